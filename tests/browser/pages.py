@@ -38,7 +38,7 @@ def meeting_of(page: Page) -> str:
 
 
 async def connected(page: Page) -> None:
-    await expect(page.get_by_test_id("status")).to_have_text("Connected")
+    await expect(page.get_by_test_id("status")).to_have_attribute("data-state", "good")
 
 
 async def join(page: Page, name: str = "", *, reads: str = "en", speaks: bool = True) -> None:

@@ -577,7 +577,7 @@ async def test_the_page_is_light(gateway: GatewayProcess, open_page: OpenPage) -
                 .map((entry) => entry.encodedBodySize)"""
         )
         assert len(sizes) > 10
-        assert sum(sizes) < 110_000
+        assert sum(sizes) < 120_000
 
 
 @pytest.mark.engine

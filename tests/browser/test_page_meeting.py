@@ -93,13 +93,13 @@ async def test_who_opens_the_link_joins_reads_and_is_seen_until_they_leave(
         people = host.page.get_by_test_id("people").get_by_role("listitem")
         async with open_page(link, locale="ja-JP") as guest:
             page = guest.page
-            dialog = page.get_by_role("dialog", name="Join the meeting")
+            dialog = page.get_by_role("dialog", name="会議に参加")
             await expect(dialog).to_contain_text(meeting_of(host.page))
             # Nobody takes part before they said so.
-            await expect(dialog.get_by_label("Your name")).to_be_focused()
+            await expect(dialog.get_by_label("あなたの名前")).to_be_focused()
             assert sent(guest, "session.start") == []
             # The browser's language is chosen already; one key is enough.
-            await expect(dialog.get_by_label("I read")).to_have_value("ja")
+            await expect(dialog.get_by_label("読む言語")).to_have_value("ja")
             await page.keyboard.type("Bo")
             await page.keyboard.press("Enter")
             await expect(dialog).to_have_count(0)
@@ -128,8 +128,8 @@ async def test_who_opens_the_link_joins_reads_and_is_seen_until_they_leave(
             await expect(cell(heard, "fr")).to_have_count(0)
 
             own = await show(page, "people")
-            await own.get_by_role("button", name="Rename").click()
-            await own.get_by_label("Your name").fill("Bo the second")
+            await own.get_by_role("button", name="名前を変更").click()
+            await own.get_by_label("あなたの名前").fill("Bo the second")
             await page.keyboard.press("Enter")
             await expect(people.nth(1)).to_contain_text("Bo the second")
             await read(page, "de", "es")
@@ -139,7 +139,7 @@ async def test_who_opens_the_link_joins_reads_and_is_seen_until_they_leave(
         await expect(host.page.get_by_test_id("tab-people")).to_have_text("People 1")
 
 
-async def test_who_listens_has_no_composer_until_they_want_to_speak(
+async def test_who_reads_along_has_no_composer_until_they_want_to_speak(
     gateway: GatewayProcess, open_page: OpenPage
 ) -> None:
     async with open_page(gateway.url) as host:

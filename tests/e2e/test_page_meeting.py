@@ -30,12 +30,13 @@ async def read(page: Page, *tags: str) -> None:
 
 
 async def join(page: Page, name: str, lang: str, *, speak: bool = False) -> None:
+    # In whatever language the page is.
     dialog = page.get_by_role("dialog")
-    await dialog.get_by_label("Your name").fill(name)
-    await dialog.get_by_label("I read").select_option(lang)
+    await dialog.get_by_role("textbox").fill(name)
+    await dialog.get_by_test_id("join-lang").select_option(lang)
     if speak:
-        await dialog.get_by_label("speak and read").check(force=True)
-    await dialog.get_by_role("button", name="Join").click()
+        await dialog.get_by_test_id("join-speak").check(force=True)
+    await dialog.get_by_role("button").click()
     await expect(page.get_by_test_id("status")).to_have_attribute("data-state", "good")
 
 

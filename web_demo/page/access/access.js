@@ -1,5 +1,7 @@
 // What somebody may do in a meeting, and why somebody may not join. Must not know how that is found out.
 
+import { t } from "../words/words.js";
+
 /** @import {Language} from "../ui/languages.js" */
 
 /**
@@ -30,12 +32,6 @@ export const EVERYTHING = {
   fragment: "",
 };
 
-export const NOT_INVITED =
-  "This gateway lets in only those who are invited, and this address has no invite. Ask whoever holds the meeting for a " +
-  "link, and open it.";
-const REFUSED = "The gateway does not let you in any more. Ask whoever sent you the link for a new one.";
-const WITHDRAWN = "Your access to this meeting was withdrawn. Ask whoever holds the meeting if you should still be in it.";
-
 /**
  * Those of the languages that one may choose.
  * @param {readonly Language[]} languages
@@ -65,9 +61,9 @@ export function accessWith(access, languages) {
 export function refusalOf({ code, reason }, isInvited) {
   switch (code) {
     case "unauthenticated":
-      return isInvited ? REFUSED : NOT_INVITED;
+      return t(isInvited ? "access.refused" : "access.not_invited");
     case "token_revoked":
-      return WITHDRAWN;
+      return t("access.withdrawn");
     case "token_unavailable":
       return reason;
     default:

@@ -1,6 +1,8 @@
 // The invite in the page's address, and what it gives: tokens, one meeting, and roles in it. Knows the address of tokens;
 // must not know who needs one. An invite goes nowhere but into the body of that request.
 
+import { t } from "../words/words.js";
+
 /** @import {Access} from "./access.js" */
 
 /** @typedef {"speak" | "read" | "transcript" | "admin"} Role */
@@ -18,7 +20,6 @@
  */
 
 const TIMEOUT_MS = 10_000;
-const REFUSED = "This invite is not valid, or not any more. Ask whoever sent you the link for a new one.";
 
 /** The gateway will not give a token for this invite. */
 export class InviteRefused extends Error {
@@ -72,7 +73,7 @@ export class Invite {
     if (response.ok) return await response.json();
     const { status } = response;
     const isForNow = status === 408 || status === 429 || status >= 500;
-    throw isForNow ? new Error(`Asked for a token, the gateway answers with status ${status}.`) : new InviteRefused(REFUSED);
+    throw isForNow ? new Error(t("access.token_status", { status })) : new InviteRefused(t("access.invalid"));
   }
 }
 

@@ -6,6 +6,7 @@ import { InviteRefused } from "../access/invite.js";
 import { Transcript } from "../transcript/transcript.js";
 import { element } from "../ui/dom.js";
 import { textDirection } from "../ui/languages.js";
+import { t } from "../words/words.js";
 import { captionLanguages, captionOptions } from "./caption_options.js";
 
 /** @typedef {import("../../client/messages.js").Stability} Stability */
@@ -18,7 +19,6 @@ import { captionLanguages, captionOptions } from "./caption_options.js";
 const RETRY_MS = 30_000;
 // Errors that do not go away. Others do: even a limit may have been reached because of other people.
 const PERMANENT_ERROR = /^((unsupported|invalid)_|forbidden$)/;
-const WAITING = "Waiting for the meeting …";
 
 /** The newest captions in one language. */
 class CaptionsBlock {
@@ -121,11 +121,11 @@ async function accessOf(invite, say) {
     try {
       const access = await invite.access();
       if (access.read) return access;
-      say("This invite is not one for reading.");
+      say(t("captions.not_reading"));
       return null;
     } catch (error) {
       const isRefused = error instanceof InviteRefused;
-      say(isRefused ? error.message : WAITING);
+      say(isRefused ? error.message : t("captions.waiting"));
       if (isRefused) return null;
       await new Promise((resolve) => setTimeout(resolve, RETRY_MS));
     }
@@ -157,7 +157,7 @@ export async function startCaptions({ host, streamUrl, query, invite }) {
   if (access.meeting !== null) query.set("meeting", access.meeting);
   const [options, problems] = captionOptions(query);
   if (problems.length > 0) {
-    message.textContent = ["These captions cannot be shown.", ...problems].join("\n");
+    message.textContent = [t("captions.bad"), ...problems].join("\n");
     return view.append(message);
   }
   const { meeting, align, position, size, box } = options;
@@ -191,7 +191,7 @@ export async function startCaptions({ host, streamUrl, query, invite }) {
     if (event.state === "open") message.textContent = "";
     if (event.state !== "closed") return;
     const refusal = refusalOf(event, invite !== null);
-    message.textContent = refusal ?? (event.reason || "The meeting cannot be reached.");
+    message.textContent = refusal ?? (event.reason || t("captions.unreachable"));
     if (refusal === null && !PERMANENT_ERROR.test(event.code)) setTimeout(() => client.connect(), RETRY_MS);
   });
   window.addEventListener("pagehide", (event) => {
@@ -199,6 +199,6 @@ export async function startCaptions({ host, streamUrl, query, invite }) {
     client.close();
     client.close(); // the second call does not wait for answers
   });
-  message.textContent = WAITING;
+  message.textContent = t("captions.waiting");
   client.connect();
 }

@@ -3,6 +3,7 @@
 
 import { MAX_SPEAKERS } from "../samples/simulated_speakers.js";
 import { element, setIfChanged } from "../ui/dom.js";
+import { pageLanguage, t } from "../words/words.js";
 import { Sparkline } from "./sparkline.js";
 import { SHOWN_MS, Timeline } from "./timeline.js";
 
@@ -18,14 +19,11 @@ const SPARKLINE_MS = 1_000;
 const DESCRIPTION_MS = 5_000;
 const SLICES = 30;
 const SPEAKERS_TO_ADD = [5, 20];
-const EXPLANATION =
-  "One bar is one utterance: light while it is being said, darker while it waits and is translated, the tick is its " +
-  "first token. Bars that begin while others run joined the running batch.";
 
 /** @param {number | null} ms */
 function formatMs(ms) {
   if (ms === null) return "–";
-  return ms < 9_999.5 ? `${Math.round(ms).toLocaleString("en")} ms` : `${(ms / 1_000).toFixed(1)} s`;
+  return ms < 9_999.5 ? `${Math.round(ms).toLocaleString(pageLanguage())} ms` : `${(ms / 1_000).toFixed(1)} s`;
 }
 
 /**
@@ -103,8 +101,8 @@ export class EnginePanel {
   #parts;
   #timeline;
   #gauges = [
-    new Gauge("First token", "first_token_ms", "first-token"),
-    new Gauge("Whole text", "total_ms", "total"),
+    new Gauge(t("engine.first_token"), "first_token_ms", "first-token"),
+    new Gauge(t("engine.whole"), "total_ms", "total"),
   ];
   #connection = testable("p", "engine-connection", "engine-connection");
   #speaking = testable("dd", "", "speaking");
@@ -114,9 +112,11 @@ export class EnginePanel {
   #chips = new Map();
   #count = testable("p", "engine-count", "load-count");
   #problem = testable("p", "engine-problem", "load-problem");
-  #addButtons = SPEAKERS_TO_ADD.map((more) => testable("button", "secondary", `load-add-${more}`, `Add ${more}`));
+  #addButtons = SPEAKERS_TO_ADD.map((count, index) =>
+    testable("button", "secondary", `load-add-${count}`, t(index === 0 ? "engine.add" : "engine.add_more", { count })),
+  );
   #load;
-  #stop = testable("button", "secondary", "load-stop", "Stop");
+  #stop = testable("button", "secondary", "load-stop", t("engine.stop"));
   #reducedMotion = matchMedia("(prefers-reduced-motion: reduce)");
   #isVisible = false;
   #isTicking = false;
@@ -134,20 +134,19 @@ export class EnginePanel {
   constructor(parts) {
     this.#parts = parts;
     this.#timeline = new Timeline(parts.tracker);
-    this.element.setAttribute("aria-label", "Engine");
-    this.#languages.setAttribute("aria-label", "Being translated into");
+    this.element.setAttribute("aria-label", t("tab.engine"));
+    this.#languages.setAttribute("aria-label", t("engine.translating"));
     this.#count.setAttribute("role", "status");
     this.#problem.setAttribute("role", "status");
-    this.#addButtons[0]?.append(" speakers");
     const counts = element("dl", "engine-counts");
-    counts.append(pair("being said", this.#speaking), pair("in flight", this.#inFlight));
+    counts.append(pair(t("engine.saying"), this.#speaking), pair(t("engine.in_flight"), this.#inFlight));
     this.#load = box("engine-load", this.#count, box("engine-buttons", ...this.#addButtons, this.#stop), this.#problem);
     this.element.append(
       this.#connection,
       box("gauges", ...this.#gauges.map((gauge) => gauge.element)),
       box("engine-now", counts, this.#languages),
       this.#timeline.element,
-      element("p", "hint", EXPLANATION),
+      element("p", "hint", t("engine.explanation")),
       this.#load,
     );
     /** @type {(button: HTMLElement, action: () => void) => void} */
@@ -190,15 +189,15 @@ export class EnginePanel {
     setText(this.#speaking, String(tracker.speaking));
     this.#showLanguages(nowMs);
     this.#showLoad();
-    setText(this.#count, `${speakers.count || "No"} simulated speaker${speakers.count === 1 ? "" : "s"}`);
+    setText(this.#count, speakers.count ? t("engine.speakers", { count: speakers.count }) : t("engine.no_speakers"));
     setText(this.#problem, speakers.problem);
     // Not `disabled`: a disabled button loses the focus.
     this.#stop.ariaDisabled = String(speakers.count === 0);
     for (const add of this.#addButtons) add.ariaDisabled = String(speakers.count >= MAX_SPEAKERS);
     if (this.#due("description", DESCRIPTION_MS, nowMs)) {
       const shown = tracker.visible(nowMs - SHOWN_MS, nowMs).length;
-      const now = `${shown} utterances, ${tracker.speaking} being said, ${tracker.inFlight} in flight`;
-      this.#timeline.description = `Timeline of the last ${SHOWN_MS / 1_000} seconds: ${now}.`;
+      const now = { shown, speaking: tracker.speaking, running: tracker.inFlight };
+      this.#timeline.description = t("engine.timeline", { seconds: SHOWN_MS / 1_000, ...now });
     }
   }
 

@@ -2,12 +2,13 @@
 // colours: the chart takes them from its legend.
 
 import { element } from "../ui/dom.js";
+import { t } from "../words/words.js";
 
 /** @import {TrackedUtterance, UtteranceTracker} from "./utterance_tracker.js" */
 /** @typedef {"own" | "load" | "bad" | "line" | "ink" | "soft"} Colour */
 
 export const SHOWN_MS = 20_000;
-const EMPTY = `Nobody spoke in the last ${SHOWN_MS / 1_000} seconds.`;
+const EMPTY = t("engine.silence", { seconds: SHOWN_MS / 1_000 });
 const GRID_MS = 5_000;
 const AXIS_PX = 18;
 const EDGE_PX = 6;
@@ -41,7 +42,7 @@ export class Timeline {
     this.#canvas.setAttribute("role", "img");
     this.#canvas.dataset.testid = "timeline";
     const legend = element("figcaption", "timeline-legend hint");
-    const labels = { own: "this meeting", load: "simulated", bad: "failed", line: "", ink: "", soft: "" };
+    const labels = { own: t("engine.own"), load: t("engine.load"), bad: t("engine.bad"), line: "", ink: "", soft: "" };
     for (const [colour, label] of Object.entries(labels)) {
       const swatch = element("i", `swatch swatch-${colour}`);
       this.#swatches.push([/** @type {Colour} */ (colour), swatch]);
@@ -106,7 +107,7 @@ export class Timeline {
       if (backMs > 0) fill("line", at, 0, 1, bottom);
       context.fillStyle = this.#colours.soft ?? "gray";
       context.textAlign = backMs > 0 ? "center" : "right";
-      context.fillText(backMs > 0 ? `−${backMs / 1_000} s` : "now", backMs > 0 ? at : width, height - 5);
+      context.fillText(backMs > 0 ? `−${backMs / 1_000} s` : t("engine.now"), backMs > 0 ? at : width, height - 5);
     }
     fill("line", 0, bottom, width, 1);
 

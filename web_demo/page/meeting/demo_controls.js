@@ -2,6 +2,7 @@
 // stops, and its host is asked whether it goes on. Must not know what a demo shows.
 
 import { hideAlert, showAlert } from "../status/alert.js";
+import { t } from "../words/words.js";
 import { SampleMeetingButton } from "./sample_meeting_button.js";
 
 /** @import {ClientEvent} from "../../client/events.js" */
@@ -95,7 +96,7 @@ export class DemoControls {
   #check(joined) {
     this.#goesOn &&= this.#isRunning;
     const stranger = this.#stranger;
-    if (stranger !== undefined && this.#isRunning && !this.#goesOn) this.#ask((joined ?? stranger.name).trim() || "Somebody");
+    if (stranger !== undefined && this.#isRunning && !this.#goesOn) this.#ask((joined ?? stranger.name).trim() || t("demo.somebody"));
     this.#show();
   }
 
@@ -105,14 +106,14 @@ export class DemoControls {
     const speakers = this.#speakers.count;
     if (wasPlaying) this.sample.toggle();
     this.#speakers.stop();
-    const sentence = `${name} has joined, so the ${wasPlaying ? "sample meeting" : "demo"} has stopped.`;
+    const sentence = t(wasPlaying ? "demo.sample_stopped" : "demo.stopped", { name });
     const goOn = () => {
       this.#goesOn = true;
       if (wasPlaying) this.sample.toggle();
       this.#speakers.add(speakers);
       this.#show();
     };
-    showAlert(sentence, "", { text: "Go on with it", onClick: goOn });
+    showAlert(sentence, "", { text: t("demo.go_on"), onClick: goOn });
   }
 
   #show() {

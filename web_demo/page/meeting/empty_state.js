@@ -2,6 +2,7 @@
 
 import { NameForm } from "../people/name_form.js";
 import { button, element } from "../ui/dom.js";
+import { t } from "../words/words.js";
 
 /** @import {GatewayClient} from "../../client/gateway_client.js" */
 
@@ -18,14 +19,14 @@ export class EmptyState {
    * @param {GatewayClient | null} actions.asksForName Who has not been asked for a name yet.
    */
   constructor({ onPlaySample, onInvite, onSpeak, asksForName }) {
-    this.play = button("primary", "Play a sample meeting", "empty-play", onPlaySample);
+    this.play = button("primary", t("empty.play"), "empty-play", onPlaySample);
     const others = element("div", "others");
-    const speak = onSpeak && button("secondary", "Say something", "empty-speak", onSpeak);
+    const speak = onSpeak && button("secondary", t("empty.speak"), "empty-speak", onSpeak);
     if (speak !== null) others.append(speak);
-    if (onInvite !== null) others.append(button("secondary", "Invite people", "empty-invite", onInvite));
+    if (onInvite !== null) others.append(button("secondary", t("empty.invite"), "empty-invite", onInvite));
     this.element.append(
-      element("h2", "", "Everyone speaks their language. Everyone reads their own."),
-      element("p", "", "Words are translated while they are being said, into every language that somebody reads."),
+      element("h2", "", t("empty.title")),
+      element("p", "", t("empty.text")),
       this.play,
       others,
     );
@@ -41,8 +42,8 @@ export class EmptyState {
     const ask = element("div", "ask-name");
     ask.dataset.testid = "ask-name";
     const form = new NameForm({ client, onSaved });
-    form.placeholder = "Your name";
-    ask.append(form.element, element("p", "hint", "Others see your name beside what you say."));
+    form.placeholder = t("name.yours");
+    ask.append(form.element, element("p", "hint", t("name.hint")));
     this.element.append(ask);
     const show = () => {
       ask.hidden = client.name !== "";

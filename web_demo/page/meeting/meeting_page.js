@@ -19,6 +19,7 @@ import { TranscriptDownload } from "../transcript/transcript_download.js";
 import { TranscriptView } from "../transcript/transcript_view.js";
 import { button, element, find } from "../ui/dom.js";
 import { loadPreference } from "../ui/preferences.js";
+import { t } from "../words/words.js";
 import { DemoControls, HAS_DEMO_CONTROLS } from "./demo_controls.js";
 import { EmptyState } from "./empty_state.js";
 import { hasOpened, joinedRole, meetingIdIn, newMeetingId, saveJoined } from "./meeting_address.js";
@@ -103,7 +104,7 @@ export class MeetingPage {
     this.#invitedTo = access.meeting ?? meetingIdIn(query);
     this.#isHost = this.#invitedTo === null || hasOpened(this.#invitedTo);
     if (query.has("meeting") && this.#invitedTo === null) {
-      showAlert("The link's meeting cannot be: its id has other characters than letters, digits and . _ ~ -");
+      showAlert(t("page.bad_id"));
     }
     const { languages, limits, targets } = gateway;
     this.#languageNames = new Map(languages.map(({ tag, name }) => [tag, name]));
@@ -160,7 +161,7 @@ export class MeetingPage {
       onStart: () => this.#sidePanel.makeRoom(),
       sample: {
         streamUrl,
-        tags: this.#tags,
+        tags: languages.map(({ tag }) => tag),
         maxLanguages: () => this.#client.limits?.languages ?? Infinity,
         reading: () => this.#readingSettings.value,
         onRead: (changes) => this.#setReading(changes),
@@ -172,11 +173,11 @@ export class MeetingPage {
     this.#sidePanel = new SidePanel([
       {
         id: "reading",
-        name: access.read ? "Reading" : "Display",
+        name: t(access.read ? "tab.reading" : "tab.display"),
         content: [this.#readingSettings.element, displaySettings.element],
       },
-      { id: "people", name: "People", content: [peopleList.element, download.element] },
-      { id: "engine", name: "Engine", content: [this.#engineMonitor.element] },
+      { id: "people", name: t("tab.people"), content: [peopleList.element, download.element] },
+      { id: "engine", name: t("tab.engine"), content: [this.#engineMonitor.element] },
     ]);
     this.#layOut();
     this.#stopOnLeave();
@@ -215,7 +216,7 @@ export class MeetingPage {
   #readFirstLanguages() {
     const { reads } = this.#readingSettings.value;
     const max = Math.min(Math.max(FIRST_LANGUAGES, reads.length), this.#gateway.limits.languages);
-    this.#setReading({ reads: [...new Set([...reads, ...this.#tags])].slice(0, max) });
+    this.#setReading({ reads: [...new Set([...reads, ...this.#languageNames.keys()])].slice(0, max) });
   }
 
   /** @param {Readiness} readiness */
@@ -241,7 +242,7 @@ export class MeetingPage {
 
   #layOut() {
     const stage = element("section", "stage");
-    stage.ariaLabel = "Meeting";
+    stage.ariaLabel = t("page.meeting");
     stage.append(this.#view.element, this.#spoken.element, this.#banner.element);
     const [share, { speak, name }] = [this.#shareDialog, this.#access];
     const emptyState = new EmptyState({
@@ -255,9 +256,9 @@ export class MeetingPage {
     this.#element.hidden = true;
     this.#element.append(stage, this.#speaking.element, this.#sidePanel.element);
     main.append(this.#element, this.#announcer.element);
-    const options = button("quiet", "Options", "options", () => this.#sidePanel.toggle());
+    const options = button("quiet", t("page.options"), "options", () => this.#sidePanel.toggle());
     this.#sidePanel.setOpener(options);
-    const shareButtons = share === null ? [] : [button("quiet", "Share", "share", () => share.open())];
+    const shareButtons = share === null ? [] : [button("quiet", t("page.share"), "share", () => share.open())];
     actions.append(this.#demo.sample.element, ...shareButtons, options);
   }
 
@@ -356,7 +357,7 @@ export class MeetingPage {
       case "session.started":
       case "participant.joined":
       case "participant.left":
-        this.#sidePanel.rename("people", `People ${this.#client.participants.size + 1}`);
+        this.#sidePanel.rename("people", t("tab.people_count", { count: this.#client.participants.size + 1 }));
         break;
     }
   }

@@ -1,9 +1,9 @@
 // What to change when the gateway refuses the settings that a session starts with: they were saved on another day, or
 // this guest may not have them. Must not know the page.
 
-/** @import {GatewayClient} from "../../client/gateway_client.js" */
+import { t } from "../words/words.js";
 
-const FEWER = "Not all of your languages can be read in this meeting. Choose others under Options, Reading.";
+/** @import {GatewayClient} from "../../client/gateway_client.js" */
 
 /**
  * @param {{code: string, field: string}} refusal
@@ -23,7 +23,7 @@ export function mendStart({ code, field }, { client, nameChars, onRead, onProble
     // A limit leaves the first one; of what is forbidden the others may be allowed.
     if (code === "forbidden" && one) onRead(reads.filter((_, index) => index !== Number(one[1])));
     else onRead(reads.slice(0, reads.length > 1 ? 1 : 0));
-    onProblem(FEWER);
+    onProblem(t("page.fewer"));
   } else if (field === "name" && name !== "") {
     client.rename([...name].slice(0, nameChars).join(""));
   } else if (code === "forbidden" && field === "speaks" && speaks !== null) {

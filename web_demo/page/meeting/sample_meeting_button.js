@@ -3,6 +3,7 @@
 
 import { SampleMeetingPlayer } from "../samples/sample_meeting_player.js";
 import { button } from "../ui/dom.js";
+import { t } from "../words/words.js";
 
 /** @typedef {import("../settings/reading_settings.js").Reading} Reading */
 
@@ -10,7 +11,7 @@ const WIDE = matchMedia("(min-width: 40rem)");
 const NARROW_LANGUAGES = 2;
 
 export class SampleMeetingButton {
-  element = button("quiet", "▶ Sample meeting", "sample", () => this.toggle());
+  element = button("quiet", t("sample.start"), "sample", () => this.toggle());
   #options;
   #player;
   /** What was read before it began to play. @type {Reading | null} */
@@ -74,7 +75,7 @@ export class SampleMeetingButton {
   /** @param {boolean} isPlaying */
   #onChange(isPlaying) {
     const { maxLanguages, onPlaying, onRead, reading, tags } = this.#options;
-    this.element.textContent = isPlaying ? "■ Stop sample" : "▶ Sample meeting";
+    this.element.textContent = t(isPlaying ? "sample.stop" : "sample.start");
     onPlaying(isPlaying);
     if (isPlaying && this.#readingBefore === null) {
       this.#readingBefore = reading();

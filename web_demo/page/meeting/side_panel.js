@@ -1,6 +1,7 @@
 // The panel beside the transcript, on a phone a sheet above it: one tab at a time. Must not know what is in the tabs.
 
 import { button, element, setIfChanged } from "../ui/dom.js";
+import { t } from "../words/words.js";
 
 /** @typedef {{id: string, name: string, content: readonly HTMLElement[]}} Tab */
 
@@ -16,14 +17,14 @@ export class SidePanel {
   /** @param {readonly Tab[]} tabs The first one is open at first. */
   constructor(tabs) {
     this.element = element("aside", "side");
-    this.element.ariaLabel = "Panel";
+    this.element.ariaLabel = t("page.panel");
     this.element.dataset.testid = "side-panel";
     const list = element("div", "tabs");
     const strip = element("div", "strip");
     strip.role = "tablist";
     strip.addEventListener("keydown", (event) => this.#onKey(event));
     const close = button("quiet", "✕", "close-panel", () => this.close());
-    close.ariaLabel = "Close";
+    close.ariaLabel = t("page.close");
     list.append(strip, close);
     this.element.append(list);
     for (const { id, name, content } of tabs) {

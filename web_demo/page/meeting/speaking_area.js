@@ -1,6 +1,7 @@
 // Where one speaks, or reads that one does not. Must not know what is said.
 
 import { button, element } from "../ui/dom.js";
+import { t } from "../words/words.js";
 
 /** @import {Access} from "../access/access.js" */
 /** @import {Composer} from "../speaking/composer.js" */
@@ -13,8 +14,8 @@ export class SpeakingArea {
   /** @param {{composer: Composer, access: Access, onSpeak: () => void}} options */
   constructor({ composer, access, onSpeak }) {
     this.#composer = composer;
-    this.#listening.append(access.read ? "You are reading along." : "You were invited neither to speak nor to read.");
-    if (access.speak) this.#listening.append(" ", button("quiet", "Speak, too", "speak-too", onSpeak));
+    this.#listening.append(access.read ? t("speaking.reading") : t("speaking.neither"));
+    if (access.speak) this.#listening.append(" ", button("quiet", t("speaking.too"), "speak-too", onSpeak));
     this.element.append(this.#listening, composer.element);
     this.show(true);
   }

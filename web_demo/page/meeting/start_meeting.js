@@ -1,7 +1,7 @@
 // Opens the meeting page once the gateway can translate, and shows why it cannot until then. Must not know what is on
 // the page.
 
-import { accessWith, EVERYTHING, NOT_INVITED } from "../access/access.js";
+import { accessWith, EVERYTHING } from "../access/access.js";
 import { InviteRefused } from "../access/invite.js";
 import { DisplaySettings } from "../settings/display_settings.js";
 import { hideAlert, showAlert } from "../status/alert.js";
@@ -9,6 +9,7 @@ import { LoadingCard } from "../status/loading_card.js";
 import { ReadinessPoller } from "../status/readiness_poller.js";
 import { READINESS_LABELS, showStatus } from "../status/status_label.js";
 import { find } from "../ui/dom.js";
+import { languageName, t } from "../words/words.js";
 import { MeetingPage } from "./meeting_page.js";
 import { keepOfflineShell } from "./offline_shell.js";
 
@@ -27,7 +28,7 @@ export function startMeeting({ streamUrl, query, invite }) {
 
   const readiness = new ReadinessPoller("./readyz", (answer) => {
     if (page !== undefined) return page.onReadiness(answer);
-    if (answer.needsToken && invite === null) refuse(NOT_INVITED);
+    if (answer.needsToken && invite === null) refuse(t("access.not_invited"));
     if (isRefused) return;
     loadingCard.show(answer);
     showStatus(...READINESS_LABELS[answer.status]);
@@ -40,8 +41,8 @@ export function startMeeting({ streamUrl, query, invite }) {
     isOpening = false;
     // The next answer about readiness, seconds from now, tries again.
     if (isRefused) return;
-    if (gateway === null) return showAlert("The gateway did not say which languages it knows; trying again.");
-    if (allowed === null) return showAlert("The gateway did not answer about the invite; trying again.");
+    if (gateway === null) return showAlert(t("page.no_languages"));
+    if (allowed === null) return showAlert(t("page.no_invite_answer"));
     hideAlert();
     const access = accessWith(allowed, gateway.languages);
     page = new MeetingPage({ streamUrl, query, access, gateway, displaySettings, readiness, loadingCard });
@@ -65,7 +66,7 @@ export function startMeeting({ streamUrl, query, invite }) {
     if (isRefused) return;
     isRefused = true;
     loadingCard.element.hidden = true;
-    showStatus("bad", "No access");
+    showStatus("bad", t("status.no_access"));
     showAlert(sentence);
   }
 
@@ -91,7 +92,10 @@ export function startMeeting({ streamUrl, query, invite }) {
 async function fetchGatewayInfo() {
   try {
     const response = await fetch("./v1/languages", { signal: AbortSignal.timeout(5_000) });
-    return response.ok ? await response.json() : null;
+    if (!response.ok) return null;
+    /** @type {GatewayInfo} */
+    const info = await response.json();
+    return { ...info, languages: info.languages.map(({ tag, name }) => ({ tag, name: languageName(tag, name) })) };
   } catch {
     return null;
   }

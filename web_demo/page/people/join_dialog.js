@@ -4,10 +4,10 @@ import { element } from "../ui/dom.js";
 import { dropdown, fieldset, labelled, radioButtons } from "../ui/form_controls.js";
 import { bilingualName, preferredLanguages } from "../ui/languages.js";
 import { loadPreference, savePreference } from "../ui/preferences.js";
+import { t } from "../words/words.js";
 
 /** @typedef {import("../ui/languages.js").Language} Language */
 
-const TITLE = "Join the meeting";
 const FREE = { speak: true, read: true, name: "" };
 
 /**
@@ -21,7 +21,7 @@ const FREE = { speak: true, read: true, name: "" };
  */
 export function askToJoin({ languages, nameOf, meeting, nameChars = 80, access = FREE }) {
   const dialog = element("dialog", "dialog");
-  dialog.ariaLabel = TITLE;
+  dialog.ariaLabel = t("meeting.join");
   dialog.dataset.testid = "join";
   const form = element("form", "join-form");
 
@@ -29,7 +29,7 @@ export function askToJoin({ languages, nameOf, meeting, nameChars = 80, access =
   name.autocomplete = "name";
   name.autofocus = true;
   name.maxLength = nameChars;
-  name.placeholder = "Guest";
+  name.placeholder = t("name.guest");
   name.value = [...(loadPreference("name") ?? "")].slice(0, nameChars).join("");
 
   const saved = loadPreference("lang") ?? "";
@@ -38,17 +38,17 @@ export function askToJoin({ languages, nameOf, meeting, nameChars = 80, access =
 
   const mayChoose = access.speak && access.read;
   let role = (mayChoose ? loadPreference("part") === "speak" : access.speak) ? "speak" : "listen";
-  const roles = radioButtons("join", [["listen", "read along"], ["speak", "speak and read"]], role, (chosen) => (role = chosen));
+  const roles = radioButtons("join", [["listen", t("join.listen")], ["speak", t("join.speak")]], role, (chosen) => (role = chosen));
 
   const questions = element("div", "join-questions");
   questions.append(
-    element("h2", "dialog-heading", TITLE),
+    element("h2", "dialog-heading", t("meeting.join")),
     ...(meeting ? [element("p", "hint dialog-meeting", meeting)] : []),
-    ...(access.name ? [] : [labelled("Your name", name)]),
-    ...(access.read ? [labelled("I read", reads)] : []),
-    ...(mayChoose ? [fieldset("I want to", roles)] : []),
+    ...(access.name ? [] : [labelled(t("name.yours"), name)]),
+    ...(access.read ? [labelled(t("join.read"), reads)] : []),
+    ...(mayChoose ? [fieldset(t("join.role"), roles)] : []),
   );
-  form.append(questions, element("button", "primary", "Join"));
+  form.append(questions, element("button", "primary", t("join.action")));
   dialog.append(form);
   document.body.append(dialog);
 

@@ -2,6 +2,7 @@
 
 import { element } from "../ui/dom.js";
 import { savePreference } from "../ui/preferences.js";
+import { t } from "../words/words.js";
 
 /** @import {GatewayClient} from "../../client/gateway_client.js" */
 
@@ -18,9 +19,9 @@ export class NameForm {
   constructor({ client, onSaved }) {
     this.#client = client;
     this.#input.autocomplete = "name";
-    this.#input.ariaLabel = "Your name";
-    this.#input.placeholder = "Guest";
-    this.element.append(this.#input, element("button", "quiet", "Save"));
+    this.#input.ariaLabel = t("name.yours");
+    this.#input.placeholder = t("name.guest");
+    this.element.append(this.#input, element("button", "quiet", t("name.save")));
     this.element.addEventListener("submit", (event) => {
       event.preventDefault();
       const name = this.#input.value.trim();

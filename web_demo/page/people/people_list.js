@@ -1,12 +1,11 @@
 // The list of participants, with a form for one's own name. Must not know what they say to each other.
 
 import { button, element } from "../ui/dom.js";
+import { t } from "../words/words.js";
 import { NameForm } from "./name_form.js";
 
 /** @typedef {import("../../client/gateway_client.js").GatewayClient} GatewayClient */
 /** @typedef {{speaks: string | null, reads: readonly string[]}} Role What somebody does in the meeting. */
-
-const GUEST = "Guest";
 
 /** In `bdi`, so that a right-to-left name does not change the direction around it. @param {string} name */
 function nameElement(name) {
@@ -40,12 +39,12 @@ export class PeopleList {
     this.#nameOf = nameOf;
     this.#canRename = canRename;
 
-    const heading = element("h2", "panel-heading", "People ");
+    const heading = element("h2", "panel-heading", `${t("tab.people")} `);
     heading.append(this.#count);
     this.#count.dataset.testid = "people-count";
     this.#list.dataset.testid = "people";
     this.#list.role = "list"; // WebKit drops the role of lists without bullets
-    this.#list.ariaLabel = "People";
+    this.#list.ariaLabel = t("tab.people");
     this.#form = new NameForm({ client, onSaved: () => this.#closeForm() });
     this.#form.element.hidden = true;
     this.#form.element.addEventListener("keydown", (event) => {
@@ -73,10 +72,14 @@ export class PeopleList {
 
   #showSelf() {
     const own = this.#client.name.trim();
-    const name = nameElement(own || "You");
-    if (own) name.append(" (you)");
+    const name = nameElement(own || t("name.you"));
+    if (own) {
+      const [before = "", after = ""] = t("name.own", { name: "\n" }).split("\n");
+      name.prepend(before);
+      name.append(after);
+    }
     name.hidden = !this.#form.element.hidden;
-    this.#rename.textContent = own ? "Rename" : "Add your name";
+    this.#rename.textContent = own ? t("name.rename") : t("name.add");
     this.#rename.hidden = name.hidden || !this.#canRename;
     // The button and the form stay in place, because moving them would lose the focus.
     for (const old of this.#self.querySelectorAll(":scope > span")) old.remove();
@@ -97,7 +100,7 @@ export class PeopleList {
     const participant = this.#client.participants.get(id);
     if (participant === undefined) return;
     const row = this.#rows.get(id) ?? element("li", "person");
-    row.replaceChildren(nameElement(participant.name.trim() || GUEST), this.#badges(participant));
+    row.replaceChildren(nameElement(participant.name.trim() || t("name.guest")), this.#badges(participant));
     if (row.parentNode === null) this.#list.append(row);
     this.#rows.set(id, row);
     this.#showCount();
@@ -113,8 +116,8 @@ export class PeopleList {
   /** @param {Role} role */
   #badges({ speaks, reads }) {
     const badges = element("span", "person-badges");
-    if (speaks !== null) badges.append(element("span", "badge speaker", `Speaker · ${this.#nameOf(speaks)}`));
-    if (reads.length) badges.append(element("span", "badge", `Reader · ${reads.map(this.#nameOf).join(", ")}`));
+    if (speaks !== null) badges.append(element("span", "badge speaker", t("people.speaker", { language: this.#nameOf(speaks) })));
+    if (reads.length) badges.append(element("span", "badge", t("people.reader", { languages: reads.map(this.#nameOf).join(", ") })));
     return badges;
   }
 
@@ -122,7 +125,7 @@ export class PeopleList {
     const most = this.#client.limits?.participants_shown ?? Infinity;
     const isFull = this.count >= most;
     this.#count.textContent = `${this.count}${isFull ? "+" : ""}`;
-    this.#more.textContent = isFull ? `and others: no more than ${most} are listed.` : "";
+    this.#more.textContent = isFull ? t("people.more", { most }) : "";
   }
 
   // ---------------------------------------------------------------- one's own name

@@ -4,16 +4,17 @@
 import { button, element } from "../ui/dom.js";
 import { dropdown, labelled, setOptions } from "../ui/form_controls.js";
 import { bilingualName } from "../ui/languages.js";
+import { t } from "../words/words.js";
 import { QrCode } from "./qr_code.js";
 
 /** @typedef {import("../ui/languages.js").Language} Language */
 
 const LOOPBACK = /^(localhost|.*\.localhost|127\..*|\[::1\]|0\.0\.0\.0)$/;
 const SIZES = /** @type {const} */ ([
-  ["1.5", "Small"],
-  ["2.25", "Medium"],
-  ["3.5", "Large"],
-  ["5", "Very large"],
+  ["1.5", t("share.small")],
+  ["2.25", t("share.medium")],
+  ["3.5", t("share.large")],
+  ["5", t("share.very_large")],
 ]);
 
 export class ShareDialog {
@@ -23,12 +24,12 @@ export class ShareDialog {
   #languages;
   #onProblem;
   #dialog = element("dialog", "dialog wide");
-  #link = new CopyField("Meeting link", "link");
-  #qr = new QrCode("QR code of the meeting link");
+  #link = new CopyField(t("share.link"), "link");
+  #qr = new QrCode(t("share.qr"));
   #lang = dropdown("captions-lang");
   #lines = dropdown("captions-lines", [..."123456"].map((lines) => [lines, lines]), "2");
   #size = dropdown("captions-size", SIZES, "2.25");
-  #captions = new CopyField("Captions link", "captions-link");
+  #captions = new CopyField(t("share.captions"), "captions-link");
 
   /**
    * @param {object} options
@@ -61,11 +62,11 @@ export class ShareDialog {
   }
 
   #build() {
-    this.#dialog.ariaLabel = "Share this meeting";
+    this.#dialog.ariaLabel = t("share.title");
     this.#dialog.dataset.testid = "share";
     const top = element("div", "dialog-top");
-    const close = button("quiet", "Close", "share-close", () => this.#dialog.close());
-    top.append(element("h2", "dialog-heading", "Share this meeting"), close);
+    const close = button("quiet", t("page.close"), "share-close", () => this.#dialog.close());
+    top.append(element("h2", "dialog-heading", t("share.title")), close);
 
     const warning = element("p", "dialog-warning", addressWarning(location));
     warning.dataset.testid = "share-warning";
@@ -73,15 +74,14 @@ export class ShareDialog {
 
     const code = element("div", "dialog-code");
     const words = element("div", "dialog-words");
-    const who = this.#fragment ? "Whoever has this link can do what you can" : "Whoever has this link can join and read";
-    words.append(element("p", "hint", `${who}, each in a language of their own.`));
+    words.append(element("p", "hint", t(this.#fragment ? "share.invited" : "share.anybody")));
     if (navigator.share !== undefined) {
-      words.append(button("secondary", "Share…", "share-native", () => void this.#shareNatively()));
+      words.append(button("secondary", t("share.native"), "share-native", () => void this.#shareNatively()));
     }
     code.append(this.#qr.element, words);
 
     const choices = element("div", "dialog-choices");
-    choices.append(labelled("Language", this.#lang), labelled("Lines", this.#lines), labelled("Text size", this.#size));
+    choices.append(labelled(t("download.language"), this.#lang), labelled(t("share.lines"), this.#lines), labelled(t("display.size"), this.#size));
     choices.addEventListener("change", () => this.#showCaptions());
 
     const body = element("div", "dialog-body");
@@ -89,10 +89,10 @@ export class ShareDialog {
     this.#dialog.append(body);
     if (!this.#hasCaptions) return;
     body.append(
-      element("h3", "dialog-subheading", "Captions for OBS and wall screens"),
+      element("h3", "dialog-subheading", t("share.captions_title")),
       choices,
       this.#captions.element,
-      element("p", "hint", "OBS: add a Browser source with this address. Wall screen: open it, and fill the screen with F11."),
+      element("p", "hint", t("share.captions_hint")),
     );
   }
 
@@ -114,7 +114,7 @@ export class ShareDialog {
     try {
       await navigator.share({ title: document.title, url: this.#link.value });
     } catch (error) {
-      if (error instanceof Error && error.name !== "AbortError") this.#onProblem("This browser could not share the link.");
+      if (error instanceof Error && error.name !== "AbortError") this.#onProblem(t("share.failed"));
     }
   }
 }
@@ -134,8 +134,8 @@ class CopyField {
     this.#input.dataset.testid = testid;
     this.#input.addEventListener("focus", () => this.#input.select());
     this.element = labelled(label, this.#input);
-    const copy = button("secondary", "Copy", `${testid}-copy`, () => void this.#copy());
-    copy.ariaLabel = `Copy: ${label}`;
+    const copy = button("secondary", t("share.copy"), `${testid}-copy`, () => void this.#copy());
+    copy.ariaLabel = t("share.copy_what", { what: label });
     this.#result.role = "status";
     const row = element("div", "dialog-copy");
     row.append(this.#input, copy);
@@ -159,19 +159,16 @@ class CopyField {
       this.#input.select();
       copied = document.execCommand("copy");
     }
-    this.#result.textContent = copied ? "Copied" : "Selected: press Ctrl+C or ⌘C to copy it.";
+    this.#result.textContent = copied ? t("share.copied") : t("share.selected");
   }
 }
 
 /** Why others cannot use a page at this address; empty if they can. @param {Location} location */
 function addressWarning({ hostname, protocol }) {
   if (LOOPBACK.test(hostname)) {
-    return (
-      "This address works on this computer alone. For others, start the gateway with --host 0.0.0.0 and --keys, and " +
-      `open the page at this machine’s own address instead of ${hostname}. Microphones need https there.`
-    );
+    return t("share.loopback", { host: hostname });
   }
-  return protocol === "https:" ? "" : "Microphones need https: at this address, others can read and type only.";
+  return protocol === "https:" ? "" : t("share.insecure");
 }
 
 /**

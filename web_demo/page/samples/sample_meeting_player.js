@@ -1,6 +1,7 @@
 // Plays a script into a real meeting: its speakers join the meeting, talk and leave. Must not know the page.
 
 import { GatewayClient } from "../../client/gateway_client.js";
+import { t } from "../words/words.js";
 import { SAMPLE_MEETING } from "./sample_meeting_script.js";
 
 /** @typedef {import("./sample_meeting_script.js").Script} Script */
@@ -94,7 +95,7 @@ export class SampleMeetingPlayer {
       if (!languages.includes(lang)) continue;
       this.#clients.set(speaker, new GatewayClient(streamUrl, { meeting, name, speaks: lang, reads: [] }));
     }
-    if (!this.isPlaying) return onProblem("This gateway knows none of the languages of the sample meeting.");
+    if (!this.isPlaying) return onProblem(t("sample.no_language"));
     this.#steps = steps(this.#script, (speaker) => this.#clients.has(speaker));
     this.#next = 0;
     this.#ids.clear();
@@ -138,7 +139,7 @@ export class SampleMeetingPlayer {
   #onConnection(state, reason) {
     if (state === "closed") {
       this.stop();
-      this.#options.onProblem(`The sample meeting has stopped. ${reason}`.trim());
+      this.#options.onProblem(t("sample.stopped", { reason }).trim());
       return;
     }
     const now = performance.now();

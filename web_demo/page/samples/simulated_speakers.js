@@ -1,6 +1,7 @@
 // Simulated speakers, each in a private meeting, as load for the engine. Must not know elements.
 
 import { GatewayClient } from "../../client/gateway_client.js";
+import { t } from "../words/words.js";
 import { sampleSentences } from "./sample_sentences.js";
 import { SimulatedSpeech } from "./simulated_speech.js";
 
@@ -61,7 +62,7 @@ class Speaker {
       if (event.state === "open" && !this.#isSpeaking) this.#say();
       if (event.state !== "closed" || this.#isLeaving) return;
       this.leave();
-      onLost(event.reason || lastError || "The gateway let a simulated speaker go.");
+      onLost(event.reason || lastError || t("engine.let_go"));
     });
     this.#client.connect();
   }
@@ -155,11 +156,11 @@ export class SimulatedSpeakers {
     const tags = this.languages.map(({ tag }) => tag);
     const known = tags.filter((tag) => sampleSentences(tag).length > 0);
     const speaks = randomOf(known.length > 0 ? known : tags);
-    if (speaks === undefined) return this.#stopJoining("The gateway offers no languages.");
+    if (speaks === undefined) return this.#stopJoining(t("engine.no_languages"));
     const reads = [randomOf(tags.filter((tag) => tag !== speaks)) ?? speaks];
     this.#toJoin -= 1;
     this.#named += 1;
-    const name = `Speaker ${this.#named}`;
+    const name = t("engine.speaker", { number: this.#named });
     const speaker = new Speaker(
       this.#streamUrl,
       { name, speaks, reads },

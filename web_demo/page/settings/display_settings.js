@@ -2,14 +2,15 @@
 // shows.
 
 import { button, element } from "../ui/dom.js";
-import { checkbox, fieldset, radioButtons } from "../ui/form_controls.js";
+import { checkbox, dropdown, fieldset, labelled, radioButtons } from "../ui/form_controls.js";
 import { loadPreference, savePreference } from "../ui/preferences.js";
+import { chooseLanguage, pageLanguage, pageLanguages, t } from "../words/words.js";
 
 const SCALES = [0.875, 1, 1.25, 1.5, 2];
 const THEMES = /** @type {const} */ ([
-  ["auto", "Automatic"],
-  ["light", "Light"],
-  ["dark", "Dark"],
+  ["auto", t("display.auto")],
+  ["light", t("display.light")],
+  ["dark", t("display.dark")],
 ]);
 const { dataset, style } = document.documentElement;
 
@@ -23,8 +24,8 @@ export class DisplaySettings {
   constructor() {
     this.#step = SCALES.indexOf(Number(loadPreference("text-scale") ?? 1));
     if (this.#step < 0) this.#step = SCALES.indexOf(1);
-    this.#smaller.ariaLabel = "Smaller text";
-    this.#larger.ariaLabel = "Larger text";
+    this.#smaller.ariaLabel = t("display.smaller");
+    this.#larger.ariaLabel = t("display.larger");
     const sizes = element("div", "panel-sizes");
     sizes.append(this.#smaller, this.#size, this.#larger);
     this.#resize(this.#step);
@@ -33,10 +34,17 @@ export class DisplaySettings {
     const themes = radioButtons("theme", THEMES, theme, applyTheme);
     applyTheme(theme);
 
-    const contrast = checkbox("panel-check", "contrast", "High contrast", applyContrast);
+    const contrast = checkbox("panel-check", "contrast", t("display.contrast"), applyContrast);
     contrast.input.checked = loadPreference("contrast") === "high";
     applyContrast(contrast.input.checked);
-    this.element.append(fieldset("Text size", sizes), fieldset("Theme", themes), contrast.label);
+    const language = dropdown("page-language", pageLanguages(), pageLanguage());
+    language.addEventListener("change", () => chooseLanguage(language.value));
+    this.element.append(
+      fieldset(t("display.size"), sizes),
+      fieldset(t("display.theme"), themes),
+      contrast.label,
+      labelled(t("display.language"), language),
+    );
   }
 
   /** @param {number} step */

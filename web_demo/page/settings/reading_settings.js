@@ -5,6 +5,7 @@ import { element } from "../ui/dom.js";
 import { checkbox, dropdown, fieldset, labelled, radioButtons, setOptions } from "../ui/form_controls.js";
 import { nativeName, preferredLanguages } from "../ui/languages.js";
 import { loadPreference, savePreference } from "../ui/preferences.js";
+import { t } from "../words/words.js";
 
 /** @typedef {import("../../client/messages.js").Stability} Stability */
 /** @typedef {import("../ui/languages.js").Language} Language */
@@ -23,9 +24,9 @@ import { loadPreference, savePreference } from "../ui/preferences.js";
  */
 
 const STABILITIES = /** @type {const} */ ([
-  ["live", "as early as possible", "Words appear while the sentence is being said; dotted ones may change."],
-  ["stable", "only what stays", "Words appear a little later, once they can stay; none is taken back in mid-sentence."],
-  ["final", "whole sentences", "Nothing before the sentence is finished, then all of it."],
+  ["live", t("reading.live"), t("reading.live.hint")],
+  ["stable", t("reading.stable"), t("reading.stable.hint")],
+  ["final", t("reading.final"), t("reading.final.hint")],
 ]);
 // What is saved if the screen reader is to read nothing out.
 const SILENT = "none";
@@ -80,17 +81,17 @@ export class ReadingSettings {
     const onStability = (stability) => this.#change({ stability });
     this.#stabilities = radioButtons("stability", STABILITIES, "live", onStability);
     this.#explanation.id = "stability-explanation";
-    const stabilities = fieldset("Show translations", this.#stabilities, this.#explanation);
+    const stabilities = fieldset(t("reading.show"), this.#stabilities, this.#explanation);
     stabilities.setAttribute("aria-describedby", this.#explanation.id);
-    const originals = checkbox("panel-check", "originals", "Show what was said, too", (shown) => this.#change({ originals: shown }));
+    const originals = checkbox("panel-check", "originals", t("reading.originals"), (shown) => this.#change({ originals: shown }));
     this.#originals = originals.input;
     originals.label.hidden = !hasOriginals;
     this.#announce.addEventListener("change", () => this.#change({ announce: this.#announce.value }));
     this.element.append(
-      fieldset("Languages you read", chips, this.#note, this.#sources),
+      fieldset(t("reading.languages"), chips, this.#note, this.#sources),
       stabilities,
       originals.label,
-      labelled("Screen reader announces", this.#announce),
+      labelled(t("reading.announce"), this.#announce),
     );
     this.#show();
   }
@@ -142,7 +143,8 @@ export class ReadingSettings {
     if (!this.#targets) return [];
     const sources = Object.entries(this.#targets).filter(([, targets]) => targets.includes(tag));
     const names = sources.map(([source]) => this.#nameOf(source));
-    return [`${this.#nameOf(tag)}: ${names.length ? `translated from ${names.join(", ")}.` : "nothing is translated."}`];
+    const language = this.#nameOf(tag);
+    return [names.length ? t("reading.sources", { language, languages: names.join(", ") }) : t("reading.no_sources", { language })];
   }
 
   #show() {
@@ -155,14 +157,14 @@ export class ReadingSettings {
     for (const input of this.#stabilities.querySelectorAll("input")) input.checked = input.value === stability;
     this.#originals.checked = originals;
     this.#explanation.textContent = STABILITIES.find(([value]) => value === stability)?.[2] ?? "";
-    const limitNote = `${this.#limit} at a time is the most: leave one out to choose another.`;
-    this.#note.textContent = isFull ? limitNote : reads.length ? "" : "Nothing is translated for you.";
+    const limitNote = t("reading.most", { limit: this.#limit });
+    this.#note.textContent = isFull ? limitNote : reads.length ? "" : t("reading.untranslated");
     this.#sources.textContent = reads.flatMap((tag) => this.#limitedTo(tag)).join(" ");
     const choice = this.#announceChoice;
     const isValid = choice === "" || (choice !== null && reads.includes(choice));
     this.#value.announce = isValid ? choice : (reads[0] ?? "");
     const names = reads.map((tag) => /** @type {const} */ ([tag, this.#nameOf(tag)]));
-    setOptions(this.#announce, [["", "Nothing"], ...names], this.#value.announce);
+    setOptions(this.#announce, [["", t("reading.nothing")], ...names], this.#value.announce);
   }
 }
 

@@ -5,6 +5,7 @@ import { SimulatedSpeech } from "../samples/simulated_speech.js";
 import { element, setIfChanged } from "../ui/dom.js";
 import { preferredLanguages, textDirection } from "../ui/languages.js";
 import { loadPreference, savePreference } from "../ui/preferences.js";
+import { t } from "../words/words.js";
 import { Microphone } from "./microphone.js";
 
 /** @typedef {import("../../client/messages.js").Limits} Limits */
@@ -15,11 +16,7 @@ const PAUSE_MS = 250;
 // Apostrophes and hyphens can be inside a word.
 const WORD_END = /(?:\s|(?!['’-])\p{P})$/u;
 
-const PLACEHOLDER = "Type what you say";
-const DISABLED = "Disconnected";
-const TOO_LONG = "Too long to send: shorten it, or say it in parts.";
-const HEARING = { off: "", starting: "Waiting for the microphone…", listening: "Listening…" };
-const PRIVACY = "Listening. Your browser recognises the speech, and may send what it hears to its maker.";
+const HEARING = { off: "", starting: t("composer.waiting"), listening: t("composer.listening") };
 
 const SVG = "http://www.w3.org/2000/svg";
 const MICROPHONE = "M12 15a3 3 0 0 0 3-3V6a3 3 0 0 0-6 0v6a3 3 0 0 0 3 3ZM6 12a6 6 0 0 0 12 0M12 18v3";
@@ -52,15 +49,15 @@ function isRevision(earlier, text) {
 }
 
 export class Composer {
-  element = make("form", "composer", "composer", { ariaLabel: "Say something" });
+  element = make("form", "composer", "composer", { ariaLabel: t("empty.speak") });
   #client;
   #onProblem;
   #onLang;
   #fields = element("fieldset", "composer-bar");
-  #select = make("select", "composer-lang", "spoken-lang", { ariaLabel: "Language you speak" });
+  #select = make("select", "composer-lang", "spoken-lang", { ariaLabel: t("composer.language") });
   #text = make("textarea", "composer-text", "text", {
-    ariaLabel: "What you say",
-    placeholder: PLACEHOLDER,
+    ariaLabel: t("composer.text"),
+    placeholder: t("composer.placeholder"),
     rows: 1,
     dir: "auto",
     autocomplete: "off",
@@ -68,14 +65,14 @@ export class Composer {
   });
   #mic = make("button", "composer-mic", "microphone", {
     type: "button",
-    title: "Speak into the microphone",
-    ariaLabel: "Speak into the microphone",
+    title: t("composer.microphone"),
+    ariaLabel: t("composer.microphone"),
     ariaPressed: "false",
   });
-  #send = make("button", "primary composer-send", "send", { textContent: "Send" });
-  #sentencesLabel = make("span", "label", "try", { textContent: "Try a sentence", id: "composer-try", hidden: true });
+  #send = make("button", "primary composer-send", "send", { textContent: t("composer.send") });
+  #sentencesLabel = make("span", "label", "try", { textContent: t("composer.try"), id: "composer-try", hidden: true });
   #demoHint = make("span", "hint composer-demo", "demo-model", {
-    textContent: "The demo model knows meeting sentences like these, and little else.",
+    textContent: t("composer.demo"),
     hidden: true,
   });
   #note = make("span", "hint composer-note", "composer-note", { role: "status", id: "composer-note" });
@@ -182,7 +179,7 @@ export class Composer {
 
   set enabled(enabled) {
     this.#fields.disabled = !enabled;
-    this.#text.placeholder = enabled ? PLACEHOLDER : DISABLED;
+    this.#text.placeholder = t(enabled ? "composer.placeholder" : "status.closed");
     for (const chip of this.#sentences.querySelectorAll("button")) chip.disabled = !enabled;
     if (enabled) return;
     this.#microphone.abort();
@@ -220,7 +217,7 @@ export class Composer {
   #showLength() {
     const most = this.#limits?.text_chars ?? Infinity;
     const { length } = [...this.#typed];
-    this.#count.textContent = length > most * 0.8 ? `${length} of ${most}` : "";
+    this.#count.textContent = length > most * 0.8 ? t("composer.length", { length, most }) : "";
     this.#text.ariaInvalid = String(length > most);
     this.#send.disabled = length > most;
     this.#showNote();
@@ -231,7 +228,7 @@ export class Composer {
 
   #showNote() {
     const isTooLong = this.#isTooLong();
-    const text = isTooLong ? TOO_LONG : this.#remark.text || HEARING[this.#hearing];
+    const text = isTooLong ? t("composer.too_long") : this.#remark.text || HEARING[this.#hearing];
     // Setting the same text again would make a screen reader read it again.
     setIfChanged(this.#note, "textContent", text);
     this.#note.classList.toggle("bad", isTooLong || this.#remark.isBad);
@@ -295,7 +292,7 @@ export class Composer {
       this.#client.final({ text, lang: this.lang, id });
       this.#clear();
     } else {
-      this.#setRemark(this.#sentences.hidden ? "Type something first." : "Type something first, or pick a sentence.");
+      this.#setRemark(t(this.#sentences.hidden ? "composer.first" : "composer.first_or_pick"));
     }
     this.focus();
   }
@@ -364,7 +361,7 @@ export class Composer {
     this.#mic.ariaPressed = String(hearing !== "off");
     const isFirstUse = hearing === "listening" && loadPreference("microphone") === null;
     if (isFirstUse) savePreference("microphone", "told");
-    this.#setRemark(isFirstUse ? PRIVACY : problem, problem !== "");
+    this.#setRemark(isFirstUse ? t("composer.privacy") : problem, problem !== "");
   }
 
   /** @param {import("../../client/events.js").ClientEvent} event */

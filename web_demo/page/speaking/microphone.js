@@ -1,6 +1,8 @@
 // The browser's speech recognition, while the user wants it. What it hears goes to the client, one utterance per sentence.
 // Knows the quirks of recognisers; must not know the page.
 
+import { t } from "../words/words.js";
+
 /** @typedef {"off" | "starting" | "listening"} Hearing */
 
 /**
@@ -32,17 +34,13 @@
  * @property {(state: Hearing, problem: string) => void} onState `problem`: a sentence for people if it stopped by itself, else empty.
  */
 
-const NOT_SUPPORTED =
-  "This browser has no speech recognition; Chrome, Edge and Safari have it. You can type, or play the sample meeting.";
-const NOT_SECURE = "Browsers open the microphone only to pages from https or from this computer itself (localhost).";
-
 // Errors that stop it. After all others, such as silence or another page that listens, it is started again.
 const PROBLEMS = new Map([
-  ["not-allowed", "The microphone is blocked for this page: allow it in the browser's site settings, then try again."],
-  ["service-not-allowed", "This browser does not allow its speech recognition here. You can type instead."],
-  ["audio-capture", "No microphone was found, or another program is using it."],
-  ["network", "The browser could not reach its speech recognition service. Is this computer online?"],
-  ["language-not-supported", "This browser does not recognise speech in this language. You can type it."],
+  ["not-allowed", t("mic.blocked")],
+  ["service-not-allowed", t("mic.not_allowed_here")],
+  ["audio-capture", t("mic.none")],
+  ["network", t("mic.network")],
+  ["language-not-supported", t("mic.language")],
 ]);
 
 // If a recogniser ends sooner than this without hearing anything, the next one is started after a growing delay.
@@ -106,8 +104,8 @@ export class Microphone {
 
   start() {
     if (this.#isWanted) return;
-    if (!globalThis.isSecureContext) return this.#end(NOT_SECURE);
-    if (recogniserClass() === undefined) return this.#end(NOT_SUPPORTED);
+    if (!globalThis.isSecureContext) return this.#end(t("mic.insecure"));
+    if (recogniserClass() === undefined) return this.#end(t("mic.unsupported"));
     this.#isWanted = true;
     this.#failures = 0;
     this.#options.onState("starting", "");

@@ -1,6 +1,7 @@
 // The one message at the bottom of the page that people must see. Must not know who shows it.
 
 import { find } from "../ui/dom.js";
+import { t } from "../words/words.js";
 
 const alert = find("alert", HTMLDivElement);
 const text = find("alert-text", HTMLParagraphElement);
@@ -39,6 +40,7 @@ export function hideAlert() {
   if (hadFocus && focusedBefore instanceof HTMLElement) focusedBefore.focus();
 }
 
+dismiss.textContent = t("page.dismiss");
 dismiss.addEventListener("click", hideAlert);
 act.addEventListener("click", () => {
   hideAlert();

@@ -2,6 +2,7 @@
 // where people have to know. Must not know the connection itself.
 
 import { button, element, setIfChanged } from "../ui/dom.js";
+import { t } from "../words/words.js";
 import { READINESS_LABELS, showStatus } from "./status_label.js";
 
 /** @typedef {import("../../client/events.js").ClientEvent} ClientEvent */
@@ -11,27 +12,22 @@ import { READINESS_LABELS, showStatus } from "./status_label.js";
 
 /** Severity, label and sentence; the sentence is empty if people need not know. @typedef {[Severity, string, string]} Status */
 
-const KEPT = "What you say is kept and sent; what you miss comes.";
 /** @type {Readonly<Record<ConnectionState, Status>>} */
 const STATUSES = {
-  open: ["good", "Connected", ""],
-  connecting: ["busy", "Connecting…", ""],
-  loading: ["busy", "Engine loading", "The engine is loading; what you say is kept until it is ready."],
-  reconnecting: ["busy", "Reconnecting…", `The connection is lost. ${KEPT}`],
-  closed: ["bad", "Disconnected", "Disconnected."],
+  open: ["good", t("status.connected"), ""],
+  connecting: ["busy", t("status.connecting"), ""],
+  loading: ["busy", t("status.loading"), t("status.loading.long")],
+  reconnecting: ["busy", t("status.reconnecting"), t("status.reconnecting.long")],
+  closed: ["bad", t("status.closed"), t("status.closed.long")],
 };
 /** @type {Status} */
-const NOT_JOINED = ["busy", "Not joined yet", ""];
+const NOT_JOINED = ["busy", t("status.not_joined"), ""];
 /** @type {Status} */
-const OFFLINE = ["bad", "Offline", `This device is offline. ${KEPT}`];
+const OFFLINE = ["bad", t("status.offline"), t("status.offline.long")];
 /** @type {Status} */
-const UNANSWERED = ["bad", "No answer", `The gateway does not answer. ${KEPT}`];
+const UNANSWERED = ["bad", t("status.no_answer"), t("status.no_answer.long")];
 /** @type {Status} */
-const RESTARTING = [
-  "busy",
-  "Restarting",
-  "The gateway is restarting. It finishes what was said; this page reconnects by itself.",
-];
+const RESTARTING = ["busy", t("status.restarting"), t("status.restarting.long")];
 // Events of the client itself, which say nothing of the gateway.
 const OWN_EVENTS = /^(state|utterance\.(queued|refused))$/;
 
@@ -59,7 +55,7 @@ export class ConnectionBanner {
     this.element.dataset.testid = "banner";
     this.element.role = "status";
     this.element.hidden = true;
-    this.element.append(this.#sentence, " ", button("quiet", "Try now", "retry", onRetry));
+    this.element.append(this.#sentence, " ", button("quiet", t("status.retry"), "retry", onRetry));
   }
 
   /** @param {Readiness} readiness */

@@ -2,19 +2,17 @@
 // gateway.
 
 import { element } from "../ui/dom.js";
+import { t } from "../words/words.js";
 
 /** @typedef {import("./readiness_poller.js").Readiness} Readiness */
 
 /** @type {Readonly<Record<Readiness["status"], {title: string, hint: string}>>} */
 const TEXTS = {
   ready: { title: "", hint: "" },
-  starting: { title: "The engine is loading", hint: "The page opens by itself when it is ready." },
-  failed: {
-    title: "The engine has failed",
-    hint: "Nothing can be translated until the gateway is started again; this page will notice.",
-  },
-  draining: { title: "The gateway is shutting down", hint: "This page goes on by itself when it is back." },
-  unreachable: { title: "The gateway cannot be reached", hint: "This page goes on by itself when it answers." },
+  starting: { title: t("loading.starting"), hint: t("loading.starting.hint") },
+  failed: { title: t("loading.failed"), hint: t("loading.failed.hint") },
+  draining: { title: t("loading.draining"), hint: t("loading.draining.hint") },
+  unreachable: { title: t("loading.unreachable"), hint: t("loading.unreachable.hint") },
 };
 
 /** @param {string} text */

@@ -1,5 +1,7 @@
 // Asks the gateway at intervals whether its engine can translate. Knows `/readyz`; must not know the page.
 
+import { t } from "../words/words.js";
+
 /**
  * @typedef {object} Readiness
  * @property {"ready" | "starting" | "failed" | "draining" | "unreachable"} status
@@ -23,7 +25,7 @@ async function ask(url) {
   try {
     response = await fetch(url, { cache: "no-store", signal: AbortSignal.timeout(TIMEOUT_MS) });
   } catch {
-    return { status: "unreachable", reason: "The gateway does not answer." };
+    return { status: "unreachable", reason: t("gateway.no_answer") };
   }
   /** @type {{status?: unknown, reason?: unknown, auth?: unknown} | null} */
   let body = null;
@@ -43,7 +45,7 @@ async function ask(url) {
     case "stopped":
       return { status: "draining", reason, needsToken };
     default:
-      return { status: "unreachable", reason: reason || `The gateway's address answers with status ${response.status}.` };
+      return { status: "unreachable", reason: reason || t("gateway.address_status", { status: response.status }) };
   }
 }
 

@@ -1,5 +1,7 @@
 // An entry of the transcript: one utterance with its translations, as plain data.
 
+import { t } from "../words/words.js";
+
 /** @import {Timings} from "../../client/messages.js" */
 
 /**
@@ -59,7 +61,7 @@ export function isSettled(entry) {
  * @param {Entry} entry
  */
 export function speakerName({ own, speaker }) {
-  return own ? "You" : speaker || "Guest";
+  return own ? t("name.you") : speaker || t("name.guest");
 }
 
 /**

@@ -2,6 +2,7 @@
 // and repeatedly. Must not know the page.
 
 import { evictOldest } from "../../client/evict_oldest.js";
+import { t } from "../words/words.js";
 import { cellOf, isSaid, isSettled, keyOf, unsentKey } from "./entry.js";
 
 /** @typedef {import("../../client/events.js").ClientEvent} ClientEvent */
@@ -24,8 +25,6 @@ import { cellOf, isSaid, isSettled, keyOf, unsentKey } from "./entry.js";
 const MAX_ENTRIES = 2_000;
 // How many cancelled drafts are remembered until the gateway confirms that they are cancelled.
 const MAX_CANCELLED = 100;
-const GATEWAY_RESTARTED = "Interrupted: the gateway was restarted.";
-const CONNECTION_LOST = "Interrupted: the connection was lost for too long.";
 
 export class Transcript {
   /** @type {Map<string, Entry>} */
@@ -141,7 +140,7 @@ export class Transcript {
     if (recovered === true) {
       for (const lang of this.#unconfirmedReads) this.#optionalUntilPong.add(lang);
     } else {
-      const reason = epoch === this.#epoch ? CONNECTION_LOST : GATEWAY_RESTARTED;
+      const reason = t(epoch === this.#epoch ? "transcript.lost" : "transcript.restarted");
       for (const entry of entries) if (isSaid(entry) && !entry.unsent) this.#interrupted.set(entry, reason);
       this.#optionalUntilPong = new Set(this.#reads);
       this.#cancelled.clear();

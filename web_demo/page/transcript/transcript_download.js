@@ -2,14 +2,15 @@
 
 import { button, element } from "../ui/dom.js";
 import { dropdown, labelled, setOptions } from "../ui/form_controls.js";
+import { t } from "../words/words.js";
 
 /** @typedef {import("../ui/languages.js").Language} Language */
 
 const FORMATS = /** @type {const} */ ([
-  ["txt", "Text (.txt)"],
-  ["srt", "Subtitles (.srt)"],
-  ["vtt", "Web subtitles (.vtt)"],
-  ["json", "Data (.json)"],
+  ["txt", t("download.txt")],
+  ["srt", t("download.srt")],
+  ["vtt", t("download.vtt")],
+  ["json", t("download.json")],
 ]);
 const SIDE_BY_SIDE = ",";
 // How long the browser has time to start saving the file.
@@ -36,13 +37,13 @@ export class TranscriptDownload {
     this.#options = options;
     this.#result.role = "status";
     const choices = element("div", "panel-choices");
-    choices.append(labelled("Format", this.#format), labelled("Language", this.#lang));
+    choices.append(labelled(t("download.format"), this.#format), labelled(t("download.language"), this.#lang));
     this.element.append(
-      element("h2", "panel-heading", "Download the transcript"),
+      element("h2", "panel-heading", t("download.title")),
       choices,
-      button("secondary", "Download", "download", () => void this.#download()),
+      button("secondary", t("download.action"), "download", () => void this.#download()),
       this.#result,
-      element("p", "hint", "The gateway keeps what was said for 4 hours, unless it was set otherwise."),
+      element("p", "hint", t("download.kept")),
     );
     // The languages that are read may change. Bring the options up to date before one can be chosen.
     for (const event of ["pointerenter", "focusin", "change"]) this.element.addEventListener(event, () => this.#updateOptions());
@@ -53,8 +54,8 @@ export class TranscriptDownload {
     const { languages, nameOf, reads } = this.#options;
     const tags = new Set([...reads(), ...languages().map(({ tag }) => tag)]);
     setOptions(this.#lang, [
-      ["", this.#format.value === "json" ? "Every language" : "As spoken"],
-      ...(reads().length > 1 ? [/** @type {const} */ ([SIDE_BY_SIDE, "All I read, side by side"])] : []),
+      ["", t(this.#format.value === "json" ? "download.every" : "transcript.as_spoken")],
+      ...(reads().length > 1 ? [/** @type {const} */ ([SIDE_BY_SIDE, t("download.side_by_side")])] : []),
       ...[...tags].map((tag) => /** @type {const} */ ([tag, nameOf(tag)])),
     ]);
   }
@@ -63,7 +64,7 @@ export class TranscriptDownload {
     const { onProblem, token } = this.#options;
     const meeting = this.#options.meeting();
     if (this.#isBusy) return;
-    if (!meeting) return onProblem("There is no meeting yet.");
+    if (!meeting) return onProblem(t("download.none"));
     this.#isBusy = true;
     this.#result.textContent = "";
     const format = this.#format.value;
@@ -77,10 +78,10 @@ export class TranscriptDownload {
       const said = /filename="([^"]+)"/.exec(response.headers.get("content-disposition") ?? "");
       const name = said?.[1] ?? `${meeting}.${format}`;
       save(await response.blob(), name);
-      this.#result.textContent = `Saved as ${name}`;
+      this.#result.textContent = t("download.saved", { name });
     } catch (error) {
       const isRefused = error instanceof Error && "permanent" in error;
-      onProblem(isRefused ? error.message : "The gateway does not answer.");
+      onProblem(isRefused ? error.message : t("gateway.no_answer"));
     } finally {
       this.#isBusy = false;
     }
@@ -95,7 +96,7 @@ async function problem(response) {
   } catch {
     // A proxy's error page.
   }
-  return `The gateway answers with status ${response.status}.`;
+  return t("gateway.status", { status: response.status });
 }
 
 /**

@@ -4,6 +4,7 @@
 import { evictOldest } from "../../client/evict_oldest.js";
 import { button, element, setIfChanged } from "../ui/dom.js";
 import { nativeName, textDirection } from "../ui/languages.js";
+import { t } from "../words/words.js";
 import { speakerName } from "./entry.js";
 import { LanguageSwitch } from "./language_switch.js";
 import { AS_SPOKEN, UtteranceRow } from "./utterance_row.js";
@@ -76,7 +77,7 @@ export class TranscriptView {
   constructor(options) {
     this.#options = options;
     const scroller = this.#scroller;
-    Object.assign(scroller, { tabIndex: 0, role: "log", ariaLive: "off", ariaLabel: "Transcript" });
+    Object.assign(scroller, { tabIndex: 0, role: "log", ariaLive: "off", ariaLabel: t("transcript.title") });
     scroller.dataset.testid = "transcript";
     this.#top.ariaHidden = "true"; // every cell has a label with its language, every row its speaker
     this.#speaker.dataset.testid = "top-speaker";
@@ -291,7 +292,7 @@ export class TranscriptView {
   #showJump() {
     if (this.#isAtEnd) this.#unseen = 0;
     setIfChanged(this.#jump, "hidden", this.#isAtEnd);
-    setIfChanged(this.#jump, "textContent", this.#unseen > 0 ? `Newest ↓ (${this.#unseen} new)` : "Newest ↓");
+    setIfChanged(this.#jump, "textContent", this.#unseen > 0 ? t("transcript.newest_count", { count: this.#unseen }) : t("transcript.newest"));
   }
 
   /** Columns side by side if each has its minimum width, which grows with the text size; else stacked cells, or one. */

@@ -3,6 +3,7 @@
 
 import { button, element, setIfChanged } from "../ui/dom.js";
 import { textDirection } from "../ui/languages.js";
+import { t } from "../words/words.js";
 import { isSaid, speakerName } from "./entry.js";
 
 /** @typedef {import("./entry.js").Cell} Cell */
@@ -67,7 +68,7 @@ class TextCell {
     if (cell?.state === "final") {
       this.#write(lang, dir, cell.text, "", "final");
       this.#showTimings(cell);
-      return this.#remark(cell.truncated ? "Cut short: the translation is longer than the output limit." : "", " mild");
+      return this.#remark(cell.truncated ? t("transcript.cut") : "", " mild");
     }
     const words = stability === "final" ? "" : (cell?.committed ?? "");
     const tentative = stability === "live" ? (cell?.tentative ?? "") : "";
@@ -96,9 +97,9 @@ class TextCell {
   #showTimings({ timings, tokens }) {
     if (timings === null) return;
     const { first_token_ms: first, total_ms: total } = timings;
-    const facts = `First token ${duration(first)}, total ${duration(total)}`;
+    const facts = t("transcript.facts", { first: duration(first), total: duration(total) });
     Object.assign(this.#text.dataset, { firstTokenMs: first, totalMs: total, timings: facts });
-    this.#text.title = `${facts}, ${tokens} tokens`;
+    this.#text.title = t("transcript.tokens", { facts, count: tokens });
   }
 
   #remark(words = "", kind = "") {
@@ -142,11 +143,11 @@ export class UtteranceRow {
     name.append(this.#name);
     head.append(name, this.#lang);
     head.append(this.#time);
-    this.#cancel = button("quiet row-cancel", "Cancel", "cancel", () => {
+    this.#cancel = button("quiet row-cancel", t("transcript.cancel"), "cancel", () => {
       this.#cancel.ariaDisabled = "true"; // not `disabled`: a disabled button loses the focus
       onCancel(entry);
     });
-    this.#cancel.ariaLabel = "Cancel this translation";
+    this.#cancel.ariaLabel = t("transcript.cancel_long");
     if (entry.own) head.append(this.#cancel);
     this.element.append(head, this.#grid);
   }
@@ -190,7 +191,7 @@ export class UtteranceRow {
     setIfChanged(this.#name, "textContent", speakerName(this.entry));
     setIfChanged(this.#lang, "textContent", lang && this.#nameOf(lang));
     this.#showTime();
-    this.#remark(reason || (unsent ? "Not sent yet" : ""));
+    this.#remark(reason || (unsent ? t("transcript.unsent") : ""));
     const state = this.#state();
     if (document.activeElement === this.#cancel && state !== "running") {
       /** @type {HTMLElement | null} */ (this.element.closest("[tabindex]"))?.focus({ preventScroll: true });
@@ -222,7 +223,8 @@ export class UtteranceRow {
     const isOriginal = column === lang || column === AS_SPOKEN;
     const kind = column === AS_SPOKEN ? "cell original" : "cell spoken";
     setIfChanged(cell.element, "className", isOriginal ? kind : "cell");
-    cell.label = isOriginal ? `${lang && `${this.#nameOf(lang)}, `}as spoken` : this.#nameOf(column);
+    const original = lang ? t("transcript.cell_as_spoken", { language: this.#nameOf(lang) }) : t("transcript.as_spoken");
+    cell.label = isOriginal ? original : this.#nameOf(column);
     if (isOriginal) cell.showOriginal(this.entry, stability);
     else cell.showTranslation(column, cells.get(column), stability, this.#isExpected(column));
   }
