@@ -488,7 +488,7 @@ def test_other_pages_get_the_client_and_nothing_of_the_page() -> None:
 
 
 def test_the_page_weighs_less_than_150_kb_on_the_wire() -> None:
-    """A first visit, all of both views and what it keeps for later, headers included, and the words of one more language.
+    """A first visit, all of both views and what it keeps for later, headers included, and one more language.
 
     The icons of the manifest are fetched by those who install the page.
     """
