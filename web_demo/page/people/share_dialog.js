@@ -29,6 +29,7 @@ export class ShareDialog {
   #lines = dropdown("captions-lines", [..."123456"].map((lines) => [lines, lines]), "2");
   #size = dropdown("captions-size", SIZES, "2.25");
   #captions = new CopyField("Captions link", "captions-link");
+  #room = new CopyField("Large type for a room’s screen", "room-link");
 
   /**
    * @param {object} options
@@ -92,6 +93,7 @@ export class ShareDialog {
       element("h3", "dialog-subheading", "Captions for OBS and wall screens"),
       choices,
       this.#captions.element,
+      this.#room.element,
       element("p", "hint", "OBS: add a Browser source with this address. Wall screen: open it, and fill the screen with F11."),
     );
   }
@@ -108,6 +110,7 @@ export class ShareDialog {
   #showCaptions() {
     const [lang, lines, size] = [this.#lang.value, this.#lines.value, this.#size.value];
     this.#captions.value = this.#address({ view: "captions", lang, lines, size });
+    this.#room.value = this.#address({ view: "reading", lang });
   }
 
   async #shareNatively() {
