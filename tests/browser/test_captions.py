@@ -16,6 +16,7 @@ import pytest
 from playwright.async_api import Locator, Page, expect
 from websockets.asyncio.client import ClientConnection, connect
 
+from tests.browser.axe import scan
 from tests.browser.conftest import SCRIPT, StartGateway, kill
 from tests.conftest import OpenPage
 from tests.patience import PATIENCE_MS
@@ -102,6 +103,46 @@ async def test_what_somebody_says_is_seen_and_stays_until_the_next(
             await page.screenshot(path=artifacts / "captions.png")
         starts = [frame for frame in watch.sent if frame["type"] == "session.start"]
         assert [(start["reads"], start["stability"]) for start in starts] == [(["ja"], "stable")]
+
+
+@pytest.mark.parametrize(("width", "height"), [(1920, 1080), (844, 390), (390, 844)])
+async def test_a_rooms_screen_is_full_of_large_type(
+    gateway: GatewayProcess, open_page: OpenPage, meeting: str, artifacts: Path, width: int, height: int
+) -> None:
+    query = urlencode({"view": "reading", "meeting": meeting, "lang": "ja,de"})
+    async with (
+        open_page(f"{gateway.url}/?{query}", viewport={"width": width, "height": height}) as watch,
+        speaker(gateway, meeting) as ana,
+    ):
+        page = watch.page
+        await expect(page.get_by_test_id("captions")).to_have_attribute("data-state", "open")
+        for number in range(20):
+            await ana.say(str(number), f"Sentence {number} of a speech that goes on for a while.")
+        await expect(captions(page).last).to_contain_text("[ja] Sentence 19")
+        await expect(captions(page, "de").last).to_contain_text("[de] Sentence 19")
+        # The newest at the bottom, beside its other translation; what is older goes out at the top.
+        boxes = [await captions(page, lang).last.bounding_box() for lang in ("ja", "de")]
+        japanese, german = [box for box in boxes if box]
+        bottoms = [box["y"] + box["height"] for box in (japanese, german)]
+        assert height * 0.85 <= bottoms[1] <= height
+        if width < height:  # one above the other
+            assert bottoms[0] == pytest.approx(height / 2, abs=60)
+            assert german["x"] == japanese["x"]
+        else:
+            assert bottoms[0] == pytest.approx(bottoms[1], abs=1)
+            assert german["x"] >= japanese["x"] + japanese["width"]
+        first = await captions(page).first.bounding_box()
+        assert first is not None
+        assert first["y"] < 0
+        size = await captions(page).last.evaluate("(line) => parseFloat(getComputedStyle(line).fontSize)")
+        assert size == pytest.approx(min(64, 0.09 * width, 0.12 * height))
+        assert await background(page, ".captions") == "rgb(255, 255, 255)"
+        await page.screenshot(path=artifacts / f"reading-{width}.png")
+        found = await scan(page)
+        assert (found.serious, found.moderate) == ([], [])
+        await page.emulate_media(color_scheme="dark")
+        found = await scan(page)
+        assert (found.serious, found.moderate) == ([], [])
 
 
 async def test_markup_is_text_and_of_a_long_caption_the_end_is_seen(

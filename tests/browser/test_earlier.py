@@ -73,7 +73,7 @@ async def test_a_latecomer_goes_back_to_the_beginning(
         await expect(utterances).to_have_count(UTTERANCES)
         assert await numbers(page) == list(range(UTTERANCES))
         await expect(earlier).to_be_hidden()
-        await expect(page.get_by_text("The meeting began here.")).to_be_visible()
+        await expect(page.get_by_text("The meeting began here.")).to_be_focused()
         first = utterances.first
         await first.scroll_into_view_if_needed()
         await expect(first.locator("time")).to_be_visible()

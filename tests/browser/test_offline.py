@@ -35,7 +35,7 @@ async def test_without_a_gateway_the_page_says_so_and_opens_once_it_is_there(
         watch.allow("net::ERR")
         watch.allow("WebSocket connection")
         await connected(page)
-        await page.evaluate("navigator.serviceWorker.ready.then(() => true)")
+        await page.wait_for_function("navigator.serviceWorker.ready.then(() => true)")
         address = page.url
         kill(gateway)
         await page.reload()
@@ -60,7 +60,7 @@ async def test_nothing_but_the_offline_page_is_kept(gateway: GatewayProcess, ope
     async with open_page(gateway.url, **INSTALLED) as watch:
         page = watch.page
         await connected(page)
-        await page.evaluate("navigator.serviceWorker.ready.then(() => true)")
+        await page.wait_for_function("navigator.serviceWorker.ready.then(() => true)")
         # Under the worker, too, the page comes from the gateway.
         response = await page.reload()
         assert response is not None
@@ -79,7 +79,7 @@ async def test_another_address_of_the_gateway_is_left_alone(
         watch.allow("net::ERR")
         watch.allow("WebSocket connection")
         await connected(page)
-        await page.evaluate("navigator.serviceWorker.ready.then(() => true)")
+        await page.wait_for_function("navigator.serviceWorker.ready.then(() => true)")
         await page.reload()
         await connected(page)
         kill(gateway)

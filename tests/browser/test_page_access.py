@@ -362,7 +362,8 @@ _FINE = """() => [...document.querySelectorAll("select, textarea, input:not([typ
 
 _CROWDED = """() => {
     const parts = [...document.querySelectorAll("header :is(img, h1, button, .status)")]
-        .filter((part) => part.checkVisibility()).map((part) => [part, part.getBoundingClientRect()]);
+        .filter((part) => part.checkVisibility()).map((part) => [part, part.getBoundingClientRect()])
+        .filter(([, { width }]) => width > 1); // the title of a phone is for screen readers
     const outside = parts.filter(([, { left, right }]) => left < 0 || right > innerWidth);
     const upon = parts.flatMap(([part, one], index) => parts.slice(index + 1)
         .filter(([, other]) => one.left < other.right && other.left < one.right

@@ -90,12 +90,15 @@ async def test_whole_translations_are_read_one_after_another_until_stopped(
             assert await spoken(page) == [["[de] One.", "de", "de-DE"]]
             await page.evaluate("ended()")
             assert [text for text, *_ in await spoken(page)] == ["[de] One.", "[de] Two."]
+            await page.evaluate("ended()")
+            assert len(await spoken(page)) == 2
             await page.screenshot(path=artifacts / "spoken-translation.png")
             found = await scan(page)
             assert (found.serious, found.moderate) == ([], [])
 
             await ana.final("Three.", "4")
             await settled(rows.nth(5))
+            assert await page.evaluate("speechSynthesis.speaking") is True
             stop = page.get_by_test_id("stop-reading-aloud")
             await stop.click()
             assert await page.evaluate("speechSynthesis.speaking") is False
@@ -103,7 +106,7 @@ async def test_whole_translations_are_read_one_after_another_until_stopped(
             await page.evaluate("ended()")
             await ana.final("Four.", "5")
             await settled(rows.nth(6))
-            assert len(await spoken(page)) == 2
+            assert len(await spoken(page)) == 3
             await show(page, "reading")
             await expect(choice).to_have_value("")
 

@@ -14,7 +14,8 @@ window.addEventListener("hashchange", () => {
   if (inviteIn(location.hash)?.fragment !== invite?.fragment) location.reload();
 });
 
-if (query.get("view") === "captions") {
+const view = query.get("view");
+if (view === "captions" || view === "reading") {
   document.documentElement.dataset.view = "captions";
   const { startCaptions } = await import("./captions/captions_view.js");
   await startCaptions({ host: document.body, streamUrl: streamUrl.href, query, invite });

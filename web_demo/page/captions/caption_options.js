@@ -20,6 +20,11 @@ const PARAMETERS = {
 
 /** @typedef {Record<keyof typeof PARAMETERS, string>} CaptionOptions */
 
+/** What is another one in the view for a room's screen, which is full of text. */
+const READING = { size: "4" };
+/** What it does not leave to the address: more than any screen has room for, from the bottom up, without boxes. */
+const READING_ALWAYS = { lines: "30", position: "bottom", box: "0", linger: "0" };
+
 /**
  * @param {URLSearchParams} query
  * @returns {[CaptionOptions, string[]]} The options, and a sentence for each one that is not valid.
@@ -27,8 +32,11 @@ const PARAMETERS = {
 export function captionOptions(query) {
   /** @type {string[]} */
   const problems = [];
+  /** @type {Record<string, string>[]} */
+  const [others = {}, always = {}] = query.get("view") === "reading" ? [READING, READING_ALWAYS] : [];
   const options = Object.entries(PARAMETERS).map(([name, [initial, allowed, words]]) => {
-    const value = query.get(name) ?? initial;
+    if (name in always) return [name, always[name]];
+    const value = query.get(name) ?? others[name] ?? initial;
     if (!allowed.test(value)) problems.push(`“${name}” ${value ? "has to be" : "is missing:"} ${words}.`);
     return [name, value];
   });

@@ -1,10 +1,12 @@
-// The captions view, for wall screens and video overlays: captions and nothing else. Must not know the meeting page.
+// The captions view, for video overlays and wall screens, and the reading view, for a room's screen: captions and nothing
+// else. Must not know the meeting page.
 
 import { GatewayClient } from "../../client/gateway_client.js";
 import { EVERYTHING, refusalOf } from "../access/access.js";
 import { InviteRefused } from "../access/invite.js";
+import { keepScreenAwake } from "../meeting/wake_lock.js";
 import { Transcript } from "../transcript/transcript.js";
-import { element } from "../ui/dom.js";
+import { button, element } from "../ui/dom.js";
 import { textDirection } from "../ui/languages.js";
 import { t } from "../words/words.js";
 import { captionLanguages, captionOptions } from "./caption_options.js";
@@ -98,6 +100,18 @@ class CaptionsBlock {
   }
 }
 
+/** Large type on a screen of its own, which stays awake. @param {HTMLElement} view */
+function fillScreen(view) {
+  view.classList.add("reading");
+  view.role = "main";
+  keepScreenAwake();
+  const root = document.documentElement;
+  if (!document.fullscreenEnabled) return;
+  const fill = button("fill-screen", "Full screen", "full-screen", () => void root.requestFullscreen().catch(() => {}));
+  document.addEventListener("fullscreenchange", () => (fill.hidden = document.fullscreenElement !== null));
+  view.append(fill);
+}
+
 /** A text in a frame that shows the end of it if it is too long. */
 function captionText(text = "", lang = "", className = "", speaker = "") {
   const paragraph = element("p", "");
@@ -168,6 +182,7 @@ export async function startCaptions({ host, streamUrl, query, invite }) {
   const transcript = new Transcript();
   const blocks = reads.map((lang) => new CaptionsBlock(lang, options, transcript.entries));
   view.append(...blocks.map((block) => block.element), message);
+  if (query.get("view") === "reading") fillScreen(view);
 
   let frame = 0;
   transcript.listen(() => {

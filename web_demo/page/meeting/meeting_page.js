@@ -64,7 +64,6 @@ export class MeetingPage {
   #readiness = "ready";
   /** Tag → English name. @type {Map<string, string>} */
   #languageNames;
-  #tags;
   /** @type {GatewayClient} */
   #client;
   #transcript = new Transcript();
@@ -108,7 +107,6 @@ export class MeetingPage {
     }
     const { languages, limits, targets } = gateway;
     this.#languageNames = new Map(languages.map(({ tag, name }) => [tag, name]));
-    this.#tags = languages.map(({ tag }) => tag);
     const nameOf = this.#nameOf;
     const meeting = () => this.#client.meeting;
     const { originals, fragment, read: hasCaptions } = access;

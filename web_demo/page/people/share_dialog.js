@@ -30,6 +30,7 @@ export class ShareDialog {
   #lines = dropdown("captions-lines", [..."123456"].map((lines) => [lines, lines]), "2");
   #size = dropdown("captions-size", SIZES, "2.25");
   #captions = new CopyField(t("share.captions"), "captions-link");
+  #room = new CopyField(t("share.room"), "room-link");
 
   /**
    * @param {object} options
@@ -92,6 +93,7 @@ export class ShareDialog {
       element("h3", "dialog-subheading", t("share.captions_title")),
       choices,
       this.#captions.element,
+      this.#room.element,
       element("p", "hint", t("share.captions_hint")),
     );
   }
@@ -108,6 +110,7 @@ export class ShareDialog {
   #showCaptions() {
     const [lang, lines, size] = [this.#lang.value, this.#lines.value, this.#size.value];
     this.#captions.value = this.#address({ view: "captions", lang, lines, size });
+    this.#room.value = this.#address({ view: "reading", lang });
   }
 
   async #shareNatively() {

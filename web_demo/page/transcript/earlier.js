@@ -46,7 +46,7 @@ export class EarlierRows {
   constructor(options) {
     this.#options = options;
     this.#button = button("quiet", "Earlier", "earlier", () => void this.#load());
-    this.#note.role = "status";
+    this.#note.tabIndex = -1;
     this.element.append(this.#button, this.#note);
     options.transcript.listen(({ what }) => what !== "original" && what !== "translation" && this.#show());
     this.#show();
@@ -55,16 +55,18 @@ export class EarlierRows {
   #show() {
     const { oldest } = this.#options.transcript;
     const isMore = oldest > 1 && oldest !== this.#end;
-    // Not `disabled`, and not hidden while it has the focus: both would lose it.
-    setIfChanged(this.#button, "hidden", !isMore && !this.#isBusy);
     if (isMore) setIfChanged(this.#note, "textContent", "");
+    const isOffered = isMore || this.#isBusy;
+    // The focus goes to what there is instead, and a screen reader reads it.
+    if (!isOffered && document.activeElement === this.#button) this.#note.focus({ preventScroll: true });
+    setIfChanged(this.#button, "hidden", !isOffered);
   }
 
   async #load() {
     if (this.#isBusy) return;
     const { transcript, onProblem } = this.#options;
     this.#isBusy = true;
-    this.#button.ariaDisabled = "true";
+    this.#button.ariaDisabled = "true"; // not `disabled`: a disabled button loses the focus
     try {
       const before = transcript.oldest;
       const { epoch, complete, utterances } = await this.#part(before);
