@@ -195,7 +195,7 @@ class Gateway:
                     log=self.log,
                     identity=identity,
                     audit=audit,
-                    whole=None if workers is None else workers.whole,
+                    whole=self._whole if workers is None else workers.whole,
                     auth=settings.auth.kind,
                     delta_interval_s=settings.delta_interval_s,
                 ),
@@ -204,6 +204,12 @@ class Gateway:
             middleware=only_for(settings.host, settings.allowed_hosts),
             lifespan=self._lifespan,
         )
+
+    def _whole(self) -> Whole:
+        """What this process is doing, where it is the only one."""
+        lanes = self.engine.lane_health() if isinstance(self.engine, Pool) else ()
+        scheduler = self.scheduler
+        return Whole(scheduler.running, scheduler.waiting, draining=scheduler.draining, lanes=lanes)
 
     def _wanted(self, lane: str) -> Wanted:
         return Wanted(*self.scheduler.wanted(lane))

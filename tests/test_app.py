@@ -107,8 +107,8 @@ async def test_each_pair_is_translated_by_the_engines_that_have_it() -> None:
         }
         assert (await ask(gateway, "/v1/languages")).json()["targets"] == ana.started.targets
         assert (await ask(gateway, "/readyz")).json()["engines"] == [
-            {"name": "japanese", "status": "ready", "reason": ""},
-            {"name": "others", "status": "ready", "reason": ""},
+            {"name": name, "status": "ready", "reason": "", "running": 0, "waiting": 0, "seats": 4}
+            for name in ("japanese", "others")
         ]
         page = (await ask(gateway, "/metrics")).text
         for name in ("japanese", "others"):

@@ -65,7 +65,7 @@ async def test_new_settings_first_add_and_then_remove(tmp_path: Path) -> None:
     await engines.remove(wanted)
     assert [each.name for each in engines.all_told()] == ["b"]
     assert list(engines.hosted) == ["b"]
-    assert [lane.name for lane in engines.engine.health().lanes] == ["b"]
+    assert [lane.name for lane in engines.engine.lane_health()] == ["b"]
     await engines.engine.stop()
 
 

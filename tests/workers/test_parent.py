@@ -417,8 +417,8 @@ ENDED = ("translation.final", "translation.failed")
 
 
 def lane(name: str, *pairs: str, **fields: Any) -> LaneSettings:
-    script = Script(token_s=0.005)
-    return LaneSettings(name=name, kind="simulated", pairs=pairs, script=script, restart_backoff_s=0, **fields)
+    fields = {"script": Script(token_s=0.005), "restart_backoff_s": 0, **fields}
+    return LaneSettings(name=name, kind="simulated", pairs=pairs, **fields)
 
 
 def of_several(*lanes: LaneSettings) -> Settings:
@@ -427,7 +427,7 @@ def of_several(*lanes: LaneSettings) -> Settings:
 
 def engines(gateway: Running) -> dict[str, str]:
     """Name → state, as the parent says."""
-    return {each.name: each.state.value for each in gateway.parent.engine.health().lanes}
+    return {each.name: each.state.value for each in gateway.parent.whole().lanes}
 
 
 async def test_several_engines_are_shared_by_all_workers_and_one_that_dies_is_not_missed() -> None:
@@ -452,6 +452,25 @@ async def test_several_engines_are_shared_by_all_workers_and_one_that_dies_is_no
             }
         await until(lambda: engines(gateway) == {"a": "ready", "b": "ready"})
         assert await gateway.metric('gateway_engine_restarts_total{engine="a",reason="crash"}') == crashed + 1
+
+
+async def test_every_worker_says_what_each_engine_does_for_all_of_them() -> None:
+    script = Script(rules=(Rule(match="STALL", stall_after=1),))
+    lanes = (lane("a", "en-ja", script=script), lane("b", "en-de", script=script))
+    async with workers(of_several(*lanes)) as gateway:
+        sessions = [await gateway.session(number) for number in (1, 2)]
+        for session in sessions:
+            await session.say("u1", "STALL two")
+        told: list[int] = []
+        # Whichever of them answers.
+        while told[-6:] != [2, 0] * 3:
+            a, b = json.loads((await gateway.get("/readyz"))[1])["engines"]
+            assert (a["name"], a["status"], a["seats"], b["name"]) == ("a", "ready", 16, "b")
+            told += a["running"], b["running"]
+            await asyncio.sleep(0.05)
+        for session in sessions:
+            await session.send(type="utterance.cancel", id="u1")
+            await session.until("translation.failed")
 
 
 async def test_new_settings_bring_engines_and_take_others_away_while_people_speak() -> None:

@@ -47,6 +47,8 @@ class Pool:
         self.on_lane: Callable[[], None] = lambda: None
         self._lanes = {lane.name: lane for lane in lanes}
         self._leaving: set[str] = set()
+        # Those that are being loaded while the others work, and are not among them yet.
+        self._coming: list[Lane] = []
         self._late = late
         # Lanes that are not ready yet, while others are. Awaited by `stop`.
         self._starting: set[asyncio.Task[None]] = set()
@@ -109,11 +111,14 @@ class Pool:
 
     async def _add(self, lane: Lane) -> None:
         self._check_began()
+        self._coming.append(lane)
         try:
             await _start([lane])
         except BaseException:
             await lane.stop()
             raise
+        finally:
+            self._coming.remove(lane)
         self._lanes[lane.name] = lane
         self._watch(lane)
         _log.info("engine %s takes work", lane.name)
@@ -179,19 +184,25 @@ class Pool:
     # ------------------------------------------------------------ state
 
     def health(self) -> EngineHealth:
-        lanes = tuple(_health(lane) for lane in self._lanes.values())
-        troubled = [lane for lane in lanes if lane.state is not EngineState.READY]
-        reason = " ".join(f"Engine {lane.name}: {lane.reason}" for lane in troubled)
         if self._stopped:
-            return EngineHealth(EngineState.STOPPED, "the engine was stopped", lanes)
-        states = {lane.state for lane in lanes}
+            return EngineHealth(EngineState.STOPPED, "the engine was stopped")
+        lanes = [(lane.name, lane.health()) for lane in self._lanes.values()]
+        troubled = [(name, health) for name, health in lanes if health.state is not EngineState.READY]
+        reason = " ".join(f"Engine {name}: {health.reason}" for name, health in troubled)
+        states = {health.state for _, health in lanes}
         if not self._began:
             state = EngineState.FAILED if EngineState.FAILED in states else EngineState.STARTING
-            return EngineHealth(state, reason or "starting", lanes)
+            return EngineHealth(state, reason or "starting")
         for state in (EngineState.READY, EngineState.RESTARTING):
             if state in states:
-                return EngineHealth(state, reason, lanes)
-        return EngineHealth(EngineState.FAILED, reason, lanes)
+                return EngineHealth(state, reason)
+        return EngineHealth(EngineState.FAILED, reason)
+
+    def lane_health(self) -> tuple[LaneHealth, ...]:
+        """Every lane, also those that are still being loaded or leave."""
+        return tuple(
+            _health(lane, leaves=lane.name in self._leaving) for lane in (*self._lanes.values(), *self._coming)
+        )
 
     def capacity(self) -> EngineCapacity:
         all_of_them = [lane.capacity() for lane in self._lanes.values()]
@@ -257,9 +268,9 @@ def _fullness(lane: Lane) -> float:
     return (capacity.running + capacity.waiting) / max(1, capacity.max_running)
 
 
-def _health(lane: Lane) -> LaneHealth:
-    health = lane.health()
-    return LaneHealth(lane.name, health.state, health.reason)
+def _health(lane: Lane, *, leaves: bool) -> LaneHealth:
+    health, load = lane.health(), lane.capacity()
+    return LaneHealth(lane.name, health.state, health.reason, leaves, load.max_running, load.running, load.waiting)
 
 
 def _merged(profiles: Sequence[EngineProfile]) -> EngineProfile:

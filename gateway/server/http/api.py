@@ -69,8 +69,8 @@ def routes(
     log: EventLog,
     identity: Identity,
     audit: Audit,
-    # What all workers are doing. None: there is only this process.
-    whole: Callable[[], Whole] | None = None,
+    # What all workers are doing, or the only process.
+    whole: Callable[[], Whole],
     # What `/readyz` says of who is let in.
     auth: Auth = "none",
     # Shortest time between two deltas of a translation, in seconds.
@@ -79,8 +79,6 @@ def routes(
     batch_texts: int = 64,
 ) -> list[BaseRoute]:
     """Every HTTP route of the gateway."""
-    if whole is None:
-        whole = partial(_alone, scheduler)
     api = _Api(scheduler, engine, limits, identity, audit, whole, auth, delta_interval_s, batch_texts)
     transcripts = Transcripts(log, engine, identity, audit, most_languages=limits.languages)
     return [
@@ -192,10 +190,6 @@ class _Api:
     @cached_property
     def _asyncapi(self) -> Response:
         return json_response(asyncapi.asyncapi())
-
-
-def _alone(scheduler: Scheduler) -> Whole:
-    return Whole(scheduler.running, scheduler.waiting, draining=scheduler.draining)
 
 
 def _check(grant: Grant, requests: Sequence[TranslationRequest]) -> None:

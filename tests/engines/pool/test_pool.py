@@ -87,7 +87,7 @@ async def translate(pool: Pool, asked: TranslationRequest) -> str:
 
 async def until(pool: Pool, *states: EngineState) -> None:
     """Wait until the lanes are like this; the suite's timeout is the bound."""
-    while [lane.state for lane in pool.health().lanes] != list(states):
+    while [lane.state for lane in pool.lane_health()] != list(states):
         await asyncio.sleep(0.001)
 
 
@@ -161,13 +161,15 @@ async def test_it_is_ready_once_all_are_and_says_which_is_loading() -> None:
         await translate(pool, request())
     starting = asyncio.create_task(pool.start())
     await until(pool, READY, STARTING)
-    assert pool.health() == EngineHealth(
-        STARTING, "Engine b: starting", (LaneHealth("a", READY), LaneHealth("b", STARTING, "starting"))
+    assert pool.health() == EngineHealth(STARTING, "Engine b: starting")
+    assert pool.lane_health() == (
+        LaneHealth("a", READY, max_running=2),
+        LaneHealth("b", STARTING, "starting", max_running=2),
     )
     assert bench.states == []
     Slow.go.set()
     await starting
-    assert pool.health() == EngineHealth(READY, "", (LaneHealth("a", READY), LaneHealth("b", READY)))
+    assert pool.health() == EngineHealth(READY, "")
     assert await translate(pool, request()) == "[ja] hi"
     await pool.stop()
     assert bench.states == [READY, STOPPED]
@@ -281,8 +283,21 @@ async def test_a_lane_that_comes_is_used_from_when_it_is_ready() -> None:
         assert await translate(pool, request(target="de")) == "[de] hi"
         with pytest.raises(StartupError, match=r"^There is an engine b already\.$"):
             await pool.add([bench.lane("b")])
+        assert len(pool.lane_health()) == 2
         bench.kill("b")
         await until(pool, READY, RESTARTING)
+
+
+async def test_a_lane_that_comes_is_seen_while_it_loads() -> None:
+    bench = Bench()
+    async with bench.started(bench.lane("a")) as pool:
+        adding = asyncio.create_task(pool.add([bench.lane("b", script=replace(FAST, load_s=3_600))]))
+        await until(pool, READY, STARTING)
+        assert (pool.health(), list(pool.lanes())) == (EngineHealth(READY), ["a"])
+        adding.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await adding
+        assert len(pool.lane_health()) == 1
 
 
 @pytest.mark.usefixtures("_quickly")
@@ -316,11 +331,12 @@ async def test_a_lane_that_goes_ends_what_it_runs_and_gets_nothing_more() -> Non
         draining = asyncio.create_task(pool.drain("b"))
         await asyncio.sleep(0)
         assert list(pool.lanes()) == ["a"]
+        assert pool.lane_health()[1] == LaneHealth("b", READY, leaves=True, max_running=2, running=1)
         assert pool.profile().pairs == frozenset({("en", "ja")})
         assert "".join([event.text async for event in generation]) == " one two three"
         await draining
         assert bench.engines["b"][-1].health().state is STOPPED
-        assert [lane.name for lane in pool.health().lanes] == ["a"]
+        assert [lane.name for lane in pool.lane_health()] == ["a"]
         with pytest.raises(EngineRestarting, match="The engine b is gone"):
             await translate(pool, request(lane="b"))
 

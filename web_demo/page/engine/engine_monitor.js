@@ -7,6 +7,7 @@ import { Latency } from "./latency.js";
 import { OWN_MEETING, UtteranceTracker } from "./utterance_tracker.js";
 
 /** @import {ClientEvent} from "../../client/events.js" */
+/** @import {Readiness} from "../status/readiness_poller.js" */
 /** @import {Language} from "../ui/languages.js" */
 
 export class EngineMonitor {
@@ -20,8 +21,9 @@ export class EngineMonitor {
    * @param {readonly Language[]} options.languages
    * @param {(tag: string) => string} options.nameOf
    * @param {boolean} [options.hasSpeakers] Whether simulated speakers are offered.
+   * @param {() => void} options.onLook Called now and then while several engines are looked at: they are to be shown.
    */
-  constructor({ streamUrl, languages, nameOf, hasSpeakers = true }) {
+  constructor({ streamUrl, languages, nameOf, hasSpeakers = true, onLook }) {
     const latency = new Latency();
     this.#tracker = new UtteranceTracker((timings, nowMs) => latency.add(timings, nowMs));
     this.#speakers = new SimulatedSpeakers({
@@ -29,16 +31,21 @@ export class EngineMonitor {
       languages,
       onEvent: (speaker, event) => this.#tracker.onEvent(speaker, event, performance.now()),
     });
-    this.#panel = new EnginePanel({ tracker: this.#tracker, latency, speakers: this.#speakers, nameOf, hasSpeakers });
+    const [tracker, speakers] = [this.#tracker, this.#speakers];
+    this.#panel = new EnginePanel({ tracker, latency, speakers, nameOf, hasSpeakers, onLook });
   }
 
   get element() {
     return this.#panel.element;
   }
 
-  /** @param {{state: "good" | "busy" | "bad", words: string}} connection */
-  set connection(connection) {
+  /**
+   * @param {Readiness} readiness
+   * @param {{state: "good" | "busy" | "bad", words: string}} connection
+   */
+  show(readiness, connection) {
     this.#panel.connection = connection;
+    this.#panel.lanes.show(readiness.engines ?? [], readiness.waiting ?? 0);
   }
 
   /**

@@ -102,7 +102,6 @@ export class MeetingPage {
     const { originals, fragment, read: hasCaptions } = access;
     const readable = allowedOf(languages, access.langs);
     const offered = () => readable;
-
     const onChange = (/** @type {Reading} */ reading) => this.#onChoice(reading);
     this.#readingSettings = new ReadingSettings({ languages: readable, targets, nameOf, hasOriginals: originals, onChange });
     this.#readingSettings.limit = limits.languages;
@@ -143,7 +142,8 @@ export class MeetingPage {
       token: access.token,
     });
     // Those who are invited are people: sample speakers have no invite.
-    this.#engineMonitor = new EngineMonitor({ streamUrl, languages, nameOf, hasSpeakers: access.token === null });
+    const [hasSpeakers, onLook] = [access.token === null, () => void readiness.check()];
+    this.#engineMonitor = new EngineMonitor({ streamUrl, languages, nameOf, hasSpeakers, onLook });
     this.#sampleButton = new SampleMeetingButton({
       streamUrl,
       meeting,
@@ -225,8 +225,7 @@ export class MeetingPage {
     const stage = element("section", "stage");
     stage.ariaLabel = "Meeting";
     stage.append(this.#view.element, this.#banner.element);
-    const { speak, token } = this.#access;
-    const share = this.#shareDialog;
+    const [{ speak, token }, share] = [this.#access, this.#shareDialog];
     const emptyState = new EmptyState({
       onPlaySample: token === null ? () => this.#sampleButton.toggle() : null,
       onInvite: share && (() => share.open()),
@@ -395,6 +394,7 @@ export class MeetingPage {
   }
 
   #showStatus() {
-    this.#engineMonitor.connection = this.#banner.show(this.#readiness, this.#hasJoined ? this.#client.state : null);
+    const shown = this.#banner.show(this.#readiness, this.#hasJoined ? this.#client.state : null);
+    this.#engineMonitor.show(this.#readiness, shown);
   }
 }
