@@ -12,14 +12,14 @@ from contextlib import asynccontextmanager
 from types import TracebackType
 from typing import Self
 
-from msgspec import Struct
+from msgspec import UNSET, Struct
 
 from gateway.cli.common import LAST_WORDS, EngineWait, said_of
 from gateway.cli.tokens import Token
 from gateway.client import ClientSession, Reconnected, Reconnecting, SessionEvent, connect
 from gateway.domain.errors import SessionIdle, SessionReplaced
 from gateway.domain.sessions import Stability
-from gateway.protocol.messages import Error, SessionDraining
+from gateway.protocol.messages import Error, LanguagesChanged, SessionDraining
 
 __all__ = ["Interruptible", "MeetingOptions", "join_meeting", "session_note"]
 
@@ -74,11 +74,20 @@ def session_note(event: SessionEvent) -> str | None:
             return "The connection is back; unfinished translations may be missing."
         case Reconnected():
             return "The connection is back."
+        case LanguagesChanged():
+            return f"From now on this is translated: {_pairs(event)}."
         case SessionDraining():
             return "The gateway is restarting; the meeting goes on in a moment."
         case Error(utterance=None) if event.code not in _LAST_WORDS:
             return said_of(event)
     return None
+
+
+def _pairs(now: LanguagesChanged) -> str:
+    """Such as `en into ja, de; ja into en`."""
+    if now.targets is UNSET:
+        return f"{', '.join(now.languages)}, each into every other"
+    return "; ".join(f"{source} into {', '.join(targets)}" for source, targets in now.targets.items())
 
 
 class Interruptible:

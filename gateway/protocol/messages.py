@@ -24,6 +24,7 @@ __all__ = [
     "Caption",
     "ClientMessage",
     "Error",
+    "LanguagesChanged",
     "Participant",
     "ParticipantJoined",
     "ParticipantLeft",
@@ -220,6 +221,17 @@ class SessionUpdated(ServerStruct, frozen=True, tag="session.updated"):
     originals: bool = False
 
 
+class LanguagesChanged(ServerStruct, frozen=True, tag="languages.changed"):
+    """The gateway has other engines now: these fields replace those of `session.started`.
+
+    What the session reads and speaks stays as it is, also where nothing translates it any more.
+    """
+
+    languages: list[str]
+    options: Annotated[list[str], Meta(description="Which of glossary, context, formality the models take.")]
+    targets: Targets = UNSET
+
+
 class UtteranceAccepted(ServerStruct, frozen=True, tag="utterance.accepted"):
     """The gateway is now responsible for the final utterance; the client may forget it."""
 
@@ -354,6 +366,7 @@ class Pong(ServerStruct, frozen=True, tag="pong"):
 ServerMessage = (
     SessionStarted
     | SessionUpdated
+    | LanguagesChanged
     | UtteranceAccepted
     | UtteranceCancelled
     | Caption

@@ -15,11 +15,13 @@ import pytest
 from msgspec.structs import replace
 from websockets.exceptions import ConnectionClosed
 
+from gateway.client import Reconnected, connect
 from gateway.config import AuthSettings, EngineSettings, LaneSettings, Settings
 from gateway.domain.errors import StartupError
 from gateway.engines.simulated import Rule, Script
 from gateway.engines.supervisor import Supervisor
 from gateway.protocol.limits import Limits
+from gateway.protocol.messages import TranslationFailed, TranslationFinal
 from gateway.workers import parent as parents
 from gateway.workers import restarts
 from gateway.workers.parent import Parent
@@ -487,6 +489,33 @@ async def test_new_settings_bring_engines_and_take_others_away_while_people_spea
         assert json.loads(page)["targets"] == {"en": ["ja", "de"]}
         await (await gateway.session(1)).say("u1")
         assert list(gateway.parent.engines.hosted) == ["new"]
+
+
+async def test_a_reader_of_a_language_that_goes_keeps_the_session_and_learns_of_it() -> None:
+    before, after = of_several(lane("a", "en-ja"), lane("b", "en-de")), of_several(lane("a", "en-ja"))
+    async with (
+        workers(before) as gateway,
+        connect(f"http://127.0.0.1:{gateway.port}", reads=["de", "ja"], speaks="en") as session,
+    ):
+        assert session.started.targets == {"en": ["ja", "de"]}
+        gateway.parent.reload(partial(replace, after, store=before.store))
+        targets = [session.started.targets]
+        async for event in session:
+            if session.started.targets != targets[-1]:
+                targets.append(session.started.targets)
+            if isinstance(event, Reconnected):
+                # It was drained with its worker, before the engine went.
+                assert event.started.recovered
+            if targets[-1] == {"en": ["ja"]}:
+                break
+        await session.final("hello")
+        ended = []
+        async for event in session:
+            if isinstance(event, TranslationFinal | TranslationFailed):
+                ended.append((event.lang, getattr(event, "code", "")))
+                if len(ended) == 2:
+                    break
+        assert sorted(ended) == [("de", "unsupported_language"), ("ja", "")]
 
 
 async def test_an_engine_that_cannot_be_started_changes_nothing() -> None:

@@ -26,7 +26,9 @@
  * @typedef {{participant: string, name: string, speaks: string | null, reads: string[]}} Participant
  * @typedef {{type: "session.started", session: string, participant: string, meeting: string, epoch: string,
  *   offset: number, recovered: boolean | null, languages: string[], participants: Participant[], options: string[],
- *   limits: Limits}} SessionStarted
+ *   limits: Limits, targets?: Record<string, string[]>}} SessionStarted
+ * @typedef {{type: "languages.changed", languages: string[], options: string[],
+ *   targets?: Record<string, string[]>}} LanguagesChanged
  * @typedef {{type: "session.updated", reads: string[], speaks: string | null, stability: Stability,
  *   originals: boolean}} SessionUpdated
  * @typedef {{type: "participant.joined"} & Participant} ParticipantJoined
@@ -48,8 +50,8 @@
  * @typedef {{type: "error", code: string, message: string, retryable?: boolean, retry_after_ms?: number | null,
  *   utterance?: string | null, field?: string | null}} GatewayError
  * @typedef {{type: "pong", nonce: string}} Pong
- * @typedef {SessionStarted | SessionUpdated | SessionDraining | ParticipantJoined | ParticipantUpdated |
- *   ParticipantLeft | TokenExpiring | SessionRefreshed | UtteranceAccepted | UtteranceCancelled | Caption |
+ * @typedef {SessionStarted | SessionUpdated | LanguagesChanged | SessionDraining | ParticipantJoined |
+ *   ParticipantUpdated | ParticipantLeft | TokenExpiring | SessionRefreshed | UtteranceAccepted | UtteranceCancelled | Caption |
  *   TranslationDelta | TranslationFinal | TranslationFailed | GatewayError | Pong} ServerMessage
  */
 

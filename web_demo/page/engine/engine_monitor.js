@@ -48,6 +48,11 @@ export class EngineMonitor {
     this.#panel.lanes.show(readiness.engines ?? [], readiness.waiting ?? 0);
   }
 
+  /** The languages that simulated speakers may use. @param {readonly Language[]} languages */
+  set languages(languages) {
+    this.#speakers.languages = languages;
+  }
+
   /**
    * @param {ClientEvent} event Of the client in the page's meeting.
    * @param {readonly string[]} reads What this client reads.

@@ -20,32 +20,30 @@ import { loadPreference } from "../ui/preferences.js";
 import { EmptyState } from "./empty_state.js";
 import { joinedRole, meetingIdIn, newMeetingId, saveJoined } from "./meeting_address.js";
 import { mendStart } from "./mend_start.js";
+import { OfferedLanguages } from "./offered_languages.js";
 import { SampleMeetingButton } from "./sample_meeting_button.js";
 import { SidePanel } from "./side_panel.js";
 import { SpeakingArea } from "./speaking_area.js";
 import { keepScreenAwake } from "./wake_lock.js";
 
-/** @typedef {import("../../client/events.js").ClientEvent} ClientEvent */
-/** @typedef {import("../../client/events.js").StateChanged} StateChanged */
-/** @typedef {import("../../client/messages.js").GatewayError} GatewayError */
-/** @typedef {import("../../client/messages.js").Limits} Limits */
-/** @typedef {import("../access/access.js").Access} Access */
-/** @typedef {import("../settings/display_settings.js").DisplaySettings} DisplaySettings */
-/** @typedef {import("../settings/reading_settings.js").Reading} Reading */
-/** @typedef {import("../status/loading_card.js").LoadingCard} LoadingCard */
-/** @typedef {import("../status/readiness_poller.js").Readiness} Readiness */
-/** @typedef {import("../status/readiness_poller.js").ReadinessPoller} ReadinessPoller */
-/** @typedef {import("../ui/languages.js").Language} Language */
+/** @import {ClientEvent, StateChanged} from "../../client/events.js" */
+/** @import {GatewayError, LanguagesChanged, Limits, SessionStarted} from "../../client/messages.js" */
+/** @import {Access} from "../access/access.js" */
+/** @import {DisplaySettings} from "../settings/display_settings.js" */
+/** @import {Reading, Targets} from "../settings/reading_settings.js" */
+/** @import {LoadingCard} from "../status/loading_card.js" */
+/** @import {Readiness, ReadinessPoller} from "../status/readiness_poller.js" */
+/** @import {Language} from "../ui/languages.js" */
 
 const main = find("main", HTMLElement);
 const actions = find("actions", HTMLDivElement);
 
 /** Why an alert was shown that is out of date as soon as there is a session again. */
 const UNTIL_RECONNECTED = "until reconnected";
+const RESTARTS = "The gateway is restarting. It finishes what was said; this page reconnects by itself.";
 /** How many languages a newcomer reads at first, to see something translated. */
 const FIRST_LANGUAGES = 3;
 
-/** @typedef {import("../settings/reading_settings.js").Targets} Targets */
 /** @typedef {{languages: Language[], family: string, limits: Limits, targets?: Targets}} GatewayInfo `/v1/languages`. */
 
 export class MeetingPage {
@@ -57,8 +55,7 @@ export class MeetingPage {
   #invitedTo;
   /** @type {Readiness} */
   #readiness = { status: "ready", reason: "" };
-  /** Tag → English name. @type {Map<string, string>} */
-  #languageNames;
+  #offered;
   /** @type {GatewayClient} */
   #client;
   #transcript = new Transcript();
@@ -96,14 +93,13 @@ export class MeetingPage {
       showAlert("The link's meeting cannot be: its id has other characters than letters, digits and . _ ~ -");
     }
     const { languages, limits, targets } = gateway;
-    this.#languageNames = new Map(languages.map(({ tag, name }) => [tag, name]));
-    const nameOf = this.#nameOf;
+    this.#offered = new OfferedLanguages(gateway);
+    const { nameOf } = this.#offered;
     const meeting = () => this.#client.meeting;
     const { originals, fragment, read: hasCaptions } = access;
-    const readable = allowedOf(languages, access.langs);
-    const offered = () => readable;
+    const offered = () => allowedOf(this.#offered.all, access.langs);
     const onChange = (/** @type {Reading} */ reading) => this.#onChoice(reading);
-    this.#readingSettings = new ReadingSettings({ languages: readable, targets, nameOf, hasOriginals: originals, onChange });
+    this.#readingSettings = new ReadingSettings({ languages: offered(), targets, nameOf, hasOriginals: originals, onChange });
     this.#readingSettings.limit = limits.languages;
     const { reads, stability } = this.#reading;
     this.#client = new GatewayClient(streamUrl, {
@@ -128,7 +124,7 @@ export class MeetingPage {
       onProblem: showAlert,
       onLang: (lang) => this.#client.speak(lang),
     });
-    this.#composer.offer(allowedOf(languages, access.speaks), { demo: gateway.family === "bundled" });
+    this.#offerToSpeaker();
     this.#speaking = new SpeakingArea({ composer: this.#composer, access, onSpeak: () => this.#startSpeaking() });
     this.#shareDialog =
       fragment === null ? null : new ShareDialog({ meeting, languages: offered, onProblem: showAlert, fragment, hasCaptions });
@@ -147,7 +143,7 @@ export class MeetingPage {
     this.#sampleButton = new SampleMeetingButton({
       streamUrl,
       meeting,
-      tags: this.#tags,
+      tags: () => this.#offered.tags,
       maxLanguages: () => this.#client.limits?.languages ?? Infinity,
       reading: () => this.#readingSettings.value,
       onRead: (changes) => this.#setReading(changes),
@@ -158,12 +154,9 @@ export class MeetingPage {
     this.#sampleButton.element.hidden = access.token !== null;
     this.#readingSettings.element.hidden = !access.read;
     download.element.hidden = !access.transcript;
+    const name = access.read ? "Reading" : "Display";
     this.#sidePanel = new SidePanel([
-      {
-        id: "reading",
-        name: access.read ? "Reading" : "Display",
-        content: [this.#readingSettings.element, displaySettings.element],
-      },
+      { id: "reading", name, content: [this.#readingSettings.element, displaySettings.element] },
       { id: "people", name: "People", content: [peopleList.element, download.element] },
       { id: "engine", name: "Engine", content: [this.#engineMonitor.element] },
     ]);
@@ -191,8 +184,8 @@ export class MeetingPage {
   async #askToJoin() {
     const [meeting, access] = [this.#client.meeting, this.#access];
     if (access.name && !access.read) return access.speak ? "speak" : "listen"; // there is nothing to ask
-    const [languages, nameChars] = [allowedOf(this.#gateway.languages, access.langs), this.#gateway.limits.name_chars];
-    const answer = await askToJoin({ languages, nameOf: this.#nameOf, meeting, nameChars, access });
+    const [languages, nameChars] = [allowedOf(this.#offered.all, access.langs), this.#gateway.limits.name_chars];
+    const answer = await askToJoin({ languages, nameOf: this.#offered.nameOf, meeting, nameChars, access });
     this.#client.rename(answer.name);
     if (!access.read) return answer.speaks ? "speak" : "listen";
     if (loadPreference("reads") === null || !this.#readingSettings.value.reads.includes(answer.lang)) {
@@ -203,8 +196,8 @@ export class MeetingPage {
 
   #readFirstLanguages() {
     const { reads } = this.#readingSettings.value;
-    const max = Math.min(Math.max(FIRST_LANGUAGES, reads.length), this.#gateway.limits.languages);
-    this.#setReading({ reads: [...new Set([...reads, ...this.#tags])].slice(0, max) });
+    const count = Math.min(FIRST_LANGUAGES, this.#gateway.limits.languages);
+    this.#setReading({ reads: this.#offered.fill(reads, count) });
   }
 
   /** @param {Readiness} readiness */
@@ -254,13 +247,6 @@ export class MeetingPage {
     });
   }
 
-  get #tags() {
-    return [...this.#languageNames.keys()];
-  }
-
-  /** @param {string} tag */
-  #nameOf = (tag) => this.#languageNames.get(tag) ?? tag;
-
   /** Close the panel where it would leave the sample meeting's columns too narrow. */
   #makeRoom() {
     if (matchMedia("(max-width: 90rem)").matches) this.#sidePanel.close();
@@ -272,6 +258,22 @@ export class MeetingPage {
   get #reading() {
     const { value } = this.#readingSettings;
     return this.#access.read ? value : { ...value, reads: [], originals: true, announce: "" };
+  }
+
+  /** @param {LanguagesChanged | SessionStarted} now */
+  #onLanguages(now) {
+    const problem = this.#offered.change(now, this.#client.reads);
+    if (problem === null) return;
+    this.#readingSettings.offer(allowedOf(this.#offered.all, this.#access.langs), this.#offered.targets);
+    this.#offerToSpeaker();
+    if (!this.#speaking.isSpeaking) this.#client.speak(null);
+    this.#engineMonitor.languages = this.#offered.all;
+    if (problem) showAlert(problem);
+  }
+
+  #offerToSpeaker() {
+    const spoken = allowedOf(this.#offered.with(this.#composer.lang), this.#access.speaks);
+    this.#composer.offer(spoken, { demo: this.#gateway.family === "bundled" });
   }
 
   /** @param {Partial<Reading>} changes */
@@ -325,6 +327,7 @@ export class MeetingPage {
   /** @param {ClientEvent} event */
   #onEvent(event) {
     this.#engineMonitor.onEvent(event, this.#client.reads);
+    if (event.type === "session.started" || event.type === "languages.changed") this.#onLanguages(event);
     switch (event.type) {
       case "state":
         this.#onState(event);
@@ -336,10 +339,7 @@ export class MeetingPage {
         this.#announcer.start(); // everything before the first one is history
         break;
       case "session.draining":
-        showAlert(
-          "The gateway is restarting. It finishes what was said; this page reconnects by itself.",
-          UNTIL_RECONNECTED,
-        );
+        showAlert(RESTARTS, UNTIL_RECONNECTED);
         break;
       case "translation.failed":
         if (event.code === "engine_unavailable") void this.#readinessPoller.check();
