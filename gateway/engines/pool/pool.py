@@ -8,6 +8,7 @@ Knows: the lanes. Must not know: who waits, which lane is best for a text (whoev
 from __future__ import annotations
 
 import asyncio
+import itertools
 import logging
 from collections.abc import AsyncGenerator, Callable, Iterable, Mapping, Sequence
 
@@ -79,12 +80,9 @@ class Pool:
         self._changed()
 
     async def _start_all(self) -> None:
-        devices: dict[str, list[Lane]] = {}
-        for lane in self._lanes.values():
-            devices.setdefault(lane.device, []).append(lane)
         try:
             async with asyncio.TaskGroup() as tasks:
-                for lanes in devices.values():
+                for lanes in _apart(self._lanes.values()):
                     tasks.create_task(_start(lanes))
         except* StartupError as group:
             raise _first(group) from None
@@ -229,6 +227,18 @@ class Pool:
         lanes = list(self._lanes.values())
         pages = await asyncio.gather(*(lane.metrics(names) for lane in lanes))
         return merged(zip((lane.name for lane in lanes), pages, strict=True), label="engine")
+
+
+def _apart(lanes: Iterable[Lane]) -> list[list[Lane]]:
+    """Lanes in groups that have no device in common."""
+    groups: list[list[Lane]] = []
+    for lane in lanes:
+        joined: list[list[Lane]] = []
+        others: list[list[Lane]] = []
+        for group in groups:
+            (joined if any(map(lane.shares_device, group)) else others).append(group)
+        groups = [*others, [*itertools.chain(*joined), lane]]
+    return groups
 
 
 async def _start(lanes: Iterable[Lane]) -> None:

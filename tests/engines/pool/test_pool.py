@@ -41,7 +41,7 @@ class Bench:
         name: str,
         *pairs: str,
         script: Script = FAST,
-        device: str = "",
+        devices: set[str] | None = None,
         restarts: int = 5,
         again_s: float = 0.0,
         kind: type[SimulatedEngine] = SimulatedEngine,
@@ -52,7 +52,7 @@ class Bench:
 
         policy = RestartPolicy(max_restarts=restarts, restart_backoff_s=again_s, restart_backoff_max_s=again_s)
         supervised = Supervisor(build, policy, name=name)
-        return Lane(name, supervised, [PairPattern.parse(pair) for pair in pairs or ("*",)], device)
+        return Lane(name, supervised, [PairPattern.parse(pair) for pair in pairs or ("*",)], devices)
 
     def pool(self, *lanes: Lane) -> Pool:
         pool = Pool(lanes)
@@ -189,11 +189,30 @@ async def test_lanes_of_one_device_start_one_after_another() -> None:
             await super().start()
             began.append("ready")
 
-    async with bench.started(bench.lane("a", device="0", kind=Noted), bench.lane("b", device="0", kind=Noted)):
-        assert began == ["begins", "ready", "begins", "ready"]
+    together = ["begins", "begins", "ready", "ready"]
+    one_by_one = ["begins", "ready", "begins", "ready"]
+    for first, second, expected in (
+        ({"0"}, {"0"}, one_by_one),
+        ({"0"}, {"0", "1"}, one_by_one),
+        ({"0"}, None, one_by_one),
+        (None, None, one_by_one),
+        ({"0"}, {"1"}, together),
+        # That of another machine.
+        (set[str](), None, together),
+        (set[str](), set[str](), together),
+    ):
+        began.clear()
+        async with bench.started(
+            bench.lane("a", devices=first, kind=Noted), bench.lane("b", devices=second, kind=Noted)
+        ):
+            assert began == expected
     began.clear()
-    async with bench.started(bench.lane("a", device="0", kind=Noted), bench.lane("b", device="1", kind=Noted)):
-        assert began == ["begins", "begins", "ready", "ready"]
+    # The third joins those that had nothing in common.
+    three = [
+        bench.lane(name, devices=where, kind=Noted) for name, where in (("a", {"0"}), ("b", {"1"}), ("c", None))
+    ]
+    async with bench.started(*three):
+        assert began == ["begins", "ready"] * 3
 
 
 async def test_a_lane_that_cannot_start_is_named() -> None:
