@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from demo_model import DIRECTIONS
-from demo_model.generate import Pair, PairSource
+from demo_model.generate import Direction, Kind, Pair, PairSource, phrases
 from demo_model.layout import END, IDS, PAD, prompt_ids
 
 if TYPE_CHECKING:
@@ -65,16 +65,29 @@ def padded(rows: list[tuple[list[int], int]], length: int) -> Batch:
     return Batch(tokens, np.concatenate(predicted))
 
 
-def batches(seed: int | str, tokenizer: Tokenizer, tokens_per_batch: int) -> Iterator[Batch]:
-    """An endless stream of batches; deterministic for a seed."""
-    source = PairSource(seed)
+@dataclass(frozen=True)
+class Phrases:
+    """A small part of the corpus, for a model that knows it by heart."""
+
+    pair: Direction
+    count: int
+
+
+def batches(
+    seed: int | str, tokenizer: Tokenizer, tokens_per_batch: int, part: Phrases | None = None
+) -> Iterator[Batch]:
+    """An endless stream of batches; deterministic for a seed. part: of the corpus; None: all of it."""
+    source = PairSource(seed, patterns=None if part is None else phrases(part.count))
     shuffler = random.Random(f"batches/{seed}")
     waiting: dict[int, list[tuple[list[int], int]]] = defaultdict(list)
     while True:
         pairs: list[Pair] = []
         chunk = min(_SETS_PER_CHUNK, 1 + tokens_per_batch // 16)
         for _ in range(chunk):
-            pairs += source.draw(shuffler.sample(DIRECTIONS, DIRECTIONS_PER_SET))
+            if part is None:
+                pairs += source.draw(shuffler.sample(DIRECTIONS, DIRECTIONS_PER_SET))
+            else:
+                pairs += source.draw([part.pair], Kind.FULL)
         shuffler.shuffle(pairs)
         full: list[Batch] = []
         for row in encode_pairs(pairs, tokenizer):
@@ -91,11 +104,18 @@ def batches(seed: int | str, tokenizer: Tokenizer, tokens_per_batch: int) -> Ite
         yield from full
 
 
-def _work(seed: str, folder: str, tokens_per_batch: int, out: multiprocessing.Queue[Batch], stop: Any) -> None:
+def _work(
+    seed: str,
+    folder: str,
+    tokens_per_batch: int,
+    part: Phrases | None,
+    out: multiprocessing.Queue[Batch],
+    stop: Any,
+) -> None:
     os.environ["TOKENIZERS_PARALLELISM"] = "false"
     from demo_model.tokenizer import load_tokenizer
 
-    for batch in batches(seed, load_tokenizer(Path(folder)), tokens_per_batch):
+    for batch in batches(seed, load_tokenizer(Path(folder)), tokens_per_batch, part):
         while not stop.is_set():
             try:
                 out.put(batch, timeout=0.5)
@@ -111,18 +131,24 @@ class BatchPool:
     """Batches from `workers` processes; with 0, from this process. Close it to end the processes."""
 
     def __init__(
-        self, seed: int | str, folder: Path, tokens_per_batch: int, workers: int, depth: int = 256
+        self,
+        seed: int | str,
+        folder: Path,
+        tokens_per_batch: int,
+        workers: int,
+        depth: int = 256,
+        part: Phrases | None = None,
     ) -> None:
         from demo_model.tokenizer import load_tokenizer
 
-        self._local = batches(seed, load_tokenizer(folder), tokens_per_batch) if workers == 0 else None
+        self._local = batches(seed, load_tokenizer(folder), tokens_per_batch, part) if workers == 0 else None
         context = multiprocessing.get_context("spawn")
         self._queue: multiprocessing.Queue[Batch] = context.Queue(depth)
         self._stop = context.Event()
         self._processes = [
             context.Process(
                 target=_work,
-                args=(f"{seed}/{index}", str(folder), tokens_per_batch, self._queue, self._stop),
+                args=(f"{seed}/{index}", str(folder), tokens_per_batch, part, self._queue, self._stop),
                 daemon=True,
             )
             for index in range(workers)

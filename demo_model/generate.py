@@ -164,6 +164,12 @@ def joined(sentences: Sequence[Sentence], language: str) -> Sentence:
     return Sentence(text, tuple(spans))
 
 
+def phrases(count: int) -> list[Pattern]:
+    """The first sentences of the corpus that have no slots, by their ids."""
+    fixed = (pattern for pattern in load_patterns() if not pattern.slots)
+    return sorted(fixed, key=lambda pattern: pattern.id)[:count]
+
+
 class PairSource:
     """Draws pairs. `split` chooses the slot values; patterns that are held out are drawn only if passed in."""
 

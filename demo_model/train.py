@@ -2,6 +2,7 @@
 
     python -m demo_model.train FOLDER --minutes 6            # one GPU
     python -m demo_model.train FOLDER --tiny --steps 60      # a CPU, to check that everything works
+    python -m demo_model.train FOLDER --tiny --pair en-de --steps 400    # 40 sentences of one pair, by heart
 
 Writes the weights (bfloat16, in shards), config.json, tokenizer.json, tokenizer_config.json and training.json
 (settings, curve, scores). `--init FOLDER` continues from earlier weights and their tokenizer.
@@ -22,7 +23,8 @@ from typing import Any
 
 import torch
 
-from demo_model.batches import BatchPool
+from demo_model import DIRECTIONS
+from demo_model.batches import BatchPool, Phrases
 from demo_model.evaluate import Item, chrf, score, sentence_items, summary, table, translate
 from demo_model.model import TINY, Shape, TranslationModel, load, save
 from demo_model.patterns import held_out_patterns, load_patterns
@@ -86,7 +88,7 @@ def train(options: argparse.Namespace) -> dict[str, Any]:
     save_tokenizer(tokenizer, folder)
     print(f"tokenizer: {tokenizer.get_vocab_size()} tokens, {time.monotonic() - started:.0f} s", flush=True)
 
-    pool = BatchPool(f"{options.seed}", folder, options.batch_tokens, options.workers)
+    pool = BatchPool(f"{options.seed}", folder, options.batch_tokens, options.workers, part=options.part)
     try:
         if options.init:
             model = load(options.init, device)
@@ -212,10 +214,12 @@ def parse(arguments: list[str]) -> argparse.Namespace:
     parser.add_argument("--steps", type=int, default=0, help="number of steps, instead of --minutes")
     parser.add_argument("--init", type=Path, help="folder of weights and tokenizer to continue from")
     parser.add_argument("--tiny", action="store_true", help="a very small model and tokenizer, to try it on a CPU")
+    parser.add_argument("--pair", metavar="en-de", help="only these languages, and only --phrases of them")
+    parser.add_argument("--phrases", type=int, default=40, help="sentences without slots that --pair is about")
     parser.add_argument("--device", default="cuda" if torch.cuda.is_available() else "cpu")
     parser.add_argument("--workers", type=int, help="processes that generate (default: one less than the cores)")
     parser.add_argument("--batch-tokens", type=int, default=0, help="tokens in a batch, padding included")
-    parser.add_argument("--learning-rate", type=float, default=1.5e-3, help="peak learning rate")
+    parser.add_argument("--learning-rate", type=float, default=0, help="peak learning rate")
     parser.add_argument("--hidden", type=int, default=384, choices=[256, 320, 384, 448, 512])
     parser.add_argument("--layers", type=int, default=6)
     parser.add_argument("--compile", action="store_true", help="torch.compile the loss")
@@ -228,6 +232,15 @@ def parse(arguments: list[str]) -> argparse.Namespace:
     parser.add_argument("--log-every", type=int, default=0, help="steps between two points of the curve")
     options = parser.parse_args(arguments)
     options.arguments = arguments
+    options.part = None
+    if options.pair is not None:
+        source, _, target = options.pair.partition("-")
+        if (source, target) not in DIRECTIONS:
+            parser.error(f"--pair {options.pair} is none of {', '.join(map('-'.join, DIRECTIONS))}")
+        options.part = Phrases((source, target), options.phrases)
+        # What is scored are sentences that such a model has never seen.
+        options.sets, options.samples = 0, False
+    options.learning_rate = options.learning_rate or (1.5e-3 if options.part is None else 5e-3)
     options.batch_tokens = options.batch_tokens or (2048 if options.tiny else 32_768)
     options.log_every = options.log_every or (20 if options.tiny else 200)
     if options.workers is None:

@@ -30,7 +30,8 @@ from gateway.engines.host.shared import SharedEngine
 from gateway.engines.pool.pool import Pool
 from gateway.identity.authenticator import Keys
 from gateway.identity.jwks import PublicKeys, fetch
-from gateway.protocol.from_domain import error_message
+from gateway.protocol.from_domain import error_message, languages_message
+from gateway.protocol.messages import LanguagesChanged
 from gateway.runtime import EventLoopLag
 from gateway.server import page
 from gateway.server.compat import deepl, libretranslate
@@ -176,6 +177,8 @@ class Gateway:
             origins=Origins(settings.allowed_origins),
             max_connections_per_account=settings.max_connections_per_address,
         )
+        # What open sessions know that the engine can do.
+        self._languages: LanguagesChanged | None = None
         self.failure: StartupError | None = None
         for cls in error_classes():
             metrics.ERRORS.labels(cls.code)  # an alert on growth needs the series before the first error
@@ -199,7 +202,7 @@ class Gateway:
                     log=self.log,
                     identity=identity,
                     audit=audit,
-                    whole=None if workers is None else workers.whole,
+                    whole=self._whole if workers is None else workers.whole,
                     auth=settings.auth.kind,
                     delta_interval_s=settings.delta_interval_s,
                 ),
@@ -213,6 +216,12 @@ class Gateway:
             ],
             lifespan=self._lifespan,
         )
+
+    def _whole(self) -> Whole:
+        """What this process is doing, where it is the only one."""
+        lanes = self.engine.lane_health() if isinstance(self.engine, Pool) else ()
+        scheduler = self.scheduler
+        return Whole(scheduler.running, scheduler.waiting, draining=scheduler.draining, lanes=lanes)
 
     def _wanted(self, lane: str) -> Wanted:
         return Wanted(*self.scheduler.wanted(lane))
@@ -244,8 +253,19 @@ class Gateway:
         """One of several engines has come, gone, died or is there again."""
         self._shown = show_engines(self.engine, self._shown)
         self.scheduler.engine_changed()
+        self._tell_languages()
         # What waited for a pair of languages that nobody had.
         self.finals.resume()
+
+    def _tell_languages(self) -> None:
+        """Let all sessions know what the engine can do, if that has changed since they started."""
+        try:
+            now = languages_message(self.engine.profile())
+        except EngineUnavailable:
+            return
+        if self._languages is not None and now != self._languages:
+            self.registry.tell(now)
+        self._languages = now
 
     def _engine_changed(self, health: EngineHealth) -> None:
         self.scheduler.engine_changed()

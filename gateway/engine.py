@@ -21,6 +21,7 @@ from gateway.engines.remote.engine import RemoteEngine
 from gateway.engines.remote.options import RemoteOptions
 from gateway.engines.simulated import SimulatedEngine, simulated_engines
 from gateway.engines.supervisor import RestartPolicy, Supervisor
+from gateway.engines.vllm.devices import devices_of
 from gateway.engines.vllm.engine import VllmEngine
 from gateway.engines.vllm.options import VllmOptions
 
@@ -52,7 +53,10 @@ def supervised(
 
 def pool_lane(lane: LaneSettings, engine: Watched) -> Lane:
     """A lane of a pool over this engine."""
-    return Lane(lane.name, engine, [PairPattern.parse(pair) for pair in lane.pairs], lane.device or "")
+    devices = None if lane.device is None else devices_of(lane.device)
+    if lane.kind == "remote":
+        devices = frozenset()  # it takes no room here
+    return Lane(lane.name, engine, [PairPattern.parse(pair) for pair in lane.pairs], devices)
 
 
 def lane_changes(

@@ -101,9 +101,12 @@ def add_workers(parser: argparse.ArgumentParser) -> None:
     )
 
 
-def settings(options: argparse.Namespace) -> dict[str, Any]:
+def settings(options: argparse.Namespace, *, several: bool = False) -> dict[str, Any]:
     """The gateway's settings, sections nested: the file's, then the options'. Raises `LoadtestError` for one that
-    does not exist or cannot be."""
+    does not exist or cannot be.
+
+    several: the file may have several engines, as no engine is measured by itself.
+    """
     tree: dict[str, Any] = {"limits": dict(_LIMITS)}
     if options.config is not None:
         tree = merged(tree, _read(options.config))
@@ -113,8 +116,15 @@ def settings(options: argparse.Namespace) -> dict[str, Any]:
         "max_num_seqs": options.max_num_seqs,
         "gpu_memory_utilization": options.memory,
     }
-    tree = merged(tree, {"engine": {name: value for name, value in named.items() if value is not None}})
-    if tree["engine"].get("kind") == "simulated":
+    given = {name: value for name, value in named.items() if value is not None}
+    if tree.get("engines"):
+        if not several:
+            raise LoadtestError("This load test is about one engine, and the settings have several.")
+        why = "the settings have several engines, each with its own; leave it out."
+        refuse(options, ("engine", "model", "max_num_seqs", "memory"), why)
+    else:
+        tree = merged(tree, {"engine": given})
+    if tree.get("engine", {}).get("kind") == "simulated":
         # Workers are to be measured, not what hands out their tokens.
         tree = merged({"engine": {"script": {"shared": False}}}, tree)
     for assignment in options.set:
@@ -185,6 +195,8 @@ def _without_paths(value: Any) -> Any:
 
 def model_name(tree: Mapping[str, Any]) -> str:
     """For people: the last part of its path; that of the bundled one where none is named."""
+    if engines := tree.get("engines"):
+        return ", ".join(dict.fromkeys(model_name({"engine": engine}) for engine in engines))
     engine = tree.get("engine", {})
     if engine.get("kind") == "simulated":
         return "simulated"

@@ -17,6 +17,7 @@ from gateway.engines.pool.pool import Pool
 from gateway.engines.simulated import Rule, Script, SimulatedEngine
 from gateway.engines.supervisor import Supervisor
 from gateway.protocol.messages import (
+    LanguagesChanged,
     TranslationDelta,
     TranslationFailed,
     TranslationFinal,
@@ -107,8 +108,8 @@ async def test_each_pair_is_translated_by_the_engines_that_have_it() -> None:
         }
         assert (await ask(gateway, "/v1/languages")).json()["targets"] == ana.started.targets
         assert (await ask(gateway, "/readyz")).json()["engines"] == [
-            {"name": "japanese", "status": "ready", "reason": ""},
-            {"name": "others", "status": "ready", "reason": ""},
+            {"name": name, "status": "ready", "reason": "", "running": 0, "waiting": 0, "seats": 4}
+            for name in ("japanese", "others")
         ]
         page = (await ask(gateway, "/metrics")).text
         for name in ("japanese", "others"):
@@ -202,6 +203,25 @@ async def test_an_engine_is_replaced_by_a_newer_one_without_a_lost_sentence() ->
         page = (await ask(gateway, "/metrics")).text
         assert 'gateway_engine_ready{engine="new"} 1.0' in page
         assert 'gateway_engine_ready{engine="old"}' not in page
+
+
+async def test_open_sessions_are_told_when_the_languages_change_and_only_then() -> None:
+    german = lane("german", "en-de")
+    async with running(several(lane("old", "en-ja"), german)) as gateway:
+        await ready(gateway)
+        async with joined(gateway, reads=["de"], speaks="en") as ana, joined(gateway, reads=["ja"]) as bo:
+            await gateway.gateway.change_engines([lane("new", "en-ja"), german])
+            engine_of(gateway, "german").fail("killed by the test")
+            await gateway.gateway.change_engines([lane("new", "en-ja")])
+            await gateway.gateway.change_engines([lane("new", "en-ja"), lane("french", "ja-fr")])
+            for each in (ana, bo):
+                assert await each.until(LanguagesChanged, 2) == [
+                    LanguagesChanged(["en", "ja"], [], {"en": ["ja"]}),
+                    LanguagesChanged(["en", "ja", "fr"], [], {"en": ["ja"], "ja": ["fr"]}),
+                ]
+            await ana.peer.send(say("u1"))
+            [failed] = await ana.until(TranslationFailed)
+            assert (failed.lang, failed.code) == ("de", "unsupported_language")
 
 
 async def test_an_engine_that_cannot_be_started_takes_no_other_away() -> None:

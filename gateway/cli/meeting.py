@@ -8,14 +8,14 @@ from __future__ import annotations
 from collections.abc import AsyncGenerator, Sequence
 from contextlib import asynccontextmanager
 
-from msgspec import Struct
+from msgspec import UNSET, Struct
 
 from gateway.cli.common import LAST_WORDS, EngineWait, said_of
 from gateway.cli.tokens import Token
 from gateway.client import ClientSession, Reconnected, Reconnecting, SessionEvent, connect
 from gateway.domain.errors import SessionIdle, SessionReplaced
 from gateway.domain.sessions import Stability
-from gateway.protocol.messages import Error, SessionDraining
+from gateway.protocol.messages import Error, LanguagesChanged, SessionDraining
 
 __all__ = ["MeetingOptions", "join_meeting", "session_note"]
 
@@ -70,8 +70,17 @@ def session_note(event: SessionEvent) -> str | None:
             return "The connection is back; unfinished translations may be missing."
         case Reconnected():
             return "The connection is back."
+        case LanguagesChanged():
+            return f"From now on this is translated: {_pairs(event)}."
         case SessionDraining():
             return "The gateway is restarting; the meeting goes on in a moment."
         case Error(utterance=None) if event.code not in _LAST_WORDS:
             return said_of(event)
     return None
+
+
+def _pairs(now: LanguagesChanged) -> str:
+    """Such as `en into ja, de; ja into en`."""
+    if now.targets is UNSET:
+        return f"{', '.join(now.languages)}, each into every other"
+    return "; ".join(f"{source} into {', '.join(targets)}" for source, targets in now.targets.items())

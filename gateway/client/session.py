@@ -34,6 +34,7 @@ from gateway.domain.sessions import Stability
 from gateway.protocol.messages import (
     ClientMessage,
     Error,
+    LanguagesChanged,
     Ping,
     Resume,
     ServerMessage,
@@ -103,7 +104,7 @@ class ClientSession:
 
     @property
     def started(self) -> SessionStarted:
-        """The gateway's newest answer to `session.start`, with its languages and limits."""
+        """The gateway's newest answer to `session.start`, with its limits and what it can translate now."""
         return self._started
 
     @property
@@ -171,6 +172,8 @@ class ClientSession:
                 outgoing.updated()
             case SessionDraining():
                 outgoing.draining()
+            case LanguagesChanged(languages, options, targets):
+                self._started = replace(self._started, languages=languages, options=options, targets=targets)
             case _:
                 return self._received.is_new(message)
         self._sender.answered()

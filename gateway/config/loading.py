@@ -13,17 +13,22 @@ import re
 from collections.abc import Mapping, Sequence
 from ipaddress import ip_network
 from pathlib import Path
+from typing import TypeVar
 from urllib.parse import urlsplit
 
 import msgspec
+from msgspec.structs import replace
 
 from gateway.config.settings import AuthSettings, EngineSettings, Settings, engines_of
 from gateway.config.sources import Source, environment_source, file_source, flag_source, merged, origin, stated
 from gateway.config.validation import check_types, check_values
 from gateway.domain.errors import InvalidValue, StartupError
 from gateway.domain.pairs import PairPattern
+from gateway.engines.vllm.devices import spelled
 
 __all__ = ["load"]
+
+_Engine = TypeVar("_Engine", bound=EngineSettings)
 
 # Bytes of one session's outbox for everything besides the texts of an utterance: names, numbers, other messages.
 _OUTBOX_BESIDES_BYTES = 65_536
@@ -52,7 +57,23 @@ def load(
     except msgspec.ValidationError as error:
         raise StartupError(f"The settings cannot be used: {error}.") from None
     _check_together(settings, sources)
-    return settings
+    return replace(
+        settings,
+        engine=_with_device(settings.engine, "engine", sources),
+        engines=tuple(
+            _with_device(lane, f"engines[{number}]", sources) for number, lane in enumerate(settings.engines)
+        ),
+    )
+
+
+def _with_device(engine: _Engine, at: str, sources: Sequence[Source]) -> _Engine:
+    """With its device in the one way to write it: engines of one device are to be known as such."""
+    if engine.device is None:
+        return engine
+    try:
+        return replace(engine, device=spelled(engine.device))
+    except ValueError as error:
+        raise StartupError(f"{stated(f'{at}.device', repr(engine.device), sources)}: {error}") from None
 
 
 def _check_auth(auth: AuthSettings, sources: Sequence[Source]) -> None:

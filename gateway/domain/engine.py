@@ -111,11 +111,16 @@ class EngineState(Enum):
 
 
 class LaneHealth(Struct, frozen=True):
-    """The state of one lane of a pool."""
+    """How one lane of a pool is. The numbers are sequences, as in `EngineCapacity`."""
 
     name: str
     state: EngineState
     reason: str = ""
+    # It ends what it runs, takes no more, and then goes.
+    leaves: bool = False
+    max_running: int = 0
+    running: int = 0
+    waiting: int = 0
 
 
 class EngineHealth(Struct, frozen=True):
@@ -124,8 +129,6 @@ class EngineHealth(Struct, frozen=True):
     state: EngineState
     # What the engine is doing, or why it failed.
     reason: str = ""
-    # Of a pool, each lane's.
-    lanes: tuple[LaneHealth, ...] = ()
 
 
 class EngineCapacity(Struct, frozen=True):

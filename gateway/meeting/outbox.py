@@ -17,6 +17,7 @@ from gateway import metrics
 from gateway.meeting.payload import Payload
 from gateway.protocol.messages import (
     Caption,
+    LanguagesChanged,
     ParticipantJoined,
     ParticipantLeft,
     ParticipantUpdated,
@@ -112,6 +113,9 @@ class Outbox:
                 key = (change.participant, "", "")
                 self._drop(key)
                 self._unsettled[key] = self._append(payload)
+            case LanguagesChanged():
+                self._drop(("", "", ""))
+                self._unsettled["", "", ""] = self._append(payload)
             case SessionUpdated():
                 # What comes after it may be read in another way.
                 self._unsettled.clear()

@@ -10,7 +10,7 @@ from collections.abc import Callable
 from msgspec import structs
 
 from gateway.protocol.codec import Codec
-from gateway.protocol.messages import ServerMessage, SessionStarted, TranslationDelta
+from gateway.protocol.messages import LanguagesChanged, ServerMessage, SessionStarted, TranslationDelta
 
 __all__ = ["Payload"]
 
@@ -32,6 +32,8 @@ class Payload:
         )
         if isinstance(message, SessionStarted):
             self.cost += len(message.participants) * 2 * _OVERHEAD_BYTES
+        if isinstance(message, LanguagesChanged):
+            self.cost += len(message.languages) * _OVERHEAD_BYTES
         self._frames: dict[str, str | bytes] = {}
         self._written: dict[str, bytes] = {}
         self._merged: tuple[Payload, Payload] | None = None

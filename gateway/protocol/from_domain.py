@@ -7,11 +7,13 @@ from __future__ import annotations
 
 from msgspec import UNSET, UnsetType
 
+from gateway.domain.engine import EngineProfile
 from gateway.domain.errors import GatewayError
 from gateway.domain.log import Publication, Said, Translated, Untranslated, Utterance
-from gateway.protocol.messages import Caption, Error, TranslationFailed, TranslationFinal
+from gateway.protocol.checks import targets_by_source
+from gateway.protocol.messages import Caption, Error, LanguagesChanged, TranslationFailed, TranslationFinal
 
-__all__ = ["caption_message", "error_message", "publication_message"]
+__all__ = ["caption_message", "error_message", "languages_message", "publication_message"]
 
 
 def error_message(error: GatewayError) -> Error:
@@ -24,6 +26,11 @@ def error_message(error: GatewayError) -> Error:
         utterance=error.utterance,
         field=error.field,
     )
+
+
+def languages_message(profile: EngineProfile) -> LanguagesChanged:
+    """What the engine can do, as sessions are told when that has changed."""
+    return LanguagesChanged(list(profile.languages), sorted(profile.options), targets_by_source(profile))
 
 
 def caption_message(utterance: Utterance, offset: int | None = None, at_ms: int | UnsetType = UNSET) -> Caption:

@@ -23,6 +23,7 @@ __all__ = [
     "Caption",
     "ClientMessage",
     "Error",
+    "LanguagesChanged",
     "Participant",
     "ParticipantJoined",
     "ParticipantLeft",
@@ -219,6 +220,17 @@ class SessionUpdated(ServerStruct, frozen=True, tag="session.updated"):
     originals: fields.Originals = False
 
 
+class LanguagesChanged(ServerStruct, frozen=True, tag="languages.changed"):
+    """The gateway has other engines now: these fields replace those of `session.started`.
+
+    What the session reads and speaks stays as it is, also where nothing translates it any more.
+    """
+
+    languages: Annotated[list[str], Meta(description="What the models know.")]
+    options: Annotated[list[str], Meta(description="Which of glossary, context, formality the models take.")]
+    targets: fields.Targets = UNSET
+
+
 class UtteranceAccepted(ServerStruct, frozen=True, tag="utterance.accepted"):
     """The gateway is now responsible for the final utterance; the client may forget it."""
 
@@ -355,6 +367,7 @@ class Pong(ServerStruct, frozen=True, tag="pong"):
 ServerMessage = (
     SessionStarted
     | SessionUpdated
+    | LanguagesChanged
     | UtteranceAccepted
     | UtteranceCancelled
     | Caption

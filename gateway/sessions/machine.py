@@ -207,6 +207,7 @@ class Session:
         if message.resume is not None:
             for field, value in (("session", message.resume.session), ("epoch", message.resume.epoch)):
                 rules.check_length(value, self._limits.id_chars, f"resume.{field}")
+        rules.held = () if message.resume is None else None
         reads = rules.languages(message.reads)
         speaks = rules.language(message.speaks, "speaks") if message.speaks is not None else None
         self._check(reads, speaks, originals=message.originals)
@@ -315,6 +316,7 @@ class Session:
 
     def _take(self, update: Update) -> None:
         self.speaks, self.reads = update.speaks, update.reads
+        self._rules.held = update.reads
         self.stability, self.originals = update.stability, update.originals
 
     def _pace(self, now_s: float, cost: int = 1) -> None:

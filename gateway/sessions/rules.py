@@ -6,8 +6,11 @@ Must not know: what was sent before (`sessions.machine`).
 
 from __future__ import annotations
 
+from collections.abc import Collection
+
 from gateway.domain.engine import EngineProfile
 from gateway.domain.errors import EngineUnavailable, GatewayError, InvalidValue
+from gateway.domain.languages import normalise
 from gateway.protocol import checks
 from gateway.protocol.limits import Limits
 from gateway.protocol.messages import UtteranceFinal, UtterancePartial
@@ -25,6 +28,9 @@ class SessionRules:
         self.limits = limits
         # None while the engine is loading.
         self.profile: EngineProfile | None = None
+        # What the session reads, and may go on reading where nothing translates it any more. None: that is not
+        # known, as it is being resumed.
+        self.held: Collection[str] | None = ()
 
     def supported(self) -> EngineProfile:
         """The loaded model's profile. Raises `EngineUnavailable`."""
@@ -42,11 +48,16 @@ class SessionRules:
         return meeting
 
     def language(self, tag: str, field: str) -> str:
-        """The normalised tag. Raises `UnsupportedLanguage`."""
-        return checks.supported_language(tag, self.supported().languages, field)
+        """The normalised tag. Raises `UnsupportedLanguage` or `InvalidValue`."""
+        known, lang = self.supported().languages, normalise(tag)
+        if self.held is None:
+            checks.check_language_tag(tag, field)
+        elif lang not in self.held:
+            checks.supported_language(tag, known, field)
+        return lang
 
     def languages(self, tags: list[str]) -> tuple[str, ...]:
-        """The languages to read, normalised, each once. Raises `UnsupportedLanguage` or `LimitExceeded`."""
+        """The languages to read, normalised, each once. Raises `LimitExceeded` or what `language` raises."""
         langs = tuple(dict.fromkeys(self.language(tag, f"reads[{n}]") for n, tag in enumerate(tags)))
         checks.check_count(len(langs), self.limits.languages, "languages", "reads")
         return langs

@@ -18,6 +18,7 @@ from msgspec.structs import replace
 
 from gateway.config import Settings
 from gateway.domain.errors import StartupError
+from gateway.engines.pool.pool import Pool
 from gateway.exposition import merged
 from gateway.server.http.admin import own_metrics
 from gateway.server.http.readiness import Whole
@@ -167,6 +168,7 @@ class Parent:
     def _say(self, message: EngineIs) -> None:
         for worker in self._running:
             worker.say(message)
+        self._tell_whole()
 
     async def _tell(self) -> None:
         while True:
@@ -307,6 +309,7 @@ class Parent:
             draining=self._stopping.is_set(),
             serves=any(worker.available for worker in self._workers.values()),
             absent=self._absent(),
+            lanes=self.engine.lane_health() if isinstance(self.engine, Pool) else (),
         )
 
     def _absent(self) -> str:

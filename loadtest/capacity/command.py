@@ -96,7 +96,7 @@ def _system(options: argparse.Namespace, say: Say) -> tuple[str, AbstractAsyncCo
     """The gateway under test, and its model for people. Raises `LoadtestError` for settings with which none would
     start, and for any of a gateway that runs already."""
     if options.url is None:
-        settings = common.settings(options)
+        settings = common.settings(options, several=True)
         return common.model_name(settings), gateway(settings, say, workers=options.workers)
     why = "a gateway that runs already has its settings; --url leaves no room for others."
     common.refuse(options, common.ENGINE_OPTIONS, why)

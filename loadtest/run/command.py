@@ -56,7 +56,7 @@ def plan(options: argparse.Namespace) -> RunPlan:
     if options.url is not None:
         refuse(options, ENGINE_OPTIONS, "the gateway at --url is measured as it runs.")
     return RunPlan(
-        settings=settings(options),
+        settings=settings(options, several=True),
         objective=objective(options),
         url=options.url,
         workers=options.workers,

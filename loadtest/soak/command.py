@@ -27,6 +27,9 @@ def _add(parser: argparse.ArgumentParser) -> None:
     add_out(parser)
     add = parser.add_argument
     add("--engine", choices=("vllm", "simulated"), default=plan.engine, help="which engine")
+    add(
+        "--engines", type=between(1, 64), default=plan.engines, metavar="N", help="of these; one of them is broken"
+    )
     add("--minutes", type=from_(0.5, 1_440), default=plan.minutes, metavar="M", help="of load; the rest is extra")
     add("--sessions", type=between(12, 5_000), default=plan.sessions, metavar="N", help="held at the same time")
     add("--seed", type=int, default=plan.seed, help="who is there, what is said, what breaks when")

@@ -75,7 +75,9 @@ class ServedGateway:
             settings = {**settings, "store": {"url": store.url}}
         self._workers = workers
         self._store = store
-        self._engine = _ENGINES[settings["engine"]["kind"]]
+        engines = settings.get("engines") or [settings["engine"]]
+        self._engines = len(engines)
+        self._engine = _ENGINES[engines[0]["kind"]]
         # Number of the process: 1, 2, 3 …
         self.incarnation = 0
         # It was told to stop.
@@ -115,7 +117,7 @@ class ServedGateway:
             await self._server.end()
 
     def signal_engine(self, number: signal.Signals) -> bool:
-        """Signal the engine's process, below the one that hosts it; false when there is none."""
+        """Signal the engine's process, below the one that hosts it; false when there is none. Of several, one."""
         return processes.signal_below(self._started.pid, self._engine, number)
 
     def signal_worker(self, worker: int, number: signal.Signals) -> bool:
@@ -164,6 +166,11 @@ class ServedGateway:
     async def metric(self, name: str, **labels: str) -> float | None:
         """One of its metrics; None when it has none or cannot be asked."""
         return metric(await self.metrics(), name, **labels)
+
+    async def engines_lost(self) -> int | None:
+        """How many of its engines take no requests; None when it cannot be asked."""
+        ready = await self.metric("gateway_engine_ready")
+        return None if ready is None else self._engines - int(ready)
 
     async def work(self) -> float | None:
         """Translations that wait or run; None when it cannot be asked."""

@@ -189,10 +189,10 @@ class Injection:
         return (await self.gateway.work() or 0) >= _BUSY
 
     async def _engine_gone(self) -> bool:
-        return await self.gateway.metric("gateway_engine_ready") == 0
+        return bool(await self.gateway.engines_lost())
 
     async def _engine_ready(self) -> bool:
-        return await self.gateway.metric("gateway_engine_ready") == 1
+        return await self.gateway.engines_lost() == 0
 
     def _connected_since(self, since_s: float) -> Callable[[], Awaitable[bool]]:
         """Whether nearly all clients are connected, of those that are never stopped and not away by themselves."""

@@ -24,6 +24,8 @@ class SoakPlan(Struct, frozen=True, kw_only=True):
     """What to run."""
 
     engine: Literal["vllm", "simulated"] = "vllm"
+    # How many of them, each with every language.
+    engines: int = 1
     # Of load; starting, calming down and giving memory back come on top.
     minutes: float = 30.0
     # Held at the same time.

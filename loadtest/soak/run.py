@@ -79,12 +79,14 @@ async def run(
 
 def _settings_for(plan: SoakPlan, folder: Path) -> dict[str, Any]:
     """The gateway's settings: bounds so short and small that they are reached."""
+    engine = {"kind": plan.engine, "stall_s": 20}
+    several = [{"name": f"engine-{number}", **engine} for number in range(1, plan.engines + 1)]
     return {
         "max_waiting": 2000,
         "outbox_bytes": 73_728,
         "snapshot_utterances": _SNAPSHOT,
         "ping_timeout_s": 100,
-        "engine": {"kind": plan.engine, "stall_s": 20},
+        **({"engines": several} if plan.engines > 1 else {"engine": engine}),
         "limits": {"keep_s": plan.keep_s, "text_chars": 400, "languages": 4},
         "event_log": {
             "keep_s": plan.log_keep_s,

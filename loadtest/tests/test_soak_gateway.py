@@ -10,6 +10,8 @@ from pathlib import Path
 import pytest
 
 from loadtest.soak.gateway import ServedGateway
+from loadtest.soak.result import SoakPlan
+from loadtest.soak.run import _settings_for
 
 pytestmark = pytest.mark.slow
 
@@ -17,6 +19,26 @@ pytestmark = pytest.mark.slow
 async def until(so: Callable[[], Awaitable[bool]]) -> None:
     while not await so():
         await asyncio.sleep(0.02)
+
+
+async def test_of_several_engines_one_is_killed_and_the_others_stay(tmp_path: Path) -> None:
+    settings = _settings_for(SoakPlan(engine="simulated", engines=2, workers=1), tmp_path)
+    gateway = ServedGateway(settings, tmp_path, workers=1)
+
+    async def lost(count: int) -> None:
+        while await gateway.engines_lost() != count:
+            await asyncio.sleep(0.02)
+
+    try:
+        await gateway.start(60)
+        await lost(0)
+        assert gateway.signal_engine(signal.SIGKILL)
+        await lost(1)
+        await lost(0)
+        restarts = [await gateway.metric("gateway_engine_restarts_total", engine=f"engine-{n}") for n in (1, 2)]
+        assert restarts == [1, 0]
+    finally:
+        await gateway.end()
 
 
 async def test_workers_the_store_and_the_engine_can_be_killed(tmp_path: Path) -> None:

@@ -72,6 +72,20 @@ def test_options_win_over_the_file(tmp_path: Path) -> None:
     }
 
 
+def test_several_engines_come_from_the_file_and_only_where_none_is_measured_by_itself(tmp_path: Path) -> None:
+    file = tmp_path / "gateway.toml"
+    file.write_text("".join(f"[[engines]]\nname = '{name}'\nmodel = '/m/{name}'\n" for name in ("one", "two")))
+    settings = common.settings(_options("--config", str(file)), several=True)
+    assert "engine" not in settings
+    assert [engine["name"] for engine in settings["engines"]] == ["one", "two"]
+    assert common.model_name(settings) == "one, two"
+    assert [engine["model"] for engine in common.shown(settings)["engines"]] == ["one", "two"]
+    with pytest.raises(LoadtestError, match="is about one engine"):
+        common.settings(_options("--config", str(file)))
+    with pytest.raises(LoadtestError, match="--model, --max-num-seqs: the settings have several engines"):
+        common.settings(_options("--config", str(file), "--model", "m", "--max-num-seqs", "3"), several=True)
+
+
 def test_a_setting_that_does_not_exist_is_one_sentence() -> None:
     with pytest.raises(LoadtestError, match="there is no setting"):
         common.settings(_options("--set", "engine.max_seqs=3"))

@@ -5,15 +5,20 @@ from __future__ import annotations
 import asyncio
 import math
 import re
+import signal
 from collections.abc import AsyncIterator, Callable
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
+from pathlib import Path
 from random import Random
 from typing import Any
 
 import pytest
 from playwright.async_api import Locator, Page, Route, expect
 
+from gateway.client import connect
+from tests.browser.axe import scan
 from tests.browser.conftest import SCRIPT, StartGateway
+from tests.browser.pages import DESKTOP, PHONE, connected, overflow_px, show
 from tests.conftest import OpenPage
 from tests.patience import PATIENCE_MS
 from tests.processes import GatewayProcess
@@ -611,3 +616,91 @@ async def test_the_timeline_draws_hundreds_of_utterances_in_the_colours_of_the_p
         light = await solid()
         await page.emulate_media(color_scheme="dark")
         assert await solid() != light
+
+
+# -------------------------------------------------------------------- several engines
+
+GERMAN = """
+[[engines]]
+name = "german"
+kind = "simulated"
+pairs = ["en-de"]
+[engines.script]
+max_running = 2
+[[engines.script.rules]]
+match = "stay"
+stall_after = 1
+"""
+JAPANESE = """
+[[engines]]
+name = "japanese"
+kind = "simulated"
+pairs = ["en-ja"]
+max_restarts = 0
+[[engines.script.rules]]
+match = "KILL"
+crash_after = 0
+crashes = 1000
+"""
+SLOW = """
+[[engines]]
+name = "slow"
+kind = "simulated"
+pairs = ["en-fr"]
+[engines.script]
+load_s = 3600
+"""
+
+
+@pytest.mark.parametrize("size", [DESKTOP, PHONE])
+async def test_several_engines_are_each_told_of_in_plain_words(
+    start_gateway: StartGateway, tmp_path: Path, open_page: OpenPage, size: dict[str, Any]
+) -> None:
+    gateway = start_gateway(GERMAN + JAPANESE).ready()
+
+    def become(config: str) -> None:
+        (tmp_path / "gateway.toml").write_text(config)
+        gateway.process.send_signal(signal.SIGHUP)
+
+    async with open_page(gateway.url, **size) as watch:
+        page = watch.page
+        await connected(page)
+        pane = await show(page, "engine")
+        lanes, queue = pane.get_by_test_id("lane"), pane.get_by_test_id("lanes-queue")
+        free = "japanese ready, 0 of 16 seats taken"
+        await shows(lanes, "german ready, 0 of 2 seats taken", free)
+        async with connect(gateway.url, speaks="en", reads=["de"]) as ana:
+            for n in range(6):
+                await ana.final(f"{n} stay here", f"u{n}")
+            await shows(lanes, "german ready, 2 of 2 seats taken, 2 waiting", free)
+            await expect(queue).to_have_text("2 more wait for a seat.")
+            assert (await scan(page)).serious == []
+            assert await overflow_px(page) == 0
+            for n in (4, 5):
+                await ana.cancel(f"u{n}")
+            await expect(queue).to_be_hidden()
+            become(JAPANESE)
+            await shows(lanes, "german finishing, then it leaves, 2 of 2 seats taken, 2 waiting", free)
+            for n in range(4):
+                await ana.cancel(f"u{n}")
+            await shows(lanes, free)
+            become(JAPANESE + SLOW)
+            await shows(lanes, free, "slow loading the simulated engine is loading")
+        async with connect(gateway.url, speaks="en", reads=["ja"]) as ana:
+            await ana.final("KILL")
+            await shows(lanes, re.compile(r"japanese\sfailed\s.+"), re.compile(r"slow\sloading"))
+        assert (await scan(page)).serious == []
+
+
+async def test_one_engine_has_no_list(gateway: GatewayProcess, open_page: OpenPage) -> None:
+    async with open_page(gateway.url, **DESKTOP) as watch:
+        pane = await show(watch.page, "engine")
+        await expect(pane.get_by_test_id("engine-connection")).to_have_text("Connected")
+        await expect(pane.get_by_test_id("lanes")).to_be_hidden()
+
+
+async def shows(lanes: Locator, *wanted: str | re.Pattern[str]) -> None:
+    """What each engine's row says, its parts with a space between them."""
+    await expect(lanes).to_have_count(len(wanted))
+    for row, words in zip(await lanes.all(), wanted, strict=True):
+        await expect(row).to_have_text(words, use_inner_text=True)

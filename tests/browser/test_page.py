@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import asyncio
+import json
 import re
+import signal
 from itertools import pairwise
 from pathlib import Path
 from typing import Any
@@ -21,6 +23,7 @@ from tests.browser.pages import (
     cell,
     choose_stability,
     connected,
+    join,
     meeting_of,
     original,
     overflow_px,
@@ -640,3 +643,52 @@ async def test_nothing_is_said_of_it_where_all_are_translated_into_all(
         pane = await show(watch.page, "reading")
         await expect(pane.get_by_test_id("read-ja")).to_be_visible()
         await expect(pane.get_by_test_id("read-sources")).to_have_text("")
+
+
+def engine(name: str, *pairs: str) -> str:
+    return f'[[engines]]\nname = "{name}"\nkind = "simulated"\npairs = {json.dumps(pairs)}\n'
+
+
+async def test_whoever_is_there_sees_which_languages_come_and_go(
+    start_gateway: StartGateway, open_page: OpenPage, tmp_path: Path
+) -> None:
+    japanese = engine("japanese", "en-ja")
+    gateway = start_gateway(japanese + engine("german", "en-de", "de-en")).ready()
+    async with open_page(gateway.url, **DESKTOP) as watch:
+        page = watch.page
+        await connected(page)
+        link = f"{gateway.url}/?meeting={meeting_of(page)}"
+        async with open_page(link, **PHONE) as guest:
+            await join(guest.page, reads="ja", speaks=False)
+            pane = await show(page, "reading")
+            for tag in ("en", "ja", "de"):
+                await pane.get_by_test_id(f"read-{tag}").set_checked(tag != "en")
+            await expect(pane.get_by_test_id("read-fr")).to_have_count(0)
+            await settled(await say(page, "Hello."))
+
+            (tmp_path / "gateway.toml").write_text(japanese + engine("french", "en-fr", "ja-fr"))
+            gateway.process.send_signal(signal.SIGHUP)
+            gone = (
+                "Nothing is translated into German here any more. Choose other languages under Options, Reading."
+            )
+            await expect(page.get_by_test_id("alert")).to_contain_text(gone)
+            await expect(pane.get_by_test_id("read-de")).to_be_checked()
+            await expect(pane.get_by_test_id("read-sources")).to_have_text(
+                "Japanese: translated from English. German: nothing is translated."
+            )
+            said = await say(page, "Still here.")
+            await expect(cell(said, "ja")).to_have_text("[ja] Still here.")
+            await expect(said).to_contain_text("Nothing here translates English into German")
+            # What is gone keeps nobody from choosing something else, and is gone for good once it is left out.
+            await pane.get_by_test_id("read-fr").check()
+            await pane.get_by_test_id("read-de").uncheck()
+            await expect(cell(await say(page, "And on."), "fr")).to_have_text("[fr] And on.")
+            await expect(page.get_by_test_id("spoken-lang").get_by_role("option")).to_have_text(
+                ["English", "Japanese", "French"]
+            )
+
+            # A guest who listens is asked nothing, and still only listens.
+            await expect(guest.page.get_by_test_id("alert")).to_be_hidden()
+            await expect((await show(guest.page, "reading")).get_by_test_id("read-fr")).to_be_visible()
+            assert {start["speaks"] for start in sent(guest, "session.start")} == {None}
+            assert sent(guest, "session.update") == []

@@ -8,10 +8,12 @@ import pytest
 
 from gateway.protocol.messages import (
     Error,
+    LanguagesChanged,
+    Ping,
     SessionStart,
 )
 from tests.cli.commands import on_a_terminal, run
-from tests.cli.meetings import command, interrupted, silent
+from tests.cli.meetings import command, interrupted, silent, started
 from tests.gateways import running
 from tests.scripted_gateway import Peer, scripted_gateway
 
@@ -105,6 +107,22 @@ async def test_a_sentence_in_the_middle_of_which_its_speaker_leaves() -> None:
             await terminal.until("— Ana left")
             terminal.process.send_signal(signal.SIGINT)
             assert "morning" not in await terminal.rest()
+
+
+async def test_a_change_of_the_languages_is_a_sentence() -> None:
+    async def script(peer: Peer) -> None:
+        await peer.start(started())
+        await peer.expect(Ping)
+        await peer.say(LanguagesChanged(["en", "ja", "fr"], [], {"en": ["ja", "fr"], "ja": ["en"]}))
+        await peer.say(LanguagesChanged(["en", "ja"], []))
+        await peer.leave(4510)
+
+    async with scripted_gateway(script) as url:
+        ran = await run("read", "--meeting", "standup", "de", "--url", url)
+    assert ran.err.splitlines()[:2] == [
+        "gateway: From now on this is translated: en into ja, fr; ja into en.",
+        "gateway: From now on this is translated: en, ja, each into every other.",
+    ]
 
 
 async def test_a_meeting_with_a_bad_language() -> None:

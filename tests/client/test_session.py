@@ -18,6 +18,7 @@ from gateway.protocol.codec import JSON, MSGPACK, Codec
 from gateway.protocol.messages import (
     ClientMessage,
     Error,
+    LanguagesChanged,
     Ping,
     Pong,
     SessionEnd,
@@ -446,3 +447,17 @@ async def test_a_string_is_no_list_of_languages() -> None:
     with pytest.raises(TypeError, match="list of languages"):
         async with connect("http://127.0.0.1:9", reads="ja"):
             pass
+
+
+async def test_the_session_knows_what_is_translated_now() -> None:
+    async def script(peer: Peer) -> None:
+        await peer.start()
+        await peer.say(LanguagesChanged(["en", "ko"], ["glossary"], {"en": ["ko"]}))
+        await peer.leave(1000)
+
+    async with scripted_gateway(script) as url, connect(url, reads=["ja"]) as session:
+        [changed] = await everything(session)
+        assert isinstance(changed, LanguagesChanged)
+        now = session.started
+        assert (now.languages, now.options, now.targets) == (["en", "ko"], ["glossary"], {"en": ["ko"]})
+        assert now.limits == STARTED.limits

@@ -106,6 +106,18 @@ def test_a_value_that_cannot_work_is_refused(tmp_path: Path, toml: str, says: st
     assert refusal(tmp_path, toml) == f"{tmp_path / 'gateway.toml'}: {says}"
 
 
+def test_a_device_is_the_same_however_it_is_written(tmp_path: Path) -> None:
+    file = tmp_path / "gateway.toml"
+    two = "[[engines]]\nname = 'a'\ndevice = ' 0'\n[[engines]]\nname = 'b'\ndevice = '{}'\n"
+    file.write_text(two.format("cuda:0"))
+    assert [lane.device for lane in load(file).engines] == ["0", "0"]
+    assert load(overrides={"engine.device": "cuda:1, 2"}).engine.device == "1,2"
+    said = refusal(tmp_path, two.format("3-1"))
+    assert said == f"engines[1].device is '3-1', from {file}: 3-1 ends before it begins."
+    with pytest.raises(StartupError, match=r"'gpu zero', from --device: it is not numbers of GPUs \(0, or 0,1\)"):
+        load(overrides={"engine.device": "gpu zero"})
+
+
 def test_only_values_in_force_have_to_work(tmp_path: Path) -> None:
     file = tmp_path / "gateway.toml"
     file.write_text("port = 70000\n[engine]\ndtype = 'int4'\n")

@@ -109,6 +109,32 @@ def test_the_prompt_is_laid_out_as_documented() -> None:
     assert answer_limit(10) == 52
 
 
+def test_a_small_part_of_the_corpus_is_some_sentences_of_one_pair(tokenizer: Any) -> None:
+    from demo_model.batches import Phrases, batches
+    from demo_model.generate import phrases
+
+    some = {
+        (str(pattern.templates["en"].parts[0]), str(pattern.templates["de"].parts[0])) for pattern in phrases(3)
+    }
+    seen: set[tuple[str, str]] = set()
+    for batch in itertools.islice(batches(1, tokenizer, 256, Phrases(("en", "de"), 3)), 40):
+        for row in batch.tokens.tolist():
+            assert row[1:3] == [IDS["<en>"], IDS["<de>"]]
+            to, end = row.index(IDS["<to>"]), row.index(IDS["</s>"])
+            if row[3] == IDS["<final>"]:
+                seen.add((tokenizer.decode(row[4:to]), tokenizer.decode(row[to + 1 : end])))
+    assert seen == some
+
+
+def test_only_pairs_of_the_corpus_can_be_trained(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
+    from demo_model.train import parse
+
+    assert parse([str(tmp_path), "--tiny", "--pair", "en-de"]).sets == 0
+    with pytest.raises(SystemExit):
+        parse([str(tmp_path), "--pair", "en-ko"])
+    assert "--pair en-ko is none of " in capsys.readouterr().err
+
+
 def test_batches_are_deterministic_and_predict_targets_alone(tokenizer: Any) -> None:
     from demo_model.batches import batches
 

@@ -1,4 +1,7 @@
-"""Two real engines behind one gateway: one of them is killed while people speak, and nobody loses a sentence."""
+"""Real engines behind one gateway: one is killed, two have different models, one is replaced by a newer one.
+
+People go on speaking meanwhile, and nobody loses a sentence.
+"""
 
 from __future__ import annotations
 
@@ -6,11 +9,16 @@ import asyncio
 import json
 import os
 import signal
+import subprocess
+import sys
+from collections.abc import Sequence
 from pathlib import Path
+from typing import Any
 
 import pytest
 
-from gateway.client import connect
+from demo_model.generate import phrases
+from gateway.client import ClientSession, connect
 from gateway.protocol.messages import TranslationFailed, TranslationFinal
 from tests.processes import GatewayProcess, engine_processes, gateway_process
 
@@ -75,4 +83,113 @@ def test_an_engine_that_is_killed_while_people_speak_costs_no_sentence(tmp_path:
             assert f'gateway_engine_ready{{engine="{name}"}} 1.0' in page
             assert f'vllm:num_requests_running{{engine="{name}"' in page
         asyncio.run(a_meeting(gateway))
+        assert gateway.end() == 0
+
+
+# -------------------------------------------------------------------- different models
+
+
+ROOT = Path(__file__).parents[2]
+BUNDLED = ROOT / "gateway" / "bundled_model"
+BOTH = """
+[[engines]]
+name = "bundled"
+pairs = ["en-ja", "en-fr"]
+"""
+GERMAN = """
+[[engines]]
+name = "german"
+model = "{model}"
+pairs = ["en-de"]
+"""
+NEWER = """
+[[engines]]
+name = "german-2"
+pairs = ["en-de"]
+"""
+# What the small model knows, and what only the bundled one does.
+KNOWN = {pattern.templates["en"].parts[0]: pattern.templates["de"].parts[0] for pattern in phrases(40)}
+SAID = [str(text) for text in list(KNOWN)[:12]]
+UNKNOWN = "Good morning, everyone."
+
+
+@pytest.fixture(scope="module")
+def small_model(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A model of 1 MB for English into German, which knows forty sentences by heart; half a minute of one core."""
+    folder = tmp_path_factory.mktemp("small") / "model"
+    command = [
+        sys.executable,
+        "-m",
+        "demo_model.train",
+        str(folder),
+        "--tiny",
+        "--pair",
+        "en-de",
+        "--steps",
+        "400",
+    ]
+    one_core = {**os.environ, "OMP_NUM_THREADS": "1"}
+    subprocess.run(command, cwd=ROOT, env=one_core, check=True, capture_output=True)
+    return folder
+
+
+def alone(folder: Path, target: str, texts: Sequence[str]) -> dict[tuple[str, str], Any]:
+    """(text, language) → what a model makes of it without the gateway, and without vLLM."""
+    import torch
+
+    from demo_model.evaluate import Item, translate
+    from demo_model.model import load
+    from demo_model.tokenizer import load_tokenizer
+
+    items = [Item("", "en", target, True, text, "") for text in texts]
+    answers = translate(load(folder), load_tokenizer(folder), items, torch.device("cpu"))
+    return {(text, target): answer for text, answer in zip(texts, answers, strict=True)}
+
+
+async def translations(session: ClientSession, texts: Sequence[str]) -> dict[tuple[str, str], str]:
+    """Say these texts; each in every language that the session reads."""
+    said = {await session.final(text): text for text in texts}
+    found: dict[tuple[str, str], str] = {}
+    async for message in session:
+        assert not isinstance(message, TranslationFailed), message
+        if isinstance(message, TranslationFinal):
+            found[said[message.utterance], message.lang] = message.text
+        if len(found) == 3 * len(said):
+            break
+    return found
+
+
+# Training, and three engines that load one after another.
+@pytest.mark.timeout(1_200)
+def test_two_models_at_once_and_one_that_is_replaced_while_people_speak(tmp_path: Path, small_model: Path) -> None:
+    expected = {(text, "de"): KNOWN[text] for text in SAID}
+    for target in ("ja", "fr"):
+        expected |= alone(BUNDLED, target, SAID)
+    config = tmp_path / "gateway.toml"
+    config.write_text(BOTH + GERMAN.format(model=small_model))
+
+    async def meeting() -> None:
+        async with connect(gateway.url, speaks="en", reads=["ja", "de", "fr"]) as session:
+            assert await translations(session, SAID) == expected
+            before = await translations(session, [UNKNOWN])
+            nonsense = alone(small_model, "de", [UNKNOWN])[UNKNOWN, "de"]
+            # The gateway's texts begin with no space.
+            assert before[UNKNOWN, "de"] == nonsense.strip()
+            assert "Guten Morgen" not in before[UNKNOWN, "de"]
+            config.write_text(BOTH + NEWER)
+            gateway.process.send_signal(signal.SIGHUP)
+            rounds = 0
+            while "the engines are those of the settings now" not in gateway.said:
+                found = await translations(session, SAID[:4])
+                # Whichever model it was.
+                assert {text for text, _ in found} == set(SAID[:4])
+                rounds += 1
+            assert rounds > 1
+            assert "Guten Morgen" in (await translations(session, [UNKNOWN]))[UNKNOWN, "de"]
+
+    with gateway_process("--config", str(config)) as gateway:
+        gateway.ready()
+        assert json.loads(gateway.get("/v1/languages"))["targets"] == {"en": ["ja", "de", "fr"]}
+        asyncio.run(meeting())
+        assert status(gateway) == {"bundled": "ready", "german-2": "ready"}
         assert gateway.end() == 0

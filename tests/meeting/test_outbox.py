@@ -13,6 +13,7 @@ from gateway.meeting.payload import Payload
 from gateway.protocol.messages import (
     Caption,
     Error,
+    LanguagesChanged,
     ParticipantJoined,
     ParticipantLeft,
     ParticipantUpdated,
@@ -123,6 +124,14 @@ async def test_only_the_newest_about_a_participant_waits() -> None:
     outbox.put(ParticipantJoined("q", "Bo", None, []))
     outbox.put(ParticipantLeft("p", "Ana", "en", []))
     assert await taken(outbox) == [ParticipantJoined("q", "Bo", None, []), ParticipantLeft("p", "Ana", "en", [])]
+
+
+async def test_only_the_newest_about_the_languages_waits() -> None:
+    outbox = Outbox(10_000)
+    outbox.put(LanguagesChanged(["en"], []))
+    outbox.put(caption(1))
+    outbox.put(LanguagesChanged(["en", "ja"], []))
+    assert await taken(outbox) == [caption(1), LanguagesChanged(["en", "ja"], [])]
 
 
 async def test_there_is_room_again_once_half_is_taken() -> None:

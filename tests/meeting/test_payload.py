@@ -9,7 +9,14 @@ from hypothesis import strategies as st
 from gateway.meeting.payload import Payload
 from gateway.protocol.codec import JSON, MSGPACK, Codec
 from gateway.protocol.limits import Limits
-from gateway.protocol.messages import Caption, Participant, Pong, SessionStarted, TranslationDelta
+from gateway.protocol.messages import (
+    Caption,
+    LanguagesChanged,
+    Participant,
+    Pong,
+    SessionStarted,
+    TranslationDelta,
+)
 
 # Control characters are six bytes each in JSON, and nobody says them.
 said = st.text(st.characters(exclude_categories=("Cc", "Cs")))
@@ -38,6 +45,14 @@ def test_a_long_list_of_participants_has_its_price() -> None:
 
     many, few = started(100), started(0)
     assert many.cost - few.cost >= len(many.frame(JSON)) - len(few.frame(JSON))
+
+
+def test_no_list_of_languages_is_longer_than_it_costs() -> None:
+    tags = [f"zh-{n:04}" for n in range(40)]
+    payload = Payload(
+        LanguagesChanged(tags, ["context", "formality", "glossary"], {tag: tags[:20] for tag in tags})
+    )
+    assert len(payload.frame(JSON)) <= payload.cost
 
 
 def test_it_is_encoded_once_for_each_encoding() -> None:

@@ -5,12 +5,14 @@ from __future__ import annotations
 import msgspec
 from msgspec import UNSET
 
+from gateway.domain.engine import EngineProfile
 from gateway.domain.errors import EngineUnavailable, InvalidValue, error_classes
 from gateway.domain.log import Publication, Said, Timings, Translated, Untranslated, Utterance
-from gateway.protocol.from_domain import caption_message, error_message, publication_message
+from gateway.protocol.from_domain import caption_message, error_message, languages_message, publication_message
 from gateway.protocol.messages import (
     Caption,
     Error,
+    LanguagesChanged,
     TranslationFailed,
     TranslationFinal,
 )
@@ -83,3 +85,10 @@ def test_every_error_of_the_tree_can_be_said() -> None:
     for kind in error_classes():
         message = error_message(kind("No."))
         assert (message.code, message.retryable) == (kind.code, kind.retryable)
+
+
+def test_what_the_engines_can_do_is_told_as_at_the_start_of_a_session() -> None:
+    every = EngineProfile("m", "f", ("en", "ja"), options=frozenset({"glossary", "context"}))
+    assert languages_message(every) == LanguagesChanged(["en", "ja"], ["context", "glossary"])
+    one = EngineProfile("m", "f", ("en", "ja"), pairs=frozenset({("en", "ja")}))
+    assert languages_message(one) == LanguagesChanged(["en", "ja"], [], {"en": ["ja"]})

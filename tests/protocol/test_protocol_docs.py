@@ -14,8 +14,9 @@ import pytest
 from websockets.asyncio.client import connect
 from websockets.exceptions import ConnectionClosed
 
-from gateway.config import AuthSettings, Settings
+from gateway.config import AuthSettings, LaneSettings, Settings
 from gateway.domain.close_codes import CloseCode
+from gateway.domain.engine import EngineState
 from gateway.domain.errors import error_classes
 from gateway.domain.grants import Grant
 from gateway.domain.roles import Role
@@ -31,6 +32,9 @@ from tests.gateways import SCRIPT, running
 PAGE = (Path(__file__).parents[2] / "docs" / "protocol.md").read_text()
 BLOCKS = re.findall(r"^```transcript ?(\w*)\n(.*?)^```$", PAGE, re.MULTILINE | re.DOTALL)
 
+
+# Of a transcript in which one of them goes.
+ENGINES = tuple(LaneSettings(name=lang, kind="simulated", pairs=(f"en-{lang}",)) for lang in ("ja", "de"))
 
 # In a live transcript, of the final.
 LAST_REVISION = 4
@@ -134,9 +138,13 @@ def with_keys(path: Path) -> tuple[Settings, dict[str, Any]]:
 @pytest.mark.parametrize(("variant", "block"), BLOCKS, ids=[f"block{n}" for n in range(len(BLOCKS))])
 async def test_transcript(variant: str, block: str, tmp_path: Path) -> None:
     settings, names = with_keys(tmp_path / "keys.json") if variant == "tokens" else (Settings(), {})
+    if variant == "engines":
+        settings = Settings(engines=ENGINES)
     async with running(settings, script=SCRIPT) as gateway, contextlib.AsyncExitStack() as connections:
         clients: dict[str | None, Transcript] = {}
-        draining = None
+        ending = None
+        while gateway.gateway.engine.health().state is not EngineState.READY:
+            await asyncio.sleep(0.001)
         for line in block.strip().splitlines():
             match = LINE.fullmatch(line)
             assert match is not None, line
@@ -151,14 +159,16 @@ async def test_transcript(variant: str, block: str, tmp_path: Path) -> None:
                 await clients[name].send(match["rest"])
                 continue
             if variant == "draining" and '"session.draining"' in line:
-                draining = asyncio.create_task(gateway.gateway.drain())
+                ending = asyncio.create_task(gateway.gateway.drain())
+            if variant == "engines" and '"languages.changed"' in line:
+                ending = asyncio.create_task(gateway.gateway.change_engines(ENGINES[:1]))
             if variant == "crash" and '"engine_restarting"' in line:
                 gateway.kill_engine()
             await clients[name].expect(match["rest"])
         for client in clients.values():
             client.check_deltas()
-        if draining is not None:
-            await draining
+        if ending is not None:
+            await ending
 
 
 def test_there_is_a_transcript_for_every_message() -> None:

@@ -61,6 +61,18 @@ class TestBeforeTheStart:
         assert "en, ja, de" in error.message
         talk.started()
 
+    def test_a_session_keeps_its_languages_where_nothing_translates_them_any_more(self) -> None:
+        resume = Resume("s", "e", 0)
+        talk = Talk().started(reads=["tlh"], speaks="tlh", resume=resume)
+        assert talk.session.reads == ("tlh",)
+        assert isinstance(talk.send(SessionUpdate(reads=["ja", "tlh"]))[0], Update)
+        assert isinstance(talk.send(SessionUpdate(reads=["ja"]))[0], Update)
+        assert error_of(talk.send(SessionUpdate(reads=["tlh"]))).code == "unsupported_language"
+        # Whoever tries to resume and is refused gets no more than others.
+        refused = Talk()
+        assert error_of(refused.send(SessionStart(reads=["no language"], resume=resume))).code == "invalid_value"
+        assert error_of(refused.send(SessionStart(reads=["tlh"]))).code == "unsupported_language"
+
     def test_a_named_meeting_is_joined_by_its_name(self) -> None:
         (join,) = Talk().send(SessionStart(reads=["ja"], meeting="weekly-42_b.~"))
         assert isinstance(join, Join)

@@ -80,6 +80,16 @@ def test_the_language_that_is_not_known_is_named_by_its_place() -> None:
     assert len(caught.value.message) < 200, "an error echoes no more than the beginning"
 
 
+def test_languages_that_the_session_has_are_kept_where_nothing_translates_them_any_more() -> None:
+    own = rules()
+    own.held = ("fr",)
+    assert own.languages(["ja", "fr-CA"]) == ("ja", "fr")
+    refused(UnsupportedLanguage, "reads[0]", lambda: own.languages(["tlh"]))
+    own.held = None
+    assert own.languages(["tlh", "ja-JP"]) == ("tlh", "ja")
+    refused(InvalidValue, "speaks", lambda: own.language("no language", "speaks"))
+
+
 def test_more_languages_than_allowed_are_counted_once_each() -> None:
     assert len(rules().languages(["ja", "de", "ja-JP", "de"])) == 2
     refused(LimitExceeded, "reads", lambda: rules().languages(["ja", "de", "en"]))

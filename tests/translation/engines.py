@@ -35,6 +35,7 @@ class HandEngine:
         self.most_running = 0
         # What it translates; None: any of its languages into any other.
         self.pairs: frozenset[Pair] | None = None
+        self.max_text_tokens = 512
 
     async def start(self) -> None: ...
 
@@ -44,7 +45,9 @@ class HandEngine:
         return EngineHealth(self.state, "because")
 
     def profile(self) -> EngineProfile:
-        return EngineProfile("hand", "hand", ("en", "de", "fr", "ja"), pairs=self.pairs)
+        return EngineProfile(
+            "hand", "hand", ("en", "de", "fr", "ja"), max_text_tokens=self.max_text_tokens, pairs=self.pairs
+        )
 
     async def metrics(self, _names: Sequence[str] = ()) -> bytes:
         return b""

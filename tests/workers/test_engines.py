@@ -10,6 +10,7 @@ from gateway.config import EngineSettings, LaneSettings, Settings
 from gateway.domain.engine import EngineHealth, EngineProfile, EngineState
 from gateway.domain.errors import EngineUnavailable
 from gateway.engines.host.shared import SharedEngine
+from gateway.engines.pool.pool import Pool
 from gateway.engines.simulated import Script
 from gateway.workers.engines import Engines
 from gateway.workers.messages import EngineIs
@@ -65,7 +66,8 @@ async def test_new_settings_first_add_and_then_remove(tmp_path: Path) -> None:
     await engines.remove(wanted)
     assert [each.name for each in engines.all_told()] == ["b"]
     assert list(engines.hosted) == ["b"]
-    assert [lane.name for lane in engines.engine.health().lanes] == ["b"]
+    assert isinstance(engines.engine, Pool)
+    assert [lane.name for lane in engines.engine.lane_health()] == ["b"]
     await engines.engine.stop()
 
 

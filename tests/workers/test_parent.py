@@ -15,11 +15,13 @@ import pytest
 from msgspec.structs import replace
 from websockets.exceptions import ConnectionClosed
 
+from gateway.client import Reconnected, connect
 from gateway.config import AuthSettings, EngineSettings, LaneSettings, Settings
 from gateway.domain.errors import StartupError
 from gateway.engines.simulated import Rule, Script
 from gateway.engines.supervisor import Supervisor
 from gateway.protocol.limits import Limits
+from gateway.protocol.messages import TranslationFailed, TranslationFinal
 from gateway.workers import parent as parents
 from gateway.workers import restarts
 from gateway.workers.parent import Parent
@@ -417,8 +419,8 @@ ENDED = ("translation.final", "translation.failed")
 
 
 def lane(name: str, *pairs: str, **fields: Any) -> LaneSettings:
-    script = Script(token_s=0.005)
-    return LaneSettings(name=name, kind="simulated", pairs=pairs, script=script, restart_backoff_s=0, **fields)
+    fields = {"script": Script(token_s=0.005), "restart_backoff_s": 0, **fields}
+    return LaneSettings(name=name, kind="simulated", pairs=pairs, **fields)
 
 
 def of_several(*lanes: LaneSettings) -> Settings:
@@ -427,7 +429,7 @@ def of_several(*lanes: LaneSettings) -> Settings:
 
 def engines(gateway: Running) -> dict[str, str]:
     """Name → state, as the parent says."""
-    return {each.name: each.state.value for each in gateway.parent.engine.health().lanes}
+    return {each.name: each.state.value for each in gateway.parent.whole().lanes}
 
 
 async def test_several_engines_are_shared_by_all_workers_and_one_that_dies_is_not_missed() -> None:
@@ -454,6 +456,25 @@ async def test_several_engines_are_shared_by_all_workers_and_one_that_dies_is_no
         assert await gateway.metric('gateway_engine_restarts_total{engine="a",reason="crash"}') == crashed + 1
 
 
+async def test_every_worker_says_what_each_engine_does_for_all_of_them() -> None:
+    script = Script(rules=(Rule(match="STALL", stall_after=1),))
+    lanes = (lane("a", "en-ja", script=script), lane("b", "en-de", script=script))
+    async with workers(of_several(*lanes)) as gateway:
+        sessions = [await gateway.session(number) for number in (1, 2)]
+        for session in sessions:
+            await session.say("u1", "STALL two")
+        told: list[int] = []
+        # Whichever of them answers.
+        while told[-6:] != [2, 0] * 3:
+            a, b = json.loads((await gateway.get("/readyz"))[1])["engines"]
+            assert (a["name"], a["status"], a["seats"], b["name"]) == ("a", "ready", 16, "b")
+            told += a["running"], b["running"]
+            await asyncio.sleep(0.05)
+        for session in sessions:
+            await session.send(type="utterance.cancel", id="u1")
+            await session.until("translation.failed")
+
+
 async def test_new_settings_bring_engines_and_take_others_away_while_people_speak() -> None:
     before, after = of_several(lane("old", "en-ja")), of_several(lane("new", "en-ja", "en-de"))
     async with workers(before) as gateway:
@@ -468,6 +489,33 @@ async def test_new_settings_bring_engines_and_take_others_away_while_people_spea
         assert json.loads(page)["targets"] == {"en": ["ja", "de"]}
         await (await gateway.session(1)).say("u1")
         assert list(gateway.parent.engines.hosted) == ["new"]
+
+
+async def test_a_reader_of_a_language_that_goes_keeps_the_session_and_learns_of_it() -> None:
+    before, after = of_several(lane("a", "en-ja"), lane("b", "en-de")), of_several(lane("a", "en-ja"))
+    async with (
+        workers(before) as gateway,
+        connect(f"http://127.0.0.1:{gateway.port}", reads=["de", "ja"], speaks="en") as session,
+    ):
+        assert session.started.targets == {"en": ["ja", "de"]}
+        gateway.parent.reload(partial(replace, after, store=before.store))
+        targets = [session.started.targets]
+        async for event in session:
+            if session.started.targets != targets[-1]:
+                targets.append(session.started.targets)
+            if isinstance(event, Reconnected):
+                # It was drained with its worker, before the engine went.
+                assert event.started.recovered
+            if targets[-1] == {"en": ["ja"]}:
+                break
+        await session.final("hello")
+        ended = []
+        async for event in session:
+            if isinstance(event, TranslationFinal | TranslationFailed):
+                ended.append((event.lang, getattr(event, "code", "")))
+                if len(ended) == 2:
+                    break
+        assert sorted(ended) == [("de", "unsupported_language"), ("ja", "")]
 
 
 async def test_an_engine_that_cannot_be_started_changes_nothing() -> None:

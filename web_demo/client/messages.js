@@ -42,6 +42,8 @@
  * @typedef {{type: "session.started", session: string, participant: string, meeting: string, epoch: string,
  *   offset: number, recovered: boolean | null, languages: string[], participants: Participant[], options: string[],
  *   limits: Limits, targets?: {[lang: string]: string[]}}} SessionStarted
+ * @typedef {{type: "languages.changed", languages: string[], options: string[],
+ *   targets?: {[lang: string]: string[]}}} LanguagesChanged
  * @typedef {{type: "session.updated", reads: string[], speaks: string | null, stability: Stability,
  *   originals: boolean}} SessionUpdated
  * @typedef {{type: "participant.joined"} & Participant} ParticipantJoined
@@ -63,8 +65,8 @@
  * @typedef {{type: "error", code: string, message: string, retryable?: boolean, retry_after_ms?: number | null,
  *   utterance?: string | null, field?: string | null}} GatewayError
  * @typedef {{type: "pong", nonce: string}} Pong
- * @typedef {SessionStarted | SessionUpdated | SessionDraining | ParticipantJoined | ParticipantUpdated |
- *   ParticipantLeft | TokenExpiring | SessionRefreshed | UtteranceAccepted | UtteranceCancelled | Caption |
+ * @typedef {SessionStarted | SessionUpdated | LanguagesChanged | SessionDraining | ParticipantJoined |
+ *   ParticipantUpdated | ParticipantLeft | TokenExpiring | SessionRefreshed | UtteranceAccepted | UtteranceCancelled | Caption |
  *   TranslationDelta | TranslationFinal | TranslationFailed | GatewayError | Pong} ServerMessage
  */
 

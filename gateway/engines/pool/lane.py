@@ -5,7 +5,7 @@ Knows: one engine, which pairs the settings give it. Must not know: other lanes,
 
 from __future__ import annotations
 
-from collections.abc import AsyncGenerator, Callable, Sequence
+from collections.abc import AsyncGenerator, Callable, Sequence, Set
 from typing import Protocol
 
 from msgspec.structs import replace
@@ -34,15 +34,24 @@ class Watched(Engine, Protocol):
 class Lane:
     """Engine port over one engine, which it leaves as it is but for the pairs and options of its profile.
 
-    pairs: of what the model can translate, this is done here. device: lanes of one device start one after another.
+    pairs: of what the model can translate, this is done here. devices: that it may use; None: all that there are,
+    empty: none of this machine.
     """
 
-    def __init__(self, name: str, engine: Watched, pairs: Sequence[PairPattern], device: str = "") -> None:
+    def __init__(
+        self, name: str, engine: Watched, pairs: Sequence[PairPattern], devices: Set[str] | None = None
+    ) -> None:
         self.name = name
         self.engine = engine
-        self.device = device
+        self.devices = devices
         self._pairs = pairs
         self._profiles: tuple[EngineProfile, EngineProfile] | None = None
+
+    def shares_device(self, other: Lane) -> bool:
+        """Whether both may use the same device."""
+        if self.devices is None or other.devices is None:
+            return bool(self.devices is other.devices or self.devices or other.devices)
+        return not self.devices.isdisjoint(other.devices)
 
     async def start(self) -> None:
         await self.engine.start()

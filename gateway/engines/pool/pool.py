@@ -8,6 +8,7 @@ Knows: the lanes. Must not know: who waits, which lane is best for a text (whoev
 from __future__ import annotations
 
 import asyncio
+import itertools
 import logging
 from collections.abc import AsyncGenerator, Callable, Iterable, Mapping, Sequence
 
@@ -47,6 +48,8 @@ class Pool:
         self.on_lane: Callable[[], None] = lambda: None
         self._lanes = {lane.name: lane for lane in lanes}
         self._leaving: set[str] = set()
+        # Those that are being loaded while the others work, and are not among them yet.
+        self._coming: list[Lane] = []
         self._late = late
         # Lanes that are not ready yet, while others are. Awaited by `stop`.
         self._starting: set[asyncio.Task[None]] = set()
@@ -77,12 +80,9 @@ class Pool:
         self._changed()
 
     async def _start_all(self) -> None:
-        devices: dict[str, list[Lane]] = {}
-        for lane in self._lanes.values():
-            devices.setdefault(lane.device, []).append(lane)
         try:
             async with asyncio.TaskGroup() as tasks:
-                for lanes in devices.values():
+                for lanes in _apart(self._lanes.values()):
                     tasks.create_task(_start(lanes))
         except* StartupError as group:
             raise _first(group) from None
@@ -109,11 +109,14 @@ class Pool:
 
     async def _add(self, lane: Lane) -> None:
         self._check_began()
+        self._coming.append(lane)
         try:
             await _start([lane])
         except BaseException:
             await lane.stop()
             raise
+        finally:
+            self._coming.remove(lane)
         self._lanes[lane.name] = lane
         self._watch(lane)
         _log.info("engine %s takes work", lane.name)
@@ -179,19 +182,25 @@ class Pool:
     # ------------------------------------------------------------ state
 
     def health(self) -> EngineHealth:
-        lanes = tuple(_health(lane) for lane in self._lanes.values())
-        troubled = [lane for lane in lanes if lane.state is not EngineState.READY]
-        reason = " ".join(f"Engine {lane.name}: {lane.reason}" for lane in troubled)
         if self._stopped:
-            return EngineHealth(EngineState.STOPPED, "the engine was stopped", lanes)
-        states = {lane.state for lane in lanes}
+            return EngineHealth(EngineState.STOPPED, "the engine was stopped")
+        lanes = [(lane.name, lane.health()) for lane in self._lanes.values()]
+        troubled = [(name, health) for name, health in lanes if health.state is not EngineState.READY]
+        reason = " ".join(f"Engine {name}: {health.reason}" for name, health in troubled)
+        states = {health.state for _, health in lanes}
         if not self._began:
             state = EngineState.FAILED if EngineState.FAILED in states else EngineState.STARTING
-            return EngineHealth(state, reason or "starting", lanes)
+            return EngineHealth(state, reason or "starting")
         for state in (EngineState.READY, EngineState.RESTARTING):
             if state in states:
-                return EngineHealth(state, reason, lanes)
-        return EngineHealth(EngineState.FAILED, reason, lanes)
+                return EngineHealth(state, reason)
+        return EngineHealth(EngineState.FAILED, reason)
+
+    def lane_health(self) -> tuple[LaneHealth, ...]:
+        """Every lane, also those that are still being loaded or leave."""
+        return tuple(
+            _health(lane, leaves=lane.name in self._leaving) for lane in (*self._lanes.values(), *self._coming)
+        )
 
     def capacity(self) -> EngineCapacity:
         all_of_them = [lane.capacity() for lane in self._lanes.values()]
@@ -218,6 +227,18 @@ class Pool:
         lanes = list(self._lanes.values())
         pages = await asyncio.gather(*(lane.metrics(names) for lane in lanes))
         return merged(zip((lane.name for lane in lanes), pages, strict=True), label="engine")
+
+
+def _apart(lanes: Iterable[Lane]) -> list[list[Lane]]:
+    """Lanes in groups that have no device in common."""
+    groups: list[list[Lane]] = []
+    for lane in lanes:
+        joined: list[list[Lane]] = []
+        others: list[list[Lane]] = []
+        for group in groups:
+            (joined if any(map(lane.shares_device, group)) else others).append(group)
+        groups = [*others, [*itertools.chain(*joined), lane]]
+    return groups
 
 
 async def _start(lanes: Iterable[Lane]) -> None:
@@ -257,9 +278,9 @@ def _fullness(lane: Lane) -> float:
     return (capacity.running + capacity.waiting) / max(1, capacity.max_running)
 
 
-def _health(lane: Lane) -> LaneHealth:
-    health = lane.health()
-    return LaneHealth(lane.name, health.state, health.reason)
+def _health(lane: Lane, *, leaves: bool) -> LaneHealth:
+    health, load = lane.health(), lane.capacity()
+    return LaneHealth(lane.name, health.state, health.reason, leaves, load.max_running, load.running, load.waiting)
 
 
 def _merged(profiles: Sequence[EngineProfile]) -> EngineProfile:

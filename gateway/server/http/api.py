@@ -11,7 +11,7 @@ from __future__ import annotations
 import asyncio
 from abc import ABC, abstractmethod
 from collections.abc import Callable
-from functools import cached_property, partial
+from functools import cached_property
 from http import HTTPStatus
 from itertools import starmap
 
@@ -55,7 +55,6 @@ from gateway.server.http.translate_request import TranslateBody, asked, decode_b
 from gateway.server.translate.call import NO_TIME, Call, Translated, Translator, while_connected
 from gateway.server.translate.plan import AUTO
 from gateway.translation.pacing import Throttle
-from gateway.translation.scheduling.scheduler import Scheduler
 
 __all__ = ["routes"]
 
@@ -66,16 +65,14 @@ def routes(
     log: EventLog,
     identity: Identity,
     audit: Audit,
-    # What all workers are doing. None: there is only this process.
-    whole: Callable[[], Whole] | None = None,
+    # What all workers are doing, or the only process.
+    whole: Callable[[], Whole],
     # What `/readyz` says of who is let in.
     auth: Auth = "none",
     # Shortest time between two deltas of a translation, in seconds.
     delta_interval_s: float = 0.0,
 ) -> list[BaseRoute]:
     """Every HTTP route of the gateway."""
-    if whole is None:
-        whole = partial(_alone, translator.scheduler)
     api = _Api(translator, identity, audit, whole, auth, delta_interval_s)
     transcripts = Transcripts(log, translator.engine, identity, audit, most_languages=translator.limits.languages)
     return [
@@ -179,10 +176,6 @@ class _Api:
     @cached_property
     def _asyncapi(self) -> Response:
         return json_response(asyncapi.asyncapi())
-
-
-def _alone(scheduler: Scheduler) -> Whole:
-    return Whole(scheduler.running, scheduler.waiting, draining=scheduler.draining)
 
 
 # ---------------------------------------------------------------- one call of POST /v1/translate

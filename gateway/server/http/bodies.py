@@ -337,8 +337,11 @@ class EngineReadiness(Struct, frozen=True):
     """How one of several engines is."""
 
     name: str
-    status: Literal["ready", "restarting", "starting", "failed", "stopped"]
+    status: Literal["ready", "restarting", "starting", "failed", "stopped", "draining"]
     reason: str
+    running: Annotated[int, Meta(description="Translations that it works on.")]
+    waiting: Annotated[int, Meta(description="Translations that wait inside it.")]
+    seats: Annotated[int, Meta(description="Most translations that it works on together; 0 until that is known.")]
 
 
 class Readiness(Struct, frozen=True):

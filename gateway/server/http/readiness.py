@@ -10,7 +10,7 @@ from typing import Literal
 from msgspec import UNSET, Struct
 from starlette.responses import Response
 
-from gateway.domain.engine import EngineHealth, EngineState
+from gateway.domain.engine import EngineHealth, EngineState, LaneHealth
 from gateway.server.http.bodies import EngineReadiness, Readiness
 from gateway.server.http.responses import json_response
 
@@ -32,11 +32,13 @@ class Whole(Struct, frozen=True, tag="whole", array_like=True):
     serves: bool = True
     # Which workers do not serve now, in a sentence. Empty: none.
     absent: str = ""
+    # Where there are several engines, each of them.
+    lanes: tuple[LaneHealth, ...] = ()
 
 
 def readiness(health: EngineHealth, whole: Whole, auth: Auth) -> Readiness:
     """Whether translations are accepted now."""
-    engines = [EngineReadiness(lane.name, lane.state.value, lane.reason) for lane in health.lanes]
+    engines = [_engine(lane) for lane in whole.lanes]
     load = (whole.running, whole.waiting, auth, engines or UNSET)
     match health.state:
         case EngineState.FAILED:
@@ -52,6 +54,17 @@ def readiness(health: EngineHealth, whole: Whole, auth: Auth) -> Readiness:
             return Readiness("starting", whole.absent, *load)
         case _:
             return Readiness("ready", " ".join(filter(None, (whole.absent, health.reason))), *load)
+
+
+def _engine(lane: LaneHealth) -> EngineReadiness:
+    return EngineReadiness(
+        lane.name,
+        "draining" if lane.leaves else lane.state.value,
+        "It finishes what it has and takes no more." if lane.leaves else lane.reason,
+        running=lane.running,
+        waiting=lane.waiting,
+        seats=lane.max_running,
+    )
 
 
 def readyz(answer: Readiness) -> Response:

@@ -164,9 +164,13 @@ class Lanes:
         """Those with these names that are there, in the order of the settings."""
         return [lane for lane in self if lane.name in names]
 
-    def route(self, source: str, target: str) -> Route:
-        """The lanes that have this pair, or will have it again. Empty: none has it now, and `refusal` says why."""
-        return Route(lane.name for lane in self._having(source, target) if lane.state not in _OVER)
+    def route(self, source: str, target: str, text: str = "") -> Route:
+        """The lanes that have this pair, or will have it again, and take this text.
+
+        Empty: none has it now, and `refusal` says why.
+        """
+        having = [lane for lane in self._having(source, target) if lane.state not in _OVER]
+        return Route(lane.name for lane in _taking(having, text))
 
     def route_for(self, newcomer: Ticket, suspected_on: str | None = None) -> Route:
         """The lanes for which a newcomer waits. Raises `EngineUnavailable` or `UnsupportedLanguage` for none.
@@ -186,7 +190,7 @@ class Lanes:
 
     def route_of(self, ticket: Ticket) -> Route:
         """The lanes for which a ticket is to wait; none if no lane will run it."""
-        route = self.route(ticket.request.source, ticket.request.target)
+        route = self.route(ticket.request.source, ticket.request.target, ticket.request.text)
         if ticket.kept_to is None or not route:
             return route
         others = route - {ticket.kept_to}
@@ -233,6 +237,18 @@ class Lanes:
                 if not lane.leaves and (profile := lane.profile()) is not None and profile.translates(*pair)
             )
         return self._of_pair[pair]
+
+
+def _taking(lanes: list[Lane], text: str) -> list[Lane]:
+    """Those of the lanes that are sure to take a text of this length, and those that take the longest.
+
+    How many tokens it has differs by model, and only engines know. It is at most its bytes, and one.
+    """
+    limits = [0 if (profile := lane.profile()) is None else profile.max_text_tokens for lane in lanes]
+    if len(set(limits)) < 2:
+        return lanes
+    needed = min(max(limits), len(text.encode("utf-8", "replace")) + 1)
+    return [lane for lane, limit in zip(lanes, limits, strict=True) if limit >= needed]
 
 
 def stopped() -> EngineUnavailable:

@@ -41,7 +41,7 @@ class Bench:
         name: str,
         *pairs: str,
         script: Script = FAST,
-        device: str = "",
+        devices: set[str] | None = None,
         restarts: int = 5,
         again_s: float = 0.0,
         kind: type[SimulatedEngine] = SimulatedEngine,
@@ -52,7 +52,7 @@ class Bench:
 
         policy = RestartPolicy(max_restarts=restarts, restart_backoff_s=again_s, restart_backoff_max_s=again_s)
         supervised = Supervisor(build, policy, name=name)
-        return Lane(name, supervised, [PairPattern.parse(pair) for pair in pairs or ("*",)], device)
+        return Lane(name, supervised, [PairPattern.parse(pair) for pair in pairs or ("*",)], devices)
 
     def pool(self, *lanes: Lane) -> Pool:
         pool = Pool(lanes)
@@ -87,7 +87,7 @@ async def translate(pool: Pool, asked: TranslationRequest) -> str:
 
 async def until(pool: Pool, *states: EngineState) -> None:
     """Wait until the lanes are like this; the suite's timeout is the bound."""
-    while [lane.state for lane in pool.health().lanes] != list(states):
+    while [lane.state for lane in pool.lane_health()] != list(states):
         await asyncio.sleep(0.001)
 
 
@@ -161,13 +161,15 @@ async def test_it_is_ready_once_all_are_and_says_which_is_loading() -> None:
         await translate(pool, request())
     starting = asyncio.create_task(pool.start())
     await until(pool, READY, STARTING)
-    assert pool.health() == EngineHealth(
-        STARTING, "Engine b: starting", (LaneHealth("a", READY), LaneHealth("b", STARTING, "starting"))
+    assert pool.health() == EngineHealth(STARTING, "Engine b: starting")
+    assert pool.lane_health() == (
+        LaneHealth("a", READY, max_running=2),
+        LaneHealth("b", STARTING, "starting", max_running=2),
     )
     assert bench.states == []
     Slow.go.set()
     await starting
-    assert pool.health() == EngineHealth(READY, "", (LaneHealth("a", READY), LaneHealth("b", READY)))
+    assert pool.health() == EngineHealth(READY, "")
     assert await translate(pool, request()) == "[ja] hi"
     await pool.stop()
     assert bench.states == [READY, STOPPED]
@@ -187,11 +189,30 @@ async def test_lanes_of_one_device_start_one_after_another() -> None:
             await super().start()
             began.append("ready")
 
-    async with bench.started(bench.lane("a", device="0", kind=Noted), bench.lane("b", device="0", kind=Noted)):
-        assert began == ["begins", "ready", "begins", "ready"]
+    together = ["begins", "begins", "ready", "ready"]
+    one_by_one = ["begins", "ready", "begins", "ready"]
+    for first, second, expected in (
+        ({"0"}, {"0"}, one_by_one),
+        ({"0"}, {"0", "1"}, one_by_one),
+        ({"0"}, None, one_by_one),
+        (None, None, one_by_one),
+        ({"0"}, {"1"}, together),
+        # That of another machine.
+        (set[str](), None, together),
+        (set[str](), set[str](), together),
+    ):
+        began.clear()
+        async with bench.started(
+            bench.lane("a", devices=first, kind=Noted), bench.lane("b", devices=second, kind=Noted)
+        ):
+            assert began == expected
     began.clear()
-    async with bench.started(bench.lane("a", device="0", kind=Noted), bench.lane("b", device="1", kind=Noted)):
-        assert began == ["begins", "begins", "ready", "ready"]
+    # The third joins those that had nothing in common.
+    three = [
+        bench.lane(name, devices=where, kind=Noted) for name, where in (("a", {"0"}), ("b", {"1"}), ("c", None))
+    ]
+    async with bench.started(*three):
+        assert began == ["begins", "ready"] * 3
 
 
 async def test_a_lane_that_cannot_start_is_named() -> None:
@@ -281,8 +302,21 @@ async def test_a_lane_that_comes_is_used_from_when_it_is_ready() -> None:
         assert await translate(pool, request(target="de")) == "[de] hi"
         with pytest.raises(StartupError, match=r"^There is an engine b already\.$"):
             await pool.add([bench.lane("b")])
+        assert len(pool.lane_health()) == 2
         bench.kill("b")
         await until(pool, READY, RESTARTING)
+
+
+async def test_a_lane_that_comes_is_seen_while_it_loads() -> None:
+    bench = Bench()
+    async with bench.started(bench.lane("a")) as pool:
+        adding = asyncio.create_task(pool.add([bench.lane("b", script=replace(FAST, load_s=3_600))]))
+        await until(pool, READY, STARTING)
+        assert (pool.health(), list(pool.lanes())) == (EngineHealth(READY), ["a"])
+        adding.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await adding
+        assert len(pool.lane_health()) == 1
 
 
 @pytest.mark.usefixtures("_quickly")
@@ -316,11 +350,12 @@ async def test_a_lane_that_goes_ends_what_it_runs_and_gets_nothing_more() -> Non
         draining = asyncio.create_task(pool.drain("b"))
         await asyncio.sleep(0)
         assert list(pool.lanes()) == ["a"]
+        assert pool.lane_health()[1] == LaneHealth("b", READY, leaves=True, max_running=2, running=1)
         assert pool.profile().pairs == frozenset({("en", "ja")})
         assert "".join([event.text async for event in generation]) == " one two three"
         await draining
         assert bench.engines["b"][-1].health().state is STOPPED
-        assert [lane.name for lane in pool.health().lanes] == ["a"]
+        assert [lane.name for lane in pool.lane_health()] == ["a"]
         with pytest.raises(EngineRestarting, match="The engine b is gone"):
             await translate(pool, request(lane="b"))
 

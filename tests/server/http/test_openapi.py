@@ -33,6 +33,7 @@ from gateway.server.http.bodies import (
     TRANSLATE_ERRORS,
 )
 from gateway.server.http.openapi import openapi
+from gateway.server.http.readiness import Whole
 from gateway.server.http.request_bodies import BODY_BYTES
 from gateway.server.http.translate_request import asked, decode_body
 from gateway.server.translate.call import Translator
@@ -79,6 +80,7 @@ def test_every_route_is_documented_and_no_other() -> None:
         log=MemoryEventLog(MemoryStore()),
         identity=Identity(),
         audit=Audit(),
+        whole=lambda: Whole(0, 0),
     )
     routes += [
         *admin.routes(admin.own_metrics(engine)),

@@ -20,6 +20,7 @@ from gateway.server.guard.identity import Identity
 from gateway.server.http import api
 from gateway.server.http.bodies import QR_LINK_CHARS
 from gateway.server.http.qr import drawing
+from gateway.server.http.readiness import Whole
 from gateway.server.translate.call import Translator
 from gateway.stores.memory_log import MemoryEventLog, MemoryStore
 from gateway.translation.scheduling.scheduler import Scheduler
@@ -40,6 +41,7 @@ async def serving() -> AsyncIterator[httpx.AsyncClient]:
         log=MemoryEventLog(MemoryStore()),
         identity=Identity(),
         audit=Audit(),
+        whole=lambda: Whole(0, 0),
     )
     transport = httpx.ASGITransport(Starlette(routes=routes))
     async with httpx.AsyncClient(transport=transport, base_url="http://gateway") as client:

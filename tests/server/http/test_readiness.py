@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import pytest
+from msgspec import UNSET
 
-from gateway.domain.engine import EngineHealth, EngineState
+from gateway.domain.engine import EngineHealth, EngineState, LaneHealth
+from gateway.server.http.bodies import EngineReadiness
 from gateway.server.http.readiness import Whole, readiness, readyz
 
 READY = EngineHealth(EngineState.READY)
@@ -31,3 +33,18 @@ def test_all_that_it_says(health: EngineHealth, whole: Whole, status: str, reaso
     assert (answer.status, answer.reason, answer.auth) == (status, reason, "token")
     assert (answer.running, answer.waiting) == (whole.running, whole.waiting)
     assert readyz(answer).status_code == code
+
+
+def test_each_of_several_engines() -> None:
+    lanes = (
+        LaneHealth("a", EngineState.READY, "", max_running=8, running=8, waiting=1),
+        LaneHealth("b", EngineState.RESTARTING, "It died.", max_running=8),
+        LaneHealth("c", EngineState.READY, "", leaves=True, max_running=8, running=2),
+    )
+    answer = readiness(READY, Whole(3, 4, lanes=lanes), "none")
+    assert answer.engines == [
+        EngineReadiness("a", "ready", "", running=8, waiting=1, seats=8),
+        EngineReadiness("b", "restarting", "It died.", running=0, waiting=0, seats=8),
+        EngineReadiness("c", "draining", "It finishes what it has and takes no more.", 2, 0, 8),
+    ]
+    assert readiness(READY, Whole(3, 4), "none").engines is UNSET

@@ -21,6 +21,7 @@ from gateway.protocol.limits import Limits
 from gateway.server.guard.audit import Audit
 from gateway.server.guard.identity import Identity
 from gateway.server.http import api
+from gateway.server.http.readiness import Whole
 from gateway.server.translate.call import Translator
 from gateway.stores.memory_log import MemoryEventLog, MemoryStore
 from gateway.translation.scheduling.scheduler import Scheduler
@@ -71,7 +72,11 @@ async def serving(
         await engine.start()
     scheduler = Scheduler(engine, max_waiting=1)
     routes = api.routes(
-        translator=Translator(scheduler, engine, limits or Limits()), log=log, identity=Identity(), audit=Audit()
+        translator=Translator(scheduler, engine, limits or Limits()),
+        log=log,
+        identity=Identity(),
+        audit=Audit(),
+        whole=lambda: Whole(0, 0),
     )
     transport = httpx.ASGITransport(Starlette(routes=routes))
     async with httpx.AsyncClient(transport=transport, base_url="http://gateway/v1/meetings") as client:

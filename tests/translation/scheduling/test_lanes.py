@@ -216,3 +216,22 @@ def test_meetings_that_were_not_heard_of_for_long_are_forgotten(monkeypatch: pyt
     for scope in "mno":
         lanes.choose(lanes, ticket(scope=scope).request)
     assert list(lanes._cached) == ["n", "o"]
+
+
+def test_a_text_waits_only_for_lanes_that_are_sure_to_take_it_and_those_that_take_the_longest() -> None:
+    _, a, b, lanes = two()
+    a.max_text_tokens, b.max_text_tokens = 10, 20
+    for text, route in (
+        ("x" * 9, {"a", "b"}),
+        ("x" * 10, {"b"}),
+        # Each of them may be three tokens.
+        ("文" * 4, {"b"}),
+        ("x" * 1_000, {"b"}),
+    ):
+        assert lanes.route("en", "ja", text) == Route(route)
+    waits = Ticket(1, "m", TranslationRequest(id="t", text="x" * 10, source="en", target="ja"), 0.0)
+    assert lanes.route_for(waits) == Route({"b"})
+    b.die(EngineState.FAILED)
+    lanes.refresh()
+    # It may fit after all.
+    assert lanes.route_for(waits) == Route({"a"})

@@ -7,6 +7,7 @@ import { Latency } from "./latency.js";
 import { OWN_MEETING, UtteranceTracker } from "./utterance_tracker.js";
 
 /** @import {ClientEvent} from "../../client/events.js" */
+/** @import {Readiness} from "../status/readiness_poller.js" */
 /** @import {Language} from "../ui/languages.js" */
 
 export class EngineMonitor {
@@ -20,8 +21,9 @@ export class EngineMonitor {
    * @param {readonly Language[]} options.languages
    * @param {(tag: string) => string} options.nameOf
    * @param {() => boolean} options.maySimulate Whether simulated speakers are offered now.
+   * @param {() => void} options.onLook Called now and then while several engines are looked at: they are to be shown.
    */
-  constructor({ streamUrl, languages, nameOf, maySimulate }) {
+  constructor({ streamUrl, languages, nameOf, maySimulate, onLook }) {
     const latency = new Latency();
     this.#tracker = new UtteranceTracker((timings, nowMs) => latency.add(timings, nowMs));
     this.#speakers = new SimulatedSpeakers({
@@ -29,7 +31,8 @@ export class EngineMonitor {
       languages,
       onEvent: (speaker, event) => this.#tracker.onEvent(speaker, event, performance.now()),
     });
-    this.#panel = new EnginePanel({ tracker: this.#tracker, latency, speakers: this.#speakers, nameOf, maySimulate });
+    const [tracker, speakers] = [this.#tracker, this.#speakers];
+    this.#panel = new EnginePanel({ tracker, latency, speakers, nameOf, maySimulate, onLook });
   }
 
   get element() {
@@ -39,6 +42,16 @@ export class EngineMonitor {
   /** @param {{state: "good" | "busy" | "bad", words: string}} connection */
   set connection(connection) {
     this.#panel.connection = connection;
+  }
+
+  /** @param {Readiness} readiness */
+  set readiness({ engines = [], waiting = 0 }) {
+    this.#panel.lanes.show(engines, waiting);
+  }
+
+  /** The languages that simulated speakers may use. @param {readonly Language[]} languages */
+  set languages(languages) {
+    this.#speakers.languages = languages;
   }
 
   /**

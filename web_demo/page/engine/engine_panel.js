@@ -4,6 +4,7 @@
 import { MAX_SPEAKERS } from "../samples/simulated_speakers.js";
 import { element, setIfChanged } from "../ui/dom.js";
 import { pageLanguage, t } from "../words/words.js";
+import { LaneList } from "./lane_list.js";
 import { Sparkline } from "./sparkline.js";
 import { SHOWN_MS, Timeline } from "./timeline.js";
 
@@ -17,6 +18,7 @@ const FRAME_MS = 1_000 / 30;
 const REDUCED_MOTION_MS = 1_000;
 const SPARKLINE_MS = 1_000;
 const DESCRIPTION_MS = 5_000;
+const LANES_MS = 2_000;
 const SLICES = 30;
 const SPEAKERS_TO_ADD = [5, 20];
 
@@ -98,6 +100,7 @@ class Gauge {
 
 export class EnginePanel {
   element = element("section", "engine");
+  lanes = new LaneList();
   #parts;
   #timeline;
   #gauges = [
@@ -121,7 +124,7 @@ export class EnginePanel {
   #isVisible = false;
   #isTicking = false;
   /** When each part was last brought up to date. */
-  #updatedMs = { numbers: -Infinity, timeline: -Infinity, sparklines: -Infinity, description: -Infinity };
+  #updatedMs = { numbers: -Infinity, timeline: -Infinity, sparklines: -Infinity, description: -Infinity, lanes: -Infinity };
 
   /**
    * @param {object} parts
@@ -130,6 +133,7 @@ export class EnginePanel {
    * @param {SimulatedSpeakers} parts.speakers
    * @param {(tag: string) => string} parts.nameOf A language's name.
    * @param {() => boolean} [parts.maySimulate] Whether simulated speakers are offered now.
+   * @param {() => void} [parts.onLook] Called now and then while several engines are looked at.
    */
   constructor(parts) {
     this.#parts = parts;
@@ -143,6 +147,7 @@ export class EnginePanel {
     this.#load = box("engine-load", this.#count, box("engine-buttons", ...this.#addButtons, this.#stop), this.#problem);
     this.element.append(
       this.#connection,
+      this.lanes.element,
       box("gauges", ...this.#gauges.map((gauge) => gauge.element)),
       box("engine-now", counts, this.#languages),
       this.#timeline.element,
@@ -230,6 +235,7 @@ export class EnginePanel {
     if (!this.#isTicking) return;
     const nowMs = performance.now();
     if (this.#due("numbers", NUMBERS_MS, nowMs)) this.render();
+    if (!this.lanes.element.hidden && this.#due("lanes", LANES_MS, nowMs)) this.#parts.onLook?.();
     const isReduced = this.#reducedMotion.matches;
     const isMoving = this.#timeline.isMoving(nowMs);
     // Frames do not come exactly on time: one that is up to 4 ms early is drawn.
@@ -241,7 +247,7 @@ export class EnginePanel {
 
   /**
    * Whether it is time to bring a part up to date again.
-   * @param {"numbers" | "timeline" | "sparklines" | "description"} part
+   * @param {"numbers" | "timeline" | "sparklines" | "description" | "lanes"} part
    * @param {number} intervalMs
    * @param {number} nowMs
    */

@@ -24,21 +24,19 @@ import { DemoControls, HAS_DEMO_CONTROLS } from "./demo_controls.js";
 import { EmptyState } from "./empty_state.js";
 import { hasOpened, joinedRole, meetingIdIn, newMeetingId, saveJoined } from "./meeting_address.js";
 import { mendStart } from "./mend_start.js";
+import { OfferedLanguages } from "./offered_languages.js";
 import { SidePanel } from "./side_panel.js";
 import { SpeakingArea } from "./speaking_area.js";
 import { keepScreenAwake } from "./wake_lock.js";
 
-/** @typedef {import("../../client/events.js").ClientEvent} ClientEvent */
-/** @typedef {import("../../client/events.js").StateChanged} StateChanged */
-/** @typedef {import("../../client/messages.js").GatewayError} GatewayError */
-/** @typedef {import("../../client/messages.js").Limits} Limits */
-/** @typedef {import("../access/access.js").Access} Access */
-/** @typedef {import("../settings/display_settings.js").DisplaySettings} DisplaySettings */
-/** @typedef {import("../settings/reading_settings.js").Reading} Reading */
-/** @typedef {import("../status/loading_card.js").LoadingCard} LoadingCard */
-/** @typedef {import("../status/readiness_poller.js").Readiness} Readiness */
-/** @typedef {import("../status/readiness_poller.js").ReadinessPoller} ReadinessPoller */
-/** @typedef {import("../ui/languages.js").Language} Language */
+/** @import {ClientEvent, StateChanged} from "../../client/events.js" */
+/** @import {GatewayError, LanguagesChanged, Limits, SessionStarted} from "../../client/messages.js" */
+/** @import {Access} from "../access/access.js" */
+/** @import {DisplaySettings} from "../settings/display_settings.js" */
+/** @import {Reading, Targets} from "../settings/reading_settings.js" */
+/** @import {LoadingCard} from "../status/loading_card.js" */
+/** @import {Readiness, ReadinessPoller} from "../status/readiness_poller.js" */
+/** @import {Language} from "../ui/languages.js" */
 
 const main = find("main", HTMLElement);
 const actions = find("actions", HTMLDivElement);
@@ -48,7 +46,6 @@ const UNTIL_RECONNECTED = "until reconnected";
 /** In a meeting of one's own: the first language, and another, to see something translated. */
 const FIRST_LANGUAGES = 2;
 
-/** @typedef {import("../settings/reading_settings.js").Targets} Targets */
 /** @typedef {{languages: Language[], family: string, limits: Limits, targets?: Targets}} GatewayInfo `/v1/languages`. */
 
 export class MeetingPage {
@@ -62,8 +59,7 @@ export class MeetingPage {
   #isHost;
   /** @type {Readiness["status"]} */
   #readiness = "ready";
-  /** Tag → English name. @type {Map<string, string>} */
-  #languageNames;
+  #offered;
   /** @type {GatewayClient} */
   #client;
   #transcript = new Transcript();
@@ -106,14 +102,13 @@ export class MeetingPage {
       showAlert(t("page.bad_id"));
     }
     const { languages, limits, targets } = gateway;
-    this.#languageNames = new Map(languages.map(({ tag, name }) => [tag, name]));
-    const nameOf = this.#nameOf;
+    this.#offered = new OfferedLanguages(gateway);
+    const { nameOf } = this.#offered;
     const meeting = () => this.#client.meeting;
     const { originals, fragment, read: hasCaptions } = access;
-    const readable = allowedOf(languages, access.langs);
-    const offered = () => readable;
+    const offered = () => allowedOf(this.#offered.all, access.langs);
     const onChange = (/** @type {Reading} */ reading) => this.#onChoice(reading);
-    this.#readingSettings = new ReadingSettings({ languages: readable, targets, nameOf, hasOriginals: originals, onChange });
+    this.#readingSettings = new ReadingSettings({ languages: offered(), targets, nameOf, hasOriginals: originals, onChange });
     this.#readingSettings.limit = limits.languages;
     const { reads, stability } = this.#reading;
     this.#client = new GatewayClient(streamUrl, {
@@ -140,8 +135,7 @@ export class MeetingPage {
       onProblem: showAlert,
       onLang: (lang) => this.#client.speak(lang),
     });
-    const offer = { demo: gateway.family === "bundled", sentences: HAS_DEMO_CONTROLS };
-    this.#composer.offer(allowedOf(languages, access.speaks), offer);
+    this.#offerToSpeaker();
     this.#speaking = new SpeakingArea({ composer: this.#composer, access, onSpeak: () => this.#startSpeaking() });
     this.#shareDialog =
       fragment === null ? null : new ShareDialog({ meeting, languages: offered, onProblem: showAlert, fragment, hasCaptions });
@@ -150,7 +144,8 @@ export class MeetingPage {
     const download = new TranscriptDownload({ ...log, languages: offered, nameOf });
     const earlier = new EarlierRows({ ...log, transcript: this.#transcript });
     this.#view.start.append(earlier.element);
-    this.#engineMonitor = new EngineMonitor({ streamUrl, languages, nameOf, maySimulate: () => this.#demo.areAllowed });
+    const maySimulate = () => this.#demo.areAllowed;
+    this.#engineMonitor = new EngineMonitor({ streamUrl, languages, nameOf, maySimulate, onLook: () => void readiness.check() });
     this.#demo = new DemoControls({
       client: this.#client,
       // Those who are invited are people: sample speakers have no invite.
@@ -159,7 +154,7 @@ export class MeetingPage {
       onStart: () => this.#sidePanel.makeRoom(),
       sample: {
         streamUrl,
-        tags: languages.map(({ tag }) => tag),
+        tags: () => this.#offered.tags,
         maxLanguages: () => this.#client.limits?.languages ?? Infinity,
         reading: () => this.#readingSettings.value,
         onRead: (changes) => this.#setReading(changes),
@@ -201,8 +196,8 @@ export class MeetingPage {
   async #askToJoin() {
     const [meeting, access] = [this.#client.meeting, this.#access];
     if (access.name && !access.read) return access.speak ? "speak" : "listen"; // there is nothing to ask
-    const [languages, nameChars] = [allowedOf(this.#gateway.languages, access.langs), this.#gateway.limits.name_chars];
-    const answer = await askToJoin({ languages, nameOf: this.#nameOf, meeting, nameChars, access });
+    const [languages, nameChars] = [allowedOf(this.#offered.all, access.langs), this.#gateway.limits.name_chars];
+    const answer = await askToJoin({ languages, nameOf: this.#offered.nameOf, meeting, nameChars, access });
     this.#client.rename(answer.name);
     if (!access.read) return answer.speaks ? "speak" : "listen";
     if (loadPreference("reads") === null || !this.#readingSettings.value.reads.includes(answer.lang)) {
@@ -213,8 +208,8 @@ export class MeetingPage {
 
   #readFirstLanguages() {
     const { reads } = this.#readingSettings.value;
-    const max = Math.min(Math.max(FIRST_LANGUAGES, reads.length), this.#gateway.limits.languages);
-    this.#setReading({ reads: [...new Set([...reads, ...this.#languageNames.keys()])].slice(0, max) });
+    const count = Math.min(FIRST_LANGUAGES, this.#gateway.limits.languages);
+    this.#setReading({ reads: this.#offered.fill(reads, count) });
   }
 
   /** @param {Readiness} readiness */
@@ -223,7 +218,7 @@ export class MeetingPage {
     this.#readiness = status;
     const isInDoubt = status === "unreachable" && this.#client.state === "open";
     if (isInDoubt || (status === "ready" && before !== "ready")) this.checkConnection();
-    this.#banner.readiness = readiness;
+    this.#banner.readiness = this.#engineMonitor.readiness = readiness;
   }
 
   /** The browser says that the device has a network, or none. @param {boolean} isOnline */
@@ -272,8 +267,6 @@ export class MeetingPage {
     });
   }
 
-  /** @param {string} tag */
-  #nameOf = (tag) => this.#languageNames.get(tag) ?? tag;
 
   // ---------------------------------------------------------------- reading and speaking
 
@@ -281,6 +274,22 @@ export class MeetingPage {
   get #reading() {
     const { value } = this.#readingSettings;
     return this.#access.read ? value : { ...value, reads: [], originals: true, announce: "" };
+  }
+
+  /** @param {LanguagesChanged | SessionStarted} now */
+  #onLanguages(now) {
+    const problem = this.#offered.change(now, this.#client.reads);
+    if (problem === null) return;
+    this.#readingSettings.offer(allowedOf(this.#offered.all, this.#access.langs), this.#offered.targets);
+    this.#offerToSpeaker();
+    if (!this.#speaking.isSpeaking) this.#client.speak(null);
+    this.#engineMonitor.languages = this.#offered.all;
+    if (problem) showAlert(problem);
+  }
+
+  #offerToSpeaker() {
+    const spoken = allowedOf(this.#offered.with(this.#composer.lang), this.#access.speaks);
+    this.#composer.offer(spoken, { demo: this.#gateway.family === "bundled", sentences: HAS_DEMO_CONTROLS });
   }
 
   /** @param {Partial<Reading>} changes */
@@ -335,6 +344,7 @@ export class MeetingPage {
   /** @param {ClientEvent} event */
   #onEvent(event) {
     this.#engineMonitor.onEvent(event, this.#client.reads);
+    if (event.type === "session.started" || event.type === "languages.changed") this.#onLanguages(event);
     switch (event.type) {
       case "state":
         this.#onState(event);

@@ -21,7 +21,7 @@ export class SampleMeetingButton {
    * @param {object} options
    * @param {string} options.streamUrl
    * @param {() => string} options.meeting The id of the meeting.
-   * @param {readonly string[]} options.tags The gateway's languages.
+   * @param {() => readonly string[]} options.tags The gateway's languages.
    * @param {() => number} options.maxLanguages How many of them can be read at a time.
    * @param {() => Reading} options.reading What is read now.
    * @param {(changes: Partial<Reading>) => void} options.onRead
@@ -59,7 +59,7 @@ export class SampleMeetingButton {
   toggle() {
     this.#options.onClick();
     if (this.#player.isPlaying) this.#player.stop();
-    else this.#player.start(this.#options.tags);
+    else this.#player.start(this.#options.tags());
   }
 
   /** The page is left. */
@@ -80,7 +80,7 @@ export class SampleMeetingButton {
     if (isPlaying && this.#readingBefore === null) {
       this.#readingBefore = reading();
       const max = WIDE.matches ? maxLanguages() : NARROW_LANGUAGES;
-      const reads = [...new Set([...this.#readingBefore.reads, ...tags])].slice(0, max);
+      const reads = [...new Set([...this.#readingBefore.reads, ...tags()])].slice(0, max);
       onRead({ reads, originals: false }); // the originals are among so many languages
     } else if (!isPlaying && this.#readingBefore !== null) {
       onRead(this.#readingBefore);

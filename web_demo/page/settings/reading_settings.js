@@ -41,10 +41,14 @@ export class ReadingSettings {
   #announceChoice;
   /** @type {Map<string, HTMLInputElement>} */
   #languages = new Map();
+  /** Those of them that the gateway offers. @type {ReadonlySet<string>} */
+  #offered = new Set();
+  #chips = element("div", "chips");
   #stabilities;
   #note = element("p", "hint");
   /** From which languages those that are read are translated, where that is not from all. */
   #sources = element("p", "hint");
+  /** @type {Targets | undefined} */
   #targets;
   #explanation = element("p", "hint");
   #originals;
@@ -60,7 +64,6 @@ export class ReadingSettings {
    */
   constructor({ languages, targets, nameOf, hasOriginals = true, onChange }) {
     this.#nameOf = nameOf;
-    this.#targets = targets;
     this.#sources.dataset.testid = "read-sources";
     this.#onChange = onChange;
     this.#value = savedReading(languages);
@@ -68,14 +71,6 @@ export class ReadingSettings {
     const saved = loadPreference("announce");
     this.#announceChoice = saved === SILENT ? "" : saved;
 
-    const chips = element("div", "chips");
-    for (const { tag } of languages) {
-      const name = nameOf(tag);
-      const { label, input } = checkbox("chip", `read-${tag}`, name, () => this.#change({ reads: this.#toggled(tag) }));
-      if (nativeName(tag) !== name) label.append(element("span", "own-name", nativeName(tag)));
-      this.#languages.set(tag, input);
-      chips.append(label);
-    }
     this.#note.role = "status";
     /** @param {Stability} stability */
     const onStability = (stability) => this.#change({ stability });
@@ -88,11 +83,34 @@ export class ReadingSettings {
     originals.label.hidden = !hasOriginals;
     this.#announce.addEventListener("change", () => this.#change({ announce: this.#announce.value }));
     this.element.append(
-      fieldset(t("reading.languages"), chips, this.#note, this.#sources),
+      fieldset(t("reading.languages"), this.#chips, this.#note, this.#sources),
       stabilities,
       originals.label,
       labelled(t("reading.announce"), this.#announce),
     );
+    this.offer(languages, targets);
+  }
+
+  /**
+   * What the gateway translates now. Languages that are read stay until they are left out.
+   * @param {readonly Language[]} languages
+   * @param {Targets} [targets]
+   */
+  offer(languages, targets) {
+    const focused = [...this.#languages.values()].find((input) => input === document.activeElement);
+    this.#targets = targets;
+    this.#offered = new Set(languages.map(({ tag }) => tag));
+    this.#languages.clear();
+    this.#chips.replaceChildren();
+    for (const tag of new Set([...this.#offered, ...this.#value.reads])) {
+      const name = this.#nameOf(tag);
+      const { label, input } = checkbox("chip", `read-${tag}`, name, () => this.#change({ reads: this.#toggled(tag) }));
+      if (nativeName(tag) !== name) label.append(element("span", "own-name", nativeName(tag)));
+      this.#languages.set(tag, input);
+      this.#chips.append(label);
+      // Whoever is choosing goes on where they were.
+      if (input.dataset.testid === focused?.dataset.testid) input.focus();
+    }
     this.#show();
   }
 
@@ -140,8 +158,8 @@ export class ReadingSettings {
 
   /** A sentence if not everything is translated into this language. @param {string} tag */
   #limitedTo(tag) {
-    if (!this.#targets) return [];
-    const sources = Object.entries(this.#targets).filter(([, targets]) => targets.includes(tag));
+    if (!this.#targets && this.#offered.has(tag)) return [];
+    const sources = Object.entries(this.#targets ?? {}).filter(([, targets]) => targets.includes(tag));
     const names = sources.map(([source]) => this.#nameOf(source));
     const language = this.#nameOf(tag);
     return [names.length ? t("reading.sources", { language, languages: names.join(", ") }) : t("reading.no_sources", { language })];

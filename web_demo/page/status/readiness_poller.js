@@ -3,10 +3,23 @@
 import { t } from "../words/words.js";
 
 /**
+ * One of several engines.
+ * @typedef {object} EngineStatus
+ * @property {string} name
+ * @property {string} status
+ * @property {string} reason One sentence for people; empty when ready.
+ * @property {number} running
+ * @property {number} waiting Inside the engine.
+ * @property {number} seats
+ */
+
+/**
  * @typedef {object} Readiness
  * @property {"ready" | "starting" | "failed" | "draining" | "unreachable"} status
  * @property {string} reason One sentence for people; empty when ready.
  * @property {boolean} [needsToken] Whether the gateway lets nobody in without a token.
+ * @property {EngineStatus[]} [engines] Empty where there is only one.
+ * @property {number} [waiting] Translations that wait for their turn.
  */
 
 // The interval while the engine is not ready. It grows, because browsers log every 503 to the console.
@@ -27,23 +40,23 @@ async function ask(url) {
   } catch {
     return { status: "unreachable", reason: t("gateway.no_answer") };
   }
-  /** @type {{status?: unknown, reason?: unknown, auth?: unknown} | null} */
+  /** @type {{status?: unknown, reason?: unknown, auth?: unknown, engines?: EngineStatus[], waiting?: number} | null} */
   let body = null;
   try {
     body = await response.json();
   } catch {
     // A proxy's error page instead of the gateway's answer.
   }
-  const needsToken = body?.auth === "token";
-  if (response.ok) return { status: "ready", reason: "", needsToken };
+  const told = { needsToken: body?.auth === "token", engines: body?.engines ?? [], waiting: body?.waiting ?? 0 };
+  if (response.ok) return { status: "ready", reason: "", ...told };
   const reason = typeof body?.reason === "string" ? body.reason : "";
   switch (body?.status) {
     case "starting":
     case "failed":
     case "draining":
-      return { status: body.status, reason, needsToken };
+      return { status: body.status, reason, ...told };
     case "stopped":
-      return { status: "draining", reason, needsToken };
+      return { status: "draining", reason, ...told };
     default:
       return { status: "unreachable", reason: reason || t("gateway.address_status", { status: response.status }) };
   }

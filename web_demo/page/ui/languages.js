@@ -8,11 +8,27 @@
  * @param {string} tag
  */
 export function nativeName(tag) {
+  return nameIn(tag, tag);
+}
+
+/**
+ * @param {string} language
+ * @param {string} tag
+ */
+function nameIn(language, tag) {
   try {
-    return new Intl.DisplayNames([tag], { type: "language", fallback: "none" }).of(tag) ?? "";
+    return new Intl.DisplayNames([language], { type: "language", fallback: "none" }).of(tag) ?? "";
   } catch {
     return "";
   }
+}
+
+/**
+ * A language's English name; empty if the browser does not know it.
+ * @param {string} tag
+ */
+export function englishName(tag) {
+  return nameIn("en", tag);
 }
 
 /**

@@ -1,0 +1,68 @@
+// Which languages the gateway translates, and into which: as it said first, then as sessions are told of changes. Must
+// not know who reads or speaks them.
+
+import { englishName } from "../ui/languages.js";
+
+/** @import {Language} from "../ui/languages.js" */
+/** @import {Targets} from "../settings/reading_settings.js" */
+
+const CHOOSE = "Choose other languages under Options, Reading.";
+
+export class OfferedLanguages {
+  /** @type {readonly Language[]} */
+  all;
+  /** @type {Targets | undefined} */
+  targets;
+  /** Tag → English name, also of those that are not offered any more. @type {Map<string, string>} */
+  #names;
+
+  /** @param {{languages: readonly Language[], targets?: Targets}} first */
+  constructor({ languages, targets }) {
+    this.all = languages;
+    this.targets = targets;
+    this.#names = new Map(languages.map(({ tag, name }) => [tag, name]));
+  }
+
+  get tags() {
+    return this.all.map(({ tag }) => tag);
+  }
+
+  /** @param {string} tag */
+  nameOf = (tag) => this.#names.get(tag) ?? (englishName(tag) || tag);
+
+  /** All, and one that somebody speaks: what they say must not go as another language. @param {string} tag */
+  with(tag) {
+    return tag === "" || this.tags.includes(tag) ? this.all : [...this.all, { tag, name: this.nameOf(tag) }];
+  }
+
+  /**
+   * Some of the languages, then others until there are enough.
+   * @param {readonly string[]} some
+   * @param {number} count
+   */
+  fill(some, count) {
+    return [...new Set([...some, ...this.tags])].slice(0, Math.max(count, some.length));
+  }
+
+  /**
+   * What is offered now.
+   * @param {{languages: readonly string[], targets?: Targets}} now Tags.
+   * @param {readonly string[]} reads
+   * @returns {string | null} Null if that is as before; else a sentence if nothing is translated any more into one of those
+   *   that are read.
+   */
+  change({ languages, targets }, reads) {
+    if (JSON.stringify([languages, targets]) === JSON.stringify([this.tags, this.targets])) return null;
+    const before = reads.filter((tag) => this.#isReached(tag));
+    this.all = languages.map((tag) => ({ tag, name: this.nameOf(tag) }));
+    this.targets = targets;
+    const lost = before.filter((tag) => !this.#isReached(tag)).map(this.nameOf);
+    return lost.length ? `Nothing is translated into ${lost.join(", ")} here any more. ${CHOOSE}` : "";
+  }
+
+  /** Whether anything is translated into a language. @param {string} tag */
+  #isReached(tag) {
+    if (!this.targets) return this.tags.includes(tag);
+    return Object.values(this.targets).some((targets) => targets.includes(tag));
+  }
+}
