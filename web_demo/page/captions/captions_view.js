@@ -107,7 +107,7 @@ function fillScreen(view) {
   keepScreenAwake();
   const root = document.documentElement;
   if (!document.fullscreenEnabled) return;
-  const fill = button("fill-screen", "Full screen", "full-screen", () => void root.requestFullscreen().catch(() => {}));
+  const fill = button("fill-screen", t("captions.full_screen"), "full-screen", () => void root.requestFullscreen().catch(() => {}));
   document.addEventListener("fullscreenchange", () => (fill.hidden = document.fullscreenElement !== null));
   view.append(fill);
 }

@@ -1,26 +1,26 @@
 // Several engines, each with what it is doing. Shows nothing where there is only one. Must not know who asks the gateway.
 
 import { element, setIfChanged } from "../ui/dom.js";
+import { t } from "../words/words.js";
 
 /** @typedef {import("../status/readiness_poller.js").EngineStatus} EngineStatus */
 /** @typedef {import("../status/status_label.js").Severity} Severity */
 
-/** Status → how it looks, and what it means. @type {Readonly<Record<string, [Severity, string]>>} */
+/** Status → how it looks, and what it means. @type {Readonly<Record<string, [Severity, import("../words/en.js").Key]>>} */
 const STATUSES = {
-  ready: ["good", "ready"],
-  starting: ["busy", "loading"],
-  restarting: ["busy", "loading again"],
-  draining: ["busy", "finishing, then it leaves"],
-  failed: ["bad", "failed"],
-  stopped: ["bad", "stopped"],
+  ready: ["good", "lanes.ready"],
+  starting: ["busy", "lanes.starting"],
+  restarting: ["busy", "lanes.restarting"],
+  draining: ["busy", "lanes.draining"],
+  failed: ["bad", "lanes.failed"],
+  stopped: ["bad", "lanes.stopped"],
 };
 
 /** @param {EngineStatus} engine */
 function workOf({ status, running, waiting, seats }) {
   const isWorking = status === "ready" || status === "draining";
   if (!isWorking) return "";
-  const taken = `${running} of ${seats} seats taken`;
-  return waiting > 0 ? `${taken}, ${waiting} waiting` : taken;
+  return t(waiting > 0 ? "lanes.seats_waiting" : "lanes.seats", { running, seats, waiting });
 }
 
 export class LaneList {
@@ -33,9 +33,9 @@ export class LaneList {
   constructor() {
     this.element.hidden = true;
     this.element.dataset.testid = "lanes";
-    this.element.setAttribute("aria-label", "Engines");
+    this.element.setAttribute("aria-label", t("lanes.title"));
     this.#queue.dataset.testid = "lanes-queue";
-    this.element.append(element("h3", "", "Engines"), this.#list, this.#queue);
+    this.element.append(element("h3", "", t("lanes.title")), this.#list, this.#queue);
   }
 
   /**
@@ -51,7 +51,7 @@ export class LaneList {
       this.#rows.delete(name);
     }
     for (const engine of engines) this.#showOne(engine);
-    setIfChanged(this.#queue, "textContent", waiting > 0 ? `${waiting} more ${waiting === 1 ? "waits" : "wait"} for a seat.` : "");
+    setIfChanged(this.#queue, "textContent", waiting > 0 ? t("lanes.queue", { count: waiting }) : "");
   }
 
   /** @param {EngineStatus} engine */
@@ -64,11 +64,11 @@ export class LaneList {
       this.#rows.set(engine.name, row);
       this.#list.append(row);
     }
-    const [severity, words] = STATUSES[engine.status] ?? ["busy", engine.status];
+    const [severity, key] = STATUSES[engine.status] ?? ["busy", null];
     const work = workOf(engine);
     row.dataset.state = severity;
     const [, state, reason] = row.children;
-    if (state) setIfChanged(state, "textContent", [words, work].filter(Boolean).join(", "));
+    if (state) setIfChanged(state, "textContent", [key === null ? engine.status : t(key), work].filter(Boolean).join(", "));
     // How far it is loaded, or why it failed; what leaves is clear by itself.
     if (reason) setIfChanged(reason, "textContent", work ? "" : engine.reason);
   }

@@ -2,18 +2,17 @@
 // not know who reads or speaks them.
 
 import { englishName } from "../ui/languages.js";
+import { languageName, t } from "../words/words.js";
 
 /** @import {Language} from "../ui/languages.js" */
 /** @import {Targets} from "../settings/reading_settings.js" */
-
-const CHOOSE = "Choose other languages under Options, Reading.";
 
 export class OfferedLanguages {
   /** @type {readonly Language[]} */
   all;
   /** @type {Targets | undefined} */
   targets;
-  /** Tag → English name, also of those that are not offered any more. @type {Map<string, string>} */
+  /** Tag → name, also of those that are not offered any more. @type {Map<string, string>} */
   #names;
 
   /** @param {{languages: readonly Language[], targets?: Targets}} first */
@@ -28,7 +27,7 @@ export class OfferedLanguages {
   }
 
   /** @param {string} tag */
-  nameOf = (tag) => this.#names.get(tag) ?? (englishName(tag) || tag);
+  nameOf = (tag) => this.#names.get(tag) ?? languageName(tag, englishName(tag) || tag);
 
   /** All, and one that somebody speaks: what they say must not go as another language. @param {string} tag */
   with(tag) {
@@ -57,7 +56,7 @@ export class OfferedLanguages {
     this.all = languages.map((tag) => ({ tag, name: this.nameOf(tag) }));
     this.targets = targets;
     const lost = before.filter((tag) => !this.#isReached(tag)).map(this.nameOf);
-    return lost.length ? `Nothing is translated into ${lost.join(", ")} here any more. ${CHOOSE}` : "";
+    return lost.length ? t("reading.gone", { languages: lost.join(", ") }) : "";
   }
 
   /** Whether anything is translated into a language. @param {string} tag */

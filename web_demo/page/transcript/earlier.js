@@ -2,6 +2,7 @@
 // transcript. Knows the gateway's address of transcripts; must not know the connection or the rows.
 
 import { button, element, setIfChanged } from "../ui/dom.js";
+import { t } from "../words/words.js";
 import { keyOf } from "./entry.js";
 
 /** @typedef {import("./entry.js").Cell} Cell */
@@ -45,7 +46,7 @@ export class EarlierRows {
    */
   constructor(options) {
     this.#options = options;
-    this.#button = button("quiet", "Earlier", "earlier", () => void this.#load());
+    this.#button = button("quiet", t("transcript.earlier"), "earlier", () => void this.#load());
     this.#note.tabIndex = -1;
     this.element.append(this.#button, this.#note);
     options.transcript.listen(({ what }) => what !== "original" && what !== "translation" && this.#show());
@@ -73,10 +74,10 @@ export class EarlierRows {
       transcript.addEarlier(epoch, utterances.map(entryOf));
       if (utterances.length < PART) {
         this.#end = transcript.oldest;
-        this.#note.textContent = complete ? "The meeting began here." : "The gateway does not keep what was said before.";
+        this.#note.textContent = t(complete ? "transcript.begins" : "transcript.not_kept");
       }
     } catch (error) {
-      onProblem(error instanceof LoadError ? error.message : "What was said earlier cannot be loaded: the gateway does not answer.");
+      onProblem(error instanceof LoadError ? error.message : t("transcript.earlier_failed"));
     } finally {
       this.#isBusy = false;
       this.#button.ariaDisabled = null;
@@ -97,7 +98,7 @@ export class EarlierRows {
     const response = await fetch(url, { cache: "no-store", headers, signal: AbortSignal.timeout(TIMEOUT_MS) });
     if (response.ok) return await response.json();
     const { detail } = await response.json().catch(() => ({}));
-    throw new LoadError(detail ?? `The gateway answers with status ${response.status}.`);
+    throw new LoadError(detail ?? t("transcript.earlier_status", { status: response.status }));
   }
 }
 
@@ -115,7 +116,7 @@ function entryOf({ participant, utterance, speaker, lang, rev, text, at_ms, offs
     if (status !== "translated" && status !== "failed") continue;
     cells.set(tag, {
       ...{ lang: tag, committed: "", tentative: "", isVoid: false, text: translated ?? "" },
-      ...{ state: status === "failed" ? "failed" : "final", reason: status === "failed" ? "There is no translation." : "" },
+      ...{ state: status === "failed" ? "failed" : "final", reason: status === "failed" ? t("transcript.no_translation") : "" },
       ...{ timings: null, tokens: 0, truncated: false },
     });
   }

@@ -4,6 +4,7 @@ import { element } from "../ui/dom.js";
 import { radioButtons } from "../ui/form_controls.js";
 import { nativeName, textDirection } from "../ui/languages.js";
 import { loadPreference, savePreference } from "../ui/preferences.js";
+import { t } from "../words/words.js";
 
 const PREFERENCE = "shown-language";
 
@@ -18,7 +19,7 @@ export class LanguageSwitch {
   constructor(onChange) {
     this.#onChange = onChange;
     this.element.dataset.testid = "language-switch";
-    this.element.ariaLabel = "Language shown";
+    this.element.ariaLabel = t("transcript.shown_language");
   }
 
   /** The language that is shown, of those offered; empty if none is. */

@@ -3,6 +3,7 @@
 
 import { button, element } from "../ui/dom.js";
 import { dropdown, labelled, setOptions } from "../ui/form_controls.js";
+import { t } from "../words/words.js";
 
 /** @typedef {import("./entry.js").Entry} Entry */
 /** @typedef {import("./transcript.js").Change} Change */
@@ -37,11 +38,11 @@ export class SpokenTranslation {
    */
   constructor(options) {
     this.#options = options;
-    this.control = labelled("Read translations aloud", this.#choice);
+    this.control = labelled(t("aloud.choose"), this.#choice);
     // Without voices there is nothing to choose.
     this.control.hidden = window.speechSynthesis === undefined;
     this.#choice.addEventListener("change", () => this.#choose(this.#choice.value));
-    const stop = button("quiet", "Stop", "stop-reading-aloud", () => this.stop());
+    const stop = button("quiet", t("aloud.stop"), "stop-reading-aloud", () => this.stop());
     // The field where one types keeps the focus: without it, what is below grows, and the button moves from under the finger.
     stop.addEventListener("mousedown", (event) => event.preventDefault());
     this.element.append(this.#words, stop);
@@ -59,7 +60,7 @@ export class SpokenTranslation {
   /** @param {readonly string[]} reads The languages that are read. */
   offer(reads) {
     const names = reads.map((tag) => /** @type {const} */ ([tag, this.#options.nameOf(tag)]));
-    setOptions(this.#choice, [[OFF, "Off"], ...names], this.#lang);
+    setOptions(this.#choice, [[OFF, t("aloud.off")], ...names], this.#lang);
     if (this.#lang !== OFF && !reads.includes(this.#lang)) this.stop();
   }
 
@@ -82,11 +83,11 @@ export class SpokenTranslation {
     this.element.hidden = !isOn;
     if (!isOn) return;
     const name = this.#options.nameOf(lang);
-    this.#words.textContent = `Reading aloud: ${name}`;
+    this.#words.textContent = t("aloud.now", { language: name });
     const voices = speechSynthesis.getVoices();
     // Some browsers list their voices late, or never; those that list some know no others.
     if (voices.length > 0 && voiceFor(lang) === null) {
-      this.#options.onProblem(`This browser has no voice for ${name}.`);
+      this.#options.onProblem(t("aloud.no_voice", { language: name }));
       this.stop();
     }
   }

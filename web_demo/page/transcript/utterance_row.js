@@ -221,8 +221,8 @@ export class UtteranceRow {
     const { lang, cells } = this.entry;
     const { stability } = this.#shown;
     const isOriginal = column === lang || column === AS_SPOKEN;
-    const kind = column === AS_SPOKEN ? "cell original" : "cell spoken";
-    setIfChanged(cell.element, "className", isOriginal ? kind : "cell");
+    const kind = column === AS_SPOKEN ? "original" : "spoken";
+    setIfChanged(cell.element, "className", isOriginal ? `cell ${kind}` : "cell");
     const original = lang ? t("transcript.cell_as_spoken", { language: this.#nameOf(lang) }) : t("transcript.as_spoken");
     cell.label = isOriginal ? original : this.#nameOf(column);
     if (isOriginal) cell.showOriginal(this.entry, stability);
