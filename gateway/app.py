@@ -118,11 +118,8 @@ class Gateway:
         if (file := settings.event_log.handover_file) is not None:
             handover_file.check(Path(file))
             self._earlier = handover_file.read(Path(file))
-        self._store = Store(
-            settings,
-            lambda account: self.quotas.of(tenant_of_account(account)).log_bytes,
-            self._earlier,
-        )
+        most_bytes = lambda account: self.quotas.of(tenant_of_account(account)).log_bytes  # noqa: E731
+        self._store = Store(settings, most_bytes, self._earlier)
         self.log, self.register = self._store.log, self._store.register
         self.scheduler = Scheduler(
             self.engine,
@@ -210,18 +207,15 @@ class Gateway:
                 *libretranslate.routes(compatible),
                 *page.routes(demo_controls=settings.demo_controls),
             ],
-            middleware=[
-                *only_for(settings.host, settings.allowed_hosts),
-                *cross_origin(settings.allowed_origins),
-            ],
+            middleware=[*only_for(settings.host, settings.allowed_hosts), *cross_origin(settings.allowed_origins)],
             lifespan=self._lifespan,
         )
 
     def _whole(self) -> Whole:
         """What this process is doing, where it is the only one."""
         lanes = self.engine.lane_health() if isinstance(self.engine, Pool) else ()
-        scheduler = self.scheduler
-        return Whole(scheduler.running, scheduler.waiting, draining=scheduler.draining, lanes=lanes)
+        running, waiting = self.scheduler.running, self.scheduler.waiting
+        return Whole(running, waiting, draining=self.scheduler.draining, lanes=lanes)
 
     def _wanted(self, lane: str) -> Wanted:
         return Wanted(*self.scheduler.wanted(lane))

@@ -318,7 +318,6 @@ export class GatewayClient {
   /** @param {SessionUpdated} message */
   #onUpdated(message) {
     this.#settings.confirm();
-    this.#settings.endUpdate();
     this.#emitter.emit(message);
     this.#flush();
   }
@@ -338,16 +337,13 @@ export class GatewayClient {
         this.#ending = "wanted";
         this.#flush();
       }, retryDelayMs(error));
-    } else if (!isPingRefused) {
-      this.#emitter.emit(error);
-    }
+    } else if (!isPingRefused) this.#emitter.emit(error);
   }
 
   /** @param {GatewayError} error */
   #onUpdateRefused(error) {
     if (error.retryable) return this.#settings.retryUpdate(error, () => this.#flush());
     this.#settings.refuse(error);
-    this.#settings.endUpdate();
     this.#emitter.emit(error);
     this.#flush();
   }
@@ -381,7 +377,6 @@ export class GatewayClient {
     this.#pinger.onDisconnected();
     this.#isDraining = false;
     this.#lastError = null;
-    this.#settings.endUpdate();
     this.#settings.withdraw();
     this.#utterances.onDisconnected();
   }

@@ -44,8 +44,6 @@ __all__ = [
     "STREAM_EVENTS",
     "TOKEN_ERRORS",
     "TRANSCRIPT_ERRORS",
-    "TRANSCRIPT_LAST",
-    "TRANSCRIPT_MEDIA_TYPES",
     "TRANSLATE_ERRORS",
     "USAGE_ERRORS",
     "BatchAnswer",
@@ -244,16 +242,6 @@ STREAM_EVENTS: dict[type[Struct], str] = {  # and their names
 
 
 # ---------------------------------------------------------------- GET /v1/meetings/{meeting}/transcript.{format}
-
-# Format, the end of the address → media type.
-TRANSCRIPT_MEDIA_TYPES = {
-    "json": "application/json",
-    "txt": "text/plain",
-    "srt": "application/x-subrip",
-    "vtt": "text/vtt",
-}
-# Most utterances of a part of a transcript.
-TRANSCRIPT_LAST = 200
 
 
 # Longest link of a QR code. The code of a longer link is hard to scan from a screen.

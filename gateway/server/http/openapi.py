@@ -26,8 +26,6 @@ from gateway.server.http.bodies import (
     STREAM_EVENTS,
     TOKEN_ERRORS,
     TRANSCRIPT_ERRORS,
-    TRANSCRIPT_LAST,
-    TRANSCRIPT_MEDIA_TYPES,
     TRANSLATE_ERRORS,
     USAGE_ERRORS,
     BatchAnswer,
@@ -48,7 +46,8 @@ from gateway.server.http.token_bodies import (
     TokenAnswer,
     TokenBody,
 )
-from gateway.server.http.translate_request import TranslateBody
+from gateway.server.http.transcripts import MEDIA_TYPES, MOST_UTTERANCES
+from gateway.server.http.translate_request import TranslateBody, bounded
 from gateway.server.http.usage import UsageAnswer
 
 __all__ = ["TRANSLATE_EXAMPLES", "openapi"]
@@ -155,7 +154,7 @@ def openapi(*, limits: Limits, batch_texts: int, body_bytes: int) -> Document:
             "/asyncapi.json": {"get": _file("asyncapi", "The WebSocket's messages.", "application/json")},
         },
         "components": {
-            "schemas": _optional(_bounded(components(_BODIES), limits, batch_texts)),
+            "schemas": _optional(bounded(components(_BODIES), limits, batch_texts)),
             "securitySchemes": {"bearer": {"type": "http", "scheme": "bearer", "description": _BEARER}},
         },
         "x-error-codes": [
@@ -220,7 +219,7 @@ def _transcript(limits: Limits) -> Document:
                 "name": "format",
                 "in": "path",
                 "required": True,
-                "schema": {"type": "string", "enum": list(TRANSCRIPT_MEDIA_TYPES)},
+                "schema": {"type": "string", "enum": list(MEDIA_TYPES)},
             },
             {
                 "name": "lang",
@@ -242,7 +241,7 @@ def _transcript(limits: Limits) -> Document:
                 "name": "last",
                 "in": "query",
                 "description": "JSON alone: the newest so many utterances. Without it, all there are.",
-                "schema": {"type": "integer", "minimum": 1, "maximum": TRANSCRIPT_LAST},
+                "schema": {"type": "integer", "minimum": 1, "maximum": MOST_UTTERANCES},
             },
             {
                 "name": "before",
@@ -256,7 +255,7 @@ def _transcript(limits: Limits) -> Document:
                 "description": doc(TranscriptAnswer),
                 "content": {
                     media_type: {"schema": ref(TranscriptAnswer)} if format == "json" else text
-                    for format, media_type in TRANSCRIPT_MEDIA_TYPES.items()
+                    for format, media_type in MEDIA_TYPES.items()
                 },
             },
             **_problems([*TRANSCRIPT_ERRORS, HTTPStatus.NOT_FOUND]),
@@ -377,27 +376,6 @@ def _problems(problems: Iterable[ProblemKind]) -> Document:
     return described
 
 
-def _bounded(schemas: Document, limits: Limits, batch_texts: int) -> Document:
-    """Add the limits to the request's schema, and that it has exactly one of `text` and `texts`."""
-    body = schemas[TranslateBody.__name__]
-    body["allOf"] = [
-        {"oneOf": [{"required": ["text"]}, {"required": ["texts"]}]},
-        {"oneOf": [{"required": ["target_lang"]}, {"required": ["target_langs"]}]},
-    ]
-    fields = body["properties"]
-    fields["text"] |= {"minLength": 1, "maxLength": limits.text_chars}
-    fields["target_langs"] |= {"minItems": 1, "maxItems": limits.languages}
-    fields["texts"] |= {"minItems": 1, "maxItems": batch_texts}
-    fields["texts"]["items"] |= {"minLength": 1, "maxLength": limits.text_chars}
-    term = {"minLength": 1, "maxLength": limits.term_chars}
-    for schema in _alternatives(fields["glossary"], "object"):
-        schema |= {"maxProperties": limits.glossary_terms, "propertyNames": term}
-        schema["additionalProperties"] |= term
-    for schema in _alternatives(fields["context"], "string"):
-        schema["maxLength"] = limits.context_chars
-    return schemas
-
-
 def _optional(schemas: Document) -> Document:
     """Say defaults of requests in words: where a schema has them, generators of clients want every field sent."""
     for cls in (TranslateBody, TokenBody, RevocationBody):
@@ -407,7 +385,3 @@ def _optional(schemas: Document) -> Document:
                     f"{field.get('description', '')} Default: {msgspec.json.encode(default).decode()}."
                 )
     return schemas
-
-
-def _alternatives(schema: Document, kind: str) -> list[Document]:
-    return [branch for branch in schema.get("anyOf", [schema]) if branch.get("type") == kind]

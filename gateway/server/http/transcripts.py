@@ -37,17 +37,21 @@ from gateway.server.guard.accounts import client_account
 from gateway.server.guard.audit import Attempt, Audit
 from gateway.server.guard.identity import Identity
 from gateway.server.http import bodies
-from gateway.server.http.bodies import (
-    TRANSCRIPT_LAST,
-    TRANSCRIPT_MEDIA_TYPES,
-    TranscriptAnswer,
-    TranscriptText,
-    TranscriptUtterance,
-)
+from gateway.server.http.bodies import TranscriptAnswer, TranscriptText, TranscriptUtterance
 from gateway.server.http.responses import problem_response
 from gateway.sessions.grants import check_role
 
-__all__ = ["Part", "Transcripts", "languages", "wanted_part"]
+__all__ = ["MEDIA_TYPES", "MOST_UTTERANCES", "Part", "Transcripts", "languages", "wanted_part"]
+
+# Format, the end of the address → media type.
+MEDIA_TYPES = {
+    "json": "application/json",
+    "txt": "text/plain",
+    "srt": "application/x-subrip",
+    "vtt": "text/vtt",
+}
+# Most utterances of a part of a transcript.
+MOST_UTTERANCES = 200
 
 _PAGE = 500
 
@@ -78,8 +82,8 @@ class Transcripts:
     async def transcript(self, request: Request) -> ASGIApp:
         """`GET /v1/meetings/{meeting}/transcript.{format}?lang=ja,en`, JSON also with `last=100&before=812`."""
         meeting, format = request.path_params["meeting"], request.path_params["format"]
-        if format not in TRANSCRIPT_MEDIA_TYPES:
-            detail = f"A transcript ends in one of {', '.join(TRANSCRIPT_MEDIA_TYPES)}."
+        if format not in MEDIA_TYPES:
+            detail = f"A transcript ends in one of {', '.join(MEDIA_TYPES)}."
             return problem_response(bodies.status_problem(HTTPStatus.NOT_FOUND, detail))
         with self._audit.attempt("transcript", request) as attempt:
             return await self._transcript(request, meeting, format, attempt)
@@ -119,7 +123,7 @@ class Transcripts:
             "Content-Disposition": f'inline; filename="{name}"',
             "X-Content-Type-Options": "nosniff",
         }
-        return Response(content, headers=headers, media_type=TRANSCRIPT_MEDIA_TYPES[format])
+        return Response(content, headers=headers, media_type=MEDIA_TYPES[format])
 
     def _known(self) -> Collection[str] | None:
         try:
@@ -233,8 +237,8 @@ def wanted_part(query: Mapping[str, str], format: str) -> Part | None:
         raise InvalidValue(
             "Only JSON comes in parts: the times of the other formats are those of a whole.", field="last"
         )
-    if last > TRANSCRIPT_LAST:
-        raise LimitExceeded(f"`last` is at most {TRANSCRIPT_LAST}.", field="last")
+    if last > MOST_UTTERANCES:
+        raise LimitExceeded(f"`last` is at most {MOST_UTTERANCES}.", field="last")
     return Part(last, before)
 
 

@@ -15,11 +15,13 @@ from msgspec import UNSET, Meta, Struct, UnsetType
 
 from gateway.domain.engine import Formality
 from gateway.domain.errors import InvalidMessage
+from gateway.protocol.asyncapi import Document
 from gateway.protocol.fields import Lang
+from gateway.protocol.limits import Limits
 from gateway.server.http.request_bodies import decoded
 from gateway.server.translate.plan import AUTO, Asked
 
-__all__ = ["TranslateBody", "asked", "decode_body", "unknown_fields"]
+__all__ = ["TranslateBody", "asked", "bounded", "decode_body", "unknown_fields"]
 
 # Of unknown fields that are named in warnings, and of the characters of each.
 _MOST_NAMED = 8
@@ -84,3 +86,31 @@ def unknown_fields(data: bytes) -> list[str]:
     """The names in a body that has been decoded and that mean nothing here, cut to what a warning may say."""
     names = _NAMES.decode(data).keys() - set(TranslateBody.__struct_encode_fields__)
     return [name[:_MOST_CHARS] for name in sorted(names)[:_MOST_NAMED]]
+
+
+def bounded(schemas: Document, limits: Limits, batch_texts: int) -> Document:
+    """Add the limits to the body's schema, and that it has exactly one of `text` and `texts`.
+
+    schemas: by their names.
+    """
+    body = schemas[TranslateBody.__name__]
+    body["allOf"] = [
+        {"oneOf": [{"required": ["text"]}, {"required": ["texts"]}]},
+        {"oneOf": [{"required": ["target_lang"]}, {"required": ["target_langs"]}]},
+    ]
+    fields = body["properties"]
+    fields["text"] |= {"minLength": 1, "maxLength": limits.text_chars}
+    fields["target_langs"] |= {"minItems": 1, "maxItems": limits.languages}
+    fields["texts"] |= {"minItems": 1, "maxItems": batch_texts}
+    fields["texts"]["items"] |= {"minLength": 1, "maxLength": limits.text_chars}
+    term = {"minLength": 1, "maxLength": limits.term_chars}
+    for schema in _alternatives(fields["glossary"], "object"):
+        schema |= {"maxProperties": limits.glossary_terms, "propertyNames": term}
+        schema["additionalProperties"] |= term
+    for schema in _alternatives(fields["context"], "string"):
+        schema["maxLength"] = limits.context_chars
+    return schemas
+
+
+def _alternatives(schema: Document, kind: str) -> list[Document]:
+    return [branch for branch in schema.get("anyOf", [schema]) if branch.get("type") == kind]

@@ -21,12 +21,11 @@ from gateway.server.http.bodies import (
     HTTP_ERRORS,
     HTTP_STATUSES,
     STREAM_EVENTS,
-    TRANSCRIPT_LAST,
-    TRANSCRIPT_MEDIA_TYPES,
     TranscriptText,
     status_code,
 )
 from gateway.server.http.request_bodies import BODY_BYTES
+from gateway.server.http.transcripts import MEDIA_TYPES, MOST_UTTERANCES
 from gateway.server.http.translate_request import TranslateBody
 from gateway.server.translate.call import Translator
 from tests.gateways import Running, running
@@ -175,7 +174,7 @@ def test_the_limits_are_the_defaults() -> None:
     assert [int(value) for _, value, setting in rows("Limits") if not setting] == [
         batch_texts,
         BODY_BYTES,
-        TRANSCRIPT_LAST,
+        MOST_UTTERANCES,
     ]
 
 
@@ -191,5 +190,5 @@ def test_every_field_and_event_is_listed() -> None:
 
 def test_every_format_and_status_of_a_transcript_is_listed() -> None:
     (formats, statuses) = tables("Transcripts: `GET /v1/meetings/{meeting}/transcript.{format}`")
-    assert {name: media_type for name, media_type, _ in formats} == TRANSCRIPT_MEDIA_TYPES
+    assert {name: media_type for name, media_type, _ in formats} == MEDIA_TYPES
     assert [name for name, _ in statuses] == list(get_args(get_type_hints(TranscriptText)["status"]))

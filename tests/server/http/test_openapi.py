@@ -29,12 +29,12 @@ from gateway.server.http.bodies import (
     HTTP_STATUSES,
     QR_ERRORS,
     TRANSCRIPT_ERRORS,
-    TRANSCRIPT_MEDIA_TYPES,
     TRANSLATE_ERRORS,
 )
 from gateway.server.http.openapi import openapi
 from gateway.server.http.readiness import Whole
 from gateway.server.http.request_bodies import BODY_BYTES
+from gateway.server.http.transcripts import MEDIA_TYPES
 from gateway.server.http.translate_request import asked, decode_body
 from gateway.server.translate.call import Translator
 from gateway.server.translate.plan import plan
@@ -162,7 +162,7 @@ async def test_real_answers_fit_their_schemas() -> None:
         *(
             ("get", f"/v1/meetings/{meeting}/transcript.{format}?lang=ja,de", None, {})
             for meeting in ("standup", "nobody-came")
-            for format in TRANSCRIPT_MEDIA_TYPES
+            for format in MEDIA_TYPES
         ),
     ]
     seen = set()

@@ -27,6 +27,7 @@ import { mendStart } from "./mend_start.js";
 import { OfferedLanguages } from "./offered_languages.js";
 import { SidePanel } from "./side_panel.js";
 import { SpeakingArea } from "./speaking_area.js";
+import { stopOnLeave } from "./stop_on_leave.js";
 import { keepScreenAwake } from "./wake_lock.js";
 
 /** @import {ClientEvent, StateChanged} from "../../client/events.js" */
@@ -173,7 +174,7 @@ export class MeetingPage {
       { id: "engine", name: t("tab.engine"), content: [this.#engineMonitor.element] },
     ]);
     this.#layOut();
-    this.#stopOnLeave();
+    stopOnLeave(this.#client, this.#demo);
     this.#applyReading(this.#reading);
   }
 
@@ -254,19 +255,6 @@ export class MeetingPage {
     const shareButtons = share === null ? [] : [button("quiet", t("page.share"), "share", () => share.open())];
     actions.append(this.#demo.sample.element, ...shareButtons, options);
   }
-
-  #stopOnLeave() {
-    window.addEventListener("beforeunload", (event) => {
-      if (this.#client.unsent > 0) event.preventDefault(); // the browser asks whether to stay
-    });
-    window.addEventListener("pagehide", (event) => {
-      if (event.persisted) return;
-      this.#demo.stopNow();
-      this.#client.close();
-      this.#client.close(); // the second call does not wait for answers
-    });
-  }
-
 
   // ---------------------------------------------------------------- reading and speaking
 
