@@ -23,6 +23,8 @@ function reduce({ captions, state, reason }, event) {
     return { state, reason, captions: changed.slice(-MOST) };
   };
   switch (event.type) {
+    case "joining": // another meeting or language
+      return NOTHING;
     case "state":
       return { captions, state: event.state, reason: event.reason };
     case "session.started": // unfinished translations come again from their beginning
@@ -52,6 +54,7 @@ export function Captions({ gateway, meeting, lang, token, lines = 5 }) {
   const [{ captions, state, reason }, dispatch] = useReducer(reduce, NOTHING);
 
   useEffect(() => {
+    dispatch({ type: "joining" });
     const client = new GatewayClient(gateway, { meeting, reads: [lang], ...(token && { token }) });
     const stop = client.listen(dispatch);
     client.connect();

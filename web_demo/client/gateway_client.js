@@ -215,9 +215,8 @@ export class GatewayClient {
 
   /** @param {{token?: string}} credentials */
   #sendStart(credentials) {
-    const [meeting, resume] = [this.#meeting || null, this.#position.resume];
     const settings = this.#settings.requestAll(credentials.token !== undefined);
-    this.#connection.send({ type: "session.start", meeting, ...settings, resume, ...credentials });
+    this.#connection.send({ type: "session.start", meeting: this.#meeting || null, ...settings, resume: this.#position.resume, ...credentials });
   }
 
   /** @param {Settings} wanted */
@@ -344,6 +343,7 @@ export class GatewayClient {
   #onUpdateRefused(error) {
     if (error.retryable) return this.#settings.retryUpdate(error, () => this.#flush());
     this.#settings.refuse(error);
+    this.#settings.endUpdate();
     this.#emitter.emit(error);
     this.#flush();
   }
@@ -377,6 +377,7 @@ export class GatewayClient {
     this.#pinger.onDisconnected();
     this.#isDraining = false;
     this.#lastError = null;
+    this.#settings.endUpdate();
     this.#settings.withdraw();
     this.#utterances.onDisconnected();
   }

@@ -112,11 +112,11 @@ export class SessionSettings {
   /** A session started or was updated with what was requested. */
   confirm() {
     for (const [, setting] of this.#all) setting.confirm();
-    this.#endUpdate();
+    this.endUpdate();
   }
 
   /** The `session.update` is answered, or its connection is lost. */
-  #endUpdate() {
+  endUpdate() {
     clearTimeout(this.#retryTimer);
     this.#isUpdating = false;
     this.#refusals = 0;
@@ -152,7 +152,6 @@ export class SessionSettings {
   /** What was requested was not answered. */
   withdraw() {
     for (const [, setting] of this.#all) setting.withdraw();
-    this.#endUpdate();
   }
 
   endSession() {

@@ -25,8 +25,11 @@ export function startMeeting({ streamUrl, query, invite }) {
   let page;
   let isOpening = false;
   let isRefused = false;
+  /** @type {import("../status/readiness_poller.js").Readiness | undefined} */
+  let newest;
 
   const readiness = new ReadinessPoller("./readyz", (answer) => {
+    newest = answer;
     if (page !== undefined) return page.onReadiness(answer);
     if (answer.needsToken && invite === null) refuse(t("access.not_invited"));
     if (isRefused) return;
@@ -46,6 +49,7 @@ export function startMeeting({ streamUrl, query, invite }) {
     hideAlert();
     const access = accessWith(allowed, gateway.languages);
     page = new MeetingPage({ streamUrl, query, access, gateway, displaySettings, readiness, loadingCard });
+    if (newest !== undefined) page.onReadiness(newest);
     void keepOfflineShell();
     await page.join();
   }

@@ -71,13 +71,14 @@ export class EarlierRows {
     try {
       const before = transcript.oldest;
       const { epoch, complete, utterances } = await this.#part(before);
-      transcript.addEarlier(epoch, utterances.map(entryOf));
+      transcript.addEarlier(epoch, utterances.map((said) => entryOf(said, epoch)));
       if (utterances.length < PART) {
         this.#end = transcript.oldest;
         this.#note.textContent = t(complete ? "transcript.begins" : "transcript.not_kept");
       }
     } catch (error) {
-      onProblem(error instanceof LoadError ? error.message : t("transcript.earlier_failed"));
+      const isExplained = error instanceof LoadError || (error instanceof Error && "permanent" in error);
+      onProblem(isExplained ? error.message : t("transcript.earlier_failed"));
     } finally {
       this.#isBusy = false;
       this.#button.ariaDisabled = null;
@@ -98,15 +99,19 @@ export class EarlierRows {
     const response = await fetch(url, { cache: "no-store", headers, signal: AbortSignal.timeout(TIMEOUT_MS) });
     if (response.ok) return await response.json();
     const { detail } = await response.json().catch(() => ({}));
-    throw new LoadError(detail ?? t("transcript.earlier_status", { status: response.status }));
+    throw new LoadError(detail ?? t("gateway.status", { status: response.status }));
   }
 }
 
 /** The gateway's answer says why. */
 class LoadError extends Error {}
 
-/** @param {Utterance} said @returns {Entry} */
-function entryOf({ participant, utterance, speaker, lang, rev, text, at_ms, offset, translations }) {
+/**
+ * @param {Utterance} said
+ * @param {string} epoch Of the log that it is from.
+ * @returns {Entry}
+ */
+function entryOf({ participant, utterance, speaker, lang, rev, text, at_ms, offset, translations }, epoch) {
   /** @type {Map<string, Cell>} */
   const cells = new Map();
   /** @type {Set<string>} */
@@ -121,7 +126,7 @@ function entryOf({ participant, utterance, speaker, lang, rev, text, at_ms, offs
     });
   }
   return {
-    ...{ key: keyOf(participant, utterance), participant, utterance, speaker, lang, text, rev, offset, cells, optional },
+    ...{ key: keyOf(participant, utterance), participant, utterance, speaker, lang, text, rev, offset, epoch, cells, optional },
     ...{ final: true, own: false, at: new Date(at_ms), reason: "", unsent: false, isEarlier: true },
   };
 }

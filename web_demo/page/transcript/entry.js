@@ -35,6 +35,7 @@ import { t } from "../words/words.js";
  * @property {boolean} unsent Own and final, but not accepted by the gateway. Its caption makes a new entry.
  * @property {Map<string, Cell>} cells Translations, by language.
  * @property {number} offset Position of its final caption in the meeting's log; 0 as long as there is none.
+ * @property {string} epoch Of that log; empty as long as there is no position.
  * @property {boolean} isEarlier Whether it was loaded after all that is below it.
  * @property {Set<string>} optional Languages that were not read when it was said. A translation may come, or not.
  */

@@ -56,9 +56,9 @@ export class Transcript {
     return this.#entries;
   }
 
-  /** Position in the log of the oldest utterance; 0 if there is none. */
+  /** Position in the log of the oldest utterance; 0 if there is none, or it is from before a restart of the log. */
   get oldest() {
-    for (const { offset } of this.#entries.values()) if (offset > 0) return offset;
+    for (const { offset, epoch } of this.#entries.values()) if (offset > 0) return epoch === this.#epoch ? offset : 0;
     return 0;
   }
 
@@ -210,7 +210,7 @@ export class Transcript {
     const entry = this.#entryOf(caption);
     if (entry.final || (!caption.final && caption.rev <= entry.rev)) return;
     const { rev, lang, text, final, offset } = caption;
-    Object.assign(entry, { rev, lang, text, final, offset: offset ?? 0 });
+    Object.assign(entry, { rev, lang, text, final, offset: offset ?? 0, epoch: this.#epoch });
     if (caption.at_ms !== undefined) entry.at = new Date(caption.at_ms);
     this.#emit(entry, "original");
   }
@@ -359,7 +359,7 @@ export class Transcript {
     const at = this.#catchingUp ? null : new Date();
     return {
       ...{ key, participant, utterance, speaker: "", own, at, lang: "", text: "", rev: 0, final: false },
-      ...{ reason: "", unsent: false, offset: 0, isEarlier: false, cells: new Map(), optional: new Set() },
+      ...{ reason: "", unsent: false, offset: 0, epoch: "", isEarlier: false, cells: new Map(), optional: new Set() },
     };
   }
 
