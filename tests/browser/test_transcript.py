@@ -752,7 +752,7 @@ async def test_a_cancel_button_takes_room_only_while_there_is_something_to_cance
         assert await reader.page.locator(".row-head").evaluate_all(heights) == [other, other]
         await expect(reader.region).to_be_focused()
         # With its row it goes, too.
-        await reader.hear(caption("me", "2", "Bye."), *many(498))
+        await reader.hear(caption("me", "2", "Bye."), *many(1_998))
         await reader.page.locator('[data-key="me/2"]').get_by_test_id("cancel").focus()
         await reader.hear(*(caption("bo", str(number), "Hello.") for number in range(3)))
         await expect(reader.page.locator('[data-key="me/2"]')).to_have_count(0)
