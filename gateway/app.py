@@ -158,6 +158,7 @@ class Gateway:
         )
         self.usage = TenantUsage(self.registry, self.scheduler, self.quotas, self.log)
         identity = Identity(self._keys, self.registry.lifetimes.spent.check)
+        origins = Origins(settings.allowed_origins)
         self.stream = Stream(
             Core(
                 engine=self.engine,
@@ -171,7 +172,7 @@ class Gateway:
             ),
             outbox_bytes=settings.outbox_bytes,
             max_sessions=settings.max_sessions,
-            origins=Origins(settings.allowed_origins),
+            origins=origins,
             max_connections_per_account=settings.max_connections_per_address,
         )
         # What open sessions know that the engine can do.
@@ -187,7 +188,7 @@ class Gateway:
         read = admin.own_metrics(self.engine) if workers is None else workers.metrics
         self.admin_app = admin.app(settings.admin_host, settings.allowed_hosts, read)
         translator = Translator(self.scheduler, self.engine, settings.limits)
-        compatible = Parts(translator, identity, audit)
+        compatible = Parts(translator, identity, audit, origins)
         self.app = Starlette(
             routes=[
                 WebSocketRoute("/v1/stream", self.stream.endpoint),

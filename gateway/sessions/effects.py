@@ -5,6 +5,8 @@ Knows: what each effect is about. Must not know: when it is asked for (`machine`
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+
 from msgspec import Struct
 
 from gateway.domain.close_codes import CloseCode
@@ -44,6 +46,8 @@ class Join(Struct, frozen=True):
     stability: Stability = "live"
     resume: Resume | None = None
     originals: bool = False
+    # Its languages that the gateway does not have → why: only a session that has them already goes on with them.
+    gone: Mapping[str, GatewayError] = {}
 
 
 class Update(Struct, frozen=True):

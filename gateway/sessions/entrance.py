@@ -108,6 +108,8 @@ class Entrance:
 
     async def _begin(self, client: Client) -> Entry:
         join, grant = client.join, client.state.grant
+        for error in join.gone.values():
+            raise error
         meeting = meeting_key(grant.tenant, join.meeting or secrets.token_hex(8))
         async with contextlib.AsyncExitStack() as entering:
             room = await entering.enter_async_context(

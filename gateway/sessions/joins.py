@@ -94,13 +94,16 @@ class Joins:
             self.bounds(room.id).check_languages(len(others), len({*others, *reads}), len(here))
 
     def check_resume(self, join: Join, grant: Grant, record: SessionRecord) -> None:
-        """Whether a session may go on with this. Raises `Forbidden` or `InvalidValue`."""
+        """Whether a session may go on with this. Raises `Forbidden`, `InvalidValue` or `UnsupportedLanguage`."""
         if (grant.tenant, grant.subject) != (record.grant.tenant, record.grant.subject):
             raise Forbidden("This session is somebody else's.", field="resume.session")
         if join.meeting is not None and meeting_key(grant.tenant, join.meeting) != record.meeting:
             raise InvalidValue("This session belongs to another meeting.", field="resume.session")
         if join.meeting is None and not record.private and not grant.any_meeting:
             raise Forbidden("The token is for private meetings only.", field="resume.session")
+        for lang, error in join.gone.items():
+            if lang not in (*record.reads, record.speaks):
+                raise error
 
     def giving_way(self, seats: Collection[Seat], account: str) -> Seat | None:
         """Whose session has to end for a newcomer; None if there is room. Raises `TooManySessions`."""

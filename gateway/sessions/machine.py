@@ -207,7 +207,7 @@ class Session:
         if message.resume is not None:
             for field, value in (("session", message.resume.session), ("epoch", message.resume.epoch)):
                 rules.check_length(value, self._limits.id_chars, f"resume.{field}")
-        rules.held = () if message.resume is None else None
+        rules.begin(resumes=message.resume is not None)
         reads = rules.languages(message.reads)
         speaks = rules.language(message.speaks, "speaks") if message.speaks is not None else None
         self._check(reads, speaks, originals=message.originals)
@@ -217,7 +217,7 @@ class Session:
         self._take(Update(speaks, reads, message.stability, message.originals))
         self.state = State.OPEN
         return [
-            Join(meeting, name, speaks, reads, message.stability, message.resume, message.originals),
+            Join(meeting, name, speaks, reads, message.stability, message.resume, message.originals, rules.gone),
             *notes,
         ]
 

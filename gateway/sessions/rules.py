@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Collection
 
 from gateway.domain.engine import EngineProfile
-from gateway.domain.errors import EngineUnavailable, GatewayError, InvalidValue
+from gateway.domain.errors import EngineUnavailable, GatewayError, InvalidValue, UnsupportedLanguage
 from gateway.domain.languages import normalise
 from gateway.protocol import checks
 from gateway.protocol.limits import Limits
@@ -31,6 +31,12 @@ class SessionRules:
         # What the session reads, and may go on reading where nothing translates it any more. None: that is not
         # known, as it is being resumed.
         self.held: Collection[str] | None = ()
+        # Languages of a session that is being resumed which the gateway does not have → why.
+        self.gone: dict[str, GatewayError] = {}
+
+    def begin(self, *, resumes: bool) -> None:
+        """A session is about to begin, or to go on."""
+        self.held, self.gone = None if resumes else (), {}
 
     def supported(self) -> EngineProfile:
         """The loaded model's profile. Raises `EngineUnavailable`."""
@@ -52,6 +58,10 @@ class SessionRules:
         known, lang = self.supported().languages, normalise(tag)
         if self.held is None:
             checks.check_language_tag(tag, field)
+            try:
+                checks.supported_language(tag, known, field)
+            except UnsupportedLanguage as error:
+                self.gone[lang] = error
         elif lang not in self.held:
             checks.supported_language(tag, known, field)
         return lang

@@ -294,3 +294,14 @@ async def test_who_does_not_say_who_they_are_is_closed_soon(tmp_path: Path) -> N
             assert (code, error and error.code) == (4010, "start_timeout")
             assert error is not None
             assert error.message == f"No session.start within {seconds}."
+
+
+async def test_who_resumes_what_is_not_kept_gets_only_languages_that_there_are() -> None:
+    start = {"type": "session.start", "resume": {"session": "s" * 32, "epoch": "e", "offset": 0}}
+    async with running() as gateway, connect(f"ws://127.0.0.1:{gateway.port}/v1/stream") as socket:
+        for field, value in (("reads", ["tlh"]), ("speaks", "tlh")):
+            await socket.send(json.dumps({**start, "reads": ["ja"], field: value}))
+            error = json.loads(await socket.recv())
+            assert (error["type"], error["code"]) == ("error", "unsupported_language")
+        await socket.send(json.dumps({**start, "reads": ["ja"]}))
+        assert json.loads(await socket.recv())["recovered"] is False

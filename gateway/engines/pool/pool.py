@@ -198,9 +198,8 @@ class Pool:
 
     def lane_health(self) -> tuple[LaneHealth, ...]:
         """Every lane, also those that are still being loaded or leave."""
-        return tuple(
-            _health(lane, leaves=lane.name in self._leaving) for lane in (*self._lanes.values(), *self._coming)
-        )
+        there = (_health(lane, leaves=lane.name in self._leaving) for lane in self._lanes.values())
+        return (*there, *(_health(lane, leaves=False) for lane in self._coming))
 
     def capacity(self) -> EngineCapacity:
         all_of_them = [lane.capacity() for lane in self._lanes.values()]

@@ -21,6 +21,7 @@ from gateway.domain.engine import Formality
 from gateway.domain.errors import (
     DailyQuotaExceeded,
     Forbidden,
+    ForeignOrigin,
     GatewayError,
     InvalidValue,
     MessageTooLarge,
@@ -101,7 +102,8 @@ class _Api:
 
     async def translate(self, request: Request) -> ASGIApp:
         presented = self._presented(request)
-        given = await parameters(request, _Text, lists=("text",))
+        await self._parts.identity.grant(presented)
+        given = await parameters(request, self._parts.origins, _Text, lists=("text",))
         self._check(given)
         # DeepL gives an empty text back, and sites send them.
         filled = [(n, text) for n, text in enumerate(given.text) if text.strip()]
@@ -143,7 +145,7 @@ class _Api:
     async def languages(self, request: Request) -> ASGIApp:
         await self._parts.identity.grant(self._presented(request))
         profile = self._parts.translator.engine.profile()
-        if (await parameters(request, _Type)).type == "source":
+        if (await parameters(request, self._parts.origins, _Type)).type == "source":
             found = [{"language": tag.upper(), "name": language_name(tag)} for tag in profile.languages]
             return json_response(found)
         formality = "formality" in profile.options
@@ -194,7 +196,7 @@ def _message(message: str, status: int, headers: dict[str, str] | None) -> Respo
 
 def _status(error: GatewayError) -> int:
     match error:
-        case Unauthenticated() | Forbidden():
+        case Unauthenticated() | Forbidden() | ForeignOrigin():
             return 403
         case DailyQuotaExceeded():
             return _QUOTA_EXCEEDED

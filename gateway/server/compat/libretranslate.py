@@ -16,7 +16,7 @@ from starlette.routing import BaseRoute, Route
 from starlette.types import ASGIApp
 
 from gateway import metrics
-from gateway.domain.errors import Forbidden, GatewayError, InvalidValue, Unauthenticated
+from gateway.domain.errors import Forbidden, ForeignOrigin, GatewayError, InvalidValue, Unauthenticated
 from gateway.domain.languages import language_name
 from gateway.server.compat.requests import Parts, parameters, translated
 from gateway.server.guard.identity import bearer
@@ -63,7 +63,7 @@ class _Api:
         self._parts = parts
 
     async def translate(self, request: Request) -> ASGIApp:
-        given = await parameters(request, _Text)
+        given = await parameters(request, self._parts.origins, _Text)
         if given.format == "html":
             raise InvalidValue("HTML is not handled here (format): send plain text.")
         texts = [given.q] if isinstance(given.q, str) else given.q
@@ -91,7 +91,7 @@ class _Api:
         )
 
     async def detect(self, request: Request) -> ASGIApp:
-        given = await parameters(request, _Unknown)
+        given = await parameters(request, self._parts.origins, _Unknown)
         await self._parts.identity.grant(self._presented(request, given.api_key))
         await self._parts.translator.detector.load()
         return json_response(self._detected(given.q))
@@ -128,7 +128,7 @@ class _Resource(Resource):
 
 def _status(error: GatewayError) -> int:
     match error:
-        case Unauthenticated() | Forbidden():
+        case Unauthenticated() | Forbidden() | ForeignOrigin():
             return 403
         case _ if error.http_status == 422:
             return 400

@@ -18,6 +18,7 @@ from gateway.protocol.codec import where_and_why
 from gateway.server.guard.accounts import client_account
 from gateway.server.guard.audit import Audit
 from gateway.server.guard.identity import Identity
+from gateway.server.guard.origins import Origins
 from gateway.server.http.request_bodies import media_type, read_body
 from gateway.server.translate.call import Translated, Translator
 from gateway.server.translate.plan import AUTO, Asked, Job
@@ -36,16 +37,22 @@ class Parts(Struct, frozen=True):
     translator: Translator
     identity: Identity
     audit: Audit
+    origins: Origins
 
 
-async def parameters(request: Request, fields: type[_Fields], lists: Collection[str] = ()) -> _Fields:
+async def parameters(
+    request: Request, origins: Origins, fields: type[_Fields], lists: Collection[str] = ()
+) -> _Fields:
     """The parameters of a request: of its address, and of its body, which is JSON or a form.
 
     lists: names of those that may come several times in a form. Unknown ones are ignored, as these services do.
-    Raises `InvalidMessage`, `MessageTooLarge`, `StatusError` or `ClientDisconnect`.
+    Raises `ForeignOrigin`, `InvalidMessage`, `MessageTooLarge`, `StatusError` or `ClientDisconnect`.
     """
+    # Browsers send forms for any page without asking first.
+    origins.check(request)
     data = await read_body(request)
     given: Any = _of_form(request.url.query, lists)
+    given.pop("api_key", None)  # addresses are in logs
     try:
         if media_type(request) == "application/json":
             body = msgspec.json.decode(data)

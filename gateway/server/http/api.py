@@ -122,14 +122,14 @@ class _Api:
         attempt.grant = grant = await self._identity.of(request)
         data = await read_json(request)
         body = decode_body(data)
-        wanted = asked(body)
+        wanted, unknown = asked(body), unknown_fields(data)
         if wanted.source == AUTO:
             await self._translator.detector.load()
         call = self._translator.admit(wanted, grant, client_account(request))
         warnings = [TranslationWarning(option.code, option.message, option.field) for option in call.left_out]
         warnings += [
             TranslationWarning("unknown_field", f"There is no field {name!r}; it is ignored.", name)
-            for name in unknown_fields(data)
+            for name in unknown
         ]
         if _prefers_events(request.headers.get("accept", "")):
             return _StreamedAnswer(call, body, warnings, self._delta_interval_s)

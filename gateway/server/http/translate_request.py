@@ -83,8 +83,8 @@ def asked(body: TranslateBody) -> Asked:
 
 
 def unknown_fields(data: bytes) -> list[str]:
-    """The names in a body that has been decoded and that mean nothing here, cut to what a warning may say."""
-    names = _NAMES.decode(data).keys() - set(TranslateBody.__struct_encode_fields__)
+    """The names in a body that mean nothing here, cut to what a warning may say. Raises `InvalidMessage`."""
+    names = decoded(_NAMES, data).keys() - set(TranslateBody.__struct_encode_fields__)
     return [name[:_MOST_CHARS] for name in sorted(names)[:_MOST_NAMED]]
 
 

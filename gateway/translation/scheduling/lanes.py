@@ -242,13 +242,21 @@ class Lanes:
 def _taking(lanes: list[Lane], text: str) -> list[Lane]:
     """Those of the lanes that are sure to take a text of this length, and those that take the longest.
 
-    How many tokens it has differs by model, and only engines know. It is at most its bytes, and one.
+    How many tokens it has differs by model, and only engines know. It is at most its bytes, and one. Hardly any
+    text has one for each two bytes: if none of the sure ones is ready, one that is ready will do.
     """
     limits = [0 if (profile := lane.profile()) is None else profile.max_text_tokens for lane in lanes]
     if len(set(limits)) < 2:
         return lanes
     needed = min(max(limits), len(text.encode("utf-8", "replace")) + 1)
-    return [lane for lane, limit in zip(lanes, limits, strict=True) if limit >= needed]
+    sure = [lane for lane, limit in zip(lanes, limits, strict=True) if limit >= needed]
+    if any(lane.state is EngineState.READY for lane in sure):
+        return sure
+    return [
+        lane
+        for lane, limit in zip(lanes, limits, strict=True)
+        if lane in sure or (lane.state is EngineState.READY and 2 * limit >= needed)
+    ]
 
 
 def stopped() -> EngineUnavailable:

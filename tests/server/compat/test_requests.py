@@ -8,8 +8,9 @@ import pytest
 from msgspec import Struct
 from starlette.requests import Request
 
-from gateway.domain.errors import InvalidMessage
+from gateway.domain.errors import ForeignOrigin, InvalidMessage
 from gateway.server.compat.requests import parameters
+from gateway.server.guard.origins import Origins
 from gateway.server.http.responses import StatusError
 
 FORM = "application/x-www-form-urlencoded"
@@ -52,12 +53,12 @@ def request(body: bytes = b"", media_type: str = "", query: bytes = b"", encodin
     ],
 )
 async def test_json_forms_and_addresses_say_the_same(sent: Request) -> None:
-    assert await parameters(sent, Fields, lists=("text",)) == Fields(["a", "b&c"], "n", 3, True)
+    assert await parameters(sent, Origins(), Fields, lists=("text",)) == Fields(["a", "b&c"], "n", 3, True)
 
 
 async def test_the_body_counts_more_than_the_address() -> None:
     sent = request(b'{"name": "b"}', "application/json", query=b"name=a&count=3")
-    assert await parameters(sent, Fields) == Fields(name="b", count=3)
+    assert await parameters(sent, Origins(), Fields) == Fields(name="b", count=3)
 
 
 @pytest.mark.parametrize(
@@ -74,10 +75,23 @@ async def test_the_body_counts_more_than_the_address() -> None:
 )
 async def test_what_cannot_be_read_is_named(sent: Request, field: str | None) -> None:
     with pytest.raises(InvalidMessage) as caught:
-        await parameters(sent, Fields, lists=("text",))
+        await parameters(sent, Origins(), Fields, lists=("text",))
     assert caught.value.field == field
 
 
 async def test_a_body_that_is_packed_is_refused() -> None:
     with pytest.raises(StatusError):
-        await parameters(request(b"x", FORM, encoding="gzip"), Fields)
+        await parameters(request(b"x", FORM, encoding="gzip"), Origins(), Fields)
+
+
+async def test_a_foreign_page_is_refused_and_a_key_in_the_address_is_not_read() -> None:
+    sent = request(b"name=n", FORM, query=b"api_key=secret")
+    sent.scope["headers"] += [(b"origin", b"https://evil.example"), (b"host", b"gateway.example")]
+    with pytest.raises(ForeignOrigin):
+        await parameters(sent, Origins(), Fields)
+    assert await parameters(sent, Origins(["https://evil.example"]), Fields) == Fields(name="n")
+    assert await parameters(request(query=b"api_key=secret"), Origins(), WithKey) == WithKey()
+
+
+class WithKey(Struct):
+    api_key: str = ""

@@ -395,6 +395,14 @@ async def test_unknown_fields_are_named() -> None:
     assert named == [f"field{n:02}" for n in range(8)]
 
 
+async def test_a_field_that_is_no_text_is_refused_and_holds_no_place() -> None:
+    body = b'{"text": "hi", "source_lang": "en", "target_lang": "ja", "\xff": 1}'
+    async with serving() as (gateway, client):
+        response = await client.post("/v1/translate", content=body, headers={"Content-Type": "application/json"})
+        check_problem(response, 400, "invalid_message", None)
+        assert (gateway.gateway.scheduler.running, gateway.gateway.scheduler.waiting) == (0, 0)
+
+
 # ---------------------------------------------------------------- refusals
 
 
