@@ -79,4 +79,5 @@ def test_the_range_of_a_close_code_tells_whether_to_come_back() -> None:
         "TOO_MANY_SESSIONS": False,
         "REPLACED": False,
         "FLOODING": False,
+        "FOREIGN_ORIGIN": False,
     }

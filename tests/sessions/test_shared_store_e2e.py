@@ -141,7 +141,7 @@ async def test_while_the_store_is_away_nobody_joins_and_what_happened_is_told_la
 
 
 async def test_clients_that_come_while_the_store_is_away_are_told_to_come_again(server: RedisServer) -> None:
-    limits = Limits(start_timeout_s=1)
+    limits = Limits(start_timeout_s=4)
     async with gateways(server.url, count=1, limits=limits) as [one], AsyncExitStack() as stack:
         server.kill()
         peers = [await stack.enter_async_context(one.peer()) for _ in range(4)]
