@@ -248,14 +248,15 @@ def _taking(lanes: list[Lane], text: str) -> list[Lane]:
     limits = [0 if (profile := lane.profile()) is None else profile.max_text_tokens for lane in lanes]
     if len(set(limits)) < 2:
         return lanes
-    needed = min(max(limits), len(text.encode("utf-8", "replace")) + 1)
+    most = len(text.encode("utf-8", "replace")) + 1
+    needed = min(max(limits), most)
     sure = [lane for lane, limit in zip(lanes, limits, strict=True) if limit >= needed]
     if any(lane.state is EngineState.READY for lane in sure):
         return sure
     return [
         lane
         for lane, limit in zip(lanes, limits, strict=True)
-        if lane in sure or (lane.state is EngineState.READY and 2 * limit >= needed)
+        if lane in sure or (lane.state is EngineState.READY and 2 * limit >= most)
     ]
 
 

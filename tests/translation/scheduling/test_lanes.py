@@ -231,6 +231,11 @@ def test_a_text_waits_only_for_lanes_that_are_sure_to_take_it_and_those_that_tak
         assert lanes.route("en", "ja", text) == Route(route)
     waits = Ticket(1, "m", TranslationRequest(id="t", text="x" * 10, source="en", target="ja"), 0.0)
     assert lanes.route_for(waits) == Route({"b"})
+    b.die()
+    lanes.refresh()
+    # One that is ready need not stand idle; it would not take a text twice as long.
+    assert lanes.route("en", "ja", "x" * 19) == Route({"a", "b"})
+    assert lanes.route("en", "ja", "x" * 20) == Route({"b"})
     b.die(EngineState.FAILED)
     lanes.refresh()
     # It may fit after all.
