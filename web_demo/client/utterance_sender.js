@@ -111,12 +111,11 @@ export class UtteranceSender {
 
   /**
    * Report, once for each final, that it waits for a session.
-   * @param {boolean} [isStalled] Whether those that were sent are not answered either. Of those with partials, others
-   *   may have translations, which go on where they are once there is an answer.
+   * @param {boolean} [isStalled] Whether those that were sent are not answered either.
    */
   reportWaiting(isStalled = false) {
     for (const utterance of this.#queue.finals) {
-      if ((utterance.sent && (!isStalled || utterance.rev > 1)) || utterance.queued) continue;
+      if ((utterance.sent && !isStalled) || utterance.queued) continue;
       utterance.queued = true;
       const { id, lang, text } = utterance;
       this.#session.emit({ type: "utterance.queued", id, lang, text });
