@@ -85,9 +85,8 @@ class Gateway:
     """Everything that lives as long as the process.
 
     `build`, which makes an engine, may be given by tests; otherwise the settings say which one it is. `workers` is
-    given where this process is one of several. Raises
-    `StartupError` when the handover file of an earlier process or the keys cannot be used, or when everybody on
-    other machines would be let in unasked.
+    given where this process is one of several. Raises `StartupError` when the handover file of an earlier process
+    or the keys cannot be used, or when everybody on other machines would be let in unasked.
     """
 
     def __init__(
@@ -118,8 +117,9 @@ class Gateway:
         if (file := settings.event_log.handover_file) is not None:
             handover_file.check(Path(file))
             self._earlier = handover_file.read(Path(file))
-        most_bytes = lambda account: self.quotas.of(tenant_of_account(account)).log_bytes  # noqa: E731
-        self._store = Store(settings, most_bytes, self._earlier)
+        self._store = Store(
+            settings, lambda account: self.quotas.of(tenant_of_account(account)).log_bytes, self._earlier
+        )
         self.log, self.register = self._store.log, self._store.register
         self.scheduler = Scheduler(
             self.engine,

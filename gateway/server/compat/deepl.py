@@ -7,16 +7,13 @@ Must not know: how texts are translated, who has which key.
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable
-from http import HTTPStatus
 from typing import Literal
 
 from msgspec import Struct
 from starlette.requests import Request
-from starlette.responses import Response
 from starlette.routing import BaseRoute, Route
 from starlette.types import ASGIApp
 
-from gateway import metrics
 from gateway.domain.engine import Formality
 from gateway.domain.errors import (
     DailyQuotaExceeded,
@@ -32,10 +29,9 @@ from gateway.domain.errors import (
 from gateway.domain.languages import language_name, normalise
 from gateway.domain.quotas import Quota, Usage
 from gateway.protocol import checks
-from gateway.server.compat.requests import Parts, parameters, translated
+from gateway.server.compat.requests import CompatResource, Parts, parameters, translated
 from gateway.server.guard.identity import bearer
-from gateway.server.http.bodies import status_code
-from gateway.server.http.responses import Resource, StatusError, json_response, retry_after
+from gateway.server.http.responses import json_response
 from gateway.server.translate.plan import AUTO, Asked
 
 __all__ = ["routes"]
@@ -102,7 +98,6 @@ class _Api:
 
     async def translate(self, request: Request) -> ASGIApp:
         presented = self._presented(request)
-        await self._parts.identity.grant(presented)
         given = await parameters(request, self._parts.origins, _Text, lists=("text",))
         self._check(given)
         # DeepL gives an empty text back, and sites send them.
@@ -119,6 +114,8 @@ class _Api:
             done = await translated(request, self._parts, presented, asked)
             for (n, text), (job, outcome) in zip(filled, done, strict=True):
                 answers[n] = _translation(text, job.source, outcome.text, given)
+        else:
+            await self._parts.identity.grant(presented)
         return json_response({"translations": answers})
 
     def _check(self, given: _Text) -> None:
@@ -174,24 +171,16 @@ class _Api:
         return bearer(request, "deepl-auth-key") if self._parts.identity.required else None
 
 
-class _Resource(Resource):
+class _Resource(CompatResource):
     """Errors as DeepL's clients expect them: what does not get better by asking again is 400, 403, 404 or 456."""
 
-    def refusal(self, error: GatewayError | StatusError) -> Response:
-        if isinstance(error, StatusError):
-            metrics.ERRORS.labels(status_code(error.status)).inc()
-            message = error.detail
-            if error.status is HTTPStatus.NOT_FOUND:
-                message = "This gateway has no such part of DeepL's API: it has texts, languages and usage."
-            return _message(message, error.status, error.headers)
-        metrics.ERRORS.labels(error.code).inc()
-        return _message(error.message, _status(error), retry_after(error))
+    NOT_FOUND = "This gateway has no such part of DeepL's API: it has texts, languages and usage."
 
+    def body(self, message: str) -> dict[str, str]:
+        return {"message": message}
 
-def _message(message: str, status: int, headers: dict[str, str] | None) -> Response:
-    response = json_response({"message": message}, status)
-    response.headers.update(headers or {})
-    return response
+    def status(self, error: GatewayError) -> int:
+        return _status(error)
 
 
 def _status(error: GatewayError) -> int:

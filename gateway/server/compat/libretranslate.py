@@ -6,22 +6,18 @@ Must not know: how texts are translated, who has which key.
 
 from __future__ import annotations
 
-from http import HTTPStatus
 from typing import Annotated, Literal
 
 from msgspec import Meta, Struct
 from starlette.requests import Request
-from starlette.responses import Response
 from starlette.routing import BaseRoute, Route
 from starlette.types import ASGIApp
 
-from gateway import metrics
 from gateway.domain.errors import Forbidden, ForeignOrigin, GatewayError, InvalidValue, Unauthenticated
 from gateway.domain.languages import language_name
-from gateway.server.compat.requests import Parts, parameters, translated
+from gateway.server.compat.requests import CompatResource, Parts, parameters, translated
 from gateway.server.guard.identity import bearer
-from gateway.server.http.bodies import status_code
-from gateway.server.http.responses import Resource, StatusError, json_response, retry_after
+from gateway.server.http.responses import json_response
 from gateway.server.translate.plan import AUTO, UNDETERMINED, Asked
 
 __all__ = ["routes"]
@@ -109,21 +105,16 @@ class _Api:
         return api_key or bearer(request)
 
 
-class _Resource(Resource):
+class _Resource(CompatResource):
     """Errors as LibreTranslate has them."""
 
-    def refusal(self, error: GatewayError | StatusError) -> Response:
-        if isinstance(error, StatusError):
-            metrics.ERRORS.labels(status_code(error.status)).inc()
-            message = error.detail
-            if error.status is HTTPStatus.NOT_FOUND:
-                message = "This gateway has no such part of LibreTranslate's API: it has texts and languages."
-            response, headers = json_response({"error": message}, error.status), error.headers or {}
-        else:
-            metrics.ERRORS.labels(error.code).inc()
-            response, headers = json_response({"error": error.message}, _status(error)), retry_after(error)
-        response.headers.update(headers)
-        return response
+    NOT_FOUND = "This gateway has no such part of LibreTranslate's API: it has texts and languages."
+
+    def body(self, message: str) -> dict[str, str]:
+        return {"error": message}
+
+    def status(self, error: GatewayError) -> int:
+        return _status(error)
 
 
 def _status(error: GatewayError) -> int:

@@ -1,29 +1,34 @@
 """What the APIs of other services share: bodies as forms or JSON, and texts that are all translated or none.
 
-Knows: how their clients send parameters. Must not know: their fields, their errors.
+Knows: how their clients send parameters, which errors there are. Must not know: their fields, how errors look.
 """
 
 from __future__ import annotations
 
 from collections.abc import Collection
-from typing import Any, TypeVar
+from http import HTTPStatus
+from typing import Any, ClassVar, TypeVar
 from urllib.parse import parse_qs
 
 import msgspec
 from msgspec import Struct
 from starlette.requests import Request
+from starlette.responses import Response
 
+from gateway import metrics
 from gateway.domain.errors import GatewayError, InvalidMessage
 from gateway.protocol.codec import where_and_why
 from gateway.server.guard.accounts import client_account
 from gateway.server.guard.audit import Audit
 from gateway.server.guard.identity import Identity
 from gateway.server.guard.origins import Origins
+from gateway.server.http.bodies import status_code
 from gateway.server.http.request_bodies import media_type, read_body
+from gateway.server.http.responses import Resource, StatusError, json_response, retry_after
 from gateway.server.translate.call import Translated, Translator
 from gateway.server.translate.plan import AUTO, Asked, Job
 
-__all__ = ["Parts", "parameters", "translated"]
+__all__ = ["CompatResource", "Parts", "parameters", "translated"]
 
 # Of a form; each text is one.
 _MOST_FIELDS = 1_000
@@ -38,6 +43,34 @@ class Parts(Struct, frozen=True):
     identity: Identity
     audit: Audit
     origins: Origins
+
+
+class CompatResource(Resource):
+    """An address whose errors have the form of another service."""
+
+    NOT_FOUND: ClassVar[str]
+    """What is said where this gateway has nothing of the service's API."""
+
+    def refusal(self, error: GatewayError | StatusError) -> Response:
+        if isinstance(error, StatusError):
+            metrics.ERRORS.labels(status_code(error.status)).inc()
+            is_missing = error.status is HTTPStatus.NOT_FOUND
+            message = self.NOT_FOUND if is_missing else error.detail
+            status, headers = int(error.status), error.headers or {}
+        else:
+            metrics.ERRORS.labels(error.code).inc()
+            message, status, headers = error.message, self.status(error), retry_after(error)
+        response = json_response(self.body(message), status)
+        response.headers.update(headers)
+        return response
+
+    def body(self, message: str) -> dict[str, str]:
+        """The error as the service has it."""
+        raise NotImplementedError
+
+    def status(self, error: GatewayError) -> int:
+        """The status with which the service would answer."""
+        raise NotImplementedError
 
 
 async def parameters(
