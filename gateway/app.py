@@ -117,10 +117,10 @@ class Gateway:
         if (file := settings.event_log.handover_file) is not None:
             handover_file.check(Path(file))
             self._earlier = handover_file.read(Path(file))
-        self._store = Store(
+        self.store = Store(
             settings, lambda account: self.quotas.of(tenant_of_account(account)).log_bytes, self._earlier
         )
-        self.log, self.register = self._store.log, self._store.register
+        self.log, self.register = self.store.log, self.store.register
         self.scheduler = Scheduler(
             self.engine,
             lanes=self.engine.lanes if isinstance(self.engine, Pool) else None,
@@ -140,7 +140,7 @@ class Gateway:
         self.finals = Finals(
             self.scheduler,
             self.partials,
-            leaves_unfinished=settings.event_log.handover_file is not None or self._store.is_shared,
+            leaves_unfinished=settings.event_log.handover_file is not None or self.store.is_shared,
             delta_interval_s=settings.delta_interval_s,
         )
         self.registry = Registry(
@@ -151,7 +151,7 @@ class Gateway:
             limits=settings.limits,
             max_sessions=settings.max_sessions,
             snapshot=settings.snapshot_utterances,
-            channel=self._store.channel,
+            channel=self.store.channel,
             joins_per_address=settings.max_connections_per_address,
             quotas=self.quotas,
             stands=lambda grant: self._keys is None or self._keys.stands(grant),
@@ -221,13 +221,9 @@ class Gateway:
     def _wanted(self, lane: str) -> Wanted:
         return Wanted(*self.scheduler.wanted(lane))
 
-    async def open_store(self) -> None:
-        """Reach the store, before anybody is served. Raises `StartupError`."""
-        await self._store.open()
-
     @contextlib.asynccontextmanager
     async def _lifespan(self, _app: Starlette) -> AsyncIterator[None]:
-        # Serving begins at once: health, readiness and the page answer while the engine loads.
+        # The store is open. Serving begins at once: health, readiness and the page answer while the engine loads.
         async with asyncio.TaskGroup() as tasks, self.finals, self.partials, self.registry:
             present = tasks.create_task(self._stay_present())
             await self._take_over()
@@ -242,7 +238,7 @@ class Gateway:
             await self.log.close()
             present.cancel()
         await self._tell_usage()
-        await self._store.close()
+        await self.store.close()
 
     def _lane_changed(self) -> None:
         """One of several engines has come, gone, died or is there again."""
@@ -293,10 +289,10 @@ class Gateway:
         """Other gateways are to know that this one is there and what it uses, whatever else takes its time."""
         while True:
             await asyncio.sleep(_SWEEP_S)
-            await asyncio.gather(self._store.sweep(), self._tell_usage())
+            await asyncio.gather(self.store.sweep(), self._tell_usage())
 
     async def _tell_usage(self) -> None:
-        await self.quotas.tell(self._store.meter, self.scheduler.waiting_by_tenant())
+        await self.quotas.tell(self.store.meter, self.scheduler.waiting_by_tenant())
 
     async def _sweep(self) -> None:
         """What has expired is let go of, every second."""
@@ -341,7 +337,7 @@ class Gateway:
             sessions=self.registry.kept(),
             revocations=self.registry.lifetimes.spent.kept(),
             used_tokens=await self.register.kept(),
-            days=await self._store.meter.kept(),
+            days=await self.store.meter.kept(),
         )
         try:
             handover_file.write(Path(file), left)

@@ -183,7 +183,7 @@ async def _serve(
     terminal: TextIO,
 ) -> None:
     try:
-        await gateway.open_store()
+        await gateway.store.open()
     except StartupError as error:
         gateway.failure = error
         return

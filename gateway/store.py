@@ -101,7 +101,14 @@ class Store:
         return bool(self._redis)
 
     async def open(self) -> None:
-        """Reach it, before anybody is served. Raises `StartupError`."""
+        """Reach it, before anybody is served. Raises `StartupError`; then nothing is left open."""
+        try:
+            await self._open()
+        except BaseException:  # cancelled, too
+            await self.leave()
+            raise
+
+    async def _open(self) -> None:
         if stores := self._redis:
             for store in stores:
                 await store.start()
@@ -121,6 +128,11 @@ class Store:
         if len(self._redis) > 1:
             with contextlib.suppress(LogUnavailable):
                 await remember(self._redis, self._ids, _PATIENCE_S)
+
+    async def leave(self) -> None:
+        """Let go of it without having served. Never raises."""
+        await self.log.close()
+        await self.close()
 
     async def close(self) -> None:
         """Let go of it, after the log and the register have left. Never raises."""

@@ -105,7 +105,7 @@ async def running(
         return engines[-1]
 
     gateway = Gateway(settings, None if settings.engines else build)
-    await gateway.open_store()
+    await gateway.store.open()
     sock: socket.socket = listen("127.0.0.1", port)
     server = _Quiet(server_config(gateway))
     serving = asyncio.create_task(server.serve(sockets=[sock]))

@@ -70,6 +70,10 @@ class RedisServer:
             connection.sendall(f"{command}\r\n".encode())
             return connection.recv(65_536).decode()
 
+    def connections(self) -> int:
+        """How many there are, this question's included."""
+        return self.ask("CLIENT LIST").count(" fd=")
+
     def freeze(self) -> None:
         """It does nothing more, and nobody is told, until it thaws."""
         assert self._process is not None

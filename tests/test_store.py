@@ -14,7 +14,7 @@ from gateway.store import Store
 from gateway.stores.memory_log import MemoryEventLog
 from gateway.stores.redis.log import RedisEventLog
 from gateway.stores.sharded import ShardedEventLog
-from tests.logs import utterance
+from tests.logs import until, utterance
 from tests.redis_server import shared_server, shared_urls
 
 
@@ -60,6 +60,14 @@ async def test_several_stores_share_the_meetings() -> None:
     await store.log.close()
     await store.register.close()
     await store.close()
+
+
+async def test_stores_that_do_not_belong_together_are_let_go_of() -> None:
+    before, url = shared_server().connections(), shared_server().url
+    store = Store(Settings(store=StoreSettings(url=f"{url} {url}", prefix=f"{secrets.token_hex(4)}:")), nothing)
+    with pytest.raises(StartupError, match="named twice"):
+        await store.open()
+    await until(lambda: shared_server().connections() == before)
 
 
 async def test_a_store_that_cannot_be_reached_is_told_at_the_start() -> None:

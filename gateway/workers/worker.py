@@ -111,13 +111,17 @@ class _Worker:
         try:
             self._gateway = gateway = Gateway(settings, workers=self)
             served = server_config(gateway)
-            await gateway.open_store()
-            with contextlib.suppress(TimeoutError):
-                async with asyncio.timeout(_ENGINE_S):
-                    await self._told.wait()
-                    for engine in self.engines.values():
-                        await engine.until_reached()
-            listening = listen(settings.host, settings.port, shared=True)
+            await gateway.store.open()
+            try:
+                with contextlib.suppress(TimeoutError):
+                    async with asyncio.timeout(_ENGINE_S):
+                        await self._told.wait()
+                        for engine in self.engines.values():
+                            await engine.until_reached()
+                listening = listen(settings.host, settings.port, shared=True)
+            except BaseException:  # cancelled, too
+                await gateway.store.leave()
+                raise
         except StartupError as error:
             self._channel.say(Refused(error.message))
             return None
@@ -139,7 +143,8 @@ class _Worker:
         again, self._drains = self._drains, True
         if self._server is None:
             assert self._opening is not None  # noqa: S101 -- the channel was opened by it
-            self._opening.cancel()
+            if not again:  # leaving the store is not cut short
+                self._opening.cancel()
         elif self._server.started:
             self._server.drain_and_stop()
             if again:

@@ -29,7 +29,9 @@ from gateway.workers.messages import (
 )
 from gateway.workers.worker import _Worker
 from tests.engines.host.workers import shared_engine
+from tests.logs import until
 from tests.processes import alive, descendants, gateway_process
+from tests.redis_server import shared_server
 from tests.workers.gateways import settings, taken_port
 
 
@@ -95,13 +97,16 @@ async def test_it_serves_once_it_has_reached_an_engine_that_is_ready() -> None:
             end.channel.close()
 
 
-async def test_one_that_is_told_to_drain_before_it_serves_ends() -> None:
+async def test_one_that_is_told_to_drain_before_it_serves_lets_go_of_the_store_and_ends() -> None:
+    before = shared_server().connections()
     end = FarEnd(settings())
     await end.open()
+    await until(lambda: shared_server().connections() == before + 2)  # for commands and for pushes
     end.channel.say(Drain())
     end.channel.say(Drain())
     await end.serving
     assert Serves() not in end.heard
+    await until(lambda: shared_server().connections() == before)
     end.channel.close()
 
 
@@ -117,6 +122,7 @@ async def test_one_that_loses_its_parent_ends() -> None:
 
 
 async def test_one_that_cannot_listen_says_so() -> None:
+    before = shared_server().connections()
     with taken_port() as taken:
         end = FarEnd(replace(settings(), port=taken.getsockname()[1]))
         await end.open()
@@ -125,6 +131,7 @@ async def test_one_that_cannot_listen_says_so() -> None:
         assert isinstance(refused, Refused)
         assert "is taken" in refused.sentence
         await end.serving
+        await until(lambda: shared_server().connections() == before)
         end.channel.close()
 
 
