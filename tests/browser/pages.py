@@ -53,8 +53,10 @@ async def join(page: Page, name: str = "", *, reads: str = "en", speaks: bool = 
 
 async def show(page: Page, tab: str) -> Locator:
     """Open one of the panel's tabs; what is in it."""
-    if await page.get_by_test_id("side-panel").is_hidden():
-        await page.get_by_test_id("options").click()
+    # Whether it is on the screen tells nothing: at first, nothing is.
+    options = page.get_by_test_id("options")
+    if await options.get_attribute("aria-expanded") == "false":
+        await options.click()
     await page.get_by_test_id(f"tab-{tab}").click()
     pane = page.locator(f"#pane-{tab}")
     await expect(pane).to_be_visible()

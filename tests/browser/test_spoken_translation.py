@@ -115,9 +115,9 @@ async def test_what_comes_too_late_is_skipped(gateway: GatewayProcess, open_page
     async with open_page(gateway.url) as watch:
         page = watch.page
         await with_voices(page, "ja-JP")
-        await page.evaluate("performance.now = () => window.now ?? 0")
         pane = await show(page, "reading")
         await pane.get_by_label("Read translations aloud").select_option("ja")
+        await page.evaluate("performance.now = () => window.now ?? 0")
         async with connect(gateway.url, meeting=meeting_of(page), reads=[], speaks="en") as ana:
             rows = page.get_by_test_id("utterance")
             for number, (text, now_ms) in enumerate([("One.", 0), ("Two.", 1_000), ("Three.", 9_000)]):
