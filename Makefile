@@ -67,6 +67,7 @@ unit: install-dev ## Tests that need neither the engine nor a browser nor much t
 # of engines run in their order, or the longest would come last.
 test: install-dev ## check, then the tests with a real Chromium, the slow ones and those with a real engine
 	@scripts/system_packages.sh
+	@scripts/deployment_tools.sh
 	@$(MAKE) --no-print-directory check ARGS="--cov --cov-report= $(ARGS)"
 	$(BIN)/pytest -n 2 --dist loadfile -m "(browser or slow) and not engine" --cov --cov-append --cov-report= $(ARGS)
 	$(BIN)/pytest -n 2 --dist loadgroup --no-loadscope-reorder -m engine --cov --cov-append $(ARGS)
@@ -138,8 +139,9 @@ packages: install-dev ## Build the clients' own packages into dist/: one for npm
 	$(BIN)/python -m scripts.npm_package dist
 	$(BIN)/python -m scripts.python_client dist
 
-docs: install-dev ## Write the tables of fields in docs/protocol.md anew, after a change of the messages
+docs: install-dev ## Write anew what is generated: the fields in docs/protocol.md, Grafana's dashboards
 	$(BIN)/python -m scripts.protocol_fields
+	$(BIN)/python -m scripts.dashboards
 
 lock: install-dev ## Write what is in locks/ anew after a change of dependencies
 	@PATH="$(CURDIR)/$(BIN):$$PATH" $(BIN)/python scripts/lock.py

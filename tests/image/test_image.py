@@ -8,7 +8,6 @@ from __future__ import annotations
 import contextlib
 import json
 import re
-import socket
 import subprocess
 import time
 import urllib.request
@@ -21,6 +20,7 @@ import pytest
 from gateway.client import connect
 from gateway.protocol.messages import TranslationFinal
 from scripts import image
+from tests.processes import free_port
 
 # An engine on two busy cores may take minutes.
 pytestmark = [pytest.mark.image, pytest.mark.timeout(600)]
@@ -70,12 +70,6 @@ class Container:
     def remove(self) -> None:
         subprocess.run([self._tool.command, "rm", "--force", self.name], capture_output=True, check=False)
         self.process.wait(60)
-
-
-def free_port() -> int:
-    with socket.socket() as sock:
-        sock.bind(("127.0.0.1", 0))
-        return int(sock.getsockname()[1])
 
 
 @pytest.fixture(scope="module")

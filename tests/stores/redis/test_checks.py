@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import secrets
-import socket
 from collections.abc import AsyncIterator, Callable, Iterator
 from contextlib import AsyncExitStack, ExitStack, asynccontextmanager
 from pathlib import Path
@@ -13,16 +12,10 @@ import pytest
 from gateway.domain.errors import LogUnavailable, StartupError
 from gateway.stores.redis.checks import check, ids_of, remember
 from gateway.stores.redis.store import RedisStore
+from tests.processes import free_port
 from tests.redis_server import RedisServer, shared_server
 
 Start = Callable[..., RedisServer]
-
-
-def free_port() -> int:
-    with socket.socket() as bound:
-        bound.bind(("127.0.0.1", 0))
-        port: int = bound.getsockname()[1]
-        return port
 
 
 @pytest.fixture

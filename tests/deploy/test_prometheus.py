@@ -1,0 +1,60 @@
+"""What Prometheus is given: where gateways are, alerts, and the queries of Grafana's dashboards."""
+
+from __future__ import annotations
+
+import re
+import tomllib
+from typing import Any
+
+import pytest
+import yaml
+
+from scripts import dashboards
+from tests.cli.commands import ROOT
+from tests.deploy.programs import DEPLOY, run
+
+pytestmark = pytest.mark.slow
+
+FOLDER = DEPLOY / "prometheus"
+
+ALERTS = [
+    rule for group in yaml.safe_load((FOLDER / "alerts.yml").read_text())["groups"] for rule in group["rules"]
+]
+
+
+def test_every_alert_fires_when_it_should_and_not_otherwise() -> None:
+    run("promtool", "test", "rules", str(FOLDER / "alerts_test.yml"))
+
+
+@pytest.mark.parametrize("alert", ALERTS, ids=lambda alert: str(alert["alert"]))
+def test_every_alert_is_tested_and_has_a_section_in_the_runbook(alert: dict[str, Any]) -> None:
+    tests = yaml.safe_load((FOLDER / "alerts_test.yml").read_text())["tests"]
+    expected = [
+        each for test in tests for each in test.get("alert_rule_test", ()) if each["alertname"] == alert["alert"]
+    ]
+    assert sorted(len(each["exp_alerts"]) for each in expected) == [0, 1]
+    page, _, anchor = alert["annotations"]["runbook"].partition("#")
+    sections = re.findall(r"^## (\w+)$", (ROOT / page).read_text(), re.MULTILINE)
+    assert anchor == alert["alert"].lower()
+    assert alert["alert"] in sections
+    assert alert["labels"]["severity"] in ("critical", "warning")
+
+
+def test_the_runbook_has_no_section_for_an_alert_that_is_gone() -> None:
+    sections = re.findall(r"^## (Gateway\w+)$", (ROOT / "docs/runbook.md").read_text(), re.MULTILINE)
+    assert sections == [alert["alert"] for alert in ALERTS]
+
+
+def test_prometheus_takes_its_file_and_asks_at_the_gateways_admin_port() -> None:
+    run("promtool", "check", "config", str(FOLDER / "prometheus.yml"))
+    [job] = yaml.safe_load((FOLDER / "prometheus.yml").read_text())["scrape_configs"]
+    port = tomllib.loads((DEPLOY / "gateway.toml").read_text())["admin_port"]
+    services = yaml.safe_load((DEPLOY / "compose.yaml").read_text())["services"]
+    gateways = [name for name in services if name.startswith("gateway")]
+    assert job["static_configs"] == [{"targets": [f"{name}:{port}" for name in gateways]}]
+    # What the alerts ask for by the job's name.
+    assert job["job_name"] == "gateway"
+
+
+def test_the_dashboards_are_what_the_script_writes() -> None:
+    assert {path: path.read_text() for path in dashboards.FOLDER.iterdir()} == dashboards.written()

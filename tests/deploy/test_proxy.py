@@ -1,0 +1,144 @@
+"""The proxy of deploy/, run by the real nginx in front of two gateways that share a store."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import secrets
+import ssl
+from collections.abc import AsyncIterator
+from pathlib import Path
+
+import httpx
+import pytest
+from msgspec.structs import replace
+from websockets.asyncio.client import connect as websocket
+
+from gateway.client import ClientSession, connect
+from gateway.config import Settings, StoreSettings
+from gateway.protocol.messages import TranslationFinal
+from tests.certificates import certificate
+from tests.deploy.programs import DEPLOY
+from tests.deploy.programs import running as running_program
+from tests.gateways import Running, running
+from tests.processes import free_port
+from tests.redis_server import shared_server
+
+pytestmark = pytest.mark.slow
+
+TEXT = {"text": "good morning", "source_lang": "en", "target_lang": "de"}
+
+
+class Proxied:
+    """Two gateways behind the proxy."""
+
+    def __init__(
+        self, gateways: list[Running], port: int, plain_port: int, trusting: ssl.SSLContext, log: Path
+    ) -> None:
+        self.gateways = gateways
+        self.port, self.plain_port = port, plain_port
+        self.trusting = trusting
+        self.log = log
+
+    @property
+    def url(self) -> str:
+        return f"wss://localhost:{self.port}/v1/stream"
+
+    @property
+    def http(self) -> httpx.AsyncClient:
+        return httpx.AsyncClient(base_url=f"https://localhost:{self.port}", verify=self.trusting, timeout=None)  # noqa: S113
+
+
+@pytest.fixture
+async def proxied(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> AsyncIterator[Proxied]:
+    tls = certificate(tmp_path)
+    monkeypatch.setenv("SSL_CERT_FILE", str(tls.cert))
+    port, plain_port = free_port(), free_port()
+    store = StoreSettings(url=shared_server().url, prefix=f"{secrets.token_hex(4)}:")
+    settings = replace(Settings(store=store), trusted_proxies=("127.0.0.1",), max_connections_per_address=3)
+    async with running(settings) as one, running(settings) as another:
+        config = (DEPLOY / "nginx" / "nginx.conf").read_text()
+        for ours, here in {
+            " /tmp/": f" {tmp_path}/",
+            "gateway-1:8000": f"127.0.0.1:{one.port}",
+            "gateway-2:8000": f"127.0.0.1:{another.port}",
+            "listen 80;": f"listen 127.0.0.1:{plain_port};",
+            "listen 443 ssl;": f"listen 127.0.0.1:{port} ssl;",
+            "/etc/nginx/tls/fullchain.pem": str(tls.cert),
+            "/etc/nginx/tls/privkey.pem": str(tls.key),
+            "worker_rlimit_nofile 65536;": "daemon off;",
+            "worker_connections 32768;": "worker_connections 200;",
+        }.items():
+            assert ours in config, ours
+            config = config.replace(ours, here)
+        file, log = tmp_path / "nginx.conf", tmp_path / "nginx.log"
+        file.write_text(config)
+        with running_program("nginx", "-c", str(file), "-p", str(tmp_path), "-e", "stderr", log=log) as nginx:
+            proxied = Proxied([one, another], port, plain_port, tls.trusting(), log)
+            while True:
+                assert nginx.poll() is None, log.read_text()
+                with contextlib.suppress(OSError):
+                    _, writer = await asyncio.open_connection("127.0.0.1", port)
+                    writer.close()
+                    break
+                await asyncio.sleep(0.01)
+            yield proxied
+
+
+async def test_a_meeting_goes_on_when_one_gateway_goes_away(proxied: Proxied) -> None:
+    async with (
+        connect(proxied.url, meeting="m", speaks="en", reads=["de"]) as ana,
+        connect(proxied.url, meeting="m", reads=["de"]) as ben,
+    ):
+        # Nobody is sent where the other one is.
+        assert [each.gateway.stream.open_sessions for each in proxied.gateways] == [1, 1]
+        await ana.final("good morning")
+        await asyncio.gather(heard(ana, 1), heard(ben, 1))
+        proxied.gateways[0].server.should_exit = True
+        await ana.final("and welcome")
+        both = await asyncio.gather(heard(ana, 1), heard(ben, 1))
+        assert both[0] == both[1]
+
+
+async def heard(session: ClientSession, count: int) -> list[str]:
+    """The next translations."""
+    texts: list[str] = []
+    async for message in session:
+        if isinstance(message, TranslationFinal):
+            texts.append(message.text)
+            if len(texts) == count:
+                break
+    return texts
+
+
+async def test_what_is_plain_is_sent_to_tls_and_metrics_are_nobodys_business(proxied: Proxied) -> None:
+    async with proxied.http as client:
+        moved = await client.get(f"http://localhost:{proxied.plain_port}/?meeting=standup")
+        assert (moved.status_code, moved.headers["location"]) == (308, "https://localhost/?meeting=standup")
+        assert (await client.get("/metrics")).status_code == 404
+        page = await client.get("/?meeting=standup")
+        assert page.headers["content-security-policy"]
+        assert page.headers["strict-transport-security"]
+    assert "standup" not in proxied.log.read_text()
+
+
+async def test_a_text_that_is_streamed_comes_word_by_word(proxied: Proxied) -> None:
+    async with proxied.http as client:
+        slow, accept = {**TEXT, "text": "SLOW " + "word " * 20}, {"Accept": "text/event-stream"}
+        pieces = 0
+        async with client.stream("POST", "/v1/translate", json=slow, headers=accept) as response:
+            assert response.headers["content-type"].startswith("text/event-stream")
+            async for _ in response.aiter_raw():
+                pieces += 1
+        assert pieces > 3
+
+
+async def test_nobody_speaks_for_another_address(proxied: Proxied) -> None:
+    async with contextlib.AsyncExitStack() as open_ones:
+        for n in range(3):
+            liar = {"X-Forwarded-For": f"192.0.2.{n}"}
+            await open_ones.enter_async_context(
+                websocket(proxied.url, additional_headers=liar, ssl=proxied.trusting)
+            )
+        accounts = {account for each in proxied.gateways for account in each.gateway.stream._accounts}
+        assert accounts == {"127.0.0.1"}
