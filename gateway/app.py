@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import Protocol
 
 from starlette.applications import Starlette
+from starlette.middleware import Middleware
 from starlette.routing import WebSocketRoute
 
 from gateway import metrics
@@ -28,12 +29,12 @@ from gateway.engine import engine_pool, lane_changes, pool_lane, show_engines, s
 from gateway.engines.host.seats import Wanted
 from gateway.engines.host.shared import SharedEngine
 from gateway.engines.pool.pool import Pool
-from gateway.identity.authenticator import Keys
-from gateway.identity.jwks import PublicKeys, fetch
+from gateway.keys import keys_of
 from gateway.protocol.from_domain import error_message, languages_message
 from gateway.protocol.messages import LanguagesChanged
 from gateway.runtime import EventLoopLag
 from gateway.server import page
+from gateway.server.access_log import AccessLog
 from gateway.server.compat import deepl, libretranslate
 from gateway.server.compat.requests import Parts
 from gateway.server.core import Core
@@ -97,7 +98,7 @@ class Gateway:
         workers: Workers | None = None,
     ) -> None:
         self.settings = settings
-        self._keys = _keys(settings)
+        self._keys = keys_of(settings)
         audit = Audit(AuditFile(Path(file)).write if (file := settings.auth.audit_file) is not None else None)
         self.quotas = Quotas(self._keys.quota if self._keys is not None else lambda _: NO_QUOTA)
         self.engine: Engine
@@ -208,7 +209,11 @@ class Gateway:
                 *libretranslate.routes(compatible),
                 *page.routes(demo_controls=settings.demo_controls),
             ],
-            middleware=[*only_for(settings.host, settings.allowed_hosts), *cross_origin(settings.allowed_origins)],
+            middleware=[
+                Middleware(AccessLog),
+                *only_for(settings.host, settings.allowed_hosts),
+                *cross_origin(settings.allowed_origins),
+            ],
             lifespan=self._lifespan,
         )
 
@@ -377,20 +382,3 @@ class Gateway:
             async with asyncio.timeout(_GOODBYE_S):
                 await self.finals.quiet()
         await self.stream.close_all(_GOODBYE_S)
-
-
-def _keys(settings: Settings) -> Keys | None:
-    """What tokens are verified with; None where nobody needs one. Raises `StartupError`."""
-    auth = settings.auth
-    if auth.keys_file is None and auth.jwks_url is None:
-        if not is_loopback(settings.host) and not auth.insecure_open:
-            raise StartupError(
-                f"Everybody who reaches {settings.host} could read and write every meeting: make a key with "
-                "`gateway key new --keys keys.json` and start with --keys keys.json, or serve everybody with "
-                "--insecure-open."
-            )
-        return None
-    public = None
-    if auth.jwks_url is not None and auth.jwks_issuer is not None:
-        public = PublicKeys(auth.jwks_issuer, partial(fetch, auth.jwks_url))
-    return Keys(None if auth.keys_file is None else Path(auth.keys_file), public, audience=auth.audience)

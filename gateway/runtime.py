@@ -15,10 +15,15 @@ import resource
 import sys
 import time
 from collections.abc import Callable
+from datetime import UTC, datetime
 from types import TracebackType
-from typing import Self, TextIO
+from typing import Any, Literal, NamedTuple, Protocol, Self, TextIO
 
-__all__ = ["EventLoopLag", "log_to", "raise_file_limit", "settle_interpreter"]
+import msgspec
+
+__all__ = ["EventLoopLag", "LogStyle", "Says", "log_style", "log_to", "raise_file_limit", "settle_interpreter"]
+
+_log = logging.getLogger(__name__)
 
 # File descriptors that are asked for where there is no limit.
 _MOST_FILES = 1_048_576
@@ -65,20 +70,92 @@ def raise_file_limit() -> int:
     return _MOST_FILES if soft == resource.RLIM_INFINITY else soft
 
 
-def log_to(terminal: TextIO, level: str | int, *, who: str = "") -> None:
+class LogStyle(NamedTuple):
+    """How a process logs. level: of the gateway's own log."""
+
+    level: str | int
+    format: Literal["text", "json"] = "text"
+
+
+class _Text(logging.Formatter):
+    def __init__(self, who: str) -> None:
+        super().__init__(f"%(asctime)s %(levelname)s {who and f'{who}: '}%(name)s: %(message)s")
+
+
+class _Json(logging.Formatter):
+    """One object a line; what a record has as its `fields` is beside its message."""
+
+    def __init__(self, who: str) -> None:
+        super().__init__()
+        self._who = {"process": who} if who else {}
+
+    def format(self, record: logging.LogRecord) -> str:
+        time = datetime.fromtimestamp(record.created, UTC).isoformat(timespec="milliseconds")
+        line: dict[str, Any] = {
+            "time": time.replace("+00:00", "Z"),
+            "level": record.levelname.lower(),
+            **self._who,
+        }
+        line |= {"logger": record.name, "message": record.getMessage(), **getattr(record, "fields", {})}
+        if record.exc_info:
+            line["exception"] = self.formatException(record.exc_info)
+        return msgspec.json.encode(line).decode()
+
+
+_FORMATS: dict[str, Callable[[str], logging.Formatter]] = {"text": _Text, "json": _Json}
+
+
+class Says(Protocol):
+    """What a process tells whoever started it on."""
+
+    def write(self, text: str, /) -> int: ...
+
+    def flush(self) -> None: ...
+
+    def isatty(self) -> bool: ...
+
+
+class _LoggedLines:
+    """Lines that become messages of the log, which a program reads."""
+
+    def __init__(self) -> None:
+        self._begun = ""
+
+    def write(self, text: str, /) -> int:
+        *lines, self._begun = (self._begun + text).split("\n")
+        for line in lines:
+            _log.info("%s", line.strip())
+        return len(text)
+
+    def flush(self) -> None:
+        pass
+
+    def isatty(self) -> bool:
+        return False
+
+
+def log_to(terminal: TextIO, style: LogStyle, *, who: str = "") -> Says:
     """Send the logs of the gateway and of uvicorn to `terminal`.
 
-    level: of the gateway's own log. who: which process it is, where there are several alike.
+    who: which process it is, where there are several alike. Returns where everything else is to be said.
     """
     handler = logging.StreamHandler(terminal)
-    handler.setFormatter(logging.Formatter(f"%(asctime)s %(levelname)s {who}%(name)s: %(message)s"))
+    handler.setFormatter(_FORMATS[style.format](who))
     for name in ("gateway", "uvicorn.error"):
         logger = logging.getLogger(name)
         logger.handlers, logger.propagate = [handler], False
-    logging.getLogger("gateway").setLevel(level)
+    logging.getLogger("gateway").setLevel(style.level)
     uvicorn_log = logging.getLogger("uvicorn.error")
     uvicorn_log.setLevel("WARNING")
     uvicorn_log.addFilter(lambda record: not record.getMessage().startswith(_ABOUT_CLIENTS))
+    return terminal if style.format == "text" else _LoggedLines()
+
+
+def log_style() -> LogStyle:
+    """How this process logs, for one that it starts."""
+    logger = logging.getLogger("gateway")
+    is_json = any(isinstance(handler.formatter, _Json) for handler in logger.handlers)
+    return LogStyle(logger.getEffectiveLevel(), "json" if is_json else "text")
 
 
 class EventLoopLag:

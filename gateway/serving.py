@@ -17,7 +17,7 @@ from collections.abc import Callable, Mapping
 from contextlib import ExitStack
 from functools import partial
 from pathlib import Path
-from typing import Any, TextIO, cast
+from typing import Any, cast
 
 import uvicorn
 import uvloop
@@ -28,7 +28,7 @@ from gateway.config import Settings
 from gateway.domain.engine import EngineHealth, EngineState
 from gateway.domain.errors import StartupError
 from gateway.domain.ports import Engine
-from gateway.runtime import log_to, raise_file_limit, settle_interpreter
+from gateway.runtime import LogStyle, Says, log_style, log_to, raise_file_limit, settle_interpreter
 from gateway.server.guard.connections import Connections, in_networks
 from gateway.server.guard.http import GuardedHttp
 from gateway.server.guard.tls import HSTS, TlsHandshake, server_context
@@ -63,10 +63,10 @@ def serve(
 
     build: makes the engine, where it is not the one that the settings name.
     """
-    terminal = sys.stderr
+    terminal: Says = sys.stderr
     try:
         settings = config.load(config_file, os.environ, overrides)
-        log_to(terminal, settings.log_level.upper())
+        terminal = log_to(sys.stderr, LogStyle(settings.log_level.upper(), settings.log_format))
         with ExitStack() as opening:
             sock = opening.enter_context(listen(settings.host, settings.port))
             admin = None
@@ -99,8 +99,11 @@ def _listens_everywhere(sock: socket.socket) -> bool:
     return ipaddress.ip_address(sock.getsockname()[0]).is_unspecified
 
 
-def refuse(terminal: TextIO, error: StartupError, *, traceback: bool) -> int:
+def refuse(terminal: Says, error: StartupError, *, traceback: bool) -> int:
     """Say why the gateway cannot start; the exit status."""
+    if log_style().format == "json":
+        _log.error("%s", error.message, exc_info=error if traceback else None)
+        return 1
     if traceback:
         tracebacks.print_exception(error, file=terminal)
     terminal.write(f"gateway: {error.message}\n")
@@ -180,7 +183,7 @@ async def _serve(
     served: uvicorn.Config,
     sock: socket.socket,
     admin_sock: socket.socket | None,
-    terminal: TextIO,
+    terminal: Says,
 ) -> None:
     try:
         await gateway.store.open()
@@ -231,7 +234,7 @@ async def _watch_engine(gateway: Gateway, server: DrainingServer, said: Terminal
 class Terminal:
     """What a gateway that starts says on the terminal. sock: where it is reached."""
 
-    def __init__(self, terminal: TextIO, settings: Settings, sock: socket.socket) -> None:
+    def __init__(self, terminal: Says, settings: Settings, sock: socket.socket) -> None:
         self._terminal = terminal
         self._insecure_open = settings.auth.insecure_open
         self._everywhere = _listens_everywhere(sock)

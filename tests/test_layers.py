@@ -28,14 +28,15 @@ RULE: dict[str, set[str]] = {
     # Assembly: the one place that names every adapter.
     "store": {"domain", "stores", "config"},
     "engine": {"domain", "engines", "config"},
+    "keys": {"domain", "identity", "server", "config"},
     "app": {
         "store",
         "engine",
+        "keys",
         "domain",
         "protocol",
         "stores",
         "engines",
-        "identity",
         "meeting",
         "translation",
         "sessions",

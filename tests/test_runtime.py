@@ -5,17 +5,19 @@ from __future__ import annotations
 import asyncio
 import gc
 import io
+import json
 import logging
 import subprocess
 import sys
 import time
 from collections.abc import Iterator
+from datetime import datetime
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from gateway.runtime import EventLoopLag, log_to, settle_interpreter
+from gateway.runtime import EventLoopLag, LogStyle, log_style, log_to, settle_interpreter
 
 LOGGERS = ("gateway", "uvicorn.error")
 
@@ -46,13 +48,41 @@ def test_a_pass_of_the_middle_generation_looks_at_no_more_than_it_can_in_a_momen
 
 def test_the_log_has_one_line_for_each_event_of_the_level_and_above() -> None:
     terminal = io.StringIO()
-    log_to(terminal, "INFO")
-    log_to(terminal, "INFO")
+    log_to(terminal, LogStyle("INFO"))
+    log_to(terminal, LogStyle("INFO"))
     logging.getLogger("gateway.sessions").info("session %s started", "a")
     logging.getLogger("gateway.sessions").debug("nobody asked")
     assert [line.partition(" INFO ")[2] for line in terminal.getvalue().splitlines()] == [
         "gateway.sessions: session a started"
     ]
+
+
+def test_a_program_gets_an_object_a_line_and_people_nothing_else() -> None:
+    terminal = io.StringIO()
+    said = log_to(terminal, LogStyle("INFO", "json"), who="worker 2")
+    assert log_style() == (logging.INFO, "json")
+    logging.getLogger("gateway.x").info("%d ended", 3, extra={"fields": {"event": "websocket"}})
+    try:
+        raise ValueError("a bug")
+    except ValueError:
+        logging.getLogger("gateway.x").exception("it failed")
+    said.write("Loading; ")
+    said.write("wait.\nReady: http://127.0.0.1\n")
+    ended, failed, *told = [json.loads(line) for line in terminal.getvalue().splitlines()]
+    assert datetime.fromisoformat(ended.pop("time")).tzinfo is not None
+    assert ended == {
+        "level": "info",
+        "logger": "gateway.x",
+        "process": "worker 2",
+        "message": "3 ended",
+        "event": "websocket",
+    }
+    assert failed["level"] == "error"
+    assert failed["exception"].endswith("ValueError: a bug")
+    assert [line["message"] for line in told] == ["Loading; wait.", "Ready: http://127.0.0.1"]
+    assert said.isatty() is False
+    assert log_to(terminal, LogStyle("INFO")) is terminal
+    assert log_style() == (logging.INFO, "text")
 
 
 @pytest.mark.parametrize(
@@ -65,7 +95,7 @@ def test_the_log_has_one_line_for_each_event_of_the_level_and_above() -> None:
 )
 def test_what_anybody_could_fill_the_log_with_is_not_in_it(line: str) -> None:
     terminal = io.StringIO()
-    log_to(terminal, "INFO")
+    log_to(terminal, LogStyle("INFO"))
     logging.getLogger("uvicorn.error").warning(line)
     assert terminal.getvalue() == ""
 
@@ -83,7 +113,7 @@ def test_a_process_opens_as_many_files_as_the_system_allows() -> None:
 def test_of_the_server_there_is_what_went_wrong_but_not_each_refused_handshake() -> None:
     terminal, server = io.StringIO(), logging.getLogger("uvicorn.error")
     server.setLevel("INFO")
-    log_to(terminal, "INFO")
+    log_to(terminal, LogStyle("INFO"))
     server.info("Started server process")
     server.error("ASGI callable returned without completing handshake.")
     server.error("something else")

@@ -86,6 +86,7 @@ _SETTINGS = {
     "store": "store.url",
     "handover_file": "event_log.handover_file",
     "log_level": "log_level",
+    "log_format": "log_format",
 }
 
 

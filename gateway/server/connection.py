@@ -40,6 +40,7 @@ from gateway.protocol.messages import (
     SessionStart,
     UtteranceAccepted,
 )
+from gateway.server.access_log import Traffic
 from gateway.server.core import Core
 from gateway.server.writer import Writer, counted
 from gateway.sessions.effects import (
@@ -70,8 +71,7 @@ _MOST_PONGS = 16
 _READ_AGAIN_S = 0.5
 
 # For a client without a token to say who it is, and the bytes of the frame that does.
-_ANONYMOUS_S = 5.0
-_ANONYMOUS_BYTES = 4_096
+_ANONYMOUS_S, _ANONYMOUS_BYTES = 5.0, 4_096
 
 
 class Connection:
@@ -83,25 +83,22 @@ class Connection:
         websocket: WebSocket,
         codec: Codec,
         outbox_bytes: int,
-        # The account of the client's address.
-        address: str = "",
-        # What it may, where it presented a token with the handshake.
-        grant: Grant | None = None,
+        address: str = "",  # The account of the client's address.
+        grant: Grant | None = None,  # What it may, where it presented a token with the handshake.
     ) -> None:
         self._address = address
         self._grant = grant
         # Whether it is known who the client is, where that is asked.
         self.admitted = grant is not None or not core.identity.required
-        self._writer = Writer(websocket, codec, outbox_bytes)
+        self._traffic = Traffic()
+        self._writer = Writer(websocket, codec, outbox_bytes, self._traffic)
         self.outbox, self.finish = self._writer.outbox, self._writer.finish
-        # When something was last read, by the monotonic clock.
-        self._read_s = time.monotonic()
         self._core = core
         self._websocket = websocket
         self._codec = codec
         self._session = Session(self._core.limits)
         self._entry: Entry | None = None
-        self._left_for_good = self._is_to_wait = False
+        self._is_to_wait = False
         self._pongs: list[Pong] = []
         self._tasks = asyncio.TaskGroup()
         # Brings the client up to date.
@@ -110,7 +107,7 @@ class Connection:
     @property
     def active_s(self) -> float:
         """When something was last read or written, by the monotonic clock."""
-        return max(self._read_s, self._writer.active_s)
+        return max(self._traffic.read_s, self._writer.active_s)
 
     async def run(self) -> None:
         """Serve until the client leaves, the session ends or the gateway closes it."""
@@ -138,6 +135,7 @@ class Connection:
         """Close a connection that gets no session."""
         self.finish(code, error)
         await self._writer.farewell()
+        self._leave()
 
     # ------------------------------------------------------------ reading
 
@@ -161,7 +159,7 @@ class Connection:
             self.finish(CloseCode.IDLE, StartTimeout(f"No session.start within {start_timeout_s:g} s."))
         except WebSocketDisconnect as gone:
             # Any other code, or none, is a connection that was lost: its session is kept.
-            self._left_for_good = gone.code == CloseCode.NORMAL
+            self._traffic.client_code = gone.code
         except asyncio.CancelledError:
             # The end of this task in any case. As its outcome, the error would hold this frame and the frame the
             # task, and all that was said in a meeting would wait for a pass of the garbage collector.
@@ -171,10 +169,10 @@ class Connection:
         message = await self._websocket.receive()
         if message["type"] == "websocket.disconnect":
             raise WebSocketDisconnect(message.get("code", 1005))
-        self._read_s = time.monotonic()
         text: str | None = message.get("text")
-        data: bytes | None = message.get("bytes")
-        return text if text is not None else data or b""
+        frame: str | bytes = text if text is not None else message.get("bytes") or b""
+        self._traffic.received(len(frame))
+        return frame
 
     async def _take(self, frame: str | bytes) -> None:
         now_s, limits = time.monotonic(), self._core.limits
@@ -375,16 +373,18 @@ class Connection:
 
     def _leave(self) -> None:
         self._session.disconnected()
-        if self._entry is not None:
-            seat, feed, code = self._entry.seat, self._entry.feed, self._writer.close_code
-            why = code.name.lower() if code is not None else "left" if self._left_for_good else "lost"
-            meeting = meeting_name(seat.room.id)
-            self._core.audit.record("leave", self._websocket, why, self._session.grant, meeting)
-            if seat.member.feed is feed and (self._left_for_good or code is CloseCode.NORMAL):
-                self._core.registry.end(seat)
-            else:
-                self._core.registry.away(seat, feed)
-            self._entry = None
+        entry, code = self._entry, self._writer.close_code
+        self._traffic.log_end(self._websocket, code, self._writer.reason, None if entry is None else entry.seat)
+        if entry is None:
+            return
+        seat, feed, self._entry = entry.seat, entry.feed, None
+        left_for_good = self._traffic.client_code == CloseCode.NORMAL
+        why = code.name.lower() if code is not None else "left" if left_for_good else "lost"
+        self._core.audit.record("leave", self._websocket, why, self._session.grant, meeting_name(seat.room.id))
+        if seat.member.feed is feed and (left_for_good or code is CloseCode.NORMAL):
+            self._core.registry.end(seat)
+        else:
+            self._core.registry.away(seat, feed)
 
 
 def _joining(start: SessionStart | Join) -> Literal["join", "resume"]:

@@ -21,6 +21,7 @@ from gateway.meeting.payload import Payload
 from gateway.protocol.codec import Codec
 from gateway.protocol.from_domain import error_message
 from gateway.protocol.messages import Error
+from gateway.server.access_log import Traffic
 from gateway.server.guard.websocket import WRITE_NOW, framed
 
 __all__ = ["Writer", "counted"]
@@ -34,7 +35,7 @@ _FAREWELL_S = 2.0
 class Writer:
     """Owns the outbox of one connection."""
 
-    def __init__(self, websocket: WebSocket, codec: Codec, outbox_bytes: int) -> None:
+    def __init__(self, websocket: WebSocket, codec: Codec, outbox_bytes: int, traffic: Traffic) -> None:
         # How the server writes a frame at once, if it can.
         self._write_frame: Callable[[bytes], bool] | None = websocket.scope.get("extensions", {}).get(WRITE_NOW)
         self.outbox = Outbox(outbox_bytes, on_overflow=self._overflowed, write_now=self._write_now)
@@ -44,8 +45,14 @@ class Writer:
         self.close_code: CloseCode | None = None
         self._websocket = websocket
         self._codec = codec
+        self._traffic = traffic
         self._last_word: Error | None = None
         self._task: asyncio.Task[None] | None = None
+
+    @property
+    def reason(self) -> str:
+        """Why the connection is closed, as the client is told."""
+        return self._last_word.code if self._last_word is not None else ""
 
     def start(self, tasks: asyncio.TaskGroup) -> asyncio.Task[None]:
         """Write what is put into the outbox until it is closed."""
@@ -70,8 +77,7 @@ class Writer:
             async with asyncio.timeout(_FAREWELL_S):
                 if self._last_word is not None:
                     await self._send(self._codec.encode(self._last_word))
-                reason = self._last_word.code if self._last_word is not None else ""
-                await self._websocket.close(self.close_code, reason)
+                await self._websocket.close(self.close_code, self.reason)
 
     async def _write(self) -> None:
         with suppress(WebSocketDisconnect):
@@ -86,11 +92,12 @@ class Writer:
         if self._write_frame is None:
             return False
         try:
-            is_written = self._write_frame(payload.written(self._codec, framed))
+            is_written = self._write_frame(frame := payload.written(self._codec, framed))
         except Exception:  # of this connection alone: the writer will find out, and other readers are not held up
             return False
         if is_written:
             self.active_s = time.monotonic()
+            self._traffic.sent(len(frame))
         return is_written
 
     def _frame(self, payload: Payload) -> str | bytes | None:
@@ -114,6 +121,7 @@ class Writer:
         except RuntimeError:
             # The server has closed the connection meanwhile, because a ping went unanswered.
             raise WebSocketDisconnect(1006) from None
+        self._traffic.sent(len(frame))
 
     def _overflowed(self) -> None:
         """The writer hangs in a send that the client does not read: nothing more can reach it in order."""

@@ -16,14 +16,13 @@ from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from contextlib import ExitStack
 from functools import partial
 from pathlib import Path
-from typing import TextIO
 
 import uvloop
 
 from gateway import config
 from gateway.config import Settings
 from gateway.domain.errors import StartupError
-from gateway.runtime import log_to, raise_file_limit
+from gateway.runtime import LogStyle, Says, log_to, raise_file_limit
 from gateway.server.http import admin
 from gateway.server.http.readiness import readiness
 from gateway.server.uvicorn_server import SideServer, listen, reserve
@@ -47,7 +46,7 @@ def serve(
 
     state_dir: where its process id is, and the data of its own store if the settings name none.
     """
-    terminal = sys.stderr
+    terminal: Says = sys.stderr
     folder = state_dir or state_folder.default_folder()
     try:
         settings = config.load(config_file, os.environ, overrides)
@@ -56,7 +55,7 @@ def serve(
                 "event_log.handover_file is for one process: leave it out, as the store of the workers keeps all "
                 "of it."
             )
-        log_to(terminal, settings.log_level.upper())
+        terminal = log_to(sys.stderr, LogStyle(settings.log_level.upper(), settings.log_format))
         raise_file_limit()
         with ExitStack() as opening:
             sock = opening.enter_context(reserve(settings.host, settings.port))
@@ -91,7 +90,7 @@ async def _serve(
     stores: Sequence[PrivateStore],
     sock: socket.socket,
     side: socket.socket | None,
-    terminal: TextIO,
+    terminal: Says,
 ) -> StartupError | None:
     parent = Parent(settings, count, private, sock.getsockname()[1])
     said = Terminal(terminal, settings, sock)

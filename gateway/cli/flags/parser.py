@@ -154,6 +154,9 @@ def _add_serve(commands: Commands[argparse.ArgumentParser]) -> None:
         "--log-level", choices=("debug", "info", "warning", "error"), help="how much to log (default: info)"
     )
     general.add_argument(
+        "--log-format", choices=("text", "json"), help="lines for people or for programs (default: text)"
+    )
+    general.add_argument(
         "--traceback", "--verbose", action="store_true", help="if the gateway cannot start, show a traceback"
     )
 

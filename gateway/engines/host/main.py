@@ -29,7 +29,7 @@ from gateway.engines.host.messages import GetActivity, Load, Started, State, Sto
 from gateway.engines.host.orphans import exit_with_parent
 from gateway.engines.host.sharing import Sharing
 from gateway.engines.host.work import EngineWork, GatewayWork
-from gateway.runtime import log_to, settle_interpreter
+from gateway.runtime import LogStyle, log_to, settle_interpreter
 
 __all__ = ["SIGNALS", "run", "serve"]
 
@@ -46,7 +46,7 @@ _KILL_S = 1.0
 _LOOK_S = 0.1
 
 
-def run(sock: socket.socket, build: Callable[[], Engine], log_level: int, shared_at: Path | None = None) -> None:
+def run(sock: socket.socket, build: Callable[[], Engine], log_as: LogStyle, shared_at: Path | None = None) -> None:
     """The main function of a process that hosts an engine.
 
     shared_at: a Unix socket, in a private folder, at which gateways share the engine once it has started.
@@ -63,7 +63,7 @@ def run(sock: socket.socket, build: Callable[[], Engine], log_level: int, shared
     settle_interpreter()
     # While vLLM starts, stderr goes to a file, so the log needs its own descriptor.
     with os.fdopen(os.dup(2), "w", buffering=1) as terminal:
-        log_to(terminal, log_level)
+        log_to(terminal, log_as)
         with asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner:
             runner.run(_host(sock, build, shared_at))
 

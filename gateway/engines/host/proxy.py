@@ -53,6 +53,7 @@ from gateway.engines.host.messages import (
 )
 from gateway.engines.in_flight import Generations
 from gateway.engines.lifecycle import Lifecycle
+from gateway.runtime import log_style
 
 __all__ = ["Host", "HostedEngine", "start_host"]
 
@@ -112,9 +113,8 @@ def start_host(build: Callable[[], Engine], shared_at: Path | None = None) -> Ho
     shared_at: a Unix socket, in a private folder, at which other gateways reach the engine once it is ready.
     """
     ours, theirs = socket.socketpair()
-    log_level = logging.getLogger("gateway").getEffectiveLevel()
     process = multiprocessing.get_context("spawn").Process(
-        target=main.run, args=(theirs, build, log_level, shared_at), name="engine host"
+        target=main.run, args=(theirs, build, log_style(), shared_at), name="engine host"
     )
     # Starting the process would start the tracker too, and that unblocks signals. So it is started first.
     resource_tracker.ensure_running()

@@ -1,0 +1,31 @@
+"""What tokens are verified with, by the settings."""
+
+from __future__ import annotations
+
+from functools import partial
+from pathlib import Path
+
+from gateway.config import Settings
+from gateway.domain.errors import StartupError
+from gateway.identity.authenticator import Keys
+from gateway.identity.jwks import PublicKeys, fetch
+from gateway.server.guard.hosts import is_loopback
+
+__all__ = ["keys_of"]
+
+
+def keys_of(settings: Settings) -> Keys | None:
+    """None where nobody needs a token. Raises `StartupError` where everybody would be let in unasked."""
+    auth = settings.auth
+    if auth.keys_file is None and auth.jwks_url is None:
+        if not is_loopback(settings.host) and not auth.insecure_open:
+            raise StartupError(
+                f"Everybody who reaches {settings.host} could read and write every meeting: make a key with "
+                "`gateway key new --keys keys.json` and start with --keys keys.json, or serve everybody with "
+                "--insecure-open."
+            )
+        return None
+    public = None
+    if auth.jwks_url is not None and auth.jwks_issuer is not None:
+        public = PublicKeys(auth.jwks_issuer, partial(fetch, auth.jwks_url))
+    return Keys(None if auth.keys_file is None else Path(auth.keys_file), public, audience=auth.audience)

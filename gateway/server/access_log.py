@@ -1,0 +1,151 @@
+"""One line of the log for each HTTP request and for each WebSocket, when it ends: who, how long, how much, why.
+
+Knows: addresses, ids of requests, what is said of a meeting without its name. Must not know: what was said.
+"""
+
+from __future__ import annotations
+
+import logging
+import re
+import secrets
+import time
+from typing import Any
+
+from starlette.requests import HTTPConnection
+from starlette.types import ASGIApp, Message, Receive, Scope, Send
+
+from gateway.domain.close_codes import CloseCode
+from gateway.domain.grants import meeting_name, tenant_of
+from gateway.server.guard.audit import hash_of_meeting
+from gateway.sessions.seat import Seat
+
+__all__ = ["AccessLog", "Traffic"]
+
+_log = logging.getLogger(__name__)
+
+_REQUEST_ID = b"x-request-id"
+_VALID_ID = re.compile(rb"[\w.:+/=@-]{1,128}", re.ASCII)
+
+# Of what clients write about themselves.
+_MOST_CHARACTERS = 200
+
+# What is asked so often that it would hide everything else.
+_QUIET = ("/healthz", "/readyz", "/metrics")
+
+
+class AccessLog:
+    """Middleware: gives every request an id, the client's or a new one, and logs how a request over HTTP ended.
+
+    The id is in the answer's `X-Request-Id`. Addresses are logged without what stands for a meeting in them.
+    """
+
+    def __init__(self, app: ASGIApp) -> None:
+        self._app = app
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        if scope["type"] == "lifespan":
+            await self._app(scope, receive, send)
+            return
+        given = [value for name, value in scope["headers"] if name == _REQUEST_ID]
+        is_valid = len(given) == 1 and _VALID_ID.fullmatch(given[0]) is not None
+        id = given[0] if is_valid else secrets.token_hex(8).encode()
+        scope.setdefault("state", {})["request_id"] = id.decode()
+        begun_s = time.monotonic()
+        status = sent = 0
+
+        async def watched(message: Message) -> None:
+            nonlocal status, sent
+            # A WebSocket that is refused is answered like a request.
+            if message["type"] in ("http.response.start", "websocket.http.response.start"):
+                status = message["status"]
+                message = {**message, "headers": [*message.get("headers", ()), (_REQUEST_ID, id)]}
+            elif message["type"] in ("http.response.body", "websocket.http.response.body"):
+                sent += len(message.get("body", b""))
+            await send(message)
+
+        try:
+            await self._app(scope, receive, watched)
+        finally:
+            if scope["type"] == "http" or status:
+                _log_request(scope, status, sent, time.monotonic() - begun_s)
+
+
+def _log_request(scope: Scope, status: int, sent: int, duration_s: float) -> None:
+    route = _route(scope)
+    is_page = scope.get("method") == "GET" and not route.startswith(("/v1/", "/v2/"))
+    level = logging.ERROR if status >= 500 and status != 503 else logging.DEBUG if is_page else logging.INFO
+    if not _log.isEnabledFor(level):
+        return
+    method = scope.get("method", "GET")
+    fields = {"event": "request", **_whoever(scope), "method": method, "route": route, "status": status}
+    fields |= {"duration_s": round(duration_s, 3), "sent_bytes": sent}
+    _log.log(level, "%s %s: %d after %.3f s", method, route, status, duration_s, extra={"fields": fields})
+
+
+def _route(scope: Scope) -> str:
+    """The address with names for what varies in it; nothing of one that the gateway does not have."""
+    if scope["path"] in _QUIET:
+        return str(scope["path"])
+    if scope.get("endpoint") is None:
+        return "-"
+    route = str(scope["path"])
+    for name, value in scope.get("path_params", {}).items():
+        route = route.replace(f"/{value}", f"/{{{name}}}", 1)
+    return route
+
+
+class Traffic:
+    """What one WebSocket has carried, and since when."""
+
+    __slots__ = (
+        "begun_s",
+        "client_code",
+        "read_s",
+        "received_bytes",
+        "received_frames",
+        "sent_bytes",
+        "sent_frames",
+    )
+
+    def __init__(self) -> None:
+        # By the monotonic clock: when it began, and when something was last read.
+        self.begun_s = self.read_s = time.monotonic()
+        self.received_frames = self.received_bytes = self.sent_frames = self.sent_bytes = 0
+        # With which the client closed it.
+        self.client_code: int | None = None
+
+    def received(self, size: int) -> None:
+        self.read_s = time.monotonic()
+        self.received_frames += 1
+        self.received_bytes += size
+
+    def sent(self, size: int) -> None:
+        self.sent_frames += 1
+        self.sent_bytes += size
+
+    def log_end(self, websocket: HTTPConnection, code: int | None, reason: str, seat: Seat | None) -> None:
+        """Write the line. code: the gateway's, if it was the one to close. seat: of the session, if any."""
+        duration_s = time.monotonic() - self.begun_s
+        if code is None:
+            code, reason = self.client_code, "left" if self.client_code == CloseCode.NORMAL else "lost"
+        elif not reason:
+            reason = CloseCode(code).name.lower()
+        level = logging.ERROR if code == CloseCode.INTERNAL else logging.INFO
+        fields = {"event": "websocket", **_whoever(websocket.scope), "close_code": code, "reason": reason}
+        if seat is not None:
+            tenant, name = tenant_of(seat.room.id), meeting_name(seat.room.id)
+            fields |= {"session": seat.key.hex()[:12], "participant": seat.member.participant}
+            fields |= {"tenant": tenant, "meeting": hash_of_meeting(tenant, name)}
+        fields |= {"duration_s": round(duration_s, 3)}
+        fields |= {"received_frames": self.received_frames, "received_bytes": self.received_bytes}
+        fields |= {"sent_frames": self.sent_frames, "sent_bytes": self.sent_bytes}
+        _log.log(level, "WebSocket: %s %s after %.1f s", code, reason, duration_s, extra={"fields": fields})
+
+
+def _whoever(scope: Scope) -> dict[str, Any]:
+    agents = [value.decode("latin-1") for name, value in scope["headers"] if name == b"user-agent"]
+    return {
+        "request_id": scope.get("state", {}).get("request_id"),
+        "address": scope["client"][0] if scope.get("client") else "",
+        "user_agent": agents[0][:_MOST_CHARACTERS] if agents else "",
+    }

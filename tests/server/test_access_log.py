@@ -1,0 +1,115 @@
+"""What the log tells of requests and WebSockets, on real sockets."""
+
+from __future__ import annotations
+
+import logging
+import re
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+from websockets.exceptions import InvalidStatus
+
+from gateway.config import Settings
+from gateway.domain.errors import GatewayError
+from gateway.protocol.limits import Limits
+from gateway.protocol.messages import SessionEnd, TranslationFinal
+from gateway.server.guard.audit import hash_of_meeting
+from tests.gateways import running
+from tests.logs import until
+from tests.meetings import joined, say
+from tests.over_http import serving
+
+TEXT = {"text": "good morning", "source_lang": "en", "target_lang": "de"}
+
+Ended = Callable[..., list[dict[str, Any]]]
+
+
+@pytest.fixture
+def ended(caplog: pytest.LogCaptureFixture) -> Ended:
+    """The fields of all lines of an event, at `info` and above unless given."""
+    caplog.set_level(logging.DEBUG, "gateway.server.access_log")
+
+    def found(event: str, level: int = logging.INFO) -> list[dict[str, Any]]:
+        records = [record for record in caplog.records if record.name == "gateway.server.access_log"]
+        fields = [(record, vars(record)["fields"]) for record in records if record.levelno >= level]
+        return [{**of, "level": record.levelname} for record, of in fields if of["event"] == event]
+
+    return found
+
+
+async def test_a_websocket_that_ends_says_who_why_and_how_much(ended: Ended) -> None:
+    headers = {"User-Agent": "captions/1.0", "X-Request-Id": "from-the-proxy"}
+    async with running() as gateway:
+        async with joined(gateway, meeting="standup", speaks="en", reads=["de"]) as ana:
+            await ana.peer.send(say("1", "good morning"))
+            await ana.until(TranslationFinal)
+            await ana.peer.send(SessionEnd())
+            await ana.closed()
+        async with gateway.peer(additional_headers=headers) as peer:
+            await peer.connection.close(1001)
+        await until(lambda: len(ended("websocket")) == 2)
+    first, second = ended("websocket")
+    assert (first["close_code"], first["reason"], first["level"]) == (1000, "normal", "INFO")
+    assert first["address"] == "127.0.0.1"
+    assert first["meeting"] == hash_of_meeting("default", "standup")
+    assert re.fullmatch("[0-9a-f]{12}", first["session"])
+    assert first["session"] not in ana.started.session
+    assert first["participant"] == ana.started.participant
+    # session.start, utterance.final, session.end; at least session.started, accepted, caption, final.
+    assert first["received_frames"] == 3
+    assert first["sent_frames"] >= 4
+    assert first["sent_bytes"] > first["received_bytes"] > 100
+    assert first["duration_s"] > 0
+    assert re.fullmatch("[0-9a-f]{16}", first["request_id"])
+    assert (second["close_code"], second["reason"]) == (1001, "lost")
+    assert (second["request_id"], second["user_agent"]) == ("from-the-proxy", "captions/1.0")
+    assert "session" not in second
+
+
+async def test_why_the_gateway_closed_it(ended: Ended) -> None:
+    async with running(Settings(limits=Limits(start_timeout_s=1))) as gateway, gateway.peer() as peer:
+        await peer.connection.wait_closed()
+        await until(lambda: ended("websocket"))
+    [late] = ended("websocket")
+    assert (late["close_code"], late["reason"]) == (4010, "start_timeout")
+
+
+async def test_a_request_says_how_it_was_answered_and_no_meeting(ended: Ended) -> None:
+    async with serving() as (_, client):
+        answer = await client.post("/v1/translate", json=TEXT, headers={"X-Request-Id": "a b"})
+        await client.get("/v1/meetings/secret-meeting/transcript.txt")
+        await client.get("/v1/secret-address")
+        await client.get("/secret")
+        await client.get("/readyz", headers={"X-Request-Id": "probe"})
+    translate, transcript, missing = ended("request")
+    assert (translate["method"], translate["route"], translate["status"]) == ("POST", "/v1/translate", 200)
+    assert translate["request_id"] == answer.headers["x-request-id"] != "a b"
+    assert translate["sent_bytes"] == len(answer.content)
+    assert (transcript["route"], transcript["status"]) == ("/v1/meetings/{meeting}/transcript.txt", 404)
+    assert (missing["route"], missing["status"]) == ("/v1/{rest}", 404)
+    assert "secret" not in str(ended("request", logging.DEBUG))
+    # Health checks would hide everything else.
+    [probe] = [each for each in ended("request", logging.DEBUG) if each["request_id"] == "probe"]
+    assert (probe["route"], probe["level"]) == ("/readyz", "DEBUG")
+
+
+async def test_a_fault_is_an_error(ended: Ended, monkeypatch: pytest.MonkeyPatch) -> None:
+    async with serving() as (gateway, client):
+
+        async def broken(*_: Any, **__: Any) -> Any:
+            raise GatewayError("A bug.")
+
+        monkeypatch.setattr(gateway.gateway.log, "read", broken)
+        await client.get("/v1/meetings/m/transcript.txt")
+    assert [(each["status"], each["level"]) for each in ended("request")] == [(500, "ERROR")]
+
+
+async def test_a_websocket_that_is_refused_is_a_request(ended: Ended) -> None:
+    async with running() as gateway:
+        with pytest.raises(InvalidStatus):
+            async with gateway.peer(additional_headers={"Host": "a second one"}):
+                pass
+    [refused] = ended("request")
+    assert refused["status"] == 400
+    assert ended("websocket") == []
