@@ -301,7 +301,7 @@ STRICT = {
 
 PROGRAM = """
 import { fetchTranscript, GatewayClient, TranscriptError } from "translation-gateway-client";
-import type { ClientEvent, SessionOptions, SocketClass } from "translation-gateway-client";
+import type { ClientEvent, Codec, SessionOptions, SocketClass } from "translation-gateway-client";
 import type { TokenSource, Transcript } from "translation-gateway-client";
 
 const token: TokenSource = async () => "token";
@@ -339,7 +339,10 @@ new GatewayClient("https://gateway.example.com", { language: "ja" });
 const limit: number | undefined = client.limits?.text_chars ?? client.started?.limits.text_chars;
 const transcript: Promise<Transcript> = fetchTranscript("https://gateway.example.com", "standup", { token });
 declare const Own: SocketClass;
-new GatewayClient("wss://gateway.example.com/v1/stream", { WebSocket: Own });
+declare const codec: Codec;
+new GatewayClient("wss://gateway.example.com/v1/stream", { WebSocket: Own, codec });
+// @ts-expect-error: it is for both directions
+new GatewayClient("wss://gateway.example.com/v1/stream", { codec: { encode: codec.encode } });
 export { limit, stop, transcript, TranscriptError };
 """
 
