@@ -72,7 +72,8 @@ async def test_a_session_speaks_msgpack_and_nothing_else(project: Path, gateway:
           client.close();
         });
         client.setOptions({ context: "Cars." });
-        client.final({ id: client.partial({ text: "Let us" }), text: "Let us move the launch.", lang: "en", start_ms: 4 });
+        const id = client.partial({ text: "Let us" });
+        client.final({ id, text: "Let us move the launch.", lang: "en", start_ms: 4 });
         """,
     )
     assert printed == ["translation.v1.msgpack", "[ja] Let us move the launch.", "object"]
