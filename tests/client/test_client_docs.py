@@ -104,6 +104,7 @@ def test_every_block_is_run() -> None:
         "def describe",
         "Said before",
         "MSGPACK",
+        "def main() -> None:\n    transcript",
         "def captions",
         "def say",
     }
