@@ -106,9 +106,14 @@ def artifacts() -> Path:
 
 
 @pytest.fixture(scope="session")
-def real_gateway() -> Iterator[GatewayProcess]:
-    """One gateway with the bundled model on the real engine, shared by the tests that leave it as it was."""
-    with gateway_process() as process:
+def real_gateway(tmp_path_factory: pytest.TempPathFactory) -> Iterator[GatewayProcess]:
+    """One gateway with the bundled model on the real engine, shared by the tests that leave it as it was.
+
+    As `make demo` starts it, but on a free port, and open to pages of other origins.
+    """
+    file = tmp_path_factory.mktemp("real_gateway") / "gateway.toml"
+    file.write_text('allowed_origins = ["*"]\n')
+    with gateway_process("--host", "127.0.0.1", "--config", str(file)) as process:
         yield process.ready()
         # A terminal that is closed ends it in order, too.
         assert process.end(signal.SIGHUP) == 0

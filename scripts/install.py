@@ -201,7 +201,7 @@ def list_steps(engine: str, *, dev: bool, project: bool) -> list[Step]:
         steps.append(
             Step(
                 "page tools",
-                "Install what checks the page (from npm; 0.01 GB to download; seconds)",
+                "Install what checks the page (from npm; 0.05 GB to download; seconds)",
                 " ".join(map(fingerprint, NODE_LOCKS)),
                 install_page_tools,
             )

@@ -3,6 +3,7 @@
 
 /** @typedef {import("./client/connection.js").Socket} Socket */
 /** @typedef {import("./client/connection.js").SocketClass} SocketClass */
+/** @typedef {import("./client/wire/frames.js").Codec} Codec */
 /** @typedef {import("./client/events.js").ClientEvent} ClientEvent */
 /** @typedef {import("./client/events.js").ConnectionState} ConnectionState */
 /** @typedef {import("./client/events.js").SessionOptions} SessionOptions */

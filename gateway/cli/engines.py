@@ -13,9 +13,9 @@ import msgspec
 from msgspec import Struct
 
 from gateway.cli.common import EXIT_FAILED
-from gateway.cli.over_http import fetch, http_address
 from gateway.cli.terminal.drawing import printable
 from gateway.client import GatewayUnreachable
+from gateway.client.over_http import fetch, http_address
 
 __all__ = ["print_engines"]
 

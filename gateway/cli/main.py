@@ -302,7 +302,14 @@ def _explaining(
 ) -> int:
     """Run `work` against a gateway. Returns its exit status, and prints one sentence for an error."""
     from gateway.cli.common import EXIT_FAILED, EXIT_UNREACHABLE, TOKEN_NEEDED, TOKEN_REFUSED, note
-    from gateway.client import ClientError, EngineNotReady, GatewayUnreachable, InvalidAddress, SessionRefused
+    from gateway.client import (
+        ClientError,
+        EngineNotReady,
+        GatewayUnreachable,
+        InvalidAddress,
+        SessionRefused,
+        TranscriptRefused,
+    )
     from gateway.domain.errors import Unauthenticated
 
     try:
@@ -320,7 +327,7 @@ def _explaining(
         elif isinstance(error, SessionRefused) and error.error.code == Unauthenticated.code:
             sentence = TOKEN_NEEDED if options is None or options.token is None else TOKEN_REFUSED
         note(sentence)
-        return EXIT_FAILED if isinstance(error, SessionRefused) else EXIT_UNREACHABLE
+        return EXIT_FAILED if isinstance(error, SessionRefused | TranscriptRefused) else EXIT_UNREACHABLE
 
 
 _COMMANDS: dict[str, Callable[[argparse.Namespace], int]] = {

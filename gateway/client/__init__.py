@@ -1,6 +1,6 @@
 """The Python client: a session that reconnects and resumes, for programs, the command line and tests.
 
-Knows: how a session is opened and closed.
+Knows: how a session is opened and closed, and what else there is for programs.
 Must not know: the server's code, terminals, what is done with the messages.
 docs/client.md explains the client with examples.
 
@@ -14,6 +14,8 @@ docs/client.md explains the client with examples.
     received      position in the log, duplicates (pure)
     reconnecting  when to reconnect (pure)
     session       a session over any number of connections
+    over_http     answers to requests over HTTP
+    transcript    what was said in a meeting before
     blocking      the same for programs without asyncio
 """
 
@@ -34,12 +36,14 @@ from gateway.client.errors import (
     SessionClosed,
     SessionRefused,
     TokenUnavailable,
+    TranscriptRefused,
     UnreadableMessage,
     refusal,
 )
 from gateway.client.events import Reconnected, Reconnecting, SessionEvent
 from gateway.client.session import ClientSession
 from gateway.client.tokens import Tokens, TokenSource
+from gateway.client.transcript import Rendering, Transcript, TranscriptUtterance, fetch_transcript
 from gateway.domain.engine import Formality
 from gateway.domain.errors import EngineUnavailable, RateLimited
 from gateway.domain.sessions import Stability
@@ -55,14 +59,19 @@ __all__ = [
     "NotAuthorized",
     "Reconnected",
     "Reconnecting",
+    "Rendering",
     "Resume",
     "SessionClosed",
     "SessionEvent",
     "SessionRefused",
     "TokenSource",
     "TokenUnavailable",
+    "Transcript",
+    "TranscriptRefused",
+    "TranscriptUtterance",
     "UnreadableMessage",
     "connect",
+    "fetch_transcript",
     "stream_url",
 ]
 

@@ -1,7 +1,7 @@
 """The client for programs without asyncio: each call waits for its result.
 
 Knows: how to run the session in a thread of its own. Must not know: anything else; it is the session of
-`client.session`, method by method.
+`client.session`, method by method, and the transcript of `client.transcript`.
 """
 
 from __future__ import annotations
@@ -10,16 +10,18 @@ import asyncio
 import functools
 import inspect
 import threading
-from collections.abc import Callable, Coroutine, Iterator
+from collections.abc import Callable, Coroutine, Iterator, Sequence
 from contextlib import AbstractAsyncContextManager, AbstractContextManager, contextmanager
 from typing import Any, Concatenate, ParamSpec, TypeVar
 
 from gateway.client import connect as connect_async
 from gateway.client.events import SessionEvent
 from gateway.client.session import ClientSession
+from gateway.client.tokens import Secret, Tokens, TokenSource
+from gateway.client.transcript import Transcript, read_transcript, transcript_of, transcript_url
 from gateway.protocol.messages import Resume, SessionStarted, UtteranceFinal
 
-__all__ = ["BlockingSession", "connect"]
+__all__ = ["BlockingSession", "connect", "fetch_transcript"]
 
 _P = ParamSpec("_P")
 _T = TypeVar("_T")
@@ -162,3 +164,26 @@ def _in_a_thread(source: Any) -> Any:
 
 
 connect = _with_loop(connect_async)
+
+
+def fetch_transcript(
+    url: str,
+    meeting: str,
+    *,
+    languages: Sequence[str] = (),
+    last: int | None = None,
+    before: int | None = None,
+    token: TokenSource | None = None,
+    timeout_s: float = 30.0,
+) -> Transcript:
+    """What was said in a meeting, now or before; as `gateway.client.fetch_transcript`, but it waits."""
+    address = transcript_url(url, meeting, "json", languages, last=last, before=before)
+    return transcript_of(read_transcript(address, _token_of(token), timeout_s))
+
+
+def _token_of(source: TokenSource | None) -> Secret | None:
+    loop = _Loop()
+    try:
+        return loop.run(Tokens(_in_a_thread(source)).ask())
+    finally:
+        loop.close()

@@ -9,6 +9,7 @@ Knows: what can go wrong between a client and a gateway. Must not know: how it i
     ├── TokenUnavailable     there is no token at the moment
     ├── SessionRefused       the gateway refused `session.start`
     │   └── NotAuthorized    it needs a valid token, or the token does not allow this session
+    ├── TranscriptRefused    the gateway refused a transcript
     ├── UnreadableMessage    the gateway sent a message that this version cannot read
     └── SessionClosed        the session is over
 """
@@ -27,6 +28,7 @@ __all__ = [
     "SessionClosed",
     "SessionRefused",
     "TokenUnavailable",
+    "TranscriptRefused",
     "UnreadableMessage",
     "refusal",
 ]
@@ -77,6 +79,17 @@ def refusal(error: Error) -> SessionRefused:
     """The exception for the gateway's answer to a start."""
     kind = NotAuthorized if error.code in (Unauthenticated.code, Forbidden.code) else SessionRefused
     return kind(error)
+
+
+class TranscriptRefused(ClientError):
+    """The gateway refused a transcript, for example because it has no log of the meeting (`unknown_meeting`)."""
+
+    def __init__(self, status: int, code: str, sentence: str) -> None:
+        super().__init__(sentence)
+        # The HTTP status.
+        self.status = status
+        # The gateway's error code.
+        self.code = code
 
 
 class UnreadableMessage(ClientError):

@@ -11,8 +11,6 @@ from pathlib import Path
 import pytest
 
 from gateway.cli.main import main
-from gateway.cli.meeting import MeetingOptions
-from gateway.cli.transcript import transcript_url
 from tests.cli.meetings import silent
 from tests.scripted_gateway import scripted_gateway
 
@@ -175,15 +173,3 @@ async def test_no_gateway_for_a_transcript(capsys: pytest.CaptureFixture[str]) -
         pass
     assert transcript(url, "--transcript", "json", "ja") == 1
     assert capsys.readouterr().err == f"gateway: No gateway answers at {url}: start one with `gateway serve`.\n"
-
-
-@pytest.mark.parametrize(
-    ("address", "url"),
-    [
-        ("http://127.0.0.1:8000", "http://127.0.0.1:8000/v1/meetings/m/transcript.srt?lang=ja"),
-        ("wss://ws.example/deep/v1/stream", "https://ws.example/deep/v1/meetings/m/transcript.srt?lang=ja"),
-        ("example:80", "http://example:80/v1/meetings/m/transcript.srt?lang=ja"),
-    ],
-)
-def test_the_address_of_a_transcript(address: str, url: str) -> None:
-    assert transcript_url(MeetingOptions(address, "m"), ["ja"], "srt") == url

@@ -47,6 +47,7 @@ def run(source: str, url: str) -> str:
         ("def say", "(… .*\\(.*\\)\n)+\\[ja\\] Let us begin with the budget\\.\n"),
         ("def describe", ""),
         ("Said before the crash", "nothing missed: True\n\\[ja\\] Said before the crash\\.\n"),
+        ("def main() -> None:\n    transcript", "unknown_meeting There is no log of a meeting 'standup': .*\n"),
         ("MSGPACK", "\\['en', 'ja', .*\\]\n"),
     ],
 )
@@ -103,6 +104,7 @@ def test_every_block_is_run() -> None:
         "def describe",
         "Said before",
         "MSGPACK",
+        "def main() -> None:\n    transcript",
         "def captions",
         "def say",
     }

@@ -104,6 +104,12 @@ async def test_the_transcript_has_what_was_said_before(node_project: Path, gatew
         client.close();
         const { utterances } = await fetchTranscript(address, client.meeting, { languages: ["ja"] });
         for (const said of utterances) console.log(JSON.stringify([said.speaker, said.text, said.translations]));
+        const [newest] = (await fetchTranscript(address, client.meeting, { last: 1 })).utterances;
+        const earlier = await fetchTranscript(address, client.meeting, { last: 1, before: newest.offset });
+        console.log(newest.text, earlier.utterances.length);
+        const signal = AbortSignal.abort(new Error("enough"));
+        const given = await fetchTranscript(address, client.meeting, { signal }).catch((reason) => reason);
+        console.log(given.message);
         const error = await fetchTranscript(`${address}/`, "nobody was here").catch((reason) => reason);
         console.log(error instanceof TranscriptError, error.code, error.status);
         """,
@@ -111,7 +117,7 @@ async def test_the_transcript_has_what_was_said_before(node_project: Path, gatew
     )
     japanese = {"ja": {"status": "translated", "text": "[ja] One.", "code": None}}
     assert json.loads(printed[0]) == ["Ana", "One.", japanese]
-    assert printed[1] == "true unknown_meeting 404"
+    assert printed[1:] == ["One. 0", "enough", "true unknown_meeting 404"]
 
 
 # ------------------------------------------------------------ what a session is told
@@ -301,9 +307,10 @@ STRICT = {
 
 PROGRAM = """
 import { fetchTranscript, GatewayClient, TranscriptError } from "translation-gateway-client";
-import type { ClientEvent, SessionOptions, SocketClass } from "translation-gateway-client";
+import type { ClientEvent, Codec, SessionOptions, SocketClass } from "translation-gateway-client";
 import type { TokenSource, Transcript } from "translation-gateway-client";
 
+declare class AbortController { signal: { readonly aborted: boolean } }
 const token: TokenSource = async () => "token";
 const options: SessionOptions = {
   meeting: "standup", name: "Ana", speaks: "en", reads: ["ja"], stability: "stable", originals: true,
@@ -337,9 +344,14 @@ client.read([7]);
 // @ts-expect-error: a session has no such option
 new GatewayClient("https://gateway.example.com", { language: "ja" });
 const limit: number | undefined = client.limits?.text_chars ?? client.started?.limits.text_chars;
-const transcript: Promise<Transcript> = fetchTranscript("https://gateway.example.com", "standup", { token });
+const transcript: Promise<Transcript> = fetchTranscript("https://gateway.example.com", "standup", {
+  token, last: 9, before: 812, signal: new AbortController().signal,
+});
 declare const Own: SocketClass;
-new GatewayClient("wss://gateway.example.com/v1/stream", { WebSocket: Own });
+declare const codec: Codec;
+new GatewayClient("wss://gateway.example.com/v1/stream", { WebSocket: Own, codec });
+// @ts-expect-error: it is for both directions
+new GatewayClient("wss://gateway.example.com/v1/stream", { codec: { encode: codec.encode } });
 export { limit, stop, transcript, TranscriptError };
 """
 

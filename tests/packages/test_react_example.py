@@ -62,6 +62,7 @@ def as_module(code: str) -> str:
 
 def write_app(folder: Path, node_project: Path) -> None:
     """The page, the component as the compiler makes it, React, and the npm package as it is."""
+    folder.mkdir()
     shutil.copytree(node_project / "node_modules/translation-gateway-client", folder / "client")
     imports = {"translation-gateway-client": "./client/client.js"}
     for number, (name, file) in enumerate(REACT.items()):
@@ -104,10 +105,8 @@ async def speak(gateway: GatewayProcess) -> None:
 async def test_the_component_shows_live_captions(
     start_gateway: StartGateway, node_project: Path, browser: Browser, tmp_path: Path, artifacts: Path
 ) -> None:
-    folder = tmp_path / "app"
-    folder.mkdir()
-    write_app(folder, node_project)
-    with served(folder) as origin:
+    write_app(tmp_path / "app", node_project)
+    with served(tmp_path / "app") as origin:
         gateway = start_gateway(f'allowed_origins = ["{origin}"]\n{SCRIPT}').ready()
         async with await browser.new_page(viewport={"width": 680, "height": 300}) as page:
             complaints: list[str] = []

@@ -1,7 +1,10 @@
 // Keeps a WebSocket open to one gateway. Knows when a socket is lost and whether to reconnect; must not know what the
 // messages mean.
 
-const SUBPROTOCOL = "translation.v1.json";
+import { bytesOf, Frames } from "./wire/frames.js";
+
+/** @import {Codec} from "./wire/frames.js" */
+
 const RECONNECT_FIRST_MS = 250;
 const RECONNECT_MAX_MS = 10_000;
 // A connection that lasted less does not reset the back-off: a gateway that accepts clients and drops them again must
@@ -17,13 +20,16 @@ const STALLED_MS = 2_500;
 
 // `WebSocket.OPEN`, which an injected class need not have.
 const OPEN = 1;
+// What this client sends when it comes back: without a code, some platforms send 1000, which ends the session.
+const RETURNING = 4000;
 const STREAM_PATH = "/v1/stream";
 
 /**
  * What is used of a WebSocket.
  * @typedef {object} Socket
  * @property {number} readyState
- * @property {(data: string) => void} send
+ * @property {string} [binaryType] Set to `arraybuffer`, where there is a codec.
+ * @property {(data: any) => void} send A string or, where there is a codec, a `Uint8Array`.
  * @property {(code?: number) => void} close
  * @property {(type: any, listener: (event: any) => void) => void} addEventListener
  */
@@ -60,6 +66,7 @@ export class Connection {
   #url;
   #owner;
   #socketClass;
+  #frames;
   /** @type {Socket | null} */
   #socket = null;
   /** What has to be waited for before a socket is opened. @type {Promise<void> | null} */
@@ -83,13 +90,14 @@ export class Connection {
 
   /**
    * @param {string} address
-   * @param {SocketClass | undefined} socketClass Instead of the platform's `WebSocket`.
+   * @param {{WebSocket?: SocketClass, codec?: Codec}} options The class is used instead of the platform's `WebSocket`.
    * @param {Owner} owner
    */
-  constructor(address, socketClass, owner) {
+  constructor(address, { WebSocket, codec }, owner) {
     this.#url = streamUrl(address);
     this.#owner = owner;
-    this.#socketClass = socketClass;
+    this.#socketClass = WebSocket;
+    this.#frames = new Frames(codec);
   }
 
   /** Open a socket now. If there is one, check that it is alive. */
@@ -114,7 +122,8 @@ export class Connection {
   #openSocket() {
     this.#preparation = null;
     /** @type {Socket} */
-    const socket = new (this.#socketClass ?? WebSocket)(this.#url, SUBPROTOCOL);
+    const socket = new (this.#socketClass ?? WebSocket)(this.#url, this.#frames.subprotocol);
+    socket.binaryType = "arraybuffer";
     this.#socket = socket;
     this.#expectAnswer(socket);
     socket.addEventListener("open", () => this.#begin(socket));
@@ -135,7 +144,7 @@ export class Connection {
     this.#socket = null;
     this.#isStalled = false;
     this.#stopTimers();
-    socket?.close();
+    socket?.close(RETURNING);
     this.open();
   }
 
@@ -144,16 +153,23 @@ export class Connection {
     this.#sessionStartedAt = performance.now();
   }
 
-  /** @param {object} message */
-  send(message) {
+  /**
+   * @param {object} message
+   * @param {number} [mostBytes]
+   * @returns {boolean} False if it has more, and is not sent.
+   */
+  send(message, mostBytes = Infinity) {
     const socket = this.#socket;
-    if (socket?.readyState !== OPEN) return;
-    socket.send(JSON.stringify(message));
+    if (socket?.readyState !== OPEN) return true;
+    const frame = this.#frames.encode(message);
+    if (mostBytes < Infinity && bytesOf(frame) > mostBytes) return false;
+    socket.send(frame);
     // Who leaves waits for as long as the gateway has something to finish.
-    if (this.#awaitsAnswer || this.#isHurried || this.#leaving) return;
+    if (this.#awaitsAnswer || this.#isHurried || this.#leaving) return true;
     this.#isHurried = true;
     clearTimeout(this.#timer);
     this.#timer = setTimeout(() => this.#probe(socket), UNANSWERED_MS);
+    return true;
   }
 
   /** Wait for the gateway to close the socket, and do not reconnect. */
@@ -214,12 +230,13 @@ export class Connection {
    * @param {unknown} frame
    */
   #receive(socket, frame) {
-    if (socket !== this.#socket || typeof frame !== "string") return;
+    const message = socket === this.#socket ? this.#frames.decode(frame) : undefined;
+    if (message === undefined) return;
     this.#stopTimers();
     this.#awaitsAnswer = false;
     this.#timer = setTimeout(() => this.#probe(socket), QUIET_MS);
     this.#stall(false);
-    this.#owner.received(JSON.parse(frame));
+    this.#owner.received(message);
   }
 
   /**
@@ -233,9 +250,8 @@ export class Connection {
     this.#stopTimers();
     if (this.#sessionStartedAt !== null && performance.now() - this.#sessionStartedAt >= STABLE_MS) this.#attempts = 0;
     const reconnects = mayReconnect && !this.#leaving;
-    // Code 1000 ends the session. Without a code the gateway keeps it, to be resumed.
-    if (reconnects) socket.close();
-    else socket.close(1000);
+    // Code 1000 ends the session. With any other one the gateway keeps it, to be resumed.
+    socket.close(reconnects ? RETURNING : 1000);
     this.#owner.lost(reconnects);
   }
 }

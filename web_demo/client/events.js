@@ -1,6 +1,7 @@
 // The options of `GatewayClient` and the events that its listeners get. Types only.
 
 /** @import {SocketClass} from "./connection.js" */
+/** @import {Codec} from "./wire/frames.js" */
 /** @import {Formality, Glossary, ServerMessage, Stability} from "./messages.js" */
 /** @import {TokenSource} from "./session/token_source.js" */
 
@@ -20,6 +21,7 @@
  *   one. It is called for every attempt to connect, and whenever the session's time is nearly over. It fails by throwing;
  *   an error whose `permanent` is true ends the session, with the error's message as the reason.
  * @property {SocketClass} [WebSocket] For a platform without one, or with one of its own.
+ * @property {Codec} [codec] To speak msgpack instead of JSON: the module `@msgpack/msgpack`, or another one like it.
  */
 
 /** @typedef {import("./session/connection_status.js").ConnectionState} ConnectionState */

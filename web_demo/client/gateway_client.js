@@ -55,7 +55,7 @@ export class GatewayClient {
    * @param {SessionOptions} [options]
    */
   constructor(address, options = {}) {
-    const send = (/** @type {object} */ message) => this.#connection.send(message);
+    const send = (/** @type {object} */ message, mostBytes = Infinity) => this.#connection.send(message, mostBytes);
     this.#meeting = options.meeting ?? "";
     this.#settings = new SessionSettings(options);
     this.#starter = new SessionStarter(options.token, (token) => this.#sendStart(token), (none) => this.#onNoToken(none));
@@ -66,7 +66,7 @@ export class GatewayClient {
       emit: (event) => this.#emitter.emit(event),
       flush: () => this.#flush(),
     });
-    this.#connection = new Connection(address, options.WebSocket, {
+    this.#connection = new Connection(address, options, {
       opening: () => {
         this.#status.enter("connecting");
         return this.#starter.prepare();

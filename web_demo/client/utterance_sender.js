@@ -21,7 +21,7 @@ const TOO_LARGE = { code: "message_too_large", message: "The text or its id is t
  * The session that utterances are sent in.
  * @typedef {object} Session
  * @property {() => boolean} isOpen
- * @property {(message: object) => void} send
+ * @property {(message: object, mostBytes?: number) => boolean} send False if it is longer, and not sent.
  * @property {(event: ClientEvent) => void} emit
  * @property {() => void} flush Sends everything that is due.
  */
@@ -128,13 +128,9 @@ export class UtteranceSender {
    * @returns {boolean} False if it is too large: the gateway's refusal could not name the utterance.
    */
   #sendRevision(type, { id, rev, text, lang, times: { start_ms, end_ms } }) {
+    if (this.limits !== null && [...id].length > this.limits.id_chars) return false;
     const message = { type, id, rev, text, lang: lang || null, start_ms, end_ms };
-    const bytes = new TextEncoder().encode(JSON.stringify(message)).length;
-    if (this.limits !== null && (bytes > this.limits.message_bytes || [...id].length > this.limits.id_chars)) {
-      return false;
-    }
-    this.#session.send(message);
-    return true;
+    return this.#session.send(message, this.limits?.message_bytes);
   }
 
   /** @param {string} id */

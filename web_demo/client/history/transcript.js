@@ -11,7 +11,7 @@ import { askForToken } from "../session/token_source.js";
  * @typedef {{status: "original" | "translated" | "failed" | "missing", text: string | null, code: string | null}} Rendering
  * @typedef {{participant: string, utterance: string, speaker: string, lang: string, rev: number, text: string,
  *   at_ms: number, start_ms: number | null, end_ms: number | null,
- *   translations: {[lang: string]: Rendering}}} TranscriptUtterance
+ *   translations: {[lang: string]: Rendering}, offset: number}} TranscriptUtterance
  * @typedef {{meeting: string, epoch: string, from_offset: number, to_offset: number, complete: boolean,
  *   languages: string[], utterances: TranscriptUtterance[]}} Transcript
  */
@@ -39,15 +39,19 @@ export class TranscriptError extends Error {
  * @param {string} meeting
  * @param {object} [options]
  * @param {readonly string[]} [options.languages] Languages to get translations in; every one by default.
+ * @param {number} [options.last] Only the newest so many utterances, at most 200.
+ * @param {number} [options.before] With `last`: of those before this `offset`.
+ * @param {{readonly aborted: boolean}} [options.signal] An `AbortSignal` that ends the wait.
  * @param {TokenSource} [options.token] One with the role `transcript`, for a gateway that wants tokens.
  * @returns {Promise<Transcript>} Rejected with `TranscriptError`, or with what `fetch` or the source of tokens fails with.
  */
-export async function fetchTranscript(address, meeting, { languages = [], token } = {}) {
-  const query = languages.length > 0 ? `?lang=${encodeURIComponent(languages.join())}` : "";
-  const path = `meetings/${encodeURIComponent(meeting)}/transcript.json${query}`;
+export async function fetchTranscript(address, meeting, { languages = [], last, before, signal, token } = {}) {
+  const wanted = Object.entries({ lang: languages.join() || undefined, last, before });
+  const query = wanted.flatMap(([name, value]) => (value === undefined ? [] : `${name}=${encodeURIComponent(value)}`));
+  const path = `meetings/${encodeURIComponent(meeting)}/transcript.json?${query.join("&")}`;
   const url = streamUrl(address).replace(/^ws/i, "http").replace(/stream$/, path);
   const headers = token === undefined ? {} : { Authorization: `Bearer ${await askForToken(token)}` };
-  const response = await fetch(url, { headers, cache: "no-store" });
+  const response = await fetch(url, { headers, cache: "no-store", ...(signal && { signal: /** @type {AbortSignal} */ (signal) }) });
   if (response.ok) return response.json();
   throw new TranscriptError(response.status, await response.json().catch(() => ({})));
 }

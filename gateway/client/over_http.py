@@ -10,8 +10,8 @@ from urllib.error import HTTPError, URLError
 from urllib.parse import urlsplit
 from urllib.request import ProxyHandler, Request, build_opener
 
-from gateway.client import GatewayUnreachable, stream_url
-from gateway.client.connection import STREAM_PATH
+from gateway.client.connection import STREAM_PATH, stream_url
+from gateway.client.errors import GatewayUnreachable
 
 __all__ = ["fetch", "http_address"]
 

@@ -7,8 +7,8 @@ from urllib.request import Request
 
 import pytest
 
-from gateway.cli.over_http import fetch, http_address
 from gateway.client import GatewayUnreachable
+from gateway.client.over_http import fetch, http_address
 
 
 @pytest.mark.parametrize(
