@@ -14,6 +14,7 @@ from starlette.requests import Request
 from starlette.routing import BaseRoute, Route
 from starlette.types import ASGIApp
 
+from gateway.domain.audit import Action
 from gateway.domain.engine import Formality
 from gateway.domain.errors import (
     DailyQuotaExceeded,
@@ -26,11 +27,11 @@ from gateway.domain.errors import (
     RateLimited,
     Unauthenticated,
 )
+from gateway.domain.grants import Grant
 from gateway.domain.languages import language_name, normalise
 from gateway.domain.quotas import Quota, Usage
 from gateway.protocol import checks
-from gateway.server.compat.requests import CompatResource, Parts, parameters, translated
-from gateway.server.guard.identity import bearer
+from gateway.server.compat.requests import CompatResource, Parts, known, parameters, translated
 from gateway.server.http.responses import json_response
 from gateway.server.translate.plan import AUTO, Asked
 
@@ -97,7 +98,7 @@ class _Api:
         self._quota = quota
 
     async def translate(self, request: Request) -> ASGIApp:
-        presented = self._presented(request)
+        grant = await self._grant(request)
         given = await parameters(request, self._parts.origins, _Text, lists=("text",))
         self._check(given)
         # DeepL gives an empty text back, and sites send them.
@@ -111,11 +112,9 @@ class _Api:
                 context=given.context or "",
                 formality=_FORMALITY.get(given.formality),
             )
-            done = await translated(request, self._parts, presented, asked)
+            done = await translated(request, self._parts, grant, asked)
             for (n, text), (job, outcome) in zip(filled, done, strict=True):
                 answers[n] = _translation(text, job.source, outcome.text, given)
-        else:
-            await self._parts.identity.grant(presented)
         return json_response({"translations": answers})
 
     def _check(self, given: _Text) -> None:
@@ -140,7 +139,7 @@ class _Api:
             )
 
     async def languages(self, request: Request) -> ASGIApp:
-        await self._parts.identity.grant(self._presented(request))
+        await self._grant(request)
         profile = self._parts.translator.engine.profile()
         if (await parameters(request, self._parts.origins, _Type)).type == "source":
             found = [{"language": tag.upper(), "name": language_name(tag)} for tag in profile.languages]
@@ -155,8 +154,9 @@ class _Api:
         )
 
     async def usage(self, request: Request) -> ASGIApp:
+        grant = await self._grant(request, "usage")
         with self._parts.audit.attempt("usage", request) as attempt:
-            attempt.grant = grant = await self._parts.identity.grant(self._presented(request))
+            attempt.grant = grant
             if not grant.any_meeting:
                 raise Forbidden("What a tenant uses is told to whoever has an API key of it.")
             used, quota = await self._usage(grant.tenant), self._quota(grant.tenant)
@@ -164,11 +164,11 @@ class _Api:
         return json_response({"character_count": used.characters, "character_limit": limit})
 
     async def glossary_pairs(self, request: Request) -> ASGIApp:
-        await self._parts.identity.grant(self._presented(request))
+        await self._grant(request)
         return json_response({"supported_languages": []})
 
-    def _presented(self, request: Request) -> str | None:
-        return bearer(request, "deepl-auth-key") if self._parts.identity.required else None
+    async def _grant(self, request: Request, action: Action = "translate") -> Grant:
+        return await known(request, self._parts, action=action, schemes=("deepl-auth-key",))
 
 
 class _Resource(CompatResource):

@@ -12,15 +12,18 @@ from urllib.parse import parse_qs
 
 import msgspec
 from msgspec import Struct
+from msgspec.structs import replace
 from starlette.requests import Request
 from starlette.responses import Response
 
 from gateway import metrics
+from gateway.domain.audit import Action
 from gateway.domain.errors import GatewayError, InvalidMessage
+from gateway.domain.grants import Grant
 from gateway.protocol.codec import where_and_why
 from gateway.server.guard.accounts import client_account
 from gateway.server.guard.audit import Audit
-from gateway.server.guard.identity import Identity
+from gateway.server.guard.identity import Identity, bearer
 from gateway.server.guard.origins import Origins
 from gateway.server.http.bodies import status_code
 from gateway.server.http.request_bodies import media_type, read_body
@@ -28,7 +31,7 @@ from gateway.server.http.responses import Resource, StatusError, json_response, 
 from gateway.server.translate.call import Translated, Translator
 from gateway.server.translate.plan import AUTO, Asked, Job
 
-__all__ = ["CompatResource", "Parts", "parameters", "translated"]
+__all__ = ["CompatResource", "Parts", "known", "parameters", "translated"]
 
 # Of a form; each text is one.
 _MOST_FIELDS = 1_000
@@ -106,23 +109,35 @@ def _of_form(text: str, lists: Collection[str]) -> dict[str, Any]:
     return {name: values if name in lists else values[-1] for name, values in found.items()}
 
 
-async def translated(
-    request: Request, parts: Parts, presented: str | None, asked: Asked
-) -> list[tuple[Job, Translated]]:
+async def known(
+    request: Request,
+    parts: Parts,
+    *,
+    action: Action = "translate",
+    key: str | None = None,
+    schemes: Collection[str] = (),
+) -> Grant:
+    """What whoever asks may do. A refusal is in the audit log, as one of `action`.
+
+    key: that came in the body; without, the Authorization header counts. schemes: of the header, besides Bearer.
+    Raises `Unauthenticated`.
+    """
+    with parts.audit.attempt(action, request, refusals_only=True):
+        # Where nobody needs a key, whatever comes as one is somebody else's business.
+        presented = (key or bearer(request, *schemes)) if parts.identity.required else None
+        return await parts.identity.grant(presented)
+
+
+async def translated(request: Request, parts: Parts, grant: Grant, asked: Asked) -> list[tuple[Job, Translated]]:
     """Every text in every language, in order.
 
-    presented: the token or API key, where one came. Raises `GatewayError`, also if only one of the texts cannot be
-    translated, because these services have no answer for that, or `ClientDisconnect`.
+    These services have no answer for one text that cannot be translated. So it is an error for the whole call,
+    before anything is admitted where that can be known. Raises `GatewayError` or `ClientDisconnect`.
     """
     with parts.audit.attempt("translate", request, refusals_only=True) as attempt:
-        attempt.grant = grant = await parts.identity.grant(presented)
+        attempt.grant = grant
         if asked.source == AUTO:
             await parts.translator.detector.load()
-        with parts.translator.admit(asked, grant, client_account(request)) as call:
-            outcomes = await call.translate_all(request.receive)
-    found = []
-    for job, outcome in zip(call.jobs, outcomes, strict=True):
-        if isinstance(outcome, GatewayError):
-            raise outcome
-        found.append((job, outcome))
-    return found
+        whole = replace(asked, all_or_none=True)
+        with parts.translator.admit(whole, grant, client_account(request)) as call:
+            return list(zip(call.jobs, await call.translate_whole(request.receive), strict=True))

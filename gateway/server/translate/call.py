@@ -152,6 +152,12 @@ class Call:
         self._outcomes[number] = "final"
         return Translated(generated.text, ticket.tokens, generated.truncated, ticket.timings())
 
+    async def translate_whole(self, receive: Receive) -> list[Translated]:
+        """Do every job; the first one that fails stops the others. Raises its error, or `ClientDisconnect`."""
+        async with while_connected(receive), asyncio.TaskGroup() as tasks:
+            running = [tasks.create_task(self.translate(number)) for number in range(len(self.jobs))]
+        return [task.result() for task in running]
+
     async def translate_all(self, receive: Receive) -> list[Translated | GatewayError]:
         """Do every job, each with its own outcome.
 

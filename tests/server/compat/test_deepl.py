@@ -14,11 +14,12 @@ import httpx
 import pytest
 from deepl import http_client
 
-from gateway.config import Settings
+from gateway.config import AuthSettings, Settings
 from gateway.domain.engine import TranslationOptions
 from gateway.engines.simulated import Script
 from gateway.protocol.limits import Limits
 from tests.gateways import SCRIPT, Running, running
+from tests.keys import Keyring
 from tests.over_http import serving
 from tests.server.http.test_usage import Acme
 
@@ -168,6 +169,33 @@ async def test_usage_and_keys(tmp_path: Path) -> None:
         await acme.allow_in(gateway)
         unlimited = await asked(gateway, lambda client: client.get_usage(), acme.api_key)
         assert (unlimited.character.count, unlimited.character.limit) == (5, 1_000_000_000_000)
+
+
+async def test_a_wrong_key_is_in_the_audit_log_whatever_is_asked(tmp_path: Path) -> None:
+    keys, file = Keyring(tmp_path), tmp_path / "audit.jsonl"
+    settings = Settings(auth=AuthSettings(keys_file=str(keys.path), audit_file=str(file)))
+    calls = [("translate", {"text": [" "]}), ("translate", {"text": []}), ("languages", {}), ("usage", {})]
+    async with serving(settings=settings) as (_, client):
+        for path, fields in calls:
+            for header in ("DeepL-Auth-Key wrong", "Basic abc"):
+                answer = await client.post(
+                    f"/v2/{path}", json={"target_lang": "DE", **fields}, headers={"Authorization": header}
+                )
+                assert (answer.status_code, [*answer.json()]) == (403, ["message"])
+    entries = [json.loads(line) for line in file.read_text("utf-8").splitlines()]
+    assert [(entry["action"], entry["outcome"]) for entry in entries] == [
+        *[("translate", "unauthenticated")] * 6,
+        *[("usage", "unauthenticated")] * 2,
+    ]
+
+
+async def test_nothing_is_translated_if_one_text_cannot_be() -> None:
+    async with serving(settings=Settings(limits=Limits(text_chars=20))) as (running, client):
+        admitted: list[Any] = []
+        running.gateway.scheduler.admit = lambda *args, **more: admitted.append(args)  # type: ignore[method-assign]
+        body = {"text": ["fine", "a" * 21], "source_lang": "EN", "target_lang": "DE"}
+        answer = await client.post("/v2/translate", json=body)
+    assert (answer.status_code, admitted) == (400, [])
 
 
 async def test_a_token_of_a_meeting_translates_and_learns_no_usage(tmp_path: Path) -> None:
