@@ -31,6 +31,7 @@ from gateway.domain.grants import Grant
 from gateway.domain.languages import language_name, normalise
 from gateway.domain.quotas import Quota, Usage
 from gateway.protocol import checks
+from gateway.server.compat.markup import Kind, Rules
 from gateway.server.compat.requests import CompatResource, Parts, known, parameters, translated
 from gateway.server.http.responses import json_response
 from gateway.server.translate.plan import AUTO, Asked
@@ -64,8 +65,15 @@ class _Text(Struct, frozen=True):
     context: str | None = None
     formality: Literal["default", "more", "less", "prefer_more", "prefer_less"] = "default"
     glossary_id: str | None = None
-    tag_handling: str | None = None
+    tag_handling: Literal["xml", "html"] | None = None
+    ignore_tags: list[str] = []
+    splitting_tags: list[str] = []
+    non_splitting_tags: list[str] = []
+    outline_detection: bool = True
     show_billed_characters: bool = False
+
+
+_LISTS = ("text", "ignore_tags", "splitting_tags", "non_splitting_tags")
 
 
 class _Type(Struct, frozen=True):
@@ -99,7 +107,7 @@ class _Api:
 
     async def translate(self, request: Request) -> ASGIApp:
         grant = await self._grant(request)
-        given = await parameters(request, self._parts.origins, _Text, lists=("text",))
+        given = await parameters(request, self._parts.origins, _Text, lists=_LISTS)
         self._check(given)
         # DeepL gives an empty text back, and sites send them.
         filled = [(n, text) for n, text in enumerate(given.text) if text.strip()]
@@ -112,9 +120,9 @@ class _Api:
                 context=given.context or "",
                 formality=_FORMALITY.get(given.formality),
             )
-            done = await translated(request, self._parts, grant, asked)
-            for (n, text), (job, outcome) in zip(filled, done, strict=True):
-                answers[n] = _translation(text, job.source, outcome.text, given)
+            done = await translated(request, self._parts, grant, asked, _rules(given))
+            for (n, text), each in zip(filled, done, strict=True):
+                answers[n] = _translation(text, each.source, each.text, given)
         return json_response({"translations": answers})
 
     def _check(self, given: _Text) -> None:
@@ -122,8 +130,6 @@ class _Api:
         if not given.text:
             raise InvalidValue("There is nothing to translate.", field="text")
         checks.check_count(len(given.text), self._parts.translator.batch_texts, "texts", "text")
-        if given.tag_handling:
-            raise InvalidValue("Tags are not handled here (tag_handling): send plain text.", field="tag_handling")
         if given.glossary_id:
             raise InvalidValue(
                 "There are no stored glossaries here (glossary_id): send terms to /v1/translate.",
@@ -198,6 +204,24 @@ def _status(error: GatewayError) -> int:
         case _:
             # DeepL's clients ask up to five times again after any status from 500 on.
             return 400
+
+
+def _rules(given: _Text) -> Rules | None:
+    if given.tag_handling is None:
+        return None
+    return Rules(
+        given.tag_handling,
+        ignored=_names(given.ignore_tags, given.tag_handling),
+        splitting=_names(given.splitting_tags, given.tag_handling),
+        non_splitting=_names(given.non_splitting_tags, given.tag_handling),
+        outline=given.outline_detection,
+    )
+
+
+def _names(given: list[str], kind: Kind) -> frozenset[str]:
+    """Of tags, which come as a list, in one string with commas, or both."""
+    names = ",".join(given).split(",")
+    return frozenset((name.lower() if kind == "html" else name).strip() for name in names) - {""}
 
 
 def _tag(code: str) -> str:

@@ -15,9 +15,10 @@ from starlette.requests import Request
 from starlette.routing import BaseRoute, Route
 from starlette.types import ASGIApp
 
-from gateway.domain.errors import Forbidden, ForeignOrigin, GatewayError, InvalidValue, Unauthenticated
+from gateway.domain.errors import Forbidden, ForeignOrigin, GatewayError, Unauthenticated
 from gateway.domain.grants import Grant
 from gateway.domain.languages import language_name
+from gateway.server.compat.markup import Rules
 from gateway.server.compat.requests import CompatResource, Parts, known, parameters, translated
 from gateway.server.guard.accounts import client_account
 from gateway.server.http.responses import json_response
@@ -74,16 +75,15 @@ class _Api:
 
     async def translate(self, request: Request) -> ASGIApp:
         grant, given = await self._asked(request, _Text)
-        if given.format == "html":
-            raise InvalidValue("HTML is not handled here (format): send plain text.")
         texts = [given.q] if isinstance(given.q, str) else given.q
         asked = Asked(
             texts=[("q", text) for text in texts], targets=[("target", given.target)], source=given.source
         )
-        done = await translated(request, self._parts, grant, asked)
-        answer: dict[str, object] = {"translatedText": [outcome.text for _, outcome in done]}
+        rules = Rules("html") if given.format == "html" else None
+        done = await translated(request, self._parts, grant, asked, rules)
+        answer: dict[str, object] = {"translatedText": [each.text for each in done]}
         if given.source == AUTO:
-            answer["detectedLanguage"] = [self._detected(job.text)[0] for job, _ in done]
+            answer["detectedLanguage"] = [self._detected(each.plain)[0] for each in done]
         if given.alternatives:
             # The engine has one translation of a text.
             answer["alternatives"] = [[] for _ in done]

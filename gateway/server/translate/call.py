@@ -63,11 +63,12 @@ class Translator:
         self.batch_texts = batch_texts
         self.detector = Detector()
 
-    def admit(self, asked: Asked, grant: Grant, address: str) -> Call:
+    def admit(self, asked: Asked, grant: Grant, address: str, *, most: int | None = None) -> Call:
         """Take a call on; whoever gets it has to enter it, without awaiting anything before.
 
         Where languages are to be detected, `detector.load` comes first.
-        address: whom to charge where there are no tenants. Raises `GatewayError`.
+        address: whom to charge where there are no tenants. most: texts; None: `batch_texts`.
+        Raises `GatewayError`.
         """
         account = account_of_tenant(grant, address)
         planned = plan(
@@ -76,7 +77,7 @@ class Translator:
             id_prefix=f"http-{secrets.token_hex(8)}",
             profile=self.engine.profile(),
             limits=self.limits,
-            batch_texts=self.batch_texts,
+            batch_texts=most or self.batch_texts,
             detect=self.detector.detect,
         )
         _check(grant, planned)

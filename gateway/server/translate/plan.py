@@ -40,6 +40,8 @@ class Asked(Struct, frozen=True, kw_only=True):
     formality: Formality | None = None
     # One text that cannot be translated is an error for the whole call.
     all_or_none: bool = False
+    # By text, what its language is detected by, where that is more than the text. Empty: the texts themselves.
+    samples: Sequence[str] = ()
 
 
 class Job(Struct, frozen=True):
@@ -101,7 +103,8 @@ def plan(
     for index, (field, text) in enumerate(asked.texts):
         lang, error = source, _error(text, limits, field)
         if lang == AUTO:
-            lang = (error is None and detect(text, profile.languages)) or UNDETERMINED
+            sample = asked.samples[index] if asked.samples else text
+            lang = (error is None and detect(sample, profile.languages)) or UNDETERMINED
         for target in targets:
             job = Job(index, field, text, lang, target, error=error or _pair_error(lang, target, profile, field))
             if job.error is None and lang not in (target, UNDETERMINED):

@@ -121,6 +121,74 @@ async def test_a_form_works_as_json_does(gateway: Running) -> None:
     assert plain == {"translations": [{"detected_source_language": "EN", "text": "[zh] hi"}]}
 
 
+# ---------------------------------------------------------------- tags
+
+
+async def test_html(gateway: Running) -> None:
+    texts = [
+        '<p>Wir treffen uns am <b class="x">Freitag</b>.</p><p translate="no">Bis &lt;dann&gt;</p>',
+        "Tom &amp; Jerry kommen morgen<br>ins Haus",
+        "<hr>",
+    ]
+    found = await asked(
+        gateway, lambda client: client.translate_text(texts, target_lang="EN-US", tag_handling="html")
+    )
+    assert isinstance(found, list)
+    assert [(result.text, result.detected_source_lang) for result in found] == [
+        (
+            '<p>[en] Wir treffen uns am <b class="x">[en] Freitag</b>.</p><p translate="no">Bis &lt;dann&gt;</p>',
+            "DE",
+        ),
+        ("[en] Tom &amp; Jerry kommen morgen<br>[en] ins Haus", "DE"),
+        ("<hr>", "UND"),
+    ]
+
+
+async def test_xml_with_placeholders_and_what_is_said_of_its_tags(gateway: Running) -> None:
+    def ask(client: deepl.DeepLClient) -> Any:
+        return client.translate_text(
+            ["<d><t>One</t><s>Two</s>Hello <x>Ana</x> and <y/> others <i>here</i></d>", "1 <x>a</x>"],
+            source_lang="EN",
+            target_lang="DE",
+            tag_handling="xml",
+            ignore_tags=["x"],
+            splitting_tags="s,t",
+            non_splitting_tags=["d"],
+            outline_detection=False,
+        )
+
+    assert [result.text for result in await asked(gateway, ask)] == [
+        "<d><t>[de] One</t><s>[de] Two</s>[de] Hello <x>Ana</x> [de] and <y/> [de] others <i>[de] here</i></d>",
+        "1 <x>a</x>",
+    ]
+    placed = await asked(
+        gateway,
+        lambda client: client.translate_text(
+            "Hello <x>Ana</x> and <y/> others",
+            source_lang="EN",
+            target_lang="DE",
+            tag_handling="xml",
+            ignore_tags="x",
+        ),
+    )
+    assert isinstance(placed, deepl.TextResult)
+    assert placed.text == "[de] Hello <x>Ana</x> and <y/> others"
+
+
+async def test_tags_in_a_form() -> None:
+    async with serving() as (_, client):
+        form = {
+            "text": "Hello <x>Ana</x><y>Lee</y>",
+            "source_lang": "EN",
+            "target_lang": "DE",
+            "tag_handling": "xml",
+            "ignore_tags": "x,y",
+            "outline_detection": "0",
+        }
+        answer = await client.post("/v2/translate", data=form)
+    assert answer.json()["translations"][0]["text"] == "[de] Hello <x>Ana</x><y>Lee</y>"
+
+
 # ---------------------------------------------------------------- languages, usage
 
 
@@ -219,7 +287,11 @@ async def test_a_token_of_a_meeting_translates_and_learns_no_usage(tmp_path: Pat
     [
         ({"target_lang": "TLH"}, "'TLH'"),
         ({"source_lang": "TLH"}, "'TLH'"),
-        ({"tag_handling": "html"}, "tag_handling"),
+        ({"tag_handling": "xml", "text": "a <b>"}, "tag_handling.*mismatched tag"),
+        ({"tag_handling": "json"}, "tag_handling"),
+        ({"tag_handling": "html", "text": "<b>" + "a" * 21}, "21 characters"),
+        ({"tag_handling": "html", "text": "".join(f"<br>a{n}" for n in range(257))}, "limit is 256"),
+        ({"tag_handling": "html", "text": "<" * 65_537}, "limit is 65536"),
         ({"glossary": "an id"}, "glossary_id"),
         ({"formality": "more"}, "'formality' is not supported"),
         ({"context": "c" * 31}, "context has 31 characters"),
@@ -315,13 +387,18 @@ const one = await client.translateText("Guten Morgen zusammen", null, "en-US");
 const several = await client.translateText(["one", "two"], "en", "ja");
 const languages = await client.getTargetLanguages();
 const usage = await client.getUsage();
-const html = client.translateText("hi", "en", "de", { tagHandling: "html" });
-const refused = await html.catch((error) => error.message);
+const html = await client.translateText("<p>hi <x>Ana</x></p>", "en", "de", {
+  tagHandling: "html",
+  ignoreTags: ["x", "y"],
+});
+const broken = client.translateText("<p>hi", "en", "de", { tagHandling: "xml" });
+const refused = await broken.catch((error) => error.message);
 console.log(JSON.stringify({
   one: [one.text, one.detectedSourceLang, one.billedCharacters],
   several: several.map((result) => result.text),
   languages: languages.map((language) => language.code),
   usage: usage.character.count >= 0,
+  html: html.text,
   refused,
 }));
 """
@@ -344,4 +421,5 @@ async def test_the_client_for_node(gateway: Running) -> None:
         "several": ["[ja] one", "[ja] two"],
         "languages": ["en-GB", "en-US", "ja", "es", "de", "fr", "zh", "zh-HANS"],
         "usage": True,
+        "html": "<p>[de] hi <x>Ana</x></p>",
     }
