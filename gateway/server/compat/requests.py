@@ -6,8 +6,7 @@ Knows: how their clients send parameters, which errors there are. Must not know:
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Collection
-from http import HTTPStatus
+from collections.abc import Callable, Collection
 from typing import Any, ClassVar, TypeVar
 from urllib.parse import parse_qs
 
@@ -65,8 +64,7 @@ class CompatResource(Resource):
     def refusal(self, error: GatewayError | StatusError) -> Response:
         if isinstance(error, StatusError):
             metrics.ERRORS.labels(status_code(error.status)).inc()
-            is_missing = error.status is HTTPStatus.NOT_FOUND
-            message = self.NOT_FOUND if is_missing else error.detail
+            message = error.detail if self._endpoints else self.NOT_FOUND
             status, headers = int(error.status), error.headers or {}
         else:
             metrics.ERRORS.labels(error.code).inc()
@@ -85,11 +83,16 @@ class CompatResource(Resource):
 
 
 async def parameters(
-    request: Request, origins: Origins, fields: type[_Fields], lists: Collection[str] = ()
+    request: Request,
+    origins: Origins,
+    fields: type[_Fields],
+    lists: Collection[str] = (),
+    shape: Callable[[dict[str, Any]], dict[str, Any]] = lambda form: form,
 ) -> _Fields:
     """The parameters of a request: of its address, and of its body, which is JSON or a form.
 
-    lists: names of those that may come several times in a form. Unknown ones are ignored, as these services do.
+    lists: names of those that may come several times in a form. shape: makes of a form what JSON has.
+    Unknown ones are ignored, as these services do.
     Raises `ForeignOrigin`, `InvalidMessage`, `MessageTooLarge`, `StatusError` or `ClientDisconnect`.
     """
     # Browsers send forms for any page without asking first.
@@ -102,7 +105,7 @@ async def parameters(
             body = msgspec.json.decode(data)
             given = given | body if isinstance(body, dict) else body
         else:
-            given |= _of_form(data.decode(), lists)
+            given = shape(given | _of_form(data.decode(), lists))
         # Forms have numbers and booleans as text.
         return msgspec.convert(given, fields, strict=False)
     except msgspec.ValidationError as error:

@@ -242,7 +242,12 @@ async def test_usage_and_keys(tmp_path: Path) -> None:
 async def test_a_wrong_key_is_in_the_audit_log_whatever_is_asked(tmp_path: Path) -> None:
     keys, file = Keyring(tmp_path), tmp_path / "audit.jsonl"
     settings = Settings(auth=AuthSettings(keys_file=str(keys.path), audit_file=str(file)))
-    calls = [("translate", {"text": [" "]}), ("translate", {"text": []}), ("languages", {}), ("usage", {})]
+    calls: list[tuple[str, dict[str, Any]]] = [
+        ("translate", {"text": [" "]}),
+        ("translate", {"text": []}),
+        ("languages", {}),
+        ("usage", {}),
+    ]
     async with serving(settings=settings) as (_, client):
         for path, fields in calls:
             for header in ("DeepL-Auth-Key wrong", "Basic abc"):
@@ -260,7 +265,7 @@ async def test_a_wrong_key_is_in_the_audit_log_whatever_is_asked(tmp_path: Path)
 async def test_nothing_is_translated_if_one_text_cannot_be() -> None:
     async with serving(settings=Settings(limits=Limits(text_chars=20))) as (running, client):
         admitted: list[Any] = []
-        running.gateway.scheduler.admit = lambda *args, **more: admitted.append(args)  # type: ignore[method-assign]
+        running.gateway.scheduler.admit = lambda *args, **more: admitted.append(args)  # type: ignore[method-assign,assignment]
         body = {"text": ["fine", "a" * 21], "source_lang": "EN", "target_lang": "DE"}
         answer = await client.post("/v2/translate", json=body)
     assert (answer.status_code, admitted) == (400, [])
@@ -292,7 +297,7 @@ async def test_a_token_of_a_meeting_translates_and_learns_no_usage(tmp_path: Pat
         ({"tag_handling": "html", "text": "<b>" + "a" * 21}, "21 characters"),
         ({"tag_handling": "html", "text": "".join(f"<br>a{n}" for n in range(257))}, "limit is 256"),
         ({"tag_handling": "html", "text": "<" * 65_537}, "limit is 65536"),
-        ({"glossary": "an id"}, "glossary_id"),
+        ({"glossary": "an id"}, "takes no glossaries"),
         ({"formality": "more"}, "'formality' is not supported"),
         ({"context": "c" * 31}, "context has 31 characters"),
         ({"text": "a" * 21}, "21 characters"),
@@ -320,9 +325,7 @@ async def test_formality_that_is_only_preferred_is_left_out(gateway: Running) ->
 
 async def test_what_the_gateway_does_not_have(gateway: Running) -> None:
     missing: list[Callable[[deepl.DeepLClient], Any]] = [
-        lambda client: client.create_glossary("g", "EN", "DE", {"a": "b"}),
-        lambda client: client.list_glossaries(),
-        lambda client: client.list_multilingual_glossaries(),
+        lambda client: client.get_all_style_rules(),
         lambda client: client.rephrase_text("hi", target_lang="DE"),
         lambda client: client.translate_document_upload(b"hi", filename="a.txt", target_lang="DE"),
     ]
