@@ -38,6 +38,11 @@ async def gateway() -> AsyncIterator[Running]:
         yield gateway
 
 
+def a_store() -> StoreSettings:
+    """An empty one that gateways share."""
+    return StoreSettings(url=shared_server().url, prefix=f"{secrets.token_hex(4)}:")
+
+
 def noted_terms(gateway: Running) -> list[dict[str, str]]:
     """Grows with the terms of every text that the gateway translates."""
     terms: list[dict[str, str]] = []
@@ -174,7 +179,7 @@ async def test_dictionaries_that_do_not_do(dictionaries: list[Any], said: str) -
 
 
 async def test_changes_at_the_same_time_are_all_kept() -> None:
-    async with serving(script=SCRIPT) as (_, client):
+    async with serving(settings=Settings(store=a_store()), script=SCRIPT) as (_, client):
         first = {"source_lang": "en", "target_lang": "de", "entries": "a\tb"}
         made = (await client.post("/v3/glossaries", json={"name": "n", "dictionaries": [first]})).json()
         path = f"/v3/glossaries/{made['glossary_id']}"
@@ -219,7 +224,7 @@ async def test_they_outlive_a_restart(tmp_path: Path) -> None:
 
 
 async def test_gateways_with_one_store_share_them() -> None:
-    settings = Settings(store=StoreSettings(url=shared_server().url, prefix=f"{secrets.token_hex(4)}:"))
+    settings = Settings(store=a_store())
     async with running(settings, script=SCRIPT) as here, running(settings, script=SCRIPT) as there:
         made = await asked(here, lambda client: client.create_glossary("n", "EN", "DE", TERMS))
         assert await asked(there, lambda client: client.get_glossary_entries(made)) == TERMS
