@@ -205,7 +205,7 @@ class Gateway:
                     auth=settings.auth.kind,
                     delta_interval_s=settings.delta_interval_s,
                 ),
-                *deepl.routes(compatible, self.usage.of, self.quotas.of),
+                *deepl.routes(compatible, self.usage.of, self.quotas.of, self.store.glossaries),
                 *libretranslate.routes(compatible),
                 *page.routes(demo_controls=settings.demo_controls),
             ],
@@ -343,6 +343,7 @@ class Gateway:
             revocations=self.registry.lifetimes.spent.kept(),
             used_tokens=await self.register.kept(),
             days=await self.store.meter.kept(),
+            glossaries=await self.store.glossaries.kept(),
         )
         try:
             handover_file.write(Path(file), left)

@@ -13,9 +13,12 @@ from pathlib import Path
 from gateway import metrics
 from gateway.config import Settings
 from gateway.domain.errors import LogUnavailable
+from gateway.domain.glossaries.port import Glossaries
 from gateway.domain.ports import EventLog, LiveChannel, Meter, Register
 from gateway.domain.sessions import Handover
 from gateway.stores.bounded_logs import MEETING_SHARE
+from gateway.stores.glossaries.in_redis import RedisGlossaries
+from gateway.stores.glossaries.memory import MemoryGlossaries, MemoryGlossariesStore
 from gateway.stores.memory_log import MemoryEventLog, MemoryStore
 from gateway.stores.memory_meter import MemoryMeter, MemoryMeterStore
 from gateway.stores.memory_register import MemoryRegister, MemoryRegisterStore
@@ -35,7 +38,7 @@ _PATIENCE_S = 1.0
 
 
 class Store:
-    """One gateway's log, register, meter and live channel. Raises `StartupError` if its key cannot be read.
+    """What one gateway shares with others, or has for itself. Raises `StartupError` if its key cannot be read.
 
     account_bytes: what the logs of an account may hold; None: `event_log.max_bytes`. earlier: what another process
     kept, for a store in memory.
@@ -57,6 +60,7 @@ class Store:
         self.log: EventLog
         self.register: Register
         self.meter: Meter
+        self.glossaries: Glossaries
         if not settings.store.urls:
             earlier = earlier or Handover()
             sessions = MemoryRegisterStore(keep_s=keep_s)
@@ -71,6 +75,7 @@ class Store:
             self.log = MemoryEventLog(memory)
             self.register = MemoryRegister(sessions)
             self.meter = MemoryMeter(MemoryMeterStore(earlier.days))
+            self.glossaries = MemoryGlossaries(MemoryGlossariesStore(earlier.glossaries))
             return
         keys = read_keys(Path(file)) if (file := settings.store.key_file) is not None else ()
         seal, prefix = Seal(keys), settings.store.prefix
@@ -88,6 +93,7 @@ class Store:
         ]
         registers = [RedisRegister(store, keep_s=keep_s) for store in stores]
         self.meter = RedisMeter(stores[0])
+        self.glossaries = RedisGlossaries(stores[0])
         if len(stores) == 1:
             self.channel, self.log, self.register = channels[0], logs[0], registers[0]
         else:
@@ -115,6 +121,7 @@ class Store:
             self._ids = await ids_of(stores)
             self._placement.know(self._ids)
             self.meter = RedisMeter(stores[self._placement.common])
+            self.glossaries = RedisGlossaries(stores[self._placement.common])
             metrics.STORE_AVAILABLE.set_function(lambda: all([store.commands.is_answered for store in stores]))
             metrics.STORE_ANSWER_S.set_function(lambda: max(store.commands.answered_s for store in stores))
         await self.log.start()

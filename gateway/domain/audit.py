@@ -13,7 +13,8 @@ __all__ = ["Action", "AuditEntry"]
 
 # join, resume, refresh, leave: a session. message: something in a session that its token does not allow.
 # token, invite: issued. exchange: an invite for a token. transcript, usage: read. revoke: tokens.
-# translate: a call over HTTP, only where it is refused.
+# translate: a call over HTTP, only where it is refused. glossary: made, changed, deleted; read only where it is
+# refused.
 Action = Literal[
     "join",
     "resume",
@@ -27,6 +28,7 @@ Action = Literal[
     "transcript",
     "usage",
     "translate",
+    "glossary",
 ]
 
 
@@ -48,7 +50,7 @@ class AuditEntry(Struct, frozen=True, kw_only=True):
     # A hash of tenant and meeting; None where no meeting was named.
     meeting: str | None = None
     # Of a token or an invite what it was issued for: an API key, or the id of an invite. Of a revocation what was
-    # revoked: `all`, or such as `sub ana`.
+    # revoked: `all`, or such as `sub ana`. Of a glossary its id.
     detail: str | None = None
     # Entries of the same tenant, or of nobody known, that came too fast to be written before this one.
     left_out: int = 0

@@ -11,6 +11,7 @@ from typing import Literal
 
 from msgspec import Struct
 
+from gateway.domain.glossaries.values import KeptGlossary
 from gateway.domain.grants import OPEN, Grant, Revocation
 from gateway.domain.log import Publication, Unfinished
 from gateway.domain.quotas import DayOfTenant
@@ -112,3 +113,4 @@ class Handover(Struct, frozen=True):
     used_tokens: tuple[UsedToken, ...] = ()
     # What tenants have had translated today.
     days: tuple[DayOfTenant, ...] = ()
+    glossaries: tuple[KeptGlossary, ...] = ()

@@ -25,6 +25,7 @@ from gateway.domain.errors import (
 )
 from gateway.protocol.codec import negotiate
 from gateway.protocol.messages import SessionDraining
+from gateway.protocol.rate_limit import TokenBucket
 from gateway.server.connection import Connection, leaving
 from gateway.server.core import Core
 from gateway.server.guard.accounts import client_account
@@ -36,8 +37,29 @@ __all__ = ["Stream"]
 # Connections that have not started a session yet.
 _MOST_UNSTARTED = 1_000
 
+# WebSockets of pages that may not use this gateway that are opened to tell them so: a second, and at once, of one
+# address. They do not count as connections, and a peer that does not answer the close holds one for some seconds.
+_FOREIGN_PAGES = (0.5, 8.0)
+
+# Addresses whose rates are remembered.
+_MOST_RATES = 10_000
+
 # Connections of one address of which it is not known yet who they are.
 _MOST_ANONYMOUS = 64
+
+
+class _ForeignPages:
+    """How often a WebSocket is opened for pages only to tell them that they may not use it."""
+
+    def __init__(self) -> None:
+        self._rates: dict[str, TokenBucket] = {}
+
+    def too_many(self, account: str) -> bool:
+        """Whether one more of this account is one too many; otherwise it counts."""
+        if account not in self._rates and len(self._rates) >= _MOST_RATES:
+            self._rates.clear()
+        rate = self._rates.setdefault(account, TokenBucket(*_FOREIGN_PAGES))
+        return rate.take(time.monotonic()) > 0
 
 
 class Stream:
@@ -61,6 +83,7 @@ class Stream:
         self._max_per_account = max_connections_per_account
         self._accounts: dict[str, set[Connection]] = {}
         self._connections: set[Connection] = set()
+        self._foreign_pages = _ForeignPages()
         self._empty = asyncio.Event()
         self._empty.set()
 
@@ -73,6 +96,10 @@ class Stream:
         except ForeignOrigin as error:
             metrics.ERRORS.labels(error.code).inc()
             self._core.audit.record("join", websocket, error.code)
+            account = client_account(websocket)
+            if self._crowded(account) is not None or self._foreign_pages.too_many(account):
+                await _refuse(websocket, error)
+                return
             # A page's script cannot read a refused handshake. Nothing is read and nothing is kept for this one.
             await websocket.accept(subprotocol=subprotocol)
             await websocket.close(CloseCode.FOREIGN_ORIGIN, error.message)
@@ -81,29 +108,15 @@ class Stream:
             # Before the handshake there is no frame to send: the HTTP refusal carries the reason.
             metrics.ERRORS.labels(error.code).inc()
             self._core.audit.record("join", websocket, error.code)
-            await websocket.send_denial_response(
-                PlainTextResponse(error.message, error.http_status, challenge(error.http_status))
-            )
+            await _refuse(websocket, error)
             return
         await websocket.accept(subprotocol=subprotocol)
         account = client_account(websocket)
         connection = Connection(self._core, websocket, codec, self._outbox_bytes, account, grant)
-        others = self._accounts.get(account, set())
         if self._core.scheduler.draining:
             await connection.turn_away(leaving(), CloseCode.DRAINING)
-        elif len(others) >= self._max_per_account or (
-            not connection.admitted and sum(not other.admitted for other in others) >= _MOST_ANONYMOUS
-        ):
-            await connection.turn_away(
-                RateLimited(f"This address has {len(others)} connections already."),
-                CloseCode.TOO_MANY_SESSIONS,
-            )
-        elif len(self._connections) >= self._max_sessions + _MOST_UNSTARTED:
-            # Below that nobody is turned away before it is known whether they resume a session.
-            await connection.turn_away(
-                TooManySessions(f"This gateway holds {self._max_sessions} sessions already."),
-                CloseCode.TOO_MANY_SESSIONS,
-            )
+        elif (crowded := self._crowded(account, is_known=connection.admitted)) is not None:
+            await connection.turn_away(crowded, CloseCode.TOO_MANY_SESSIONS)
         else:
             self._connections.add(connection)
             self._accounts.setdefault(account, set()).add(connection)
@@ -117,6 +130,18 @@ class Stream:
                     del self._accounts[account]
                 if not self._connections:
                     self._empty.set()
+
+    def _crowded(self, account: str, *, is_known: bool = True) -> RateLimited | TooManySessions | None:
+        """Why one more connection is one too many. is_known: whether it is known who they are."""
+        others = self._accounts.get(account, set())
+        if len(others) >= self._max_per_account or (
+            not is_known and sum(not other.admitted for other in others) >= _MOST_ANONYMOUS
+        ):
+            return RateLimited(f"This address has {len(others)} connections already.")
+        if len(self._connections) >= self._max_sessions + _MOST_UNSTARTED:
+            # Below that nobody is turned away before it is known whether they resume a session.
+            return TooManySessions(f"This gateway holds {self._max_sessions} sessions already.")
+        return None
 
     @property
     def open_sessions(self) -> int:
@@ -151,3 +176,10 @@ class Stream:
         with suppress(TimeoutError):
             async with asyncio.timeout(deadline_s):
                 await self._empty.wait()
+
+
+async def _refuse(websocket: WebSocket, error: GatewayError) -> None:
+    """Answer the handshake with the error's status."""
+    await websocket.send_denial_response(
+        PlainTextResponse(error.message, error.http_status, challenge(error.http_status))
+    )

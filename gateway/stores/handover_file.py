@@ -76,6 +76,7 @@ def _encoded(handover: Handover) -> bytes:
                 revocations=tuple(filter(_encodes, handover.revocations)),
                 used_tokens=tuple(filter(_encodes, handover.used_tokens)),
                 days=tuple(filter(_encodes, handover.days)),
+                glossaries=tuple(filter(_encodes, handover.glossaries)),
             )
         )
 

@@ -1,4 +1,4 @@
-"""The stores on which the contracts of log, register and meter are tested, each with two gateways.
+"""The stores on which the contracts of log, register, meter and glossaries are tested, each with two gateways.
 
 The one in memory runs twice: as it is, and with suspensions around every call, because the core must not come to
 depend on an adapter that happens never to suspend. Redis is a real one, and time passes there as it does here.
@@ -13,9 +13,12 @@ from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from typing import Any, Protocol, cast
 
+from gateway.domain.glossaries.port import Glossaries
 from gateway.domain.log import Publication
 from gateway.domain.ports import EventLog, Meter, Register, Subscription
 from gateway.domain.register import Present
+from gateway.stores.glossaries.in_redis import RedisGlossaries
+from gateway.stores.glossaries.memory import MemoryGlossaries, MemoryGlossariesStore
 from gateway.stores.memory_log import MemoryEventLog, MemoryStore
 from gateway.stores.memory_meter import MemoryMeter, MemoryMeterStore
 from gateway.stores.memory_register import MemoryRegister, MemoryRegisterStore
@@ -40,6 +43,9 @@ class Store(Protocol):
 
     async def meter(self) -> Meter:
         """The meter of one more gateway."""
+
+    async def glossaries(self) -> Glossaries:
+        """The glossaries as one more gateway has them."""
 
     async def leave(self, register: Register) -> None:
         """This gateway closes its register."""
@@ -68,6 +74,7 @@ class _Memory:
     def __init__(self, keep_sessions_s: float = 60.0, **bounds: Any) -> None:
         self._now = 1_700_000_000.0
         self._sessions = MemoryRegisterStore(keep_s=keep_sessions_s, wall_clock=lambda: self._now)
+        self._glossaries = MemoryGlossariesStore()
         self._meters = MemoryMeterStore(wall_clock=lambda: self._now)
         self._store = MemoryStore(**bounds, fence_of=self._sessions.fence_of, wall_clock=lambda: self._now)
         self._gateways: list[EventLog | Register] = []
@@ -84,6 +91,9 @@ class _Memory:
 
     async def meter(self) -> Meter:
         return MemoryMeter(self._meters)
+
+    async def glossaries(self) -> Glossaries:
+        return MemoryGlossaries(self._glossaries)
 
     async def leave(self, register: Register) -> None:
         self._gateways.remove(register)
@@ -135,6 +145,9 @@ class _Redis:
 
     async def meter(self) -> Meter:
         return RedisMeter(await self._another())
+
+    async def glossaries(self) -> Glossaries:
+        return RedisGlossaries(await self._another())
 
     async def leave(self, register: Register) -> None:
         assert isinstance(register, RedisRegister)
@@ -213,6 +226,9 @@ class _Sharded:
     async def meter(self) -> Meter:
         return await self._both[0].meter()
 
+    async def glossaries(self) -> Glossaries:
+        return await self._both[0].glossaries()
+
     async def leave(self, register: Register) -> None:
         for store, part in zip(self._both, self._parts[register], strict=True):
             await store.leave(cast(Register, part))
@@ -283,6 +299,9 @@ class _DelayedStore:
 
     async def meter(self) -> Meter:
         return cast(Meter, _Delayed(await self._store.meter()))
+
+    async def glossaries(self) -> Glossaries:
+        return cast(Glossaries, _Delayed(await self._store.glossaries()))
 
     async def leave(self, register: Register) -> None:
         await self._store.leave(cast(Any, register).adapter)

@@ -29,6 +29,7 @@ from gateway.protocol.messages import (
     UtteranceAccepted,
     UtteranceCancel,
 )
+from gateway.server import websocket
 from gateway.sessions.seat import key_of
 from tests.clocks import swiftly
 from tests.gateways import running
@@ -70,6 +71,37 @@ async def test_a_foreign_web_page_is_refused_unless_allowed() -> None:
     ):
         await peer.send(START)
         await peer.until(SessionStarted)
+
+
+async def test_pages_that_are_told_that_they_are_foreign_are_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
+    # However slow this machine is, no time passes for it.
+    monkeypatch.setattr(websocket, "_FOREIGN_PAGES", (1e-9, FOREIGN))
+    origin = Origin("https://evil.example.com")
+    async with running() as gateway, contextlib.AsyncExitStack() as told:
+        for _ in range(FOREIGN):
+            # None of them answers the close.
+            page = await told.enter_async_context(gateway.peer(origin=origin, close_timeout=0))
+            assert await close_of(page) == (4504, None)
+        with pytest.raises(InvalidStatus) as caught:
+            await told.enter_async_context(gateway.peer(origin=origin))
+        assert caught.value.response.status_code == 403
+        assert b"allowed_origins" in (caught.value.response.body or b"")
+        # Others of the same address do not suffer for it.
+        async with gateway.peer() as peer:
+            await peer.send(START)
+            await peer.until(SessionStarted)
+
+
+async def test_a_foreign_page_of_an_address_with_too_many_connections_is_not_even_told() -> None:
+    settings = Settings(trusted_proxies=("127.0.0.1",), max_connections_per_address=1)
+    header, origin = {"X-Forwarded-For": "192.0.2.1"}, Origin("https://evil.example.com")
+    async with running(settings) as gateway, gateway.peer(additional_headers=header) as peer:
+        await peer.send(START)
+        await peer.until(SessionStarted)
+        with pytest.raises(InvalidStatus) as caught:
+            async with gateway.peer(additional_headers=header, origin=origin):
+                pass
+        assert caught.value.response.status_code == 403
 
 
 async def test_a_name_that_only_resolves_to_this_machine_is_refused() -> None:
@@ -214,6 +246,8 @@ async def test_who_is_no_trusted_proxy_names_nobody_else() -> None:
 
 # ---------------------------------------------------------------- tokens
 
+# Pages of an address that are told at once that they may not use the gateway.
+FOREIGN = 8
 ANONYMOUS = 64
 
 LONG = {"ja": {f"{n} {'x' * 70}": "y" for n in range(60)}}

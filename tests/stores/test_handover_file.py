@@ -15,6 +15,7 @@ from hypothesis import strategies as st
 from msgspec import structs
 
 from gateway.domain.errors import StartupError
+from gateway.domain.glossaries.values import Dictionary, Glossary, KeptGlossary
 from gateway.domain.grants import Grant, Revocation
 from gateway.domain.log import (
     LoggedEvent,
@@ -86,6 +87,11 @@ FULL = Handover(
     revocations=(Revocation(tenant="acme", before_s=17.5, token_id="t1"),),
     used_tokens=(UsedToken("acme", "t2", "0a1b2c3d", 1_700_000_000.5),),
     days=(DayOfTenant(tenant="acme", day=20_000, characters=7, minutes=2),),
+    glossaries=(
+        KeptGlossary(
+            "acme", Glossary(id="g", name="n", created_s=1.5, dictionaries=(Dictionary("en", "de", {"a": "b"}),))
+        ),
+    ),
 )
 
 
@@ -138,6 +144,7 @@ def test_an_entry_that_cannot_be_encoded_takes_nothing_else_with_it(path: Path) 
             revocations=(structs.replace(revoked, subject="\ud800"), revoked),
             used_tokens=(structs.replace(used, token_id="\ud800"), used),
             days=FULL.days,
+            glossaries=FULL.glossaries,
         ),
     )
     left = handover_file.read(path)
@@ -149,6 +156,7 @@ def test_an_entry_that_cannot_be_encoded_takes_nothing_else_with_it(path: Path) 
     )
     assert left.sessions == (BEN,)
     assert (left.revocations, left.used_tokens) == ((revoked,), (used,))
+    assert (left.days, left.glossaries) == (FULL.days, FULL.glossaries)
 
 
 def test_where_there_is_none_nothing_is_read(path: Path) -> None:

@@ -1,4 +1,4 @@
-"""DeepL's API, version 2: `/v2/translate`, `/v2/languages`, `/v2/usage`. The rest is refused in its own form.
+"""DeepL's API, versions 2 and 3: texts, languages, usage, glossaries. The rest is refused in its own form.
 
 Knows: DeepL's fields, language codes and errors (https://developers.deepl.com/docs).
 Must not know: how texts are translated, who has which key.
@@ -14,6 +14,7 @@ from starlette.requests import Request
 from starlette.routing import BaseRoute, Route
 from starlette.types import ASGIApp
 
+from gateway.domain.audit import Action
 from gateway.domain.engine import Formality
 from gateway.domain.errors import (
     DailyQuotaExceeded,
@@ -26,11 +27,14 @@ from gateway.domain.errors import (
     RateLimited,
     Unauthenticated,
 )
+from gateway.domain.glossaries.port import Glossaries
+from gateway.domain.grants import Grant
 from gateway.domain.languages import language_name, normalise
 from gateway.domain.quotas import Quota, Usage
 from gateway.protocol import checks
-from gateway.server.compat.requests import CompatResource, Parts, parameters, translated
-from gateway.server.guard.identity import bearer
+from gateway.server.compat.deepl_glossaries import SCHEMES, DeepLGlossaries, tag_of
+from gateway.server.compat.markup import Kind, Rules
+from gateway.server.compat.requests import CompatResource, Parts, known, parameters, translated
 from gateway.server.http.responses import json_response
 from gateway.server.translate.plan import AUTO, Asked
 
@@ -44,7 +48,6 @@ _NO_LIMIT = 1_000_000_000_000
 
 # DeepL's codes for languages that it translates into, where they are not just the tag.
 _VARIANTS = {"en": ("EN-GB", "EN-US"), "pt": ("PT-BR", "PT-PT"), "zh": ("ZH", "ZH-HANS"), "no": ("NB",)}
-_TAGS = {"nb": "no"}
 
 _FORMALITY: dict[str, Formality] = {
     "more": "formal",
@@ -63,8 +66,15 @@ class _Text(Struct, frozen=True):
     context: str | None = None
     formality: Literal["default", "more", "less", "prefer_more", "prefer_less"] = "default"
     glossary_id: str | None = None
-    tag_handling: str | None = None
+    tag_handling: Literal["xml", "html"] | None = None
+    ignore_tags: list[str] = []
+    splitting_tags: list[str] = []
+    non_splitting_tags: list[str] = []
+    outline_detection: bool = True
     show_billed_characters: bool = False
+
+
+_LISTS = ("text", "ignore_tags", "splitting_tags", "non_splitting_tags")
 
 
 class _Type(Struct, frozen=True):
@@ -74,11 +84,23 @@ class _Type(Struct, frozen=True):
 
 
 def routes(
-    parts: Parts, usage: Callable[[str], Awaitable[Usage]], quota: Callable[[str], Quota]
+    parts: Parts,
+    usage: Callable[[str], Awaitable[Usage]],
+    quota: Callable[[str], Quota],
+    glossaries: Glossaries,
 ) -> list[BaseRoute]:
     """usage, quota: of a tenant."""
-    api = _Api(parts, usage, quota)
+    kept = DeepLGlossaries(parts, glossaries)
+    api = _Api(parts, usage, quota, kept)
+    one = "/glossaries/{id}"
     return [
+        Route("/v2/glossaries", _Resource(GET=kept.list_single, POST=kept.create_single)),
+        Route(f"/v2{one}", _Resource(GET=kept.get_single, DELETE=kept.delete)),
+        Route(f"/v2{one}/entries", _Resource(GET=kept.entries_of_single)),
+        Route("/v3/glossaries", _Resource(GET=kept.list_several, POST=kept.create_several)),
+        Route(f"/v3{one}", _Resource(GET=kept.get_several, PATCH=kept.change, DELETE=kept.delete)),
+        Route(f"/v3{one}/entries", _Resource(GET=kept.entries)),
+        Route(f"/v3{one}/dictionaries", _Resource(PUT=kept.put_dictionary, DELETE=kept.delete_dictionary)),
         Route("/v2/translate", _Resource(POST=api.translate)),
         Route("/v2/languages", _Resource(GET=api.languages, POST=api.languages)),
         Route("/v2/usage", _Resource(GET=api.usage, POST=api.usage)),
@@ -90,46 +112,53 @@ def routes(
 
 class _Api:
     def __init__(
-        self, parts: Parts, usage: Callable[[str], Awaitable[Usage]], quota: Callable[[str], Quota]
+        self,
+        parts: Parts,
+        usage: Callable[[str], Awaitable[Usage]],
+        quota: Callable[[str], Quota],
+        glossaries: DeepLGlossaries,
     ) -> None:
         self._parts = parts
+        self._glossaries = glossaries
         self._usage = usage
         self._quota = quota
 
     async def translate(self, request: Request) -> ASGIApp:
-        presented = self._presented(request)
-        given = await parameters(request, self._parts.origins, _Text, lists=("text",))
+        grant = await self._grant(request)
+        given = await parameters(request, self._parts.origins, _Text, lists=_LISTS)
         self._check(given)
         # DeepL gives an empty text back, and sites send them.
         filled = [(n, text) for n, text in enumerate(given.text) if text.strip()]
         answers = [_translation(text, given.source_lang or "", text, given) for text in given.text]
         if filled:
+            texts = [text for _, text in filled]
             asked = Asked(
                 texts=[(f"text[{n}]", text) for n, text in filled],
-                targets=[("target_lang", _tag(given.target_lang))],
-                source=_tag(given.source_lang) if given.source_lang else AUTO,
+                targets=[("target_lang", tag_of(given.target_lang))],
+                source=tag_of(given.source_lang) if given.source_lang else AUTO,
+                glossary=await self._terms(grant, given, texts),
                 context=given.context or "",
                 formality=_FORMALITY.get(given.formality),
             )
-            done = await translated(request, self._parts, presented, asked)
-            for (n, text), (job, outcome) in zip(filled, done, strict=True):
-                answers[n] = _translation(text, job.source, outcome.text, given)
-        else:
-            await self._parts.identity.grant(presented)
+            done = await translated(request, self._parts, grant, asked, _rules(given))
+            for (n, text), each in zip(filled, done, strict=True):
+                answers[n] = _translation(text, each.source, each.text, given)
         return json_response({"translations": answers})
+
+    async def _terms(self, grant: Grant, given: _Text, texts: list[str]) -> dict[str, str]:
+        if not given.glossary_id:
+            return {}
+        return await self._glossaries.terms(
+            grant, given.glossary_id, given.source_lang or "", given.target_lang, texts
+        )
 
     def _check(self, given: _Text) -> None:
         """Raises `LimitExceeded`, or `InvalidValue` for what would change the translation, and cannot."""
         if not given.text:
             raise InvalidValue("There is nothing to translate.", field="text")
         checks.check_count(len(given.text), self._parts.translator.batch_texts, "texts", "text")
-        if given.tag_handling:
-            raise InvalidValue("Tags are not handled here (tag_handling): send plain text.", field="tag_handling")
-        if given.glossary_id:
-            raise InvalidValue(
-                "There are no stored glossaries here (glossary_id): send terms to /v1/translate.",
-                field="glossary_id",
-            )
+        if given.glossary_id and not given.source_lang:
+            raise InvalidValue("With a glossary (glossary_id), source_lang is needed.", field="source_lang")
         if (
             given.formality in ("more", "less")
             and "formality" not in self._parts.translator.engine.profile().options
@@ -140,7 +169,7 @@ class _Api:
             )
 
     async def languages(self, request: Request) -> ASGIApp:
-        await self._parts.identity.grant(self._presented(request))
+        await self._grant(request)
         profile = self._parts.translator.engine.profile()
         if (await parameters(request, self._parts.origins, _Type)).type == "source":
             found = [{"language": tag.upper(), "name": language_name(tag)} for tag in profile.languages]
@@ -155,8 +184,9 @@ class _Api:
         )
 
     async def usage(self, request: Request) -> ASGIApp:
+        grant = await self._grant(request, "usage")
         with self._parts.audit.attempt("usage", request) as attempt:
-            attempt.grant = grant = await self._parts.identity.grant(self._presented(request))
+            attempt.grant = grant
             if not grant.any_meeting:
                 raise Forbidden("What a tenant uses is told to whoever has an API key of it.")
             used, quota = await self._usage(grant.tenant), self._quota(grant.tenant)
@@ -164,17 +194,22 @@ class _Api:
         return json_response({"character_count": used.characters, "character_limit": limit})
 
     async def glossary_pairs(self, request: Request) -> ASGIApp:
-        await self._parts.identity.grant(self._presented(request))
-        return json_response({"supported_languages": []})
+        await self._grant(request)
+        profile = self._parts.translator.engine.profile()
+        languages = profile.languages if "glossary" in profile.options else ()
+        pairs = [(source, target) for source in languages for target in profile.targets(source)]
+        return json_response(
+            {"supported_languages": [{"source_lang": source, "target_lang": target} for source, target in pairs]}
+        )
 
-    def _presented(self, request: Request) -> str | None:
-        return bearer(request, "deepl-auth-key") if self._parts.identity.required else None
+    async def _grant(self, request: Request, action: Action = "translate") -> Grant:
+        return await known(request, self._parts, action=action, schemes=SCHEMES)
 
 
 class _Resource(CompatResource):
     """Errors as DeepL's clients expect them: what does not get better by asking again is 400, 403, 404 or 456."""
 
-    NOT_FOUND = "This gateway has no such part of DeepL's API: it has texts, languages and usage."
+    NOT_FOUND = "This gateway has no such part of DeepL's API: it has texts, glossaries, languages and usage."
 
     def body(self, message: str) -> dict[str, str]:
         return {"message": message}
@@ -200,8 +235,22 @@ def _status(error: GatewayError) -> int:
             return 400
 
 
-def _tag(code: str) -> str:
-    return _TAGS.get(code.lower(), code)
+def _rules(given: _Text) -> Rules | None:
+    if given.tag_handling is None:
+        return None
+    return Rules(
+        given.tag_handling,
+        ignored=_names(given.ignore_tags, given.tag_handling),
+        splitting=_names(given.splitting_tags, given.tag_handling),
+        non_splitting=_names(given.non_splitting_tags, given.tag_handling),
+        outline=given.outline_detection,
+    )
+
+
+def _names(given: list[str], kind: Kind) -> frozenset[str]:
+    """Of tags, which come as a list, in one string with commas, or both."""
+    names = ",".join(given).split(",")
+    return frozenset((name.lower() if kind == "html" else name).strip() for name in names) - {""}
 
 
 def _name(tag: str, code: str) -> str:

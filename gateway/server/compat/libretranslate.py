@@ -6,24 +6,39 @@ Must not know: how texts are translated, who has which key.
 
 from __future__ import annotations
 
-from typing import Annotated, Literal
+import asyncio
+from typing import Annotated, Literal, TypeVar
+from weakref import WeakValueDictionary
 
 from msgspec import Meta, Struct
 from starlette.requests import Request
 from starlette.routing import BaseRoute, Route
 from starlette.types import ASGIApp
 
-from gateway.domain.errors import Forbidden, ForeignOrigin, GatewayError, InvalidValue, Unauthenticated
+from gateway.domain.errors import Forbidden, ForeignOrigin, GatewayError, Unauthenticated
+from gateway.domain.grants import Grant
 from gateway.domain.languages import language_name
-from gateway.server.compat.requests import CompatResource, Parts, parameters, translated
-from gateway.server.guard.identity import bearer
+from gateway.server.compat.markup import Rules
+from gateway.server.compat.requests import CompatResource, Parts, known, parameters, translated
+from gateway.server.guard.accounts import client_account
 from gateway.server.http.responses import json_response
 from gateway.server.translate.plan import AUTO, UNDETERMINED, Asked
 
 __all__ = ["routes"]
 
 
-class _Text(Struct, frozen=True):
+# Bodies of one address that are read at a time without a key in the header: the key is in them.
+_MOST_UNKNOWN = 16
+
+
+class _Keyed(Struct, frozen=True, kw_only=True):
+    api_key: str | None = None
+
+
+_Fields = TypeVar("_Fields", bound=_Keyed)
+
+
+class _Text(_Keyed, frozen=True, kw_only=True):
     """What `/translate` is given."""
 
     q: str | list[str]
@@ -31,14 +46,12 @@ class _Text(Struct, frozen=True):
     source: str = AUTO
     format: Literal["text", "html"] = "text"
     alternatives: Annotated[int, Meta(ge=0)] | None = None
-    api_key: str | None = None
 
 
-class _Unknown(Struct, frozen=True):
+class _Unknown(_Keyed, frozen=True, kw_only=True):
     """What `/detect` is given."""
 
     q: str
-    api_key: str | None = None
 
 
 def routes(parts: Parts) -> list[BaseRoute]:
@@ -57,19 +70,20 @@ def routes(parts: Parts) -> list[BaseRoute]:
 class _Api:
     def __init__(self, parts: Parts) -> None:
         self._parts = parts
+        # Account → turns to have a body read before it is known whose it is.
+        self._unknown: WeakValueDictionary[str, asyncio.Semaphore] = WeakValueDictionary()
 
     async def translate(self, request: Request) -> ASGIApp:
-        given = await parameters(request, self._parts.origins, _Text)
-        if given.format == "html":
-            raise InvalidValue("HTML is not handled here (format): send plain text.")
+        grant, given = await self._asked(request, _Text)
         texts = [given.q] if isinstance(given.q, str) else given.q
         asked = Asked(
             texts=[("q", text) for text in texts], targets=[("target", given.target)], source=given.source
         )
-        done = await translated(request, self._parts, self._presented(request, given.api_key), asked)
-        answer: dict[str, object] = {"translatedText": [outcome.text for _, outcome in done]}
+        rules = Rules("html") if given.format == "html" else None
+        done = await translated(request, self._parts, grant, asked, rules)
+        answer: dict[str, object] = {"translatedText": [each.text for each in done]}
         if given.source == AUTO:
-            answer["detectedLanguage"] = [self._detected(job.text)[0] for job, _ in done]
+            answer["detectedLanguage"] = [self._detected(each.plain)[0] for each in done]
         if given.alternatives:
             # The engine has one translation of a text.
             answer["alternatives"] = [[] for _ in done]
@@ -87,8 +101,7 @@ class _Api:
         )
 
     async def detect(self, request: Request) -> ASGIApp:
-        given = await parameters(request, self._parts.origins, _Unknown)
-        await self._parts.identity.grant(self._presented(request, given.api_key))
+        _, given = await self._asked(request, _Unknown)
         await self._parts.translator.detector.load()
         return json_response(self._detected(given.q))
 
@@ -99,10 +112,16 @@ class _Api:
         found = [{"language": tag, "confidence": round(100 * share, 1)} for tag, share in ranked if share >= 0.01]
         return found or [{"language": UNDETERMINED, "confidence": 0.0}]
 
-    def _presented(self, request: Request, api_key: str | None) -> str | None:
-        if not self._parts.identity.required:
-            return None
-        return api_key or bearer(request)
+    async def _asked(self, request: Request, fields: type[_Fields]) -> tuple[Grant, _Fields]:
+        """Who asks for what. A key in the header is checked before the body is read, one in the body cannot be."""
+        if _has_bearer(request) or not self._parts.identity.required:
+            grant = await known(request, self._parts)
+            return grant, await parameters(request, self._parts.origins, fields)
+        # Whoever waits keeps the semaphore.
+        turns = self._unknown.setdefault(client_account(request), asyncio.Semaphore(_MOST_UNKNOWN))
+        async with turns:
+            given = await parameters(request, self._parts.origins, fields)
+        return await known(request, self._parts, key=given.api_key), given
 
 
 class _Resource(CompatResource):
@@ -115,6 +134,10 @@ class _Resource(CompatResource):
 
     def status(self, error: GatewayError) -> int:
         return _status(error)
+
+
+def _has_bearer(request: Request) -> bool:
+    return request.headers.get("authorization", "").lower().startswith("bearer ")
 
 
 def _status(error: GatewayError) -> int:

@@ -1,37 +1,47 @@
-"""What the APIs of other services share: bodies as forms or JSON, and texts that are all translated or none.
+"""What the APIs of other services share: bodies as forms or JSON, texts with tags, all translated or none.
 
 Knows: how their clients send parameters, which errors there are. Must not know: their fields, how errors look.
 """
 
 from __future__ import annotations
 
-from collections.abc import Collection
-from http import HTTPStatus
+import asyncio
+from collections.abc import Callable, Collection
 from typing import Any, ClassVar, TypeVar
 from urllib.parse import parse_qs
 
 import msgspec
 from msgspec import Struct
+from msgspec.structs import replace
 from starlette.requests import Request
 from starlette.responses import Response
 
 from gateway import metrics
-from gateway.domain.errors import GatewayError, InvalidMessage
+from gateway.domain.audit import Action
+from gateway.domain.errors import GatewayError, InvalidMessage, InvalidValue
+from gateway.domain.grants import Grant
+from gateway.protocol import checks
 from gateway.protocol.codec import where_and_why
+from gateway.server.compat.markup import Rules
+from gateway.server.compat.tagged import Tagged
 from gateway.server.guard.accounts import client_account
 from gateway.server.guard.audit import Audit
-from gateway.server.guard.identity import Identity
+from gateway.server.guard.identity import Identity, bearer
 from gateway.server.guard.origins import Origins
 from gateway.server.http.bodies import status_code
 from gateway.server.http.request_bodies import media_type, read_body
 from gateway.server.http.responses import Resource, StatusError, json_response, retry_after
 from gateway.server.translate.call import Translated, Translator
-from gateway.server.translate.plan import AUTO, Asked, Job
+from gateway.server.translate.plan import AUTO, UNDETERMINED, Asked, Job
 
-__all__ = ["CompatResource", "Parts", "parameters", "translated"]
+__all__ = ["CompatResource", "Done", "Parts", "known", "parameters", "translated"]
 
 # Of a form; each text is one.
 _MOST_FIELDS = 1_000
+
+# Of a call with tags: characters of all texts together, and what they become for the engine.
+_MOST_TAGGED_CHARS = 65_536
+_MOST_TAGGED_PARTS = 256
 
 _Fields = TypeVar("_Fields", bound=Struct)
 
@@ -54,8 +64,7 @@ class CompatResource(Resource):
     def refusal(self, error: GatewayError | StatusError) -> Response:
         if isinstance(error, StatusError):
             metrics.ERRORS.labels(status_code(error.status)).inc()
-            is_missing = error.status is HTTPStatus.NOT_FOUND
-            message = self.NOT_FOUND if is_missing else error.detail
+            message = error.detail if self._endpoints else self.NOT_FOUND
             status, headers = int(error.status), error.headers or {}
         else:
             metrics.ERRORS.labels(error.code).inc()
@@ -74,11 +83,16 @@ class CompatResource(Resource):
 
 
 async def parameters(
-    request: Request, origins: Origins, fields: type[_Fields], lists: Collection[str] = ()
+    request: Request,
+    origins: Origins,
+    fields: type[_Fields],
+    lists: Collection[str] = (),
+    shape: Callable[[dict[str, Any]], dict[str, Any]] = lambda form: form,
 ) -> _Fields:
     """The parameters of a request: of its address, and of its body, which is JSON or a form.
 
-    lists: names of those that may come several times in a form. Unknown ones are ignored, as these services do.
+    lists: names of those that may come several times in a form. shape: makes of a form what JSON has.
+    Unknown ones are ignored, as these services do.
     Raises `ForeignOrigin`, `InvalidMessage`, `MessageTooLarge`, `StatusError` or `ClientDisconnect`.
     """
     # Browsers send forms for any page without asking first.
@@ -91,12 +105,13 @@ async def parameters(
             body = msgspec.json.decode(data)
             given = given | body if isinstance(body, dict) else body
         else:
-            given |= _of_form(data.decode(), lists)
+            given = shape(given | _of_form(data.decode(), lists))
         # Forms have numbers and booleans as text.
         return msgspec.convert(given, fields, strict=False)
     except msgspec.ValidationError as error:
         field, sentence = where_and_why(error)
-        raise InvalidMessage(f"{sentence}.", field=field) from None
+        # These services have no other place for the field.
+        raise InvalidMessage(f"{sentence} ({field})." if field else f"{sentence}.", field=field) from None
     except (msgspec.DecodeError, ValueError, RecursionError) as error:
         raise InvalidMessage(f"The body is neither JSON nor a form: {error}.") from None
 
@@ -106,23 +121,82 @@ def _of_form(text: str, lists: Collection[str]) -> dict[str, Any]:
     return {name: values if name in lists else values[-1] for name, values in found.items()}
 
 
-async def translated(
-    request: Request, parts: Parts, presented: str | None, asked: Asked
-) -> list[tuple[Job, Translated]]:
-    """Every text in every language, in order.
+async def known(
+    request: Request,
+    parts: Parts,
+    *,
+    action: Action = "translate",
+    key: str | None = None,
+    schemes: Collection[str] = (),
+) -> Grant:
+    """What whoever asks may do. A refusal is in the audit log, as one of `action`.
 
-    presented: the token or API key, where one came. Raises `GatewayError`, also if only one of the texts cannot be
-    translated, because these services have no answer for that, or `ClientDisconnect`.
+    key: that came in the body; without, the Authorization header counts. schemes: of the header, besides Bearer.
+    Raises `Unauthenticated`.
+    """
+    with parts.audit.attempt(action, request, refusals_only=True):
+        # Where nobody needs a key, whatever comes as one is somebody else's business.
+        presented = (key or bearer(request, *schemes)) if parts.identity.required else None
+        return await parts.identity.grant(presented)
+
+
+class Done(Struct, frozen=True):
+    """One text, translated."""
+
+    # Normalised tag, also where it was detected.
+    source: str
+    text: str
+    # The text that was given, without tags.
+    plain: str
+
+
+async def translated(
+    request: Request, parts: Parts, grant: Grant, asked: Asked, rules: Rules | None = None
+) -> list[Done]:
+    """Every text in the one language that is asked for, in order. rules: of their tags; None: they have none.
+
+    These services have no answer for one text that cannot be translated. So it is an error for the whole call,
+    before anything is admitted where that can be known. Raises `GatewayError` or `ClientDisconnect`.
     """
     with parts.audit.attempt("translate", request, refusals_only=True) as attempt:
-        attempt.grant = grant = await parts.identity.grant(presented)
-        if asked.source == AUTO:
-            await parts.translator.detector.load()
-        with parts.translator.admit(asked, grant, client_account(request)) as call:
-            outcomes = await call.translate_all(request.receive)
-    found = []
-    for job, outcome in zip(call.jobs, outcomes, strict=True):
-        if isinstance(outcome, GatewayError):
-            raise outcome
-        found.append((job, outcome))
-    return found
+        attempt.grant = grant
+        if rules is not None:
+            return await _with_tags(request, parts, grant, asked, rules)
+        done = await _plain(request, parts, grant, asked)
+    return [Done(job.source, outcome.text, job.text) for job, outcome in done]
+
+
+async def _with_tags(request: Request, parts: Parts, grant: Grant, asked: Asked, rules: Rules) -> list[Done]:
+    if not asked.texts:
+        raise InvalidValue("There is nothing to translate.", field="text")
+    chars = sum(len(text) for _, text in asked.texts)
+    checks.check_count(len(asked.texts), parts.translator.batch_texts, "texts", asked.texts[0][0])
+    checks.check_count(chars, _MOST_TAGGED_CHARS, "characters with tags", asked.texts[0][0])
+    # Of a long text that takes milliseconds.
+    tagged = await asyncio.to_thread(lambda: [Tagged(text, rules) for _, text in asked.texts])
+    wanted = [(n, text) for n, each in enumerate(tagged) for text in each.texts]
+    said: list[dict[str, str]] = [{} for _ in tagged]
+    sources = ["" if asked.source == AUTO else asked.source] * len(tagged)
+    if wanted:
+        checks.check_count(len(wanted), _MOST_TAGGED_PARTS, "parts between tags", asked.texts[0][0])
+        of_parts = replace(
+            asked,
+            texts=[(asked.texts[n][0], text) for n, text in wanted],
+            samples=[tagged[n].plain for n, _ in wanted],
+        )
+        done = await _plain(request, parts, grant, of_parts)
+        for (n, text), (job, outcome) in zip(wanted, done, strict=True):
+            said[n][text], sources[n] = outcome.text, job.source
+    return [
+        Done(source or UNDETERMINED, each.translated(of.__getitem__), each.plain)
+        for source, each, of in zip(sources, tagged, said, strict=True)
+    ]
+
+
+async def _plain(request: Request, parts: Parts, grant: Grant, asked: Asked) -> list[tuple[Job, Translated]]:
+    if asked.source == AUTO:
+        await parts.translator.detector.load()
+    whole = replace(asked, all_or_none=True)
+    most = _MOST_TAGGED_PARTS if asked.samples else None
+    with parts.translator.admit(whole, grant, client_account(request), most=most) as call:
+        return list(zip(call.jobs, await call.translate_whole(request.receive), strict=True))

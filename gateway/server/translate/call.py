@@ -63,11 +63,12 @@ class Translator:
         self.batch_texts = batch_texts
         self.detector = Detector()
 
-    def admit(self, asked: Asked, grant: Grant, address: str) -> Call:
+    def admit(self, asked: Asked, grant: Grant, address: str, *, most: int | None = None) -> Call:
         """Take a call on; whoever gets it has to enter it, without awaiting anything before.
 
         Where languages are to be detected, `detector.load` comes first.
-        address: whom to charge where there are no tenants. Raises `GatewayError`.
+        address: whom to charge where there are no tenants. most: texts; None: `batch_texts`.
+        Raises `GatewayError`.
         """
         account = account_of_tenant(grant, address)
         planned = plan(
@@ -76,7 +77,7 @@ class Translator:
             id_prefix=f"http-{secrets.token_hex(8)}",
             profile=self.engine.profile(),
             limits=self.limits,
-            batch_texts=self.batch_texts,
+            batch_texts=most or self.batch_texts,
             detect=self.detector.detect,
         )
         _check(grant, planned)
@@ -151,6 +152,12 @@ class Call:
             raise
         self._outcomes[number] = "final"
         return Translated(generated.text, ticket.tokens, generated.truncated, ticket.timings())
+
+    async def translate_whole(self, receive: Receive) -> list[Translated]:
+        """Do every job; the first one that fails stops the others. Raises its error, or `ClientDisconnect`."""
+        async with while_connected(receive), asyncio.TaskGroup() as tasks:
+            running = [tasks.create_task(self.translate(number)) for number in range(len(self.jobs))]
+        return [task.result() for task in running]
 
     async def translate_all(self, receive: Receive) -> list[Translated | GatewayError]:
         """Do every job, each with its own outcome.

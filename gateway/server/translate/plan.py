@@ -38,6 +38,10 @@ class Asked(Struct, frozen=True, kw_only=True):
     glossary: Mapping[str, str] = {}
     context: str = ""
     formality: Formality | None = None
+    # One text that cannot be translated is an error for the whole call.
+    all_or_none: bool = False
+    # By text, what its language is detected by, where that is more than the text. Empty: the texts themselves.
+    samples: Sequence[str] = ()
 
 
 class Job(Struct, frozen=True):
@@ -83,9 +87,9 @@ def plan(
 ) -> Plan:
     """Check what is asked for.
 
-    A text that cannot be translated has its error in its own jobs, as long as there is another that can.
-    Raises `LimitExceeded`, `InvalidValue` or `UnsupportedLanguage`, with `field`, if there is none, or for the
-    whole call.
+    A text that cannot be translated has its error in its own jobs, as long as there is another that can and not
+    all of them are asked for or none. Raises `LimitExceeded`, `InvalidValue` or `UnsupportedLanguage`, with
+    `field`, otherwise, or for the whole call.
     """
     if not asked.texts:
         raise InvalidValue("There is nothing to translate.", field="texts")
@@ -99,7 +103,8 @@ def plan(
     for index, (field, text) in enumerate(asked.texts):
         lang, error = source, _error(text, limits, field)
         if lang == AUTO:
-            lang = (error is None and detect(text, profile.languages)) or UNDETERMINED
+            sample = asked.samples[index] if asked.samples else text
+            lang = (error is None and detect(sample, profile.languages)) or UNDETERMINED
         for target in targets:
             job = Job(index, field, text, lang, target, error=error or _pair_error(lang, target, profile, field))
             if job.error is None and lang not in (target, UNDETERMINED):
@@ -114,7 +119,7 @@ def plan(
                 job = replace(job, request=request)
             jobs.append(job)
     errors = [job.error for job in jobs if job.error is not None]
-    if len(errors) == len(jobs):
+    if errors and (asked.all_or_none or len(errors) == len(jobs)):
         raise errors[0]
     given = {"glossary": asked.glossary, "context": asked.context, "formality": asked.formality}
     return Plan(jobs, source, targets, checks.unsupported_options(given, profile))

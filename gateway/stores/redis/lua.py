@@ -15,7 +15,7 @@ __all__ = ["load_all", "sha"]
 
 # All begin with `shared.lua`, and then the `common.lua` of their folder.
 # They promise more: a full store refuses them before they have changed anything.
-_NEW_WORK = ("accept", "claim", "register/begin")
+_NEW_WORK = ("accept", "claim", "register/begin", "glossaries/put")
 # What was accepted is finished, what has expired goes, and gateways are there, also while the store is full.
 _ALWAYS = (
     *("conclude", "owned", "take_over", "open", "leave", "positions", "read", "recent", "fit", "sweep", "close"),

@@ -14,11 +14,12 @@ import httpx
 import pytest
 from deepl import http_client
 
-from gateway.config import Settings
+from gateway.config import AuthSettings, Settings
 from gateway.domain.engine import TranslationOptions
 from gateway.engines.simulated import Script
 from gateway.protocol.limits import Limits
 from tests.gateways import SCRIPT, Running, running
+from tests.keys import Keyring
 from tests.over_http import serving
 from tests.server.http.test_usage import Acme
 
@@ -120,6 +121,74 @@ async def test_a_form_works_as_json_does(gateway: Running) -> None:
     assert plain == {"translations": [{"detected_source_language": "EN", "text": "[zh] hi"}]}
 
 
+# ---------------------------------------------------------------- tags
+
+
+async def test_html(gateway: Running) -> None:
+    texts = [
+        '<p>Wir treffen uns am <b class="x">Freitag</b>.</p><p translate="no">Bis &lt;dann&gt;</p>',
+        "Tom &amp; Jerry kommen morgen<br>ins Haus",
+        "<hr>",
+    ]
+    found = await asked(
+        gateway, lambda client: client.translate_text(texts, target_lang="EN-US", tag_handling="html")
+    )
+    assert isinstance(found, list)
+    assert [(result.text, result.detected_source_lang) for result in found] == [
+        (
+            '<p>[en] Wir treffen uns am <b class="x">[en] Freitag</b>.</p><p translate="no">Bis &lt;dann&gt;</p>',
+            "DE",
+        ),
+        ("[en] Tom &amp; Jerry kommen morgen<br>[en] ins Haus", "DE"),
+        ("<hr>", "UND"),
+    ]
+
+
+async def test_xml_with_placeholders_and_what_is_said_of_its_tags(gateway: Running) -> None:
+    def ask(client: deepl.DeepLClient) -> Any:
+        return client.translate_text(
+            ["<d><t>One</t><s>Two</s>Hello <x>Ana</x> and <y/> others <i>here</i></d>", "1 <x>a</x>"],
+            source_lang="EN",
+            target_lang="DE",
+            tag_handling="xml",
+            ignore_tags=["x"],
+            splitting_tags="s,t",
+            non_splitting_tags=["d"],
+            outline_detection=False,
+        )
+
+    assert [result.text for result in await asked(gateway, ask)] == [
+        "<d><t>[de] One</t><s>[de] Two</s>[de] Hello <x>Ana</x> [de] and <y/> [de] others <i>[de] here</i></d>",
+        "1 <x>a</x>",
+    ]
+    placed = await asked(
+        gateway,
+        lambda client: client.translate_text(
+            "Hello <x>Ana</x> and <y/> others",
+            source_lang="EN",
+            target_lang="DE",
+            tag_handling="xml",
+            ignore_tags="x",
+        ),
+    )
+    assert isinstance(placed, deepl.TextResult)
+    assert placed.text == "[de] Hello <x>Ana</x> and <y/> others"
+
+
+async def test_tags_in_a_form() -> None:
+    async with serving() as (_, client):
+        form = {
+            "text": "Hello <x>Ana</x><y>Lee</y>",
+            "source_lang": "EN",
+            "target_lang": "DE",
+            "tag_handling": "xml",
+            "ignore_tags": "x,y",
+            "outline_detection": "0",
+        }
+        answer = await client.post("/v2/translate", data=form)
+    assert answer.json()["translations"][0]["text"] == "[de] Hello <x>Ana</x><y>Lee</y>"
+
+
 # ---------------------------------------------------------------- languages, usage
 
 
@@ -170,6 +239,38 @@ async def test_usage_and_keys(tmp_path: Path) -> None:
         assert (unlimited.character.count, unlimited.character.limit) == (5, 1_000_000_000_000)
 
 
+async def test_a_wrong_key_is_in_the_audit_log_whatever_is_asked(tmp_path: Path) -> None:
+    keys, file = Keyring(tmp_path), tmp_path / "audit.jsonl"
+    settings = Settings(auth=AuthSettings(keys_file=str(keys.path), audit_file=str(file)))
+    calls: list[tuple[str, dict[str, Any]]] = [
+        ("translate", {"text": [" "]}),
+        ("translate", {"text": []}),
+        ("languages", {}),
+        ("usage", {}),
+    ]
+    async with serving(settings=settings) as (_, client):
+        for path, fields in calls:
+            for header in ("DeepL-Auth-Key wrong", "Basic abc"):
+                answer = await client.post(
+                    f"/v2/{path}", json={"target_lang": "DE", **fields}, headers={"Authorization": header}
+                )
+                assert (answer.status_code, [*answer.json()]) == (403, ["message"])
+    entries = [json.loads(line) for line in file.read_text("utf-8").splitlines()]
+    assert [(entry["action"], entry["outcome"]) for entry in entries] == [
+        *[("translate", "unauthenticated")] * 6,
+        *[("usage", "unauthenticated")] * 2,
+    ]
+
+
+async def test_nothing_is_translated_if_one_text_cannot_be() -> None:
+    async with serving(settings=Settings(limits=Limits(text_chars=20))) as (running, client):
+        admitted: list[Any] = []
+        running.gateway.scheduler.admit = lambda *args, **more: admitted.append(args)  # type: ignore[method-assign,assignment]
+        body = {"text": ["fine", "a" * 21], "source_lang": "EN", "target_lang": "DE"}
+        answer = await client.post("/v2/translate", json=body)
+    assert (answer.status_code, admitted) == (400, [])
+
+
 async def test_a_token_of_a_meeting_translates_and_learns_no_usage(tmp_path: Path) -> None:
     acme = Acme(tmp_path)
     async with running(acme.settings()) as gateway:
@@ -191,8 +292,12 @@ async def test_a_token_of_a_meeting_translates_and_learns_no_usage(tmp_path: Pat
     [
         ({"target_lang": "TLH"}, "'TLH'"),
         ({"source_lang": "TLH"}, "'TLH'"),
-        ({"tag_handling": "html"}, "tag_handling"),
-        ({"glossary": "an id"}, "glossary_id"),
+        ({"tag_handling": "xml", "text": "a <b>"}, "tag_handling.*mismatched tag"),
+        ({"tag_handling": "json"}, "tag_handling"),
+        ({"tag_handling": "html", "text": "<b>" + "a" * 21}, "21 characters"),
+        ({"tag_handling": "html", "text": "".join(f"<br>a{n}" for n in range(257))}, "limit is 256"),
+        ({"tag_handling": "html", "text": "<" * 65_537}, "limit is 65536"),
+        ({"glossary": "an id"}, "takes no glossaries"),
         ({"formality": "more"}, "'formality' is not supported"),
         ({"context": "c" * 31}, "context has 31 characters"),
         ({"text": "a" * 21}, "21 characters"),
@@ -220,9 +325,7 @@ async def test_formality_that_is_only_preferred_is_left_out(gateway: Running) ->
 
 async def test_what_the_gateway_does_not_have(gateway: Running) -> None:
     missing: list[Callable[[deepl.DeepLClient], Any]] = [
-        lambda client: client.create_glossary("g", "EN", "DE", {"a": "b"}),
-        lambda client: client.list_glossaries(),
-        lambda client: client.list_multilingual_glossaries(),
+        lambda client: client.get_all_style_rules(),
         lambda client: client.rephrase_text("hi", target_lang="DE"),
         lambda client: client.translate_document_upload(b"hi", filename="a.txt", target_lang="DE"),
     ]
@@ -287,13 +390,18 @@ const one = await client.translateText("Guten Morgen zusammen", null, "en-US");
 const several = await client.translateText(["one", "two"], "en", "ja");
 const languages = await client.getTargetLanguages();
 const usage = await client.getUsage();
-const html = client.translateText("hi", "en", "de", { tagHandling: "html" });
-const refused = await html.catch((error) => error.message);
+const html = await client.translateText("<p>hi <x>Ana</x></p>", "en", "de", {
+  tagHandling: "html",
+  ignoreTags: ["x", "y"],
+});
+const broken = client.translateText("<p>hi", "en", "de", { tagHandling: "xml" });
+const refused = await broken.catch((error) => error.message);
 console.log(JSON.stringify({
   one: [one.text, one.detectedSourceLang, one.billedCharacters],
   several: several.map((result) => result.text),
   languages: languages.map((language) => language.code),
   usage: usage.character.count >= 0,
+  html: html.text,
   refused,
 }));
 """
@@ -316,4 +424,5 @@ async def test_the_client_for_node(gateway: Running) -> None:
         "several": ["[ja] one", "[ja] two"],
         "languages": ["en-GB", "en-US", "ja", "es", "de", "fr", "zh", "zh-HANS"],
         "usage": True,
+        "html": "<p>[de] hi <x>Ana</x></p>",
     }

@@ -55,6 +55,16 @@ async def test_a_language_that_is_detected_is_told() -> None:
     assert given.json() == {"translatedText": ["[de] a", "[de] b"]}
 
 
+async def test_html() -> None:
+    async with serving() as (_, client):
+        page = "<p>Guten Morgen zusammen</p> <br>"
+        answer = await client.post(
+            "/translate", json={"q": page, "source": "auto", "target": "en", "format": "html"}
+        )
+    assert answer.json()["translatedText"] == "<p>[en] Guten Morgen zusammen</p> <br>"
+    assert answer.json()["detectedLanguage"]["language"] == "de"
+
+
 async def test_alternatives_are_none() -> None:
     async with serving() as (_, client):
         body = {"q": "a", "source": "en", "target": "de", "format": "text", "alternatives": 3}
@@ -68,7 +78,8 @@ async def test_alternatives_are_none() -> None:
     ("fields", "status", "message"),
     [
         ({"target": "tlh"}, 400, "'tlh'"),
-        ({"format": "html"}, 400, "HTML"),
+        ({"format": "markdown"}, 400, "format"),
+        ({"format": "html", "q": []}, 400, "nothing"),
         ({"q": " "}, 400, "empty"),
         ({"q": "a" * 21}, 400, "21 characters"),
         ({"q": ["fine", "FAIL"]}, 502, "this text fails"),
@@ -107,6 +118,69 @@ async def test_keys(tmp_path: Path) -> None:
                 assert b'"error"' in caught.value.read()
                 caught.value.close()
         assert await asked(gateway, lambda client: client.languages())
+
+
+async def test_a_key_in_the_header_is_checked_before_there_is_a_body(tmp_path: Path) -> None:
+    async with running(Keyring(tmp_path).settings()) as gateway:
+        reader, writer = await asyncio.open_connection("127.0.0.1", gateway.port)
+        writer.write(
+            b"POST /translate HTTP/1.1\r\nHost: 127.0.0.1\r\nAuthorization: Bearer wrong\r\n"
+            b"Content-Type: application/json\r\nContent-Length: 1000\r\n\r\n"
+        )
+        assert b" 403 " in await reader.readline()
+        writer.close()
+
+
+async def test_another_scheme_in_the_header_is_a_proxys_and_the_key_in_the_body_counts(tmp_path: Path) -> None:
+    keys = Keyring(tmp_path)
+    async with serving(settings=keys.settings()) as (_, client):
+        for key, status in [(keys.api_key, 200), ("wrong", 403), (None, 403)]:
+            body = {"q": "a", "source": "en", "target": "de", "api_key": key}
+            answer = await client.post("/translate", json=body, headers={"Authorization": "Basic abc"})
+            assert answer.status_code == status
+
+
+async def test_only_so_many_bodies_of_one_address_are_read_before_it_is_known_whose_they_are(
+    tmp_path: Path,
+) -> None:
+    async with running(Keyring(tmp_path).settings()) as gateway:
+        begun: list[str] = []
+        enough, goes_on, first = asyncio.Event(), asyncio.Event(), asyncio.Event()
+
+        async def call(address: str) -> None:
+            async def receive() -> Any:
+                begun.append(address)
+                mine = first if len(begun) == 1 else goes_on
+                if len(begun) >= 17:
+                    enough.set()
+                await mine.wait()
+                return {"type": "http.disconnect"}
+
+            scope = {
+                "type": "http",
+                "method": "POST",
+                "path": "/detect",
+                "query_string": b"",
+                "headers": [(b"host", b"127.0.0.1")],
+                "client": (address, 1),
+            }
+            await gateway.gateway.app(scope, receive, never_sent)
+
+        async with asyncio.TaskGroup() as tasks:
+            for _ in range(17):
+                tasks.create_task(call("1.1.1.1"))
+            tasks.create_task(call("2.2.2.2"))
+            await enough.wait()
+            assert sorted(begun) == ["1.1.1.1"] * 16 + ["2.2.2.2"]
+            enough.clear()
+            first.set()
+            await enough.wait()
+            assert begun.count("1.1.1.1") == 17
+            goes_on.set()
+
+
+async def never_sent(message: Any) -> None:
+    raise AssertionError(message)
 
 
 async def test_what_may_work_later_says_when() -> None:

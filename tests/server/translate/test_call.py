@@ -54,6 +54,15 @@ async def test_if_all_fail_the_call_does(gateway: Running) -> None:
         await call.translate_all(never)
 
 
+async def test_of_a_whole_the_first_that_fails_stops_the_others(gateway: Running) -> None:
+    scheduler = gateway.gateway.scheduler
+    with translator(gateway).admit(asking("a", "b"), OPEN, "1.1.1.1") as call:
+        assert [each.text for each in await call.translate_whole(never)] == ["[ja] a", "[ja] b"]
+    with pytest.raises(EngineFailed), translator(gateway).admit(asking("STALL", "FAIL"), OPEN, "1.1.1.1") as call:
+        await call.translate_whole(never)
+    assert (scheduler.running, scheduler.waiting) == (0, 0)
+
+
 async def test_what_is_left_gives_its_places_back(gateway: Running) -> None:
     scheduler = gateway.gateway.scheduler
     calls = translator(gateway)

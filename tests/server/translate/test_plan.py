@@ -6,6 +6,7 @@ from collections.abc import Collection
 from typing import Any
 
 import pytest
+from msgspec.structs import replace
 
 from gateway.domain.engine import EngineProfile, TranslationOptions, TranslationRequest
 from gateway.domain.errors import InvalidValue, LimitExceeded, UnsupportedLanguage
@@ -113,6 +114,14 @@ def test_a_text_that_cannot_be_translated_fails_alone() -> None:
     found = planned(asking("en text", "zh text", " "), profile(languages=("en", "zh", "de"), pairs=only.pairs))
     assert [job.error and job.error.code for job in found.jobs] == [None, "unsupported_language", "invalid_value"]
     assert [job.error.field for job in found.jobs if job.error] == ["texts[1]", "texts[2]"]
+
+
+def test_if_all_are_asked_for_or_none_one_that_cannot_be_translated_is_an_error_of_the_call() -> None:
+    whole = replace(asking("en text", "en too long", "en text"), all_or_none=True)
+    with pytest.raises(LimitExceeded) as caught:
+        planned(whole, profile(), Limits(text_chars=10))
+    assert caught.value.field == "texts[1]"
+    assert len(planned(whole, profile()).jobs) == 3
 
 
 @pytest.mark.parametrize(

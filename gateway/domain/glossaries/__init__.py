@@ -1,0 +1,1 @@
+"""What tenants keep to have their terms translated as they want."""

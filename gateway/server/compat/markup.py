@@ -1,0 +1,269 @@
+"""Reads marked-up text: which of it is text, which is tags, and where a sentence cannot go on.
+
+Knows: XML and HTML. Must not know: translations, APIs.
+
+Whatever is not text is kept as it was written, character by character.
+"""
+
+from __future__ import annotations
+
+import html
+import re
+from collections.abc import Callable, Iterator
+from html.parser import HTMLParser
+from typing import Literal
+from xml.parsers import expat
+
+from msgspec import Struct
+from msgspec.structs import replace
+
+from gateway.domain.errors import InvalidValue
+
+__all__ = ["Kind", "Rules", "Token", "tokens"]
+
+Kind = Literal["xml", "html"]
+
+
+def _names(text: str) -> frozenset[str]:
+    return frozenset(text.split())
+
+
+# Elements of HTML that are not within a line, and some that have no text for people. All others are inline.
+_BLOCKS = _names(
+    """address article aside audio base blockquote body br caption center col colgroup dd details dialog dir div dl
+    dt fieldset figcaption figure footer form frame frameset h1 h2 h3 h4 h5 h6 head header hgroup hr html iframe
+    legend li link main math menu meta nav noscript object ol optgroup option p param pre script search section
+    select source style summary svg table tbody td template textarea tfoot th thead title tr track ul video"""
+)
+_VOID = _names("area base br col embed hr img input link meta param source track wbr")
+_NOT_FOR_PEOPLE = _names("math script style svg template textarea")
+
+# What may stand before the root of a document. A document type with declarations of its own is not read.
+_PROLOGUE = re.compile(r"\s*(?:<\?xml\b[^>]*\?>)?\s*(?:<!DOCTYPE\b[^>\[]*>)?", re.IGNORECASE)
+
+
+class Rules(Struct, frozen=True):
+    """How text is marked up. Names of tags are as they are written; in HTML, in lower case."""
+
+    kind: Kind
+    # Elements whose text is not translated.
+    ignored: frozenset[str] = frozenset()
+    # Tags at which a sentence ends; and those at which it goes on, whatever else is said.
+    splitting: frozenset[str] = frozenset()
+    non_splitting: frozenset[str] = frozenset()
+    # In XML: where there are only elements beside each other, and no text, none of them is within a sentence.
+    outline: bool = True
+
+
+class Token(Struct, frozen=True):
+    """A part of the text. point: a tag without content, a comment or the like. kept: a whole element as it is."""
+
+    kind: Literal["text", "start", "end", "point", "kept"]
+    # As it was written.
+    raw: str
+    # Of the element.
+    name: str = ""
+    # A sentence ends here.
+    divides: bool = False
+    # The content of this element is not translated.
+    ignored: bool = False
+
+    @property
+    def text(self) -> str:
+        """What it says to people, without tags and entities."""
+        return html.unescape(self.raw if self.kind == "text" else re.sub(r"<[^>]*>", "", self.raw))
+
+
+def tokens(text: str, rules: Rules) -> list[Token]:
+    """The parts of a text; their `raw` together are the text.
+
+    Raises `InvalidValue` for XML that is not well-formed.
+    """
+    found = _with_outline(list(_xml(text, rules)), rules) if rules.kind == "xml" else list(_html(text, rules))
+    return list(_kept_together(found))
+
+
+def _kept_together(found: list[Token]) -> Iterator[Token]:
+    """Each element that is not translated as one token."""
+    at = 0
+    while at < len(found):
+        token = found[at]
+        end = _end_of(found, at) if token.kind == "start" and token.ignored else at
+        if end > at:
+            raw = "".join(each.raw for each in found[at : end + 1])
+            token = replace(token, kind="kept", raw=raw)
+        yield token
+        at = end + 1
+
+
+def _end_of(found: list[Token], start: int) -> int:
+    """Where an element ends; `start` if it has no end."""
+    depth = 0
+    for at in range(start, len(found)):
+        if found[at].name == found[start].name:
+            depth += (found[at].kind == "start") - (found[at].kind == "end")
+            if not depth:
+                return at
+    return start
+
+
+class _Events:
+    """Where what begins. Each goes on until the next."""
+
+    def __init__(self) -> None:
+        self.found: list[tuple[int, Token]] = []
+
+    def add(self, at: int, token: Token) -> None:
+        # Text comes in pieces, with an entity each.
+        if not (token.kind == "text" and self.found and self.found[-1][1].kind == "text"):
+            self.found.append((at, token))
+
+    def tokens(self, text: Callable[[int, int | None], str]) -> Iterator[Token]:
+        """text: of a place, from and to."""
+        ends = [*(at for at, _ in self.found[1:]), None]
+        for (at, token), end in zip(self.found, ends, strict=False):
+            yield replace(token, raw=text(at, end))
+
+
+# ---------------------------------------------------------------- HTML
+
+
+def _html(text: str, rules: Rules) -> Iterator[Token]:
+    parser = _HtmlParser(text, rules)
+    parser.feed(text)
+    parser.close()
+    return parser.events.tokens(lambda at, end: text[at:end])
+
+
+class _HtmlParser(HTMLParser):
+    def __init__(self, text: str, rules: Rules) -> None:
+        super().__init__(convert_charrefs=False)
+        self.events = _Events()
+        self._rules = rules
+        self._lines = [0, *(match.end() for match in re.finditer("\n", text))]
+
+    def _add(self, token: Token) -> None:
+        line, column = self.getpos()
+        self.events.add(self._lines[line - 1] + column, token)
+
+    def _element(self, kind: Literal["start", "end", "point"], name: str, *, ignored: bool = False) -> None:
+        rules = self._rules
+        divides = name in rules.splitting or (name in _BLOCKS and name not in rules.non_splitting)
+        ignored = ignored or name in rules.ignored or name in _NOT_FOR_PEOPLE
+        self._add(Token(kind, "", name, divides, ignored))
+
+    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        given = dict(attrs)
+        ignored = given.get("translate") == "no" or "notranslate" in (given.get("class") or "").split()
+        self._element("point" if tag in _VOID else "start", tag, ignored=ignored)
+
+    def handle_startendtag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        self._element("point", tag)
+
+    def handle_endtag(self, tag: str) -> None:
+        self._element("end", tag)
+
+    def handle_data(self, data: str) -> None:
+        self._add(Token("text", ""))
+
+    def handle_entityref(self, name: str) -> None:
+        self._add(Token("text", ""))
+
+    def handle_charref(self, name: str) -> None:
+        self._add(Token("text", ""))
+
+    def handle_comment(self, data: str) -> None:
+        self._add(Token("point", ""))
+
+    def handle_decl(self, decl: str) -> None:
+        self._add(Token("point", "", divides=True))
+
+    def handle_pi(self, data: str) -> None:
+        self._add(Token("point", "", divides=True))
+
+    def unknown_decl(self, data: str) -> None:
+        self._add(Token("point", ""))
+
+
+# ---------------------------------------------------------------- XML
+
+
+def _xml(text: str, rules: Rules) -> Iterator[Token]:
+    prologue = text[: _prologue_ends(text)]
+    if prologue:
+        yield Token("point", prologue, divides=True)
+    # Not a document but what could stand in one. It cannot declare entities there.
+    opening = b"<r>"
+    try:
+        data = opening + text[len(prologue) :].encode() + b"</r>"
+    except UnicodeEncodeError:
+        raise _not_well_formed("there is half a character") from None
+    events, parser, in_cdata = _Events(), expat.ParserCreate("utf-8"), False
+
+    def add(token: Token) -> None:
+        if not in_cdata:
+            events.add(parser.CurrentByteIndex, token)
+
+    def cdata(begins: bool) -> None:
+        nonlocal in_cdata
+        if begins:
+            add(Token("point", ""))
+        in_cdata = begins
+
+    def place() -> int:
+        read = data[len(opening) : parser.ErrorByteIndex].decode(errors="replace")
+        return min(len(prologue) + len(read) + 1, len(text))
+
+    parser.StartElementHandler = lambda name, _: add(Token("start", "", name, ignored=name in rules.ignored))
+    parser.EndElementHandler = lambda name: add(Token("end", "", name))
+    parser.CharacterDataHandler = lambda _: add(Token("text", ""))
+    parser.CommentHandler = lambda _: add(Token("point", ""))
+    parser.ProcessingInstructionHandler = lambda *_: add(Token("point", ""))
+    parser.StartCdataSectionHandler = lambda: cdata(True)
+    parser.EndCdataSectionHandler = lambda: cdata(False)
+    try:
+        parser.Parse(data, True)
+    except expat.ExpatError as error:
+        raise _not_well_formed(f"{expat.ErrorString(error.code)}, at character {place()}") from None
+    # Without the element around it.
+    found = list(events.tokens(lambda at, end: data[at:end].decode()))[1:-1]
+    yield from _without_empty_ends(found)
+
+
+def _prologue_ends(text: str) -> int:
+    match = _PROLOGUE.match(text)
+    return match.end() if match is not None and match[0].strip() else 0
+
+
+def _without_empty_ends(found: list[Token]) -> Iterator[Token]:
+    for token, after in zip(found, [*found[1:], None], strict=False):
+        if token.kind == "end" and not token.raw:
+            continue
+        is_empty = token.kind == "start" and after is not None and after.kind == "end" and not after.raw
+        yield replace(token, kind="point") if is_empty else token
+
+
+def _with_outline(found: list[Token], rules: Rules) -> list[Token]:
+    """Which tags a sentence does not go across."""
+    # The element that each token is in, by the place of its start; text directly in it.
+    parents, open_at, with_text = [-1] * len(found), [-1], set()
+    for at, token in enumerate(found):
+        if token.kind == "end":
+            parents[at] = parents[open_at.pop()]
+            continue
+        parents[at] = open_at[-1]
+        if token.kind == "start":
+            open_at.append(at)
+        elif token.kind == "text" and token.raw.strip():
+            with_text.add(open_at[-1])
+
+    def divides(token: Token, parent: int) -> bool:
+        if token.name in rules.splitting or not token.name:
+            return token.name in rules.splitting or token.divides
+        return rules.outline and parent not in with_text and token.name not in rules.non_splitting
+
+    return [replace(token, divides=divides(token, parent)) for token, parent in zip(found, parents, strict=True)]
+
+
+def _not_well_formed(why: str) -> InvalidValue:
+    return InvalidValue(f"The tags of the text cannot be read (tag_handling): {why}.", field="text")

@@ -1,0 +1,2 @@
+-- Keys of the store:
+--   glossaries:<tenant>  hash: id -> "<version> <glossary>"

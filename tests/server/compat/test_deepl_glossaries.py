@@ -1,0 +1,280 @@
+"""DeepL's glossaries with DeepL's own clients, for Python and for Node, against gateways on a socket."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import secrets
+from collections.abc import AsyncIterator
+from pathlib import Path
+from typing import Any
+
+import deepl
+import pytest
+from deepl import http_client
+from deepl.api_data import MultilingualGlossaryDictionaryEntries, MultilingualGlossaryInfo
+
+from gateway.config import AuthSettings, EventLogSettings, Settings, StoreSettings
+from gateway.engines.simulated import Script
+from tests.gateways import Running, running
+from tests.keys import Keyring
+from tests.over_http import serving
+from tests.redis_server import shared_server
+from tests.server.compat.test_deepl import ROOT, asked
+
+SCRIPT = Script(options=frozenset({"glossary"}))
+TERMS = {"launch": "Start", "Team A": "Mannschaft A"}
+
+
+@pytest.fixture(autouse=True)
+def _one_try_without_haste(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(http_client, "max_network_retries", 0)
+    monkeypatch.setattr(http_client, "min_connection_timeout", 600.0)
+
+
+@pytest.fixture
+async def gateway() -> AsyncIterator[Running]:
+    async with running(script=SCRIPT) as gateway:
+        yield gateway
+
+
+def a_store() -> StoreSettings:
+    """An empty one that gateways share."""
+    return StoreSettings(url=shared_server().url, prefix=f"{secrets.token_hex(4)}:")
+
+
+def noted_terms(gateway: Running) -> list[dict[str, str]]:
+    """Grows with the terms of every text that the gateway translates."""
+    terms: list[dict[str, str]] = []
+    admit = gateway.gateway.scheduler.admit
+
+    def noted(meeting: str, requests: Any, **more: Any) -> Any:
+        terms.extend(dict(request.options.glossary) for request in requests)
+        return admit(meeting, requests, **more)
+
+    gateway.gateway.scheduler.admit = noted  # type: ignore[method-assign]
+    return terms
+
+
+async def test_a_glossary_from_its_creation_to_its_end(gateway: Running) -> None:
+    made = await asked(gateway, lambda client: client.create_glossary("Words", "EN", "DE", TERMS))
+    assert (made.name, made.source_lang, made.target_lang, made.entry_count, made.ready) == (
+        "Words",
+        "EN",
+        "DE",
+        2,
+        True,
+    )
+    (listed,) = await asked(gateway, lambda client: client.list_glossaries())
+    assert str(listed) == str(made)
+    found = await asked(gateway, lambda client: client.get_glossary(made.glossary_id))
+    assert found.creation_time == made.creation_time
+    assert await asked(gateway, lambda client: client.get_glossary_entries(made)) == TERMS
+    await asked(gateway, lambda client: client.delete_glossary(made))
+    for call in ("get_glossary", "get_glossary_entries", "delete_glossary"):
+        with pytest.raises(deepl.GlossaryNotFoundException):
+            await asked(gateway, lambda client, call=call: getattr(client, call)(made.glossary_id))  # type: ignore[misc]
+    assert await asked(gateway, lambda client: client.list_glossaries()) == []
+
+
+async def test_its_terms_go_with_texts_in_which_they_occur(gateway: Running) -> None:
+    terms = noted_terms(gateway)
+    made = await asked(gateway, lambda client: client.create_glossary("Words", "EN", "DE", TERMS))
+
+    def ask(text: str, **more: Any) -> Any:
+        more = {"source_lang": "EN", "target_lang": "DE", "glossary": made, **more}
+        return asked(gateway, lambda client: client.translate_text(text, **more))
+
+    assert (await ask("The Launch is on Friday.")).text == "[de] The Launch is on Friday."
+    await ask("Nothing of it.")
+    await ask("<p>team a</p>", tag_handling="html")
+    assert terms == [{"launch": "Start"}, {}, {"Team A": "Mannschaft A"}]
+    with pytest.raises(deepl.DeepLException, match="no entries from en to fr"):
+        await ask("hi", glossary=made.glossary_id, target_lang="FR")
+    with pytest.raises(deepl.DeepLException, match="no glossary"):
+        await ask("hi", glossary="unknown")
+
+
+async def test_the_pairs_are_those_of_the_model(gateway: Running) -> None:
+    pairs = await asked(gateway, lambda client: client.get_glossary_languages())
+    assert ("EN", "JA") in {(pair.source_lang.upper(), pair.target_lang.upper()) for pair in pairs}
+    assert len(pairs) == 30
+
+
+async def test_csv(gateway: Running) -> None:
+    made = await asked(
+        gateway, lambda client: client.create_glossary_from_csv("Words", "EN", "DE", 'launch,"Start, los",en,de\n')
+    )
+    assert await asked(gateway, lambda client: client.get_glossary_entries(made)) == {"launch": "Start, los"}
+
+
+async def test_several_dictionaries(gateway: Running) -> None:
+    def entries(source: str, target: str, **terms: str) -> MultilingualGlossaryDictionaryEntries:
+        return MultilingualGlossaryDictionaryEntries(source, target, terms)
+
+    def infos(glossary: MultilingualGlossaryInfo) -> set[tuple[str, str, int]]:
+        return {(each.source_lang, each.target_lang, each.entry_count) for each in glossary.dictionaries}
+
+    def steps(client: deepl.DeepLClient) -> None:
+        made = client.create_multilingual_glossary(
+            "Words", [entries("EN", "DE", launch="Start"), entries("DE", "EN", Start="launch", Team="team")]
+        )
+        id = made.glossary_id
+        assert infos(made) == {("EN", "DE", 1), ("DE", "EN", 2)}
+        assert [each.glossary_id for each in client.list_multilingual_glossaries()] == [id]
+        # Version 2 of the API knows glossaries of one pair.
+        assert client.list_glossaries() == []
+        with pytest.raises(deepl.GlossaryNotFoundException):
+            client.get_glossary(id)
+        renamed = client.update_multilingual_glossary_name(id, "New")
+        assert (renamed.name, infos(renamed)) == ("New", infos(made))
+        merged = client.update_multilingual_glossary_dictionary(id, entries("EN", "DE", launch="Anfang", a="b"))
+        assert infos(merged) == {("EN", "DE", 2), ("DE", "EN", 2)}
+        replaced = client.replace_multilingual_glossary_dictionary(id, entries("DE", "EN", Ende="end"))
+        assert (replaced.source_lang, replaced.entry_count) == ("DE", 1)
+        (read,) = client.get_multilingual_glossary_entries(id, "EN", "DE").dictionaries
+        assert str(read.entries) == "launch\tAnfang\na\tb"
+        client.delete_multilingual_glossary_dictionary(id, source_lang="EN", target_lang="DE")
+        assert infos(client.get_multilingual_glossary(id)) == {("DE", "EN", 1)}
+        with pytest.raises(deepl.GlossaryNotFoundException):
+            client.get_multilingual_glossary_entries(id, "EN", "DE")
+        client.delete_multilingual_glossary(id)
+        assert client.list_multilingual_glossaries() == []
+
+    await asked(gateway, steps)
+
+
+@pytest.mark.parametrize(
+    ("body", "said"),
+    [
+        ({"source_lang": "tlh"}, "'tlh'"),
+        ({"target_lang": "en"}, "English"),
+        ({"entries": "a"}, "two terms"),
+        ({"entries_format": "xls"}, "entries_format"),
+        ({"name": ""}, "name"),
+        ({"entries": None}, "entries"),
+    ],
+)
+async def test_what_cannot_be_kept_is_said(body: dict[str, Any], said: str) -> None:
+    given = {"name": "n", "source_lang": "en", "target_lang": "de", "entries": "a\tb", "entries_format": "tsv"}
+    async with serving(script=SCRIPT) as (_, client):
+        answer = await client.post("/v2/glossaries", json=given | body)
+        assert (answer.status_code, [*answer.json()]) == (400, ["message"])
+        assert said in answer.json()["message"]
+        assert (await client.get("/v2/glossaries")).json() == {"glossaries": []}
+
+
+@pytest.mark.parametrize(
+    ("dictionaries", "said"),
+    [
+        ([], "needs a dictionary"),
+        ([{"source_lang": "en", "target_lang": "de", "entries": "a\tb"}] * 2, "Two dictionaries"),
+    ],
+)
+async def test_dictionaries_that_do_not_do(dictionaries: list[Any], said: str) -> None:
+    async with serving(script=SCRIPT) as (_, client):
+        answer = await client.post("/v3/glossaries", json={"name": "n", "dictionaries": dictionaries})
+    assert answer.status_code == 400
+    assert said in answer.json()["message"]
+
+
+async def test_changes_at_the_same_time_are_all_kept() -> None:
+    async with serving(settings=Settings(store=a_store()), script=SCRIPT) as (_, client):
+        first = {"source_lang": "en", "target_lang": "de", "entries": "a\tb"}
+        made = (await client.post("/v3/glossaries", json={"name": "n", "dictionaries": [first]})).json()
+        path = f"/v3/glossaries/{made['glossary_id']}"
+        others = [{"dictionaries": [first | {"target_lang": lang}]} for lang in ("ja", "fr", "es", "zh")]
+        answers = await asyncio.gather(*(client.patch(path, json=other) for other in others))
+        assert {answer.status_code for answer in answers} == {200}
+        assert len((await client.get(path)).json()["dictionaries"]) == 5
+
+
+async def test_glossaries_are_their_tenants_and_changes_are_recorded(tmp_path: Path) -> None:
+    keys, file = Keyring(tmp_path), tmp_path / "audit.jsonl"
+    auth = AuthSettings(keys_file=str(keys.path), audit_file=str(file))
+    async with running(Settings(auth=auth), script=SCRIPT) as gateway:
+        with pytest.raises(deepl.AuthorizationException):
+            await asked(gateway, lambda client: client.list_glossaries(), "wrong")
+        with pytest.raises(deepl.AuthorizationException, match="API key"):
+            await asked(gateway, lambda client: client.list_glossaries(), keys.token())
+        made = await asked(gateway, lambda client: client.create_glossary("n", "EN", "DE", TERMS), keys.api_key)
+        text = await asked(
+            gateway,
+            lambda client: client.translate_text("launch", source_lang="EN", target_lang="DE", glossary=made),
+            keys.token(),
+        )
+        assert isinstance(text, deepl.TextResult)
+        await asked(gateway, lambda client: client.delete_glossary(made), keys.api_key)
+    entries = [json.loads(line) for line in file.read_text("utf-8").splitlines()]
+    assert [(each["action"], each["outcome"], each["tenant"], each["detail"]) for each in entries] == [
+        ("glossary", "unauthenticated", None, None),
+        ("glossary", "forbidden", "acme", None),
+        ("glossary", "ok", "acme", made.glossary_id),
+        ("glossary", "ok", "acme", made.glossary_id),
+    ]
+
+
+async def test_they_outlive_a_restart(tmp_path: Path) -> None:
+    settings = Settings(event_log=EventLogSettings(handover_file=str(tmp_path / "handover")))
+    async with running(settings, script=SCRIPT) as gateway:
+        made = await asked(gateway, lambda client: client.create_glossary("n", "EN", "DE", TERMS))
+        await gateway.gateway.drain()
+    async with running(settings, script=SCRIPT) as gateway:
+        assert await asked(gateway, lambda client: client.get_glossary_entries(made)) == TERMS
+
+
+async def test_gateways_with_one_store_share_them() -> None:
+    settings = Settings(store=a_store())
+    async with running(settings, script=SCRIPT) as here, running(settings, script=SCRIPT) as there:
+        made = await asked(here, lambda client: client.create_glossary("n", "EN", "DE", TERMS))
+        assert await asked(there, lambda client: client.get_glossary_entries(made)) == TERMS
+
+
+NODE = """
+import * as deepl from "deepl-node";
+
+const client = new deepl.DeepLClient("any", { serverUrl: process.argv[1], maxRetries: 0, minTimeout: 600_000 });
+const entries = (terms) => new deepl.GlossaryEntries({ entries: terms });
+const one = await client.createGlossary("Words", "en", "de", entries({ launch: "Start" }));
+const listed = await client.listGlossaries();
+const back = await client.getGlossaryEntries(one);
+const text = await client.translateText("The launch", "en", "de", { glossary: one });
+await client.deleteGlossary(one);
+const several = await client.createMultilingualGlossary("More", [
+  { sourceLangCode: "en", targetLangCode: "de", entries: entries({ launch: "Start" }) },
+  { sourceLangCode: "en", targetLangCode: "fr", entries: entries({ launch: "lancement" }) },
+]);
+const french = await client.getMultilingualGlossaryDictionaryEntries(several, "en", "fr");
+await client.updateMultilingualGlossaryName(several, "New");
+const after = await client.getMultilingualGlossary(several.glossaryId);
+await client.deleteMultilingualGlossary(several);
+const gone = await client.getMultilingualGlossary(several.glossaryId).catch((error) => error.message);
+console.log(JSON.stringify({
+  listed: listed.map((each) => [each.name, each.entryCount]),
+  back: back.entries(),
+  text: text.text,
+  french: french.entries.entries(),
+  after: [after.name, after.dictionaries.length],
+  gone: gone.includes("no glossary"),
+}));
+"""
+
+
+async def test_the_client_for_node(gateway: Running) -> None:
+    process = await asyncio.create_subprocess_exec(
+        *(str(ROOT / ".venv" / "bin" / "node"), "--input-type=module", "--eval", NODE),
+        f"http://127.0.0.1:{gateway.port}",
+        cwd=ROOT / ".venv" / "node",
+        stdout=asyncio.subprocess.PIPE,
+        stderr=asyncio.subprocess.PIPE,
+    )
+    said, complaints = await process.communicate()
+    assert process.returncode == 0, complaints.decode()
+    assert json.loads(said) == {
+        "listed": [["Words", 1]],
+        "back": {"launch": "Start"},
+        "text": "[de] The launch",
+        "french": {"launch": "lancement"},
+        "after": ["New", 2],
+        "gone": True,
+    }

@@ -1,0 +1,152 @@
+"""Which part of a marked-up text is what. Translations with tags: `test_tagged.py`."""
+
+from __future__ import annotations
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from gateway.domain.errors import InvalidValue
+from gateway.server.compat.markup import Rules, tokens
+
+HTML = Rules("html")
+XML = Rules("xml")
+
+PIECES = [
+    "<b>",
+    "</b>",
+    "<p>",
+    "</p>",
+    "<br>",
+    "<x/>",
+    "&amp;",
+    "&nbsp;",
+    "a < b",
+    "é ",
+    "\n",
+    "<!-- c -->",
+    "<",
+    ">",
+]
+MORE = [
+    "<script>",
+    "</script>",
+    "<?pi?>",
+    "<!DOCTYPE html>",
+    "<![CDATA[x]]>",
+    '<i class="notranslate">',
+    "</i>",
+    "&#39;",
+]
+
+
+def kinds(text: str, rules: Rules) -> list[tuple[str, str]]:
+    return [(token.kind, token.raw) for token in tokens(text, rules)]
+
+
+def dividing(text: str, rules: Rules) -> list[str]:
+    return [token.raw for token in tokens(text, rules) if token.divides]
+
+
+@given(st.lists(st.sampled_from(PIECES + MORE)).map("".join) | st.text())
+def test_nothing_of_html_is_lost_whatever_it_is(text: str) -> None:
+    assert "".join(token.raw for token in tokens(text, HTML)) == text
+
+
+@given(st.lists(st.sampled_from(PIECES + MORE)).map("".join) | st.text())
+def test_nothing_of_xml_is_lost_or_it_is_refused(text: str) -> None:
+    try:
+        found = tokens(text, XML)
+    except InvalidValue:
+        return
+    assert "".join(token.raw for token in found) == text
+
+
+def test_html() -> None:
+    assert kinds("<P>a &lt; b<br>c<img src='>'><b>d</b><!-- e --><i/>", HTML) == [
+        ("start", "<P>"),
+        ("text", "a &lt; b"),
+        ("point", "<br>"),
+        ("text", "c"),
+        ("point", "<img src='>'>"),
+        ("start", "<b>"),
+        ("text", "d"),
+        ("end", "</b>"),
+        ("point", "<!-- e -->"),
+        ("point", "<i/>"),
+    ]
+    (text,) = tokens("&lt;&eacute;&#39;&amp;amp;", HTML)
+    assert text.text == "<é'&amp;"
+
+
+def test_xml() -> None:
+    document = "<?xml version='1.0'?>\n<!DOCTYPE a><a é='1'>é<b/><![CDATA[<&]]><!-- c --><?p i?></a>"
+    assert kinds(document, XML) == [
+        ("point", "<?xml version='1.0'?>\n<!DOCTYPE a>"),
+        ("start", "<a é='1'>"),
+        ("text", "é"),
+        ("point", "<b/>"),
+        ("point", "<![CDATA[<&]]>"),
+        ("point", "<!-- c -->"),
+        ("point", "<?p i?>"),
+        ("end", "</a>"),
+    ]
+
+
+@pytest.mark.parametrize(
+    ("text", "kept"),
+    [
+        ("a <b translate=no>c <b>d</b></b> e", "<b translate=no>c <b>d</b></b>"),
+        ("a <i class='x notranslate'>c</i> e", "<i class='x notranslate'>c</i>"),
+        ("a <x>c</x> e", "<x>c</x>"),
+        ("a<script>if (a<b) {}</script>", "<script>if (a<b) {}</script>"),
+    ],
+)
+def test_an_element_that_is_not_translated_is_one_token(text: str, kept: str) -> None:
+    found = tokens(text, Rules("html", ignored=frozenset({"x"})))
+    assert [token.raw for token in found if token.kind == "kept"] == [kept]
+
+
+def test_an_element_that_is_to_be_kept_and_has_no_end_is_a_start() -> None:
+    assert kinds("a <x> b", Rules("html", ignored=frozenset({"x"}))) == [
+        ("text", "a "),
+        ("start", "<x>"),
+        ("text", " b"),
+    ]
+
+
+@pytest.mark.parametrize(
+    ("text", "rules", "expected"),
+    [
+        # Where elements stand beside each other without text, they are structure; within text, they are not.
+        ("<d><t>a</t><p>b <i>c</i></p></d>", XML, ["<d>", "<t>", "</t>", "<p>", "</p>", "</d>"]),
+        ("a <i>b</i>", XML, []),
+        ("<d><t>a</t></d>", Rules("xml", outline=False), []),
+        ("a <i>b</i>", Rules("xml", splitting=frozenset({"i"})), ["<i>", "</i>"]),
+        ("<d><t>a</t></d>", Rules("xml", non_splitting=frozenset({"t"})), ["<d>", "</d>"]),
+        ("<div>a <b>b</b><br>c<my-tag>d</my-tag></div>", HTML, ["<div>", "<br>", "</div>"]),
+        (
+            "a <b>b</b><br>c",
+            Rules("html", splitting=frozenset({"b"}), non_splitting=frozenset({"br"})),
+            ["<b>", "</b>"],
+        ),
+    ],
+)
+def test_where_a_sentence_ends(text: str, rules: Rules, expected: list[str]) -> None:
+    assert dividing(text, rules) == expected
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        ("é<a>", "mismatched tag, at character 4"),
+        ("a & b", "at character"),
+        ("</r><r>", "at character"),
+        ("&nbsp;", "undefined entity, at character 1"),
+        ("\ud800", "half a character"),
+        ('<!DOCTYPE a [<!ENTITY x "y">]><a>&x;</a>', "at character"),
+    ],
+)
+def test_xml_that_is_none_is_refused_and_declares_nothing(text: str, said: str) -> None:
+    with pytest.raises(InvalidValue, match=said):
+        tokens(text, XML)

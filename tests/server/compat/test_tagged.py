@@ -1,0 +1,154 @@
+"""Where tags are in a translation. Whole calls with tags: `test_deepl.py`."""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from xml.etree import ElementTree
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from gateway.server.compat.markup import Rules
+from gateway.server.compat.tagged import Tagged
+
+HTML = Rules("html")
+XML = Rules("xml")
+
+GERMAN = {
+    "We meet on Friday at noon.": "Am Freitag treffen wir uns zu Mittag.",
+    "We meet on": "Wir treffen uns am",
+    "Friday": "Freitag.",
+    "at": "um",
+    "noon": "Mittag",
+}
+
+
+def said(text: str, words: dict[str, str], rules: Rules = HTML) -> str:
+    return Tagged(text, rules).translated(words.__getitem__)
+
+
+def in_capitals(text: str, rules: Rules = HTML) -> str:
+    """By an engine that writes everything in capitals, and leaves marks."""
+    return Tagged(text, rules).translated(str.upper)
+
+
+def test_tags_go_with_their_words_where_these_are_found_again() -> None:
+    assert (
+        said("We meet on <b>Friday</b> at <i>noon</i>.", GERMAN)
+        == "Am <b>Freitag</b> treffen wir uns zu <i>Mittag</i>."
+    )
+
+
+@pytest.mark.parametrize(
+    "whole",
+    [
+        # Not there, within a longer word, and twice.
+        "Am Tag nach Donnerstag zu Mittag.",
+        "Freitags zu Mittag.",
+        "Am Freitag, diesen Freitag, zu Mittag.",
+    ],
+)
+def test_where_they_are_not_the_parts_stand_in_their_order(whole: str) -> None:
+    words = GERMAN | {"We meet on Friday at noon.": whole}
+    assert (
+        said("We meet on <b>Friday</b> at <i>noon</i>.", words)
+        == "Wir treffen uns am <b>Freitag</b> um <i>Mittag</i>."
+    )
+
+
+def test_parts_that_overlap_in_the_translation_stand_in_their_order() -> None:
+    words = {"a b c": "x y z", "a": "x y", "b": "-", "c": "y z"}
+    assert said("<i>a</i> b <b>c</b>", words) == "<i>x y</i> - <b>y z</b>"
+
+
+def test_as_many_as_there_should_be_are_found_in_their_order() -> None:
+    words = {"1 a 2 a": "a 2 a 1", "a": "a"}
+    assert said("1 <i>a</i> 2 <b>a</b>", words) == "<i>a</i> 2 <b>a</b> 1"
+
+
+def test_words_of_languages_without_spaces_are_found_within_others() -> None:
+    words = {"Press OK now.": "今すぐ確定を押してください。", "Press": "押す", "OK": "確定。", "now.": "今。"}
+    assert said("Press <b>OK</b> now.", words) == "今すぐ<b>確定</b>を押してください。"
+
+
+def test_elements_within_each_other() -> None:
+    assert (
+        in_capitals("<p> <b>Hello <i>my <u>dear</u></i> friend</b> </p>")
+        == "<p> <b>HELLO <i>MY <u>DEAR</u></i> FRIEND</b> </p>"
+    )
+    words = {"ab cd ef": "F D B", "ab": "B", "cd ef": "F D", "cd": "D", "ef": "F"}
+    assert said("ab <b>cd <i>ef</i></b>", words) == "<b><i>F</i> D</b> B"
+
+
+def test_what_is_not_translated_is_found_as_it_is() -> None:
+    rules = Rules("xml", ignored=frozenset({"x"}))
+    words = {"Hello Ana Lee, welcome": "Bienvenue Ana Lee", "Hello": "Bonjour", ", welcome": ", bienvenue"}
+    assert said("Hello <x>Ana Lee</x>, welcome", words, rules) == "Bienvenue <x>Ana Lee</x>"
+    lost = words | {"Hello Ana Lee, welcome": "Bienvenue Anna"}
+    assert said("Hello <x>Ana Lee</x>, welcome", lost, rules) == "Bonjour <x>Ana Lee</x>, bienvenue"
+
+
+def test_a_tag_without_content_is_where_its_mark_is() -> None:
+    words = {"Wait {2} for {1} {3}.": "{3} {2} warte.", "Wait": "Warte", "for {1}": "auf {1}", ".": "."}
+    assert said('Wait <x id="1"/> for {1} <x id="2"/>.', words, XML) == '<x id="2"/> <x id="1"/> warte.'
+    lost = words | {"Wait {2} for {1} {3}.": "{1} {2} warte."}
+    assert said('Wait <x id="1"/> for {1} <x id="2"/>.', lost, XML) == 'Warte <x id="1"/> auf {1} <x id="2"/>.'
+    assert said("a<x/>b", {"a{1}b": "B{1}A", "a": "A", "b": "B"}, XML) == "B<x/>A"
+
+
+def test_entities_are_what_they_stand_for_and_written_as_they_must_be() -> None:
+    assert in_capitals("&lt;b&gt; &amp;amp; it&#39;s&nbsp;&eacute;") == "&lt;B&gt; &amp;AMP; IT'S&nbsp;É"
+    assert said("<p>a</p>", {"a": "1 < 2 & <script>\x0b"}) == "<p>1 &lt; 2 &amp; &lt;script&gt;</p>"
+
+
+def test_only_text_is_translated_and_each_once() -> None:
+    page = "<h1 title='no'>One</h1><p>One<br>42 — <script>var a = 'b'</script><!-- no --></p><p>Two <b>3</b></p>"
+    tagged = Tagged(page, HTML)
+    assert tagged.texts == ["One", "Two 3", "Two"]
+    assert tagged.plain == "OneOne42 — Two 3"
+    assert tagged.translated(str.upper) == page.replace("One", "ONE").replace("Two", "TWO")
+
+
+def test_tags_that_cross_or_do_not_end_stay_where_they_are() -> None:
+    for text in ("<b>a<i>b</b>c</i>", "a <b>b", "a </b>b", "<b>a<p>b</b>c</p>", "<li>a<li>b <img src=x> c"):
+        assert in_capitals(text) == re.sub(r"(?<![<\w/=])[abc]\b", lambda match: match[0].upper(), text)
+
+
+def test_a_tag_whose_other_half_stays_is_not_moved() -> None:
+    # As a whole it could come back in another order.
+    assert Tagged("<b>a<i>b</b>c</i>", HTML).texts == ["a", "b", "c"]
+
+
+def test_very_deep_elements_are_tags_like_others() -> None:
+    text = "<b>" * 500 + "a b" + "</b>" * 500
+    assert in_capitals(f"x {text}") == f"X {text.replace('a b', 'A B')}"
+
+
+NAMES = st.sampled_from("abc")
+NODES = st.recursive(
+    st.sampled_from(["one", "two three", "4", " ", "&amp;", "<x/>", "<!-- c -->"]),
+    lambda inner: st.tuples(NAMES, st.lists(inner, max_size=4)).map(
+        lambda it: f"<{it[0]}>{' '.join(it[1])}</{it[0]}>"
+    ),
+    max_leaves=12,
+)
+# What engines may make of a text: all of it in another order, a part of it, something else.
+ANSWERS = st.sampled_from(
+    [
+        str.upper,
+        lambda text: " ".join(reversed(text.split())),
+        lambda text: text[:3],
+        lambda _: "<b> & one",
+        lambda _: "",
+    ]
+)
+
+
+@given(NODES, ANSWERS, ANSWERS, st.booleans())
+def test_whatever_the_engine_says_the_markup_is_whole(text, long, short, outline) -> None:  # type: ignore[no-untyped-def]
+    tagged = Tagged(text, Rules("xml", ignored=frozenset("c"), outline=outline))
+    found = tagged.translated(lambda each: long(each) if " " in each else short(each))
+    ElementTree.fromstring(f"<r>{found}</r>")  # noqa: S314
+    assert Counter(re.findall("<[^>]*>", found)) == Counter(re.findall("<[^>]*>", text))
