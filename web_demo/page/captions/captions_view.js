@@ -159,7 +159,9 @@ export async function startCaptions({ host, streamUrl, query, invite }) {
   style.href = new URL("./captions.css", import.meta.url).href;
   document.head.append(style);
   const view = element("div", "captions");
+  view.dir = "ltr"; // left and right are what the address says, whatever the page's own language is
   const message = element("p", "captions-message");
+  message.dir = "auto";
   message.dataset.testid = "captions-message";
   host.replaceChildren(view);
   const say = (/** @type {string} */ sentence) => {

@@ -56,7 +56,7 @@ export class OfferedLanguages {
     this.all = languages.map((tag) => ({ tag, name: this.nameOf(tag) }));
     this.targets = targets;
     const lost = before.filter((tag) => !this.#isReached(tag)).map(this.nameOf);
-    return lost.length ? t("reading.gone", { languages: lost.join(", ") }) : "";
+    return lost.length ? t("reading.gone", { languages: lost.join(t("list.comma")) }) : "";
   }
 
   /** Whether anything is translated into a language. @param {string} tag */

@@ -36,6 +36,7 @@ class TextCell {
   /** @param {string} column */
   constructor(column) {
     this.element = element("div", "cell");
+    this.#note.dir = "auto"; // it may be the gateway's own sentence, in English
     this.#text.dataset.testid = column === AS_SPOKEN ? "original" : `cell-${column}`;
     this.#tail.dataset.testid = `tentative-${column}`;
     this.#text.append(this.#words, this.#tail);
@@ -149,6 +150,7 @@ export class UtteranceRow {
     });
     this.#cancel.ariaLabel = t("transcript.cancel_long");
     if (entry.own) head.append(this.#cancel);
+    this.#note.dir = "auto";
     this.element.append(head, this.#grid);
   }
 

@@ -32,6 +32,7 @@ export const de = {
   "demo.sample_stopped": "{name} ist beigetreten; das Beispiel-Meeting wurde deshalb beendet.",
   "demo.stopped": "{name} ist beigetreten; die Demo wurde deshalb beendet.",
   "demo.go_on": "Fortsetzen",
+  "list.comma": ", ",
   "page.share": "Teilen",
   "page.options": "Optionen",
   "page.meeting": "Meeting",

@@ -35,6 +35,7 @@ export const en = {
   "demo.sample_stopped": "{name} has joined, so the sample meeting has stopped.",
   "demo.stopped": "{name} has joined, so the demo has stopped.",
   "demo.go_on": "Go on with it",
+  "list.comma": ", ",
   "page.share": "Share",
   "page.options": "Options",
   "page.meeting": "Meeting",

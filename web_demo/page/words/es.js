@@ -32,6 +32,7 @@ export const es = {
   "demo.sample_stopped": "{name} se ha unido, así que la reunión de ejemplo se ha detenido.",
   "demo.stopped": "{name} se ha unido, así que la demostración se ha detenido.",
   "demo.go_on": "Continuar",
+  "list.comma": ", ",
   "page.share": "Compartir",
   "page.options": "Opciones",
   "page.meeting": "Reunión",

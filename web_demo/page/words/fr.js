@@ -32,6 +32,7 @@ export const fr = {
   "demo.sample_stopped": "{name} a rejoint la réunion : la réunion d’exemple s’est arrêtée.",
   "demo.stopped": "{name} a rejoint la réunion : la démonstration s’est arrêtée.",
   "demo.go_on": "Continuer",
+  "list.comma": ", ",
   "page.share": "Partager",
   "page.options": "Options",
   "page.meeting": "Réunion",

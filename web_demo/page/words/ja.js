@@ -32,6 +32,7 @@ export const ja = {
   "demo.sample_stopped": "{name}が参加したため、サンプル会議を停止しました。",
   "demo.stopped": "{name}が参加したため、デモを停止しました。",
   "demo.go_on": "続ける",
+  "list.comma": "、",
   "page.share": "共有",
   "page.options": "オプション",
   "page.meeting": "会議",

@@ -32,6 +32,7 @@ export const zh = {
   "demo.sample_stopped": "{name}已加入，示例会议已停止。",
   "demo.stopped": "{name}已加入，演示已停止。",
   "demo.go_on": "继续",
+  "list.comma": "、",
   "page.share": "分享",
   "page.options": "选项",
   "page.meeting": "会议",
