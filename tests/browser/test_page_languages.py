@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from itertools import pairwise
 from pathlib import Path
 
@@ -15,6 +16,8 @@ from tests.processes import GatewayProcess
 from tests.test_page_words import LANGUAGES, messages
 
 pytestmark = pytest.mark.browser
+
+ON_ITS_SIDE = {"width": 844, "height": 390}
 
 
 async def ready(page: Page, lang: str) -> None:
@@ -32,10 +35,25 @@ async def test_the_page_speaks_the_browsers_language(
         page = watch.page
         await ready(page, lang)
         await expect(page.get_by_role("heading", level=2)).to_have_text(words["empty.title"])
+        # A phone on its side has more room for a meeting than for what one could say in it.
+        await page.set_viewport_size(ON_ITS_SIDE)
+        assert await overflow_px(page) == 0
+        assert await is_in_a_row(page)
+        if await page.get_by_test_id("sentences").is_visible():
+            box = await page.get_by_test_id("sentences").bounding_box()
+            assert box is not None
+            assert ON_ITS_SIDE["height"] - box["y"] < ON_ITS_SIDE["height"] / 8
+        await page.screenshot(path=artifacts / f"page-{lang}-on-its-side.png")
+        assert not (await scan(page)).serious
         for name, size in {"phone": PHONE, "desktop": DESKTOP}.items():
             await page.set_viewport_size(size["viewport"])
             assert await overflow_px(page) == 0
-            assert await is_in_a_row(page)
+            # Whatever the state is, and however long its name.
+            for state in (key for key in words if re.fullmatch(r"status\.(?!retry)\w+", key)):
+                await page.get_by_test_id("status").evaluate(
+                    "(status, words) => { status.textContent = words }", words[state]
+                )
+                assert await is_in_a_row(page), state
             await page.screenshot(path=artifacts / f"page-{lang}-{name}.png")
             for tab in ("people", "engine", "reading"):
                 await show(page, tab)
