@@ -25,8 +25,8 @@ _CODE = re.compile(
     r"^(Enter|Escape|Arrow(Left|Right)|Authorization|Bearer .*|Content-Type|AbortError)$"
     r"|[#@={}<>()$]|^until reconnected$|The page has no"
 )
-# Samples are in languages of their own; who writes the address of captions has docs/page.md in English.
-ELSEWHERE = {"samples/sample_meeting_script.js", "samples/sample_sentences.js", "captions/caption_options.js"}
+# Samples are in languages of their own.
+ELSEWHERE = {"samples/sample_meeting_script.js", "samples/sample_sentences.js"}
 
 
 def messages(lang: str) -> dict[str, Message]:
@@ -72,6 +72,17 @@ def test_hardly_anything_is_left_in_english(lang: str) -> None:
     same = {key for key in english if own[key] == english[key]}
     assert len(same) <= 12, same
     assert not {key for key in same if len(english[key]["other"].split()) > 2}
+
+
+def test_the_offline_page_speaks_them_all() -> None:
+    source = (PAGE.parent / "offline" / "offline_words.js").read_text()
+    blocks = dict(re.findall(r"^  (\w+): \{\n(.*?)^  \},", source, re.DOTALL | re.MULTILINE))
+    assert sorted(blocks) == LANGUAGES
+    document = (PAGE.parent / "offline" / "offline.html").read_text()
+    for lang, block in blocks.items():
+        words = dict(re.findall(r'^    (\w+): "(.+)",$', block, re.MULTILINE))
+        assert set(words) == set(re.findall(r'id="(\w+)"', document))
+        assert lang == "en" or not any(f'"{each}"' in blocks["en"] for each in words.values())
 
 
 def test_every_message_is_used() -> None:

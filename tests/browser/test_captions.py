@@ -222,7 +222,14 @@ async def test_wrong_parameters_are_named(gateway: GatewayProcess, open_page: Op
         message = watch.page.get_by_test_id("captions-message")
         for name in wrong:
             await expect(message).to_contain_text(f"“{name}”")
+        await expect(message).to_contain_text("“box” has to be a number from 0 to 100.")
+        await expect(message).to_contain_text("“stability” has to be stable, live, or final.")
         assert watch.sent == []
+    # In the language of the browser, the name of the parameter aside.
+    async with open_page(address(gateway, meeting="m", lines="7"), locale="de") as watch:
+        message = watch.page.get_by_test_id("captions-message")
+        await expect(message).to_contain_text("„lang“ fehlt: eine Sprache oder mehrere (etwa ja,en).")
+        await expect(message).to_contain_text("„lines“ muss eine Zahl von 1 bis 6 sein.")
 
 
 async def test_a_language_that_the_gateway_does_not_know_is_said(

@@ -30,7 +30,7 @@ async def test_without_a_gateway_the_page_says_so_and_opens_once_it_is_there(
     start_gateway: StartGateway, open_page: OpenPage, artifacts: Path
 ) -> None:
     gateway = start_gateway().ready()
-    async with open_page(gateway.url, **INSTALLED) as watch:
+    async with open_page(gateway.url, **INSTALLED | {"locale": "de-DE"}) as watch:
         page = watch.page
         watch.allow("net::ERR")
         watch.allow("WebSocket connection")
@@ -39,13 +39,25 @@ async def test_without_a_gateway_the_page_says_so_and_opens_once_it_is_there(
         address = page.url
         kill(gateway)
         await page.reload()
-        heading = page.get_by_role("heading", name="The meeting cannot be reached")
+        heading = page.get_by_role("heading", name="Das Meeting ist nicht erreichbar")
         await expect(heading).to_be_visible()
         assert page.url == address
-        await expect(page.get_by_text("the gateway does not answer")).to_be_visible()
+        await expect(page.get_by_text("das Gateway antwortet nicht")).to_be_visible()
+        assert await page.title() == "Translation Gateway: Das Meeting ist nicht erreichbar"
         await page.screenshot(path=artifacts / "offline.png")
         found = await scan(page)
         assert (found.serious, found.moderate) == ([], [])
+        # Another language was chosen than the browser's.
+        await page.evaluate("localStorage.setItem('page-language', 'ar')")
+        await page.reload()
+        await expect(page.get_by_role("heading")).to_have_text("يتعذر الوصول إلى الاجتماع")
+        await expect(page.locator("html")).to_have_attribute("dir", "rtl")
+        await page.screenshot(path=artifacts / "offline-ar.png")
+        found = await scan(page)
+        assert (found.serious, found.moderate) == ([], [])
+        await page.evaluate("localStorage.setItem('page-language', 'en')")
+        await page.reload()
+        await expect(page.locator("html")).to_have_attribute("dir", "ltr")
         await page.context.set_offline(True)
         await expect(page.get_by_text("This device has no connection to the network.")).to_be_visible()
         await expect(page.get_by_text("the gateway does not answer")).to_be_hidden()
@@ -66,7 +78,8 @@ async def test_nothing_but_the_offline_page_is_kept(gateway: GatewayProcess, ope
         assert response is not None
         await connected(page)
         assert await page.evaluate("navigator.serviceWorker.controller !== null")
-        shell = ["/favicon.svg", *(f"/offline/offline.{kind}" for kind in ("css", "html", "js"))]
+        parts = ("offline.css", "offline.html", "offline.js", "offline_words.js")
+        shell = ["/favicon.svg", *(f"/offline/{part}" for part in parts)]
         assert await page.evaluate(KEPT) == shell
 
 

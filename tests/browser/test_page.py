@@ -658,8 +658,11 @@ async def test_whoever_is_there_sees_which_languages_come_and_go(
         page = watch.page
         await connected(page)
         link = f"{gateway.url}/?meeting={meeting_of(page)}"
-        async with open_page(link, **PHONE) as guest:
+        async with open_page(link, **PHONE) as guest, open_page(f"{link}&view=captions&lang=ja,de") as wall:
             await join(guest.page, reads="ja", speaks=False)
+            await expect(wall.page.get_by_test_id("captions")).to_have_attribute("data-state", "open")
+            message = wall.page.get_by_test_id("captions-message")
+            await expect(message).to_be_hidden()
             pane = await show(page, "reading")
             for tag in ("en", "ja", "de"):
                 await pane.get_by_test_id(f"read-{tag}").set_checked(tag != "en")
@@ -676,6 +679,7 @@ async def test_whoever_is_there_sees_which_languages_come_and_go(
             await expect(pane.get_by_test_id("read-sources")).to_have_text(
                 "Japanese: translated from English. German: nothing is translated."
             )
+            await expect(message).to_have_text("Nothing is translated into German here any more.")
             said = await say(page, "Still here.")
             await expect(cell(said, "ja")).to_have_text("[ja] Still here.")
             await expect(said).to_contain_text("Nothing here translates English into German")
@@ -686,6 +690,15 @@ async def test_whoever_is_there_sees_which_languages_come_and_go(
             await expect(page.get_by_test_id("spoken-lang").get_by_role("option")).to_have_text(
                 ["English", "Japanese", "French"]
             )
+
+            # A wall screen shows on what there is, and stops saying so once the language is back.
+            await expect(wall.page.get_by_test_id("captions-ja")).to_contain_text("[ja] And on.")
+            (tmp_path / "gateway.toml").write_text(japanese + engine("german", "en-de", "de-en"))
+            gateway.process.send_signal(signal.SIGHUP)
+            await expect(message).to_be_hidden()
+            (tmp_path / "gateway.toml").write_text(japanese + engine("french", "en-fr", "ja-fr"))
+            gateway.process.send_signal(signal.SIGHUP)
+            await expect(message).to_be_visible()
 
             # A guest who listens is asked nothing, and still only listens.
             await expect(guest.page.get_by_test_id("alert")).to_be_hidden()

@@ -2,20 +2,22 @@
 
 from __future__ import annotations
 
+import re
 from itertools import pairwise
 from pathlib import Path
-from typing import Any
 
 import pytest
-from playwright.async_api import Page, expect
+from playwright.async_api import Locator, Page, expect
 
 from tests.browser.axe import scan
-from tests.browser.pages import DESKTOP, PHONE, SENTENCE, join, new_meeting, overflow_px, row, say, show
+from tests.browser.pages import DESKTOP, PHONE, SENTENCE, new_meeting, overflow_px, read, row, say, show
 from tests.conftest import OpenPage
 from tests.processes import GatewayProcess
 from tests.test_page_words import LANGUAGES, messages
 
 pytestmark = pytest.mark.browser
+
+ON_ITS_SIDE = {"width": 844, "height": 390}
 
 
 async def ready(page: Page, lang: str) -> None:
@@ -24,28 +26,41 @@ async def ready(page: Page, lang: str) -> None:
     await expect(page.locator("html")).to_have_attribute("lang", lang)
 
 
-@pytest.mark.parametrize("size", [PHONE, DESKTOP], ids=["phone", "desktop"])
 @pytest.mark.parametrize("lang", LANGUAGES)
 async def test_the_page_speaks_the_browsers_language(
-    gateway: GatewayProcess, open_page: OpenPage, artifacts: Path, lang: str, size: dict[str, Any]
+    gateway: GatewayProcess, open_page: OpenPage, artifacts: Path, lang: str
 ) -> None:
     words = {key: forms["other"] for key, forms in messages(lang).items()}
-    async with open_page(gateway.url, locale=f"{lang}-XX", **size) as watch:
+    async with open_page(gateway.url, locale=f"{lang}-XX", **PHONE) as watch:
         page = watch.page
         await ready(page, lang)
         await expect(page.get_by_role("heading", level=2)).to_have_text(words["empty.title"])
+        # A phone on its side has more room for a meeting than for what one could say in it.
+        await page.set_viewport_size(ON_ITS_SIDE)
         assert await overflow_px(page) == 0
-        # Nothing in the header lies over anything else.
-        boxes = [await each.bounding_box() for each in await page.locator(".bar > img, .actions > *").all()]
-        seen = [box for box in boxes if box is not None]
-        assert all(a["x"] + a["width"] <= b["x"] for a, b in pairwise(seen))
-        name = "phone" if size is PHONE else "desktop"
-        await page.screenshot(path=artifacts / f"page-{lang}-{name}.png")
-        for tab in ("people", "engine", "reading"):
-            await show(page, tab)
-            assert not (await scan(page)).serious
-        assert await overflow_px(page) == 0
-        await page.screenshot(path=artifacts / f"page-{lang}-{name}-reading.png")
+        assert await is_in_a_row(page)
+        if await page.get_by_test_id("sentences").is_visible():
+            box = await page.get_by_test_id("sentences").bounding_box()
+            assert box is not None
+            assert ON_ITS_SIDE["height"] - box["y"] < ON_ITS_SIDE["height"] / 8
+        await page.screenshot(path=artifacts / f"page-{lang}-on-its-side.png")
+        assert not (await scan(page)).serious
+        for name, size in {"phone": PHONE, "desktop": DESKTOP}.items():
+            await page.set_viewport_size(size["viewport"])
+            assert await overflow_px(page) == 0
+            # Whatever the state is, and however long its name.
+            for state in (key for key in words if re.fullmatch(r"status\.(?!retry)\w+", key)):
+                await page.get_by_test_id("status").evaluate(
+                    "(status, words) => { status.textContent = words }", words[state]
+                )
+                assert await is_in_a_row(page), state
+            await page.screenshot(path=artifacts / f"page-{lang}-{name}.png")
+            for tab in ("people", "engine", "reading"):
+                await show(page, tab)
+                assert not (await scan(page)).serious
+            assert await overflow_px(page) == 0
+            await page.screenshot(path=artifacts / f"page-{lang}-{name}-reading.png")
+            await page.get_by_test_id("close-panel").click()
 
 
 async def test_another_language_is_chosen_in_the_page_and_stays(
@@ -82,28 +97,61 @@ async def test_a_file_of_words_that_does_not_come_leaves_english(
         await ready(watch.page, "en")
 
 
-@pytest.mark.parametrize("size", [PHONE, DESKTOP], ids=["phone", "desktop"])
-async def test_the_page_from_right_to_left(
-    gateway: GatewayProcess, open_page: OpenPage, artifacts: Path, size: dict[str, Any]
-) -> None:
-    """None of the languages is written so yet: the layout is turned round as such a one would turn it."""
-    async with open_page(f"{gateway.url}/?meeting={new_meeting()}", **size) as watch:
+async def test_the_page_from_right_to_left(gateway: GatewayProcess, open_page: OpenPage, artifacts: Path) -> None:
+    words = {key: forms["other"] for key, forms in messages("ar").items()}
+    async with open_page(f"{gateway.url}/?meeting={new_meeting()}", locale="ar", **PHONE) as watch:
         page = watch.page
-        await join(page, "Ana")
-        await page.evaluate("document.documentElement.dir = 'rtl'")
-        await expect(await say(page, SENTENCE)).to_be_visible()
+        dialog = page.get_by_role("dialog", name=words["meeting.join"])
+        await dialog.get_by_label(words["name.yours"]).fill("Ana")
+        await dialog.get_by_label(words["join.speak"], exact=True).check()
+        await dialog.get_by_role("button", name=words["join.action"]).click()
+        await ready(page, "ar")
+        await page.get_by_test_id("spoken-lang").select_option("en")
+        await read(page, "de")
+        await page.get_by_test_id("close-panel").click()
+        await expect(await say(page, f"{SENTENCE} That will fail")).to_have_attribute("data-state", "settled")
         send, chosen = page.get_by_test_id("send"), page.get_by_test_id("spoken-lang")
-        left, right = await send.bounding_box(), await chosen.bounding_box()
-        assert left is not None
-        assert right is not None
-        assert left["x"] + left["width"] <= right["x"]
-        # What was said keeps the direction of its language.
-        original = row(page, SENTENCE).get_by_text(SENTENCE, exact=True).first
-        assert await original.evaluate("(part) => getComputedStyle(part).direction") == "ltr"
-        assert await overflow_px(page) == 0
-        name = "phone" if size is PHONE else "desktop"
-        await page.screenshot(path=artifacts / f"page-rtl-{name}.png")
-        await show(page, "people")
-        assert not (await scan(page)).serious
-        assert await overflow_px(page) == 0
-        await page.screenshot(path=artifacts / f"page-rtl-{name}-people.png")
+        note = page.locator(".cell-note")
+        for name, size in {"phone": PHONE, "desktop": DESKTOP}.items():
+            await page.set_viewport_size(size["viewport"])
+            left, right = await send.bounding_box(), await chosen.bounding_box()
+            assert left is not None
+            assert right is not None
+            assert left["x"] + left["width"] <= right["x"]
+            # What was said keeps the direction of its language.
+            original = row(page, SENTENCE).get_by_text(SENTENCE).first
+            assert await original.evaluate("(part) => getComputedStyle(part).direction") == "ltr"
+            # What the gateway says of it in English does, too, and stands where it would in Arabic.
+            assert await note.evaluate("(part) => getComputedStyle(part).direction") == "ltr"
+            assert await is_at_the_right(note)
+            assert await overflow_px(page) == 0
+            await page.screenshot(path=artifacts / f"page-rtl-{name}.png")
+            await show(page, "people")
+            assert not (await scan(page)).serious
+            assert await overflow_px(page) == 0
+            await page.screenshot(path=artifacts / f"page-rtl-{name}-people.png")
+            await page.get_by_test_id("close-panel").click()
+        # Latin names, and lists of them, change nothing around them.
+        pane = await show(page, "people")
+        badge = pane.get_by_text(words["people.reader"].split(" ")[0])
+        await expect(badge).to_have_text(words["people.reader"].format(languages="\u2068الألمانية\u2069"))
+
+
+async def is_in_a_row(page: Page) -> bool:
+    """Nothing in the header lies over anything else, whichever side it begins at."""
+    boxes = [await each.bounding_box() for each in await page.locator(".bar > img, .actions > *, .status").all()]
+    seen = sorted((box["x"], box["x"] + box["width"]) for box in boxes if box is not None)
+    return all(end <= begin for (_, end), (begin, _) in pairwise(seen))
+
+
+async def is_at_the_right(part: Locator) -> bool:
+    """Whether its first line of text ends at the right of it."""
+    return bool(
+        await part.evaluate(
+            """(part) => {
+                const range = document.createRange();
+                range.selectNodeContents(part);
+                return Math.abs(range.getBoundingClientRect().right - part.getBoundingClientRect().right) < 1;
+            }"""
+        )
+    )

@@ -17,12 +17,14 @@ from tests.browser.pages import (
     PHONE,
     connected,
     overflow_px,
+    read,
     received,
     row,
     seen_by,
     sent,
     settled,
     stop_the_clock,
+    type_words,
     until,
     witness,
 )
@@ -70,6 +72,34 @@ async def test_a_black_hole_is_noticed_within_five_seconds_of_what_is_said(
         await expect(page.get_by_test_id("utterance")).to_have_count(1)
         # One thing after another, and every attempt to connect a part of the same wait.
         assert await seen_by(page, "status") == ["No answer", "Reconnecting…", "Connected"]
+
+
+async def test_what_was_translated_before_a_black_hole_stays_when_the_network_is_back(
+    gateway: GatewayProcess, open_page: OpenPage
+) -> None:
+    async with Relay(gateway.port) as relay, open_page(relay.url, **DESKTOP) as watch:
+        watch.allow("ERR_")
+        page = watch.page
+        await read(page, "ja")
+        begun = ("Everybody", "who", "was", "away", "last")
+        await type_words(watch, *begun, into="ja")
+        translation = page.get_by_test_id("cell-ja")
+        await expect(translation).to_contain_text("[ja] Everybody who")
+        await witness(page, "cell-ja")
+        await stop_the_clock(page)
+        relay.freeze()
+        await page.get_by_test_id("text").press_sequentially(" week is back, and so we can begin")
+        await page.keyboard.press("Enter")
+        await until(lambda: len(sent(watch, "utterance.final")) == 1)
+        await page.clock.run_for(SOON_MS)
+        await expect(page.get_by_test_id("utterance")).to_have_attribute("data-state", "unsent")
+        await expect(translation).to_contain_text("[ja] Everybody who")
+        await page.clock.resume()
+        await settled(page.get_by_test_id("utterance"))
+        await expect(translation).to_have_text(f"[ja] {' '.join(begun)} week is back, and so we can begin")
+        # At no time without its beginning.
+        seen = await seen_by(page, "cell-ja")
+        assert [text for text in seen if not text.startswith("[ja] Everybody who")] == []
 
 
 async def test_a_device_without_a_network_says_so_at_once(

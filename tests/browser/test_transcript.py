@@ -508,15 +508,41 @@ async def test_a_draft_that_was_finished_without_a_connection_is_one_row(open_re
         await reader.hear(started(), pong(), partial("me", "1", "Go"), delta("me", "1", "ja", "[ja] Go"))
         await reader.hear(queued("1", "Good morning."), queued("1", "Good morning."))
         await expect(reader.rows).to_have_count(1)
+        await expect(reader.rows).to_have_attribute("data-state", "unsent")
         await expect(reader.page.get_by_test_id("cell-en")).to_have_text("Good morning.")
-        # The gateway has only heard the beginning.
+        # What was translated of it stays.
+        await expect(reader.cell("me/1", "ja")).to_have_text("[ja] Go")
+        # The gateway has only heard the beginning, and repeats what became of it.
         await reader.hear(started(recovered=True), partial("me", "1", "Go"), delta("me", "1", "ja", "[ja] Go"))
         await reader.hear(pong())
         await expect(reader.rows).to_have_attribute("data-state", "unsent")
         await expect(reader.page.get_by_test_id("cell-en")).to_have_text("Good morning.")
-        await reader.hear(caption("me", "1", "Good morning.", rev=2), delta("me", "1", "ja", "[ja] Good"))
+        await reader.hear(caption("me", "1", "Good morning.", rev=2), delta("me", "1", "ja", "od"))
         await expect(reader.rows).to_have_attribute("data-state", "running")
         await expect(reader.cell("me/1", "ja")).to_have_text("[ja] Good")
+        await expect(reader.rows).to_have_count(1)
+
+
+async def test_of_what_waits_to_be_sent_the_gateway_may_know_the_beginning(open_reader: OpenReader) -> None:
+    async with open_reader("ja") as reader:
+        # The connection was lost before the answer to its first words.
+        await reader.hear(started(), pong(), queued("1", "Good morning."), queued("2", "Bye."))
+        heard = [partial("me", "1", "Go"), delta("me", "1", "ja", "[ja] Go")]
+        await reader.hear(started(recovered=True), *heard, pong())
+        await expect(reader.page.locator('[data-state="unsent"]')).to_have_count(2)
+        await expect(reader.cell("me/1", "ja")).to_have_text("[ja] Go")
+        await expect(reader.page.locator('[data-key="me/1"]')).to_contain_text("Good morning.")
+        # A language that is chosen before it is sent is owed for it, too.
+        await reader.show("ja", "de")
+        await reader.hear(updated("ja", "de"), caption("me", "1", "Good morning.", rev=2))
+        await reader.hear(delta("me", "1", "ja", "od"))
+        await expect(reader.cell("me/1", "ja")).to_have_text("[ja] Good")
+        await expect(reader.cell("me/1", "de")).to_have_attribute("data-state", "waiting")
+        # A new session begins it again.
+        await reader.hear(queued("3", "And"), started("me-2", recovered=False), left("me"))
+        await reader.hear(final("me-2", "2", "ja", "[ja] Bye."), partial("me-2", "3", "A"), pong())
+        assert sorted(await reader.entries()) == ["me-2/2", "me-2/3", "me/1"]
+        await expect(reader.page.locator('[data-key="me-2/2"]')).not_to_contain_text("Not sent yet")
 
 
 async def test_what_was_not_sent_tells_why_it_never_will_be(open_reader: OpenReader) -> None:

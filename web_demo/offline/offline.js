@@ -1,9 +1,32 @@
-// Says why the page could not be loaded, and loads it as soon as the gateway answers.
+// Says why the page could not be loaded, in its user's language, and loads it as soon as the gateway answers.
+
+import { WORDS } from "./offline_words.js";
 
 const RETRY_MS = 5_000;
+// Where the page keeps the choice of its language.
+const CHOICE = "page-language";
 
 /** @param {string} id */
 const find = (id) => /** @type {HTMLElement} */ (document.getElementById(id));
+
+/** @returns {keyof typeof WORDS} The language that was chosen, or the first of the browser's that there is. */
+function language() {
+  let chosen = null;
+  try {
+    chosen = localStorage.getItem(CHOICE);
+  } catch {
+    // The browser allows no storage.
+  }
+  const tags = [chosen ?? "", ...navigator.languages].map((tag) => tag.toLowerCase().split("-")[0] ?? "");
+  return /** @type {keyof typeof WORDS} */ (tags.find((tag) => Object.hasOwn(WORDS, tag)) ?? "en");
+}
+
+function speak() {
+  const lang = language();
+  Object.assign(document.documentElement, { lang, dir: lang === "ar" ? "rtl" : "ltr" });
+  for (const [id, words] of Object.entries(WORDS[lang])) find(id).textContent = words;
+  document.title = `${document.title}: ${WORDS[lang].title}`;
+}
 
 function show() {
   find("offline").hidden = navigator.onLine;
@@ -24,4 +47,5 @@ find("retry").addEventListener("click", () => location.reload());
 window.addEventListener("online", () => void check());
 window.addEventListener("offline", show);
 setInterval(() => void check(), RETRY_MS);
+speak();
 show();

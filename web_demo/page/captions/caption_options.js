@@ -1,21 +1,28 @@
 // The parameters in the address of the captions view. docs/page.md lists them.
 
+import { pageLanguage, t } from "../words/words.js";
+
+/** @param {string[]} values @returns {string} Those that are allowed, in words. */
+function oneOf(...values) {
+  return new Intl.ListFormat(pageLanguage(), { type: "disjunction" }).format(values);
+}
+
 /**
  * Of each parameter: its default, the values allowed, and these in words.
- * @satisfies {Record<string, [string, RegExp, string]>}
+ * @satisfies {Record<string, [string, RegExp, () => string]>}
  */
 const PARAMETERS = {
-  meeting: ["", /^[\w.~-]{1,64}$/, "the id of a meeting"],
-  lang: ["", /^[a-z]{2,3}(-[a-z\d]+)*(,[a-z]{2,3}(-[a-z\d]+)*)*$/i, "a language, or several, such as ja,en"],
-  lines: ["2", /^[1-6]$/, "a number from 1 to 6"],
-  size: ["2.25", /^([1-9]\d?(\.\d+)?|0\.[1-9]\d*)(rem)?$/, "a size in rem, such as 2.25"],
-  align: ["left", /^(left|center)$/, "left or center"],
-  position: ["bottom", /^(bottom|top)$/, "bottom or top"],
-  stability: ["stable", /^(stable|live|final)$/, "stable, live or final"],
-  names: ["1", /^[01]$/, "1 or 0"],
-  original: ["0", /^[01]$/, "0 or 1"],
-  box: ["60", /^(\d\d?|100)$/, "a number from 0 to 100"],
-  linger: ["0", /^\d{1,4}(\.\d+)?$/, "a number of seconds"],
+  meeting: ["", /^[\w.~-]{1,64}$/, () => t("captions.value.meeting")],
+  lang: ["", /^[a-z]{2,3}(-[a-z\d]+)*(,[a-z]{2,3}(-[a-z\d]+)*)*$/i, () => t("captions.value.langs")],
+  lines: ["2", /^[1-6]$/, () => t("captions.value.number", { least: 1, most: 6 })],
+  size: ["2.25", /^([1-9]\d?(\.\d+)?|0\.[1-9]\d*)(rem)?$/, () => t("captions.value.size")],
+  align: ["left", /^(left|center)$/, () => oneOf("left", "center")],
+  position: ["bottom", /^(bottom|top)$/, () => oneOf("bottom", "top")],
+  stability: ["stable", /^(stable|live|final)$/, () => oneOf("stable", "live", "final")],
+  names: ["1", /^[01]$/, () => oneOf("1", "0")],
+  original: ["0", /^[01]$/, () => oneOf("0", "1")],
+  box: ["60", /^(\d\d?|100)$/, () => t("captions.value.number", { least: 0, most: 100 })],
+  linger: ["0", /^\d{1,4}(\.\d+)?$/, () => t("captions.value.seconds")],
 };
 
 /** @typedef {Record<keyof typeof PARAMETERS, string>} CaptionOptions */
@@ -37,7 +44,7 @@ export function captionOptions(query) {
   const options = Object.entries(PARAMETERS).map(([name, [initial, allowed, words]]) => {
     if (name in always) return [name, always[name]];
     const value = query.get(name) ?? others[name] ?? initial;
-    if (!allowed.test(value)) problems.push(`“${name}” ${value ? "has to be" : "is missing:"} ${words}.`);
+    if (!allowed.test(value)) problems.push(t(value ? "captions.wrong" : "captions.missing", { name, values: words() }));
     return [name, value];
   });
   return [Object.fromEntries(options), problems];

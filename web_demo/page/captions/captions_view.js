@@ -4,11 +4,12 @@
 import { GatewayClient } from "../../client/gateway_client.js";
 import { EVERYTHING, refusalOf } from "../access/access.js";
 import { InviteRefused } from "../access/invite.js";
+import { isReached } from "../meeting/offered_languages.js";
 import { keepScreenAwake } from "../meeting/wake_lock.js";
 import { Transcript } from "../transcript/transcript.js";
 import { button, element } from "../ui/dom.js";
-import { textDirection } from "../ui/languages.js";
-import { t } from "../words/words.js";
+import { englishName, textDirection } from "../ui/languages.js";
+import { languageName, t } from "../words/words.js";
 import { captionLanguages, captionOptions } from "./caption_options.js";
 
 /** @typedef {import("../../client/messages.js").Stability} Stability */
@@ -159,7 +160,9 @@ export async function startCaptions({ host, streamUrl, query, invite }) {
   style.href = new URL("./captions.css", import.meta.url).href;
   document.head.append(style);
   const view = element("div", "captions");
+  view.dir = "ltr"; // left and right are what the address says, whatever the page's own language is
   const message = element("p", "captions-message");
+  message.dir = "auto";
   message.dataset.testid = "captions-message";
   host.replaceChildren(view);
   const say = (/** @type {string} */ sentence) => {
@@ -199,11 +202,21 @@ export async function startCaptions({ host, streamUrl, query, invite }) {
     originals: options.original === "1",
     ...(access.token && { token: access.token }),
   });
+  /** @type {string[]} The languages into which nothing is translated any more. */
+  let gone = [];
+  const sayGone = () => {
+    const languages = gone.map((tag) => languageName(tag, englishName(tag) || tag)).join(t("list.comma"));
+    message.textContent = languages && t("captions.gone", { languages });
+  };
   client.listen((event) => {
     transcript.onEvent(event);
+    if (event.type === "session.started" || event.type === "languages.changed") {
+      gone = reads.filter((tag) => !isReached(tag, event));
+      if (event.type === "languages.changed") sayGone();
+    }
     if (event.type !== "state") return;
     view.dataset.state = event.state;
-    if (event.state === "open") message.textContent = "";
+    if (event.state === "open") sayGone();
     if (event.state !== "closed") return;
     const refusal = refusalOf(event, invite !== null);
     message.textContent = refusal ?? (event.reason || t("captions.unreachable"));

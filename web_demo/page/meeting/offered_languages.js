@@ -52,16 +52,20 @@ export class OfferedLanguages {
    */
   change({ languages, targets }, reads) {
     if (JSON.stringify([languages, targets]) === JSON.stringify([this.tags, this.targets])) return null;
-    const before = reads.filter((tag) => this.#isReached(tag));
+    const before = reads.filter((tag) => isReached(tag, { languages: this.tags, targets: this.targets }));
     this.all = languages.map((tag) => ({ tag, name: this.nameOf(tag) }));
     this.targets = targets;
-    const lost = before.filter((tag) => !this.#isReached(tag)).map(this.nameOf);
-    return lost.length ? t("reading.gone", { languages: lost.join(", ") }) : "";
+    const lost = before.filter((tag) => !isReached(tag, { languages, targets })).map(this.nameOf);
+    return lost.length ? t("reading.gone", { languages: lost.join(t("list.comma")) }) : "";
   }
+}
 
-  /** Whether anything is translated into a language. @param {string} tag */
-  #isReached(tag) {
-    if (!this.targets) return this.tags.includes(tag);
-    return Object.values(this.targets).some((targets) => targets.includes(tag));
-  }
+/**
+ * Whether anything is translated into a language.
+ * @param {string} tag
+ * @param {{languages: readonly string[], targets?: Targets | undefined}} offered
+ */
+export function isReached(tag, { languages, targets }) {
+  if (!targets) return languages.includes(tag);
+  return Object.values(targets).some((into) => into.includes(tag));
 }

@@ -117,7 +117,7 @@ export class PeopleList {
   #badges({ speaks, reads }) {
     const badges = element("span", "person-badges");
     if (speaks !== null) badges.append(element("span", "badge speaker", t("people.speaker", { language: this.#nameOf(speaks) })));
-    if (reads.length) badges.append(element("span", "badge", t("people.reader", { languages: reads.map(this.#nameOf).join(", ") })));
+    if (reads.length) badges.append(element("span", "badge", t("people.reader", { languages: reads.map(this.#nameOf).join(t("list.comma")) })));
     return badges;
   }
 

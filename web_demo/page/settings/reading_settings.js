@@ -162,7 +162,7 @@ export class ReadingSettings {
     const sources = Object.entries(this.#targets ?? {}).filter(([, targets]) => targets.includes(tag));
     const names = sources.map(([source]) => this.#nameOf(source));
     const language = this.#nameOf(tag);
-    return [names.length ? t("reading.sources", { language, languages: names.join(", ") }) : t("reading.no_sources", { language })];
+    return [names.length ? t("reading.sources", { language, languages: names.join(t("list.comma")) }) : t("reading.no_sources", { language })];
   }
 
   #show() {

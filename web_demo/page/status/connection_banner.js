@@ -33,7 +33,7 @@ const OWN_EVENTS = /^(state|utterance\.(queued|refused))$/;
 
 export class ConnectionBanner {
   element = element("div", "banner");
-  #sentence = element("span", "");
+  #sentence = element("bdi", ""); // maybe the gateway's own words, in English
   #onWords;
   /** @type {Readiness} */
   #readiness = { status: "ready", reason: "" };

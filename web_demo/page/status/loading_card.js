@@ -35,6 +35,7 @@ export class LoadingCard {
     this.element.dataset.testid = "loading";
     this.element.hidden = true;
     this.#elapsed.dataset.testid = "loading-elapsed";
+    this.#reason.dir = "auto"; // the gateway's own words, in English
     this.#reason.dataset.testid = "loading-reason";
     const spinner = element("div", "spinner");
     spinner.ariaHidden = "true";

@@ -32,7 +32,7 @@ import { t } from "../words/words.js";
  * @property {boolean} own
  * @property {Date | null} at When it was accepted, or first heard of until then; null if an older gateway does not say when.
  * @property {string} reason Why nothing more will come for it, or empty.
- * @property {boolean} unsent Own and final, but not accepted by the gateway. Its caption makes a new entry.
+ * @property {boolean} unsent Own and final, but not accepted by the gateway. If nothing was heard of it before, its caption makes a new entry.
  * @property {Map<string, Cell>} cells Translations, by language.
  * @property {number} offset Position of its final caption in the meeting's log; 0 as long as there is none.
  * @property {string} epoch Of that log; empty as long as there is no position.
@@ -74,7 +74,7 @@ export function keyOf(participant, utterance) {
 }
 
 /**
- * The key of an entry that the gateway has not accepted. A participant's id is never empty.
+ * The key of an entry that nothing was heard of from the gateway. A participant's id is never empty.
  * @param {string} utterance
  */
 export function unsentKey(utterance) {

@@ -42,6 +42,8 @@ export class SpokenTranslation {
     // Without voices there is nothing to choose.
     this.control.hidden = window.speechSynthesis === undefined;
     this.#choice.addEventListener("change", () => this.#choose(this.#choice.value));
+    // iPhones speak only once something was spoken within a tap, if it was nothing; the choice comes after the tap.
+    this.#choice.addEventListener("click", () => speechSynthesis.speak(new SpeechSynthesisUtterance("")));
     const stop = button("quiet", t("aloud.stop"), "stop-reading-aloud", () => this.stop());
     // The field where one types keeps the focus: without it, what is below grows, and the button moves from under the finger.
     stop.addEventListener("mousedown", (event) => event.preventDefault());

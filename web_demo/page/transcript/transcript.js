@@ -185,7 +185,7 @@ export class Transcript {
   #makeOptional(langs) {
     if (langs.length === 0) return;
     for (const entry of this.#entries.values()) {
-      if (!isSaid(entry)) continue;
+      if (!isSaid(entry) || entry.unsent) continue;
       for (const lang of langs) {
         const cell = entry.cells.get(lang);
         if (entry.optional.has(lang) || (cell !== undefined && !(cell.isVoid && cell.state === "growing"))) continue;
@@ -205,10 +205,10 @@ export class Transcript {
 
   /** @param {Caption} caption */
   #onCaption(caption) {
-    if (caption.final) this.#published(caption);
-    else if (this.#isLate(caption)) return;
+    if (!caption.final && this.#isLate(caption)) return;
     const entry = this.#entryOf(caption);
-    if (entry.final || (!caption.final && caption.rev <= entry.rev)) return;
+    if ((entry.final && !(entry.unsent && caption.final)) || (!caption.final && caption.rev <= entry.rev)) return;
+    if (caption.final) this.#accepted(entry);
     const { rev, lang, text, final, offset } = caption;
     Object.assign(entry, { rev, lang, text, final, offset: offset ?? 0, epoch: this.#epoch });
     if (caption.at_ms !== undefined) entry.at = new Date(caption.at_ms);
@@ -229,8 +229,8 @@ export class Transcript {
 
   /** @param {TranslationFinal} translation */
   #onFinal(translation) {
-    this.#published(translation);
     const entry = this.#entryOf(translation);
+    this.#accepted(entry);
     const cell = cellOf(entry, translation.lang);
     if (cell.state === "final") return;
     const { text, timings, tokens, truncated } = translation;
@@ -242,8 +242,8 @@ export class Transcript {
 
   /** @param {TranslationFailed} failure */
   #onFailed(failure) {
-    this.#published(failure);
     const entry = this.#entryOf(failure);
+    this.#accepted(entry);
     this.#fail(entry, cellOf(entry, failure.lang), failure.message);
   }
 
@@ -275,33 +275,32 @@ export class Transcript {
   }
 
   /**
-   * Whether a message is about an own draft that has ended for this client, but not yet for the gateway.
+   * Whether a message is about an own draft that was cancelled, which the gateway does not know yet.
    * @param {{participant: string, utterance: string}} message
    */
   #isLate({ participant, utterance }) {
-    if (!this.#own.has(participant)) return false;
-    return this.#entries.has(unsentKey(utterance)) || this.#cancelled.has(keyOf(participant, utterance));
+    return this.#cancelled.has(keyOf(participant, utterance));
   }
 
-  /**
-   * The gateway has accepted an own utterance.
-   * @param {{participant: string, utterance: string}} message
-   */
-  #published({ participant, utterance }) {
-    if (!this.#own.has(participant)) return;
-    this.#cancelled.delete(keyOf(participant, utterance));
-    const unsent = this.#entries.get(unsentKey(utterance));
-    if (unsent !== undefined) this.#remove(unsent);
+  /** The gateway has accepted an utterance. @param {Entry} entry */
+  #accepted(entry) {
+    this.#cancelled.delete(entry.key);
+    if (!entry.unsent) return;
+    entry.unsent = false;
+    this.#emit(entry, "original");
   }
 
   /** @param {{id: string, lang: string, text: string}} said */
   #onQueued({ id, lang, text }) {
-    const begun = this.#ownEntries(id);
-    if (begun.some((entry) => !entry.unsent && isSaid(entry))) return;
-    for (const entry of begun) this.#remove(entry);
-    const entry = this.#begin(unsentKey(id), this.#self, id);
-    Object.assign(entry, { lang, text, final: true, own: true, unsent: true, at: new Date() });
-    this.#add(entry);
+    const known = this.#ownEntries(id);
+    if (known.some((entry) => isSaid(entry) && !(entry.unsent && entry.reason))) return;
+    // Its translation goes on where it was: the gateway does not begin it again.
+    const begun = known.find((entry) => !entry.unsent);
+    for (const entry of known) if (entry !== begun) this.#remove(entry);
+    const entry = begun ?? this.#begin(unsentKey(id), this.#self, id);
+    Object.assign(entry, { lang, text, final: true, own: true, unsent: true, at: entry.at ?? new Date() });
+    if (begun === undefined) this.#add(entry);
+    else this.#emit(entry, "original");
   }
 
   /** @param {string} id */
@@ -345,6 +344,11 @@ export class Transcript {
     }
     const entry = this.#begin(key, participant, utterance);
     entry.speaker = speaker;
+    const unsent = entry.own ? this.#ownEntries(utterance).find((each) => each.unsent) : undefined;
+    if (unsent !== undefined) {
+      Object.assign(entry, { lang: unsent.lang, text: unsent.text, final: true, unsent: true });
+      this.#remove(unsent);
+    }
     return this.#add(entry);
   }
 

@@ -282,7 +282,7 @@ export class TranscriptView {
 
   /** Keep the visible rows in place when rows above change. Not every browser does this by itself. */
   #holdPosition() {
-    if (this.#isAtEnd) this.#scroller.scrollTop = this.#scroller.scrollHeight;
+    if (this.#isAtEnd) this.#scroller.scrollTop = this.#byKey.size > 0 ? this.#scroller.scrollHeight : 0;
     else if (this.#anchor?.row.isConnected) {
       const moved = topOf(this.#anchor.row) - this.#anchor.top;
       if (Math.abs(moved) >= 1) this.#scroller.scrollTop += moved;

@@ -36,6 +36,7 @@ class TextCell {
   /** @param {string} column */
   constructor(column) {
     this.element = element("div", "cell");
+    this.#note.dir = "auto"; // it may be the gateway's own sentence, in English
     this.#text.dataset.testid = column === AS_SPOKEN ? "original" : `cell-${column}`;
     this.#tail.dataset.testid = `tentative-${column}`;
     this.#text.append(this.#words, this.#tail);
@@ -149,6 +150,7 @@ export class UtteranceRow {
     });
     this.#cancel.ariaLabel = t("transcript.cancel_long");
     if (entry.own) head.append(this.#cancel);
+    this.#note.dir = "auto";
     this.element.append(head, this.#grid);
   }
 
@@ -172,10 +174,11 @@ export class UtteranceRow {
   /** The columns, and whether the original stands above them, which depends on its language. */
   #arrange() {
     const { columns, originals } = this.#shown;
-    const { lang, unsent } = this.entry;
-    // An unsent utterance has no translations: its original is all there is.
+    const { lang, unsent, cells } = this.entry;
+    // An unsent utterance of which no part was translated: its original is all there is.
+    const isAlone = unsent && cells.size === 0;
     const isWanted = columns.length === 0 || (!columns.includes(lang) && (unsent || (originals && lang !== "")));
-    const wanted = isWanted ? [AS_SPOKEN, ...(unsent ? [] : columns)] : columns;
+    const wanted = isWanted ? [AS_SPOKEN, ...(isAlone ? [] : columns)] : columns;
     const before = this.#cells;
     if (before.size === wanted.length && [...before.keys()].join() === wanted.join()) return;
     this.#cells = new Map(wanted.map((column) => [column, before.get(column) ?? new TextCell(column)]));

@@ -10,6 +10,7 @@ import { en } from "./en.js";
 /** @type {Record<string, () => Promise<Messages>>} */
 const FILES = {
   en: async () => en,
+  ar: async () => (await import("./ar.js")).ar,
   de: async () => (await import("./de.js")).de,
   es: async () => (await import("./es.js")).es,
   fr: async () => (await import("./fr.js")).fr,
@@ -17,6 +18,8 @@ const FILES = {
   zh: async () => (await import("./zh.js")).zh,
 };
 const CHOICE = "page-language";
+// Letters that are written from right to left, and characters that turn the direction.
+const TURNS = /[\p{Script=Arab}\p{Script=Hebr}\p{Script=Syrc}\p{Script=Thaa}\u202a-\u202e\u2066-\u2069]/u;
 
 let language = "en";
 /** @type {Messages} */
@@ -66,7 +69,16 @@ export function chooseLanguage(tag) {
 export function t(key, values = {}) {
   const message = messages[key];
   const text = typeof message === "string" ? message : (message[plurals.select(Number(values["count"]))] ?? message.other ?? "");
-  return text.replace(/\{(\w+)\}/g, (_, name) => String(values[name] ?? ""));
+  return text.replace(/\{(\w+)\}/g, (_, name) => isolated(values[name] ?? ""));
+}
+
+/**
+ * A value that does not change the order of the words around it, nor they its own.
+ * @param {string | number} value
+ */
+function isolated(value) {
+  const isTurned = typeof value === "string" && (textDirection(language) === "rtl" || TURNS.test(value));
+  return isTurned ? `\u2068${value}\u2069` : String(value);
 }
 
 /**
