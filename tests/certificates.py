@@ -24,8 +24,8 @@ class Certificate(NamedTuple):
         return ssl.create_default_context(cafile=str(self.cert))
 
 
-def certificate(folder: Path, name: str = "gateway", password: bytes | None = None) -> Certificate:
-    """Make one in a folder. password: what its private key is encrypted with."""
+def certificate(folder: Path, name: str = "gateway", password: bytes | None = None, days: int = 1) -> Certificate:
+    """Make one in a folder. password: what its private key is encrypted with. days: for which it is valid."""
     key = ec.generate_private_key(ec.SECP256R1())
     subject = x509.Name([x509.NameAttribute(x509.NameOID.COMMON_NAME, f"test {name}")])
     names = [x509.DNSName("localhost"), x509.IPAddress(ipaddress.ip_address("127.0.0.1"))]
@@ -43,8 +43,8 @@ def certificate(folder: Path, name: str = "gateway", password: bytes | None = No
         .issuer_name(subject)
         .public_key(key.public_key())
         .serial_number(x509.random_serial_number())
-        .not_valid_before(now - timedelta(days=1))
-        .not_valid_after(now + timedelta(days=1))
+        .not_valid_before(now - timedelta(days=2))
+        .not_valid_after(now + timedelta(days=days, hours=1))
         .add_extension(x509.SubjectAlternativeName(names), critical=False)
         .add_extension(x509.BasicConstraints(ca=True, path_length=0), critical=True)
         .add_extension(x509.KeyUsage(digital_signature=True, key_cert_sign=True, **usage), critical=True)

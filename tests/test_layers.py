@@ -24,11 +24,12 @@ RULE: dict[str, set[str]] = {
     "server": {"domain", "protocol", "meeting", "translation", "sessions"},
     "client": {"domain", "protocol"},
     "conformance": {"domain", "protocol"},
-    "cli": {"domain", "protocol", "client", "conformance", "identity", "serving", "workers", "config"},
+    "cli": {"domain", "protocol", "client", "conformance", "identity", "serving", "workers", "config", "doctor"},
     # Assembly: the one place that names every adapter.
     "store": {"domain", "stores", "config"},
     "engine": {"domain", "engines", "config"},
     "keys": {"domain", "identity", "server", "config"},
+    "doctor": {"domain", "engines", "stores", "keys", "server", "config"},
     "app": {
         "store",
         "engine",

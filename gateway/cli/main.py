@@ -67,7 +67,7 @@ def main(argv: Sequence[str] | None = None) -> int:
 # ---------------------------------------------------------------- commands
 
 
-# Flag of `serve` → setting.
+# Flag of `serve` and `doctor` → setting.
 _SETTINGS = {
     "host": "host",
     "port": "port",
@@ -91,11 +91,7 @@ _SETTINGS = {
 
 
 def _serve(args: argparse.Namespace) -> int:
-    if args.workers is None and args.state_dir is not None:
-        _misused(args, "--state-dir goes with --workers")
-    overrides: dict[str, object] = {
-        setting: value for flag, setting in _SETTINGS.items() if (value := getattr(args, flag)) is not None
-    }
+    overrides = _overrides(args)
     if args.workers is not None:
         from gateway.workers import serving as workers
 
@@ -107,6 +103,21 @@ def _serve(args: argparse.Namespace) -> int:
     from gateway import serving
 
     return _starting(args, lambda: serving.serve(args.config, overrides, traceback=args.traceback))
+
+
+def _doctor(args: argparse.Namespace) -> int:
+    overrides = _overrides(args)
+
+    from gateway.cli.doctor import print_findings
+
+    return print_findings(args.config, overrides, args.workers)
+
+
+def _overrides(args: argparse.Namespace) -> dict[str, object]:
+    """The settings that flags have set."""
+    if args.workers is None and args.state_dir is not None:
+        _misused(args, "--state-dir goes with --workers")
+    return {setting: value for flag, setting in _SETTINGS.items() if (value := getattr(args, flag)) is not None}
 
 
 def _reload(args: argparse.Namespace) -> int:
@@ -332,6 +343,7 @@ def _explaining(
 
 _COMMANDS: dict[str, Callable[[argparse.Namespace], int]] = {
     "serve": _serve,
+    "doctor": _doctor,
     "reload": _reload,
     "engines": _engines,
     "translate": _translate,

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import asyncio
 import secrets
+import time
 from collections.abc import Sequence
 from typing import Any, Protocol
 from urllib.parse import urlsplit
@@ -15,7 +16,7 @@ from gateway.domain.errors import LogUnavailable, StartupError
 from gateway.stores.redis.commands import Commands
 from gateway.stores.redis.connection import Command, Connection, Lost, Refused, address_of, is_local
 
-__all__ = ["check", "ids_of", "remember"]
+__all__ = ["check", "clock_offset_s", "ids_of", "remember"]
 
 _OLDEST = (7, 0)
 # One of these keys exists while a store holds a meeting, a session or a revocation, or a gateway is there.
@@ -62,6 +63,19 @@ async def check(url: str, *, answer_s: float = 5.0) -> None:
         raise StartupError(f"The store {address} cannot be reached ({str(error) or 'no answer'}).") from None
     finally:
         await connection.close()
+
+
+async def clock_offset_s(url: str) -> float:
+    """How far the store's clock is ahead of this machine's, in seconds. Raises `StartupError`."""
+    connection = Connection(url)
+    try:
+        await connection.connect()
+        seconds, microseconds = await _ask(connection, ("TIME",))
+    except (Lost, Refused) as error:
+        raise StartupError(f"The store {address_of(url)} does not tell its time ({error}).") from None
+    finally:
+        await connection.close()
+    return int(seconds) + int(microseconds) / 1e6 - time.time()
 
 
 async def ids_of(stores: Sequence[_Started]) -> list[str]:

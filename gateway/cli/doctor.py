@@ -1,0 +1,32 @@
+"""`gateway doctor`: what a gateway would find where it is to be started.
+
+Knows: how findings are printed. Must not know: what is looked at (`gateway.doctor`), how flags are spelled.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import os
+from collections.abc import Mapping
+from pathlib import Path
+
+from gateway import config
+from gateway.cli.terminal.drawing import printable
+from gateway.doctor import Finding, examine
+from gateway.domain.errors import StartupError
+
+__all__ = ["print_findings"]
+
+
+def print_findings(config_file: Path | None, overrides: Mapping[str, object], workers: int | None) -> int:
+    """A line for each: its state, what it is about, and a sentence, with tabs between. Returns the exit status."""
+    try:
+        settings = config.load(config_file, os.environ, overrides)
+    except StartupError as error:
+        findings = [Finding("problem", "settings", error.message)]
+    else:
+        findings = [Finding("ok", "settings", f"{config_file or 'The settings'} can be used.")]
+        findings += asyncio.run(examine(settings, workers=workers))
+    for finding in findings:
+        print("\t".join(printable(part) for part in finding))
+    return 1 if any(finding.state == "problem" for finding in findings) else 0

