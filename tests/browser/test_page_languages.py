@@ -17,7 +17,7 @@ from tests.test_page_words import LANGUAGES, messages
 
 pytestmark = pytest.mark.browser
 
-ON_ITS_SIDE = {"width": 844, "height": 390}
+ON_ITS_SIDE: ViewportSize = {"width": 844, "height": 390}
 
 
 async def ready(page: Page, lang: str) -> None:
