@@ -14,8 +14,8 @@ from contextlib import AsyncExitStack, suppress
 from threading import Thread
 from typing import Any, Self, TypeVar
 
-from gateway.cli.common import LAST_WORDS, EngineWait, announce, note, said_of
 from gateway.cli.jobs import Job, SessionOptions, open_session
+from gateway.cli.notes import LAST_WORDS, EngineWait, announce, note, said_of
 from gateway.cli.terminal.drawing import LiveLines, can_redraw, printable
 from gateway.client import ClientError, ClientSession, Reconnected, SessionClosed
 from gateway.domain.close_codes import CloseCode

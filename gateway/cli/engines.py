@@ -12,7 +12,7 @@ from urllib.request import Request
 import msgspec
 from msgspec import Struct
 
-from gateway.cli.common import EXIT_FAILED
+from gateway.cli.notes import EXIT_FAILED
 from gateway.cli.terminal.drawing import printable
 from gateway.client import GatewayUnreachable
 from gateway.client.over_http import fetch, http_address

@@ -11,7 +11,7 @@ from contextlib import asynccontextmanager, suppress
 
 from msgspec import Struct
 
-from gateway.cli.common import EngineWait, announce, note, said_of
+from gateway.cli.notes import EngineWait, announce, note, said_of
 from gateway.cli.tokens import Token
 from gateway.client import ClientError, ClientSession, SessionClosed, SessionEvent, SessionRefused, connect
 from gateway.domain.close_codes import CloseCode

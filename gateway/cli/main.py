@@ -152,8 +152,8 @@ def _translate(args: argparse.Namespace) -> int:
         _misused(args, "TEXT is empty")
     options = _session_options(args, stdin_is_free=not from_stdin)
 
-    from gateway.cli.common import lines_of
     from gateway.cli.terminal.interrupts import run
+    from gateway.cli.terminal.lines import lines_of
     from gateway.cli.translate import one_text, translate
 
     texts = lines_of(sys.stdin.fileno()) if from_stdin else one_text(text)
@@ -312,7 +312,7 @@ def _explaining(
     args: argparse.Namespace, options: SessionOptions | MeetingOptions | None, work: Callable[[], int]
 ) -> int:
     """Run `work` against a gateway. Returns its exit status, and prints one sentence for an error."""
-    from gateway.cli.common import EXIT_FAILED, EXIT_UNREACHABLE, TOKEN_NEEDED, TOKEN_REFUSED, note
+    from gateway.cli.notes import EXIT_FAILED, EXIT_UNREACHABLE, TOKEN_NEEDED, TOKEN_REFUSED, note
     from gateway.client import (
         ClientError,
         EngineNotReady,

@@ -10,7 +10,7 @@ from contextlib import asynccontextmanager
 
 from msgspec import UNSET, Struct
 
-from gateway.cli.common import LAST_WORDS, EngineWait, said_of
+from gateway.cli.notes import LAST_WORDS, EngineWait, said_of
 from gateway.cli.tokens import Token
 from gateway.client import ClientSession, Reconnected, Reconnecting, SessionEvent, connect
 from gateway.domain.errors import SessionIdle, SessionReplaced

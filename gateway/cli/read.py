@@ -16,8 +16,8 @@ from typing import Protocol, TextIO
 import msgspec
 from msgspec import Struct
 
-from gateway.cli.common import note
 from gateway.cli.meeting import MeetingOptions, join_meeting, session_note
+from gateway.cli.notes import note
 from gateway.cli.terminal.drawing import LiveArea, Row, can_redraw, escaped, printable
 from gateway.cli.terminal.interrupts import Interruptible
 from gateway.client import Reconnected, Reconnecting, SessionClosed, SessionEvent

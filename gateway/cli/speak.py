@@ -13,10 +13,11 @@ from collections.abc import AsyncIterator
 from contextlib import suppress
 from typing import TextIO
 
-from gateway.cli.common import EXIT_FAILED, EXIT_UNREACHABLE, lines_of, note
 from gateway.cli.meeting import MeetingOptions, join_meeting, session_note
+from gateway.cli.notes import EXIT_FAILED, EXIT_UNREACHABLE, note
 from gateway.cli.terminal.drawing import cells, head, printable
 from gateway.cli.terminal.interrupts import Interruptible
+from gateway.cli.terminal.lines import lines_of
 from gateway.client import ClientSession, SessionClosed, SessionEvent
 from gateway.domain.close_codes import CloseCode
 from gateway.protocol.messages import Error, UtteranceAccepted

@@ -14,8 +14,8 @@ from contextlib import suppress
 
 import msgspec
 
-from gateway.cli.common import EXIT_FAILED, LAST_WORDS, EngineWait, announce, note, said_of
 from gateway.cli.jobs import Job, SessionOptions, open_session
+from gateway.cli.notes import EXIT_FAILED, LAST_WORDS, EngineWait, announce, note, said_of
 from gateway.cli.terminal.drawing import LiveLines, can_redraw, escaped, printable
 from gateway.client import ClientError, ClientSession, Reconnected, SessionClosed
 from gateway.domain.errors import Draining, Unauthenticated, UnsupportedOption

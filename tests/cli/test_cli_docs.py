@@ -6,8 +6,8 @@ import re
 
 import pytest
 
-from gateway.cli import common
 from gateway.cli import main as cli
+from gateway.cli import notes
 from gateway.cli.main import main
 from tests.cli.commands import COMMANDS, ROOT
 
@@ -29,8 +29,8 @@ def test_every_exit_status_is_documented() -> None:
     statuses = {
         0,
         2,
-        common.EXIT_UNREACHABLE,
-        common.EXIT_FAILED,
+        notes.EXIT_UNREACHABLE,
+        notes.EXIT_FAILED,
         cli._INTERRUPTED,
         cli._BROKEN_PIPE,
     }

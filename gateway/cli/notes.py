@@ -1,4 +1,4 @@
-"""Shared by all commands that talk to a gateway: exit statuses, notes on stderr, lines from a pipe.
+"""What commands that talk to a gateway tell people on stderr, and the statuses they end with.
 
 Knows: what to print when a gateway is not ready, lost or back. Must not know: any single command.
 """
@@ -6,10 +6,7 @@ Knows: what to print when a gateway is not ready, lost or back. Must not know: a
 from __future__ import annotations
 
 import asyncio
-import codecs
-import os
 import sys
-from collections.abc import AsyncGenerator
 
 from gateway.cli.terminal.drawing import printable
 from gateway.client import Reconnected, Reconnecting, SessionEvent
@@ -31,7 +28,6 @@ __all__ = [
     "TOKEN_REFUSED",
     "EngineWait",
     "announce",
-    "lines_of",
     "note",
     "said_of",
 ]
@@ -85,30 +81,3 @@ def said_of(error: Error) -> str:
 def note(sentence: str) -> None:
     """Print a sentence for people on stderr."""
     print(f"gateway: {printable(sentence)}", file=sys.stderr, flush=True)
-
-
-async def lines_of(fd: int) -> AsyncGenerator[str, None]:
-    """The lines of a file or pipe as they arrive, without line ends. Bytes that are not UTF-8 are replaced."""
-    decoder = codecs.getincrementaldecoder("utf-8-sig")("replace")
-    rest = ""
-    while chunk := await _read(fd):
-        *lines, rest = (rest + decoder.decode(chunk)).split("\n")
-        for line in lines:
-            yield line
-    if rest := rest + decoder.decode(b"", True):
-        yield rest
-
-
-async def _read(fd: int) -> bytes:
-    # Not in a thread: Ctrl-C cannot interrupt a thread that is blocked in a read.
-    loop = asyncio.get_running_loop()
-    readable = asyncio.Event()
-    try:
-        loop.add_reader(fd, readable.set)
-    except PermissionError:  # a regular file, whose reads do not block
-        return os.read(fd, 65_536)
-    try:
-        await readable.wait()
-    finally:
-        loop.remove_reader(fd)
-    return os.read(fd, 65_536)

@@ -1,0 +1,36 @@
+"""Lines of stdin, as a command reads them."""
+
+from __future__ import annotations
+
+import pytest
+
+from gateway.cli import translate
+from gateway.protocol.messages import SessionEnd
+from tests.cli.commands import run
+from tests.scripted_gateway import Peer, scripted_gateway, translated
+
+
+@pytest.mark.parametrize("argv", [[], ["-"]])
+async def test_lines_of_stdin_come_out_in_order(argv: list[str]) -> None:
+    """More lines than are under way at once; the gateway answers the later ones first."""
+    lines = [f"line {number}" for number in range(1, 21)]
+    under_way: list[int] = []
+
+    async def script(peer: Peer) -> None:
+        await peer.start()
+        left = len(lines)
+        while left:
+            finals = [await peer.take() for _ in range(min(left, translate._WINDOW))]
+            under_way.append(len(finals))
+            left -= len(finals)
+            for utterance in reversed(finals):
+                await peer.say(translated(utterance, "ja", utterance.text.upper()))
+        await peer.expect(SessionEnd)
+        await peer.leave(1000)
+
+    # An empty line is nothing to translate; the last line has no end; a carriage return is part of none.
+    text = "\r\n".join([lines[0], "", *lines[1:]])
+    async with scripted_gateway(script) as url:
+        ran = await run("translate", *argv, "--to", "ja", "--url", url, stdin=text)
+    assert ran == (0, "".join(f"ja\t{line.upper()}\n" for line in lines), "")
+    assert under_way == [8, 8, 4]
