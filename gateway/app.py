@@ -46,6 +46,7 @@ from gateway.server.http import admin, api, tokens, usage
 from gateway.server.http.readiness import Whole
 from gateway.server.tenant_usage import TenantUsage
 from gateway.server.translate.call import Translator
+from gateway.server.translate.detection import Detector
 from gateway.server.websocket import Stream
 from gateway.sessions.registry import Registry
 from gateway.store import Store
@@ -159,7 +160,7 @@ class Gateway:
         )
         self.usage = TenantUsage(self.registry, self.scheduler, self.quotas, self.log)
         identity = Identity(self._keys, self.registry.lifetimes.spent.check)
-        origins = Origins(settings.allowed_origins)
+        origins, detector = Origins(settings.allowed_origins), Detector()
         self.stream = Stream(
             Core(
                 engine=self.engine,
@@ -170,6 +171,7 @@ class Gateway:
                 limits=settings.limits,
                 identity=identity,
                 audit=audit,
+                detector=detector,
             ),
             outbox_bytes=settings.outbox_bytes,
             max_sessions=settings.max_sessions,
@@ -188,7 +190,7 @@ class Gateway:
         own_address = settings.admin_port is not None or not is_loopback(settings.host) or self._keys is not None
         read = admin.own_metrics(self.engine) if workers is None else workers.metrics
         self.admin_app = admin.app(settings.admin_host, settings.allowed_hosts, read)
-        translator = Translator(self.scheduler, self.engine, settings.limits)
+        translator = Translator(self.scheduler, self.engine, settings.limits, detector)
         compatible = Parts(translator, identity, audit, origins)
         self.app = Starlette(
             routes=[

@@ -8,7 +8,10 @@ from __future__ import annotations
 from collections.abc import Iterable
 from types import MappingProxyType
 
-__all__ = ["NAMES", "language_name", "normalise", "normalised"]
+__all__ = ["AUTO", "NAMES", "language_name", "normalise", "normalised"]
+
+AUTO = "auto"
+"""Stands for the language of each text, which is to be detected."""
 
 # English names as the model cards of open translation models spell them.
 NAMES = MappingProxyType(

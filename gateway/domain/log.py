@@ -55,6 +55,8 @@ class Utterance(Struct, frozen=True):
     # What was said before, oldest first.
     context: tuple[str, ...] = ()
     formality: Formality | None = None
+    # Whether its language was detected.
+    detected: bool = False
 
     @property
     def key(self) -> UtteranceKey:
@@ -98,6 +100,8 @@ class Translated(Struct, frozen=True, tag="translated"):
     truncated: bool = False
     # Offset of the `Said` that it belongs to.
     said: int = 0
+    # The language that was spoken, if it was detected.
+    source: str = ""
 
 
 class Untranslated(Struct, frozen=True, tag="untranslated"):

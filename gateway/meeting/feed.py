@@ -12,8 +12,7 @@ from gateway.domain.errors import SlowReader
 from gateway.domain.log import Page, Publication, Said
 from gateway.meeting.outbox import Outbox
 from gateway.meeting.payload import Payload
-from gateway.protocol.from_domain import publication_message
-from gateway.protocol.messages import UtteranceAccepted
+from gateway.protocol.from_domain import accepted_message, publication_message
 
 __all__ = ["Feed", "Seam"]
 
@@ -87,7 +86,7 @@ class Feed:
         event = publication.event
         if isinstance(event, Said) and event.utterance.participant == self._participant:
             said = event.utterance
-            self.outbox.put(UtteranceAccepted(said.id, said.rev, publication.offset))
+            self.outbox.put(accepted_message(said, publication.offset))
         self.outbox.put_shared(payload or Payload(publication_message(publication)))
 
 

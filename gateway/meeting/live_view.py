@@ -29,11 +29,17 @@ class LiveView:
 
     def show_caption(self, utterance: Utterance, origin: str = HERE) -> None:
         """A revision of an utterance that is being said: to its speaker and to readers of its language."""
+        before = self.text.caption_of(utterance.key)
         caption = LiveCaption(utterance, Payload(caption_message(utterance)), origin)
         self.text.caption(caption)
         for reader in self._members.hearers(utterance):
             if reader.feed is not None and reader.sees(utterance):
                 reader.feed.show(caption.payload)
+        if before is not None and before.utterance.lang != utterance.lang:
+            # Whoever was shown it as their language learns that it is another one; the next they do not see.
+            for reader in self._members.hearers(before.utterance):
+                if reader.feed is not None and reader.sees(before.utterance) and not reader.sees(utterance):
+                    reader.feed.show(caption.payload)
 
     def show_partial(self, shown: LiveTranslation, rev: int, committed: str, tentative: str) -> bool:
         """The translation of an utterance that is being said: all of it now. `shown` is of `text`, and changes.

@@ -16,6 +16,7 @@ from gateway.domain.sessions import Stability
 __all__ = [
     "AtMs",
     "Context",
+    "DetectedLang",
     "DrainMillis",
     "EndMillis",
     "Epoch",
@@ -42,6 +43,7 @@ __all__ = [
     "Secret",
     "Speaker",
     "Speaks",
+    "SpeaksNow",
     "Stable",
     "StartMillis",
     "Target",
@@ -72,7 +74,13 @@ Reads = Annotated[
         extra_json_schema={"x-limit": "languages"},
     ),
 ]
-Speaks = Annotated[str, Meta(description="Language of utterances without a `lang`; others see it, too.")]
+Speaks = Annotated[
+    str,
+    Meta(
+        description="Language of utterances without a `lang`; others see it, too. `auto`: that of each utterance "
+        "is detected."
+    ),
+]
 MeetingId = Annotated[
     str,
     Meta(
@@ -130,7 +138,9 @@ Text = Annotated[
     str,
     Meta(description="All of the utterance so far; not only blanks.", extra_json_schema={"x-limit": "text_chars"}),
 ]
-UtteranceLang = Annotated[str, Meta(description="Language of the text, if it is not the session's `speaks`.")]
+UtteranceLang = Annotated[
+    str, Meta(description="Language of the text, if it is not the session's `speaks`. `auto`: it is detected.")
+]
 Millis = Annotated[int, Meta(ge=0, le=_MAX_INT)]
 StartMillis = Annotated[Millis, Meta(description="Where it begins in the speaker's audio, for subtitles.")]
 EndMillis = Annotated[Millis, Meta(description="Where it ends there; not before `start_ms`.")]
@@ -141,8 +151,14 @@ Nonce = Annotated[str, Meta(description="Comes back in the `pong`.", extra_json_
 Who = Annotated[str, Meta(description="Public id of a participant in the meeting.")]
 Utterance = Annotated[str, Meta(description="Id of the utterance, chosen by its speaker's client.")]
 TheirName = Annotated[str, Meta(description="Their name; may be empty.")]
-TheySpeak = Annotated[str | None, Meta(description="The language that they speak; null: not told.")]
+TheySpeak = Annotated[str | None, Meta(description="The language that they speak; null: not told, or detected.")]
 TheyRead = Annotated[list[str], Meta(description="The languages that they read.")]
+SpeaksNow = Annotated[
+    str | None, Meta(description="Language of utterances without a `lang`; `auto`: detected; null: none.")
+]
+DetectedLang = Annotated[
+    str | UnsetType, Meta(description="The language that was spoken; only where it was detected.")
+]
 Speaker = Annotated[str, Meta(description="Name of who said it; may be empty.")]
 Target = Annotated[str, Meta(description="The language that it is translated into.")]
 SaidRev = Annotated[int, Meta(description="Revision of the utterance that this belongs to.")]

@@ -11,9 +11,16 @@ from gateway.domain.engine import EngineProfile
 from gateway.domain.errors import GatewayError
 from gateway.domain.log import Publication, Said, Translated, Untranslated, Utterance
 from gateway.protocol.checks import targets_by_source
-from gateway.protocol.messages import Caption, Error, LanguagesChanged, TranslationFailed, TranslationFinal
+from gateway.protocol.messages import (
+    Caption,
+    Error,
+    LanguagesChanged,
+    TranslationFailed,
+    TranslationFinal,
+    UtteranceAccepted,
+)
 
-__all__ = ["caption_message", "error_message", "languages_message", "publication_message"]
+__all__ = ["accepted_message", "caption_message", "error_message", "languages_message", "publication_message"]
 
 
 def error_message(error: GatewayError) -> Error:
@@ -31,6 +38,11 @@ def error_message(error: GatewayError) -> Error:
 def languages_message(profile: EngineProfile) -> LanguagesChanged:
     """What the engine can do, as sessions are told when that has changed."""
     return LanguagesChanged(list(profile.languages), sorted(profile.options), targets_by_source(profile))
+
+
+def accepted_message(said: Utterance, offset: int) -> UtteranceAccepted:
+    """What its speaker is told of a final utterance in the log."""
+    return UtteranceAccepted(said.id, said.rev, offset, said.lang if said.detected else UNSET)
 
 
 def caption_message(utterance: Utterance, offset: int | None = None, at_ms: int | UnsetType = UNSET) -> Caption:
@@ -66,6 +78,7 @@ def publication_message(publication: Publication) -> Caption | TranslationFinal 
                 tokens=done.tokens,
                 truncated=done.truncated,
                 at_ms=publication.at_ms,
+                source_lang=done.source or UNSET,
             )
         case Untranslated() as failed:
             return TranslationFailed(

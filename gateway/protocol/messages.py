@@ -215,7 +215,7 @@ class SessionUpdated(ServerStruct, frozen=True, tag="session.updated"):
     """A `session.update` was accepted; these values are in force from the next utterance on."""
 
     reads: Annotated[list[str], Meta(description="Languages in which translations come.")]
-    speaks: Annotated[str | None, Meta(description="Language of utterances without a `lang`; null: none.")]
+    speaks: fields.SpeaksNow
     stability: fields.Stable
     originals: fields.Originals = False
 
@@ -237,6 +237,7 @@ class UtteranceAccepted(ServerStruct, frozen=True, tag="utterance.accepted"):
     id: Annotated[str, Meta(description="Your utterance.")]
     rev: Annotated[int, Meta(description="The revision that was accepted.")]
     offset: fields.Position
+    lang: fields.DetectedLang = UNSET
 
 
 class UtteranceCancelled(ServerStruct, frozen=True, tag="utterance.cancelled"):
@@ -287,6 +288,7 @@ class TranslationFinal(ServerStruct, frozen=True, tag="translation.final"):
     tokens: Annotated[int, Meta(description="How many tokens the model generated.")]
     truncated: Annotated[bool, Meta(description="The output limit cut the translation short.")] = False
     at_ms: fields.AtMs = UNSET
+    source_lang: fields.DetectedLang = UNSET
 
 
 class TranslationFailed(ServerStruct, frozen=True, tag="translation.failed"):

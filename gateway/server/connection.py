@@ -18,7 +18,6 @@ from gateway import metrics
 from gateway.domain.close_codes import CloseCode
 from gateway.domain.engine import EngineState
 from gateway.domain.errors import (
-    Draining,
     EngineRestarting,
     Forbidden,
     GatewayError,
@@ -41,7 +40,7 @@ from gateway.protocol.messages import (
     UtteranceAccepted,
 )
 from gateway.server.access_log import Traffic
-from gateway.server.core import Core
+from gateway.server.core import Core, leaving
 from gateway.server.writer import Writer, counted
 from gateway.sessions.effects import (
     Accept,
@@ -60,7 +59,7 @@ from gateway.sessions.entrance import Entry
 from gateway.sessions.machine import Session, State
 from gateway.sessions.seat import Seat
 
-__all__ = ["Connection", "leaving"]
+__all__ = ["Connection"]
 
 _log = logging.getLogger(__name__)
 
@@ -96,7 +95,7 @@ class Connection:
         self._core = core
         self._websocket = websocket
         self._codec = codec
-        self._session = Session(self._core.limits)
+        self._session = Session(core.limits, core.detector.rank)
         self._entry: Entry | None = None
         self._is_to_wait = False
         self._pongs: list[Pong] = []
@@ -184,6 +183,7 @@ class Connection:
             return
         if isinstance(message, SessionStart) and not await self._identify(message.token):
             return
+        await self._core.prepare(message)
         effects = self._session.receive(message, now_s, self._core.profile())
         if any(isinstance(effect, Reply) and _forbids(effect.message) for effect in effects):
             self._record_forbidden(message)
@@ -393,8 +393,3 @@ def _joining(start: SessionStart | Join) -> Literal["join", "resume"]:
 
 def _forbids(message: ServerMessage) -> bool:
     return isinstance(message, Error) and message.code == Forbidden.code
-
-
-def leaving() -> Draining:
-    """Why a newcomer is turned away while the gateway drains."""
-    return Draining("The gateway is shutting down; reconnect.", retry_after_ms=1_000)

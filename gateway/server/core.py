@@ -8,21 +8,30 @@ from __future__ import annotations
 from msgspec import Struct
 
 from gateway.domain.engine import EngineProfile
-from gateway.domain.errors import EngineUnavailable
+from gateway.domain.errors import Draining, EngineUnavailable
 from gateway.domain.grants import meeting_name
+from gateway.domain.languages import AUTO
 from gateway.domain.ports import Engine
 from gateway.protocol.checks import targets_by_source
 from gateway.protocol.limits import Limits
-from gateway.protocol.messages import SessionStarted
+from gateway.protocol.messages import (
+    ClientMessage,
+    SessionStart,
+    SessionStarted,
+    SessionUpdate,
+    UtteranceFinal,
+    UtterancePartial,
+)
 from gateway.server.guard.audit import Audit
 from gateway.server.guard.identity import Identity
+from gateway.server.translate.detection import Detector
 from gateway.sessions.entrance import Entry
 from gateway.sessions.registry import Registry
 from gateway.translation.finals import Finals
 from gateway.translation.partials import Partials
 from gateway.translation.scheduling.scheduler import Scheduler
 
-__all__ = ["Core"]
+__all__ = ["Core", "leaving"]
 
 
 class Core(Struct, frozen=True):
@@ -36,6 +45,7 @@ class Core(Struct, frozen=True):
     limits: Limits
     identity: Identity
     audit: Audit
+    detector: Detector
 
     def profile(self) -> EngineProfile | None:
         """What the model can do; None while the engine is loading."""
@@ -43,6 +53,18 @@ class Core(Struct, frozen=True):
             return self.engine.profile()
         except EngineUnavailable:
             return None
+
+    async def prepare(self, message: ClientMessage) -> None:
+        """What is needed to handle a message: the detector's model, where a language is to be detected."""
+        match message:
+            case SessionStart(speaks=str() as lang) | SessionUpdate(speaks=str() as lang):
+                pass
+            case UtterancePartial(lang=str() as lang) | UtteranceFinal(lang=str() as lang):
+                pass
+            case _:
+                return
+        if lang.lower() == AUTO:
+            await self.detector.load()
 
     def started(self, entry: Entry) -> SessionStarted:
         """The answer to a `session.start`. Raises `EngineUnavailable`."""
@@ -60,3 +82,8 @@ class Core(Struct, frozen=True):
             limits=self.limits,
             targets=targets_by_source(profile),
         )
+
+
+def leaving() -> Draining:
+    """Why a newcomer is turned away while the gateway drains."""
+    return Draining("The gateway is shutting down; reconnect.", retry_after_ms=1_000)

@@ -26,8 +26,8 @@ from gateway.domain.errors import (
 from gateway.protocol.codec import negotiate
 from gateway.protocol.messages import SessionDraining
 from gateway.protocol.rate_limit import TokenBucket
-from gateway.server.connection import Connection, leaving
-from gateway.server.core import Core
+from gateway.server.connection import Connection
+from gateway.server.core import Core, leaving
 from gateway.server.guard.accounts import client_account
 from gateway.server.guard.identity import challenge
 from gateway.server.guard.origins import Origins

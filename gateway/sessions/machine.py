@@ -16,9 +16,11 @@ CLOSED           ignored        ignored                                   ignore
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from enum import Enum
 from typing import cast
+
+from msgspec.structs import replace
 
 from gateway.domain.close_codes import CloseCode
 from gateway.domain.engine import EngineProfile, Formality
@@ -35,6 +37,7 @@ from gateway.domain.errors import (
     UtteranceFinished,
 )
 from gateway.domain.grants import OPEN
+from gateway.domain.languages import AUTO
 from gateway.domain.log import Utterance
 from gateway.domain.sessions import Stability
 from gateway.protocol.from_domain import error_message
@@ -68,13 +71,13 @@ from gateway.sessions.effects import (
 )
 from gateway.sessions.grants import check_meeting, check_reads, check_role, check_speaks
 from gateway.sessions.known_utterances import KnownUtterances
-from gateway.sessions.rules import SessionRules, Terms
+from gateway.sessions.rules import Options, SessionRules
+from gateway.translation.spoken_language import SpokenLanguages
 
-__all__ = ["Session", "State"]
+__all__ = ["Rank", "Session", "State"]
 
-# Context grows to twice this many utterances and is then cut back to it: a window that slid by one on
-# every utterance would change the start of the prompt each time and defeat the engine's prefix cache.
-CONTEXT_UTTERANCES = 4
+# The languages of a text, among those that are given, with their probabilities, the likeliest first.
+Rank = Callable[[str, Sequence[str]], Sequence[tuple[str, float]]]
 
 # Messages that one counts as which costs more than others: everybody in the meeting is told of a `session.update`,
 # and a token is verified.
@@ -91,7 +94,7 @@ class State(Enum):
 class Session:
     """One client's session. Every method returns the effects to carry out, in order, and never raises."""
 
-    def __init__(self, limits: Limits) -> None:
+    def __init__(self, limits: Limits, rank: Rank = lambda _text, _languages: ()) -> None:
         self.state = State.AWAITING_START
         self.name = ""
         self.participant = ""  # given by the meeting, once joined
@@ -106,11 +109,12 @@ class Session:
         self._limits = limits
         self._rules = SessionRules(limits)
         self._bucket = TokenBucket(limits.messages_per_s, limits.messages_burst)
-        self._glossary: Terms = ()
-        self._context = ""
-        self._formality: Formality | None = None
-        self._history: list[str] = []
+        self._options = Options()
         self._known = KnownUtterances()
+        # Whether the language of utterances that do not tell theirs is detected, and was before the last update.
+        self._detects = self._detected = False
+        self._rank = rank
+        self._languages = SpokenLanguages()
 
     @property
     def in_flight(self) -> int:
@@ -119,7 +123,8 @@ class Session:
 
     def inherit(self, earlier: Session) -> None:
         """Go on where the session of an earlier connection was: nothing it accepted is taken twice."""
-        self._known, self._history = earlier._known, earlier._history
+        self._known, self._languages = earlier._known, earlier._languages
+        self._options.history = earlier._options.history
 
     def recall(self, utterance: Utterance, *, failed: bool, in_flight: bool) -> None:
         """Remember an utterance that another process accepted of this session; the oldest first.
@@ -127,6 +132,7 @@ class Session:
         failed: some translation of it failed, and none is still to come.
         """
         self._known.finished(utterance.id, utterance.rev, utterance.text, failed=failed, in_flight=in_flight)
+        self._languages.recall(utterance.id, utterance.lang)
 
     # ------------------------------------------------------------ what may happen
 
@@ -160,6 +166,7 @@ class Session:
     def not_updated(self, before: Update) -> None:
         """An `Update` could not be carried out: what was in force still is."""
         self._take(before)
+        self._detects = self._detected
 
     def not_joined(self) -> None:
         """A `Join` could not be carried out: the client may try again."""
@@ -167,8 +174,8 @@ class Session:
 
     def refused(self, accept: Accept) -> list[Effect]:
         """An `Accept` could not be carried out: the client keeps the utterance and may send it again."""
-        if self._history:
-            self._history.pop()
+        if self._options.history:
+            self._options.history.pop()
         effects = self.settled(accept.utterance.id, failed=accept.again)
         if not accept.again:
             self._known.forget(accept.utterance.id)
@@ -209,11 +216,11 @@ class Session:
                 rules.check_length(value, self._limits.id_chars, f"resume.{field}")
         rules.begin(resumes=message.resume is not None)
         reads = rules.languages(message.reads)
-        speaks = rules.language(message.speaks, "speaks") if message.speaks is not None else None
-        self._check(reads, speaks, originals=message.originals)
+        speaks, detects = rules.speaks(message.speaks, self.grant) if message.speaks is not None else (None, False)
+        check_reads(self.grant, reads, originals=message.originals)
         meeting = check_meeting(self.grant, meeting)
         notes = self._take_options(message.glossary, message.context, message.formality)
-        self.name = name
+        self.name, self._detects = name, detects
         self._take(Update(speaks, reads, message.stability, message.originals))
         self.state = State.OPEN
         return [
@@ -224,14 +231,16 @@ class Session:
     def _on_update(self, message: SessionUpdate) -> list[Effect]:
         rules = self._rules
         reads = rules.languages(message.reads) if message.reads is not None else self.reads
-        speaks = rules.language(message.speaks, "speaks") if message.speaks is not None else self.speaks
+        kept = self.speaks, self._detects
+        speaks, detects = rules.speaks(message.speaks, self.grant) if message.speaks is not None else kept
         notes = self._take_options(message.glossary, message.context, message.formality)
         stability = message.stability or self.stability
         originals = message.originals if message.originals is not None else self.originals
-        self._check(reads, speaks, originals=originals)
+        check_reads(self.grant, reads, originals=originals)
         update = Update(speaks, reads, stability, originals)
         self._take(update)
-        updated = SessionUpdated(list(reads), speaks, stability, originals)
+        self._detected, self._detects = self._detects, detects
+        updated = SessionUpdated(list(reads), AUTO if detects else speaks, stability, originals)
         return [update, Reply(updated), *notes]
 
     def _on_partial(self, message: UtterancePartial) -> list[Effect]:
@@ -242,7 +251,7 @@ class Session:
         if known is not None and message.rev <= known.rev:
             raise StaleRevision(f"Revision {known.rev} was received before; this one was dropped.", field="rev")
         self._known.revised(message.id, message.rev)
-        return [Show(self._utterance(message, lang, final=False))]
+        return [Show(self._utterance(message, lang))]
 
     def _on_final(self, message: UtteranceFinal) -> list[Effect]:
         lang = self._spoken(message)
@@ -262,11 +271,14 @@ class Session:
             raise TooManyInFlight(
                 f"{self.in_flight} utterances of this session are not finished yet.", retry_after_ms=500
             )
-        if len(self._history) >= 2 * CONTEXT_UTTERANCES:
-            del self._history[:-CONTEXT_UTTERANCES]
-        utterance = self._utterance(message, lang, final=True)
+        self._options.cut_history()
+        shown = self._languages.shown(message.id)
+        utterance = self._utterance(message, lang)
         self._known.finished(message.id, message.rev, message.text)
-        self._history.append(message.text)
+        self._options.history.append(message.text)
+        if known is not None and shown not in (None, utterance.lang):
+            # Those who were shown it as another language learn that it is not.
+            return [Show(replace(utterance, final=False)), Accept(utterance, again)]
         return [Accept(utterance, again)]
 
     def _on_refresh(self, message: SessionRefresh) -> list[Effect]:
@@ -280,6 +292,7 @@ class Session:
         if known is None or known.final is not None:
             raise UnknownUtterance("No utterance with this id is being said or translated.", field="id")
         self._known.forget(message.id)
+        self._languages.forget(message.id)
         return [Withdraw(message.id)]
 
     def _on_ping(self, message: Ping) -> list[Effect]:
@@ -301,17 +314,12 @@ class Session:
 
     # ------------------------------------------------------------ rules
 
-    def _check(self, reads: tuple[str, ...], speaks: str | None, *, originals: bool) -> None:
-        """Raises `Forbidden`."""
-        check_reads(self.grant, reads, originals=originals)
-        if speaks is not None:
-            check_speaks(self.grant, speaks, "speaks")
-
     def _spoken(self, message: UtterancePartial | UtteranceFinal) -> str:
-        """The utterance's language, all checked."""
+        """The utterance's language, or `AUTO`, all checked."""
         check_role(self.grant, "speak", "id")
-        lang = self._rules.utterance(message, self.speaks)
-        check_speaks(self.grant, lang, "lang")
+        lang = self._rules.utterance(message, AUTO if self._detects else self.speaks)
+        if lang != AUTO:
+            check_speaks(self.grant, lang, "lang")
         return lang
 
     def _take(self, update: Update) -> None:
@@ -330,40 +338,32 @@ class Session:
         self.state = State.CLOSED
         return [Close(CloseCode.TOKEN_EXPIRED, TokenExpired(self._why)) if self._why else Close(CloseCode.NORMAL)]
 
-    def _utterance(self, message: UtterancePartial | UtteranceFinal, lang: str, *, final: bool) -> Utterance:
-        options = self._rules.supported().options
-        return Utterance(
-            id=message.id,
-            rev=message.rev,
-            text=message.text,
+    def _utterance(self, message: UtterancePartial | UtteranceFinal, lang: str) -> Utterance:
+        """lang: as told, or `AUTO`."""
+        is_final, detected = isinstance(message, UtteranceFinal), lang == AUTO
+        if detected:
+            languages = self._rules.detectable(self.grant.speaks)
+            ranked = self._rank(message.text, self._rules.supported().languages)
+            find = self._languages.final if is_final else self._languages.partial
+            lang = find(message.id, message.text, ranked, languages)
+        elif is_final:
+            self._languages.spoke(lang)
+        return self._options.utterance(
+            message,
+            self._rules.supported().options,
             lang=lang,
             participant=self.participant,
             speaker=self.name,
-            final=final,
-            start_ms=message.start_ms,
-            end_ms=message.end_ms,
-            # What the model cannot take is not carried along: utterances are logged whole.
-            glossary=self._glossary if "glossary" in options else (),
-            context=self._preceding() if "context" in options else (),
-            formality=self._formality if "formality" in options else None,
+            final=is_final,
+            detected=detected,
         )
-
-    def _preceding(self) -> tuple[str, ...]:
-        return (self._context, *self._history) if self._context else tuple(self._history)
 
     def _take_options(
         self, glossary: dict[str, dict[str, str]] | None, context: str | None, formality: Formality | None
     ) -> list[Effect]:
         """Check all, then take all; returns a note for each option that the model cannot take."""
-        terms = self._rules.glossary(glossary) if glossary is not None else self._glossary
-        if context is not None:
-            self._rules.check_length(context, self._limits.context_chars, "context")
-        given = {"glossary": bool(glossary), "context": bool(context), "formality": formality is not None}
-        notes: list[Effect] = [Reply(error_message(error)) for error in self._rules.unsupported_options(given)]
-        self._glossary = terms
-        self._context = self._context if context is None else context
-        self._formality = self._formality if formality is None else formality
-        return notes
+        errors = self._options.take(self._rules, glossary, context, formality)
+        return [Reply(error_message(error)) for error in errors]
 
 
 _Rule = Callable[[Session, ClientMessage], list[Effect]]

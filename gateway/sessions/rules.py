@@ -7,18 +7,36 @@ Must not know: what was sent before (`sessions.machine`).
 from __future__ import annotations
 
 from collections.abc import Collection
+from typing import TypedDict, Unpack
 
-from gateway.domain.engine import EngineProfile
+from gateway.domain.engine import EngineProfile, Formality
 from gateway.domain.errors import EngineUnavailable, GatewayError, InvalidValue, UnsupportedLanguage
-from gateway.domain.languages import normalise
+from gateway.domain.grants import Grant
+from gateway.domain.languages import AUTO, normalise
+from gateway.domain.log import Utterance
 from gateway.protocol import checks
 from gateway.protocol.limits import Limits
 from gateway.protocol.messages import UtteranceFinal, UtterancePartial
+from gateway.sessions.grants import check_role, check_speaks
 
-__all__ = ["SessionRules", "Terms"]
+__all__ = ["CONTEXT_UTTERANCES", "Options", "SessionRules", "Terms"]
 
 # Target language → its (source term, target term) pairs, as in `Utterance.glossary`.
 Terms = tuple[tuple[str, tuple[tuple[str, str], ...]], ...]
+
+# Context grows to twice this many utterances and is then cut back to it: a window that slid by one on
+# every utterance would change the start of the prompt each time and defeat the engine's prefix cache.
+CONTEXT_UTTERANCES = 4
+
+
+class _Said(TypedDict):
+    """What an utterance is besides its message and its options, as in `Utterance`."""
+
+    lang: str
+    participant: str
+    speaker: str
+    final: bool
+    detected: bool
 
 
 class SessionRules:
@@ -66,6 +84,20 @@ class SessionRules:
             checks.supported_language(tag, known, field)
         return lang
 
+    def spoken(self, tag: str, field: str) -> str:
+        """As `language`, or `AUTO`."""
+        return AUTO if tag.lower() == AUTO else self.language(tag, field)
+
+    def speaks(self, tag: str, grant: Grant) -> tuple[str | None, bool]:
+        """What others see as spoken, and whether it is detected. Raises `Forbidden` or what `language` raises."""
+        lang = self.spoken(tag, "speaks")
+        if lang == AUTO:
+            check_role(grant, "speak", "speaks")
+            self.detectable(grant.speaks)
+            return None, True
+        check_speaks(grant, lang, "speaks")
+        return lang, False
+
     def languages(self, tags: list[str]) -> tuple[str, ...]:
         """The languages to read, normalised, each once. Raises `LimitExceeded` or what `language` raises."""
         langs = tuple(dict.fromkeys(self.language(tag, f"reads[{n}]") for n, tag in enumerate(tags)))
@@ -73,7 +105,7 @@ class SessionRules:
         return langs
 
     def utterance(self, message: UtterancePartial | UtteranceFinal, speaks: str | None) -> str:
-        """Check the rules that partials and finals share. Returns the utterance's language."""
+        """Check the rules that partials and finals share. Returns the utterance's language, or `AUTO`."""
         if not message.id:
             raise InvalidValue("An utterance needs an id.", field="id")
         self.check_length(message.id, self.limits.id_chars, "id")
@@ -81,7 +113,7 @@ class SessionRules:
         if message.end_ms is not None and message.start_ms is not None and message.end_ms < message.start_ms:
             raise InvalidValue("end_ms is before start_ms.", field="end_ms")
         if message.lang is not None:
-            return self.language(message.lang, "lang")
+            return self.spoken(message.lang, "lang")
         if speaks is None:
             raise InvalidValue("Neither the utterance's lang nor the session's speaks is set.", field="lang")
         return speaks
@@ -96,6 +128,74 @@ class SessionRules:
             checked.append((lang, tuple(terms.items())))
         return tuple(checked)
 
+    def detectable(self, allowed: Collection[str] | None) -> tuple[str, ...]:
+        """The languages that what is said may be in: those that are translated. allowed: of them; None: all.
+
+        Raises `UnsupportedLanguage` if there is none.
+        """
+        profile = self.supported()
+        found = tuple(
+            lang for lang in profile.languages if (allowed is None or lang in allowed) and profile.targets(lang)
+        )
+        if not found:
+            raise UnsupportedLanguage("Nothing that may be spoken here is translated.", field="lang")
+        return found
+
     def unsupported_options(self, given: dict[str, bool]) -> list[GatewayError]:
         """An error for each given option that the model cannot take."""
         return [*checks.unsupported_options(given, self.supported())]
+
+
+class Options:
+    """What a session has its utterances translated with: all values are checked."""
+
+    def __init__(self) -> None:
+        self.glossary: Terms = ()
+        self.context = ""
+        self.formality: Formality | None = None
+        # Its newest utterances.
+        self.history: list[str] = []
+
+    def cut_history(self) -> None:
+        """Before a final utterance is made, which is added to it."""
+        if len(self.history) >= 2 * CONTEXT_UTTERANCES:
+            del self.history[:-CONTEXT_UTTERANCES]
+
+    def preceding(self) -> tuple[str, ...]:
+        """What was said before, oldest first."""
+        return (self.context, *self.history) if self.context else tuple(self.history)
+
+    def take(
+        self,
+        rules: SessionRules,
+        glossary: dict[str, dict[str, str]] | None,
+        context: str | None,
+        formality: Formality | None,
+    ) -> list[GatewayError]:
+        """Check all, then take all; returns an error for each option that the model cannot take."""
+        terms = rules.glossary(glossary) if glossary is not None else self.glossary
+        if context is not None:
+            rules.check_length(context, rules.limits.context_chars, "context")
+        given = {"glossary": bool(glossary), "context": bool(context), "formality": formality is not None}
+        errors = rules.unsupported_options(given)
+        self.glossary = terms
+        self.context = self.context if context is None else context
+        self.formality = self.formality if formality is None else formality
+        return errors
+
+    def utterance(
+        self, message: UtterancePartial | UtteranceFinal, taken: Collection[str], **fields: Unpack[_Said]
+    ) -> Utterance:
+        """What was said, with what it is to be translated with. taken: the options that the model takes."""
+        return Utterance(
+            id=message.id,
+            rev=message.rev,
+            text=message.text,
+            start_ms=message.start_ms,
+            end_ms=message.end_ms,
+            # What the model cannot take is not carried along: utterances are logged whole.
+            glossary=self.glossary if "glossary" in taken else (),
+            context=self.preceding() if "context" in taken else (),
+            formality=self.formality if "formality" in taken else None,
+            **fields,
+        )

@@ -365,6 +365,7 @@ class Finals:
             tokens=translation.ticket.tokens,
             truncated=generated.truncated,
             said=translation.said,
+            source=utterance.lang if utterance.detected else "",
         )
 
     async def _generate(self, room: Room, translation: _Translation) -> Generated:

@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 import msgspec
 from msgspec import Struct
 
-from gateway.sessions.machine import CONTEXT_UTTERANCES
+from gateway.sessions.rules import CONTEXT_UTTERANCES
 from loadtest.measuring.measure import DRIVER_WAS_THE_LIMIT
 from loadtest.peers.peer import DIRECT, GATEWAY, SERVE, SERVE_TUNED, SERVE_WORKERS
 from loadtest.peers.run import Outcome

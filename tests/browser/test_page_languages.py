@@ -7,7 +7,7 @@ from itertools import pairwise
 from pathlib import Path
 
 import pytest
-from playwright.async_api import Locator, Page, expect
+from playwright.async_api import Locator, Page, ViewportSize, expect
 
 from tests.browser.axe import scan
 from tests.browser.pages import DESKTOP, PHONE, SENTENCE, new_meeting, overflow_px, read, row, say, show

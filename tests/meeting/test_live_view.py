@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
+from msgspec.structs import replace
+
 from gateway.domain.log import Utterance
 from gateway.domain.sessions import Stability
 from gateway.meeting.feed import Feed
@@ -22,7 +24,14 @@ class Room:
 
     def reader(self, lang: str, stability: Stability = "live", *, since: int = 0, live: bool = True) -> Unmerged:
         name = f"{lang}-{stability}-{len(self.members)}"
-        member = Member(participant=name, name=name, speaks=None, reads=(lang,), stability=stability, since=since)
+        member = Member(
+            participant=name,
+            name=name,
+            speaks=None,
+            reads=tuple(lang.split(",")),
+            stability=stability,
+            since=since,
+        )
         outbox = Unmerged()
         member.feed = Feed(outbox, 0, participant=name, wants=lambda _: True)
         member.feed._seam.live = live
@@ -70,3 +79,15 @@ def test_captions_go_to_readers_of_what_is_said_and_are_withdrawn_from_everybody
     assert len(english.put_so_far) == 2
     assert len(german.put_so_far) == 1
     assert texts(room.reader("en")) == []
+
+
+def test_a_caption_in_another_language_than_before_is_told_once_to_those_who_saw_it() -> None:
+    room = Room()
+    german, english, french, both = (room.reader(lang) for lang in ("de", "en", "fr", "de,en"))
+    room.view.show_caption(replace(SAID, text="so", lang="de"))
+    room.view.show_caption(SAID)
+    room.view.show_caption(replace(SAID, text="we will do"))
+    assert texts(german) == ["so", "we will"]
+    assert texts(english) == ["we will", "we will do"]
+    assert texts(french) == []
+    assert texts(both) == ["so", "we will", "we will do"]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 from gateway.domain.engine import EngineProfile
@@ -14,11 +15,19 @@ PROFILE = EngineProfile(model="m", family="f", languages=("en", "ja", "de"))
 LIMITS = Limits(text_chars=50, utterances_in_flight=3, languages=2, messages_per_s=10, messages_burst=1000)
 
 
+def by_tag(text: str, languages: Sequence[str]) -> list[tuple[str, float]]:
+    """What a detector says: a text like `de: …` is certainly German, `de? …` perhaps, any other has no words."""
+    tag, certain = text[:2], {":": 0.9, "?": 0.8}.get(text[2:3])
+    if tag not in languages or certain is None:
+        return []
+    return [(tag, certain), *((lang, 0.05) for lang in languages if lang != tag)]
+
+
 class Talk:
     """A session and the clock of its client."""
 
     def __init__(self, limits: Limits = LIMITS, profile: EngineProfile | None = PROFILE) -> None:
-        self.session = Session(limits)
+        self.session = Session(limits, by_tag)
         self.profile = profile
         self.now_s = 0.0
 

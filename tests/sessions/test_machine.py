@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from msgspec.structs import replace
 
 from gateway.domain.close_codes import CloseCode
 from gateway.domain.engine import EngineProfile
@@ -285,6 +286,93 @@ class TestResuming:
         assert (talk.session.speaks, talk.session.reads) == ("en", ("ja",))
 
 
+class TestDetectedLanguages:
+    def langs(self, effects: list[Any]) -> list[tuple[type, str, bool]]:
+        return [
+            (type(each), each.utterance.lang, each.utterance.detected)
+            for each in effects
+            if isinstance(each, Show | Accept)
+        ]
+
+    def test_a_session_that_detects_tells_no_language(self) -> None:
+        (join,) = Talk().send(SessionStart(reads=["ja"], speaks="Auto"))
+        assert isinstance(join, Join)
+        assert join.speaks is None
+        talk = Talk().started(speaks="auto")
+        assert self.langs(talk.send(final("u1", "de: hallo"))) == [(Accept, "de", True)]
+        assert self.langs(talk.send(final("u2", "42"))) == [(Accept, "de", True)]
+        assert self.langs(talk.send(final("u3", "de: hallo", lang="ja"))) == [(Accept, "ja", False)]
+        assert self.langs(talk.send(UtterancePartial("u4", 1, "42"))) == [(Show, "ja", True)]
+
+    def test_an_utterance_may_be_detected_alone(self) -> None:
+        talk = Talk().started()
+        assert self.langs(talk.send(final("u1", "de: hallo", lang="auto"))) == [(Accept, "de", True)]
+        assert self.langs(talk.send(final("u2", "de: hallo"))) == [(Accept, "en", False)]
+
+    def test_a_final_in_another_language_than_was_shown_is_shown_first(self) -> None:
+        talk = Talk().started(speaks="auto")
+        assert self.langs(talk.send(UtterancePartial("u1", 1, "en: so"))) == [(Show, "en", True)]
+        show, accept = talk.send(final("u1", "de: so", rev=2))
+        assert self.langs([show, accept]) == [(Show, "de", True), (Accept, "de", True)]
+        assert isinstance(show, Show)
+        assert not show.utterance.final
+        assert isinstance(accept, Accept)
+        assert accept.utterance.final
+
+    def test_a_final_that_is_sent_again_is_in_the_same_language(self) -> None:
+        talk = Talk().started(speaks="auto")
+        talk.send(final("u1", "ja: a"))
+        (accept,) = talk.send(final("u2", "42"))
+        assert isinstance(accept, Accept)
+        talk.session.refused(accept)
+        talk.session.settled("u1")
+        talk.send(final("u3", "de: b"))
+        assert self.langs(talk.send(final("u2", "42"))) == [(Accept, "ja", True)]
+
+    def test_an_utterance_that_is_given_up_is_forgotten(self) -> None:
+        talk = Talk().started(speaks="auto")
+        talk.send(UtterancePartial("u1", 1, "ja: a"))
+        talk.send(UtteranceCancel("u1"))
+        assert self.langs(talk.send(UtterancePartial("u1", 1, "de: b"))) == [(Show, "de", True)]
+
+    def test_an_update_begins_and_ends_it(self) -> None:
+        talk = Talk().started()
+        update, reply = talk.send(SessionUpdate(speaks="auto"))
+        assert update == Update(None, ("ja",))
+        assert reply == Reply(SessionUpdated(["ja"], "auto", "live"))
+        assert talk.send(SessionUpdate(reads=["de"]))[-1] == Reply(SessionUpdated(["de"], "auto", "live"))
+        talk.session.not_updated(Update(None, ("ja",)))
+        assert self.langs(talk.send(final("u1", "de: a"))) == [(Accept, "de", True)]
+        assert talk.send(SessionUpdate(speaks="en"))[-1] == Reply(SessionUpdated(["ja"], "en", "live"))
+        talk.session.not_updated(Update(None, ("ja",)))
+        assert self.langs(talk.send(final("u2", "ja: a"))) == [(Accept, "ja", True)]
+
+    def test_only_what_is_translated_and_allowed_is_found(self) -> None:
+        pairs = frozenset({("en", "ja"), ("ja", "en")})
+        talk = Talk(profile=EngineProfile(model="m", family="f", languages=("en", "ja", "de"), pairs=pairs))
+        talk.started(speaks="auto")
+        assert self.langs(talk.send(final("u1", "de: a"))) == [(Accept, "en", True)]
+        talk.session.grant = replace(talk.session.grant, speaks=frozenset({"ja", "de"}))
+        assert self.langs(talk.send(final("u2", "en: a"))) == [(Accept, "ja", True)]
+        talk.session.grant = replace(talk.session.grant, speaks=frozenset({"de"}))
+        assert error_of(talk.send(final("u3", "de: a"))).code == "unsupported_language"
+        assert error_of(talk.send(SessionUpdate(speaks="auto"))).code == "unsupported_language"
+        talk.session.grant = replace(talk.session.grant, roles=frozenset({"read"}))
+        assert error_of(talk.send(SessionUpdate(speaks="auto"))).code == "forbidden"
+
+    def test_it_goes_on_in_the_session_of_the_next_connection_and_process(self) -> None:
+        earlier = Talk().started(speaks="auto")
+        (accept,) = earlier.send(final("u1", "de: a"))
+        assert isinstance(accept, Accept)
+        for another in (True, False):
+            talk = Talk().started(speaks="auto")
+            if another:
+                talk.session.recall(accept.utterance, failed=False, in_flight=False)
+            else:
+                talk.session.inherit(earlier.session)
+            assert self.langs(talk.send(final("u2", "42"))) == [(Accept, "de", True)]
+
+
 class TestOptions:
     def test_options_reach_the_utterance(self) -> None:
         talk = Talk(profile=ALL_OPTIONS).started(
@@ -449,7 +537,7 @@ class TestRate:
 # ------------------------------------------------------------ any sequence of messages
 
 _text = st.text(max_size=60)
-_lang = st.sampled_from(["en", "ja", "de", "fr", "xx", "en-US", ""])
+_lang = st.sampled_from(["en", "ja", "de", "fr", "xx", "en-US", "auto", ""])
 _id = st.sampled_from(["a", "b", "c", "d", "", "x" * 70])
 _options: dict[str, Any] = {
     "glossary": st.none() | st.dictionaries(_lang, st.dictionaries(_text, _text, max_size=3), max_size=2),

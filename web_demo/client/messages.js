@@ -52,14 +52,16 @@
  * @typedef {{type: "session.draining", deadline_ms: number}} SessionDraining
  * @typedef {{type: "token.expiring", expires_in_ms: number}} TokenExpiring
  * @typedef {{type: "session.refreshed", expires_in_ms: number | null}} SessionRefreshed
- * @typedef {{type: "utterance.accepted", id: string, rev: number, offset: number}} UtteranceAccepted
+ * @typedef {{type: "utterance.accepted", id: string, rev: number, offset: number,
+ *   lang?: string}} UtteranceAccepted
  * @typedef {{type: "utterance.cancelled", participant: string, utterance: string}} UtteranceCancelled
  * @typedef {{type: "caption", participant: string, utterance: string, speaker: string, lang: string, rev: number,
  *   text: string, final: boolean, offset: number | null, at_ms?: number}} Caption
  * @typedef {{type: "translation.delta", participant: string, utterance: string, lang: string, rev: number,
  *   committed: string, tentative: string}} TranslationDelta
  * @typedef {{type: "translation.final", participant: string, utterance: string, speaker: string, lang: string,
- *   rev: number, text: string, offset: number, timings: Timings, tokens: number, truncated: boolean, at_ms?: number}} TranslationFinal
+ *   rev: number, text: string, offset: number, timings: Timings, tokens: number, truncated: boolean, at_ms?: number,
+ *   source_lang?: string}} TranslationFinal
  * @typedef {{type: "translation.failed", participant: string, utterance: string, speaker: string, lang: string,
  *   rev: number, code: string, message: string, offset: number}} TranslationFailed
  * @typedef {{type: "error", code: string, message: string, retryable?: boolean, retry_after_ms?: number | null,

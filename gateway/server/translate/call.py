@@ -53,6 +53,7 @@ class Translator:
         scheduler: Scheduler,
         engine: Engine,
         limits: Limits,
+        detector: Detector | None = None,
         *,
         # Most texts of one call.
         batch_texts: int = 64,
@@ -61,7 +62,7 @@ class Translator:
         self.engine = engine
         self.limits = limits
         self.batch_texts = batch_texts
-        self.detector = Detector()
+        self.detector = detector or Detector()
 
     def admit(self, asked: Asked, grant: Grant, address: str, *, most: int | None = None) -> Call:
         """Take a call on; whoever gets it has to enter it, without awaiting anything before.

@@ -12,13 +12,11 @@ from msgspec.structs import replace
 
 from gateway.domain.engine import EngineProfile, Formality, TranslationOptions, TranslationRequest
 from gateway.domain.errors import GatewayError, InvalidValue, UnsupportedOption
+from gateway.domain.languages import AUTO
 from gateway.protocol import checks
 from gateway.protocol.limits import Limits
 
 __all__ = ["AUTO", "UNDETERMINED", "Asked", "Detect", "Job", "Plan", "plan"]
-
-AUTO = "auto"
-"""Stands for the language of each text, which is to be detected."""
 
 UNDETERMINED = "und"
 """The language of a text without words (BCP 47)."""

@@ -1,0 +1,126 @@
+"""The language of utterances that grow: what a detection says, and what is made of it."""
+
+from __future__ import annotations
+
+import math
+from itertools import pairwise
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from gateway.translation.spoken_language import CERTAIN, SpokenLanguages
+
+THREE = ("en", "de", "fr")
+
+
+def sure(lang: str) -> list[tuple[str, float]]:
+    return ranked(lang, CERTAIN)
+
+
+def unsure(lang: str) -> list[tuple[str, float]]:
+    return ranked(lang, CERTAIN - 0.01)
+
+
+def ranked(lang: str, share: float) -> list[tuple[str, float]]:
+    others = [other for other in THREE if other != lang]
+    return [(lang, share), *((other, (1 - share) / 2) for other in others)]
+
+
+RANKED: st.SearchStrategy[list[tuple[str, float]]] = st.one_of(
+    st.just([]), st.sampled_from(THREE).map(sure), st.sampled_from(THREE).map(unsure), st.just(ranked("fr", 0.34))
+)
+GROWTH = st.lists(st.tuples(st.integers(0, 40), RANKED), min_size=1, max_size=80)
+
+
+@given(GROWTH, st.sampled_from([None, *THREE]))
+def test_partials_do_not_flap(revisions: list[tuple[int, list[tuple[str, float]]]], last: str | None) -> None:
+    languages, text = SpokenLanguages(), ""
+    shown: list[str] = []
+    if last is not None:
+        languages.spoke(last)
+    for more, found in revisions:
+        text += "x" * more
+        before = shown[-1] if shown else None
+        shown.append(languages.partial("u", text, found, THREE))
+        if before is not None and shown[-1] != before:
+            assert found[0] == (shown[-1], CERTAIN), "only what is certain changes anything"
+    changes = sum(one != other for one, other in pairwise(shown))
+    assert changes <= 1 + math.log2(max(1, len(text)))
+
+
+@given(GROWTH, RANKED)
+def test_the_final_is_what_is_certain_of_it_or_what_was_shown(
+    revisions: list[tuple[int, list[tuple[str, float]]]], found: list[tuple[str, float]]
+) -> None:
+    languages, text, shown = SpokenLanguages(), "", ""
+    for more, partly in revisions:
+        text += "x" * more
+        shown = languages.partial("u", text, partly, THREE)
+    final = languages.final("u", text, found, THREE)
+    assert final == (found[0][0] if found and found[0][1] >= CERTAIN else shown)
+    # And however often it is sent, whatever is said meanwhile.
+    languages.final("v", "x", sure("fr"), THREE)
+    assert languages.final("u", text, sure("en"), THREE) == final
+
+
+def test_somebody_goes_on_in_the_language_that_was_last_certain() -> None:
+    languages = SpokenLanguages()
+    assert languages.partial("1", "hi", unsure("fr"), THREE) == "fr", "there is nothing better"
+    assert languages.final("1", "hi there", sure("de"), THREE) == "de"
+    assert languages.final("2", "ok", unsure("en"), THREE) == "de"
+    assert languages.partial("3", "so", unsure("en"), THREE) == "de"
+    assert languages.partial("3", "so let", sure("en"), THREE) == "en"
+    assert languages.partial("3", "so let us", unsure("de"), THREE) == "en"
+    # Only a final is what somebody goes on in.
+    assert languages.partial("4", "42", [], THREE) == "de"
+
+
+def test_a_certain_language_gives_way_to_another_only_when_the_text_has_doubled() -> None:
+    languages = SpokenLanguages()
+    assert languages.partial("u", "x" * 10, sure("en"), THREE) == "en"
+    assert languages.partial("u", "x" * 15, sure("en"), THREE) == "en"
+    assert languages.partial("u", "x" * 19, sure("de"), THREE) == "en"
+    assert languages.partial("u", "x" * 20, sure("de"), THREE) == "de"
+    assert languages.partial("u", "x" * 39, sure("en"), THREE) == "de"
+    assert languages.partial("u", "x" * 40, sure("en"), THREE) == "en"
+
+
+def test_only_languages_that_are_allowed_are_found() -> None:
+    languages = SpokenLanguages()
+    languages.spoke("de")
+    # Among those that are allowed it is certain.
+    found = [("fr", 0.6), ("en", 0.38), ("de", 0.02)]
+    assert languages.partial("u", "x", found, ("de", "en")) == "en"
+    languages.spoke("fr")
+    assert languages.partial("v", "x", [("fr", 1.0)], ("de", "en")) == "de"
+    # What it was taken for is not allowed any more.
+    assert languages.partial("u", "xx", unsure("en"), ("de",)) == "de"
+
+
+def test_what_another_process_found_is_known() -> None:
+    languages = SpokenLanguages()
+    languages.recall("1", "fr")
+    assert languages.final("1", "x", sure("en"), THREE) == "fr"
+    assert languages.partial("2", "x", [], THREE) == "fr"
+
+
+def test_an_utterance_that_is_given_up_begins_again() -> None:
+    languages = SpokenLanguages()
+    languages.partial("u", "x" * 10, sure("en"), THREE)
+    languages.forget("u")
+    languages.forget("u")
+    assert languages.shown("u") is None
+    assert languages.partial("u", "x" * 10, sure("de"), THREE) == "de"
+
+
+@pytest.mark.parametrize("revised", [True, False])
+def test_only_so_many_are_remembered(revised: bool) -> None:
+    languages = SpokenLanguages()
+    for number in range(64):
+        languages.partial(str(number), "x", sure("en"), THREE)
+    if revised:
+        languages.partial("0", "x", sure("en"), THREE)
+    languages.partial("64", "x", sure("en"), THREE)
+    assert languages.shown("0") == ("en" if revised else None)
+    assert languages.shown("1") == (None if revised else "en")
