@@ -122,7 +122,8 @@ class Tagged:
                 parts.append(f"{node.start}{self._part_by_part(node.children, said)}{node.end}")
             elif isinstance(node, str) and _has_words(node):
                 before, core, after = _stripped(node)
-                parts.append(before + self._escaped(said(core)) + after)
+                # Of a few words without their sentence, small models may make nothing.
+                parts.append(before + self._escaped(said(core).strip() or core) + after)
             else:
                 parts.append(self._as_it_was([node]))
         return "".join(parts)

@@ -103,6 +103,11 @@ def test_entities_are_what_they_stand_for_and_written_as_they_must_be() -> None:
     assert said("<p>a</p>", {"a": "1 < 2 & <script>\x0b"}) == "<p>1 &lt; 2 &amp; &lt;script&gt;</p>"
 
 
+def test_a_part_of_which_the_engine_makes_nothing_stays_as_it_is() -> None:
+    words = GERMAN | {"We meet on Friday at noon.": "Am Tag", "We meet on": "", "at": " "}
+    assert said("We meet on <b>Friday</b> at <i>noon</i>.", words) == "We meet on <b>Freitag</b> at <i>Mittag</i>."
+
+
 def test_only_text_is_translated_and_each_once() -> None:
     page = "<h1 title='no'>One</h1><p>One<br>42 — <script>var a = 'b'</script><!-- no --></p><p>Two <b>3</b></p>"
     tagged = Tagged(page, HTML)
