@@ -277,6 +277,53 @@ async def test_it_needs_only_what_the_documentation_names(node_project: Path, ga
     assert printed == [f"{stream} translation.v1.json", "[ja] Good morning."]
 
 
+async def test_a_gateway_that_cannot_be_reached_or_is_lost_is_said_to_be(node_project: Path) -> None:
+    async def play(connection: Peer) -> None:
+        await Client(connection.connection).start()
+        await connection.leave(1012)
+
+    async with scripted_gateway(play, statuses=(503,)) as address:
+        printed = await output_of(
+            node_project,
+            """
+            import { GatewayClient } from "translation-gateway-client";
+            const client = new GatewayClient(process.argv[2]);
+            let outages = 0;
+            client.listen(({ type, state, reason, code }) => {
+              if (type !== "state" || state !== "reconnecting") return;
+              console.log(reason + code);
+              outages += 1;
+              if (outages === 2) client.close();
+            });
+            client.connect();
+            """,
+            address,
+        )
+    assert printed == ["The connection to the gateway was lost.", "No gateway can be reached at this address."]
+
+
+async def test_an_address_that_cannot_be_a_gateways_is_refused_at_once(node_project: Path) -> None:
+    printed = await output_of(
+        node_project,
+        """
+        import { fetchTranscript, GatewayClient } from "translation-gateway-client";
+        for (const address of ["127.0.0.1:8000", "ftp://gateway", "https://", "/v1/stream"]) {
+          try {
+            new GatewayClient(address);
+          } catch ({ name, message }) {
+            console.log(name, message);
+          }
+          await fetchTranscript(address, "standup").catch(({ name }) => console.log(name));
+        }
+        """,
+    )
+    assert printed[:2] == [
+        'TypeError "127.0.0.1:8000" is not the address of a gateway, such as https://gateway.example.com.',
+        "TypeError",
+    ]
+    assert [line.split()[0] for line in printed] == ["TypeError"] * 8
+
+
 async def test_an_error_in_a_listener_is_not_swallowed(node_project: Path, gateway: GatewayProcess) -> None:
     program = """
         import { GatewayClient } from "translation-gateway-client";

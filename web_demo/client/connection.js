@@ -39,8 +39,12 @@ const STREAM_PATH = "/v1/stream";
 /**
  * The address of the stream.
  * @param {string} address That of the gateway or of its stream, `http(s)://` or `ws(s)://`.
+ * @throws {TypeError} If it is another one.
  */
 export function streamUrl(address) {
+  if (!/^(http|ws)s?:\/\/[^/]/i.test(address)) {
+    throw new TypeError(`"${address}" is not the address of a gateway, such as https://gateway.example.com.`);
+  }
   const url = address.replace(/^http/i, "ws").replace(/\/+$/, "");
   return url.endsWith(STREAM_PATH) ? url : url + STREAM_PATH;
 }

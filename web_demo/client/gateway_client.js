@@ -7,7 +7,7 @@ import { LogPosition } from "./log_position.js";
 import { Participants } from "./participants.js";
 import { Pinger } from "./pinger.js";
 import { retryDelayMs } from "./retry_delay.js";
-import { ConnectionStatus, UNANSWERED } from "./session/connection_status.js";
+import { ConnectionStatus, outage, UNANSWERED } from "./session/connection_status.js";
 import { SessionRefresher } from "./session/session_refresher.js";
 import { SessionStarter } from "./session/session_starter.js";
 import { SessionSettings } from "./session_settings.js";
@@ -388,7 +388,7 @@ export class GatewayClient {
     this.#onDisconnected();
     if (mayReconnect) {
       this.#connection.openLater(error?.retry_after_ms ?? 0);
-      this.#status.enter("reconnecting", error);
+      this.#status.enter("reconnecting", error ?? outage(this.state));
       return this.#flush();
     }
     this.#ending = "no";

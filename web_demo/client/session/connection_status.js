@@ -11,6 +11,15 @@
 /** Why a session that is open is still reported: the gateway has not answered for some seconds. */
 export const UNANSWERED = { code: "unanswered", message: "The gateway does not answer." };
 
+// Why the client tries again, where the gateway has not said it.
+const LOST = { code: "", message: "The connection to the gateway was lost." };
+const UNREACHABLE = { code: "", message: "No gateway can be reached at this address." };
+
+/** @param {ConnectionState} before The state in which the connection was lost. */
+export function outage(before) {
+  return before === "connecting" ? UNREACHABLE : LOST;
+}
+
 /** @typedef {{type: "state", state: ConnectionState, reason: string, code: string, field: string}} StateChanged */
 
 export class ConnectionStatus {
