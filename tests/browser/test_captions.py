@@ -105,6 +105,19 @@ async def test_what_somebody_says_is_seen_and_stays_until_the_next(
         assert [(start["reads"], start["stability"]) for start in starts] == [(["ja"], "stable")]
 
 
+async def test_left_is_left_whichever_way_the_browsers_language_is_written(
+    gateway: GatewayProcess, open_page: OpenPage, meeting: str
+) -> None:
+    query = address(gateway, meeting=meeting, lang="ja", lines="1", align="left")
+    async with open_page(query, locale="ar") as watch, speaker(gateway, meeting) as ana:
+        await ana.say("1", "Good morning.")
+        await expect(captions(watch.page)).to_have_text(["Ana: [ja] Good morning."])
+        await expect(watch.page.locator("html")).to_have_attribute("dir", "rtl")
+        box = await captions(watch.page).bounding_box()
+        assert box is not None
+        assert box["x"] < 100
+
+
 @pytest.mark.parametrize(("width", "height"), [(1920, 1080), (844, 390), (390, 844)])
 async def test_a_rooms_screen_is_full_of_large_type(
     gateway: GatewayProcess, open_page: OpenPage, meeting: str, artifacts: Path, width: int, height: int

@@ -13,7 +13,7 @@ from playwright.async_api import Locator, Page, expect
 
 from gateway.client import connect
 from tests.browser.axe import scan
-from tests.browser.pages import cell, connected, new_meeting, original, overflow_px
+from tests.browser.pages import PHONE, cell, connected, new_meeting, original, overflow_px, show
 from tests.browser.test_earlier import hold_a_meeting
 from tests.conftest import OpenPage
 from tests.processes import GatewayProcess, gateway_process
@@ -71,7 +71,8 @@ async def test_a_listener_reads_the_language_of_their_browser_on_every_screen(
     await hold_a_meeting(gateway.url, meeting, lang, utterances=40)
     async with (
         connect(gateway.url, meeting=meeting, name="Bo", reads=[], speaks=lang) as bo,
-        open_page(f"{gateway.url}/?meeting={meeting}", locale=lang, has_touch=True) as watch,
+        # On a phone, where the panel is closed at first.
+        open_page(f"{gateway.url}/?meeting={meeting}", **PHONE, locale=lang) as watch,
     ):
         page = watch.page
         dialog = page.get_by_role("dialog")
@@ -105,11 +106,12 @@ async def test_a_listener_reads_the_language_of_their_browser_on_every_screen(
         await expect(rows).to_have_count(41)
 
         # Several languages: side by side where there is room, and one at a time on a phone.
+        pane = await show(page, "reading")
         for tag in ("ja", "de", "en"):
-            await page.get_by_test_id(f"read-{tag}").check()
-        for size in SIZES:
+            await pane.get_by_test_id(f"read-{tag}").check()
+        for size in reversed(SIZES):
             await resize(page, size)
-            if await page.get_by_test_id("close-panel").is_visible() and size[0] < 1024:
+            if size[0] < 1024 and await pane.is_visible():
                 await page.get_by_test_id("close-panel").click()
             await expect(page.get_by_test_id("language-switch")).to_be_visible(visible=size[0] < 500)
             await is_fine(page)

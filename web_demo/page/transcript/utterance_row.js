@@ -150,7 +150,7 @@ export class UtteranceRow {
     });
     this.#cancel.ariaLabel = t("transcript.cancel_long");
     if (entry.own) head.append(this.#cancel);
-    this.#note.dir = "auto";
+    this.#time.dir = this.#note.dir = "auto";
     this.element.append(head, this.#grid);
   }
 
