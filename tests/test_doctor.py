@@ -120,3 +120,9 @@ async def test_a_remote_server_that_does_not_answer() -> None:
     state, _, said = await found("engine", settings(engine=remote))
     assert state == "problem"
     assert "takes no requests" in said
+
+
+async def test_the_file_of_a_remote_servers_key_is_not_there() -> None:
+    remote = EngineSettings(kind="remote", url=f"http://127.0.0.1:{free_port()}", api_key_file="/nowhere")
+    state, _, said = await found("engine", settings(engine=remote))
+    assert (state, "api_key_file" in said) == ("problem", True)

@@ -29,8 +29,8 @@ _VALID_ID = re.compile(rb"[\w.:+/=@-]{1,128}", re.ASCII)
 # Of what clients write about themselves.
 _MOST_CHARACTERS = 200
 
-# What is asked so often that it would hide everything else.
-_QUIET = ("/healthz", "/readyz", "/metrics")
+# The page's files, and what is asked so often that it would hide everything else.
+_QUIET = ("/{path}", "/healthz", "/readyz", "/metrics")
 
 
 class AccessLog:
@@ -65,6 +65,9 @@ class AccessLog:
 
         try:
             await self._app(scope, receive, watched)
+        except Exception:
+            status = status or 500  # as somebody further out answers
+            raise
         finally:
             if scope["type"] == "http" or status:
                 _log_request(scope, status, sent, time.monotonic() - begun_s)
@@ -72,8 +75,8 @@ class AccessLog:
 
 def _log_request(scope: Scope, status: int, sent: int, duration_s: float) -> None:
     route = _route(scope)
-    is_page = scope.get("method") == "GET" and not route.startswith(("/v1/", "/v2/"))
-    level = logging.ERROR if status >= 500 and status != 503 else logging.DEBUG if is_page else logging.INFO
+    is_fault = status >= 500 and status != 503
+    level = logging.ERROR if is_fault else logging.DEBUG if route in _QUIET else logging.INFO
     if not _log.isEnabledFor(level):
         return
     method = scope.get("method", "GET")
@@ -83,15 +86,10 @@ def _log_request(scope: Scope, status: int, sent: int, duration_s: float) -> Non
 
 
 def _route(scope: Scope) -> str:
-    """The address with names for what varies in it; nothing of one that the gateway does not have."""
-    if scope["path"] in _QUIET:
-        return str(scope["path"])
-    if scope.get("endpoint") is None:
-        return "-"
-    route = str(scope["path"])
-    for name, value in scope.get("path_params", {}).items():
-        route = route.replace(f"/{value}", f"/{{{name}}}", 1)
-    return route
+    """The address as the gateway knows it, with names for what varies in it."""
+    endpoint = scope.get("endpoint")
+    known = (route.path_format for route in scope["app"].routes if route.endpoint is endpoint)
+    return "-" if endpoint is None else next(known, "-")
 
 
 class Traffic:
@@ -114,14 +112,14 @@ class Traffic:
         # With which the client closed it.
         self.client_code: int | None = None
 
-    def received(self, size: int) -> None:
+    def received(self, frame: str | bytes) -> None:
         self.read_s = time.monotonic()
         self.received_frames += 1
-        self.received_bytes += size
+        self.received_bytes += _size(frame)
 
-    def sent(self, size: int) -> None:
+    def sent(self, frame: str | bytes) -> None:
         self.sent_frames += 1
-        self.sent_bytes += size
+        self.sent_bytes += _size(frame)
 
     def log_end(self, websocket: HTTPConnection, code: int | None, reason: str, seat: Seat | None) -> None:
         """Write the line. code: the gateway's, if it was the one to close. seat: of the session, if any."""
@@ -140,6 +138,11 @@ class Traffic:
         fields |= {"received_frames": self.received_frames, "received_bytes": self.received_bytes}
         fields |= {"sent_frames": self.sent_frames, "sent_bytes": self.sent_bytes}
         _log.log(level, "WebSocket: %s %s after %.1f s", code, reason, duration_s, extra={"fields": fields})
+
+
+def _size(frame: str | bytes) -> int:
+    """In bytes."""
+    return len(frame) if isinstance(frame, bytes) or frame.isascii() else len(frame.encode("utf-8", "replace"))
 
 
 def _whoever(scope: Scope) -> dict[str, Any]:

@@ -170,7 +170,7 @@ class Connection:
             raise WebSocketDisconnect(message.get("code", 1005))
         text: str | None = message.get("text")
         frame: str | bytes = text if text is not None else message.get("bytes") or b""
-        self._traffic.received(len(frame))
+        self._traffic.received(frame)
         return frame
 
     async def _take(self, frame: str | bytes) -> None:

@@ -26,6 +26,7 @@ from gateway.domain.errors import (
 from gateway.protocol.codec import negotiate
 from gateway.protocol.messages import SessionDraining
 from gateway.protocol.rate_limit import TokenBucket
+from gateway.server.access_log import Traffic
 from gateway.server.connection import Connection
 from gateway.server.core import Core, leaving
 from gateway.server.guard.accounts import client_account
@@ -103,6 +104,7 @@ class Stream:
             # A page's script cannot read a refused handshake. Nothing is read and nothing is kept for this one.
             await websocket.accept(subprotocol=subprotocol)
             await websocket.close(CloseCode.FOREIGN_ORIGIN, error.message)
+            Traffic().log_end(websocket, CloseCode.FOREIGN_ORIGIN, error.code, None)
             return
         except GatewayError as error:
             # Before the handshake there is no frame to send: the HTTP refusal carries the reason.

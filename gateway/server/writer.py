@@ -97,7 +97,7 @@ class Writer:
             return False
         if is_written:
             self.active_s = time.monotonic()
-            self._traffic.sent(len(frame))
+            self._traffic.sent(frame)
         return is_written
 
     def _frame(self, payload: Payload) -> str | bytes | None:
@@ -121,7 +121,7 @@ class Writer:
         except RuntimeError:
             # The server has closed the connection meanwhile, because a ping went unanswered.
             raise WebSocketDisconnect(1006) from None
-        self._traffic.sent(len(frame))
+        self._traffic.sent(frame)
 
     def _overflowed(self) -> None:
         """The writer hangs in a send that the client does not read: nothing more can reach it in order."""

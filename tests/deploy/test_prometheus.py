@@ -4,11 +4,15 @@ from __future__ import annotations
 
 import re
 import tomllib
+from collections.abc import Sequence
 from typing import Any
 
+import httpx
 import pytest
 import yaml
 
+from gateway.config.loading import load
+from gateway.server.http import admin
 from scripts import dashboards
 from tests.cli.commands import ROOT
 from tests.deploy.programs import DEPLOY, run
@@ -54,6 +58,19 @@ def test_prometheus_takes_its_file_and_asks_at_the_gateways_admin_port() -> None
     assert job["static_configs"] == [{"targets": [f"{name}:{port}" for name in gateways]}]
     # What the alerts ask for by the job's name.
     assert job["job_name"] == "gateway"
+
+
+async def test_the_gateways_answer_under_the_names_by_which_they_are_asked() -> None:
+    settings = load(DEPLOY / "gateway.toml", {})
+
+    async def page(_names: Sequence[str]) -> bytes:
+        return b"up 1"
+
+    transport = httpx.ASGITransport(admin.app(settings.admin_host, settings.allowed_hosts, page))
+    [job] = yaml.safe_load((FOLDER / "prometheus.yml").read_text())["scrape_configs"]
+    async with httpx.AsyncClient(transport=transport) as client:
+        for target in job["static_configs"][0]["targets"]:
+            assert (await client.get(f"http://{target}/metrics")).status_code == 200
 
 
 def test_the_dashboards_are_what_the_script_writes() -> None:

@@ -60,8 +60,8 @@ async def proxied(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> AsyncItera
         config = (DEPLOY / "nginx" / "nginx.conf").read_text()
         for ours, here in {
             " /tmp/": f" {tmp_path}/",
-            "gateway-1:8000": f"127.0.0.1:{one.port}",
-            "gateway-2:8000": f"127.0.0.1:{another.port}",
+            "gateway-1:8000 resolve": f"127.0.0.1:{one.port}",
+            "gateway-2:8000 resolve": f"127.0.0.1:{another.port}",
             "listen 80;": f"listen 127.0.0.1:{plain_port};",
             "listen 443 ssl;": f"listen 127.0.0.1:{port} ssl;",
             "/etc/nginx/tls/fullchain.pem": str(tls.cert),

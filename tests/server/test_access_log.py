@@ -8,12 +8,14 @@ from collections.abc import Callable
 from typing import Any
 
 import pytest
+from starlette.applications import Starlette
 from websockets.exceptions import InvalidStatus
 
 from gateway.config import Settings
 from gateway.domain.errors import GatewayError
 from gateway.protocol.limits import Limits
 from gateway.protocol.messages import SessionEnd, TranslationFinal
+from gateway.server.access_log import AccessLog
 from gateway.server.guard.audit import hash_of_meeting
 from tests.gateways import running
 from tests.logs import until
@@ -78,20 +80,50 @@ async def test_why_the_gateway_closed_it(ended: Ended) -> None:
 async def test_a_request_says_how_it_was_answered_and_no_meeting(ended: Ended) -> None:
     async with serving() as (_, client):
         answer = await client.post("/v1/translate", json=TEXT, headers={"X-Request-Id": "a b"})
-        await client.get("/v1/meetings/secret-meeting/transcript.txt")
+        await client.get("/v1/meetings/m/transcript.txt")
         await client.get("/v1/secret-address")
         await client.get("/secret")
         await client.get("/readyz", headers={"X-Request-Id": "probe"})
-    translate, transcript, missing = ended("request")
+        await client.head("/")
+        await client.get("/languages")
+    translate, transcript, missing, languages = ended("request")
     assert (translate["method"], translate["route"], translate["status"]) == ("POST", "/v1/translate", 200)
     assert translate["request_id"] == answer.headers["x-request-id"] != "a b"
     assert translate["sent_bytes"] == len(answer.content)
-    assert (transcript["route"], transcript["status"]) == ("/v1/meetings/{meeting}/transcript.txt", 404)
+    assert (transcript["route"], transcript["status"]) == ("/v1/meetings/{meeting}/transcript.{format}", 404)
     assert (missing["route"], missing["status"]) == ("/v1/{rest}", 404)
+    assert (languages["route"], languages["status"]) == ("/languages", 200)
     assert "secret" not in str(ended("request", logging.DEBUG))
     # Health checks would hide everything else.
     [probe] = [each for each in ended("request", logging.DEBUG) if each["request_id"] == "probe"]
     assert (probe["route"], probe["level"]) == ("/readyz", "DEBUG")
+
+
+async def test_text_counts_in_bytes(ended: Ended) -> None:
+    async with running() as gateway, gateway.peer() as peer:
+        await peer.connection.send("日本")
+        await peer.receive()
+        await peer.connection.close()
+        await until(lambda: ended("websocket"))
+    [line] = ended("websocket")
+    assert line["received_bytes"] == 6
+
+
+async def test_a_page_of_another_site_leaves_a_line(ended: Ended) -> None:
+    async with running() as gateway, gateway.peer(origin="https://evil.example.com") as peer:
+        await peer.connection.wait_closed()
+        await until(lambda: ended("websocket"))
+    assert [each["close_code"] for each in ended("websocket")] == [4504]
+
+
+async def test_a_bug_further_in_is_an_error(ended: Ended) -> None:
+    async def broken(*_: Any) -> None:
+        raise ZeroDivisionError
+
+    scope = {"type": "http", "headers": [], "path": "/", "app": Starlette(), "method": "POST", "client": None}
+    with pytest.raises(ZeroDivisionError):
+        await AccessLog(broken)(scope, broken, broken)  # type: ignore[arg-type]
+    assert [(each["status"], each["level"]) for each in ended("request")] == [(500, "ERROR")]
 
 
 async def test_a_fault_is_an_error(ended: Ended, monkeypatch: pytest.MonkeyPatch) -> None:

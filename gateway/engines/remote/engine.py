@@ -38,7 +38,7 @@ from gateway.engines.remote.completions import RemoteRequests, TranslationComple
 from gateway.engines.remote.options import RemoteOptions
 from gateway.engines.remote.server import Lost, NotTaken, Server, ServerError
 
-__all__ = ["RemoteEngine"]
+__all__ = ["RemoteEngine", "api_key"]
 
 _log = logging.getLogger(__name__)
 
@@ -87,7 +87,7 @@ class RemoteEngine:
         family = model_config.find_family(config, options.model, options.family)
         if self._life.over:
             return
-        self._server = Server(options.url, _key(options), options.ca_file, options.stall_s)
+        self._server = Server(options.url, api_key(options), options.ca_file, options.stall_s)
         found = await self._examined(self._server, tokenizer)
         limits = [limit for limit in (options.max_model_len, found.max_model_len) if limit is not None]
         if not limits:
@@ -250,7 +250,7 @@ def _of_vllm(page: bytes, names: Sequence[str]) -> bytes:
     return b"".join(each for each in page.splitlines(keepends=True) if line.match(each))
 
 
-def _key(options: RemoteOptions) -> str | None:
+def api_key(options: RemoteOptions) -> str | None:
     """The API key. Raises `StartupError` if its file cannot be used."""
     if options.api_key_file is None:
         return options.api_key
