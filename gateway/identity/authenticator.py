@@ -167,7 +167,7 @@ def issue(
         raise InvalidValue(f"expires_s has to be 1 to {most_s} here.", field="expires_s")
     key = next((_key(key) for key in keys.signing if key.tenant in (None, grant.tenant)), None)
     if key is None:
-        raise Forbidden("There is no key that may sign tokens of this tenant.")
+        raise Forbidden("There is no key that may sign tokens of this tenant; `gateway key new` makes one.")
     # With a fraction, so that what is issued right after a revocation is valid; one that sums exactly.
     issued_s = math.floor(now_s * 65_536) / 65_536
     grant = replace(

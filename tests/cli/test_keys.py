@@ -258,7 +258,7 @@ def test_a_terminal_says_how_long(
 @pytest.mark.parametrize(
     ("flags", "sentence"),
     [
-        ("--tenant other", "There is no key that may sign tokens of this tenant."),
+        ("--tenant other", "There is no key that may sign tokens of this tenant; `gateway key new` makes one."),
         ("--tenant acme --expires 601", "expires_s has to be 1 to 600 here."),
         ("--tenant acme --invite --expires 604801", "expires_s has to be 1 to 604800 here."),
         (

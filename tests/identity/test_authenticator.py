@@ -306,7 +306,9 @@ async def test_the_first_key_that_may_signs(path: Path) -> None:
 @pytest.mark.parametrize("signing", [(), (new_signing_key("other"),)], ids=["no key", "another tenant's"])
 def test_no_key_for_the_tenant(signing: tuple[SigningKey, ...], path: Path) -> None:
     keys = authenticator(path, KeyFile(signing=signing, api=(new_api_key("acme")[0],)))
-    with pytest.raises(Forbidden, match=r"^There is no key that may sign tokens of this tenant\.$"):
+    with pytest.raises(
+        Forbidden, match=r"^There is no key that may sign tokens of this tenant; `gateway key new` makes one\.$"
+    ):
         keys.issue(replace(ANA, tenant="acme"), for_s=60)
 
 

@@ -302,6 +302,26 @@ async def test_a_gateway_that_cannot_be_reached_or_is_lost_is_said_to_be(node_pr
     assert printed == ["The connection to the gateway was lost.", "No gateway can be reached at this address."]
 
 
+async def test_what_a_gateway_says_as_it_closes_is_the_reason(node_project: Path) -> None:
+    """To a page whose origin it does not allow it sends no error."""
+
+    async def play(connection: Peer) -> None:
+        await connection.connection.close(4504, "This page may not.")
+
+    async with scripted_gateway(play) as address:
+        printed = await output_of(
+            node_project,
+            """
+            import { GatewayClient } from "translation-gateway-client";
+            const client = new GatewayClient(process.argv[2]);
+            client.listen(({ type, state, reason }) => type === "state" && console.log(state, reason));
+            client.connect();
+            """,
+            address,
+        )
+    assert printed == ["connecting ", "closed This page may not."]
+
+
 async def test_an_address_that_cannot_be_a_gateways_is_refused_at_once(node_project: Path) -> None:
     printed = await output_of(
         node_project,

@@ -63,7 +63,7 @@ function allowsReconnect(status) {
  * @property {(message: any) => void} received
  * @property {() => void} probe Must send something that the gateway answers.
  * @property {(isStalled: boolean) => void} stalled The gateway's answer is late in a session, or has come after all.
- * @property {(mayReconnect: boolean) => void} lost
+ * @property {(mayReconnect: boolean, reason: string) => void} lost `reason`: a sentence of whoever closed; often empty.
  */
 
 export class Connection {
@@ -132,7 +132,7 @@ export class Connection {
     this.#expectAnswer(socket);
     socket.addEventListener("open", () => this.#begin(socket));
     socket.addEventListener("message", (event) => this.#receive(socket, event.data));
-    socket.addEventListener("close", (event) => this.#lose(socket, allowsReconnect(event.code)));
+    socket.addEventListener("close", (event) => this.#lose(socket, allowsReconnect(event.code), event.reason));
   }
 
   /** Open a socket after a random delay that grows with each attempt. @param {number} atLeastMs */
@@ -192,7 +192,7 @@ export class Connection {
   fail(mayReconnect) {
     this.#preparation = null;
     if (this.#socket !== null) this.#lose(this.#socket, mayReconnect);
-    else this.#owner.lost(mayReconnect);
+    else this.#owner.lost(mayReconnect, "");
   }
 
   /** @param {Socket} socket */
@@ -246,8 +246,9 @@ export class Connection {
   /**
    * @param {Socket} socket
    * @param {boolean} mayReconnect
+   * @param {string} [reason]
    */
-  #lose(socket, mayReconnect) {
+  #lose(socket, mayReconnect, reason = "") {
     if (socket !== this.#socket) return;
     this.#socket = null;
     this.#isStalled = false;
@@ -256,6 +257,6 @@ export class Connection {
     const reconnects = mayReconnect && !this.#leaving;
     // Code 1000 ends the session. With any other one the gateway keeps it, to be resumed.
     socket.close(reconnects ? RETURNING : 1000);
-    this.#owner.lost(reconnects);
+    this.#owner.lost(reconnects, reason);
   }
 }

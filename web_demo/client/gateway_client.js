@@ -7,7 +7,7 @@ import { LogPosition } from "./log_position.js";
 import { Participants } from "./participants.js";
 import { Pinger } from "./pinger.js";
 import { retryDelayMs } from "./retry_delay.js";
-import { ConnectionStatus, outage, UNANSWERED } from "./session/connection_status.js";
+import { ConnectionStatus, outage, saidAtClose, UNANSWERED } from "./session/connection_status.js";
 import { SessionRefresher } from "./session/session_refresher.js";
 import { SessionStarter } from "./session/session_starter.js";
 import { SessionSettings } from "./session_settings.js";
@@ -17,6 +17,7 @@ import { UtteranceSender } from "./utterance_sender.js";
 /** @import {GatewayError, Limits, ServerMessage, SessionStarted, SessionUpdated, Stability} from "./messages.js" */
 /** @import {Settings, TranslationOptions} from "./session_settings.js" */
 /** @import {NoToken} from "./session/token_source.js" */
+/** @import {Reason} from "./session/connection_status.js" */
 /** @import {Said} from "./utterance.js" */
 
 const ENDED = { code: "closed", message: "The session has ended." };
@@ -79,7 +80,7 @@ export class GatewayClient {
         this.#status.enter("open", isStalled ? UNANSWERED : null);
         if (isStalled) this.#utterances.reportWaiting(true);
       },
-      lost: (mayReconnect) => this.#onLost(mayReconnect),
+      lost: (mayReconnect, reason) => this.#onLost(mayReconnect, this.#lastError ?? saidAtClose(reason)),
     });
   }
 
@@ -382,9 +383,7 @@ export class GatewayClient {
     this.#utterances.onDisconnected();
   }
 
-  /** @param {boolean} mayReconnect */
-  #onLost(mayReconnect) {
-    const error = this.#lastError;
+  #onLost(/** @type {boolean} */ mayReconnect, /** @type {Reason | null} */ error) {
     this.#onDisconnected();
     if (mayReconnect) {
       this.#connection.openLater(error?.retry_after_ms ?? 0);

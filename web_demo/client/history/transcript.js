@@ -48,7 +48,7 @@ export class TranscriptError extends Error {
 export async function fetchTranscript(address, meeting, { languages = [], last, before, signal, token } = {}) {
   const wanted = Object.entries({ lang: languages.join() || undefined, last, before });
   const query = wanted.flatMap(([name, value]) => (value === undefined ? [] : `${name}=${encodeURIComponent(value)}`));
-  const path = `meetings/${encodeURIComponent(meeting)}/transcript.json?${query.join("&")}`;
+  const path = `meetings/${encodeURIComponent(meeting)}/transcript.json${query.length > 0 ? `?${query.join("&")}` : ""}`;
   const url = streamUrl(address).replace(/^ws/i, "http").replace(/stream$/, path);
   const headers = token === undefined ? {} : { Authorization: `Bearer ${await askForToken(token)}` };
   const response = await fetch(url, { headers, cache: "no-store", ...(signal && { signal: /** @type {AbortSignal} */ (signal) }) });

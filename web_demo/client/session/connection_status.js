@@ -20,6 +20,16 @@ export function outage(before) {
   return before === "connecting" ? UNREACHABLE : LOST;
 }
 
+/**
+ * What the gateway says where it sends no error, such as to a page whose origin it does not allow.
+ * @param {string} sentence The reason of a close.
+ * @returns {Reason | null}
+ */
+export function saidAtClose(sentence) {
+  return sentence ? { code: "", message: sentence } : null;
+}
+
+/** @typedef {{code: string, message: string, field?: string | null, retry_after_ms?: number | null}} Reason */
 /** @typedef {{type: "state", state: ConnectionState, reason: string, code: string, field: string}} StateChanged */
 
 export class ConnectionStatus {
