@@ -7,7 +7,7 @@ from itertools import pairwise
 from pathlib import Path
 
 import pytest
-from playwright.async_api import Locator, Page, expect
+from playwright.async_api import Locator, Page, ViewportSize, expect
 
 from tests.browser.axe import scan
 from tests.browser.pages import DESKTOP, PHONE, SENTENCE, new_meeting, overflow_px, read, row, say, show
@@ -17,7 +17,7 @@ from tests.test_page_words import LANGUAGES, messages
 
 pytestmark = pytest.mark.browser
 
-ON_ITS_SIDE = {"width": 844, "height": 390}
+ON_ITS_SIDE: ViewportSize = {"width": 844, "height": 390}
 
 
 async def ready(page: Page, lang: str) -> None:
