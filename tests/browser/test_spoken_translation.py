@@ -10,7 +10,7 @@ from playwright.async_api import Page, expect
 
 from gateway.client import connect
 from tests.browser.axe import scan
-from tests.browser.pages import PHONE, join, meeting_of, new_meeting, settled, show
+from tests.browser.pages import PHONE, connected, join, meeting_of, new_meeting, settled, show
 from tests.conftest import OpenPage
 from tests.processes import GatewayProcess
 
@@ -119,6 +119,7 @@ async def test_what_comes_too_late_is_skipped(gateway: GatewayProcess, open_page
     async with open_page(gateway.url) as watch:
         page = watch.page
         await with_voices(page, "ja-JP")
+        await connected(page)
         pane = await show(page, "reading")
         await pane.get_by_label("Read translations aloud").select_option("ja")
         await page.evaluate("performance.now = () => window.now ?? 0")
@@ -143,6 +144,7 @@ async def test_a_language_that_cannot_be_read_is_not_chosen(gateway: GatewayProc
     async with open_page(gateway.url) as watch:
         page = watch.page
         await with_voices(page, "en-US")
+        await connected(page)
         pane = await show(page, "reading")
         choice = pane.get_by_label("Read translations aloud")
         await choice.select_option("ja")
