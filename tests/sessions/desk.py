@@ -26,6 +26,16 @@ from gateway.translation.scheduling.quotas import Quotas
 from tests.translation.stage import Log, Stage, stage
 
 PROFILE = EngineProfile("m", "f", ("en", "de", "fr", "ja"))
+# What a token of hers allows, for the one meeting.
+ANA = Grant(
+    tenant="acme",
+    subject="ana",
+    token_id="t1",
+    roles=frozenset({"speak", "read"}),
+    meeting="m",
+    issued_s=100.0,
+    expires_s=1e12,
+)
 
 
 def api_key_of(tenant: str) -> Grant:

@@ -19,20 +19,10 @@ from gateway.domain.grants import Grant, Revocation
 from gateway.domain.register import TenantCounts
 from gateway.sessions.seat import key_of
 from gateway.stores.memory_register import MemoryRegister
-from tests.sessions.desk import Desk, desk
+from tests.sessions.desk import ANA, Desk, desk
 from tests.sessions.faulty_register import FaultyRegister
 from tests.sessions.two_gateways import resume_of
 from tests.translation.stage import Log, idle, until
-
-ANA = Grant(
-    tenant="acme",
-    subject="ana",
-    token_id="t1",
-    roles=frozenset({"speak", "read"}),
-    meeting="m",
-    issued_s=100.0,
-    expires_s=1e12,
-)
 
 
 @contextlib.asynccontextmanager

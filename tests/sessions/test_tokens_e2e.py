@@ -39,18 +39,9 @@ from gateway.sessions.effects import Accept, Update
 from gateway.sessions.entrance import Entry
 from gateway.sessions.seat import Seat
 from gateway.stores import handover_file
-from tests.sessions.desk import Connection, Desk, desk
+from tests.sessions.desk import ANA, Connection, Desk, desk
 from tests.translation.stage import Log, idle, said, until
 
-ANA = Grant(
-    tenant="acme",
-    subject="ana",
-    token_id="t1",
-    roles=frozenset({"speak", "read"}),
-    meeting="m",
-    issued_s=100.0,
-    expires_s=1e12,
-)
 BO = replace(ANA, subject="bo", token_id="t2")
 ONCE = replace(ANA, token_id="once", once=True)
 API_KEY = Grant(

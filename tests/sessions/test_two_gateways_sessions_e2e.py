@@ -18,7 +18,7 @@ from gateway.domain.errors import (
     SessionReplaced,
     Unauthenticated,
 )
-from gateway.domain.grants import Grant, Revocation
+from gateway.domain.grants import Revocation
 from gateway.domain.quotas import Quota
 from gateway.protocol.limits import Limits
 from gateway.protocol.messages import (
@@ -31,19 +31,9 @@ from gateway.protocol.messages import (
     UtteranceFinal,
 )
 from gateway.sessions.effects import Acknowledge, Update
-from tests.sessions.desk import Desk, api_key_of
+from tests.sessions.desk import ANA, Desk, api_key_of
 from tests.sessions.two_gateways import joined, resume_of, says, translated, two
 from tests.translation.stage import idle, until
-
-ANA = Grant(
-    tenant="acme",
-    subject="ana",
-    token_id="t1",
-    roles=frozenset({"speak", "read"}),
-    meeting="m",
-    issued_s=100.0,
-    expires_s=1e12,
-)
 
 
 async def translate(d: Desk, text: str) -> None:
