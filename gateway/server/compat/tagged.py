@@ -13,7 +13,7 @@ import html
 import re
 from collections import deque
 from collections.abc import Callable, Iterator, Sequence
-from itertools import pairwise
+from itertools import count, pairwise
 
 from msgspec import Struct
 
@@ -24,6 +24,7 @@ __all__ = ["Tagged"]
 # Elements within each other in one sentence; what is deeper is not moved.
 _MOST_DEPTH = 16
 
+_MARK = re.compile(r"\{\d+\}")
 _SPACE = re.compile(r"[ \t\r\n\f]+")
 # What XML cannot have.
 _NO_CHARACTER = re.compile("[^\t\n\r\x20-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
@@ -208,10 +209,9 @@ def _raw(node: _Node) -> str:
 
 def _marks(text: str) -> Iterator[str]:
     """What can stand for a tag, and is not in the text. Models mostly leave such things as they are."""
-    number = 0
-    while True:
-        number += 1
-        if (mark := f"{{{number}}}") not in text:
+    taken = set(_MARK.findall(text))
+    for number in count(1):
+        if (mark := f"{{{number}}}") not in taken:
             yield mark
 
 
