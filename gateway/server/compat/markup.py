@@ -37,6 +37,9 @@ _BLOCKS = _names(
 _VOID = _names("area base br col embed hr img input link meta param source track wbr")
 _NOT_FOR_PEOPLE = _names("math script style svg template textarea")
 
+# As an entity, without the zeros before it.
+_NUMBER = re.compile("&#0*([0-9]+)")
+
 # What may stand before the root of a document. A document type with declarations of its own is not read.
 _PROLOGUE = re.compile(r"\s*(?:<\?xml\b[^>]*\?>)?\s*(?:<!DOCTYPE\b[^>\[]*>)?", re.IGNORECASE)
 
@@ -66,11 +69,8 @@ class Token(Struct, frozen=True):
     divides: bool = False
     # The content of this element is not translated.
     ignored: bool = False
-
-    @property
-    def text(self) -> str:
-        """What it says to people, without tags and entities."""
-        return html.unescape(self.raw if self.kind == "text" else re.sub(r"<[^>]*>", "", self.raw))
+    # What it says to people, without tags and entities.
+    text: str = ""
 
 
 def tokens(text: str, rules: Rules) -> list[Token]:
@@ -82,6 +82,12 @@ def tokens(text: str, rules: Rules) -> list[Token]:
     return list(_kept_together(found))
 
 
+def _text(raw: str) -> Token:
+    # A number of 9 digits is no character, and one of some thousands is refused by Python.
+    short = _NUMBER.sub(lambda match: f"&#{match[1][:9]}", raw)
+    return Token("text", raw, text=html.unescape(short))
+
+
 def _kept_together(found: list[Token]) -> Iterator[Token]:
     """Each element that is not translated as one token; one without an end stays a start."""
     ends, at = _ends(found), 0
@@ -89,8 +95,9 @@ def _kept_together(found: list[Token]) -> Iterator[Token]:
         token = found[at]
         end = ends.get(at, at) if token.ignored else at
         if end > at:
-            raw = "".join(each.raw for each in found[at : end + 1])
-            token = replace(token, kind="kept", raw=raw)
+            inside = found[at : end + 1]
+            raw, text = "".join(each.raw for each in inside), "".join(each.text for each in inside)
+            token = replace(token, kind="kept", raw=raw, text=text)
         yield token
         at = end + 1
 
@@ -135,7 +142,7 @@ def _html(text: str, rules: Rules) -> Iterator[Token]:
         found = _MARKUP.search(text, at, max(last, at))
         start = len(text) if found is None else found.start()
         if start > at:
-            yield Token("text", text[at:start])
+            yield _text(text[at:start])
         if found is None:
             return
         token = _markup(text, start, rules)
@@ -211,7 +218,8 @@ class _Events:
         """data: what was read."""
         ends = [*(at for at, _ in self.found[1:]), None]
         for (at, token), end in zip(self.found, ends, strict=False):
-            yield replace(token, raw=data[at:end].decode())
+            raw = data[at:end].decode()
+            yield _text(raw) if token.kind == "text" else replace(token, raw=raw)
 
 
 def _xml(text: str, rules: Rules) -> Iterator[Token]:

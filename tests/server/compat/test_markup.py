@@ -196,6 +196,20 @@ def test_an_element_that_is_not_translated_is_one_token(text: str, kept: str) ->
     assert [token.raw for token in found if token.kind == "kept"] == [kept]
 
 
+@pytest.mark.parametrize("rules", [Rules("html", ignored=frozenset("x")), Rules("xml", ignored=frozenset("x"))])
+def test_what_an_element_that_is_not_translated_says(rules: Rules) -> None:
+    (token,) = tokens("<x t='a > b'>c &lt;<!-- d > e --><b>f</b><![CDATA[g > h]]></x>", rules)
+    assert (token.kind, token.text) == ("kept", "c <f")
+
+
+def test_numbers_of_any_length() -> None:
+    zeros, digits = f"&#{'0' * 5_000}65;", f"&#{'9' * 5_000};"
+    (token,) = tokens(f"{zeros}{digits}&#0;&#x41;&#1114111;", HTML)
+    assert token.text == "A\ufffd\ufffdA"
+    (token,) = tokens(zeros, XML)
+    assert token.text == "A"
+
+
 def test_an_element_that_is_to_be_kept_and_has_no_end_is_a_start() -> None:
     assert kinds("a <x> b", Rules("html", ignored=frozenset({"x"}))) == [
         ("text", "a "),

@@ -90,6 +90,11 @@ def test_what_is_not_translated_is_found_as_it_is() -> None:
     assert said("Hello <x>Ana Lee</x>, welcome", lost, rules) == "Bonjour <x>Ana Lee</x>, bienvenue"
 
 
+def test_of_what_is_not_translated_the_engine_gets_the_text_alone() -> None:
+    text = '<code class="notranslate" title="a > b">x<!-- > --></code> is good'
+    assert Tagged(text, HTML).texts == ["x is good", "is good"]
+
+
 def test_a_tag_without_content_is_where_its_mark_is() -> None:
     words = {"Wait {2} for {1} {3}.": "{3} {2} warte.", "Wait": "Warte", "for {1}": "auf {1}", ".": "."}
     assert said('Wait <x id="1"/> for {1} <x id="2"/>.', words, XML) == '<x id="2"/> <x id="1"/> warte.'
