@@ -128,6 +128,7 @@ _ATTRIBUTE = re.compile(
     rf"""[{_S}/]*(?:(?P<name>[^{_S}/>][^{_S}/>=]*)"""
     rf"""(?:[{_S}]*=[{_S}]*(?:"(?P<double>[^"]*)"|'(?P<single>[^']*)'|(?P<bare>[^{_S}>]+))?)?)?"""
 )
+_LINES = re.compile(r"[\r\n]+|[^\r\n]+")
 _COMMENT_END = re.compile("--!?>")
 _CDATA_END = re.compile("]]>")
 # Elements in which there are no tags, with what ends them.
@@ -137,22 +138,30 @@ _RAW_TEXT_END = {
 
 
 def _html(text: str, rules: Rules) -> Iterator[Token]:
-    at, last = 0, text.rfind(">")
+    # in_lines: how many elements are open in which each line is by itself.
+    at, last, in_lines = 0, text.rfind(">"), 0
     while at < len(text):
         found = _MARKUP.search(text, at, max(last, at))
         start = len(text) if found is None else found.start()
         if start > at:
-            yield _text(text[at:start])
+            yield from _lines(text[at:start]) if in_lines else [_text(text[at:start])]
         if found is None:
             return
         token = _markup(text, start, rules)
         yield token
         at = start + len(token.raw)
+        if token.name == "pre" and token.divides:
+            in_lines = max(0, in_lines + (token.kind == "start") - (token.kind == "end"))
         if token.kind == "start" and token.name in _RAW_TEXT_END:
             raw = text[at : _end(text, at, _RAW_TEXT_END[token.name], with_it=False)]
             if raw:
                 yield Token("point", raw, divides=True)
             at += len(raw)
+
+
+def _lines(text: str) -> Iterator[Token]:
+    for part in _LINES.findall(text):
+        yield replace(_text(part), divides=part[0] in "\r\n")
 
 
 def _markup(text: str, at: int, rules: Rules) -> Token:

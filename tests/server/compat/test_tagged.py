@@ -121,6 +121,16 @@ def test_only_text_is_translated_and_each_once() -> None:
     assert tagged.translated(str.upper) == page.replace("One", "ONE").replace("Two", "TWO")
 
 
+def test_lines_that_are_written_as_such_stay_lines() -> None:
+    text = "<pre>\n  one\r\n\n\ttwo <b>a</b>  \n<b>b\nc</b></pre>d\ne<pre>f\n<i translate=no>g\nh</i> i</pre>"
+    assert Tagged(text, HTML).texts == ["one", "two a", "two", "a", "b", "c", "d e", "f", "g h i", "i"]
+    assert in_capitals("<pre>\n  one\r\n\n\ttwo <b>a</b>  \n<b>b\nc</b></pre>d\ne") == (
+        "<pre>\n  ONE\r\n\n\tTWO <b>A</b>  \n<b>B\nC</b></pre>D E"
+    )
+    # Where its writer says that it is not a block.
+    assert Tagged("<pre>a\nb</pre>", Rules("html", non_splitting=frozenset({"pre"}))).texts == ["a b"]
+
+
 def test_tags_that_cross_or_do_not_end_stay_where_they_are() -> None:
     for text in ("<b>a<i>b</b>c</i>", "a <b>b", "a </b>b", "<b>a<p>b</b>c</p>", "<li>a<li>b <img src=x> c"):
         assert in_capitals(text) == re.sub(r"(?<![<\w/=])[abc]\b", lambda match: match[0].upper(), text)
