@@ -87,9 +87,9 @@ def routes(
     parts: Parts,
     usage: Callable[[str], Awaitable[Usage]],
     quota: Callable[[str], Quota],
-    glossaries: Glossaries,
+    glossaries: Callable[[], Glossaries],
 ) -> list[BaseRoute]:
-    """usage, quota: of a tenant."""
+    """usage, quota: of a tenant. glossaries: where they are, which is known once the store is open."""
     kept = DeepLGlossaries(parts, glossaries)
     api = _Api(parts, usage, quota, kept)
     one = "/glossaries/{id}"

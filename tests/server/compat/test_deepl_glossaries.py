@@ -20,7 +20,7 @@ from gateway.engines.simulated import Script
 from tests.gateways import Running, running
 from tests.keys import Keyring
 from tests.over_http import serving
-from tests.redis_server import shared_server
+from tests.redis_server import shared_server, shared_urls
 from tests.server.compat.test_deepl import ROOT, asked
 
 SCRIPT = Script(options=frozenset({"glossary"}))
@@ -253,6 +253,16 @@ async def test_gateways_with_one_store_share_them() -> None:
     async with running(settings, script=SCRIPT) as here, running(settings, script=SCRIPT) as there:
         made = await asked(here, lambda client: client.create_glossary("n", "EN", "DE", TERMS))
         assert await asked(there, lambda client: client.get_glossary_entries(made)) == TERMS
+
+
+async def test_gateways_that_name_their_stores_in_another_order_share_them() -> None:
+    urls, prefix = shared_urls(2), f"{secrets.token_hex(4)}:"
+    orders = [urls, " ".join(reversed(urls.split()))]
+    one, other = (Settings(store=StoreSettings(url=each, prefix=prefix)) for each in orders)
+    async with running(one, script=SCRIPT) as here, running(other, script=SCRIPT) as there:
+        for maker, reader in ((here, there), (there, here)):
+            made = await asked(maker, lambda client: client.create_glossary("n", "EN", "DE", TERMS))
+            assert await asked(reader, lambda client, made=made: client.get_glossary_entries(made)) == TERMS  # type: ignore[misc]
 
 
 NODE = """
