@@ -98,11 +98,15 @@ async def parameters(
     # Browsers send forms for any page without asking first.
     origins.check(request)
     data = await read_body(request)
-    given: Any = _of_form(request.url.query, lists)
+    try:
+        given: Any = _of_form(request.scope["query_string"].decode(), lists)
+    except ValueError as error:
+        raise InvalidMessage(f"The parameters in the address cannot be read: {error}.") from None
     given.pop("api_key", None)  # addresses are in logs
     try:
         if media_type(request) == "application/json":
-            body = msgspec.json.decode(data)
+            # Some clients say the type of a body that they do not send.
+            body = msgspec.json.decode(data) if data.strip() else {}
             given = given | body if isinstance(body, dict) else body
         else:
             given = shape(given | _of_form(data.decode(), lists))
