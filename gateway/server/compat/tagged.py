@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import html
 import re
-from collections import deque
+from collections import Counter, deque
 from collections.abc import Callable, Iterator, Sequence
 from itertools import count, pairwise
 
@@ -94,8 +94,9 @@ class Tagged:
         """The tags of `nodes` in the translation of their text; None if it cannot be told where."""
         tagged = [node for node in nodes if not isinstance(node, str)]
         wanted = [_sought(node, said) for node in tagged]
-        spans = {each: [match.span() for match in _pattern(each).finditer(text)] for each in wanted}
-        if any(len(places) != wanted.count(each) for each, places in spans.items()):
+        times = Counter(wanted)
+        spans = {each: [match.span() for match in _pattern(each).finditer(text)] for each in times}
+        if any(len(spans[each]) != often for each, often in times.items()):
             return None
         found = [(spans[each].pop(0), node) for each, node in zip(wanted, tagged, strict=True)]
         found.sort(key=lambda each: each[0])

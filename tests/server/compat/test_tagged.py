@@ -68,6 +68,18 @@ def test_as_many_as_there_should_be_are_found_in_their_order() -> None:
     assert said("1 <i>a</i> 2 <b>a</b>", words) == "<i>a</i> 2 <b>a</b> 1"
 
 
+def test_what_is_there_often_is_looked_for_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    looked_for: list[str] = []
+
+    def noted(text: str) -> re.Pattern[str]:
+        looked_for.append(text)
+        return re.compile(text)
+
+    monkeypatch.setattr("gateway.server.compat.tagged._pattern", noted)
+    assert in_capitals("<i>a</i> <b>c</b> " * 100) == "<i>A</i> <b>C</b> " * 100
+    assert looked_for == ["A", "C"]
+
+
 def test_words_of_languages_without_spaces_are_found_within_others() -> None:
     words = {"Press OK now.": "今すぐ確定を押してください。", "Press": "押す", "OK": "確定。", "now.": "今。"}
     assert said("Press <b>OK</b> now.", words) == "今すぐ<b>確定</b>を押してください。"
