@@ -207,7 +207,7 @@ class Gateway:
                     auth=settings.auth.kind,
                     delta_interval_s=settings.delta_interval_s,
                 ),
-                *deepl.routes(compatible, self.usage.of, self.quotas.of, self.store.glossaries),
+                *deepl.routes(compatible, self.usage.of, self.quotas.of, lambda: self.store.glossaries),
                 *libretranslate.routes(compatible),
                 *page.routes(demo_controls=settings.demo_controls),
             ],

@@ -34,7 +34,7 @@ from gateway.domain.quotas import Quota, Usage
 from gateway.protocol import checks
 from gateway.server.compat.deepl_glossaries import SCHEMES, DeepLGlossaries, tag_of
 from gateway.server.compat.markup import Kind, Rules
-from gateway.server.compat.requests import CompatResource, Parts, known, parameters, translated
+from gateway.server.compat.requests import CompatResource, Parts, check_texts, known, parameters, translated
 from gateway.server.http.responses import json_response
 from gateway.server.translate.plan import AUTO, Asked
 
@@ -87,9 +87,9 @@ def routes(
     parts: Parts,
     usage: Callable[[str], Awaitable[Usage]],
     quota: Callable[[str], Quota],
-    glossaries: Glossaries,
+    glossaries: Callable[[], Glossaries],
 ) -> list[BaseRoute]:
-    """usage, quota: of a tenant."""
+    """usage, quota: of a tenant. glossaries: where they are, which is known once the store is open."""
     kept = DeepLGlossaries(parts, glossaries)
     api = _Api(parts, usage, quota, kept)
     one = "/glossaries/{id}"
@@ -131,16 +131,17 @@ class _Api:
         filled = [(n, text) for n, text in enumerate(given.text) if text.strip()]
         answers = [_translation(text, given.source_lang or "", text, given) for text in given.text]
         if filled:
-            texts = [text for _, text in filled]
+            texts, rules = [(f"text[{n}]", text) for n, text in filled], _rules(given)
+            check_texts(texts, self._parts.translator, rules)
             asked = Asked(
-                texts=[(f"text[{n}]", text) for n, text in filled],
+                texts=texts,
                 targets=[("target_lang", tag_of(given.target_lang))],
                 source=tag_of(given.source_lang) if given.source_lang else AUTO,
-                glossary=await self._terms(grant, given, texts),
+                glossary=await self._terms(grant, given, [text for _, text in texts]),
                 context=given.context or "",
                 formality=_FORMALITY.get(given.formality),
             )
-            done = await translated(request, self._parts, grant, asked, _rules(given))
+            done = await translated(request, self._parts, grant, asked, rules)
             for (n, text), each in zip(filled, done, strict=True):
                 answers[n] = _translation(text, each.source, each.text, given)
         return json_response({"translations": answers})

@@ -5,6 +5,7 @@ Knows: DeepL's fields. Must not know: where glossaries are kept, how texts are t
 
 from __future__ import annotations
 
+import asyncio
 import re
 import secrets
 import time
@@ -83,7 +84,7 @@ class _Pair(Struct, frozen=True):
 class DeepLGlossaries:
     """The endpoints, for whoever has an API key of a tenant; and the terms for a text."""
 
-    def __init__(self, parts: Parts, glossaries: Glossaries) -> None:
+    def __init__(self, parts: Parts, glossaries: Callable[[], Glossaries]) -> None:
         self._parts = parts
         self._glossaries = glossaries
 
@@ -106,15 +107,14 @@ class DeepLGlossaries:
             raise InvalidValue(
                 f"The glossary has no entries from {pair[0]} to {pair[1]} (glossary_id).", field="glossary_id"
             )
-        # An engine reads all terms for each text.
-        text = "\n".join(texts).casefold()
-        return {source: target for source, target in dictionary.terms.items() if source.casefold() in text}
+        # Of many terms and a long text, that takes tenths of a second.
+        return await asyncio.to_thread(_occurring, dictionary.terms, texts)
 
     # ------------------------------------------------------------ version 2
 
     async def list_single(self, request: Request) -> ASGIApp:
         grant = await self._grant(request)
-        found = await self._glossaries.of_tenant(grant.tenant)
+        found = await self._glossaries().of_tenant(grant.tenant)
         return json_response({"glossaries": [_single(each) for each in found if len(each.dictionaries) == 1]})
 
     async def create_single(self, request: Request) -> ASGIApp:
@@ -134,7 +134,7 @@ class DeepLGlossaries:
         grant = await self._grant(request)
         glossary = await self._find(grant, request.path_params["id"])
         with self._attempt(request, grant, glossary.id):
-            await self._glossaries.delete(grant.tenant, glossary.id)
+            await self._glossaries().delete(grant.tenant, glossary.id)
         return Response(status_code=HTTPStatus.NO_CONTENT)
 
     async def _asked_single(self, request: Request) -> Glossary:
@@ -147,7 +147,7 @@ class DeepLGlossaries:
 
     async def list_several(self, request: Request) -> ASGIApp:
         grant = await self._grant(request)
-        return json_response({"glossaries": list(map(_several, await self._glossaries.of_tenant(grant.tenant)))})
+        return json_response({"glossaries": list(map(_several, await self._glossaries().of_tenant(grant.tenant)))})
 
     async def create_several(self, request: Request) -> ASGIApp:
         grant = await self._grant(request)
@@ -228,7 +228,7 @@ class DeepLGlossaries:
             yield
 
     async def _find(self, grant: Grant, id: str) -> Glossary:
-        glossary = await self._glossaries.find(grant.tenant, id)
+        glossary = await self._glossaries().find(grant.tenant, id)
         if glossary is None:
             raise StatusError(HTTPStatus.NOT_FOUND, f"There is no glossary {id[:64]!r}.")
         return glossary
@@ -241,7 +241,7 @@ class DeepLGlossaries:
             id=secrets.token_hex(16), name=name, created_s=time.time(), dictionaries=tuple(dictionaries)
         )
         with self._attempt(request, grant, glossary.id):
-            await self._glossaries.put(grant.tenant, glossary)
+            await self._glossaries().put(grant.tenant, glossary)
         return glossary
 
     async def _change(self, request: Request, grant: Grant, changed: Callable[[Glossary], Glossary]) -> Glossary:
@@ -252,7 +252,7 @@ class DeepLGlossaries:
                 for each in after.dictionaries:
                     checks.check_count(len(each.terms), MOST_ENTRIES, "entries", "entries")
                 checks.check_count(len(after.dictionaries), _MOST_DICTIONARIES, "dictionaries", "dictionaries")
-                if await self._glossaries.put(grant.tenant, after):
+                if await self._glossaries().put(grant.tenant, after):
                     return after
             raise LogUnavailable("The glossary is being changed by others.", retry_after_ms=1_000)
 
@@ -280,6 +280,12 @@ class DeepLGlossaries:
 def tag_of(code: str) -> str:
     """The language that DeepL calls so."""
     return _TAGS.get(code.lower(), code)
+
+
+def _occurring(terms: dict[str, str], texts: Collection[str]) -> dict[str, str]:
+    """Those that occur in one of the texts: an engine reads all terms for each text."""
+    text = "\n".join(texts).casefold()
+    return {source: target for source, target in terms.items() if source.casefold() in text}
 
 
 def _nested(given: dict[str, Any]) -> dict[str, Any]:

@@ -9,8 +9,7 @@ from __future__ import annotations
 
 import html
 import re
-from collections.abc import Callable, Iterator
-from html.parser import HTMLParser
+from collections.abc import Iterator
 from typing import Literal
 from xml.parsers import expat
 
@@ -37,6 +36,9 @@ _BLOCKS = _names(
 )
 _VOID = _names("area base br col embed hr img input link meta param source track wbr")
 _NOT_FOR_PEOPLE = _names("math script style svg template textarea")
+
+# As an entity, without the zeros before it.
+_NUMBER = re.compile("&#0*([0-9]+)")
 
 # What may stand before the root of a document. A document type with declarations of its own is not read.
 _PROLOGUE = re.compile(r"\s*(?:<\?xml\b[^>]*\?>)?\s*(?:<!DOCTYPE\b[^>\[]*>)?", re.IGNORECASE)
@@ -67,11 +69,8 @@ class Token(Struct, frozen=True):
     divides: bool = False
     # The content of this element is not translated.
     ignored: bool = False
-
-    @property
-    def text(self) -> str:
-        """What it says to people, without tags and entities."""
-        return html.unescape(self.raw if self.kind == "text" else re.sub(r"<[^>]*>", "", self.raw))
+    # What it says to people, without tags and entities.
+    text: str = ""
 
 
 def tokens(text: str, rules: Rules) -> list[Token]:
@@ -83,28 +82,134 @@ def tokens(text: str, rules: Rules) -> list[Token]:
     return list(_kept_together(found))
 
 
+def _text(raw: str) -> Token:
+    # A number of 9 digits is no character, and one of some thousands is refused by Python.
+    short = _NUMBER.sub(lambda match: f"&#{match[1][:9]}", raw)
+    return Token("text", raw, text=html.unescape(short))
+
+
 def _kept_together(found: list[Token]) -> Iterator[Token]:
-    """Each element that is not translated as one token."""
-    at = 0
+    """Each element that is not translated as one token; one without an end stays a start."""
+    ends, at = _ends(found), 0
     while at < len(found):
         token = found[at]
-        end = _end_of(found, at) if token.kind == "start" and token.ignored else at
+        end = ends.get(at, at) if token.ignored else at
         if end > at:
-            raw = "".join(each.raw for each in found[at : end + 1])
-            token = replace(token, kind="kept", raw=raw)
+            inside = found[at : end + 1]
+            raw, text = "".join(each.raw for each in inside), "".join(each.text for each in inside)
+            token = replace(token, kind="kept", raw=raw, text=text)
         yield token
         at = end + 1
 
 
-def _end_of(found: list[Token], start: int) -> int:
-    """Where an element ends; `start` if it has no end."""
-    depth = 0
-    for at in range(start, len(found)):
-        if found[at].name == found[start].name:
-            depth += (found[at].kind == "start") - (found[at].kind == "end")
-            if not depth:
-                return at
-    return start
+def _ends(found: list[Token]) -> dict[int, int]:
+    """Where each element that begins here or there ends, among elements of its name."""
+    ends: dict[int, int] = {}
+    begun: dict[str, list[int]] = {}
+    for at, token in enumerate(found):
+        if token.kind == "start":
+            begun.setdefault(token.name, []).append(at)
+        elif token.kind == "end" and (starts := begun.get(token.name)):
+            ends[starts.pop()] = at
+    return ends
+
+
+# ---------------------------------------------------------------- HTML
+
+# It is read as browsers do (https://html.spec.whatwg.org/multipage/parsing.html#tokenization), but after the last
+# `>` there is only text. Every step begins where the one before it ended, and nothing that was not found is looked
+# for again: the time is linear in the length of the text, whatever it is.
+
+_S = r" \t\n\r\f"
+_MARKUP = re.compile(r"<[a-zA-Z!?/]")
+_TAG = re.compile(rf"<(/?)([a-zA-Z][^{_S}/>]*)")
+# Without a name: what stands before the end of a tag. A quotation mark without its other half is like a letter.
+_ATTRIBUTE = re.compile(
+    rf"""[{_S}/]*(?:(?P<name>[^{_S}/>][^{_S}/>=]*)"""
+    rf"""(?:[{_S}]*=[{_S}]*(?:"(?P<double>[^"]*)"|'(?P<single>[^']*)'|(?P<bare>[^{_S}>]+))?)?)?"""
+)
+_LINES = re.compile(r"[\r\n]+|[^\r\n]+")
+_COMMENT_END = re.compile("--!?>")
+_CDATA_END = re.compile("]]>")
+# Elements in which there are no tags, with what ends them.
+_RAW_TEXT_END = {
+    name: re.compile(rf"</{name}(?=[{_S}/>])", re.IGNORECASE | re.ASCII) for name in ("script", "style")
+}
+
+
+def _html(text: str, rules: Rules) -> Iterator[Token]:
+    # in_lines: how many elements are open in which each line is by itself.
+    at, last, in_lines = 0, text.rfind(">"), 0
+    while at < len(text):
+        found = _MARKUP.search(text, at, max(last, at))
+        start = len(text) if found is None else found.start()
+        if start > at:
+            yield from _lines(text[at:start]) if in_lines else [_text(text[at:start])]
+        if found is None:
+            return
+        token = _markup(text, start, rules)
+        yield token
+        at = start + len(token.raw)
+        if token.name == "pre" and token.divides:
+            in_lines = max(0, in_lines + (token.kind == "start") - (token.kind == "end"))
+        if token.kind == "start" and token.name in _RAW_TEXT_END:
+            raw = text[at : _end(text, at, _RAW_TEXT_END[token.name], with_it=False)]
+            if raw:
+                yield Token("point", raw, divides=True)
+            at += len(raw)
+
+
+def _lines(text: str) -> Iterator[Token]:
+    for part in _LINES.findall(text):
+        yield replace(_text(part), divides=part[0] in "\r\n")
+
+
+def _markup(text: str, at: int, rules: Rules) -> Token:
+    """What begins at this place, with a `>` somewhere after it."""
+    if (tag := _TAG.match(text, at)) is not None:
+        return _tag(text, tag, rules)
+    if text.startswith("<!--", at):
+        # `<!-->` is whole.
+        return Token("point", text[at : _end(text, at + 2, _COMMENT_END)])
+    if text.startswith("<![CDATA[", at):
+        return Token("point", text[at : _end(text, at, _CDATA_END)])
+    raw = text[at : text.index(">", at) + 1]
+    return Token("point", raw, divides=raw.startswith("<?") or raw[:9].lower() == "<!doctype")
+
+
+def _end(text: str, at: int, of: re.Pattern[str], *, with_it: bool = True) -> int:
+    """What has no end goes on to the end of the text."""
+    found = of.search(text, at)
+    return len(text) if found is None else found.end() if with_it else found.start()
+
+
+def _tag(text: str, tag: re.Match[str], rules: Rules) -> Token:
+    given: dict[str, str] = {}
+    end, before_end = tag.end(), ""
+    for attribute in _ATTRIBUTE.finditer(text, tag.end()):
+        end, before_end = attribute.end(), attribute[0]
+        if (attribute_name := attribute["name"]) is None:
+            break
+        value = attribute["double"] or attribute["single"] or attribute["bare"] or ""
+        given.setdefault(attribute_name.lower(), value)
+    if end == len(text):
+        # It has no end; every `>` after it is within quotation marks.
+        return Token("point", text[tag.start() :])
+    name, raw = tag[2].lower(), text[tag.start() : end + 1]
+    divides = name in rules.splitting or (name in _BLOCKS and name not in rules.non_splitting)
+    if tag[1]:
+        return Token("end", raw, name, divides)
+    is_empty = name in _VOID or before_end.endswith("/")
+    ignored = (
+        name in rules.ignored
+        or name in _NOT_FOR_PEOPLE
+        or given.get("translate") == "no"
+        or "notranslate" in given.get("class", "").split()
+    )
+    return Token("point" if is_empty else "start", raw, name, divides, ignored)
+
+
+# ---------------------------------------------------------------- XML
 
 
 class _Events:
@@ -118,74 +223,12 @@ class _Events:
         if not (token.kind == "text" and self.found and self.found[-1][1].kind == "text"):
             self.found.append((at, token))
 
-    def tokens(self, text: Callable[[int, int | None], str]) -> Iterator[Token]:
-        """text: of a place, from and to."""
+    def tokens(self, data: bytes) -> Iterator[Token]:
+        """data: what was read."""
         ends = [*(at for at, _ in self.found[1:]), None]
         for (at, token), end in zip(self.found, ends, strict=False):
-            yield replace(token, raw=text(at, end))
-
-
-# ---------------------------------------------------------------- HTML
-
-
-def _html(text: str, rules: Rules) -> Iterator[Token]:
-    parser = _HtmlParser(text, rules)
-    parser.feed(text)
-    parser.close()
-    return parser.events.tokens(lambda at, end: text[at:end])
-
-
-class _HtmlParser(HTMLParser):
-    def __init__(self, text: str, rules: Rules) -> None:
-        super().__init__(convert_charrefs=False)
-        self.events = _Events()
-        self._rules = rules
-        self._lines = [0, *(match.end() for match in re.finditer("\n", text))]
-
-    def _add(self, token: Token) -> None:
-        line, column = self.getpos()
-        self.events.add(self._lines[line - 1] + column, token)
-
-    def _element(self, kind: Literal["start", "end", "point"], name: str, *, ignored: bool = False) -> None:
-        rules = self._rules
-        divides = name in rules.splitting or (name in _BLOCKS and name not in rules.non_splitting)
-        ignored = ignored or name in rules.ignored or name in _NOT_FOR_PEOPLE
-        self._add(Token(kind, "", name, divides, ignored))
-
-    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
-        given = dict(attrs)
-        ignored = given.get("translate") == "no" or "notranslate" in (given.get("class") or "").split()
-        self._element("point" if tag in _VOID else "start", tag, ignored=ignored)
-
-    def handle_startendtag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
-        self._element("point", tag)
-
-    def handle_endtag(self, tag: str) -> None:
-        self._element("end", tag)
-
-    def handle_data(self, data: str) -> None:
-        self._add(Token("text", ""))
-
-    def handle_entityref(self, name: str) -> None:
-        self._add(Token("text", ""))
-
-    def handle_charref(self, name: str) -> None:
-        self._add(Token("text", ""))
-
-    def handle_comment(self, data: str) -> None:
-        self._add(Token("point", ""))
-
-    def handle_decl(self, decl: str) -> None:
-        self._add(Token("point", "", divides=True))
-
-    def handle_pi(self, data: str) -> None:
-        self._add(Token("point", "", divides=True))
-
-    def unknown_decl(self, data: str) -> None:
-        self._add(Token("point", ""))
-
-
-# ---------------------------------------------------------------- XML
+            raw = data[at:end].decode()
+            yield _text(raw) if token.kind == "text" else replace(token, raw=raw)
 
 
 def _xml(text: str, rules: Rules) -> Iterator[Token]:
@@ -226,7 +269,7 @@ def _xml(text: str, rules: Rules) -> Iterator[Token]:
     except expat.ExpatError as error:
         raise _not_well_formed(f"{expat.ErrorString(error.code)}, at character {place()}") from None
     # Without the element around it.
-    found = list(events.tokens(lambda at, end: data[at:end].decode()))[1:-1]
+    found = list(events.tokens(data))[1:-1]
     yield from _without_empty_ends(found)
 
 

@@ -6,7 +6,7 @@ Knows: how their clients send parameters, which errors there are. Must not know:
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Collection
+from collections.abc import Callable, Collection, Sequence
 from typing import Any, ClassVar, TypeVar
 from urllib.parse import parse_qs
 
@@ -34,7 +34,7 @@ from gateway.server.http.responses import Resource, StatusError, json_response, 
 from gateway.server.translate.call import Translated, Translator
 from gateway.server.translate.plan import AUTO, UNDETERMINED, Asked, Job
 
-__all__ = ["CompatResource", "Done", "Parts", "known", "parameters", "translated"]
+__all__ = ["CompatResource", "Done", "Parts", "check_texts", "known", "parameters", "translated"]
 
 # Of a form; each text is one.
 _MOST_FIELDS = 1_000
@@ -98,11 +98,15 @@ async def parameters(
     # Browsers send forms for any page without asking first.
     origins.check(request)
     data = await read_body(request)
-    given: Any = _of_form(request.url.query, lists)
+    try:
+        given: Any = _of_form(request.scope["query_string"].decode(), lists)
+    except ValueError as error:
+        raise InvalidMessage(f"The parameters in the address cannot be read: {error}.") from None
     given.pop("api_key", None)  # addresses are in logs
     try:
         if media_type(request) == "application/json":
-            body = msgspec.json.decode(data)
+            # Some clients say the type of a body that they do not send.
+            body = msgspec.json.decode(data) if data.strip() else {}
             given = given | body if isinstance(body, dict) else body
         else:
             given = shape(given | _of_form(data.decode(), lists))
@@ -166,13 +170,25 @@ async def translated(
     return [Done(job.source, outcome.text, job.text) for job, outcome in done]
 
 
-async def _with_tags(request: Request, parts: Parts, grant: Grant, asked: Asked, rules: Rules) -> list[Done]:
-    if not asked.texts:
+def check_texts(texts: Sequence[tuple[str, str]], translator: Translator, rules: Rules | None) -> None:
+    """Whether they are few and short enough to look into them. texts: (field, value) each; rules: of their tags.
+
+    Raises `InvalidValue` or `LimitExceeded`.
+    """
+    if not texts:
         raise InvalidValue("There is nothing to translate.", field="text")
-    chars = sum(len(text) for _, text in asked.texts)
-    checks.check_count(len(asked.texts), parts.translator.batch_texts, "texts", asked.texts[0][0])
-    checks.check_count(chars, _MOST_TAGGED_CHARS, "characters with tags", asked.texts[0][0])
-    # Of a long text that takes milliseconds.
+    field = texts[0][0]
+    checks.check_count(len(texts), translator.batch_texts, "texts", field)
+    if rules is None:
+        for name, text in texts:
+            checks.check_text(text, translator.limits, name)
+    else:
+        checks.check_count(sum(len(text) for _, text in texts), _MOST_TAGGED_CHARS, "characters with tags", field)
+
+
+async def _with_tags(request: Request, parts: Parts, grant: Grant, asked: Asked, rules: Rules) -> list[Done]:
+    check_texts(asked.texts, parts.translator, rules)
+    # Of a long text, tags take tenths of a second, to find them and to find their places again.
     tagged = await asyncio.to_thread(lambda: [Tagged(text, rules) for _, text in asked.texts])
     wanted = [(n, text) for n, each in enumerate(tagged) for text in each.texts]
     said: list[dict[str, str]] = [{} for _ in tagged]
@@ -187,9 +203,12 @@ async def _with_tags(request: Request, parts: Parts, grant: Grant, asked: Asked,
         done = await _plain(request, parts, grant, of_parts)
         for (n, text), (job, outcome) in zip(wanted, done, strict=True):
             said[n][text], sources[n] = outcome.text, job.source
+    whole = await asyncio.to_thread(
+        lambda: [each.translated(of.__getitem__) for each, of in zip(tagged, said, strict=True)]
+    )
     return [
-        Done(source or UNDETERMINED, each.translated(of.__getitem__), each.plain)
-        for source, each, of in zip(sources, tagged, said, strict=True)
+        Done(source or UNDETERMINED, text, each.plain)
+        for source, text, each in zip(sources, whole, tagged, strict=True)
     ]
 
 

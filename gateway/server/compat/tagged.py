@@ -11,9 +11,9 @@ from __future__ import annotations
 
 import html
 import re
-from collections import deque
+from collections import Counter, deque
 from collections.abc import Callable, Iterator, Sequence
-from itertools import pairwise
+from itertools import count, pairwise
 
 from msgspec import Struct
 
@@ -24,6 +24,7 @@ __all__ = ["Tagged"]
 # Elements within each other in one sentence; what is deeper is not moved.
 _MOST_DEPTH = 16
 
+_MARK = re.compile(r"\{\d+\}")
 _SPACE = re.compile(r"[ \t\r\n\f]+")
 # What XML cannot have.
 _NO_CHARACTER = re.compile("[^\t\n\r\x20-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
@@ -93,8 +94,9 @@ class Tagged:
         """The tags of `nodes` in the translation of their text; None if it cannot be told where."""
         tagged = [node for node in nodes if not isinstance(node, str)]
         wanted = [_sought(node, said) for node in tagged]
-        spans = {each: [match.span() for match in _pattern(each).finditer(text)] for each in wanted}
-        if any(len(places) != wanted.count(each) for each, places in spans.items()):
+        times = Counter(wanted)
+        spans = {each: [match.span() for match in _pattern(each).finditer(text)] for each in times}
+        if any(len(spans[each]) != often for each, often in times.items()):
             return None
         found = [(spans[each].pop(0), node) for each, node in zip(wanted, tagged, strict=True)]
         found.sort(key=lambda each: each[0])
@@ -208,10 +210,9 @@ def _raw(node: _Node) -> str:
 
 def _marks(text: str) -> Iterator[str]:
     """What can stand for a tag, and is not in the text. Models mostly leave such things as they are."""
-    number = 0
-    while True:
-        number += 1
-        if (mark := f"{{{number}}}") not in text:
+    taken = set(_MARK.findall(text))
+    for number in count(1):
+        if (mark := f"{{{number}}}") not in taken:
             yield mark
 
 

@@ -38,7 +38,7 @@ class MemoryGlossaries:
         return self._store.of_tenants.get(tenant, {}).get(id)
 
     async def put(self, tenant: str, glossary: Glossary) -> bool:
-        held = self._store.of_tenants.setdefault(tenant, {})
+        held = self._store.of_tenants.get(tenant, {})
         before = held.get(glossary.id)
         if before == glossary:
             return True
@@ -49,7 +49,7 @@ class MemoryGlossaries:
         others = sum(_bytes(each) for each in held.values() if each is not before)
         if others + _bytes(glossary) > MOST_BYTES:
             raise LimitExceeded(f"All glossaries together may have {MOST_BYTES} bytes.")
-        held[glossary.id] = glossary
+        self._store.of_tenants.setdefault(tenant, held)[glossary.id] = glossary
         return True
 
     async def delete(self, tenant: str, id: str) -> None:

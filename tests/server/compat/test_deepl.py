@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+import threading
 from collections.abc import AsyncIterator, Callable
 from contextlib import closing
 from pathlib import Path
@@ -18,6 +19,7 @@ from gateway.config import AuthSettings, Settings
 from gateway.domain.engine import TranslationOptions
 from gateway.engines.simulated import Script
 from gateway.protocol.limits import Limits
+from gateway.server.compat.tagged import Tagged
 from tests.gateways import SCRIPT, Running, running
 from tests.keys import Keyring
 from tests.over_http import serving
@@ -187,6 +189,26 @@ async def test_tags_in_a_form() -> None:
         }
         answer = await client.post("/v2/translate", data=form)
     assert answer.json()["translations"][0]["text"] == "[de] Hello <x>Ana</x><y>Lee</y>"
+
+
+async def test_tags_are_read_and_placed_in_threads(monkeypatch: pytest.MonkeyPatch) -> None:
+    threads: list[str] = []
+
+    class Noted(Tagged):
+        def __init__(self, *given: Any) -> None:
+            threads.append(threading.current_thread().name)
+            super().__init__(*given)
+
+        def translated(self, *given: Any) -> str:
+            threads.append(threading.current_thread().name)
+            return super().translated(*given)
+
+    monkeypatch.setattr("gateway.server.compat.requests.Tagged", Noted)
+    async with serving() as (_, client):
+        asked_for = {"text": ["<b>hi</b>"], "source_lang": "en", "target_lang": "de", "tag_handling": "xml"}
+        assert (await client.post("/v2/translate", json=asked_for)).status_code == 200
+    assert len(threads) == 2
+    assert threading.main_thread().name not in threads
 
 
 # ---------------------------------------------------------------- languages, usage

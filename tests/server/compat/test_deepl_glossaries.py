@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import json
 import secrets
+import threading
 from collections.abc import AsyncIterator
 from pathlib import Path
 from typing import Any
@@ -19,7 +20,7 @@ from gateway.engines.simulated import Script
 from tests.gateways import Running, running
 from tests.keys import Keyring
 from tests.over_http import serving
-from tests.redis_server import shared_server
+from tests.redis_server import shared_server, shared_urls
 from tests.server.compat.test_deepl import ROOT, asked
 
 SCRIPT = Script(options=frozenset({"glossary"}))
@@ -93,6 +94,30 @@ async def test_its_terms_go_with_texts_in_which_they_occur(gateway: Running) -> 
         await ask("hi", glossary=made.glossary_id, target_lang="FR")
     with pytest.raises(deepl.DeepLException, match="no glossary"):
         await ask("hi", glossary="unknown")
+
+
+async def test_terms_are_looked_for_in_a_thread_and_not_in_texts_that_are_too_long(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    looked_in: list[tuple[int, bool]] = []
+
+    def noted(terms: dict[str, str], texts: list[str]) -> dict[str, str]:
+        looked_in.append((len(texts[0]), threading.current_thread() is threading.main_thread()))
+        return terms
+
+    monkeypatch.setattr("gateway.server.compat.deepl_glossaries._occurring", noted)
+    async with serving(script=SCRIPT) as (_, client):
+        new = {"name": "n", "source_lang": "en", "target_lang": "de", "entries": "a\tb"}
+        id = (await client.post("/v2/glossaries", json=new)).json()["glossary_id"]
+        call = {"source_lang": "en", "target_lang": "de", "glossary_id": id}
+        for text, more, status in [
+            ("a", {}, 200),
+            ("a" * 2_001, {}, 400),
+            ("a" * 65_537, {"tag_handling": "xml"}, 400),
+        ]:
+            answer = await client.post("/v2/translate", json=call | more | {"text": [text]})
+            assert answer.status_code == status
+    assert looked_in == [(1, False)]
 
 
 async def test_the_pairs_are_those_of_the_model(gateway: Running) -> None:
@@ -228,6 +253,16 @@ async def test_gateways_with_one_store_share_them() -> None:
     async with running(settings, script=SCRIPT) as here, running(settings, script=SCRIPT) as there:
         made = await asked(here, lambda client: client.create_glossary("n", "EN", "DE", TERMS))
         assert await asked(there, lambda client: client.get_glossary_entries(made)) == TERMS
+
+
+async def test_gateways_that_name_their_stores_in_another_order_share_them() -> None:
+    urls, prefix = shared_urls(2), f"{secrets.token_hex(4)}:"
+    orders = [urls, " ".join(reversed(urls.split()))]
+    one, other = (Settings(store=StoreSettings(url=each, prefix=prefix)) for each in orders)
+    async with running(one, script=SCRIPT) as here, running(other, script=SCRIPT) as there:
+        for maker, reader in ((here, there), (there, here)):
+            made = await asked(maker, lambda client: client.create_glossary("n", "EN", "DE", TERMS))
+            assert await asked(reader, lambda client, made=made: client.get_glossary_entries(made)) == TERMS  # type: ignore[misc]
 
 
 NODE = """

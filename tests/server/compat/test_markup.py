@@ -2,12 +2,18 @@
 
 from __future__ import annotations
 
+import sys
+import threading
+from types import FrameType
+from typing import Any
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from gateway.domain.errors import InvalidValue
 from gateway.server.compat.markup import Rules, tokens
+from gateway.server.compat.tagged import Tagged
 
 HTML = Rules("html")
 XML = Rules("xml")
@@ -37,6 +43,18 @@ MORE = [
     '<i class="notranslate">',
     "</i>",
     "&#39;",
+    # As nobody should write it.
+    "<a ",
+    "<a b=",
+    '<a b="',
+    "<a b='>",
+    "</>",
+    "</ ",
+    "<![x",
+    "<! ",
+    "<!--",
+    "<svg>",
+    "<pre>",
 ]
 
 
@@ -79,6 +97,77 @@ def test_html() -> None:
     assert text.text == "<é'&amp;"
 
 
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("</>Hello", [("point", "</>"), ("text", "Hello")]),
+        ("a </ b>c", [("text", "a "), ("point", "</ b>"), ("text", "c")]),
+        ("a <![x <!> b", [("text", "a "), ("point", "<![x <!>"), ("text", " b")]),
+        ("hello <![ <! x", [("text", "hello <![ <! x")]),
+        ("1 <2 & a <b, c", [("text", "1 <2 & a <b, c")]),
+        ('<a\nb="\'>" c>d', [("start", '<a\nb="\'>" c>'), ("text", "d")]),
+        # A quotation mark without its other half.
+        ('<a b="c>d</a>', [("start", '<a b="c>'), ("text", "d"), ("end", "</a>")]),
+        ('a<b c="d>"', [("text", "a"), ("point", '<b c="d>"')]),
+        ("a<!-- b>c", [("text", "a"), ("point", "<!-- b>c")]),
+        ("<!-->a<!-- > --!>b", [("point", "<!-->"), ("text", "a"), ("point", "<!-- > --!>"), ("text", "b")]),
+        ("<![CDATA[ > ]]>a", [("point", "<![CDATA[ > ]]>"), ("text", "a")]),
+        ("<a b=c/>d<a b/>", [("start", "<a b=c/>"), ("text", "d"), ("point", "<a b/>")]),
+        ("<script>a<b></p>", [("start", "<script>"), ("point", "a<b></p>")]),
+    ],
+)
+def test_html_as_people_write_it(text: str, expected: list[tuple[str, str]]) -> None:
+    assert kinds(text, HTML) == expected
+
+
+@pytest.mark.parametrize("end", ["", ">", '">', "</x>"])
+@pytest.mark.parametrize(
+    "piece",
+    [
+        *(
+            "<a ",
+            "<svg>",
+            "<x>",
+            '<a b="',
+            "<a b=c",
+            "<![x",
+            "</>",
+            "<!--",
+            "<script>",
+            "<x></a>",
+            '<a b=">"',
+            "</x>",
+        ),
+        *("<a/", "<pre>a\n", "<x/>", "{1}<x/>", "<b>a<i>", "<b><i></b>"),
+    ],
+)
+def test_a_text_of_twice_the_length_takes_at_most_twice_the_work(piece: str, end: str) -> None:
+    rules = Rules("html", ignored=frozenset("x"))
+    assert lines_run(piece * 400 + end, rules) < 2.5 * lines_run(piece * 200 + end, rules)
+    # What regular expressions do is not seen above. If it were not linear, this would take minutes.
+    tokens(piece * (65_536 // len(piece)) + end, rules)
+
+
+def lines_run(text: str, rules: Rules) -> int:
+    """How many lines of code are run to read a text."""
+    count = 0
+
+    def traced(_frame: FrameType, event: str, _arg: object) -> Any:
+        nonlocal count
+        count += event == "line"
+        return traced
+
+    def run() -> None:
+        # In a thread of its own, as what is measured elsewhere goes on.
+        sys.settrace(traced)
+        Tagged(text, rules)
+
+    thread = threading.Thread(target=run)
+    thread.start()
+    thread.join()
+    return count
+
+
 def test_xml() -> None:
     document = "<?xml version='1.0'?>\n<!DOCTYPE a><a é='1'>é<b/><![CDATA[<&]]><!-- c --><?p i?></a>"
     assert kinds(document, XML) == [
@@ -105,6 +194,20 @@ def test_xml() -> None:
 def test_an_element_that_is_not_translated_is_one_token(text: str, kept: str) -> None:
     found = tokens(text, Rules("html", ignored=frozenset({"x"})))
     assert [token.raw for token in found if token.kind == "kept"] == [kept]
+
+
+@pytest.mark.parametrize("rules", [Rules("html", ignored=frozenset("x")), Rules("xml", ignored=frozenset("x"))])
+def test_what_an_element_that_is_not_translated_says(rules: Rules) -> None:
+    (token,) = tokens("<x t='a > b'>c &lt;<!-- d > e --><b>f</b><![CDATA[g > h]]></x>", rules)
+    assert (token.kind, token.text) == ("kept", "c <f")
+
+
+def test_numbers_of_any_length() -> None:
+    zeros, digits = f"&#{'0' * 5_000}65;", f"&#{'9' * 5_000};"
+    (token,) = tokens(f"{zeros}{digits}&#0;&#x41;&#1114111;", HTML)
+    assert token.text == "A\ufffd\ufffdA"
+    (token,) = tokens(zeros, XML)
+    assert token.text == "A"
 
 
 def test_an_element_that_is_to_be_kept_and_has_no_end_is_a_start() -> None:

@@ -50,6 +50,7 @@ def request(body: bytes = b"", media_type: str = "", query: bytes = b"", encodin
         # Without a type, as some send it with GET.
         request(b"text=a&text=b%26c&count=3&flag=1&name=n"),
         request(query=b"text=a&text=b%26c&count=3&flag=1&name=n"),
+        request(b" ", "application/json", query=b"text=a&text=b%26c&count=3&flag=1&name=n"),
     ],
 )
 async def test_json_forms_and_addresses_say_the_same(sent: Request) -> None:
@@ -71,6 +72,9 @@ async def test_the_body_counts_more_than_the_address() -> None:
         (request(b"name=%ff", FORM), None),
         (request(b"\xff", FORM), None),
         (request(b"x=1&" * 1_001, FORM), None),
+        (request(query=b"name=%ff"), None),
+        (request(query=b"name=\xff"), None),
+        (request(query=b"x=1&" * 1_001), None),
     ],
 )
 async def test_what_cannot_be_read_is_named(sent: Request, field: str | None) -> None:

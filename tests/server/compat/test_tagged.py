@@ -68,6 +68,18 @@ def test_as_many_as_there_should_be_are_found_in_their_order() -> None:
     assert said("1 <i>a</i> 2 <b>a</b>", words) == "<i>a</i> 2 <b>a</b> 1"
 
 
+def test_what_is_there_often_is_looked_for_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    looked_for: list[str] = []
+
+    def noted(text: str) -> re.Pattern[str]:
+        looked_for.append(text)
+        return re.compile(text)
+
+    monkeypatch.setattr("gateway.server.compat.tagged._pattern", noted)
+    assert in_capitals("<i>a</i> <b>c</b> " * 100) == "<i>A</i> <b>C</b> " * 100
+    assert looked_for == ["A", "C"]
+
+
 def test_words_of_languages_without_spaces_are_found_within_others() -> None:
     words = {"Press OK now.": "今すぐ確定を押してください。", "Press": "押す", "OK": "確定。", "now.": "今。"}
     assert said("Press <b>OK</b> now.", words) == "今すぐ<b>確定</b>を押してください。"
@@ -88,6 +100,11 @@ def test_what_is_not_translated_is_found_as_it_is() -> None:
     assert said("Hello <x>Ana Lee</x>, welcome", words, rules) == "Bienvenue <x>Ana Lee</x>"
     lost = words | {"Hello Ana Lee, welcome": "Bienvenue Anna"}
     assert said("Hello <x>Ana Lee</x>, welcome", lost, rules) == "Bonjour <x>Ana Lee</x>, bienvenue"
+
+
+def test_of_what_is_not_translated_the_engine_gets_the_text_alone() -> None:
+    text = '<code class="notranslate" title="a > b">x<!-- > --></code> is good'
+    assert Tagged(text, HTML).texts == ["x is good", "is good"]
 
 
 def test_a_tag_without_content_is_where_its_mark_is() -> None:
@@ -114,6 +131,16 @@ def test_only_text_is_translated_and_each_once() -> None:
     assert tagged.texts == ["One", "Two 3", "Two"]
     assert tagged.plain == "OneOne42 — Two 3"
     assert tagged.translated(str.upper) == page.replace("One", "ONE").replace("Two", "TWO")
+
+
+def test_lines_that_are_written_as_such_stay_lines() -> None:
+    text = "<pre>\n  one\r\n\n\ttwo <b>a</b>  \n<b>b\nc</b></pre>d\ne<pre>f\n<i translate=no>g\nh</i> i</pre>"
+    assert Tagged(text, HTML).texts == ["one", "two a", "two", "a", "b", "c", "d e", "f", "g h i", "i"]
+    assert in_capitals("<pre>\n  one\r\n\n\ttwo <b>a</b>  \n<b>b\nc</b></pre>d\ne") == (
+        "<pre>\n  ONE\r\n\n\tTWO <b>A</b>  \n<b>B\nC</b></pre>D E"
+    )
+    # Where its writer says that it is not a block.
+    assert Tagged("<pre>a\nb</pre>", Rules("html", non_splitting=frozenset({"pre"}))).texts == ["a b"]
 
 
 def test_tags_that_cross_or_do_not_end_stay_where_they_are() -> None:

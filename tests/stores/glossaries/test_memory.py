@@ -2,15 +2,29 @@
 
 from __future__ import annotations
 
-from gateway.domain.glossaries.values import Dictionary, Glossary
+import pytest
+from msgspec.structs import replace
+
+from gateway.domain.errors import LimitExceeded
+from gateway.domain.glossaries.values import MOST_BYTES, Dictionary, Glossary
 from gateway.stores.glossaries.memory import MemoryGlossaries, MemoryGlossariesStore
+
+GLOSSARY = Glossary(id="g", name="n", created_s=1.0, dictionaries=(Dictionary("en", "de", {"a": "b"}),))
 
 
 async def test_the_next_process_has_what_this_one_kept() -> None:
-    glossary = Glossary(id="g", name="n", created_s=1.0, dictionaries=(Dictionary("en", "de", {"a": "b"}),))
     before = MemoryGlossaries()
-    assert await before.put("acme", glossary)
+    assert await before.put("acme", GLOSSARY)
     after = MemoryGlossaries(MemoryGlossariesStore(await before.kept()))
-    assert await after.of_tenant("acme") == [glossary]
+    assert await after.of_tenant("acme") == [GLOSSARY]
     await after.delete("acme", "g")
     assert await after.kept() == ()
+
+
+async def test_of_a_tenant_without_glossaries_nothing_stays() -> None:
+    store = MemoryGlossariesStore()
+    glossaries = MemoryGlossaries(store)
+    assert not await glossaries.put("acme", replace(GLOSSARY, version=2))
+    with pytest.raises(LimitExceeded):
+        await glossaries.put("acme", replace(GLOSSARY, name="n" * MOST_BYTES))
+    assert store.of_tenants == {}
