@@ -16,6 +16,7 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from gateway.domain.close_codes import CloseCode
 from gateway.domain.grants import meeting_name, tenant_of
+from gateway.protocol.rate_limit import TokenBucket
 from gateway.server.guard.audit import hash_of_meeting
 from gateway.sessions.seat import Seat
 
@@ -26,11 +27,36 @@ _log = logging.getLogger(__name__)
 _REQUEST_ID = b"x-request-id"
 _VALID_ID = re.compile(rb"[\w.:+/=@-]{1,128}", re.ASCII)
 
+# Lines a second, and at once, of what was refused and of what was answered: otherwise anybody could fill a disk.
+# Sessions have rates of their own.
+_REFUSED = (1.0, 20.0)
+_ANSWERED = (50.0, 500.0)
+
 # Of what clients write about themselves.
 _MOST_CHARACTERS = 200
 
 # The page's files, and what is asked so often that it would hide everything else.
 _QUIET = ("/{path}", "/healthz", "/readyz", "/metrics")
+
+
+class _Lines:
+    """How fast lines of one kind may come."""
+
+    def __init__(self, rate: float, burst: float) -> None:
+        self._bucket = TokenBucket(rate, burst)
+        self._left_out = 0
+
+    def write(self, level: int, fields: dict[str, Any], message: str, *arguments: object) -> None:
+        """Or count it; the next line says how many there were."""
+        if self._bucket.take(time.monotonic()):
+            self._left_out += 1
+            return
+        if self._left_out:
+            fields["left_out"], self._left_out = self._left_out, 0
+        _log.log(level, message, *arguments, extra={"fields": fields})
+
+
+_refused, _answered = _Lines(*_REFUSED), _Lines(*_ANSWERED)
 
 
 class AccessLog:
@@ -82,7 +108,8 @@ def _log_request(scope: Scope, status: int, sent: int, duration_s: float) -> Non
     method = scope.get("method", "GET")
     fields = {"event": "request", **_whoever(scope), "method": method, "route": route, "status": status}
     fields |= {"duration_s": round(duration_s, 3), "sent_bytes": sent}
-    _log.log(level, "%s %s: %d after %.3f s", method, route, status, duration_s, extra={"fields": fields})
+    lines = _refused if status >= 400 else _answered
+    lines.write(level, fields, "%s %s: %d after %.3f s", method, route, status, duration_s)
 
 
 def _route(scope: Scope) -> str:
@@ -137,7 +164,11 @@ class Traffic:
         fields |= {"duration_s": round(duration_s, 3)}
         fields |= {"received_frames": self.received_frames, "received_bytes": self.received_bytes}
         fields |= {"sent_frames": self.sent_frames, "sent_bytes": self.sent_bytes}
-        _log.log(level, "WebSocket: %s %s after %.1f s", code, reason, duration_s, extra={"fields": fields})
+        arguments = ("WebSocket: %s %s after %.1f s", code, reason, duration_s)
+        if seat is None:
+            _refused.write(level, fields, *arguments)
+        else:
+            _log.log(level, *arguments, extra={"fields": fields})
 
 
 def _size(frame: str | bytes) -> int:

@@ -35,10 +35,16 @@ def connected(port: int) -> socket.socket:
 def upgraded(port: int, handshake: bytes = UPGRADE) -> socket.socket:
     sock = connected(port)
     sock.sendall(handshake)
+    answer_to_request(sock)
+    return sock
+
+
+def answer_to_request(sock: socket.socket) -> str:
+    """The status; what follows its head is left."""
     head = b""
     while not head.endswith(b"\r\n\r\n"):
         head += sock.recv(1)
-    return sock
+    return head[len("HTTP/1.1 ") :][:3].decode("latin-1")
 
 
 def received(sock: socket.socket) -> Iterator[tuple[int, bytes]]:
@@ -321,10 +327,13 @@ def handshake(*, host: str = "127.0.0.1", origin: str) -> bytes:
 
 
 def closed(handshake: bytes, message: bytes = b"") -> Callable[[int], str]:
-    """With which code a WebSocket is closed, after a message if there is one."""
+    """With which code a WebSocket is closed, after a message if there is one; or the status that refuses it."""
 
     def question(port: int) -> str:
-        with upgraded(port, handshake) as sock:
+        with connected(port) as sock:
+            sock.sendall(handshake)
+            if (answer := answer_to_request(sock)) != "101":
+                return answer
             sock.sendall(message)
             opcode, data = next(received(sock))
         return str(struct.unpack("!H", data[:2])[0]) if opcode == CLOSE else "not closed"

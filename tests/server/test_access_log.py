@@ -15,6 +15,8 @@ from gateway.config import Settings
 from gateway.domain.errors import GatewayError
 from gateway.protocol.limits import Limits
 from gateway.protocol.messages import SessionEnd, TranslationFinal
+from gateway.protocol.rate_limit import TokenBucket
+from gateway.server import access_log
 from gateway.server.access_log import AccessLog
 from gateway.server.guard.audit import hash_of_meeting
 from tests.gateways import running
@@ -28,8 +30,11 @@ Ended = Callable[..., list[dict[str, Any]]]
 
 
 @pytest.fixture
-def ended(caplog: pytest.LogCaptureFixture) -> Ended:
+def ended(caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch) -> Ended:
     """The fields of all lines of an event, at `info` and above unless given."""
+    # Other tests of this process have used theirs up.
+    for name in ("_refused", "_answered"):
+        monkeypatch.setattr(access_log, name, access_log._Lines(0.001, 5))
     caplog.set_level(logging.DEBUG, "gateway.server.access_log")
 
     def found(event: str, level: int = logging.INFO) -> list[dict[str, Any]]:
@@ -124,6 +129,27 @@ async def test_a_bug_further_in_is_an_error(ended: Ended) -> None:
     with pytest.raises(ZeroDivisionError):
         await AccessLog(broken)(scope, broken, broken)  # type: ignore[arg-type]
     assert [(each["status"], each["level"]) for each in ended("request")] == [(500, "ERROR")]
+
+
+async def test_of_many_that_are_refused_there_are_few_lines_and_their_number(
+    ended: Ended, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async with serving() as (gateway, client):
+        for _ in range(12):
+            await client.post("/v1/translate", json={})
+        for _ in range(2):
+            async with gateway.peer() as peer:
+                await peer.connection.close()
+        await client.post("/v1/translate", json=TEXT)
+        refused = [line for line in ended("request") if line["status"] != 200]
+        assert len(refused) == 5
+        # What was answered has a rate of its own.
+        assert [line["status"] for line in ended("request")][5:] == [200]
+        await until(lambda: access_log._refused._left_out == 9)
+        assert ended("websocket") == []
+        monkeypatch.setattr(access_log._refused, "_bucket", TokenBucket(1, 1))
+        await client.post("/v1/translate", json={})
+    assert ended("request")[-1]["left_out"] == 9
 
 
 async def test_a_fault_is_an_error(ended: Ended, monkeypatch: pytest.MonkeyPatch) -> None:
