@@ -705,3 +705,20 @@ async def test_whoever_is_there_sees_which_languages_come_and_go(
             await expect((await show(guest.page, "reading")).get_by_test_id("read-fr")).to_be_visible()
             assert {start["speaks"] for start in sent(guest, "session.start")} == {None}
             assert sent(guest, "session.update") == []
+
+
+async def test_whoever_opened_a_meeting_sees_a_translation_also_after_an_early_reload(
+    gateway: GatewayProcess, open_page: OpenPage
+) -> None:
+    async with open_page(gateway.url, **DESKTOP) as watch:
+        page = watch.page
+        await connected(page)
+        pane = await show(page, "reading")
+        for _ in range(2):
+            await expect(pane.get_by_test_id("read-en")).to_be_checked()
+            await expect(pane.get_by_test_id("read-ja")).to_be_checked()
+            # As if the gateway had not answered yet: what one reads is saved once it has.
+            await page.evaluate("localStorage.removeItem('reads')")
+            await page.reload()
+            await connected(page)
+            pane = await show(page, "reading")

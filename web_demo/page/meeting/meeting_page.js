@@ -183,7 +183,7 @@ export class MeetingPage {
     const id = this.#client.meeting;
     let role = this.#invitedTo === null ? "speak" : joinedRole(id);
     if (role === null) role = await this.#askToJoin();
-    else if (this.#invitedTo === null && loadPreference("reads") === null) this.#readFirstLanguages();
+    else if (this.#isHost && loadPreference("reads") === null) this.#readFirstLanguages();
     this.#hasJoined = true;
     keepScreenAwake();
     saveJoined(id, role, this.#isHost);
