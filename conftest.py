@@ -34,6 +34,7 @@ ROOT = Path(__file__).parent
 
 WITH_REAL_GATEWAY = (
     *("test_real_engine.py", "test_page_meeting.py", "test_page.py", "test_page_and_cli.py", "test_baselines.py"),
+    "test_dashboards.py",
 )
 
 expect.set_options(timeout=PATIENCE_MS)
