@@ -6,7 +6,6 @@ Knows: everything that a gateway needs of its machine. Must not know: how it is 
 from __future__ import annotations
 
 import importlib.metadata
-import shutil
 from collections.abc import Awaitable, Callable
 from contextlib import closing
 from datetime import UTC, datetime
@@ -22,11 +21,12 @@ from gateway.engines.prompting.model_config import find_family, read_config
 from gateway.engines.remote.options import RemoteOptions
 from gateway.engines.vllm import hardware, preflight
 from gateway.keys import keys_of
-from gateway.runtime import raise_file_limit
+from gateway.runtime import RESERVED_FILES, raise_file_limit
 from gateway.server.guard.tls import server_context
 from gateway.server.uvicorn_server import listen
 from gateway.stores.redis.checks import check, clock_offset_s
 from gateway.stores.redis.connection import address_of
+from gateway.workers.private_store import store_program
 
 __all__ = ["Finding", "examine"]
 
@@ -38,9 +38,6 @@ _CLOCKS_S = 2.0
 
 # For a remote engine.
 _ANSWER_S = 5.0
-
-# File descriptors of a process besides its connections.
-_OTHER_FILES = 256
 
 
 class Finding(NamedTuple):
@@ -99,7 +96,7 @@ def _keys(settings: Settings) -> str:
 
 
 def _connections(settings: Settings) -> str:
-    most = raise_file_limit() - _OTHER_FILES
+    most = raise_file_limit() - RESERVED_FILES
     if most < settings.max_sessions:
         raise _Warning(
             f"The system allows a process {most} connections, and max_sessions is {settings.max_sessions}: raise "
@@ -121,12 +118,7 @@ def _certificate(settings: Settings) -> str:
 
 
 def _own_store() -> str:
-    for program in ("redis-server", "valkey-server"):
-        if (path := shutil.which(program)) is not None:
-            return f"The workers' own store is {path}."
-    raise StartupError(
-        "Several workers need a store: install redis-server 7.0 or newer, or valkey-server, or name one (--store)."
-    )
+    return f"The workers' own store is {store_program()}."
 
 
 async def _store(url: str) -> str:

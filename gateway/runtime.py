@@ -21,9 +21,21 @@ from typing import Any, Literal, NamedTuple, Protocol, Self, TextIO
 
 import msgspec
 
-__all__ = ["EventLoopLag", "LogStyle", "Says", "log_style", "log_to", "raise_file_limit", "settle_interpreter"]
+__all__ = [
+    "RESERVED_FILES",
+    "EventLoopLag",
+    "LogStyle",
+    "Says",
+    "log_style",
+    "log_to",
+    "raise_file_limit",
+    "settle_interpreter",
+]
 
 _log = logging.getLogger(__name__)
+
+# File descriptors kept for the engine, for logs, and for refusing clients.
+RESERVED_FILES = 256
 
 # File descriptors that are asked for where there is no limit.
 _MOST_FILES = 1_048_576

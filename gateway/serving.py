@@ -28,7 +28,7 @@ from gateway.config import Settings
 from gateway.domain.engine import EngineHealth, EngineState
 from gateway.domain.errors import StartupError
 from gateway.domain.ports import Engine
-from gateway.runtime import LogStyle, Says, log_style, log_to, raise_file_limit, settle_interpreter
+from gateway.runtime import RESERVED_FILES, LogStyle, Says, log_style, log_to, raise_file_limit, settle_interpreter
 from gateway.server.guard.connections import Connections, in_networks
 from gateway.server.guard.http import GuardedHttp
 from gateway.server.guard.tls import HSTS, TlsHandshake, server_context
@@ -41,9 +41,6 @@ _log = logging.getLogger(__name__)
 
 # Seconds for a client to send the head of a request, and as many for its body.
 _REQUEST_S = 15.0
-
-# File descriptors kept for the engine, for logs, and for refusing clients.
-_RESERVED_FILES = 256
 
 # Connections to the admin address.
 _ADMIN_CONNECTIONS = 64
@@ -118,13 +115,13 @@ def server_config(gateway: Gateway) -> uvicorn.Config:
     settings = gateway.settings
     frame_bytes = _HARD_FRAME_FACTOR * settings.limits.message_bytes
     files = raise_file_limit()
-    if files < 2 * _RESERVED_FILES:
+    if files < 2 * RESERVED_FILES:
         raise StartupError(
             f"This system lets the gateway open {files} files and connections; it needs at least "
-            f"{2 * _RESERVED_FILES} (ulimit -Hn, or LimitNOFILE of its service)."
+            f"{2 * RESERVED_FILES} (ulimit -Hn, or LimitNOFILE of its service)."
         )
     connections = Connections(
-        files - _RESERVED_FILES,
+        files - RESERVED_FILES,
         settings.max_connections_per_address,
         shared=in_networks(settings.trusted_proxies),
     )

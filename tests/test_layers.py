@@ -29,7 +29,7 @@ RULE: dict[str, set[str]] = {
     "store": {"domain", "stores", "config"},
     "engine": {"domain", "engines", "config"},
     "keys": {"domain", "identity", "server", "config"},
-    "doctor": {"domain", "engines", "stores", "keys", "server", "config"},
+    "doctor": {"domain", "engines", "stores", "keys", "server", "workers", "config"},
     "app": {
         "store",
         "engine",

@@ -20,7 +20,7 @@ from urllib.parse import quote
 
 from gateway.domain.errors import StartupError
 
-__all__ = ["PrivateStore", "data_folders"]
+__all__ = ["PrivateStore", "data_folders", "store_program"]
 
 _log = logging.getLogger(__name__)
 
@@ -69,6 +69,17 @@ def data_folders(folder: Path, workers: int) -> list[Path]:
     return wanted
 
 
+def store_program() -> str:
+    """The path of what is started. Raises `StartupError` if there is none."""
+    program = next(filter(None, map(shutil.which, _PROGRAMS)), None)
+    if program is None:
+        raise StartupError(
+            "Several workers need a store: install redis-server (7.0 or newer) or valkey-server, or give the "
+            "address of one with --store redis://…."
+        )
+    return program
+
+
 class PrivateStore:
     """One process at a time. folder: where its socket is, which must be private. data: where its files are.
 
@@ -77,12 +88,7 @@ class PrivateStore:
     """
 
     def __init__(self, folder: Path, data: Path, lock: int) -> None:
-        program = next(filter(None, map(shutil.which, _PROGRAMS)), None)
-        if program is None:
-            raise StartupError(
-                "Several workers need a store: install redis-server (7.0 or newer) or valkey-server, or give the "
-                "address of one with --store redis://…."
-            )
+        program = store_program()
         self._socket = folder / f"{data.name}.sock"
         self._lock = lock
         options = {
