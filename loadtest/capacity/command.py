@@ -92,11 +92,22 @@ def _plan(options: argparse.Namespace, model: str, loads: tuple[float, ...] | No
     )
 
 
+def _settings(options: argparse.Namespace, *, several: bool = False) -> dict[str, Any]:
+    """`options.settings`, without what a model that has no weights cannot show."""
+    settings = common.settings(options, several=several)
+    engines = [settings.get("engine", {}), *settings.get("engines", [])]
+    if any(engine.get("extra", {}).get("load_format") == "dummy" for engine in engines):
+        # The gateway takes what runs into the limit of an answer for repetition, and shows it to nobody.
+        why = "a model without weights ends no answer by itself, so no partial of it is ever shown; leave it out."
+        common.refuse(options, ["first_words_ms"], why)
+    return settings
+
+
 def _system(options: argparse.Namespace, say: Say) -> tuple[str, AbstractAsyncContextManager[Running]]:
     """The gateway under test, and its model for people. Raises `LoadtestError` for settings with which none would
     start, and for any of a gateway that runs already."""
     if options.url is None:
-        settings = common.settings(options, several=True)
+        settings = _settings(options, several=True)
         return common.model_name(settings), gateway(settings, say, workers=options.workers)
     why = "a gateway that runs already has its settings; --url leaves no room for others."
     common.refuse(options, common.ENGINE_OPTIONS, why)
@@ -162,7 +173,7 @@ def _add_recommend(parser: argparse.ArgumentParser) -> None:
 
 
 async def _recommend(options: argparse.Namespace, say: Say) -> Results:
-    settings = common.settings(options)
+    settings = _settings(options)
     gpu = settings.get("engine", {}).get("kind") != "simulated" and gpu_mib() is not None
     plan = _plan(options, common.model_name(settings), resolution=0.03)
     common_to_all = {name: getattr(plan, name) for name in Plan.__struct_fields__}

@@ -362,6 +362,13 @@ def test_the_options_make_an_offer() -> None:
     assert "partials" not in offer(parsed(SWEEP, "--out", "o")).workload
 
 
+@pytest.mark.parametrize("command", [RECOMMEND, CAPACITY, SWEEP])
+async def test_no_first_words_are_asked_of_a_model_without_weights(command: Command[Report]) -> None:
+    given = ("--out", "o", "--unit", "meetings", "--set", 'engine.extra.load_format="dummy"')
+    with pytest.raises(LoadtestError, match=r"--first-words-ms: a model without weights"):
+        await command.run(parsed(command, *given, "--first-words-ms", "1500"), "", lambda _said: None)
+
+
 def test_a_recommendation_takes_lists_where_others_take_one_value() -> None:
     options = parsed(RECOMMEND, "--out", "o", "--max-num-seqs", "4,16")
     assert options.seqs == (4, 16)
