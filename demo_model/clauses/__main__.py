@@ -1,0 +1,34 @@
+"""Looks at composed sentences.
+
+    python -m demo_model.clauses --count 20 [--seed N] [--lang de]
+"""
+
+from __future__ import annotations
+
+import argparse
+
+from demo_model import LANGUAGES
+from demo_model.clauses.compose import Composer
+from demo_model.clauses.linearize import sentences
+from demo_model.patterns import written
+from demo_model.sampling import Sampler, Split
+
+
+def main(arguments: list[str] | None = None) -> int:
+    parser = argparse.ArgumentParser(prog="demo_model.clauses", description="Print composed sentences.")
+    parser.add_argument("--count", type=int, default=20)
+    parser.add_argument("--seed", type=int, default=0)
+    parser.add_argument("--lang", choices=LANGUAGES, action="append", help="only these languages")
+    options = parser.parse_args(arguments)
+    composer = Composer(Sampler(options.seed, Split.ANY))
+    for _ in range(options.count):
+        said = sentences(composer.draw())
+        for language in options.lang or LANGUAGES:
+            print(f"{language}  {written(said[language], language).text}")
+        if len(options.lang or LANGUAGES) > 1:
+            print()
+    return 0
+
+
+if __name__ == "__main__":
+    raise SystemExit(main())

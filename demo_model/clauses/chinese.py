@@ -1,0 +1,198 @@
+"""Chinese: word order, 了 没 正在 会, measure words, 的."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import replace
+
+from demo_model.clauses.linearizer import Linearizer
+from demo_model.clauses.marks import marked, phrase
+from demo_model.clauses.syntax import Clause, Modal, Mood, Phrase, Tense, Utterance
+
+_PRONOUNS = {"i": "我", "we": "我们", "you": "您", "he": "他", "she": "她", "they": "他们", "that": "那个"}
+_ASKED = {"when": "什么时候", "where": "在哪里", "why": "为什么", "how": "怎么"}
+_MODAL = {
+    Modal.CAN: ("可以", "不能"),
+    Modal.MUST: ("必须", "不用"),
+    Modal.WANT: ("想", "不想"),
+    Modal.SHOULD: ("应该", "不应该"),
+}
+_MATRIX = {"think": "认为", "know": "知道", "hope": "希望", "say": "说", "whether": "不知道"}
+_ROLE = re.compile(r"^(.*?)([OT])$")
+
+
+class Chinese(Linearizer):
+    language = "zh"
+    glue = ""
+
+    def noun_phrase(self, np: Phrase, case: str) -> str:
+        if np.pronoun:
+            return marked(_PRONOUNS[np.pronoun], np.mark)
+        if np.name:
+            return marked(self.name(np), np.mark)
+        noun = self.noun(np)
+        word = noun.cells["zh"]
+        adjective = self.words.adjectives[np.adjective]["zh"].removeprefix("=") if np.adjective else ""
+        measure = noun.measure
+        match np.det:
+            case "this":
+                word = ("这些" if np.plural else "这" + measure) + adjective + word
+            case "a" if not np.plural and case != "be":
+                word = f"一{measure}{adjective}{word}"
+            case "many":
+                word = f"很多{adjective}{word}"
+            case "all":
+                word = f"所有{adjective}{word}"
+            case "num":
+                word = f"{np.count}{measure}{adjective}{word}"
+            case det if det in _PRONOUNS:
+                near = noun.type in ("family", "group") and not adjective
+                word = _PRONOUNS[det] + ("" if near else "的") + adjective + word
+            case _:
+                word = adjective + word
+        words = marked(word, np.mark)
+        if np.of is not None:
+            words = phrase(self.noun_phrase(np.of, ""), "的", words)
+        if np.relative is not None:
+            words = phrase(self.clause(np.relative), "的", words)
+        return words
+
+    def pieces(self, clause: Clause) -> tuple[list[str], str, list[str], bool]:
+        """What stands before the verb, the verb, what follows, whether it takes no 了."""
+        before: list[str] = []
+        after: list[str] = []
+        verb = ""
+        for token in self.words.frames[clause.frame].cells["zh"].split():
+            if token.startswith("="):
+                verb = token[1:]
+                continue
+            found = _ROLE.match(token)
+            if found is None:
+                text = marked(token, clause.mark)
+            else:
+                preposition, role = found.groups()
+                np = clause.roles.get(role)
+                if np is None and clause.asked != role:
+                    continue
+                text = phrase(preposition, self.noun_phrase(np, "") if np else "什么")
+            (after if verb else before).append(text)
+        return before, verb.removeprefix("~"), after, verb.startswith("~")
+
+    def verbs(self, clause: Clause, verb: str, stative: bool) -> tuple[str, str]:
+        """What stands before the verb phrase ("已经", "没有"), and the verb with 了."""
+        negative = clause.negative
+        head, _, tail = verb.partition("|")
+        plain = marked(head + tail, clause.mark)
+        perfect = marked(f"{head}了{tail}", clause.mark)
+        if clause.modal is not Modal.NONE:
+            return _MODAL[clause.modal][negative], plain
+        match clause.tense:
+            case Tense.DONE:
+                return ("还没有", plain) if negative else ("已经", perfect)
+            case Tense.NOW:
+                return ("没有在" if negative else "正在"), plain
+            case Tense.FUTURE if not stative or head in ("有",):
+                return ("不会" if negative else "会"), plain
+            case Tense.PAST if not stative:
+                return ("没有", plain) if negative else ("", plain if clause.gap else perfect)
+        if negative:
+            return ("没" if head == "有" else "不"), plain
+        return "", plain
+
+    def be(self, clause: Clause) -> str:
+        what = clause.predicate
+        assert what is not None  # noqa: S101
+        negative, past = clause.negative, clause.tense
+        will = "会" if past is Tense.FUTURE else ""
+        if what.place is not None:
+            return phrase(("不会" if negative else "会") if will else "不" if negative else "", self.adverbial(what.place))
+        if what.phrase is not None:
+            return phrase("不是" if negative else "是", self.noun_phrase(what.phrase, "be"))
+        cell = self.words.adjectives[what.adjective]["zh"]
+        if cell.startswith("="):
+            return marked(("不是" if negative else "是") + cell[1:], what.mark)
+        word = cell.removesuffix("的")
+        if what.than is not None:
+            than = phrase("比", self.noun_phrase(what.than, ""))
+            return phrase("没有" if negative else "", than.removeprefix("比 ") if negative else than, marked(word, what.mark))
+        if what.degree == "too":
+            return marked(f"太{word}了", what.mark)
+        degree = {"very": "非常", "more": "更"}.get(what.degree, "很")
+        if negative:
+            return marked(f"不{word}", what.mark)
+        if clause.mood is Mood.YES_NO and not what.degree:
+            degree = ""
+        return phrase(will, marked(degree + word, what.mark))
+
+    def clause(self, clause: Clause, later: str = "") -> str:
+        """later: a word between the subject and the rest (就, 所以 …)."""
+        subject_np = clause.roles.get("S")
+        subject = "" if clause.gap == "S" else self.noun_phrase(subject_np, "S") if subject_np else "谁" if clause.asked == "S" else ""
+        front = self.fronted(clause) if clause.mood is Mood.STATEMENT and not clause.gap else None
+        rest = replace(clause, adverbials=tuple(each for each in clause.adverbials if each is not front))
+        start = phrase(self.adverbial(front), "，") if front else ""
+        time = self.places(rest, "time", "deadline")
+        if clause.frame == "exist":
+            assert subject_np is not None  # noqa: S101
+            place = clause.predicate.place if clause.predicate else None
+            where = self.adverbial(place).removeprefix("在") if place else ""
+            has = ("不会有" if clause.negative else "会有") if clause.tense is Tense.FUTURE else "没有" if clause.negative else "有"
+            np = replace(subject_np, det="bare") if subject_np.det == "a" and clause.negative else subject_np
+            return phrase(start, time, where, later, marked(has, clause.mark), self.noun_phrase(np, ""))
+        question = _ASKED.get(clause.asked, "")
+        if clause.frame == "be":
+            return phrase(start, subject, time, later, question, self.places(rest, "frequency"), self.be(clause))
+        before, verb, after, stative = self.pieces(clause)
+        cause, where = self.places(rest, "cause"), self.places(rest, "place", "companion")
+        manner = self.places(rest, "manner")
+        often = self.places(rest, "frequency")
+        length = self.places(rest, "length")
+        match clause.mood:
+            case Mood.IMPERATIVE:
+                what = phrase(where, manner, *before, marked(verb.replace("|", ""), clause.mark), *after, length)
+                return phrase("请", time, "不要" if clause.negative else "", what)
+            case Mood.REQUEST:
+                what = phrase(time, where, manner, *before, marked(verb.replace("|", ""), clause.mark), *after, length)
+                return phrase("您能", what, "吗")
+            case Mood.LETS:
+                what = phrase(where, manner, *before, marked(verb.replace("|", ""), clause.mark), *after, length)
+                return phrase("我们", time, "不要" if clause.negative else "", what, "了" if clause.negative else "吧")
+        aux, verb = self.verbs(clause, verb, stative)
+        end = "吗" if clause.mood is Mood.YES_NO else ""
+        return phrase(start, subject, time, cause, later, question, often, aux, where, manner, *before, verb, *after, length, end)
+
+    def utterance(self, said: Utterance) -> str:
+        first, second = said.first, said.second
+        mark = "？" if first.mood in (Mood.YES_NO, Mood.WH, Mood.REQUEST) else "。"
+        if said.speaker is not None:
+            subject = self.noun_phrase(said.speaker, "S")
+            if said.link == "whether":
+                plain = replace(first, mood=Mood.STATEMENT)
+                inner = self.clause(plain) if first.asked else self.clause(plain, "是否")
+                return phrase(subject, "不知道", inner, "。")
+            verb = "觉得" if said.link == "think" and said.speaker.pronoun == "i" else _MATRIX[said.link]
+            return phrase(subject, verb, self.clause(first), "。")
+        if second is None:
+            end = self.clause(first)
+            if first.mood is Mood.YES_NO and first.frame in ("be", "exist"):
+                end = phrase(end, "吗")
+            return phrase(end, mark)
+        other = self.clause(second)
+        tail = "吗" if first.mood is Mood.YES_NO and first.frame in ("be", "exist") else ""
+        main = phrase(self.clause(first), tail)
+        match said.link:
+            case "and":
+                return phrase(main, "，", self.clause(second), mark)
+            case "but":
+                return phrase(main, "，但是", other, mark)
+            case "so":
+                return phrase(main, "，所以", other, mark)
+            case "because" if first.mood is Mood.STATEMENT:
+                return phrase("因为", other, "，所以", main, mark)
+            case "because":
+                return phrase("因为", other, "，", main, mark)
+            case "if":
+                return phrase("如果", other, "，", main if first.mood is not Mood.STATEMENT else self.clause(first, "就"), mark)
+            case "although":
+                return phrase("虽然", other, "，但是", main, mark)
+        return phrase(other, "的时候，", main, mark)

@@ -1,0 +1,238 @@
+"""English."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from demo_model.clauses.linearizer import Linearizer
+from demo_model.clauses.marks import bare, marked, phrase
+from demo_model.clauses.syntax import Clause, Modal, Mood, Phrase, Predicate, Tense, Utterance
+
+_SUBJECT = {"i": "I", "we": "we", "you": "you", "he": "he", "she": "she", "they": "they", "that": "that"}
+_OBJECT = {"i": "me", "we": "us", "you": "you", "he": "him", "she": "her", "they": "them", "that": "that"}
+_POSSESSIVE = {"i": "my", "we": "our", "you": "your", "he": "his", "she": "her", "they": "their"}
+_BE = {"1s": ("am", "was"), "3s": ("is", "was")}
+_ASKED = {"when": "when", "where": "where", "why": "why", "how": "how"}
+_AN_NOT = ("user", "uni", "use", "eu", "one")
+_LINKS = {"because": "because", "if": "if", "when": "when", "although": "although", "and": "and", "but": "but", "so": "so"}
+_MATRIX = {"think": "think", "know": "know", "hope": "hope", "say": "said", "sure": "sure"}
+_DOUBLED = ("stop", "plan", "cut", "set", "run", "put", "get", "sit", "swim", "shop", "let", "win", "forget", "begin", "drop", "chat")
+
+
+def plural(noun: str) -> str:
+    if noun.endswith(("s", "x", "ch", "sh")):
+        return noun + "es"
+    if noun.endswith("y") and noun[-2] not in "aeiou":
+        return noun[:-1] + "ies"
+    return noun + "s"
+
+
+def comparative(adjective: str, given: str) -> str:
+    if given:
+        return given
+    if adjective.endswith("y") and " " not in adjective:
+        return adjective[:-1] + "ier"
+    return f"more {adjective}"
+
+
+class English(Linearizer):
+    language = "en"
+
+    def noun_phrase(self, np: Phrase, case: str) -> str:
+        if np.pronoun:
+            return marked((_SUBJECT if case == "S" else _OBJECT)[np.pronoun], np.mark)
+        if np.name:
+            return marked(self.name(np), np.mark)
+        noun = self.noun(np)
+        word = noun.cells["en"]
+        if np.plural:
+            word = noun.plurals.get("en") or plural(word)
+        words = phrase(np.adjective, word)
+        match np.det:
+            case "the" | "this":
+                words = phrase("these" if np.det == "this" and np.plural else np.det, words)
+                if np.of is not None and np.of.name:
+                    words = phrase(self.noun_phrase(np.of, "O") + "'s", words.split(" ", 1)[1])
+            case "a" if not np.plural:
+                vowel = words[0].lower() in "aeiou" and not words.startswith(_AN_NOT)
+                words = phrase("an" if vowel or words.startswith("hour") else "a", words)
+            case "many" | "all":
+                words = phrase("many" if np.det == "many" else "all the", words)
+            case "num":
+                words = phrase(str(np.count), words)
+            case det if det in _POSSESSIVE:
+                words = phrase(_POSSESSIVE[det], words)
+        if np.of is not None and not np.of.name:
+            words = phrase(words, "of", self.noun_phrase(np.of, "O"))
+        words = marked(words, np.mark)
+        if np.relative is not None:
+            people = noun.type in ("person", "family")
+            words = phrase(words, "who" if people and np.relative.gap == "S" else "that", self.clause(np.relative))
+        return words
+
+    def forms(self, verb: str) -> tuple[str, str, str, str]:
+        """Third person, past, participle, -ing."""
+        ing = verb[:-1] + "ing" if verb.endswith("e") and not verb.endswith("ee") else verb + "ing"
+        if verb in _DOUBLED:
+            ing = verb + verb[-1] + "ing"
+        if verb.endswith("ie"):
+            ing = verb[:-2] + "ying"
+        third = {"have": "has", "do": "does", "go": "goes"}.get(verb) or plural(verb)
+        if verb in self.irregular:
+            past, participle = self.irregular[verb].split()
+            return third, past, participle, ing
+        past = verb + ("d" if verb.endswith("e") else "ed")
+        if verb.endswith("y") and verb[-2] not in "aeiou":
+            past = verb[:-1] + "ied"
+        if verb in _DOUBLED:
+            past = verb + verb[-1] + "ed"
+        return third, past, past, ing
+
+    def group(self, clause: Clause, verb: str, asks: bool, mark: int) -> tuple[str, str]:
+        """The auxiliary and the rest of the verbs: ("has", "sent"). The auxiliary is empty if none is needed."""
+        person = clause.person
+        head, tail = verb, ""
+        be = verb == "be"
+        past = clause.tense is Tense.PAST
+        match clause.modal:
+            case Modal.CAN:
+                return ("could" if past else "can"), marked(verb, mark)
+            case Modal.SHOULD:
+                return "should", marked(verb, mark)
+            case Modal.MUST | Modal.WANT:
+                head = "have" if clause.modal is Modal.MUST else "want"
+                tail, be = "to " + marked(verb, mark), False
+        third, preterite, participle, ing = self.forms(head)
+
+        def main(word: str) -> str:
+            return phrase(word, tail) if tail else marked(word, mark)
+
+        present, was = _BE.get(person, ("are", "were"))
+        match clause.tense:
+            case Tense.FUTURE:
+                return "will", main(head)
+            case Tense.NOW if not be:
+                return present, main(ing)
+            case Tense.DONE if not be:
+                return ("has" if person == "3s" else "have"), main(participle)
+        if be:
+            return (was if past else present), ""
+        if clause.negative or asks:
+            return ("did" if past else "does" if person == "3s" else "do"), main(head)
+        return "", main(preterite if past else third if person == "3s" else head)
+
+    def predicate(self, what: Predicate) -> str:
+        if what.adjective:
+            base, _, given = self.words.adjectives[what.adjective]["en"].partition("/")
+            words = base
+            if what.degree == "more":
+                words = comparative(base, given)
+            elif what.degree:
+                words = f"{what.degree} {base}"
+            words = marked(words, what.mark)
+            return phrase(words, "than", self.noun_phrase(what.than, "O")) if what.than else words
+        if what.phrase is not None:
+            return self.noun_phrase(what.phrase, "O")
+        return self.adverbial(what.place) if what.place else ""
+
+    def clause(self, clause: Clause) -> str:
+        asks = clause.mood in (Mood.YES_NO, Mood.WH) and clause.asked != "S"
+        particle = ""
+        rest: list[str] = []
+        if clause.frame in ("be", "exist"):
+            verb = "be"
+            if clause.predicate is not None:
+                rest.append(self.predicate(clause.predicate))
+            subject = self.noun_phrase(clause.roles["S"], "S") if "S" in clause.roles and clause.gap != "S" else ""
+            if clause.frame == "exist":
+                rest.insert(0, self.noun_phrase(clause.roles["S"], "O"))
+                subject = "there"
+        else:
+            cell, complements = self.complements(clause)
+            verb, _, particle = cell.partition("_")
+            particle = particle.replace("_", " ")
+            for role, how, np in complements:
+                preposition = how.partition(".")[0]
+                rest.append(phrase(preposition, self.noun_phrase(np, "O")) if np else marked(how, clause.mark))
+                if role == "O" and particle:
+                    rest[-1], particle = phrase(rest[-1] if np and np.pronoun else marked(particle, clause.mark), marked(particle, clause.mark) if np and np.pronoun else rest[-1]), ""
+            subject = self.noun_phrase(clause.roles["S"], "S") if "S" in clause.roles and clause.gap != "S" else ""
+            if particle:
+                rest.insert(0, marked(particle, clause.mark))
+        if clause.mood is Mood.IMPERATIVE:
+            return phrase("please", "don't" if clause.negative else "", marked(verb, clause.mark), *rest, self.ending(clause))
+        if clause.mood is Mood.REQUEST:
+            return phrase("could you", marked(verb, clause.mark), *rest, self.ending(clause))
+        if clause.mood is Mood.LETS:
+            return phrase("let's", "not" if clause.negative else "", marked(verb, clause.mark), *rest, self.ending(clause))
+        aux, verbs = self.group(clause, verb, asks, clause.mark)
+        middle = self.places(clause, "frequency")
+        if clause.tense is Tense.DONE and not clause.negative:
+            middle = phrase(middle, "already")
+        if clause.negative:
+            aux = "can't" if aux == "can" else "won't" if aux == "will" else aux + "n't" if aux != "am" else "am not"
+        question = ""
+        if clause.asked == "S":
+            question = "who"
+        elif clause.asked in ("O", "T"):
+            question = "what"
+        elif clause.asked:
+            question = _ASKED[clause.asked]
+        yet = "yet" if clause.tense is Tense.DONE and clause.negative else ""
+        end = phrase(*rest, self.ending(clause), yet)
+        if asks:
+            return phrase(question, aux, subject, middle, verbs, end)
+        front = self.fronted(clause) if clause.mood is Mood.STATEMENT and not clause.gap else None
+        if front is not None:
+            others = replace(clause, adverbials=tuple(each for each in clause.adverbials if each is not front))
+            end = phrase(*rest, self.ending(others), yet)
+            question = phrase(self.adverbial(front), ",")
+        return phrase(question, subject, aux, middle, verbs, end)
+
+    def ending(self, clause: Clause) -> str:
+        return self.places(clause, "manner", "companion", "place", "time", "deadline", "length", "cause")
+
+    def utterance(self, said: Utterance) -> str:
+        first, second = said.first, said.second
+        mark = "?" if first.mood in (Mood.YES_NO, Mood.WH, Mood.REQUEST) else "."
+        text = self.clause(first)
+        if said.speaker is not None:
+            person = said.speaker.person
+            subject = self.noun_phrase(said.speaker, "S")
+            match said.link:
+                case "say":
+                    text = phrase(subject, "said that", text)
+                case "whether" | "know":
+                    do = "doesn't" if person == "3s" else "don't"
+                    if said.link == "know":
+                        text = phrase(subject, "knows" if person == "3s" else "know", "that", text)
+                    else:
+                        text = phrase(subject, do, "know", self.indirect(first))
+                case link:
+                    text = phrase(subject, link + ("s" if person == "3s" else ""), "that", text)
+            return text + " ."
+        if second is None:
+            return f"{text} {mark}"
+        other = self.clause(second)
+        match said.link:
+            case "because":
+                return phrase(text, "because", other, mark)
+            case "and" | "but" | "so":
+                return phrase(text, ",", said.link, other, mark)
+            case link:
+                if first.mood in (Mood.YES_NO, Mood.WH, Mood.REQUEST, Mood.IMPERATIVE):
+                    return phrase(text, link, other, mark)
+                return phrase(link, other, ",", text, mark)
+
+    def indirect(self, clause: Clause) -> str:
+        """whether she comes, when she comes."""
+        plain = replace(clause, mood=Mood.STATEMENT, asked="", mark=clause.mark)
+        if not clause.asked:
+            return phrase("whether", self.clause(plain))
+        word = {"S": "who", "O": "what", "T": "what"}.get(clause.asked) or _ASKED[clause.asked]
+        return phrase(word, self.clause(replace(plain, gap=clause.asked)))
+
+    def rewrite(self, before: str, after: str) -> tuple[str, str] | None:
+        if bare(before).endswith("s") and after == "'s":
+            return before + "'", ""
+        return None

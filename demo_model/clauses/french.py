@@ -1,0 +1,323 @@
+"""French: elision, contraction, ne … pas, clitics, participles that agree."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import replace
+
+from demo_model.clauses.marks import marked, phrase
+from demo_model.clauses.romance import Romance
+from demo_model.clauses.syntax import Clause, Modal, Mood, Phrase, Predicate, Tense, Utterance
+from demo_model.grammar import _starts_with_vowel
+
+_SUBJECT = {"i": "je", "we": "nous", "you": "vous", "he": "il", "she": "elle", "they": "ils", "that": "cela"}
+_TONIC = {"i": "moi", "we": "nous", "you": "vous", "he": "lui", "she": "elle", "they": "eux", "that": "cela"}
+_CLITIC = {
+    "i": ("me", "me"),
+    "we": ("nous", "nous"),
+    "you": ("vous", "vous"),
+    "he": ("le", "lui"),
+    "she": ("la", "lui"),
+    "they": ("les", "leur"),
+}
+_POSSESSIVE = {"i": "mon ma mes", "he": "son sa ses", "she": "son sa ses", "we": "notre notre nos", "you": "votre votre vos", "they": "leur leur leurs"}
+_PERSONS = ("1s", "3s", "1p", "2", "3p")
+_REFLEXIVE = {"1s": "me", "1p": "nous", "2": "vous"}
+_BEFORE = frozenset("nouveau grand petit bon mauvais vieux beau jeune dernier premier prochain autre gros long".split())
+_MODAL = {Modal.CAN: "pouvoir", Modal.MUST: "devoir", Modal.WANT: "vouloir", Modal.SHOULD: "devoir"}
+_LINKS = {"because": "parce que", "if": "si", "when": "quand", "although": "même si", "and": "et", "but": "mais", "so": "donc"}
+_ASKED = {"when": "quand", "where": "où", "why": "pourquoi", "how": "comment"}
+_MATRIX = {"think": "penser", "know": "savoir", "hope": "espérer", "whether": "savoir"}
+_SILENT_H = re.compile(r"^(?:h[éeêoiuyô](?!ros|llan)|hab|heu|his|hum|hiv|huil|hui)", re.IGNORECASE)
+
+
+def plural(word: str) -> str:
+    head, space, rest = word.partition(" ")
+    if space and rest.split()[0] in ("de", "du", "des", "à", "au", "en", "sur", "pour") or rest.startswith("d'"):
+        return plural(head) + space + rest
+    if space:
+        return " ".join(plural(each) for each in word.split())
+    if word.endswith(("s", "x", "z")):
+        return word
+    if word.endswith(("eau", "eu")):
+        return word + "x"
+    if word.endswith("al"):
+        return word[:-2] + "aux"
+    return word + "s"
+
+
+def feminine(adjective: str) -> str:
+    for ending, changed in (("eux", "euse"), ("if", "ive"), ("er", "ère"), ("el", "elle"), ("ien", "ienne"), ("on", "onne"), ("et", "ète")):
+        if adjective.endswith(ending):
+            return adjective[: -len(ending)] + changed
+    return adjective if adjective.endswith("e") else adjective + "e"
+
+
+class French(Romance):
+    language = "fr"
+
+    def adjective(self, key: str, agreement: str, before: bool = False) -> str:
+        """Cell: masculine[/feminine[/masculine before a vowel]]. A cell with spaces does not change."""
+        base, *given = self.words.adjectives[key]["fr"].split("/")
+        if " " in base:
+            return base
+        word = (given[0] if given and given[0] else feminine(base)) if agreement[0] == "f" else base
+        return plural(word) if agreement.endswith("p") else word
+
+    def noun_phrase(self, np: Phrase, case: str) -> str:
+        if np.pronoun:
+            return marked((_SUBJECT if case == "S" else _TONIC)[np.pronoun], np.mark)
+        if np.name:
+            return marked(self.name(np), np.mark)
+        noun = self.noun(np)
+        aspirated = noun.cells["fr"].startswith("*")
+        word = noun.cells["fr"].removeprefix("*")
+        if np.plural:
+            word = noun.plurals.get("fr") or plural(word)
+        agreement = self.agreement(np)
+        female = agreement[0] == "f"
+        before = after = ""
+        if np.adjective:
+            base, *given = self.words.adjectives[np.adjective]["fr"].split("/")
+            text = self.adjective(np.adjective, agreement)
+            if base in _BEFORE:
+                before = given[1] if len(given) > 1 and agreement == "m" and self.vowel(word, aspirated) else text
+            else:
+                after = text
+        core = phrase(before, word, after)
+        vowel = self.vowel(core, aspirated and not before)
+        words = phrase(self.determiner(np, female, vowel, bool(before)), core)
+        if aspirated and not before:
+            words = words.replace(f" {word}", f" *{word}")
+        if np.of is not None:
+            words = phrase(words, "de", self.noun_phrase(np.of, "after"))
+        words = marked(words, np.mark)
+        if np.relative is not None:
+            words = phrase(words, "qui" if np.relative.gap == "S" else "que", self.clause(np.relative, "", np))
+        return words
+
+    def vowel(self, word: str, aspirated: bool) -> bool:
+        return not aspirated and (_starts_with_vowel(word) or bool(_SILENT_H.match(word)))
+
+    def determiner(self, np: Phrase, female: bool, vowel: bool, adjective_first: bool) -> str:
+        match np.det:
+            case "the" | "bare" if np.plural:
+                return "les"
+            case "the" | "bare":
+                return "la" if female else "le"
+            case "this":
+                return "ces" if np.plural else "cette" if female else "cet" if vowel else "ce"
+            case "all":
+                return "toutes les" if female else "tous les"
+            case "many":
+                return "beaucoup de"
+            case "num":
+                return str(np.count)
+            case "de" | "name":
+                return "" if np.det == "name" else "de"
+            case det if det in _POSSESSIVE:
+                one, other, many = _POSSESSIVE[det].split()
+                return many if np.plural else other if female and not vowel else one
+        if np.plural:
+            return "de" if adjective_first else "des"
+        return "une" if female else "un"
+
+    def clitic(self, np: Phrase, case: str) -> str:
+        return marked(_CLITIC[np.pronoun][case == "dat"], np.mark)
+
+    def present(self, verb: str) -> list[str]:
+        """je, il, nous, vous, ils."""
+        if verb in self.irregular:
+            return self.irregular[verb].split()[:5]
+        stem = verb[:-2]
+        if verb.endswith("ir"):
+            return [stem + each for each in ("is", "it", "issons", "issez", "issent")]
+        if verb.endswith("re"):
+            return [stem + each for each in ("s", "", "ons", "ez", "ent")]
+        short = stem
+        if stem.endswith(("oy", "uy")):
+            short = stem[:-1] + "i"
+        elif re.search(r"é[^aeiouyéè]+$", stem):
+            at = stem.rindex("é")
+            short = stem[:at] + "è" + stem[at + 1 :]
+        elif verb in ("acheter", "amener", "peser", "lever", "mener", "relever", "enlever", "promener", "achever"):
+            at = stem.rindex("e")
+            short = stem[:at] + "è" + stem[at + 1 :]
+        elif verb in ("appeler", "rappeler", "jeter"):
+            short = stem + stem[-1]
+        we = stem + ("e" if stem.endswith("g") else "")
+        if stem.endswith("c"):
+            we = stem[:-1] + "ç"
+        return [short + "e", short + "e", we + "ons", stem + "ez", short + "ent"]
+
+    def form(self, verb: str, tense: str, person: str) -> str:
+        at = _PERSONS.index(person)
+        present = self.present(verb)
+        table = self.irregular.get(verb, "").split()
+        if tense == "present":
+            return present[at]
+        if tense == "participle":
+            if table:
+                return table[5]
+            return verb[:-2] + {"er": "é", "ir": "i", "re": "u"}[verb[-2:]]
+        if tense == "future" or tense == "conditional":
+            stem = table[6] if table else (present[0] + "r" if verb.endswith("er") and "é" not in verb else verb.removesuffix("e"))
+            endings = ("ai", "a", "ons", "ez", "ont") if tense == "future" else ("ais", "ait", "ions", "iez", "aient")
+            return stem + endings[at]
+        stem = "ét" if verb == "être" else present[2].removesuffix("ons")
+        stem = stem.removesuffix("e") if at in (2, 3) and stem.endswith("ge") else stem
+        if stem.endswith("ç") and at in (2, 3):
+            stem = stem[:-1] + "c"
+        return stem + ("ais", "ait", "ions", "iez", "aient")[at]
+
+    def clause(self, clause: Clause, order: str, antecedent: Phrase | None = None) -> str:
+        subject_np = clause.roles.get("S")
+        subject = "" if clause.gap == "S" or subject_np is None else self.noun_phrase(subject_np, "S")
+        mark = clause.mark
+        rest: list[str]
+        clitics: list[str] = []
+        if clause.frame == "be":
+            verb, rest = "être", [self.predicate(clause.predicate, subject_np)] if clause.predicate else []
+        elif clause.frame == "exist":
+            assert subject_np is not None  # noqa: S101
+            if clause.negative and subject_np.det in ("a", "bare", ""):
+                subject_np = replace(subject_np, det="de")
+            verb, clitics, subject = "avoir", ["y"], "il"
+            place = clause.predicate.place if clause.predicate else None
+            rest = [self.noun_phrase(subject_np, ""), self.adverbial(place) if place else ""]
+            clause = replace(clause, roles={"S": replace(subject_np, plural=False)})
+        else:
+            if clause.negative and "O" in clause.roles and clause.roles["O"].det in ("a", "") and clause.roles["O"].noun:
+                direct = " O" in self.words.frames[clause.frame].cells["fr"]
+                if direct:
+                    clause = replace(clause, roles={**clause.roles, "O": replace(clause.roles["O"], det="de")})
+            parts = self.parts(clause)
+            verb, rest = parts.verb, [marked(each, mark) for each in parts.rest]
+            clitics = [each[2:] for each in parts.clitics]
+        aux = "avoir"
+        if verb.startswith("+"):
+            aux, verb = "être", verb[1:]
+        if verb.startswith("se_"):
+            aux, verb = "être", verb[3:]
+            clitics.insert(0, _REFLEXIVE.get(clause.person, "se"))
+        if clause.mood in (Mood.IMPERATIVE, Mood.LETS, Mood.REQUEST):
+            return self.asking(clause, verb, clitics, rest)
+        middle = self.places(clause, "frequency")
+        if clause.tense is Tense.DONE and not clause.negative:
+            middle = phrase(middle, "déjà")
+        pas = ("pas encore" if clause.tense is Tense.DONE else "pas") if clause.negative else ""
+        person = clause.person
+        before, finite, inner = clitics, "", ""
+        past = clause.tense is Tense.PAST
+        if clause.modal is not Modal.NONE:
+            modal = _MODAL[clause.modal]
+            tense = "conditional" if clause.modal is Modal.SHOULD else "imperfect" if past else "present"
+            if clause.modal is Modal.MUST and clause.negative:
+                finite, inner = self.form("avoir", tense, person), phrase("besoin de", *clitics, marked(verb, mark))
+            else:
+                finite, inner = self.form(modal, tense, person), phrase(*clitics, marked(verb, mark))
+            before = []
+        else:
+            match clause.tense:
+                case Tense.PAST if self.stative(clause):
+                    finite = marked(self.form(verb, "imperfect", person), mark)
+                case Tense.PAST | Tense.DONE:
+                    participle = self.form(verb, "participle", person)
+                    if aux == "être":
+                        participle = self.agreed(participle, self.agreement(subject_np) if person != "2" else "m")
+                    elif antecedent is not None and clause.gap == "O":
+                        participle = self.agreed(participle, self.agreement(antecedent))
+                    finite, inner = self.form(aux, "present", person), marked(participle, mark)
+                case Tense.NOW:
+                    finite, inner, before = self.form("être", "present", person), phrase("en train de", *clitics, marked(verb, mark)), []
+                case Tense.FUTURE:
+                    finite = marked(self.form(verb, "future", person), mark)
+                case _:
+                    finite = marked(self.form(verb, "present", person), mark)
+        front = self.fronted(clause) if self.may_front(clause) and order == "main" else None
+        start = phrase(self.adverbial(front), ",") if front else ""
+        ne = "ne" if clause.negative else ""
+        tail = phrase(*rest, self.ending(self.without(clause, front)))
+        return phrase(start, subject, ne, *before, finite, pas, middle, inner, tail)
+
+    def agreed(self, participle: str, agreement: str) -> str:
+        return participle + ("e" if agreement[0] == "f" else "") + ("s" if agreement.endswith("p") else "")
+
+    def asking(self, clause: Clause, verb: str, clitics: list[str], rest: list[str]) -> str:
+        infinitive = marked(verb, clause.mark)
+        tail = phrase(*rest, self.ending(clause))
+        ne = "ne pas" if clause.negative else ""
+        match clause.mood:
+            case Mood.REQUEST:
+                return phrase("pourriez-vous", *clitics, infinitive, tail)
+            case Mood.LETS:
+                return phrase("je propose de", ne, *clitics, infinitive, tail)
+        return phrase("veuillez" if not clause.negative else "merci de", ne, *clitics, infinitive, tail)
+
+    def predicate(self, what: Predicate, subject: Phrase | None) -> str:
+        if what.adjective:
+            word = self.adjective(what.adjective, self.agreement(subject))
+            if what.degree == "more":
+                better = {"bon": "meilleur", "mauvais": "pire"}.get(word.rstrip("nes") if word.startswith("bon") else word)
+                words = marked(better or f"plus {word}", what.mark)
+                return phrase(words, "que", self.noun_phrase(what.than, "")) if what.than else words
+            return marked(phrase({"very": "très", "too": "trop"}.get(what.degree, ""), word), what.mark)
+        if what.phrase is not None:
+            return self.noun_phrase(what.phrase, "")
+        return self.adverbial(what.place) if what.place else ""
+
+    def main(self, clause: Clause) -> str:
+        if clause.mood is Mood.YES_NO:
+            return phrase("est-ce que", self.clause(clause, ""))
+        if clause.mood is Mood.WH:
+            if clause.asked == "S":
+                return phrase("qui", self.clause(clause, ""))
+            if clause.asked == "O":
+                return phrase("qu'est-ce que", self.clause(clause, ""))
+            return phrase(_ASKED[clause.asked], "est-ce que", self.clause(clause, ""))
+        return self.clause(clause, "main")
+
+    def utterance(self, said: Utterance) -> str:
+        first, second = said.first, said.second
+        mark = "\u00a0?" if first.mood in (Mood.YES_NO, Mood.WH, Mood.REQUEST) else "."
+        if said.speaker is not None:
+            subject = self.noun_phrase(said.speaker, "S")
+            person = said.speaker.person
+            if said.link == "say":
+                return phrase(subject, self.form("avoir", "present", person), "dit que", self.clause(first, ""), ".")
+            verb = self.form(_MATRIX[said.link], "present", person)
+            if said.link != "whether":
+                return phrase(subject, verb, "que", self.clause(first, ""), ".")
+            word = {"S": "qui", "O": "ce que", "": "si"}.get(first.asked) or _ASKED[first.asked]
+            return phrase(subject, "ne", verb, "pas", word, self.clause(first, ""), ".")
+        if second is None:
+            return f"{self.main(first)} {mark}"
+        word = _LINKS[said.link]
+        if said.link in ("and", "but", "so"):
+            return phrase(self.main(first), ",", word, self.clause(second, ""), mark)
+        other = phrase(word, self.clause(second, ""))
+        if said.link == "because" or first.mood is not Mood.STATEMENT:
+            return phrase(self.main(first), other, mark)
+        return phrase(other, ",", self.clause(first, ""), mark)
+
+    def rewrite(self, before: str, after: str) -> tuple[str, str] | None:
+        low = before.lower()
+        plain = after.removeprefix("*")
+        starred = after.startswith("*")
+        if (low, after) in _CONTRACTED:
+            return _CONTRACTED[low, after], ""
+        if low == "si" and after in ("il", "ils"):
+            return "s'" if before == "si" else "S'", after
+        if low in _ELIDED and not starred and after[0].isalpha() and self.vowel(plain, False) and plain not in ("onze", "oui"):
+            return before[:-1] + "'", after
+        return (before, plain) if starred else None
+
+
+_CONTRACTED = {
+    ("de", "le"): "du",
+    ("de", "les"): "des",
+    ("à", "le"): "au",
+    ("à", "les"): "aux",
+    ("de", "des"): "de",
+}
+_ELIDED = frozenset("je me te se le la de que ne ce jusque parce lorsque".split()) - {"parce"}

@@ -1,0 +1,371 @@
+"""German: cases, verb-second and verb-final order, separable verbs, kein and nicht."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import replace
+
+from demo_model.clauses.linearizer import Linearizer
+from demo_model.clauses.marks import marked, phrase
+from demo_model.clauses.syntax import Clause, Modal, Mood, Phrase, Predicate, Tense, Utterance
+
+_PRONOUNS = {
+    "i": ("ich", "mich", "mir"),
+    "we": ("wir", "uns", "uns"),
+    "you": ("Sie", "Sie", "Ihnen"),
+    "he": ("er", "ihn", "ihm"),
+    "she": ("sie", "sie", "ihr"),
+    "they": ("sie", "sie", "ihnen"),
+    "that": ("das", "das", "dem"),
+}
+_POSSESSIVE = {"i": "mein", "we": "unser", "you": "Ihr", "he": "sein", "she": "ihr", "they": "ihr"}
+_CASES = ("nom", "acc", "dat", "gen")
+_GENDERS = ("m", "f", "n", "p")
+_DER = "der die das die den die das die dem der dem den des der des der".split()
+_EIN = "- e - e en e - e em er em en es er es er".split()
+_DIES = "er e es e en e es e em er em en es er es er".split()
+_WEAK = "e e e en en e e en en en en en en en en en".split()
+_MIXED = "er e es en en e es en en en en en en en en en".split()
+_STRONG = "er e es e en e es e em er em en en er en er".split()
+_MODAL = {  # infinitive → first and third person singular, past stem
+    "können": ("kann", "konnte"),
+    "müssen": ("muss", "musste"),
+    "mögen": ("möchte", "wollte"),
+    "sollen": ("sollte", "sollte"),
+}
+_MODALS = {Modal.CAN: "können", Modal.MUST: "müssen", Modal.WANT: "mögen", Modal.SHOULD: "sollen"}
+_AUX = {
+    "haben": {"1s": "habe", "3s": "hat", "": "haben", "past": "hatte"},
+    "sein": {"1s": "bin", "3s": "ist", "": "sind", "past": "war"},
+    "werden": {"1s": "werde", "3s": "wird", "": "werden", "past": "wurde"},
+}
+_INSEPARABLE = ("be", "ge", "er", "ver", "ent", "emp", "zer", "miss", "über", "unter", "wider", "wieder", "hinter")
+_REFLEXIVE = {"1s": "mich", "1p": "uns"}
+_LINKS = {"because": "weil", "if": "wenn", "when": "wenn", "although": "obwohl"}
+_ASKED = {"when": "wann", "where": "wo", "why": "warum", "how": "wie"}
+_MATRIX = {"think": "denken", "know": "wissen", "hope": "hoffen", "say": "sagen", "whether": "wissen"}
+_ENDED = (("ung", "en"), ("heit", "en"), ("keit", "en"), ("schaft", "en"), ("ion", "en"), ("tät", "en"), ("ik", "en"))
+
+
+def _cell(table: list[str], case: str, gender: str) -> str:
+    return table[_CASES.index(case) * 4 + _GENDERS.index(gender)].replace("-", "")
+
+
+def plural(noun: str, gender: str, given: str) -> str:
+    """The nominative plural. given: an ending ("-e") or the whole word."""
+    if given:
+        return noun + given[1:] if given.startswith("-") else given
+    if gender == "f":
+        return noun + ("n" if noun.endswith(("e", "er", "el")) else "nen" if noun.endswith("in") else "en")
+    if noun.endswith(("er", "el", "en", "chen")):
+        return noun
+    if noun.endswith(("a", "o", "i", "y")) or noun[-1] in "pw" or re.search(r"(?:App|Team|Meeting|Event|ing|et|op|ar)$", noun):
+        return noun + "s"
+    if noun.endswith("e"):
+        return noun + "n"
+    return noun + "e"
+
+
+class German(Linearizer):
+    language = "de"
+
+    def gender(self, np: Phrase) -> str:
+        if np.plural:
+            return "p"
+        return self.noun(np).genders["de"].replace("w", "m") if np.noun else "n"
+
+    def noun_phrase(self, np: Phrase, case: str) -> str:
+        case = case or "acc"
+        if np.pronoun:
+            return marked(_PRONOUNS[np.pronoun][("nom", "acc", "dat").index(case)], np.mark)
+        if np.name:
+            return marked(self.name(np), np.mark)
+        noun = self.noun(np)
+        gender = self.gender(np)
+        word = self.word(np, case)
+        det, endings = self.determiner(np, case, gender)
+        adjective = self.words.adjectives[np.adjective]["de"].split("/")[0] if np.adjective else ""
+        if adjective and not adjective.endswith("-"):
+            adjective = attributive(adjective) + _cell(endings, case, gender)
+        words = phrase(det, adjective, word)
+        if np.of is not None:
+            other = np.of
+            words = phrase(words, *("von", self.noun_phrase(other, "dat")) if other.name else (self.noun_phrase(other, "gen"),))
+        words = marked(words, np.mark)
+        if np.relative is not None:
+            words = phrase(words, ",", self.relative(np, np.relative), ",")
+        return words
+
+    def word(self, np: Phrase, case: str) -> str:
+        noun = self.noun(np)
+        text, gender = noun.cells["de"], noun.genders["de"]
+        many = plural(text, gender, noun.plurals.get("de", ""))
+        if np.plural:
+            return many + "n" if case == "dat" and not many.endswith(("n", "s")) else many
+        if gender == "w" and case != "nom":
+            return many
+        if case == "gen" and gender in "mn":
+            if text.endswith(("s", "ß", "x", "z", "sch")):
+                return text + "es"
+            return text + "s"
+        return text
+
+    def determiner(self, np: Phrase, case: str, gender: str) -> tuple[str, list[str]]:
+        """The determiner, and the endings of an adjective after it."""
+        match np.det:
+            case "the":
+                return _cell(_DER, case, gender), _WEAK
+            case "this":
+                return "dies" + _cell(_DIES, case, gender), _WEAK
+            case "all":
+                return "all" + _cell(_DIES, case, gender), _WEAK
+            case "many":
+                return "viel" + _cell(_STRONG, case, "p"), _STRONG
+            case "num":
+                return str(np.count), _STRONG
+            case "no":
+                return "kein" + _cell(_EIN, case, gender), _MIXED
+            case "a" if not np.plural:
+                return "ein" + _cell(_EIN, case, gender), _MIXED
+            case det if det in _POSSESSIVE:
+                ending = _cell(_EIN, case, gender)
+                return _POSSESSIVE[det] + ending, _MIXED
+        return "", _STRONG
+
+    def relative(self, np: Phrase, clause: Clause) -> str:
+        case = "nom" if clause.gap == "S" else "acc"
+        pronoun = _cell(_DER, case, self.gender(np))
+        if clause.gap == "S":
+            return phrase(pronoun, self.clause(clause, "rel"))
+        return phrase(pronoun, self.clause(clause, "sub"))
+
+    def conjugated(self, verb: str, person: str) -> str:
+        if verb in _AUX:
+            return _AUX[verb].get(person) or _AUX[verb][""]
+        if person not in ("1s", "3s"):
+            return verb
+        if verb == "wissen":
+            return "weiß"
+        stem = verb.removesuffix("n").removesuffix("e") if verb.endswith("en") else verb.removesuffix("n")
+        if person == "1s":
+            return stem[:-2] + "le" if stem.endswith("el") else stem + "e"
+        if verb in self.irregular and self.irregular[verb].split()[0] != "-":
+            return self.irregular[verb].split()[0]
+        return stem + ("et" if re.search(r"(?:[td]|[^lrhaeiou][mn])$", stem) else "t")
+
+    def participle(self, verb: str, prefix: str) -> str:
+        if verb in self.irregular:
+            return prefix + self.irregular[verb].split()[1]
+        stem = verb.removesuffix("n").removesuffix("e") if verb.endswith("en") else verb.removesuffix("n")
+        ge = "" if verb.endswith("ieren") or verb.startswith(_INSEPARABLE) and verb not in ("geben",) else "ge"
+        return prefix + ge + stem + ("et" if re.search(r"(?:[td]|[^lrhaeiou][mn])$", stem) else "t")
+
+    def group(self, clause: Clause, verb: str, mark: int) -> tuple[str, list[str]]:
+        """The finite verb and what stands at the end: ("hat", ["abgesagt"]), ("sagt", ["ab"])."""
+        aux = "haben"
+        if verb.startswith("+"):
+            aux, verb = "sein", verb[1:]
+        prefix, _, base = verb.rpartition("|")
+        infinitive = marked(prefix + base, mark)
+        past = clause.tense is Tense.PAST
+        person = clause.person
+
+        def ended(stem: str) -> str:
+            return stem if person in ("1s", "3s") else stem + ("n" if stem.endswith("e") else "en")
+
+        if clause.mood is Mood.REQUEST:
+            return "könnten", [infinitive]
+        if clause.modal is not Modal.NONE:
+            present, preterite = _MODAL[_MODALS[clause.modal]]
+            if past:
+                return ended(preterite), [infinitive]
+            many = _MODALS[clause.modal] if clause.modal in (Modal.CAN, Modal.MUST) else present + "n"
+            return (present if person in ("1s", "3s") else many), [infinitive]
+        match clause.tense:
+            case Tense.FUTURE:
+                return self.conjugated("werden", person), [infinitive]
+            case Tense.PAST if base in ("sein", "haben"):
+                return ended(_AUX[base]["past"]), []
+            case Tense.PAST | Tense.DONE:
+                return self.conjugated(aux, person), [marked(self.participle(base, prefix), mark)]
+        finite = marked(self.conjugated(base, person), mark)
+        return finite, [marked(prefix, mark)] if prefix else []
+
+    def predicate(self, what: Predicate) -> str:
+        if what.adjective:
+            base, _, given = self.words.adjectives[what.adjective]["de"].partition("/")
+            if what.degree == "more":
+                words = marked(given or (base + "r" if base.endswith("e") else attributive(base) + "er"), what.mark)
+                return phrase(words, "als", self.noun_phrase(what.than, "nom")) if what.than else words
+            return marked(phrase({"very": "sehr", "too": "zu"}.get(what.degree, ""), base), what.mark)
+        if what.phrase is not None:
+            return self.noun_phrase(what.phrase, "nom")
+        return self.adverbial(what.place) if what.place else ""
+
+    def clause(self, clause: Clause, order: str) -> str:
+        """order: main, sub (the verb last), rel (no subject, the verb last), first (the verb first), inverted."""
+        objects: dict[str, str] = {}
+        pronouns: list[tuple[int, str]] = []
+        pp: list[str] = []
+        negative = clause.negative
+        subject_np = clause.roles.get("S")
+        if clause.frame == "exist" and subject_np is not None:
+            verb = "geben"
+            if negative and subject_np.det in ("a", "bare", ""):
+                subject_np, negative = replace(subject_np, det="no"), False
+            objects["acc"] = self.noun_phrase(subject_np, "acc")
+            subject = "es"
+            clause = replace(clause, roles={})
+            if clause.predicate and clause.predicate.place:
+                pp.append(self.adverbial(clause.predicate.place))
+        else:
+            subject = self.noun_phrase(subject_np, "nom") if subject_np else ""
+            if clause.frame == "be":
+                verb = "+sein"
+                if clause.predicate is not None:
+                    what = clause.predicate
+                    if negative and what.phrase is not None and what.phrase.det == "a":
+                        what, negative = replace(what, phrase=replace(what.phrase, det="no")), False
+                    pp.append(self.predicate(what))
+            else:
+                cell, complements = self.complements(clause)
+                *fixed, verb = cell.split("_")
+                for _, how, np in complements:
+                    if np is None:
+                        pp.append(_REFLEXIVE.get(clause.person, "sich") if how == "sich" else marked(how, clause.mark))
+                        if how == "sich":
+                            pronouns.append((0, pp.pop()))
+                        continue
+                    preposition, _, case = how.partition(".")
+                    case = case or "acc"
+                    if not preposition and case == "acc" and negative and (np.det in ("a", "bare") or (not np.det and np.plural)):
+                        np, negative = replace(np, det="no"), False
+                        if clause.tense is Tense.DONE:
+                            objects["early"] = "noch"
+                    text = self.noun_phrase(np, case)
+                    if preposition:
+                        pp.append(phrase(preposition, text))
+                    elif np.pronoun and np.pronoun != "that":
+                        pronouns.append((case == "dat", text))
+                    else:
+                        objects[case] = text
+                pp += [marked(each, clause.mark) for each in fixed]
+        finite, end = self.group(clause, verb, clause.mark)
+        nicht = ""
+        if negative:
+            nicht = "noch nicht" if clause.tense is Tense.DONE else "nicht"
+        early = phrase(
+            "schon" if clause.tense is Tense.DONE and not clause.negative else "",
+            "gerade" if clause.tense is Tense.NOW else "",
+        )
+        front = self.fronted(clause) if order == "main" and clause.mood is Mood.STATEMENT and not clause.asked else None
+        rest = replace(clause, adverbials=tuple(each for each in clause.adverbials if each is not front))
+        field = phrase(
+            *(text for _, text in sorted(pronouns)),
+            self.places(rest, "time", "deadline"),
+            self.places(rest, "cause", "frequency"),
+            early,
+            objects.get("early", "") if not objects.get("dat") else "",
+            objects.get("dat", ""),
+            objects.get("early", "") if objects.get("dat") else "",
+            objects.get("acc", ""),
+            nicht,
+            self.places(rest, "companion", "length", "manner", "place"),
+            *pp,
+        )
+        if clause.mood in (Mood.IMPERATIVE, Mood.LETS):
+            return self.asking(clause, verb, field)
+        match order:
+            case "sub" | "rel":
+                if end and "|" in verb and clause.modal is Modal.NONE and clause.tense in (Tense.HABIT, Tense.NOW):
+                    return phrase("" if order == "rel" else subject, field, marked(end[0][:-1] + finite[:-1], clause.mark))
+                return phrase("" if order == "rel" else subject, field, *end, finite)
+            case "first" | "inverted":
+                return phrase(finite, subject, field, *end)
+        if front is not None:
+            return phrase(self.adverbial(front), finite, subject, field, *end)
+        return phrase(subject, finite, field, *end)
+
+    def asking(self, clause: Clause, verb: str, field: str) -> str:
+        """Please …, let us …."""
+        prefix, _, base = verb.removeprefix("+").rpartition("|")
+        if clause.mood is Mood.LETS:
+            return phrase("lassen Sie uns", field, marked(prefix + base, clause.mark))
+        return phrase("bitte", marked(base, clause.mark), "Sie", field, marked(prefix, clause.mark) if prefix else "")
+
+    def asks(self, clause: Clause, order: str) -> str:
+        if clause.asked == "S":
+            return phrase("wer", self.clause(replace(clause, mood=Mood.STATEMENT), "first" if order == "first" else "rel"))
+        if clause.asked == "where" and "+" in self.verb(clause) and clause.frame != "be":
+            word = "wohin"
+        else:
+            word = _ASKED.get(clause.asked, "was")
+        return phrase(word, self.clause(replace(clause, mood=Mood.STATEMENT), "first" if order == "first" else "sub"))
+
+    def verb(self, clause: Clause) -> str:
+        return "" if clause.frame in ("be", "exist") else self.words.frames[clause.frame].cells["de"]
+
+    def main(self, clause: Clause, order: str = "main") -> str:
+        if clause.asked:
+            return self.asks(clause, "first")
+        if clause.mood in (Mood.YES_NO, Mood.REQUEST):
+            return self.clause(clause, "first")
+        return self.clause(clause, order)
+
+    def utterance(self, said: Utterance) -> str:
+        first, second = said.first, said.second
+        mark = "?" if first.mood in (Mood.YES_NO, Mood.WH, Mood.REQUEST) else "."
+        if said.speaker is not None:
+            person = said.speaker.person
+            verb = self.conjugated(_MATRIX[said.link], person)
+            if said.link == "say":
+                verb = phrase(self.conjugated("haben", person))
+            subject = self.noun_phrase(said.speaker, "nom")
+            inner = phrase("dass", self.clause(first, "sub"))
+            if said.link == "whether":
+                verb = phrase(verb, "nicht")
+                inner = self.asks(first, "sub") if first.asked else phrase("ob", self.clause(first, "sub"))
+            return phrase(subject, verb, "gesagt" if said.link == "say" else "", ",", inner, ".")
+        if second is None:
+            return f"{self.main(first)} {mark}"
+        match said.link:
+            case "and" | "but":
+                return phrase(self.main(first), ",", "und" if said.link == "and" else "aber", self.main(second), mark)
+            case "so":
+                return phrase(self.main(first), ",", "deshalb", self.clause(second, "inverted"), mark)
+        word = _LINKS[said.link]
+        if said.link == "when" and second.tense is Tense.PAST:
+            word = "als"
+        other = phrase(word, self.clause(second, "sub"))
+        if said.link == "because" or first.mood is not Mood.STATEMENT:
+            return phrase(self.main(first), ",", other, mark)
+        return phrase(other, ",", self.main(first, "inverted"), mark)
+
+    def rewrite(self, before: str, after: str) -> tuple[str, str] | None:
+        joined = _CONTRACTED.get((before.lower(), after))
+        if joined is not None:
+            return (joined.capitalize() if before[0].isupper() else joined), ""
+        return None
+
+
+_CONTRACTED = {
+    ("in", "dem"): "im",
+    ("in", "das"): "ins",
+    ("zu", "dem"): "zum",
+    ("zu", "der"): "zur",
+    ("von", "dem"): "vom",
+    ("bei", "dem"): "beim",
+    ("an", "dem"): "am",
+    ("an", "das"): "ans",
+}
+
+
+def attributive(adjective: str) -> str:
+    """The stem that takes endings: teuer → teur, dunkel → dunkl, hoch → hoh."""
+    if adjective == "hoch":
+        return "hoh"
+    if adjective.endswith("el"):
+        return adjective[:-2] + "l"
+    if adjective.endswith("euer"):
+        return adjective[:-2] + "r"
+    return adjective.removesuffix("e") if adjective.endswith("e") else adjective

@@ -1,0 +1,221 @@
+"""Japanese: particles, the polite end of a sentence, plain forms inside it."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from demo_model.clauses.japanese_verbs import Word, adjective, verb
+from demo_model.clauses.linearizer import Linearizer
+from demo_model.clauses.marks import marked, phrase
+from demo_model.clauses.syntax import Adverbial, Clause, Modal, Mood, Phrase, Tense, Utterance
+
+_PRONOUNS = {"i": "私", "we": "私たち", "you": "", "he": "彼", "she": "彼女", "they": "彼ら", "that": "それ"}
+_ASKED = {"when": "いつ", "where": "どこで", "why": "なぜ", "how": "どうやって", "S": "誰が", "O": "何を"}
+_COUNTERS = {"person": "人", "family": "人", "animal": "匹", "vehicle": "台", "device": "台", "drink": "杯"}
+_LIVING = ("person", "family", "animal")
+
+
+class Japanese(Linearizer):
+    language = "ja"
+    glue = ""
+
+    def noun_phrase(self, np: Phrase, case: str) -> str:
+        if np.pronoun:
+            return marked(_PRONOUNS[np.pronoun], np.mark)
+        if np.name:
+            return marked(f"{self.name(np)}さん", np.mark)
+        noun = self.noun(np)
+        word = noun.cells["ja"]
+        if np.adjective:
+            word = self.words.adjectives[np.adjective]["ja"] + word
+        match np.det:
+            case "this":
+                word = ("これらの" if np.plural else "この") + word
+            case "many":
+                word = "多くの" + word
+            case "all":
+                word = "すべての" + word
+            case "num":
+                word = f"{np.count}{_COUNTERS.get(noun.type, 'つ')}の{word}"
+            case det if _PRONOUNS.get(det) and not (noun.type == "family" and det == "i"):
+                word = f"{_PRONOUNS[det]}の{word}"
+        words = marked(word, np.mark)
+        if np.of is not None:
+            words = phrase(self.noun_phrase(np.of, ""), "の", words)
+        if np.relative is not None:
+            words = phrase(self.clause(np.relative, "attributive"), words)
+        return words
+
+    def living(self, np: Phrase | None) -> bool:
+        return np is not None and (bool(np.name) or np.pronoun not in ("", "that") or bool(np.noun) and self.noun(np).type in _LIVING)
+
+    def place(self, each: Adverbial, particle: str) -> str:
+        return phrase(self.adverbial(each), particle)
+
+    def arguments(self, clause: Clause) -> tuple[str, Word]:
+        """The words between subject and verb, and the verb."""
+        subject = clause.roles.get("S")
+        if clause.frame == "exist":
+            return "", verb("いる1" if self.living(subject) else "ある")
+        what = clause.predicate
+        if clause.frame == "be" and what is not None:
+            if what.place is not None:
+                return self.place(what.place, "に"), verb("いる1" if self.living(subject) else "ある")
+            if what.phrase is not None:
+                return self.noun_phrase(what.phrase, ""), Word("", "na")
+            word = adjective(self.words.adjectives[what.adjective]["ja"])
+            degree = {"very": "とても"}.get(what.degree, "")
+            than = phrase(self.noun_phrase(what.than, ""), "より") if what.than else ""
+            if what.degree == "too":
+                stem = word.adjective_stem() if word.kind == "i" else word.text
+                word = Word("すぎる", "1", stem)
+            return phrase(than, marked(degree, what.mark) if degree else ""), word
+        *rest, last = self.words.frames[clause.frame].cells["ja"].split()
+        words: list[str] = []
+        for each in rest:
+            if each[0] in "OT":
+                if each[0] in clause.roles:
+                    words.append(phrase(self.noun_phrase(clause.roles[each[0]], ""), each[1:]))
+                elif clause.asked == each[0]:
+                    words.append("何" + each[1:])
+            else:
+                words.append(marked(each, clause.mark))
+        return phrase(*words), verb(last)
+
+    def predicate(self, clause: Clause, word: Word) -> tuple[Word, bool, bool]:
+        """The inflected end with modality and aspect in it: (word, negative, past)."""
+        negative, past = clause.negative, clause.tense is Tense.PAST
+        match clause.modal:
+            case Modal.CAN:
+                if word.kind == "する" and word.text != "する":
+                    return Word("できる", "1", word.text[:-2]), negative, past
+                return Word("できる", "1", word.dictionary() + "ことが"), negative, past
+            case Modal.MUST if negative:
+                return Word("いい", "i", word.negative_stem() + "なくても"), False, past
+            case Modal.MUST:
+                return Word("なる", "5", word.negative_stem() + "なければ"), True, past
+            case Modal.SHOULD if negative:
+                return Word("いい", "i", word.negative_stem() + "ない方が"), False, past
+            case Modal.SHOULD:
+                return Word("いい", "i", word.ta() + "方が"), False, past
+            case Modal.WANT if clause.person[0] == "3":
+                return Word("いる", "1", word.stem() + "たがって"), negative, past
+            case Modal.WANT:
+                return Word("たい", "i", word.stem()), negative, past
+        if clause.tense is Tense.DONE:
+            return (Word("いる", "1", word.te()), True, False) if negative else (word, False, True)
+        resultative = "teiru" in self.tags(clause)
+        if clause.tense is Tense.NOW or (resultative and word.kind in ("1", "5", "する")):
+            return Word("いる", "1", word.te()), negative, past
+        return word, negative, past
+
+    def tags(self, clause: Clause) -> frozenset[str]:
+        frame = self.words.frames.get(clause.frame)
+        return frame.tags if frame else frozenset()
+
+    def clause(self, clause: Clause, style: str, drop: str = "", topic: str = "は") -> str:
+        """style: polite, plain, attributive, tara, te … drop: a pronoun that is not said."""
+        words, word = self.arguments(clause)
+        mark = clause.predicate.mark if clause.predicate is not None and clause.predicate.adjective else clause.mark
+        subject_np = clause.roles.get("S")
+        subject = ""
+        if style in ("attributive", "tara", "node", "toki"):
+            topic = "が"
+        if clause.frame == "exist":
+            topic = "が"
+        asking = clause.mood in (Mood.IMPERATIVE, Mood.REQUEST, Mood.LETS)
+        if subject_np is not None and not asking and clause.gap != "S" and subject_np.pronoun not in (drop or "-", "you"):
+            subject = phrase(self.noun_phrase(subject_np, ""), topic)
+        question = ""
+        if clause.asked and not (clause.asked == "O" and "何" in words):
+            question = _ASKED[clause.asked]
+        where = self.places(clause, "place")
+        ni = "ni" in self.tags(clause)
+        done = ""
+        if clause.tense is Tense.DONE:
+            done = "まだ" if clause.negative else "もう"
+        front = self.fronted(clause) if clause.mood is Mood.STATEMENT and style == "polite" else None
+        rest = replace(clause, adverbials=tuple(each for each in clause.adverbials if each is not front))
+        end = self.end(clause, word, style)
+        exists = ""
+        if clause.frame == "exist" and clause.predicate and clause.predicate.place:
+            exists = self.place(clause.predicate.place, "に")
+        return phrase(
+            phrase(self.adverbial(front), "、") if front else "",
+            exists,
+            subject,
+            self.places(rest, "time", "deadline"),
+            self.places(rest, "cause"),
+            question if clause.asked != "S" else "",
+            phrase(where, "に" if ni else "で") if where else "",
+            self.places(rest, "companion", "frequency"),
+            done,
+            self.places(rest, "length"),
+            question if clause.asked == "S" else "",
+            words,
+            self.places(rest, "manner"),
+            marked("今" if clause.tense is Tense.NOW and not clause.adverbials else "", mark),
+            marked(end, mark),
+        )
+
+    def end(self, clause: Clause, word: Word, style: str) -> str:
+        match clause.mood:
+            case Mood.IMPERATIVE:
+                return word.negative_stem() + "ないでください" if clause.negative else word.te() + "ください"
+            case Mood.REQUEST:
+                return word.te() + "いただけますか"
+            case Mood.LETS:
+                return word.negative_stem() + "ないようにしましょう" if clause.negative else word.stem() + "ましょう"
+        last, negative, past = self.predicate(clause, word)
+        match style:
+            case "polite":
+                ka = "か" if clause.mood in (Mood.YES_NO, Mood.WH) else ""
+                return last.polite(negative, past) + ka
+            case "tara":
+                return last.plain(negative, True) + "ら"
+            case "node" | "attributive" | "toki":
+                noun = last.kind == "na" and last.text == ""
+                return last.plain(negative, past, "である" if style == "attributive" else "の" if noun and style == "toki" else "な")
+            case "ka":
+                return last.plain(negative, past, "")
+        return last.plain(negative, past)
+
+    def utterance(self, said: Utterance) -> str:
+        first, second = said.first, said.second
+        if said.speaker is not None:
+            subject = phrase(self.noun_phrase(said.speaker, ""), "は")
+            other = said.speaker.person[0] == "3"
+            drop = said.speaker.pronoun
+            match said.link:
+                case "say":
+                    return phrase(subject, self.clause(first, "plain", drop, "が"), "と 言いました 。")
+                case "think":
+                    return phrase(subject, self.clause(first, "plain", drop, "が"), "と 思っています 。" if other else "と 思います 。")
+                case "know":
+                    return phrase(subject, self.clause(first, "attributive", drop), "ことを 知っています 。")
+                case "hope":
+                    return phrase(subject, self.clause(first, "attributive", drop), "ことを 願っています 。")
+            ka = "か" if first.asked else "かどうか"
+            plain = replace(first, mood=Mood.STATEMENT)
+            return phrase(subject, self.clause(plain, "ka", drop, "が"), ka, "知りません 。" if other else "わかりません 。")
+        mark = "。" if first.mood not in (Mood.YES_NO, Mood.WH, Mood.REQUEST) else "？"
+        if second is None:
+            return phrase(self.clause(first, "polite"), mark)
+        pronoun = second.roles["S"].pronoun if "S" in second.roles else ""
+        same = pronoun if pronoun and "S" in first.roles and first.roles["S"].pronoun == pronoun else ""
+        match said.link:
+            case "and":
+                return phrase(self.clause(first, "polite"), "。 また 、", self.clause(second, "polite", same), mark)
+            case "but":
+                return phrase(self.clause(first, "polite"), "が 、", self.clause(second, "polite", same), mark)
+            case "so":
+                return phrase(self.clause(first, "polite"), "。 そのため 、", self.clause(second, "polite", same), mark)
+            case "although":
+                return phrase(self.clause(second, "polite"), "が 、", self.clause(first, "polite", same), mark)
+            case "because":
+                return phrase(self.clause(second, "node", ""), "ので 、", self.clause(first, "polite", same), mark)
+            case "if":
+                return phrase("もし", self.clause(second, "tara", ""), "、", self.clause(first, "polite", same), mark)
+        if second.tense is Tense.PAST or self.stative(second):
+            return phrase(self.clause(second, "toki"), "とき 、", self.clause(first, "polite", same), mark)
+        return phrase(self.clause(second, "tara"), "、", self.clause(first, "polite", same), mark)

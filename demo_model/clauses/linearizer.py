@@ -1,0 +1,91 @@
+"""What the six linearizers share: filling templates, and the parts of a clause in named places."""
+
+from __future__ import annotations
+
+import re
+from abc import ABC, abstractmethod
+
+from demo_model.clauses.lexicon import Noun, load_words
+from demo_model.clauses.marks import marked, phrase
+from demo_model.clauses.syntax import Adverbial, Clause, Phrase, Utterance
+from demo_model.grammar import Slot, inflect
+
+_HOLE = re.compile(r"\{([a-z]+|P)(?:[:.]([^{}]*))?\}")
+
+
+class Linearizer(ABC):
+    """Writes utterances in one language: words separated by spaces, with their marks (see marks.py)."""
+
+    language: str
+    glue = " "
+
+    def __init__(self) -> None:
+        self.words = load_words()
+        self.irregular = self.words.irregular.get(self.language, {})
+
+    @abstractmethod
+    def utterance(self, said: Utterance) -> str:
+        """The sentence with its final punctuation."""
+
+    @abstractmethod
+    def noun_phrase(self, np: Phrase, case: str) -> str:
+        """The words of a noun phrase, with its marks. case: what the language needs to know of its place."""
+
+    def rewrite(self, before: str, after: str) -> tuple[str, str] | None:
+        """Two neighbouring words that change each other, or None."""
+        return None
+
+    def noun(self, np: Phrase) -> Noun:
+        return self.words.nouns[np.noun]
+
+    def name(self, np: Phrase) -> str:
+        return np.name.replace(" ", "\u00a0")
+
+    def adverbial(self, each: Adverbial) -> str:
+        template = self.words.adverbials[each.key][self.language]
+        values = dict(each.values)
+
+        def fill(match: re.Match[str]) -> str:
+            kind, form = match.group(1), match.group(2) or ""
+            if kind == "P":
+                assert each.phrase is not None  # noqa: S101
+                return " " + self.noun_phrase(each.phrase, form) + " "
+            return inflect(Slot(kind, kind, form), values[kind], self.language).replace(" ", "\u00a0")
+
+        return marked(_HOLE.sub(fill, template), each.mark)
+
+    def kind(self, each: Adverbial) -> str:
+        return self.words.adverbial_kinds[each.key].split("_")[0]
+
+    def places(self, clause: Clause, *kinds: str) -> str:
+        """The adverbials of these kinds, in the order of the kinds."""
+        return phrase(
+            *(self.adverbial(each) for kind in kinds for each in clause.adverbials if self.kind(each) == kind)
+        )
+
+    def fronted(self, clause: Clause) -> Adverbial | None:
+        """The time that begins a statement: that of every third clause, so that learners meet both orders."""
+        for each in clause.adverbials:
+            if self.kind(each) == "time" and clause.mark % 3 == 0 and each.mark % 2 == 0:
+                return each
+        return None
+
+    def complements(self, clause: Clause) -> tuple[str, list[tuple[str, str, Phrase | None]]]:
+        """The verb of the frame's cell, and (role, the preposition with its case, phrase) for what it takes.
+
+        A complement without a role is a fixed word: role "", phrase None.
+        """
+        verb, *rest = self.words.frames[clause.frame].cells[self.language].split()
+        out: list[tuple[str, str, Phrase | None]] = []
+        for each in rest:
+            head, _, case = each.partition(".")
+            preposition, _, role = head.rpartition(":")
+            if role in ("O", "T"):
+                if role in clause.roles:
+                    out.append((role, f"{preposition.replace('_', ' ')}.{case}", clause.roles[role]))
+            else:
+                out.append(("", each.replace("_", " "), None))
+        return verb, out
+
+    def stative(self, clause: Clause) -> bool:
+        return clause.frame in ("be", "exist") or "stative" in self.words.frames[clause.frame].tags

@@ -1,0 +1,327 @@
+"""Spanish: ser and estar, personal a, clitics, the subjunctive of usted and after cuando."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import replace
+
+from demo_model.clauses.marks import marked, phrase
+from demo_model.clauses.romance import Romance
+from demo_model.clauses.syntax import Clause, Modal, Mood, Phrase, Predicate, Tense, Utterance
+
+_SUBJECT = {"i": "yo", "we": "nosotros", "you": "usted", "he": "él", "she": "ella", "they": "ellos", "that": "eso"}
+_TONIC = {"i": "mí", "we": "nosotros", "you": "usted", "he": "él", "she": "ella", "they": "ellos", "that": "eso"}
+_CLITIC = {
+    "i": ("me", "me"),
+    "we": ("nos", "nos"),
+    "you": ("lo", "le"),
+    "he": ("lo", "le"),
+    "she": ("la", "le"),
+    "they": ("los", "les"),
+}
+_POSSESSIVE = {"i": "mi", "he": "su", "she": "su", "you": "su", "they": "su"}
+_PERSONS = ("1s", "3s", "1p", "3p")
+_REFLEXIVE = {"1s": "me", "1p": "nos"}
+_BEFORE = {"bueno": "buen", "malo": "mal", "primero": "primer", "último": "último", "otro": "otro", "próximo": "próximo", "mismo": "mismo", "gran": "gran"}
+_LINKS = {"because": "porque", "if": "si", "when": "cuando", "although": "aunque", "and": "y", "but": "pero", "so": "así que"}
+_ASKED = {"when": "cuándo", "where": "dónde", "why": "por qué", "how": "cómo"}
+_MATRIX = {"think": "creer", "know": "saber", "hope": "esperar", "whether": "saber"}
+_MODAL = {Modal.CAN: "poder", Modal.MUST: "tener", Modal.WANT: "querer", Modal.SHOULD: "deber"}
+_ENDINGS = {
+    ("present", "ar"): "o a amos an",
+    ("present", "er"): "o e emos en",
+    ("present", "ir"): "o e imos en",
+    ("preterite", "ar"): "é ó amos aron",
+    ("preterite", "er"): "í ió imos ieron",
+    ("preterite", "ir"): "í ió imos ieron",
+    ("imperfect", "ar"): "aba aba ábamos aban",
+    ("imperfect", "er"): "ía ía íamos ían",
+    ("imperfect", "ir"): "ía ía íamos ían",
+    ("subjunctive", "ar"): "e e emos en",
+    ("subjunctive", "er"): "a a amos an",
+    ("subjunctive", "ir"): "a a amos an",
+}
+_FUTURE = ("é", "á", "emos", "án")
+_CONDITIONAL = ("ía", "ía", "íamos", "ían")
+
+
+def plural(word: str) -> str:
+    head, space, rest = word.partition(" ")
+    if space and rest.split()[0] in ("de", "del", "a", "al", "con", "en", "por", "para", "sin"):
+        return plural(head) + space + rest
+    if space:
+        return " ".join(plural(each) for each in word.split())
+    if word.endswith("z"):
+        return word[:-1] + "ces"
+    if word[-1] in "aeiouéáó":
+        return word + "s"
+    if word.endswith("s") and not re.search(r"[áéíóú]s$", word) and word not in ("mes", "gas", "país"):
+        return word
+    for accented, plain in (("ón", "ones"), ("án", "anes"), ("ín", "ines"), ("és", "eses"), ("ús", "uses"), ("én", "enes")):
+        if word.endswith(accented):
+            return word[: -len(accented)] + plain
+    return word + "es"
+
+
+class Spanish(Romance):
+    language = "es"
+    people_take_a = True
+
+    def adjective(self, key: str, agreement: str) -> str:
+        base = self.words.adjectives[key]["es"].split("/")[0].removeprefix("=")
+        if " " in base:
+            return base
+        if agreement[0] == "f":
+            if base.endswith("o"):
+                base = base[:-1] + "a"
+            elif base.endswith("dor"):
+                base += "a"
+        return plural(base) if agreement.endswith("p") else base
+
+    def noun_phrase(self, np: Phrase, case: str) -> str:
+        if np.pronoun:
+            return marked((_SUBJECT if case == "S" else _TONIC)[np.pronoun], np.mark)
+        if np.name:
+            return marked(self.name(np), np.mark)
+        noun = self.noun(np)
+        word = noun.cells["es"]
+        stressed_a = word.startswith("*")
+        word = word.removeprefix("*")
+        if np.plural:
+            word = noun.plurals.get("es") or plural(word)
+        agreement = self.agreement(np)
+        if np.adjective:
+            base = self.words.adjectives[np.adjective]["es"].split("/")[0].removeprefix("=")
+            text = self.adjective(np.adjective, agreement)
+            if base in _BEFORE:
+                word = phrase(_BEFORE[base] if agreement == "m" else text, word)
+                stressed_a = False
+            else:
+                word = phrase(word, text)
+        words = phrase(self.determiner(np, agreement, stressed_a), word)
+        if np.of is not None:
+            words = phrase(words, "de", self.noun_phrase(np.of, "after"))
+        words = marked(words, np.mark)
+        if np.relative is not None:
+            clause = np.relative
+            que = "a quien" if clause.gap == "O" and noun.type in ("person", "family") and not np.plural else "que"
+            words = phrase(words, que, self.clause(clause, ""))
+        return words
+
+    def determiner(self, np: Phrase, agreement: str, stressed_a: bool) -> str:
+        female = agreement[0] == "f"
+        match np.det:
+            case "the" | "bare" if np.plural:
+                return "las" if female else "los"
+            case "the" | "bare":
+                return "la" if female and not stressed_a else "el"
+            case "this":
+                return ("estas" if female else "estos") if np.plural else "esta" if female else "este"
+            case "all":
+                return "todas las" if female else "todos los"
+            case "many":
+                return "muchas" if female else "muchos"
+            case "num":
+                return str(np.count)
+            case "we":
+                return ("nuestras" if female else "nuestros") if np.plural else "nuestra" if female else "nuestro"
+            case det if det in _POSSESSIVE:
+                return _POSSESSIVE[det] + ("s" if np.plural else "")
+            case "a" if not np.plural:
+                return "una" if female and not stressed_a else "un"
+        return ""
+
+    def clitic(self, np: Phrase, case: str) -> str:
+        return marked(_CLITIC[np.pronoun][case == "dat"], np.mark)
+
+    def form(self, verb: str, tense: str, person: str) -> str:
+        """irregular: present ×4, preterite ×4, future stem, participle, gerund, subjunctive ×4; - where regular."""
+        at = _PERSONS.index("3s" if person == "2" else person)
+        table = self.irregular.get(verb, "").split()
+        kind = verb[-2:].replace("í", "i")
+        stem = verb[:-2]
+        place = {"present": at, "preterite": 4 + at, "participle": 9, "gerund": 10, "subjunctive": 11 + at}.get(tense)
+        if table and place is not None and place < len(table) and table[place] != "-":
+            return table[place]
+        if tense == "participle":
+            return stem + ("ado" if kind == "ar" else "ído" if stem[-1] in "aeo" else "ido")
+        if tense == "gerund":
+            return stem + ("ando" if kind == "ar" else "yendo" if stem[-1] in "aeou" else "iendo")
+        if tense in ("future", "conditional"):
+            base = table[8] if len(table) > 8 and table[8] != "-" else verb.replace("í", "i")
+            return base + (_FUTURE if tense == "future" else _CONDITIONAL)[at]
+        if tense == "imperfect" and verb in ("ser", "ir", "ver"):
+            return {"ser": "era era éramos eran", "ir": "iba iba íbamos iban", "ver": "veía veía veíamos veían"}[verb].split()[at]
+        ending = _ENDINGS[tense, kind].split()[at]
+        if tense == "subjunctive":
+            first = table[0] if table and table[0] not in ("-", "soy", "estoy", "doy", "voy", "sé") else stem + "o"
+            base = first[:-1] if at != 2 or first[:-1] + "o" == stem + "o" or first.endswith(("go", "zco")) else stem
+            return _spelled(base, ending[0]) + ending
+        if tense == "preterite" and at == 0:
+            return _spelled(stem, "é" if kind == "ar" else "í") + ending
+        if tense == "preterite" and kind != "ar" and stem[-1] in "aeou" and at in (1, 3):
+            return stem + ("yó" if at == 1 else "yeron")
+        if tense == "present" and at == 0 and kind != "ar":
+            stem = re.sub(r"g$", "j", stem)
+        return stem + ending
+
+    def clause(self, clause: Clause, order: str, mood: str = "") -> str:
+        subject_np = clause.roles.get("S")
+        subject = "" if clause.gap == "S" or subject_np is None else self.noun_phrase(subject_np, "S")
+        if subject_np is not None and subject_np.pronoun in ("i", "we") :
+            subject = ""
+        mark = clause.mark
+        clitics: list[str] = []
+        if clause.frame == "be":
+            what = clause.predicate
+            verb = "ser"
+            if what is not None and (what.place or (what.adjective and self.words.adjectives[what.adjective]["es"].startswith("="))):
+                verb = "estar"
+            if what is not None and what.place and subject_np and subject_np.noun and self.noun(subject_np).type == "event":
+                verb = "ser"
+            rest = [self.predicate(what, subject_np)] if what else []
+        elif clause.frame == "exist":
+            assert subject_np is not None  # noqa: S101
+            verb, subject = "haber", ""
+            shown = replace(subject_np, det="" if subject_np.det == "bare" or (clause.negative and subject_np.det == "a") else subject_np.det)
+            place = clause.predicate.place if clause.predicate else None
+            rest = [self.noun_phrase(shown, ""), self.adverbial(place) if place else ""]
+            clause = replace(clause, roles={"S": replace(subject_np, plural=False)})
+        else:
+            parts = self.parts(clause)
+            verb, rest = parts.verb, [marked(each, mark) for each in parts.rest]
+            clitics = [each[2:] for each in sorted(parts.clitics)]
+            has_dative = any(how.endswith(".dat") and np and not np.pronoun for _, how, np in self.complements(clause)[1])
+            if has_dative:
+                dative = next(np for _, how, np in self.complements(clause)[1] if how.endswith(".dat") and np)
+                clitics.insert(0, "les" if dative.plural else "le")
+        verb = verb.removeprefix("+")
+        if verb.startswith("se_"):
+            verb = verb[3:]
+            clitics.insert(0, _REFLEXIVE.get(clause.person, "se"))
+        if clause.mood in (Mood.IMPERATIVE, Mood.LETS, Mood.REQUEST):
+            return self.asking(clause, verb, clitics, rest)
+        person = clause.person
+        past = clause.tense is Tense.PAST
+        no = ("todavía no" if clause.tense is Tense.DONE else "no") if clause.negative else ""
+        ya = "ya" if clause.tense is Tense.DONE and not clause.negative else ""
+        inner = ""
+        if clause.modal is not Modal.NONE:
+            modal = _MODAL[clause.modal]
+            tense = "conditional" if clause.modal is Modal.SHOULD else "imperfect" if past else mood or "present"
+            que = "que" if clause.modal is Modal.MUST else ""
+            finite, inner = self.form(modal, tense, person), phrase(que, marked(verb, mark))
+        else:
+            match clause.tense:
+                case Tense.PAST:
+                    tense = "imperfect" if self.stative(clause) else "preterite"
+                    finite = marked(self.form(verb, tense, person), mark)
+                case Tense.DONE:
+                    finite = {"1s": "he", "1p": "hemos", "3p": "han"}.get(person, "ha")
+                    inner = marked(self.form(verb, "participle", person), mark)
+                case Tense.NOW:
+                    finite, inner = self.form("estar", "present", person), marked(self.form(verb, "gerund", person), mark)
+                case Tense.FUTURE if not mood:
+                    finite = marked(self.form(verb, "future", person), mark)
+                case _:
+                    finite = marked(self.form(verb, mood or "present", person), mark)
+        if verb == "haber" and finite.startswith("ha") and clause.tense is Tense.HABIT:
+            finite = "haya" if mood else "hay"
+        front = self.fronted(clause) if self.may_front(clause) and order == "main" else None
+        start = phrase(self.adverbial(front), ",") if front else ""
+        tail = phrase(*rest, self.ending(self.without(clause, front)))
+        often = self.places(clause, "frequency")
+        verbs = phrase(no, ya, *clitics, finite, inner)
+        if order == "inverted":
+            return phrase(often, verbs, subject, tail)
+        return phrase(start, subject, often, verbs, tail)
+
+    def asking(self, clause: Clause, verb: str, clitics: list[str], rest: list[str]) -> str:
+        tail = phrase(*rest, self.ending(clause))
+        match clause.mood:
+            case Mood.REQUEST:
+                return phrase("podría", *clitics, marked(verb, clause.mark), tail)
+            case Mood.LETS:
+                no = "no" if clause.negative else ""
+                return phrase("propongo", no, *clitics, marked(verb, clause.mark), tail)
+        form = marked(self.form(verb, "subjunctive", "2"), clause.mark)
+        if clause.negative:
+            return phrase("por favor , no", *clitics, form, tail)
+        if clitics:
+            return phrase("le pido que", *clitics, form, tail)
+        return phrase("por favor ,", form, tail)
+
+    def predicate(self, what: Predicate, subject: Phrase | None) -> str:
+        if what.adjective:
+            word = self.adjective(what.adjective, self.agreement(subject))
+            if what.degree == "more":
+                key = self.words.adjectives[what.adjective]["es"]
+                better = {"bueno": "mejor", "malo": "peor"}.get(key)
+                if better and self.agreement(subject).endswith("p"):
+                    better += "es"
+                words = marked(better or f"más {word}", what.mark)
+                return phrase(words, "que", self.noun_phrase(what.than, "S")) if what.than else words
+            return marked(phrase({"very": "muy", "too": "demasiado"}.get(what.degree, ""), word), what.mark)
+        if what.phrase is not None:
+            np = what.phrase
+            if np.noun and self.noun(np).type == "person" and np.det == "a" and not np.adjective:
+                np = replace(np, det="")
+            return self.noun_phrase(np, "")
+        return self.adverbial(what.place) if what.place else ""
+
+    def main(self, clause: Clause) -> str:
+        if clause.mood is Mood.WH:
+            if clause.asked == "S":
+                return phrase("quién", self.clause(clause, ""))
+            return phrase("qué" if clause.asked == "O" else _ASKED[clause.asked], self.clause(clause, "inverted"))
+        return self.clause(clause, "inverted" if clause.mood is Mood.YES_NO and clause.person == "2" else "main")
+
+    def utterance(self, said: Utterance) -> str:
+        first, second = said.first, said.second
+        asks = first.mood in (Mood.YES_NO, Mood.WH, Mood.REQUEST)
+        start, mark = ("¿", "?") if asks else ("", ".")
+        if said.speaker is not None:
+            subject = self.noun_phrase(said.speaker, "S") if said.speaker.person[0] == "3" else ""
+            person = said.speaker.person
+            if said.link == "say":
+                return phrase(subject, self.form("decir", "preterite", person), "que", self.clause(first, ""), ".")
+            verb = self.form(_MATRIX[said.link], "present", person)
+            if said.link != "whether":
+                mood = "subjunctive" if said.link == "hope" and first.tense is not Tense.PAST else ""
+                return phrase(subject, verb, "que", self.clause(first, "", mood), ".")
+            word = {"S": "quién", "O": "qué", "": "si"}.get(first.asked) or _ASKED[first.asked]
+            return phrase(subject, "no", verb, word, self.clause(first, "inverted" if first.asked not in ("", "S") else ""), ".")
+        if second is None:
+            return f"{start} {self.main(first)} {mark}"
+        word = _LINKS[said.link]
+        if said.link in ("and", "but", "so"):
+            return phrase(start, self.main(first), ",", word, self.clause(second, ""), mark)
+        later = said.link == "when" and second.tense in (Tense.HABIT, Tense.FUTURE)
+        other = phrase(word, self.clause(second, "", "subjunctive" if later and first.tense is Tense.FUTURE else ""))
+        if said.link == "because" or first.mood is not Mood.STATEMENT:
+            return phrase(start, self.main(first), other, mark)
+        return phrase(other, ",", self.clause(first, ""), mark)
+
+    def rewrite(self, before: str, after: str) -> tuple[str, str] | None:
+        low = before.lower()
+        if low in ("de", "a") and after == "el":
+            return before + "l", ""
+        if low == "con" and after == "mí":
+            return "conmigo", ""
+        if low == "y" and re.match(r"h?[ií](?![aeo])", after.lower()):
+            return "e", after
+        return None
+
+
+def _spelled(stem: str, vowel: str) -> str:
+    """buscar → busqu-, llegar → llegu-, empezar → empec- before e; recoger → recoj- before a."""
+    if vowel in "eé":
+        if stem.endswith("c"):
+            return stem[:-1] + "qu"
+        if stem.endswith("g"):
+            return stem + "u"
+        if stem.endswith("z"):
+            return stem[:-1] + "c"
+    if vowel in "ao" and stem.endswith("g"):
+        return stem[:-1] + "j" if not stem.endswith("ng") else stem
+    return stem
