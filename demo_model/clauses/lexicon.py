@@ -95,7 +95,7 @@ def _noun(kind: str, english: str, cells: list[str]) -> Noun:
             if plural:
                 plurals[language] = plural
         words[language] = text
-    return Noun(f"{kind}:{english}", kind, words, genders, measure or _MEASURES.get(kind, "个"), plurals)
+    return Noun(f"{kind}:{words['en']}", kind, words, genders, measure or _MEASURES.get(kind, "个"), plurals)
 
 
 _MEASURES = {"document": "份", "person": "位", "family": "位", "clothes": "件", "vehicle": "辆", "drink": "杯", "animal": "只"}
