@@ -107,7 +107,7 @@ def parse_template(text: str) -> Template:
     return Template(tuple(parts))
 
 
-def _starts_with_vowel(word: str) -> bool:
+def starts_with_vowel(word: str) -> bool:
     letters = unicodedata.normalize("NFD", word[:2].lower().replace("œ", "o").replace("æ", "a"))
     letters = "".join(letter for letter in letters if not unicodedata.combining(letter))
     if letters[:1] == "y":
@@ -124,7 +124,7 @@ def elides_in_french(kind: str, value: Value, rendered: str) -> bool:
         if kind in NOUN_KINDS or kind == "place":
             return lexicon.word(kind, str(value), "fr").elides
         return rendered.split()[0] in lexicon.french_silent_h
-    return _starts_with_vowel(rendered)
+    return starts_with_vowel(rendered)
 
 
 @cache
@@ -140,7 +140,7 @@ def _noun(kind: str, key: str, language: str, form: str) -> str:
             return f"{_ES[form][word.gender]} {word.text}"
         case "fr" if form:
             articles = _FR[form]
-            vowel = word.elides and (word.text[0] in "hH" or _starts_with_vowel(word.text))
+            vowel = word.elides and (word.text[0] in "hH" or starts_with_vowel(word.text))
             article = articles[word.gender]
             if vowel:
                 article = articles.get("elided") or articles.get(f"{word.gender} elided") or article

@@ -13,7 +13,7 @@ from dataclasses import replace
 from demo_model.grammar import COPIED_KINDS, Slot, Value
 from demo_model.patterns import Say, Sentence, Span
 
-_NUMBER_WORDS = {
+NUMBER_WORDS = {
     "en": ["two", "three", "four", "five", "six", "seven", "eight", "nine", "ten", "eleven", "twelve"],
     "es": ["dos", "tres", "cuatro", "cinco", "seis", "siete", "ocho", "nueve", "diez", "once", "doce"],
     "de": ["zwei", "drei", "vier", "fünf", "sechs", "sieben", "acht", "neun", "zehn", "elf", "zwölf"],
@@ -61,9 +61,9 @@ def spoken_slots(language: str, rng: random.Random) -> Say:
             case ("percent", str()) if rng.random() < 0.5:
                 return rendered.removesuffix("%").removesuffix(" ") + _PERCENT[language]
             case ("n", int(number)) if number <= 12 and rng.random() < 0.3:
-                return _NUMBER_WORDS[language][number - 2]
+                return NUMBER_WORDS[language][number - 2]
             case "duration", (int(number), str()) if number <= 12 and rng.random() < 0.3:
-                return rendered.replace(str(number), _NUMBER_WORDS[language][number - 2], 1)
+                return rendered.replace(str(number), NUMBER_WORDS[language][number - 2], 1)
             case ("weekday", str()) if rng.random() < 0.3:
                 return rendered.replace("星期", rng.choice(("周", "礼拜"))).replace("曜日", "曜")
             case "quarter", str() if language in ("ja", "zh"):

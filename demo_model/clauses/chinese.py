@@ -8,8 +8,9 @@ from dataclasses import replace
 from demo_model.clauses.linearizer import Linearizer
 from demo_model.clauses.marks import marked, phrase
 from demo_model.clauses.syntax import Clause, Modal, Mood, Phrase, Tense, Utterance
+from demo_model.recogniser import NUMBER_WORDS
 
-_PRONOUNS = {"i": "我", "we": "我们", "you": "您", "he": "他", "she": "她", "they": "他们", "that": "那个"}
+_PRONOUNS = {"it": "它", "i": "我", "we": "我们", "you": "您", "he": "他", "she": "她", "they": "他们", "that": "那个"}
 _ASKED = {"when": "什么时候", "where": "在哪里", "why": "为什么", "how": "怎么"}
 _MODAL = {
     Modal.CAN: ("可以", "不能"),
@@ -44,7 +45,7 @@ class Chinese(Linearizer):
             case "all":
                 word = f"所有{adjective}{word}"
             case "num":
-                word = f"{np.count}{measure}{adjective}{word}"
+                word = f"{NUMBER_WORDS['zh'][np.count - 2]}{measure}{adjective}{word}"
             case det if det in _PRONOUNS:
                 near = noun.type in ("family", "group") and not adjective
                 word = _PRONOUNS[det] + ("" if near else "的") + adjective + word
@@ -72,13 +73,15 @@ class Chinese(Linearizer):
             else:
                 preposition, role = found.groups()
                 np = clause.roles.get(role)
+                if np is not None and np.det == "a" and clause.negative:
+                    np = replace(np, det="bare")
                 if np is None and clause.asked != role:
                     continue
                 text = phrase(preposition, self.noun_phrase(np, "") if np else "什么")
             (after if verb else before).append(text)
         return before, verb.removeprefix("~"), after, verb.startswith("~")
 
-    def verbs(self, clause: Clause, verb: str, stative: bool) -> tuple[str, str]:
+    def verbs(self, clause: Clause, verb: str, stative: bool, when: bool) -> tuple[str, str]:
         """What stands before the verb phrase ("已经", "没有"), and the verb with 了."""
         negative = clause.negative
         head, _, tail = verb.partition("|")
@@ -94,7 +97,7 @@ class Chinese(Linearizer):
             case Tense.FUTURE if not stative or head in ("有",):
                 return ("不会" if negative else "会"), plain
             case Tense.PAST if not stative:
-                return ("没有", plain) if negative else ("", plain if clause.gap else perfect)
+                return ("没有", plain) if negative else ("", plain if clause.gap or when else perfect)
         if negative:
             return ("没" if head == "有" else "不"), plain
         return "", plain
@@ -111,7 +114,7 @@ class Chinese(Linearizer):
         cell = self.words.adjectives[what.adjective]["zh"]
         if cell.startswith("="):
             return marked(("不是" if negative else "是") + cell[1:], what.mark)
-        word = cell.removesuffix("的")
+        word = cell.removesuffix("的").removeprefix("很")
         if what.than is not None:
             than = phrase("比", self.noun_phrase(what.than, ""))
             return phrase("没有" if negative else "", than.removeprefix("比 ") if negative else than, marked(word, what.mark))
@@ -124,7 +127,7 @@ class Chinese(Linearizer):
             degree = ""
         return phrase(will, marked(degree + word, what.mark))
 
-    def clause(self, clause: Clause, later: str = "") -> str:
+    def clause(self, clause: Clause, later: str = "", when: bool = False) -> str:
         """later: a word between the subject and the rest (就, 所以 …)."""
         subject_np = clause.roles.get("S")
         subject = "" if clause.gap == "S" else self.noun_phrase(subject_np, "S") if subject_np else "谁" if clause.asked == "S" else ""
@@ -157,7 +160,7 @@ class Chinese(Linearizer):
             case Mood.LETS:
                 what = phrase(where, manner, *before, marked(verb.replace("|", ""), clause.mark), *after, length)
                 return phrase("我们", time, "不要" if clause.negative else "", what, "了" if clause.negative else "吧")
-        aux, verb = self.verbs(clause, verb, stative)
+        aux, verb = self.verbs(clause, verb, stative, when)
         end = "吗" if clause.mood is Mood.YES_NO else ""
         return phrase(start, subject, time, cause, later, question, often, aux, where, manner, *before, verb, *after, length, end)
 
@@ -177,11 +180,18 @@ class Chinese(Linearizer):
             if first.mood is Mood.YES_NO and first.frame in ("be", "exist"):
                 end = phrase(end, "吗")
             return phrase(end, mark)
-        other = self.clause(second)
+        about = second.roles.get("S")
+        if about is not None and about.refers and said.link == "because":
+            return phrase(self.clause(first), "，因为", self.clause(second), mark)
+        if about is not None and about.refers and said.link == "although":
+            second = replace(second, gap="S")
+        other = self.clause(second, when=said.link == "when")
         tail = "吗" if first.mood is Mood.YES_NO and first.frame in ("be", "exist") else ""
         main = phrase(self.clause(first), tail)
         match said.link:
             case "and":
+                if about is not None and about.pronoun:
+                    return phrase(main, "，还", self.clause(replace(second, gap="S"), when=False), mark)
                 return phrase(main, "，", self.clause(second), mark)
             case "but":
                 return phrase(main, "，但是", other, mark)
@@ -195,4 +205,4 @@ class Chinese(Linearizer):
                 return phrase("如果", other, "，", main if first.mood is not Mood.STATEMENT else self.clause(first, "就"), mark)
             case "although":
                 return phrase("虽然", other, "，但是", main, mark)
-        return phrase(other, "的时候，", main, mark)
+        return phrase(other, "时，", main, mark)

@@ -19,6 +19,7 @@ from demo_model.sampling import Sampler
 
 _COUNTED = 9
 _NO_DEGREE = frozenset({"ill", "final", "current", "complete", "urgent"})
+_NOT_BEFORE_NOUNS = frozenset("ill tired busy hungry nervous happy hot cold".split())
 _NOT_PREDICATED = frozenset({"final", "current", "creative", "successful", "large"})
 _MALE = ("grandfather", "father", "brother", "son", "uncle", "husband", "nephew")
 _SPECIFIC = ("the", "the", "the", "this", "we")
@@ -69,7 +70,10 @@ class Composer:
             self._reported: 0.13,
         }
         kind = self.random.choices(list(kinds), list(kinds.values()))[0]
-        return replace(kind(), values=dict(self.values))
+        said = kind()
+        second = replace(said.second, embedded=True) if said.second else None
+        first = replace(said.first, embedded=said.speaker is not None)
+        return replace(said, first=first, second=second, values=dict(self.values))
 
     # Noun phrases
 
@@ -81,7 +85,7 @@ class Composer:
         keys = [key for each in types for key in ([each] if ":" in each else self.words.by_type.get(each, ()))]
         return [self.words.nouns[key] for key in keys]
 
-    def role(self, role: Sequence[str], subject: bool = False, avoid: Sequence[str] = (), asks: bool = False) -> Phrase:
+    def role(self, role: Sequence[str], subject: bool = False, fresh: bool = False, avoid: Sequence[str] = (), asks: bool = False) -> Phrase:
         """Somebody or something that can play a role with these types."""
         types = self._types(role)
         pronouns = [each for each in types if each in ("we", "they")]
@@ -94,7 +98,7 @@ class Composer:
                 return self._name()
         elif pronouns and self.odds(0.4):
             return Phrase(self.mark(), pronoun=self.random.choice(pronouns))
-        return self.noun(self.random.choice(nouns), subject)
+        return self.noun(self.random.choice(nouns), subject, fresh=fresh)
 
     def _pronoun(self, subject: bool, avoid: Sequence[str], asks: bool) -> Phrase:
         choices = ["i", "i", "we", "we", "he", "she", "they"]
@@ -113,7 +117,7 @@ class Composer:
         self.values[mark] = ("name", name)
         return Phrase(mark, name=name)
 
-    def noun(self, noun: Noun, subject: bool = False, plain: bool = False) -> Phrase:
+    def noun(self, noun: Noun, subject: bool = False, plain: bool = False, fresh: bool = False) -> Phrase:
         mark = self.mark()
         if noun.type == "city":
             return Phrase(mark, noun=noun.key, det="name")
@@ -122,11 +126,13 @@ class Composer:
             return Phrase(mark, noun=noun.key, det=det)
         if noun.mass:
             return Phrase(mark, noun=noun.key, det="bare")
-        weights = {"the": 46, "a": 0 if subject else 22, "this": 8, "we": 7, "i": 3, "num": 5, "many": 2, "all": 4}
+        weights = {"the": 46, "a": 0 if subject else 55 if fresh else 4, "this": 8, "we": 7, "i": 3, "num": 5, "many": 2, "all": 4}
         if noun.type in ("group", "event", "site", "sport") or plain:
             weights |= {"num": 0, "many": 0, "all": 0, "i": 0}
         if noun.type in ("food", "gift", "plant", "small", "clothes", "animal", "text") and not subject:
-            weights |= {"a": 50, "we": 0, "i": 8, "all": 0}
+            weights |= {"we": 0, "i": 8, "all": 0}
+        if noun.type == "money":
+            weights = {"the": 6, "this": 1, "we": 2}
         if noun.key == "group:management":
             weights = {"the": 1}
         det = self.random.choices(list(weights), list(weights.values()))[0]
@@ -137,10 +143,10 @@ class Composer:
         return Phrase(mark, noun=noun.key, det=det, plural=det in ("num", "many", "all"), count=count, adjective=adjective)
 
     def _adjective(self, kind: str) -> str:
-        fitting = [key for key, types in self.words.adjective_types.items() if kind in types and key not in ("ill", "tired")]
+        fitting = [key for key, types in self.words.adjective_types.items() if kind in types and key not in _NOT_BEFORE_NOUNS]
         return self.random.choice(fitting) if fitting else ""
 
-    def _richer(self, np: Phrase, depth: int) -> Phrase:
+    def _richer(self, np: Phrase, depth: int, frame: str) -> Phrase:
         """Perhaps with a possessor or a relative clause."""
         if not np.noun or depth or np.det not in ("the", "all") or np.adjective:
             return np
@@ -150,15 +156,15 @@ class Composer:
             owner = self._name() if self.odds(0.6) else self.noun(self.random.choice(self._nouns(["person"])), True, True)
             return replace(np, of=replace(owner, adjective=""))
         if self.odds(0.1):
-            return replace(np, relative=self._relative(np, noun))
+            return replace(np, relative=self._relative(np, noun, frame))
         return np
 
-    def _relative(self, np: Phrase, noun: Noun) -> Clause | None:
+    def _relative(self, np: Phrase, noun: Noun, main: str) -> Clause | None:
         gap = "S" if noun.type == "person" else "O"
         frames = [
             frame
             for frame in self.words.frames.values()
-            if self._fits(frame, gap, noun) and "stative" not in frame.tags and (gap == "S" or self.direct(frame))
+            if frame.key != main and self._fits(frame, gap, noun) and "stative" not in frame.tags and (gap == "S" or self.direct(frame))
         ]
         if not frames:
             return None
@@ -220,6 +226,8 @@ class Composer:
         return self.adverbial(self.random.choice([key for kind in kinds for key in self._adverbials[kind]]))
 
     def _with_adverbials(self, clause: Clause, frame: Frame) -> Clause:
+        if any(np.relative for np in clause.roles.values()):
+            return clause  # it would be unclear what the adverbial belongs to
         out: list[Adverbial] = []
         stative = "stative" in frame.tags
         changes = frame.key in ("start_event", "end_event", "take_place")
@@ -295,11 +303,13 @@ class Composer:
             modal = self.random.choice((Modal.CAN, Modal.MUST, Modal.WANT, Modal.SHOULD))
             past = modal in (Modal.MUST, Modal.WANT) and mood is Mood.STATEMENT and self.odds(0.2)
             tense = Tense.PAST if past else Tense.HABIT
+        if mood is Mood.WH and tense is Tense.DONE:
+            tense = Tense.PAST
         asked = self._asked(frame, tense, modal) if mood is Mood.WH else ""
         if mood is Mood.WH and not asked:
             mood = Mood.YES_NO
-        negative = not plain and self.odds(0.14) and mood in (Mood.STATEMENT, Mood.IMPERATIVE) and tense is not Tense.NOW
-        roles = self._roles(frame, mood, asked, modal, subject)
+        negative = not plain and self.odds(0.14) and mood in (Mood.STATEMENT, Mood.IMPERATIVE) and tense is not Tense.NOW and (stative or tense is not Tense.HABIT or modal is not Modal.NONE)
+        roles = self._roles(frame, mood, asked, modal, tense, subject)
         if negative and "O" in roles and roles["O"].det in ("all", "many", "num"):
             roles["O"] = replace(roles["O"], det="the", plural=False, count=0)
         if "S" in roles and roles["S"].pronoun in ("i", "we") and mood in (Mood.YES_NO, Mood.WH):
@@ -321,7 +331,7 @@ class Composer:
             choices += ["O", "O"]
         return self.random.choice(choices) if choices else ""
 
-    def _roles(self, frame: Frame, mood: Mood, asked: str, modal: Modal, subject: Phrase | None) -> dict[str, Phrase]:
+    def _roles(self, frame: Frame, mood: Mood, asked: str, modal: Modal, tense: Tense, subject: Phrase | None) -> dict[str, Phrase]:
         roles: dict[str, Phrase] = {}
         asks = mood in (Mood.YES_NO, Mood.WH)
         avoid: list[str] = []
@@ -338,16 +348,17 @@ class Composer:
                     roles["S"] = Phrase(0, pronoun="we")
                     continue
                 np = subject or self.role(types, True, asks=asks)
-                if asks and modal in (Modal.SHOULD, Modal.CAN) and np.pronoun and self.odds(0.5):
+                if asks and np.pronoun and (modal is Modal.SHOULD or (modal is Modal.CAN and self.odds(0.5))):
                     np = replace(np, pronoun=self.random.choice(("i", "we")))
                 avoid.append(np.pronoun)
-                roles["S"] = self._richer(np, 0) if not asks and subject is None else np
+                roles["S"] = self._richer(np, 0, frame.key) if not asks and subject is None else np
             else:
-                np = self.role(types, False, avoid=avoid)
+                fresh = role == "O" and frame.key in _FRESH
+                np = self.role(types, False, fresh, avoid)
                 avoid.append(np.pronoun)
                 while np.noun and any(np.noun == other.noun for other in roles.values()):
                     np = self.role(types, False, avoid=avoid)
-                roles[role] = self._richer(np, 1 if asks or "S" in roles and roles["S"].relative else 0)
+                roles[role] = self._richer(np, 1 if asks or tense is Tense.DONE or "S" in roles and roles["S"].relative else 0, frame.key)
         return roles
 
     def _domain(self) -> list[str]:
@@ -368,7 +379,7 @@ class Composer:
                 subject = Phrase(self.mark(), pronoun=self.random.choice(("he", "she", "they")))
             else:
                 subject = self.noun(self.random.choice(self._nouns([kind])), True, True)
-                subject = replace(subject, adjective="", det=subject.det if kind == "family" or subject.det == "bare" else self.random.choice(_SPECIFIC))
+                subject = replace(subject, adjective="", plural=False, count=0, det=subject.det if kind == "family" else "the" if kind == "drink" else subject.det if subject.det == "bare" else self.random.choice(_SPECIFIC))
         else:
             kind = self.words.nouns[subject.noun].type if subject.noun else "family"
             adjective = self._adjective(kind)
@@ -391,7 +402,7 @@ class Composer:
 
     def _comparable(self, adjective: str) -> bool:
         cells = self.words.adjectives[adjective]
-        return adjective not in _NO_DEGREE and not cells["zh"].startswith("=") and not cells["ja"].endswith("している")
+        return adjective not in _NO_DEGREE and not cells["zh"].startswith("=") and cells["ja"].endswith(("い", "な"))
 
     def _other(self, subject: Phrase, kind: str) -> Phrase | None:
         nouns = [noun for noun in self._nouns([kind]) if noun.key != subject.noun]
@@ -431,7 +442,7 @@ class Composer:
         """If …, when …, and, but, so: an event and what is done about it."""
         domain = "office" if self.odds(0.6) else "daily"
         events, reactions = self.choices["follow"][f"{domain}_events"], self.choices["follow"][f"{domain}_reactions"]
-        link = self.random.choice(("if", "if", "when", "when", "so", "but", "and"))
+        link = self.random.choice(("if", "if", "when", "when", "so", "so", "but", "and"))
         if link in ("if", "when"):
             event = self.clause(events, Mood.STATEMENT, {Tense.HABIT: 1}, plain=True)
             if link == "when" and self.odds(0.5):
@@ -446,15 +457,18 @@ class Composer:
                 if reaction.modal is not Modal.NONE:
                     reaction = replace(reaction, tense=Tense.HABIT)
             return Utterance(replace(reaction, adverbials=()), link, event)
-        first = self.clause(events, Mood.STATEMENT, {Tense.PAST: 1}, modals=False, plain=True)
+        shared = Phrase(self.mark(), pronoun=self.random.choice(("i", "we", "he", "she", "they"))) if link in ("but", "and") else None
+        if shared is not None:
+            events = [key for key in events if {"people"} & set(self._types(self.words.frames[key].types["S"]))]
+        first = self.clause(events, Mood.STATEMENT, {Tense.PAST: 1}, modals=False, plain=True, subject=shared)
         if link == "so":
             second = self.clause(reactions, Mood.STATEMENT, {Tense.FUTURE: 1})
-            second = replace(second, negative=False)
+            second = replace(second, negative=False, modal=Modal.MUST if second.modal is not Modal.NONE else Modal.NONE)
         elif link == "but":
-            second = self.clause(reactions, Mood.STATEMENT, {Tense.DONE: 1}, modals=False, plain=True)
+            second = self.clause(reactions, Mood.STATEMENT, {Tense.DONE: 1}, modals=False, plain=True, subject=shared)
             second = replace(second, negative=True)
         else:
-            second = self.clause(reactions, Mood.STATEMENT, {Tense.PAST: 1}, modals=False, plain=True)
+            second = self.clause(reactions, Mood.STATEMENT, {Tense.PAST: 1}, modals=False, plain=True, subject=shared)
         return Utterance(first, link, replace(second, adverbials=()))
 
     def _reasoned(self) -> Utterance:
@@ -467,9 +481,9 @@ class Composer:
             about = None
             if thing is not None and thing.noun and not thing.plural and thing.det != "bare" and self.words.nouns[thing.noun].type not in ("person", "family", "group"):
                 if self._adjective(self.words.nouns[thing.noun].type) and first.frame not in _UNASKED:
-                    about = Phrase(self.mark(), noun=thing.noun, det="the")
+                    about = Phrase(self.mark(), pronoun="it", noun=thing.noun, refers="O")
             elif person.pronoun in ("he", "she", "they") or (person.noun and self.words.nouns[person.noun].type in ("person", "family")):
-                about = Phrase(self.mark(), pronoun=person.pronoun if person.pronoun else "they" if person.plural else "he")
+                about = Phrase(self.mark(), pronoun=person.pronoun if person.pronoun else "they" if person.plural else "he", refers="S")
                 if person.noun and self.words.nouns[person.noun].genders["es"] == "f":
                     about = replace(about, pronoun="she")
             if about is None or thing is None:
@@ -479,7 +493,8 @@ class Composer:
             assert second.predicate is not None  # noqa: S101
             degree = second.predicate.degree
             second = replace(second, predicate=replace(second.predicate, degree="" if degree == "more" else degree, than=None))
-            if not second.predicate.adjective:
+            if not second.predicate.adjective or self.words.adjectives[second.predicate.adjective]["zh"].startswith("="):
+                self._mark, self.values = marks, values
                 continue
             return Utterance(replace(first, adverbials=first.adverbials[:1]), "because" if self.odds(0.75) else "although", second)
         return self._single()
@@ -513,6 +528,8 @@ _UNASKED = frozenset(
     "lose lose_doc break_thing forget miss_transport miss_event cause resign crash receive get_from hurt find_problem find cry laugh arrive_late remember_person".split()
 )
 """What nobody asks, wants or plans to do."""
+_FRESH = frozenset("write buy order need prepare book develop receive have look_for plan organize cook bake eat suggest cause get_from find find_problem solve have_meeting drink rent wear give bring plant build sing read_book watch read tell negotiate send sign lose forget hire".split())
+"""What one can do to something not spoken of before."""
 _MOMENTS = frozenset("lose lose_doc break_thing forget miss_transport miss_event find find_problem receive get_from resign marry arrive_late accept reject approve".split())
 """What has no duration and is no habit."""
 _WELCOME = frozenset("delicious good reliable safe useful beautiful happy comfortable cute fresh friendly experienced patient interesting exciting important realistic reasonable".split())

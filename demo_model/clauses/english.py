@@ -7,6 +7,7 @@ from dataclasses import replace
 from demo_model.clauses.linearizer import Linearizer
 from demo_model.clauses.marks import bare, marked, phrase
 from demo_model.clauses.syntax import Clause, Modal, Mood, Phrase, Predicate, Tense, Utterance
+from demo_model.recogniser import NUMBER_WORDS
 
 _SUBJECT = {"i": "I", "we": "we", "you": "you", "he": "he", "she": "she", "they": "they", "that": "that"}
 _OBJECT = {"i": "me", "we": "us", "you": "you", "he": "him", "she": "her", "they": "them", "that": "that"}
@@ -14,8 +15,6 @@ _POSSESSIVE = {"i": "my", "we": "our", "you": "your", "he": "his", "she": "her",
 _BE = {"1s": ("am", "was"), "3s": ("is", "was")}
 _ASKED = {"when": "when", "where": "where", "why": "why", "how": "how"}
 _AN_NOT = ("user", "uni", "use", "eu", "one")
-_LINKS = {"because": "because", "if": "if", "when": "when", "although": "although", "and": "and", "but": "but", "so": "so"}
-_MATRIX = {"think": "think", "know": "know", "hope": "hope", "say": "said", "sure": "sure"}
 _DOUBLED = ("stop", "plan", "cut", "set", "run", "put", "get", "sit", "swim", "shop", "let", "win", "forget", "begin", "drop", "chat")
 
 
@@ -39,6 +38,8 @@ class English(Linearizer):
     language = "en"
 
     def noun_phrase(self, np: Phrase, case: str) -> str:
+        if np.pronoun == "it":
+            return marked("it", np.mark)
         if np.pronoun:
             return marked((_SUBJECT if case == "S" else _OBJECT)[np.pronoun], np.mark)
         if np.name:
@@ -59,7 +60,7 @@ class English(Linearizer):
             case "many" | "all":
                 words = phrase("many" if np.det == "many" else "all the", words)
             case "num":
-                words = phrase(str(np.count), words)
+                words = phrase(NUMBER_WORDS["en"][np.count - 2], words)
             case det if det in _POSSESSIVE:
                 words = phrase(_POSSESSIVE[det], words)
         if np.of is not None and not np.of.name:
@@ -215,8 +216,8 @@ class English(Linearizer):
             return f"{text} {mark}"
         other = self.clause(second)
         match said.link:
-            case "because":
-                return phrase(text, "because", other, mark)
+            case "because" | "although":
+                return phrase(text, said.link, other, mark)
             case "and" | "but" | "so":
                 return phrase(text, ",", said.link, other, mark)
             case link:

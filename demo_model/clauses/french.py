@@ -8,7 +8,8 @@ from dataclasses import replace
 from demo_model.clauses.marks import marked, phrase
 from demo_model.clauses.romance import Romance
 from demo_model.clauses.syntax import Clause, Modal, Mood, Phrase, Predicate, Tense, Utterance
-from demo_model.grammar import _starts_with_vowel
+from demo_model.grammar import starts_with_vowel
+from demo_model.recogniser import NUMBER_WORDS
 
 _SUBJECT = {"i": "je", "we": "nous", "you": "vous", "he": "il", "she": "elle", "they": "ils", "that": "cela"}
 _TONIC = {"i": "moi", "we": "nous", "you": "vous", "he": "lui", "she": "elle", "they": "eux", "that": "cela"}
@@ -65,6 +66,9 @@ class French(Romance):
         return plural(word) if agreement.endswith("p") else word
 
     def noun_phrase(self, np: Phrase, case: str) -> str:
+        if np.pronoun == "it":
+            female = self.noun(np).genders["fr"] == "f"
+            return marked(("elle" if female else "il") + ("s" if np.plural else ""), np.mark)
         if np.pronoun:
             return marked((_SUBJECT if case == "S" else _TONIC)[np.pronoun], np.mark)
         if np.name:
@@ -97,10 +101,12 @@ class French(Romance):
         return words
 
     def vowel(self, word: str, aspirated: bool) -> bool:
-        return not aspirated and (_starts_with_vowel(word) or bool(_SILENT_H.match(word)))
+        return not aspirated and (starts_with_vowel(word) or bool(_SILENT_H.match(word)))
 
     def determiner(self, np: Phrase, female: bool, vowel: bool, adjective_first: bool) -> str:
         match np.det:
+            case "bare" if self.noun(np).type == "drink":
+                return "de l'" if vowel else "de la" if female else "du"
             case "the" | "bare" if np.plural:
                 return "les"
             case "the" | "bare":
@@ -112,7 +118,7 @@ class French(Romance):
             case "many":
                 return "beaucoup de"
             case "num":
-                return str(np.count)
+                return NUMBER_WORDS["fr"][np.count - 2]
             case "de" | "name":
                 return "" if np.det == "name" else "de"
             case det if det in _POSSESSIVE:
@@ -187,7 +193,7 @@ class French(Romance):
             rest = [self.noun_phrase(subject_np, ""), self.adverbial(place) if place else ""]
             clause = replace(clause, roles={"S": replace(subject_np, plural=False)})
         else:
-            if clause.negative and "O" in clause.roles and clause.roles["O"].det in ("a", "") and clause.roles["O"].noun:
+            if clause.negative and "O" in clause.roles and (clause.roles["O"].det in ("a", "") or (clause.roles["O"].det == "bare" and self.noun(clause.roles["O"]).type == "drink")) and clause.roles["O"].noun:
                 direct = " O" in self.words.frames[clause.frame].cells["fr"]
                 if direct:
                     clause = replace(clause, roles={**clause.roles, "O": replace(clause.roles["O"], det="de")})
@@ -225,6 +231,8 @@ class French(Romance):
                     participle = self.form(verb, "participle", person)
                     if aux == "être":
                         participle = self.agreed(participle, self.agreement(subject_np) if person != "2" else "m")
+                    elif clause.gap != "O" and (clitic := self.before_verb(clause)) is not None:
+                        participle = self.agreed(participle, self.agreement(clitic))
                     elif antecedent is not None and clause.gap == "O":
                         participle = self.agreed(participle, self.agreement(antecedent))
                     finite, inner = self.form(aux, "present", person), marked(participle, mark)
@@ -239,6 +247,15 @@ class French(Romance):
         ne = "ne" if clause.negative else ""
         tail = phrase(*rest, self.ending(self.without(clause, front)))
         return phrase(start, subject, ne, *before, finite, pas, middle, inner, tail)
+
+    def before_verb(self, clause: Clause) -> Phrase | None:
+        """The direct object that is a clitic."""
+        if clause.frame in ("be", "exist"):
+            return None
+        for _, how, np in self.complements(clause)[1]:
+            if how == "." and np is not None and np.pronoun not in ("", "that"):
+                return np
+        return None
 
     def agreed(self, participle: str, agreement: str) -> str:
         return participle + ("e" if agreement[0] == "f" else "") + ("s" if agreement.endswith("p") else "")
@@ -279,7 +296,7 @@ class French(Romance):
 
     def utterance(self, said: Utterance) -> str:
         first, second = said.first, said.second
-        mark = "\u00a0?" if first.mood in (Mood.YES_NO, Mood.WH, Mood.REQUEST) else "."
+        mark = "\u2060?" if first.mood in (Mood.YES_NO, Mood.WH, Mood.REQUEST) else "."
         if said.speaker is not None:
             subject = self.noun_phrase(said.speaker, "S")
             person = said.speaker.person
@@ -294,9 +311,9 @@ class French(Romance):
             return f"{self.main(first)} {mark}"
         word = _LINKS[said.link]
         if said.link in ("and", "but", "so"):
-            return phrase(self.main(first), ",", word, self.clause(second, ""), mark)
+            return phrase(self.main(first), "" if word == "et" else ",", word, self.clause(second, ""), mark)
         other = phrase(word, self.clause(second, ""))
-        if said.link == "because" or first.mood is not Mood.STATEMENT:
+        if said.link in ("because", "although") or first.mood is not Mood.STATEMENT:
             return phrase(self.main(first), other, mark)
         return phrase(other, ",", self.clause(first, ""), mark)
 

@@ -8,6 +8,7 @@ from dataclasses import replace
 from demo_model.clauses.linearizer import Linearizer
 from demo_model.clauses.marks import marked, phrase
 from demo_model.clauses.syntax import Clause, Modal, Mood, Phrase, Predicate, Tense, Utterance
+from demo_model.recogniser import NUMBER_WORDS
 
 _PRONOUNS = {
     "i": ("ich", "mich", "mir"),
@@ -76,6 +77,9 @@ class German(Linearizer):
 
     def noun_phrase(self, np: Phrase, case: str) -> str:
         case = case or "acc"
+        if np.pronoun == "it":
+            gender = self.gender(replace(np, pronoun=""))
+            return marked({"m": "er", "f": "sie", "n": "es", "p": "sie"}[gender], np.mark)
         if np.pronoun:
             return marked(_PRONOUNS[np.pronoun][("nom", "acc", "dat").index(case)], np.mark)
         if np.name:
@@ -115,6 +119,8 @@ class German(Linearizer):
         match np.det:
             case "the":
                 return _cell(_DER, case, gender), _WEAK
+            case "bare" if self.noun(np).type == "topic":
+                return _cell(_DER, case, gender), _WEAK
             case "this":
                 return "dies" + _cell(_DIES, case, gender), _WEAK
             case "all":
@@ -122,7 +128,7 @@ class German(Linearizer):
             case "many":
                 return "viel" + _cell(_STRONG, case, "p"), _STRONG
             case "num":
-                return str(np.count), _STRONG
+                return NUMBER_WORDS["de"][np.count - 2], _STRONG
             case "no":
                 return "kein" + _cell(_EIN, case, gender), _MIXED
             case "a" if not np.plural:
@@ -149,16 +155,27 @@ class German(Linearizer):
         stem = verb.removesuffix("n").removesuffix("e") if verb.endswith("en") else verb.removesuffix("n")
         if person == "1s":
             return stem[:-2] + "le" if stem.endswith("el") else stem + "e"
-        if verb in self.irregular and self.irregular[verb].split()[0] != "-":
-            return self.irregular[verb].split()[0]
-        return stem + ("et" if re.search(r"(?:[td]|[^lrhaeiou][mn])$", stem) else "t")
+        prefix, table = self.forms(verb)
+        if table and table[0] != "-":
+            return prefix + table[0]
+        return stem + ("et" if re.search(r"(?:[td]|[^lrhaeioumn][mn])$", stem) else "t")
+
+    def forms(self, verb: str) -> tuple[str, list[str]]:
+        """The irregular forms, and the prefix to put before them: besprechen is irregular as sprechen is."""
+        if verb in self.irregular:
+            return "", self.irregular[verb].split()
+        for prefix in _INSEPARABLE:
+            if verb.startswith(prefix) and verb.removeprefix(prefix) in self.irregular:
+                return prefix, self.irregular[verb.removeprefix(prefix)].split()
+        return "", []
 
     def participle(self, verb: str, prefix: str) -> str:
-        if verb in self.irregular:
-            return prefix + self.irregular[verb].split()[1]
+        inner, table = self.forms(verb)
+        if table:
+            return prefix + inner + (table[1].removeprefix("ge") if inner else table[1])
         stem = verb.removesuffix("n").removesuffix("e") if verb.endswith("en") else verb.removesuffix("n")
         ge = "" if verb.endswith("ieren") or verb.startswith(_INSEPARABLE) and verb not in ("geben",) else "ge"
-        return prefix + ge + stem + ("et" if re.search(r"(?:[td]|[^lrhaeiou][mn])$", stem) else "t")
+        return prefix + ge + stem + ("et" if re.search(r"(?:[td]|[^lrhaeioumn][mn])$", stem) else "t")
 
     def group(self, clause: Clause, verb: str, mark: int) -> tuple[str, list[str]]:
         """The finite verb and what stands at the end: ("hat", ["abgesagt"]), ("sagt", ["ab"])."""
@@ -207,7 +224,7 @@ class German(Linearizer):
         objects: dict[str, str] = {}
         pronouns: list[tuple[int, str]] = []
         pp: list[str] = []
-        negative = clause.negative
+        negative, after = clause.negative, ""
         subject_np = clause.roles.get("S")
         if clause.frame == "exist" and subject_np is not None:
             verb = "geben"
@@ -242,6 +259,9 @@ class German(Linearizer):
                         np, negative = replace(np, det="no"), False
                         if clause.tense is Tense.DONE:
                             objects["early"] = "noch"
+                    if np.relative is not None:
+                        after = phrase(",", self.relative(np, np.relative), ",")
+                        np = replace(np, relative=None)
                     text = self.noun_phrase(np, case)
                     if preposition:
                         pp.append(phrase(preposition, text))
@@ -258,6 +278,10 @@ class German(Linearizer):
             "schon" if clause.tense is Tense.DONE and not clause.negative else "",
             "gerade" if clause.tense is Tense.NOW else "",
         )
+        if clause.frame == "exist" and order == "main" and subject_np is not None and len(pp) == 1:
+            clause = replace(clause, roles={"S": subject_np})
+            finite, _ = self.group(clause, "+sein", clause.mark)
+            return phrase(pp[0], finite, self.noun_phrase(subject_np, "nom"))
         front = self.fronted(clause) if order == "main" and clause.mood is Mood.STATEMENT and not clause.asked else None
         rest = replace(clause, adverbials=tuple(each for each in clause.adverbials if each is not front))
         field = phrase(
@@ -274,17 +298,17 @@ class German(Linearizer):
             *pp,
         )
         if clause.mood in (Mood.IMPERATIVE, Mood.LETS):
-            return self.asking(clause, verb, field)
+            return phrase(self.asking(clause, verb, field), after)
         match order:
             case "sub" | "rel":
                 if end and "|" in verb and clause.modal is Modal.NONE and clause.tense in (Tense.HABIT, Tense.NOW):
-                    return phrase("" if order == "rel" else subject, field, marked(end[0][:-1] + finite[:-1], clause.mark))
-                return phrase("" if order == "rel" else subject, field, *end, finite)
+                    return phrase("" if order == "rel" else subject, field, marked(end[0][:-1] + finite[:-1], clause.mark), after)
+                return phrase("" if order == "rel" else subject, field, *end, finite, after)
             case "first" | "inverted":
-                return phrase(finite, subject, field, *end)
+                return phrase(finite, subject, field, *end, after)
         if front is not None:
-            return phrase(self.adverbial(front), finite, subject, field, *end)
-        return phrase(subject, finite, field, *end)
+            return phrase(self.adverbial(front), finite, subject, field, *end, after)
+        return phrase(subject, finite, field, *end, after)
 
     def asking(self, clause: Clause, verb: str, field: str) -> str:
         """Please …, let us …."""
@@ -330,14 +354,14 @@ class German(Linearizer):
             return f"{self.main(first)} {mark}"
         match said.link:
             case "and" | "but":
-                return phrase(self.main(first), ",", "und" if said.link == "and" else "aber", self.main(second), mark)
+                return phrase(self.main(first), "und" if said.link == "and" else ", aber", self.main(second), mark)
             case "so":
                 return phrase(self.main(first), ",", "deshalb", self.clause(second, "inverted"), mark)
         word = _LINKS[said.link]
         if said.link == "when" and second.tense is Tense.PAST:
             word = "als"
         other = phrase(word, self.clause(second, "sub"))
-        if said.link == "because" or first.mood is not Mood.STATEMENT:
+        if said.link in ("because", "although") or first.mood is not Mood.STATEMENT:
             return phrase(self.main(first), ",", other, mark)
         return phrase(other, ",", self.main(first, "inverted"), mark)
 

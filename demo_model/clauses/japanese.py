@@ -9,7 +9,7 @@ from demo_model.clauses.linearizer import Linearizer
 from demo_model.clauses.marks import marked, phrase
 from demo_model.clauses.syntax import Adverbial, Clause, Modal, Mood, Phrase, Tense, Utterance
 
-_PRONOUNS = {"i": "私", "we": "私たち", "you": "", "he": "彼", "she": "彼女", "they": "彼ら", "that": "それ"}
+_PRONOUNS = {"it": "", "i": "私", "we": "私たち", "you": "あなた", "he": "彼", "she": "彼女", "they": "彼ら", "that": "それ"}
 _ASKED = {"when": "いつ", "where": "どこで", "why": "なぜ", "how": "どうやって", "S": "誰が", "O": "何を"}
 _COUNTERS = {"person": "人", "family": "人", "animal": "匹", "vehicle": "台", "device": "台", "drink": "杯"}
 _LIVING = ("person", "family", "animal")
@@ -27,7 +27,7 @@ class Japanese(Linearizer):
         noun = self.noun(np)
         word = noun.cells["ja"]
         if np.adjective:
-            word = self.words.adjectives[np.adjective]["ja"] + word
+            word = self.words.adjectives[np.adjective]["ja"].removesuffix("1") + word
         match np.det:
             case "this":
                 word = ("これらの" if np.plural else "この") + word
@@ -37,6 +37,8 @@ class Japanese(Linearizer):
                 word = "すべての" + word
             case "num":
                 word = f"{np.count}{_COUNTERS.get(noun.type, 'つ')}の{word}"
+            case det if det == case and noun.type != "family":
+                word = f"自分の{word}"
             case det if _PRONOUNS.get(det) and not (noun.type == "family" and det == "i"):
                 word = f"{_PRONOUNS[det]}の{word}"
         words = marked(word, np.mark)
@@ -75,7 +77,7 @@ class Japanese(Linearizer):
         for each in rest:
             if each[0] in "OT":
                 if each[0] in clause.roles:
-                    words.append(phrase(self.noun_phrase(clause.roles[each[0]], ""), each[1:]))
+                    words.append(phrase(self.noun_phrase(clause.roles[each[0]], subject.pronoun if subject else ""), each[1:]))
                 elif clause.asked == each[0]:
                     words.append("何" + each[1:])
             else:
@@ -124,7 +126,7 @@ class Japanese(Linearizer):
         if clause.frame == "exist":
             topic = "が"
         asking = clause.mood in (Mood.IMPERATIVE, Mood.REQUEST, Mood.LETS)
-        if subject_np is not None and not asking and clause.gap != "S" and subject_np.pronoun not in (drop or "-", "you"):
+        if subject_np is not None and not asking and clause.gap != "S" and subject_np.pronoun not in (drop or "-", "you", "it") and not subject_np.refers:
             subject = phrase(self.noun_phrase(subject_np, ""), topic)
         question = ""
         if clause.asked and not (clause.asked == "O" and "何" in words):

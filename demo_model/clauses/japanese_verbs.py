@@ -100,4 +100,6 @@ def verb(cell: str) -> Word:
 
 def adjective(cell: str) -> Word:
     """高い, 重要な, 無料の."""
-    return Word(cell, "i") if cell.endswith("い") else Word(cell[:-1], "na")
+    if cell.endswith(("な", "の")):
+        return Word(cell[:-1], "na")
+    return Word(cell, "i") if cell.endswith("い") else verb(cell)

@@ -39,7 +39,7 @@ class Linearizer(ABC):
         return self.words.nouns[np.noun]
 
     def name(self, np: Phrase) -> str:
-        return np.name.replace(" ", "\u00a0")
+        return np.name.replace(" ", "\u2060")
 
     def adverbial(self, each: Adverbial) -> str:
         template = self.words.adverbials[each.key][self.language]
@@ -50,7 +50,7 @@ class Linearizer(ABC):
             if kind == "P":
                 assert each.phrase is not None  # noqa: S101
                 return " " + self.noun_phrase(each.phrase, form) + " "
-            return inflect(Slot(kind, kind, form), values[kind], self.language).replace(" ", "\u00a0")
+            return inflect(Slot(kind, kind, form), values[kind], self.language).replace(" ", "\u2060")
 
         return marked(_HOLE.sub(fill, template), each.mark)
 
@@ -65,7 +65,7 @@ class Linearizer(ABC):
 
     def fronted(self, clause: Clause) -> Adverbial | None:
         """The time that begins a statement: that of every third clause, so that learners meet both orders."""
-        for each in clause.adverbials:
+        for each in () if clause.embedded else clause.adverbials:
             if self.kind(each) == "time" and clause.mark % 3 == 0 and each.mark % 2 == 0:
                 return each
         return None

@@ -2,7 +2,7 @@
 
 A linearizer writes words separated by spaces. Each word of a constituent carries a private-use letter at its end.
 `finished` joins the words into a `Sentence` with a span for each constituent. A space inside a Japanese or Chinese
-word (a foreign name) is written as a no-break space until then.
+word (a foreign name) is written as a word joiner until then.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from demo_model.patterns import Sentence, Span
 
 _BASE = 0xE000
 _COMMAS = (",", "，", "、")
-_STOPS = ",.?!，。、？！\u00a0"
+_STOPS = ",.?!，。、？！\u2060"
 _MARK = re.compile("[\ue000-\ue0ff]")
 
 
@@ -52,7 +52,7 @@ def finished(
             continue
         gap = glue if out and word[0] not in _STOPS and out[-1] not in "'¿¡" else ""
         start = len(out) + len(gap)
-        out += gap + word.replace("\u00a0", " ")
+        out += gap + word.replace("\u2060", " ")
         if mark < 0 or word[0] in _STOPS:
             continue
         if spans and spans[-1].slot.name == f"c{mark}" and spans[-1].end + len(gap) == start:

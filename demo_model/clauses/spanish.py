@@ -8,6 +8,7 @@ from dataclasses import replace
 from demo_model.clauses.marks import marked, phrase
 from demo_model.clauses.romance import Romance
 from demo_model.clauses.syntax import Clause, Modal, Mood, Phrase, Predicate, Tense, Utterance
+from demo_model.recogniser import NUMBER_WORDS
 
 _SUBJECT = {"i": "yo", "we": "nosotros", "you": "usted", "he": "él", "she": "ella", "they": "ellos", "that": "eso"}
 _TONIC = {"i": "mí", "we": "nosotros", "you": "usted", "he": "él", "she": "ella", "they": "ellos", "that": "eso"}
@@ -41,6 +42,7 @@ _ENDINGS = {
     ("subjunctive", "er"): "a a amos an",
     ("subjunctive", "ir"): "a a amos an",
 }
+_STRESSED = {"joven": "jóvenes", "imagen": "imágenes", "orden": "órdenes", "examen": "exámenes", "margen": "márgenes", "volumen": "volúmenes"}
 _FUTURE = ("é", "á", "emos", "án")
 _CONDITIONAL = ("ía", "ía", "íamos", "ían")
 
@@ -51,6 +53,8 @@ def plural(word: str) -> str:
         return plural(head) + space + rest
     if space:
         return " ".join(plural(each) for each in word.split())
+    if word in _STRESSED:
+        return _STRESSED[word]
     if word.endswith("z"):
         return word[:-1] + "ces"
     if word[-1] in "aeiouéáó":
@@ -79,6 +83,8 @@ class Spanish(Romance):
         return plural(base) if agreement.endswith("p") else base
 
     def noun_phrase(self, np: Phrase, case: str) -> str:
+        if np.pronoun == "it":
+            return ""
         if np.pronoun:
             return marked((_SUBJECT if case == "S" else _TONIC)[np.pronoun], np.mark)
         if np.name:
@@ -110,7 +116,10 @@ class Spanish(Romance):
 
     def determiner(self, np: Phrase, agreement: str, stressed_a: bool) -> str:
         female = agreement[0] == "f"
+        noun_type = self.noun(np).type
         match np.det:
+            case "bare" if noun_type in ("drink", "skill"):
+                return ""
             case "the" | "bare" if np.plural:
                 return "las" if female else "los"
             case "the" | "bare":
@@ -122,7 +131,7 @@ class Spanish(Romance):
             case "many":
                 return "muchas" if female else "muchos"
             case "num":
-                return str(np.count)
+                return NUMBER_WORDS["es"][np.count - 2]
             case "we":
                 return ("nuestras" if female else "nuestros") if np.plural else "nuestra" if female else "nuestro"
             case det if det in _POSSESSIVE:
@@ -195,7 +204,8 @@ class Spanish(Romance):
             if has_dative:
                 dative = next(np for _, how, np in self.complements(clause)[1] if how.endswith(".dat") and np)
                 clitics.insert(0, "les" if dative.plural else "le")
-        verb = verb.removeprefix("+")
+        if verb.startswith("~"):
+            return self.pleasing(clause, verb[1:], order)
         if verb.startswith("se_"):
             verb = verb[3:]
             clitics.insert(0, _REFLEXIVE.get(clause.person, "se"))
@@ -235,6 +245,18 @@ class Spanish(Romance):
         if order == "inverted":
             return phrase(often, verbs, subject, tail)
         return phrase(start, subject, often, verbs, tail)
+
+    def pleasing(self, clause: Clause, verb: str, order: str) -> str:
+        """A mi abuela le gusta el té: what is liked is the subject."""
+        subject, thing = clause.roles["S"], clause.roles.get("O")
+        clitic = _CLITIC[subject.pronoun][1] if subject.pronoun else "les" if subject.plural else "le"
+        person = "3p" if thing is not None and thing.plural else "3s"
+        if thing is not None and thing.det == "bare":
+            thing = replace(thing, det="the")
+        finite = marked(self.form(verb, "imperfect" if clause.tense is Tense.PAST else "present", person), clause.mark)
+        whom = phrase("a", self.noun_phrase(subject, "after"))
+        no = "no" if clause.negative else ""
+        return phrase(whom, no, clitic, finite, self.noun_phrase(thing, "") if thing else "", self.ending(clause))
 
     def asking(self, clause: Clause, verb: str, clitics: list[str], rest: list[str]) -> str:
         tail = phrase(*rest, self.ending(clause))
@@ -295,10 +317,10 @@ class Spanish(Romance):
             return f"{start} {self.main(first)} {mark}"
         word = _LINKS[said.link]
         if said.link in ("and", "but", "so"):
-            return phrase(start, self.main(first), ",", word, self.clause(second, ""), mark)
+            return phrase(start, self.main(first), "" if word == "y" else ",", word, self.clause(second, ""), mark)
         later = said.link == "when" and second.tense in (Tense.HABIT, Tense.FUTURE)
         other = phrase(word, self.clause(second, "", "subjunctive" if later and first.tense is Tense.FUTURE else ""))
-        if said.link == "because" or first.mood is not Mood.STATEMENT:
+        if said.link in ("because", "although") or first.mood is not Mood.STATEMENT:
             return phrase(start, self.main(first), other, mark)
         return phrase(other, ",", self.clause(first, ""), mark)
 

@@ -39,12 +39,14 @@ class Mood(Enum):
     LETS = "lets"
 
 
-PRONOUNS = ("i", "we", "you", "he", "she", "they")
+PERSONS = ("i", "we", "you", "he", "she", "they")
 
 
 @dataclass(frozen=True)
 class Phrase:
-    """A noun phrase. `noun` is a key of the lexicon, `pronoun` one of PRONOUNS or "that", `name` a person's name.
+    """A noun phrase. `noun` is a key of the lexicon, `pronoun` one of PERSONS or "that", `name` a person's name.
+
+    "it" stands for a thing: `noun` is what it stands for. refers: in a second clause, the role of the first that it repeats.
 
     det: the, a, this, bare, many, all, num (with `count`), or a pronoun as possessor (my = "i").
     """
@@ -57,6 +59,7 @@ class Phrase:
     plural: bool = False
     count: int = 0
     adjective: str = ""
+    refers: str = ""
     of: Phrase | None = None
     """The possessor: a name or a noun phrase."""
     relative: Clause | None = None
@@ -65,7 +68,7 @@ class Phrase:
     @property
     def person(self) -> str:
         """1s, 1p, 2 (polite), 3s or 3p."""
-        if self.pronoun in PRONOUNS:
+        if self.pronoun in PERSONS:
             return {"i": "1s", "we": "1p", "you": "2", "they": "3p"}.get(self.pronoun, "3s")
         return "3p" if self.plural else "3s"
 
@@ -109,6 +112,8 @@ class Clause:
     """In a WH question: S, O, when, where, why or how."""
     gap: str = ""
     """In a relative clause: S or O."""
+    embedded: bool = False
+    """Part of another clause, so nothing is put before its subject."""
     adverbials: tuple[Adverbial, ...] = ()
     predicate: Predicate | None = None
 
