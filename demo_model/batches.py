@@ -74,10 +74,17 @@ class Phrases:
 
 
 def batches(
-    seed: int | str, tokenizer: Tokenizer, tokens_per_batch: int, part: Phrases | None = None
+    seed: int | str,
+    tokenizer: Tokenizer,
+    tokens_per_batch: int,
+    part: Phrases | None = None,
+    composed: float = 0.0,
 ) -> Iterator[Batch]:
-    """An endless stream of batches; deterministic for a seed. part: of the corpus; None: all of it."""
-    source = PairSource(seed, patterns=None if part is None else phrases(part.count))
+    """An endless stream of batches; deterministic for a seed. part: of the corpus; None: all of it.
+
+    composed: the share of sentences that are composed from clauses.
+    """
+    source = PairSource(seed, patterns=None if part is None else phrases(part.count), composed=composed)
     shuffler = random.Random(f"batches/{seed}")
     waiting: dict[int, list[tuple[list[int], int]]] = defaultdict(list)
     while True:
@@ -109,13 +116,14 @@ def _work(
     folder: str,
     tokens_per_batch: int,
     part: Phrases | None,
+    composed: float,
     out: multiprocessing.Queue[Batch],
     stop: Any,
 ) -> None:
     os.environ["TOKENIZERS_PARALLELISM"] = "false"
     from demo_model.tokenizer import load_tokenizer
 
-    for batch in batches(seed, load_tokenizer(Path(folder)), tokens_per_batch, part):
+    for batch in batches(seed, load_tokenizer(Path(folder)), tokens_per_batch, part, composed):
         while not stop.is_set():
             try:
                 out.put(batch, timeout=0.5)
@@ -138,17 +146,20 @@ class BatchPool:
         workers: int,
         depth: int = 256,
         part: Phrases | None = None,
+        composed: float = 0.0,
     ) -> None:
         from demo_model.tokenizer import load_tokenizer
 
-        self._local = batches(seed, load_tokenizer(folder), tokens_per_batch, part) if workers == 0 else None
+        self._local = (
+            batches(seed, load_tokenizer(folder), tokens_per_batch, part, composed) if workers == 0 else None
+        )
         context = multiprocessing.get_context("spawn")
         self._queue: multiprocessing.Queue[Batch] = context.Queue(depth)
         self._stop = context.Event()
         self._processes = [
             context.Process(
                 target=_work,
-                args=(f"{seed}/{index}", str(folder), tokens_per_batch, part, self._queue, self._stop),
+                args=(f"{seed}/{index}", str(folder), tokens_per_batch, part, composed, self._queue, self._stop),
                 daemon=True,
             )
             for index in range(workers)

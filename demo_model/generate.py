@@ -17,13 +17,24 @@ from enum import Enum
 from functools import cache
 
 from demo_model import DIRECTIONS, LANGUAGES
+from demo_model.clauses.compose import Composer
+from demo_model.clauses.linearize import sentences as composed_sentences
 from demo_model.echoes import echo
 from demo_model.grammar import Slot, inflect
 from demo_model.lexicon import NOUN_KINDS
-from demo_model.patterns import Pattern, Sentence, Span, fill, held_out_patterns, load_patterns, written
+from demo_model.patterns import (
+    Pattern,
+    Sentence,
+    Span,
+    fill,
+    held_out_patterns,
+    load_patterns,
+    stable_hash,
+    written,
+)
 from demo_model.prefixes import choose_cut, cut_source, cut_target, spoken_end
 from demo_model.recogniser import hesitant, recognised, spoken_slots
-from demo_model.sampling import Sampler, Split
+from demo_model.sampling import TEST_COMBINATIONS, Sampler, Split
 
 
 class Kind(Enum):
@@ -171,20 +182,29 @@ def phrases(count: int) -> list[Pattern]:
 
 
 class PairSource:
-    """Draws pairs. `split` chooses the slot values; patterns that are held out are drawn only if passed in."""
+    """Draws pairs. `split` chooses the slot values; patterns that are held out are drawn only if passed in.
+
+    composed: the share of sentences that are composed from clauses instead of filled into patterns.
+    """
 
     def __init__(
-        self, seed: int | str, split: Split = Split.TRAINING, patterns: Sequence[Pattern] | None = None
+        self,
+        seed: int | str,
+        split: Split = Split.TRAINING,
+        patterns: Sequence[Pattern] | None = None,
+        composed: float = 0.0,
     ) -> None:
         if patterns is None:
             patterns = [pattern for pattern in load_patterns() if pattern.id not in held_out_patterns()]
         self.patterns = self._weighted(patterns)
+        self.composed = composed
         self.use_sampler(Sampler(seed, split))
         self._kinds, self._weights = list(MIX), list(MIX.values())
 
     def use_sampler(self, sampler: Sampler) -> None:
         self.sampler = sampler
         self.random = sampler.random
+        self.composer = Composer(sampler)
 
     @staticmethod
     def _weighted(patterns: Sequence[Pattern]) -> list[Pattern]:
@@ -195,6 +215,8 @@ class PairSource:
         self, spoken: bool = False, opened: bool = False
     ) -> tuple[dict[str, Sentence], dict[str, Sentence]]:
         """One set of parallel sentences by language: as they are said (source), as they are written (target)."""
+        if self.composed and self.random.random() < self.composed:
+            return self._composed(opened)
         while True:
             pattern = self.random.choice(self.patterns)
             if opened and not _can_open(pattern):
@@ -206,10 +228,7 @@ class PairSource:
                 continue
         says: dict[str, Sentence] = {}
         writes: dict[str, Sentence] = {}
-        opener = dict(self.random.choice(OPENERS)) if opened else {}
-        if opened and "{name}" in opener["en"]:
-            name = self.sampler.name()
-            opener = {language: text.replace("{name}", name) for language, text in opener.items()}
+        opener = self._opener() if opened else {}
         for language in LANGUAGES:
             template = pattern.templates[language]
             if opened and language in _CASED and isinstance(template.parts[0], str):
@@ -224,6 +243,26 @@ class PairSource:
             else:
                 writes[language], says[language] = written(plain, language), written(said, language)
         return says, writes
+
+    def _opener(self) -> dict[str, str]:
+        opener = self.random.choice(OPENERS)
+        name = self.sampler.name() if "{name}" in opener["en"] else ""
+        return {language: text.replace("{name}", name) for language, text in opener.items()}
+
+    def _composed(self, opened: bool) -> tuple[dict[str, Sentence], dict[str, Sentence]]:
+        while True:
+            said = composed_sentences(self.composer.draw())
+            test = stable_hash("composed", said["en"].text) % TEST_COMBINATIONS == 0
+            if self.sampler.split is Split.ANY or test == (self.sampler.split is Split.TEST):
+                break
+        opener = self._opener() if opened else dict.fromkeys(LANGUAGES, "")
+        whole = {
+            language: written(
+                Sentence(opener[language] + each.text, _shifted(each, len(opener[language]), "")), language
+            )
+            for language, each in said.items()
+        }
+        return whole, dict(whole)
 
     def draw(self, directions: Sequence[Direction] = DIRECTIONS, kind: Kind | None = None) -> list[Pair]:
         """One set of parallel sentences as a pair for each of `directions`."""
@@ -321,8 +360,9 @@ def main() -> None:
     parser = argparse.ArgumentParser(prog="demo_model.generate", description="Print generated pairs.")
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--count", type=int, default=20)
+    parser.add_argument("--composed", type=float, default=0.0, help="share of sentences composed from clauses")
     options = parser.parse_args()
-    source = iter(PairSource(options.seed))
+    source = iter(PairSource(options.seed, composed=options.composed))
     for _ in range(options.count):
         pair = next(source)
         stage = "final" if pair.final else "partial"

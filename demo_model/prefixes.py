@@ -57,11 +57,13 @@ def cut_source(sentence: Sentence, cut: int) -> str:
 def cut_target(source: Sentence, cut: int, target: Sentence, language: str) -> str:
     """The part of `target` that translates `source.text[:cut]`."""
     said = {span.slot.name for span in source.spans if span.says_value and span.end <= cut}
+    # What one language leaves out (a Japanese pronoun) is never said there, so nothing waits for it.
+    known = {span.slot.name for span in source.spans}
     limit = round(len(target.text) * cut / max(1, len(source.text)))
     if language not in ("ja", "zh"):
         limit += _WORD_SLACK
     for span in target.spans:
-        if span.slot.name not in said:
+        if span.slot.name in known and span.slot.name not in said:
             limit = min(limit, span.start)
     inside = [span for span in target.spans if span.start < limit < span.end]
     if inside:  # a name is never cut: it is kept or left out

@@ -30,9 +30,9 @@ WORDS = r" ?\p{Ll}+'?|\p{Lu}+\p{Ll}*|\p{Nd}|\p{Han}+|\p{Hiragana}+|[\p{Katakana}
 _KINDS = (Kind.FULL, Kind.FULL, Kind.RECOGNISED, Kind.OPENED)
 
 
-def training_texts(seed: int, sets: int) -> Iterator[str]:
+def training_texts(seed: int, sets: int, composed: float = 0.0) -> Iterator[str]:
     """Sentences of all patterns, with invented names, each in all six languages."""
-    source = PairSource(seed, Split.TRAINING, load_patterns())
+    source = PairSource(seed, Split.TRAINING, load_patterns(), composed=composed)
     source.use_sampler(Sampler(f"tokenizer/{seed}", Split.TRAINING, known_names=0.0))
     around = list(zip(LANGUAGES, (*LANGUAGES[1:], LANGUAGES[0]), strict=True))
     for index in range(sets):
@@ -41,7 +41,9 @@ def training_texts(seed: int, sets: int) -> Iterator[str]:
             yield pair.target
 
 
-def train_tokenizer(seed: int = 0, sets: int = SETS, vocabulary: int = VOCABULARY) -> Tokenizer:
+def train_tokenizer(
+    seed: int = 0, sets: int = SETS, vocabulary: int = VOCABULARY, composed: float = 0.0
+) -> Tokenizer:
     from tokenizers import Regex, Tokenizer, models, pre_tokenizers, trainers
 
     learner = Tokenizer(models.BPE())
@@ -53,7 +55,7 @@ def train_tokenizer(seed: int = 0, sets: int = SETS, vocabulary: int = VOCABULAR
         special_tokens=[],
         initial_alphabet=[chr(code) for code in range(0x20, 0x7F)],
     )
-    learner.train_from_iterator(training_texts(seed, sets), trainer)
+    learner.train_from_iterator(training_texts(seed, sets, composed), trainer)
     learned = json.loads(learner.to_str())["model"]
     tokens = [
         *SPECIAL_TOKENS,

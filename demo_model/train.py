@@ -82,13 +82,20 @@ def train(options: argparse.Namespace) -> dict[str, Any]:
     if options.init:
         tokenizer = load_tokenizer(options.init)
     elif options.tiny:
-        tokenizer = train_tokenizer(options.seed, sets=300, vocabulary=3000)
+        tokenizer = train_tokenizer(options.seed, sets=300, vocabulary=3000, composed=options.composed)
     else:
-        tokenizer = train_tokenizer(options.seed)
+        tokenizer = train_tokenizer(options.seed, composed=options.composed)
     save_tokenizer(tokenizer, folder)
     print(f"tokenizer: {tokenizer.get_vocab_size()} tokens, {time.monotonic() - started:.0f} s", flush=True)
 
-    pool = BatchPool(f"{options.seed}", folder, options.batch_tokens, options.workers, part=options.part)
+    pool = BatchPool(
+        f"{options.seed}",
+        folder,
+        options.batch_tokens,
+        options.workers,
+        part=options.part,
+        composed=options.composed,
+    )
     try:
         if options.init:
             model = load(options.init, device)
@@ -216,6 +223,7 @@ def parse(arguments: list[str]) -> argparse.Namespace:
     parser.add_argument("--tiny", action="store_true", help="a very small model and tokenizer, to try it on a CPU")
     parser.add_argument("--pair", metavar="en-de", help="only these languages, and only --phrases of them")
     parser.add_argument("--phrases", type=int, default=40, help="sentences without slots that --pair is about")
+    parser.add_argument("--composed", type=float, default=0.0, help="share of sentences composed from clauses")
     parser.add_argument("--device", default="cuda" if torch.cuda.is_available() else "cpu")
     parser.add_argument("--workers", type=int, help="processes that generate (default: one less than the cores)")
     parser.add_argument("--batch-tokens", type=int, default=0, help="tokens in a batch, padding included")

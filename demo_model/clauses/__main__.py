@@ -1,13 +1,16 @@
 """Looks at composed sentences.
 
-    python -m demo_model.clauses --count 20 [--seed N] [--lang de]
+python -m demo_model.clauses --count 20 [--seed N] [--lang de]
+python -m demo_model.clauses checks [--count N]
 """
 
 from __future__ import annotations
 
 import argparse
+import sys
 
 from demo_model import LANGUAGES
+from demo_model.clauses.checks import problems
 from demo_model.clauses.compose import Composer
 from demo_model.clauses.linearize import sentences
 from demo_model.patterns import written
@@ -16,10 +19,16 @@ from demo_model.sampling import Sampler, Split
 
 def main(arguments: list[str] | None = None) -> int:
     parser = argparse.ArgumentParser(prog="demo_model.clauses", description="Print composed sentences.")
+    parser.add_argument("command", nargs="?", choices=["show", "checks"], default="show")
     parser.add_argument("--count", type=int, default=20)
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--lang", choices=LANGUAGES, action="append", help="only these languages")
-    options = parser.parse_args(arguments)
+    options = parser.parse_intermixed_args(arguments)
+    if options.command == "checks":
+        found = problems(options.seed, max(options.count, 2000))
+        print("\n".join(found), file=sys.stderr)
+        print(f"{len(found)} problems", file=sys.stderr)
+        return 1 if found else 0
     composer = Composer(Sampler(options.seed, Split.ANY))
     for _ in range(options.count):
         said = sentences(composer.draw())

@@ -10,7 +10,16 @@ from demo_model.clauses.marks import marked, phrase
 from demo_model.clauses.syntax import Clause, Modal, Mood, Phrase, Tense, Utterance
 from demo_model.recogniser import NUMBER_WORDS
 
-_PRONOUNS = {"it": "它", "i": "我", "we": "我们", "you": "您", "he": "他", "she": "她", "they": "他们", "that": "那个"}
+_PRONOUNS = {
+    "it": "它",
+    "i": "我",
+    "we": "我们",
+    "you": "您",
+    "he": "他",
+    "she": "她",
+    "they": "他们",
+    "that": "那个",
+}
 _ASKED = {"when": "什么时候", "where": "在哪里", "why": "为什么", "how": "怎么"}
 _MODAL = {
     Modal.CAN: ("可以", "不能"),
@@ -19,7 +28,7 @@ _MODAL = {
     Modal.SHOULD: ("应该", "不应该"),
 }
 _MATRIX = {"think": "认为", "know": "知道", "hope": "希望", "say": "说", "whether": "不知道"}
-_ROLE = re.compile(r"^(.*?)([OT])$")
+_ROLE = re.compile(r"^([^OT]*)([OT])([^OT]*)$")
 
 
 class Chinese(Linearizer):
@@ -71,13 +80,13 @@ class Chinese(Linearizer):
             if found is None:
                 text = marked(token, clause.mark)
             else:
-                preposition, role = found.groups()
+                preposition, role, end = found.groups()
                 np = clause.roles.get(role)
                 if np is not None and np.det == "a" and clause.negative:
                     np = replace(np, det="bare")
                 if np is None and clause.asked != role:
                     continue
-                text = phrase(preposition, self.noun_phrase(np, "") if np else "什么")
+                text = phrase(preposition, self.noun_phrase(np, "") if np else "什么", end)
             (after if verb else before).append(text)
         return before, verb.removeprefix("~"), after, verb.startswith("~")
 
@@ -108,7 +117,9 @@ class Chinese(Linearizer):
         negative, past = clause.negative, clause.tense
         will = "会" if past is Tense.FUTURE else ""
         if what.place is not None:
-            return phrase(("不会" if negative else "会") if will else "不" if negative else "", self.adverbial(what.place))
+            return phrase(
+                ("不会" if negative else "会") if will else "不" if negative else "", self.adverbial(what.place)
+            )
         if what.phrase is not None:
             return phrase("不是" if negative else "是", self.noun_phrase(what.phrase, "be"))
         cell = self.words.adjectives[what.adjective]["zh"]
@@ -117,7 +128,9 @@ class Chinese(Linearizer):
         word = cell.removesuffix("的").removeprefix("很")
         if what.than is not None:
             than = phrase("比", self.noun_phrase(what.than, ""))
-            return phrase("没有" if negative else "", than.removeprefix("比 ") if negative else than, marked(word, what.mark))
+            return phrase(
+                "没有" if negative else "", than.removeprefix("比 ") if negative else than, marked(word, what.mark)
+            )
         if what.degree == "too":
             return marked(f"太{word}了", what.mark)
         degree = {"very": "非常", "more": "更"}.get(what.degree, "很")
@@ -130,7 +143,15 @@ class Chinese(Linearizer):
     def clause(self, clause: Clause, later: str = "", when: bool = False) -> str:
         """later: a word between the subject and the rest (就, 所以 …)."""
         subject_np = clause.roles.get("S")
-        subject = "" if clause.gap == "S" else self.noun_phrase(subject_np, "S") if subject_np else "谁" if clause.asked == "S" else ""
+        subject = (
+            ""
+            if clause.gap == "S"
+            else self.noun_phrase(subject_np, "S")
+            if subject_np
+            else "谁"
+            if clause.asked == "S"
+            else ""
+        )
         front = self.fronted(clause) if clause.mood is Mood.STATEMENT and not clause.gap else None
         rest = replace(clause, adverbials=tuple(each for each in clause.adverbials if each is not front))
         start = phrase(self.adverbial(front), "，") if front else ""
@@ -139,7 +160,13 @@ class Chinese(Linearizer):
             assert subject_np is not None  # noqa: S101
             place = clause.predicate.place if clause.predicate else None
             where = self.adverbial(place).removeprefix("在") if place else ""
-            has = ("不会有" if clause.negative else "会有") if clause.tense is Tense.FUTURE else "没有" if clause.negative else "有"
+            has = (
+                ("不会有" if clause.negative else "会有")
+                if clause.tense is Tense.FUTURE
+                else "没有"
+                if clause.negative
+                else "有"
+            )
             np = replace(subject_np, det="bare") if subject_np.det == "a" and clause.negative else subject_np
             return phrase(start, time, where, later, marked(has, clause.mark), self.noun_phrase(np, ""))
         question = _ASKED.get(clause.asked, "")
@@ -155,14 +182,34 @@ class Chinese(Linearizer):
                 what = phrase(where, manner, *before, marked(verb.replace("|", ""), clause.mark), *after, length)
                 return phrase("请", time, "不要" if clause.negative else "", what)
             case Mood.REQUEST:
-                what = phrase(time, where, manner, *before, marked(verb.replace("|", ""), clause.mark), *after, length)
+                what = phrase(
+                    time, where, manner, *before, marked(verb.replace("|", ""), clause.mark), *after, length
+                )
                 return phrase("您能", what, "吗")
             case Mood.LETS:
                 what = phrase(where, manner, *before, marked(verb.replace("|", ""), clause.mark), *after, length)
-                return phrase("我们", time, "不要" if clause.negative else "", what, "了" if clause.negative else "吧")
+                return phrase(
+                    "我们", time, "不要" if clause.negative else "", what, "了" if clause.negative else "吧"
+                )
         aux, verb = self.verbs(clause, verb, stative, when)
         end = "吗" if clause.mood is Mood.YES_NO else ""
-        return phrase(start, subject, time, cause, later, question, often, aux, where, manner, *before, verb, *after, length, end)
+        return phrase(
+            start,
+            subject,
+            time,
+            cause,
+            later,
+            question,
+            often,
+            aux,
+            where,
+            manner,
+            *before,
+            verb,
+            *after,
+            length,
+            end,
+        )
 
     def utterance(self, said: Utterance) -> str:
         first, second = said.first, said.second
@@ -202,7 +249,18 @@ class Chinese(Linearizer):
             case "because":
                 return phrase("因为", other, "，", main, mark)
             case "if":
-                return phrase("如果", other, "，", main if first.mood is not Mood.STATEMENT else self.clause(first, "就"), mark)
+                return phrase(
+                    "如果",
+                    other,
+                    "，",
+                    main if first.mood is not Mood.STATEMENT else self.clause(first, "就"),
+                    mark,
+                )
             case "although":
                 return phrase("虽然", other, "，但是", main, mark)
         return phrase(other, "时，", main, mark)
+
+    def rewrite(self, before: str, after: str) -> tuple[str, str] | None:
+        if before in ("正在", "没有在") and after.startswith("在"):
+            return before[:-1], after
+        return None

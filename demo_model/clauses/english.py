@@ -15,7 +15,24 @@ _POSSESSIVE = {"i": "my", "we": "our", "you": "your", "he": "his", "she": "her",
 _BE = {"1s": ("am", "was"), "3s": ("is", "was")}
 _ASKED = {"when": "when", "where": "where", "why": "why", "how": "how"}
 _AN_NOT = ("user", "uni", "use", "eu", "one")
-_DOUBLED = ("stop", "plan", "cut", "set", "run", "put", "get", "sit", "swim", "shop", "let", "win", "forget", "begin", "drop", "chat")
+_DOUBLED = (
+    "stop",
+    "plan",
+    "cut",
+    "set",
+    "run",
+    "put",
+    "get",
+    "sit",
+    "swim",
+    "shop",
+    "let",
+    "win",
+    "forget",
+    "begin",
+    "drop",
+    "chat",
+)
 
 
 def plural(noun: str) -> str:
@@ -156,22 +173,34 @@ class English(Linearizer):
                 preposition = how.partition(".")[0]
                 rest.append(phrase(preposition, self.noun_phrase(np, "O")) if np else marked(how, clause.mark))
                 if role == "O" and particle:
-                    rest[-1], particle = phrase(rest[-1] if np and np.pronoun else marked(particle, clause.mark), marked(particle, clause.mark) if np and np.pronoun else rest[-1]), ""
+                    rest[-1], particle = (
+                        phrase(
+                            rest[-1] if np and np.pronoun else marked(particle, clause.mark),
+                            marked(particle, clause.mark) if np and np.pronoun else rest[-1],
+                        ),
+                        "",
+                    )
             subject = self.noun_phrase(clause.roles["S"], "S") if "S" in clause.roles and clause.gap != "S" else ""
             if particle:
                 rest.insert(0, marked(particle, clause.mark))
         if clause.mood is Mood.IMPERATIVE:
-            return phrase("please", "don't" if clause.negative else "", marked(verb, clause.mark), *rest, self.ending(clause))
+            return phrase(
+                "please", "don't" if clause.negative else "", marked(verb, clause.mark), *rest, self.ending(clause)
+            )
         if clause.mood is Mood.REQUEST:
             return phrase("could you", marked(verb, clause.mark), *rest, self.ending(clause))
         if clause.mood is Mood.LETS:
-            return phrase("let's", "not" if clause.negative else "", marked(verb, clause.mark), *rest, self.ending(clause))
+            return phrase(
+                "let's", "not" if clause.negative else "", marked(verb, clause.mark), *rest, self.ending(clause)
+            )
         aux, verbs = self.group(clause, verb, asks, clause.mark)
         middle = self.places(clause, "frequency")
         if clause.tense is Tense.DONE and not clause.negative:
             middle = phrase(middle, "already")
         if clause.negative:
-            aux = "can't" if aux == "can" else "won't" if aux == "will" else aux + "n't" if aux != "am" else "am not"
+            aux = (
+                "can't" if aux == "can" else "won't" if aux == "will" else aux + "n't" if aux != "am" else "am not"
+            )
         question = ""
         if clause.asked == "S":
             question = "who"

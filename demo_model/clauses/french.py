@@ -21,12 +21,44 @@ _CLITIC = {
     "she": ("la", "lui"),
     "they": ("les", "leur"),
 }
-_POSSESSIVE = {"i": "mon ma mes", "he": "son sa ses", "she": "son sa ses", "we": "notre notre nos", "you": "votre votre vos", "they": "leur leur leurs"}
+_POSSESSIVE = {
+    "i": "mon ma mes",
+    "he": "son sa ses",
+    "she": "son sa ses",
+    "we": "notre notre nos",
+    "you": "votre votre vos",
+    "they": "leur leur leurs",
+}
 _PERSONS = ("1s", "3s", "1p", "2", "3p")
 _REFLEXIVE = {"1s": "me", "1p": "nous", "2": "vous"}
-_BEFORE = frozenset("nouveau grand petit bon mauvais vieux beau jeune dernier premier prochain autre gros long".split())
+_BEFORE = frozenset(
+    [
+        "nouveau",
+        "grand",
+        "petit",
+        "bon",
+        "mauvais",
+        "vieux",
+        "beau",
+        "jeune",
+        "dernier",
+        "premier",
+        "prochain",
+        "autre",
+        "gros",
+        "long",
+    ]
+)
 _MODAL = {Modal.CAN: "pouvoir", Modal.MUST: "devoir", Modal.WANT: "vouloir", Modal.SHOULD: "devoir"}
-_LINKS = {"because": "parce que", "if": "si", "when": "quand", "although": "même si", "and": "et", "but": "mais", "so": "donc"}
+_LINKS = {
+    "because": "parce que",
+    "if": "si",
+    "when": "quand",
+    "although": "même si",
+    "and": "et",
+    "but": "mais",
+    "so": "donc",
+}
 _ASKED = {"when": "quand", "where": "où", "why": "pourquoi", "how": "comment"}
 _MATRIX = {"think": "penser", "know": "savoir", "hope": "espérer", "whether": "savoir"}
 _SILENT_H = re.compile(r"^(?:h[éeêoiuyô](?!ros|llan)|hab|heu|his|hum|hiv|huil|hui)", re.IGNORECASE)
@@ -34,7 +66,7 @@ _SILENT_H = re.compile(r"^(?:h[éeêoiuyô](?!ros|llan)|hab|heu|his|hum|hiv|huil
 
 def plural(word: str) -> str:
     head, space, rest = word.partition(" ")
-    if space and rest.split()[0] in ("de", "du", "des", "à", "au", "en", "sur", "pour") or rest.startswith("d'"):
+    if (space and rest.split()[0] in ("de", "du", "des", "à", "au", "en", "sur", "pour")) or rest.startswith("d'"):
         return plural(head) + space + rest
     if space:
         return " ".join(plural(each) for each in word.split())
@@ -48,7 +80,15 @@ def plural(word: str) -> str:
 
 
 def feminine(adjective: str) -> str:
-    for ending, changed in (("eux", "euse"), ("if", "ive"), ("er", "ère"), ("el", "elle"), ("ien", "ienne"), ("on", "onne"), ("et", "ète")):
+    for ending, changed in (
+        ("eux", "euse"),
+        ("if", "ive"),
+        ("er", "ère"),
+        ("el", "elle"),
+        ("ien", "ienne"),
+        ("on", "onne"),
+        ("et", "ète"),
+    ):
         if adjective.endswith(ending):
             return adjective[: -len(ending)] + changed
     return adjective if adjective.endswith("e") else adjective + "e"
@@ -167,8 +207,14 @@ class French(Romance):
                 return table[5]
             return verb[:-2] + {"er": "é", "ir": "i", "re": "u"}[verb[-2:]]
         if tense == "future" or tense == "conditional":
-            stem = table[6] if table else (present[0] + "r" if verb.endswith("er") and "é" not in verb else verb.removesuffix("e"))
-            endings = ("ai", "a", "ons", "ez", "ont") if tense == "future" else ("ais", "ait", "ions", "iez", "aient")
+            stem = (
+                table[6]
+                if table
+                else (present[0] + "r" if verb.endswith("er") and "é" not in verb else verb.removesuffix("e"))
+            )
+            endings = (
+                ("ai", "a", "ons", "ez", "ont") if tense == "future" else ("ais", "ait", "ions", "iez", "aient")
+            )
             return stem + endings[at]
         stem = "ét" if verb == "être" else present[2].removesuffix("ons")
         stem = stem.removesuffix("e") if at in (2, 3) and stem.endswith("ge") else stem
@@ -193,7 +239,15 @@ class French(Romance):
             rest = [self.noun_phrase(subject_np, ""), self.adverbial(place) if place else ""]
             clause = replace(clause, roles={"S": replace(subject_np, plural=False)})
         else:
-            if clause.negative and "O" in clause.roles and (clause.roles["O"].det in ("a", "") or (clause.roles["O"].det == "bare" and self.noun(clause.roles["O"]).type == "drink")) and clause.roles["O"].noun:
+            if (
+                clause.negative
+                and "O" in clause.roles
+                and (
+                    clause.roles["O"].det in ("a", "")
+                    or (clause.roles["O"].det == "bare" and self.noun(clause.roles["O"]).type == "drink")
+                )
+                and clause.roles["O"].noun
+            ):
                 direct = " O" in self.words.frames[clause.frame].cells["fr"]
                 if direct:
                     clause = replace(clause, roles={**clause.roles, "O": replace(clause.roles["O"], det="de")})
@@ -219,7 +273,10 @@ class French(Romance):
             modal = _MODAL[clause.modal]
             tense = "conditional" if clause.modal is Modal.SHOULD else "imperfect" if past else "present"
             if clause.modal is Modal.MUST and clause.negative:
-                finite, inner = self.form("avoir", tense, person), phrase("besoin de", *clitics, marked(verb, mark))
+                finite, inner = (
+                    self.form("avoir", tense, person),
+                    phrase("besoin de", *clitics, marked(verb, mark)),
+                )
             else:
                 finite, inner = self.form(modal, tense, person), phrase(*clitics, marked(verb, mark))
             before = []
@@ -237,7 +294,11 @@ class French(Romance):
                         participle = self.agreed(participle, self.agreement(antecedent))
                     finite, inner = self.form(aux, "present", person), marked(participle, mark)
                 case Tense.NOW:
-                    finite, inner, before = self.form("être", "present", person), phrase("en train de", *clitics, marked(verb, mark)), []
+                    finite, inner, before = (
+                        self.form("être", "present", person),
+                        phrase("en train de", *clitics, marked(verb, mark)),
+                        [],
+                    )
                 case Tense.FUTURE:
                     finite = marked(self.form(verb, "future", person), mark)
                 case _:
@@ -275,12 +336,15 @@ class French(Romance):
         if what.adjective:
             word = self.adjective(what.adjective, self.agreement(subject))
             if what.degree == "more":
-                better = {"bon": "meilleur", "mauvais": "pire"}.get(word.rstrip("nes") if word.startswith("bon") else word)
+                better = {"bon": "meilleur", "mauvais": "pire"}.get(
+                    word.rstrip("nes") if word.startswith("bon") else word
+                )
                 words = marked(better or f"plus {word}", what.mark)
                 return phrase(words, "que", self.noun_phrase(what.than, "")) if what.than else words
             return marked(phrase({"very": "très", "too": "trop"}.get(what.degree, ""), word), what.mark)
         if what.phrase is not None:
-            return self.noun_phrase(what.phrase, "")
+            job = what.phrase.det == "a" and not what.phrase.adjective
+            return self.noun_phrase(replace(what.phrase, det="name") if job else what.phrase, "")
         return self.adverbial(what.place) if what.place else ""
 
     def main(self, clause: Clause) -> str:
@@ -301,7 +365,9 @@ class French(Romance):
             subject = self.noun_phrase(said.speaker, "S")
             person = said.speaker.person
             if said.link == "say":
-                return phrase(subject, self.form("avoir", "present", person), "dit que", self.clause(first, ""), ".")
+                return phrase(
+                    subject, self.form("avoir", "present", person), "dit que", self.clause(first, ""), "."
+                )
             verb = self.form(_MATRIX[said.link], "present", person)
             if said.link != "whether":
                 return phrase(subject, verb, "que", self.clause(first, ""), ".")
@@ -325,7 +391,13 @@ class French(Romance):
             return _CONTRACTED[low, after], ""
         if low == "si" and after in ("il", "ils"):
             return "s'" if before == "si" else "S'", after
-        if low in _ELIDED and not starred and after[0].isalpha() and self.vowel(plain, False) and plain not in ("onze", "oui"):
+        if (
+            low in _ELIDED
+            and not starred
+            and after[0].isalpha()
+            and self.vowel(plain, False)
+            and plain not in ("onze", "oui")
+        ):
             return before[:-1] + "'", after
         return (before, plain) if starred else None
 
@@ -337,4 +409,6 @@ _CONTRACTED = {
     ("à", "les"): "aux",
     ("de", "des"): "de",
 }
-_ELIDED = frozenset("je me te se le la de que ne ce jusque parce lorsque".split()) - {"parce"}
+_ELIDED = frozenset(
+    ["je", "me", "te", "se", "le", "la", "de", "que", "ne", "ce", "jusque", "parce", "lorsque"]
+) - {"parce"}

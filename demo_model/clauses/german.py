@@ -22,12 +22,29 @@ _PRONOUNS = {
 _POSSESSIVE = {"i": "mein", "we": "unser", "you": "Ihr", "he": "sein", "she": "ihr", "they": "ihr"}
 _CASES = ("nom", "acc", "dat", "gen")
 _GENDERS = ("m", "f", "n", "p")
-_DER = "der die das die den die das die dem der dem den des der des der".split()
-_EIN = "- e - e en e - e em er em en es er es er".split()
-_DIES = "er e es e en e es e em er em en es er es er".split()
-_WEAK = "e e e en en e e en en en en en en en en en".split()
-_MIXED = "er e es en en e es en en en en en en en en en".split()
-_STRONG = "er e es e en e es e em er em en en er en er".split()
+_DER = [
+    "der",
+    "die",
+    "das",
+    "die",
+    "den",
+    "die",
+    "das",
+    "die",
+    "dem",
+    "der",
+    "dem",
+    "den",
+    "des",
+    "der",
+    "des",
+    "der",
+]
+_EIN = ["-", "e", "-", "e", "en", "e", "-", "e", "em", "er", "em", "en", "es", "er", "es", "er"]
+_DIES = ["er", "e", "es", "e", "en", "e", "es", "e", "em", "er", "em", "en", "es", "er", "es", "er"]
+_WEAK = ["e", "e", "e", "en", "en", "e", "e", "en", "en", "en", "en", "en", "en", "en", "en", "en"]
+_MIXED = ["er", "e", "es", "en", "en", "e", "es", "en", "en", "en", "en", "en", "en", "en", "en", "en"]
+_STRONG = ["er", "e", "es", "e", "en", "e", "es", "e", "em", "er", "em", "en", "en", "er", "en", "er"]
 _MODAL = {  # infinitive → first and third person singular, past stem
     "können": ("kann", "konnte"),
     "müssen": ("muss", "musste"),
@@ -45,7 +62,15 @@ _REFLEXIVE = {"1s": "mich", "1p": "uns"}
 _LINKS = {"because": "weil", "if": "wenn", "when": "wenn", "although": "obwohl"}
 _ASKED = {"when": "wann", "where": "wo", "why": "warum", "how": "wie"}
 _MATRIX = {"think": "denken", "know": "wissen", "hope": "hoffen", "say": "sagen", "whether": "wissen"}
-_ENDED = (("ung", "en"), ("heit", "en"), ("keit", "en"), ("schaft", "en"), ("ion", "en"), ("tät", "en"), ("ik", "en"))
+_ENDED = (
+    ("ung", "en"),
+    ("heit", "en"),
+    ("keit", "en"),
+    ("schaft", "en"),
+    ("ion", "en"),
+    ("tät", "en"),
+    ("ik", "en"),
+)
 
 
 def _cell(table: list[str], case: str, gender: str) -> str:
@@ -60,7 +85,11 @@ def plural(noun: str, gender: str, given: str) -> str:
         return noun + ("n" if noun.endswith(("e", "er", "el")) else "nen" if noun.endswith("in") else "en")
     if noun.endswith(("er", "el", "en", "chen")):
         return noun
-    if noun.endswith(("a", "o", "i", "y")) or noun[-1] in "pw" or re.search(r"(?:App|Team|Meeting|Event|ing|et|op|ar)$", noun):
+    if (
+        noun.endswith(("a", "o", "i", "y"))
+        or noun[-1] in "pw"
+        or re.search(r"(?:App|Team|Meeting|Event|ing|et|op|ar)$", noun)
+    ):
         return noun + "s"
     if noun.endswith("e"):
         return noun + "n"
@@ -94,7 +123,10 @@ class German(Linearizer):
         words = phrase(det, adjective, word)
         if np.of is not None:
             other = np.of
-            words = phrase(words, *("von", self.noun_phrase(other, "dat")) if other.name else (self.noun_phrase(other, "gen"),))
+            words = phrase(
+                words,
+                *("von", self.noun_phrase(other, "dat")) if other.name else (self.noun_phrase(other, "gen"),),
+            )
         words = marked(words, np.mark)
         if np.relative is not None:
             words = phrase(words, ",", self.relative(np, np.relative), ",")
@@ -150,8 +182,8 @@ class German(Linearizer):
             return _AUX[verb].get(person) or _AUX[verb][""]
         if person not in ("1s", "3s"):
             return verb
-        if verb == "wissen":
-            return "weiß"
+        if verb in ("wissen", "mögen"):
+            return "weiß" if verb == "wissen" else "mag"
         stem = verb.removesuffix("n").removesuffix("e") if verb.endswith("en") else verb.removesuffix("n")
         if person == "1s":
             return stem[:-2] + "le" if stem.endswith("el") else stem + "e"
@@ -174,7 +206,7 @@ class German(Linearizer):
         if table:
             return prefix + inner + (table[1].removeprefix("ge") if inner else table[1])
         stem = verb.removesuffix("n").removesuffix("e") if verb.endswith("en") else verb.removesuffix("n")
-        ge = "" if verb.endswith("ieren") or verb.startswith(_INSEPARABLE) and verb not in ("geben",) else "ge"
+        ge = "" if verb.endswith("ieren") or (verb.startswith(_INSEPARABLE) and verb not in ("geben",)) else "ge"
         return prefix + ge + stem + ("et" if re.search(r"(?:[td]|[^lrhaeioumn][mn])$", stem) else "t")
 
     def group(self, clause: Clause, verb: str, mark: int) -> tuple[str, list[str]]:
@@ -212,11 +244,14 @@ class German(Linearizer):
         if what.adjective:
             base, _, given = self.words.adjectives[what.adjective]["de"].partition("/")
             if what.degree == "more":
-                words = marked(given or (base + "r" if base.endswith("e") else attributive(base) + "er"), what.mark)
+                words = marked(
+                    given or (base + "r" if base.endswith("e") else attributive(base) + "er"), what.mark
+                )
                 return phrase(words, "als", self.noun_phrase(what.than, "nom")) if what.than else words
             return marked(phrase({"very": "sehr", "too": "zu"}.get(what.degree, ""), base), what.mark)
         if what.phrase is not None:
-            return self.noun_phrase(what.phrase, "nom")
+            job = what.phrase.det == "a" and not what.phrase.adjective
+            return self.noun_phrase(replace(what.phrase, det="") if job else what.phrase, "nom")
         return self.adverbial(what.place) if what.place else ""
 
     def clause(self, clause: Clause, order: str) -> str:
@@ -249,13 +284,20 @@ class German(Linearizer):
                 *fixed, verb = cell.split("_")
                 for _, how, np in complements:
                     if np is None:
-                        pp.append(_REFLEXIVE.get(clause.person, "sich") if how == "sich" else marked(how, clause.mark))
+                        pp.append(
+                            _REFLEXIVE.get(clause.person, "sich") if how == "sich" else marked(how, clause.mark)
+                        )
                         if how == "sich":
                             pronouns.append((0, pp.pop()))
                         continue
                     preposition, _, case = how.partition(".")
                     case = case or "acc"
-                    if not preposition and case == "acc" and negative and (np.det in ("a", "bare") or (not np.det and np.plural)):
+                    if (
+                        not preposition
+                        and case == "acc"
+                        and negative
+                        and (np.det in ("a", "bare") or (not np.det and np.plural))
+                    ):
                         np, negative = replace(np, det="no"), False
                         if clause.tense is Tense.DONE:
                             objects["early"] = "noch"
@@ -282,7 +324,11 @@ class German(Linearizer):
             clause = replace(clause, roles={"S": subject_np})
             finite, _ = self.group(clause, "+sein", clause.mark)
             return phrase(pp[0], finite, self.noun_phrase(subject_np, "nom"))
-        front = self.fronted(clause) if order == "main" and clause.mood is Mood.STATEMENT and not clause.asked else None
+        front = (
+            self.fronted(clause)
+            if order == "main" and clause.mood is Mood.STATEMENT and not clause.asked
+            else None
+        )
         rest = replace(clause, adverbials=tuple(each for each in clause.adverbials if each is not front))
         field = phrase(
             *(text for _, text in sorted(pronouns)),
@@ -302,7 +348,12 @@ class German(Linearizer):
         match order:
             case "sub" | "rel":
                 if end and "|" in verb and clause.modal is Modal.NONE and clause.tense in (Tense.HABIT, Tense.NOW):
-                    return phrase("" if order == "rel" else subject, field, marked(end[0][:-1] + finite[:-1], clause.mark), after)
+                    return phrase(
+                        "" if order == "rel" else subject,
+                        field,
+                        marked(end[0][:-1] + finite[:-1], clause.mark),
+                        after,
+                    )
                 return phrase("" if order == "rel" else subject, field, *end, finite, after)
             case "first" | "inverted":
                 return phrase(finite, subject, field, *end, after)
@@ -315,16 +366,22 @@ class German(Linearizer):
         prefix, _, base = verb.removeprefix("+").rpartition("|")
         if clause.mood is Mood.LETS:
             return phrase("lassen Sie uns", field, marked(prefix + base, clause.mark))
-        return phrase("bitte", marked(base, clause.mark), "Sie", field, marked(prefix, clause.mark) if prefix else "")
+        return phrase(
+            "bitte", marked(base, clause.mark), "Sie", field, marked(prefix, clause.mark) if prefix else ""
+        )
 
     def asks(self, clause: Clause, order: str) -> str:
         if clause.asked == "S":
-            return phrase("wer", self.clause(replace(clause, mood=Mood.STATEMENT), "first" if order == "first" else "rel"))
+            return phrase(
+                "wer", self.clause(replace(clause, mood=Mood.STATEMENT), "first" if order == "first" else "rel")
+            )
         if clause.asked == "where" and "+" in self.verb(clause) and clause.frame != "be":
             word = "wohin"
         else:
             word = _ASKED.get(clause.asked, "was")
-        return phrase(word, self.clause(replace(clause, mood=Mood.STATEMENT), "first" if order == "first" else "sub"))
+        return phrase(
+            word, self.clause(replace(clause, mood=Mood.STATEMENT), "first" if order == "first" else "sub")
+        )
 
     def verb(self, clause: Clause) -> str:
         return "" if clause.frame in ("be", "exist") else self.words.frames[clause.frame].cells["de"]

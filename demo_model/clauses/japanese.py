@@ -9,7 +9,16 @@ from demo_model.clauses.linearizer import Linearizer
 from demo_model.clauses.marks import marked, phrase
 from demo_model.clauses.syntax import Adverbial, Clause, Modal, Mood, Phrase, Tense, Utterance
 
-_PRONOUNS = {"it": "", "i": "私", "we": "私たち", "you": "あなた", "he": "彼", "she": "彼女", "they": "彼ら", "that": "それ"}
+_PRONOUNS = {
+    "it": "",
+    "i": "私",
+    "we": "私たち",
+    "you": "あなた",
+    "he": "彼",
+    "she": "彼女",
+    "they": "彼ら",
+    "that": "それ",
+}
 _ASKED = {"when": "いつ", "where": "どこで", "why": "なぜ", "how": "どうやって", "S": "誰が", "O": "何を"}
 _COUNTERS = {"person": "人", "family": "人", "animal": "匹", "vehicle": "台", "device": "台", "drink": "杯"}
 _LIVING = ("person", "family", "animal")
@@ -49,7 +58,9 @@ class Japanese(Linearizer):
         return words
 
     def living(self, np: Phrase | None) -> bool:
-        return np is not None and (bool(np.name) or np.pronoun not in ("", "that") or bool(np.noun) and self.noun(np).type in _LIVING)
+        return np is not None and (
+            bool(np.name) or np.pronoun not in ("", "that") or (bool(np.noun) and self.noun(np).type in _LIVING)
+        )
 
     def place(self, each: Adverbial, particle: str) -> str:
         return phrase(self.adverbial(each), particle)
@@ -77,7 +88,11 @@ class Japanese(Linearizer):
         for each in rest:
             if each[0] in "OT":
                 if each[0] in clause.roles:
-                    words.append(phrase(self.noun_phrase(clause.roles[each[0]], subject.pronoun if subject else ""), each[1:]))
+                    words.append(
+                        phrase(
+                            self.noun_phrase(clause.roles[each[0]], subject.pronoun if subject else ""), each[1:]
+                        )
+                    )
                 elif clause.asked == each[0]:
                     words.append("何" + each[1:])
             else:
@@ -118,7 +133,9 @@ class Japanese(Linearizer):
     def clause(self, clause: Clause, style: str, drop: str = "", topic: str = "は") -> str:
         """style: polite, plain, attributive, tara, te … drop: a pronoun that is not said."""
         words, word = self.arguments(clause)
-        mark = clause.predicate.mark if clause.predicate is not None and clause.predicate.adjective else clause.mark
+        mark = (
+            clause.predicate.mark if clause.predicate is not None and clause.predicate.adjective else clause.mark
+        )
         subject_np = clause.roles.get("S")
         subject = ""
         if style in ("attributive", "tara", "node", "toki"):
@@ -126,7 +143,13 @@ class Japanese(Linearizer):
         if clause.frame == "exist":
             topic = "が"
         asking = clause.mood in (Mood.IMPERATIVE, Mood.REQUEST, Mood.LETS)
-        if subject_np is not None and not asking and clause.gap != "S" and subject_np.pronoun not in (drop or "-", "you", "it") and not subject_np.refers:
+        if (
+            subject_np is not None
+            and not asking
+            and clause.gap != "S"
+            and subject_np.pronoun not in (drop or "-", "you", "it")
+            and not subject_np.refers
+        ):
             subject = phrase(self.noun_phrase(subject_np, ""), topic)
         question = ""
         if clause.asked and not (clause.asked == "O" and "何" in words):
@@ -167,7 +190,9 @@ class Japanese(Linearizer):
             case Mood.REQUEST:
                 return word.te() + "いただけますか"
             case Mood.LETS:
-                return word.negative_stem() + "ないようにしましょう" if clause.negative else word.stem() + "ましょう"
+                return (
+                    word.negative_stem() + "ないようにしましょう" if clause.negative else word.stem() + "ましょう"
+                )
         last, negative, past = self.predicate(clause, word)
         match style:
             case "polite":
@@ -177,7 +202,11 @@ class Japanese(Linearizer):
                 return last.plain(negative, True) + "ら"
             case "node" | "attributive" | "toki":
                 noun = last.kind == "na" and last.text == ""
-                return last.plain(negative, past, "である" if style == "attributive" else "の" if noun and style == "toki" else "な")
+                return last.plain(
+                    negative,
+                    past,
+                    "である" if style == "attributive" else "の" if noun and style == "toki" else "な",
+                )
             case "ka":
                 return last.plain(negative, past, "")
         return last.plain(negative, past)
@@ -192,14 +221,20 @@ class Japanese(Linearizer):
                 case "say":
                     return phrase(subject, self.clause(first, "plain", drop, "が"), "と 言いました 。")
                 case "think":
-                    return phrase(subject, self.clause(first, "plain", drop, "が"), "と 思っています 。" if other else "と 思います 。")
+                    return phrase(
+                        subject,
+                        self.clause(first, "plain", drop, "が"),
+                        "と 思っています 。" if other else "と 思います 。",
+                    )
                 case "know":
                     return phrase(subject, self.clause(first, "attributive", drop), "ことを 知っています 。")
                 case "hope":
                     return phrase(subject, self.clause(first, "attributive", drop), "ことを 願っています 。")
             ka = "か" if first.asked else "かどうか"
             plain = replace(first, mood=Mood.STATEMENT)
-            return phrase(subject, self.clause(plain, "ka", drop, "が"), ka, "知りません 。" if other else "わかりません 。")
+            return phrase(
+                subject, self.clause(plain, "ka", drop, "が"), ka, "知りません 。" if other else "わかりません 。"
+            )
         mark = "。" if first.mood not in (Mood.YES_NO, Mood.WH, Mood.REQUEST) else "？"
         if second is None:
             return phrase(self.clause(first, "polite"), mark)
@@ -207,17 +242,23 @@ class Japanese(Linearizer):
         same = pronoun if pronoun and "S" in first.roles and first.roles["S"].pronoun == pronoun else ""
         match said.link:
             case "and":
-                return phrase(self.clause(first, "polite"), "。 また 、", self.clause(second, "polite", same), mark)
+                return phrase(
+                    self.clause(first, "polite"), "。 また 、", self.clause(second, "polite", same), mark
+                )
             case "but":
                 return phrase(self.clause(first, "polite"), "が 、", self.clause(second, "polite", same), mark)
             case "so":
-                return phrase(self.clause(first, "polite"), "。 そのため 、", self.clause(second, "polite", same), mark)
+                return phrase(
+                    self.clause(first, "polite"), "。 そのため 、", self.clause(second, "polite", same), mark
+                )
             case "although":
                 return phrase(self.clause(second, "polite"), "が 、", self.clause(first, "polite", same), mark)
             case "because":
                 return phrase(self.clause(second, "node", ""), "ので 、", self.clause(first, "polite", same), mark)
             case "if":
-                return phrase("もし", self.clause(second, "tara", ""), "、", self.clause(first, "polite", same), mark)
+                return phrase(
+                    "もし", self.clause(second, "tara", ""), "、", self.clause(first, "polite", same), mark
+                )
         if second.tense is Tense.PAST or self.stative(second):
             return phrase(self.clause(second, "toki"), "とき 、", self.clause(first, "polite", same), mark)
         return phrase(self.clause(second, "tara"), "、", self.clause(first, "polite", same), mark)

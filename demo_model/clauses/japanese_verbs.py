@@ -68,7 +68,13 @@ class Word:
                 return self.adjective_stem() + ("くなかったです" if past else "くないです")
             return self.adjective_stem() + "かったです" if past else self.dictionary() + "です"
         if self.kind == "na":
-            ending = ("ではありませんでした" if past else "ではありません") if negative else "でした" if past else "です"
+            ending = (
+                ("ではありませんでした" if past else "ではありません")
+                if negative
+                else "でした"
+                if past
+                else "です"
+            )
             return self.dictionary() + ending
         if negative and self.text == "知っている":
             return "知りませんでした" if past else "知りません"

@@ -16,6 +16,7 @@ from demo_model.lexicon import GENDERS, load_lexicon
 
 WORDS = Path(__file__).parent / "words"
 _KINDS = {"item": "document", "event": "event", "topic": "topic", "role": "person"}
+_PRODUCTS = ("logo", "feature", "login page", "template", "website", "app", "database", "dashboard", "prototype")
 MASS = frozenset({"topic", "skill", "sport", "drink"})
 """Types of nouns without a plural."""
 
@@ -98,7 +99,15 @@ def _noun(kind: str, english: str, cells: list[str]) -> Noun:
     return Noun(f"{kind}:{words['en']}", kind, words, genders, measure or _MEASURES.get(kind, "个"), plurals)
 
 
-_MEASURES = {"document": "份", "person": "位", "family": "位", "clothes": "件", "vehicle": "辆", "drink": "杯", "animal": "只"}
+_MEASURES = {
+    "document": "份",
+    "person": "位",
+    "family": "位",
+    "clothes": "件",
+    "vehicle": "辆",
+    "drink": "杯",
+    "animal": "只",
+}
 
 
 @cache
@@ -118,11 +127,13 @@ def load_words() -> Words:
                     word = each[language]
                     star = "" if word.elides else "*"
                     cells.append(f"{word.gender} {star}{word.text}" if word.gender else word.text)
-                noun = _noun(kind, english, cells)
-                nouns[noun.key] = noun
+                noun = _noun("product" if english in _PRODUCTS else kind, english, cells)
+                nouns.setdefault(noun.key, noun)
     for english, each in load_lexicon().entries["place"].items():
         cells = {language: word.text for language, word in each.items()}
-        nouns[f"city:{english}"] = Noun(f"city:{english}", "city", cells, {"es": "m", "de": "n", "fr": "m"}, "", {})
+        nouns[f"city:{english}"] = Noun(
+            f"city:{english}", "city", cells, {"es": "m", "de": "n", "fr": "m"}, "", {}
+        )
     by_type: dict[str, list[str]] = {}
     for noun in nouns.values():
         by_type.setdefault(noun.type, []).append(noun.key)

@@ -48,7 +48,9 @@ def finished(
         words = _rewritten(words, rewrite)
     out, spans = "", list[Span]()
     for index, (word, mark) in enumerate(words):
-        if word in _COMMAS and (not out or out[-1] in _STOPS or index + 1 == len(words) or words[index + 1][0][0] in _STOPS):
+        if word in _COMMAS and (
+            not out or out[-1] in _STOPS or index + 1 == len(words) or words[index + 1][0][0] in _STOPS
+        ):
             continue
         gap = glue if out and word[0] not in _STOPS and out[-1] not in "'¿¡" else ""
         start = len(out) + len(gap)

@@ -23,8 +23,25 @@ _CLITIC = {
 _POSSESSIVE = {"i": "mi", "he": "su", "she": "su", "you": "su", "they": "su"}
 _PERSONS = ("1s", "3s", "1p", "3p")
 _REFLEXIVE = {"1s": "me", "1p": "nos"}
-_BEFORE = {"bueno": "buen", "malo": "mal", "primero": "primer", "último": "último", "otro": "otro", "próximo": "próximo", "mismo": "mismo", "gran": "gran"}
-_LINKS = {"because": "porque", "if": "si", "when": "cuando", "although": "aunque", "and": "y", "but": "pero", "so": "así que"}
+_BEFORE = {
+    "bueno": "buen",
+    "malo": "mal",
+    "primero": "primer",
+    "último": "último",
+    "otro": "otro",
+    "próximo": "próximo",
+    "mismo": "mismo",
+    "gran": "gran",
+}
+_LINKS = {
+    "because": "porque",
+    "if": "si",
+    "when": "cuando",
+    "although": "aunque",
+    "and": "y",
+    "but": "pero",
+    "so": "así que",
+}
 _ASKED = {"when": "cuándo", "where": "dónde", "why": "por qué", "how": "cómo"}
 _MATRIX = {"think": "creer", "know": "saber", "hope": "esperar", "whether": "saber"}
 _MODAL = {Modal.CAN: "poder", Modal.MUST: "tener", Modal.WANT: "querer", Modal.SHOULD: "deber"}
@@ -42,7 +59,14 @@ _ENDINGS = {
     ("subjunctive", "er"): "a a amos an",
     ("subjunctive", "ir"): "a a amos an",
 }
-_STRESSED = {"joven": "jóvenes", "imagen": "imágenes", "orden": "órdenes", "examen": "exámenes", "margen": "márgenes", "volumen": "volúmenes"}
+_STRESSED = {
+    "joven": "jóvenes",
+    "imagen": "imágenes",
+    "orden": "órdenes",
+    "examen": "exámenes",
+    "margen": "márgenes",
+    "volumen": "volúmenes",
+}
 _FUTURE = ("é", "á", "emos", "án")
 _CONDITIONAL = ("ía", "ía", "íamos", "ían")
 
@@ -61,7 +85,14 @@ def plural(word: str) -> str:
         return word + "s"
     if word.endswith("s") and not re.search(r"[áéíóú]s$", word) and word not in ("mes", "gas", "país"):
         return word
-    for accented, plain in (("ón", "ones"), ("án", "anes"), ("ín", "ines"), ("és", "eses"), ("ús", "uses"), ("én", "enes")):
+    for accented, plain in (
+        ("ón", "ones"),
+        ("án", "anes"),
+        ("ín", "ines"),
+        ("és", "eses"),
+        ("ús", "uses"),
+        ("én", "enes"),
+    ):
         if word.endswith(accented):
             return word[: -len(accented)] + plain
     return word + "es"
@@ -144,12 +175,14 @@ class Spanish(Romance):
         return marked(_CLITIC[np.pronoun][case == "dat"], np.mark)
 
     def form(self, verb: str, tense: str, person: str) -> str:
-        """irregular: present ×4, preterite ×4, future stem, participle, gerund, subjunctive ×4; - where regular."""
+        """Of a table: present ×4, preterite ×4, future stem, participle, gerund, subjunctive ×4; - if regular."""
         at = _PERSONS.index("3s" if person == "2" else person)
         table = self.irregular.get(verb, "").split()
         kind = verb[-2:].replace("í", "i")
         stem = verb[:-2]
-        place = {"present": at, "preterite": 4 + at, "participle": 9, "gerund": 10, "subjunctive": 11 + at}.get(tense)
+        place = {"present": at, "preterite": 4 + at, "participle": 9, "gerund": 10, "subjunctive": 11 + at}.get(
+            tense
+        )
         if table and place is not None and place < len(table) and table[place] != "-":
             return table[place]
         if tense == "participle":
@@ -160,11 +193,15 @@ class Spanish(Romance):
             base = table[8] if len(table) > 8 and table[8] != "-" else verb.replace("í", "i")
             return base + (_FUTURE if tense == "future" else _CONDITIONAL)[at]
         if tense == "imperfect" and verb in ("ser", "ir", "ver"):
-            return {"ser": "era era éramos eran", "ir": "iba iba íbamos iban", "ver": "veía veía veíamos veían"}[verb].split()[at]
+            return {"ser": "era era éramos eran", "ir": "iba iba íbamos iban", "ver": "veía veía veíamos veían"}[
+                verb
+            ].split()[at]
         ending = _ENDINGS[tense, kind].split()[at]
         if tense == "subjunctive":
             first = table[0] if table and table[0] not in ("-", "soy", "estoy", "doy", "voy", "sé") else stem + "o"
-            base = first[:-1] if at != 2 or first[:-1] + "o" == stem + "o" or first.endswith(("go", "zco")) else stem
+            base = (
+                first[:-1] if at != 2 or first[:-1] + "o" == stem + "o" or first.endswith(("go", "zco")) else stem
+            )
             return _spelled(base, ending[0]) + ending
         if tense == "preterite" and at == 0:
             return _spelled(stem, "é" if kind == "ar" else "í") + ending
@@ -177,22 +214,35 @@ class Spanish(Romance):
     def clause(self, clause: Clause, order: str, mood: str = "") -> str:
         subject_np = clause.roles.get("S")
         subject = "" if clause.gap == "S" or subject_np is None else self.noun_phrase(subject_np, "S")
-        if subject_np is not None and subject_np.pronoun in ("i", "we") :
+        if subject_np is not None and subject_np.pronoun in ("i", "we"):
             subject = ""
         mark = clause.mark
         clitics: list[str] = []
         if clause.frame == "be":
             what = clause.predicate
             verb = "ser"
-            if what is not None and (what.place or (what.adjective and self.words.adjectives[what.adjective]["es"].startswith("="))):
+            if what is not None and (
+                what.place or (what.adjective and self.words.adjectives[what.adjective]["es"].startswith("="))
+            ):
                 verb = "estar"
-            if what is not None and what.place and subject_np and subject_np.noun and self.noun(subject_np).type == "event":
+            if (
+                what is not None
+                and what.place
+                and subject_np
+                and subject_np.noun
+                and self.noun(subject_np).type == "event"
+            ):
                 verb = "ser"
             rest = [self.predicate(what, subject_np)] if what else []
         elif clause.frame == "exist":
             assert subject_np is not None  # noqa: S101
             verb, subject = "haber", ""
-            shown = replace(subject_np, det="" if subject_np.det == "bare" or (clause.negative and subject_np.det == "a") else subject_np.det)
+            shown = replace(
+                subject_np,
+                det=""
+                if subject_np.det == "bare" or (clause.negative and subject_np.det == "a")
+                else subject_np.det,
+            )
             place = clause.predicate.place if clause.predicate else None
             rest = [self.noun_phrase(shown, ""), self.adverbial(place) if place else ""]
             clause = replace(clause, roles={"S": replace(subject_np, plural=False)})
@@ -200,7 +250,9 @@ class Spanish(Romance):
             parts = self.parts(clause)
             verb, rest = parts.verb, [marked(each, mark) for each in parts.rest]
             clitics = [each[2:] for each in sorted(parts.clitics)]
-            has_dative = any(how.endswith(".dat") and np and not np.pronoun for _, how, np in self.complements(clause)[1])
+            has_dative = any(
+                how.endswith(".dat") and np and not np.pronoun for _, how, np in self.complements(clause)[1]
+            )
             if has_dative:
                 dative = next(np for _, how, np in self.complements(clause)[1] if how.endswith(".dat") and np)
                 clitics.insert(0, "les" if dative.plural else "le")
@@ -230,7 +282,10 @@ class Spanish(Romance):
                     finite = {"1s": "he", "1p": "hemos", "3p": "han"}.get(person, "ha")
                     inner = marked(self.form(verb, "participle", person), mark)
                 case Tense.NOW:
-                    finite, inner = self.form("estar", "present", person), marked(self.form(verb, "gerund", person), mark)
+                    finite, inner = (
+                        self.form("estar", "present", person),
+                        marked(self.form(verb, "gerund", person), mark),
+                    )
                 case Tense.FUTURE if not mood:
                     finite = marked(self.form(verb, "future", person), mark)
                 case _:
@@ -253,8 +308,10 @@ class Spanish(Romance):
         person = "3p" if thing is not None and thing.plural else "3s"
         if thing is not None and thing.det == "bare":
             thing = replace(thing, det="the")
-        finite = marked(self.form(verb, "imperfect" if clause.tense is Tense.PAST else "present", person), clause.mark)
-        whom = phrase("a", self.noun_phrase(subject, "after"))
+        finite = marked(
+            self.form(verb, "imperfect" if clause.tense is Tense.PAST else "present", person), clause.mark
+        )
+        whom = "" if subject.pronoun in ("i", "we") else phrase("a", self.noun_phrase(subject, "after"))
         no = "no" if clause.negative else ""
         return phrase(whom, no, clitic, finite, self.noun_phrase(thing, "") if thing else "", self.ending(clause))
 
@@ -312,14 +369,29 @@ class Spanish(Romance):
                 mood = "subjunctive" if said.link == "hope" and first.tense is not Tense.PAST else ""
                 return phrase(subject, verb, "que", self.clause(first, "", mood), ".")
             word = {"S": "quién", "O": "qué", "": "si"}.get(first.asked) or _ASKED[first.asked]
-            return phrase(subject, "no", verb, word, self.clause(first, "inverted" if first.asked not in ("", "S") else ""), ".")
+            return phrase(
+                subject,
+                "no",
+                verb,
+                word,
+                self.clause(first, "inverted" if first.asked not in ("", "S") else ""),
+                ".",
+            )
         if second is None:
             return f"{start} {self.main(first)} {mark}"
         word = _LINKS[said.link]
         if said.link in ("and", "but", "so"):
+            if (
+                "S" in second.roles
+                and second.roles["S"].pronoun
+                and second.roles["S"].pronoun == first.roles["S"].pronoun
+            ):
+                second = replace(second, gap="S")
             return phrase(start, self.main(first), "" if word == "y" else ",", word, self.clause(second, ""), mark)
         later = said.link == "when" and second.tense in (Tense.HABIT, Tense.FUTURE)
-        other = phrase(word, self.clause(second, "", "subjunctive" if later and first.tense is Tense.FUTURE else ""))
+        other = phrase(
+            word, self.clause(second, "", "subjunctive" if later and first.tense is Tense.FUTURE else "")
+        )
         if said.link in ("because", "although") or first.mood is not Mood.STATEMENT:
             return phrase(start, self.main(first), other, mark)
         return phrase(other, ",", self.clause(first, ""), mark)

@@ -46,7 +46,7 @@ PERSONS = ("i", "we", "you", "he", "she", "they")
 class Phrase:
     """A noun phrase. `noun` is a key of the lexicon, `pronoun` one of PERSONS or "that", `name` a person's name.
 
-    "it" stands for a thing: `noun` is what it stands for. refers: in a second clause, the role of the first that it repeats.
+    "it" stands for the thing `noun`. refers: in a second clause, the role of the first clause that it repeats.
 
     det: the, a, this, bare, many, all, num (with `count`), or a pronoun as possessor (my = "i").
     """
@@ -126,7 +126,7 @@ class Clause:
 class Utterance:
     """A sentence: one clause, or two with a link.
 
-    link: a connective (because, if, when, although, and, but, so), or a matrix verb (think, know, hope, say, whether …)
+    link: a connective (because, if, when, although, and, but, so), or a matrix verb (think, know, hope, say, whether)
     whose subject is `speaker`.
     """
 

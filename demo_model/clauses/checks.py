@@ -1,0 +1,89 @@
+"""Checks the words and composed sentences for mistakes. Each problem begins with where it is."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+
+from demo_model import LANGUAGES
+from demo_model.clauses.compose import Composer, choices, classes
+from demo_model.clauses.lexicon import load_words
+from demo_model.clauses.linearize import sentences
+from demo_model.clauses.syntax import Utterance
+from demo_model.patterns import written
+from demo_model.sampling import Sampler, Split
+
+_WRONG = {
+    "en": r"\ba [aeio]\w|\ban [bcdfgjklmnpqrstvwxz]\w| 's\b|\bdon't (?:does|has)\b|\bamn't\b|\bi\b(?!')",
+    "de": r"\b(?:zu dem|zu der|von dem|bei dem|in dem|an dem)\b(?!,)|\bein (?:der|die|das)\b|\|",
+    "fr": r"\b[jdnmtsl]e [aâeéèêiîoôuy]\w|\bque (?:il|elle|ils|elles|on|Anna)\b|\b(?:de|à) (?:le|les)\b(?! \w+(?:er|ir|re)\b)|\bsi ils?\b|\*|[^ ][?!]",
+    "es": r"\bde el\b|\ba el\b|\by (?:i|hi)(?![eao])\w|\bcon mí\b|\*|~",
+    "ja": r"[ぁ-鿿] | [ぁ-鿿]|はに|はを|をを|がが|だな|なな|いだと|[TO]を|[るい]1(?!\d)",
+    "zh": r"[一-鿿] | [一-鿿]|了了|的的|在在|不是是|没有有|[=~|]",
+}
+_GERMAN_SUB = re.compile(r", (?:dass|ob|weil|obwohl) ([^,.?]+)(?!, d[eia])[,.?]")
+_GERMAN_FINITE = re.compile(r"(?:t|e|en|st|ß|ag|ann|uss|ill|arf|ar|ind|bin|ist|ird|habe|sei|tte)$")
+
+
+def word_problems() -> Iterator[str]:
+    """Types, nouns, frames and adverbials that are named somewhere but do not exist."""
+    words = load_words()
+    known = {"people", "we", "they"}
+    for frame in words.frames.values():
+        for role, types in frame.types.items():
+            for each in (member for kind in types for member in classes().get(kind, [kind])):
+                if each not in known and each not in words.nouns and each not in words.by_type:
+                    yield f"[{frame.key}] {role}: {each} is neither a type nor a noun"
+        for language in LANGUAGES:
+            roles = set(re.findall(r"[SOT](?![a-z])", frame.cells[language]))
+            if {"O", "T"} & set(frame.types) != roles - {"S"}:
+                yield f"[{frame.key}] {language}: takes {sorted(roles)}, not {sorted(frame.types)}"
+        if not re.search(r"=", frame.cells["zh"]):
+            yield f"[{frame.key}] zh: no verb is marked"
+    for noun in words.nouns.values():
+        if set(noun.cells) != set(LANGUAGES):
+            yield f"[{noun.key}] has not all languages"
+    for table, rows in choices().items():
+        for key, members in rows.items():
+            for each in members:
+                if each not in (words.adjectives if table == "polarity" and key != "against" else words.frames):
+                    yield f"choices [{table}] {key}: {each} does not exist"
+            if table in ("manners", "causes", "companions") and key not in words.adverbials:
+                yield f"choices [{table}]: {key} does not exist"
+
+
+def sentence_problems(language: str, text: str) -> Iterator[str]:
+    """What is wrong with one written sentence."""
+    if re.search(r"[\ue000-\ue0ff\u2060{}_+]", text):
+        yield "an internal sign is left"
+    if "  " in text or text != text.strip() or re.search(r",[,.?]|[、，][、，。？]", text):
+        yield "spaces or commas are doubled"
+    if not re.search(r"[.?。？]$", text):
+        yield "no end"
+    found = re.search(_WRONG[language], re.sub(r"[A-ZÀ-Ý][^\s,.?]*", "X", text) if language != "en" else text)
+    if found is not None and not (language == "en" and "a user" in text):
+        yield f"{found.group()!r}"
+    if language == "de":
+        for clause in _GERMAN_SUB.finditer(re.sub(r"(\d)\. ", r"\1 ", text)):
+            if not _GERMAN_FINITE.search(clause.group(1).split()[-1]):
+                yield f"the verb is not last: {clause.group(1)!r}"
+
+
+def composed(seed: int, count: int) -> Iterator[tuple[Utterance, dict[str, str]]]:
+    """Utterances and what is written for them."""
+    composer = Composer(Sampler(seed, Split.ANY))
+    for _ in range(count):
+        said = composer.draw()
+        yield said, {language: written(each, language).text for language, each in sentences(said).items()}
+
+
+def problems(seed: int, count: int) -> list[str]:
+    """Everything that the checks find in the words and in `count` sentences."""
+    found = list(word_problems())
+    for _, texts in composed(seed, count):
+        found += [
+            f"{language}: {problem}: {text}"
+            for language, text in texts.items()
+            for problem in sentence_problems(language, text)
+        ]
+    return found
