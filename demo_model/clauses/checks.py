@@ -6,7 +6,8 @@ import re
 from collections.abc import Iterator
 
 from demo_model import LANGUAGES
-from demo_model.clauses.compose import Composer, choices, classes
+from demo_model.clauses.compose import Composer
+from demo_model.clauses.compose_phrases import choices, classes
 from demo_model.clauses.lexicon import load_words
 from demo_model.clauses.linearize import sentences
 from demo_model.clauses.syntax import Utterance
@@ -16,7 +17,9 @@ from demo_model.sampling import Sampler, Split
 _WRONG = {
     "en": r"\ba [aeio]\w|\ban [bcdfgjklmnpqrstvwxz]\w| 's\b|\bdon't (?:does|has)\b|\bamn't\b|\bi\b(?!')",
     "de": r"\b(?:zu dem|zu der|von dem|bei dem|in dem|an dem)\b(?!,)|\bein (?:der|die|das)\b|\|",
-    "fr": r"\b[jdnmtsl]e [aâeéèêiîoôuy]\w|\bque (?:il|elle|ils|elles|on|Anna)\b|\b(?:de|à) (?:le|les)\b(?! \w+(?:er|ir|re)\b)|\bsi ils?\b|\*|[^ ][?!]",
+    "fr": r"\b[jdnmtsl]e [aâeéèêiîoôuy]\w|\bque (?:il|elle|ils|elles|on|Anna)\b|"
+    r"\b(?:de|à) (?:le|les)\b(?! \w+(?:er|ir|re)\b)|\bsi ils?\b"
+    r"|\*|[^ ][?!]",
     "es": r"\bde el\b|\ba el\b|\by (?:i|hi)(?![eao])\w|\bcon mí\b|\*|~",
     "ja": r"[ぁ-鿿] | [ぁ-鿿]|はに|はを|をを|がが|だな|なな|いだと|[TO]を|[るい]1(?!\d)",
     "zh": r"[一-鿿] | [一-鿿]|了了|的的|在在|不是是|没有有|[=~|]",
@@ -46,7 +49,9 @@ def word_problems() -> Iterator[str]:
     for table, rows in choices().items():
         for key, members in rows.items():
             for each in members:
-                if each not in (words.adjectives if table == "polarity" and key != "against" else words.frames):
+                if each not in (
+                    words.adjectives if table in ("polarity", "adjectives") and key != "against" else words.frames
+                ):
                     yield f"choices [{table}] {key}: {each} does not exist"
             if table in ("manners", "causes", "companions") and key not in words.adverbials:
                 yield f"choices [{table}]: {key} does not exist"

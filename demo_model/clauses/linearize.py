@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from functools import cache
 
-from demo_model.clauses.chinese import Chinese
-from demo_model.clauses.english import English
-from demo_model.clauses.french import French
-from demo_model.clauses.german import German
-from demo_model.clauses.japanese import Japanese
-from demo_model.clauses.linearizer import Linearizer
+from demo_model.clauses.languages.chinese import Chinese
+from demo_model.clauses.languages.english import English
+from demo_model.clauses.languages.french import French
+from demo_model.clauses.languages.german import German
+from demo_model.clauses.languages.japanese import Japanese
+from demo_model.clauses.languages.linearizer import Linearizer
+from demo_model.clauses.languages.spanish import Spanish
 from demo_model.clauses.marks import finished
-from demo_model.clauses.spanish import Spanish
 from demo_model.clauses.syntax import Utterance
 from demo_model.patterns import Sentence
 

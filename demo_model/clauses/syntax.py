@@ -126,8 +126,8 @@ class Clause:
 class Utterance:
     """A sentence: one clause, or two with a link.
 
-    link: a connective (because, if, when, although, and, but, so), or a matrix verb (think, know, hope, say, whether)
-    whose subject is `speaker`.
+    link: a connective (because, if, when, although, and, but, so), or a matrix verb (think, know, hope, say,
+    whether) whose subject is `speaker`.
     """
 
     first: Clause

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from demo_model.clauses.linearizer import Linearizer
+from demo_model.clauses.languages.linearizer import Linearizer
 from demo_model.clauses.marks import bare, marked, phrase
 from demo_model.clauses.syntax import Clause, Modal, Mood, Phrase, Predicate, Tense, Utterance
 from demo_model.recogniser import NUMBER_WORDS

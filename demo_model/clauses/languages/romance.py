@@ -5,7 +5,7 @@ from __future__ import annotations
 from abc import abstractmethod
 from dataclasses import dataclass, replace
 
-from demo_model.clauses.linearizer import Linearizer
+from demo_model.clauses.languages.linearizer import Linearizer
 from demo_model.clauses.marks import phrase
 from demo_model.clauses.syntax import Clause, Mood, Phrase, Predicate
 

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from demo_model.clauses.japanese_verbs import Word, adjective, verb
-from demo_model.clauses.linearizer import Linearizer
+from demo_model.clauses.languages.japanese_verbs import Word, adjective, verb
+from demo_model.clauses.languages.linearizer import Linearizer
 from demo_model.clauses.marks import marked, phrase
 from demo_model.clauses.syntax import Adverbial, Clause, Modal, Mood, Phrase, Tense, Utterance
 

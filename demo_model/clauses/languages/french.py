@@ -5,8 +5,8 @@ from __future__ import annotations
 import re
 from dataclasses import replace
 
+from demo_model.clauses.languages.french_forms import FrenchForms, feminine, plural
 from demo_model.clauses.marks import marked, phrase
-from demo_model.clauses.romance import Romance
 from demo_model.clauses.syntax import Clause, Modal, Mood, Phrase, Predicate, Tense, Utterance
 from demo_model.grammar import starts_with_vowel
 from demo_model.recogniser import NUMBER_WORDS
@@ -29,7 +29,6 @@ _POSSESSIVE = {
     "you": "votre votre vos",
     "they": "leur leur leurs",
 }
-_PERSONS = ("1s", "3s", "1p", "2", "3p")
 _REFLEXIVE = {"1s": "me", "1p": "nous", "2": "vous"}
 _BEFORE = frozenset(
     [
@@ -64,39 +63,7 @@ _MATRIX = {"think": "penser", "know": "savoir", "hope": "espérer", "whether": "
 _SILENT_H = re.compile(r"^(?:h[éeêoiuyô](?!ros|llan)|hab|heu|his|hum|hiv|huil|hui)", re.IGNORECASE)
 
 
-def plural(word: str) -> str:
-    head, space, rest = word.partition(" ")
-    if (space and rest.split()[0] in ("de", "du", "des", "à", "au", "en", "sur", "pour")) or rest.startswith("d'"):
-        return plural(head) + space + rest
-    if space:
-        return " ".join(plural(each) for each in word.split())
-    if word.endswith(("s", "x", "z")):
-        return word
-    if word.endswith(("eau", "eu")):
-        return word + "x"
-    if word.endswith("al"):
-        return word[:-2] + "aux"
-    return word + "s"
-
-
-def feminine(adjective: str) -> str:
-    for ending, changed in (
-        ("eux", "euse"),
-        ("if", "ive"),
-        ("er", "ère"),
-        ("el", "elle"),
-        ("ien", "ienne"),
-        ("on", "onne"),
-        ("et", "ète"),
-    ):
-        if adjective.endswith(ending):
-            return adjective[: -len(ending)] + changed
-    return adjective if adjective.endswith("e") else adjective + "e"
-
-
-class French(Romance):
-    language = "fr"
-
+class French(FrenchForms):
     def adjective(self, key: str, agreement: str, before: bool = False) -> str:
         """Cell: masculine[/feminine[/masculine before a vowel]]. A cell with spaces does not change."""
         base, *given = self.words.adjectives[key]["fr"].split("/")
@@ -170,57 +137,6 @@ class French(Romance):
 
     def clitic(self, np: Phrase, case: str) -> str:
         return marked(_CLITIC[np.pronoun][case == "dat"], np.mark)
-
-    def present(self, verb: str) -> list[str]:
-        """je, il, nous, vous, ils."""
-        if verb in self.irregular:
-            return self.irregular[verb].split()[:5]
-        stem = verb[:-2]
-        if verb.endswith("ir"):
-            return [stem + each for each in ("is", "it", "issons", "issez", "issent")]
-        if verb.endswith("re"):
-            return [stem + each for each in ("s", "", "ons", "ez", "ent")]
-        short = stem
-        if stem.endswith(("oy", "uy")):
-            short = stem[:-1] + "i"
-        elif re.search(r"é[^aeiouyéè]+$", stem):
-            at = stem.rindex("é")
-            short = stem[:at] + "è" + stem[at + 1 :]
-        elif verb in ("acheter", "amener", "peser", "lever", "mener", "relever", "enlever", "promener", "achever"):
-            at = stem.rindex("e")
-            short = stem[:at] + "è" + stem[at + 1 :]
-        elif verb in ("appeler", "rappeler", "jeter"):
-            short = stem + stem[-1]
-        we = stem + ("e" if stem.endswith("g") else "")
-        if stem.endswith("c"):
-            we = stem[:-1] + "ç"
-        return [short + "e", short + "e", we + "ons", stem + "ez", short + "ent"]
-
-    def form(self, verb: str, tense: str, person: str) -> str:
-        at = _PERSONS.index(person)
-        present = self.present(verb)
-        table = self.irregular.get(verb, "").split()
-        if tense == "present":
-            return present[at]
-        if tense == "participle":
-            if table:
-                return table[5]
-            return verb[:-2] + {"er": "é", "ir": "i", "re": "u"}[verb[-2:]]
-        if tense == "future" or tense == "conditional":
-            stem = (
-                table[6]
-                if table
-                else (present[0] + "r" if verb.endswith("er") and "é" not in verb else verb.removesuffix("e"))
-            )
-            endings = (
-                ("ai", "a", "ons", "ez", "ont") if tense == "future" else ("ais", "ait", "ions", "iez", "aient")
-            )
-            return stem + endings[at]
-        stem = "ét" if verb == "être" else present[2].removesuffix("ons")
-        stem = stem.removesuffix("e") if at in (2, 3) and stem.endswith("ge") else stem
-        if stem.endswith("ç") and at in (2, 3):
-            stem = stem[:-1] + "c"
-        return stem + ("ais", "ait", "ions", "iez", "aient")[at]
 
     def clause(self, clause: Clause, order: str, antecedent: Phrase | None = None) -> str:
         subject_np = clause.roles.get("S")
@@ -317,9 +233,6 @@ class French(Romance):
             if how == "." and np is not None and np.pronoun not in ("", "that"):
                 return np
         return None
-
-    def agreed(self, participle: str, agreement: str) -> str:
-        return participle + ("e" if agreement[0] == "f" else "") + ("s" if agreement.endswith("p") else "")
 
     def asking(self, clause: Clause, verb: str, clitics: list[str], rest: list[str]) -> str:
         infinitive = marked(verb, clause.mark)

@@ -2,10 +2,21 @@
 
 from __future__ import annotations
 
-import re
 from dataclasses import replace
 
-from demo_model.clauses.linearizer import Linearizer
+from demo_model.clauses.languages.german_forms import (
+    AUX,
+    DER,
+    DIES,
+    EIN,
+    MIXED,
+    STRONG,
+    WEAK,
+    GermanForms,
+    attributive,
+    cell,
+    plural,
+)
 from demo_model.clauses.marks import marked, phrase
 from demo_model.clauses.syntax import Clause, Modal, Mood, Phrase, Predicate, Tense, Utterance
 from demo_model.recogniser import NUMBER_WORDS
@@ -20,31 +31,6 @@ _PRONOUNS = {
     "that": ("das", "das", "dem"),
 }
 _POSSESSIVE = {"i": "mein", "we": "unser", "you": "Ihr", "he": "sein", "she": "ihr", "they": "ihr"}
-_CASES = ("nom", "acc", "dat", "gen")
-_GENDERS = ("m", "f", "n", "p")
-_DER = [
-    "der",
-    "die",
-    "das",
-    "die",
-    "den",
-    "die",
-    "das",
-    "die",
-    "dem",
-    "der",
-    "dem",
-    "den",
-    "des",
-    "der",
-    "des",
-    "der",
-]
-_EIN = ["-", "e", "-", "e", "en", "e", "-", "e", "em", "er", "em", "en", "es", "er", "es", "er"]
-_DIES = ["er", "e", "es", "e", "en", "e", "es", "e", "em", "er", "em", "en", "es", "er", "es", "er"]
-_WEAK = ["e", "e", "e", "en", "en", "e", "e", "en", "en", "en", "en", "en", "en", "en", "en", "en"]
-_MIXED = ["er", "e", "es", "en", "en", "e", "es", "en", "en", "en", "en", "en", "en", "en", "en", "en"]
-_STRONG = ["er", "e", "es", "e", "en", "e", "es", "e", "em", "er", "em", "en", "en", "er", "en", "er"]
 _MODAL = {  # infinitive → first and third person singular, past stem
     "können": ("kann", "konnte"),
     "müssen": ("muss", "musste"),
@@ -52,12 +38,6 @@ _MODAL = {  # infinitive → first and third person singular, past stem
     "sollen": ("sollte", "sollte"),
 }
 _MODALS = {Modal.CAN: "können", Modal.MUST: "müssen", Modal.WANT: "mögen", Modal.SHOULD: "sollen"}
-_AUX = {
-    "haben": {"1s": "habe", "3s": "hat", "": "haben", "past": "hatte"},
-    "sein": {"1s": "bin", "3s": "ist", "": "sind", "past": "war"},
-    "werden": {"1s": "werde", "3s": "wird", "": "werden", "past": "wurde"},
-}
-_INSEPARABLE = ("be", "ge", "er", "ver", "ent", "emp", "zer", "miss", "über", "unter", "wider", "wieder", "hinter")
 _REFLEXIVE = {"1s": "mich", "1p": "uns"}
 _LINKS = {"because": "weil", "if": "wenn", "when": "wenn", "although": "obwohl"}
 _ASKED = {"when": "wann", "where": "wo", "why": "warum", "how": "wie"}
@@ -73,32 +53,7 @@ _ENDED = (
 )
 
 
-def _cell(table: list[str], case: str, gender: str) -> str:
-    return table[_CASES.index(case) * 4 + _GENDERS.index(gender)].replace("-", "")
-
-
-def plural(noun: str, gender: str, given: str) -> str:
-    """The nominative plural. given: an ending ("-e") or the whole word."""
-    if given:
-        return noun + given[1:] if given.startswith("-") else given
-    if gender == "f":
-        return noun + ("n" if noun.endswith(("e", "er", "el")) else "nen" if noun.endswith("in") else "en")
-    if noun.endswith(("er", "el", "en", "chen")):
-        return noun
-    if (
-        noun.endswith(("a", "o", "i", "y"))
-        or noun[-1] in "pw"
-        or re.search(r"(?:App|Team|Meeting|Event|ing|et|op|ar)$", noun)
-    ):
-        return noun + "s"
-    if noun.endswith("e"):
-        return noun + "n"
-    return noun + "e"
-
-
-class German(Linearizer):
-    language = "de"
-
+class German(GermanForms):
     def gender(self, np: Phrase) -> str:
         if np.plural:
             return "p"
@@ -113,13 +68,12 @@ class German(Linearizer):
             return marked(_PRONOUNS[np.pronoun][("nom", "acc", "dat").index(case)], np.mark)
         if np.name:
             return marked(self.name(np), np.mark)
-        noun = self.noun(np)
         gender = self.gender(np)
         word = self.word(np, case)
         det, endings = self.determiner(np, case, gender)
         adjective = self.words.adjectives[np.adjective]["de"].split("/")[0] if np.adjective else ""
         if adjective and not adjective.endswith("-"):
-            adjective = attributive(adjective) + _cell(endings, case, gender)
+            adjective = attributive(adjective) + cell(endings, case, gender)
         words = phrase(det, adjective, word)
         if np.of is not None:
             other = np.of
@@ -150,64 +104,32 @@ class German(Linearizer):
         """The determiner, and the endings of an adjective after it."""
         match np.det:
             case "the":
-                return _cell(_DER, case, gender), _WEAK
+                return cell(DER, case, gender), WEAK
             case "bare" if self.noun(np).type == "topic":
-                return _cell(_DER, case, gender), _WEAK
+                return cell(DER, case, gender), WEAK
             case "this":
-                return "dies" + _cell(_DIES, case, gender), _WEAK
+                return "dies" + cell(DIES, case, gender), WEAK
             case "all":
-                return "all" + _cell(_DIES, case, gender), _WEAK
+                return "all" + cell(DIES, case, gender), WEAK
             case "many":
-                return "viel" + _cell(_STRONG, case, "p"), _STRONG
+                return "viel" + cell(STRONG, case, "p"), STRONG
             case "num":
-                return NUMBER_WORDS["de"][np.count - 2], _STRONG
+                return NUMBER_WORDS["de"][np.count - 2], STRONG
             case "no":
-                return "kein" + _cell(_EIN, case, gender), _MIXED
+                return "kein" + cell(EIN, case, gender), MIXED
             case "a" if not np.plural:
-                return "ein" + _cell(_EIN, case, gender), _MIXED
+                return "ein" + cell(EIN, case, gender), MIXED
             case det if det in _POSSESSIVE:
-                ending = _cell(_EIN, case, gender)
-                return _POSSESSIVE[det] + ending, _MIXED
-        return "", _STRONG
+                ending = cell(EIN, case, gender)
+                return _POSSESSIVE[det] + ending, MIXED
+        return "", STRONG
 
     def relative(self, np: Phrase, clause: Clause) -> str:
         case = "nom" if clause.gap == "S" else "acc"
-        pronoun = _cell(_DER, case, self.gender(np))
+        pronoun = cell(DER, case, self.gender(np))
         if clause.gap == "S":
             return phrase(pronoun, self.clause(clause, "rel"))
         return phrase(pronoun, self.clause(clause, "sub"))
-
-    def conjugated(self, verb: str, person: str) -> str:
-        if verb in _AUX:
-            return _AUX[verb].get(person) or _AUX[verb][""]
-        if person not in ("1s", "3s"):
-            return verb
-        if verb in ("wissen", "mögen"):
-            return "weiß" if verb == "wissen" else "mag"
-        stem = verb.removesuffix("n").removesuffix("e") if verb.endswith("en") else verb.removesuffix("n")
-        if person == "1s":
-            return stem[:-2] + "le" if stem.endswith("el") else stem + "e"
-        prefix, table = self.forms(verb)
-        if table and table[0] != "-":
-            return prefix + table[0]
-        return stem + ("et" if re.search(r"(?:[td]|[^lrhaeioumn][mn])$", stem) else "t")
-
-    def forms(self, verb: str) -> tuple[str, list[str]]:
-        """The irregular forms, and the prefix to put before them: besprechen is irregular as sprechen is."""
-        if verb in self.irregular:
-            return "", self.irregular[verb].split()
-        for prefix in _INSEPARABLE:
-            if verb.startswith(prefix) and verb.removeprefix(prefix) in self.irregular:
-                return prefix, self.irregular[verb.removeprefix(prefix)].split()
-        return "", []
-
-    def participle(self, verb: str, prefix: str) -> str:
-        inner, table = self.forms(verb)
-        if table:
-            return prefix + inner + (table[1].removeprefix("ge") if inner else table[1])
-        stem = verb.removesuffix("n").removesuffix("e") if verb.endswith("en") else verb.removesuffix("n")
-        ge = "" if verb.endswith("ieren") or (verb.startswith(_INSEPARABLE) and verb not in ("geben",)) else "ge"
-        return prefix + ge + stem + ("et" if re.search(r"(?:[td]|[^lrhaeioumn][mn])$", stem) else "t")
 
     def group(self, clause: Clause, verb: str, mark: int) -> tuple[str, list[str]]:
         """The finite verb and what stands at the end: ("hat", ["abgesagt"]), ("sagt", ["ab"])."""
@@ -234,7 +156,7 @@ class German(Linearizer):
             case Tense.FUTURE:
                 return self.conjugated("werden", person), [infinitive]
             case Tense.PAST if base in ("sein", "haben"):
-                return ended(_AUX[base]["past"]), []
+                return ended(AUX[base]["past"]), []
             case Tense.PAST | Tense.DONE:
                 return self.conjugated(aux, person), [marked(self.participle(base, prefix), mark)]
         finite = marked(self.conjugated(base, person), mark)
@@ -439,14 +361,3 @@ _CONTRACTED = {
     ("an", "dem"): "am",
     ("an", "das"): "ans",
 }
-
-
-def attributive(adjective: str) -> str:
-    """The stem that takes endings: teuer → teur, dunkel → dunkl, hoch → hoh."""
-    if adjective == "hoch":
-        return "hoh"
-    if adjective.endswith("el"):
-        return adjective[:-2] + "l"
-    if adjective.endswith("euer"):
-        return adjective[:-2] + "r"
-    return adjective.removesuffix("e") if adjective.endswith("e") else adjective

@@ -1,0 +1,221 @@
+"""Draws clauses: a frame, its roles, when it happens, how it is said, and its adverbials."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+
+from demo_model.clauses.compose_phrases import PhraseComposer
+from demo_model.clauses.lexicon import Frame
+from demo_model.clauses.syntax import Adverbial, Clause, Modal, Mood, Phrase, Tense
+from demo_model.grammar import Value
+
+
+class ClauseComposer(PhraseComposer):
+    """Clauses with a verb; `Composer` makes sentences of them."""
+
+    def adverbial(self, key: str, avoid: Sequence[str] = ()) -> Adverbial:
+        template = self.words.adverbials[key]["en"]
+        values: list[tuple[str, Value]] = []
+        for kind in ("weekday", "date", "time", "month", "duration", "place", "room"):
+            if f"{{{kind}}}" in template or f"{{{kind}:" in template:
+                values.append((kind, self.sampler.value(kind)))
+        phrase = None
+        if "{P" in template:
+            (kind,) = self.words.adverbial_types[key]
+            phrase = (
+                self._companion(avoid)
+                if kind == "company"
+                else self.noun(self.random.choice(self._nouns([kind])), True, True)
+            )
+        return Adverbial(self.mark(), key, phrase, tuple(values))
+
+    def _companion(self, avoid: Sequence[str]) -> Phrase:
+        if self.odds(0.4):
+            return self._pronoun(False, avoid, False)
+        return self._name() if self.odds(0.4) else self.noun(self.random.choice(self._nouns(["family"])))
+
+    def _time(self, *kinds: str) -> Adverbial:
+        return self.adverbial(self.random.choice([key for kind in kinds for key in self._adverbials[kind]]))
+
+    def _with_adverbials(self, clause: Clause, frame: Frame) -> Clause:
+        if any(np.relative for np in clause.roles.values()):
+            return clause  # it would be unclear what the adverbial belongs to
+        out: list[Adverbial] = []
+        stative = "stative" in frame.tags
+        changes = frame.key in ("start_event", "end_event", "take_place")
+        if clause.asked != "when":
+            out += self._times(clause, stative, always=changes)
+        for table, share in (("places", 0.4), ("manners", 0.25), ("causes", 0.25), ("companions", 0.3)):
+            fitting = [key for key, frames in self.choices[table].items() if frame.key in frames]
+            if not fitting or not self.odds(share) or len(out) > 1 or clause.asked in ("where", "how", "why"):
+                continue
+            if table != "places" and (clause.negative or clause.tense is Tense.DONE):
+                continue
+            if (
+                table == "manners"
+                and clause.tense in (Tense.NOW, Tense.HABIT)
+                and clause.modal is Modal.NONE
+                and clause.mood is Mood.STATEMENT
+            ):
+                continue
+            key = self.random.choice(fitting)
+            if key == "place_office":
+                key = self.random.choice(self._adverbials[key])
+            subject = clause.roles.get("S")
+            out.append(self.adverbial(key, [subject.pronoun] if subject else []))
+        return replace(clause, adverbials=tuple(out))
+
+    def _times(self, clause: Clause, stative: bool, always: bool) -> list[Adverbial]:
+        asking = clause.mood in (Mood.IMPERATIVE, Mood.REQUEST, Mood.LETS)
+        if asking or (clause.modal is not Modal.NONE and clause.tense is not Tense.PAST):
+            if self.odds(0.35):
+                return [
+                    self._time(
+                        *(("deadline",) if self.odds(0.3) and asking and not clause.negative else ("time_future",))
+                    )
+                ]
+            return []
+        match clause.tense:
+            case Tense.PAST if always or self.odds(0.2 if stative else 0.6):
+                return [self._time("time_past", "time_past", "time_any")]
+            case Tense.FUTURE if always or self.odds(0.7):
+                return [self._time("time_future", "time_future", "time_any")]
+            case Tense.HABIT if not stative:
+                wh = clause.mood is Mood.WH or clause.negative or always
+                if self.odds(0.5) or wh:
+                    return [self._time("time_habit")]
+                return [self.adverbial(self.random.choice(self._adverbials["frequency"]))]
+        return []
+
+    # Clauses
+
+    def clause(
+        self,
+        keys: Sequence[str],
+        mood: Mood | None = None,
+        tenses: dict[Tense, float] | None = None,
+        modals: bool = True,
+        subject: Phrase | None = None,
+        plain: bool = False,
+    ) -> Clause:
+        """A clause with one of these frames. plain: no negation, no modal verb, one clause deep."""
+        frame = self.words.frames[self.random.choice(keys)]
+        stative = "stative" in frame.tags
+        human = bool({"human", "anyone", "boss", "firm"} & set(frame.types["S"]))
+        if mood is None:
+            mood = self.random.choices(
+                (Mood.STATEMENT, Mood.YES_NO, Mood.WH, Mood.IMPERATIVE, Mood.REQUEST, Mood.LETS),
+                (66, 13, 9, 5, 4, 3),
+            )[0]
+        if mood in (Mood.IMPERATIVE, Mood.REQUEST, Mood.LETS) and (
+            stative
+            or not {"human", "anyone"} & set(frame.types["S"])
+            or "O" not in frame.types
+            or frame.key in self.choices["verbs"]["unasked"]
+        ):
+            mood = Mood.STATEMENT
+        if stative and mood is Mood.WH:
+            mood = Mood.YES_NO
+        if tenses is None:
+            tenses = {Tense.PAST: 36, Tense.FUTURE: 24, Tense.DONE: 12, Tense.NOW: 9, Tense.HABIT: 13}
+        if stative:
+            tenses = {Tense.HABIT: 75, Tense.PAST: 25}
+        elif not human or frame.key in self.choices["verbs"]["moments"]:
+            tenses = {tense: share for tense, share in tenses.items() if tense in (Tense.PAST, Tense.FUTURE)} or {
+                Tense.PAST: 1
+            }
+        tense = self.random.choices(list(tenses), list(tenses.values()))[0]
+        modal = Modal.NONE
+        if mood in (Mood.IMPERATIVE, Mood.REQUEST, Mood.LETS):
+            tense = Tense.FUTURE
+        elif (
+            modals
+            and human
+            and not stative
+            and not plain
+            and self.odds(0.22)
+            and frame.key not in self.choices["verbs"]["unasked"]
+        ):
+            modal = self.random.choice((Modal.CAN, Modal.MUST, Modal.WANT, Modal.SHOULD))
+            past = modal in (Modal.MUST, Modal.WANT) and mood is Mood.STATEMENT and self.odds(0.2)
+            tense = Tense.PAST if past else Tense.HABIT
+        if mood is Mood.WH and tense is Tense.DONE:
+            tense = Tense.PAST
+        asked = self._asked(frame, tense, modal) if mood is Mood.WH else ""
+        if mood is Mood.WH and not asked:
+            mood = Mood.YES_NO
+        negative = (
+            not plain
+            and self.odds(0.14)
+            and mood in (Mood.STATEMENT, Mood.IMPERATIVE)
+            and tense is not Tense.NOW
+            and (stative or tense is not Tense.HABIT or modal is not Modal.NONE)
+        )
+        roles = self._roles(frame, mood, asked, modal, tense, subject)
+        if negative and "O" in roles and roles["O"].det in ("all", "many", "num"):
+            roles["O"] = replace(roles["O"], det="the", plural=False, count=0)
+        if mood in (Mood.IMPERATIVE, Mood.REQUEST, Mood.LETS) and roles["O"].det in ("many", "num"):
+            roles["O"] = replace(roles["O"], det="the", plural=False, count=0)
+        if "S" in roles and roles["S"].pronoun in ("i", "we") and mood in (Mood.YES_NO, Mood.WH):
+            modal, tense = Modal.SHOULD if self.odds(0.5) else Modal.CAN, Tense.HABIT
+        clause = Clause(
+            frame.key, self.mark(), self._known_gender(frame, roles, tense), tense, negative, modal, mood, asked
+        )
+        return self._with_adverbials(clause, frame)
+
+    def _asked(self, frame: Frame, tense: Tense, modal: Modal) -> str:
+        choices: list[str] = []
+        if tense in (Tense.PAST, Tense.FUTURE) or modal is not Modal.NONE:
+            choices += ["when", "when"]
+            choices += ["why"] if tense is Tense.PAST else []
+            choices += ["where", "where"] if frame.key in self.choices["where"]["asked"] else []
+            choices += (
+                ["how", "how"] if frame.key in self.choices["how"]["asked"] and modal is not Modal.WANT else []
+            )
+        if (
+            tense in (Tense.PAST, Tense.FUTURE)
+            and {"human", "anyone"} & set(frame.types["S"])
+            and modal is Modal.NONE
+        ):
+            choices += ["S", "S"]
+        human = {"human", "anyone", "client", "family", "role"} & set(frame.types.get("O", ("human",)))
+        if self.direct(frame) and not human and frame.key not in ("take_transport",):
+            choices += ["O", "O"]
+        return self.random.choice(choices) if choices else ""
+
+    def _roles(
+        self, frame: Frame, mood: Mood, asked: str, modal: Modal, tense: Tense, subject: Phrase | None
+    ) -> dict[str, Phrase]:
+        roles: dict[str, Phrase] = {}
+        asks = mood in (Mood.YES_NO, Mood.WH)
+        avoid: list[str] = []
+        for role, types in frame.types.items():
+            if role == asked:
+                continue
+            if role == "S":
+                if mood in (Mood.IMPERATIVE, Mood.REQUEST):
+                    avoid.append("you")
+                    roles["S"] = Phrase(0, pronoun="you")
+                    continue
+                if mood is Mood.LETS:
+                    avoid.append("we")
+                    roles["S"] = Phrase(0, pronoun="we")
+                    continue
+                np = subject or self.role(types, True, asks=asks)
+                if asks and np.pronoun and (modal is Modal.SHOULD or (modal is Modal.CAN and self.odds(0.5))):
+                    np = replace(np, pronoun=self.random.choice(("i", "we")))
+                avoid.append(np.pronoun)
+                roles["S"] = self._richer(np, 0, frame.key) if not asks and subject is None else np
+            else:
+                fresh = role == "O" and frame.key in self.choices["verbs"]["fresh"]
+                np = self.role(types, False, fresh, avoid)
+                avoid.append(np.pronoun)
+                while np.noun and any(np.noun == other.noun for other in roles.values()):
+                    np = self.role(types, False, avoid=avoid)
+                roles[role] = self._richer(
+                    np,
+                    1 if asks or tense is Tense.DONE or ("S" in roles and roles["S"].relative) else 0,
+                    frame.key,
+                )
+        return roles

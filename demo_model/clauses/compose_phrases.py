@@ -1,0 +1,239 @@
+"""Draws noun phrases: who and what can play a role.
+
+Deterministic for a sampler. Knows what goes with what (words/*.toml, choices.toml), not how any language says it.
+"""
+
+from __future__ import annotations
+
+import random
+import tomllib
+from collections.abc import Sequence
+from dataclasses import replace
+from functools import cache
+from pathlib import Path
+
+from demo_model.clauses.lexicon import WORDS, Frame, Noun, load_words
+from demo_model.clauses.syntax import Clause, Phrase, Tense
+from demo_model.grammar import Value
+from demo_model.sampling import Sampler
+
+_COUNTED = 9
+
+
+@cache
+def _toml(path: Path) -> dict[str, dict[str, list[str]]]:
+    return tomllib.loads(path.read_text(encoding="utf-8"))
+
+
+def classes() -> dict[str, list[str]]:
+    """What a role can be, where it is not a type of nouns."""
+    return _toml(WORDS / "classes.toml")["classes"]
+
+
+def choices() -> dict[str, dict[str, list[str]]]:
+    """What goes with which verbs."""
+    return _toml(Path(__file__).parent / "choices.toml")
+
+
+class PhraseComposer:
+    """Noun phrases, names and pronouns, each with a mark of its own."""
+
+    def __init__(self, sampler: Sampler) -> None:
+        self.sampler = sampler
+        self.words = load_words()
+        self.classes = classes()
+        self.choices = choices()
+        self.values: dict[int, tuple[str, Value]] = {}
+        self._mark = 0
+        frames = self.words.frames.values()
+        self._frames = {
+            domain: [frame.key for frame in frames if domain in frame.tags] for domain in ("office", "daily")
+        }
+        self._adverbials: dict[str, list[str]] = {}
+        for key, kind in self.words.adverbial_kinds.items():
+            self._adverbials.setdefault(kind, []).append(key)
+
+    @property
+    def random(self) -> random.Random:
+        return self.sampler.random
+
+    def mark(self) -> int:
+        self._mark += 1
+        return self._mark
+
+    def odds(self, share: float) -> bool:
+        return self.random.random() < share
+
+    def _types(self, role: Sequence[str]) -> list[str]:
+        return [each for kind in role for each in self.classes.get(kind, [kind])]
+
+    def _nouns(self, types: Sequence[str]) -> list[Noun]:
+        """Every noun of these types, which may be names of types or keys of single nouns."""
+        keys = [key for each in types for key in ([each] if ":" in each else self.words.by_type.get(each, ()))]
+        return [self.words.nouns[key] for key in keys]
+
+    def role(
+        self,
+        role: Sequence[str],
+        subject: bool = False,
+        fresh: bool = False,
+        avoid: Sequence[str] = (),
+        asks: bool = False,
+    ) -> Phrase:
+        """Somebody or something that can play a role with these types."""
+        types = self._types(role)
+        pronouns = [each for each in types if each in ("we", "they")]
+        nouns = self._nouns([each for each in types if each not in ("we", "they", "people")])
+        if "people" in types:
+            draw = self.random.random()
+            if draw < 0.5:
+                return self._pronoun(subject, avoid, asks)
+            if draw < 0.64 or not nouns:
+                return self._name()
+        elif pronouns and self.odds(0.4):
+            return Phrase(self.mark(), pronoun=self.random.choice(pronouns))
+        return self.noun(self.random.choice(nouns), subject, fresh=fresh)
+
+    def _pronoun(self, subject: bool, avoid: Sequence[str], asks: bool) -> Phrase:
+        choices = ["i", "i", "we", "we", "he", "she", "they"]
+        if asks:
+            choices = ["you"] * 7 + ["he", "she", "they"]
+        elif not subject:
+            choices = ["i", "we", "you", "he", "she", "they"]
+        if {"i", "we"} & set(avoid):
+            choices = [each for each in choices if each not in ("i", "we")]
+        if {"he", "she", "they", "you"} & set(avoid):
+            choices = [each for each in choices if each not in (*avoid, "they")]
+        return Phrase(self.mark(), pronoun=self.random.choice(choices))
+
+    def _name(self) -> Phrase:
+        mark, name = self.mark(), self.sampler.name()
+        self.values[mark] = ("name", name)
+        return Phrase(mark, name=name)
+
+    def noun(self, noun: Noun, subject: bool = False, plain: bool = False, fresh: bool = False) -> Phrase:
+        mark = self.mark()
+        if noun.type == "city":
+            return Phrase(mark, noun=noun.key, det="name")
+        if noun.type == "family":
+            det = self.random.choices(("i", "we", "he", "she"), (6, 1, 1, 1))[0]
+            return Phrase(mark, noun=noun.key, det=det)
+        if noun.mass:
+            return Phrase(mark, noun=noun.key, det="bare")
+        weights = {
+            "the": 46,
+            "a": 0 if subject else 55 if fresh else 4,
+            "this": 8,
+            "we": 7,
+            "i": 3,
+            "num": 5,
+            "many": 2,
+            "all": 4,
+        }
+        if noun.type in ("group", "event", "site", "sport") or plain:
+            weights |= {"num": 0, "many": 0, "all": 0, "i": 0}
+        if noun.type in ("food", "gift", "plant", "small", "clothes", "animal", "text") and not subject:
+            weights |= {"we": 0, "i": 8, "all": 0}
+        if noun.type == "money":
+            weights = {"the": 6, "this": 1, "we": 2}
+        if noun.key == "group:management":
+            weights = {"the": 1}
+        det = self.random.choices(list(weights), list(weights.values()))[0]
+        count = self.random.randint(2, _COUNTED) if det == "num" else 0
+        adjective = ""
+        if self.odds(0.2) and det not in ("all",):
+            adjective = self._adjective(noun.type)
+        return Phrase(
+            mark, noun=noun.key, det=det, plural=det in ("num", "many", "all"), count=count, adjective=adjective
+        )
+
+    def _adjective(self, kind: str) -> str:
+        fitting = [
+            key
+            for key, types in self.words.adjective_types.items()
+            if kind in types and key not in self.choices["adjectives"]["not_before_nouns"]
+        ]
+        return self.random.choice(fitting) if fitting else ""
+
+    def _richer(self, np: Phrase, depth: int, frame: str) -> Phrase:
+        """Perhaps with a possessor or a relative clause."""
+        if not np.noun or depth or np.det not in ("the", "all") or np.adjective:
+            return np
+        noun = self.words.nouns[np.noun]
+        owned = noun.type in (
+            "document",
+            "plan",
+            "device",
+            "text",
+            "money",
+            "furniture",
+            "motor",
+            "vehicle",
+            "small",
+        )
+        if owned and self.odds(0.12) and not np.plural:
+            owner = (
+                self._name()
+                if self.odds(0.6)
+                else self.noun(self.random.choice(self._nouns(["person"])), True, True)
+            )
+            return replace(np, of=replace(owner, adjective=""))
+        if self.odds(0.1):
+            return replace(np, relative=self._relative(np, noun, frame))
+        return np
+
+    def _relative(self, np: Phrase, noun: Noun, main: str) -> Clause | None:
+        gap = "S" if noun.type == "person" else "O"
+        frames = [
+            frame
+            for frame in self.words.frames.values()
+            if frame.key != main
+            and self._fits(frame, gap, noun)
+            and "stative" not in frame.tags
+            and (gap == "S" or self.direct(frame))
+        ]
+        if not frames:
+            return None
+        frame = self.random.choice(frames)
+        tense = Tense.PAST if self.odds(0.8) else Tense.FUTURE
+        roles = {gap: replace(np, relative=None)} if gap == "S" else {}
+        for role, types in frame.types.items():
+            if role == gap or role in roles:
+                continue
+            other = self.role(types, role == "S", avoid=[roles["S"].pronoun] if "S" in roles else [])
+            roles[role] = replace(other, adjective="")
+        if gap == "O" and not roles["S"].pronoun and not roles["S"].name and self.odds(0.5):
+            roles["S"] = Phrase(roles["S"].mark, pronoun=self.random.choice(("i", "we", "they")))
+        return Clause(frame.key, self.mark(), self._known_gender(frame, roles, tense), tense, gap=gap)
+
+    def _fits(self, frame: Frame, role: str, noun: Noun) -> bool:
+        if role not in frame.types:
+            return False
+        types = self._types(frame.types[role])
+        return noun.type in types or noun.key in types
+
+    def direct(self, frame: Frame) -> bool:
+        """Whether its object is a direct one in every language."""
+        cells = frame.cells
+        return (
+            " O" in cells["en"]
+            and " O.acc" in cells["de"]
+            and " O" in cells["fr"]
+            and " O" in cells["es"]
+            and "Oを" in cells["ja"]
+            and cells["zh"].endswith(" O")
+        )
+
+    def _known_gender(self, frame: Frame, roles: dict[str, Phrase], tense: Tense) -> dict[str, Phrase]:
+        """French participles after être agree, so the subject must have a gender that is known."""
+        subject = roles.get("S")
+        being = frame.cells["fr"].startswith(("+", "se_"))
+        if (
+            being
+            and tense in (Tense.PAST, Tense.DONE)
+            and subject
+            and (subject.name or subject.pronoun in ("i", "you", "we"))
+        ):
+            self.values.pop(subject.mark, None)
+            roles = {**roles, "S": Phrase(subject.mark, pronoun=self.random.choice(("he", "she", "they")))}
+        return roles

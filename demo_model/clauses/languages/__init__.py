@@ -1,0 +1,1 @@
+"""One linearizer per language."""

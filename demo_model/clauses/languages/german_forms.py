@@ -1,0 +1,92 @@
+"""German forms: endings, plurals, conjugation. Knows words, not sentences."""
+
+from __future__ import annotations
+
+import re
+
+from demo_model.clauses.languages.linearizer import Linearizer
+
+_CASES = ("nom", "acc", "dat", "gen")
+_GENDERS = ("m", "f", "n", "p")
+DER = "der die das die den die das die dem der dem den des der des der".split()  # noqa: SIM905
+EIN = "- e - e en e - e em er em en es er es er".split()  # noqa: SIM905
+DIES = "er e es e en e es e em er em en es er es er".split()  # noqa: SIM905
+WEAK = "e e e en en e e en en en en en en en en en".split()  # noqa: SIM905
+MIXED = "er e es en en e es en en en en en en en en en".split()  # noqa: SIM905
+STRONG = "er e es e en e es e em er em en en er en er".split()  # noqa: SIM905
+AUX = {
+    "haben": {"1s": "habe", "3s": "hat", "": "haben", "past": "hatte"},
+    "sein": {"1s": "bin", "3s": "ist", "": "sind", "past": "war"},
+    "werden": {"1s": "werde", "3s": "wird", "": "werden", "past": "wurde"},
+}
+_INSEPARABLE = ("be", "ge", "er", "ver", "ent", "emp", "zer", "miss", "über", "unter", "wider", "wieder", "hinter")
+
+
+def cell(table: list[str], case: str, gender: str) -> str:
+    return table[_CASES.index(case) * 4 + _GENDERS.index(gender)].replace("-", "")
+
+
+def plural(noun: str, gender: str, given: str) -> str:
+    """The nominative plural. given: an ending ("-e") or the whole word."""
+    if given:
+        return noun + given[1:] if given.startswith("-") else given
+    if gender == "f":
+        return noun + ("n" if noun.endswith(("e", "er", "el")) else "nen" if noun.endswith("in") else "en")
+    if noun.endswith(("er", "el", "en", "chen")):
+        return noun
+    if (
+        noun.endswith(("a", "o", "i", "y"))
+        or noun[-1] in "pw"
+        or re.search(r"(?:App|Team|Meeting|Event|ing|et|op|ar)$", noun)
+    ):
+        return noun + "s"
+    if noun.endswith("e"):
+        return noun + "n"
+    return noun + "e"
+
+
+def attributive(adjective: str) -> str:
+    """The stem that takes endings: teuer → teur, dunkel → dunkl, hoch → hoh."""
+    if adjective == "hoch":
+        return "hoh"
+    if adjective.endswith("el"):
+        return adjective[:-2] + "l"
+    if adjective.endswith("euer"):
+        return adjective[:-2] + "r"
+    return adjective.removesuffix("e") if adjective.endswith("e") else adjective
+
+
+class GermanForms(Linearizer):
+    language = "de"
+
+    def conjugated(self, verb: str, person: str) -> str:
+        if verb in AUX:
+            return AUX[verb].get(person) or AUX[verb][""]
+        if person not in ("1s", "3s"):
+            return verb
+        if verb in ("wissen", "mögen"):
+            return "weiß" if verb == "wissen" else "mag"
+        stem = verb.removesuffix("n").removesuffix("e") if verb.endswith("en") else verb.removesuffix("n")
+        if person == "1s":
+            return stem[:-2] + "le" if stem.endswith("el") else stem + "e"
+        prefix, table = self.forms(verb)
+        if table and table[0] != "-":
+            return prefix + table[0]
+        return stem + ("et" if re.search(r"(?:[td]|[^lrhaeioumn][mn])$", stem) else "t")
+
+    def forms(self, verb: str) -> tuple[str, list[str]]:
+        """The irregular forms, and the prefix to put before them: besprechen is irregular as sprechen is."""
+        if verb in self.irregular:
+            return "", self.irregular[verb].split()
+        for prefix in _INSEPARABLE:
+            if verb.startswith(prefix) and verb.removeprefix(prefix) in self.irregular:
+                return prefix, self.irregular[verb.removeprefix(prefix)].split()
+        return "", []
+
+    def participle(self, verb: str, prefix: str) -> str:
+        inner, table = self.forms(verb)
+        if table:
+            return prefix + inner + (table[1].removeprefix("ge") if inner else table[1])
+        stem = verb.removesuffix("n").removesuffix("e") if verb.endswith("en") else verb.removesuffix("n")
+        ge = "" if verb.endswith("ieren") or (verb.startswith(_INSEPARABLE) and verb not in ("geben",)) else "ge"
+        return prefix + ge + stem + ("et" if re.search(r"(?:[td]|[^lrhaeioumn][mn])$", stem) else "t")

@@ -1,0 +1,115 @@
+"""Spanish forms: plurals, conjugation. Knows words, not sentences."""
+
+from __future__ import annotations
+
+import re
+
+from demo_model.clauses.languages.romance import Romance
+
+_PERSONS = ("1s", "3s", "1p", "3p")
+_ENDINGS = {
+    ("present", "ar"): "o a amos an",
+    ("present", "er"): "o e emos en",
+    ("present", "ir"): "o e imos en",
+    ("preterite", "ar"): "é ó amos aron",
+    ("preterite", "er"): "í ió imos ieron",
+    ("preterite", "ir"): "í ió imos ieron",
+    ("imperfect", "ar"): "aba aba ábamos aban",
+    ("imperfect", "er"): "ía ía íamos ían",
+    ("imperfect", "ir"): "ía ía íamos ían",
+    ("subjunctive", "ar"): "e e emos en",
+    ("subjunctive", "er"): "a a amos an",
+    ("subjunctive", "ir"): "a a amos an",
+}
+_STRESSED = {
+    "joven": "jóvenes",
+    "imagen": "imágenes",
+    "orden": "órdenes",
+    "examen": "exámenes",
+    "margen": "márgenes",
+    "volumen": "volúmenes",
+}
+_FUTURE = ("é", "á", "emos", "án")
+_CONDITIONAL = ("ía", "ía", "íamos", "ían")
+
+
+def plural(word: str) -> str:
+    head, space, rest = word.partition(" ")
+    if space and rest.split()[0] in ("de", "del", "a", "al", "con", "en", "por", "para", "sin"):
+        return plural(head) + space + rest
+    if space:
+        return " ".join(plural(each) for each in word.split())
+    if word in _STRESSED:
+        return _STRESSED[word]
+    if word.endswith("z"):
+        return word[:-1] + "ces"
+    if word[-1] in "aeiouéáó":
+        return word + "s"
+    if word.endswith("s") and not re.search(r"[áéíóú]s$", word) and word not in ("mes", "gas", "país"):
+        return word
+    for accented, plain in (
+        ("ón", "ones"),
+        ("án", "anes"),
+        ("ín", "ines"),
+        ("és", "eses"),
+        ("ús", "uses"),
+        ("én", "enes"),
+    ):
+        if word.endswith(accented):
+            return word[: -len(accented)] + plain
+    return word + "es"
+
+
+def _spelled(stem: str, vowel: str) -> str:
+    """buscar → busqu-, llegar → llegu-, empezar → empec- before e; recoger → recoj- before a."""
+    if vowel in "eé":
+        if stem.endswith("c"):
+            return stem[:-1] + "qu"
+        if stem.endswith("g"):
+            return stem + "u"
+        if stem.endswith("z"):
+            return stem[:-1] + "c"
+    if vowel in "ao" and stem.endswith("g"):
+        return stem[:-1] + "j" if not stem.endswith("ng") else stem
+    return stem
+
+
+class SpanishForms(Romance):
+    language = "es"
+
+    def form(self, verb: str, tense: str, person: str) -> str:
+        """Of a table: present ×4, preterite ×4, future stem, participle, gerund, subjunctive ×4; - if regular."""
+        at = _PERSONS.index("3s" if person == "2" else person)
+        table = self.irregular.get(verb, "").split()
+        kind = verb[-2:].replace("í", "i")
+        stem = verb[:-2]
+        place = {"present": at, "preterite": 4 + at, "participle": 9, "gerund": 10, "subjunctive": 11 + at}.get(
+            tense
+        )
+        if table and place is not None and place < len(table) and table[place] != "-":
+            return table[place]
+        if tense == "participle":
+            return stem + ("ado" if kind == "ar" else "ído" if stem[-1] in "aeo" else "ido")
+        if tense == "gerund":
+            return stem + ("ando" if kind == "ar" else "yendo" if stem[-1] in "aeou" else "iendo")
+        if tense in ("future", "conditional"):
+            base = table[8] if len(table) > 8 and table[8] != "-" else verb.replace("í", "i")
+            return base + (_FUTURE if tense == "future" else _CONDITIONAL)[at]
+        if tense == "imperfect" and verb in ("ser", "ir", "ver"):
+            return {"ser": "era era éramos eran", "ir": "iba iba íbamos iban", "ver": "veía veía veíamos veían"}[
+                verb
+            ].split()[at]
+        ending = _ENDINGS[tense, kind].split()[at]
+        if tense == "subjunctive":
+            first = table[0] if table and table[0] not in ("-", "soy", "estoy", "doy", "voy", "sé") else stem + "o"
+            base = (
+                first[:-1] if at != 2 or first[:-1] + "o" == stem + "o" or first.endswith(("go", "zco")) else stem
+            )
+            return _spelled(base, ending[0]) + ending
+        if tense == "preterite" and at == 0:
+            return _spelled(stem, "é" if kind == "ar" else "í") + ending
+        if tense == "preterite" and kind != "ar" and stem[-1] in "aeou" and at in (1, 3):
+            return stem + ("yó" if at == 1 else "yeron")
+        if tense == "present" and at == 0 and kind != "ar":
+            stem = re.sub(r"g$", "j", stem)
+        return stem + ending
