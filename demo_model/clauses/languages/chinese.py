@@ -135,7 +135,8 @@ class Chinese(Linearizer):
             return marked(f"太{word}了", what.mark)
         degree = {"very": "非常", "more": "更"}.get(what.degree, "很")
         if negative:
-            return marked(f"不{word}", what.mark)
+            has = word.startswith("有") and word != "有趣"
+            return marked(f"没{word}" if has else f"不{word}", what.mark)
         if clause.mood is Mood.YES_NO and not what.degree:
             degree = ""
         return phrase(will, marked(degree + word, what.mark))

@@ -21,6 +21,28 @@ AUX = {
 }
 _INSEPARABLE = ("be", "ge", "er", "ver", "ent", "emp", "zer", "miss", "über", "unter", "wider", "wieder", "hinter")
 
+_PLURALS = {
+    "buch": "bücher",
+    "plan": "pläne",
+    "vertrag": "verträge",
+    "antrag": "anträge",
+    "schlag": "schläge",
+    "wurf": "würfe",
+    "haus": "häuser",
+    "bogen": "bögen",
+    "zug": "züge",
+    "anwalt": "anwälte",
+    "tor": "toren",
+    "typ": "typen",
+    "dokument": "dokumente",
+    "projekt": "projekte",
+    "konzept": "konzepte",
+    "budget": "budgets",
+    "termin": "termine",
+    "telefon": "telefone",
+    "mikrofon": "mikrofone",
+}
+
 
 def cell(table: list[str], case: str, gender: str) -> str:
     return table[_CASES.index(case) * 4 + _GENDERS.index(gender)].replace("-", "")
@@ -32,13 +54,12 @@ def plural(noun: str, gender: str, given: str) -> str:
         return noun + given[1:] if given.startswith("-") else given
     if gender == "f":
         return noun + ("n" if noun.endswith(("e", "er", "el")) else "nen" if noun.endswith("in") else "en")
+    for ending, changed in _PLURALS.items():
+        if noun.lower().endswith(ending):
+            return noun[: -len(ending)] + (changed.capitalize() if noun.lower() == ending else changed)
     if noun.endswith(("er", "el", "en", "chen")):
         return noun
-    if (
-        noun.endswith(("a", "o", "i", "y"))
-        or noun[-1] in "pw"
-        or re.search(r"(?:App|Team|Meeting|Event|ing|et|op|ar)$", noun)
-    ):
+    if noun.endswith(("a", "o", "i", "y", "ing", "up", "op", "ew", "it", "on", "eam", "test", "grade", "and", "et")):
         return noun + "s"
     if noun.endswith("e"):
         return noun + "n"
@@ -72,7 +93,7 @@ class GermanForms(Linearizer):
         prefix, table = self.forms(verb)
         if table and table[0] != "-":
             return prefix + table[0]
-        return stem + ("et" if re.search(r"(?:[td]|[^lrhaeioumn][mn])$", stem) else "t")
+        return stem + ("et" if re.search(r"(?:[td]|(?:ch|[^lrhaeiouäöümn])[mn])$", stem) else "t")
 
     def forms(self, verb: str) -> tuple[str, list[str]]:
         """The irregular forms, and the prefix to put before them: besprechen is irregular as sprechen is."""
@@ -89,4 +110,4 @@ class GermanForms(Linearizer):
             return prefix + inner + (table[1].removeprefix("ge") if inner else table[1])
         stem = verb.removesuffix("n").removesuffix("e") if verb.endswith("en") else verb.removesuffix("n")
         ge = "" if verb.endswith("ieren") or (verb.startswith(_INSEPARABLE) and verb not in ("geben",)) else "ge"
-        return prefix + ge + stem + ("et" if re.search(r"(?:[td]|[^lrhaeioumn][mn])$", stem) else "t")
+        return prefix + ge + stem + ("et" if re.search(r"(?:[td]|(?:ch|[^lrhaeiouäöümn])[mn])$", stem) else "t")
