@@ -8,13 +8,15 @@ from demo_model.clauses.languages.romance import Romance
 
 _PERSONS = ("1s", "3s", "1p", "2", "3p")
 
+_INVARIABLE = ("marketing", "web", "vidéo", "photo", "système", "design")
+
 
 def plural(word: str) -> str:
     head, space, rest = word.partition(" ")
     if (space and rest.split()[0] in ("de", "du", "des", "à", "au", "en", "sur", "pour")) or rest.startswith("d'"):
         return plural(head) + space + rest
     if space:
-        return " ".join(plural(each) for each in word.split())
+        return " ".join(each if each in _INVARIABLE else plural(each) for each in word.split())
     if word.endswith(("s", "x", "z")):
         return word
     if word.endswith(("eau", "eu")):

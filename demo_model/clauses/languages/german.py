@@ -233,7 +233,9 @@ class German(GermanForms):
                         pronouns.append((case == "dat", text))
                     else:
                         objects[case] = text
-                pp += [marked(each, clause.mark) for each in fixed]
+                if "sich" in fixed:
+                    pronouns.append((0, _REFLEXIVE.get(clause.person, "sich")))
+                pp += [marked(each, clause.mark) for each in fixed if each != "sich"]
         finite, end = self.group(clause, verb, clause.mark)
         nicht = ""
         if negative:

@@ -34,11 +34,12 @@ _PLURALS = {
     "anwalt": "anwälte",
     "tor": "toren",
     "typ": "typen",
+    "roadmap": "roadmaps",
+    "demo": "demos",
     "dokument": "dokumente",
     "projekt": "projekte",
     "konzept": "konzepte",
     "budget": "budgets",
-    "termin": "termine",
     "telefon": "telefone",
     "mikrofon": "mikrofone",
 }
@@ -59,7 +60,9 @@ def plural(noun: str, gender: str, given: str) -> str:
             return noun[: -len(ending)] + (changed.capitalize() if noun.lower() == ending else changed)
     if noun.endswith(("er", "el", "en", "chen")):
         return noun
-    if noun.endswith(("a", "o", "i", "y", "ing", "up", "op", "ew", "it", "on", "eam", "test", "grade", "and", "et")):
+    if noun.endswith(
+        ("a", "o", "i", "y", "ing", "up", "op", "ew", "it", "on", "eam", "test", "grade", "and", "et")
+    ):
         return noun + "s"
     if noun.endswith("e"):
         return noun + "n"

@@ -32,13 +32,15 @@ _STRESSED = {
 _FUTURE = ("é", "á", "emos", "án")
 _CONDITIONAL = ("ía", "ía", "íamos", "ían")
 
+_INVARIABLE = ("web", "piloto")
+
 
 def plural(word: str) -> str:
     head, space, rest = word.partition(" ")
     if space and rest.split()[0] in ("de", "del", "a", "al", "con", "en", "por", "para", "sin"):
         return plural(head) + space + rest
     if space:
-        return " ".join(plural(each) for each in word.split())
+        return " ".join(each if each in _INVARIABLE else plural(each) for each in word.split())
     if word in _STRESSED:
         return _STRESSED[word]
     if word.endswith("z"):
