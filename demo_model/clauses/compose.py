@@ -198,6 +198,7 @@ class Composer(ClauseComposer):
         if shared is not None:
             events = [key for key in events if {"people"} & set(self._types(self.words.frames[key].types["S"]))]
         first = self.clause(events, Mood.STATEMENT, {Tense.PAST: 1}, modals=False, plain=True, subject=shared)
+        shared = first.roles["S"] if shared is not None else None
         if link == "so":
             second = self.clause(reactions, Mood.STATEMENT, {Tense.FUTURE: 1})
             second = replace(
@@ -292,7 +293,8 @@ class Composer(ClauseComposer):
         mood = Mood.STATEMENT
         if link == "whether":
             mood = Mood.WH if self.odds(0.5) else Mood.YES_NO
-        inner = self.clause(self._domain(), mood, tenses, modals=link in ("think", "say"))
+        keys = [key for key in self._domain() if link != "hope" or key not in self.choices["verbs"]["unasked"]]
+        inner = self.clause(keys, mood, tenses, modals=link in ("think", "say"))
         same = inner.roles.get("S")
         if same is not None and same.pronoun:
             others = [

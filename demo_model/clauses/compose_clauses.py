@@ -125,6 +125,8 @@ class ClauseComposer(PhraseComposer):
             tenses = {tense: share for tense, share in tenses.items() if tense in (Tense.PAST, Tense.FUTURE)} or {
                 Tense.PAST: 1
             }
+        if frame.key in self.choices["verbs"]["unasked"] and Tense.PAST in tenses:
+            tenses = {Tense.PAST: 1}
         tense = self.random.choices(list(tenses), list(tenses.values()))[0]
         modal = Modal.NONE
         if mood in (Mood.IMPERATIVE, Mood.REQUEST, Mood.LETS):
@@ -153,6 +155,9 @@ class ClauseComposer(PhraseComposer):
             and (stative or tense is not Tense.HABIT or modal is not Modal.NONE)
         )
         roles = self._roles(frame, mood, asked, modal, tense, subject)
+        habitual = tense is Tense.HABIT and modal is Modal.NONE and Tense.FUTURE in tenses
+        if habitual and "O" in roles and roles["O"].noun.startswith("event:"):
+            tense = Tense.FUTURE
         if negative and "O" in roles and roles["O"].det in ("all", "many", "num"):
             roles["O"] = replace(roles["O"], det="the", plural=False, count=0)
         if mood in (Mood.IMPERATIVE, Mood.REQUEST, Mood.LETS) and roles["O"].det in ("many", "num"):

@@ -116,7 +116,10 @@ class PhraseComposer:
         if noun.type == "city":
             return Phrase(mark, noun=noun.key, det="name")
         if noun.type == "family":
-            det = self.random.choices(("i", "we", "he", "she"), (6, 1, 1, 1))[0]
+            married = noun.key in ("family:wife", "family:husband")
+            det = self.random.choices(("i", "we", "he", "she"), (6, not married, 1, 1))[0]
+            if married and det != "i":
+                det = "he" if noun.key == "family:wife" else "she"
             return Phrase(mark, noun=noun.key, det=det)
         if noun.mass:
             return Phrase(mark, noun=noun.key, det="bare")
@@ -134,6 +137,8 @@ class PhraseComposer:
             weights |= {"num": 0, "many": 0, "all": 0, "i": 0}
         if noun.type in ("food", "gift", "plant", "small", "clothes", "animal", "text") and not subject:
             weights |= {"we": 0, "i": 8, "all": 0}
+        if fresh:
+            weights |= {"we": 0, "i": 0}
         if noun.type == "money":
             weights = {"the": 6, "this": 1, "we": 2}
         if noun.key == "group:management":

@@ -56,7 +56,7 @@ class Chinese(Linearizer):
             case "num":
                 word = f"{NUMBER_WORDS['zh'][np.count - 2]}{measure}{adjective}{word}"
             case det if det in _PRONOUNS:
-                near = noun.type in ("family", "group") and not adjective
+                near = (noun.type in ("family", "group") and not adjective) or adjective.endswith("的")
                 word = _PRONOUNS[det] + ("" if near else "的") + adjective + word
             case _:
                 word = adjective + word
@@ -141,12 +141,12 @@ class Chinese(Linearizer):
             degree = ""
         return phrase(will, marked(degree + word, what.mark))
 
-    def clause(self, clause: Clause, later: str = "", when: bool = False) -> str:
+    def clause(self, clause: Clause, later: str = "", when: bool = False, drop: bool = False) -> str:
         """later: a word between the subject and the rest (就, 所以 …)."""
         subject_np = clause.roles.get("S")
         subject = (
             ""
-            if clause.gap == "S"
+            if clause.gap == "S" or drop
             else self.noun_phrase(subject_np, "S")
             if subject_np
             else "谁"
@@ -238,8 +238,8 @@ class Chinese(Linearizer):
         main = phrase(self.clause(first), tail)
         match said.link:
             case "and":
-                if about is not None and about.pronoun:
-                    return phrase(main, "，还", self.clause(replace(second, gap="S"), when=False), mark)
+                if about is not None and about.pronoun and about.pronoun == first.roles["S"].pronoun:
+                    return phrase(main, "，还", self.clause(second, drop=True), mark)
                 return phrase(main, "，", self.clause(second), mark)
             case "but":
                 return phrase(main, "，但是", other, mark)

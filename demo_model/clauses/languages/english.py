@@ -32,6 +32,9 @@ _DOUBLED = (
     "begin",
     "drop",
     "chat",
+    "submit",
+    "unwrap",
+    "hug",
 )
 
 

@@ -112,5 +112,10 @@ class GermanForms(Linearizer):
         if table:
             return prefix + inner + (table[1].removeprefix("ge") if inner else table[1])
         stem = verb.removesuffix("n").removesuffix("e") if verb.endswith("en") else verb.removesuffix("n")
-        ge = "" if verb.endswith("ieren") or (verb.startswith(_INSEPARABLE) and verb not in ("geben",)) else "ge"
+        ge = (
+            ""
+            if verb.endswith("ieren")
+            or (verb.startswith(_INSEPARABLE) and verb not in ("bellen", "beten", "betteln"))
+            else "ge"
+        )
         return prefix + ge + stem + ("et" if re.search(r"(?:[td]|(?:ch|[^lrhaeiouäöümn])[mn])$", stem) else "t")

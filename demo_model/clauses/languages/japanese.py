@@ -170,6 +170,7 @@ class Japanese(Linearizer):
             exists,
             subject,
             self.places(rest, "time", "deadline"),
+            "今" if clause.tense is Tense.NOW and not clause.adverbials else "",
             self.places(rest, "cause"),
             question if clause.asked != "S" else "",
             phrase(where, "に" if ni else "で") if where else "",
@@ -179,7 +180,6 @@ class Japanese(Linearizer):
             question if clause.asked == "S" else "",
             words,
             self.places(rest, "manner"),
-            marked("今" if clause.tense is Tense.NOW and not clause.adverbials else "", mark),
             marked(end, mark),
         )
 

@@ -17,7 +17,8 @@ class Parts:
     verb: str
     clitics: list[str]
     rest: list[str]
-    negative: str
+    fixed: list[str]
+    """The first of `rest`: words that belong to the verb (dar las gracias)."""
 
 
 class Romance(Linearizer):
@@ -63,7 +64,7 @@ class Romance(Linearizer):
         verb, *fixed = verb.removeprefix("se_").split("_")
         if self.people_take_a and reflexive:
             verb = verb.removesuffix("se")
-        return Parts(reflexive + verb, clitics, [*fixed, *rest], "")
+        return Parts(reflexive + verb, clitics, [*fixed, *rest], fixed)
 
     def is_person(self, np: Phrase) -> bool:
         if np.name:

@@ -6,7 +6,7 @@ import re
 from dataclasses import replace
 
 from demo_model.clauses.languages.spanish_forms import SpanishForms, plural
-from demo_model.clauses.marks import marked, phrase
+from demo_model.clauses.marks import bare, marked, phrase
 from demo_model.clauses.syntax import Clause, Modal, Mood, Phrase, Predicate, Tense, Utterance
 from demo_model.recogniser import NUMBER_WORDS
 
@@ -128,6 +128,7 @@ class Spanish(SpanishForms):
             subject = ""
         mark = clause.mark
         clitics: list[str] = []
+        held: list[str] = []
         if clause.frame == "be":
             what = clause.predicate
             verb = "ser"
@@ -159,6 +160,8 @@ class Spanish(SpanishForms):
         else:
             parts = self.parts(clause)
             verb, rest = parts.verb, [marked(each, mark) for each in parts.rest]
+            held = rest[: len(parts.fixed)] if order == "inverted" else []
+            rest = rest[len(held) :]
             clitics = [each[2:] for each in sorted(parts.clitics)]
             has_dative = any(
                 how.endswith(".dat") and np and not np.pronoun for _, how, np in self.complements(clause)[1]
@@ -208,7 +211,7 @@ class Spanish(SpanishForms):
         often = self.places(clause, "frequency")
         verbs = phrase(no, ya, *clitics, finite, inner)
         if order == "inverted":
-            return phrase(often, verbs, subject, tail)
+            return phrase(often, verbs, *held, subject, tail)
         return phrase(start, subject, often, verbs, tail)
 
     def pleasing(self, clause: Clause, verb: str, order: str) -> str:
@@ -227,12 +230,13 @@ class Spanish(SpanishForms):
 
     def asking(self, clause: Clause, verb: str, clitics: list[str], rest: list[str]) -> str:
         tail = phrase(*rest, self.ending(clause))
+        attached = marked(verb + "".join(map(bare, clitics)), clause.mark)
         match clause.mood:
             case Mood.REQUEST:
-                return phrase("podría", *clitics, marked(verb, clause.mark), tail)
+                return phrase("podría", attached, tail)
             case Mood.LETS:
                 no = "no" if clause.negative else ""
-                return phrase("propongo", no, *clitics, marked(verb, clause.mark), tail)
+                return phrase("propongo", no, attached, tail)
         form = marked(self.form(verb, "subjunctive", "2"), clause.mark)
         if clause.negative:
             return phrase("por favor , no", *clitics, form, tail)
