@@ -26,7 +26,7 @@ class ClauseComposer(PhraseComposer):
             phrase = (
                 self._companion(avoid)
                 if kind == "company"
-                else self.noun(self.random.choice(self._nouns([kind])), True, True)
+                else self.noun(self.random.choice(self._nouns(self._types([kind]))), True, True)
             )
         return Adverbial(self.mark(), key, phrase, tuple(values))
 

@@ -69,7 +69,11 @@ class Romance(Linearizer):
     def is_person(self, np: Phrase) -> bool:
         if np.name:
             return True
-        return bool(np.noun) and self.noun(np).type in ("person", "family") and np.det not in ("a", "num", "many")
+        return (
+            bool(np.noun)
+            and self.noun(np).type in ("person", "family", "group")
+            and np.det not in ("a", "num", "many")
+        )
 
     def ending(self, clause: Clause) -> str:
         return self.places(clause, "manner", "companion", "place", "time", "deadline", "length", "cause")
