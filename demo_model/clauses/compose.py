@@ -52,7 +52,7 @@ class Composer(ClauseComposer):
                 each for each in self.words.adjective_types[adjective] if each in self.words.by_type
             ]
             kind = self.random.choice(adjective_types)
-            if kind in ("person", "family") and self.odds(0.3):
+            if kind in ("person", "family", "profession") and self.odds(0.3):
                 subject = Phrase(self.mark(), pronoun=self.random.choice(("he", "she", "they")))
             else:
                 subject = self.noun(self.random.choice(self._nouns([kind])), True, True)
@@ -100,10 +100,13 @@ class Composer(ClauseComposer):
         if not nouns or not subject.noun:
             return None
         other = self.noun(self.random.choice(nouns), True, True)
+        keeps = kind == "family" or (other.det == "bare" and kind != "drink")
         return replace(
             other,
             adjective="",
-            det=other.det if kind == "family" or other.det == "bare" else self.random.choice(("the", "this")),
+            det=other.det
+            if kind == "family" or (other.det == "bare" and kind != "drink")
+            else self.random.choice(("the", "this")),
         )
 
     def _described(self) -> Utterance:
@@ -228,12 +231,12 @@ class Composer(ClauseComposer):
                 and thing.noun
                 and not thing.plural
                 and thing.det != "bare"
-                and self.words.nouns[thing.noun].type not in ("person", "family", "group")
+                and self.words.nouns[thing.noun].type not in ("person", "family", "group", "profession")
             ):
                 if first.frame not in self.choices["verbs"]["unasked"]:
                     about = Phrase(self.mark(), pronoun="it", noun=thing.noun, refers="O")
             elif person.pronoun in ("he", "she", "they") or (
-                person.noun and self.words.nouns[person.noun].type in ("person", "family")
+                person.noun and self.words.nouns[person.noun].type in ("person", "family", "profession")
             ):
                 about = Phrase(
                     self.mark(),

@@ -50,6 +50,8 @@ class ClauseComposer(PhraseComposer):
             fitting = [key for key, frames in self.choices[table].items() if frame.key in frames]
             if not fitting or not self.odds(share) or len(out) > 1 or clause.asked in ("where", "how", "why"):
                 continue
+            if table == "causes" and clause.mood not in (Mood.STATEMENT, Mood.YES_NO):
+                continue
             if table != "places" and (clause.negative or clause.tense is Tense.DONE):
                 continue
             if (

@@ -188,7 +188,7 @@ class PhraseComposer:
         return np
 
     def _relative(self, np: Phrase, noun: Noun, main: str) -> Clause | None:
-        gap = "S" if noun.type == "person" else "O"
+        gap = "S" if noun.type in ("person", "profession") else "O"
         frames = [
             frame
             for frame in self.words.frames.values()

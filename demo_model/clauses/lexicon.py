@@ -102,6 +102,7 @@ def _noun(kind: str, english: str, cells: list[str]) -> Noun:
 _MEASURES = {
     "document": "份",
     "person": "位",
+    "profession": "位",
     "family": "位",
     "clothes": "件",
     "vehicle": "辆",

@@ -87,7 +87,7 @@ class English(Linearizer):
             words = phrase(words, "of", self.noun_phrase(np.of, "O"))
         words = marked(words, np.mark)
         if np.relative is not None:
-            people = noun.type in ("person", "family")
+            people = noun.type in ("person", "family", "profession")
             words = phrase(words, "who" if people and np.relative.gap == "S" else "that", self.clause(np.relative))
         return words
 

@@ -302,6 +302,8 @@ class French(FrenchForms):
         starred = after.startswith("*")
         if (low, after) in _CONTRACTED:
             return _CONTRACTED[low, after], ""
+        if low in ("du", "au") and not starred and after[0].isalpha() and self.vowel(after, False):
+            return {"du": "de l'", "Du": "De l'", "au": "à l'", "Au": "À l'"}[before], after
         if low == "si" and after in ("il", "ils"):
             return "s'" if before == "si" else "S'", after
         if (

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import replace
 
 from demo_model.clauses.languages.german_forms import (
@@ -95,7 +96,8 @@ class German(GermanForms):
         if gender == "w" and case != "nom":
             return many
         if case == "gen" and gender in "mn":
-            if text.endswith(("s", "ß", "x", "z", "sch")):
+            short = text.endswith(("t", "d")) and len(re.findall(r"[aeiouäöü]+", text.lower())) == 1
+            if short or text.endswith(("s", "ß", "x", "z", "sch")):
                 return text + "es"
             return text + "s"
         return text

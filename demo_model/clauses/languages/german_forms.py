@@ -19,7 +19,10 @@ AUX = {
     "sein": {"1s": "bin", "3s": "ist", "": "sind", "past": "war"},
     "werden": {"1s": "werde", "3s": "wird", "": "werden", "past": "wurde"},
 }
-_INSEPARABLE = ("be", "ge", "er", "ver", "ent", "emp", "zer", "miss", "über", "unter", "wider", "wieder", "hinter")
+_INSEPARABLE = (
+    *("be", "ge", "er", "ver", "ent", "emp", "zer", "miss"),
+    *("über", "unter", "wider", "wieder", "hinter", "umarm"),
+)
 
 _PLURALS = {
     "buch": "bücher",

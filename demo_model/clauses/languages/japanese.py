@@ -20,8 +20,16 @@ _PRONOUNS = {
     "that": "それ",
 }
 _ASKED = {"when": "いつ", "where": "どこで", "why": "なぜ", "how": "どうやって", "S": "誰が", "O": "何を"}
-_COUNTERS = {"person": "人", "family": "人", "animal": "匹", "vehicle": "台", "device": "台", "drink": "杯"}
-_LIVING = ("person", "family", "animal")
+_COUNTERS = {
+    "person": "人",
+    "profession": "人",
+    "family": "人",
+    "animal": "匹",
+    "vehicle": "台",
+    "device": "台",
+    "drink": "杯",
+}
+_LIVING = ("person", "family", "animal", "profession")
 
 
 class Japanese(Linearizer):

@@ -71,7 +71,7 @@ class Romance(Linearizer):
             return True
         return (
             bool(np.noun)
-            and self.noun(np).type in ("person", "family", "group")
+            and self.noun(np).type in ("person", "family", "group", "profession")
             and np.det not in ("a", "num", "many")
         )
 

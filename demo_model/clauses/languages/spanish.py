@@ -88,7 +88,11 @@ class Spanish(SpanishForms):
         words = marked(words, np.mark)
         if np.relative is not None:
             clause = np.relative
-            que = "a quien" if clause.gap == "O" and noun.type in ("person", "family") and not np.plural else "que"
+            que = (
+                "a quien"
+                if clause.gap == "O" and noun.type in ("person", "family", "profession") and not np.plural
+                else "que"
+            )
             words = phrase(words, que, self.clause(clause, ""))
         return words
 
@@ -257,7 +261,7 @@ class Spanish(SpanishForms):
             return marked(phrase({"very": "muy", "too": "demasiado"}.get(what.degree, ""), word), what.mark)
         if what.phrase is not None:
             np = what.phrase
-            if np.noun and self.noun(np).type == "person" and np.det == "a" and not np.adjective:
+            if np.noun and self.noun(np).type in ("person", "profession") and np.det == "a" and not np.adjective:
                 np = replace(np, det="")
             return self.noun_phrase(np, "")
         return self.adverbial(what.place) if what.place else ""
