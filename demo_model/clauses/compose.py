@@ -100,7 +100,6 @@ class Composer(ClauseComposer):
         if not nouns or not subject.noun:
             return None
         other = self.noun(self.random.choice(nouns), True, True)
-        keeps = kind == "family" or (other.det == "bare" and kind != "drink")
         return replace(
             other,
             adjective="",
