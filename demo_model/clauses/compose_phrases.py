@@ -207,7 +207,9 @@ class PhraseComposer:
                 continue
             other = self.role(types, role == "S", avoid=[roles["S"].pronoun] if "S" in roles else [])
             roles[role] = replace(other, adjective="")
-        if gap == "O" and not roles["S"].pronoun and not roles["S"].name and self.odds(0.5):
+        others = [np for role, np in roles.items() if role != "S"]
+        personal = any(np.pronoun for np in others)
+        if gap == "O" and not personal and not roles["S"].pronoun and not roles["S"].name and self.odds(0.5):
             roles["S"] = Phrase(roles["S"].mark, pronoun=self.random.choice(("i", "we", "they")))
         return Clause(frame.key, self.mark(), self._known_gender(frame, roles, tense), tense, gap=gap)
 

@@ -33,6 +33,7 @@ _DOUBLED = (
     "drop",
     "chat",
     "submit",
+    "prefer",
     "unwrap",
     "hug",
 )

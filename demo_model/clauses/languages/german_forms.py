@@ -56,11 +56,11 @@ def plural(noun: str, gender: str, given: str) -> str:
     """The nominative plural. given: an ending ("-e") or the whole word."""
     if given:
         return noun + given[1:] if given.startswith("-") else given
-    if gender == "f":
-        return noun + ("n" if noun.endswith(("e", "er", "el")) else "nen" if noun.endswith("in") else "en")
     for ending, changed in _PLURALS.items():
         if noun.lower().endswith(ending):
             return noun[: -len(ending)] + (changed.capitalize() if noun.lower() == ending else changed)
+    if gender == "f":
+        return noun + ("n" if noun.endswith(("e", "er", "el")) else "nen" if noun.endswith("in") else "en")
     if noun.endswith(("er", "el", "en", "chen")):
         return noun
     if noun.endswith(

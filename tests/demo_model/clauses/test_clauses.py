@@ -11,10 +11,12 @@ from demo_model import LANGUAGES
 from demo_model.clauses.__main__ import main
 from demo_model.clauses.checks import composed, problems, sentence_problems, word_problems
 from demo_model.clauses.compose import Composer
+from demo_model.clauses.languages import german_forms
 from demo_model.clauses.linearize import sentences
 from demo_model.clauses.syntax import Adverbial, Clause, Modal, Mood, Phrase, Predicate, Tense, Utterance
 from demo_model.generate import Kind, PairSource
 from demo_model.patterns import written
+from demo_model.prefixes import cut_target
 from demo_model.sampling import Sampler, Split, is_test_name
 
 I = Phrase(1, pronoun="i")  # noqa: E741
@@ -189,3 +191,35 @@ def test_the_command_prints_the_languages_asked_for(capsys: pytest.CaptureFixtur
     assert len(lines) == 3
     assert all(line.startswith("de  ") for line in lines)
     assert set(LANGUAGES) >= {"de"}
+
+
+@pytest.mark.parametrize(
+    ("word", "gender", "many"),
+    [
+        ("Handbuch", "n", "Handbücher"),
+        ("Roadmap", "f", "Roadmaps"),
+        ("Rechnung", "f", "Rechnungen"),
+        ("Moderator", "m", "Moderatoren"),
+        ("Formular", "n", "Formulare"),
+    ],
+)
+def test_german_plurals_by_rule(word: str, gender: str, many: str) -> None:
+    assert german_forms.plural(word, gender, "") == many
+
+
+def test_french_contracts_and_elides_before_the_noun() -> None:
+    guest = Phrase(3, noun="person:guest", det="the")
+    list_ = Phrase(2, noun="document:list", det="the", of=guest)
+    said = texts(Utterance(Clause("send", 4, {"S": SHE, "O": list_, "T": CUSTOMER}, Tense.PAST)))
+    assert said["fr"] == "Elle a envoyé la liste de l'invité au client."
+
+
+def test_a_spanish_clitic_is_part_of_the_infinitive_in_a_request() -> None:
+    asked = Clause("call", 4, {"S": Phrase(0, pronoun="you"), "O": SHE}, mood=Mood.REQUEST)
+    assert texts(Utterance(asked))["es"] == "¿Podría llamarla?"
+
+
+def test_a_prefix_does_not_wait_for_what_its_language_leaves_out() -> None:
+    asked = Clause("call", 4, {"S": Phrase(1, pronoun="you"), "O": CUSTOMER}, Tense.FUTURE, mood=Mood.YES_NO)
+    said = sentences(Utterance(asked))
+    assert cut_target(said["ja"], len("顧客に電話"), said["en"], "en").startswith("will you")
