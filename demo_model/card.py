@@ -14,7 +14,8 @@ from pathlib import Path
 from typing import Any
 
 from demo_model import LANGUAGES
-from demo_model.evaluate import table
+from demo_model.evaluate import own_table, table
+from demo_model.own import KINDS, own_sentences
 
 CARD = Path(__file__).parent / "README.md"
 _BLOCK = re.compile(r"(<!-- numbers -->\n).*?(<!-- /numbers -->)", re.DOTALL)
@@ -59,6 +60,13 @@ def numbers(report: dict[str, Any]) -> str:
         "",
         f"Noise, near-empty and foreign inputs: {noise['ended']:.1%} of {noise['items']} ended by themselves, "
         f"{noise['echoed']:.1%} came back unchanged.",
+        "",
+    ]
+    of_each = ", ".join(f"{sum(own.kind == kind for own in own_sentences('test'))} {kind}" for kind in KINDS)
+    lines += [
+        f"chrF, [sentences of a test set](own_sentences/test.toml) that belong to no pattern ({of_each}):",
+        "",
+        own_table(scores["own"]["test"]),
         "",
     ]
     for key in ("unseen", "held_out"):

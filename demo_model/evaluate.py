@@ -1,10 +1,11 @@
 """Scores a trained model: chrF in all 30 directions, copied names and numbers, answers that end by themselves.
 
-    python -m demo_model.evaluate MODEL_FOLDER --out scores.json [--device cuda]
+    python -m demo_model.evaluate MODEL_FOLDER --out scores.json [--device cuda] [--suite own]
 
 Suites: `unseen` (trained patterns with slot combinations and names that were never generated for training),
 `held_out` (patterns that were left out of training), `recognised` (unseen, as a recogniser writes), `prefixes`
-(unseen, cut short), `noise` (not sentences).
+(unseen, cut short), `noise` (not sentences). Into and out of English alone: `own` and `development`, the test set
+and the development set of `own_sentences/`, which no pattern generates.
 """
 
 from __future__ import annotations
@@ -22,6 +23,7 @@ from demo_model import DIRECTIONS, LANGUAGES
 from demo_model.echoes import echo
 from demo_model.generate import Kind, PairSource
 from demo_model.layout import answer_limit, prompt_ids
+from demo_model.own import KINDS, SETS, own_sentences
 from demo_model.patterns import Pattern, fill, held_out_patterns, load_patterns, written
 from demo_model.prefixes import choose_cut, cut_source, cut_target
 from demo_model.recogniser import recognised, spoken_slots
@@ -52,6 +54,8 @@ PRECISE_KINDS = frozenset(
 )
 """Slots whose words must be in the answer exactly."""
 NOISE_INPUTS = 500
+OWN_SUITES = {"own": "test", "development": "development"}
+"""Suites that can be scored alone, and their sets of own sentences."""
 _FOREIGN = (
     "Wo ist denn eigentlich der nächste Bahnhof, und fährt dort heute noch ein Zug nach Salzburg?",
     "The quick brown fox jumps over the lazy dog while seventeen geese look on in silence.",
@@ -183,14 +187,28 @@ def noise_items(count: int = NOISE_INPUTS, seed: int = 0) -> list[Item]:
     return items
 
 
+def own_items(name: str) -> list[Item]:
+    """The sentences of a set, once in each direction with English. The suite of an item is its kind."""
+    return [
+        Item(sentence.kind, source, target, True, sentence.texts[source], sentence.texts[target])
+        for sentence in own_sentences(name)
+        for source, target in DIRECTIONS
+        if "en" in (source, target)
+    ]
+
+
 def translate(
     model: TranslationModel,
     tokenizer: Tokenizer,
     items: Sequence[Item],
     device: torch.device,
-    rows: int = 768,
+    rows: int | None = None,
 ) -> list[str | None]:
-    """Greedy answers in the order of `items`; None for an answer that did not end."""
+    """Greedy answers in the order of `items`; None for an answer that did not end.
+
+    rows: answered at once. By default many on a GPU, and few on a CPU, which also computes rows that have ended.
+    """
+    rows = rows or (768 if device.type == "cuda" else 64)
     encoded = [e.ids for e in tokenizer.encode_batch([item.source for item in items], add_special_tokens=False)]
     from demo_model.model import answer
 
@@ -268,8 +286,39 @@ def score(
         "echoed": _mean([answer == item.source for item, answer in zip(noise, answers, strict=True)], 4),
         "endless": [item.source for item, answer in zip(noise, answers, strict=True) if answer is None][:20],
     }
+    report["own"] = {name: own_scores(model, tokenizer, device, name) for name in SETS}
     report["evaluation_seconds"] = round(time.monotonic() - started, 1)
     return report
+
+
+def own_scores(
+    model: TranslationModel, tokenizer: Tokenizer, device: torch.device, name: str = "test"
+) -> dict[str, Any]:
+    """chrF of the sentences of one of `own.SETS`, by kind and direction, and the share of answers that ended."""
+    items = own_items(name)
+    return own_report(items, translate(model, tokenizer, items, device))
+
+
+def own_report(items: Sequence[Item], answers: Sequence[str | None]) -> dict[str, Any]:
+    report: dict[str, Any] = {"chrf": {}, "ended": _mean([answer is not None for answer in answers], 4)}
+    for kind in KINDS:
+        chosen = [index for index, item in enumerate(items) if item.suite == kind]
+        report["chrf"][kind] = _direction_scores(
+            [items[index] for index in chosen], [answers[index] for index in chosen]
+        )
+    return report
+
+
+def own_table(report: dict[str, Any]) -> str:
+    """chrF of own sentences as a Markdown table; columns are the languages other than English."""
+    others = [language for language in LANGUAGES if language != "en"]
+    lines = ["| | " + " | ".join(others) + " | mean |", "|---|" + "---|" * (len(others) + 1)]
+    for title, direction in (("out of English", "en-{}"), ("into English", "{}-en")):
+        for kind in KINDS:
+            scores = [report["chrf"][kind][direction.format(language)] for language in others]
+            cells = [f"{score:.1f}" for score in (*scores, _mean(scores))]
+            lines.append(f"| {kind}, {title} | " + " | ".join(cells) + " |")
+    return "\n".join(lines)
 
 
 def _mean(values: Sequence[float | bool], digits: int = 2) -> float:
@@ -302,16 +351,27 @@ def main() -> None:
     )
     parser.add_argument("--device", default="cuda" if torch.cuda.is_available() else "cpu")
     parser.add_argument("--sets", type=int, default=200, help="sentences in each direction")
+    parser.add_argument(
+        "--suite", choices=OWN_SUITES, help="score these own sentences alone (default: all suites)"
+    )
     options = parser.parse_args()
     device = torch.device(options.device)
     dtype = torch.bfloat16 if device.type == "cuda" else torch.float32
-    report = score(load(options.model, device, dtype), load_tokenizer(options.model), device, options.sets)
+    model, tokenizer = load(options.model, device, dtype), load_tokenizer(options.model)
+    kept: dict[str, Any] = {}
+    if options.out and options.out.exists():
+        kept = json.loads(options.out.read_text(encoding="utf-8"))
+    if options.suite:
+        name = OWN_SUITES[options.suite]
+        own = own_scores(model, tokenizer, device, name)
+        kept.setdefault("scores", {}).setdefault("own", {})[name] = own
+        print(own_table(own))
+    else:
+        kept["scores"] = report = score(model, tokenizer, device, options.sets)
+        print(table(report))
+        print(summary(report))
     if options.out:
-        kept = json.loads(options.out.read_text(encoding="utf-8")) if options.out.exists() else {}
-        kept["scores"] = report
         options.out.write_text(json.dumps(kept, ensure_ascii=False, indent=1) + "\n", encoding="utf-8")
-    print(table(report))
-    print(summary(report))
 
 
 def summary(report: dict[str, Any]) -> str:
@@ -324,6 +384,8 @@ def summary(report: dict[str, Any]) -> str:
         )
     noise = report["noise"]
     lines.append(f"noise      ended {noise['ended']:.1%} of {noise['items']}, echoed {noise['echoed']:.1%}")
+    for name, own in report["own"].items():
+        lines += [f"own sentences, {name} set, ended {own['ended']:.2%}", own_table(own)]
     return "\n".join(lines)
 
 

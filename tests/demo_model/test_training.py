@@ -269,6 +269,7 @@ def fake_report() -> dict[str, Any]:
         "scores": {
             "suites": dict.fromkeys(("unseen", "held_out", "recognised", "prefixes"), suite),
             "noise": {"items": 1, "ended": 1.0, "echoed": 1.0},
+            "own": {"test": {"chrf": {"meeting": chrf, "everyday": chrf | {"en-ja": 40.0}}, "ended": 1.0}},
         },
     }
 
@@ -282,6 +283,7 @@ def test_the_card_takes_its_numbers_from_the_run(tmp_path: Path) -> None:
     once = card.read_text(encoding="utf-8")
     assert "100.00% of 12" in once
     assert once.count("| en |") >= 1
+    assert "| everyday, out of English | 40.0 | 90.0 | 90.0 | 90.0 | 90.0 | 80.0 |" in once
     write_card(fake_report(), card)
     assert card.read_text(encoding="utf-8") == once
     pytest.importorskip("matplotlib")
