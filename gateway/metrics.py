@@ -29,6 +29,9 @@ __all__ = [
     "FINAL_TOKENS",
     "FIRST_TOKEN_S",
     "GENERATION_S",
+    "GPU_BUSY",
+    "GPU_MEMORY_TOTAL",
+    "GPU_MEMORY_USED",
     "LOG_BYTES",
     "LOG_PUBLICATIONS",
     "MEETINGS",
@@ -149,6 +152,18 @@ ENGINE_STEP_S = Histogram(
     ["engine"],
     buckets=_STEP_SECONDS,
 )
+# Read in the process of the engine that uses them; absent without a GPU.
+GPU_BUSY = Gauge(
+    "gateway_engine_gpu_busy_ratio",
+    "Share of the last second or less in which the engine's GPU computed.",
+    ["engine", "device"],
+)
+GPU_MEMORY_USED = Gauge(
+    "gateway_engine_gpu_memory_used_bytes", "Memory of the engine's GPU that is used.", ["engine", "device"]
+)
+GPU_MEMORY_TOTAL = Gauge(
+    "gateway_engine_gpu_memory_bytes", "All memory of the engine's GPU.", ["engine", "device"]
+)
 ENGINE_READY = Gauge("gateway_engine_ready", "1 while the engine takes requests.", ["engine"])
 ENGINE_RESTARTS = Counter(
     "gateway_engine_restarts", "Engines replaced, by reason: crash or stall.", ["engine", "reason"]
@@ -180,7 +195,7 @@ class _EngineProcess(Collector):
 REGISTRY.register(_EngineProcess())
 
 # Names of the metrics that belong to the engine.
-_OF_ENGINE = ("vllm:", "gateway_engine_step_seconds", "gateway_engine_process_")
+_OF_ENGINE = ("vllm:", "gateway_engine_step_seconds", "gateway_engine_process_", "gateway_engine_gpu_")
 
 
 class _Part(Collector):
