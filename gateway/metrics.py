@@ -13,6 +13,7 @@ from collections.abc import Iterator, Sequence
 from prometheus_client import REGISTRY, Counter, Gauge, Histogram, disable_created_metrics, generate_latest
 from prometheus_client.exposition import CONTENT_TYPE_LATEST
 from prometheus_client.metrics_core import CounterMetricFamily, Metric
+from prometheus_client.openmetrics import exposition as openmetrics
 from prometheus_client.registry import Collector
 
 __all__ = [
@@ -63,6 +64,7 @@ __all__ = [
     "Gauge",
     "engine_exposition",
     "exposition",
+    "exposition_with_examples",
 ]
 
 # Prometheus adds a creation time to every series; operators do not need it.
@@ -213,6 +215,12 @@ class _Part(Collector):
 def exposition(names: Sequence[str] = ()) -> bytes:
     """The gateway's metrics in Prometheus text format: all, or only the samples with these names."""
     return generate_latest(_Part(names, engine=False))
+
+
+def exposition_with_examples(names: Sequence[str] = ()) -> bytes:
+    """The same in OpenMetrics' format, with an example of each latency that is traced."""
+    page: bytes = openmetrics.generate_latest(_Part(names, engine=False))  # type: ignore[no-untyped-call]
+    return page
 
 
 def engine_exposition(names: Sequence[str] = ()) -> bytes:
