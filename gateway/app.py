@@ -8,6 +8,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import logging
+import os
 from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from functools import partial
 from pathlib import Path
@@ -45,6 +46,7 @@ from gateway.server.guard.origins import Origins, cross_origin
 from gateway.server.http import admin, api, tokens, usage
 from gateway.server.http.readiness import Whole
 from gateway.server.tenant_usage import TenantUsage
+from gateway.server.tracing import Traced
 from gateway.server.translate.call import Translator
 from gateway.server.translate.detection import Detector
 from gateway.server.websocket import Stream
@@ -52,6 +54,7 @@ from gateway.sessions.registry import Registry
 from gateway.store import Store
 from gateway.stores import handover_file
 from gateway.stores.audit_file import AuditFile
+from gateway.tracing import otlp, spans
 from gateway.translation.finals import Finals
 from gateway.translation.partials import Partials
 from gateway.translation.scheduling.quotas import Quotas
@@ -99,6 +102,7 @@ class Gateway:
         workers: Workers | None = None,
     ) -> None:
         self.settings = settings
+        otlp.start(os.environ)
         self._keys = keys_of(settings)
         audit = Audit(AuditFile(Path(file)).write if (file := settings.auth.audit_file) is not None else None)
         self.quotas = Quotas(self._keys.quota if self._keys is not None else lambda _: NO_QUOTA)
@@ -212,6 +216,7 @@ class Gateway:
                 *page.routes(demo_controls=settings.demo_controls),
             ],
             middleware=[
+                *([Middleware(Traced)] if spans.is_on() else []),
                 Middleware(AccessLog),
                 *only_for(settings.host, settings.allowed_hosts),
                 *cross_origin(settings.allowed_origins),
@@ -246,6 +251,7 @@ class Gateway:
             present.cancel()
         await self._tell_usage()
         await self.store.close()
+        await asyncio.to_thread(otlp.stop)
 
     def _lane_changed(self) -> None:
         """One of several engines has come, gone, died or is there again."""

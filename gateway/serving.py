@@ -28,7 +28,15 @@ from gateway.config import Settings
 from gateway.domain.engine import EngineHealth, EngineState
 from gateway.domain.errors import StartupError
 from gateway.domain.ports import Engine
-from gateway.runtime import RESERVED_FILES, LogStyle, Says, log_style, log_to, raise_file_limit, settle_interpreter
+from gateway.runtime import (
+    RESERVED_FILES,
+    Says,
+    log_style,
+    log_to,
+    raise_file_limit,
+    settle_interpreter,
+    style_for,
+)
 from gateway.server.guard.connections import Connections, in_networks
 from gateway.server.guard.http import GuardedHttp
 from gateway.server.guard.tls import HSTS, TlsHandshake, server_context
@@ -63,7 +71,7 @@ def serve(
     terminal: Says = sys.stderr
     try:
         settings = config.load(config_file, os.environ, overrides)
-        terminal = log_to(sys.stderr, LogStyle(settings.log_level.upper(), settings.log_format))
+        terminal = log_to(sys.stderr, style_for(sys.stderr, settings.log_level, settings.log_format))
         with ExitStack() as opening:
             sock = opening.enter_context(listen(settings.host, settings.port))
             admin = None

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+from prometheus_client import CollectorRegistry, Counter, Histogram
+from prometheus_client.openmetrics import exposition as openmetrics
+from prometheus_client.openmetrics.parser import text_string_to_metric_families as open_metrics_families
 from prometheus_client.parser import text_string_to_metric_families
 
-from gateway.exposition import merged
+from gateway.exposition import as_open_metrics, as_text, from_open_metrics, merged
 
 ONE = b"""# HELP a_total Things.
 # TYPE a_total counter
@@ -59,3 +62,26 @@ def test_a_label_of_the_page_itself_gives_way() -> None:
         'b{engine="two",lang="x"} 2',
         'c{engine="two",my_engine="y"} 3',
     ]
+
+
+WITH_EXAMPLE = ONE.replace(b'le="0.1"} 2.0', b'le="0.1"} 2.0 # {trace_id="ab}",span_id="cd"} 0.05 1700000000.123')
+
+
+def test_examples_come_in_open_metrics_only_also_from_several_workers() -> None:
+    page = merged([("1", WITH_EXAMPLE), ("2", TWO)], label="worker")
+    assert b'b_seconds_bucket{worker="1",lang="a } b",le="0.1"} 2.0 # {' in page
+    assert as_text(page) == merged([("1", ONE), ("2", TWO)], label="worker")
+    families = {family.name: family for family in open_metrics_families(as_open_metrics(page).decode())}  # type: ignore[no-untyped-call]
+    assert (families["a"].type, [sample.name for sample in families["a"].samples]) == ("counter", ["a_total"] * 2)
+    [example] = [sample.exemplar for sample in families["b_seconds"].samples if sample.exemplar]
+    assert (example.labels["span_id"], example.value) == ("cd", 0.05)
+
+
+def test_a_page_in_open_metrics_becomes_one_of_ours_and_back() -> None:
+    registry = CollectorRegistry()
+    Counter("a", "Things.", registry=registry).inc()
+    Histogram("b_seconds", "Times.", buckets=(1,), registry=registry).observe(0.5, {"trace_id": "ab"})
+    page = openmetrics.generate_latest(registry)  # type: ignore[no-untyped-call]
+    ours = from_open_metrics(page)
+    assert {family.name for family in text_string_to_metric_families(as_text(ours).decode())} >= {"a", "b_seconds"}
+    assert as_open_metrics(ours) == page

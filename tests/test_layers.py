@@ -53,8 +53,9 @@ RULE: dict[str, set[str]] = {
     "metrics": set(),
     "exposition": set(),
     "runtime": set(),
+    "tracing": {"domain"},
 }
-FOR_EVERYBODY = {"metrics", "exposition", "runtime"}
+FOR_EVERYBODY = {"metrics", "exposition", "runtime", "tracing"}
 # Rooms that know neither tasks nor clocks nor I/O.
 PURE = {"domain", "protocol"}
 # Modules of other rooms that promise the same.
@@ -99,9 +100,19 @@ HEAVY = {
     "jwt": {"identity"},
     "websockets": {"client", "conformance", "server.guard.websocket"},
     "prometheus_client": {"metrics"},
+    "opentelemetry": {"tracing.otlp"},
 }
 # Imported where it is needed, so that everything else starts without it.
-NOT_AT_THE_TOP = {"vllm", "transformers", "tokenizers", "aiohttp", "redis", "hiredis", "py3langid"}
+NOT_AT_THE_TOP = {
+    "vllm",
+    "transformers",
+    "tokenizers",
+    "aiohttp",
+    "redis",
+    "hiredis",
+    "py3langid",
+    "opentelemetry",
+}
 
 MOST_LINES = 400
 MOST_MODULES = 14

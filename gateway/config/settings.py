@@ -186,8 +186,8 @@ class Settings(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     demo_controls: bool = True
     # The least severe messages that are logged.
     log_level: Literal["debug", "info", "warning", "error"] = "info"
-    # Lines for people, or one JSON object a line.
-    log_format: Literal["text", "json"] = "text"
+    # Lines for people, or one JSON object a line. `auto`: lines for people on a terminal, else objects.
+    log_format: Literal["auto", "text", "json"] = "auto"
     # Section `[auth]`.
     auth: AuthSettings = AuthSettings()
     # Section `[engine]`.

@@ -57,6 +57,9 @@ class Utterance(Struct, frozen=True):
     formality: Formality | None = None
     # Whether its language was detected.
     detected: bool = False
+    # Of the span that it belongs to (W3C Trace Context): at first the client's, once accepted the gateway's own.
+    # Empty: it is not traced.
+    traceparent: str = ""
 
     @property
     def key(self) -> UtteranceKey:

@@ -22,7 +22,7 @@ import uvloop
 from gateway import config
 from gateway.config import Settings
 from gateway.domain.errors import StartupError
-from gateway.runtime import LogStyle, Says, log_to, raise_file_limit
+from gateway.runtime import Says, log_to, raise_file_limit, style_for
 from gateway.server.http import admin
 from gateway.server.http.readiness import readiness
 from gateway.server.uvicorn_server import SideServer, listen, reserve
@@ -55,7 +55,7 @@ def serve(
                 "event_log.handover_file is for one process: leave it out, as the store of the workers keeps all "
                 "of it."
             )
-        terminal = log_to(sys.stderr, LogStyle(settings.log_level.upper(), settings.log_format))
+        terminal = log_to(sys.stderr, style_for(sys.stderr, settings.log_level, settings.log_format))
         raise_file_limit()
         with ExitStack() as opening:
             sock = opening.enter_context(reserve(settings.host, settings.port))

@@ -25,7 +25,7 @@ from gateway.engines.host.channel import Channel
 from gateway.engines.host.main import SIGNALS
 from gateway.engines.host.orphans import exit_with_parent
 from gateway.engines.host.shared import SharedEngine
-from gateway.runtime import LogStyle, log_to, settle_interpreter
+from gateway.runtime import log_to, settle_interpreter, style_for
 from gateway.server.http.admin import own_metrics
 from gateway.server.http.readiness import Whole
 from gateway.server.uvicorn_server import DrainingServer, listen
@@ -63,7 +63,7 @@ def run(sock: socket.socket, settings: Settings, number: int) -> None:
     for each in SIGNALS:
         signal.signal(each, signal.SIG_IGN)
     signal.pthread_sigmask(signal.SIG_UNBLOCK, SIGNALS)
-    log_to(sys.stderr, LogStyle(settings.log_level.upper(), settings.log_format), who=f"worker {number}")
+    log_to(sys.stderr, style_for(sys.stderr, settings.log_level, settings.log_format), who=f"worker {number}")
     settle_interpreter()
     with asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner:
         runner.run(_Worker(settings).serve(sock))

@@ -124,7 +124,9 @@ def _add_settings(command: argparse.ArgumentParser) -> argparse._ArgumentGroup:
         "--log-level", choices=("debug", "info", "warning", "error"), help="how much to log (default: info)"
     )
     general.add_argument(
-        "--log-format", choices=("text", "json"), help="lines for people or for programs (default: text)"
+        "--log-format",
+        choices=("auto", "text", "json"),
+        help="lines for people or for programs (default: for people on a terminal only)",
     )
     return general
 
