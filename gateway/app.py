@@ -27,6 +27,7 @@ from gateway.domain.ports import Engine
 from gateway.domain.quotas import NO_QUOTA
 from gateway.domain.sessions import Handover
 from gateway.engine import engine_pool, lane_changes, pool_lane, show_engines, supervised
+from gateway.engines.host.kept import KeptHosts
 from gateway.engines.host.seats import Wanted
 from gateway.engines.host.shared import SharedEngine
 from gateway.engines.pool.pool import Pool
@@ -90,8 +91,9 @@ class Gateway:
     """Everything that lives as long as the process.
 
     `build`, which makes an engine, may be given by tests; otherwise the settings say which one it is. `workers` is
-    given where this process is one of several. Raises `StartupError` when the handover file of an earlier process
-    or the keys cannot be used, or when everybody on other machines would be let in unasked.
+    given where this process is one of several, `kept` where engines outlive it. Raises `StartupError` when the
+    handover file of an earlier process or the keys cannot be used, or when everybody on other machines would be
+    let in unasked.
     """
 
     def __init__(
@@ -100,19 +102,21 @@ class Gateway:
         build: Callable[[], Engine] | None = None,
         *,
         workers: Workers | None = None,
+        kept: KeptHosts | None = None,
     ) -> None:
         self.settings = settings
         otlp.start(os.environ)
+        self._kept = kept
         self._keys = keys_of(settings)
         audit = Audit(AuditFile(Path(file)).write if (file := settings.auth.audit_file) is not None else None)
         self.quotas = Quotas(self._keys.quota if self._keys is not None else lambda _: NO_QUOTA)
         self.engine: Engine
         shared = {} if workers is None else workers.engines
         if settings.engines:
-            self.engine = pool = engine_pool(settings, shared)
+            self.engine = pool = engine_pool(settings, shared, kept)
             pool.on_change, pool.on_lane = self._engine_changed, self._lane_changed
         else:
-            self.engine = only = shared[""] if shared else supervised(settings.engine, settings, build)
+            self.engine = only = shared[""] if shared else supervised(settings.engine, settings, build, kept)
             only.on_change = self._engine_changed
         for name, each in shared.items():
             each.on_seats = lambda: self.scheduler.seats_changed()
@@ -246,6 +250,8 @@ class Gateway:
                 yield
             sweeping.cancel()
             loading.cancel()
+            if self._kept is not None and self.failure is None:
+                self._kept.leaving = True
             await self.engine.stop()
             await self.log.close()
             present.cancel()
@@ -292,7 +298,9 @@ class Gateway:
                     "one engine is made several, or several one, when the gateway is started again."
                 )
             new, gone = lane_changes(self._lanes, wanted)
-            await self.engine.add([pool_lane(lane, supervised(lane, self.settings)) for lane in new])
+            await self.engine.add(
+                [pool_lane(lane, supervised(lane, self.settings, kept=self._kept)) for lane in new]
+            )
             self._lanes = (*self._lanes, *new)
             for name in gone:
                 self._lanes = tuple(lane for lane in self._lanes if lane.name != name)

@@ -22,12 +22,13 @@ from typing import Any, cast
 import uvicorn
 import uvloop
 
-from gateway import config
+from gateway import config, state_folder
 from gateway.app import Gateway
 from gateway.config import Settings
 from gateway.domain.engine import EngineHealth, EngineState
 from gateway.domain.errors import StartupError
 from gateway.domain.ports import Engine
+from gateway.engine import kept_hosts
 from gateway.runtime import (
     RESERVED_FILES,
     Says,
@@ -60,24 +61,33 @@ _HARD_FRAME_FACTOR = 4
 def serve(
     config_file: Path | None,
     overrides: Mapping[str, object],
+    state_dir: Path | None = None,
     *,
     traceback: bool = False,
     build: Callable[[], Engine] | None = None,
 ) -> int:
     """Run the gateway until a signal; the process's exit status. Says why on stderr when it cannot start.
 
-    build: makes the engine, where it is not the one that the settings name.
+    state_dir: where its engine waits for the next gateway, if it is to. build: makes the engine, where it is not
+    the one that the settings name.
     """
     terminal: Says = sys.stderr
     try:
         settings = config.load(config_file, os.environ, overrides)
         terminal = log_to(sys.stderr, style_for(sys.stderr, settings.log_level, settings.log_format))
+        if state_dir is not None and not settings.keep_engine_s:
+            raise StartupError("--state-dir goes with --workers or --keep-engine.")
         with ExitStack() as opening:
             sock = opening.enter_context(listen(settings.host, settings.port))
             admin = None
             if settings.admin_port is not None:
                 admin = opening.enter_context(listen(settings.admin_host, settings.admin_port))
-            gateway = Gateway(settings, build)
+            kept = None
+            if settings.keep_engine_s:
+                folder = state_dir or state_folder.default_folder()
+                opening.enter_context(state_folder.held(folder, reloads=bool(settings.engines)))
+                kept = kept_hosts(settings, folder, workers=False)
+            gateway = Gateway(settings, build, kept=kept)
             served = server_config(gateway)
             sockets = opening.pop_all()
     except StartupError as error:

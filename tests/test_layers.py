@@ -25,6 +25,7 @@ RULE: dict[str, set[str]] = {
     "client": {"domain", "protocol"},
     "conformance": {"domain", "protocol"},
     "cli": {"domain", "protocol", "client", "conformance", "identity", "serving", "workers", "config", "doctor"},
+    "state_folder": {"domain"},
     # Assembly: the one place that names every adapter.
     "store": {"domain", "stores", "config"},
     "engine": {"domain", "engines", "config"},
@@ -44,9 +45,9 @@ RULE: dict[str, set[str]] = {
         "server",
         "config",
     },
-    "serving": {"domain", "server", "app", "config"},
+    "serving": {"domain", "server", "app", "engine", "state_folder", "config"},
     # Several processes of what `serving` runs in one.
-    "workers": {"domain", "engines", "engine", "server", "app", "serving", "config"},
+    "workers": {"domain", "engines", "engine", "server", "app", "serving", "state_folder", "config"},
     "config": {"domain", "protocol", "engines"},
     "__main__": {"cli"},
     # Anybody but the pure rooms may count and log.

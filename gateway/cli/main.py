@@ -85,6 +85,7 @@ _SETTINGS = {
     "gpu_memory_utilization": "engine.gpu_memory_utilization",
     "store": "store.url",
     "handover_file": "event_log.handover_file",
+    "keep_engine": "keep_engine_s",
     "log_level": "log_level",
     "log_format": "log_format",
 }
@@ -102,7 +103,7 @@ def _serve(args: argparse.Namespace) -> int:
 
     from gateway import serving
 
-    return _starting(args, lambda: serving.serve(args.config, overrides, traceback=args.traceback))
+    return _starting(args, lambda: serving.serve(args.config, overrides, args.state_dir, traceback=args.traceback))
 
 
 def _doctor(args: argparse.Namespace) -> int:
@@ -115,8 +116,6 @@ def _doctor(args: argparse.Namespace) -> int:
 
 def _overrides(args: argparse.Namespace) -> dict[str, object]:
     """The settings that flags have set."""
-    if args.workers is None and args.state_dir is not None:
-        _misused(args, "--state-dir goes with --workers")
     return {setting: value for flag, setting in _SETTINGS.items() if (value := getattr(args, flag)) is not None}
 
 

@@ -158,6 +158,9 @@ class Settings(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     outbox_bytes: Annotated[int, Meta(ge=4_096, le=2**32)] = 1_048_576
     # Seconds to finish accepted work after SIGTERM.
     drain_s: Annotated[float, Meta(ge=0, le=3_600)] = 30.0
+    # Seconds for which the engine's process waits for the next gateway when this one has ended, killed or not.
+    # 0: it ends with the gateway.
+    keep_engine_s: Annotated[float, Meta(ge=0, le=3_600)] = 0.0
     # Seconds to translate an accepted utterance, waiting and engine restarts included.
     utterance_deadline_s: Annotated[float, Meta(ge=1, le=86_400)] = 300.0
     # Seconds between two sends of a translation's new text; the first and the last text at once. 0: every token.

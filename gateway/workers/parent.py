@@ -18,6 +18,7 @@ from msgspec.structs import replace
 
 from gateway.config import Settings
 from gateway.domain.errors import StartupError
+from gateway.engines.host.kept import KeptHosts
 from gateway.engines.pool.pool import Pool
 from gateway.exposition import merged
 from gateway.server.http.admin import own_metrics
@@ -45,12 +46,18 @@ _GOODBYE_S = 30.0
 
 
 class Parent:
-    """count: of workers. folder: private, for sockets. port: where the workers listen, if the settings say any."""
+    """count: of workers. folder: private, for sockets. port: where the workers listen, if the settings say any.
 
-    def __init__(self, settings: Settings, count: int, folder: Path, port: int) -> None:
+    kept: the engines' processes that outlive this one.
+    """
+
+    def __init__(
+        self, settings: Settings, count: int, folder: Path, port: int, kept: KeptHosts | None = None
+    ) -> None:
         self._settings = replace(settings, port=port)
         self._asked_port = settings.port
-        self.engines = Engines(self._settings, folder, self._say)
+        self._kept = kept
+        self.engines = Engines(self._settings, folder, self._say, kept)
         self.engine = self.engines.engine
         self._own_metrics = own_metrics(self.engine)
         # The one that serves, or is to serve, with each number.
@@ -80,6 +87,8 @@ class Parent:
             # What it cannot look after any more would keep this process from ending.
             for worker in self._running:
                 worker.kill()
+            if self._kept is not None and self.failure is None:
+                self._kept.leaving = True
             await self.engine.stop()
         if self.failure is None:
             _log.info("stopped")

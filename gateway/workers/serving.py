@@ -19,15 +19,16 @@ from pathlib import Path
 
 import uvloop
 
-from gateway import config
+from gateway import config, state_folder
 from gateway.config import Settings
 from gateway.domain.errors import StartupError
+from gateway.engine import kept_hosts
+from gateway.engines.host.kept import KeptHosts
 from gateway.runtime import Says, log_to, raise_file_limit, style_for
 from gateway.server.http import admin
 from gateway.server.http.readiness import readiness
 from gateway.server.uvicorn_server import SideServer, listen, reserve
 from gateway.serving import Terminal, admin_config, refuse
-from gateway.workers import state_folder
 from gateway.workers.parent import Parent
 from gateway.workers.private_store import PrivateStore, data_folders
 
@@ -71,12 +72,13 @@ def serve(
                 stores = [PrivateStore(private, data, lock) for data in data_folders(folder, count)]
                 overrides = {**overrides, "store.url": " ".join(store.url for store in stores)}
                 settings = config.load(config_file, os.environ, overrides)
+            kept = kept_hosts(settings, folder, workers=True)
             opened = opening.pop_all()
     except StartupError as error:
         return refuse(terminal, error, traceback=traceback)
     load = partial(config.load, config_file, os.environ, overrides)
     with opened, asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner:
-        failure = runner.run(_serve(settings, load, count, private, stores, sock, side, terminal))
+        failure = runner.run(_serve(settings, load, count, private, kept, stores, sock, side, terminal))
     if failure is not None:
         return refuse(terminal, failure, traceback=traceback)
     return 0
@@ -87,12 +89,13 @@ async def _serve(
     load: Callable[[], Settings],
     count: int,
     private: Path,
+    kept: KeptHosts | None,
     stores: Sequence[PrivateStore],
     sock: socket.socket,
     side: socket.socket | None,
     terminal: Says,
 ) -> StartupError | None:
-    parent = Parent(settings, count, private, sock.getsockname()[1])
+    parent = Parent(settings, count, private, sock.getsockname()[1], kept)
     said = Terminal(terminal, settings, sock)
     server = SideServer(
         admin_config(

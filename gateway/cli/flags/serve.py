@@ -77,6 +77,12 @@ def _add_settings(command: argparse.ArgumentParser) -> argparse._ArgumentGroup:
         metavar="N",
         help="serve with N processes that share the engine, `auto` for one a core (default: one, without a store)",
     )
+    processes.add_argument(
+        "--keep-engine",
+        type=_seconds,
+        metavar="SECONDS",
+        help="for how long the engine's process waits for the next gateway when this one has ended (default: 0)",
+    )
     add_state_dir(processes)
     engine = command.add_argument_group("engine")
     engine.add_argument("--model", help="folder, or name on the Hugging Face hub (default: the bundled model)")
@@ -135,6 +141,13 @@ def _port(text: str) -> int:
     if text.isdecimal() and int(text) <= 65_535:
         return int(text)
     raise argparse.ArgumentTypeError(f"{text!r} is not a port (0 to 65535)")
+
+
+def _seconds(text: str) -> float:
+    with suppress(ValueError):
+        if 0 <= (seconds := float(text)) <= 3_600:
+            return seconds
+    raise argparse.ArgumentTypeError(f"{text!r} is not between 0 and 3600 seconds")
 
 
 def _share(text: str) -> float:

@@ -8,8 +8,8 @@ from pathlib import Path
 
 import pytest
 
+from gateway import state_folder
 from gateway.domain.errors import StartupError
-from gateway.workers import state_folder
 
 
 def test_whoever_has_it_can_be_found(tmp_path: Path) -> None:
