@@ -297,11 +297,12 @@ class Stack:
 
     def _say_where(self) -> None:
         invite = self._gateway_command("token", "--meeting", MEETING, "--invite", "--url", self.page).strip()
-        pages = f"{self.prometheus}/alerts"
-        if not answers(pages):
-            pages = (
+        if (pages := self._pages()) is None:
+            watched = (
                 f"{self.prometheus} (Debian's has no pages until the package is installed: only its API answers)"
             )
+        else:
+            watched = f"{pages}alerts; with the queries of Grafana's dashboards: {self._dashboards(pages)}"
         say(f"""
 The page, behind the proxy. A browser warns of the certificate, as nobody has signed it:
     {invite}
@@ -309,14 +310,22 @@ From a shell:
     export SSL_CERT_FILE={self.certificate[0]} GATEWAY_TOKEN={self.api_key}
     {GATEWAY} translate "Can you hear me?" --from en --to ja,de --url {self.page}
 Prometheus and its alerts, which are shown here, too, when they begin and end:
-    {pages}
-Grafana is not here, as Debian has none: deploy/compose.yaml runs it. A page with the queries of its dashboards:
-    {self._dashboards()}
+    {watched}
+Grafana is not here, as Debian has none: deploy/compose.yaml runs it.
 Logs and process ids: {self.folder}/*.log, *.pid
 Ctrl-C ends everything.
 """)
 
-    def _dashboards(self) -> Path:
+    def _pages(self) -> str | None:
+        """Where the pages of Prometheus are: /classic/ in Debian's. None if it has none."""
+        try:
+            with urllib.request.urlopen(self.prometheus, timeout=5) as answer:  # noqa: S310 -- our own address
+                first: str = answer.url
+        except OSError:
+            return None
+        return first[: first.rindex("/") + 1]
+
+    def _dashboards(self, pages: str) -> Path:
         """A page with a link for each dashboard, to Prometheus' own graphs of its queries."""
         links = []
         for name, panels in dashboards.DASHBOARDS.items():
@@ -325,7 +334,7 @@ Ctrl-C ends everything.
                 n = len(asked) // 3
                 asked[f"g{n}.expr"] = query.replace("$instance", ".*").replace("$__rate_interval", "1m")
                 asked |= {f"g{n}.tab": "0", f"g{n}.range_input": "15m"}
-            url = f"{self.prometheus}/graph?{urllib.parse.urlencode(asked)}"
+            url = f"{pages}graph?{urllib.parse.urlencode(asked)}"
             links.append(f'<li><a href="{html.escape(url)}">{name}</a>\n')
         page = self.folder / "dashboards.html"
         page.write_text(f"<!doctype html><title>Dashboards</title><ul>\n{''.join(links)}</ul>\n")
