@@ -88,6 +88,20 @@ async def test_a_meeting_goes_on_when_one_gateway_goes_away(proxied: Proxied) ->
         assert both[0] == both[1]
 
 
+async def test_everybody_comes_back_at_once_after_no_gateway_was_there(proxied: Proxied) -> None:
+    settings, ports = proxied.gateways[0].gateway.settings, [each.port for each in proxied.gateways]
+    for each in proxied.gateways:
+        each.server.should_exit = True
+    async with proxied.http as client:
+        while (await client.get("/healthz")).status_code != 502:
+            await asyncio.sleep(0.01)
+    async with contextlib.AsyncExitStack() as open_ones:
+        for port in ports:
+            await open_ones.enter_async_context(running(settings, port=port))
+        for _ in range(5):
+            await open_ones.enter_async_context(websocket(proxied.url, ssl=proxied.trusting))
+
+
 async def heard(session: ClientSession, count: int) -> list[str]:
     """The next translations."""
     texts: list[str] = []
