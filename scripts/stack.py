@@ -188,6 +188,12 @@ class Stack:
         password = secrets.token_hex(24)
         told = services(password)
         inner = {each: f"127.0.0.1:{free_port()}" for each in ("redis:6379", *gateway_addresses())}
+        # For `redis-cli -u`, and for `curl`.
+        private(
+            folder / "addresses",
+            f"STORE=redis://:{password}@{inner['redis:6379']}\n"
+            + "".join(f"{name.upper().replace('-', '_')}=http://{inner[f'{name}:9100']}\n" for name in GATEWAYS),
+        )
         self._admin = {name: inner[f"{name}:9100"] for name in GATEWAYS}
         self.services = [
             self._redis(told["redis"]["command"], inner["redis:6379"]),
@@ -211,8 +217,7 @@ class Stack:
         if not kept.exists():
             self.keys.unlink(missing_ok=True)
             self._gateway_command("key", "new")
-            kept.touch(0o600)
-            kept.write_text(self._gateway_command("key", "api"))
+            private(kept, self._gateway_command("key", "api"))
         self.api_key = kept.read_text().strip()
 
     def _gateway_command(self, *arguments: str) -> str:
@@ -312,7 +317,7 @@ From a shell:
 Prometheus and its alerts, which are shown here, too, when they begin and end:
     {watched}
 Grafana is not here, as Debian has none: deploy/compose.yaml runs it.
-Logs and process ids: {self.folder}/*.log, *.pid
+Logs, process ids, and addresses for redis-cli and curl: {self.folder}/*.log, *.pid, addresses
 Ctrl-C ends everything.
 """)
 
@@ -399,6 +404,12 @@ def replaced(text: str, changes: Mapping[str, str]) -> str:
     for theirs, ours in changes.items():
         text = text.replace(theirs, ours)
     return text
+
+
+def private(file: Path, text: str) -> None:
+    """Write a file that nobody else may read."""
+    file.touch(0o600)
+    file.write_text(text)
 
 
 def port_of(address: str) -> str:
