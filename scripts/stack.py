@@ -331,16 +331,17 @@ Ctrl-C ends everything.
         return first[: first.rindex("/") + 1]
 
     def _dashboards(self, pages: str) -> Path:
-        """A page with a link for each dashboard, to Prometheus' own graphs of its queries."""
+        """A page with links to Prometheus' own graphs of each dashboard's queries."""
         links = []
         for name, panels in dashboards.DASHBOARDS.items():
-            asked: dict[str, str] = {}
-            for query in (query for panel in panels for query in panel.queries.values()):
-                n = len(asked) // 3
-                asked[f"g{n}.expr"] = query.replace("$instance", ".*").replace("$__rate_interval", "1m")
-                asked |= {f"g{n}.tab": "0", f"g{n}.range_input": "15m"}
-            url = f"{pages}graph?{urllib.parse.urlencode(asked)}"
-            links.append(f'<li><a href="{html.escape(url)}">{name}</a>\n')
+            queries = [query for panel in panels for query in panel.queries.values()]
+            for first in range(0, len(queries), 10):  # of more, the page of Prometheus confuses their order
+                asked = {}
+                for n, query in enumerate(queries[first : first + 10]):
+                    asked[f"g{n}.expr"] = query.replace("$instance", ".*").replace("$__rate_interval", "1m")
+                    asked |= {f"g{n}.tab": "0", f"g{n}.range_input": "15m"}
+                url = f"{pages}graph?{urllib.parse.urlencode(asked)}"
+                links.append(f'<li><a href="{html.escape(url)}">{name}, from {first + 1}</a>\n')
         page = self.folder / "dashboards.html"
         page.write_text(f"<!doctype html><title>Dashboards</title><ul>\n{''.join(links)}</ul>\n")
         return page
