@@ -27,7 +27,7 @@ CODE := gateway loadtest tests conftest.py demo_model scripts examples
 NEXT := $(if $(filter-out install install-dev clean clean-venv,$(MAKECMDGOALS)),,--next)
 
 .DEFAULT_GOAL := help
-.PHONY: help install install-dev demo check lint types unit test soak abuse eval-partials format packages docs lock lock-upgrade \
+.PHONY: help install install-dev demo stack check lint types unit test soak abuse eval-partials format packages docs lock lock-upgrade \
 	loadtest bench-peers bench-journey bench-gateway bench-sweep bench-recommend clean clean-venv \
 	image image-test clean-image
 
@@ -44,6 +44,11 @@ install-dev: ## The same, with what tests, checks and training need
 
 demo: install ## Start the gateway with the bundled model on http://127.0.0.1:8000
 	@exec $(BIN)/gateway serve --host 127.0.0.1 --port $(PORT) $(ARGS)
+
+stack: install ## Two gateways with TLS, tokens, Redis, nginx and Prometheus on https://localhost:8443, by the files of deploy/
+	@scripts/system_packages.sh redis
+	@scripts/deployment_tools.sh stack
+	@exec $(BIN)/python -m scripts.stack $(ARGS)
 
 check: install-dev lint types unit ## Lint, types and unit tests (about two minutes; no engine, no browser, but Redis)
 

@@ -83,6 +83,9 @@ SESSIONS_AWAY = Gauge("gateway_sessions_away", "Sessions without a connection, k
 SESSIONS_RESUMED = Counter(
     "gateway_sessions_resumed", "Attempts to resume a session, by outcome: recovered or lost.", ["outcome"]
 )
+# An alert on growth needs the series before the first one: many lost at once would count as none otherwise.
+for _outcome in ("recovered", "lost"):
+    SESSIONS_RESUMED.labels(_outcome)
 MEETINGS = Gauge("gateway_meetings", "Meetings with a participant or with a translation under way.")
 STORE_AVAILABLE = Gauge("gateway_store_available", "1 while the shared store answers; 1 without one.")
 STORE_AVAILABLE.set(1)
