@@ -146,14 +146,16 @@ def commit(clone: Path, version: str) -> None:
 
 
 def built(clone: Path, folder: Path) -> Path:
-    """The folder, with what is built from the clone."""
-    subprocess.run(
+    """The folder, with what is built from the clone. Raises `ReleaseError`."""
+    done = subprocess.run(
         [sys.executable, "-m", "scripts.packages", folder],
         cwd=clone,
-        check=True,
-        stdout=subprocess.DEVNULL,
+        capture_output=True,
+        text=True,
         env={**os.environ, "PYTHONDONTWRITEBYTECODE": "1"},
     )
+    if done.returncode:
+        raise ReleaseError(f"What it is made of could not be built:\n{done.stderr}")
     return folder
 
 
