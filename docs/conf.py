@@ -28,11 +28,15 @@ exclude_patterns = [".*", "artifacts", "build", "dist", "gateway", "loadtest", "
 # The anchors are GitHub's, and only what GitHub understands is read.
 myst_heading_anchors = 6
 myst_disable_syntax = ["myst_line_comment", "myst_block_break", "myst_role", "myst_target"]
+# Quotes, and code of no language, are shown as they are written.
+highlight_language = "text"
+smartquotes = False
 # Tables of results begin with the heading of a part.
 suppress_warnings = ["myst.header"]
 
 html_theme = "furo"
 html_title = f"{project} {version}"
+html_favicon = "../web_demo/favicon.svg"
 html_copy_source = False
 html_show_copyright = False
 html_use_index = False

@@ -93,9 +93,9 @@ def release(version: str, *, tag: bool) -> None:
         (clone / ".venv").symlink_to(ROOT / ".venv")
         commit(clone, version)
         say("building everything")
-        first = built(clone, Path(name) / "first")
-        say("building it again, to compare")
-        second = built(clone, Path(name) / "second")
+        first = built(clone, Path(name) / "first", umask=0o022)
+        say("building it again, for a user with another umask, to compare")
+        second = built(clone, Path(name) / "second", umask=0o077)
         if (first / "SHA256SUMS").read_text() != (second / "SHA256SUMS").read_text():
             kept = shutil.copytree(first.parent, tempfile.mkdtemp(), dirs_exist_ok=True)
             raise ReleaseError(f"The same commit gave different files: {kept}/first and {kept}/second.")
@@ -145,7 +145,7 @@ def commit(clone: Path, version: str) -> None:
     git("commit", "--quiet", "--all", "--message", f"Release {version}", folder=clone)
 
 
-def built(clone: Path, folder: Path) -> Path:
+def built(clone: Path, folder: Path, *, umask: int) -> Path:
     """The folder, with what is built from the clone. Raises `ReleaseError`."""
     done = subprocess.run(
         [sys.executable, "-m", "scripts.packages", folder],
@@ -153,6 +153,7 @@ def built(clone: Path, folder: Path) -> Path:
         capture_output=True,
         text=True,
         env={**os.environ, "PYTHONDONTWRITEBYTECODE": "1"},
+        umask=umask,
     )
     if done.returncode:
         raise ReleaseError(f"What it is made of could not be built:\n{done.stderr}")
