@@ -21,13 +21,14 @@ export ENGINE
 
 BIN := .venv/bin
 # The Python of this repository, as far as it exists.
-CODE := gateway loadtest tests conftest.py demo_model scripts examples
+CODE := gateway loadtest tests conftest.py demo_model docs scripts examples
 
 # With nothing else to do after it, the installer says what can be done next.
 NEXT := $(if $(filter-out install install-dev clean clean-venv,$(MAKECMDGOALS)),,--next)
 
 .DEFAULT_GOAL := help
-.PHONY: help install install-dev demo stack check lint types unit test soak abuse eval-partials format packages docs lock lock-upgrade \
+.PHONY: help install install-dev demo stack check lint types unit test soak abuse eval-partials format packages release docs \
+	lock lock-upgrade \
 	loadtest bench-peers bench-journey bench-gateway bench-sweep bench-recommend clean clean-venv \
 	image image-test clean-image
 
@@ -140,13 +141,16 @@ format: install-dev ## Rewrite the code as ruff wants it
 	$(BIN)/ruff check --fix $(CODE)
 	$(BIN)/ruff format $(CODE)
 
-packages: install-dev ## Build the clients' own packages into dist/: one for npm, one for pip
-	$(BIN)/python -m scripts.npm_package dist
-	$(BIN)/python -m scripts.python_client dist
+packages: install-dev ## Build what a release is made of into dist/: the gateway, the clients, lists of packages, checksums
+	$(BIN)/python -m scripts.packages dist
 
-docs: install-dev ## Write anew what is generated: the fields in docs/protocol.md, Grafana's dashboards
+release: install-dev ## Try a release, up to publishing: VERSION=1.4.0; TAG=1 commits and tags it, here only
+	@$(BIN)/python -m scripts.release $(VERSION) $(if $(TAG),--tag)
+
+docs: install-dev ## Write again what is generated (fields, dashboards), and make the site of docs/ in build/site
 	$(BIN)/python -m scripts.protocol_fields
 	$(BIN)/python -m scripts.dashboards
+	$(BIN)/sphinx-build -q -W --keep-going -b html -c docs -d build/doctrees . build/site
 
 lock: install-dev ## Write what is in locks/ anew after a change of dependencies
 	@PATH="$(CURDIR)/$(BIN):$$PATH" $(BIN)/python scripts/lock.py

@@ -90,9 +90,9 @@ class Workers(Protocol):
 class Gateway:
     """Everything that lives as long as the process.
 
-    `build`, which makes an engine, may be given by tests; otherwise the settings say which. `workers` is given where
-    this process is one of several, `kept` where engines outlive it. Raises `StartupError` when the handover file of an
-    earlier process or the keys cannot be used, or when everybody on other machines would be let in unasked.
+    `build`, which makes an engine, may be given by tests; otherwise the settings say which. `workers` is given
+    where this process is one of several, `kept` where engines outlive it. Raises `StartupError` when an earlier
+    process's handover file or the keys cannot be used, or everybody on other machines would be let in unasked.
     """
 
     def __init__(
