@@ -114,6 +114,12 @@ def _doctor(args: argparse.Namespace) -> int:
     return print_findings(args.config, overrides, args.workers)
 
 
+def _config(args: argparse.Namespace) -> int:
+    from gateway.cli.doctor import print_whether_settings_are_right
+
+    return print_whether_settings_are_right(args.file)
+
+
 def _overrides(args: argparse.Namespace) -> dict[str, object]:
     """The settings that flags have set."""
     return {setting: value for flag, setting in _SETTINGS.items() if (value := getattr(args, flag)) is not None}
@@ -343,6 +349,7 @@ def _explaining(
 _COMMANDS: dict[str, Callable[[argparse.Namespace], int]] = {
     "serve": _serve,
     "doctor": _doctor,
+    "config": _config,
     "reload": _reload,
     "engines": _engines,
     "translate": _translate,

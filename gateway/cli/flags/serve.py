@@ -12,7 +12,7 @@ from pathlib import Path
 from gateway.cli.flags.command import Commands, add_command, count
 from gateway.cli.flags.workers import add_state_dir, workers
 
-__all__ = ["add_doctor", "add_serve"]
+__all__ = ["add_config", "add_doctor", "add_serve"]
 
 
 def add_serve(commands: Commands[argparse.ArgumentParser]) -> None:
@@ -49,6 +49,20 @@ a problem.""",
   gateway doctor --workers 4 --model /models/Hy-MT2-7B""",
     )
     _add_settings(doctor)
+
+
+def add_config(commands: Commands[argparse.ArgumentParser]) -> None:
+    """The command `config`."""
+    config = add_command(
+        commands,
+        "config",
+        help="check a file with settings",
+        description="""\
+Says whether `gateway serve --config FILE` could use this file, together with the variables GATEWAY__... that are
+set, and looks at nothing else: `gateway doctor` also looks at this machine.""",
+    )
+    config.add_argument("action", choices=("check",), help="what to do")
+    config.add_argument("file", type=Path, metavar="FILE", help="the settings, in TOML")
 
 
 def _add_settings(command: argparse.ArgumentParser) -> argparse._ArgumentGroup:
