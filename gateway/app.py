@@ -397,4 +397,4 @@ class Gateway:
         with contextlib.suppress(TimeoutError):
             async with asyncio.timeout(_GOODBYE_S):
                 await self.finals.quiet()
-        await self.stream.close_all(_GOODBYE_S)
+        await self.stream.close_all(_GOODBYE_S, elsewhere=self.store.is_shared)

@@ -8,9 +8,11 @@ from __future__ import annotations
 from msgspec import Struct
 
 from gateway.domain.engine import EngineHealth, EngineProfile
+from gateway.engines.host.messages import PROTOCOL as ENGINE_PROTOCOL
 from gateway.server.http.readiness import Whole
 
 __all__ = [
+    "PROTOCOLS",
     "Drain",
     "EngineIs",
     "GetMetrics",
@@ -21,6 +23,11 @@ __all__ = [
     "ToParent",
     "ToWorker",
 ]
+
+
+# How workers are spoken to, and how engines are. The first is raised with every change of a message below, but
+# `Refused`, which every version understands.
+PROTOCOLS = (1, ENGINE_PROTOCOL)
 
 
 class EngineIs(Struct, frozen=True, tag="engine_is", array_like=True):

@@ -18,6 +18,7 @@ from pathlib import Path
 import uvloop
 from setproctitle import setproctitle
 
+from gateway import __version__
 from gateway.app import Gateway
 from gateway.config import Settings
 from gateway.domain.errors import StartupError
@@ -31,6 +32,7 @@ from gateway.server.http.readiness import Whole
 from gateway.server.uvicorn_server import DrainingServer, listen
 from gateway.serving import server_config
 from gateway.workers.messages import (
+    PROTOCOLS,
     Drain,
     EngineIs,
     GetMetrics,
@@ -54,8 +56,11 @@ _METRICS_S = 5.0
 _ENGINE_S = 10.0
 
 
-def run(sock: socket.socket, settings: Settings, number: int) -> None:
-    """The main function of a worker's process. sock: the channel to its parent."""
+def run(sock: socket.socket, settings: Settings, number: int, protocols: tuple[int, ...]) -> None:
+    """The main function of a worker's process, which may be of a later version than its parent.
+
+    sock: the channel to its parent. protocols: those of its parent.
+    """
     setproctitle(f"gateway worker {number}")
     # Signals of a terminal or of a supervisor are for the parent alone, which tells its workers to drain.
     os.setsid()
@@ -66,14 +71,15 @@ def run(sock: socket.socket, settings: Settings, number: int) -> None:
     log_to(sys.stderr, style_for(sys.stderr, settings.log_level, settings.log_format), who=f"worker {number}")
     settle_interpreter()
     with asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner:
-        runner.run(_Worker(settings).serve(sock))
+        runner.run(_Worker(settings, protocols).serve(sock))
 
 
 class _Worker:
     """Also the `Workers` of its gateway."""
 
-    def __init__(self, settings: Settings) -> None:
+    def __init__(self, settings: Settings, protocols: tuple[int, ...] = PROTOCOLS) -> None:
         self._settings = settings
+        self._protocols = protocols
         names = [lane.name for lane in settings.engines] or ([""] if settings.engine.is_shared else [])
         self.engines: Mapping[str, SharedEngine] = {name: SharedEngine() for name in names}
         # Engines of which nothing was told yet.
@@ -108,6 +114,11 @@ class _Worker:
         """All that comes before it serves: where it listens, or None if it cannot."""
         settings = self._settings
         await self._channel.open(sock)
+        if self._protocols != PROTOCOLS:
+            self._channel.say(
+                Refused(f"version {__version__} speaks to its parent in another way: restart the gateway")
+            )
+            return None
         try:
             self._gateway = gateway = Gateway(settings, workers=self)
             served = server_config(gateway)

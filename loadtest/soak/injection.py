@@ -21,7 +21,7 @@ from loadtest.soak.records import Record, Stopped
 
 __all__ = ["Injection"]
 
-_LOOK_S = 0.25
+_LOOK_S, _LISTEN_S = 0.25, 0.02
 
 # An engine that dies is noticed at once; one that is stopped after `engine.stall_s`, once something is to be done.
 _NOTICED_S = {FaultKind.ENGINE_KILL: 15.0, FaultKind.ENGINE_STOP: 60.0}
@@ -39,6 +39,23 @@ _WORKER_S, _BACK_S = 30.0, 120.0
 _BUSY, _BUSY_S = 3, 10.0
 
 
+class Silence:
+    """The longest time in which nobody received anything."""
+
+    def __init__(self) -> None:
+        self.longest_s = 0.0
+
+    async def listen(self, received: Callable[[], int]) -> None:
+        """Until cancelled."""
+        heard, since_s = received(), time.monotonic()
+        while True:
+            await asyncio.sleep(_LISTEN_S)
+            now, now_s = received(), time.monotonic()
+            self.longest_s = max(self.longest_s, now_s - since_s)
+            if now != heard:
+                heard, since_s = now, now_s
+
+
 @dataclass(eq=False)
 class Injection:
     """The faults of one soak, from the plan to the repair."""
@@ -51,6 +68,8 @@ class Injection:
     # When the first final was accepted of those that were said after this time.
     accepted_since: Callable[[float], float | None]
     workers: int
+    # How many captions and translations clients have received so far.
+    received: Callable[[], int]
     # Every fault so far.
     made: list[Fault] = field(default_factory=list)
     # What happens to everybody happens one at a time.
@@ -99,8 +118,10 @@ class Injection:
             self.made.append(replace(fault, began_s=began_s, recovered_s=recovered_s, note=note))
 
     async def _restart(self, fault: Fault) -> None:
-        async with self._everybody, self._processes:
+        async with self._everybody, self._processes, asyncio.TaskGroup() as tasks:
             began_s = self._now_s()
+            silence = Silence()
+            listening = tasks.create_task(silence.listen(self.received))
             status = await self.gateway.stop()
             left_s = self._now_s()
             await self.gateway.start(_REPAIRED_S)
@@ -108,7 +129,11 @@ class Injection:
             back = await self._until(self._connected_since(ready_s), _REPAIRED_S)
             recovered_s = round(self._now_s() - began_s, 2) if back else None
             left = f"left after {left_s - began_s:.1f} s with status {status}"
-            note = f"{left}, ready {ready_s - left_s:.1f} s later"
+            listening.cancel()
+            went_on = ", with the same engine" if self.gateway.went_on else ""
+            note = (
+                f"{left}, ready {ready_s - left_s:.1f} s later{went_on}; no captions for {silence.longest_s:.1f} s"
+            )
             self.made.append(replace(fault, began_s=began_s, recovered_s=recovered_s, note=note))
 
     async def _break_worker(self, fault: Fault) -> None:

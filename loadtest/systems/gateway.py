@@ -59,7 +59,9 @@ def gateway_process(
     module = ["gateway"] if engine is None else [__name__, str(engine.fileno())]
     serve = ["serve", "--host", "127.0.0.1", "--port", str(port), "--config", str(config)]
     if workers is not None:
-        serve += ["--workers", str(workers), "--state-dir", str(folder / "state")]
+        serve += ["--workers", str(workers)]
+    if workers is not None or settings.get("keep_engine_s"):
+        serve += ["--state-dir", str(folder / "state")]
     return Server(
         "The gateway",
         [sys.executable, "-m", *module, *serve],
