@@ -8,6 +8,7 @@ from gateway.domain.errors import Overloaded, TooManySessions
 from gateway.domain.grants import hash_of_meeting, meeting_key
 from gateway.domain.log import (
     Accepted,
+    LoggedEvent,
     Publication,
     Said,
     Timings,
@@ -61,7 +62,8 @@ def test_outcomes_are_delivered_within_the_trace_of_what_was_said() -> None:
             Translated("p-1", "1", "Ana", "de", 1, "Guten Morgen.", Timings(0, 0, 0), 2, said=1),
             Untranslated("p-1", "1", "Ana", "ja", 1, "engine_failed", "It failed.", said=1),
         )
-        for offset, event in enumerate((Said(own, ("de", "ja")), *outcomes), 1):
+        events: list[LoggedEvent] = [Said(own, ("de", "ja")), *outcomes]
+        for offset, event in enumerate(events, 1):
             publication = Publication(offset, 0, event)
             delivery = traces.delivery(publication, history)
             assert delivery is not None
