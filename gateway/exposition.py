@@ -10,7 +10,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Iterable
 
-__all__ = ["OPEN_METRICS_TYPE", "as_open_metrics", "as_text", "from_open_metrics", "merged"]
+__all__ = ["OPEN_METRICS_TYPE", "as_open_metrics", "as_text", "from_open_metrics", "has_examples", "merged"]
 
 OPEN_METRICS_TYPE = "application/openmetrics-text; version=1.0.0; charset=utf-8"
 
@@ -50,6 +50,11 @@ def merged(
                 samples.setdefault(name, []).append(_labelled(line, label, whose))
     lines = [line for name in about for line in (*about[name], *samples.get(name, ()))]
     return "".join(f"{line}\n" for line in lines).encode()
+
+
+def has_examples(page: bytes) -> bool:
+    """Whether a sample has one."""
+    return _EXAMPLE.search(page) is not None if b" # {" in page else False
 
 
 def as_text(page: bytes) -> bytes:

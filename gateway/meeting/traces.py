@@ -81,7 +81,7 @@ def joining(*, resumes: bool) -> Iterator[Joined]:
     if not spans.is_on():
         yield joined
         return
-    span = spans.begin("session", parent=spans.current().traceparent, kind="server", resumes=resumes)
+    span = spans.begin("session", {"resumes": resumes}, parent=spans.current().traceparent, kind="server")
     try:
         yield joined
     except GatewayError as error:
@@ -98,9 +98,8 @@ def joining(*, resumes: bool) -> Iterator[Joined]:
 def taken_over(work: Unfinished) -> None:
     """This gateway goes on with what another one has left."""
     if spans.is_on() and work.utterance.traceparent:
-        span = spans.begin("take over", parent=work.utterance.traceparent)
-        span.set(**_about(work.meeting), tries=work.tries, languages=len(work.languages))
-        span.end()
+        about = {**_about(work.meeting), "tries": work.tries, "languages": len(work.languages)}
+        spans.begin("take over", about, parent=work.utterance.traceparent).end()
 
 
 def delivery(publication: Publication, history: History) -> Delivery | None:

@@ -41,7 +41,7 @@ class Traced:
 
     async def _request(self, parent: str, scope: Scope, receive: Receive, send: Send) -> None:
         method = scope["method"]
-        span = spans.begin(method, parent=parent, kind="server", method=method)
+        span = spans.begin(method, {"method": method}, parent=parent, kind="server")
         status = 500
 
         async def watched(message: Message) -> None:

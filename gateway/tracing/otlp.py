@@ -147,8 +147,7 @@ class _Recorded(Span):
         self._span.add_event(name, _named(fields))
 
     def set(self, **fields: Value) -> None:
-        for name, value in _named(fields).items():
-            self._span.set_attribute(name, value)
+        self._span.set_attributes(_named(fields))
 
     def rename(self, name: str) -> None:
         self._span.update_name(name)

@@ -101,11 +101,11 @@ def is_on() -> bool:
     return _tracer is not None
 
 
-def begin(name: str, *, parent: str = "", kind: Kind = "internal", **fields: Value) -> Span:
-    """parent: a `traceparent`; one that is not valid, or empty, begins a new trace."""
+def begin(name: str, about: dict[str, Value] | None = None, *, parent: str = "", kind: Kind = "internal") -> Span:
+    """about: its first fields. parent: a `traceparent`; one that is not valid, or empty, begins a new trace."""
     if _tracer is None:
         return NOT_TRACED
-    return _tracer.begin(name, kind, parent if ids(parent) else "", fields)
+    return _tracer.begin(name, kind, parent if ids(parent) else "", about or {})
 
 
 def remote(traceparent: str) -> Span:

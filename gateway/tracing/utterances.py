@@ -35,8 +35,7 @@ _open: OrderedDict[str, _Open] = OrderedDict()
 
 def begin(parent: str, **fields: Value) -> Span:
     """A final utterance has come. parent: the client's `traceparent`, or empty."""
-    span = spans.begin("utterance", parent=parent, kind="server")
-    span.set(**fields)
+    span = spans.begin("utterance", fields, parent=parent, kind="server")
     if span is not NOT_TRACED:
         _open[span.traceparent] = _Open(span)
         if len(_open) > _MOST_OPEN:
@@ -135,6 +134,5 @@ def delivery(traceparent: str, **fields: Value) -> Delivery | None:
     if not traceparent or not spans.is_on():
         return None
     event(traceparent, "committed", **fields)
-    span = spans.begin("deliver", parent=traceparent)
-    span.set(**fields)
+    span = spans.begin("deliver", fields, parent=traceparent)
     return None if span is NOT_TRACED else Delivery(traceparent, span)

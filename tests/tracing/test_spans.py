@@ -40,7 +40,7 @@ def test_what_is_not_valid_is_not_passed_on(traceparent: str) -> None:
 
 def test_while_nobody_records_there_is_nothing() -> None:
     assert not spans.is_on()
-    span = spans.begin("utterance", parent=f"00-{TRACE}-{SPAN}-01", lang="en")
+    span = spans.begin("utterance", {"lang": "en"}, parent=f"00-{TRACE}-{SPAN}-01")
     assert span is NOT_TRACED
     assert spans.exemplar(span) is None
 

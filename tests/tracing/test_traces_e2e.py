@@ -8,6 +8,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+from prometheus_client.openmetrics.parser import text_string_to_metric_families
 
 from gateway.client import connect
 from gateway.protocol.messages import TranslationFinal
@@ -153,7 +154,8 @@ def test_an_example_of_each_latency_names_its_trace(gateway: GatewayProcess, tra
     with urllib.request.urlopen(request) as response:  # noqa: S310
         kind, page = response.headers["Content-Type"], response.read().decode()
     assert kind.startswith("application/openmetrics-text")
-    assert page.endswith("# EOF\n")
+    # It reads strictly, as Prometheus does.
+    assert [*text_string_to_metric_families(page)]  # type: ignore[no-untyped-call]
     for name in ("gateway_first_token_seconds", "gateway_queue_seconds", "gateway_translation_seconds"):
         examples = [line for line in page.splitlines() if line.startswith(f"{name}_bucket") and " # {" in line]
         assert any(f'trace_id="{span.trace_id}"' in line for line in examples for span in traces.spans), name

@@ -17,7 +17,7 @@ from starlette.types import ASGIApp
 
 from gateway import metrics
 from gateway.domain.ports import Engine
-from gateway.exposition import OPEN_METRICS_TYPE, as_open_metrics, as_text, from_open_metrics
+from gateway.exposition import OPEN_METRICS_TYPE, as_open_metrics, as_text, from_open_metrics, has_examples
 from gateway.server.guard.hosts import only_for
 from gateway.server.http import bodies
 from gateway.server.http.bodies import Readiness
@@ -37,7 +37,8 @@ def routes(read: Metrics) -> list[BaseRoute]:
 
     async def page(request: Request) -> ASGIApp:
         page = await read(request.query_params.getlist("name[]"))
-        if "application/openmetrics-text" in request.headers.get("accept", ""):
+        # Only where there are examples: all else is the same in both formats.
+        if has_examples(page) and "application/openmetrics-text" in request.headers.get("accept", ""):
             return Response(as_open_metrics(page), headers={"Content-Type": OPEN_METRICS_TYPE})
         return Response(as_text(page), headers={"Content-Type": metrics.CONTENT_TYPE_LATEST})
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 from gateway import metrics
 from gateway.domain.engine import EngineProfile, TokenEvent, TranslationRequest
 from gateway.tracing import spans
-from gateway.tracing.spans import NOT_TRACED
+from gateway.tracing.spans import NOT_TRACED, Value
 from gateway.translation.scheduling.ticket import Ticket
 
 __all__ = ["admitted", "ended", "finished", "first_token", "retried", "started", "stopped", "tokens"]
@@ -18,9 +18,8 @@ def admitted(ticket: Ticket) -> None:
     """It waits for its turn."""
     request = ticket.request
     if request.traceparent:
-        ticket.span = spans.begin(
-            "translate", parent=request.traceparent, source=request.source, target=request.target
-        )
+        about: dict[str, Value] = {"source": request.source, "target": request.target}
+        ticket.span = spans.begin("translate", about, parent=request.traceparent)
 
 
 def started(ticket: Ticket, profile: EngineProfile | None, *, is_first: bool) -> None:
@@ -28,9 +27,9 @@ def started(ticket: Ticket, profile: EngineProfile | None, *, is_first: bool) ->
     if is_first and ticket.request.final and ticket.started_s is not None:
         metrics.QUEUE_S.observe(ticket.started_s - ticket.admitted_s, spans.exemplar(ticket.span))
     if ticket.span is not NOT_TRACED:
-        model = _short(profile.model) if profile is not None else ""
-        ticket.span.event("dispatched", lane=ticket.lane or metrics.DEFAULT_ENGINE, model=model)
-        ticket.span.set(lane=ticket.lane or metrics.DEFAULT_ENGINE, model=model)
+        lane = ticket.lane or metrics.DEFAULT_ENGINE
+        ticket.span.event("dispatched", lane=lane)
+        ticket.span.set(lane=lane, model=_short(profile.model) if profile is not None else "")
 
 
 def first_token(ticket: Ticket) -> None:

@@ -260,7 +260,8 @@ class Scheduler:
         text = ticket.text = ""
         finish: FinishReason | None = None
         ticket.tokens = generated = 0
-        request = replace(ticket.request, lane=ticket.lane, alone=ticket.suspect)
+        traceparent = ticket.span.traceparent
+        request = replace(ticket.request, lane=ticket.lane, alone=ticket.suspect, traceparent=traceparent)
         try:
             async with aclosing(self._engine.generate(request)) as events:
                 async for event in events:
