@@ -44,7 +44,7 @@ def site(tmp_path_factory: pytest.TempPathFactory) -> Path:
     command = recipe.replace("build/site", str(folder)).replace("build/doctrees", str(folder / "doctrees")).split()
     command[0] = str(Path(sys.executable).parent / command[0])
     built = subprocess.run(command, cwd=ROOT, stderr=subprocess.PIPE, text=True)
-    assert (built.returncode, built.stderr) == (0, "")
+    assert (built.returncode, built.stderr) == (0, ""), built.stderr
     return folder
 
 

@@ -91,7 +91,10 @@ def test_a_release_is_built_tried_and_tagged(checkout: Path) -> None:
     refused = release(checkout, "9.9.9", "--tag")
     assert (refused.returncode, refused.stdout) == (1, "")
     assert "not committed" in refused.stderr
+    git("checkout", "--quiet", "-b", "topic", folder=checkout)
     git("checkout", "README.md", folder=checkout)
+    assert "on main; this is topic" in release(checkout, "9.9.9", "--tag").stderr
+    git("checkout", "--quiet", "main", folder=checkout)
 
     done = release(checkout, "9.9.9", "--tag")
     assert done.returncode == 0, done.stderr
