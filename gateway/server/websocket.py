@@ -172,7 +172,7 @@ class Stream:
                     ),
                 )
 
-    async def close_all(self, deadline_s: float, *, elsewhere: bool) -> None:
+    async def close_all(self, deadline_s: float, *, elsewhere: bool = False) -> None:
         """Close every connection with 1012, after what is in its outbox; a peer that reads slowly has so long.
 
         elsewhere: whether other gateways can go on with these sessions, at once.

@@ -142,7 +142,7 @@ class ServedGateway:
 
     def signal_engine(self, number: signal.Signals) -> bool:
         """Signal the engine's process, or the one that hosts it; false when there is none. Of several, one."""
-        for host in self._find_hosts():
+        for host in sorted(self._find_hosts(), key=lambda host: host.began):
             if self._engine.search(processes.command(host.pid)):
                 os.kill(host.pid, number)
                 return True
@@ -153,6 +153,16 @@ class ServedGateway:
     def signal_worker(self, worker: int, number: signal.Signals) -> bool:
         """Signal the worker of this number; false while there is none."""
         return processes.signal_below(self._started.pid, re.compile(rf"^gateway worker {worker}\b"), number)
+
+    def reload(self) -> list[int]:
+        """Let all workers be replaced; the processes of those that there are."""
+        workers = processes.named_below(self._started.pid, processes.WORKER)
+        os.kill(self._started.pid, signal.SIGHUP)
+        return workers
+
+    def left_of(self, workers: Sequence[int]) -> list[int]:
+        """Which of these processes still serve."""
+        return [pid for pid in processes.named_below(self._started.pid, processes.WORKER) if pid in workers]
 
     def signal_store(self, number: signal.Signals) -> bool:
         """Signal the store's process; false while there is none."""

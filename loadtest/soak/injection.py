@@ -91,6 +91,8 @@ class Injection:
                         tasks.create_task(self._stop_clients(fault))
                     case FaultKind.WORKER_KILL | FaultKind.WORKER_STOP:
                         tasks.create_task(self._break_worker(fault))
+                    case FaultKind.RELOAD:
+                        tasks.create_task(self._reload(fault))
                     case FaultKind.STORE_KILL:
                         tasks.create_task(self._kill_store(fault))
                     case _:
@@ -134,6 +136,24 @@ class Injection:
             note = (
                 f"{left}, ready {ready_s - left_s:.1f} s later{went_on}; no captions for {silence.longest_s:.1f} s"
             )
+            self.made.append(replace(fault, began_s=began_s, recovered_s=recovered_s, note=note))
+
+    async def _reload(self, fault: Fault) -> None:
+        async with self._processes, asyncio.TaskGroup() as tasks:
+            await self._all_serve()
+            began_s, silence = self._now_s(), Silence()
+            listening = tasks.create_task(silence.listen(self.received))
+            before = self.gateway.reload()
+
+            async def replaced() -> bool:
+                return not self.gateway.left_of(before)
+
+            recovered_s = None
+            if await self._until(replaced, _REPAIRED_S) and await self._until(self._serve, _BACK_S):
+                connected = self._connected_since(self._now_s())
+                recovered_s = round(self._now_s() - began_s, 2) if await self._until(connected, _BACK_S) else None
+            listening.cancel()
+            note = f"no captions for {silence.longest_s:.1f} s"
             self.made.append(replace(fault, began_s=began_s, recovered_s=recovered_s, note=note))
 
     async def _break_worker(self, fault: Fault) -> None:
