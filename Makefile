@@ -68,14 +68,14 @@ unit: install-dev ## Tests that need neither the engine nor a browser nor much t
 	$(BIN)/pytest -n auto --dist worksteal -m "not engine and not browser and not slow and not image" $(ARGS)
 
 # Recipes run in order, also under -j: first what fails fast; then the browser and what takes seconds, with simulated
-# engines; last real engines. Both in two at once, as a browser and an engine that starts wait half of the time; each
-# file in one of them, whose tests share a gateway, and in one of them all that share a gateway with a real engine. Files
-# of engines run in their order, or the longest would come last.
+# engines, in three at once, as a browser waits half of the time; last real engines, in two, as starting one is work.
+# Each file is in one of them, whose tests share a gateway, and in one of them all that share a gateway with a real
+# engine. Files of engines run in their order, or the longest would come last.
 test: install-dev ## check, then the tests with a real Chromium, the slow ones and those with a real engine
 	@scripts/system_packages.sh
 	@scripts/deployment_tools.sh
 	@$(MAKE) --no-print-directory check ARGS="--cov --cov-report= $(ARGS)"
-	$(BIN)/pytest -n 2 --dist loadfile -m "(browser or slow) and not engine" --cov --cov-append --cov-report= $(ARGS)
+	$(BIN)/pytest -n 3 --dist loadfile -m "(browser or slow) and not engine" --cov --cov-append --cov-report= $(ARGS)
 	$(BIN)/pytest -n 2 --dist loadgroup --no-loadscope-reorder -m engine --cov --cov-append $(ARGS)
 
 # Apart from `make test`: it takes minutes, gigabytes of disk and, without Docker, root.

@@ -147,7 +147,7 @@ def settings(broken_engine: Path) -> dict[str, str]:
         "GATEWAY__AUTH__AUDIT_FILE": str(broken_engine / "audit.jsonl"),
         "GATEWAY__LOG_LEVEL": "debug",
         "GATEWAY__ENGINE__STALL_S": "15",
-        "GATEWAY__ENGINE__MAX_RESTARTS": "4",
+        "GATEWAY__ENGINE__MAX_RESTARTS": "3",
         "GATEWAY__ENGINE__RESTART_BACKOFF_MAX_S": "1",
         "GATEWAY__LIMITS__UTTERANCES_IN_FLIGHT": "100",
     }

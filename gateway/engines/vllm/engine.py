@@ -106,6 +106,7 @@ class VllmEngine:
         config = model_config.read_config(options.model)
         if config is not None:
             self._family = model_config.find_family(config, options.model, options.family)
+            model_config.check_chat_template(options.model, self._family)
         if config is not None and not hardware.gpu_present():
             preflight.check_memory(options.model, options.kv_cache_gib)
         if shares_memory(options):
