@@ -213,6 +213,7 @@ def _key(args: argparse.Namespace) -> int:
     actions: dict[str, Callable[[], int]] = {
         "new": lambda: keys.new_signing_key(args.keys, args.tenant),
         "api": lambda: keys.new_api_key(args.keys, args.tenant),
+        "admin": lambda: keys.new_admin_key(args.keys),
         "list": lambda: keys.list_keys(args.keys),
         "remove": lambda: keys.remove_key(args.keys, args.id),
     }
