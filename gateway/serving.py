@@ -23,6 +23,7 @@ import uvicorn
 import uvloop
 
 from gateway import config
+from gateway.administration import admin_app
 from gateway.app import Gateway
 from gateway.config import Settings
 from gateway.domain.engine import EngineHealth, EngineState
@@ -70,14 +71,14 @@ def serve(
             if settings.admin_port is not None:
                 admin = opening.enter_context(listen(settings.admin_host, settings.admin_port))
             gateway = Gateway(settings, build)
-            served = server_config(gateway)
+            served, side = server_config(gateway), admin_config(admin_app(gateway))
             sockets = opening.pop_all()
     except StartupError as error:
         return refuse(terminal, error, traceback=traceback)
     settle_interpreter()
     with sockets, asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner:
         load = partial(config.load, config_file, os.environ, overrides)
-        runner.run(_serve(gateway, load, served, sock, admin, terminal))
+        runner.run(_serve(gateway, load, served, sock, admin, side, terminal))
     if gateway.failure is not None:
         return refuse(terminal, gateway.failure, traceback=traceback)
     return 0
@@ -180,6 +181,7 @@ async def _serve(
     served: uvicorn.Config,
     sock: socket.socket,
     admin_sock: socket.socket | None,
+    side: uvicorn.Config,
     terminal: Says,
 ) -> None:
     try:
@@ -195,7 +197,7 @@ async def _serve(
 
     on_hangup = change_engines if gateway.settings.engines else None
     server = DrainingServer(served, gateway.drain, on_hangup=on_hangup)
-    admin = SideServer(admin_config(gateway.admin_app))
+    admin = SideServer(side)
     said = Terminal(terminal, gateway.settings, sock)
     async with asyncio.TaskGroup() as tasks:
         if admin_sock is not None:

@@ -44,9 +44,10 @@ RULE: dict[str, set[str]] = {
         "server",
         "config",
     },
-    "serving": {"domain", "server", "app", "config"},
+    "administration": {"domain", "server", "app", "keys", "config"},
+    "serving": {"domain", "server", "app", "administration", "config"},
     # Several processes of what `serving` runs in one.
-    "workers": {"domain", "engines", "engine", "server", "app", "serving", "config"},
+    "workers": {"domain", "engines", "engine", "server", "store", "app", "administration", "serving", "config"},
     "config": {"domain", "protocol", "engines"},
     "__main__": {"cli"},
     # Anybody but the pure rooms may count and log.
@@ -92,7 +93,7 @@ HEAVY = {
         "server.guard.websocket",
         "serving",
     },
-    "starlette": {"server", "app"},
+    "starlette": {"server", "app", "administration", "workers.administration", "workers.serving"},
     "segno": {"server.http.qr"},
     "py3langid": {"server.translate.detection"},
     "numpy": set(),

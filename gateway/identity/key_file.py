@@ -98,7 +98,7 @@ class KeyFile(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     quotas: dict[_TenantOrOthers, Quota] = {}
 
     def __post_init__(self) -> None:
-        ids = [key.id for key in (*self.api, *self.admin)]
+        ids = [*(key.id for key in self.api), *(key.id for key in self.admin)]
         for what, names in (("kid", [key.kid for key in self.signing]), ("id", ids)):
             if len(set(names)) != len(names):
                 raise ValueError(f"two keys have the same {what}")

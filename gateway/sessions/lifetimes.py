@@ -142,9 +142,7 @@ class Lifetimes:
         """
         self.spent.revoke(revocation, known=known)
         # Also what was issued by a clock that is ahead of ours: it is there, so it was issued before.
-        revoked = [
-            seat for seat in seats if revocation.ends(seat.grant, seat.room.id, seat.member.participant)
-        ]
+        revoked = [seat for seat in seats if revocation.ends(seat.grant, seat.room.id, seat.member.participant)]
         for seat in revoked:
             self._close_revoked(seat, _why(revocation))
         return revoked

@@ -31,7 +31,7 @@ Makes, lists and removes keys in a key file. A gateway that was started with thi
 
 A signing key signs tokens: its secret is shared with whoever issues them. An API key is a password of a
 tenant's backend, which asks the gateway for tokens with it, and uses the API. It is printed once; the file has
-a hash. An admin key is an operator's, for `gateway admin`; the gateway finds it by its setting admin_keys_file.""",
+a hash. An admin key is an operator's, for `gateway admin`: its file is the gateway's setting admin_keys_file.""",
         epilog="""examples:
   gateway key new                            a signing key for every tenant, in keys.json
   gateway key new --tenant acme              one for tokens of acme only
