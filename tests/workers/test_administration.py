@@ -36,8 +36,8 @@ def _level_as_before() -> Iterator[None]:
 async def test_meetings_end_at_every_worker_and_workers_and_lanes_come_and_go(tmp_path: Path) -> None:
     operator = Operator(tmp_path)
     lanes = tuple(LaneSettings(name=name, kind="simulated", script=Script()) for name in ("one", "two"))
-    given = replace(settings(), engines=lanes, admin_port=0, admin_keys_file=str(operator.path))
-    allowed, store = operators(given), Store(given, lambda _: None)
+    given = replace(settings(), engines=lanes)
+    allowed, store = operators(operator.settings(given)), Store(given, lambda _: None)
     assert allowed is not None
     async with workers(given) as gateway:
         await store.reach()
