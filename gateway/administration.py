@@ -18,6 +18,7 @@ from gateway.domain.engine import EngineHealth
 from gateway.domain.errors import InvalidValue, StartupError
 from gateway.keys import operators_of
 from gateway.runtime import log_from, log_style
+from gateway.server import page
 from gateway.server.administration import meetings, processes
 from gateway.server.administration.bodies import Worker
 from gateway.server.administration.operators import Operators
@@ -42,6 +43,7 @@ def admin_app(gateway: Gateway) -> Starlette:
     if (allowed := operators(settings)) is not None:
         more += meetings.routes(allowed, gateway.log, gateway.register, gateway.registry.revoke)
         more += processes.routes(allowed, _OneProcess(gateway))
+        more += page.admin_routes()
     read = admin.own_metrics(gateway.engine)
     return admin.app(settings.admin_host, settings.allowed_hosts, read, more=more)
 

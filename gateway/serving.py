@@ -236,13 +236,16 @@ class Terminal:
     def __init__(self, terminal: Says, settings: Settings, sock: socket.socket) -> None:
         self._terminal = terminal
         self._insecure_open = settings.auth.insecure_open
+        self._administered = settings.admin_keys_file is not None
         self._everywhere = _listens_everywhere(sock)
         self._address = page_address(sock, tls=settings.tls_cert is not None)
         self._started_s = time.monotonic()
 
     def metrics(self, sock: socket.socket) -> None:
-        """Where its metrics are, if they have an address of their own."""
+        """Where its metrics are, if they have an address of their own, and the administration, if there is one."""
         self._terminal.write(f"Metrics: {page_address(sock)}/metrics\n")
+        if self._administered:
+            self._terminal.write(f"Administration: {page_address(sock)}/admin/\n")
 
     def loading(self) -> None:
         """It is reached, and its engine is being loaded."""

@@ -15,6 +15,7 @@ from gateway.domain.engine import EngineHealth
 from gateway.domain.errors import InvalidValue
 from gateway.domain.grants import Revocation
 from gateway.runtime import log_from, log_style
+from gateway.server import page
 from gateway.server.administration import meetings, processes
 from gateway.server.administration.bodies import Worker
 from gateway.server.administration.operators import Operators
@@ -37,6 +38,7 @@ def routes(operators: Operators, store: Store, parent: Parent) -> list[BaseRoute
     return [
         *meetings.routes(operators, store.log, store.register, revoke),
         *processes.routes(operators, _Workers(parent)),
+        *page.admin_routes(),
     ]
 
 

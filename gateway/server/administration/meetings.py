@@ -98,11 +98,8 @@ class _Meetings:
         return json_response(ErasedAnswer(erased))
 
     async def _in(self, tenant: str, meeting: str) -> list[Registered]:
-        """Raises `UnknownMeeting` if nobody is in it."""
         key = meeting_key(tenant, meeting)
-        if not (found := [each for each in await self._register.sessions() if each.record.meeting == key]):
-            raise UnknownMeeting("Nobody is in a meeting of this tenant and id.")
-        return found
+        return [each for each in await self._register.sessions() if each.record.meeting == key]
 
 
 def _revocation(

@@ -66,7 +66,7 @@ async def test_a_key_that_is_taken_away_opens_nothing_from_then_on(tmp_path: Pat
         check_problem(await client.get("/admin/meetings"), 401, "unauthenticated")
 
 
-@pytest.mark.parametrize("path", ["/admin/nothing", "/admin/", "/admin/meetings/default"])
+@pytest.mark.parametrize("path", ["/admin/nothing", "/admin/meetings/default", "/admin/admin.py"])
 async def test_other_addresses_are_explained(tmp_path: Path, path: str) -> None:
     async with administered(Operator(tmp_path)) as (_, client):
         check_problem(await client.get(path), 404, "not_found")
