@@ -12,6 +12,9 @@ from gateway.config import AuthSettings, EngineSettings, Settings, StoreSettings
 from gateway.doctor import Finding, examine
 from gateway.engines.simulated import Script
 from gateway.engines.vllm import hardware
+from gateway.identity import key_file
+from gateway.identity.key_file import KeyFile
+from tests.administration import Operator
 from tests.certificates import certificate
 from tests.processes import free_port
 from tests.redis_server import shared_server
@@ -49,6 +52,14 @@ async def test_ports_that_are_taken() -> None:
             state, _, said = await found(about, given)
             assert state == "problem"
             assert "is taken" in said
+
+
+async def test_operators_keys(tmp_path: Path) -> None:
+    operator = Operator(tmp_path)
+    given = settings(admin_port=0, admin_keys_file=str(operator.path))
+    assert (await found("operators", given)).state == "ok"
+    key_file.save(operator.path, KeyFile())
+    assert (await found("operators", given)).state == "problem"
 
 
 async def test_everybody_would_be_let_in() -> None:
