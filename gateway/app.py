@@ -120,7 +120,8 @@ class Gateway:
         for name, each in shared.items():
             each.on_seats = lambda: self.scheduler.seats_changed()
             each.waiting = partial(self._wanted, name)
-        self._lanes = settings.engines
+        # Those of several engines that stay.
+        self.lanes = settings.engines
         self._changing_engines = asyncio.Lock()
         self._earlier: Handover | None = None
         if (file := settings.event_log.handover_file) is not None:
@@ -196,7 +197,6 @@ class Gateway:
         # Its own address, where there is one, has the metrics; others could learn from them what is going on.
         own_address = settings.admin_port is not None or not is_loopback(settings.host) or self._keys is not None
         read = admin.own_metrics(self.engine) if workers is None else workers.metrics
-        self.admin_app = admin.app(settings.admin_host, settings.allowed_hosts, read)
         translator = Translator(self.scheduler, self.engine, settings.limits, detector)
         compatible = Parts(translator, identity, audit, origins)
         self.app = Starlette(
@@ -210,7 +210,7 @@ class Gateway:
                     log=self.log,
                     identity=identity,
                     audit=audit,
-                    whole=self._whole if workers is None else workers.whole,
+                    whole=self.whole if workers is None else workers.whole,
                     auth=settings.auth.kind,
                     delta_interval_s=settings.delta_interval_s,
                 ),
@@ -227,7 +227,7 @@ class Gateway:
             lifespan=self._lifespan,
         )
 
-    def _whole(self) -> Whole:
+    def whole(self) -> Whole:
         """What this process is doing, where it is the only one."""
         lanes = self.engine.lane_health() if isinstance(self.engine, Pool) else ()
         running, waiting = self.scheduler.running, self.scheduler.waiting
@@ -296,13 +296,13 @@ class Gateway:
                 raise StartupError(
                     "one engine is made several, or several one, when the gateway is started again."
                 )
-            new, gone = lane_changes(self._lanes, wanted)
+            new, gone = lane_changes(self.lanes, wanted)
             await self.engine.add(
                 [pool_lane(lane, supervised(lane, self.settings, kept=self._kept)) for lane in new]
             )
-            self._lanes = (*self._lanes, *new)
+            self.lanes = (*self.lanes, *new)
             for name in gone:
-                self._lanes = tuple(lane for lane in self._lanes if lane.name != name)
+                self.lanes = tuple(lane for lane in self.lanes if lane.name != name)
                 await self.engine.drain(name)
 
     async def _stay_present(self) -> None:

@@ -21,7 +21,7 @@ from gateway.engines import gpu
 from gateway.engines.prompting.model_config import find_family, read_config
 from gateway.engines.remote.options import RemoteOptions
 from gateway.engines.vllm import hardware, preflight
-from gateway.keys import keys_of
+from gateway.keys import keys_of, operators_of
 from gateway.runtime import RESERVED_FILES, raise_file_limit
 from gateway.server.guard.tls import server_context
 from gateway.server.uvicorn_server import listen
@@ -65,6 +65,8 @@ async def examine(settings: Settings, *, workers: int | None = None) -> list[Fin
     ]
     if settings.admin_port is not None:
         looks.append(("metrics", lambda: _port(settings.admin_host, settings.admin_port or 0)))
+    if settings.admin_keys_file is not None:
+        looks.append(("operators", lambda: _operators(settings)))
     if settings.tls_cert is not None:
         looks.append(("certificate", lambda: _certificate(settings)))
     if workers is not None and not settings.store.urls:
@@ -100,6 +102,11 @@ def _keys(settings: Settings) -> str:
     if settings.auth.insecure_open:
         raise _Warning("Nobody needs a token: whoever reaches the gateway reads and writes every meeting.")
     return "Nobody needs a token, as only this machine reaches the gateway."
+
+
+def _operators(settings: Settings) -> str:
+    operators_of(settings)
+    return f"Operators' keys are verified with {settings.admin_keys_file}."
 
 
 def _connections(settings: Settings) -> str:

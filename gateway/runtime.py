@@ -28,6 +28,7 @@ __all__ = [
     "EventLoopLag",
     "LogStyle",
     "Says",
+    "log_from",
     "log_style",
     "log_to",
     "raise_file_limit",
@@ -172,6 +173,11 @@ def log_to(terminal: TextIO, style: LogStyle, *, who: str = "") -> Says:
     uvicorn_log.setLevel("WARNING")
     uvicorn_log.addFilter(lambda record: not record.getMessage().startswith(_ABOUT_CLIENTS))
     return terminal if style.format == "text" else _LoggedLines()
+
+
+def log_from(level: str) -> None:
+    """Log what is at least so severe from now on."""
+    logging.getLogger("gateway").setLevel(level.upper())
 
 
 def log_style() -> LogStyle:

@@ -23,6 +23,7 @@ import uvicorn
 import uvloop
 
 from gateway import config, state_folder
+from gateway.administration import admin_app
 from gateway.app import Gateway
 from gateway.config import Settings
 from gateway.domain.engine import EngineHealth, EngineState
@@ -88,14 +89,14 @@ def serve(
                 opening.enter_context(state_folder.held(folder, reloads=bool(settings.engines)))
                 kept = kept_hosts(settings, folder, workers=False)
             gateway = Gateway(settings, build, kept=kept)
-            served = server_config(gateway)
+            served, side = server_config(gateway), admin_config(admin_app(gateway))
             sockets = opening.pop_all()
     except StartupError as error:
         return refuse(terminal, error, traceback=traceback)
     settle_interpreter()
     with sockets, asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner:
         load = partial(config.load, config_file, os.environ, overrides)
-        runner.run(_serve(gateway, load, served, sock, admin, terminal))
+        runner.run(_serve(gateway, load, served, sock, admin, side, terminal))
     if gateway.failure is not None:
         return refuse(terminal, gateway.failure, traceback=traceback)
     return 0
@@ -198,6 +199,7 @@ async def _serve(
     served: uvicorn.Config,
     sock: socket.socket,
     admin_sock: socket.socket | None,
+    side: uvicorn.Config,
     terminal: Says,
 ) -> None:
     try:
@@ -213,7 +215,7 @@ async def _serve(
 
     on_hangup = change_engines if gateway.settings.engines else None
     server = DrainingServer(served, gateway.drain, on_hangup=on_hangup)
-    admin = SideServer(admin_config(gateway.admin_app))
+    admin = SideServer(side)
     said = Terminal(terminal, gateway.settings, sock)
     async with asyncio.TaskGroup() as tasks:
         if admin_sock is not None:
@@ -252,13 +254,16 @@ class Terminal:
     def __init__(self, terminal: Says, settings: Settings, sock: socket.socket) -> None:
         self._terminal = terminal
         self._insecure_open = settings.auth.insecure_open
+        self._administered = settings.admin_keys_file is not None
         self._everywhere = _listens_everywhere(sock)
         self._address = page_address(sock, tls=settings.tls_cert is not None)
         self._started_s = time.monotonic()
 
     def metrics(self, sock: socket.socket) -> None:
-        """Where its metrics are, if they have an address of their own."""
+        """Where its metrics are, if they have an address of their own, and the administration, if there is one."""
         self._terminal.write(f"Metrics: {page_address(sock)}/metrics\n")
+        if self._administered:
+            self._terminal.write(f"Administration: {page_address(sock)}/admin/\n")
 
     def loading(self) -> None:
         """It is reached, and its engine is being loaded."""

@@ -13,6 +13,9 @@ from gateway.doctor import Finding, examine
 from gateway.engines import gpu
 from gateway.engines.simulated import Script
 from gateway.engines.vllm import hardware
+from gateway.identity import key_file
+from gateway.identity.key_file import KeyFile
+from tests.administration import Operator
 from tests.certificates import certificate
 from tests.engines.nvml import Device, installed
 from tests.processes import free_port
@@ -52,6 +55,14 @@ async def test_ports_that_are_taken() -> None:
             state, _, said = await found(about, given)
             assert state == "problem"
             assert "is taken" in said
+
+
+async def test_operators_keys(tmp_path: Path) -> None:
+    operator = Operator(tmp_path)
+    given = settings(admin_port=0, admin_keys_file=str(operator.path))
+    assert (await found("operators", given)).state == "ok"
+    key_file.save(operator.path, KeyFile())
+    assert (await found("operators", given)).state == "problem"
 
 
 async def test_everybody_would_be_let_in() -> None:

@@ -148,6 +148,9 @@ class Settings(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     admin_host: str = "127.0.0.1"
     # Port of `/metrics`; 0 takes a free one. None: the gateway's own, on loopback and where nobody needs a token.
     admin_port: Annotated[int, Meta(ge=0, le=65_535)] | None = None
+    # File with operators' keys, made by `gateway key admin`: `admin_port` then has the administration as well.
+    # None: there is none.
+    admin_keys_file: str | None = None
     # Sessions held at once, connected or kept.
     max_sessions: Annotated[int, Meta(ge=1, le=10**7)] = 10_000
     # Translations that may wait for the engine before `overloaded`.

@@ -94,6 +94,10 @@ class Revocation(Struct, frozen=True, kw_only=True):
     token_id: str | None = None
     subject: str | None = None
     meeting: str | None = None
+    # Whether an operator ends sessions in the meeting, whatever has opened them: an API key, or nothing.
+    by_operator: bool = False
+    # The only one whose session ends then; None: all.
+    participant: str | None = None
 
     def hits(self, grant: Grant) -> bool:
         """Whether a token that is presented now is revoked by this."""
@@ -108,6 +112,13 @@ class Revocation(Struct, frozen=True, kw_only=True):
             and self.subject in (None, grant.subject)
             and self.meeting in (None, grant.meeting)
         )
+
+    def ends(self, grant: Grant, key: str, participant: str) -> bool:
+        """Whether it ends a session. key: of the meeting that the session is in."""
+        if not self.by_operator:
+            return self.means(grant)
+        is_there = self.meeting is not None and key == meeting_key(self.tenant, self.meeting)
+        return is_there and self.participant in (None, participant)
 
 
 def meeting_key(tenant: str, meeting: str) -> str:

@@ -16,6 +16,7 @@ __all__ = [
     "Drain",
     "EngineIs",
     "GetMetrics",
+    "LogFrom",
     "Metrics",
     "Refused",
     "Report",
@@ -43,6 +44,12 @@ class EngineIs(Struct, frozen=True, tag="engine_is", array_like=True):
 
 class Drain(Struct, frozen=True, tag="drain", array_like=True):
     """Finish what was accepted, admit no more, and end. A second time: end without finishing it."""
+
+
+class LogFrom(Struct, frozen=True, tag="log_from", array_like=True):
+    """Log what is at least so severe."""
+
+    level: str
 
 
 class GetMetrics(Struct, frozen=True, tag="get_metrics", array_like=True):
@@ -78,5 +85,5 @@ class Report(Struct, frozen=True, tag="report", array_like=True):
 
 
 # The parent sends `Whole` every second.
-ToWorker = EngineIs | Whole | Drain | GetMetrics | Metrics
+ToWorker = EngineIs | Whole | Drain | LogFrom | GetMetrics | Metrics
 ToParent = Serves | Refused | Report | GetMetrics | Metrics

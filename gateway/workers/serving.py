@@ -18,8 +18,10 @@ from functools import partial
 from pathlib import Path
 
 import uvloop
+from starlette.routing import BaseRoute
 
 from gateway import config, state_folder
+from gateway.administration import operators
 from gateway.config import Settings
 from gateway.domain.errors import StartupError
 from gateway.engine import kept_hosts
@@ -29,6 +31,8 @@ from gateway.server.http import admin
 from gateway.server.http.readiness import readiness
 from gateway.server.uvicorn_server import SideServer, listen, reserve
 from gateway.serving import Terminal, admin_config, refuse
+from gateway.store import Store
+from gateway.workers.administration import routes
 from gateway.workers.parent import Parent
 from gateway.workers.private_store import PrivateStore, data_folders
 
@@ -97,20 +101,23 @@ async def _serve(
 ) -> StartupError | None:
     parent = Parent(settings, count, private, sock.getsockname()[1], kept)
     said = Terminal(terminal, settings, sock)
-    server = SideServer(
-        admin_config(
-            admin.app(
+    try:
+        async with (
+            _signals(parent, load),
+            _running(stores, parent),
+            _administration(settings, parent) as more,
+            asyncio.TaskGroup() as tasks,
+        ):
+            if parent.stopping:
+                return None
+            app = admin.app(
                 settings.admin_host,
                 settings.allowed_hosts,
                 parent.metrics,
                 lambda: readiness(parent.engine.health(), parent.whole(), settings.auth.kind),
+                more=more,
             )
-        )
-    )
-    try:
-        async with _signals(parent, load), _running(stores, parent), asyncio.TaskGroup() as tasks:
-            if parent.stopping:
-                return None
+            server = SideServer(admin_config(app))
             if side is not None:
                 tasks.create_task(server.serve(sockets=[side]))
                 said.metrics(side)
@@ -121,6 +128,20 @@ async def _serve(
     except StartupError as error:
         return error
     return parent.failure
+
+
+@contextlib.asynccontextmanager
+async def _administration(settings: Settings, parent: Parent) -> AsyncIterator[list[BaseRoute]]:
+    """Its routes, if there is one, and the store that they ask. Raises `StartupError`."""
+    if parent.stopping or (allowed := operators(settings)) is None:
+        yield []
+        return
+    store = Store(settings, lambda _: None)
+    try:
+        await store.reach()
+        yield routes(allowed, store, parent)
+    finally:
+        await store.close()
 
 
 @contextlib.asynccontextmanager

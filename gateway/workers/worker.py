@@ -26,7 +26,7 @@ from gateway.engines.host.channel import Channel
 from gateway.engines.host.main import SIGNALS
 from gateway.engines.host.orphans import exit_with_parent
 from gateway.engines.host.shared import SharedEngine
-from gateway.runtime import log_to, settle_interpreter, style_for
+from gateway.runtime import log_from, log_to, settle_interpreter, style_for
 from gateway.server.http.admin import own_metrics
 from gateway.server.http.readiness import Whole
 from gateway.server.uvicorn_server import DrainingServer, listen
@@ -36,6 +36,7 @@ from gateway.workers.messages import (
     Drain,
     EngineIs,
     GetMetrics,
+    LogFrom,
     Metrics,
     Refused,
     Report,
@@ -179,6 +180,8 @@ class _Worker:
                     self._channel.say(Report(0, 0))
             case Drain():
                 self._drain()
+            case LogFrom():
+                log_from(message.level)
             case GetMetrics():
                 task = asyncio.create_task(self._answer(message))
                 self._answering.add(task)

@@ -11,6 +11,7 @@ from contextlib import suppress
 from math import inf
 
 from gateway import __version__
+from gateway.cli.flags.admin import add_admin
 from gateway.cli.flags.command import Commands, Help, add_command, languages
 from gateway.cli.flags.conformance import add_conformance
 from gateway.cli.flags.keys import add_key, add_token
@@ -50,6 +51,7 @@ def parser() -> argparse.ArgumentParser:
     add_config(commands)
     add_reload(commands)
     _add_engines(commands)
+    add_admin(commands)
     _add_translate(commands)
     _add_chat(commands)
     _add_speak(commands)

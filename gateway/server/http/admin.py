@@ -50,10 +50,14 @@ def app(
     allowed_hosts: Collection[str],
     read: Metrics,
     ready: Callable[[], Readiness] | None = None,
+    more: Sequence[BaseRoute] = (),
 ) -> Starlette:
-    """What is served at an address of its own: `/metrics`, and `/readyz` of all workers if there are several."""
+    """What is served at an address of its own: `/metrics`, and `/readyz` of all workers if there are several.
 
-    pages = routes(read)
+    more: the administration, if there is one.
+    """
+
+    pages = [*routes(read), *more, Route("/admin/{path:path}", _NOTHING)]
     if ready is not None:
         answer = ready
 
@@ -67,6 +71,14 @@ def app(
 def routes_elsewhere() -> list[BaseRoute]:
     """`/metrics` where it is not served."""
     return [Route("/metrics", Resource(GET=_elsewhere))]
+
+
+async def _nothing(_request: Request) -> ASGIApp:
+    detail = "There is nothing at this address; the administration is there once admin_keys_file is set."
+    return problem_response(bodies.status_problem(HTTPStatus.NOT_FOUND, detail))
+
+
+_NOTHING = Resource(GET=_nothing, POST=_nothing, PUT=_nothing, DELETE=_nothing)
 
 
 def own_metrics(engine: Engine | None) -> Metrics:
