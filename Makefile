@@ -21,13 +21,14 @@ export ENGINE
 
 BIN := .venv/bin
 # The Python of this repository, as far as it exists.
-CODE := gateway loadtest tests conftest.py demo_model scripts examples
+CODE := gateway loadtest tests conftest.py demo_model docs scripts examples
 
 # With nothing else to do after it, the installer says what can be done next.
 NEXT := $(if $(filter-out install install-dev clean clean-venv,$(MAKECMDGOALS)),,--next)
 
 .DEFAULT_GOAL := help
-.PHONY: help install install-dev demo check lint types unit test soak abuse eval-partials format packages docs lock lock-upgrade \
+.PHONY: help install install-dev demo stack check lint types unit test soak abuse eval-partials format packages release docs \
+	lock lock-upgrade \
 	loadtest bench-peers bench-journey bench-gateway bench-sweep bench-recommend clean clean-venv \
 	image image-test clean-image
 
@@ -44,6 +45,11 @@ install-dev: ## The same, with what tests, checks and training need
 
 demo: install ## Start the gateway with the bundled model on http://127.0.0.1:8000
 	@exec $(BIN)/gateway serve --host 127.0.0.1 --port $(PORT) $(ARGS)
+
+stack: install ## Two gateways with TLS, tokens, Redis, nginx and Prometheus on https://localhost:8443, by the files of deploy/
+	@scripts/system_packages.sh redis
+	@scripts/deployment_tools.sh stack
+	@exec $(BIN)/python -m scripts.stack $(ARGS)
 
 check: install-dev lint types unit ## Lint, types and unit tests (about two minutes; no engine, no browser, but Redis)
 
@@ -62,14 +68,14 @@ unit: install-dev ## Tests that need neither the engine nor a browser nor much t
 	$(BIN)/pytest -n auto --dist worksteal -m "not engine and not browser and not slow and not image" $(ARGS)
 
 # Recipes run in order, also under -j: first what fails fast; then the browser and what takes seconds, with simulated
-# engines; last real engines. Both in two at once, as a browser and an engine that starts wait half of the time; each
-# file in one of them, whose tests share a gateway, and in one of them all that share a gateway with a real engine. Files
-# of engines run in their order, or the longest would come last.
+# engines, in three at once, as a browser waits half of the time; last real engines, in two, as starting one is work.
+# Each file is in one of them, whose tests share a gateway, and in one of them all that share a gateway with a real
+# engine. Files of engines run in their order, or the longest would come last.
 test: install-dev ## check, then the tests with a real Chromium, the slow ones and those with a real engine
 	@scripts/system_packages.sh
 	@scripts/deployment_tools.sh
 	@$(MAKE) --no-print-directory check ARGS="--cov --cov-report= $(ARGS)"
-	$(BIN)/pytest -n 2 --dist loadfile -m "(browser or slow) and not engine" --cov --cov-append --cov-report= $(ARGS)
+	$(BIN)/pytest -n 3 --dist loadfile -m "(browser or slow) and not engine" --cov --cov-append --cov-report= $(ARGS)
 	$(BIN)/pytest -n 2 --dist loadgroup --no-loadscope-reorder -m engine --cov --cov-append $(ARGS)
 
 # Apart from `make test`: it takes minutes, gigabytes of disk and, without Docker, root.
@@ -135,13 +141,16 @@ format: install-dev ## Rewrite the code as ruff wants it
 	$(BIN)/ruff check --fix $(CODE)
 	$(BIN)/ruff format $(CODE)
 
-packages: install-dev ## Build the clients' own packages into dist/: one for npm, one for pip
-	$(BIN)/python -m scripts.npm_package dist
-	$(BIN)/python -m scripts.python_client dist
+packages: install-dev ## Build what a release is made of into dist/: the gateway, the clients, lists of packages, checksums
+	$(BIN)/python -m scripts.packages dist
 
-docs: install-dev ## Write anew what is generated: the fields in docs/protocol.md, Grafana's dashboards
+release: install-dev ## Try a release, up to publishing: VERSION=1.4.0; TAG=1 commits and tags it, here only
+	@$(BIN)/python -m scripts.release $(VERSION) $(if $(TAG),--tag)
+
+docs: install-dev ## Write again what is generated (fields, dashboards), and make the site of docs/ in build/site
 	$(BIN)/python -m scripts.protocol_fields
 	$(BIN)/python -m scripts.dashboards
+	$(BIN)/sphinx-build -q -W --keep-going -b html -c docs -d build/doctrees . build/site
 
 lock: install-dev ## Write what is in locks/ anew after a change of dependencies
 	@PATH="$(CURDIR)/$(BIN):$$PATH" $(BIN)/python scripts/lock.py

@@ -8,6 +8,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import logging
+import os
 from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from functools import partial
 from pathlib import Path
@@ -26,6 +27,7 @@ from gateway.domain.ports import Engine
 from gateway.domain.quotas import NO_QUOTA
 from gateway.domain.sessions import Handover
 from gateway.engine import engine_pool, lane_changes, pool_lane, show_engines, supervised
+from gateway.engines.host.kept import KeptHosts
 from gateway.engines.host.seats import Wanted
 from gateway.engines.host.shared import SharedEngine
 from gateway.engines.pool.pool import Pool
@@ -45,6 +47,7 @@ from gateway.server.guard.origins import Origins, cross_origin
 from gateway.server.http import admin, api, tokens, usage
 from gateway.server.http.readiness import Whole
 from gateway.server.tenant_usage import TenantUsage
+from gateway.server.tracing import Traced
 from gateway.server.translate.call import Translator
 from gateway.server.translate.detection import Detector
 from gateway.server.websocket import Stream
@@ -52,6 +55,7 @@ from gateway.sessions.registry import Registry
 from gateway.store import Store
 from gateway.stores import handover_file
 from gateway.stores.audit_file import AuditFile
+from gateway.tracing import otlp, spans
 from gateway.translation.finals import Finals
 from gateway.translation.partials import Partials
 from gateway.translation.scheduling.quotas import Quotas
@@ -86,9 +90,9 @@ class Workers(Protocol):
 class Gateway:
     """Everything that lives as long as the process.
 
-    `build`, which makes an engine, may be given by tests; otherwise the settings say which one it is. `workers` is
-    given where this process is one of several. Raises `StartupError` when the handover file of an earlier process
-    or the keys cannot be used, or when everybody on other machines would be let in unasked.
+    `build`, which makes an engine, may be given by tests; otherwise the settings say which. `workers` is given
+    where this process is one of several, `kept` where engines outlive it. Raises `StartupError` when an earlier
+    process's handover file or the keys cannot be used, or everybody on other machines would be let in unasked.
     """
 
     def __init__(
@@ -97,23 +101,27 @@ class Gateway:
         build: Callable[[], Engine] | None = None,
         *,
         workers: Workers | None = None,
+        kept: KeptHosts | None = None,
     ) -> None:
         self.settings = settings
+        otlp.start(os.environ)
+        self._kept = kept
         self._keys = keys_of(settings)
         audit = Audit(AuditFile(Path(file)).write if (file := settings.auth.audit_file) is not None else None)
         self.quotas = Quotas(self._keys.quota if self._keys is not None else lambda _: NO_QUOTA)
         self.engine: Engine
         shared = {} if workers is None else workers.engines
         if settings.engines:
-            self.engine = pool = engine_pool(settings, shared)
+            self.engine = pool = engine_pool(settings, shared, kept)
             pool.on_change, pool.on_lane = self._engine_changed, self._lane_changed
         else:
-            self.engine = only = shared[""] if shared else supervised(settings.engine, settings, build)
+            self.engine = only = shared[""] if shared else supervised(settings.engine, settings, build, kept)
             only.on_change = self._engine_changed
         for name, each in shared.items():
             each.on_seats = lambda: self.scheduler.seats_changed()
             each.waiting = partial(self._wanted, name)
-        self._lanes = settings.engines
+        # Those of several engines that stay.
+        self.lanes = settings.engines
         self._changing_engines = asyncio.Lock()
         self._earlier: Handover | None = None
         if (file := settings.event_log.handover_file) is not None:
@@ -189,7 +197,6 @@ class Gateway:
         # Its own address, where there is one, has the metrics; others could learn from them what is going on.
         own_address = settings.admin_port is not None or not is_loopback(settings.host) or self._keys is not None
         read = admin.own_metrics(self.engine) if workers is None else workers.metrics
-        self.admin_app = admin.app(settings.admin_host, settings.allowed_hosts, read)
         translator = Translator(self.scheduler, self.engine, settings.limits, detector)
         compatible = Parts(translator, identity, audit, origins)
         self.app = Starlette(
@@ -203,7 +210,7 @@ class Gateway:
                     log=self.log,
                     identity=identity,
                     audit=audit,
-                    whole=self._whole if workers is None else workers.whole,
+                    whole=self.whole if workers is None else workers.whole,
                     auth=settings.auth.kind,
                     delta_interval_s=settings.delta_interval_s,
                 ),
@@ -212,6 +219,7 @@ class Gateway:
                 *page.routes(demo_controls=settings.demo_controls),
             ],
             middleware=[
+                *([Middleware(Traced)] if spans.is_on() else []),
                 Middleware(AccessLog),
                 *only_for(settings.host, settings.allowed_hosts),
                 *cross_origin(settings.allowed_origins),
@@ -219,7 +227,7 @@ class Gateway:
             lifespan=self._lifespan,
         )
 
-    def _whole(self) -> Whole:
+    def whole(self) -> Whole:
         """What this process is doing, where it is the only one."""
         lanes = self.engine.lane_health() if isinstance(self.engine, Pool) else ()
         running, waiting = self.scheduler.running, self.scheduler.waiting
@@ -241,11 +249,14 @@ class Gateway:
                 yield
             sweeping.cancel()
             loading.cancel()
+            if self._kept is not None and self.failure is None:
+                self._kept.leaving = True
             await self.engine.stop()
             await self.log.close()
             present.cancel()
         await self._tell_usage()
         await self.store.close()
+        await asyncio.to_thread(otlp.stop)
 
     def _lane_changed(self) -> None:
         """One of several engines has come, gone, died or is there again."""
@@ -285,11 +296,13 @@ class Gateway:
                 raise StartupError(
                     "one engine is made several, or several one, when the gateway is started again."
                 )
-            new, gone = lane_changes(self._lanes, wanted)
-            await self.engine.add([pool_lane(lane, supervised(lane, self.settings)) for lane in new])
-            self._lanes = (*self._lanes, *new)
+            new, gone = lane_changes(self.lanes, wanted)
+            await self.engine.add(
+                [pool_lane(lane, supervised(lane, self.settings, kept=self._kept)) for lane in new]
+            )
+            self.lanes = (*self.lanes, *new)
             for name in gone:
-                self._lanes = tuple(lane for lane in self._lanes if lane.name != name)
+                self.lanes = tuple(lane for lane in self.lanes if lane.name != name)
                 await self.engine.drain(name)
 
     async def _stay_present(self) -> None:
@@ -384,4 +397,4 @@ class Gateway:
         with contextlib.suppress(TimeoutError):
             async with asyncio.timeout(_GOODBYE_S):
                 await self.finals.quiet()
-        await self.stream.close_all(_GOODBYE_S)
+        await self.stream.close_all(_GOODBYE_S, elsewhere=self.store.is_shared)

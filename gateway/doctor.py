@@ -6,7 +6,7 @@ Knows: everything that a gateway needs of its machine. Must not know: how it is 
 from __future__ import annotations
 
 import importlib.metadata
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Sequence
 from contextlib import closing
 from datetime import UTC, datetime
 from pathlib import Path
@@ -17,10 +17,11 @@ from cryptography import x509
 from gateway import config
 from gateway.config import EngineSettings, Settings
 from gateway.domain.errors import StartupError
+from gateway.engines import gpu
 from gateway.engines.prompting.model_config import find_family, read_config
 from gateway.engines.remote.options import RemoteOptions
 from gateway.engines.vllm import hardware, preflight
-from gateway.keys import keys_of
+from gateway.keys import keys_of, operators_of
 from gateway.runtime import RESERVED_FILES, raise_file_limit
 from gateway.server.guard.tls import server_context
 from gateway.server.uvicorn_server import listen
@@ -35,6 +36,9 @@ _RENEW_DAYS = 14
 
 # Times in transcripts are the store's, those of tokens the gateway's.
 _CLOCKS_S = 2.0
+
+# With less, little else fits beside a gateway.
+_MEMORY_GIB = 1.0
 
 # For a remote engine.
 _ANSWER_S = 5.0
@@ -61,12 +65,17 @@ async def examine(settings: Settings, *, workers: int | None = None) -> list[Fin
     ]
     if settings.admin_port is not None:
         looks.append(("metrics", lambda: _port(settings.admin_host, settings.admin_port or 0)))
+    if settings.admin_keys_file is not None:
+        looks.append(("operators", lambda: _operators(settings)))
     if settings.tls_cert is not None:
         looks.append(("certificate", lambda: _certificate(settings)))
     if workers is not None and not settings.store.urls:
         looks.append(("store", _own_store))
     looks += [("store", lambda url=url: _store(url)) for url in settings.store.urls]  # type: ignore[misc]
     engines = settings.engines or (settings.engine,)
+    looks.append(("memory", _memory))
+    if any(each.kind == "vllm" for each in engines):
+        looks += [("driver", _driver), ("gpu", lambda: _gpus(engines))]
     looks += [("engine", lambda each=each: _engine(each, settings)) for each in engines]  # type: ignore[misc]
     return [await _found(about, look) for about, look in looks]
 
@@ -93,6 +102,11 @@ def _keys(settings: Settings) -> str:
     if settings.auth.insecure_open:
         raise _Warning("Nobody needs a token: whoever reaches the gateway reads and writes every meeting.")
     return "Nobody needs a token, as only this machine reaches the gateway."
+
+
+def _operators(settings: Settings) -> str:
+    operators_of(settings)
+    return f"Operators' keys are verified with {settings.admin_keys_file}."
 
 
 def _connections(settings: Settings) -> str:
@@ -130,6 +144,53 @@ async def _store(url: str) -> str:
             "synchronise both (chrony, systemd-timesyncd), or the times in transcripts are wrong."
         )
     return f"{address_of(url)} answers and is set as it has to be."
+
+
+def _memory() -> str:
+    gib = hardware.available_gib()
+    if gib is None:
+        return "The system does not say how much memory is free."
+    if gib < _MEMORY_GIB:
+        raise _Warning(f"{gib:.1f} GiB of memory are free, which is little: end other programs, or add memory.")
+    return f"{gib:.1f} GiB of memory are free."
+
+
+def _driver() -> str:
+    if (version := gpu.driver_version()) is not None:
+        return f"NVIDIA's driver {version} answers."
+    if hardware.gpu_present():
+        raise StartupError(
+            "There is a GPU, but NVIDIA's driver does not answer: run nvidia-smi, and install or reload the "
+            "driver. In a container, pass the GPUs on (docker run --gpus all)."
+        )
+    return "No NVIDIA driver, and none is needed without a GPU."
+
+
+def _gpus(engines: Sequence[EngineSettings]) -> str:
+    """Those of the engines that run here. One that is busy already may have no room for the model."""
+    if not hardware.gpu_present():
+        return "No GPU: the CPU build of vLLM is used. For an NVIDIA GPU, install its driver, then `make install`."
+    own = [each for each in engines if each.kind == "vllm"]
+    found = {device.index: device for each in own for device in gpu.gpus(each.device)}
+    if not found:
+        raise StartupError(
+            "None of the GPUs that the engine is to use is there: look at nvidia-smi -L, CUDA_VISIBLE_DEVICES and "
+            "the engine's device."
+        )
+    share = max(each.gpu_memory_utilization for each in own)
+    said = []
+    for index, device in sorted(found.items()):
+        if (memory := device.memory()) is None:
+            said.append(f"{index} is an {device.name}")
+            continue
+        free, total = (memory.total - memory.used) / 2**30, memory.total / 2**30
+        if memory.total - memory.used < share * memory.total:
+            raise _Warning(
+                f"GPU {index} ({device.name}) has {free:.1f} of {total:.1f} GiB free, and the engine takes "
+                f"{share:g} of all: end what holds the rest (nvidia-smi), or lower gpu_memory_utilization."
+            )
+        said.append(f"{index} is an {device.name} with {free:.1f} of {total:.1f} GiB free")
+    return f"GPU {', '.join(said)}."
 
 
 async def _engine(engine: EngineSettings, settings: Settings) -> str:

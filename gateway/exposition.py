@@ -1,6 +1,8 @@
 """The metrics of several processes as one page, with a label that says whose each sample is.
 
-Knows: Prometheus' text format. Must not know: what is measured, who asks.
+Pages are in Prometheus' text format. While there are traces, processes add examples to samples, in OpenMetrics'
+way. Whoever asks gets them in that format only (`as_open_metrics`), and else none (`as_text`).
+Knows: both formats. Must not know: what is measured, who asks.
 """
 
 from __future__ import annotations
@@ -8,11 +10,17 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Iterable
 
-__all__ = ["merged"]
+__all__ = ["OPEN_METRICS_TYPE", "as_open_metrics", "as_text", "from_open_metrics", "has_examples", "merged"]
+
+OPEN_METRICS_TYPE = "application/openmetrics-text; version=1.0.0; charset=utf-8"
 
 _ABOUT = re.compile(r"# (?:HELP|TYPE) (\S+)")
 # A name, labels if there are any, and the rest.
-_SAMPLE = re.compile(r"([^\s{]+)(?:\{(.*)\})?( .*)")
+_SAMPLE = re.compile(r'([^\s{]+)(?:\{((?:[^"}]|"(?:[^"\\]|\\.)*")*)\})?( .*)')
+# An example: its labels, value and time, at the end of a sample.
+_EXAMPLE = re.compile(rb' # \{(?:[^"}\n]|"(?:[^"\\\n]|\\.)*")*\} [^\n]*$', re.MULTILINE)
+# What describes a counter: in one format the name is that of its samples, in the other it is the stem.
+_COUNTER = re.compile(rb"^# HELP (\S+) (.*)\n# TYPE \1 counter$", re.MULTILINE)
 
 
 def merged(
@@ -42,6 +50,37 @@ def merged(
                 samples.setdefault(name, []).append(_labelled(line, label, whose))
     lines = [line for name in about for line in (*about[name], *samples.get(name, ()))]
     return "".join(f"{line}\n" for line in lines).encode()
+
+
+def has_examples(page: bytes) -> bool:
+    """Whether a sample has one."""
+    return _EXAMPLE.search(page) is not None if b" # {" in page else False
+
+
+def as_text(page: bytes) -> bytes:
+    """Without examples, which the text format does not have."""
+    return _EXAMPLE.sub(b"", page) if b" # {" in page else page
+
+
+def as_open_metrics(page: bytes) -> bytes:
+    """The same in OpenMetrics' format, with examples."""
+
+    def described(found: re.Match[bytes]) -> bytes:
+        name, help = found.groups()
+        if not name.endswith(b"_total"):
+            return b"# HELP %b %b\n# TYPE %b unknown" % (name, help, name)
+        stem = name.removesuffix(b"_total")
+        return b"# HELP %b %b\n# TYPE %b counter" % (stem, help, stem)
+
+    page = _COUNTER.sub(described, page)
+    return re.sub(rb"^(# TYPE \S+) untyped$", rb"\1 unknown", page, flags=re.MULTILINE) + b"# EOF\n"
+
+
+def from_open_metrics(page: bytes) -> bytes:
+    """A page that is in OpenMetrics' format, as the pages here are: with its examples."""
+    page = _COUNTER.sub(rb"# HELP \1_total \2\n# TYPE \1_total counter", page)
+    page = re.sub(rb"^(# TYPE \S+) unknown$", rb"\1 untyped", page, flags=re.MULTILINE)
+    return page.removesuffix(b"# EOF\n")
 
 
 def _labelled(line: str, label: str, whose: str) -> str:

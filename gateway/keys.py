@@ -11,7 +11,7 @@ from gateway.identity.authenticator import Keys
 from gateway.identity.jwks import PublicKeys, fetch
 from gateway.server.guard.hosts import is_loopback
 
-__all__ = ["keys_of"]
+__all__ = ["keys_of", "operators_of"]
 
 
 def keys_of(settings: Settings) -> Keys | None:
@@ -29,3 +29,16 @@ def keys_of(settings: Settings) -> Keys | None:
     if auth.jwks_url is not None and auth.jwks_issuer is not None:
         public = PublicKeys(auth.jwks_issuer, partial(fetch, auth.jwks_url))
     return Keys(None if auth.keys_file is None else Path(auth.keys_file), public, audience=auth.audience)
+
+
+def operators_of(settings: Settings) -> Keys | None:
+    """What operators' keys are verified with; None where there is no administration. Raises `StartupError`."""
+    if settings.admin_keys_file is None:
+        return None
+    keys = Keys(Path(settings.admin_keys_file))
+    if not keys.has_operators:
+        raise StartupError(
+            f"{settings.admin_keys_file} has no operator's key: make one with `gateway key admin --keys "
+            f"{settings.admin_keys_file}`."
+        )
+    return keys

@@ -13,6 +13,7 @@ from collections.abc import Iterator, Sequence
 from prometheus_client import REGISTRY, Counter, Gauge, Histogram, disable_created_metrics, generate_latest
 from prometheus_client.exposition import CONTENT_TYPE_LATEST
 from prometheus_client.metrics_core import CounterMetricFamily, Metric
+from prometheus_client.openmetrics import exposition as openmetrics
 from prometheus_client.registry import Collector
 
 __all__ = [
@@ -29,6 +30,9 @@ __all__ = [
     "FINAL_TOKENS",
     "FIRST_TOKEN_S",
     "GENERATION_S",
+    "GPU_BUSY",
+    "GPU_MEMORY_TOTAL",
+    "GPU_MEMORY_USED",
     "LOG_BYTES",
     "LOG_PUBLICATIONS",
     "MEETINGS",
@@ -60,6 +64,7 @@ __all__ = [
     "Gauge",
     "engine_exposition",
     "exposition",
+    "exposition_with_examples",
 ]
 
 # Prometheus adds a creation time to every series; operators do not need it.
@@ -78,6 +83,9 @@ SESSIONS_AWAY = Gauge("gateway_sessions_away", "Sessions without a connection, k
 SESSIONS_RESUMED = Counter(
     "gateway_sessions_resumed", "Attempts to resume a session, by outcome: recovered or lost.", ["outcome"]
 )
+# An alert on growth needs the series before the first one: many lost at once would count as none otherwise.
+for _outcome in ("recovered", "lost"):
+    SESSIONS_RESUMED.labels(_outcome)
 MEETINGS = Gauge("gateway_meetings", "Meetings with a participant or with a translation under way.")
 STORE_AVAILABLE = Gauge("gateway_store_available", "1 while the shared store answers; 1 without one.")
 STORE_AVAILABLE.set(1)
@@ -149,6 +157,18 @@ ENGINE_STEP_S = Histogram(
     ["engine"],
     buckets=_STEP_SECONDS,
 )
+# Read in the process of the engine that uses them; absent without a GPU.
+GPU_BUSY = Gauge(
+    "gateway_engine_gpu_busy_ratio",
+    "Share of the last second or less in which the engine's GPU computed.",
+    ["engine", "device"],
+)
+GPU_MEMORY_USED = Gauge(
+    "gateway_engine_gpu_memory_used_bytes", "Memory of the engine's GPU that is used.", ["engine", "device"]
+)
+GPU_MEMORY_TOTAL = Gauge(
+    "gateway_engine_gpu_memory_bytes", "All memory of the engine's GPU.", ["engine", "device"]
+)
 ENGINE_READY = Gauge("gateway_engine_ready", "1 while the engine takes requests.", ["engine"])
 ENGINE_RESTARTS = Counter(
     "gateway_engine_restarts", "Engines replaced, by reason: crash or stall.", ["engine", "reason"]
@@ -180,7 +200,7 @@ class _EngineProcess(Collector):
 REGISTRY.register(_EngineProcess())
 
 # Names of the metrics that belong to the engine.
-_OF_ENGINE = ("vllm:", "gateway_engine_step_seconds", "gateway_engine_process_")
+_OF_ENGINE = ("vllm:", "gateway_engine_step_seconds", "gateway_engine_process_", "gateway_engine_gpu_")
 
 
 class _Part(Collector):
@@ -198,6 +218,12 @@ class _Part(Collector):
 def exposition(names: Sequence[str] = ()) -> bytes:
     """The gateway's metrics in Prometheus text format: all, or only the samples with these names."""
     return generate_latest(_Part(names, engine=False))
+
+
+def exposition_with_examples(names: Sequence[str] = ()) -> bytes:
+    """The same in OpenMetrics' format, with an example of each latency that is traced."""
+    page: bytes = openmetrics.generate_latest(_Part(names, engine=False))  # type: ignore[no-untyped-call]
+    return page
 
 
 def engine_exposition(names: Sequence[str] = ()) -> bytes:

@@ -21,15 +21,19 @@ from typing import Any, Literal, NamedTuple, Protocol, Self, TextIO
 
 import msgspec
 
+from gateway.tracing import spans
+
 __all__ = [
     "RESERVED_FILES",
     "EventLoopLag",
     "LogStyle",
     "Says",
+    "log_from",
     "log_style",
     "log_to",
     "raise_file_limit",
     "settle_interpreter",
+    "style_for",
 ]
 
 _log = logging.getLogger(__name__)
@@ -109,12 +113,20 @@ class _Json(logging.Formatter):
             **self._who,
         }
         line |= {"logger": record.name, "message": record.getMessage(), **getattr(record, "fields", {})}
+        line |= spans.exemplar(spans.current()) or {}
         if record.exc_info:
             line["exception"] = self.formatException(record.exc_info)
         return msgspec.json.encode(line).decode()
 
 
 _FORMATS: dict[str, Callable[[str], logging.Formatter]] = {"text": _Text, "json": _Json}
+
+
+def style_for(terminal: TextIO, level: str, format: Literal["auto", "text", "json"]) -> LogStyle:
+    """How a process logs to `terminal`, as its settings say. level: in any case."""
+    if format == "auto":
+        format = "text" if terminal.isatty() else "json"
+    return LogStyle(level.upper(), format)
 
 
 class Says(Protocol):
@@ -161,6 +173,11 @@ def log_to(terminal: TextIO, style: LogStyle, *, who: str = "") -> Says:
     uvicorn_log.setLevel("WARNING")
     uvicorn_log.addFilter(lambda record: not record.getMessage().startswith(_ABOUT_CLIENTS))
     return terminal if style.format == "text" else _LoggedLines()
+
+
+def log_from(level: str) -> None:
+    """Log what is at least so severe from now on."""
+    logging.getLogger("gateway").setLevel(level.upper())
 
 
 def log_style() -> LogStyle:

@@ -22,13 +22,23 @@ from typing import Any, cast
 import uvicorn
 import uvloop
 
-from gateway import config
+from gateway import config, state_folder
+from gateway.administration import admin_app
 from gateway.app import Gateway
 from gateway.config import Settings
 from gateway.domain.engine import EngineHealth, EngineState
 from gateway.domain.errors import StartupError
 from gateway.domain.ports import Engine
-from gateway.runtime import RESERVED_FILES, LogStyle, Says, log_style, log_to, raise_file_limit, settle_interpreter
+from gateway.engine import kept_hosts
+from gateway.runtime import (
+    RESERVED_FILES,
+    Says,
+    log_style,
+    log_to,
+    raise_file_limit,
+    settle_interpreter,
+    style_for,
+)
 from gateway.server.guard.connections import Connections, in_networks
 from gateway.server.guard.http import GuardedHttp
 from gateway.server.guard.tls import HSTS, TlsHandshake, server_context
@@ -52,32 +62,41 @@ _HARD_FRAME_FACTOR = 4
 def serve(
     config_file: Path | None,
     overrides: Mapping[str, object],
+    state_dir: Path | None = None,
     *,
     traceback: bool = False,
     build: Callable[[], Engine] | None = None,
 ) -> int:
     """Run the gateway until a signal; the process's exit status. Says why on stderr when it cannot start.
 
-    build: makes the engine, where it is not the one that the settings name.
+    state_dir: where its engine waits for the next gateway, if it is to. build: makes the engine, where it is not
+    the one that the settings name.
     """
     terminal: Says = sys.stderr
     try:
         settings = config.load(config_file, os.environ, overrides)
-        terminal = log_to(sys.stderr, LogStyle(settings.log_level.upper(), settings.log_format))
+        terminal = log_to(sys.stderr, style_for(sys.stderr, settings.log_level, settings.log_format))
+        if state_dir is not None and not settings.keep_engine_s:
+            raise StartupError("--state-dir goes with --workers or --keep-engine.")
         with ExitStack() as opening:
             sock = opening.enter_context(listen(settings.host, settings.port))
             admin = None
             if settings.admin_port is not None:
                 admin = opening.enter_context(listen(settings.admin_host, settings.admin_port))
-            gateway = Gateway(settings, build)
-            served = server_config(gateway)
+            kept = None
+            if settings.keep_engine_s:
+                folder = state_dir or state_folder.default_folder()
+                opening.enter_context(state_folder.held(folder, reloads=bool(settings.engines)))
+                kept = kept_hosts(settings, folder, workers=False)
+            gateway = Gateway(settings, build, kept=kept)
+            served, side = server_config(gateway), admin_config(admin_app(gateway))
             sockets = opening.pop_all()
     except StartupError as error:
         return refuse(terminal, error, traceback=traceback)
     settle_interpreter()
     with sockets, asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner:
         load = partial(config.load, config_file, os.environ, overrides)
-        runner.run(_serve(gateway, load, served, sock, admin, terminal))
+        runner.run(_serve(gateway, load, served, sock, admin, side, terminal))
     if gateway.failure is not None:
         return refuse(terminal, gateway.failure, traceback=traceback)
     return 0
@@ -180,6 +199,7 @@ async def _serve(
     served: uvicorn.Config,
     sock: socket.socket,
     admin_sock: socket.socket | None,
+    side: uvicorn.Config,
     terminal: Says,
 ) -> None:
     try:
@@ -195,7 +215,7 @@ async def _serve(
 
     on_hangup = change_engines if gateway.settings.engines else None
     server = DrainingServer(served, gateway.drain, on_hangup=on_hangup)
-    admin = SideServer(admin_config(gateway.admin_app))
+    admin = SideServer(side)
     said = Terminal(terminal, gateway.settings, sock)
     async with asyncio.TaskGroup() as tasks:
         if admin_sock is not None:
@@ -234,13 +254,16 @@ class Terminal:
     def __init__(self, terminal: Says, settings: Settings, sock: socket.socket) -> None:
         self._terminal = terminal
         self._insecure_open = settings.auth.insecure_open
+        self._administered = settings.admin_keys_file is not None
         self._everywhere = _listens_everywhere(sock)
         self._address = page_address(sock, tls=settings.tls_cert is not None)
         self._started_s = time.monotonic()
 
     def metrics(self, sock: socket.socket) -> None:
-        """Where its metrics are, if they have an address of their own."""
+        """Where its metrics are, if they have an address of their own, and the administration, if there is one."""
         self._terminal.write(f"Metrics: {page_address(sock)}/metrics\n")
+        if self._administered:
+            self._terminal.write(f"Administration: {page_address(sock)}/admin/\n")
 
     def loading(self) -> None:
         """It is reached, and its engine is being loaded."""

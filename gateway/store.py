@@ -109,12 +109,17 @@ class Store:
     async def open(self) -> None:
         """Reach it, before anybody is served. Raises `StartupError`; then nothing is left open."""
         try:
-            await self._open()
+            await self.reach()
+            await self.log.start()
         except BaseException:  # cancelled, too
             await self.leave()
             raise
 
-    async def _open(self) -> None:
+    async def reach(self) -> None:
+        """Only be able to ask it, without being a gateway that others know of; `close` ends it.
+
+        Raises `StartupError`.
+        """
         if stores := self._redis:
             for store in stores:
                 await store.start()
@@ -124,7 +129,6 @@ class Store:
             self.glossaries = RedisGlossaries(stores[self._placement.common])
             metrics.STORE_AVAILABLE.set_function(lambda: all([store.commands.is_answered for store in stores]))
             metrics.STORE_ANSWER_S.set_function(lambda: max(store.commands.answered_s for store in stores))
-        await self.log.start()
 
     async def sweep(self) -> None:
         """Be there; to be called every second. Never raises."""

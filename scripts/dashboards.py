@@ -198,6 +198,26 @@ ENGINES = (
         "Between two outputs while there is something to generate. Above 0.1 s nobody gets a token for that long.",
     ),
     Panel(
+        "GPU busy",
+        "percentunit",
+        {"{{engine}} {{device}}": over("max", series(metrics.GPU_BUSY), "engine", "device")},
+        "Share of the last second in which it computed. Near 1 the engine is full. Well below 1 while "
+        "translations wait: something else holds it up. Empty without a GPU of the gateway's own.",
+    ),
+    Panel(
+        "GPU memory",
+        "percentunit",
+        {
+            "{{engine}} {{device}}": over(
+                "max",
+                f"{series(metrics.GPU_MEMORY_USED)} / {series(metrics.GPU_MEMORY_TOTAL)}",
+                "engine",
+                "device",
+            )
+        },
+        "Used by whomever; the engine takes engine.gpu_memory_utilization at its start. Empty as above.",
+    ),
+    Panel(
         "KV cache in use",
         "percentunit",
         {"{{engine}}": over("max", series("vllm:kv_cache_usage_perc"), "engine")},

@@ -1,6 +1,7 @@
 #!/bin/sh
-# Fetches what tests of deploy/ run: nginx, Prometheus and promtool, as Debian packages, unpacked into .venv/tools.
-# They are not installed: as packages they would start services. Those on the PATH are used where there are any.
+# Fetches what tests of deploy/ and `make stack` run: nginx, Prometheus and promtool, as Debian packages, unpacked into
+# .venv/tools. They are not installed: as packages they would start services. Those on the PATH are used where there are
+# any. `deployment_tools.sh stack` does without what only tests need.
 set -eu
 
 tools=.venv/tools
@@ -15,10 +16,10 @@ by_hand() {
     exit 1
 }
 
-command -v systemd-analyze >/dev/null 2>&1 || by_hand "there is no systemd-analyze here; it is in the package systemd."
+[ "${1:-}" = stack ] || command -v systemd-analyze >/dev/null 2>&1 || by_hand "there is no systemd-analyze here; it is in the package systemd."
 [ -n "$packages" ] || exit 0
 
-echo "The tests of deploy/ need programs that are missing here: $packages (20 MB, unpacked into $tools) …"
+echo "What is in deploy/ needs programs that are missing here: $packages (20 MB, unpacked into $tools) …"
 command -v apt-get >/dev/null 2>&1 || by_hand "there is no apt-get here."
 folder=$(mktemp -d)
 trap 'rm -rf "$folder"' EXIT

@@ -35,6 +35,9 @@ def build(destination: Path) -> Path:
         folder = Path(name)
         copy_into(folder)
         write_types(folder)
+        for path in folder.rglob("*"):
+            # The archive keeps modes, which differ from one checkout to another.
+            path.chmod(0o755 if path.is_dir() else 0o644)
         packed = subprocess.run(
             # Without its scripts, npm asks nobody and runs nothing.
             [NPM, "pack", "--ignore-scripts", "--json", "--pack-destination", destination.resolve()],

@@ -18,8 +18,8 @@ from pathlib import Path
 # Signals as a terminal leaves them, whatever the test runner was started by: `&` and nohup have some ignored.
 DEFAULT_SIGNALS = ("env", "--default-signal=INT,HUP,QUIT")
 COMMAND = str(Path(sys.executable).parent / "gateway")
-# A busy machine is no reason to refuse what waits.
-PATIENT = {"GATEWAY__MAX_QUEUE_S": "3600"}
+# A busy machine is no reason to refuse what waits. Tests read lines for people, as on a terminal.
+PATIENT = {"GATEWAY__MAX_QUEUE_S": "3600", "GATEWAY__LOG_FORMAT": "text"}
 
 
 class GatewayProcess:

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import re
+import shlex
+from itertools import takewhile
 from pathlib import Path
 
 import msgspec
@@ -10,6 +12,7 @@ import pytest
 from prometheus_client import REGISTRY
 
 from gateway import config, metrics
+from gateway.cli.flags.parser import parser
 from gateway.config import (
     AuthSettings,
     EngineSettings,
@@ -122,6 +125,28 @@ def test_tests_that_are_named_exist(page: Path) -> None:
     if page.name != "CHANGELOG.md":  # it tells of what there was
         for named in re.findall(r"`(tests/[\w/.]+)`", page.read_text()):
             assert (ROOT / named).exists(), f"{page.name} names {named}"
+
+
+def commands(page: Path) -> list[list[str]]:
+    """The arguments of each `gateway` in the page's code, up to a pipe or the next command."""
+    code = "\n".join(re.findall(r"^ *```[a-z]*\n(.*?)^ *```$", page.read_text(), re.MULTILINE | re.DOTALL))
+    lines = re.findall(r"^ *(?:\$ )?(?:\S*/)?gateway ((?:.*\\\n)*.*)$", code, re.MULTILINE)
+    return [
+        list(takewhile(lambda word: word not in ("|", "<", ">", "&&"), shlex.split(line, comments=True)))
+        for line in lines
+    ]
+
+
+@pytest.mark.parametrize("page", [page for page in PAGES if commands(page)], ids=lambda page: page.name)
+def test_the_gateways_commands_take_what_they_are_given(page: Path) -> None:
+    for arguments in commands(page):
+        parser().parse_args(arguments)
+
+
+def test_the_readme_leads_to_every_page() -> None:
+    chapters = (ROOT / "README.md").read_text().partition("\n## Read on\n")[2].partition("\n## ")[0]
+    listed = re.findall(r"^\| \[[^\]]+\]\((docs/[^/)]+)\)", chapters, re.MULTILINE)
+    assert sorted(listed) == sorted(f"docs/{page.name}" for page in (ROOT / "docs").glob("*.md"))
 
 
 def test_every_make_target_of_the_readme_exists() -> None:

@@ -10,9 +10,14 @@ from msgspec.structs import replace
 from gateway import doctor
 from gateway.config import AuthSettings, EngineSettings, Settings, StoreSettings
 from gateway.doctor import Finding, examine
+from gateway.engines import gpu
 from gateway.engines.simulated import Script
 from gateway.engines.vllm import hardware
+from gateway.identity import key_file
+from gateway.identity.key_file import KeyFile
+from tests.administration import Operator
 from tests.certificates import certificate
+from tests.engines.nvml import Device, installed
 from tests.processes import free_port
 from tests.redis_server import shared_server
 from tests.workers.gateways import taken_port
@@ -36,6 +41,7 @@ async def test_where_all_is_well_the_only_warning_is_the_engine_that_translates_
         "port": "ok",
         "keys": "ok",
         "connections": "ok",
+        "memory": "ok",
         "engine": "warning",
     }
     # It was only looked at.
@@ -49,6 +55,14 @@ async def test_ports_that_are_taken() -> None:
             state, _, said = await found(about, given)
             assert state == "problem"
             assert "is taken" in said
+
+
+async def test_operators_keys(tmp_path: Path) -> None:
+    operator = Operator(tmp_path)
+    given = settings(admin_port=0, admin_keys_file=str(operator.path))
+    assert (await found("operators", given)).state == "ok"
+    key_file.save(operator.path, KeyFile())
+    assert (await found("operators", given)).state == "problem"
 
 
 async def test_everybody_would_be_let_in() -> None:
@@ -126,3 +140,41 @@ async def test_the_file_of_a_remote_servers_key_is_not_there() -> None:
     remote = EngineSettings(kind="remote", url=f"http://127.0.0.1:{free_port()}", api_key_file="/nowhere")
     state, _, said = await found("engine", settings(engine=remote))
     assert (state, "api_key_file" in said) == ("problem", True)
+
+
+GIB = 2**30
+
+
+async def test_a_machine_without_a_gpu_uses_the_cpu(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(hardware, "gpu_present", lambda: False)
+    monkeypatch.setattr(gpu, "_loaded", [None])
+    given = settings(engine=EngineSettings())
+    assert (await found("driver", given)).state == "ok"
+    state, _, said = await found("gpu", given)
+    assert (state, "the CPU build" in said) == ("ok", True)
+
+
+async def test_a_gpu_with_room_and_one_without(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(hardware, "gpu_present", lambda: True)
+    installed(monkeypatch, Device("GPU-1", used=1 * GIB), Device("GPU-2", used=30 * GIB))
+    driver = await found("driver", settings(engine=EngineSettings()))
+    assert (driver.state, "580.65.06" in driver.said) == ("ok", True)
+    state, _, said = await found("gpu", settings(engine=EngineSettings(device="0")))
+    assert (state, said) == ("ok", "GPU 0 is an NVIDIA H100 with 79.0 of 80.0 GiB free.")
+    state, _, said = await found("gpu", settings(engine=EngineSettings(device="1")))
+    assert (state, "lower gpu_memory_utilization" in said) == ("warning", True)
+    state, _, said = await found("gpu", settings(engine=EngineSettings(device="7")))
+    assert (state, "nvidia-smi -L" in said) == ("problem", True)
+
+
+async def test_a_driver_that_does_not_answer(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(hardware, "gpu_present", lambda: True)
+    monkeypatch.setattr(gpu, "_loaded", [None])
+    state, _, said = await found("driver", settings(engine=EngineSettings()))
+    assert (state, "--gpus all" in said) == ("problem", True)
+
+
+async def test_little_memory(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(hardware, "available_gib", lambda: 0.4)
+    state, _, said = await found("memory", settings())
+    assert (state, "0.4 GiB" in said) == ("warning", True)

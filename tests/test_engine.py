@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import pytest
 from prometheus_client import REGISTRY
 
 from gateway.config import EngineSettings, LaneSettings, Settings
 from gateway.domain.errors import StartupError
-from gateway.engine import engine_options, engine_pool, lane_changes, show_engines, supervised
+from gateway.engine import engine_options, engine_pool, lane_changes, made_of, show_engines, supervised
 from gateway.engines.simulated import Script
 
 
@@ -68,3 +70,23 @@ def test_which_engines_come_and_go() -> None:
     assert lane_changes((a,), (a,)) == ([], [])
     with pytest.raises(StartupError, match=r"^engine a cannot change while it runs"):
         lane_changes((a,), (simulated("a", "en-de"),))
+
+
+def test_a_kept_engine_is_used_only_for_the_same_settings_model_and_environment(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    weights = tmp_path / "model.safetensors"
+    weights.write_text("old")
+    settings = Settings()
+    engine = EngineSettings(model=str(tmp_path))
+    before = made_of(engine, settings)
+    assert made_of(LaneSettings(name="n", model=str(tmp_path), pairs=("en-de",)), Settings(drain_s=1)) == before
+    others = {made_of(EngineSettings(model=str(tmp_path), max_num_seqs=7), settings)}
+    others.add(made_of(EngineSettings(kind="remote", model=str(tmp_path), url="http://gpu:8000"), settings))
+    others.add(made_of(engine, Settings(delta_interval_s=0.5)))
+    monkeypatch.setenv("VLLM_ATTENTION_BACKEND", "another")
+    others.add(made_of(engine, settings))
+    monkeypatch.undo()
+    weights.write_text("a new one")
+    others.add(made_of(engine, settings))
+    assert len({before, *others}) == 6

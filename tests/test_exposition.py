@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+from prometheus_client import CollectorRegistry, Counter, Histogram
+from prometheus_client.openmetrics import exposition as openmetrics
+from prometheus_client.openmetrics.parser import text_string_to_metric_families as open_metrics_families
 from prometheus_client.parser import text_string_to_metric_families
 
-from gateway.exposition import merged
+from gateway.exposition import as_open_metrics, as_text, from_open_metrics, merged
 
 ONE = b"""# HELP a_total Things.
 # TYPE a_total counter
@@ -59,3 +62,31 @@ def test_a_label_of_the_page_itself_gives_way() -> None:
         'b{engine="two",lang="x"} 2',
         'c{engine="two",my_engine="y"} 3',
     ]
+
+
+def page_with_an_example(label: str) -> bytes:
+    """In OpenMetrics' format."""
+    registry = CollectorRegistry()
+    Counter("a", "Things.", registry=registry).inc()
+    histogram = Histogram("b_seconds", "Times.", ["lang"], buckets=(1,), registry=registry)
+    histogram.labels("a } b").observe(0.5, {"trace_id": label})
+    page: bytes = openmetrics.generate_latest(registry)  # type: ignore[no-untyped-call]
+    return page
+
+
+def test_examples_come_in_open_metrics_only_also_from_several_workers() -> None:
+    pages = [("1", page_with_an_example("ab} ")), ("2", page_with_an_example("cd"))]
+    page = merged([(whose, from_open_metrics(page)) for whose, page in pages], label="worker")
+    assert b'b_seconds_bucket{worker="1",lang="a } b",le="1.0"} 1.0 # {' in page
+    assert b" # {" not in as_text(page)
+    assert len([*text_string_to_metric_families(as_text(page).decode())]) == 2
+    found = open_metrics_families(as_open_metrics(page).decode())  # type: ignore[no-untyped-call]
+    families = {family.name: family for family in found}
+    assert (families["a"].type, [sample.name for sample in families["a"].samples][:1]) == ("counter", ["a_total"])
+    examples = [sample.exemplar for sample in families["b_seconds"].samples if sample.exemplar]
+    assert [(example.labels["trace_id"], example.value) for example in examples] == [("ab} ", 0.5), ("cd", 0.5)]
+
+
+def test_a_page_in_open_metrics_becomes_one_of_ours_and_back() -> None:
+    page = page_with_an_example("ab")
+    assert as_open_metrics(from_open_metrics(page)) == page

@@ -25,6 +25,7 @@ RULE: dict[str, set[str]] = {
     "client": {"domain", "protocol"},
     "conformance": {"domain", "protocol"},
     "cli": {"domain", "protocol", "client", "conformance", "identity", "serving", "workers", "config", "doctor"},
+    "state_folder": {"domain"},
     # Assembly: the one place that names every adapter.
     "store": {"domain", "stores", "config"},
     "engine": {"domain", "engines", "config"},
@@ -44,17 +45,30 @@ RULE: dict[str, set[str]] = {
         "server",
         "config",
     },
-    "serving": {"domain", "server", "app", "config"},
+    "administration": {"domain", "server", "app", "keys", "config"},
+    "serving": {"domain", "server", "app", "administration", "engine", "state_folder", "config"},
     # Several processes of what `serving` runs in one.
-    "workers": {"domain", "engines", "engine", "server", "app", "serving", "config"},
+    "workers": {
+        "domain",
+        "engines",
+        "engine",
+        "server",
+        "store",
+        "app",
+        "administration",
+        "serving",
+        "state_folder",
+        "config",
+    },
     "config": {"domain", "protocol", "engines"},
     "__main__": {"cli"},
     # Anybody but the pure rooms may count and log.
     "metrics": set(),
     "exposition": set(),
     "runtime": set(),
+    "tracing": {"domain"},
 }
-FOR_EVERYBODY = {"metrics", "exposition", "runtime"}
+FOR_EVERYBODY = {"metrics", "exposition", "runtime", "tracing"}
 # Rooms that know neither tasks nor clocks nor I/O.
 PURE = {"domain", "protocol"}
 # Modules of other rooms that promise the same.
@@ -92,16 +106,26 @@ HEAVY = {
         "server.guard.websocket",
         "serving",
     },
-    "starlette": {"server", "app"},
+    "starlette": {"server", "app", "administration", "workers.administration", "workers.serving"},
     "segno": {"server.http.qr"},
     "py3langid": {"server.translate.detection"},
     "numpy": set(),
     "jwt": {"identity"},
     "websockets": {"client", "conformance", "server.guard.websocket"},
     "prometheus_client": {"metrics"},
+    "opentelemetry": {"tracing.otlp"},
 }
 # Imported where it is needed, so that everything else starts without it.
-NOT_AT_THE_TOP = {"vllm", "transformers", "tokenizers", "aiohttp", "redis", "hiredis", "py3langid"}
+NOT_AT_THE_TOP = {
+    "vllm",
+    "transformers",
+    "tokenizers",
+    "aiohttp",
+    "redis",
+    "hiredis",
+    "py3langid",
+    "opentelemetry",
+}
 
 MOST_LINES = 400
 MOST_MODULES = 14

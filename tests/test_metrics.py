@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import subprocess
+import sys
+
 from prometheus_client.parser import text_string_to_metric_families
 
 from gateway import metrics
@@ -20,7 +23,7 @@ def test_no_family_is_on_both_pages() -> None:
     assert "gateway_sessions" in own
     assert "process_cpu_seconds" in own
     assert {"gateway_engine_step_seconds", "gateway_engine_process_cpu_seconds"} == {
-        name for name in engine if not name.startswith("vllm:")
+        name for name in engine if not name.startswith(("vllm:", "gateway_engine_gpu_"))
     }
     assert not own & engine
 
@@ -50,6 +53,16 @@ def test_what_is_measured_of_an_engine_names_it() -> None:
         "gateway_engine_restart_seconds_count",
         "gateway_engine_process_cpu_seconds_total",
     }
+
+
+def test_what_an_alert_counts_is_there_before_it_happens() -> None:
+    page = subprocess.run(
+        [sys.executable, "-c", "from gateway import metrics; print(metrics.exposition().decode())"],
+        capture_output=True,
+        text=True,
+        check=True,
+    ).stdout
+    assert 'gateway_sessions_resumed_total{outcome="lost"} 0.0' in page
 
 
 def test_names_choose_on_either_page() -> None:

@@ -12,12 +12,13 @@ import sys
 import time
 from collections.abc import Iterator
 from datetime import datetime
+from typing import Literal
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from gateway.runtime import EventLoopLag, LogStyle, log_style, log_to, settle_interpreter
+from gateway.runtime import EventLoopLag, LogStyle, log_style, log_to, settle_interpreter, style_for
 
 LOGGERS = ("gateway", "uvicorn.error")
 
@@ -171,3 +172,15 @@ async def test_it_looks_no_more_once_it_is_left() -> None:
     for _ in range(3):
         await asyncio.sleep(0)
     assert lag.mean_s == 0
+
+
+@pytest.mark.parametrize(
+    ("given", "is_terminal", "format"),
+    [("auto", True, "text"), ("auto", False, "json"), ("text", False, "text"), ("json", True, "json")],
+)
+def test_the_log_is_for_people_on_a_terminal_and_else_for_programs(
+    given: Literal["auto", "text", "json"], is_terminal: bool, format: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    terminal = io.StringIO()
+    monkeypatch.setattr(terminal, "isatty", lambda: is_terminal)
+    assert style_for(terminal, "info", given) == ("INFO", format)

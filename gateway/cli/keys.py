@@ -20,7 +20,7 @@ from gateway.identity import key_file
 from gateway.identity.authenticator import issue
 from gateway.identity.key_file import KeyFile
 
-__all__ = ["list_keys", "new_api_key", "new_signing_key", "print_token", "remove_key"]
+__all__ = ["list_keys", "new_admin_key", "new_api_key", "new_signing_key", "print_token", "remove_key"]
 
 
 def new_signing_key(path: Path, tenant: str | None) -> int:
@@ -42,6 +42,16 @@ def new_api_key(path: Path, tenant: str | None) -> int:
     return 0
 
 
+def new_admin_key(path: Path) -> int:
+    """Add an operator's key, and print it."""
+    keys = _loaded(path)
+    kept, key = key_file.new_admin_key()
+    _save(path, replace(keys, admin=(*keys.admin, kept)))
+    note(f"A key for operators: {kept.id}. It is shown only now.")
+    print(key)
+    return 0
+
+
 def list_keys(path: Path) -> int:
     """Print a line for each key: its id, what it is, whose; never a secret."""
     keys = key_file.load(path)
@@ -49,6 +59,8 @@ def list_keys(path: Path) -> int:
         print(f"{signing.kid}\tsigning\t{signing.tenant or 'every tenant'}")
     for api in keys.api:
         print(f"{api.id}\tapi\t{api.tenant}")
+    for admin in keys.admin:
+        print(f"{admin.id}\tadmin\tthe whole gateway")
     return 0
 
 
@@ -59,6 +71,7 @@ def remove_key(path: Path, id: str) -> int:
         keys,
         signing=tuple(key for key in keys.signing if key.kid != id),
         api=tuple(key for key in keys.api if key.id != id),
+        admin=tuple(key for key in keys.admin if key.id != id),
     )
     if left == keys:
         note(f"There is no key {id} in {path}.")

@@ -15,6 +15,7 @@ import os
 import sys
 import traceback
 from collections.abc import Callable, Sequence
+from functools import partial
 from typing import TYPE_CHECKING, NoReturn
 
 from gateway import __version__
@@ -85,6 +86,7 @@ _SETTINGS = {
     "gpu_memory_utilization": "engine.gpu_memory_utilization",
     "store": "store.url",
     "handover_file": "event_log.handover_file",
+    "keep_engine": "keep_engine_s",
     "log_level": "log_level",
     "log_format": "log_format",
 }
@@ -102,7 +104,7 @@ def _serve(args: argparse.Namespace) -> int:
 
     from gateway import serving
 
-    return _starting(args, lambda: serving.serve(args.config, overrides, traceback=args.traceback))
+    return _starting(args, lambda: serving.serve(args.config, overrides, args.state_dir, traceback=args.traceback))
 
 
 def _doctor(args: argparse.Namespace) -> int:
@@ -113,10 +115,14 @@ def _doctor(args: argparse.Namespace) -> int:
     return print_findings(args.config, overrides, args.workers)
 
 
+def _config(args: argparse.Namespace) -> int:
+    from gateway.cli.doctor import print_whether_settings_are_right
+
+    return print_whether_settings_are_right(args.file)
+
+
 def _overrides(args: argparse.Namespace) -> dict[str, object]:
     """The settings that flags have set."""
-    if args.workers is None and args.state_dir is not None:
-        _misused(args, "--state-dir goes with --workers")
     return {setting: value for flag, setting in _SETTINGS.items() if (value := getattr(args, flag)) is not None}
 
 
@@ -130,6 +136,28 @@ def _engines(args: argparse.Namespace) -> int:
     from gateway.cli.engines import print_engines
 
     return _explaining(args, None, lambda: print_engines(_DEFAULT_URL if args.url is None else args.url))
+
+
+def _admin(args: argparse.Namespace) -> int:
+    from gateway.cli.flags.admin import ACTIONS, DEFAULT_ADMIN_URL
+
+    fewest, most, shown = ACTIONS[args.action]
+    if not fewest <= len(args.names) <= most:
+        _misused(args, f"give {args.action} {shown}" if shown else f"{args.action} takes no NAME")
+
+    from gateway.cli.admin import administer
+    from gateway.cli.tokens import token_now, token_of
+    from gateway.client import TokenUnavailable
+
+    try:
+        key = token_now(token_of(args.key_file, os.environ.get("GATEWAY_ADMIN_KEY"), None))
+    except TokenUnavailable as error:
+        _misused(args, str(error))
+    if key is None:
+        _misused(args, "give an operator's key: set GATEWAY_ADMIN_KEY or --key-file")
+    args.url = args.url or os.environ.get("GATEWAY_ADMIN_URL") or DEFAULT_ADMIN_URL
+    work = partial(administer, args.action, args.names, tenant=args.tenant, as_json=args.json)
+    return _explaining(args, None, lambda: work(url=args.url, key=key))
 
 
 def _starting(args: argparse.Namespace, work: Callable[[], int]) -> int:
@@ -213,6 +241,7 @@ def _key(args: argparse.Namespace) -> int:
     actions: dict[str, Callable[[], int]] = {
         "new": lambda: keys.new_signing_key(args.keys, args.tenant),
         "api": lambda: keys.new_api_key(args.keys, args.tenant),
+        "admin": lambda: keys.new_admin_key(args.keys),
         "list": lambda: keys.list_keys(args.keys),
         "remove": lambda: keys.remove_key(args.keys, args.id),
     }
@@ -344,8 +373,10 @@ def _explaining(
 _COMMANDS: dict[str, Callable[[argparse.Namespace], int]] = {
     "serve": _serve,
     "doctor": _doctor,
+    "config": _config,
     "reload": _reload,
     "engines": _engines,
+    "admin": _admin,
     "translate": _translate,
     "chat": _chat,
     "speak": _speak,

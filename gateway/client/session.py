@@ -271,6 +271,7 @@ class ClientSession:
         rev: int | None = None,
         start_ms: int | None = None,
         end_ms: int | None = None,
+        traceparent: str | None = None,
     ) -> str:
         """Send the final text of utterance `id`, by default of a new one. Returns the utterance's id.
 
@@ -279,7 +280,7 @@ class ClientSession:
         `ValueError` if the message is too long to send.
         """
         id, rev = self._next(id, rev)
-        await self._sender.keep(UtteranceFinal(id, rev, text, lang, start_ms, end_ms))
+        await self._sender.keep(UtteranceFinal(id, rev, text, lang, start_ms, end_ms, traceparent))
         return id
 
     async def partial(

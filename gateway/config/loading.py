@@ -186,12 +186,16 @@ def _check_together(settings: Settings, sources: Sequence[Source]) -> None:
     files = {
         "event_log.handover_file": settings.event_log.handover_file,
         "auth.audit_file": settings.auth.audit_file,
+        "admin_keys_file": settings.admin_keys_file,
         "tls_cert": settings.tls_cert,
         "tls_key": settings.tls_key,
     }
     for path, file in files.items():
         if file == "":
             raise StartupError(f"{stated(path, 'empty', sources)}: name a file, or leave it out to have none.")
+    if settings.admin_keys_file is not None and settings.admin_port is None:
+        given = settings.admin_keys_file
+        raise StartupError(f"{stated('admin_keys_file', given, sources)}: the administration needs admin_port.")
     for path, other in (("tls_cert", "tls_key"), ("tls_key", "tls_cert")):
         if files[path] is not None and files[other] is None:
             raise StartupError(f"{stated(path, files[path], sources)}: TLS needs {other} as well.")

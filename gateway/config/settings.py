@@ -148,6 +148,9 @@ class Settings(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     admin_host: str = "127.0.0.1"
     # Port of `/metrics`; 0 takes a free one. None: the gateway's own, on loopback and where nobody needs a token.
     admin_port: Annotated[int, Meta(ge=0, le=65_535)] | None = None
+    # File with operators' keys, made by `gateway key admin`: `admin_port` then has the administration as well.
+    # None: there is none.
+    admin_keys_file: str | None = None
     # Sessions held at once, connected or kept.
     max_sessions: Annotated[int, Meta(ge=1, le=10**7)] = 10_000
     # Translations that may wait for the engine before `overloaded`.
@@ -158,6 +161,9 @@ class Settings(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     outbox_bytes: Annotated[int, Meta(ge=4_096, le=2**32)] = 1_048_576
     # Seconds to finish accepted work after SIGTERM.
     drain_s: Annotated[float, Meta(ge=0, le=3_600)] = 30.0
+    # Seconds for which the engine's process waits for the next gateway when this one has ended, killed or not.
+    # 0: it ends with the gateway.
+    keep_engine_s: Annotated[float, Meta(ge=0, le=3_600)] = 0.0
     # Seconds to translate an accepted utterance, waiting and engine restarts included.
     utterance_deadline_s: Annotated[float, Meta(ge=1, le=86_400)] = 300.0
     # Seconds between two sends of a translation's new text; the first and the last text at once. 0: every token.
@@ -186,8 +192,8 @@ class Settings(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     demo_controls: bool = True
     # The least severe messages that are logged.
     log_level: Literal["debug", "info", "warning", "error"] = "info"
-    # Lines for people, or one JSON object a line.
-    log_format: Literal["text", "json"] = "text"
+    # Lines for people, or one JSON object a line. `auto`: lines for people on a terminal, else objects.
+    log_format: Literal["auto", "text", "json"] = "auto"
     # Section `[auth]`.
     auth: AuthSettings = AuthSettings()
     # Section `[engine]`.

@@ -13,6 +13,7 @@ __all__ = ["Action", "AuditEntry"]
 
 # join, resume, refresh, leave: a session. message: something in a session that its token does not allow.
 # token, invite: issued. exchange: an invite for a token. transcript, usage: read. revoke: tokens.
+# erase: what was said in a meeting.
 # translate: a call over HTTP, only where it is refused. glossary: made, changed, deleted; read only where it is
 # refused.
 Action = Literal[
@@ -26,6 +27,7 @@ Action = Literal[
     "exchange",
     "revoke",
     "transcript",
+    "erase",
     "usage",
     "translate",
     "glossary",

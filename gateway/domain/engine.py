@@ -66,6 +66,8 @@ class TranslationRequest(Struct, frozen=True):
     cache_scope: str = ""
     # The lane of a pool on which it has a seat. Empty: whichever has room.
     lane: str = ""
+    # Of the span that it belongs to (W3C Trace Context). Empty: it is not traced.
+    traceparent: str = ""
     # Nothing else may run in the engine meanwhile: it may be what killed the last ones. The scheduler of a gateway
     # sees to it; an engine has to only where it serves several gateways.
     alone: bool = False

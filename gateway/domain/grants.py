@@ -6,6 +6,8 @@ clocks.
 
 from __future__ import annotations
 
+import hashlib
+
 from msgspec import Struct
 
 from gateway.domain.roles import DEFAULT_TENANT, ROLES, Role
@@ -16,6 +18,7 @@ __all__ = [
     "Issued",
     "Revocation",
     "account_of_tenant",
+    "hash_of_meeting",
     "meeting_key",
     "meeting_name",
     "tenant_of",
@@ -24,6 +27,9 @@ __all__ = [
 
 # Ids of meetings and tenants have no such character.
 _SEPARATOR = "/"
+
+# Enough that no two meetings of a gateway share one.
+_HASH_CHARS = 16
 
 # Accounts of tenants begin so; no address does.
 _TENANT_ACCOUNT = "tenant:"
@@ -88,6 +94,10 @@ class Revocation(Struct, frozen=True, kw_only=True):
     token_id: str | None = None
     subject: str | None = None
     meeting: str | None = None
+    # Whether an operator ends sessions in the meeting, whatever has opened them: an API key, or nothing.
+    by_operator: bool = False
+    # The only one whose session ends then; None: all.
+    participant: str | None = None
 
     def hits(self, grant: Grant) -> bool:
         """Whether a token that is presented now is revoked by this."""
@@ -102,6 +112,13 @@ class Revocation(Struct, frozen=True, kw_only=True):
             and self.subject in (None, grant.subject)
             and self.meeting in (None, grant.meeting)
         )
+
+    def ends(self, grant: Grant, key: str, participant: str) -> bool:
+        """Whether it ends a session. key: of the meeting that the session is in."""
+        if not self.by_operator:
+            return self.means(grant)
+        is_there = self.meeting is not None and key == meeting_key(self.tenant, self.meeting)
+        return is_there and self.participant in (None, participant)
 
 
 def meeting_key(tenant: str, meeting: str) -> str:
@@ -127,3 +144,8 @@ def account_of_tenant(grant: Grant, address: str) -> str:
 def tenant_of_account(account: str) -> str:
     """Whose account it is: the only tenant's where there are none."""
     return account.removeprefix(_TENANT_ACCOUNT) if account.startswith(_TENANT_ACCOUNT) else DEFAULT_TENANT
+
+
+def hash_of_meeting(tenant: str, meeting: str) -> str:
+    """What stands for a meeting in logs: the same in all, and for whoever looks for a meeting they know."""
+    return hashlib.sha256(f"{tenant}/{meeting}".encode("utf-8", "surrogatepass")).hexdigest()[:_HASH_CHARS]

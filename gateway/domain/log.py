@@ -16,6 +16,7 @@ __all__ = [
     "Accepted",
     "LogUsage",
     "LoggedEvent",
+    "LoggedMeeting",
     "Owed",
     "Page",
     "Publication",
@@ -57,6 +58,9 @@ class Utterance(Struct, frozen=True):
     formality: Formality | None = None
     # Whether its language was detected.
     detected: bool = False
+    # Of the span that it belongs to (W3C Trace Context): at first the client's, once accepted the gateway's own.
+    # Empty: it is not traced.
+    traceparent: str = ""
 
     @property
     def key(self) -> UtteranceKey:
@@ -204,3 +208,15 @@ class LogUsage(Struct, frozen=True):
     bytes: int
     # The part of each account.
     bytes_by_account: Mapping[str, int]
+
+
+class LoggedMeeting(Struct, frozen=True):
+    """What one meeting's log holds."""
+
+    # The meeting's key.
+    meeting: str
+    publications: int
+    # Estimated memory.
+    bytes: int
+    # Unix time of the newest append, in milliseconds. None: nothing is held.
+    newest_ms: int | None = None

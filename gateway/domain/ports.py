@@ -14,6 +14,7 @@ from gateway.domain.grants import Grant, Issued, Revocation
 from gateway.domain.live import LiveEvent
 from gateway.domain.log import (
     Accepted,
+    LoggedMeeting,
     LogUsage,
     Page,
     Publication,
@@ -24,7 +25,7 @@ from gateway.domain.log import (
     Utterance,
 )
 from gateway.domain.quotas import DayOfTenant, Metered, Totals
-from gateway.domain.register import UNBOUNDED, Bounds, Fence, Held, Present, TenantCounts
+from gateway.domain.register import UNBOUNDED, Bounds, Fence, Held, Present, Registered, TenantCounts
 from gateway.domain.sessions import KeptMeeting, SessionRecord, UsedToken
 
 __all__ = [
@@ -171,6 +172,15 @@ class EventLog(Protocol):
     async def usage(self) -> LogUsage:
         """What is held. Raises `LogUnavailable`."""
 
+    async def meetings(self) -> tuple[LoggedMeeting, ...]:
+        """Every meeting that has a log. It takes as long as there are meetings. Raises `LogUnavailable`."""
+
+    async def erase(self, meeting: str) -> bool:
+        """Let go of all that was said. Returns whether there was a log. Raises `LogUnavailable`.
+
+        If it has subscribers, a new log takes its place, and they are told.
+        """
+
     async def kept(self) -> tuple[KeptMeeting, ...]:
         """What would be lost with this process, for the next one; nothing where the store outlives it."""
 
@@ -303,6 +313,9 @@ class Register(Protocol):
 
     async def counts(self, tenant: str) -> TenantCounts:
         """What a tenant has over all gateways. Raises `LogUnavailable`."""
+
+    async def sessions(self) -> tuple[Registered, ...]:
+        """Every session over all gateways; it takes as long as there are some. Raises `LogUnavailable`."""
 
     async def sweep(self) -> None:
         """Show that this gateway is there, end what was away for too long; to be called every second.

@@ -9,10 +9,22 @@ from __future__ import annotations
 from msgspec import Struct
 
 from gateway.domain.errors import LimitExceeded
+from gateway.domain.grants import Revocation
 from gateway.domain.quotas import check_joins, check_quota
 from gateway.domain.sessions import SessionRecord
 
-__all__ = ["REVOCATION_S", "UNBOUNDED", "Bounds", "Fence", "Held", "Present", "TenantCounts"]
+__all__ = [
+    "REVOCATION_S",
+    "UNBOUNDED",
+    "Bounds",
+    "Fence",
+    "Held",
+    "Present",
+    "Registered",
+    "TenantCounts",
+    "ends",
+    "what_is_revoked",
+]
 
 # For which an invite may be valid, and clocks may differ: then nothing that was issued before is valid, and a
 # revocation can be forgotten.
@@ -46,6 +58,14 @@ class Held(Struct, frozen=True):
     record: SessionRecord
     # Counts up with every resume; whoever has an older one has the session no more.
     fence: int
+
+
+class Registered(Struct, frozen=True):
+    """A session, whichever gateway has it."""
+
+    record: SessionRecord
+    # Whether it has no connection, and can be resumed.
+    away: bool
 
 
 class TenantCounts(Struct, frozen=True):
@@ -111,3 +131,14 @@ class Bounds(Struct, frozen=True, kw_only=True):
 
 
 UNBOUNDED = Bounds()
+
+
+def ends(revocation: Revocation, record: SessionRecord) -> bool:
+    """Whether a revocation ends a session."""
+    return revocation.ends(record.grant, record.meeting, record.participant)
+
+
+def what_is_revoked(revocation: Revocation) -> tuple[str | None, ...]:
+    """By what a store keeps a revocation; a newer one of the same takes its place."""
+    meant = (revocation.tenant, revocation.token_id, revocation.subject, revocation.meeting)
+    return (*meant, f"operator {revocation.participant or ''}") if revocation.by_operator else meant

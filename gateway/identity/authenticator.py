@@ -75,6 +75,19 @@ class Keys:
         key_id = grant.subject.removeprefix(_API_KEY_SUBJECT)
         return not grant.any_meeting or key_id == grant.subject or any(key.id == key_id for key in self._file.api)
 
+    async def operator(self, presented: str) -> str:
+        """The id of an operator's key. Raises `Unauthenticated`."""
+        await self.reload()
+        key = self._file.admin_key(presented) if len(presented) <= TOKEN_BYTES else None
+        if key is None:
+            raise Unauthenticated("The administration needs an operator's key, from `gateway key admin`.")
+        return key.id
+
+    @property
+    def has_operators(self) -> bool:
+        """Whether there is an operator's key."""
+        return bool(self._file.admin)
+
     def quota(self, tenant: str) -> Quota:
         """What a tenant may use."""
         return self._file.quota(tenant)

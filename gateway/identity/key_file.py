@@ -23,13 +23,16 @@ from gateway.domain.quotas import NO_QUOTA, Quota
 from gateway.domain.roles import NAME
 
 __all__ = [
+    "ADMIN_KEY_PREFIX",
     "API_KEY_PREFIX",
     "DEFAULT_ISSUER",
+    "AdminKey",
     "ApiKey",
     "KeyFile",
     "SigningKey",
     "hash_of",
     "load",
+    "new_admin_key",
     "new_api_key",
     "new_signing_key",
     "save",
@@ -40,6 +43,8 @@ _log = logging.getLogger(__name__)
 DEFAULT_ISSUER = "translation-gateway"
 # Tells an API key from a token.
 API_KEY_PREFIX = "gk_"
+# Of an operator's key, which opens nothing else.
+ADMIN_KEY_PREFIX = "ga_"
 
 _SECRET_BYTES = 32
 _ID_BYTES = 4
@@ -73,17 +78,28 @@ class ApiKey(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     sha256: Annotated[str, Meta(pattern=r"^[0-9a-f]{64}\Z")]
 
 
+class AdminKey(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """What the gateway keeps of an operator's key."""
+
+    id: str
+    # As of an API key.
+    sha256: Annotated[str, Meta(pattern=r"^[0-9a-f]{64}\Z")]
+
+
 class KeyFile(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """The file's contents. Raises `ValueError` (`msgspec.ValidationError` while decoding) for a double id."""
 
     # The first one that a tenant may use signs its tokens; all of them verify. A new one is added in front.
     signing: tuple[SigningKey, ...] = ()
     api: tuple[ApiKey, ...] = ()
+    # For the address of the administration.
+    admin: tuple[AdminKey, ...] = ()
     # Tenant, or `*` for those that are not named → what it may use.
     quotas: dict[_TenantOrOthers, Quota] = {}
 
     def __post_init__(self) -> None:
-        for what, names in (("kid", [key.kid for key in self.signing]), ("id", [key.id for key in self.api])):
+        ids = [*(key.id for key in self.api), *(key.id for key in self.admin)]
+        for what, names in (("kid", [key.kid for key in self.signing]), ("id", ids)):
             if len(set(names)) != len(names):
                 raise ValueError(f"two keys have the same {what}")
 
@@ -95,6 +111,11 @@ class KeyFile(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
         """The API key that was presented, if it is one of these."""
         digest = hash_of(presented)
         return next((key for key in self.api if hmac.compare_digest(key.sha256, digest)), None)
+
+    def admin_key(self, presented: str) -> AdminKey | None:
+        """The operator's key that was presented, if it is one of these."""
+        digest = hash_of(presented)
+        return next((key for key in self.admin if hmac.compare_digest(key.sha256, digest)), None)
 
 
 def hash_of(api_key: str) -> str:
@@ -112,6 +133,13 @@ def new_api_key(tenant: str) -> tuple[ApiKey, str]:
     id = secrets.token_hex(_ID_BYTES)
     key = f"{API_KEY_PREFIX}{id}_{secrets.token_urlsafe(_SECRET_BYTES)}"
     return ApiKey(id=id, tenant=tenant, sha256=hash_of(key)), key
+
+
+def new_admin_key() -> tuple[AdminKey, str]:
+    """As `new_api_key`, for an operator."""
+    id = secrets.token_hex(_ID_BYTES)
+    key = f"{ADMIN_KEY_PREFIX}{id}_{secrets.token_urlsafe(_SECRET_BYTES)}"
+    return AdminKey(id=id, sha256=hash_of(key)), key
 
 
 def load(path: Path) -> KeyFile:

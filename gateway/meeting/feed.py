@@ -86,8 +86,15 @@ class Feed:
         event = publication.event
         if isinstance(event, Said) and event.utterance.participant == self._participant:
             said = event.utterance
-            self.outbox.put(accepted_message(said, publication.offset))
-        self.outbox.put_shared(payload or Payload(publication_message(publication)))
+            self._put(
+                Payload(accepted_message(said, publication.offset), None if payload is None else payload.delivery)
+            )
+        self._put(payload or Payload(publication_message(publication)))
+
+    def _put(self, payload: Payload) -> None:
+        if payload.delivery is not None:
+            payload.delivery.queued()
+        self.outbox.put_shared(payload)
 
 
 class Seam:

@@ -60,6 +60,8 @@ class Outbox:
         write_now: Callable[[Payload], bool] = _later,
     ) -> None:
         self.overflowed = False
+        # How far this reader has lagged: the most bytes that waited, and deltas that were merged or dropped.
+        self.most_bytes = self.merged = 0
         self._write_now = write_now
         # Whether the writer has written all, and waits for more.
         self._idle = False
@@ -122,6 +124,7 @@ class Outbox:
                 self._append(payload)
             case _:
                 self._append(payload)
+        self.most_bytes = max(self.most_bytes, self._bytes)
         if self._bytes > self._max_bytes:
             self.overflowed = True
             self._queue.clear()
@@ -196,10 +199,12 @@ class Outbox:
         merged = payload.behind(unsent)
         self._bytes += merged.cost - unsent.cost
         self._queue[serial] = merged
+        self.merged += 1
         metrics.OUTBOX_MERGED.inc()
 
     def _drop(self, key: _Key) -> None:
         serial = self._unsettled.pop(key, None)
         if serial is not None and (unsent := self._queue.pop(serial, None)) is not None:
             self._bytes -= unsent.cost
+            self.merged += 1
             metrics.OUTBOX_MERGED.inc()

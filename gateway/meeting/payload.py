@@ -11,6 +11,7 @@ from msgspec import structs
 
 from gateway.protocol.codec import Codec
 from gateway.protocol.messages import LanguagesChanged, ServerMessage, SessionStarted, TranslationDelta
+from gateway.tracing.utterances import Delivery
 
 __all__ = ["Payload"]
 
@@ -19,12 +20,16 @@ _OVERHEAD_BYTES = 256
 
 
 class Payload:
-    """`message` never changes. `cost`: bytes in memory and on the wire, estimated from above."""
+    """`message` never changes. `cost`: bytes in memory and on the wire, estimated from above.
 
-    __slots__ = ("_frames", "_merged", "_written", "cost", "message")
+    delivery: is told when it is written; None if that is not traced.
+    """
 
-    def __init__(self, message: ServerMessage) -> None:
+    __slots__ = ("_frames", "_merged", "_written", "cost", "delivery", "message")
+
+    def __init__(self, message: ServerMessage, delivery: Delivery | None = None) -> None:
         self.message = message
+        self.delivery = delivery
         # At most 4 bytes a character in UTF-8, and as many in Python's own strings; only control characters,
         # of which JSON makes six each, take more on the wire.
         self.cost = _OVERHEAD_BYTES + 4 * sum(

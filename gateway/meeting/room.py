@@ -21,6 +21,7 @@ from gateway.domain.log import Accepted, Publication, Said, Translated, Untransl
 from gateway.domain.ports import EventLog, LiveChannel, Subscription
 from gateway.domain.register import Present
 from gateway.domain.sessions import Stability
+from gateway.meeting import traces
 from gateway.meeting.elsewhere import Elsewhere
 from gateway.meeting.feed import Feed
 from gateway.meeting.history import History, Record
@@ -30,6 +31,7 @@ from gateway.meeting.members import Member, Members
 from gateway.meeting.payload import Payload
 from gateway.meeting.presence import Presence
 from gateway.protocol.from_domain import publication_message
+from gateway.tracing import utterances
 
 __all__ = ["Room"]
 
@@ -332,8 +334,9 @@ class Room:
             return
         self.offset = max(self.offset, publication.offset)
         self._delivered.set()
+        delivery = traces.delivery(publication, self.history)
         finished = self.history.note(publication)
-        payload = Payload(publication_message(publication))
+        payload = Payload(publication_message(publication), delivery)
         event = publication.event
         if isinstance(event, Said):
             self.live.accepted(event.utterance, publication.offset, event.languages)
@@ -344,6 +347,8 @@ class Room:
         for reader in readers:
             if reader.feed is not None:
                 reader.feed.publish(publication, payload)
+        if delivery is not None:
+            delivery.all_queued()
         self.elsewhere.delivered()
         if finished is not None:
             self._finished(finished)
@@ -356,6 +361,8 @@ class Room:
         speaker = self.members.get(record.utterance.participant)
         if speaker is not None and speaker.on_finished is not None:
             speaker.on_finished(record.utterance.id, record.failed)
+        if record.utterance.traceparent:
+            utterances.finished(record.utterance.traceparent)
 
     async def _logged(self, after: int) -> AsyncIterator[Publication]:
         """Everything behind a position that the log holds when it is read. Raises `LogUnavailable`."""

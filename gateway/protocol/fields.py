@@ -54,6 +54,7 @@ __all__ = [
     "TheySpeak",
     "Token",
     "TokenMillis",
+    "Traceparent",
     "Utterance",
     "UtteranceLang",
     "Who",
@@ -143,6 +144,10 @@ UtteranceLang = Annotated[
 ]
 Millis = Annotated[int, Meta(ge=0, le=_MAX_INT)]
 StartMillis = Annotated[Millis, Meta(description="Where it begins in the speaker's audio, for subtitles.")]
+Traceparent = Annotated[
+    str,
+    Meta(description="The span that it belongs to in a trace of yours: W3C Trace Context."),
+]
 EndMillis = Annotated[Millis, Meta(description="Where it ends there; not before `start_ms`.")]
 Nonce = Annotated[str, Meta(description="Comes back in the `pong`.", extra_json_schema={"x-limit": "id_chars"})]
 

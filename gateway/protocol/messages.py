@@ -136,6 +136,7 @@ class UtteranceFinal(ClientStruct, frozen=True, tag="utterance.final"):
     lang: fields.UtteranceLang | None = None
     start_ms: fields.StartMillis | None = None
     end_ms: fields.EndMillis | None = None
+    traceparent: fields.Traceparent | None = None
 
 
 class UtteranceCancel(ClientStruct, frozen=True, tag="utterance.cancel"):

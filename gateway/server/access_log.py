@@ -15,12 +15,12 @@ from starlette.requests import HTTPConnection
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from gateway.domain.close_codes import CloseCode
-from gateway.domain.grants import meeting_name, tenant_of
+from gateway.domain.grants import hash_of_meeting, meeting_name, tenant_of
+from gateway.meeting.outbox import Outbox
 from gateway.protocol.rate_limit import TokenBucket
-from gateway.server.guard.audit import hash_of_meeting
 from gateway.sessions.seat import Seat
 
-__all__ = ["AccessLog", "Traffic"]
+__all__ = ["AccessLog", "Traffic", "route_of"]
 
 _log = logging.getLogger(__name__)
 
@@ -100,7 +100,7 @@ class AccessLog:
 
 
 def _log_request(scope: Scope, status: int, sent: int, duration_s: float) -> None:
-    route = _route(scope)
+    route = route_of(scope)
     is_fault = status >= 500 and status != 503
     level = logging.ERROR if is_fault else logging.DEBUG if route in _QUIET else logging.INFO
     if not _log.isEnabledFor(level):
@@ -112,7 +112,7 @@ def _log_request(scope: Scope, status: int, sent: int, duration_s: float) -> Non
     lines.write(level, fields, "%s %s: %d after %.3f s", method, route, status, duration_s)
 
 
-def _route(scope: Scope) -> str:
+def route_of(scope: Scope) -> str:
     """The address as the gateway knows it, with names for what varies in it."""
     endpoint = scope.get("endpoint")
     known = (route.path_format for route in scope["app"].routes if route.endpoint is endpoint)
@@ -148,8 +148,15 @@ class Traffic:
         self.sent_frames += 1
         self.sent_bytes += _size(frame)
 
-    def log_end(self, websocket: HTTPConnection, code: int | None, reason: str, seat: Seat | None) -> None:
-        """Write the line. code: the gateway's, if it was the one to close. seat: of the session, if any."""
+    def log_end(
+        self,
+        websocket: HTTPConnection,
+        code: int | None,
+        reason: str,
+        seat: Seat | None,
+        outbox: Outbox | None = None,
+    ) -> None:
+        """Write the line. code: the gateway's, if it was the one to close. seat, outbox: of a session, if any."""
         duration_s = time.monotonic() - self.begun_s
         if code is None:
             code, reason = self.client_code, "left" if self.client_code == CloseCode.NORMAL else "lost"
@@ -164,6 +171,8 @@ class Traffic:
         fields |= {"duration_s": round(duration_s, 3)}
         fields |= {"received_frames": self.received_frames, "received_bytes": self.received_bytes}
         fields |= {"sent_frames": self.sent_frames, "sent_bytes": self.sent_bytes}
+        if outbox is not None:
+            fields |= {"lag_bytes": outbox.most_bytes, "lag_merged": outbox.merged}
         arguments = ("WebSocket: %s %s after %.1f s", code, reason, duration_s)
         if seat is None:
             _refused.write(level, fields, *arguments)

@@ -374,7 +374,8 @@ class Connection:
     def _leave(self) -> None:
         self._session.disconnected()
         entry, code = self._entry, self._writer.close_code
-        self._traffic.log_end(self._websocket, code, self._writer.reason, None if entry is None else entry.seat)
+        seat = None if entry is None else entry.seat
+        self._traffic.log_end(self._websocket, code, self._writer.reason, seat, self.outbox)
         if entry is None:
             return
         seat, feed, self._entry = entry.seat, entry.feed, None

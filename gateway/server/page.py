@@ -29,7 +29,7 @@ from starlette.types import Receive, Scope, Send
 from gateway.domain.errors import StartupError
 from gateway.server.http import bodies
 
-__all__ = ["routes"]
+__all__ = ["admin_routes", "routes"]
 
 _PACKAGE = Path(__file__).parents[1]
 
@@ -81,6 +81,14 @@ def routes(folder: Path | None = None, *, demo_controls: bool = True) -> list[Ba
     if not demo_controls:
         files[_INDEX] = files[_INDEX].replace(_DEMO_CONTROLS_ON, _DEMO_CONTROLS_OFF)
     return [Route("/{path:path}", _Page(files))]
+
+
+def admin_routes() -> list[BaseRoute]:
+    """The page of the administration at `/admin/`, which looks like the product's. Raises `StartupError`."""
+    product = _read(_folder())
+    shared = {"style.css": product["page/style.css"], "favicon.svg": product["favicon.svg"]}
+    files = {**_read(_PACKAGE / "server" / "administration" / "page"), **shared}
+    return [Route("/admin/{path:path}", _Page(dict(sorted(files.items())), at="/admin/"))]
 
 
 def _folder() -> Path:
@@ -146,7 +154,8 @@ class _File:
 class _Page:
     """The application for all addresses without another route. It serves only the files that were read."""
 
-    def __init__(self, files: Mapping[str, bytes]) -> None:
+    def __init__(self, files: Mapping[str, bytes], *, at: str = "/") -> None:
+        self._at = at
         assets = f"assets/{_hash(files)}/"
         index = _with_assets(files, assets)
         self._files = {
@@ -166,7 +175,7 @@ class _Page:
         method: str = scope["method"]
         file = self._files.get(scope["path_params"]["path"])
         if file is None:
-            return _problem(HTTPStatus.NOT_FOUND, "There is nothing at this address; the page is at /.")
+            return _problem(HTTPStatus.NOT_FOUND, f"There is nothing at this address; the page is at {self._at}.")
         if method not in ("GET", "HEAD"):
             detail = f"{method} is not allowed here; GET, HEAD is."
             return _problem(HTTPStatus.METHOD_NOT_ALLOWED, detail, Allow="GET, HEAD")

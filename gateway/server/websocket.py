@@ -45,6 +45,9 @@ _FOREIGN_PAGES = (0.5, 8.0)
 # Addresses whose rates are remembered.
 _MOST_RATES = 10_000
 
+# After which the gateway that restarts may be there again.
+_RESTART_MS = 1_000
+
 # Connections of one address of which it is not known yet who they are.
 _MOST_ANONYMOUS = 64
 
@@ -169,12 +172,14 @@ class Stream:
                     ),
                 )
 
-    async def close_all(self, deadline_s: float) -> None:
-        """Close every connection with 1012, after what is in its outbox; a peer that reads slowly has so long."""
+    async def close_all(self, deadline_s: float, *, elsewhere: bool = False) -> None:
+        """Close every connection with 1012, after what is in its outbox; a peer that reads slowly has so long.
+
+        elsewhere: whether other gateways can go on with these sessions, at once.
+        """
+        why = Draining("The gateway restarts; reconnect.", retry_after_ms=0 if elsewhere else _RESTART_MS)
         for connection in self._connections:
-            connection.finish(
-                CloseCode.RESTART, Draining("The gateway restarts; reconnect.", retry_after_ms=1_000)
-            )
+            connection.finish(CloseCode.RESTART, why)
         with suppress(TimeoutError):
             async with asyncio.timeout(deadline_s):
                 await self._empty.wait()

@@ -85,6 +85,8 @@ class Writer:
                 for payload in payloads:
                     if not self._write_now(payload) and (frame := self._frame(payload)) is not None:
                         await self._send(frame)
+                        if payload.delivery is not None:
+                            payload.delivery.written(len(frame))
                 self.active_s = time.monotonic()
 
     def _write_now(self, payload: Payload) -> bool:
@@ -98,6 +100,8 @@ class Writer:
         if is_written:
             self.active_s = time.monotonic()
             self._traffic.sent(frame)
+            if payload.delivery is not None:
+                payload.delivery.written(len(frame))
         return is_written
 
     def _frame(self, payload: Payload) -> str | bytes | None:

@@ -142,9 +142,9 @@ class Lifetimes:
         """
         self.spent.revoke(revocation, known=known)
         # Also what was issued by a clock that is ahead of ours: it is there, so it was issued before.
-        revoked = [seat for seat in seats if revocation.means(seat.grant)]
+        revoked = [seat for seat in seats if revocation.ends(seat.grant, seat.room.id, seat.member.participant)]
         for seat in revoked:
-            self._close_revoked(seat)
+            self._close_revoked(seat, _why(revocation))
         return revoked
 
     def _hold_to(self, seat: Seat, left_s: float) -> None:
@@ -156,11 +156,11 @@ class Lifetimes:
             seat.warned = True
             seat.member.feed.tell(Payload(TokenExpiring(expires_in_ms=max(1, round(left_s * 1_000)))))
 
-    def _close_revoked(self, seat: Seat) -> None:
+    def _close_revoked(self, seat: Seat, why: str = "The token was revoked.") -> None:
         _log.info("session %s… is revoked", seat.member.participant)
         # From now on nothing is taken from its connection, which may take a while to close.
         seat.state.disconnected()
-        self._close(seat, CloseCode.TOKEN_REVOKED, TokenRevoked("The token was revoked."))
+        self._close(seat, CloseCode.TOKEN_REVOKED, TokenRevoked(why))
 
     def _close(self, seat: Seat, code: CloseCode, reason: TokenExpired | TokenRevoked) -> None:
         if seat.finish is not None:
@@ -170,3 +170,12 @@ class Lifetimes:
         if grant.max_s is not None:
             return grant.max_s
         return None if grant.expires_s is None else max(0.0, grant.expires_s - self._wall_clock())
+
+
+def _why(revocation: Revocation) -> str:
+    """What those are told whose sessions end."""
+    if not revocation.by_operator:
+        return "The token was revoked."
+    if revocation.participant is None:
+        return "The operator has ended this meeting."
+    return "The operator has removed you from this meeting."

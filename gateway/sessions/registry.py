@@ -28,6 +28,7 @@ from gateway.domain.log import Accepted, Unfinished
 from gateway.domain.ports import EventLog, LiveChannel, Register
 from gateway.domain.register import Bounds, Fence, TenantCounts
 from gateway.domain.sessions import Handover, KeptSession
+from gateway.meeting import traces
 from gateway.meeting.feed import Feed
 from gateway.meeting.outbox import Outbox
 from gateway.meeting.payload import Payload
@@ -149,7 +150,11 @@ class Registry:
         self.lifetimes.spent.check(grant)
         self._joins.check_rate(address, grant.tenant, self._clock())
         client = Client(join, state, outbox, finish, account_of_tenant(grant, address))
-        return await self._entrance.enter(client)
+        with traces.joining(resumes=join.resume is not None) as joined:
+            entry = await self._entrance.enter(client)
+            joined.meeting, joined.session = entry.seat.room.id, entry.seat.key.hex()[:12]
+            joined.recovered = entry.recovered
+            return entry
 
     def away(self, seat: Seat, feed: Feed) -> None:
         """The connection that `feed` went to is lost; the session is kept for a while."""
@@ -233,11 +238,18 @@ class Registry:
         Raises what `Finals.accept` raises; then nothing was accepted, and the session knows. Whoever awaits this
         may be cancelled; what was begun is carried through.
         """
-        accepting = self._tasks.create_task(self._accept(seat, accept))
+        accepting = self._tasks.create_task(self._traced(seat, accept))
         accepted = await asyncio.shield(accepting)
         if isinstance(accepted, GatewayError):
             raise accepted
         return accepted.known
+
+    async def _traced(self, seat: Seat, accept: Accept) -> Accepted | GatewayError:
+        accepting = traces.Accepting(seat.room.id, accept.utterance, seat.key.hex()[:12], again=accept.again)
+        with accepting.working():
+            accepted = await self._accept(seat, Accept(accepting.utterance, accept.again))
+        accepting.ended(accepted)
+        return accepted
 
     async def _accept(self, seat: Seat, accept: Accept) -> Accepted | GatewayError:
         """The error that it was refused with, if it was: a task that raised would end all the others."""
@@ -298,6 +310,7 @@ class Registry:
                 self._taken.append(self._taken.pop(0))
                 work = self._taken[-1]
                 async with self._rooms.enter(work.meeting, private=False, account=work.account) as room:
+                    traces.taken_over(work)
                     await self._finals.take_over(room, work)
                 self._taken.pop()
 

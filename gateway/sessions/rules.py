@@ -193,6 +193,7 @@ class Options:
             text=message.text,
             start_ms=message.start_ms,
             end_ms=message.end_ms,
+            traceparent=(isinstance(message, UtteranceFinal) and message.traceparent) or "",
             # What the model cannot take is not carried along: utterances are logged whole.
             glossary=self.glossary if "glossary" in taken else (),
             context=self.preceding() if "context" in taken else (),

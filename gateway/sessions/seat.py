@@ -95,7 +95,7 @@ class Seat:
         """What was said is lost, and what is said next is in another log."""
         self.state.lose_in_flight()
         if self.finish is not None:
-            lost = LogUnavailable("The meeting's log was lost; reconnect.", retry_after_ms=0)
+            lost = LogUnavailable("The meeting's log was erased or lost; reconnect.", retry_after_ms=0)
             self.finish(CloseCode.RESTART, lost)
 
     def expire(self) -> None:

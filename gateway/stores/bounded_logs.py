@@ -13,7 +13,7 @@ from contextlib import contextmanager
 from heapq import heapify, heappop, heappush
 from typing import assert_never
 
-from gateway.domain.log import LoggedEvent, Page, Publication, Said, Translated, Untranslated
+from gateway.domain.log import LoggedEvent, LoggedMeeting, Page, Publication, Said, Translated, Untranslated
 from gateway.domain.sessions import KeptMeeting
 from gateway.stores.delivery import deliver_to
 
@@ -217,6 +217,24 @@ class BoundedLogs:
         ring = self._current(meeting, self._now_ms())
         return Page("", first=1, last=0) if ring is None else ring.page(after, limit)
 
+    def meetings(self) -> tuple[LoggedMeeting, ...]:
+        """As `EventLog.meetings`."""
+        held = [(ring, ring.publications.get(ring.last)) for ring in self._rings.values()]
+        return tuple(
+            LoggedMeeting(ring.meeting, len(ring.publications), ring.bytes, newest.at_ms if newest else None)
+            for ring, newest in held
+        )
+
+    def erase(self, meeting: str) -> bool:
+        """Let go of all of it; its subscribers go on in a new epoch. Returns whether there was a log."""
+        if (ring := self._rings.get(meeting)) is None:
+            return False
+        while ring.publications:
+            self._drop_oldest(ring)
+        ring.epoch, ring.first, ring.last = secrets.token_hex(4), 1, 0
+        self._forget_if_over(ring)
+        return True
+
     def holds(self, meeting: str, offset: int) -> bool:
         return meeting in self._rings and offset in self._rings[meeting].publications
 
@@ -289,8 +307,7 @@ class BoundedLogs:
         return int(self._wall_clock() * 1_000)
 
     def _begin(self, meeting: str, account: str = "") -> _Ring:
-        ring = self._rings[meeting] = _Ring(meeting, epoch=secrets.token_hex(4), account=account)
-        return ring
+        return self._rings.setdefault(meeting, _Ring(meeting, epoch=secrets.token_hex(4), account=account))
 
     def _current(self, meeting: str, now_ms: int) -> _Ring | None:
         """The meeting's log without expired publications. None if there is no log, or nothing is left of it."""
@@ -378,6 +395,5 @@ class BoundedLogs:
 
     def _deliver(self, ring: _Ring, publication: Publication) -> None:
         for subscription, deliver in tuple(ring.subscribers.items()):
-            if subscription not in ring.subscribers:  # an earlier delivery of this loop has ended it
-                continue
-            deliver_to(deliver, publication)
+            if subscription in ring.subscribers:  # unless an earlier delivery of this loop has ended it
+                deliver_to(deliver, publication)

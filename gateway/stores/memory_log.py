@@ -19,6 +19,7 @@ from msgspec.structs import replace
 from gateway.domain.errors import SessionReplaced, UtteranceFinished
 from gateway.domain.log import (
     Accepted,
+    LoggedMeeting,
     LogUsage,
     Owed,
     Page,
@@ -72,10 +73,12 @@ class _Meeting:
     unfinished: set[int] = field(default_factory=set)
     # Subscription → its gateway, what is read there.
     languages: dict[object, tuple[str, frozenset[str]]] = field(default_factory=dict)
+    # Subscription → what is told that the log was erased.
+    begun_again: dict[object, Callable[[], None]] = field(default_factory=dict)
 
     @property
     def is_empty(self) -> bool:
-        return not self.by_offset and not self.languages
+        return not self.by_offset and not self.languages and not self.begun_again
 
     def newest(self, count: int) -> Iterator[_Said]:
         """The newest utterances that the log holds, newest first."""
@@ -155,6 +158,18 @@ class MemoryStore:
         """What this subscription reads is not read any more, if it ever was."""
         if (meeting := self.meetings.get(key)) is not None:
             meeting.languages.pop(subscription, None)
+            meeting.begun_again.pop(subscription, None)
+
+    def erase(self, key: str) -> bool:
+        """As `EventLog.erase`."""
+        meeting = self.meeting(key)
+        meeting.by_key.clear()
+        meeting.by_offset.clear()
+        meeting.unfinished.clear()
+        was_there = self.logs.erase(key)
+        for begun_again in tuple(meeting.begun_again.values()):
+            begun_again()
+        return was_there
 
     def _dropped(self, key: str, publication: Publication) -> None:
         meeting = self.meetings.get(key)
@@ -311,10 +326,11 @@ class MemoryEventLog:
         deliver: Callable[[Publication], None],
         *,
         account: str = "",
-        begun_again: Callable[[], None] = lambda: None,  # never, as long as there are subscribers
+        begun_again: Callable[[], None] = lambda: None,
     ) -> AsyncIterator[_Subscription]:
         with self._store.logs.subscribe(meeting, deliver, account=account) as start:
             subscription = _Subscription(self._store, self._gateway, meeting, start)
+            self._store.meeting(meeting).begun_again[subscription] = begun_again
             try:
                 yield subscription
             finally:
@@ -327,6 +343,12 @@ class MemoryEventLog:
     async def usage(self) -> LogUsage:
         logs = self._store.logs
         return LogUsage(logs.publications, logs.bytes, logs.bytes_by_account())
+
+    async def meetings(self) -> tuple[LoggedMeeting, ...]:
+        return self._store.logs.meetings()
+
+    async def erase(self, meeting: str) -> bool:
+        return self._store.erase(meeting)
 
     async def kept(self) -> tuple[KeptMeeting, ...]:
         return tuple(self._kept(meeting) for meeting in self._store.logs.dump())

@@ -16,7 +16,17 @@ from dataclasses import dataclass, field
 from gateway.domain.errors import Unauthenticated
 from gateway.domain.grants import Revocation, tenant_of
 from gateway.domain.ports import LEASE_S
-from gateway.domain.register import REVOCATION_S, UNBOUNDED, Bounds, Held, Present, TenantCounts
+from gateway.domain.register import (
+    REVOCATION_S,
+    UNBOUNDED,
+    Bounds,
+    Held,
+    Present,
+    Registered,
+    TenantCounts,
+    ends,
+    what_is_revoked,
+)
 from gateway.domain.sessions import SessionRecord, UsedToken
 
 __all__ = ["MemoryRegister", "MemoryRegisterStore"]
@@ -297,7 +307,7 @@ class MemoryRegister:
         return self._store.use(used)
 
     async def revoke(self, revocation: Revocation) -> None:
-        meant = (revocation.tenant, revocation.token_id, revocation.subject, revocation.meeting)
+        meant = what_is_revoked(revocation)
         self._store.revocations[meant] = revocation
         for gateway in tuple(self._store.heard_s):
             if gateway is not self:
@@ -305,7 +315,14 @@ class MemoryRegister:
 
     async def meant_by(self, revocation: Revocation, but: Collection[bytes]) -> int:
         sessions = self._store.sessions.items()
-        return sum(revocation.means(each.record.grant) for session, each in sessions if session not in but)
+        return sum(ends(revocation, each.record) for session, each in sessions if session not in but)
+
+    async def sessions(self) -> tuple[Registered, ...]:
+        store = self._store
+        return tuple(
+            Registered(each.record, away=each.away_s is not None or session in store.ownerless)
+            for session, each in store.sessions.items()
+        )
 
     async def counts(self, tenant: str) -> TenantCounts:
         return TenantCounts(self._store.sessions_of[tenant], self._store.meetings_of[tenant])

@@ -20,6 +20,7 @@ from gateway.domain.grants import Revocation, tenant_of
 from gateway.domain.live import LiveEvent
 from gateway.domain.log import (
     Accepted,
+    LoggedMeeting,
     LogUsage,
     Page,
     Publication,
@@ -30,7 +31,7 @@ from gateway.domain.log import (
     Utterance,
 )
 from gateway.domain.ports import EventLog, LiveChannel, Register, Subscription
-from gateway.domain.register import UNBOUNDED, Bounds, Fence, Held, Present, TenantCounts
+from gateway.domain.register import UNBOUNDED, Bounds, Fence, Held, Present, Registered, TenantCounts
 from gateway.domain.sessions import KeptMeeting, SessionRecord, UsedToken
 
 __all__ = ["Placement", "ShardedEventLog", "ShardedLiveChannel", "ShardedRegister"]
@@ -130,6 +131,13 @@ class ShardedEventLog:
             accounts.update(part.bytes_by_account)
         return LogUsage(sum(part.publications for part in parts), sum(part.bytes for part in parts), accounts)
 
+    async def meetings(self) -> tuple[LoggedMeeting, ...]:
+        parts = await asyncio.gather(*(log.meetings() for log in self.logs))
+        return tuple(meeting for part in parts for meeting in part)
+
+    async def erase(self, meeting: str) -> bool:
+        return await self._of(meeting).erase(meeting)
+
     async def kept(self) -> tuple[KeptMeeting, ...]:
         return tuple(each for kept in await asyncio.gather(*(log.kept() for log in self.logs)) for each in kept)
 
@@ -224,6 +232,10 @@ class ShardedRegister:
             *(register.meant_by(revocation, but) for register in self._registers), return_exceptions=True
         )
         return sum(count for count in counts if isinstance(count, int))
+
+    async def sessions(self) -> tuple[Registered, ...]:
+        parts = await asyncio.gather(*(register.sessions() for register in self._registers))
+        return tuple(session for part in parts for session in part)
 
     async def counts(self, tenant: str) -> TenantCounts:
         return await _counts(tenant, self._registers)

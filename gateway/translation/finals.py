@@ -208,6 +208,7 @@ class Finals:
                     draft=draft,
                     tolerance=FINAL_TOLERANCE,
                     cache_scope=room.id,
+                    traceparent=utterance.traceparent,
                 )
             )
         account = room.account_of(utterance.participant)

@@ -9,7 +9,6 @@ from __future__ import annotations
 import contextlib
 import itertools
 from collections.abc import Callable, Iterator
-from functools import partial
 from pathlib import Path
 
 from gateway import config, metrics
@@ -17,8 +16,9 @@ from gateway.config import EngineSettings, LaneSettings, Settings
 from gateway.domain.engine import EngineHealth, EngineProfile, EngineState
 from gateway.domain.errors import EngineUnavailable
 from gateway.domain.ports import Engine
-from gateway.engine import engine_builder, lane_changes, pool_lane, show_engines
-from gateway.engines.host.proxy import HostedEngine, start_host
+from gateway.engine import engine_builder, hosted, lane_changes, pool_lane, show_engines
+from gateway.engines.host.kept import KeptHosts
+from gateway.engines.host.proxy import HostedEngine
 from gateway.engines.pool.lane import Lane
 from gateway.engines.pool.pool import Pool
 from gateway.engines.supervisor import RestartPolicy, Supervisor
@@ -33,15 +33,15 @@ _numbers = itertools.count(1)
 class HostedAnew:
     """One engine after another, each in a host of its own. on_change: as of a supervisor."""
 
-    def __init__(self, engine: EngineSettings, settings: Settings, folder: Path) -> None:
+    def __init__(self, engine: EngineSettings, settings: Settings, folder: Path, kept: KeptHosts | None) -> None:
         self.settings = engine
         # One of several; None: the only one.
         self.lane = engine if isinstance(engine, LaneSettings) else None
         self.name = "" if self.lane is None else self.lane.name
         self.hosted: HostedEngine | None = None
-        self.path: Path | None = None
         self._all_settings = settings
         self._folder = folder
+        self._kept = kept
         # What it could do when it was last ready: for workers that start while it is not.
         self._profile: EngineProfile | None = None
         self.supervisor = Supervisor(
@@ -52,11 +52,11 @@ class HostedAnew:
         )
 
     def _build(self) -> Engine:
-        build = engine_builder(self.settings, self._all_settings)
         if not self.name and not self.settings.is_shared:
-            return build()  # for the whole to be ready; each worker has its own
-        self.path = self._folder / f"engine-{next(_numbers)}.sock"
-        self.hosted = HostedEngine(partial(start_host, build, self.path))
+            # For the whole to be ready; each worker has its own.
+            return engine_builder(self.settings, self._all_settings)()
+        path = self._folder / f"engine-{next(_numbers)}.sock"
+        self.hosted = hosted(self.settings, self._all_settings, self._kept, path)
         return self.hosted
 
     def told(self, health: EngineHealth) -> EngineIs:
@@ -64,17 +64,25 @@ class HostedAnew:
         if self.lane is not None:
             with contextlib.suppress(EngineUnavailable):
                 self._profile = self.supervisor.profile()
-        return EngineIs(health, None if self.path is None else str(self.path), self.name, self._profile)
+        path = None if self.hosted is None else self.hosted.shared_at
+        return EngineIs(health, None if path is None else str(path), self.name, self._profile)
 
 
 class Engines:
-    """folder: private, for sockets. say: tells all workers something."""
+    """folder: private, for sockets. say: tells all workers something. kept: as of `hosted`."""
 
-    def __init__(self, settings: Settings, folder: Path, say: Callable[[EngineIs], None]) -> None:
+    def __init__(
+        self,
+        settings: Settings,
+        folder: Path,
+        say: Callable[[EngineIs], None],
+        kept: KeptHosts | None = None,
+    ) -> None:
         self._folder = folder
+        self._kept = kept
         self._say = say
         self._told: dict[str, EngineIs] = {}
-        each = [HostedAnew(engine, settings, folder) for engine in config.engines_of(settings)]
+        each = [HostedAnew(engine, settings, folder, kept) for engine in config.engines_of(settings)]
         self._engines = {engine.name: engine for engine in each}
         self.engine: Supervisor | Pool
         if settings.engines:
@@ -116,7 +124,7 @@ class Engines:
 
     async def add(self, wanted: Settings) -> None:
         """Start the engines that are new in these settings. Raises `StartupError`; then all stays as it was."""
-        added = [HostedAnew(lane, wanted, self._folder) for lane in self._changes(wanted)[0]]
+        added = [HostedAnew(lane, wanted, self._folder, self._kept) for lane in self._changes(wanted)[0]]
         if added:
             assert isinstance(self.engine, Pool)  # noqa: S101 -- there are several
             await self.engine.add([self._lane(each) for each in added])

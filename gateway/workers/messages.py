@@ -8,12 +8,15 @@ from __future__ import annotations
 from msgspec import Struct
 
 from gateway.domain.engine import EngineHealth, EngineProfile
+from gateway.engines.host.messages import PROTOCOL as ENGINE_PROTOCOL
 from gateway.server.http.readiness import Whole
 
 __all__ = [
+    "PROTOCOLS",
     "Drain",
     "EngineIs",
     "GetMetrics",
+    "LogFrom",
     "Metrics",
     "Refused",
     "Report",
@@ -21,6 +24,11 @@ __all__ = [
     "ToParent",
     "ToWorker",
 ]
+
+
+# How workers are spoken to, and how engines are. The first is raised with every change of a message below, but
+# `Refused`, which every version understands.
+PROTOCOLS = (1, ENGINE_PROTOCOL)
 
 
 class EngineIs(Struct, frozen=True, tag="engine_is", array_like=True):
@@ -36,6 +44,12 @@ class EngineIs(Struct, frozen=True, tag="engine_is", array_like=True):
 
 class Drain(Struct, frozen=True, tag="drain", array_like=True):
     """Finish what was accepted, admit no more, and end. A second time: end without finishing it."""
+
+
+class LogFrom(Struct, frozen=True, tag="log_from", array_like=True):
+    """Log what is at least so severe."""
+
+    level: str
 
 
 class GetMetrics(Struct, frozen=True, tag="get_metrics", array_like=True):
@@ -71,5 +85,5 @@ class Report(Struct, frozen=True, tag="report", array_like=True):
 
 
 # The parent sends `Whole` every second.
-ToWorker = EngineIs | Whole | Drain | GetMetrics | Metrics
+ToWorker = EngineIs | Whole | Drain | LogFrom | GetMetrics | Metrics
 ToParent = Serves | Refused | Report | GetMetrics | Metrics

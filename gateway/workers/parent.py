@@ -18,14 +18,15 @@ from msgspec.structs import replace
 
 from gateway.config import Settings
 from gateway.domain.errors import StartupError
+from gateway.engines.host.kept import KeptHosts
 from gateway.engines.pool.pool import Pool
 from gateway.exposition import merged
 from gateway.server.http.admin import own_metrics
 from gateway.server.http.readiness import Whole
 from gateway.workers.engines import Engines
-from gateway.workers.messages import EngineIs, GetMetrics, Metrics
+from gateway.workers.messages import EngineIs, GetMetrics, LogFrom, Metrics
 from gateway.workers.process import WorkerProcess
-from gateway.workers.restarts import Restarts
+from gateway.workers.restarts import Restarts, with_what_may_change
 
 __all__ = ["Parent"]
 
@@ -37,20 +38,23 @@ _LOOK_S, _REPORT_S = 0.25, 1.0
 # A worker that has not answered so many of them is frozen; one that starts has more to do.
 _FROZEN_REPORTS, _START_REPORTS = 30, 300
 
-# Settings of what goes on running when the workers are replaced.
-_FIXED = ("host", "port", "admin_host", "admin_port", "engine", "store")
-
 # What a worker may need beyond `drain_s` to end.
 _GOODBYE_S = 30.0
 
 
 class Parent:
-    """count: of workers. folder: private, for sockets. port: where the workers listen, if the settings say any."""
+    """count: of workers. folder: private, for sockets. port: where the workers listen, if the settings say any.
 
-    def __init__(self, settings: Settings, count: int, folder: Path, port: int) -> None:
+    kept: the engines' processes that outlive this one.
+    """
+
+    def __init__(
+        self, settings: Settings, count: int, folder: Path, port: int, kept: KeptHosts | None = None
+    ) -> None:
         self._settings = replace(settings, port=port)
         self._asked_port = settings.port
-        self.engines = Engines(self._settings, folder, self._say)
+        self._kept = kept
+        self.engines = Engines(self._settings, folder, self._say, kept)
         self.engine = self.engines.engine
         self._own_metrics = own_metrics(self.engine)
         # The one that serves, or is to serve, with each number.
@@ -67,6 +71,8 @@ class Parent:
         self._rolling: asyncio.Task[None] | None = None
         self._stopping = asyncio.Event()
         self.failure: StartupError | None = None
+        # Other than that of the settings, once an operator has said so.
+        self._log_level: str | None = None
 
     # ------------------------------------------------------------ life
 
@@ -80,6 +86,8 @@ class Parent:
             # What it cannot look after any more would keep this process from ending.
             for worker in self._running:
                 worker.kill()
+            if self._kept is not None and self.failure is None:
+                self._kept.leaving = True
             await self.engine.stop()
         if self.failure is None:
             _log.info("stopped")
@@ -187,6 +195,8 @@ class Parent:
         for said in self.engines.all_told():
             worker.say(said)
         worker.say(self.whole())
+        if self._log_level is not None:
+            worker.say(LogFrom(self._log_level))
         if self._stopping.is_set():
             worker.drain()
         return worker
@@ -245,7 +255,7 @@ class Parent:
         while (load := self._again) is not None and not self._stopping.is_set():
             self._again = None
             try:
-                settings = self._with_what_may_change(load())
+                settings = with_what_may_change(self._settings, load(), asked_port=self._asked_port)
             except StartupError as error:
                 _log.error("the settings stay as they were: %s", error.message)
                 continue
@@ -259,26 +269,44 @@ class Parent:
             return
         _log.info("replacing %d workers, one after another", self._count)
         for number in range(1, self._count + 1):
-            try:
-                new = await self._start(number, settings)
-            except OSError as error:
-                self._stays(number, f"worker {number} cannot be started ({error})")
+            if (why := await self._replace(number, settings)) is not None:
+                self._stays(number, why)
                 return
-            while not new.serves.is_set() and not new.ended.is_set():
-                self._changed.clear()
-                await self._changed.wait()
-            if not new.available:
-                ended = f"worker {number} ended {new.ending} while it started"
-                self._stays(number, ended if new.refused is None else f"refused: {new.refused}")
-                return
-            old, self._workers[number] = self._workers.get(number), new
-            if old is not None and old is not new:
-                old.drain()
-                self._worker_changed()
-                await old.ended.wait()
         self._settings = settings
         _log.info("all workers were replaced")
         await self.engines.remove(settings)
+
+    async def _replace(self, number: int, settings: Settings) -> str | None:
+        """Another worker takes the place of this one. Returns why it could not."""
+        try:
+            new = await self._start(number, settings)
+        except OSError as error:
+            return f"worker {number} cannot be started ({error})"
+        while not new.serves.is_set() and not new.ended.is_set():
+            self._changed.clear()
+            await self._changed.wait()
+        if not new.available:
+            ended = f"worker {number} ended {new.ending} while it started"
+            return ended if new.refused is None else f"refused: {new.refused}"
+        old, self._workers[number] = self._workers.get(number), new
+        if old is not None and old is not new:
+            old.drain()
+            self._worker_changed()
+            await old.ended.wait()
+        return None
+
+    def renew(self, number: int) -> None:
+        """Once what is under way is done: replace one worker, with the settings that it has."""
+        before = self._rolling
+
+        async def replaced() -> None:
+            if before is not None:
+                await before
+            if (why := await self._replace(number, self._settings)) is not None:
+                _log.error("worker %d stays: %s", number, why)
+            await self._roll()  # what was asked for meanwhile
+
+        self._rolling = self._spawn(replaced())
 
     def _stays(self, number: int, why: str) -> None:
         """The worker of this number, and those after it, were not replaced."""
@@ -288,18 +316,22 @@ class Parent:
             have = "worker 1 has" if number == 2 else f"workers 1 to {number - 1} have"
             _log.error("only %s the new settings; reload again: %s", have, why)
 
-    def _with_what_may_change(self, settings: Settings) -> Settings:
-        """The new settings, but for those of what goes on running."""
-        now = self._settings
-        if bool(now.engines) is not bool(settings.engines):
-            raise StartupError("one engine is made several, or several one, when the gateway is started again.")
-        fixed = {name: getattr(now, name) for name in _FIXED}
-        asked = replace(settings, port=now.port) if settings.port == self._asked_port else settings
-        if changed := [name for name in _FIXED if getattr(asked, name) != fixed[name]]:
-            _log.warning("a change of %s takes effect when the gateway is started again", ", ".join(changed))
-        return replace(settings, **fixed)
-
     # ------------------------------------------------------------ the whole
+
+    @property
+    def settings(self) -> Settings:
+        """Those that all workers have, or had before the reload that is under way."""
+        return self._settings
+
+    def workers(self) -> list[WorkerProcess]:
+        """All that run, also while they drain."""
+        return sorted(self._running, key=lambda worker: (worker.number, worker.started_s))
+
+    def log_from(self, level: str) -> None:
+        """Every worker logs what is at least so severe, also one that is started later."""
+        self._log_level = level
+        for worker in self._running:
+            worker.say(LogFrom(level))
 
     def whole(self) -> Whole:
         """What all workers are doing."""
@@ -313,16 +345,11 @@ class Parent:
         )
 
     def _absent(self) -> str:
-        absent = [
-            str(number)
-            for number in range(1, self._count + 1)
-            if number not in self._workers or not self._workers[number].available
-        ]
-        if not absent:
-            return ""
-        if len(absent) == 1:
-            return f"Worker {absent[0]} does not serve now."
-        return f"Workers {', '.join(absent[:-1])} and {absent[-1]} do not serve now."
+        serve = {number for number, worker in self._workers.items() if worker.available}
+        *others, last = ["", *(str(number) for number in range(1, self._count + 1) if number not in serve)]
+        if len(others) < 2:
+            return f"Worker {last} does not serve now." if last else ""
+        return f"Workers {', '.join(others[1:])} and {last} do not serve now."
 
     def _tell_whole(self) -> None:
         whole = self.whole()
@@ -345,9 +372,7 @@ class Parent:
         """Those of all workers, each with its number, also while it drains, and those of the engine."""
         whose = {worker: str(number) for number, worker in self._workers.items()}
         # Of those that were replaced, what they still finish.
-        whose |= {
-            worker: f"{worker.number}-draining" for worker in self._running - whose.keys() if worker.draining
-        }
+        whose |= {each: f"{each.number}-draining" for each in self._running - whose.keys() if each.draining}
         workers = sorted((worker for worker in whose if worker.answers), key=whose.__getitem__)
         own, *pages = await asyncio.gather(
             self._own_metrics(names), *(worker.metrics(names) for worker in workers)

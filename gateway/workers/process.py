@@ -18,7 +18,17 @@ from gateway.config import Settings
 from gateway.engines.host.channel import Channel
 from gateway.engines.host.main import SIGNALS
 from gateway.workers import worker
-from gateway.workers.messages import Drain, GetMetrics, Metrics, Refused, Report, Serves, ToParent, ToWorker
+from gateway.workers.messages import (
+    PROTOCOLS,
+    Drain,
+    GetMetrics,
+    Metrics,
+    Refused,
+    Report,
+    Serves,
+    ToParent,
+    ToWorker,
+)
 from gateway.workers.questions import Questions
 
 __all__ = ["WorkerProcess"]
@@ -66,7 +76,7 @@ class WorkerProcess:
         blocked = signal.pthread_sigmask(signal.SIG_BLOCK, SIGNALS)
         try:
             self._process = multiprocessing.get_context("spawn").Process(
-                target=worker.run, args=(theirs, settings, number), name=f"worker {number}"
+                target=worker.run, args=(theirs, settings, number, PROTOCOLS), name=f"worker {number}"
             )
             self._process.start()
             assert self._process.pid is not None  # noqa: S101 -- it was started

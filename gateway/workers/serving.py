@@ -18,16 +18,21 @@ from functools import partial
 from pathlib import Path
 
 import uvloop
+from starlette.routing import BaseRoute
 
-from gateway import config
+from gateway import config, state_folder
+from gateway.administration import operators
 from gateway.config import Settings
 from gateway.domain.errors import StartupError
-from gateway.runtime import LogStyle, Says, log_to, raise_file_limit
+from gateway.engine import kept_hosts
+from gateway.engines.host.kept import KeptHosts
+from gateway.runtime import Says, log_to, raise_file_limit, style_for
 from gateway.server.http import admin
 from gateway.server.http.readiness import readiness
 from gateway.server.uvicorn_server import SideServer, listen, reserve
 from gateway.serving import Terminal, admin_config, refuse
-from gateway.workers import state_folder
+from gateway.store import Store
+from gateway.workers.administration import routes
 from gateway.workers.parent import Parent
 from gateway.workers.private_store import PrivateStore, data_folders
 
@@ -55,7 +60,7 @@ def serve(
                 "event_log.handover_file is for one process: leave it out, as the store of the workers keeps all "
                 "of it."
             )
-        terminal = log_to(sys.stderr, LogStyle(settings.log_level.upper(), settings.log_format))
+        terminal = log_to(sys.stderr, style_for(sys.stderr, settings.log_level, settings.log_format))
         raise_file_limit()
         with ExitStack() as opening:
             sock = opening.enter_context(reserve(settings.host, settings.port))
@@ -71,12 +76,13 @@ def serve(
                 stores = [PrivateStore(private, data, lock) for data in data_folders(folder, count)]
                 overrides = {**overrides, "store.url": " ".join(store.url for store in stores)}
                 settings = config.load(config_file, os.environ, overrides)
+            kept = kept_hosts(settings, folder, workers=True)
             opened = opening.pop_all()
     except StartupError as error:
         return refuse(terminal, error, traceback=traceback)
     load = partial(config.load, config_file, os.environ, overrides)
     with opened, asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner:
-        failure = runner.run(_serve(settings, load, count, private, stores, sock, side, terminal))
+        failure = runner.run(_serve(settings, load, count, private, kept, stores, sock, side, terminal))
     if failure is not None:
         return refuse(terminal, failure, traceback=traceback)
     return 0
@@ -87,27 +93,31 @@ async def _serve(
     load: Callable[[], Settings],
     count: int,
     private: Path,
+    kept: KeptHosts | None,
     stores: Sequence[PrivateStore],
     sock: socket.socket,
     side: socket.socket | None,
     terminal: Says,
 ) -> StartupError | None:
-    parent = Parent(settings, count, private, sock.getsockname()[1])
+    parent = Parent(settings, count, private, sock.getsockname()[1], kept)
     said = Terminal(terminal, settings, sock)
-    server = SideServer(
-        admin_config(
-            admin.app(
+    try:
+        async with (
+            _signals(parent, load),
+            _running(stores, parent),
+            _administration(settings, parent) as more,
+            asyncio.TaskGroup() as tasks,
+        ):
+            if parent.stopping:
+                return None
+            app = admin.app(
                 settings.admin_host,
                 settings.allowed_hosts,
                 parent.metrics,
                 lambda: readiness(parent.engine.health(), parent.whole(), settings.auth.kind),
+                more=more,
             )
-        )
-    )
-    try:
-        async with _signals(parent, load), _running(stores, parent), asyncio.TaskGroup() as tasks:
-            if parent.stopping:
-                return None
+            server = SideServer(admin_config(app))
             if side is not None:
                 tasks.create_task(server.serve(sockets=[side]))
                 said.metrics(side)
@@ -118,6 +128,20 @@ async def _serve(
     except StartupError as error:
         return error
     return parent.failure
+
+
+@contextlib.asynccontextmanager
+async def _administration(settings: Settings, parent: Parent) -> AsyncIterator[list[BaseRoute]]:
+    """Its routes, if there is one, and the store that they ask. Raises `StartupError`."""
+    if parent.stopping or (allowed := operators(settings)) is None:
+        yield []
+        return
+    store = Store(settings, lambda _: None)
+    try:
+        await store.reach()
+        yield routes(allowed, store, parent)
+    finally:
+        await store.close()
 
 
 @contextlib.asynccontextmanager

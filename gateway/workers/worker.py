@@ -18,6 +18,7 @@ from pathlib import Path
 import uvloop
 from setproctitle import setproctitle
 
+from gateway import __version__
 from gateway.app import Gateway
 from gateway.config import Settings
 from gateway.domain.errors import StartupError
@@ -25,15 +26,17 @@ from gateway.engines.host.channel import Channel
 from gateway.engines.host.main import SIGNALS
 from gateway.engines.host.orphans import exit_with_parent
 from gateway.engines.host.shared import SharedEngine
-from gateway.runtime import LogStyle, log_to, settle_interpreter
+from gateway.runtime import log_from, log_to, settle_interpreter, style_for
 from gateway.server.http.admin import own_metrics
 from gateway.server.http.readiness import Whole
 from gateway.server.uvicorn_server import DrainingServer, listen
 from gateway.serving import server_config
 from gateway.workers.messages import (
+    PROTOCOLS,
     Drain,
     EngineIs,
     GetMetrics,
+    LogFrom,
     Metrics,
     Refused,
     Report,
@@ -54,8 +57,11 @@ _METRICS_S = 5.0
 _ENGINE_S = 10.0
 
 
-def run(sock: socket.socket, settings: Settings, number: int) -> None:
-    """The main function of a worker's process. sock: the channel to its parent."""
+def run(sock: socket.socket, settings: Settings, number: int, protocols: tuple[int, ...]) -> None:
+    """The main function of a worker's process, which may be of a later version than its parent.
+
+    sock: the channel to its parent. protocols: those of its parent.
+    """
     setproctitle(f"gateway worker {number}")
     # Signals of a terminal or of a supervisor are for the parent alone, which tells its workers to drain.
     os.setsid()
@@ -63,17 +69,18 @@ def run(sock: socket.socket, settings: Settings, number: int) -> None:
     for each in SIGNALS:
         signal.signal(each, signal.SIG_IGN)
     signal.pthread_sigmask(signal.SIG_UNBLOCK, SIGNALS)
-    log_to(sys.stderr, LogStyle(settings.log_level.upper(), settings.log_format), who=f"worker {number}")
+    log_to(sys.stderr, style_for(sys.stderr, settings.log_level, settings.log_format), who=f"worker {number}")
     settle_interpreter()
     with asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner:
-        runner.run(_Worker(settings).serve(sock))
+        runner.run(_Worker(settings, protocols).serve(sock))
 
 
 class _Worker:
     """Also the `Workers` of its gateway."""
 
-    def __init__(self, settings: Settings) -> None:
+    def __init__(self, settings: Settings, protocols: tuple[int, ...] = PROTOCOLS) -> None:
         self._settings = settings
+        self._protocols = protocols
         names = [lane.name for lane in settings.engines] or ([""] if settings.engine.is_shared else [])
         self.engines: Mapping[str, SharedEngine] = {name: SharedEngine() for name in names}
         # Engines of which nothing was told yet.
@@ -108,6 +115,11 @@ class _Worker:
         """All that comes before it serves: where it listens, or None if it cannot."""
         settings = self._settings
         await self._channel.open(sock)
+        if self._protocols != PROTOCOLS:
+            self._channel.say(
+                Refused(f"version {__version__} speaks to its parent in another way: restart the gateway")
+            )
+            return None
         try:
             self._gateway = gateway = Gateway(settings, workers=self)
             served = server_config(gateway)
@@ -168,6 +180,8 @@ class _Worker:
                     self._channel.say(Report(0, 0))
             case Drain():
                 self._drain()
+            case LogFrom():
+                log_from(message.level)
             case GetMetrics():
                 task = asyncio.create_task(self._answer(message))
                 self._answering.add(task)

@@ -14,13 +14,13 @@ from typing import Any
 
 from msgspec.structs import replace
 
+from gateway.engines import gpu
 from loadtest import options as common
 from loadtest.capacity.curve import Plan, curve
 from loadtest.capacity.offer import Offer, Unit
 from loadtest.capacity.recommend import RecommendPlan, recommend
 from loadtest.capacity.search import Bounds
 from loadtest.capacity.shown import extras
-from loadtest.measuring.gpu import gpu_mib
 from loadtest.report.commands import Say, between, from_, numbers
 from loadtest.systems.gateway import existing, gateway
 from loadtest.systems.running import Running
@@ -174,7 +174,7 @@ def _add_recommend(parser: argparse.ArgumentParser) -> None:
 
 async def _recommend(options: argparse.Namespace, say: Say) -> Results:
     settings = _settings(options)
-    gpu = settings.get("engine", {}).get("kind") != "simulated" and gpu_mib() is not None
+    on_gpu = settings.get("engine", {}).get("kind") != "simulated" and gpu.memory_mib() is not None
     plan = _plan(options, common.model_name(settings), resolution=0.03)
     common_to_all = {name: getattr(plan, name) for name in Plan.__struct_fields__}
 
@@ -186,7 +186,7 @@ async def _recommend(options: argparse.Namespace, say: Say) -> Results:
             **common_to_all,
             settings=settings,
             seqs=tuple(sorted(options.seqs)),
-            device="GPU" if gpu else "machine",
+            device="GPU" if on_gpu else "machine",
         ),
         start,
         say,

@@ -10,12 +10,12 @@ from typing import Any
 
 import msgspec
 
+from gateway.engines import gpu
 from loadtest import options as common
 from loadtest.journey.outcome import extras, findings, outcome
 from loadtest.journey.rounds import Rounds
 from loadtest.journey.run import Plan, journey
 from loadtest.journey.stages import groups, stages
-from loadtest.measuring.gpu import gpu_mib
 from loadtest.report.commands import Say, add_out, between, from_, numbers
 from loadtest.results import LoadtestError
 from loadtest.talk.scenario import Scenario
@@ -84,7 +84,7 @@ async def _run(options: argparse.Namespace, say: Say) -> Results:
     played = await journey(
         Plan(
             stages=rows,
-            groups=groups(systems, None if simulated else gpu_mib()),
+            groups=groups(systems, None if simulated else gpu.memory_mib()),
             concurrency=sorted(options.concurrency),
             rounds=rounds,
             time_limit_s=options.time_limit_s,

@@ -16,8 +16,8 @@ from contextlib import asynccontextmanager
 from msgspec import Struct
 from msgspec.structs import asdict
 
+from gateway.engines.gpu import Gpu, gpus
 from loadtest.measuring.accounting import Accounts
-from loadtest.measuring.gpu import Gpu, gpu
 from loadtest.systems.metrics import get, only
 from loadtest.trial.values import Address, Http, OpenAiServer, Sample
 
@@ -92,27 +92,29 @@ class _Sampler:
         self._said: dict[str, float] = {}
 
     def sample(self) -> None:
-        with gpu() as device:
-            before = self._accounts.read()
-            due_s = before.at_s
-            self._append(due_s, {}, device)
-            last = False
-            while not last:
-                due_s = max(due_s + self._period_s, time.monotonic())
-                last = self.stop.wait(due_s - time.monotonic())
-                now = self._accounts.read(search=last)
-                elapsed_s = max(now.at_s - before.at_s, 1e-6)
-                cores = {part: round(used_s / elapsed_s, 4) for part, used_s in now.since(before).items()}
-                self._append(now.at_s, cores, device)
-                before = now
+        device = next(iter(gpus()), None)
+        before = self._accounts.read()
+        due_s = before.at_s
+        self._append(due_s, {}, device)
+        last = False
+        while not last:
+            due_s = max(due_s + self._period_s, time.monotonic())
+            last = self.stop.wait(due_s - time.monotonic())
+            now = self._accounts.read(search=last)
+            elapsed_s = max(now.at_s - before.at_s, 1e-6)
+            cores = {part: round(used_s / elapsed_s, 4) for part, used_s in now.since(before).items()}
+            self._append(now.at_s, cores, device)
+            before = now
 
     def _append(self, at_s: float, cores: dict[str, float], device: Gpu | None) -> None:
         said, self._said = self._said, {}
+        busy = device.busy() if device is not None else None
+        memory = device.memory() if device is not None else None
         self.samples.append(
             Sample(
                 at_s=at_s,
-                gpu=device.busy() if device is not None else None,
-                gpu_memory_mib=device.memory_mib() if device is not None else None,
+                gpu=None if busy is None else round(busy * 100, 1),
+                gpu_memory_mib=None if memory is None else round(memory.used / 2**20, 1),
                 cores=cores,
                 **said,
             )

@@ -13,9 +13,9 @@ from typing import Any
 import msgspec
 from msgspec import structs
 
+from gateway.engines import gpu
 from gateway.engines.vllm import hardware
 from loadtest import options as common
-from loadtest.measuring.gpu import gpu_mib
 from loadtest.options import merged
 from loadtest.peers.comparison import comparisons, extras, findings
 from loadtest.peers.peer import (
@@ -92,7 +92,7 @@ def _plan(options: argparse.Namespace) -> PeersPlan:
         peers += variants(options.variants, settings)
     if len(peers) == 1:
         raise LoadtestError("The gateway has nothing to be compared with: name more peers, or variants.")
-    memory_mib = gpu_mib()
+    memory_mib = gpu.memory_mib()
     if memory_mib is None and hardware.gpu_present() and not simulated:
         raise LoadtestError("NVIDIA's management library does not tell how much memory the GPU has.")
     peers = shared(peers, memory_mib)

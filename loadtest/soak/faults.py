@@ -38,12 +38,14 @@ class FaultKind(Enum):
     # Of several workers, SIGKILL of one, or SIGSTOP for so long that others take over its work, then SIGCONT.
     WORKER_KILL = "worker killed"
     WORKER_STOP = "worker stopped"
+    # SIGHUP of the gateway: its workers are replaced one after another, as for a new version.
+    RELOAD = "workers replaced"
     # SIGKILL of the store that they share.
     STORE_KILL = "store killed"
 
 
 # These need workers, and these an engine in a process of its own.
-OF_WORKERS = (FaultKind.WORKER_KILL, FaultKind.WORKER_STOP, FaultKind.STORE_KILL)
+OF_WORKERS = (FaultKind.WORKER_KILL, FaultKind.WORKER_STOP, FaultKind.RELOAD, FaultKind.STORE_KILL)
 OF_ENGINE = (FaultKind.ENGINE_KILL, FaultKind.ENGINE_STOP)
 
 # These concern everybody; the others a single client.
@@ -90,6 +92,7 @@ _SHORT_S = 520.0
 _OFTEN = {
     FaultKind.WORKER_KILL: (60.0, 0.5),
     FaultKind.WORKER_STOP: (300.0, 0.25),
+    FaultKind.RELOAD: (300.0, 0.4),
     FaultKind.STORE_KILL: (300.0, 0.75),
 }
 # Longer than others wait before they take over (6 s), shorter than the gateway does before it kills one (30 s).

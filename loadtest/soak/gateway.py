@@ -9,6 +9,7 @@ from __future__ import annotations
 import asyncio
 import itertools
 import json
+import os
 import re
 import signal
 import time
@@ -18,6 +19,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+from gateway.engines.host import processes as engine_processes
+from gateway.engines.host.processes import Process
 from loadtest.soak.ledger import Ledger
 from loadtest.soak.records import Entry
 from loadtest.soak.result import Incarnation, Sample
@@ -30,7 +33,11 @@ from loadtest.systems.store import Store
 __all__ = ["ServedGateway", "Watch"]
 
 # The process with the model, as vLLM names it; a simulated one is in the process that hosts it, if there is one.
-_ENGINES = {"vllm": re.compile(r"EngineCore"), "simulated": re.compile(r"^gateway engine host")}
+_HOST = re.compile(r"^gateway engine host")
+_ENGINES = {"vllm": re.compile(r"EngineCore"), "simulated": _HOST}
+
+# Longest wait for killed processes to be gone.
+_KILL_S = 10.0
 
 # What has to be 0 once everybody has gone and everything has expired.
 _GAUGES = (
@@ -85,6 +92,10 @@ class ServedGateway:
         self._settings = settings
         self._folder = folder
         self._server: Server | None = None
+        # What hosts engines; some were started by an earlier gateway, and are not below this one.
+        self._hosts: frozenset[Process] = frozenset()
+        # Whether the newest gateway had an engine from the last one.
+        self.went_on = False
 
     async def start(self, limit_s: float) -> None:
         """Start the process, and wait until its engine takes requests. Raises `LoadtestError`."""
@@ -98,8 +109,10 @@ class ServedGateway:
             log=log,
             workers=self._workers,
         )
+        before = self._find_hosts()
         await self._server.start()
         await self._server.ready("", lambda _line: None, limit_s)
+        self.went_on = bool(before & self._find_hosts())
 
     def check(self) -> None:
         """Raises `LoadtestError` when the process has ended by itself."""
@@ -108,21 +121,48 @@ class ServedGateway:
     async def stop(self) -> int:
         """SIGTERM; its exit status once it is gone. Raises `LoadtestError` when it hangs."""
         self.leaving = True
+        self._find_hosts()
         return await self._started.stop()
 
     async def end(self) -> None:
         """Make sure that it is gone, and what is below it too."""
         if self._server is not None:
             self.leaving = True
+            hosts = self._find_hosts()
             await self._server.end()
+            await asyncio.to_thread(engine_processes.kill, engine_processes.descendants(hosts), _KILL_S)
+
+    def _find_hosts(self) -> frozenset[Process]:
+        """Those that run."""
+        if self._server is not None and self._server.running:
+            below = processes.below(self._server.pid)
+            self._hosts |= engine_processes.of(*(pid for pid in below if _HOST.search(processes.command(pid))))
+        self._hosts = frozenset(host for host in self._hosts if engine_processes.run([host]))
+        return self._hosts
 
     def signal_engine(self, number: signal.Signals) -> bool:
-        """Signal the engine's process, below the one that hosts it; false when there is none. Of several, one."""
-        return processes.signal_below(self._started.pid, self._engine, number)
+        """Signal the engine's process, or the one that hosts it; false when there is none. Of several, one."""
+        for host in sorted(self._find_hosts(), key=lambda host: host.began):
+            if self._engine.search(processes.command(host.pid)):
+                os.kill(host.pid, number)
+                return True
+            if processes.signal_below(host.pid, self._engine, number):
+                return True
+        return False
 
     def signal_worker(self, worker: int, number: signal.Signals) -> bool:
         """Signal the worker of this number; false while there is none."""
         return processes.signal_below(self._started.pid, re.compile(rf"^gateway worker {worker}\b"), number)
+
+    def reload(self) -> list[int]:
+        """Let all workers be replaced; the processes of those that there are."""
+        workers = processes.named_below(self._started.pid, processes.WORKER)
+        os.kill(self._started.pid, signal.SIGHUP)
+        return workers
+
+    def left_of(self, workers: Sequence[int]) -> list[int]:
+        """Which of these processes still serve."""
+        return [pid for pid in processes.named_below(self._started.pid, processes.WORKER) if pid in workers]
 
     def signal_store(self, number: signal.Signals) -> bool:
         """Signal the store's process; false while there is none."""
@@ -137,7 +177,8 @@ class ServedGateway:
         gateway, engine = processes.resident_mib(self._server.pid), 0.0
         shared = None if self._store is None else self._store.pid
         store = 0.0 if shared is None else processes.resident_mib(shared)
-        for pid in processes.below(self._server.pid):
+        hosts = [host.pid for host in self._find_hosts()]
+        for pid in {*processes.below(self._server.pid), *hosts, *processes.below(*hosts)}:
             name, mib = processes.command(pid), processes.resident_mib(pid)
             if processes.WORKER.search(name):
                 gateway += mib

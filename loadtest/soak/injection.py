@@ -21,7 +21,7 @@ from loadtest.soak.records import Record, Stopped
 
 __all__ = ["Injection"]
 
-_LOOK_S = 0.25
+_LOOK_S, _LISTEN_S = 0.25, 0.02
 
 # An engine that dies is noticed at once; one that is stopped after `engine.stall_s`, once something is to be done.
 _NOTICED_S = {FaultKind.ENGINE_KILL: 15.0, FaultKind.ENGINE_STOP: 60.0}
@@ -39,6 +39,23 @@ _WORKER_S, _BACK_S = 30.0, 120.0
 _BUSY, _BUSY_S = 3, 10.0
 
 
+class Silence:
+    """The longest time in which nobody received anything."""
+
+    def __init__(self) -> None:
+        self.longest_s = 0.0
+
+    async def listen(self, received: Callable[[], int]) -> None:
+        """Until cancelled."""
+        heard, since_s = received(), time.monotonic()
+        while True:
+            await asyncio.sleep(_LISTEN_S)
+            now, now_s = received(), time.monotonic()
+            self.longest_s = max(self.longest_s, now_s - since_s)
+            if now != heard:
+                heard, since_s = now, now_s
+
+
 @dataclass(eq=False)
 class Injection:
     """The faults of one soak, from the plan to the repair."""
@@ -51,6 +68,8 @@ class Injection:
     # When the first final was accepted of those that were said after this time.
     accepted_since: Callable[[float], float | None]
     workers: int
+    # How many captions and translations clients have received so far.
+    received: Callable[[], int]
     # Every fault so far.
     made: list[Fault] = field(default_factory=list)
     # What happens to everybody happens one at a time.
@@ -72,6 +91,8 @@ class Injection:
                         tasks.create_task(self._stop_clients(fault))
                     case FaultKind.WORKER_KILL | FaultKind.WORKER_STOP:
                         tasks.create_task(self._break_worker(fault))
+                    case FaultKind.RELOAD:
+                        tasks.create_task(self._reload(fault))
                     case FaultKind.STORE_KILL:
                         tasks.create_task(self._kill_store(fault))
                     case _:
@@ -99,8 +120,10 @@ class Injection:
             self.made.append(replace(fault, began_s=began_s, recovered_s=recovered_s, note=note))
 
     async def _restart(self, fault: Fault) -> None:
-        async with self._everybody, self._processes:
+        async with self._everybody, self._processes, asyncio.TaskGroup() as tasks:
             began_s = self._now_s()
+            silence = Silence()
+            listening = tasks.create_task(silence.listen(self.received))
             status = await self.gateway.stop()
             left_s = self._now_s()
             await self.gateway.start(_REPAIRED_S)
@@ -108,7 +131,29 @@ class Injection:
             back = await self._until(self._connected_since(ready_s), _REPAIRED_S)
             recovered_s = round(self._now_s() - began_s, 2) if back else None
             left = f"left after {left_s - began_s:.1f} s with status {status}"
-            note = f"{left}, ready {ready_s - left_s:.1f} s later"
+            listening.cancel()
+            went_on = ", with the same engine" if self.gateway.went_on else ""
+            note = (
+                f"{left}, ready {ready_s - left_s:.1f} s later{went_on}; no captions for {silence.longest_s:.1f} s"
+            )
+            self.made.append(replace(fault, began_s=began_s, recovered_s=recovered_s, note=note))
+
+    async def _reload(self, fault: Fault) -> None:
+        async with self._processes, asyncio.TaskGroup() as tasks:
+            await self._all_serve()
+            began_s, silence = self._now_s(), Silence()
+            listening = tasks.create_task(silence.listen(self.received))
+            before = self.gateway.reload()
+
+            async def replaced() -> bool:
+                return not self.gateway.left_of(before)
+
+            recovered_s = None
+            if await self._until(replaced, _REPAIRED_S) and await self._until(self._serve, _BACK_S):
+                connected = self._connected_since(self._now_s())
+                recovered_s = round(self._now_s() - began_s, 2) if await self._until(connected, _BACK_S) else None
+            listening.cancel()
+            note = f"no captions for {silence.longest_s:.1f} s"
             self.made.append(replace(fault, began_s=began_s, recovered_s=recovered_s, note=note))
 
     async def _break_worker(self, fault: Fault) -> None:

@@ -26,6 +26,7 @@ _WHAT = {
     FaultKind.RESTART: "SIGTERM of the gateway, and a new one",
     FaultKind.WORKER_KILL: "SIGKILL of one of the gateway's workers",
     FaultKind.WORKER_STOP: "SIGSTOP of one of the gateway's workers, then SIGCONT",
+    FaultKind.RELOAD: "SIGHUP of the gateway, which replaces its workers one after another",
     FaultKind.STORE_KILL: "SIGKILL of the store; repaired once a final is accepted",
 }
 

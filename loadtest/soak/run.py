@@ -55,6 +55,9 @@ _APART_S = 45.0
 
 _SNAPSHOT = 10
 
+# For how long an engine waits for the next gateway.
+_KEEP_ENGINE_S = 60
+
 
 async def run(
     plan: SoakPlan, command: str, say: Callable[[str], object], *, keep: Path | None = None
@@ -85,6 +88,8 @@ def _settings_for(plan: SoakPlan, folder: Path) -> dict[str, Any]:
         "max_waiting": 2000,
         "outbox_bytes": 73_728,
         "snapshot_utterances": _SNAPSHOT,
+        # Restarts are upgrades: the next gateway goes on with the engine of the last.
+        "keep_engine_s": _KEEP_ENGINE_S,
         "ping_timeout_s": 100,
         **({"engines": several} if plan.engines > 1 else {"engine": engine}),
         "limits": {"keep_s": plan.keep_s, "text_chars": 400, "languages": 4},
@@ -144,7 +149,8 @@ class _Soak:
             began_s = time.monotonic()
             watch = Watch(gateway, self._ledger, sorted({seat.meeting for seat in self._seats}), began_s)
             injection = Injection(
-                gateway, crowds, began_s, self._take, self._ledger.accepted_since, plan.workers or 0
+                *(gateway, crowds, began_s, self._take, self._ledger.accepted_since, plan.workers or 0),
+                lambda: self._ledger.received,
             )
             async with asyncio.TaskGroup() as tasks:
                 watching = tasks.create_task(watch.run())

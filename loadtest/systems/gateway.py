@@ -55,11 +55,13 @@ def gateway_process(
     port = free_port() if port is None else port
     config = folder / "gateway.toml"
     # All clients of a load test have one address.
-    config.write_text(as_toml({"max_connections_per_address": 1_000_000, **settings}))
+    config.write_text(as_toml({"max_connections_per_address": 1_000_000, "log_format": "text", **settings}))
     module = ["gateway"] if engine is None else [__name__, str(engine.fileno())]
     serve = ["serve", "--host", "127.0.0.1", "--port", str(port), "--config", str(config)]
     if workers is not None:
-        serve += ["--workers", str(workers), "--state-dir", str(folder / "state")]
+        serve += ["--workers", str(workers)]
+    if workers is not None or settings.get("keep_engine_s"):
+        serve += ["--state-dir", str(folder / "state")]
     return Server(
         "The gateway",
         [sys.executable, "-m", *module, *serve],

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import ctypes
 import os
 import re
 import signal
@@ -21,7 +20,6 @@ from msgspec.structs import replace
 
 from loadtest.driving.driven import Driven
 from loadtest.driving.driver import Driver
-from loadtest.measuring import gpu as watching
 from loadtest.measuring import measure as measuring
 from loadtest.measuring.accounting import HOST, STORE, Accounts, Reading
 from loadtest.measuring.measure import DRIVER_WAS_THE_LIMIT, measure
@@ -254,37 +252,6 @@ async def test_a_server_that_says_nothing_leaves_nulls() -> None:
         while len(samples) < 5:
             await asyncio.sleep(0.01)
     assert {(sample.running, sample.waiting, sample.tokens) for sample in samples} == {(None, None, None)}
-
-
-class _Nvml:
-    """Two devices, as the library tells of them; handles are 1 and 2."""
-
-    def nvmlDeviceGetHandleByIndex_v2(self, index: int, device: Any) -> int:
-        device._obj.value = index + 1
-        return 0 if index < 2 else 6
-
-    def nvmlDeviceGetHandleByUUID(self, uuid: bytes, device: Any) -> int:
-        device._obj.value = {b"GPU-1aaa-b": 1, b"GPU-2aaa-b": 2}.get(uuid, 0)
-        return 0 if device._obj.value else 6
-
-
-@pytest.mark.parametrize(
-    ("visible", "handle"),
-    [
-        (None, 1),
-        ("1,0", 2),
-        ("GPU-2aaa-b,GPU-1aaa-b", 2),
-        ("GPU-1a", None),
-        ("GPU-3aaa-b", None),
-        ("MIG-2aaa-b", None),
-        ("2", None),
-        ("-1", None),
-        ("", None),
-    ],
-)
-def test_the_gpu_is_the_first_that_the_environment_names(visible: str | None, handle: int | None) -> None:
-    device = watching._device(cast(ctypes.CDLL, _Nvml()), visible)
-    assert (device and device.value) == handle
 
 
 def test_cpu_is_counted_between_two_moments_alone() -> None:

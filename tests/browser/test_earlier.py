@@ -9,6 +9,7 @@ import pytest
 from playwright.async_api import Page, Route, expect
 
 from gateway.client import connect
+from gateway.protocol.limits import Limits
 from gateway.protocol.messages import TranslationFinal
 from tests.browser.conftest import SCRIPT, StartGateway
 from tests.browser.pages import DESKTOP, PHONE, connected, join, new_meeting, overflow_px
@@ -23,8 +24,8 @@ pytestmark = pytest.mark.browser
 # The gateway sends a latecomer the newest 30.
 UTTERANCES = 240
 
-# Fewer than may be in flight.
-_AT_ONCE = 24
+# As many as may be in flight.
+_AT_ONCE = Limits().utterances_in_flight
 
 
 async def hold_a_meeting(url: str, meeting: str, *reads: str, utterances: int = UTTERANCES) -> None:

@@ -11,6 +11,8 @@ from pathlib import Path
 import pytest
 from playwright.async_api import Page, expect
 
+from gateway.client import connect
+from gateway.protocol.messages import ParticipantLeft
 from loadtest.soak.relay import Relay
 from tests.browser.conftest import StartGateway, kill
 from tests.browser.pages import (
@@ -383,3 +385,21 @@ async def test_a_captions_address_that_cannot_be_says_why(gateway: GatewayProces
     async with open_page(f"{gateway.url}/?view=captions") as watch:
         await expect(watch.page.get_by_test_id("captions-message")).to_contain_text("“meeting” is missing")
         assert watch.sent == []
+
+
+async def test_a_meeting_is_left_with_a_button_and_joined_again(
+    gateway: GatewayProcess, open_page: OpenPage
+) -> None:
+    async with open_page(gateway.url, **DESKTOP) as watch:
+        page = watch.page
+        await connected(page)
+        async with connect(gateway.url, meeting=meeting_of(page), name="Bo", reads=["ja"]) as bo:
+            pane = await show(page, "people")
+            await expect(pane).to_contain_text("Bo")
+            await pane.get_by_role("button", name="Leave the meeting").click()
+            async for message in bo:
+                if isinstance(message, ParticipantLeft):
+                    break
+            await expect(page.get_by_test_id("status")).to_have_text("Disconnected")
+            await page.get_by_role("button", name="Try now").click()
+            await connected(page)

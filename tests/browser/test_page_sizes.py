@@ -49,10 +49,12 @@ async def resize(page: Page, size: tuple[int, int]) -> None:
     await page.evaluate("() => new Promise((done) => requestAnimationFrame(() => requestAnimationFrame(done)))")
 
 
-async def is_fine(page: Page) -> None:
-    found = await scan(page)
-    assert (found.serious, found.moderate) == ([], [])
+async def is_fine(page: Page, size: tuple[int, int]) -> None:
+    """Nothing is too wide; on the narrowest screen and the widest one, nothing keeps anybody out either."""
     assert await overflow_px(page) == 0
+    if size in (min(SIZES), max(SIZES)):
+        found = await scan(page)
+        assert (found.serious, found.moderate) == ([], [])
 
 
 async def is_wide(text: Locator, row: Locator) -> bool:
@@ -79,7 +81,7 @@ async def test_a_listener_reads_the_language_of_their_browser_on_every_screen(
         await expect(dialog.get_by_test_id("join-lang")).to_have_value(lang)
         for size in SIZES:
             await resize(page, size)
-            await is_fine(page)
+            await is_fine(page, size)
             await expect(dialog.locator("button")).to_be_in_viewport(ratio=1)
             await page.screenshot(path=artifacts / f"join-{lang}-{size[0]}.png")
         await dialog.locator("button").click()
@@ -99,7 +101,7 @@ async def test_a_listener_reads_the_language_of_their_browser_on_every_screen(
             await resize(page, size)
             await expect(last).to_be_in_viewport()
             assert await is_wide(cell(last, lang), last)
-            await is_fine(page)
+            await is_fine(page, size)
             await page.screenshot(path=artifacts / f"listener-{lang}-{size[0]}.png")
         await page.get_by_test_id("transcript").evaluate("(region) => { region.scrollTop = 0 }")
         await page.get_by_test_id("earlier").click()
@@ -114,5 +116,5 @@ async def test_a_listener_reads_the_language_of_their_browser_on_every_screen(
             if size[0] < 1024 and await pane.is_visible():
                 await page.get_by_test_id("close-panel").click()
             await expect(page.get_by_test_id("language-switch")).to_be_visible(visible=size[0] < 500)
-            await is_fine(page)
+            await is_fine(page, size)
             await page.screenshot(path=artifacts / f"listener-several-{lang}-{size[0]}.png")

@@ -245,15 +245,20 @@ async def test_who_is_there_and_what_they_do(open_blank: OpenBlank) -> None:
         await page.evaluate("async () => { window.bo = await connected({ meeting: 'crowd', reads: ['fr'] }); }")
         markup = {"meeting": "crowd", "name": MARKUP, "speaks": "ja"}
         await page.evaluate("async (options) => { window.eve = await connected(options); }", markup)
-        await expect(rows).to_have_count(3)
-        await expect(rows.nth(1)).to_have_text("GuestReader · French")
-        await expect(rows.nth(2)).to_have_text(f"{MARKUP}Speaker · Japanese")
+        await expect(rows).to_have_count(2)
+        await expect(rows.nth(1)).to_have_text(f"{MARKUP}Speaker · Japanese")
         await expect(page.get_by_role("heading", name="People 3")).to_be_visible()
+        # Captions on a screen are nobody's guest.
+        unnamed = page.get_by_test_id("people-unnamed")
+        await expect(unnamed).to_have_text("1 reader without a name, such as captions on a screen.")
         assert await page.locator("main img, main b").count() == 0
         await no_objections(page, "main")
 
+        await page.evaluate("bo.speak('fr')")
+        await expect(rows.nth(2)).to_have_text("GuestSpeaker · FrenchReader · French")
+        await expect(unnamed).to_have_text("")
         await page.evaluate("bo.read(['es'])")
-        await expect(rows.nth(1)).to_have_text("GuestReader · Spanish")
+        await expect(rows.nth(2)).to_have_text("GuestSpeaker · FrenchReader · Spanish")
         await page.evaluate("client.speak(null)")
         await expect(rows.nth(0)).to_have_text("Ana (you) Rename Reader · Japanese, German", use_inner_text=True)
         await page.evaluate("eve.close()")
@@ -294,7 +299,7 @@ async def test_one_is_renamed_in_place(open_blank: OpenBlank) -> None:
 async def test_a_name_turns_nothing_but_itself(open_blank: OpenBlank) -> None:
     async with open_blank() as page:
         await page.evaluate(_PEOPLE, {"meeting": "turned", "name": "Ana \u202e", "reads": []})
-        await page.evaluate("connected({ meeting: 'turned', name: ' ' })")
+        await page.evaluate("connected({ meeting: 'turned', name: ' ', speaks: 'en' })")
         own = page.get_by_test_id("own")
         places = """(row) => {
             const text = row.querySelector("span").lastChild;
@@ -310,7 +315,7 @@ async def test_a_name_turns_nothing_but_itself(open_blank: OpenBlank) -> None:
         assert letters == sorted(letters)
         await expect(own.locator("span").first).to_have_text("Ana \u202e (you)")
         rows = page.get_by_role("list", name="People").get_by_role("listitem")
-        await expect(rows.nth(1)).to_have_text("Guest")
+        await expect(rows.nth(1)).to_have_text("GuestSpeaker · English")
 
 
 async def test_a_crowd_is_not_listed_whole(open_blank: OpenBlank) -> None:

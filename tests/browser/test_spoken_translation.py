@@ -140,6 +140,14 @@ async def test_what_comes_too_late_is_skipped(gateway: GatewayProcess, open_page
             assert [text for text, *_ in await spoken(page)][-1] == "[ja] Four."
 
 
+async def test_without_any_voice_nothing_is_offered(gateway: GatewayProcess, open_page: OpenPage) -> None:
+    async with open_page(gateway.url) as watch:
+        await with_voices(watch.page)
+        await connected(watch.page)
+        pane = await show(watch.page, "reading")
+        await expect(pane.get_by_label("Read translations aloud")).to_be_hidden()
+
+
 async def test_a_language_that_cannot_be_read_is_not_chosen(gateway: GatewayProcess, open_page: OpenPage) -> None:
     async with open_page(gateway.url) as watch:
         page = watch.page

@@ -953,6 +953,59 @@ async def test_who_speaks_on_and_on_is_named_at_the_top(open_reader: OpenReader)
         await expect(top).to_have_text("You")
 
 
+async def test_the_name_at_the_top_is_that_of_the_words_below_it(open_reader: OpenReader) -> None:
+    async with open_reader("ja", viewport={"width": 390, "height": 400}) as reader:
+        await reader.hear(started(), *many(12), caption("bo", "1", "言葉。" * 300, lang="ja"))
+        top, name = reader.page.get_by_test_id("top-speaker"), reader.page.locator('[data-key="bo/1"] .row-head')
+        await reader.region.evaluate("(region) => { region.scrollTop = 100 }")
+        await expect(top).to_have_text("Ana")
+        # The next speaker's name goes behind the one that is shown, whose last words are behind it, too.
+        bottom = await top.evaluate("(name) => name.getBoundingClientRect().bottom")
+        await name.evaluate(
+            """(name, bottom) => {
+                const region = document.querySelector("[data-testid=transcript]");
+                region.scrollTop += name.getBoundingClientRect().bottom - bottom + 1;
+            }""",
+            bottom,
+        )
+        await reader.at_rest()
+        await expect(top).to_have_text("Bo")
+
+
+async def test_whoever_goes_on_for_long_is_shown_with_time_and_language_again(open_reader: OpenReader) -> None:
+    async with open_reader("ja") as reader:
+        said = [("en", 0), ("en", 100), ("en", 299), ("en", 301), ("de", 302), ("de", 310)]
+        captions = [
+            caption("ana", str(number), "Hm.", lang=lang) | {"at_ms": at_s * 1_000}
+            for number, (lang, at_s) in enumerate(said)
+        ]
+        await reader.hear(started(), *captions)
+        follows = await reader.rows.evaluate_all("(rows) => rows.map((row) => row.classList.contains('follows'))")
+        assert follows == [False, True, True, False, False, True]
+
+
+async def test_where_translations_into_a_language_begin_is_said(open_reader: OpenReader) -> None:
+    async with open_reader("ja") as reader:
+        await reader.hear(started(), pong())
+        for number in "12":
+            await reader.hear(caption("ana", number, "Hm."), final("ana", number, "ja", "うん。"))
+        await reader.show("ja", "de")
+        begins = reader.page.get_by_text("Translations into German begin after this.")
+        await expect(begins).to_have_count(1)
+        row = reader.page.locator('[data-key="ana/2"]')
+        await expect(row).to_contain_text("Translations into German begin after this.")
+        both = [final("ana", "3", "ja", "はい。"), final("ana", "3", "de", "Ja.")]
+        await reader.hear(caption("ana", "3", "Yes."), *both)
+        await expect(row).to_contain_text("Translations into German begin after this.")
+        await expect(begins).to_have_count(1)
+        # What comes late moves it.
+        await reader.hear(final("ana", "2", "de", "Hm."))
+        await expect(reader.page.locator('[data-key="ana/1"]')).to_contain_text("begin after this.")
+        await expect(begins).to_have_count(1)
+        await reader.show("ja")
+        await expect(begins).to_have_count(0)
+
+
 @pytest.mark.parametrize(
     ("lang", "text"), [("en", "Good morning, everyone."), ("ja", "おはようございます、皆さん。")]
 )

@@ -177,7 +177,7 @@ async def chat(url: str, *lines: str, argv: tuple[str, ...] = ()) -> Ran:
 async def real_gateway(**environment: str) -> AsyncGenerator[str, None]:
     """The address of a gateway in a process of its own, with the simulated engine; it may still be loading."""
     process = await asyncio.create_subprocess_exec(
-        *(*COMMAND, "serve", "--engine", "simulated", "--port", "0"),
+        *(*COMMAND, "serve", "--engine", "simulated", "--port", "0", "--log-format", "text"),
         stderr=asyncio.subprocess.PIPE,
         cwd=ROOT,
         env={**os.environ, **environment},

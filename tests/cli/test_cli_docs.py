@@ -12,7 +12,7 @@ from gateway.cli.main import main
 from tests.cli.commands import COMMANDS, ROOT
 
 
-@pytest.mark.parametrize("command", [*COMMANDS, "key", "token", "conformance"])
+@pytest.mark.parametrize("command", [*COMMANDS, "admin", "key", "token", "conformance"])
 def test_every_flag_is_documented(command: str, capsys: pytest.CaptureFixture[str]) -> None:
     with pytest.raises(SystemExit):
         main([command, "--help"])

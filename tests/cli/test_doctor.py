@@ -1,4 +1,4 @@
-"""`gateway doctor`: a line for each finding, and an exit status that says whether there is a problem."""
+"""`gateway doctor` and `gateway config check`: a line for each finding, and the exit status."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ def test_a_line_for_each_finding(capsys: pytest.CaptureFixture[str], tmp_path: P
     assert main(["doctor", "--config", str(file)]) == 0
     lines = [line.split("\t") for line in capsys.readouterr().out.splitlines()]
     assert lines[0] == ["ok", "settings", f"{file} can be used."]
-    assert {about for _, about, _ in lines} == {"settings", "port", "keys", "connections", "engine"}
+    assert {about for _, about, _ in lines} == {"settings", "port", "keys", "connections", "memory", "engine"}
     # Flags win over it.
     assert main(["doctor", "--config", str(file), "--host", "0.0.0.0"]) == 1
     assert "problem\tkeys\t" in capsys.readouterr().out
@@ -31,3 +31,16 @@ def test_settings_that_cannot_be_used_are_the_only_finding(
     [line] = capsys.readouterr().out.splitlines()
     assert line.startswith("problem\tsettings\t")
     assert "did you mean 'port'?" in line
+
+
+def test_a_file_is_checked_without_a_look_at_the_machine(
+    capsys: pytest.CaptureFixture[str], tmp_path: Path
+) -> None:
+    file = tmp_path / "gateway.toml"
+    # This model is not here.
+    file.write_text("[engine]\nmodel = '/models/elsewhere'\n")
+    assert main(["config", "check", str(file)]) == 0
+    assert capsys.readouterr().out == f"ok\tsettings\t{file} can be used.\n"
+    file.write_text("prot = 1")
+    assert main(["config", "check", str(file)]) == 1
+    assert "did you mean 'port'?" in capsys.readouterr().out

@@ -52,6 +52,16 @@ def test_a_signing_key(path: Path, capsys: Capture) -> None:
     assert stat.S_IMODE(path.stat().st_mode) == 0o600
 
 
+def test_an_operators_key_is_made_listed_and_removed(path: Path, capsys: Capture) -> None:
+    status, out, err = ran(capsys, "key", "admin", "--keys", path)
+    (kept,) = load(path).admin
+    assert (status, load(path).admin_key(out.strip())) == (0, kept)
+    assert err == f"gateway: A key for operators: {kept.id}. It is shown only now.\n"
+    assert ran(capsys, "key", "list", "--keys", path)[1] == f"{kept.id}\tadmin\tthe whole gateway\n"
+    assert ran(capsys, "key", "remove", kept.id, "--keys", path)[0] == 0
+    assert load(path).admin == ()
+
+
 def test_a_new_signing_key_is_the_first(path: Path, capsys: Capture) -> None:
     ran(capsys, "key", "new", "--keys", path)
     ran(capsys, "key", "api", "--keys", path)

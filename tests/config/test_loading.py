@@ -249,6 +249,12 @@ def test_a_store_without_an_address_is_not_taken_for_none() -> None:
         load(environment={"GATEWAY__STORE__URL": " "})
 
 
+def test_the_administration_needs_an_address_of_its_own() -> None:
+    assert load(overrides={"admin_keys_file": "a.json", "admin_port": 9100}).admin_keys_file == "a.json"
+    with pytest.raises(StartupError, match=r"a\.json.*: the administration needs admin_port"):
+        load(overrides={"admin_keys_file": "a.json"})
+
+
 @pytest.mark.parametrize("setting", ["tls_cert", "tls_key", "event_log.handover_file", "auth.audit_file"])
 def test_a_file_without_a_name_is_refused(setting: str) -> None:
     with pytest.raises(StartupError, match=rf"^{setting} is empty, from --[a-z-]+: name a file, or leave it out"):

@@ -494,3 +494,52 @@ def test_a_resuming_reader_gets_everything_exactly_once(
                 assert reader.got == whole[after:]
 
     asyncio.run(meeting())
+
+
+# Erasing
+
+
+async def test_the_meetings_that_have_a_log_are_listed(log: EventLog) -> None:
+    assert await log.meetings() == ()
+    await append(log, "standup", said("one"))
+    newest = await append(log, "standup", said("two", id="2", languages=()))
+    async with log.subscribe("empty", nothing):
+        first, second = sorted(await log.meetings(), key=lambda each: each.meeting)
+    assert (first.meeting, first.publications, first.newest_ms) == ("empty", 0, None)
+    assert (second.meeting, second.publications, second.newest_ms) == ("standup", 2, newest.at_ms)
+    assert second.bytes == (await log.usage()).bytes > 0
+
+
+async def test_nothing_is_left_of_what_was_erased(log: EventLog) -> None:
+    await append(log, "standup", said("one"))
+    await append(log, "board", said("kept"))
+    assert await log.erase("standup")
+    assert not await log.erase("standup")
+    assert (await log.read("standup", 0)).epoch == ""
+    assert [each.meeting for each in await log.meetings()] == ["board"]
+    usage = await log.usage()
+    assert (usage.publications, texts((await log.read("board", 0)).publications)) == (1, ["kept"])
+    # Neither what was promised, nor that it was said.
+    assert await log.conclude("standup", translated("eins")) is None
+    again = await append(log, "standup", said("another text"))
+    assert again.offset == 1
+
+
+async def test_whoever_reads_a_meeting_is_told_that_it_was_erased(open_store: OpenStore) -> None:
+    async with open_store() as store:
+        here, there = await store.gateway(), await store.gateway()
+        told: list[str] = []
+        async with (
+            here.subscribe("standup", nothing, begun_again=lambda: told.append("here")),
+            there.subscribe("standup", nothing, begun_again=lambda: told.append("there")) as reading,
+        ):
+            await reading.reads(["ja"])
+            await append(here, "standup", said("one"))
+            epoch = (await here.read("standup", 0)).epoch
+            assert await here.erase("standup")
+            await until(lambda: sorted(told) == ["here", "there"])
+            page = await there.read("standup", 0)
+            assert (page.epoch != epoch, page.last, page.publications) == (True, 0, ())
+            # What is said next is promised in what is read.
+            accepted = await here.accept("standup", utterance("two", id="2"))
+            assert accepted.unfinished == ("ja",)

@@ -16,7 +16,7 @@ from msgspec.structs import replace
 from gateway.domain.errors import LimitExceeded, QuotaExceeded, RateLimited, Unauthenticated
 from gateway.domain.grants import Grant, Revocation
 from gateway.domain.ports import Register
-from gateway.domain.register import UNBOUNDED, Bounds, Held, Present, TenantCounts
+from gateway.domain.register import UNBOUNDED, Bounds, Held, Present, Registered, TenantCounts
 from gateway.domain.sessions import SessionRecord, UsedToken
 from tests.contract.stores import STORES, OpenStore, Store
 from tests.logs import until
@@ -432,6 +432,33 @@ async def test_a_token_that_opened_a_session_for_nobody_can_be_used_again(two: T
     await two.there.register.end(BO, bo)
     with pytest.raises(Unauthenticated):
         await two.here.register.use(token)
+
+
+async def test_every_session_is_listed_wherever_it_is(two: Two) -> None:
+    here, there = two.here.register, two.there.register
+    assert await here.sessions() == ()
+    await here.begin(ANA, record("ana", "ja"))
+    await there.begin(BO, bo := record("bo", meeting="m", grant=Grant()))
+    await here.save(ANA, 1, ana := record("ana", "de"), away_s=1.0)
+    listed = sorted(await there.sessions(), key=lambda each: each.record.participant)
+    assert listed == [Registered(ana, away=True), Registered(bo, away=False)]
+    await there.end(BO, 1)
+    assert [each.record for each in await here.sessions()] == [ana]
+
+
+async def test_what_an_operator_ends_is_told_for_each_participant(two: Two) -> None:
+    here, there = two.here.register, two.there.register
+    await here.begin(ANA, record("ana", grant=Grant(tenant="acme", any_meeting=True)))
+    await there.begin(BO, record("bo", grant=GRANT))
+    both = Revocation(tenant="acme", before_s=1e9, meeting="m", by_operator=True)
+    assert await here.meant_by(both, ()) == 2
+    one, other = (replace(both, subject="", participant=each) for each in ("ana", "bo"))
+    assert await there.meant_by(one, ()) == 1
+    assert await there.meant_by(replace(one, meeting="n"), ()) == 0
+    await here.revoke(one)
+    await here.revoke(other)
+    await until(lambda: len(two.there.revoked) == 2)
+    assert (await two.another()).revoked == [one, other]
 
 
 async def test_every_gateway_is_told_what_is_revoked_also_one_that_comes_later(two: Two) -> None:

@@ -2,28 +2,14 @@
 
 from __future__ import annotations
 
-import os
-import shutil
 import subprocess
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-from tests.cli.commands import ROOT
+from scripts.stack import DEPLOY, program
 
 __all__ = ["DEPLOY", "program", "run", "running"]
-
-DEPLOY = ROOT / "deploy"
-
-_TOOLS = ROOT / ".venv" / "tools" / "usr"
-
-
-def program(name: str) -> str:
-    """Its path."""
-    path = os.pathsep.join((os.environ["PATH"], str(_TOOLS / "bin"), str(_TOOLS / "sbin"), "/usr/sbin"))
-    if (found := shutil.which(name, path=path)) is None:
-        raise RuntimeError(f"There is no {name}: scripts/deployment_tools.sh fetches what tests of deploy/ run.")
-    return found
 
 
 def run(name: str, *arguments: str) -> str:

@@ -17,8 +17,8 @@ from websockets.asyncio.client import connect as websocket
 from gateway.client import ClientSession, connect
 from gateway.config import Settings, StoreSettings
 from gateway.protocol.messages import TranslationFinal
+from scripts.stack import proxy_settings
 from tests.certificates import certificate
-from tests.deploy.programs import DEPLOY
 from tests.deploy.programs import running as running_program
 from tests.gateways import Running, running
 from tests.processes import free_port
@@ -57,20 +57,8 @@ async def proxied(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> AsyncItera
     store = StoreSettings(url=shared_server().url, prefix=f"{secrets.token_hex(4)}:")
     settings = replace(Settings(store=store), trusted_proxies=("127.0.0.1",), max_connections_per_address=3)
     async with running(settings) as one, running(settings) as another:
-        config = (DEPLOY / "nginx" / "nginx.conf").read_text()
-        for ours, here in {
-            " /tmp/": f" {tmp_path}/",
-            "gateway-1:8000 resolve": f"127.0.0.1:{one.port}",
-            "gateway-2:8000 resolve": f"127.0.0.1:{another.port}",
-            "listen 80;": f"listen 127.0.0.1:{plain_port};",
-            "listen 443 ssl;": f"listen 127.0.0.1:{port} ssl;",
-            "/etc/nginx/tls/fullchain.pem": str(tls.cert),
-            "/etc/nginx/tls/privkey.pem": str(tls.key),
-            "worker_rlimit_nofile 65536;": "daemon off;",
-            "worker_connections 32768;": "worker_connections 200;",
-        }.items():
-            assert ours in config, ours
-            config = config.replace(ours, here)
+        gateways = {"gateway-1:8000": f"127.0.0.1:{one.port}", "gateway-2:8000": f"127.0.0.1:{another.port}"}
+        config = proxy_settings(tmp_path, gateways, port, plain_port, tls.cert, tls.key)
         file, log = tmp_path / "nginx.conf", tmp_path / "nginx.log"
         file.write_text(config)
         with running_program("nginx", "-c", str(file), "-p", str(tmp_path), "-e", "stderr", log=log) as nginx:
@@ -100,6 +88,20 @@ async def test_a_meeting_goes_on_when_one_gateway_goes_away(proxied: Proxied) ->
         assert both[0] == both[1]
 
 
+async def test_everybody_comes_back_at_once_after_no_gateway_was_there(proxied: Proxied) -> None:
+    settings, ports = proxied.gateways[0].gateway.settings, [each.port for each in proxied.gateways]
+    for each in proxied.gateways:
+        each.server.should_exit = True
+    async with proxied.http as client:
+        while (await client.get("/healthz")).status_code != 502:
+            await asyncio.sleep(0.01)
+    async with contextlib.AsyncExitStack() as open_ones:
+        for port in ports:
+            await open_ones.enter_async_context(running(settings, port=port))
+        for _ in range(5):
+            await open_ones.enter_async_context(websocket(proxied.url, ssl=proxied.trusting))
+
+
 async def heard(session: ClientSession, count: int) -> list[str]:
     """The next translations."""
     texts: list[str] = []
@@ -114,7 +116,10 @@ async def heard(session: ClientSession, count: int) -> list[str]:
 async def test_what_is_plain_is_sent_to_tls_and_metrics_are_nobodys_business(proxied: Proxied) -> None:
     async with proxied.http as client:
         moved = await client.get(f"http://localhost:{proxied.plain_port}/?meeting=standup")
-        assert (moved.status_code, moved.headers["location"]) == (308, "https://localhost/?meeting=standup")
+        assert (moved.status_code, moved.headers["location"]) == (
+            308,
+            f"https://localhost:{proxied.port}/?meeting=standup",
+        )
         assert (await client.get("/metrics")).status_code == 404
         page = await client.get("/?meeting=standup")
         assert page.headers["content-security-policy"]

@@ -17,6 +17,7 @@ import pytest
 import yaml
 
 from gateway.client import connect
+from gateway.engines.vllm import hardware
 from gateway.protocol.messages import TranslationFinal
 from scripts import dashboards
 from tests.deploy.programs import DEPLOY, running
@@ -26,6 +27,8 @@ pytestmark = pytest.mark.engine
 
 # What there is only once something went wrong, or a reader lagged; or where there are workers, or a store.
 QUIET = {"Engines replaced", "Time to replace an engine", "Sessions resumed"}
+# What there is only where the engine runs on a GPU: its metrics are described, and have samples there alone.
+OF_A_GPU = {"GPU busy", "GPU memory"}
 
 
 class Prometheus:
@@ -89,7 +92,9 @@ async def test_every_query_has_an_answer(real_gateway: GatewayProcess, prometheu
                 assert {name, re.sub(r"_(bucket|sum|count)$", "", name)} & exported, (title, name)
             asked = query.replace("$instance", ".*").replace("$__rate_interval", "1m")
             answer = prometheus.ask(asked)
-            if sampled.issuperset(names) and not asked.endswith("> 0"):
+            if title in OF_A_GPU:
+                assert bool(answer) is hardware.gpu_present(), title
+            elif sampled.issuperset(names) and not asked.endswith("> 0"):
                 assert answer or title in QUIET, (title, asked)
     for group in yaml.safe_load((DEPLOY / "prometheus" / "alerts.yml").read_text())["groups"]:
         for rule in group["rules"]:

@@ -27,6 +27,7 @@ from tests.processes import (
     COMMAND,
     GatewayProcess,
     alive,
+    descendants,
     engine_processes,
     gateway_process,
     parent,
@@ -93,6 +94,17 @@ def handover(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return tmp_path_factory.mktemp("faults") / "handover"
 
 
+def _lasting(handover: Path) -> tuple[str, ...]:
+    """Flags of gateways that take the meetings over from one another, and the engine."""
+    state = str(handover.parent / "state")
+    return ("--handover-file", str(handover), "--keep-engine", "600", "--state-dir", state)
+
+
+async def host_process(gateway: GatewayProcess) -> int:
+    """The process that hosts the engine: the parent of it."""
+    return parent(await engine_process(gateway))
+
+
 # A plugin of vLLM: a step of the engine fails once a file of this name is there, which it takes away.
 BUG = """
 from pathlib import Path
@@ -128,19 +140,23 @@ def broken_engine(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @pytest.fixture(scope="module")
-def gateway(handover: Path, broken_engine: Path) -> Iterator[GatewayProcess]:
-    """One for all that is done to an engine; each test leaves it ready, but the last, which ends it."""
-    settings = {
+def settings(broken_engine: Path) -> dict[str, str]:
+    return {
         "PYTHONPATH": os.pathsep.join(filter(None, [str(broken_engine), os.environ.get("PYTHONPATH")])),
         "TMPDIR": str(broken_engine),
         "GATEWAY__AUTH__AUDIT_FILE": str(broken_engine / "audit.jsonl"),
         "GATEWAY__LOG_LEVEL": "debug",
         "GATEWAY__ENGINE__STALL_S": "15",
-        "GATEWAY__ENGINE__MAX_RESTARTS": "4",
+        "GATEWAY__ENGINE__MAX_RESTARTS": "3",
         "GATEWAY__ENGINE__RESTART_BACKOFF_MAX_S": "1",
         "GATEWAY__LIMITS__UTTERANCES_IN_FLIGHT": "100",
     }
-    with gateway_process("--handover-file", str(handover), env=settings) as process:
+
+
+@pytest.fixture(scope="module")
+def gateway(handover: Path, settings: dict[str, str]) -> Iterator[GatewayProcess]:
+    """One for all that is done to an engine; each test leaves it ready, but the last, which ends it."""
+    with gateway_process(*_lasting(handover), env=settings) as process:
         yield process.ready()
         assert process.end() == 0
     assert "Traceback" not in process.said
@@ -234,7 +250,9 @@ async def test_an_engine_that_keeps_dying_ends_in_not_ready_and_comes_back_by_it
 
 
 @engine
-async def test_a_restart_during_a_meeting_loses_nothing(gateway: GatewayProcess, handover: Path) -> None:
+async def test_a_restart_during_a_meeting_loses_nothing_and_loads_no_model(
+    gateway: GatewayProcess, handover: Path, settings: dict[str, str]
+) -> None:
     async with contextlib.AsyncExitStack() as meeting:
         url, port = gateway.url, str(gateway.port)
         bo = await meeting.enter_async_context(somebody(url, meeting="m", name="Bo", reads=["de"]))
@@ -242,11 +260,15 @@ async def test_a_restart_during_a_meeting_loses_nothing(gateway: GatewayProcess,
         for sentence in SENTENCES:
             await ana.session.final(sentence)
         await bo.finals(2)
-        assert await asyncio.to_thread(gateway.end) == 0
+        host = await host_process(gateway)
+        gateway.process.terminate()
+        assert await asyncio.to_thread(gateway.process.wait) == 0
         for sentence in SENTENCES:
             await ana.session.final(f"{sentence} {sentence}")  # while there is no gateway
-        with gateway_process("--handover-file", str(handover), "--port", port) as successor:
+        with gateway_process(*_lasting(handover), "--port", port, env=settings) as successor:
             successor.ready()
+            assert f"going on with the engine of process {host}," in successor.said
+            assert "importing vLLM" not in successor.said
             finals = await bo.finals(2 * len(SENTENCES))
             assert not await asyncio.to_thread(handover.exists), "used once"
             assert max(Counter(f.utterance for f in finals).values()) == 1
@@ -254,9 +276,25 @@ async def test_a_restart_during_a_meeting_loses_nothing(gateway: GatewayProcess,
             assert [e.started.recovered for e in ana.of(Reconnected)] == [True]
             said = await transcript(successor, "m", "de")
             assert [u["text"] for u in said] == [*SENTENCES, *(f"{s} {s}" for s in SENTENCES)]
-            await meeting.aclose()
-            # Killed, it leaves nothing behind either.
-            assert successor.end(signal.SIGKILL) == -signal.SIGKILL
+            successor.process.kill()
+            await asyncio.to_thread(successor.process.wait)
+            with gateway_process(*_lasting(handover), "--port", port, env=settings) as third:
+                third.ready()
+                assert f"going on with the engine of process {host}," in third.said
+                # Nobody knows of what was said before, as nothing was handed over.
+                await ana.until(Reconnected, 2)
+                await bo.until(Reconnected, 2)
+                done = len(bo.of(TranslationFinal))
+                await ana.session.final("Good morning, everyone.")
+                await bo.finals(done + 1)
+                await meeting.aclose()
+                below = descendants(host)
+                third.process.terminate()
+                assert await asyncio.to_thread(third.process.wait) == 0
+            # Nobody is to wait for the next gateway here.
+            os.kill(host, signal.SIGKILL)
+            while any(map(alive, [host, *below])):
+                await asyncio.sleep(0.05)
 
 
 def finals_in(file: Path) -> list[dict[str, Any]]:

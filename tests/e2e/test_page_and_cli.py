@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 import re
 import subprocess
@@ -14,7 +15,7 @@ from playwright.async_api import expect
 
 from tests.browser.pages import original
 from tests.conftest import OpenPage
-from tests.e2e.test_process import ctrl_c, drain
+from tests.e2e.test_process import ctrl_c, drain, readiness
 from tests.processes import DEFAULT_SIGNALS, GatewayProcess, gateway_process
 
 pytestmark = pytest.mark.engine
@@ -27,7 +28,12 @@ async def test_the_page_tells_that_the_engine_loads_and_translates_until_ctrl_c(
     open_page: OpenPage, artifacts: Path
 ) -> None:
     with gateway_process(prefix=("setsid", *DEFAULT_SIGNALS)) as gateway:
+        # It answers at once, alive and not ready, and says why.
         gateway.listening()
+        assert json.loads(gateway.get("/healthz"))["status"] == "alive"
+        status, body = readiness(gateway)
+        assert (status, body["status"]) == (503, "starting")
+        assert body["reason"]
         async with open_page(gateway.url, viewport={"width": 1280, "height": 900}) as watch:
             page = watch.page
             await expect(page.get_by_test_id("loading")).to_be_visible()
@@ -36,6 +42,7 @@ async def test_the_page_tells_that_the_engine_loads_and_translates_until_ctrl_c(
 
             # Nobody reloads: the page turns by itself.
             await expect(page.get_by_test_id("text")).to_be_enabled(timeout=400_000)
+            assert (await asyncio.to_thread(readiness, gateway))[0] == 200
             for lang in ("ja", "de", "fr"):
                 await page.get_by_test_id(f"read-{lang}").check(force=True)
             for text in ("Can you see my screen?", SENTENCE):

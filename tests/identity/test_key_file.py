@@ -20,6 +20,7 @@ from gateway.identity.key_file import (
     SigningKey,
     hash_of,
     load,
+    new_admin_key,
     new_api_key,
     new_signing_key,
     save,
@@ -225,7 +226,7 @@ def test_a_file_is_replaced_as_a_whole(path: Path) -> None:
     save(path, KeyFile())
     with path.open("rb") as reader:
         save(path, KeyFile(signing=(new_signing_key(),)))
-        assert json.loads(reader.read()) == {"signing": [], "api": [], "quotas": {}}
+        assert json.loads(reader.read()) == {"signing": [], "api": [], "admin": [], "quotas": {}}
     assert len(load(path).signing) == 1
 
 
@@ -275,3 +276,13 @@ def test_secrets_are_not_shown() -> None:
     for shown in (repr(key), str(key), repr(KeyFile(signing=(key,))), f"{[key]}"):
         assert key.kid in shown
         assert key.secret not in shown
+
+
+def test_an_operators_key_is_no_api_key_and_the_other_way_round() -> None:
+    kept, key = new_admin_key()
+    of_tenant, api_key = new_api_key("acme")
+    keys = KeyFile(api=(of_tenant,), admin=(kept,))
+    assert (keys.admin_key(key), keys.admin_key(api_key)) == (kept, None)
+    assert (keys.api_key(api_key), keys.api_key(key)) == (of_tenant, None)
+    with pytest.raises(ValueError, match="same id"):
+        KeyFile(admin=(kept, kept))

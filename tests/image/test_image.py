@@ -42,7 +42,7 @@ class Container:
         self.port = free_port()
         self.url = f"http://127.0.0.1:{self.port}"
         with log.open("w") as file:
-            command = tool.run(TAG, self.name, self.port, *arguments, shm_size=shm_size)
+            command = tool.run(TAG, self.name, self.port, "--log-format", "text", *arguments, shm_size=shm_size)
             self.process = subprocess.Popen(command, stdout=file, stderr=subprocess.STDOUT)
 
     @property

@@ -156,7 +156,8 @@ async def test_options_times_and_the_language_reach_the_gateway(node_project: Pa
               }
             });
             client.connect();
-            client.final({ text: "The launch.", start_ms: 100, end_ms: 900 });
+            const traceparent = "00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01";
+            client.final({ text: "The launch.", start_ms: 100, end_ms: 900, traceparent });
             """,
             address,
         )
@@ -167,6 +168,7 @@ async def test_options_times_and_the_language_reach_the_gateway(node_project: Pa
         "formal",
     )
     assert (final.text, final.lang, final.start_ms, final.end_ms) == ("The launch.", "en", 100, 900)
+    assert final.traceparent == "00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01"
     assert update == SessionUpdate(glossary={}, context="Boats.", originals=True)
     assert printed == ["glossary,context,formality en,ja,de,fr", "unsupported_option context"]
 

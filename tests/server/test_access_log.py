@@ -13,12 +13,12 @@ from websockets.exceptions import InvalidStatus
 
 from gateway.config import Settings
 from gateway.domain.errors import GatewayError
+from gateway.domain.grants import hash_of_meeting
 from gateway.protocol.limits import Limits
 from gateway.protocol.messages import SessionEnd, TranslationFinal
 from gateway.protocol.rate_limit import TokenBucket
 from gateway.server import access_log
 from gateway.server.access_log import AccessLog
-from gateway.server.guard.audit import hash_of_meeting
 from tests.gateways import running
 from tests.logs import until
 from tests.meetings import joined, say
@@ -68,6 +68,7 @@ async def test_a_websocket_that_ends_says_who_why_and_how_much(ended: Ended) -> 
     assert first["sent_frames"] >= 4
     assert first["sent_bytes"] > first["received_bytes"] > 100
     assert first["duration_s"] > 0
+    assert first["lag_bytes"] >= first["lag_merged"] >= 0
     assert re.fullmatch("[0-9a-f]{16}", first["request_id"])
     assert (second["close_code"], second["reason"]) == (1001, "lost")
     assert (second["request_id"], second["user_agent"]) == ("from-the-proxy", "captions/1.0")

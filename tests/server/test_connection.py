@@ -577,3 +577,16 @@ async def test_tokens_meetings_and_what_is_said_are_in_no_log_and_no_metric(
         assert secret not in exposed
         assert secret not in audited
     assert "canary" not in logged.lower() + exposed.lower() + audited.lower().replace('"canary-', "")
+
+
+async def test_whoever_has_the_last_translation_may_say_the_next_at_once() -> None:
+    """What is in flight is counted down before anybody is told that it is finished."""
+    limits = Limits(utterances_in_flight=1, messages_per_s=10_000, messages_burst=10_000)
+    async with (
+        running(Settings(limits=limits)) as gateway,
+        joined(gateway, speaks="en", reads=["ja", "de"]) as ana,
+    ):
+        for number in range(20):
+            await ana.peer.send(say(str(number)))
+            while len([m for m in ana.received if isinstance(m, TranslationFinal)]) < 2 * (number + 1):
+                assert not isinstance(message := await ana.receive(), Error), message

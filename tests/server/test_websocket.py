@@ -141,6 +141,8 @@ async def test_drain_turns_new_sessions_away_and_finishes_accepted_work() -> Non
         assert (await peer.until(TranslationFailed))[-1].utterance == "u1"
         code, error = await close_of(peer)
         assert (code, error and error.code) == (1012, "draining")
+        assert error is not None
+        assert error.retry_after_ms == 1_000, "nobody else has the session"
         await draining
 
 

@@ -417,6 +417,30 @@ def test_what_is_revoked_is_closed_for_good_and_nothing_else() -> None:
     watch.lifetimes.begin(bo, bo.grant)
 
 
+@pytest.mark.parametrize(
+    ("participant", "ended", "why"),
+    [
+        (None, ["p", "q"], "The operator has ended this meeting."),
+        ("q", ["q"], "The operator has removed you from this meeting."),
+    ],
+)
+def test_an_operator_ends_sessions_whatever_has_opened_them(
+    participant: str | None, ended: list[str], why: str
+) -> None:
+    watch = Watch()
+    watch.begun()
+    _, to_backend = watch.begun(Grant(tenant="acme", subject="api-key:k", any_meeting=True), "q")
+    by_operator = Revocation(
+        tenant="acme", before_s=NOW_S, meeting="m", subject="api-key:k", by_operator=True, participant=participant
+    )
+    elsewhere = replace(by_operator, meeting="n")
+    assert watch.lifetimes.revoke(elsewhere, watch.seats) == []
+    revoked = watch.lifetimes.revoke(by_operator, watch.seats)
+    assert sorted(seat.member.participant for seat in revoked) == ended
+    assert to_backend.closed == [CloseCode.TOKEN_REVOKED]
+    assert [reason.message for reason in to_backend.reasons if reason] == [why]
+
+
 def test_after_a_refresh_the_newer_token_counts() -> None:
     watch = Watch()
     seat, _ = watch.begun()

@@ -388,3 +388,33 @@ def test_a_folder_that_cannot_be_written_to_is_refused(tmp_path: Path, monkeypat
     monkeypatch.setattr(os, "access", lambda *_: False)
     with pytest.raises(StartupError, match="cannot be written to"):
         handover_file.check(tmp_path / "handover")
+
+
+EARLIER = Path(__file__).parent / "earlier" / "handover"
+
+
+def test_what_an_earlier_gateway_has_left_is_read(path: Path) -> None:
+    # Written by revision 5d2b083: before glossaries, and before languages were detected. What is added to a value
+    # of the handover needs a default, or this version has to read both.
+    place(path, EARLIER.read_bytes())
+    left = handover_file.read(path)
+    assert left is not None
+    (meeting,) = left.meetings
+    said, done, failed = (each.event for each in meeting.publications)
+    assert isinstance(said, Said)
+    assert (said.utterance.text, said.languages, said.utterance.detected) == ("Good morning.", ("ja", "de"), False)
+    assert isinstance(done, Translated)
+    assert (done.text, done.source) == ("Guten Morgen.", "")
+    assert isinstance(failed, Untranslated)
+    assert (meeting.unfinished[0].utterance, meeting.unfinished[0].languages) == (said.utterance, ("ja",))
+    assert (left.sessions[0].session, left.sessions[0].reads) == ("s" * 32, ("ja", "de"))
+    assert (left.revocations[0].token_id, left.used_tokens[0].token_id) == ("t1", "t2")
+    assert (left.days[0].characters, left.glossaries) == (7, ())
+
+
+def test_what_a_later_gateway_adds_is_passed_over(path: Path) -> None:
+    handover_file.write(path, FULL)
+    left = msgspec.msgpack.decode(path.read_bytes())
+    left["added"] = left["sessions"][0]["added"] = [{"of": "another kind"}]
+    place(path, left)
+    assert handover_file.read(path) == FULL

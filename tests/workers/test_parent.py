@@ -351,6 +351,8 @@ async def test_a_worker_that_drains_for_a_reload_finishes_its_work_when_the_pare
         await session.until("session.draining")
         gateway.parent.stop()
         await finished(session)
+        # Another worker would have the session at once.
+        assert (await session.until("error", code="draining"))["retry_after_ms"] == 0
 
 
 async def test_a_second_time_it_does_not_wait_for_what_was_accepted() -> None:

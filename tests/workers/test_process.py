@@ -14,6 +14,7 @@ from gateway.domain.engine import EngineHealth, EngineState
 from gateway.engines.host.main import SIGNALS
 from gateway.server.http.readiness import Whole
 from gateway.server.uvicorn_server import reserve
+from gateway.workers import process
 from gateway.workers.messages import EngineIs, GetMetrics
 from gateway.workers.process import WorkerProcess
 from tests.processes import alive
@@ -67,6 +68,14 @@ async def test_one_that_cannot_start_says_why_before_it_ends() -> None:
     await worker.ended.wait()
     assert worker.refused is not None
     assert "/nowhere/keys.json" in worker.refused
+    assert not worker.serves.is_set()
+
+
+async def test_one_of_a_version_that_speaks_in_another_way_says_so(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(process, "PROTOCOLS", (0, 0))
+    worker = await started(settings())
+    await worker.ended.wait()
+    assert worker.refused == "version 0.1.0 speaks to its parent in another way: restart the gateway"
     assert not worker.serves.is_set()
 
 

@@ -12,8 +12,9 @@ from pathlib import Path
 
 import pytest
 
+from gateway import state_folder
 from gateway.domain.errors import StartupError
-from gateway.workers import serving, state_folder
+from gateway.workers import serving
 from tests.cli.commands import run
 from tests.processes import DEFAULT_SIGNALS, GatewayProcess, descendants, gateway_process
 from tests.workers.gateways import taken_port

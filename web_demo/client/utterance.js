@@ -16,8 +16,9 @@ function randomId() {
  * @property {string | undefined} [id]
  * @property {number | undefined} [start_ms] Where it begins in the speaker's audio.
  * @property {number | undefined} [end_ms] Where it ends there.
+ * @property {string | undefined} [traceparent] The span that a final belongs to in a trace of yours (W3C Trace Context).
  */
-/** @typedef {Pick<Said, "start_ms" | "end_ms">} Times */
+/** What else is sent with it. @typedef {Pick<Said, "start_ms" | "end_ms" | "traceparent">} Times */
 
 export class Utterance {
   text = "";

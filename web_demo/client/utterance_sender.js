@@ -127,9 +127,10 @@ export class UtteranceSender {
    * @param {Utterance} utterance
    * @returns {boolean} False if it is too large: the gateway's refusal could not name the utterance.
    */
-  #sendRevision(type, { id, rev, text, lang, times: { start_ms, end_ms } }) {
+  #sendRevision(type, { id, rev, text, lang, times: { start_ms, end_ms, traceparent } }) {
     if (this.limits !== null && [...id].length > this.limits.id_chars) return false;
-    const message = { type, id, rev, text, lang: lang || null, start_ms, end_ms };
+    const trace = type === "utterance.final" && traceparent !== undefined ? { traceparent } : {};
+    const message = { type, id, rev, text, lang: lang || null, start_ms, end_ms, ...trace };
     return this.#session.send(message, this.limits?.message_bytes);
   }
 

@@ -31,15 +31,16 @@ Makes, lists and removes keys in a key file. A gateway that was started with thi
 
 A signing key signs tokens: its secret is shared with whoever issues them. An API key is a password of a
 tenant's backend, which asks the gateway for tokens with it, and uses the API. It is printed once; the file has
-a hash.""",
+a hash. An admin key is an operator's, for `gateway admin`: its file is the gateway's setting admin_keys_file.""",
         epilog="""examples:
   gateway key new                            a signing key for every tenant, in keys.json
   gateway key new --tenant acme              one for tokens of acme only
   gateway key api --tenant acme              an API key for acme's backend
+  gateway key admin --keys admin.json        one for an operator of the gateway
   gateway key list
   gateway key remove 0a1b2c3d4e5f            what was signed with it, or the API key, is refused""",
     )
-    key.add_argument("action", choices=("new", "api", "list", "remove"), help="what to do")
+    key.add_argument("action", choices=("new", "api", "admin", "list", "remove"), help="what to do")
     key.add_argument("id", nargs="?", metavar="ID", help="the key to remove, as `list` shows it")
     _add_keys_file(key)
     key.add_argument(

@@ -11,10 +11,11 @@ from contextlib import suppress
 from math import inf
 
 from gateway import __version__
+from gateway.cli.flags.admin import add_admin
 from gateway.cli.flags.command import Commands, Help, add_command, languages
 from gateway.cli.flags.conformance import add_conformance
 from gateway.cli.flags.keys import add_key, add_token
-from gateway.cli.flags.serve import add_doctor, add_serve
+from gateway.cli.flags.serve import add_config, add_doctor, add_serve
 from gateway.cli.flags.workers import add_reload
 from gateway.domain.languages import NAMES, normalise
 
@@ -47,8 +48,10 @@ def parser() -> argparse.ArgumentParser:
     commands = gateway.add_subparsers(title="commands", metavar="COMMAND")
     add_serve(commands)
     add_doctor(commands)
+    add_config(commands)
     add_reload(commands)
     _add_engines(commands)
+    add_admin(commands)
     _add_translate(commands)
     _add_chat(commands)
     _add_speak(commands)

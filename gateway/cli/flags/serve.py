@@ -12,7 +12,7 @@ from pathlib import Path
 from gateway.cli.flags.command import Commands, add_command, count
 from gateway.cli.flags.workers import add_state_dir, workers
 
-__all__ = ["add_doctor", "add_serve"]
+__all__ = ["add_config", "add_doctor", "add_serve"]
 
 
 def add_serve(commands: Commands[argparse.ArgumentParser]) -> None:
@@ -51,6 +51,20 @@ a problem.""",
     _add_settings(doctor)
 
 
+def add_config(commands: Commands[argparse.ArgumentParser]) -> None:
+    """The command `config`."""
+    config = add_command(
+        commands,
+        "config",
+        help="check a file with settings",
+        description="""\
+Says whether `gateway serve --config FILE` could use this file, together with the variables GATEWAY__... that are
+set, and looks at nothing else: `gateway doctor` also looks at this machine.""",
+    )
+    config.add_argument("action", choices=("check",), help="what to do")
+    config.add_argument("file", type=Path, metavar="FILE", help="the settings, in TOML")
+
+
 def _add_settings(command: argparse.ArgumentParser) -> argparse._ArgumentGroup:
     """Returns the group of those that are about everything."""
     listen = command.add_argument_group("where to listen")
@@ -76,6 +90,12 @@ def _add_settings(command: argparse.ArgumentParser) -> argparse._ArgumentGroup:
         type=workers,
         metavar="N",
         help="serve with N processes that share the engine, `auto` for one a core (default: one, without a store)",
+    )
+    processes.add_argument(
+        "--keep-engine",
+        type=_seconds,
+        metavar="SECONDS",
+        help="for how long the engine's process waits for the next gateway when this one has ended (default: 0)",
     )
     add_state_dir(processes)
     engine = command.add_argument_group("engine")
@@ -124,7 +144,9 @@ def _add_settings(command: argparse.ArgumentParser) -> argparse._ArgumentGroup:
         "--log-level", choices=("debug", "info", "warning", "error"), help="how much to log (default: info)"
     )
     general.add_argument(
-        "--log-format", choices=("text", "json"), help="lines for people or for programs (default: text)"
+        "--log-format",
+        choices=("auto", "text", "json"),
+        help="lines for people or for programs (default: for people on a terminal only)",
     )
     return general
 
@@ -133,6 +155,13 @@ def _port(text: str) -> int:
     if text.isdecimal() and int(text) <= 65_535:
         return int(text)
     raise argparse.ArgumentTypeError(f"{text!r} is not a port (0 to 65535)")
+
+
+def _seconds(text: str) -> float:
+    with suppress(ValueError):
+        if 0 <= (seconds := float(text)) <= 3_600:
+            return seconds
+    raise argparse.ArgumentTypeError(f"{text!r} is not between 0 and 3600 seconds")
 
 
 def _share(text: str) -> float:

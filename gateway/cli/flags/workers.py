@@ -33,7 +33,8 @@ def add_state_dir(parser: argparse._ActionsContainer) -> None:
         "--state-dir",
         type=Path,
         metavar="FOLDER",
-        help="where a gateway with workers keeps its process id and the data of its own store "
+        help="where a gateway with workers keeps its process id and the data of its own store, and where engines "
+        "wait with --keep-engine "
         "(default: ~/.local/state/translation-gateway)",
     )
 

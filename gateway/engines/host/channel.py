@@ -16,7 +16,7 @@ from typing import Any, Generic, TypeVar, cast
 
 import msgspec
 
-__all__ = ["Channel"]
+__all__ = ["Channel", "read_message"]
 
 _Said = TypeVar("_Said")
 _Heard = TypeVar("_Heard")
@@ -25,6 +25,21 @@ _Heard = TypeVar("_Heard")
 _LENGTH = struct.Struct("!I")
 
 _encoder = msgspec.msgpack.Encoder()
+
+
+def read_message(sock: socket.socket) -> bytes:
+    """The next message, encoded, and nothing of what follows; blocks. Raises `OSError` if there is none."""
+    [length] = _LENGTH.unpack(_read(sock, _LENGTH.size))
+    return _read(sock, length)
+
+
+def _read(sock: socket.socket, size: int) -> bytes:
+    read = b""
+    while len(read) < size:
+        if not (more := sock.recv(size - len(read))):
+            raise ConnectionResetError("the other end has closed the connection")
+        read += more
+    return read
 
 
 class Channel(asyncio.Protocol, Generic[_Said, _Heard]):

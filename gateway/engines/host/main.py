@@ -2,7 +2,8 @@
 
 Tokenising, detokenising and handing out tokens takes as much CPU time as all of the gateway's own work for a
 translation. In this process it takes none of the time of the gateway's event loop.
-Knows: the engine's life, the gateway that started this process.
+It ends with its gateway, or waits a while for the next one, which finds it at a socket (`Keep`).
+Knows: the engine's life, the gateway that has this process.
 Must not know: which engine it is, who reads a translation, what gateways besides this one do (`sharing`).
 """
 
@@ -12,26 +13,41 @@ import asyncio
 import contextlib
 import logging
 import os
+import pickle
 import signal
 import socket
+import sys
 import traceback
-from collections.abc import Callable
+from collections.abc import AsyncIterator, Callable
 from pathlib import Path
+from typing import Any, NamedTuple
 
 import uvloop
 from setproctitle import setproctitle
 
+from gateway import __version__
+from gateway.domain.engine import EngineState
 from gateway.domain.errors import StartupError
 from gateway.domain.ports import Engine
 from gateway.engines.host import processes
 from gateway.engines.host.channel import Channel
-from gateway.engines.host.messages import GetActivity, Load, Started, State, Stop, ToGateway, ToHost
-from gateway.engines.host.orphans import exit_with_parent
+from gateway.engines.host.messages import (
+    PROTOCOL,
+    GetActivity,
+    Hello,
+    Load,
+    Started,
+    State,
+    Stop,
+    ToGateway,
+    ToHost,
+)
+from gateway.engines.host.orphans import exit_when_hung, exit_with_parent
 from gateway.engines.host.sharing import Sharing
 from gateway.engines.host.work import EngineWork, GatewayWork
 from gateway.runtime import LogStyle, log_to, settle_interpreter
 
-__all__ = ["SIGNALS", "run", "serve"]
+__all__ = ["SIGNALS", "Keep", "run", "run_kept", "serve"]
 
 _log = logging.getLogger(__name__)
 
@@ -45,27 +61,69 @@ _KILL_S = 1.0
 # Time between two checks of the engine's state while nothing is generated.
 _LOOK_S = 0.1
 
+# A host that outlives its gateway, and whose event loop does not turn for so much longer, is not waited for.
+_HUNG_S = 60.0
+
+
+class Keep(NamedTuple):
+    """How a host outlives its gateway."""
+
+    # A Unix socket, in a private folder, at which the next one finds it.
+    at: Path
+    # For how long it waits for one.
+    for_s: float
+    # See `Hello`.
+    made_of: str
+
 
 def run(sock: socket.socket, build: Callable[[], Engine], log_as: LogStyle, shared_at: Path | None = None) -> None:
-    """The main function of a process that hosts an engine.
+    """The main function of a process that hosts an engine, and ends with the process that has started it.
 
     shared_at: a Unix socket, in a private folder, at which gateways share the engine once it has started.
     """
-    setproctitle("gateway engine host")
     # Signals of a terminal, or to the gateway's process group, then do not reach this process or its children.
     os.setsid()
+    _take_signals()
+    # Child processes that are loading would wait for minutes for a host that is gone.
+    exit_with_parent(_kill_below)
+    _run(sock, build, log_as, shared_at, None)
+
+
+def run_kept(descriptor: int) -> None:
+    """The main function of one that may outlive it, started in a session of its own.
+
+    descriptor: of its socket. What `run` is given comes over stdin, after the path of modules.
+    """
+    _take_signals()
+    path, given = pickle.load(sys.stdin.buffer)  # noqa: S301 -- from the process that has started this one
+    sys.path[:] = path
+    build, log_as, shared_at, keep = pickle.loads(given)  # noqa: S301
+    with open(os.devnull) as nothing:
+        os.dup2(nothing.fileno(), 0)
+    _run(socket.socket(fileno=descriptor), build, log_as, shared_at, keep)
+
+
+def _take_signals() -> None:
+    setproctitle("gateway engine host")
     for number in SIGNALS:
         # Unlike SIG_IGN, a handler is not inherited by vLLM's processes, which are ended by signals.
         signal.signal(number, lambda *_: None)
     signal.pthread_sigmask(signal.SIG_UNBLOCK, SIGNALS)
-    # Child processes that are loading would wait for minutes for a host that is gone.
-    exit_with_parent(_kill_below)
+
+
+def _run(
+    sock: socket.socket,
+    build: Callable[[], Engine],
+    log_as: LogStyle,
+    shared_at: Path | None,
+    keep: Keep | None,
+) -> None:
     settle_interpreter()
     # While vLLM starts, stderr goes to a file, so the log needs its own descriptor.
     with os.fdopen(os.dup(2), "w", buffering=1) as terminal:
         log_to(terminal, log_as)
         with asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner:
-            runner.run(_host(sock, build, shared_at))
+            runner.run(_host(sock, build, shared_at, keep))
 
 
 def _kill_below() -> None:
@@ -73,13 +131,15 @@ def _kill_below() -> None:
     processes.kill(processes.descendants(own) - own, _KILL_S)
 
 
-async def _host(sock: socket.socket, build: Callable[[], Engine], shared_at: Path | None) -> None:
+async def _host(
+    sock: socket.socket, build: Callable[[], Engine], shared_at: Path | None, keep: Keep | None
+) -> None:
     engine = build()
     starting = asyncio.create_task(engine.start())
     # Let `start` run its first step: it creates the log file, and the first message names it.
     await asyncio.sleep(0)
     try:
-        await serve(sock, engine, starting, shared_at)
+        await serve(sock, engine, starting, shared_at, keep)
     finally:
         await engine.stop()
         # A stopped engine does not continue its start, and the gateway knows the outcome.
@@ -88,52 +148,132 @@ async def _host(sock: socket.socket, build: Callable[[], Engine], shared_at: Pat
 
 
 async def serve(
-    sock: socket.socket, engine: Engine, starting: asyncio.Future[None], shared_at: Path | None = None
+    sock: socket.socket,
+    engine: Engine,
+    starting: asyncio.Future[None],
+    shared_at: Path | None = None,
+    keep: Keep | None = None,
 ) -> None:
     """Serve the engine to the gateway at the other end until that says stop or is gone. Does not stop the engine.
 
     starting: done once the engine has started, or failed to start. shared_at: see `run`; the gateway at the other
-    end is then the parent of those that come there.
+    end is then the parent of those that come there. keep: if the gateway is gone, the next one is waited for.
     """
-    host = _Host(engine)
+    host = _Host(engine, starting, shared_at, keep)
     try:
         async with contextlib.AsyncExitStack() as sharing:
             if shared_at is not None:
                 await sharing.enter_async_context(host.sharing.listening(shared_at))
-            await host.serve(sock, starting)
+            if keep is not None:
+                await sharing.enter_async_context(host.kept_at(keep.at))
+                exit_when_hung(lambda: host.turns, keep.for_s + _HUNG_S, _kill_below)
+            await host.serve(sock)
     finally:
         await host.close()
 
 
 class _Host:
-    def __init__(self, engine: Engine) -> None:
+    def __init__(
+        self,
+        engine: Engine,
+        starting: asyncio.Future[None],
+        shared_at: Path | None = None,
+        keep: Keep | None = None,
+    ) -> None:
         self._engine = engine
-        self._channel: Channel[ToGateway, ToHost] = Channel(ToHost, self._heard, self._end)
+        self._starting = starting
+        self._shared_at = shared_at
+        self._keep = keep
         self._ended = asyncio.Event()
         # The load is sent with the token, so it is never older than a token.
-        work = EngineWork(engine, on_token=self._look_at_load, on_failure=self._look)
-        self._all = work
-        self.work = GatewayWork(work, self._channel.say)
-        self.sharing = Sharing(work)
+        self._all = EngineWork(engine, on_token=self._look_at_load, on_failure=self._look)
+        self.sharing = Sharing(self._all)
+        # How many gateways have had this host.
+        self._gateways = 0
+        # The one that has it.
+        self.gateway: _Gateway | None = None
+        # Since when nobody has it.
+        self._left_s = 0.0
+        self._closing: set[asyncio.Task[None]] = set()
         self._state: State | None = None
         self._load = Load(0, 0)
+        # Grows while the event loop turns.
+        self.turns = 0
 
-    async def serve(self, sock: socket.socket, starting: asyncio.Future[None]) -> None:
-        await self._channel.open(sock)
+    @contextlib.asynccontextmanager
+    async def kept_at(self, path: Path) -> AsyncIterator[None]:
+        """While the context lasts, a gateway that finds nobody at this host has it by connecting to `path`."""
+        server = await asyncio.get_running_loop().create_unix_server(lambda: _Next(self, self._all), path)
+        try:
+            yield
+        finally:
+            path.unlink(missing_ok=True)  # noqa: ASYNC240 -- a moment
+            server.close()
+
+    async def serve(self, sock: socket.socket) -> None:
+        self.gateway = gateway = _Gateway(self, self._all)
+        await gateway.open(sock)
         # The callback runs in a later turn of the loop, after the first look.
-        starting.add_done_callback(self._started)
+        self._starting.add_done_callback(self._started)
         with self._all.lag:
             while not self._ended.is_set():
+                self.turns += 1
                 self._look()
                 self.sharing.divide()
+                if self.gateway is None and self._is_given_up():
+                    return
                 with contextlib.suppress(TimeoutError):
                     async with asyncio.timeout(_LOOK_S):
                         await self._ended.wait()
-        starting.remove_done_callback(self._started)
+        self._starting.remove_done_callback(self._started)
 
     async def close(self) -> None:
-        await self.work.close()
-        self._channel.close()
+        if self.gateway is not None:
+            self._close(self.gateway)
+        if self._closing:
+            await asyncio.wait(self._closing)
+
+    def _close(self, gateway: _Gateway) -> None:
+        gateway.close()
+        self._closing.add(closing := asyncio.create_task(gateway.work.close()))
+        closing.add_done_callback(self._closing.discard)
+
+    # ------------------------------------------------------------ gateways that come and go
+
+    def met(self, gateway: _Gateway) -> None:
+        """The next one is there."""
+        assert self._keep is not None  # noqa: S101 -- only then others come
+        taken = self.gateway is not None or self._ended.is_set()
+        gateway.say(Hello(PROTOCOL, self._keep.made_of, __version__, str(self._shared_at), taken))
+        if taken:
+            self._close(gateway)
+            return
+        self.gateway, self._state, self._load = gateway, None, Load(0, 0)
+        self._look()
+        if self._starting.done():
+            self._started(self._starting)
+
+    def left(self, gateway: _Gateway) -> None:
+        """It is gone; what it ran ends."""
+        if gateway is not self.gateway:
+            return
+        if self._keep is None:
+            self._end()
+            return
+        self.gateway, self._left_s = None, asyncio.get_running_loop().time()
+        self._close(gateway)
+        _log.info("the gateway is gone; the engine waits %g s for the next one", self._keep.for_s)
+
+    def _is_given_up(self) -> bool:
+        assert self._keep is not None  # noqa: S101 -- or it would have ended
+        waited_s = asyncio.get_running_loop().time() - self._left_s
+        return waited_s > self._keep.for_s or self._engine.health().state is EngineState.FAILED
+
+    def _say(self, message: ToGateway) -> None:
+        if self.gateway is not None:
+            self.gateway.say(message)
+
+    # ------------------------------------------------------------ messages
 
     def _end(self) -> None:
         self._ended.set()
@@ -145,13 +285,13 @@ class _Host:
         try:
             starting.result()
             profile, most = self._engine.profile(), self._engine.capacity().max_running
-            self._channel.say(Started(profile=profile, max_running=most))
+            self._say(Started(profile=profile, max_running=most))
         except StartupError as error:
-            self._channel.say(Started(error.message, "".join(traceback.format_exception(error))))
+            self._say(Started(error.message, "".join(traceback.format_exception(error))))
         except Exception as error:
             _log.exception("the engine could not be started")
             sentence = f"The engine could not be started ({type(error).__name__}: {error})."
-            self._channel.say(Started(sentence, "".join(traceback.format_exception(error))))
+            self._say(Started(sentence, "".join(traceback.format_exception(error))))
 
     def _look(self) -> None:
         """Send the state and load if they have changed."""
@@ -159,20 +299,41 @@ class _Host:
         log_path = getattr(self._engine, "log_path", None)
         if (state := State(health, None if log_path is None else str(log_path))) != self._state:
             self._state = state
-            self._channel.say(state)
+            self._say(state)
         self._look_at_load()
 
     def _look_at_load(self) -> None:
         capacity = self._all.capacity()
         if (load := Load(capacity.running, capacity.waiting, capacity.lag_s)) != self._load:
             self._load = load
-            self._channel.say(load)
+            self._say(load)
 
-    def _heard(self, message: ToHost) -> None:
+    def heard(self, message: ToHost, work: GatewayWork) -> None:
         match message:
             case Stop():
                 self._end()
             case GetActivity():
-                self._channel.say(self._all.activity)
+                self._say(self._all.activity)
             case _:
-                self.work.heard(message)
+                work.heard(message)
+
+
+class _Gateway(Channel[Any, ToHost]):
+    """A gateway that has the host, and what is generated for it. ids: as of `GatewayWork`."""
+
+    def __init__(self, host: _Host, work: EngineWork, ids: str = "") -> None:
+        super().__init__(ToHost, lambda message: host.heard(message, self.work), lambda: host.left(self))
+        self.work = GatewayWork(work, self.say, ids=ids)
+
+
+class _Next(_Gateway):
+    """One that has found the host."""
+
+    def __init__(self, host: _Host, work: EngineWork) -> None:
+        host._gateways += 1
+        super().__init__(host, work, ids=f"later-{host._gateways}:")
+        self._host = host
+
+    def connection_made(self, transport: asyncio.BaseTransport) -> None:
+        super().connection_made(transport)
+        self._host.met(self)

@@ -3,6 +3,9 @@
 Where several gateways share the engine, each of them speaks to the host with the same messages; `Seats` and
 `Demand` are theirs alone, `GetActivity`, `State` and `Stop` are of the process that started the host.
 
+A host that outlives gateways greets each with `Hello`, which every version understands; the rest is understood
+where `PROTOCOL` is the same.
+
 Knows: the engine port's values. Must not know: sockets, processes.
 """
 
@@ -15,6 +18,7 @@ from gateway.domain.errors import EngineFailed, EngineUnavailable, GatewayError
 from gateway.engines.host.seats import Wanted
 
 __all__ = [
+    "PROTOCOL",
     "Aborted",
     "Activity",
     "Begun",
@@ -25,6 +29,7 @@ __all__ = [
     "GetActivity",
     "GetMetrics",
     "Held",
+    "Hello",
     "Load",
     "Metrics",
     "OfGeneration",
@@ -37,6 +42,24 @@ __all__ = [
     "error_of",
     "generation_failed",
 ]
+
+
+# Raised with every change of a message below, or of a value in one: `tests/engines/host/test_messages.py` notices.
+PROTOCOL = 1
+
+
+class Hello(Struct, frozen=True):
+    """The first word of a host that outlives gateways. Later versions may add fields, and change none."""
+
+    protocol: int
+    # Tells engines apart that are made of other settings, another model or another vLLM.
+    made_of: str
+    # Version of the gateway that has started it.
+    version: str
+    # Path of the Unix socket where workers reach it.
+    shared_at: str
+    # Whether another gateway has it; then nothing follows.
+    taken: bool = False
 
 
 class Generate(Struct, frozen=True, tag="generate", array_like=True):

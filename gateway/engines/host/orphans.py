@@ -4,6 +4,7 @@ vLLM calls `exit_with_parent` in each of its processes, because `pyproject.toml`
 `vllm.general_plugins`). The engine's host process calls it too. It prevents two problems: a killed gateway would
 leave a process that holds the GPU's memory; and Ctrl-C, which a terminal sends to all its processes, would end the
 engine before the gateway has finished accepted work.
+A host that outlives its gateway calls `exit_when_hung` instead, and ends by itself.
 Knows: processes. Must not know: vLLM.
 """
 
@@ -13,10 +14,14 @@ import multiprocessing
 import os
 import signal
 import threading
+import time
 from collections.abc import Callable
 from multiprocessing import connection
 
-__all__ = ["exit_with_parent"]
+__all__ = ["exit_when_hung", "exit_with_parent"]
+
+# Time between two looks at a process that may hang.
+_LOOK_S = 1.0
 
 
 def exit_with_parent(before: Callable[[], object] = lambda: None) -> None:
@@ -38,3 +43,24 @@ def exit_with_parent(before: Callable[[], object] = lambda: None) -> None:
             os._exit(1)
 
     threading.Thread(target=watch, name="exit with parent", daemon=True).start()
+
+
+def exit_when_hung(turns: Callable[[], int], after_s: float, before: Callable[[], object] = lambda: None) -> None:
+    """End this process once `turns` has not grown for `after_s`: nobody may be left who would.
+
+    before: called first, in a thread.
+    """
+
+    def watch() -> None:
+        seen, looks = turns(), 0.0
+        # Looks are counted, as the time in which this process was stopped does not matter.
+        while looks < after_s:
+            time.sleep(_LOOK_S)
+            now = turns()
+            seen, looks = now, 0.0 if now != seen else looks + _LOOK_S
+        try:
+            before()
+        finally:
+            os._exit(1)
+
+    threading.Thread(target=watch, name="exit when hung", daemon=True).start()

@@ -17,7 +17,7 @@ from pathlib import Path
 
 from msgspec import Struct
 
-__all__ = ["Process", "children", "descendants", "kill", "of"]
+__all__ = ["Process", "children", "descendants", "kill", "of", "run"]
 
 _LOOK_S = 0.02
 
@@ -69,6 +69,11 @@ def kill(processes: Iterable[Process], within_s: float) -> frozenset[Process]:
         multiprocessing.active_children()
         left = frozenset(process for process in left if _runs(process))
     return left
+
+
+def run(processes: Iterable[Process]) -> bool:
+    """Whether any of them still runs."""
+    return any(map(_runs, processes))
 
 
 def _runs(process: Process) -> bool:

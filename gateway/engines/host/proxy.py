@@ -71,23 +71,40 @@ _METRICS_S = 2.0
 
 
 class Host:
-    """A process that hosts an engine: our end of its socket, and the process if we have to end it."""
+    """A process that hosts an engine: our end of its socket, and the process if we have to end it.
 
-    def __init__(self, sock: socket.socket, process: multiprocessing.process.BaseProcess | None) -> None:
+    shared_at: where other gateways reach the engine once it is ready, if anywhere.
+    """
+
+    def __init__(
+        self,
+        sock: socket.socket,
+        process: multiprocessing.process.BaseProcess | None,
+        shared_at: Path | None = None,
+    ) -> None:
         self.sock = sock
+        self.shared_at = shared_at
         self._process = process
         self._found: frozenset[processes.Process] = frozenset()
 
     @property
+    def pid(self) -> int | None:
+        """Its process, if we have to end it."""
+        return None if self._process is None else self._process.pid
+
+    @property
     def ending(self) -> str:
         """How its process ended, if that is known. Waits a moment for the end."""
-        if self._process is None:
-            return ""
-        self._process.join(_LOOK_S)
-        code = self._process.exitcode
+        code = self._exit_code(_LOOK_S)
         if code is None:
             return ""
         return f" by signal {-code}" if code < 0 else f" with status {code}"
+
+    def _exit_code(self, wait_s: float) -> int | None:
+        if self._process is None:
+            return None
+        self._process.join(wait_s)
+        return self._process.exitcode
 
     @property
     def alive(self) -> bool:
@@ -97,7 +114,7 @@ class Host:
     def find(self) -> None:
         """Remember the processes that it has started so far; after its death they could not be found."""
         # The pid of a process that has ended may belong to another process by now.
-        own = processes.of(self._process.pid) if self._process is not None and self.alive else frozenset()
+        own = processes.of(self.pid) if self.alive else frozenset()
         self._found |= processes.descendants(self._found | own)
 
     def kill(self) -> None:
@@ -128,17 +145,22 @@ def start_host(build: Callable[[], Engine], shared_at: Path | None = None) -> Ho
     finally:
         signal.pthread_sigmask(signal.SIG_SETMASK, blocked)
         theirs.close()
-    return Host(ours, process)
+    return Host(ours, process, shared_at)
 
 
 class HostedEngine:
-    """Engine port over an engine in another process. open: starts that process, or connects to it."""
+    """Engine port over an engine in another process.
+
+    open: starts that process, or connects to it. leaves: whether `stop` leaves one that is ready to the next
+    gateway, instead of ending it.
+    """
 
     # Only the log of the newest failed engine is kept for the operator.
     _kept_log: ClassVar[Path | None] = None
 
-    def __init__(self, open: Callable[[], Host]) -> None:
+    def __init__(self, open: Callable[[], Host], leaves: Callable[[], bool] = lambda: False) -> None:
         self._open = open
+        self._leaves = leaves
         self._host: Host | None = None
         self._last_resort: Finalize | None = None
         self._was_ready = self._failed = False
@@ -154,6 +176,16 @@ class HostedEngine:
         self._activity = Activity(0, 0)
         self._asking = False
         self.log_path: Path | None = None
+
+    @property
+    def pid(self) -> int | None:
+        """The process that it is in."""
+        return None if self._host is None else self._host.pid
+
+    @property
+    def shared_at(self) -> Path | None:
+        """Where other gateways reach the engine once it is ready, if anywhere."""
+        return None if self._host is None else self._host.shared_at
 
     # ------------------------------------------------------------ life
 
@@ -185,21 +217,26 @@ class HostedEngine:
         self._starts(Started("The engine was stopped while it started."))
         self._measured_nothing()
         keep_log = self._failed
-        if (host := self._host) is not None:
+        if (host := self._host) is not None and self._was_ready and not self._failed and self._leaves():
+            self._leave(host)
+        elif host is not None:
             await asyncio.to_thread(host.find)
             # A host that is still loading has nothing to finish and would answer late, so it is killed.
             if self._was_ready or self._failed:
                 # An engine that stops in order keeps its log only if the log is worth reading.
                 keep_log = not await self._ends(host) or (self.log_path is not None and self.log_path.exists())
             await asyncio.to_thread(host.kill)
-            self._host = None
-            if self._last_resort is not None:
-                self._last_resort.cancel()
-            if self._channel is not None:
-                self._channel.close()
-            # The channel may not own the socket yet, if `start` was cancelled. Closing it twice does no harm.
-            host.sock.close()
+            self._leave(host)
             self._discard_log(keep_log)
+
+    def _leave(self, host: Host) -> None:
+        self._host = None
+        if self._last_resort is not None:
+            self._last_resort.cancel()
+        if self._channel is not None:
+            self._channel.close()
+        # The channel may not own the socket yet, if `start` was cancelled. Closing it twice does no harm.
+        host.sock.close()
 
     async def _ends(self, host: Host) -> bool:
         """Ask the host to stop, and wait. Returns False if it does not stop."""

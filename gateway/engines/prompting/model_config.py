@@ -10,10 +10,12 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
+from gateway.domain.engine import TranslationRequest
 from gateway.domain.errors import InvalidValue, StartupError
 from gateway.engines.prompting import families
+from gateway.engines.prompting.templates import ChatPrompt
 
-__all__ = ["find_family", "read_config"]
+__all__ = ["check_chat_template", "find_family", "read_config"]
 
 
 def read_config(model: str) -> dict[str, Any] | None:
@@ -39,3 +41,21 @@ def find_family(config: Mapping[str, Any], model: str, name: str | None) -> fami
         return families.detect(config, model, name)
     except InvalidValue as error:
         raise StartupError(f"The prompt family cannot be chosen: {error.message}") from None
+
+
+def check_chat_template(model: str, family: families.PromptFamily) -> None:
+    """Raises `StartupError` if a local model is to be asked through its chat template and clearly has none."""
+    source, target = (*family.languages, "en", "de")[:2]
+    prompt = family.render(TranslationRequest(id="", text="1", source=source, target=target))
+    folder = Path(model).expanduser()
+    try:
+        described = json.loads((folder / "tokenizer_config.json").read_text())
+    except (OSError, json.JSONDecodeError):
+        return  # a tokenizer of another kind, which may know how it is asked
+    # The template itself, or a file with it; Mistral's own tokenizers have theirs in their code.
+    elsewhere = [*folder.glob("*chat_template*"), *folder.glob("tekken.json"), *folder.glob("tokenizer.model*")]
+    if isinstance(prompt, ChatPrompt) and "chat_template" not in described and not elsewhere:
+        raise StartupError(
+            f"The model at {folder} has no chat template, which prompt family {family.name!r} asks through; "
+            "choose another family or an instruct model."
+        )

@@ -173,7 +173,8 @@ class TranslationCompletions:
         if (tokens := requests.tokens_a_piece()) > 1:
             sampling["stream_interval"] = tokens
         with generation:
-            answer = await requests.server.open(GENERATE, self._body(ids, sampling, stream=True))
+            body = self._body(ids, sampling, stream=True)
+            answer = await requests.server.open(GENERATE, body, self._request.traceparent)
         events, last_s = EventStream(), 0.0
         try:
             while True:

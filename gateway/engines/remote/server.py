@@ -105,10 +105,16 @@ class Server:
         finally:
             answer.close()
 
-    async def open(self, path: str, body: bytes) -> Streamed:
-        """Send a request; its answer, to be read as it comes, and to be closed. Raises `ServerError`."""
+    async def open(self, path: str, body: bytes, traceparent: str = "") -> Streamed:
+        """Send a request; its answer, to be read as it comes, and to be closed. Raises `ServerError`.
+
+        traceparent: of the span that it belongs to; empty if it is not traced.
+        """
+        headers = {**_JSON, "traceparent": traceparent} if traceparent else _JSON
         with self._failures(taken=True):
-            response = await self._session.post(self._url + path, data=body, headers=_JSON, allow_redirects=False)
+            response = await self._session.post(
+                self._url + path, data=body, headers=headers, allow_redirects=False
+            )
         answer = Streamed(response, self)
         if response.status == 200:
             return answer

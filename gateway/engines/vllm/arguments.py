@@ -7,13 +7,14 @@ Must not know: generations, tokenizers. vLLM is imported only on a GPU, to find 
 from __future__ import annotations
 
 import logging
+import math
 from pathlib import Path
 from typing import Any
 
 from gateway.engines.vllm import hardware
 from gateway.engines.vllm.options import VllmOptions
 
-__all__ = ["device_environment", "engine_arguments", "engine_environment", "shares_memory"]
+__all__ = ["device_environment", "engine_arguments", "engine_environment", "gpus_used", "shares_memory"]
 
 _log = logging.getLogger(__name__)
 
@@ -53,6 +54,12 @@ def engine_environment(options: VllmOptions) -> dict[str, str]:
     if Path(options.model).is_dir():
         environment |= {"HF_HUB_OFFLINE": "1", "TRANSFORMERS_OFFLINE": "1"}
     return environment
+
+
+def gpus_used(options: VllmOptions) -> int:
+    """How many GPUs the engine runs on, where it runs on GPUs."""
+    parallel = ("tensor_parallel_size", "pipeline_parallel_size", "data_parallel_size")
+    return math.prod(int(options.extra.get(name, 1)) for name in parallel)
 
 
 def device_environment(options: VllmOptions) -> dict[str, str]:

@@ -31,6 +31,7 @@ from gateway.domain.engine import (
     TranslationRequest,
 )
 from gateway.domain.errors import EngineFailed, EngineUnavailable, GatewayError, StartupError
+from gateway.engines import gpu
 from gateway.engines.host import processes
 from gateway.engines.in_flight import Generations
 from gateway.engines.lifecycle import Lifecycle
@@ -44,6 +45,7 @@ from gateway.engines.vllm.arguments import (
     device_environment,
     engine_arguments,
     engine_environment,
+    gpus_used,
     shares_memory,
 )
 from gateway.engines.vllm.completions import TranslationCompletions, VllmRequests
@@ -104,6 +106,7 @@ class VllmEngine:
         config = model_config.read_config(options.model)
         if config is not None:
             self._family = model_config.find_family(config, options.model, options.family)
+            model_config.check_chat_template(options.model, self._family)
         if config is not None and not hardware.gpu_present():
             preflight.check_memory(options.model, options.kv_cache_gib)
         if shares_memory(options):
@@ -312,7 +315,11 @@ class VllmEngine:
 
     async def metrics(self, names: Sequence[str] = ()) -> bytes:
         # In a thread: a thousand series would hold up the event loop, and with it everybody's next token.
-        return await asyncio.to_thread(metrics.engine_exposition, names)
+        return await asyncio.to_thread(self._exposition, names)
+
+    def _exposition(self, names: Sequence[str]) -> bytes:
+        gpu.show(gpus_used(self._options))
+        return metrics.engine_exposition(names)
 
 
 # Longest wait for the engine process to end by itself; normally it takes five seconds.

@@ -5,7 +5,6 @@ Knows: grants, addresses, how fast refusals may come. Must not know: where entri
 
 from __future__ import annotations
 
-import hashlib
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -16,10 +15,10 @@ from starlette.requests import HTTPConnection
 
 from gateway.domain.audit import Action, AuditEntry
 from gateway.domain.errors import GatewayError
-from gateway.domain.grants import Grant
+from gateway.domain.grants import Grant, hash_of_meeting
 from gateway.protocol.rate_limit import TokenBucket
 
-__all__ = ["OK", "Attempt", "Audit", "hash_of_meeting"]
+__all__ = ["OK", "Attempt", "Audit"]
 
 # The outcome of what was done.
 OK = "ok"
@@ -32,8 +31,6 @@ _OF_SESSIONS = {"join", "resume", "leave"}
 
 # Tenants whose rates are remembered.
 _MOST_RATES = 10_000
-
-_HASH_CHARS = 16
 
 
 class Attempt(Struct):
@@ -122,8 +119,3 @@ class Audit:
             self._rates.clear()
         bucket = self._rates.setdefault((tenant, done), TokenBucket(*(_DONE if done else _REFUSED)))
         return not bucket.take(self._clock())
-
-
-def hash_of_meeting(tenant: str, meeting: str) -> str:
-    """What stands for a meeting: the same for all entries, and for whoever looks for a meeting they know."""
-    return hashlib.sha256(f"{tenant}/{meeting}".encode("utf-8", "surrogatepass")).hexdigest()[:_HASH_CHARS]

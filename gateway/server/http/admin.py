@@ -17,16 +17,18 @@ from starlette.types import ASGIApp
 
 from gateway import metrics
 from gateway.domain.ports import Engine
+from gateway.exposition import OPEN_METRICS_TYPE, as_open_metrics, as_text, from_open_metrics, has_examples
 from gateway.server.guard.hosts import only_for
 from gateway.server.http import bodies
 from gateway.server.http.bodies import Readiness
 from gateway.server.http.readiness import readyz
 from gateway.server.http.responses import Resource, problem_response
+from gateway.tracing import spans
 
 __all__ = ["Metrics", "app", "own_metrics", "routes", "routes_elsewhere"]
 
 
-# Gives the metrics in Prometheus text format: all, or only the samples with these names.
+# Gives the metrics as `exposition` says: all, or only the samples with these names.
 Metrics = Callable[[Sequence[str]], Awaitable[bytes]]
 
 
@@ -35,7 +37,10 @@ def routes(read: Metrics) -> list[BaseRoute]:
 
     async def page(request: Request) -> ASGIApp:
         page = await read(request.query_params.getlist("name[]"))
-        return Response(page, headers={"Content-Type": metrics.CONTENT_TYPE_LATEST})
+        # Only where there are examples: all else is the same in both formats.
+        if has_examples(page) and "application/openmetrics-text" in request.headers.get("accept", ""):
+            return Response(as_open_metrics(page), headers={"Content-Type": OPEN_METRICS_TYPE})
+        return Response(as_text(page), headers={"Content-Type": metrics.CONTENT_TYPE_LATEST})
 
     return [Route("/metrics", Resource(GET=page))]
 
@@ -45,10 +50,14 @@ def app(
     allowed_hosts: Collection[str],
     read: Metrics,
     ready: Callable[[], Readiness] | None = None,
+    more: Sequence[BaseRoute] = (),
 ) -> Starlette:
-    """What is served at an address of its own: `/metrics`, and `/readyz` of all workers if there are several."""
+    """What is served at an address of its own: `/metrics`, and `/readyz` of all workers if there are several.
 
-    pages = routes(read)
+    more: the administration, if there is one.
+    """
+
+    pages = [*routes(read), *more, Route("/admin/{path:path}", _NOTHING)]
     if ready is not None:
         answer = ready
 
@@ -64,6 +73,14 @@ def routes_elsewhere() -> list[BaseRoute]:
     return [Route("/metrics", Resource(GET=_elsewhere))]
 
 
+async def _nothing(_request: Request) -> ASGIApp:
+    detail = "There is nothing at this address; the administration is there once admin_keys_file is set."
+    return problem_response(bodies.status_problem(HTTPStatus.NOT_FOUND, detail))
+
+
+_NOTHING = Resource(GET=_nothing, POST=_nothing, PUT=_nothing, DELETE=_nothing)
+
+
 def own_metrics(engine: Engine | None) -> Metrics:
     """Those of this process and its engine, if it has one."""
     scraping = asyncio.Lock()
@@ -72,10 +89,16 @@ def own_metrics(engine: Engine | None) -> Metrics:
         # In a thread: a thousand series would hold up the event loop, and with it everybody's next token.
         # One at a time: several such threads would slow the event loop down.
         async with scraping:
-            own = await asyncio.to_thread(metrics.exposition, names)
+            own = await asyncio.to_thread(_own, names)
             return own if engine is None else own + await engine.metrics(names)
 
     return read
+
+
+def _own(names: Sequence[str]) -> bytes:
+    if spans.is_on():
+        return from_open_metrics(metrics.exposition_with_examples(names))
+    return metrics.exposition(names)
 
 
 async def _elsewhere(_request: Request) -> ASGIApp:

@@ -14,7 +14,7 @@ import msgspec
 from msgspec import Struct
 
 from gateway import __version__
-from gateway.domain.errors import EngineUnavailable, GatewayError
+from gateway.domain.errors import EngineUnavailable, Forbidden, GatewayError, LogUnavailable, Unauthenticated
 from gateway.protocol.asyncapi import LICENSE, Document, ErrorMeaning, components, doc, error_meaning, plain, ref
 from gateway.protocol.checks import MEETING_ID
 from gateway.protocol.limits import Limits
@@ -120,21 +120,15 @@ def openapi(*, limits: Limits, batch_texts: int, body_bytes: int) -> Document:
         "paths": {
             "/v1/translate": {"post": _translate(body_bytes)},
             "/v1/meetings/{meeting}/transcript.{format}": {"get": _transcript(limits)},
+            "/v1/meetings/{meeting}/transcript": {"delete": _erase(limits)},
             "/v1/tokens": {
                 "post": _asked("tokens", "A token or an invite.", TokenBody, (TokenAnswer, InviteAnswer))
             },
             "/v1/revocations": {
                 "post": _asked("revocations", "End what was issued.", RevocationBody, (RevocationAnswer,))
             },
-            "/v1/usage": {
-                "get": {
-                    **_get("usage", "What the tenant of an API key uses.", UsageAnswer, USAGE_ERRORS),
-                    "security": _SECURED,
-                }
-            },
-            "/v1/languages": {
-                "get": _get("languages", "What the loaded model can do.", Languages, (EngineUnavailable,))
-            },
+            "/v1/usage": {"get": _usage()},
+            "/v1/languages": {"get": _get("languages", "What the model can do.", Languages, (EngineUnavailable,))},
             "/qr.svg": {"get": _qr_code(), "post": _posted_qr_code()},
             "/healthz": {"get": _get("healthz", "Whether the process answers.", Health)},
             "/readyz": {"get": _readyz()},
@@ -209,12 +203,7 @@ def _transcript(limits: Limits) -> Document:
         "security": _SECURED,
         "summary": "What was said in a meeting, in one language or several side by side.",
         "parameters": [
-            {
-                "name": "meeting",
-                "in": "path",
-                "required": True,
-                "schema": {"type": "string", "pattern": f"^{MEETING_ID}$", "maxLength": limits.id_chars},
-            },
+            _meeting(limits),
             {
                 "name": "format",
                 "in": "path",
@@ -260,6 +249,24 @@ def _transcript(limits: Limits) -> Document:
             },
             **_problems([*TRANSCRIPT_ERRORS, HTTPStatus.NOT_FOUND]),
         },
+    }
+
+
+_NOT_ERASED = (Unauthenticated, Forbidden, LogUnavailable)
+
+
+def _meeting(limits: Limits) -> Document:
+    schema = {"type": "string", "pattern": f"^{MEETING_ID}$", "maxLength": limits.id_chars}
+    return {"name": "meeting", "in": "path", "required": True, "schema": schema}
+
+
+def _erase(limits: Limits) -> Document:
+    return {
+        "operationId": "erase",
+        "security": _SECURED,
+        "summary": "Let go of what was said in a meeting.",
+        "parameters": [_meeting(limits)],
+        "responses": {"204": {"description": "Nothing of it is kept."}, **_problems(_NOT_ERASED)},
     }
 
 
@@ -321,6 +328,11 @@ def _drawn() -> Document:
         },
         **_problems(QR_ERRORS),
     }
+
+
+def _usage() -> Document:
+    asked = _get("usage", "What the tenant of an API key uses.", UsageAnswer, USAGE_ERRORS)
+    return {**asked, "security": _SECURED}
 
 
 def _get(operation: str, summary: str, answer: type[Struct], problems: Iterable[ProblemKind] = ()) -> Document:

@@ -14,7 +14,7 @@ from gateway.domain.engine import EngineHealth, EngineState, LaneHealth
 from gateway.server.http.bodies import EngineReadiness, Readiness
 from gateway.server.http.responses import json_response
 
-__all__ = ["Auth", "Whole", "readiness", "readyz"]
+__all__ = ["Auth", "Whole", "engine_readiness", "readiness", "readyz"]
 
 # Who is let in.
 Auth = Literal["token", "none", "insecure_open"]
@@ -38,7 +38,7 @@ class Whole(Struct, frozen=True, tag="whole", array_like=True):
 
 def readiness(health: EngineHealth, whole: Whole, auth: Auth) -> Readiness:
     """Whether translations are accepted now."""
-    engines = [_engine(lane) for lane in whole.lanes]
+    engines = [engine_readiness(lane) for lane in whole.lanes]
     load = (whole.running, whole.waiting, auth, engines or UNSET)
     match health.state:
         case EngineState.FAILED:
@@ -56,7 +56,8 @@ def readiness(health: EngineHealth, whole: Whole, auth: Auth) -> Readiness:
             return Readiness("ready", " ".join(filter(None, (whole.absent, health.reason))), *load)
 
 
-def _engine(lane: LaneHealth) -> EngineReadiness:
+def engine_readiness(lane: LaneHealth) -> EngineReadiness:
+    """How one of several engines is."""
     return EngineReadiness(
         lane.name,
         "draining" if lane.leaves else lane.state.value,

@@ -1,5 +1,6 @@
 """Transcripts over HTTP: reads a meeting's log and answers in the requested languages and format.
 
+Also lets go of what was said, for whoever may.
 Knows: addresses and queries of transcripts, and how to read a meeting's log, or a part of it, while it grows.
 Must not know: how the text formats are written (`meeting.transcript`), other endpoints.
 """
@@ -7,6 +8,7 @@ Must not know: how the text formats are written (`meeting.transcript`), other en
 from __future__ import annotations
 
 import asyncio
+import logging
 import re
 from collections import Counter
 from collections.abc import Callable, Collection, Mapping, Sequence
@@ -27,7 +29,7 @@ from gateway.domain.errors import (
     RateLimited,
     UnknownMeeting,
 )
-from gateway.domain.grants import Grant, account_of_tenant, meeting_key
+from gateway.domain.grants import Grant, account_of_tenant, hash_of_meeting, meeting_key
 from gateway.domain.languages import normalise
 from gateway.domain.log import Page, Publication, Said
 from gateway.domain.ports import Engine, EventLog
@@ -42,6 +44,8 @@ from gateway.server.http.responses import problem_response
 from gateway.sessions.grants import check_role
 
 __all__ = ["MEDIA_TYPES", "MOST_UTTERANCES", "Part", "Transcripts", "languages", "wanted_part"]
+
+_log = logging.getLogger(__name__)
 
 # Format, the end of the address → media type.
 MEDIA_TYPES = {
@@ -104,6 +108,22 @@ class Transcripts:
             self._received(account)
             raise
         return _Sending(response, lambda: self._received(account))
+
+    async def erase(self, request: Request) -> ASGIApp:
+        """`DELETE /v1/meetings/{meeting}/transcript`: nothing is kept of what was said."""
+        meeting = request.path_params["meeting"]
+        with self._audit.attempt("erase", request) as attempt:
+            attempt.grant = grant = await self._identity.of(request)
+            attempt.meeting = meeting
+            if grant.is_open:
+                raise Forbidden("Where nobody needs a token, only the operator erases what was said.")
+            check_role(grant, "admin")
+            if not grant.any_meeting and grant.meeting != meeting:
+                raise Forbidden("The token is for another meeting.")
+            if is_meeting_id(meeting) and await self._log.erase(meeting_key(grant.tenant, meeting)):
+                hashed = hash_of_meeting(grant.tenant, meeting)
+                _log.warning("%s has erased the transcript of meeting %s", grant.subject, hashed)
+        return Response(status_code=204, headers={"Cache-Control": "no-store"})
 
     def _received(self, account: str) -> None:
         self._wanted[account] -= 1

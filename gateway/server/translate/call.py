@@ -25,6 +25,7 @@ from gateway.protocol.limits import Limits
 from gateway.server.translate.detection import Detector
 from gateway.server.translate.plan import UNDETERMINED, Asked, Job, Plan, plan
 from gateway.sessions.grants import check_reads, check_role, check_speaks
+from gateway.tracing import spans
 from gateway.translation.scheduling.scheduler import Scheduler
 from gateway.translation.scheduling.ticket import Ticket
 
@@ -80,6 +81,7 @@ class Translator:
             limits=self.limits,
             batch_texts=most or self.batch_texts,
             detect=self.detector.detect,
+            traceparent=spans.current().traceparent,
         )
         _check(grant, planned)
         requests = [job.request for job in planned.jobs if job.request is not None]

@@ -82,6 +82,8 @@ def plan(
     # Most texts of one call.
     batch_texts: int,
     detect: Detect,
+    # Of the span that it belongs to; empty: it is not traced.
+    traceparent: str = "",
 ) -> Plan:
     """Check what is asked for.
 
@@ -113,6 +115,7 @@ def plan(
                     target=target,
                     options=options,
                     cache_scope=scope,
+                    traceparent=traceparent,
                 )
                 job = replace(job, request=request)
             jobs.append(job)

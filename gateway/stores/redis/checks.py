@@ -6,6 +6,7 @@ Knows: the settings, and the sentence for each that is wrong. Must not know: scr
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import secrets
 import time
 from collections.abc import Sequence
@@ -16,7 +17,11 @@ from gateway.domain.errors import LogUnavailable, StartupError
 from gateway.stores.redis.commands import Commands
 from gateway.stores.redis.connection import Command, Connection, Lost, Refused, address_of, is_local
 
-__all__ = ["check", "clock_offset_s", "ids_of", "remember"]
+__all__ = ["FORMAT", "check", "clock_offset_s", "ids_of", "remember"]
+
+# What is kept in a store, and how. Raised with each change that gateways of the version before would not bear:
+# only those of one format are on a store at the same time.
+FORMAT = 1
 
 _OLDEST = (7, 0)
 # One of these keys exists while a store holds a meeting, a session or a revocation, or a gateway is there.
@@ -81,13 +86,29 @@ async def clock_offset_s(url: str) -> float:
 async def ids_of(stores: Sequence[_Started]) -> list[str]:
     """What each of the stores that share meetings calls itself, for good. They have started.
 
-    Raises `StartupError` where meetings are shared among other stores than these: they would be looked for in the
-    wrong one.
+    Raises `StartupError` where meetings are shared among other stores than these, as they would be looked for in
+    the wrong one, and where what they hold is of another `FORMAT`.
     """
     try:
+        for store in stores:
+            await _check_format(store)
         return await _ids_of(stores)
     except LogUnavailable as error:
         raise StartupError(error.message) from None
+
+
+async def _check_format(store: _Started) -> None:
+    key = f"{store.prefix}format"
+    found: bytes | None = await store.commands.run("GET", key)
+    if found is None:
+        with contextlib.suppress(LogUnavailable):  # a full store is no obstacle
+            await store.commands.run("SET", key, str(FORMAT), "NX")
+    elif found != str(FORMAT).encode():
+        raise StartupError(
+            f"What the store {store.address} holds is of format {found.decode(errors='replace')}, and this "
+            f"gateway reads format {FORMAT}: start the version that wrote it, or give another store.prefix to "
+            "begin with nothing."
+        )
 
 
 async def _ids_of(stores: Sequence[_Started]) -> list[str]:

@@ -134,6 +134,8 @@ def push_of(data: bytes, seal: Seal) -> Push:
     """A pushed message: epoch, offset, at_ms and languages; a new line; the payload."""
     header, _, payload = data.partition(b"\n")
     epoch, offset, at_ms, languages = header.split(b" ")
+    if not payload:  # a log has begun, and nothing is in it
+        return Push(epoch.decode(), int(offset), None)
     return Push(epoch.decode(), int(offset), _publication(int(offset), int(at_ms), languages, payload, seal))
 
 

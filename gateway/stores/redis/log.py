@@ -21,6 +21,7 @@ from typing import Any
 from gateway.domain.errors import LogUnavailable, SessionReplaced, UtteranceFinished
 from gateway.domain.log import (
     Accepted,
+    LoggedMeeting,
     LogUsage,
     Page,
     Publication,
@@ -227,6 +228,19 @@ class RedisEventLog:
         fields = dict(zip((field.decode() for field in reply[::2]), map(int, reply[1::2]), strict=True))
         accounts = {field[3:]: held for field, held in fields.items() if field.startswith("of:")}
         return LogUsage(fields.get("publications", 0), sum(accounts.values()), accounts)
+
+    async def meetings(self) -> tuple[LoggedMeeting, ...]:
+        found: dict[str, LoggedMeeting] = {}
+        cursor = None
+        while cursor != b"0":
+            cursor, replies = await self._run("meetings", "", cursor or b"0", _CHECKED)
+            for name, publications, held, newest_ms in replies:
+                meeting = name.decode()
+                found[meeting] = LoggedMeeting(meeting, int(publications), int(held), int(newest_ms) or None)
+        return tuple(found.values())
+
+    async def erase(self, meeting: str) -> bool:
+        return bool(await self._run("erase", meeting))
 
     async def kept(self) -> tuple[KeptMeeting, ...]:
         return ()

@@ -19,6 +19,7 @@ _NEW_WORK = ("accept", "claim", "register/begin", "glossaries/put")
 # What was accepted is finished, what has expired goes, and gateways are there, also while the store is full.
 _ALWAYS = (
     *("conclude", "owned", "take_over", "open", "leave", "positions", "read", "recent", "fit", "sweep", "close"),
+    *("meetings", "erase"),
     "meter/tell",
     *("register/find", "register/take", "register/save", "register/release", "register/end", "register/own"),
     *("register/present", "register/versions", "register/use", "register/revoke", "register/revocations"),

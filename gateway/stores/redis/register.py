@@ -24,7 +24,17 @@ import msgspec
 from gateway.domain.errors import LogUnavailable, Unauthenticated
 from gateway.domain.grants import Revocation, tenant_of
 from gateway.domain.ports import LEASE_S
-from gateway.domain.register import REVOCATION_S, UNBOUNDED, Bounds, Held, Present, TenantCounts
+from gateway.domain.register import (
+    REVOCATION_S,
+    UNBOUNDED,
+    Bounds,
+    Held,
+    Present,
+    Registered,
+    TenantCounts,
+    ends,
+    what_is_revoked,
+)
 from gateway.domain.sessions import SessionRecord, UsedToken
 from gateway.stores.redis.commands import unavailable
 from gateway.stores.redis.connection import Argument
@@ -176,20 +186,28 @@ class RedisRegister:
         return reply > 1
 
     async def revoke(self, revocation: Revocation) -> None:
-        meant = (revocation.tenant, revocation.token_id, revocation.subject, revocation.meeting)
-        await self._run("revoke", _encoder.encode(meant), _encoder.encode(revocation))
+        await self._run("revoke", _encoder.encode(what_is_revoked(revocation)), _encoder.encode(revocation))
 
     async def meant_by(self, revocation: Revocation, but: Collection[bytes]) -> int:
-        meant: set[bytes] = set()
+        found = await self._of_tenant(revocation.tenant)
+        return sum(ends(revocation, each.record) for session, each in found.items() if session not in but)
+
+    async def sessions(self) -> tuple[Registered, ...]:
+        fields = await self.store.commands.run("HKEYS", f"{self.store.prefix}tenants")
+        tenants = sorted(field[2:].decode() for field in fields if field.startswith(b"s:"))
+        return tuple([each for tenant in tenants for each in (await self._of_tenant(tenant)).values()])
+
+    async def _of_tenant(self, tenant: str) -> dict[bytes, Registered]:
+        """Its sessions, wherever they are. Raises `LogUnavailable`."""
+        sessions: dict[bytes, Registered] = {}
         cursor = None
         while cursor != b"0":
-            cursor, found = await self._run("of_tenant", revocation.tenant, cursor or b"0", _ASKED)
-            for session, record in zip(found[::2], found[1::2], strict=True):
+            cursor, found = await self._run("of_tenant", tenant, cursor or b"0", _ASKED)
+            for session, record, away in zip(found[::3], found[1::3], found[2::3], strict=True):
                 # One that cannot be read, a newer gateway has written and counts.
                 with contextlib.suppress(msgspec.MsgspecError):
-                    if session not in but and revocation.means(_records.decode(record).grant):
-                        meant.add(session)
-        return len(meant)
+                    sessions[session] = Registered(_records.decode(record), away=away == b"1")
+        return sessions
 
     async def kept(self) -> tuple[UsedToken, ...]:
         return ()

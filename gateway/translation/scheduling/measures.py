@@ -1,21 +1,54 @@
-"""What the metrics tell of translations.
+"""What metrics and traces tell of translations.
 
-Knows: tickets, which metric is of what. Must not know: the queue, the engine.
+Knows: tickets, which metric is of what, the events of a span. Must not know: the queue, the engine.
 """
 
 from __future__ import annotations
 
 from gateway import metrics
-from gateway.domain.engine import TokenEvent, TranslationRequest
+from gateway.domain.engine import EngineProfile, TokenEvent, TranslationRequest
+from gateway.tracing import spans
+from gateway.tracing.spans import NOT_TRACED, Value
 from gateway.translation.scheduling.ticket import Ticket
 
-__all__ = ["finished", "retried", "started", "stopped", "tokens"]
+__all__ = ["admitted", "ended", "finished", "first_token", "retried", "started", "stopped", "tokens"]
 
 
-def started(ticket: Ticket) -> None:
-    """Its first turn has come."""
-    if ticket.request.final and ticket.started_s is not None:
-        metrics.QUEUE_S.observe(ticket.started_s - ticket.admitted_s)
+def admitted(ticket: Ticket) -> None:
+    """It waits for its turn."""
+    request = ticket.request
+    if request.traceparent:
+        about: dict[str, Value] = {"source": request.source, "target": request.target}
+        ticket.span = spans.begin("translate", about, parent=request.traceparent)
+
+
+def started(ticket: Ticket, profile: EngineProfile | None, *, is_first: bool) -> None:
+    """A turn of it has come. profile: of the lane."""
+    if is_first and ticket.request.final and ticket.started_s is not None:
+        metrics.QUEUE_S.observe(ticket.started_s - ticket.admitted_s, spans.exemplar(ticket.span))
+    if ticket.span is not NOT_TRACED:
+        lane = ticket.lane or metrics.DEFAULT_ENGINE
+        ticket.span.event("dispatched", lane=lane)
+        ticket.span.set(lane=lane, model=_short(profile.model) if profile is not None else "")
+
+
+def first_token(ticket: Ticket) -> None:
+    """Its first text has come, of its first attempt that came so far."""
+    ticket.span.event("first token")
+
+
+def ended(ticket: Ticket) -> None:
+    """There will be no more of it."""
+    if ticket.span is not NOT_TRACED:
+        ticket.span.set(tokens=ticket.tokens, crashes=ticket.crashes)
+        if ticket.given_up is not None:
+            ticket.span.fail(ticket.given_up.code)
+        ticket.span.end()
+
+
+def _short(model: str) -> str:
+    """Without the folders that it is in, which are of this machine."""
+    return model.rstrip("/").rpartition("/")[2] if model.startswith("/") else model
 
 
 def tokens(request: TranslationRequest, generated: int, reused: int) -> None:
@@ -26,9 +59,10 @@ def tokens(request: TranslationRequest, generated: int, reused: int) -> None:
     (metrics.FINAL_TOKENS if request.final else metrics.PARTIAL_TOKENS).labels(request.target).inc(generated)
 
 
-def retried() -> None:
+def retried(ticket: Ticket) -> None:
     """The engine died while it ran, and it waits again."""
     metrics.TRANSLATIONS_RETRIED.inc()
+    ticket.span.event("again", lane=ticket.lane or metrics.DEFAULT_ENGINE, crashes=ticket.crashes)
 
 
 def finished(ticket: Ticket, last: TokenEvent) -> None:
@@ -40,9 +74,11 @@ def finished(ticket: Ticket, last: TokenEvent) -> None:
     if not ticket.request.final:
         metrics.PARTIAL_S.observe(ticket.finished_s - ticket.admitted_s)
         return
-    metrics.TRANSLATION_S.observe(ticket.finished_s - ticket.admitted_s)
+    example = spans.exemplar(ticket.span)
+    metrics.TRANSLATION_S.observe(ticket.finished_s - ticket.admitted_s, example)
+    ticket.span.set(prompt_tokens=last.prompt_tokens, cached_tokens=last.cached_tokens, reused_tokens=last.reused)
     if ticket.first_token_s is not None:
-        metrics.FIRST_TOKEN_S.observe(ticket.first_token_s - ticket.admitted_s)
+        metrics.FIRST_TOKEN_S.observe(ticket.first_token_s - ticket.admitted_s, example)
         # The time of a crash is not that of a token.
         if ticket.tokens > 1 and not ticket.crashes:
             metrics.TOKEN_INTERVAL_S.observe((ticket.finished_s - ticket.first_token_s) / (ticket.tokens - 1))

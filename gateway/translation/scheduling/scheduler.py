@@ -154,6 +154,7 @@ class Scheduler:
             )
         loop = asyncio.get_running_loop()
         for ticket in tickets:
+            measures.admitted(ticket)
             ticket.timers = [loop.call_later(self._deadline_s, self._expire, ticket)]
             self._limit_keeping(ticket)
         self._lines.append(tickets)
@@ -177,7 +178,8 @@ class Scheduler:
                 return await self._run(ticket, on_text)
         except GatewayError as error:
             # An engine may turn the interruption into an error of its own.
-            raise ticket.given_up or error from None
+            ticket.given_up = ticket.given_up or error
+            raise ticket.given_up from None
         except Exception as error:
             if ticket.given_up is not None:
                 raise ticket.given_up from None
@@ -258,12 +260,14 @@ class Scheduler:
         text = ticket.text = ""
         finish: FinishReason | None = None
         ticket.tokens = generated = 0
-        request = replace(ticket.request, lane=ticket.lane, alone=ticket.suspect)
+        traceparent = ticket.span.traceparent
+        request = replace(ticket.request, lane=ticket.lane, alone=ticket.suspect, traceparent=traceparent)
         try:
             async with aclosing(self._engine.generate(request)) as events:
                 async for event in events:
                     if ticket.first_token_s is None and event.tokens:
                         ticket.first_token_s = self._clock()
+                        measures.first_token(ticket)
                     if not ticket.charged:
                         self._charge(ticket)
                     ticket.tokens += event.tokens + event.reused
@@ -301,7 +305,7 @@ class Scheduler:
         route = self._lanes.route_of(ticket)
         if not route:
             raise failed()
-        measures.retried()
+        measures.retried(ticket)
         self._lanes.remove(ticket)
         ticket.stage = Stage.WAITING
         ticket.turn.clear()
@@ -357,16 +361,12 @@ class Scheduler:
         return None
 
     def _give_turn(self, line: Line, ticket: Ticket, lane: Lane) -> None:
-        ticket.stage = Stage.RUNNING
-        ticket.lane = lane.name
-        lane.add(ticket)
         now_s = self._clock()
+        is_first = ticket.begin(lane.name, now_s)
+        lane.add(ticket)
         if not ticket.best_effort:
             line.admission.pace.turn(now_s)
-        if ticket.started_s is None:
-            ticket.started_s = now_s
-            measures.started(ticket)
-        ticket.turn.set()
+        measures.started(ticket, lane.profile(), is_first=is_first)
 
     def _is_full(self, line: Line) -> bool:
         """Whether finals of a line wait for nothing but other finals to end, as many as its lanes run together."""
@@ -387,6 +387,7 @@ class Scheduler:
         else:
             self._lines.of(ticket.route).queue.remove(ticket)
         ticket.stage = Stage.ENDED
+        measures.ended(ticket)
         while ticket.timers:
             ticket.timers.pop().cancel()
         self._give_turns()

@@ -15,6 +15,7 @@ from msgspec import Struct
 from gateway.domain.engine import TranslationRequest
 from gateway.domain.errors import GatewayError
 from gateway.domain.log import Timings
+from gateway.tracing.spans import NOT_TRACED, Span
 
 __all__ = ["CATCHING_UP", "FINAL", "PARTIAL", "SUSPECT_CRASHES", "Generated", "Stage", "Ticket", "request_id"]
 
@@ -88,6 +89,8 @@ class Ticket:
         self.kept_too_long = False
         # It gave its place to a final.
         self.preempted = False
+        # Of its translation, where the request is traced.
+        self.span: Span = NOT_TRACED
         # What follows belongs to the scheduler.
         self.stage = Stage.WAITING
         # The lanes for which it waits, and the one on which it runs.
@@ -114,6 +117,15 @@ class Ticket:
     def ending(self) -> bool:
         """Whether it has ended, or was given up and is about to."""
         return self.given_up is not None or self.stage is Stage.ENDED
+
+    def begin(self, lane: str, now_s: float) -> bool:
+        """Its turn has come, on a lane. Whether it is its first one."""
+        self.stage, self.lane = Stage.RUNNING, lane
+        self.turn.set()
+        is_first = self.started_s is None
+        if is_first:
+            self.started_s = now_s
+        return is_first
 
     def crashed(self) -> None:
         """The lane died while this ran there.

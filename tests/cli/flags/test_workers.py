@@ -24,9 +24,8 @@ def test_so_many_or_one_for_each_core() -> None:
 def test_without_them_there_is_one_process_and_no_folder(capsys: pytest.CaptureFixture[str]) -> None:
     args = parser().parse_args(["serve"])
     assert (args.workers, args.state_dir) == (None, None)
-    with pytest.raises(SystemExit, match="2"):
-        main(["serve", "--state-dir", "/tmp"])  # noqa: S108 -- not used
-    assert "--state-dir goes with --workers" in capsys.readouterr().err
+    assert main(["serve", "--engine", "simulated", "--state-dir", "/tmp"]) == 1  # noqa: S108 -- not used
+    assert "--state-dir goes with --workers or --keep-engine" in capsys.readouterr().err
 
 
 def test_a_reload_without_a_gateway(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -58,8 +58,8 @@ async def test_what_is_given_up_before_it_begins_leaves_nothing_behind() -> None
     async with hosted_engine(SimulatedEngine()) as pair:
         await pair.near.start()
         ours, theirs = socket.socketpair()
-        host = _Host(pair.far)
-        serving = asyncio.create_task(host.serve(theirs, asyncio.get_running_loop().create_future()))
+        host = _Host(pair.far, asyncio.get_running_loop().create_future())
+        serving = asyncio.create_task(host.serve(theirs))
         speaker: Channel[ToHost, ToGateway] = Channel(ToGateway, lambda _: None, lambda: None)
         await speaker.open(ours)
         for number in range(10):
@@ -69,8 +69,9 @@ async def test_what_is_given_up_before_it_begins_leaves_nothing_behind() -> None
         speaker.say(Stop())
         await serving
         await asyncio.sleep(0)
-        assert len(host.work) == 0
-        assert host.work._tasks == set()
+        assert host.gateway is not None
+        assert len(host.gateway.work) == 0
+        assert host.gateway.work._tasks == set()
         await host.close()
         speaker.close()
         assert pair.far.capacity().running == 0

@@ -6,7 +6,33 @@ import msgspec
 import pytest
 
 from gateway.domain.errors import EngineFailed, EngineRestarting, EngineUnavailable, GatewayError
-from gateway.engines.host.messages import GenerationFailed, error_of, generation_failed
+from gateway.engines.host.messages import (
+    PROTOCOL,
+    GenerationFailed,
+    Hello,
+    ToGateway,
+    ToHost,
+    error_of,
+    generation_failed,
+)
+from tests.engines.host.digests import digest
+
+# Digest of all messages in each version of the protocol.
+MESSAGES = {1: "1f6533b26c591f09"}
+
+
+def test_a_change_of_a_message_is_another_protocol() -> None:
+    # A gateway of one version speaks to hosts of another: raise PROTOCOL, and add the digest.
+    assert MESSAGES[PROTOCOL] == digest(ToHost, ToGateway)
+    assert max(MESSAGES) == PROTOCOL
+
+
+def test_the_first_word_is_understood_by_every_version() -> None:
+    oldest = {"protocol": 1, "made_of": "m", "version": "0.1.0", "shared_at": "/s"}
+    later = msgspec.msgpack.encode({**oldest, "protocol": 99, "added": [1]})
+    assert msgspec.msgpack.decode(later, type=Hello) == Hello(99, "m", "0.1.0", "/s")
+    now = msgspec.to_builtins(Hello(1, "m", "0.1.0", "/s"))
+    assert now.items() >= oldest.items()
 
 
 @pytest.mark.parametrize(

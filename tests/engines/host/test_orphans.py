@@ -67,3 +67,31 @@ async def test_a_child_outlives_an_interrupt_and_not_its_parent(tmp_path: Path) 
         await asyncio.sleep(0.01)
     assert (tmp_path / "last word").read_text() == "gone"
     assert not (tmp_path / "interrupted").exists()
+
+
+HANGS = """
+import itertools, sys, time
+from pathlib import Path
+
+from gateway.engines.host import orphans
+
+orphans._LOOK_S = 0.01
+turns = itertools.count()
+hang = Path(sys.argv[1], "hang")
+orphans.exit_when_hung(
+    lambda: -1 if hang.exists() else next(turns), 0.1, lambda: print("last word", flush=True)
+)
+print("works", flush=True)
+time.sleep(3_600)
+"""
+
+
+async def test_one_whose_event_loop_does_not_turn_any_more_ends_itself(tmp_path: Path) -> None:
+    process = await asyncio.create_subprocess_exec(
+        sys.executable, "-c", HANGS, str(tmp_path), stdout=subprocess.PIPE
+    )
+    assert process.stdout is not None
+    assert await process.stdout.readline() == b"works\n"
+    (tmp_path / "hang").touch()
+    assert await process.stdout.readline() == b"last word\n"
+    assert await process.wait() == 1

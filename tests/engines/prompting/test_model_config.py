@@ -9,7 +9,8 @@ import pytest
 
 from gateway.config import BUNDLED_MODEL
 from gateway.domain.errors import StartupError
-from gateway.engines.prompting.model_config import find_family, read_config
+from gateway.engines.prompting.families import FAMILIES
+from gateway.engines.prompting.model_config import check_chat_template, find_family, read_config
 
 
 def test_a_folder_has_a_config_and_a_name_has_none() -> None:
@@ -38,3 +39,24 @@ def test_a_folder_that_is_no_model(tmp_path: Path, written: str | None, said: st
 def test_a_family_that_does_not_exist() -> None:
     with pytest.raises(StartupError, match=r"^The prompt family cannot be chosen: "):
         find_family({}, "model", "klingon")
+
+
+def test_a_model_without_a_chat_template_is_refused_where_it_needs_one() -> None:
+    check_chat_template(str(BUNDLED_MODEL), FAMILIES["seed-x"])
+    check_chat_template("tencent/Hy-MT2-7B", FAMILIES["chat"])
+    with pytest.raises(StartupError, match=r"has no chat template, which prompt family 'chat' asks through"):
+        check_chat_template(str(BUNDLED_MODEL), FAMILIES["chat"])
+
+
+@pytest.mark.parametrize(
+    ("file", "content"),
+    [
+        ("tokenizer_config.json", '{"chat_template": "…"}'),
+        ("chat_template.jinja", "…"),
+        ("tekken.json", "{}"),
+    ],
+)
+def test_a_chat_template_is_found_wherever_it_is(tmp_path: Path, file: str, content: str) -> None:
+    (tmp_path / "tokenizer_config.json").write_text("{}")
+    (tmp_path / file).write_text(content)
+    check_chat_template(str(tmp_path), FAMILIES["chat"])

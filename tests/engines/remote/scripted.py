@@ -33,6 +33,8 @@ class ScriptedServer:
         self.script: list[Answer] = [says([END])]
         # The bodies of all requests to the generating route.
         self.asked: list[dict[str, Any]] = []
+        # Their `traceparent`, empty for none.
+        self.traceparents: list[str] = []
         # How many of them are being answered.
         self.running = 0
 
@@ -49,6 +51,7 @@ class ScriptedServer:
             return refusal
         body = await request.json()
         self.asked.append(body)
+        self.traceparents.append(request.headers.get("traceparent", ""))
         answer = self.script.pop(0) if len(self.script) > 1 else self.script[0]
         self.running += 1
         try:

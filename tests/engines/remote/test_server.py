@@ -172,3 +172,10 @@ async def test_a_file_of_authorities_that_is_none_is_named(tmp_path: Path) -> No
             file.write_text("nothing")
         with pytest.raises(StartupError, match=r"engine\.ca_file .* cannot be used"):
             Server("https://127.0.0.1", None, str(file), 60.0)
+
+
+async def test_the_server_goes_on_with_a_trace() -> None:
+    async with scripted() as there, client(there.url) as server:
+        for given in ("", f"00-{7:032x}-{7:016x}-01"):
+            (await server.open(GENERATE, BODY, given)).close()
+            assert there.traceparents.pop() == given

@@ -15,9 +15,9 @@ from gateway.app import Gateway
 from gateway.config import AuthSettings, Settings
 from gateway.domain.audit import AuditEntry
 from gateway.domain.errors import Forbidden, QuotaExceeded, StartupError, Unauthenticated
-from gateway.domain.grants import OPEN, Grant
+from gateway.domain.grants import OPEN, Grant, hash_of_meeting
 from gateway.protocol.messages import Error, SessionEnd, SessionRefresh, SessionRefreshed, SessionStart
-from gateway.server.guard.audit import Audit, hash_of_meeting
+from gateway.server.guard.audit import Audit
 from tests.keys import Keyring
 from tests.meetings import away, close_of, joined, say
 from tests.over_http import serving

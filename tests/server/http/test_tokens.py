@@ -14,11 +14,13 @@ from websockets.asyncio.client import connect
 from websockets.exceptions import ConnectionClosed
 
 from gateway.config import AuthSettings, Settings
+from gateway.domain.log import Said, Utterance
 from gateway.identity import key_file
 from gateway.identity.authenticator import Keys
 from gateway.identity.key_file import KeyFile, new_api_key, new_signing_key
 from gateway.protocol.messages import Error, SessionStart, SessionStarted, TranslationFinal
 from tests.gateways import Running, running
+from tests.logs import append
 from tests.meetings import say
 
 GUEST = "a secret of sixteen or more"
@@ -233,6 +235,33 @@ async def test_an_invite_for_one_guest_is_that_guests_alone(door: Door) -> None:
     assert {answer.status_code for answer in answers} == {200, 401}
     again = await door.post("/v1/tokens", {"invite": invite, "guest": guests[first]})
     assert again.status_code == 200
+
+
+async def test_what_was_said_is_erased_by_whoever_may(door: Door) -> None:
+    said = Said(Utterance("1", 1, "to be erased", "en", "p", "Ana", final=True))
+    await append(door.gateway.gateway.log, "acme/standup", said)
+
+    async def erase(bearer: str, meeting: str = "standup") -> httpx.Response:
+        headers = {"Authorization": f"Bearer {bearer}"}
+        return await door.client.delete(f"/v1/meetings/{meeting}/transcript", headers=headers)
+
+    for bearer in (
+        await door.token(meeting="standup", roles=["speak", "read", "transcript"]),
+        await door.token(meeting="board", roles=["admin"]),
+    ):
+        check(await erase(bearer), 403, "forbidden")
+    check(await erase("nobody"), 401, "unauthenticated")
+    # Another tenant's meeting of this id.
+    assert (await erase(door.keys["other"])).status_code == 204
+    assert "to be erased" in (await door.transcript(door.keys["acme"])).text
+    assert (await erase(await door.token(meeting="standup", roles=["admin"]))).status_code == 204
+    check(await door.transcript(door.keys["acme"]), 404, "unknown_meeting")
+    assert (await erase(door.keys["acme"], "never")).status_code == 204
+
+
+async def test_where_nobody_needs_a_token_nobody_erases() -> None:
+    async with running() as gateway, httpx.AsyncClient(base_url=f"http://127.0.0.1:{gateway.port}") as client:
+        check(await client.delete("/v1/meetings/standup/transcript"), 403, "forbidden")
 
 
 async def test_transcripts_and_translations_are_held_against_the_token(door: Door) -> None:

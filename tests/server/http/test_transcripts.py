@@ -279,9 +279,7 @@ async def test_a_meeting_in_which_nothing_was_said(format: str) -> None:
         assert response.content == b""
 
 
-@pytest.mark.parametrize(
-    "path", ["transcript.pdf", "transcript.", "transcript.JSON", "transcript.json/", "transcript"]
-)
+@pytest.mark.parametrize("path", ["transcript.pdf", "transcript.", "transcript.JSON", "transcript.json/"])
 async def test_an_address_that_is_no_transcript(path: str) -> None:
     async with serving(await log_of(*STANDUP)) as client:
         check_problem(await client.get(f"/standup/{path}"), 404, "not_found")

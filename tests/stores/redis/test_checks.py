@@ -129,6 +129,17 @@ async def test_each_store_has_an_id_for_good() -> None:
         assert await ids_of(both) == [second, first]
 
 
+async def test_what_a_gateway_of_another_format_has_written_is_refused() -> None:
+    (prefix,) = new_prefixes(1)
+    async with stores(prefix) as [store]:
+        await ids_of([store])
+        await ids_of([store])
+        await store.commands.run("SET", f"{prefix}format", "2")
+        said = await refusal_of([store])
+        assert "is of format 2, and this gateway reads format 1: start the version that wrote it" in said
+        assert "store.prefix" in said
+
+
 async def test_the_same_store_is_not_named_twice() -> None:
     async with stores(*new_prefixes(1) * 2) as both:
         for _ in range(2):

@@ -182,7 +182,7 @@ export async function startCaptions({ host, streamUrl, query, invite }) {
   view.style.setProperty("--size", `${Number.parseFloat(size)}rem`);
   view.style.setProperty("--box", `${box}%`);
   const reads = captionLanguages(options);
-  const transcript = new Transcript();
+  const transcript = new Transcript((id) => client.participants.get(id)?.name);
   const blocks = reads.map((lang) => new CaptionsBlock(lang, options, transcript.entries));
   view.append(...blocks.map((block) => block.element), message);
   if (query.get("view") === "reading") fillScreen(view);

@@ -42,6 +42,7 @@ export class DemoControls {
       onClick: hideAlert,
       onPlaying: (isPlaying) => {
         if (isPlaying) onStart();
+        if (isPlaying && client.state !== "open") showAlert(t("sample.waits"));
         else this.#goesOn = false;
         this.#show();
       },

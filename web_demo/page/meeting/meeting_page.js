@@ -27,7 +27,7 @@ import { mendStart } from "./mend_start.js";
 import { OfferedLanguages } from "./offered_languages.js";
 import { SidePanel } from "./side_panel.js";
 import { SpeakingArea } from "./speaking_area.js";
-import { stopOnLeave } from "./stop_on_leave.js";
+import { leaveButton, stopOnLeave } from "./stop_on_leave.js";
 import { keepScreenAwake } from "./wake_lock.js";
 
 /** @import {ClientEvent, StateChanged} from "../../client/events.js" */
@@ -63,7 +63,7 @@ export class MeetingPage {
   #offered;
   /** @type {GatewayClient} */
   #client;
-  #transcript = new Transcript();
+  #transcript = new Transcript((id) => this.#client.participants.get(id)?.name);
   #readingSettings;
   #view;
   #announcer;
@@ -170,7 +170,7 @@ export class MeetingPage {
         name: t(access.read ? "tab.reading" : "tab.display"),
         content: [this.#readingSettings.element, displaySettings.element],
       },
-      { id: "people", name: t("tab.people"), content: [peopleList.element, download.element] },
+      { id: "people", name: t("tab.people"), content: [peopleList.element, leaveButton(this.#client, this.#demo), download.element] },
       { id: "engine", name: t("tab.engine"), content: [this.#engineMonitor.element] },
     ]);
     this.#layOut();

@@ -53,7 +53,8 @@ export class SidePanel {
       if (this.isOpen && !WIDE.matches && isOutside && document.querySelector("dialog[open]") === null) this.close();
     });
     this.#select(tabs[0]?.id ?? "");
-    this.element.hidden = !WIDE.matches;
+    // Whoever has just chosen the page's language goes on where they were.
+    this.element.hidden = !WIDE.matches && history.state?.isPanelOpen !== true;
   }
 
   get isOpen() {

@@ -1,4 +1,7 @@
-// What happens when the page is left: demos stop, and the session ends. Must not know the rest of the meeting page.
+// What happens when the meeting or the page is left: demos stop, and the session ends. Must not know the rest of the meeting page.
+
+import { button } from "../ui/dom.js";
+import { t } from "../words/words.js";
 
 /** @import {GatewayClient} from "../../client/gateway_client.js" */
 /** @import {DemoControls} from "./demo_controls.js" */
@@ -16,5 +19,17 @@ export function stopOnLeave(client, demo) {
     demo.stopNow();
     client.close();
     client.close(); // the second call does not wait for answers
+  });
+}
+
+/**
+ * A button to leave the meeting. The banner that says so then leads back.
+ * @param {GatewayClient} client
+ * @param {DemoControls} demo
+ */
+export function leaveButton(client, demo) {
+  return button("secondary", t("meeting.leave"), "leave", () => {
+    demo.stopNow();
+    client.close();
   });
 }

@@ -1,6 +1,7 @@
 // Asks for name, language and role, as far as one may choose them, before one joins a meeting. Must not know the connection.
 
 import { element } from "../ui/dom.js";
+import { untranslated } from "../settings/reading_settings.js";
 import { dropdown, fieldset, labelled, radioButtons } from "../ui/form_controls.js";
 import { bilingualName, preferredLanguages } from "../ui/languages.js";
 import { loadPreference, savePreference } from "../ui/preferences.js";
@@ -45,7 +46,7 @@ export function askToJoin({ languages, nameOf, meeting, nameChars = 80, access =
     element("h2", "dialog-heading", t("meeting.join")),
     ...(meeting ? [element("p", "hint dialog-meeting", meeting)] : []),
     ...(access.name ? [] : [labelled(t("name.yours"), name)]),
-    ...(access.read ? [labelled(t("join.read"), reads)] : []),
+    ...(access.read ? [labelled(t("join.read"), reads), element("p", "hint", untranslated(new Set(languages.map(({ tag }) => tag))))] : []),
     ...(mayChoose ? [fieldset(t("join.role"), roles)] : []),
   );
   form.append(questions, element("button", "primary", t("join.action")));

@@ -14,6 +14,11 @@ function nameElement(name) {
   return span;
 }
 
+/** @param {Role & {name: string}} participant */
+function isUnnamed({ name, speaks }) {
+  return speaks === null && name.trim() === "";
+}
+
 export class PeopleList {
   element = element("section", "panel");
   #client;
@@ -25,6 +30,8 @@ export class PeopleList {
   #rename = button("quiet", "", "rename", () => this.#openForm());
   #form;
   #more = element("p", "hint");
+  /** Those who have no name and say nothing, such as captions on a screen. */
+  #unnamed = element("p", "hint");
   /** @type {Map<string, HTMLLIElement>} */
   #rows = new Map();
 
@@ -55,7 +62,8 @@ export class PeopleList {
     });
     this.#self.dataset.testid = "own";
     this.#list.append(this.#self);
-    this.element.append(heading, this.#list, this.#more);
+    this.#unnamed.dataset.testid = "people-unnamed";
+    this.element.append(heading, this.#list, this.#unnamed, this.#more);
     this.#showAll();
     client.listen((event) => {
       if (event.type === "session.started") this.#showAll();
@@ -99,6 +107,7 @@ export class PeopleList {
   #showOne(id) {
     const participant = this.#client.participants.get(id);
     if (participant === undefined) return;
+    if (isUnnamed(participant)) return this.#remove(id);
     const row = this.#rows.get(id) ?? element("li", "person");
     row.replaceChildren(nameElement(participant.name.trim() || t("name.guest")), this.#badges(participant));
     if (row.parentNode === null) this.#list.append(row);
@@ -122,6 +131,8 @@ export class PeopleList {
   }
 
   #showCount() {
+    const unnamed = [...this.#client.participants.values()].filter(isUnnamed).length;
+    this.#unnamed.textContent = unnamed > 0 ? t("people.unnamed", { count: unnamed }) : "";
     const most = this.#client.limits?.participants_shown ?? Infinity;
     const isFull = this.count >= most;
     this.#count.textContent = `${this.count}${isFull ? "+" : ""}`;

@@ -3,9 +3,9 @@
 
 import { element } from "../ui/dom.js";
 import { checkbox, dropdown, fieldset, labelled, radioButtons, setOptions } from "../ui/form_controls.js";
-import { nativeName, preferredLanguages } from "../ui/languages.js";
+import { englishName, nativeName, preferredLanguages } from "../ui/languages.js";
 import { loadPreference, savePreference } from "../ui/preferences.js";
-import { t } from "../words/words.js";
+import { languageName, pageLanguage, t } from "../words/words.js";
 
 /** @typedef {import("../../client/messages.js").Stability} Stability */
 /** @typedef {import("../ui/languages.js").Language} Language */
@@ -177,13 +177,19 @@ export class ReadingSettings {
     this.#explanation.textContent = STABILITIES.find(([value]) => value === stability)?.[2] ?? "";
     const limitNote = t("reading.most", { limit: this.#limit });
     this.#note.textContent = isFull ? limitNote : reads.length ? "" : t("reading.untranslated");
-    this.#sources.textContent = reads.flatMap((tag) => this.#limitedTo(tag)).join(" ");
+    this.#sources.textContent = [untranslated(this.#offered), ...reads.flatMap((tag) => this.#limitedTo(tag))].join(" ").trim();
     const choice = this.#announceChoice;
     const isValid = choice === "" || (choice !== null && reads.includes(choice));
     this.#value.announce = isValid ? choice : (reads[0] ?? "");
     const names = reads.map((tag) => /** @type {const} */ ([tag, this.#nameOf(tag)]));
     setOptions(this.#announce, [["", t("reading.nothing")], ...names], this.#value.announce);
   }
+}
+
+/** A sentence if the page's own language is not among these. @param {ReadonlySet<string>} offered */
+export function untranslated(offered) {
+  const own = pageLanguage();
+  return offered.has(own) ? "" : t("reading.no_sources", { language: languageName(own, englishName(own) || own) });
 }
 
 /**

@@ -39,8 +39,10 @@ export class SpokenTranslation {
   constructor(options) {
     this.#options = options;
     this.control = labelled(t("aloud.choose"), this.#choice);
-    // Without voices there is nothing to choose.
-    this.control.hidden = window.speechSynthesis === undefined;
+    // Without voices there is nothing to choose; some browsers list theirs late.
+    const showChoice = () => (this.control.hidden = !window.speechSynthesis?.getVoices().length);
+    window.speechSynthesis?.addEventListener?.("voiceschanged", showChoice);
+    showChoice();
     this.#choice.addEventListener("change", () => this.#choose(this.#choice.value));
     // iPhones speak only once something was spoken within a tap, if it was nothing; the choice comes after the tap.
     this.#choice.addEventListener("click", () => speechSynthesis.speak(new SpeechSynthesisUtterance("")));
@@ -86,9 +88,7 @@ export class SpokenTranslation {
     if (!isOn) return;
     const name = this.#options.nameOf(lang);
     this.#words.textContent = t("aloud.now", { language: name });
-    const voices = speechSynthesis.getVoices();
-    // Some browsers list their voices late, or never; those that list some know no others.
-    if (voices.length > 0 && voiceFor(lang) === null) {
+    if (voiceFor(lang) === null) {
       this.#options.onProblem(t("aloud.no_voice", { language: name }));
       this.stop();
     }

@@ -5,14 +5,9 @@ import { evictOldest } from "../../client/evict_oldest.js";
 import { t } from "../words/words.js";
 import { cellOf, isSaid, isSettled, keyOf, unsentKey } from "./entry.js";
 
-/** @typedef {import("../../client/events.js").ClientEvent} ClientEvent */
-/** @typedef {import("../../client/messages.js").Caption} Caption */
-/** @typedef {import("../../client/messages.js").TranslationDelta} TranslationDelta */
-/** @typedef {import("../../client/messages.js").TranslationFailed} TranslationFailed */
-/** @typedef {import("../../client/messages.js").TranslationFinal} TranslationFinal */
-
-/** @typedef {import("./entry.js").Cell} Cell */
-/** @typedef {import("./entry.js").Entry} Entry */
+/** @import {ClientEvent} from "../../client/events.js" */
+/** @import {Caption, SessionStarted, TranslationDelta, TranslationFailed, TranslationFinal} from "../../client/messages.js" */
+/** @import {Cell, Entry} from "./entry.js" */
 
 /**
  * @typedef {object} Change
@@ -46,10 +41,16 @@ export class Transcript {
   #cancelled = new Map();
   /** The languages that are read. @type {Set<string>} */
   #reads = new Set();
-  /** Those of them that the gateway has not confirmed yet. @type {Set<string>} */
+  /** Those that the gateway has not confirmed yet. @type {Set<string>} */
   #unconfirmedReads = new Set();
   /** Those of them for which utterances before the next `pong` need no translation. @type {Set<string>} */
   #optionalUntilPong = new Set();
+  #nameOf;
+
+  /** @param {(participant: string) => string | undefined} [nameOf] Their name, if it is known: deltas do not tell it. */
+  constructor(nameOf = () => "") {
+    this.#nameOf = nameOf;
+  }
 
   /** In the order in which they were first heard of. @returns {ReadonlyMap<string, Entry>} */
   get entries() {
@@ -131,7 +132,7 @@ export class Transcript {
     }
   }
 
-  /** @param {import("../../client/messages.js").SessionStarted} started */
+  /** @param {SessionStarted} started */
   #onStarted({ participant, epoch, recovered }) {
     // A new session, and the old one had not caught up.
     if (this.#catchingUp && recovered !== true) this.#caughtUp();
@@ -343,7 +344,7 @@ export class Transcript {
       return known;
     }
     const entry = this.#begin(key, participant, utterance);
-    entry.speaker = speaker;
+    entry.speaker = speaker || (this.#nameOf(participant) ?? "");
     const unsent = entry.own ? this.#ownEntries(utterance).find((each) => each.unsent) : undefined;
     if (unsent !== undefined) {
       Object.assign(entry, { lang: unsent.lang, text: unsent.text, final: true, unsent: true });

@@ -44,6 +44,7 @@ export class TranscriptDownload {
       button("secondary", t("download.action"), "download", () => void this.#download()),
       this.#result,
       element("p", "hint", t("download.kept")),
+      element("p", "hint", t("download.untranslated")),
     );
     // The languages that are read may change. Bring the options up to date before one can be chosen.
     for (const event of ["pointerenter", "focusin", "change"]) this.element.addEventListener(event, () => this.#updateOptions());

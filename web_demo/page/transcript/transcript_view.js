@@ -62,6 +62,12 @@ export class TranscriptView {
   /** To be drawn in the next frame: row → columns that changed. @type {Map<string, Set<string>>} */
   #due = new Map();
   #frame = 0;
+  /** Of the name that is shown at the top, in px, when it was shown last. */
+  #speakerHeight = 0;
+  /** Whether some of what is to be drawn may not be translated into a language that is read. */
+  #hasUntranslated = false;
+  /** Rows that say that translations begin after them. @type {Set<UtteranceRow>} */
+  #marked = new Set();
   #isAtEnd = true;
   #scrollTop = 0;
   /** The topmost visible row and its position. @type {{row: Element, top: number} | undefined} */
@@ -147,7 +153,8 @@ export class TranscriptView {
   // ---------------------------------------------------------------- drawing, once a frame
 
   /** @param {Change} change */
-  #onChange({ entry: { key }, lang, what }) {
+  #onChange({ entry: { key, optional }, lang, what }) {
+    this.#hasUntranslated ||= optional.size > 0 || this.#marked.size > 0;
     // A page in the background draws nothing, maybe for hours: do not collect entries that are gone.
     if (what === "gone" && !this.#byKey.has(key)) return void this.#due.delete(key);
     const columns = this.#due.get(key) ?? new Set();
@@ -162,12 +169,14 @@ export class TranscriptView {
       const row = this.#byKey.get(key);
       if (row !== undefined && row.entry === entry) {
         row.render(columns);
+        if (columns.has(AS_SPOKEN)) row.follow(this.#above(row.element));
         continue;
       }
       this.#remove(key);
       if (entry !== undefined) this.#add(entry);
     }
     this.#due.clear();
+    if (this.#hasUntranslated) this.#markBeginnings();
     const isEmpty = this.#byKey.size === 0;
     if (!isEmpty) this.#keepFocus(this.empty);
     setIfChanged(this.empty, "hidden", !isEmpty);
@@ -199,6 +208,23 @@ export class TranscriptView {
       place = last;
     }
     return place;
+  }
+
+  /** Tell the last row that is not translated into a language: from the next one on, it is. */
+  #markBeginnings() {
+    this.#hasUntranslated = false;
+    const before = this.#marked;
+    this.#marked = new Set();
+    const langs = new Set(this.#shown.reads);
+    for (let row = this.#rows.lastElementChild; row !== null && langs.size > 0; row = row.previousElementSibling) {
+      const shown = row instanceof HTMLElement ? this.#byKey.get(row.dataset["key"] ?? "") : undefined;
+      const found = new Set([...langs].filter((lang) => shown?.isUntranslated(lang)));
+      if (shown === undefined || found.size === 0) continue;
+      shown.endUntranslated(found);
+      this.#marked.add(shown);
+      for (const lang of found) langs.delete(lang);
+    }
+    for (const row of before) if (!this.#marked.has(row)) row.endUntranslated(new Set());
   }
 
   /** Another row is above this one now. @param {Element | null | undefined} row */
@@ -240,7 +266,7 @@ export class TranscriptView {
   /** @param {HTMLElement} row */
   #above(row) {
     const above = /** @type {HTMLElement | null} */ (row.previousElementSibling);
-    return this.#options.transcript.entries.get(above?.dataset.key ?? "");
+    return this.#byKey.get(above?.dataset.key ?? "");
   }
 
   // ---------------------------------------------------------------- reading position
@@ -266,7 +292,11 @@ export class TranscriptView {
     }
     const row = rows[first];
     this.#anchor = row && { row, top: topOf(row) };
-    this.#showSpeaker(row, top);
+    this.#speakerHeight = this.#speaker.offsetHeight || this.#speakerHeight;
+    // The name that is shown hides what is behind it: it is that of the first words below.
+    const below = top + this.#speakerHeight;
+    const next = row?.nextElementSibling ?? undefined;
+    this.#showSpeaker(next !== undefined && (row?.getBoundingClientRect().bottom ?? 0) <= below ? next : row, below);
   }
 
   /** @param {Element | undefined} row @param {number} top Of what is visible, in px. */

@@ -20,6 +20,9 @@ import { isSaid, speakerName } from "./entry.js";
 /** The place of an original above the columns. */
 export const AS_SPOKEN = "";
 
+// Of somebody who goes on speaking, name, language and time are shown again after so long.
+const GROUP_MS = 300_000;
+
 /** @param {number} ms */
 function duration(ms) {
   return ms < 10_000 ? `${Math.round(ms)} ms` : `${(ms / 1000).toFixed(1)} s`;
@@ -55,7 +58,7 @@ class TextCell {
   showOriginal({ text, lang, final }, stability) {
     const words = final || stability !== "final" ? text : "";
     this.#write(lang, "auto", words, "", final ? "final" : "growing");
-    this.#remark("");
+    this.remark("");
   }
 
   /**
@@ -69,12 +72,12 @@ class TextCell {
     if (cell?.state === "final") {
       this.#write(lang, dir, cell.text, "", "final");
       this.#showTimings(cell);
-      return this.#remark(cell.truncated ? t("transcript.cut") : "", " mild");
+      return this.remark(cell.truncated ? t("transcript.cut") : "", " mild");
     }
     const words = stability === "final" ? "" : (cell?.committed ?? "");
     const tentative = stability === "live" ? (cell?.tentative ?? "") : "";
     this.#write(lang, dir, words, tentative, cell?.state ?? (isExpected ? "growing" : "none"));
-    this.#remark(cell?.reason);
+    this.remark(cell?.reason);
   }
 
   /**
@@ -103,7 +106,7 @@ class TextCell {
     this.#text.title = t("transcript.tokens", { facts, count: tokens });
   }
 
-  #remark(words = "", kind = "") {
+  remark(words = "", kind = "") {
     setIfChanged(this.#note, "textContent", words);
     setIfChanged(this.#note, "className", `cell-note${kind}`);
     if (!words) this.#note.remove();
@@ -125,6 +128,10 @@ export class UtteranceRow {
   #shown = { columns: [], reads: [], originals: false, stability: "live" };
   /** Column → cell, in the order on the page. @type {Map<string, TextCell>} */
   #cells = new Map();
+  /** Languages into which what follows is translated, and this is not. @type {ReadonlySet<string>} */
+  #begins = new Set();
+  /** The time that is shown with it, or with a row above, in ms since 1970. */
+  shownAt = 0;
 
   /**
    * @param {Entry} entry
@@ -159,10 +166,27 @@ export class UtteranceRow {
     return this.element.classList.contains("follows") ? -Infinity : this.#head.getBoundingClientRect().bottom;
   }
 
-  /** Hide the name if the row above has the same speaker. @param {Entry | undefined} above */
+  /** Hide name, language and time if a row above shows them. @param {UtteranceRow | undefined} above */
   follow(above) {
-    const { participant, own } = this.entry;
-    this.element.classList.toggle("follows", !own && above?.participant === participant);
+    const { participant, own, lang, at } = this.entry;
+    const before = above?.entry;
+    const isSame = before?.participant === participant && (!lang || !before.lang || before.lang === lang);
+    const saidAt = at?.getTime() ?? above?.shownAt ?? 0;
+    const follows = !own && isSame && saidAt - (above?.shownAt ?? 0) < GROUP_MS;
+    this.shownAt = follows ? (above?.shownAt ?? saidAt) : saidAt;
+    this.element.classList.toggle("follows", follows);
+  }
+
+  /** Whether it was said before anybody read this language. @param {string} lang */
+  isUntranslated(lang) {
+    return this.entry.lang !== lang && this.entry.optional.has(lang) && !this.entry.cells.has(lang);
+  }
+
+  /** It is the last one that is not translated into these languages: say so. @param {ReadonlySet<string>} langs */
+  endUntranslated(langs) {
+    if ([...langs].join() === [...this.#begins].join()) return;
+    this.#begins = langs;
+    this.render(this.#cells.keys());
   }
 
   /** @param {Shown} shown */
@@ -230,6 +254,7 @@ export class UtteranceRow {
     cell.label = isOriginal ? original : this.#nameOf(column);
     if (isOriginal) cell.showOriginal(this.entry, stability);
     else cell.showTranslation(column, cells.get(column), stability, this.#isExpected(column));
+    if (!isOriginal && this.#begins.has(column)) cell.remark(t("transcript.begins_here", { language: this.#nameOf(column) }), " mild");
   }
 
   /** @param {string} lang */

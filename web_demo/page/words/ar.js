@@ -236,4 +236,9 @@ export const ar = {
   "lanes.seats_waiting": "شُغل {running} من {seats} من الأماكن، وفي الانتظار {waiting}",
   "lanes.queue": { zero: "ينتظر {count} آخر مكانًا.", one: "ينتظر {count} آخر مكانًا.", two: "ينتظر {count} آخران مكانًا.", few: "ينتظر {count} آخرون مكانًا.", many: "ينتظر {count} آخر مكانًا.", other: "ينتظر {count} آخر مكانًا." },
   "reading.gone": "لم يعد شيء يُترجم هنا إلى {languages}. اختر لغات أخرى من «خيارات»، ثم «القراءة».",
+  "people.unnamed": { other: "قرّاء بلا اسم، مثل الترجمة المعروضة على شاشة: {count}" },
+  "transcript.begins_here": "تبدأ الترجمة إلى {language} بعد هذا.",
+  "download.untranslated": "ما قيل قبل أن يقرأ أحد لغةً ما غير موجود بتلك اللغة.",
+  "sample.waits": "لا يمكن الوصول إلى البوابة الآن. يبدأ الاجتماع التجريبي حالما يمكن ذلك.",
+  "meeting.leave": "مغادرة الاجتماع",
 };

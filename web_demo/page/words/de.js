@@ -235,4 +235,9 @@ export const de = {
   "lanes.seats_waiting": "{running} von {seats} Plätzen belegt, {waiting} wartend",
   "lanes.queue": { one: "{count} weitere wartet auf einen Platz.", other: "{count} weitere warten auf einen Platz." },
   "reading.gone": "Hier wird nichts mehr übersetzt in: {languages}. Wählen Sie andere Sprachen unter Optionen, Lesen.",
+  "people.unnamed": { one: "{count} Leser ohne Namen, etwa Untertitel auf einem Bildschirm.", other: "{count} Leser ohne Namen, etwa Untertitel auf einem Bildschirm." },
+  "transcript.begins_here": "{language}: Die Übersetzungen beginnen nach diesem Satz.",
+  "download.untranslated": "Was gesagt wurde, bevor jemand eine Sprache las, fehlt in dieser Sprache.",
+  "sample.waits": "Das Gateway ist gerade nicht erreichbar. Das Beispiel-Meeting beginnt, sobald es das ist.",
+  "meeting.leave": "Meeting verlassen",
 };

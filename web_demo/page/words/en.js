@@ -238,4 +238,9 @@ export const en = {
   "lanes.seats_waiting": "{running} of {seats} seats taken, {waiting} waiting",
   "lanes.queue": { one: "{count} more waits for a seat.", other: "{count} more wait for a seat." },
   "reading.gone": "Nothing is translated into {languages} here any more. Choose other languages under Options, Reading.",
+  "people.unnamed": { one: "{count} reader without a name, such as captions on a screen.", other: "{count} readers without a name, such as captions on a screen." },
+  "transcript.begins_here": "Translations into {language} begin after this.",
+  "download.untranslated": "What was said before anybody read a language is missing in that language.",
+  "sample.waits": "The gateway cannot be reached now. The sample meeting begins once it can.",
+  "meeting.leave": "Leave the meeting",
 };

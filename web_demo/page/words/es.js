@@ -235,4 +235,9 @@ export const es = {
   "lanes.seats_waiting": "{running} de {seats} plazas ocupadas, {waiting} en espera",
   "lanes.queue": { one: "{count} más espera una plaza.", many: "{count} más esperan una plaza.", other: "{count} más esperan una plaza." },
   "reading.gone": "Aquí ya no se traduce nada a: {languages}. Elija otros idiomas en Opciones, Lectura.",
+  "people.unnamed": { one: "{count} lector sin nombre, como los subtítulos de una pantalla.", other: "{count} lectores sin nombre, como los subtítulos de una pantalla." },
+  "transcript.begins_here": "Las traducciones al {language} empiezan después de esto.",
+  "download.untranslated": "Lo que se dijo antes de que alguien leyera un idioma falta en ese idioma.",
+  "sample.waits": "Ahora no se puede alcanzar la pasarela. La reunión de ejemplo empezará cuando se pueda.",
+  "meeting.leave": "Salir de la reunión",
 };

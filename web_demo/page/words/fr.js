@@ -235,4 +235,9 @@ export const fr = {
   "lanes.seats_waiting": "{running} places sur {seats} occupées, {waiting} en attente",
   "lanes.queue": { one: "{count} autre attend une place.", many: "{count} autres attendent une place.", other: "{count} autres attendent une place." },
   "reading.gone": "Plus rien n’est traduit ici vers : {languages}. Choisissez d’autres langues sous Options, Lecture.",
+  "people.unnamed": { one: "{count} lecteur sans nom, comme des sous-titres sur un écran.", other: "{count} lecteurs sans nom, comme des sous-titres sur un écran." },
+  "transcript.begins_here": "Les traductions ({language}) commencent après ceci.",
+  "download.untranslated": "Ce qui a été dit avant que quelqu’un ne lise une langue manque dans cette langue.",
+  "sample.waits": "La passerelle est injoignable pour le moment. La réunion d’exemple commencera dès qu’elle répondra.",
+  "meeting.leave": "Quitter la réunion",
 };

@@ -235,4 +235,9 @@ export const ja = {
   "lanes.seats_waiting": "{seats} 席中 {running} 席使用中、{waiting} 件待機中",
   "lanes.queue": { other: "ほかに {count} 件が空きを待っています。" },
   "reading.gone": "ここでは{languages}への翻訳はなくなりました。「オプション」の「閲覧」でほかの言語を選んでください。",
+  "people.unnamed": { other: "名前のない読み手：{count}（画面の字幕など）" },
+  "transcript.begins_here": "{language}への翻訳はこの後から始まります。",
+  "download.untranslated": "ある言語を読む人がいなかった間の発言は、その言語では含まれません。",
+  "sample.waits": "今はゲートウェイに接続できません。接続できしだい、サンプル会議が始まります。",
+  "meeting.leave": "会議から退出",
 };

@@ -58,6 +58,7 @@ async function use(tag) {
 /** Use another language from now on. What is shown already was said in the old one, so the page starts again. @param {string} tag */
 export function chooseLanguage(tag) {
   savePreference(CHOICE, tag);
+  history.replaceState({ isPanelOpen: true }, "");
   location.reload();
 }
 

@@ -235,4 +235,9 @@ export const zh = {
   "lanes.seats_waiting": "{seats} 个名额已用 {running} 个，{waiting} 个等待",
   "lanes.queue": { other: "另有 {count} 个在等待名额。" },
   "reading.gone": "这里不再翻译成{languages}。请在“选项”的“阅读”中选择其他语言。",
+  "people.unnamed": { other: "{count} 位没有名字的读者，例如屏幕上的字幕。" },
+  "transcript.begins_here": "{language}的翻译从此处之后开始。",
+  "download.untranslated": "在有人阅读某种语言之前所说的内容，在该语言中没有。",
+  "sample.waits": "目前无法连接网关。连接后示例会议就会开始。",
+  "meeting.leave": "离开会议",
 };

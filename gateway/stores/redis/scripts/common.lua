@@ -15,6 +15,7 @@
 --   session:<id>    of the register, and of the store: f fence
 -- Keys of the store:
 --   share                      its id, and the ids of all stores that share meetings: see `checks.ids_of`
+--   format                     of all of this: see `checks.FORMAT`
 --   gateways                   set: all that may have left something unfinished
 --   heard_of_one               exists while any gateway is there
 --   grace                      exists while every gateway counts as being there, after a time without any

@@ -8,8 +8,8 @@ from pathlib import Path
 
 import pytest
 
+from gateway import state_folder
 from gateway.domain.errors import StartupError
-from gateway.workers import state_folder
 
 
 def test_whoever_has_it_can_be_found(tmp_path: Path) -> None:
@@ -55,3 +55,8 @@ def test_where_it_is_unless_another_is_given(monkeypatch: pytest.MonkeyPatch) ->
     assert state_folder.default_folder() == Path.home() / ".local" / "state" / "translation-gateway"
     monkeypatch.setenv("XDG_STATE_HOME", "/var/lib/state")
     assert state_folder.default_folder() == Path("/var/lib/state/translation-gateway")
+
+
+def test_one_that_does_not_reload_is_not_sent_a_signal_for_it(tmp_path: Path) -> None:
+    with state_folder.held(tmp_path, reloads=False):
+        assert state_folder.holder(tmp_path) is None

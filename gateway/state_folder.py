@@ -1,4 +1,4 @@
-"""The folder of a gateway with workers: tells whether it runs, and which process it is.
+"""The folder of a gateway that keeps something there: tells whether it runs, and which process it is.
 
 Knows: files, locks. Must not know: what the gateway keeps there besides.
 """
@@ -29,9 +29,10 @@ def default_folder() -> Path:
 
 
 @contextlib.contextmanager
-def held(folder: Path) -> Iterator[int]:
+def held(folder: Path, *, reloads: bool = True) -> Iterator[int]:
     """Make the folder this process's own, for as long as the context lasts. Raises `StartupError`.
 
+    reloads: whether it may be found and sent SIGHUP, see `holder`.
     Gives the file descriptor of the lock: processes that inherit it hold the folder as well.
     """
     try:
@@ -44,7 +45,8 @@ def held(folder: Path) -> Iterator[int]:
     try:
         _take(lock, folder)
         os.ftruncate(lock, 0)
-        os.pwrite(lock, f"{os.getpid()}\n".encode(), 0)
+        if reloads:
+            os.pwrite(lock, f"{os.getpid()}\n".encode(), 0)
         yield lock
     finally:
         os.close(lock)
@@ -69,7 +71,7 @@ def _take(lock: int, folder: Path) -> None:
 
 
 def holder(folder: Path) -> int | None:
-    """The process of the gateway that has this folder; None if none runs."""
+    """The process of the gateway that has this folder and reloads; None if none runs."""
     try:
         lock = os.open(folder / _NAME, os.O_RDWR | os.O_CLOEXEC)
     except OSError:

@@ -1,0 +1,99 @@
+"""The administration of a gateway that is one process: the application at its admin address.
+
+Knows: who needs whom. Must not know: what any of them does.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import os
+from collections.abc import Sequence
+
+from starlette.applications import Starlette
+
+from gateway.app import Gateway
+from gateway.config import Settings
+from gateway.domain.engine import EngineHealth
+from gateway.domain.errors import InvalidValue, StartupError
+from gateway.keys import operators_of
+from gateway.runtime import log_from, log_style
+from gateway.server import page
+from gateway.server.administration import meetings, processes
+from gateway.server.administration.bodies import Worker
+from gateway.server.administration.operators import Operators
+from gateway.server.http import admin
+from gateway.server.http.readiness import Whole
+
+__all__ = ["admin_app", "operators"]
+
+_log = logging.getLogger(__name__)
+
+
+def operators(settings: Settings) -> Operators | None:
+    """Who may use the administration; None where there is none. Raises `StartupError`."""
+    keys = operators_of(settings)
+    return None if keys is None else Operators(keys.operator)
+
+
+def admin_app(gateway: Gateway) -> Starlette:
+    """What is served at the admin address. Raises `StartupError` if the operators' keys cannot be used."""
+    settings = gateway.settings
+    more = []
+    if (allowed := operators(settings)) is not None:
+        more += meetings.routes(allowed, gateway.log, gateway.register, gateway.registry.revoke)
+        more += processes.routes(allowed, _OneProcess(gateway))
+        more += page.admin_routes()
+    read = admin.own_metrics(gateway.engine)
+    return admin.app(settings.admin_host, settings.allowed_hosts, read, more=more)
+
+
+class _OneProcess:
+    """`Processes` where there is one."""
+
+    def __init__(self, gateway: Gateway) -> None:
+        self._gateway = gateway
+        # Of lanes that go, kept until they are gone.
+        self._draining: set[asyncio.Task[None]] = set()
+
+    @property
+    def log_level(self) -> str:
+        return logging.getLevelName(log_style().level).lower()
+
+    def health(self) -> EngineHealth:
+        return self._gateway.engine.health()
+
+    def whole(self) -> Whole:
+        return self._gateway.whole()
+
+    def workers(self) -> Sequence[Worker]:
+        whole = self.whole()
+        return [
+            Worker(
+                number=None,
+                pid=os.getpid(),
+                status="draining" if whole.draining else "serving",
+                running=whole.running,
+                waiting=whole.waiting,
+            )
+        ]
+
+    def drain_worker(self, number: int) -> bool:
+        raise InvalidValue("This gateway is one process, without workers; SIGTERM drains and ends it.")
+
+    def drain_lane(self, name: str) -> None:
+        left = [lane for lane in self._gateway.lanes if lane.name != name]
+        if not left:
+            raise InvalidValue("It is the only lane; without it nothing would be translated.")
+
+        async def drain() -> None:
+            try:
+                await self._gateway.change_engines(left)
+            except StartupError as error:
+                _log.error("lane %s stays: %s", name, error.message)
+
+        self._draining.add(task := asyncio.create_task(drain()))
+        task.add_done_callback(self._draining.discard)
+
+    def log_from(self, level: str) -> None:
+        log_from(level)

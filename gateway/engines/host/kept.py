@@ -1,0 +1,205 @@
+"""Engine hosts that outlive their gateway: found again by the next one, or ended.
+
+Their sockets are in a folder that is one gateway's own. A host that is found is used if it is made of what is
+wanted and its messages are understood; any other is ended, as it takes the room of the engine that is wanted.
+Knows: the folder, processes, the first word of a host (`Hello`).
+Must not know: which engines there are, what they are made of, when a gateway leaves.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import logging
+import os
+import pickle
+import secrets
+import signal
+import socket
+import struct
+import subprocess
+import sys
+import time
+from collections import Counter, defaultdict
+from collections.abc import Callable, Iterable
+from pathlib import Path
+
+import msgspec
+
+from gateway.domain.errors import StartupError
+from gateway.domain.ports import Engine
+from gateway.engines.host import main, processes
+from gateway.engines.host.channel import read_message
+from gateway.engines.host.main import Keep
+from gateway.engines.host.messages import PROTOCOL, Hello
+from gateway.engines.host.proxy import Host
+from gateway.runtime import log_style
+
+__all__ = ["KeptHosts"]
+
+_log = logging.getLogger(__name__)
+
+# Longest wait for the first word of a host, and for one that has not noticed yet that its gateway is gone.
+_HELLO_S = 5.0
+_LOOK_S = 0.05
+
+# What a socket's path may have, in bytes; see unix(7).
+_PATH_BYTES = 107
+
+# Of a connected Unix socket: pid, uid, gid of the process that listens.
+_CREDENTIALS = struct.Struct("3i")
+
+# Those that this process has started and that run: they are not waited for at its end, and reaped before.
+_children: set[subprocess.Popen[bytes]] = set()
+
+_START = "from gateway.engines.host.main import run_kept; run_kept({})"
+
+
+class KeptHosts:
+    """The hosts of one gateway. folder: this gateway's own. keep_s: for how long they wait for the next one.
+
+    leaving: set by a gateway that ends and leaves them to the next one. Raises `StartupError` where no sockets can
+    be made.
+    """
+
+    def __init__(self, folder: Path, keep_s: float) -> None:
+        self.leaving = False
+        self._folder = folder
+        self._keep_s = keep_s
+        self._found: defaultdict[str, list[KeptHost]] = defaultdict(list)
+        if len(os.fsencode(self._at("12345678", "workers"))) > _PATH_BYTES:
+            raise StartupError(f"The path of {folder} is too long for sockets: name another with --state-dir.")
+        try:
+            folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+        except OSError as error:
+            raise StartupError(f"The folder {folder} cannot be used ({error.strerror or error}).") from None
+
+    def _at(self, name: str, what: str) -> Path:
+        return self._folder / f"{name}.{what}"
+
+    def find(self, wanted: Iterable[str]) -> None:
+        """Take the hosts that are made of what is wanted, and end all others. Blocks, for seconds at most."""
+        missing = Counter(wanted)
+        for path in sorted(self._folder.glob("*.host")):
+            host, hello = _met(path)
+            if host is None:
+                self._forget(path)
+            elif hello is not None and hello.taken:
+                _log.warning("another gateway has the engine of process %s; it is left alone", host.pid)
+                host.sock.close()
+            elif hello is not None and hello.protocol == PROTOCOL and missing[hello.made_of] > 0:
+                missing[hello.made_of] -= 1
+                host.shared_at = Path(hello.shared_at)
+                self._found[hello.made_of].append(host)
+                _log.info("going on with the engine of process %s, of version %s", host.pid, hello.version)
+            else:
+                _log.info("the engine of process %s is ended: %s", host.pid, _why_not(hello))
+                host.kill()
+                host.sock.close()
+                self._forget(path)
+
+    def _forget(self, path: Path) -> None:
+        for left in self._folder.glob(f"{path.stem}.*"):
+            left.unlink(missing_ok=True)
+
+    def open(self, build: Callable[[], Engine], made_of: str) -> Host:
+        """One that was found, or a new one that hosts the engine made by `build`."""
+        if found := self._found[made_of]:
+            return found.pop()
+        name = secrets.token_hex(4)
+        keep = Keep(self._at(name, "host"), self._keep_s, made_of)
+        return _start(build, self._at(name, "workers"), keep, self._at(name, "log"))
+
+
+def _why_not(hello: Hello | None) -> str:
+    if hello is None:
+        return "it does not answer"
+    if hello.protocol != PROTOCOL:
+        return f"version {hello.version} has loaded it, which speaks to engines in another way"
+    return "no engine has its settings, model and version of vLLM any more"
+
+
+class KeptHost(Host):
+    """A host that does not end with the process that has started it. child: if that is this one."""
+
+    def __init__(
+        self,
+        sock: socket.socket,
+        pid: int,
+        shared_at: Path | None = None,
+        child: subprocess.Popen[bytes] | None = None,
+    ) -> None:
+        super().__init__(sock, None, shared_at)
+        self._own = processes.of(pid)
+        self._pid = pid
+        self._child = child
+
+    @property
+    def pid(self) -> int:
+        return self._pid
+
+    def _exit_code(self, wait_s: float) -> int | None:
+        if self._child is not None:
+            with contextlib.suppress(subprocess.TimeoutExpired):
+                return self._child.wait(wait_s)
+        return None
+
+    @property
+    def alive(self) -> bool:
+        if self._child is not None:
+            return self._child.poll() is None
+        return processes.run(self._own)
+
+
+def _met(path: Path) -> tuple[KeptHost | None, Hello | None]:
+    """The host at this socket, which has this gateway from now on, and its first word. None: gone; silent."""
+    until_s = time.monotonic() + _HELLO_S
+    while True:
+        sock = socket.socket(socket.AF_UNIX)
+        try:
+            sock.settimeout(max(0.1, until_s - time.monotonic()))
+            sock.connect(str(path))
+            pid = _CREDENTIALS.unpack(sock.getsockopt(socket.SOL_SOCKET, socket.SO_PEERCRED, _CREDENTIALS.size))[0]
+        except OSError:
+            sock.close()
+            return None, None
+        host = KeptHost(sock, pid)
+        try:
+            hello = msgspec.msgpack.decode(read_message(sock), type=Hello)
+        except (OSError, msgspec.MsgspecError):
+            return host, None
+        if not hello.taken or time.monotonic() > until_s:
+            sock.settimeout(None)
+            return host, hello
+        sock.close()
+        time.sleep(_LOOK_S)
+
+
+def _start(build: Callable[[], Engine], shared_at: Path, keep: Keep, log: Path) -> KeptHost:
+    ours, theirs = socket.socketpair()
+    # What would end with the pipe of a terminal, or keep it open, goes to a file. The new process inherits the
+    # blocked signals, so a signal meant for this process never ends it.
+    blocked = signal.pthread_sigmask(signal.SIG_BLOCK, main.SIGNALS)
+    try:
+        with log.open("ab") as said:
+            child = subprocess.Popen(  # noqa: S603 -- this interpreter
+                [sys.executable, "-c", _START.format(theirs.fileno())],
+                stdin=subprocess.PIPE,
+                stdout=said,
+                stderr=said,
+                pass_fds=[theirs.fileno()],
+                start_new_session=True,
+            )
+    except BaseException:
+        ours.close()
+        raise
+    finally:
+        signal.pthread_sigmask(signal.SIG_SETMASK, blocked)
+        theirs.close()
+    _children.difference_update([each for each in _children if each.poll() is not None])
+    _children.add(child)
+    assert child.stdin is not None  # noqa: S101 -- a pipe
+    # Modules are found as they are here before what comes of them is read.
+    given = pickle.dumps((build, log_style(), shared_at, keep))
+    with contextlib.suppress(BrokenPipeError), child.stdin as pipe:
+        pickle.dump((sys.path, given), pipe)
+    return KeptHost(ours, child.pid, shared_at, child)

@@ -1,0 +1,101 @@
+"""The bodies of the administration's answers and requests.
+
+Knows: fields. Must not know: where they come from.
+"""
+
+from __future__ import annotations
+
+from datetime import datetime
+from typing import Literal
+
+from msgspec import Struct
+
+from gateway.server.http.bodies import EngineReadiness
+
+__all__ = [
+    "EndedAnswer",
+    "ErasedAnswer",
+    "LanesAnswer",
+    "LogLevel",
+    "Meeting",
+    "MeetingsAnswer",
+    "Session",
+    "SessionsAnswer",
+    "Worker",
+    "WorkersAnswer",
+]
+
+
+class Meeting(Struct, frozen=True, kw_only=True):
+    """A meeting that somebody is in, or of which something is kept."""
+
+    tenant: str
+    meeting: str
+    # Whether it is of one participant, who named no meeting.
+    private: bool
+    # Sessions with a connection, and those that can be resumed.
+    connected: int
+    away: int
+    # Utterances and translations that are kept, and their estimated bytes.
+    publications: int
+    bytes: int
+    # Of the newest of them. None: nothing is kept.
+    newest_at: datetime | None
+
+
+class MeetingsAnswer(Struct, frozen=True):
+    meetings: list[Meeting]
+
+
+class Session(Struct, frozen=True, kw_only=True):
+    """A participant in a meeting."""
+
+    tenant: str
+    meeting: str
+    participant: str
+    name: str
+    speaks: str | None
+    reads: tuple[str, ...]
+    # Whether it has no connection now.
+    away: bool
+    # Who it is, in the words of whoever issued the token. None where nobody needs one.
+    sub: str | None
+
+
+class SessionsAnswer(Struct, frozen=True):
+    sessions: list[Session]
+
+
+class EndedAnswer(Struct, frozen=True):
+    """How many sessions have ended."""
+
+    sessions: int
+
+
+class ErasedAnswer(Struct, frozen=True):
+    """Whether anything was kept."""
+
+    erased: bool
+
+
+class LanesAnswer(Struct, frozen=True):
+    lanes: list[EngineReadiness]
+
+
+class Worker(Struct, frozen=True, kw_only=True):
+    """A process that serves. The numbers are translations."""
+
+    # None: the only process.
+    number: int | None
+    pid: int
+    status: Literal["serving", "starting", "draining"]
+    running: int
+    waiting: int
+
+
+class WorkersAnswer(Struct, frozen=True):
+    workers: list[Worker]
+
+
+class LogLevel(Struct, frozen=True, forbid_unknown_fields=True):
+    level: Literal["debug", "info", "warning", "error"]

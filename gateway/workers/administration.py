@@ -1,0 +1,88 @@
+"""The administration of a gateway with workers: its parent asks their store, and sees to the workers.
+
+Knows: the parent, the store that the workers share. Must not know: how a worker is replaced, what is served where.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Sequence
+
+from msgspec.structs import replace
+from starlette.routing import BaseRoute
+
+from gateway.domain.engine import EngineHealth
+from gateway.domain.errors import InvalidValue
+from gateway.domain.grants import Revocation
+from gateway.runtime import log_from, log_style
+from gateway.server import page
+from gateway.server.administration import meetings, processes
+from gateway.server.administration.bodies import Worker
+from gateway.server.administration.operators import Operators
+from gateway.server.http.readiness import Whole
+from gateway.store import Store
+from gateway.workers.parent import Parent
+from gateway.workers.process import WorkerProcess
+
+__all__ = ["routes"]
+
+
+def routes(operators: Operators, store: Store, parent: Parent) -> list[BaseRoute]:
+    """store: that of the workers, which is to be reached before anything is asked for."""
+
+    async def revoke(revocation: Revocation) -> int:
+        meant = await store.register.meant_by(revocation, ())
+        await store.register.revoke(revocation)  # the workers are told by the store
+        return meant
+
+    return [
+        *meetings.routes(operators, store.log, store.register, revoke),
+        *processes.routes(operators, _Workers(parent)),
+        *page.admin_routes(),
+    ]
+
+
+class _Workers:
+    """`Processes` of a parent."""
+
+    def __init__(self, parent: Parent) -> None:
+        self._parent = parent
+
+    @property
+    def log_level(self) -> str:
+        return logging.getLevelName(log_style().level).lower()
+
+    def health(self) -> EngineHealth:
+        return self._parent.engine.health()
+
+    def whole(self) -> Whole:
+        return self._parent.whole()
+
+    def workers(self) -> Sequence[Worker]:
+        return [_worker(each) for each in self._parent.workers()]
+
+    def drain_worker(self, number: int) -> bool:
+        is_there = any(each.number == number for each in self._parent.workers())
+        if is_there:
+            self._parent.renew(number)
+        return is_there
+
+    def drain_lane(self, name: str) -> None:
+        left = tuple(lane for lane in self._parent.settings.engines if lane.name != name)
+        if not left:
+            raise InvalidValue("It is the only lane; without it nothing would be translated.")
+        self._parent.reload(lambda: replace(self._parent.settings, engines=left))
+
+    def log_from(self, level: str) -> None:
+        log_from(level)
+        self._parent.log_from(level)
+
+
+def _worker(process: WorkerProcess) -> Worker:
+    return Worker(
+        number=process.number,
+        pid=process.pid,
+        status="draining" if process.draining else "serving" if process.available else "starting",
+        running=process.report.running,
+        waiting=process.report.waiting,
+    )

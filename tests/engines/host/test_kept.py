@@ -1,0 +1,165 @@
+"""Hosts that outlive their gateway, as processes: the next one goes on with them, or ends them."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import signal
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from functools import partial
+from pathlib import Path
+
+import msgspec
+import pytest
+
+from gateway.domain.engine import EngineState
+from gateway.domain.errors import StartupError
+from gateway.engines.host import kept as module
+from gateway.engines.host.kept import KeptHosts
+from gateway.engines.host.messages import PROTOCOL, Hello
+from gateway.engines.host.proxy import HostedEngine
+from gateway.engines.simulated import Rule, Script, SimulatedEngine
+from tests.engines.host.pairs import request, text_of
+from tests.processes import alive
+
+pytestmark = pytest.mark.slow
+
+BUILD = partial(
+    SimulatedEngine, Script(first_token_s=0, token_s=0, rules=(Rule(match="endless", repeat=100_000),))
+)
+
+
+@asynccontextmanager
+async def gateway(
+    folder: Path, keep_s: float = 60, made_of: str = "a", wanted: str = "a"
+) -> AsyncIterator[HostedEngine]:
+    """The engine of one gateway, which leaves it to the next one in the end."""
+    kept = KeptHosts(folder, keep_s)
+    await asyncio.to_thread(kept.find, [wanted])
+    engine = HostedEngine(partial(kept.open, BUILD, made_of), leaves=lambda: kept.leaving)
+    await engine.start()
+    try:
+        yield engine
+        kept.leaving = True
+    finally:
+        await engine.stop()
+
+
+def pid_of(engine: HostedEngine) -> int:
+    assert engine.pid is not None
+    return engine.pid
+
+
+def left_in(folder: Path) -> set[str]:
+    """What kinds of files are there."""
+    return {path.suffix.removeprefix(".") for path in folder.iterdir()}
+
+
+async def until_gone(pid: int) -> None:
+    while alive(pid):
+        await asyncio.sleep(0.02)
+
+
+async def test_the_next_gateway_goes_on_with_the_same_engine_and_what_ran_for_the_last_has_ended(
+    tmp_path: Path,
+) -> None:
+    async with gateway(tmp_path) as engine:
+        pid = pid_of(engine)
+        endless = engine.generate(request("endless"))
+        await anext(endless)
+    async with gateway(tmp_path) as engine:
+        assert pid_of(engine) == pid
+        assert engine.health().state is EngineState.READY
+        assert await text_of(engine, "still there") == "[de] still there"
+        while engine.capacity().running:
+            await asyncio.sleep(0.01)
+        assert engine.shared_at is not None
+        assert engine.shared_at.is_socket()
+        # As a supervisor does with one that hangs: the one that was found is ended like any other.
+        os.kill(pid, signal.SIGSTOP)
+        await asyncio.to_thread(engine._host.kill)  # type: ignore[union-attr]
+    await until_gone(pid)
+
+
+async def test_nobody_comes(tmp_path: Path) -> None:
+    async with gateway(tmp_path, keep_s=0.2) as engine:
+        pid = pid_of(engine)
+    await until_gone(pid)
+    assert "host" not in left_in(tmp_path)
+    async with gateway(tmp_path, keep_s=0) as engine:
+        assert pid_of(engine) != pid
+        pid = pid_of(engine)
+    await until_gone(pid)
+
+
+async def test_one_that_is_made_of_something_else_is_ended_before_another_is_started(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    async with gateway(tmp_path) as engine:
+        before = pid_of(engine)
+    caplog.set_level("INFO")
+    async with gateway(tmp_path, keep_s=0, made_of="b", wanted="b") as engine:
+        assert pid_of(engine) != before
+        assert not alive(before)
+    assert f"the engine of process {before} is ended: no engine has its settings" in caplog.text
+
+
+async def test_one_that_speaks_in_another_way_is_ended(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    async with gateway(tmp_path) as engine:
+        before = pid_of(engine)
+    caplog.set_level("INFO")
+    monkeypatch.setattr(module, "PROTOCOL", PROTOCOL + 1)
+    async with gateway(tmp_path, keep_s=0):
+        assert not alive(before)
+    assert "version 0.1.0 has loaded it, which speaks to engines in another way" in caplog.text
+
+
+async def test_one_that_does_not_answer_is_ended(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    async with gateway(tmp_path) as engine:
+        before = pid_of(engine)
+    os.kill(before, signal.SIGSTOP)
+    caplog.set_level("INFO")
+    monkeypatch.setattr(module, "_HELLO_S", 0.2)
+    async with gateway(tmp_path, keep_s=0):
+        assert not alive(before)
+    assert f"the engine of process {before} is ended: it does not answer" in caplog.text
+
+
+async def test_one_that_another_gateway_has_is_left_alone(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    monkeypatch.setattr(module, "_HELLO_S", 0.2)
+    async with gateway(tmp_path) as first:
+        async with gateway(tmp_path, keep_s=0) as second:
+            assert pid_of(second) != pid_of(first)
+        assert await text_of(first, "undisturbed") == "[de] undisturbed"
+        os.kill(pid_of(first), signal.SIGKILL)
+    assert "another gateway has the engine" in caplog.text
+
+
+async def test_what_is_left_of_one_that_was_killed_is_cleared_away(tmp_path: Path) -> None:
+    async with gateway(tmp_path) as engine:
+        pid = pid_of(engine)
+    os.kill(pid, signal.SIGKILL)
+    await until_gone(pid)
+    assert left_in(tmp_path) == {"host", "workers", "log"}
+    await asyncio.to_thread(KeptHosts(tmp_path, 60).find, ["a"])
+    assert left_in(tmp_path) == set()
+
+
+def test_a_folder_that_no_socket_fits_into(tmp_path: Path) -> None:
+    with pytest.raises(StartupError, match=r"is too long for sockets.*--state-dir"):
+        KeptHosts(tmp_path / ("x" * 100), 60)
+    (tmp_path / "file").touch()
+    with pytest.raises(StartupError, match="cannot be used"):
+        KeptHosts(tmp_path / "file" / "x", 60)
+
+
+def test_a_first_word_of_another_kind_is_none() -> None:
+    with pytest.raises(msgspec.ValidationError):
+        msgspec.msgpack.decode(msgspec.msgpack.encode({"protocol": 1}), type=Hello)
