@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import os
 import re
 import shutil
@@ -59,6 +60,17 @@ NOT_NEEDED = (
     *("ThirdPartyStoragePartitioning", "AvoidCorsURLLoaderRestartOnRedirect", "OptimizationHints"),
     *("NetworkTimeServiceQuerying", "AimEnabled", "PreconnectToSearch"),
 )
+
+
+@pytest.fixture(autouse=True)
+def _logs_as_it_did() -> Iterator[None]:
+    """What a test has started in this process logged to the test's own terminal, which is closed by now."""
+    loggers = [logging.getLogger(name) for name in ("gateway", "uvicorn.error")]
+    before = [(each.handlers, each.propagate, each.level, list(each.filters)) for each in loggers]
+    yield
+    for logger, (handlers, propagate, level, filters) in zip(loggers, before, strict=True):
+        logger.handlers, logger.propagate, logger.filters = handlers, propagate, filters
+        logger.setLevel(level)
 
 
 def pytest_xdist_auto_num_workers() -> int:

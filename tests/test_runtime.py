@@ -20,20 +20,13 @@ from hypothesis import strategies as st
 
 from gateway.runtime import EventLoopLag, LogStyle, log_style, log_to, settle_interpreter, style_for
 
-LOGGERS = ("gateway", "uvicorn.error")
-
 
 @pytest.fixture(autouse=True)
 def _as_it_was() -> Iterator[None]:
     thresholds, interval_s = gc.get_threshold(), sys.getswitchinterval()
-    loggers = [logging.getLogger(name) for name in LOGGERS]
-    before = [(each.handlers, each.propagate, each.level, list(each.filters)) for each in loggers]
     yield
     gc.set_threshold(*thresholds)
     sys.setswitchinterval(interval_s)
-    for logger, (handlers, propagate, level, filters) in zip(loggers, before, strict=True):
-        logger.handlers, logger.propagate, logger.filters = handlers, propagate, filters
-        logger.setLevel(level)
 
 
 def test_no_thread_keeps_the_event_loop_waiting_for_long() -> None:

@@ -25,6 +25,7 @@ _FLAGS = {
     "engine.url": "--engine-url",
     "auth.keys_file": "--keys",
     "store.url": "--store",
+    "keep_engine_s": "--keep-engine",
 }
 
 

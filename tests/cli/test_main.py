@@ -67,7 +67,10 @@ def served(monkeypatch: pytest.MonkeyPatch) -> list[Served]:
     """Calls of `serving.serve`, which here serves nothing and says it went well."""
     calls: list[Served] = []
 
-    def serve(config_file: Path | None, overrides: dict[str, object], *, traceback: bool) -> int:
+    def serve(
+        config_file: Path | None, overrides: dict[str, object], state_dir: Path | None, *, traceback: bool
+    ) -> int:
+        assert state_dir is None
         calls.append((config_file, overrides, traceback))
         return 0
 

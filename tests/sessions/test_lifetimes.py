@@ -9,7 +9,7 @@ from msgspec.structs import replace
 
 from gateway.domain.close_codes import CloseCode
 from gateway.domain.errors import Forbidden, GatewayError, TokenExpired, Unauthenticated
-from gateway.domain.grants import OPEN, Grant, Revocation
+from gateway.domain.grants import OPEN, Grant, Revocation, meeting_key
 from gateway.domain.log import Said, Translated
 from gateway.meeting.feed import Feed
 from gateway.meeting.members import Member
@@ -67,7 +67,7 @@ class Watch:
         seat = Seat(
             secret=participant,
             room=Room(
-                "m",
+                meeting_key(grant.tenant, "m"),
                 MemoryEventLog(MemoryStore(max_publications=9, keep_s=60, max_bytes=10**6)),
                 private=False,
                 snapshot=1,
