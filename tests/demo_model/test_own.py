@@ -13,11 +13,14 @@ from typing import Any
 import pytest
 
 from demo_model import DIRECTIONS, LANGUAGES
+from demo_model.clauses.compose import Composer
+from demo_model.clauses.linearize import sentences
 from demo_model.grammar import Slot, Template
 from demo_model.lexicon import load_lexicon
 from demo_model.own import KINDS, SETS, OwnSentence, own_sentences
 from demo_model.pattern_check import check_text
-from demo_model.patterns import load_patterns
+from demo_model.patterns import load_patterns, written
+from demo_model.sampling import Sampler, Split
 
 DEMO_MODEL = Path(__file__).parents[2] / "demo_model"
 EVERY = [sentence for name in SETS for sentence in own_sentences(name)]
@@ -103,16 +106,23 @@ def test_no_pattern_makes_one_of_the_sentences() -> None:
         assert made_by == [], sentence
 
 
+def test_none_of_many_composed_sentences_is_one_of_them() -> None:
+    composer = Composer(Sampler(1, Split.ANY))
+    composed = {written(sentences(composer.draw())["en"], "en").text for _ in range(2_000)}
+    assert composed & {sentence.texts["en"] for sentence in EVERY} == set()
+
+
 def test_only_the_evaluation_and_the_card_read_them() -> None:
+    files = sorted(DEMO_MODEL.rglob("*.py"))
     readers = {
         path.stem
-        for path in DEMO_MODEL.glob("*.py")
+        for path in files
         for node in ast.walk(ast.parse(path.read_text(encoding="utf-8")))
         if isinstance(node, ast.ImportFrom) and node.module == "demo_model.own"
     }
     assert readers == {"evaluate", "card"}
     assert "own_sentences" not in "".join(
-        path.read_text(encoding="utf-8") for path in DEMO_MODEL.glob("*.py") if path.stem not in {"own", *readers}
+        path.read_text(encoding="utf-8") for path in files if path.stem not in {"own", *readers}
     )
 
 
