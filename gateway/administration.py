@@ -13,7 +13,7 @@ from collections.abc import Sequence
 from starlette.applications import Starlette
 
 from gateway.app import Gateway
-from gateway.config import Settings
+from gateway.config import LaneSettings, Settings
 from gateway.domain.engine import EngineHealth
 from gateway.domain.errors import InvalidValue, StartupError
 from gateway.keys import operators_of
@@ -82,16 +82,22 @@ class _OneProcess:
         raise InvalidValue("This gateway is one process, without workers; SIGTERM drains and ends it.")
 
     def drain_lane(self, name: str) -> None:
-        left = [lane for lane in self._gateway.lanes if lane.name != name]
-        if not left:
-            raise InvalidValue("It is the only lane; without it nothing would be translated.")
+        def without(lanes: Sequence[LaneSettings]) -> Sequence[LaneSettings]:
+            if left := [lane for lane in lanes if lane.name != name]:
+                return left
+            raise StartupError(f"{name} is the only lane; without it nothing would be translated.")
 
         async def drain() -> None:
             try:
-                await self._gateway.change_engines(left)
+                # Of the lanes that are there when its turn comes: others may have gone, or come, by then.
+                await self._gateway.change_engines(without)
             except StartupError as error:
                 _log.error("lane %s stays: %s", name, error.message)
 
+        try:
+            without(self._gateway.lanes)
+        except StartupError as error:
+            raise InvalidValue(error.message) from None
         self._draining.add(task := asyncio.create_task(drain()))
         task.add_done_callback(self._draining.discard)
 

@@ -286,13 +286,13 @@ class Gateway:
         elif health.state is EngineState.FAILED:
             self.registry.tell(error_message(EngineUnavailable(health.reason)))
 
-    async def change_engines(self, wanted: Sequence[LaneSettings]) -> None:
+    async def change_engines(self, change: Callable[[Sequence[LaneSettings]], Sequence[LaneSettings]]) -> None:
         """Start those of several engines that are new, then let those end their work and go that are left out.
 
-        Raises `StartupError` if one cannot be started; then none goes.
+        change: from those there are to those wanted. Raises `StartupError` if one cannot start; then none goes.
         """
         async with self._changing_engines:
-            if not isinstance(self.engine, Pool) or not wanted:
+            if not isinstance(self.engine, Pool) or not (wanted := change(self.lanes)):
                 raise StartupError(
                     "one engine is made several, or several one, when the gateway is started again."
                 )

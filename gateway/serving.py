@@ -232,7 +232,8 @@ async def _serve(
 async def _change_engines(gateway: Gateway, load: Callable[[], Settings]) -> None:
     """Several engines are to be those that the settings name now."""
     try:
-        await gateway.change_engines(load().engines)
+        wanted = load().engines
+        await gateway.change_engines(lambda _: wanted)
     except StartupError as error:
         _log.error("the engines stay as they were: %s", error.message)
     else:

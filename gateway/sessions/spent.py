@@ -33,13 +33,14 @@ class SpentTokens:
     def revoke(self, revocation: Revocation, *, known: bool = False) -> None:
         """known: another gateway has it already.
 
-        Otherwise raises `RateLimited` if the tenant has as many as there may be.
+        Otherwise, and unless it is an operator's, raises `RateLimited` if the tenant has as many as there may be.
         """
         meant = (revocation.token_id, revocation.subject, revocation.meeting)
         of_tenant = self._revocations.setdefault(revocation.tenant, {})
         if meant == _EVERYTHING:
             of_tenant.clear()
-        if not known and len(of_tenant) >= _MOST_REVOCATIONS and meant not in of_tenant:
+        taken = known or revocation.by_operator or meant in of_tenant
+        if not taken and len(of_tenant) >= _MOST_REVOCATIONS:
             raise RateLimited("This tenant has too many revocations; revoke everything.", retry_after_ms=60_000)
         earlier = of_tenant.get(meant)
         if earlier is None or earlier.before_s < revocation.before_s:

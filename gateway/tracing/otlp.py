@@ -8,6 +8,7 @@ from __future__ import annotations
 import logging
 import os
 import socket
+import threading
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
@@ -27,7 +28,7 @@ _log = logging.getLogger(__name__)
 _SERVICE = "translation-gateway"
 
 # For what is still to be sent when the gateway ends.
-_FLUSH_MS = 3_000
+_FLUSH_S = 3.0
 
 # Where OpenTelemetry's conventions have a name; everything else is `gateway.…`.
 _NAMES = {
@@ -66,12 +67,14 @@ def start(environ: Mapping[str, str]) -> None:
 
 
 def stop() -> None:
-    """Send what is left and record nothing more. Takes seconds at most, blocks."""
+    """Send what is left and record nothing more. Blocks, for `_FLUSH_S` at most."""
     if isinstance(tracer := spans.tracer(), _Tracer):
         utterances.close()
         spans.trace_with(None)
-        tracer.provider.force_flush(_FLUSH_MS)
-        tracer.provider.shutdown()
+        # It waits for longer than it is told where a collector takes connections and does not answer.
+        sending = threading.Thread(target=tracer.provider.shutdown, daemon=True)
+        sending.start()
+        sending.join(_FLUSH_S)
 
 
 def _provider(environ: Mapping[str, str]) -> TracerProvider:

@@ -11,8 +11,9 @@ from collections.abc import Sequence
 from msgspec.structs import replace
 from starlette.routing import BaseRoute
 
+from gateway.config import Settings
 from gateway.domain.engine import EngineHealth
-from gateway.domain.errors import InvalidValue
+from gateway.domain.errors import InvalidValue, StartupError
 from gateway.domain.grants import Revocation
 from gateway.runtime import log_from, log_style
 from gateway.server import page
@@ -68,10 +69,18 @@ class _Workers:
         return is_there
 
     def drain_lane(self, name: str) -> None:
-        left = tuple(lane for lane in self._parent.settings.engines if lane.name != name)
-        if not left:
-            raise InvalidValue("It is the only lane; without it nothing would be translated.")
-        self._parent.reload(lambda: replace(self._parent.settings, engines=left))
+        def without() -> Settings:
+            # Of the lanes that are there when its turn comes: others may have gone, or come, by then.
+            left = tuple(lane for lane in self._parent.settings.engines if lane.name != name)
+            if not left:
+                raise StartupError(f"{name} is the only lane; without it nothing would be translated.")
+            return replace(self._parent.settings, engines=left)
+
+        try:
+            without()
+        except StartupError as error:
+            raise InvalidValue(error.message) from None
+        self._parent.reload(without)
 
     def log_from(self, level: str) -> None:
         log_from(level)

@@ -67,7 +67,8 @@ class Parent:
         # Whether any of them has ever served.
         self._begun = False
         self._changed = asyncio.Event()
-        self._again: Callable[[], Settings] | None = None
+        # What is to be read and followed, one after another.
+        self._loads: list[Callable[[], Settings]] = []
         self._rolling: asyncio.Task[None] | None = None
         self._stopping = asyncio.Event()
         self.failure: StartupError | None = None
@@ -100,8 +101,8 @@ class Parent:
                 await self._start(number, self._settings)
         except OSError as error:
             self.fail(StartupError(f"A worker cannot be started ({error})."))
-        if self._again is not None:
-            self.reload(self._again)
+        if self._loads:
+            self._go_on()
         await self._stopping.wait()
         loading.cancel()
         self._tell_whole()
@@ -243,17 +244,21 @@ class Parent:
     def reload(self, load: Callable[[], Settings]) -> None:
         """Replace all workers, one after another, by such with the settings that `load` reads.
 
-        If that is under way, they are replaced once more afterwards.
+        If that is under way, they are replaced once more afterwards, with what `load` reads then.
         """
-        self._again = load
+        if load not in self._loads:
+            self._loads.append(load)
+        self._go_on()
+
+    def _go_on(self) -> None:
         if self._tasks is None or self._stopping.is_set():
             return
         if self._rolling is None or self._rolling.done():
             self._rolling = self._spawn(self._roll())
 
     async def _roll(self) -> None:
-        while (load := self._again) is not None and not self._stopping.is_set():
-            self._again = None
+        while self._loads and not self._stopping.is_set():
+            load = self._loads.pop(0)
             try:
                 settings = with_what_may_change(self._settings, load(), asked_port=self._asked_port)
             except StartupError as error:

@@ -161,7 +161,7 @@ async def test_transcript(variant: str, block: str, tmp_path: Path) -> None:
             if variant == "draining" and '"session.draining"' in line:
                 ending = asyncio.create_task(gateway.gateway.drain())
             if variant == "engines" and '"languages.changed"' in line:
-                ending = asyncio.create_task(gateway.gateway.change_engines(ENGINES[:1]))
+                ending = asyncio.create_task(gateway.gateway.change_engines(lambda _: ENGINES[:1]))
             if variant == "crash" and '"engine_restarting"' in line:
                 gateway.kill_engine()
             await clients[name].expect(match["rest"])

@@ -64,6 +64,8 @@ def test_the_newest_revocation_of_a_kind_counts_and_there_are_only_so_many(
     with pytest.raises(RateLimited):
         tokens.revoke(Revocation(tenant="acme", before_s=1.0, subject="cy"))
     tokens.revoke(Revocation(tenant="acme", before_s=1.0, subject="cy"), known=True)
+    # An operator can always end a meeting.
+    tokens.revoke(Revocation(tenant="acme", before_s=1.0, meeting="m", by_operator=True))
     tokens.revoke(Revocation(tenant="acme", before_s=9.0, subject="bo"))
     tokens.revoke(Revocation(tenant="other", before_s=1.0, subject="cy"))
     everything = Revocation(tenant="acme", before_s=9.0)

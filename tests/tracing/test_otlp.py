@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import socket
+import threading
+
 import pytest
 
-from gateway.tracing import otlp
+from gateway.tracing import otlp, spans
 
 ENDPOINT = {"OTEL_EXPORTER_OTLP_ENDPOINT": "http://127.0.0.1:4318"}
 
@@ -27,3 +30,17 @@ def test_traces_are_sent_where_an_endpoint_is_set(environ: dict[str, str], wante
 def test_stopping_what_never_started_does_nothing() -> None:
     otlp.start({})
     otlp.stop()
+
+
+def test_a_collector_that_never_answers_keeps_nobody_from_stopping(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(otlp, "_FLUSH_S", 0.2)
+    with socket.create_server(("127.0.0.1", 0)) as silent:
+        otlp.start({"OTEL_EXPORTER_OTLP_ENDPOINT": f"http://127.0.0.1:{silent.getsockname()[1]}"})
+        tracer = spans.tracer()
+        assert isinstance(tracer, otlp._Tracer)
+        tracer.provider.get_tracer("test").start_span("one").end()
+        ends = threading.Event()
+        monkeypatch.setattr(tracer.provider, "shutdown", lambda: ends.wait(60))
+        otlp.stop()
+        assert not ends.is_set()
+        ends.set()

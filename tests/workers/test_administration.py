@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import json
 import logging
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
+from types import SimpleNamespace
+from typing import cast
 
 import httpx
 import pytest
@@ -14,10 +16,13 @@ from starlette.applications import Starlette
 from websockets.exceptions import ConnectionClosed
 
 from gateway.administration import operators
-from gateway.config import LaneSettings
+from gateway.config import LaneSettings, Settings
+from gateway.domain.errors import InvalidValue, StartupError
 from gateway.engines.simulated import Script
 from gateway.store import Store
+from gateway.workers import administration
 from gateway.workers.administration import routes
+from gateway.workers.parent import Parent
 from tests.administration import Operator
 from tests.over_http import check_problem
 from tests.workers.gateways import settings, until, workers
@@ -80,3 +85,20 @@ async def test_meetings_end_at_every_worker_and_workers_and_lanes_come_and_go(tm
             assert (await client.put("/admin/log-level", json={"level": "debug"})).json() == {"level": "debug"}
             assert (await client.get("/admin/log-level")).json() == {"level": "debug"}
     await store.close()
+
+
+def test_lanes_are_drained_one_after_another_from_those_that_are_left_by_then() -> None:
+    lanes = tuple(LaneSettings(name=name, kind="simulated") for name in ("a", "b", "c"))
+    loads: list[Callable[[], Settings]] = []
+    parent = SimpleNamespace(settings=replace(settings(), engines=lanes), reload=loads.append)
+    workers = administration._Workers(cast(Parent, parent))
+    workers.drain_lane("a")
+    workers.drain_lane("b")
+    workers.drain_lane("c")
+    for load, left in zip(loads[:2], (["b", "c"], ["c"]), strict=True):
+        parent.settings = load()
+        assert [lane.name for lane in parent.settings.engines] == left
+    with pytest.raises(StartupError, match="c is the only lane"):
+        loads[2]()
+    with pytest.raises(InvalidValue, match="c is the only lane"):
+        workers.drain_lane("c")

@@ -284,6 +284,24 @@ async def always_served(gateway: Running, served: list[bool]) -> None:
         await asyncio.sleep(0.01)
 
 
+async def test_whatever_is_asked_for_during_a_reload_is_done_after_it() -> None:
+    read: list[str] = []
+
+    def reading(what: str) -> Callable[[], Settings]:
+        def load() -> Settings:
+            read.append(what)
+            raise StartupError("It was read.")
+
+        return load
+
+    async with workers(settings()) as gateway:
+        file = reading("file")
+        for load in (reading("first"), file, reading("drain"), file):
+            gateway.parent.reload(load)
+        await rolled(gateway)
+        assert read == ["first", "file", "drain"]
+
+
 async def test_settings_that_cannot_be_used_change_nothing(caplog: pytest.LogCaptureFixture) -> None:
     given = settings()
     async with workers(given) as gateway:

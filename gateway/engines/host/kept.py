@@ -96,6 +96,10 @@ class KeptHosts:
                 host.kill()
                 host.sock.close()
                 self._forget(path)
+        # What those have said that ended by themselves.
+        for path in self._folder.glob("*.log"):
+            if not path.with_suffix(".host").exists():
+                self._forget(path)
 
     def _forget(self, path: Path) -> None:
         for left in self._folder.glob(f"{path.stem}.*"):
@@ -159,9 +163,13 @@ def _met(path: Path) -> tuple[KeptHost | None, Hello | None]:
             sock.settimeout(max(0.1, until_s - time.monotonic()))
             sock.connect(str(path))
             pid = _CREDENTIALS.unpack(sock.getsockopt(socket.SOL_SOCKET, socket.SO_PEERCRED, _CREDENTIALS.size))[0]
-        except OSError:
+        except OSError as error:
             sock.close()
-            return None, None
+            if isinstance(error, (ConnectionRefusedError, FileNotFoundError)) or time.monotonic() > until_s:
+                return None, None
+            # It is there, and has no time.
+            time.sleep(_LOOK_S)
+            continue
         host = KeptHost(sock, pid)
         try:
             hello = msgspec.msgpack.decode(read_message(sock), type=Hello)

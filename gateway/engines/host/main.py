@@ -159,6 +159,10 @@ async def serve(
     starting: done once the engine has started, or failed to start. shared_at: see `run`; the gateway at the other
     end is then the parent of those that come there. keep: if the gateway is gone, the next one is waited for.
     """
+    if keep is not None and _is_gone(sock):
+        # Nobody would find this host: the next gateway may have looked already.
+        sock.close()
+        return
     host = _Host(engine, starting, shared_at, keep)
     try:
         async with contextlib.AsyncExitStack() as sharing:
@@ -170,6 +174,14 @@ async def serve(
             await host.serve(sock)
     finally:
         await host.close()
+
+
+def _is_gone(sock: socket.socket) -> bool:
+    """Whether the other end was closed, with nothing more to read."""
+    try:
+        return not sock.recv(1, socket.MSG_PEEK | socket.MSG_DONTWAIT)
+    except BlockingIOError:
+        return False
 
 
 class _Host:

@@ -84,7 +84,7 @@ class _Processes:
         if name not in [lane.name for lane in self._lanes()]:
             raise StatusError(HTTPStatus.NOT_FOUND, "There is no lane of this name.")
         self._processes.drain_lane(name)
-        note(request, "lane drained", lane=name)
+        note(request, "lane is to be drained", lane=name)
         return json_response(LanesAnswer(self._lanes()), 202)
 
     async def workers(self, _request: Request) -> ASGIApp:
@@ -94,7 +94,7 @@ class _Processes:
         number = request.path_params["number"]
         if not self._processes.drain_worker(number):
             raise StatusError(HTTPStatus.NOT_FOUND, "There is no worker of this number.")
-        note(request, "worker drained", worker=number)
+        note(request, "worker is to be drained", worker=number)
         return json_response(WorkersAnswer([*self._processes.workers()]), 202)
 
     async def log_level(self, _request: Request) -> ASGIApp:

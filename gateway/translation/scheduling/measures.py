@@ -5,6 +5,8 @@ Knows: tickets, which metric is of what, the events of a span. Must not know: th
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 from gateway import metrics
 from gateway.domain.engine import EngineProfile, TokenEvent, TranslationRequest
 from gateway.tracing import spans
@@ -22,13 +24,14 @@ def admitted(ticket: Ticket) -> None:
         ticket.span = spans.begin("translate", about, parent=request.traceparent)
 
 
-def started(ticket: Ticket, profile: EngineProfile | None, *, is_first: bool) -> None:
-    """A turn of it has come. profile: of the lane."""
+def started(ticket: Ticket, profile_of: Callable[[], EngineProfile | None], *, is_first: bool) -> None:
+    """A turn of it has come. profile_of: tells that of the lane."""
     if is_first and ticket.request.final and ticket.started_s is not None:
         metrics.QUEUE_S.observe(ticket.started_s - ticket.admitted_s, spans.exemplar(ticket.span))
     if ticket.span is not NOT_TRACED:
         lane = ticket.lane or metrics.DEFAULT_ENGINE
         ticket.span.event("dispatched", lane=lane)
+        profile = profile_of()
         ticket.span.set(lane=lane, model=_short(profile.model) if profile is not None else "")
 
 

@@ -366,7 +366,7 @@ class Scheduler:
         lane.add(ticket)
         if not ticket.best_effort:
             line.admission.pace.turn(now_s)
-        measures.started(ticket, lane.profile(), is_first=is_first)
+        measures.started(ticket, lane.profile, is_first=is_first)
 
     def _is_full(self, line: Line) -> bool:
         """Whether finals of a line wait for nothing but other finals to end, as many as its lanes run together."""

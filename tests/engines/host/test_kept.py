@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import os
 import signal
+import socket
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from functools import partial
@@ -16,7 +17,9 @@ import pytest
 from gateway.domain.engine import EngineState
 from gateway.domain.errors import StartupError
 from gateway.engines.host import kept as module
+from gateway.engines.host import main
 from gateway.engines.host.kept import KeptHosts
+from gateway.engines.host.main import Keep
 from gateway.engines.host.messages import PROTOCOL, Hello
 from gateway.engines.host.proxy import HostedEngine
 from gateway.engines.simulated import Rule, Script, SimulatedEngine
@@ -149,6 +152,23 @@ async def test_what_is_left_of_one_that_was_killed_is_cleared_away(tmp_path: Pat
     await until_gone(pid)
     assert left_in(tmp_path) == {"host", "workers", "log"}
     await asyncio.to_thread(KeptHosts(tmp_path, 60).find, ["a"])
+    assert left_in(tmp_path) == set()
+
+
+async def test_what_one_has_said_that_ended_by_itself_is_cleared_away(tmp_path: Path) -> None:
+    (tmp_path / "12345678.log").write_text("It has waited long enough.")
+    await asyncio.to_thread(KeptHosts(tmp_path, 60).find, ["a"])
+    assert left_in(tmp_path) == set()
+
+
+async def test_one_whose_gateway_is_gone_before_it_can_be_found_ends(tmp_path: Path) -> None:
+    ours, theirs = socket.socketpair()
+    ours.close()
+    engine = SimulatedEngine(Script())
+    async with asyncio.timeout(60):
+        await main.serve(
+            theirs, engine, asyncio.create_task(engine.start()), None, Keep(tmp_path / "h", 3_600, "a")
+        )
     assert left_in(tmp_path) == set()
 
 

@@ -55,7 +55,7 @@ def test_each_time_is_counted_for_what_it_is_of(
         metrics.PARTIAL_S,
     )
     before = [total(each) for each in counted]
-    measures.started(of, None, is_first=True)
+    measures.started(of, lambda: None, is_first=True)
     measures.finished(of, LAST)
     more = [total(each) - earlier for each, earlier in zip(counted, before, strict=True)]
     assert more == pytest.approx([queue_s, first_token_s, interval_s, final_s, partial_s])

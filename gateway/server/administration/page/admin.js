@@ -61,7 +61,7 @@ function path(meeting) {
  */
 async function change(question, method, where) {
   if (!confirm(question)) return;
-  await ask(method, where);
+  if ((await ask(method, where)) === null) throw new Error("It is not there any more.");
 }
 
 /** @param {() => Promise<unknown>} work what to show afterwards, or why not */
@@ -71,7 +71,7 @@ async function trying(work) {
     await show();
   } catch (error) {
     if (error instanceof Refused) leave(error.message);
-    else tell("bad", error instanceof TypeError ? "The gateway does not answer." : String(error));
+    else tell("bad", error instanceof TypeError ? "The gateway does not answer." : error instanceof Error ? error.message : String(error));
   }
 }
 
