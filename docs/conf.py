@@ -21,7 +21,13 @@ project = "Translation Gateway"
 release = version = __version__
 extensions = ["myst_parser"]
 root_doc = "README"
-include_patterns = ["*.md", "docs/**", "examples/README.md", "demo_model/README.md"]
+include_patterns = [
+    "*.md",
+    "docs/**",
+    "examples/README.md",
+    "demo_model/README.md",
+    "demo_model/clauses/README.md",
+]
 # What is in none of these folders is not even looked for.
 exclude_patterns = [".*", "artifacts", "build", "dist", "gateway", "loadtest", "node_modules", "tests", "web_demo"]
 

@@ -181,7 +181,18 @@ def start(wheel: Path, version: str) -> None:
         if said.stdout.split()[-1] != version:
             raise ReleaseError(f"The wheel says that it is {said.stdout.strip()}.")
         process = subprocess.Popen(
-            [gateway, "serve", "--engine", "simulated", "--host", "127.0.0.1", "--port", "0"],
+            [
+                gateway,
+                "serve",
+                "--engine",
+                "simulated",
+                "--host",
+                "127.0.0.1",
+                "--port",
+                "0",
+                "--log-format",
+                "text",
+            ],
             cwd=folder,
             stderr=subprocess.PIPE,
             text=True,

@@ -243,7 +243,8 @@ class Stack:
         state = self.folder / name
         state.mkdir(exist_ok=True)
         words = [word.replace("/etc/gateway/gateway.toml", str(file)) for word in told["command"]]
-        env = {key: replaced(value, inner) for key, value in told["environment"].items()}
+        # What is set to nothing in the environment has no value.
+        env = {key: replaced(value or "", inner) for key, value in told["environment"].items()}
         env |= {
             "GATEWAY__HOST": "127.0.0.1",
             "GATEWAY__PORT": port_of(inner[f"{name}:8000"]),

@@ -135,7 +135,7 @@ async def test_the_page_from_right_to_left(gateway: GatewayProcess, open_page: O
             await page.get_by_test_id("close-panel").click()
         # Latin names, and lists of them, change nothing around them.
         pane = await show(page, "people")
-        badge = pane.get_by_text(words["people.reader"].split(" ")[0])
+        badge = pane.locator(".badge", has_text=words["people.reader"].split(" ")[0])
         await expect(badge).to_have_text(words["people.reader"].format(languages="\u2068الألمانية\u2069"))
 
 

@@ -42,8 +42,8 @@ export class DemoControls {
       onClick: hideAlert,
       onPlaying: (isPlaying) => {
         if (isPlaying) onStart();
-        if (isPlaying && client.state !== "open") showAlert(t("sample.waits"));
         else this.#goesOn = false;
+        if (isPlaying && client.state !== "open") showAlert(t("sample.waits"));
         this.#show();
       },
       onComplete: () => this.#check(),
