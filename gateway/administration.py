@@ -17,7 +17,7 @@ from gateway.config import LaneSettings, Settings
 from gateway.domain.engine import EngineHealth
 from gateway.domain.errors import InvalidValue, StartupError
 from gateway.keys import operators_of
-from gateway.runtime import log_from, log_style
+from gateway.runtime import log_from, log_level
 from gateway.server import page
 from gateway.server.administration import meetings, processes
 from gateway.server.administration.bodies import Worker
@@ -58,7 +58,7 @@ class _OneProcess:
 
     @property
     def log_level(self) -> str:
-        return logging.getLevelName(log_style().level).lower()
+        return log_level()
 
     def health(self) -> EngineHealth:
         return self._gateway.engine.health()
@@ -82,24 +82,32 @@ class _OneProcess:
         raise InvalidValue("This gateway is one process, without workers; SIGTERM drains and ends it.")
 
     def drain_lane(self, name: str) -> None:
-        def without(lanes: Sequence[LaneSettings]) -> Sequence[LaneSettings]:
-            if left := [lane for lane in lanes if lane.name != name]:
-                return left
-            raise StartupError(f"{name} is the only lane; without it nothing would be translated.")
+        check_others(self._gateway.lanes, name)
 
         async def drain() -> None:
             try:
                 # Of the lanes that are there when its turn comes: others may have gone, or come, by then.
-                await self._gateway.change_engines(without)
+                await self._gateway.change_engines(lambda lanes: lanes_without(lanes, name))
             except StartupError as error:
                 _log.error("lane %s stays: %s", name, error.message)
 
-        try:
-            without(self._gateway.lanes)
-        except StartupError as error:
-            raise InvalidValue(error.message) from None
         self._draining.add(task := asyncio.create_task(drain()))
         task.add_done_callback(self._draining.discard)
 
     def log_from(self, level: str) -> None:
         log_from(level)
+
+
+def lanes_without(lanes: Sequence[LaneSettings], name: str) -> tuple[LaneSettings, ...]:
+    """All but one. Raises `StartupError` where no other is left."""
+    if left := tuple(lane for lane in lanes if lane.name != name):
+        return left
+    raise StartupError(f"{name} is the only lane; without it nothing would be translated.")
+
+
+def check_others(lanes: Sequence[LaneSettings], name: str) -> None:
+    """Raises `InvalidValue`, for whoever asks that one be drained, where no other is left."""
+    try:
+        lanes_without(lanes, name)
+    except StartupError as error:
+        raise InvalidValue(error.message) from None

@@ -32,7 +32,7 @@ def keys_of(settings: Settings) -> Keys | None:
 
 
 def operators_of(settings: Settings) -> Keys | None:
-    """What operators' keys are verified with; None where there is no administration. Raises `StartupError`."""
+    """Verifies operators' keys; None without an administration. Raises `StartupError`."""
     if settings.admin_keys_file is None:
         return None
     keys = Keys(Path(settings.admin_keys_file))

@@ -29,6 +29,7 @@ __all__ = [
     "LogStyle",
     "Says",
     "log_from",
+    "log_level",
     "log_style",
     "log_to",
     "raise_file_limit",
@@ -178,6 +179,11 @@ def log_to(terminal: TextIO, style: LogStyle, *, who: str = "") -> Says:
 def log_from(level: str) -> None:
     """Log what is at least so severe from now on."""
     logging.getLogger("gateway").setLevel(level.upper())
+
+
+def log_level() -> str:
+    """From which severity on this process logs, as in the settings."""
+    return logging.getLevelName(logging.getLogger("gateway").getEffectiveLevel()).lower()
 
 
 def log_style() -> LogStyle:

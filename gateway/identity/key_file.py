@@ -12,8 +12,9 @@ import logging
 import os
 import secrets
 import tempfile
+from collections.abc import Iterable
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, TypeVar
 
 import msgspec
 from msgspec import Meta, Struct
@@ -109,13 +110,19 @@ class KeyFile(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
 
     def api_key(self, presented: str) -> ApiKey | None:
         """The API key that was presented, if it is one of these."""
-        digest = hash_of(presented)
-        return next((key for key in self.api if hmac.compare_digest(key.sha256, digest)), None)
+        return _matching(self.api, presented)
 
     def admin_key(self, presented: str) -> AdminKey | None:
         """The operator's key that was presented, if it is one of these."""
-        digest = hash_of(presented)
-        return next((key for key in self.admin if hmac.compare_digest(key.sha256, digest)), None)
+        return _matching(self.admin, presented)
+
+
+_HashedKey = TypeVar("_HashedKey", ApiKey, AdminKey)
+
+
+def _matching(keys: Iterable[_HashedKey], presented: str) -> _HashedKey | None:
+    digest = hash_of(presented)
+    return next((key for key in keys if hmac.compare_digest(key.sha256, digest)), None)
 
 
 def hash_of(api_key: str) -> str:
@@ -130,16 +137,20 @@ def new_signing_key(tenant: str | None = None) -> SigningKey:
 
 def new_api_key(tenant: str) -> tuple[ApiKey, str]:
     """What the gateway keeps, and the key itself, which is shown once."""
-    id = secrets.token_hex(_ID_BYTES)
-    key = f"{API_KEY_PREFIX}{id}_{secrets.token_urlsafe(_SECRET_BYTES)}"
+    id, key = _new_key(API_KEY_PREFIX)
     return ApiKey(id=id, tenant=tenant, sha256=hash_of(key)), key
 
 
 def new_admin_key() -> tuple[AdminKey, str]:
     """As `new_api_key`, for an operator."""
-    id = secrets.token_hex(_ID_BYTES)
-    key = f"{ADMIN_KEY_PREFIX}{id}_{secrets.token_urlsafe(_SECRET_BYTES)}"
+    id, key = _new_key(ADMIN_KEY_PREFIX)
     return AdminKey(id=id, sha256=hash_of(key)), key
+
+
+def _new_key(prefix: str) -> tuple[str, str]:
+    """An id, and a key that begins with the prefix and that."""
+    id = secrets.token_hex(_ID_BYTES)
+    return id, f"{prefix}{id}_{secrets.token_urlsafe(_SECRET_BYTES)}"
 
 
 def load(path: Path) -> KeyFile:

@@ -18,12 +18,17 @@ from gateway.tracing import spans, utterances
 from gateway.tracing.spans import NOT_TRACED, Span, Value
 from gateway.tracing.utterances import Delivery
 
-__all__ = ["Accepting", "Joined", "delivery", "joining", "taken_over"]
+__all__ = ["Accepting", "Joined", "concern", "delivery", "joining", "taken_over"]
 
 
 def _about(meeting: str) -> dict[str, Value]:
     tenant = tenant_of(meeting)
     return {"tenant": tenant, "meeting": hash_of_meeting(tenant, meeting_name(meeting))}
+
+
+def concern(utterance: Utterance) -> bool:
+    """Whether there is something to do for one that was said: else it costs nothing."""
+    return spans.is_on() or utterance.traceparent != ""
 
 
 class Accepting:

@@ -34,6 +34,8 @@ _GRACE_S = 30.0
 # with the handshake and waits, such as for the engine, needs a new one.
 _LATE_S = 60.0
 
+_REVOKED = "The token was revoked."
+
 
 class Lifetimes:
     """Bounds every session by what its token allows. `sweep` is called every second."""
@@ -156,7 +158,7 @@ class Lifetimes:
             seat.warned = True
             seat.member.feed.tell(Payload(TokenExpiring(expires_in_ms=max(1, round(left_s * 1_000)))))
 
-    def _close_revoked(self, seat: Seat, why: str = "The token was revoked.") -> None:
+    def _close_revoked(self, seat: Seat, why: str = _REVOKED) -> None:
         _log.info("session %s… is revoked", seat.member.participant)
         # From now on nothing is taken from its connection, which may take a while to close.
         seat.state.disconnected()
@@ -175,7 +177,7 @@ class Lifetimes:
 def _why(revocation: Revocation) -> str:
     """What those are told whose sessions end."""
     if not revocation.by_operator:
-        return "The token was revoked."
+        return _REVOKED
     if revocation.participant is None:
         return "The operator has ended this meeting."
     return "The operator has removed you from this meeting."

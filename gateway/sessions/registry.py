@@ -245,6 +245,8 @@ class Registry:
         return accepted.known
 
     async def _traced(self, seat: Seat, accept: Accept) -> Accepted | GatewayError:
+        if not traces.concern(accept.utterance):
+            return await self._accept(seat, accept)
         accepting = traces.Accepting(seat.room.id, accept.utterance, seat.key.hex()[:12], again=accept.again)
         with accepting.working():
             accepted = await self._accept(seat, Accept(accepting.utterance, accept.again))

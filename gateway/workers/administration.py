@@ -5,17 +5,16 @@ Knows: the parent, the store that the workers share. Must not know: how a worker
 
 from __future__ import annotations
 
-import logging
 from collections.abc import Sequence
 
 from msgspec.structs import replace
 from starlette.routing import BaseRoute
 
+from gateway.administration import check_others, lanes_without
 from gateway.config import Settings
 from gateway.domain.engine import EngineHealth
-from gateway.domain.errors import InvalidValue, StartupError
 from gateway.domain.grants import Revocation
-from gateway.runtime import log_from, log_style
+from gateway.runtime import log_from, log_level
 from gateway.server import page
 from gateway.server.administration import meetings, processes
 from gateway.server.administration.bodies import Worker
@@ -51,7 +50,7 @@ class _Workers:
 
     @property
     def log_level(self) -> str:
-        return logging.getLevelName(log_style().level).lower()
+        return log_level()
 
     def health(self) -> EngineHealth:
         return self._parent.engine.health()
@@ -69,18 +68,14 @@ class _Workers:
         return is_there
 
     def drain_lane(self, name: str) -> None:
-        def without() -> Settings:
-            # Of the lanes that are there when its turn comes: others may have gone, or come, by then.
-            left = tuple(lane for lane in self._parent.settings.engines if lane.name != name)
-            if not left:
-                raise StartupError(f"{name} is the only lane; without it nothing would be translated.")
-            return replace(self._parent.settings, engines=left)
+        check_others(self._parent.settings.engines, name)
 
-        try:
-            without()
-        except StartupError as error:
-            raise InvalidValue(error.message) from None
-        self._parent.reload(without)
+        def load() -> Settings:
+            # Of the lanes that are there when its turn comes: others may have gone, or come, by then.
+            settings = self._parent.settings
+            return replace(settings, engines=lanes_without(settings.engines, name))
+
+        self._parent.reload(load)
 
     def log_from(self, level: str) -> None:
         log_from(level)

@@ -13,7 +13,6 @@ import logging
 import os
 import pickle
 import secrets
-import signal
 import socket
 import struct
 import subprocess
@@ -184,11 +183,9 @@ def _met(path: Path) -> tuple[KeptHost | None, Hello | None]:
 
 def _start(build: Callable[[], Engine], shared_at: Path, keep: Keep, log: Path) -> KeptHost:
     ours, theirs = socket.socketpair()
-    # What would end with the pipe of a terminal, or keep it open, goes to a file. The new process inherits the
-    # blocked signals, so a signal meant for this process never ends it.
-    blocked = signal.pthread_sigmask(signal.SIG_BLOCK, main.SIGNALS)
     try:
-        with log.open("ab") as said:
+        # What would end with the pipe of a terminal, or keep it open, goes to a file.
+        with log.open("ab") as said, main.signals_blocked():
             child = subprocess.Popen(  # noqa: S603 -- this interpreter
                 [sys.executable, "-c", _START.format(theirs.fileno())],
                 stdin=subprocess.PIPE,
@@ -201,7 +198,6 @@ def _start(build: Callable[[], Engine], shared_at: Path, keep: Keep, log: Path) 
         ours.close()
         raise
     finally:
-        signal.pthread_sigmask(signal.SIG_SETMASK, blocked)
         theirs.close()
     _children.difference_update([each for each in _children if each.poll() is not None])
     _children.add(child)

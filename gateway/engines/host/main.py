@@ -18,7 +18,7 @@ import signal
 import socket
 import sys
 import traceback
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator, Callable, Iterator
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -47,7 +47,7 @@ from gateway.engines.host.sharing import Sharing
 from gateway.engines.host.work import EngineWork, GatewayWork
 from gateway.runtime import LogStyle, log_to, settle_interpreter
 
-__all__ = ["SIGNALS", "Keep", "run", "run_kept", "serve"]
+__all__ = ["SIGNALS", "Keep", "run", "run_kept", "serve", "signals_blocked"]
 
 _log = logging.getLogger(__name__)
 
@@ -63,6 +63,16 @@ _LOOK_S = 0.1
 
 # A host that outlives its gateway, and whose event loop does not turn for so much longer, is not waited for.
 _HUNG_S = 60.0
+
+
+@contextlib.contextmanager
+def signals_blocked() -> Iterator[None]:
+    """A host that is started in the block inherits this, so a signal meant for this process never ends it."""
+    before = signal.pthread_sigmask(signal.SIG_BLOCK, SIGNALS)
+    try:
+        yield
+    finally:
+        signal.pthread_sigmask(signal.SIG_SETMASK, before)
 
 
 class Keep(NamedTuple):

@@ -12,7 +12,6 @@ import contextlib
 import itertools
 import logging
 import multiprocessing
-import signal
 import socket
 from collections.abc import AsyncGenerator, Callable, Sequence
 from multiprocessing import resource_tracker
@@ -135,15 +134,13 @@ def start_host(build: Callable[[], Engine], shared_at: Path | None = None) -> Ho
     )
     # Starting the process would start the tracker too, and that unblocks signals. So it is started first.
     resource_tracker.ensure_running()
-    # The new process inherits the blocked signals, so a signal meant for this process never ends it.
-    blocked = signal.pthread_sigmask(signal.SIG_BLOCK, main.SIGNALS)
     try:
-        process.start()
+        with main.signals_blocked():
+            process.start()
     except BaseException:
         ours.close()
         raise
     finally:
-        signal.pthread_sigmask(signal.SIG_SETMASK, blocked)
         theirs.close()
     return Host(ours, process, shared_at)
 
