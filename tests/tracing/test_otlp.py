@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import socket
 import threading
 
@@ -35,12 +36,16 @@ def test_stopping_what_never_started_does_nothing() -> None:
 def test_a_collector_that_never_answers_keeps_nobody_from_stopping(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(otlp, "_FLUSH_S", 0.2)
     with socket.create_server(("127.0.0.1", 0)) as silent:
-        otlp.start({"OTEL_EXPORTER_OTLP_ENDPOINT": f"http://127.0.0.1:{silent.getsockname()[1]}"})
+        monkeypatch.setenv("OTEL_EXPORTER_OTLP_ENDPOINT", f"http://127.0.0.1:{silent.getsockname()[1]}")
+        monkeypatch.setenv("OTEL_EXPORTER_OTLP_TIMEOUT", "1")
+        otlp.start(os.environ)
         tracer = spans.tracer()
         assert isinstance(tracer, otlp._Tracer)
         tracer.provider.get_tracer("test").start_span("one").end()
-        ends = threading.Event()
+        ends, shutdown = threading.Event(), tracer.provider.shutdown
         monkeypatch.setattr(tracer.provider, "shutdown", lambda: ends.wait(60))
         otlp.stop()
         assert not ends.is_set()
         ends.set()
+        # Or its thread would go on trying, and draw from `random` beside the tests that follow.
+        shutdown()
