@@ -18,7 +18,9 @@ export function modelLine({ model, family }, isForOperator) {
   if (isDemo && isForOperator) {
     const command = element("code", "", NEXT_COMMAND);
     command.dir = "ltr";
-    line.append(" ", t("model.next"), " ", command);
+    const next = element("span", "model-next", t("model.next"));
+    next.append(" ", command);
+    line.append(" ", next);
   }
   return line;
 }
