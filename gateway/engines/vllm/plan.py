@@ -69,7 +69,7 @@ class Speed(Struct, frozen=True):
             f"translation, so {_rounded(sentence_s)} s for a sentence of 12 words"
             + (", which is slower than people speak: take a smaller model, or a GPU" if slow else "")
             + f" (estimated: each token reads {_size(self.weights)} of weights, and the memory gives "
-            f"{_size(self.read_per_s)} a second now)"
+            f"{_size(self.read_per_s)} a second)"
         )
 
 

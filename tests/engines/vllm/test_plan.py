@@ -54,7 +54,7 @@ def test_a_folder(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
         "  Speed: about 1.7 tokens a second for one translation, so 11 s for a sentence of 12 words"
     )
     assert "slower than people speak" in speed
-    assert "each token reads 6.4 GB of weights, and the memory gives 20.0 GB a second now" in speed
+    assert "each token reads 6.4 GB of weights, and the memory gives 20.0 GB a second" in speed
 
 
 def test_a_folder_is_read_as_written_by_a_person(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
