@@ -3,6 +3,8 @@
 # The demo's port, the engine build (auto, cpu or cuda) and what else to pass to `gateway serve` or to pytest.
 PORT ?= 8000
 ARGS ?=
+# A folder with a model, or its name on the Hugging Face hub; without it the demo has the bundled one.
+MODEL ?=
 # How long `make soak` takes, how many take part, how many workers the gateway has if it has any, and where its report
 # goes.
 MINUTES ?= 30
@@ -43,8 +45,8 @@ install: ## Build .venv with the engine and the gateway from the pinned locks (2
 install-dev: ## The same, with what tests, checks and training need
 	@scripts/install.sh --dev $(NEXT)
 
-demo: install ## Start the gateway with the bundled model on http://127.0.0.1:8000
-	@exec $(BIN)/gateway serve --host 127.0.0.1 --port $(PORT) $(ARGS)
+demo: install ## Start the gateway with the bundled model on http://127.0.0.1:8000, or with yours (MODEL=folder or hub name)
+	@exec $(BIN)/gateway serve --host 127.0.0.1 --port $(PORT) $(if $(MODEL),--model "$(MODEL)") $(ARGS)
 
 stack: install ## Two gateways with TLS, tokens, Redis, nginx and Prometheus on https://localhost:8443, by the files of deploy/
 	@scripts/system_packages.sh redis

@@ -18,9 +18,10 @@ from gateway import config
 from gateway.config import EngineSettings, Settings
 from gateway.domain.errors import StartupError
 from gateway.engines import gpu
-from gateway.engines.prompting.model_config import find_family, read_config
 from gateway.engines.remote.options import RemoteOptions
 from gateway.engines.vllm import hardware, preflight
+from gateway.engines.vllm.options import VllmOptions
+from gateway.engines.vllm.plan import plan
 from gateway.keys import keys_of, operators_of
 from gateway.runtime import RESERVED_FILES, raise_file_limit
 from gateway.server.guard.tls import server_context
@@ -204,18 +205,10 @@ async def _engine(engine: EngineSettings, settings: Settings) -> str:
         )
     except StopIteration:
         raise StartupError("vLLM is not installed: `make install`.") from None
-    model = read_config(engine.model)
-    if model is not None:
-        find_family(model, engine.model, engine.family)
     preflight.check_shared_memory()
-    if not hardware.gpu_present():
-        preflight.check_memory(engine.model, engine.kv_cache_gib)
     where = "the GPU" if hardware.gpu_present() else "the CPU"
-    if model is None:
-        raise _Warning(
-            f"{version} on {where}; the model {engine.model} is no folder: it is downloaded at the start."
-        )
-    return f"{version} on {where}; the model {engine.model} is there."
+    told = plan(config.part(VllmOptions, engine, settings)).sentences()
+    return " ".join([f"{version} on {where}.", *map(str.strip, told)])
 
 
 def _is_installed(name: str) -> bool:

@@ -16,7 +16,7 @@ from typing import Any
 import msgspec
 
 from gateway import config, metrics
-from gateway.config import EngineSettings, LaneSettings, Settings
+from gateway.config import BUNDLED_MODEL, EngineSettings, LaneSettings, Settings
 from gateway.domain.engine import EngineState
 from gateway.domain.errors import StartupError
 from gateway.domain.pairs import PairPattern
@@ -32,10 +32,12 @@ from gateway.engines.supervisor import RestartPolicy, Supervisor
 from gateway.engines.vllm.devices import devices_of
 from gateway.engines.vllm.engine import VllmEngine
 from gateway.engines.vllm.options import VllmOptions
+from gateway.engines.vllm.plan import plan
 
 __all__ = [
     "engine_builder",
     "engine_options",
+    "engine_plans",
     "engine_pool",
     "hosted",
     "kept_hosts",
@@ -164,6 +166,16 @@ def engine_builder(engine: EngineSettings, settings: Settings) -> Callable[[], E
 def engine_options(settings: Settings, engine: EngineSettings | None = None) -> VllmOptions:
     """What vLLM's engine is given; by default the only one."""
     return config.part(VllmOptions, engine or settings.engine, settings)
+
+
+def engine_plans(settings: Settings) -> list[str]:
+    """What each model is that is to be loaded here, what it needs and how fast it will be, in lines.
+
+    Takes seconds. The bundled one is small enough to be loaded at once. Raises `StartupError` if one cannot be.
+    """
+    own = [each for each in config.engines_of(settings) if each.kind == "vllm"]
+    others = [each for each in own if Path(each.model) != BUNDLED_MODEL]
+    return [line for each in others for line in plan(engine_options(settings, each)).sentences()]
 
 
 def made_of(engine: EngineSettings, settings: Settings) -> str:

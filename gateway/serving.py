@@ -29,7 +29,7 @@ from gateway.config import Settings
 from gateway.domain.engine import EngineHealth, EngineState
 from gateway.domain.errors import StartupError
 from gateway.domain.ports import Engine
-from gateway.engine import kept_hosts
+from gateway.engine import engine_plans, kept_hosts
 from gateway.runtime import (
     RESERVED_FILES,
     Says,
@@ -45,7 +45,7 @@ from gateway.server.guard.tls import HSTS, TlsHandshake, server_context
 from gateway.server.guard.websocket import FrameBudget, GuardedWebSocket
 from gateway.server.uvicorn_server import DrainingServer, SideServer, listen
 
-__all__ = ["Terminal", "admin_config", "page_address", "refuse", "serve", "server_config"]
+__all__ = ["Terminal", "admin_config", "page_address", "refuse", "serve", "server_config", "tell_plans"]
 
 _log = logging.getLogger(__name__)
 
@@ -88,6 +88,8 @@ def serve(
                 folder = state_dir or state_folder.default_folder()
                 opening.enter_context(state_folder.held(folder, reloads=bool(settings.engines)))
                 kept = kept_hosts(settings, folder, workers=False)
+            if build is None:
+                tell_plans(terminal, settings, running=kept is not None and kept.any_found)
             gateway = Gateway(settings, build, kept=kept)
             served, side = server_config(gateway), admin_config(admin_app(gateway))
             sockets = opening.pop_all()
@@ -100,6 +102,16 @@ def serve(
     if gateway.failure is not None:
         return refuse(terminal, gateway.failure, traceback=traceback)
     return 0
+
+
+def tell_plans(terminal: Says, settings: Settings, *, running: bool) -> None:
+    """Say what the models are and need before they are loaded. Raises `StartupError` if one cannot be loaded here.
+
+    running: whether engines are there already, which have their memory.
+    """
+    for line in () if running else engine_plans(settings):
+        terminal.write(f"{line}\n")
+        terminal.flush()
 
 
 def page_address(sock: socket.socket, *, tls: bool = False) -> str:

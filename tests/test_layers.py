@@ -97,6 +97,7 @@ HEAVY = {
     "transformers": {"engines.remote"},
     "tokenizers": {"engines.remote"},
     "aiohttp": {"engines.remote"},
+    "huggingface_hub": {"engines.vllm.hub"},
     "redis": {"stores.redis"},
     "hiredis": {"stores.redis"},
     "uvicorn": {
@@ -121,6 +122,7 @@ NOT_AT_THE_TOP = {
     "transformers",
     "tokenizers",
     "aiohttp",
+    "huggingface_hub",
     "redis",
     "hiredis",
     "py3langid",

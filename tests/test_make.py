@@ -10,6 +10,13 @@ import pytest
 from tests.cli.commands import ROOT
 
 
+def test_the_demo_has_the_model_that_is_named() -> None:
+    for given, flag in (([], ""), (["MODEL=./my model"], '--model "./my model"')):
+        said = subprocess.run(["make", "-n", "demo", *given], capture_output=True, text=True, cwd=ROOT, check=True)
+        [serve] = [line for line in said.stdout.splitlines() if "gateway serve" in line]
+        assert serve.partition("--port 8000")[2].strip() == flag
+
+
 @pytest.mark.parametrize(
     ("goals", "hints"),
     [

@@ -18,6 +18,9 @@ __all__ = ["Gpu", "driver_version", "gpus", "memory_mib", "show"]
 
 _VERSION_BYTES, _NAME_BYTES = 80, 96
 
+# Which of the clocks is that of the memory, and how often memory is transferred in each of its cycles.
+_MEMORY_CLOCK, _TRANSFERS = 2, 2
+
 
 class _Utilisation(ctypes.Structure):
     _fields_ = (("gpu", ctypes.c_uint), ("memory", ctypes.c_uint))
@@ -66,6 +69,15 @@ class Gpu:
         if self._library.nvmlDeviceGetMemoryInfo(self._device, ctypes.byref(read)) != 0:
             return None
         return Memory(int(read.used), int(read.total))
+
+    def read_per_s(self) -> float | None:
+        """Bytes that its memory gives a second at most; None when the library does not say."""
+        bits, mhz = ctypes.c_uint(), ctypes.c_uint()
+        if self._library.nvmlDeviceGetMemoryBusWidth(self._device, ctypes.byref(bits)) != 0:
+            return None
+        if self._library.nvmlDeviceGetMaxClockInfo(self._device, _MEMORY_CLOCK, ctypes.byref(mhz)) != 0:
+            return None
+        return bits.value / 8 * mhz.value * 1e6 * _TRANSFERS
 
 
 _loading = threading.Lock()

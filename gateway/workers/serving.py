@@ -30,7 +30,7 @@ from gateway.runtime import Says, log_to, raise_file_limit, style_for
 from gateway.server.http import admin
 from gateway.server.http.readiness import readiness
 from gateway.server.uvicorn_server import SideServer, listen, reserve
-from gateway.serving import Terminal, admin_config, refuse
+from gateway.serving import Terminal, admin_config, refuse, tell_plans
 from gateway.store import Store
 from gateway.workers.administration import routes
 from gateway.workers.parent import Parent
@@ -77,6 +77,7 @@ def serve(
                 overrides = {**overrides, "store.url": " ".join(store.url for store in stores)}
                 settings = config.load(config_file, os.environ, overrides)
             kept = kept_hosts(settings, folder, workers=True)
+            tell_plans(terminal, settings, running=kept is not None and kept.any_found)
             opened = opening.pop_all()
     except StartupError as error:
         return refuse(terminal, error, traceback=traceback)

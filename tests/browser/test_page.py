@@ -25,6 +25,7 @@ from tests.browser.pages import (
     connected,
     join,
     meeting_of,
+    new_meeting,
     original,
     overflow_px,
     pick_sentence,
@@ -373,9 +374,10 @@ async def test_a_text_that_is_too_long_stays_in_the_field(
 async def test_the_bundled_model_is_said_to_know_little(gateway: GatewayProcess, open_page: OpenPage) -> None:
     async with open_page(gateway.url, **PHONE) as watch:
         page = watch.page
-        demo_model = page.get_by_test_id("demo-model")
+        demo_model, line = page.get_by_test_id("demo-model"), page.locator(".empty-state").get_by_test_id("model")
         await connected(page)
         await expect(demo_model).to_be_hidden()
+        await expect(line).to_have_text("Translated by simulated.")
 
         async def bundled(route: Route) -> None:
             response = await route.fetch()
@@ -388,7 +390,21 @@ async def test_the_bundled_model_is_said_to_know_little(gateway: GatewayProcess,
             "The demo model knows meeting sentences like these, and little else."
         )
         await connected(page)
+        command = "make demo MODEL=tencent/HY-MT1.5-1.8B"
+        await expect(line).to_have_text(
+            f"Translated by the small demo model. For a real one, in a terminal: {command}"
+        )
+        await expect(line.locator(".model-next")).to_be_hidden()
         assert await overflow_px(page) == 0
+        await expect((await show(page, "engine")).get_by_test_id("model")).to_contain_text(command)
+        # A guest has not started the gateway.
+        async with open_page(f"{gateway.url}/?meeting={new_meeting()}", **PHONE) as guest:
+            await guest.page.route("**/v1/languages", bundled)
+            await guest.page.reload()
+            await join(guest.page, "Bo")
+            await expect(guest.page.locator(".empty-state").get_by_test_id("model")).to_have_text(
+                "Translated by the small demo model."
+            )
 
 
 # -------------------------------------------------------------------- while it is being said

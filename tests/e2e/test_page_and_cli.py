@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import json
 import re
+import shutil
 import subprocess
 import sys
 import threading
@@ -13,6 +14,7 @@ from pathlib import Path
 import pytest
 from playwright.async_api import expect
 
+from gateway.config import BUNDLED_MODEL
 from tests.browser.pages import original
 from tests.conftest import OpenPage
 from tests.e2e.test_process import ctrl_c, drain, readiness
@@ -25,11 +27,15 @@ SENTENCE = "Let's move the launch to Friday."
 
 @pytest.mark.browser
 async def test_the_page_tells_that_the_engine_loads_and_translates_until_ctrl_c(
-    open_page: OpenPage, artifacts: Path
+    open_page: OpenPage, artifacts: Path, tmp_path: Path
 ) -> None:
-    with gateway_process(prefix=("setsid", *DEFAULT_SIGNALS)) as gateway:
-        # It answers at once, alive and not ready, and says why.
+    own = shutil.copytree(BUNDLED_MODEL, tmp_path / "own-model")
+    with gateway_process("--model", str(own), prefix=("setsid", *DEFAULT_SIGNALS)) as gateway:
+        # What is to be loaded comes first. It answers at once, alive and not ready, and says why.
         gateway.listening()
+        model, memory, speed, *_ = gateway.said.splitlines()
+        assert model == f"Model: {own}; prompt family bundled, 6 languages."
+        assert (memory.split()[0], speed.split()[0]) == ("Memory:", "Speed:")
         assert json.loads(gateway.get("/healthz"))["status"] == "alive"
         status, body = readiness(gateway)
         assert (status, body["status"]) == (503, "starting")
@@ -43,6 +49,7 @@ async def test_the_page_tells_that_the_engine_loads_and_translates_until_ctrl_c(
             # Nobody reloads: the page turns by itself.
             await expect(page.get_by_test_id("text")).to_be_enabled(timeout=400_000)
             assert (await asyncio.to_thread(readiness, gateway))[0] == 200
+            assert json.loads(await asyncio.to_thread(gateway.get, "/v1/languages"))["model"] == "own-model"
             for lang in ("ja", "de", "fr"):
                 await page.get_by_test_id(f"read-{lang}").check(force=True)
             for text in ("Can you see my screen?", SENTENCE):

@@ -64,6 +64,14 @@ class _Library:
         read._obj.gpu = busy or 0
         return _UNKNOWN if busy is None else 0
 
+    def nvmlDeviceGetMemoryBusWidth(self, _device: Any, bits: Any) -> int:
+        bits._obj.value = 5120
+        return 0
+
+    def nvmlDeviceGetMaxClockInfo(self, _device: Any, clock: int, mhz: Any) -> int:
+        mhz._obj.value = {2: 2619}[clock]
+        return 0
+
     def nvmlDeviceGetMemoryInfo(self, device: Any, read: Any) -> int:
         found = self._devices[device.value - 1]
         read._obj.used, read._obj.total = found.used, found.total

@@ -72,3 +72,10 @@ def test_without_a_driver_nothing_is_told(monkeypatch: pytest.MonkeyPatch) -> No
     assert (gpu.gpus(), gpu.driver_version(), gpu.memory_mib()) == ([], None, None)
     gpu.show(1)
     assert shown() == []
+
+
+def test_what_the_memory_of_a_gpu_gives_a_second(monkeypatch: pytest.MonkeyPatch) -> None:
+    installed(monkeypatch, Device("GPU-1"))
+    [device] = gpu.gpus()
+    # An H100's: NVIDIA says 3.35 TB/s.
+    assert device.read_per_s() == pytest.approx(3.35e12, rel=0.01)

@@ -75,6 +75,11 @@ class KeptHosts:
     def _at(self, name: str, what: str) -> Path:
         return self._folder / f"{name}.{what}"
 
+    @property
+    def any_found(self) -> bool:
+        """Whether an engine is there already."""
+        return any(self._found.values())
+
     def find(self, wanted: Iterable[str]) -> None:
         """Take the hosts that are made of what is wanted, and end all others. Blocks, for seconds at most."""
         missing = Counter(wanted)

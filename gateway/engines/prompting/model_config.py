@@ -15,7 +15,7 @@ from gateway.domain.errors import InvalidValue, StartupError
 from gateway.engines.prompting import families
 from gateway.engines.prompting.templates import ChatPrompt
 
-__all__ = ["check_chat_template", "find_family", "read_config"]
+__all__ = ["check_chat_template", "find_family", "known_families", "read_config"]
 
 
 def read_config(model: str) -> dict[str, Any] | None:
@@ -57,5 +57,10 @@ def check_chat_template(model: str, family: families.PromptFamily) -> None:
     if isinstance(prompt, ChatPrompt) and "chat_template" not in described and not elsewhere:
         raise StartupError(
             f"The model at {folder} has no chat template, which prompt family {family.name!r} asks through; "
-            "choose another family or an instruct model."
+            f"choose another family with --family ({known_families()}), or an instruct model."
         )
+
+
+def known_families() -> str:
+    """Those of translation models, for a sentence."""
+    return ", ".join(name for name in families.FAMILIES if name not in ("bundled", "chat"))

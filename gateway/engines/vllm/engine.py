@@ -39,7 +39,7 @@ from gateway.engines.prompting import model_config
 from gateway.engines.prompting.completions import translated
 from gateway.engines.prompting.encoding import PromptEncoder
 from gateway.engines.prompting.families import PromptFamily
-from gateway.engines.vllm import hardware, preflight
+from gateway.engines.vllm import preflight
 from gateway.engines.vllm.api import VllmApi
 from gateway.engines.vllm.arguments import (
     device_environment,
@@ -51,6 +51,7 @@ from gateway.engines.vllm.arguments import (
 from gateway.engines.vllm.completions import TranslationCompletions, VllmRequests
 from gateway.engines.vllm.load import EngineLoad, load_logger
 from gateway.engines.vllm.options import VllmOptions
+from gateway.engines.vllm.plan import plan
 
 __all__ = ["RawEngine", "VllmEngine"]
 
@@ -103,12 +104,9 @@ class VllmEngine:
     async def _start(self) -> None:
         options = self._options
         self._say("reading the model's config")
-        config = model_config.read_config(options.model)
-        if config is not None:
-            self._family = model_config.find_family(config, options.model, options.family)
-            model_config.check_chat_template(options.model, self._family)
-        if config is not None and not hardware.gpu_present():
-            preflight.check_memory(options.model, options.kv_cache_gib)
+        # A name on the hub was looked at before this process was started.
+        if model_config.read_config(options.model) is not None:
+            self._family = plan(options).family
         if shares_memory(options):
             preflight.check_shared_memory()
         self._say("importing vLLM (about 10 s)")
@@ -232,8 +230,11 @@ class VllmEngine:
             self._api = api = VllmApi()
             if self._life.state is EngineState.STOPPED:
                 raise StartupError("The gateway was stopped while vLLM was being imported.")
-            self._say("starting the engine process (about 30 s on a CPU)")
+            hub = "" if self._family else ", after the download if the model is not here yet"
+            self._say(f"starting the engine process (about 30 s on a CPU{hub})")
             arguments = {
+                # The model's own limit, or what fits into the cache: many take more than any utterance needs.
+                "max_model_len": -1,
                 "enable_log_requests": False,
                 "disable_log_stats": False,
                 **engine_arguments(self._options),

@@ -28,7 +28,7 @@ class VllmSettings(Struct, frozen=True, kw_only=True):
     # Sequences in a batch. Match it to the measured load, not to what the GPU could hold: a larger batch makes
     # every token slower for everybody.
     max_num_seqs: Annotated[int, Meta(ge=1, le=4_096)] = 16
-    # Tokens of prompt and output together. None: the model's own limit.
+    # Tokens of prompt and output together. None: the model's own limit, or what fits into the cache if less.
     max_model_len: Annotated[int, Meta(ge=64)] | None = None
     # Tokens of one engine step. None: chosen by the gateway or vLLM.
     max_num_batched_tokens: Annotated[int, Meta(ge=1)] | None = None

@@ -1,6 +1,6 @@
-"""Checks a model before it is loaded, and explains to the operator why loading failed.
+"""Checks shared memory before a model is loaded, and explains to the operator why loading failed.
 
-Knows: the machine's memory, the size of a model, vLLM's error messages. Must not know: how an engine is started.
+Knows: the machine's shared memory, vLLM's error messages. Must not know: how an engine is started.
 """
 
 from __future__ import annotations
@@ -11,10 +11,8 @@ from pathlib import Path
 from gateway.domain.errors import StartupError
 from gateway.engines.vllm import hardware
 
-__all__ = ["check_memory", "check_shared_memory", "refusal"]
+__all__ = ["check_shared_memory", "refusal"]
 
-# Memory of two Python processes with torch.
-_PROCESSES_GIB = 2
 # vLLM and its workers talk through queues in shared memory. It makes one of 160 MiB, then others of 240 MiB and a
 # few bytes, and each time wants so much to be free. Little of them is ever touched, so there is room for all.
 _QUEUES_MIB = 241
@@ -27,24 +25,14 @@ _ADVICE = (
         "Lower --gpu-memory-utilization or --max-model-len, free the device, or choose a smaller model.",
     ),
     (
+        r"peer closed|connection (reset|refused|aborted)|timed out",
+        "The connection to the hub was lost: start again; what is here already is not downloaded again.",
+    ),
+    (
         r"not a local folder|not a valid model identifier|repository not found|offline",
         "Give a folder or check the name.",
     ),
 )
-
-
-def check_memory(model: str, kv_cache_gib: float) -> None:
-    """Raises `StartupError` if weights and cache clearly exceed the machine's free memory."""
-    available_gib = hardware.available_gib()
-    weights = Path(model).expanduser().glob("*.safetensors")
-    weights_gib = sum(file.stat().st_size for file in weights) / 2**30
-    needed_gib = weights_gib + kv_cache_gib + _PROCESSES_GIB
-    if available_gib is not None and needed_gib > available_gib:
-        raise StartupError(
-            f"Too little memory: the model needs about {needed_gib:.1f} GiB (weights {weights_gib:.1f}, cache "
-            f"{kv_cache_gib:.1f}, processes {_PROCESSES_GIB}) and {available_gib:.1f} GiB are free; "
-            "lower engine.kv_cache_gib, choose a smaller model or free memory."
-        )
 
 
 def check_shared_memory() -> None:

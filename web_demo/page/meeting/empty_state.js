@@ -17,8 +17,9 @@ export class EmptyState {
    * @param {(() => void) | null} actions.onInvite
    * @param {(() => void) | null} actions.onSpeak
    * @param {GatewayClient | null} actions.asksForName Who has not been asked for a name yet.
+   * @param {HTMLElement} actions.model Which model answers.
    */
-  constructor({ onPlaySample, onInvite, onSpeak, asksForName }) {
+  constructor({ onPlaySample, onInvite, onSpeak, asksForName, model }) {
     this.play = button("primary", t("empty.play"), "empty-play", onPlaySample);
     const others = element("div", "others");
     const speak = onSpeak && button("secondary", t("empty.speak"), "empty-speak", onSpeak);
@@ -31,6 +32,7 @@ export class EmptyState {
       others,
     );
     if (asksForName !== null) this.#askForName(asksForName, () => speak?.focus());
+    this.element.append(model);
   }
 
   /**

@@ -4,6 +4,7 @@
 import { GatewayClient } from "../../client/gateway_client.js";
 import { allowedOf, refusalOf } from "../access/access.js";
 import { EngineMonitor } from "../engine/engine_monitor.js";
+import { modelLine } from "../engine/model_line.js";
 import { askToJoin } from "../people/join_dialog.js";
 import { PeopleList } from "../people/people_list.js";
 import { ShareDialog } from "../people/share_dialog.js";
@@ -47,7 +48,7 @@ const UNTIL_RECONNECTED = "until reconnected";
 /** In a meeting of one's own: the first language, and another, to see something translated. */
 const FIRST_LANGUAGES = 2;
 
-/** @typedef {{languages: Language[], family: string, limits: Limits, targets?: Targets}} GatewayInfo `/v1/languages`. */
+/** @typedef {{languages: Language[], model: string, family: string, limits: Limits, targets?: Targets}} GatewayInfo `/v1/languages`. */
 
 export class MeetingPage {
   #gateway;
@@ -171,7 +172,7 @@ export class MeetingPage {
         content: [this.#readingSettings.element, displaySettings.element],
       },
       { id: "people", name: t("tab.people"), content: [peopleList.element, leaveButton(this.#client, this.#demo), download.element] },
-      { id: "engine", name: t("tab.engine"), content: [this.#engineMonitor.element] },
+      { id: "engine", name: t("tab.engine"), content: [modelLine(gateway, this.#isHost && HAS_DEMO_CONTROLS), this.#engineMonitor.element] },
     ]);
     this.#layOut();
     stopOnLeave(this.#client, this.#demo);
@@ -244,6 +245,7 @@ export class MeetingPage {
       onInvite: share && (() => share.open()),
       onSpeak: speak ? () => this.#startSpeaking() : null,
       asksForName: this.#isHost && speak && !name ? this.#client : null,
+      model: modelLine(this.#gateway, this.#isHost && HAS_DEMO_CONTROLS),
     });
     this.#demo.add(emptyState.play);
     this.#view.empty.append(emptyState.element);

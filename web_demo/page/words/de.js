@@ -239,5 +239,8 @@ export const de = {
   "transcript.begins_here": "{language}: Die Übersetzungen beginnen nach diesem Satz.",
   "download.untranslated": "Was gesagt wurde, bevor jemand eine Sprache las, fehlt in dieser Sprache.",
   "sample.waits": "Das Gateway ist gerade nicht erreichbar. Das Beispiel-Meeting beginnt, sobald es das ist.",
+  "model.named": "Übersetzt von {model}.",
+  "model.demo": "Übersetzt vom kleinen Demo-Modell.",
+  "model.next": "Ein richtiges, im Terminal:",
   "meeting.leave": "Meeting verlassen",
 };

@@ -242,5 +242,8 @@ export const en = {
   "transcript.begins_here": "Translations into {language} begin after this.",
   "download.untranslated": "What was said before anybody read a language is missing in that language.",
   "sample.waits": "The gateway cannot be reached now. The sample meeting begins once it can.",
+  "model.named": "Translated by {model}.",
+  "model.demo": "Translated by the small demo model.",
+  "model.next": "For a real one, in a terminal:",
   "meeting.leave": "Leave the meeting",
 };

@@ -239,5 +239,8 @@ export const es = {
   "transcript.begins_here": "Las traducciones al {language} empiezan después de esto.",
   "download.untranslated": "Lo que se dijo antes de que alguien leyera un idioma falta en ese idioma.",
   "sample.waits": "Ahora no se puede alcanzar la pasarela. La reunión de ejemplo empezará cuando se pueda.",
+  "model.named": "Traduce {model}.",
+  "model.demo": "Traduce el pequeño modelo de demostración.",
+  "model.next": "Para uno de verdad, en una terminal:",
   "meeting.leave": "Salir de la reunión",
 };

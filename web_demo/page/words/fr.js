@@ -239,5 +239,8 @@ export const fr = {
   "transcript.begins_here": "Les traductions ({language}) commencent après ceci.",
   "download.untranslated": "Ce qui a été dit avant que quelqu’un ne lise une langue manque dans cette langue.",
   "sample.waits": "La passerelle est injoignable pour le moment. La réunion d’exemple commencera dès qu’elle répondra.",
+  "model.named": "Traduit par {model}.",
+  "model.demo": "Traduit par le petit modèle de démonstration.",
+  "model.next": "Pour un vrai modèle, dans un terminal :",
   "meeting.leave": "Quitter la réunion",
 };

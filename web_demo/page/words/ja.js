@@ -239,5 +239,8 @@ export const ja = {
   "transcript.begins_here": "{language}への翻訳はこの後から始まります。",
   "download.untranslated": "ある言語を読む人がいなかった間の発言は、その言語では含まれません。",
   "sample.waits": "今はゲートウェイに接続できません。接続できしだい、サンプル会議が始まります。",
+  "model.named": "翻訳モデル：{model}",
+  "model.demo": "デモ用の小さなモデルが翻訳しています。",
+  "model.next": "本格的なモデルを使うには、端末で次を実行します：",
   "meeting.leave": "会議から退出",
 };

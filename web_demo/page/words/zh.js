@@ -239,5 +239,8 @@ export const zh = {
   "transcript.begins_here": "{language}的翻译从此处之后开始。",
   "download.untranslated": "在有人阅读某种语言之前所说的内容，在该语言中没有。",
   "sample.waits": "目前无法连接网关。连接后示例会议就会开始。",
+  "model.named": "翻译模型：{model}",
+  "model.demo": "由小型演示模型翻译。",
+  "model.next": "要用真正的模型，请在终端运行：",
   "meeting.leave": "离开会议",
 };
