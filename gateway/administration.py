@@ -43,7 +43,7 @@ def admin_app(gateway: Gateway) -> Starlette:
     if (allowed := operators(settings)) is not None:
         more += meetings.routes(allowed, gateway.log, gateway.register, gateway.registry.revoke)
         more += processes.routes(allowed, _OneProcess(gateway))
-        more += webhooks.routes(allowed, settings.webhooks, gateway.store.webhooks, gateway.webhooks.ping)
+        more += webhooks.routes(allowed, lambda: settings.webhooks, gateway.store.webhooks, gateway.webhooks.ping)
         more += page.admin_routes()
     read = admin.own_metrics(gateway.engine)
     return admin.app(settings.admin_host, settings.allowed_hosts, read, more=more)

@@ -31,7 +31,7 @@ RULE: dict[str, set[str]] = {
     "store": {"domain", "stores", "config"},
     "engine": {"domain", "engines", "config"},
     "keys": {"domain", "identity", "server", "config"},
-    "doctor": {"domain", "engines", "stores", "keys", "server", "workers", "config"},
+    "doctor": {"domain", "engines", "stores", "keys", "server", "webhooks", "workers", "config"},
     "app": {
         "store",
         "engine",

@@ -55,7 +55,7 @@ class Deliveries:
                 metrics.WEBHOOK_DELIVERIES.labels(each.name, outcome)
         self._sender = sender or (Sender() if webhooks else None)
         self._chance = chance
-        # Webhooks of which the last try has failed.
+        # Names of those whose last try has failed.
         self._failing: set[str] = set()
 
     async def open(self) -> None:
@@ -73,7 +73,7 @@ class Deliveries:
         running: set[asyncio.Task[None]] = set()
         async with asyncio.TaskGroup() as tasks:
             while True:
-                claimed = await self._look(webhook, _AT_ONCE - len(running))
+                claimed = await self._look(webhook, max(0, _AT_ONCE - len(running)))
                 for delivery in claimed:
                     running.add(task := tasks.create_task(self._deliver(webhook, delivery)))
                     task.add_done_callback(running.discard)
@@ -98,24 +98,23 @@ class Deliveries:
         return tended.deliveries
 
     async def _deliver(self, webhook: Webhook, delivery: Delivery) -> None:
-        answer = await self._post(webhook, delivery.event)
-        settled = self._settled(webhook, delivery, answer)
         try:
-            await self._outbox.settle(webhook, delivery, settled)
+            answer = await self._post(webhook, delivery.event)
+            await self._outbox.settle(webhook, delivery, self._settled(webhook, delivery, answer))
         except LogUnavailable:
             pass  # it is tried again
-        except Exception:
-            _log.exception("it cannot be noted how a delivery to webhook %s ended", webhook.name)
+        except Exception:  # what is not told is not worth the meetings that go on
+            _log.exception("event %s for webhook %s is stuck", delivery.event.id, webhook.name)
 
     async def _post(self, webhook: Webhook, event: Event) -> Answer:
-        assert self._sender is not None  # noqa: S101 -- there is a webhook
         try:
+            sender = self._sender = self._sender or Sender()
             keys = message.read_secrets(webhook.secret_file)
         except StartupError as error:
             return Answer(0, error.message)
         body = message.body(event)
         headers = message.headers(keys, event.id, int(time.time()), body)
-        return await self._sender.post(webhook.url, body, headers)
+        return await sender.post(webhook.url, body, headers)
 
     def _settled(self, webhook: Webhook, delivery: Delivery, answer: Answer) -> Settled:
         name, count = webhook.name, metrics.WEBHOOK_DELIVERIES

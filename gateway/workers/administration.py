@@ -36,11 +36,11 @@ def routes(operators: Operators, store: Store, parent: Parent) -> list[BaseRoute
         await store.register.revoke(revocation)  # the workers are told by the store
         return meant
 
-    told = parent.settings.webhooks
+    ping = Deliveries(parent.settings.webhooks, store.webhooks).ping
     return [
         *meetings.routes(operators, store.log, store.register, revoke),
         *processes.routes(operators, _Workers(parent)),
-        *webhooks.routes(operators, told, store.webhooks, Deliveries(told, store.webhooks).ping),
+        *webhooks.routes(operators, lambda: parent.settings.webhooks, store.webhooks, ping),
         *page.admin_routes(),
     ]
 

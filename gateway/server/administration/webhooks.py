@@ -27,9 +27,9 @@ Ping = Callable[[Webhook], Awaitable[tuple[int, str]]]
 
 
 def routes(
-    operators: Operators, webhooks: Sequence[Webhook], outbox: WebhookOutbox, ping: Ping
+    operators: Operators, webhooks: Callable[[], Sequence[Webhook]], outbox: WebhookOutbox, ping: Ping
 ) -> list[BaseRoute]:
-    """`/admin/webhooks`."""
+    """`/admin/webhooks`. webhooks: those of the settings now."""
     of = _Webhooks(webhooks, outbox, ping)
     return [
         Route("/admin/webhooks", Resource(GET=operators.only(of.all))),
@@ -38,19 +38,19 @@ def routes(
 
 
 class _Webhooks:
-    def __init__(self, webhooks: Sequence[Webhook], outbox: WebhookOutbox, ping: Ping) -> None:
+    def __init__(self, webhooks: Callable[[], Sequence[Webhook]], outbox: WebhookOutbox, ping: Ping) -> None:
         self._webhooks = webhooks
         self._outbox = outbox
         self._ping = ping
 
     async def all(self, _request: Request) -> ASGIApp:
         return json_response(
-            WebhooksAnswer([_shown(each, await self._outbox.state(each)) for each in self._webhooks])
+            WebhooksAnswer([_shown(each, await self._outbox.state(each)) for each in self._webhooks()])
         )
 
     async def test(self, request: Request) -> ASGIApp:
         name = request.path_params["name"]
-        webhook = next((each for each in self._webhooks if each.name == name), None)
+        webhook = next((each for each in self._webhooks() if each.name == name), None)
         if webhook is None:
             raise StatusError(HTTPStatus.NOT_FOUND, "There is no webhook of this name.")
         status, said = await self._ping(webhook)

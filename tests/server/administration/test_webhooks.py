@@ -59,3 +59,18 @@ async def test_a_test_says_what_came_of_it(tmp_path: Path) -> None:
             assert (taken.status_code, taken.json()) == (200, {"said": "It answered with status 200."})
             assert [one.type for one in other.received] == ["ping", "ping"]
             check_problem(await client.post("/admin/webhooks/other/test"), 404, "not_found")
+
+
+async def test_a_meeting_that_an_operator_ends_has_ended_once(tmp_path: Path) -> None:
+    with receiver() as other:
+        async with (
+            administered(Operator(tmp_path), settings(tmp_path, other.url)) as (gateway, client),
+            gateway.peer() as ana,
+            gateway.peer() as bo,
+        ):
+            for peer in (ana, bo):
+                await peer.send(SessionStart(meeting="standup", reads=[]))
+                await peer.until(SessionStarted)
+            assert (await client.delete("/admin/meetings/default/standup")).json() == {"sessions": 2}
+            await until(lambda: len(other.received) == 2)
+        assert sorted(one.type for one in other.received) == ["meeting.ended", "meeting.started"]
