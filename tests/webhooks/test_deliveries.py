@@ -157,6 +157,46 @@ async def test_while_the_store_is_away_it_goes_on_trying(tmp_path: Path, monkeyp
         await until(lambda: stage.other.received)
 
 
+async def test_one_that_cannot_be_sent_is_not_in_the_way_of_others(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    stage = Stage(tmp_path, 200)
+    async with stage.running():
+        stage.store.started["broken"] = 10**30  # no time
+        stage.store.meeting_ended("broken")
+        stage.store.meeting_started("m")
+        await until(lambda: stage.other.received and "is stuck" in caplog.text)
+    assert len(stage.other.received) == 1
+    assert len(stage.store.of("backend").waiting) == 1
+
+
+async def test_with_more_under_way_than_at_once_nothing_more_is_claimed(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    stage, asked, answers = Stage(tmp_path, 200), [], asyncio.Event()
+    monkeypatch.setattr("gateway.webhooks.deliveries._LOOK_S", 0.01)
+    real, post = stage.outbox.tend, stage.other.post
+
+    async def twice_as_many(webhook: Webhook, most: int) -> Tended:
+        asked.append(most)
+        return await real(webhook, 2 * most)  # of two stores
+
+    async def slow(url: str, body: bytes, headers: Mapping[str, str]) -> Answer:
+        await answers.wait()
+        return await post(url, body, headers)
+
+    monkeypatch.setattr(stage.outbox, "tend", twice_as_many)
+    monkeypatch.setattr(stage.other, "post", slow)
+    async with stage.running():
+        for meeting in map(str, range(20)):
+            stage.store.meeting_started(meeting)
+        await until(lambda: len(asked) > 3)
+        assert asked[1:4] == [8, 0, 0]
+        answers.set()
+        await until(lambda: not stage.store.of("backend").waiting)
+    assert len(stage.other.received) == 20
+
+
 async def test_events_that_were_dropped_are_counted(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     stage = Stage(tmp_path, 500)
     monkeypatch.setattr("gateway.stores.webhooks.memory.MOST_WAITING", 1)

@@ -27,6 +27,8 @@ from tests.redis_server import shared_server
 from tests.webhooks.receiver import Received, Receiver, receiver
 from tests.webhooks.test_webhooks_docs import in_python
 
+pytestmark = pytest.mark.slow
+
 SECRET = f"whsec_{'A' * 32}"
 ONCE = {"meeting.started": 1, "meeting.ended": 1, "transcript.ready": 1}
 
