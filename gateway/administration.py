@@ -19,7 +19,7 @@ from gateway.domain.errors import InvalidValue, StartupError
 from gateway.keys import operators_of
 from gateway.runtime import log_from, log_level
 from gateway.server import page
-from gateway.server.administration import meetings, processes
+from gateway.server.administration import meetings, processes, webhooks
 from gateway.server.administration.bodies import Worker
 from gateway.server.administration.operators import Operators
 from gateway.server.http import admin
@@ -43,6 +43,7 @@ def admin_app(gateway: Gateway) -> Starlette:
     if (allowed := operators(settings)) is not None:
         more += meetings.routes(allowed, gateway.log, gateway.register, gateway.registry.revoke)
         more += processes.routes(allowed, _OneProcess(gateway))
+        more += webhooks.routes(allowed, lambda: settings.webhooks, gateway.store.webhooks, gateway.webhooks.ping)
         more += page.admin_routes()
     read = admin.own_metrics(gateway.engine)
     return admin.app(settings.admin_host, settings.allowed_hosts, read, more=more)

@@ -60,6 +60,7 @@ from gateway.translation.finals import Finals
 from gateway.translation.partials import Partials
 from gateway.translation.scheduling.quotas import Quotas
 from gateway.translation.scheduling.scheduler import Scheduler
+from gateway.webhooks.deliveries import Deliveries
 
 __all__ = ["Gateway", "Workers"]
 
@@ -131,6 +132,7 @@ class Gateway:
             settings, lambda account: self.quotas.of(tenant_of_account(account)).log_bytes, self._earlier
         )
         self.log, self.register = self.store.log, self.store.register
+        self.webhooks = Deliveries(settings.webhooks, self.store.webhooks)
         self.scheduler = Scheduler(
             self.engine,
             lanes=self.engine.lanes if isinstance(self.engine, Pool) else None,
@@ -241,6 +243,8 @@ class Gateway:
         # The store is open. Serving begins at once: health, readiness and the page answer while the engine loads.
         async with asyncio.TaskGroup() as tasks, self.finals, self.partials, self.registry:
             present = tasks.create_task(self._stay_present())
+            await self.webhooks.open()
+            telling = tasks.create_task(self.webhooks.run())
             await self._take_over()
             await self._tell_usage()
             loading = tasks.create_task(self._load())
@@ -254,6 +258,7 @@ class Gateway:
             await self.engine.stop()
             await self.log.close()
             present.cancel()
+            telling.cancel()
         await self._tell_usage()
         await self.store.close()
         await asyncio.to_thread(otlp.stop)
@@ -352,14 +357,7 @@ class Gateway:
         if (file := self.settings.event_log.handover_file) is None:
             return
         await self._tell_usage()
-        left = Handover(
-            meetings=await self.log.kept(),
-            sessions=self.registry.kept(),
-            revocations=self.registry.lifetimes.spent.kept(),
-            used_tokens=await self.register.kept(),
-            days=await self.store.meter.kept(),
-            glossaries=await self.store.glossaries.kept(),
-        )
+        left = await self.store.handover(self.registry.kept(), self.registry.lifetimes.spent.kept())
         try:
             handover_file.write(Path(file), left)
         except OSError as error:

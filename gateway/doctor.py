@@ -5,18 +5,21 @@ Knows: everything that a gateway needs of its machine. Must not know: how it is 
 
 from __future__ import annotations
 
+import asyncio
 import importlib.metadata
 from collections.abc import Awaitable, Callable, Sequence
 from contextlib import closing
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Literal, NamedTuple
+from urllib.parse import urlsplit
 
 from cryptography import x509
 
 from gateway import config
 from gateway.config import EngineSettings, Settings
 from gateway.domain.errors import StartupError
+from gateway.domain.webhooks.values import Webhook
 from gateway.engines import gpu
 from gateway.engines.remote.options import RemoteOptions
 from gateway.engines.vllm import hardware, preflight
@@ -28,6 +31,8 @@ from gateway.server.guard.tls import server_context
 from gateway.server.uvicorn_server import listen
 from gateway.stores.redis.checks import check, clock_offset_s
 from gateway.stores.redis.connection import address_of
+from gateway.webhooks.message import read_secrets
+from gateway.webhooks.sender import Sender
 from gateway.workers.private_store import store_program
 
 __all__ = ["Finding", "examine"]
@@ -73,6 +78,7 @@ async def examine(settings: Settings, *, workers: int | None = None) -> list[Fin
     if workers is not None and not settings.store.urls:
         looks.append(("store", _own_store))
     looks += [("store", lambda url=url: _store(url)) for url in settings.store.urls]  # type: ignore[misc]
+    looks += [("webhook", lambda each=each: _webhook(each)) for each in settings.webhooks]  # type: ignore[misc]
     engines = settings.engines or (settings.engine,)
     looks.append(("memory", _memory))
     if any(each.kind == "vllm" for each in engines):
@@ -145,6 +151,21 @@ async def _store(url: str) -> str:
             "synchronise both (chrony, systemd-timesyncd), or the times in transcripts are wrong."
         )
     return f"{address_of(url)} answers and is set as it has to be."
+
+
+async def _webhook(webhook: Webhook) -> str:
+    """Nothing is sent, as it might be taken for an event."""
+    read_secrets(webhook.secret_file)
+    Sender()
+    host = urlsplit(webhook.url).hostname or ""
+    try:
+        await asyncio.get_running_loop().getaddrinfo(host, None)
+    except OSError as error:
+        raise _Warning(
+            f"The host {host} of webhook {webhook.name} is not found ({error.strerror or error}): events wait for "
+            "a day at most."
+        ) from None
+    return f"Webhook {webhook.name} has a secret, and its host {host} is found."
 
 
 def _memory() -> str:

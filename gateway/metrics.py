@@ -61,6 +61,9 @@ __all__ = [
     "TRANSLATIONS_WAITING",
     "TRANSLATION_S",
     "UTTERANCES",
+    "WEBHOOK_DELIVERIES",
+    "WEBHOOK_OLDEST_S",
+    "WEBHOOK_WAITING",
     "Gauge",
     "engine_exposition",
     "exposition",
@@ -145,6 +148,16 @@ TENANT_CHARACTERS = Counter(
 )
 TENANT_MINUTES = Counter(
     "gateway_tenant_minutes", "Minutes in which a meeting got a translation, once for each language.", ["tenant"]
+)
+WEBHOOK_DELIVERIES = Counter(
+    "gateway_webhook_deliveries",
+    "Events for webhooks, by outcome: delivered; failed, for each try; given_up after a day; dropped, as too many "
+    "waited.",
+    ["webhook", "outcome"],
+)
+WEBHOOK_WAITING = Gauge("gateway_webhook_waiting", "Events not delivered yet, over all gateways.", ["webhook"])
+WEBHOOK_OLDEST_S = Gauge(
+    "gateway_webhook_oldest_seconds", "Age of the oldest event that is not delivered yet.", ["webhook"]
 )
 OUTBOX_MERGED = Counter("gateway_deltas_merged", "Deltas merged into an unsent one because the reader lagged.")
 # The label `engine` of the only engine.

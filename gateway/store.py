@@ -7,15 +7,17 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
 
 from gateway import metrics
 from gateway.config import Settings
 from gateway.domain.errors import LogUnavailable
 from gateway.domain.glossaries.port import Glossaries
+from gateway.domain.grants import Revocation
 from gateway.domain.ports import EventLog, LiveChannel, Meter, Register
-from gateway.domain.sessions import Handover
+from gateway.domain.sessions import Handover, KeptSession
+from gateway.domain.webhooks.port import WebhookOutbox
 from gateway.stores.bounded_logs import MEETING_SHARE
 from gateway.stores.glossaries.in_redis import RedisGlossaries
 from gateway.stores.glossaries.memory import MemoryGlossaries, MemoryGlossariesStore
@@ -29,7 +31,15 @@ from gateway.stores.redis.meter import RedisMeter
 from gateway.stores.redis.register import RedisRegister
 from gateway.stores.redis.store import RedisStore
 from gateway.stores.sealing import Seal, read_keys
-from gateway.stores.sharded import Placement, ShardedEventLog, ShardedLiveChannel, ShardedRegister
+from gateway.stores.sharded import (
+    Placement,
+    ShardedEventLog,
+    ShardedLiveChannel,
+    ShardedRegister,
+    ShardedWebhookOutbox,
+)
+from gateway.stores.webhooks.in_redis import RedisWebhookOutbox
+from gateway.stores.webhooks.memory import MemoryWebhookOutbox, MemoryWebhookStore
 
 __all__ = ["Store"]
 
@@ -61,9 +71,13 @@ class Store:
         self.register: Register
         self.meter: Meter
         self.glossaries: Glossaries
+        self.webhooks: WebhookOutbox
         if not settings.store.urls:
             earlier = earlier or Handover()
-            sessions = MemoryRegisterStore(keep_s=keep_s)
+            webhooks = MemoryWebhookStore(lambda meeting: memory.is_unfinished(meeting), earlier.webhooks)
+            sessions = MemoryRegisterStore(
+                keep_s=keep_s, started=webhooks.meeting_started, ended=webhooks.meeting_ended
+            )
             memory = MemoryStore(
                 max_publications=bounds.max_publications,
                 keep_s=bounds.keep_s,
@@ -76,6 +90,7 @@ class Store:
             self.register = MemoryRegister(sessions)
             self.meter = MemoryMeter(MemoryMeterStore(earlier.days))
             self.glossaries = MemoryGlossaries(MemoryGlossariesStore(earlier.glossaries))
+            self.webhooks = MemoryWebhookOutbox(webhooks)
             return
         keys = read_keys(Path(file)) if (file := settings.store.key_file) is not None else ()
         seal, prefix = Seal(keys), settings.store.prefix
@@ -92,14 +107,17 @@ class Store:
             for store in stores
         ]
         registers = [RedisRegister(store, keep_s=keep_s) for store in stores]
+        outboxes = [RedisWebhookOutbox(store) for store in stores]
         self.meter = RedisMeter(stores[0])
         self.glossaries = RedisGlossaries(stores[0])
         if len(stores) == 1:
             self.channel, self.log, self.register = channels[0], logs[0], registers[0]
+            self.webhooks = outboxes[0]
         else:
             self.channel = ShardedLiveChannel(channels, self._placement)
             self.log = ShardedEventLog(logs, self._placement)
             self.register = ShardedRegister(registers, self._placement)
+            self.webhooks = ShardedWebhookOutbox(outboxes, self._placement)
 
     @property
     def is_shared(self) -> bool:
@@ -139,6 +157,18 @@ class Store:
         if len(self._redis) > 1:
             with contextlib.suppress(LogUnavailable):
                 await remember(self._redis, self._ids, _PATIENCE_S)
+
+    async def handover(self, sessions: Sequence[KeptSession], revocations: Sequence[Revocation]) -> Handover:
+        """What would be lost with this process, with its sessions and revocations, for the next one."""
+        return Handover(
+            meetings=await self.log.kept(),
+            sessions=tuple(sessions),
+            revocations=tuple(revocations),
+            used_tokens=await self.register.kept(),
+            days=await self.meter.kept(),
+            glossaries=await self.glossaries.kept(),
+            webhooks=await self.webhooks.kept(),
+        )
 
     async def leave(self) -> None:
         """Let go of it without having served. Never raises."""

@@ -147,6 +147,18 @@ MEETINGS = (
         "Deltas merged because a reader did not read fast enough. Nothing is lost by it.",
     ),
     Panel("Tokens by language", "cps", {"{{lang}}": rate(metrics.FINAL_TOKENS, "lang")}, "Of finals."),
+    Panel(
+        "Webhooks",
+        "cps",
+        {"{{webhook}} {{outcome}}": rate(metrics.WEBHOOK_DELIVERIES, "webhook", "outcome")},
+        "failed: a try; it is tried again for a day. given_up and dropped: an event is lost.",
+    ),
+    Panel(
+        "Webhooks: oldest event",
+        "s",
+        {"{{webhook}}": over("max", series(metrics.WEBHOOK_OLDEST_S), "webhook")},
+        "Of those that are not delivered yet. Near 0 while the webhook takes them.",
+    ),
     Panel("Event log", "bytes", {"bytes": total(metrics.LOG_BYTES)}, "Bounded by event_log.max_bytes."),
 )
 

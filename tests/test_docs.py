@@ -22,6 +22,7 @@ from gateway.config import (
     StoreSettings,
 )
 from gateway.config.validation import range_of
+from gateway.domain.webhooks.values import Webhook
 from gateway.engines.simulated import Script
 from gateway.protocol.limits import Limits
 
@@ -53,13 +54,19 @@ def defaults(kind: type[msgspec.Struct], leave_out: set[str]) -> dict[str, str]:
 
 def test_every_setting_is_documented_with_its_default() -> None:
     documented = {name: row[0] for name, row in table("configuration.md", "Gateway").items()}
-    assert documented == defaults(Settings, {"auth", "engine", "engines", "event_log", "limits", "store"})
+    assert documented == defaults(
+        Settings, {"auth", "engine", "engines", "event_log", "limits", "store", "webhooks"}
+    )
     documented = {name: row[0] for name, row in table("configuration.md", "Engine").items()}
     assert documented == defaults(EngineSettings, {"extra", "script"}) | {"extra": "empty"}
     documented = {name: row[0] for name, row in table("configuration.md", "Several engines").items()}
     own = set(LaneSettings.__struct_fields__) - set(EngineSettings.__struct_fields__)
     assert documented == {"name": "", "pairs": "*"}
     assert documented.keys() == own
+    documented = {name: row[0] for name, row in table("configuration.md", "Webhooks").items()}
+    own_values = {"events": "all", "tenants": "empty", "allow_http": "false"}
+    assert documented == {"name": "", "url": "", "secret_file": "", **own_values}
+    assert documented.keys() == set(Webhook.__struct_fields__)
     documented = {name: row[0] for name, row in table("configuration.md", "Event log").items()}
     assert documented == defaults(EventLogSettings, set())
     documented = {name: row[0] for name, row in table("configuration.md", "Store").items()}

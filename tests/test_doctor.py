@@ -10,6 +10,7 @@ from msgspec.structs import replace
 from gateway import doctor
 from gateway.config import AuthSettings, EngineSettings, Settings, StoreSettings
 from gateway.doctor import Finding, examine
+from gateway.domain.webhooks.values import Webhook
 from gateway.engines import gpu
 from gateway.engines.simulated import Script
 from gateway.engines.vllm import hardware
@@ -102,6 +103,21 @@ async def test_stores(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(doctor, "clock_offset_s", an_hour_ahead)
     state, _, said = await found("store", settings(store=StoreSettings(url=good)))
     assert (state, "3600 s ahead" in said) == ("warning", True)
+
+
+@pytest.mark.parametrize(
+    ("url", "secret", "state", "words"),
+    [
+        ("https://localhost/hook?s3cret", f"whsec_{'A' * 32}", "ok", "Webhook backend has a secret"),
+        ("https://nowhere.invalid/?s3cret", f"whsec_{'A' * 32}", "warning", "The host nowhere.invalid of webhook"),
+        ("https://localhost/hook?s3cret", "password", "problem", "openssl rand"),
+    ],
+)
+async def test_webhooks(tmp_path: Path, url: str, secret: str, state: str, words: str) -> None:
+    (tmp_path / "secret").write_text(secret)
+    webhook = Webhook(name="backend", url=url, secret_file=str(tmp_path / "secret"))
+    finding = await found("webhook", settings(webhooks=(webhook,)))
+    assert (finding.state, words in finding.said, "s3cret" in finding.said) == (state, True, False)
 
 
 async def test_workers_need_a_store(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:

@@ -74,6 +74,8 @@ def _request(action: str, names: Sequence[str], tenant: str | None) -> tuple[str
             return "POST", f"lanes/{name}/drain", None
         case "drain-worker", [number]:
             return "POST", f"workers/{number}/drain", None
+        case "test-webhook", [name]:
+            return "POST", f"webhooks/{name}/test", None
         case "log-level", [level]:
             return "PUT", action, {"level": level}
         case _:
@@ -121,5 +123,7 @@ _LINES: dict[str, Callable[[Mapping[str, Any]], list[str]]] = {
     "erase": lambda answer: ["erased" if answer["erased"] else "nothing was kept"],
     "drain-lane": _LANES,
     "drain-worker": _WORKERS,
+    "webhooks": _table("webhooks", "name", "host", "waiting", "oldest_at", "tried_at", "said", "gone"),
+    "test-webhook": lambda answer: [printable(answer["said"])],
     "log-level": lambda answer: [str(answer["level"])],
 }

@@ -14,7 +14,7 @@ from collections.abc import Mapping, Sequence
 from ipaddress import ip_network
 from pathlib import Path
 from typing import TypeVar
-from urllib.parse import urlsplit
+from urllib.parse import SplitResult, urlsplit
 
 import msgspec
 from msgspec.structs import replace
@@ -24,6 +24,7 @@ from gateway.config.sources import Source, environment_source, file_source, flag
 from gateway.config.validation import check_types, check_values
 from gateway.domain.errors import InvalidValue, StartupError
 from gateway.domain.pairs import PairPattern
+from gateway.domain.roles import NAME
 from gateway.engines.vllm.devices import spelled
 
 __all__ = ["load"]
@@ -36,7 +37,7 @@ _OUTBOX_BESIDES_BYTES = 65_536
 # Most bytes of a character in UTF-8.
 _CHAR_BYTES = 4
 _LOOPBACK = {"localhost", "127.0.0.1", "::1"}
-_LANE_NAME = re.compile(r"[A-Za-z0-9_-]{1,32}")
+_NAME_OF_PART = re.compile(r"[A-Za-z0-9_-]{1,32}")
 # Of apps as well, such as `capacitor://localhost`.
 _ORIGIN = re.compile(r"(?!http://.*:80$|https://.*:443$)[a-z][a-z0-9+.-]*://[a-z0-9.\[\]:_-]+", re.ASCII)
 _HOST_NAME = re.compile(r"[a-zA-Z0-9]([a-zA-Z0-9_.-]*[a-zA-Z0-9])?")
@@ -142,7 +143,7 @@ def _check_engines(settings: Settings, sources: Sequence[Source]) -> None:
         )
     for number, lane in enumerate(settings.engines):
         at = f"engines[{number}]"
-        if not _LANE_NAME.fullmatch(lane.name):
+        if not _NAME_OF_PART.fullmatch(lane.name):
             raise StartupError(
                 f"{stated(f'{at}.name', repr(lane.name), sources)}: a name has 1 to 32 letters, digits, _ and -."
             )
@@ -174,6 +175,49 @@ def _check_engines(settings: Settings, sources: Sequence[Source]) -> None:
             )
 
 
+def _check_webhooks(settings: Settings, sources: Sequence[Source]) -> None:
+    names = [webhook.name for webhook in settings.webhooks]
+    for number, webhook in enumerate(settings.webhooks):
+        at = f"webhooks[{number}]"
+        if not _NAME_OF_PART.fullmatch(webhook.name):
+            name = stated(f"{at}.name", repr(webhook.name), sources)
+            raise StartupError(f"{name}: a name has 1 to 32 letters, digits, _ and -.")
+        if webhook.name in names[:number]:
+            raise StartupError(f"{stated(f'{at}.name', webhook.name, sources)}: another webhook has this name.")
+        if not webhook.events:
+            raise StartupError(f"{stated(f'{at}.events', 'empty', sources)}: leave it out to send all of them.")
+        for tenant in webhook.tenants:
+            if not re.match(NAME, tenant):
+                raise StartupError(
+                    f"{stated(f'{at}.tenants', repr(tenant), sources)}: no tenant can have this name."
+                )
+        address = _address(webhook.url)
+        # The address itself may be a secret.
+        if address is None or address.scheme not in ("http", "https") or address.fragment:
+            raise StartupError(
+                f"{stated(f'{at}.url', 'given', sources)}: it is not an address like https://example.com/webhooks."
+            )
+        if address.username is not None or address.password is not None:
+            raise StartupError(
+                f"{stated(f'{at}.url', 'given', sources)}: leave user and password out of it; a signature proves "
+                "who sends."
+            )
+        if address.scheme == "http" and address.hostname not in _LOOPBACK and not webhook.allow_http:
+            raise StartupError(
+                f"{stated(f'{at}.url', 'given', sources)}: it is not an https address; what is sent could be read "
+                f"on its way. If that is meant, set {at}.allow_http = true."
+            )
+
+
+def _address(url: str) -> SplitResult | None:
+    """None if it names no host."""
+    try:
+        address = urlsplit(url)
+        return address if address.hostname and address.port != 0 else None
+    except ValueError:
+        return None
+
+
 def _check_together(settings: Settings, sources: Sequence[Source]) -> None:
     """Check bounds that depend on other settings, and rules that are not ranges."""
     if settings.store.url is not None and not settings.store.urls:
@@ -200,6 +244,7 @@ def _check_together(settings: Settings, sources: Sequence[Source]) -> None:
         if files[path] is not None and files[other] is None:
             raise StartupError(f"{stated(path, files[path], sources)}: TLS needs {other} as well.")
     _check_engines(settings, sources)
+    _check_webhooks(settings, sources)
     _check_auth(settings.auth, sources)
     for proxy in settings.trusted_proxies:
         try:

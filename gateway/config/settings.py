@@ -11,6 +11,7 @@ from typing import Annotated, Any, Literal, TypeVar
 
 from msgspec import Meta, Struct, structs
 
+from gateway.domain.webhooks.values import Webhook
 from gateway.engines.simulated import Script
 from gateway.engines.vllm.options import VllmSettings
 from gateway.protocol.limits import Limits
@@ -200,6 +201,8 @@ class Settings(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     engine: EngineSettings = EngineSettings()
     # Sections `[[engines]]`: several engines, instead of the one of `[engine]`.
     engines: tuple[LaneSettings, ...] = ()
+    # Sections `[[webhooks]]`: who is told of meetings.
+    webhooks: tuple[Webhook, ...] = ()
     # Section `[store]`.
     store: StoreSettings = StoreSettings()
     # Section `[event_log]`.

@@ -15,6 +15,7 @@ from gateway.domain.glossaries.values import KeptGlossary
 from gateway.domain.grants import OPEN, Grant, Revocation
 from gateway.domain.log import Publication, Unfinished
 from gateway.domain.quotas import DayOfTenant
+from gateway.domain.webhooks.values import KeptWebhooks
 
 __all__ = ["HANDOVER_VERSION", "Handover", "KeptMeeting", "KeptSession", "SessionRecord", "Stability", "UsedToken"]
 
@@ -114,3 +115,4 @@ class Handover(Struct, frozen=True):
     # What tenants have had translated today.
     days: tuple[DayOfTenant, ...] = ()
     glossaries: tuple[KeptGlossary, ...] = ()
+    webhooks: KeptWebhooks = KeptWebhooks()

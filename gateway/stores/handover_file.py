@@ -77,6 +77,7 @@ def _encoded(handover: Handover) -> bytes:
                 used_tokens=tuple(filter(_encodes, handover.used_tokens)),
                 days=tuple(filter(_encodes, handover.days)),
                 glossaries=tuple(filter(_encodes, handover.glossaries)),
+                webhooks=handover.webhooks,
             )
         )
 

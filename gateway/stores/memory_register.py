@@ -70,10 +70,21 @@ class _Meeting:
 
 
 class MemoryRegisterStore:
-    """What the gateways of one process share. keep_s: how long a session that is away can be resumed."""
+    """What the gateways of one process share. keep_s: how long a session that is away can be resumed.
 
-    def __init__(self, *, keep_s: float = 120.0, wall_clock: Callable[[], float] = time.time) -> None:
+    started, ended: are told of meetings, but not that a private one has started.
+    """
+
+    def __init__(
+        self,
+        *,
+        keep_s: float = 120.0,
+        started: Callable[[str], None] = lambda _: None,
+        ended: Callable[[str], None] = lambda _: None,
+        wall_clock: Callable[[], float] = time.time,
+    ) -> None:
         self.keep_s = keep_s
+        self.started, self.ended = started, ended
         # Unix time in seconds.
         self.wall_clock = wall_clock
         self.sessions: dict[bytes, _Session] = {}
@@ -182,6 +193,7 @@ class MemoryRegisterStore:
         _less(self.sessions_of, tenant)
         if not meeting.sessions:
             _less(self.meetings_of, tenant)
+            self.ended(record.meeting)
         if session.shown:
             del meeting.present[record.participant]
             meeting.tell(record.participant, None)
@@ -229,6 +241,8 @@ class MemoryRegister:
         store.sessions_of[tenant] += 1
         if meeting.sessions == 1:
             store.meetings_of[tenant] += 1
+            if not record.private:
+                store.started(record.meeting)
         if shown:
             present = meeting.present[record.participant] = Present.of(record)
             meeting.tell(record.participant, present)

@@ -33,8 +33,10 @@ from gateway.domain.log import (
 from gateway.domain.ports import EventLog, LiveChannel, Register, Subscription
 from gateway.domain.register import UNBOUNDED, Bounds, Fence, Held, Present, Registered, TenantCounts
 from gateway.domain.sessions import KeptMeeting, SessionRecord, UsedToken
+from gateway.domain.webhooks.port import WebhookOutbox
+from gateway.domain.webhooks.values import Delivery, KeptWebhooks, Settled, Tended, Webhook, WebhookState
 
-__all__ = ["Placement", "ShardedEventLog", "ShardedLiveChannel", "ShardedRegister"]
+__all__ = ["Placement", "ShardedEventLog", "ShardedLiveChannel", "ShardedRegister", "ShardedWebhookOutbox"]
 
 _log = logging.getLogger(__name__)
 
@@ -305,6 +307,54 @@ class ShardedLiveChannel:
 
     def _of(self, meeting: str) -> LiveChannel:
         return self._channels[self._placement.of_meeting(meeting)]
+
+
+class ShardedWebhookOutbox:
+    """One gateway's access to several stores."""
+
+    def __init__(self, outboxes: Sequence[WebhookOutbox], placement: Placement) -> None:
+        self._outboxes = outboxes
+        self._placement = placement
+
+    async def tend(self, webhook: Webhook, most: int) -> Tended:
+        # What one store has handed over must not wait because another one does not answer.
+        parts = await asyncio.gather(
+            *(each.tend(webhook, most) for each in self._outboxes), return_exceptions=True
+        )
+        tended = [part for part in parts if isinstance(part, Tended)]
+        for part in parts:
+            if isinstance(part, BaseException) and not tended:
+                raise part
+        return Tended(
+            tuple(delivery for part in tended for delivery in part.deliveries),
+            sum(part.waiting for part in tended),
+            max(part.oldest_s for part in tended),
+            sum(part.dropped for part in tended),
+        )
+
+    async def settle(self, webhook: Webhook, delivery: Delivery, settled: Settled) -> None:
+        if not settled.gone:
+            return await self._outboxes[self._placement.of_meeting(delivery.event.meeting)].settle(
+                webhook, delivery, settled
+            )
+        await asyncio.gather(*(each.settle(webhook, delivery, settled) for each in self._outboxes))
+
+    async def resume(self, webhook: Webhook) -> None:
+        await asyncio.gather(*(each.resume(webhook) for each in self._outboxes))
+
+    async def state(self, webhook: Webhook) -> WebhookState:
+        states = await asyncio.gather(*(each.state(webhook) for each in self._outboxes))
+        newest = max(states, key=lambda state: state.tried_ms)
+        return WebhookState(
+            waiting=sum(state.waiting for state in states),
+            oldest_ms=min((state.oldest_ms for state in states if state.oldest_ms), default=0),
+            tried_ms=newest.tried_ms,
+            said=newest.said,
+            gone=any(state.gone for state in states),
+        )
+
+    async def kept(self) -> KeptWebhooks:
+        return KeptWebhooks()
 
 
 async def _counts(tenant: str, registers: Sequence[Register]) -> TenantCounts:

@@ -16,11 +16,12 @@ from gateway.domain.engine import EngineHealth
 from gateway.domain.grants import Revocation
 from gateway.runtime import log_from, log_level
 from gateway.server import page
-from gateway.server.administration import meetings, processes
+from gateway.server.administration import meetings, processes, webhooks
 from gateway.server.administration.bodies import Worker
 from gateway.server.administration.operators import Operators
 from gateway.server.http.readiness import Whole
 from gateway.store import Store
+from gateway.webhooks.deliveries import Deliveries
 from gateway.workers.parent import Parent
 from gateway.workers.process import WorkerProcess
 
@@ -35,9 +36,11 @@ def routes(operators: Operators, store: Store, parent: Parent) -> list[BaseRoute
         await store.register.revoke(revocation)  # the workers are told by the store
         return meant
 
+    ping = Deliveries(parent.settings.webhooks, store.webhooks).ping
     return [
         *meetings.routes(operators, store.log, store.register, revoke),
         *processes.routes(operators, _Workers(parent)),
+        *webhooks.routes(operators, lambda: parent.settings.webhooks, store.webhooks, ping),
         *page.admin_routes(),
     ]
 

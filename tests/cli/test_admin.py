@@ -10,8 +10,11 @@ from pathlib import Path
 import pytest
 
 from gateway.cli.main import main
+from gateway.config import Settings
+from gateway.domain.webhooks.values import Webhook
 from gateway.protocol.messages import SessionStart, SessionStarted
 from tests.administration import Operator, administered
+from tests.webhooks.receiver import receiver
 
 
 @pytest.fixture
@@ -63,6 +66,22 @@ async def test_processes_and_the_log_level(operator: Operator, capsys: pytest.Ca
         assert await admin("drain-lane", "default", *where) == 3
         assert await admin("log-level", "loud", *where) == 3
         assert len(capsys.readouterr().err.splitlines()) == 3
+
+
+async def test_webhooks(operator: Operator, capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
+    (tmp_path / "secret").write_text(f"whsec_{'A' * 32}")
+    answers = [500, 204]
+    with receiver(lambda _: answers.pop(0)) as other:
+        webhook = Webhook(name="backend", url=other.url, secret_file=str(tmp_path / "secret"))
+        async with administered(operator, Settings(webhooks=(webhook,))) as (_, client):
+            where = ("--url", str(client.base_url))
+            assert await admin("webhooks", *where) == 0
+            assert await admin("test-webhook", "backend", *where) == 3
+            assert await admin("test-webhook", "backend", *where) == 0
+    out, err = capsys.readouterr()
+    host = other.url.split("/")[2]
+    assert out == f"backend\t{host}\t0\t-\t-\t-\tno\nIt answered with status 204.\n"
+    assert err == "gateway: It answered with status 500.\n"
 
 
 async def test_a_key_of_nobody_is_refused(

@@ -378,3 +378,61 @@ def test_a_flag_for_the_only_engine_is_refused_where_there_are_several(tmp_path:
         load(file, overrides={"engine.model": "x"})
     with pytest.raises(StartupError, match=r"^GATEWAY__ENGINE__MODEL has settings of the only engine"):
         load(file, {"GATEWAY__ENGINE__MODEL": "x"})
+
+
+HOOK = "[[webhooks]]\nname = 'a'\nsecret_file = 's'\n"
+NO_ADDRESS = "webhooks[0].url is given, from {file}: it is not an address like https://example.com/webhooks."
+
+
+@pytest.mark.parametrize(
+    ("toml", "says"),
+    [
+        ("[[webhooks]]\nname = 'a'", "{file}: webhooks[0]: 'url' is missing."),
+        (
+            "[[webhooks]]\nname = 'a b'\nurl = 'https://e'\nsecret_file = 's'",
+            "webhooks[0].name is 'a b', from {file}: a name has 1 to 32 letters, digits, _ and -.",
+        ),
+        (
+            2 * f"{HOOK}url = 'https://e'\n",
+            "webhooks[1].name is a, from {file}: another webhook has this name.",
+        ),
+        (
+            f"{HOOK}url = 'https://e'\nevents = []",
+            "webhooks[0].events is empty, from {file}: leave it out to send all of them.",
+        ),
+        (
+            f"{HOOK}url = 'https://e'\nevents = ['meeting.stopped']",
+            "'meeting.stopped' is not one of meeting.ended, meeting.started, transcript.ready.",
+        ),
+        (
+            f"{HOOK}url = 'https://e'\ntenants = ['a,b']",
+            "webhooks[0].tenants is 'a,b', from {file}: no tenant can have this name.",
+        ),
+        (f"{HOOK}url = 'ftp://e'", NO_ADDRESS),
+        (f"{HOOK}url = 'https:///hook'", NO_ADDRESS),
+        (f"{HOOK}url = 'https://e:99999'", NO_ADDRESS),
+        (f"{HOOK}url = 'https://[e'", NO_ADDRESS),
+        (f"{HOOK}url = 'https://e/#part'", NO_ADDRESS),
+        (
+            f"{HOOK}url = 'https://u:p@e'",
+            "webhooks[0].url is given, from {file}: leave user and password out of it; a signature proves who "
+            "sends.",
+        ),
+        (
+            f"{HOOK}url = 'http://e'",
+            "webhooks[0].url is given, from {file}: it is not an https address; what is sent could be read on its "
+            "way. If that is meant, set webhooks[0].allow_http = true.",
+        ),
+    ],
+)
+def test_what_cannot_be_used_of_a_webhook_is_said_without_its_address(
+    tmp_path: Path, toml: str, says: str
+) -> None:
+    assert refusal(tmp_path, toml).endswith(says.format(file=tmp_path / "gateway.toml"))
+
+
+@pytest.mark.parametrize("more", ["url = 'http://127.0.0.1:9'", "url = 'http://e'\nallow_http = true"])
+def test_a_webhook_may_be_without_tls_on_this_machine_or_where_that_is_meant(tmp_path: Path, more: str) -> None:
+    (tmp_path / "gateway.toml").write_text(HOOK + more)
+    [webhook] = load(tmp_path / "gateway.toml").webhooks
+    assert webhook.url.startswith("http:")

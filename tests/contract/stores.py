@@ -1,4 +1,4 @@
-"""The stores on which the contracts of log, register, meter and glossaries are tested, each with two gateways.
+"""The stores on which the contracts of log, register and the rest are tested, each with two gateways.
 
 The one in memory runs twice: as it is, and with suspensions around every call, because the core must not come to
 depend on an adapter that happens never to suspend. Redis is a real one, and time passes there as it does here.
@@ -17,6 +17,7 @@ from gateway.domain.glossaries.port import Glossaries
 from gateway.domain.log import Publication
 from gateway.domain.ports import EventLog, Meter, Register, Subscription
 from gateway.domain.register import Present
+from gateway.domain.webhooks.port import WebhookOutbox
 from gateway.stores.glossaries.in_redis import RedisGlossaries
 from gateway.stores.glossaries.memory import MemoryGlossaries, MemoryGlossariesStore
 from gateway.stores.memory_log import MemoryEventLog, MemoryStore
@@ -26,7 +27,9 @@ from gateway.stores.redis.log import RedisEventLog
 from gateway.stores.redis.meter import RedisMeter
 from gateway.stores.redis.register import RedisRegister
 from gateway.stores.redis.store import RedisStore
-from gateway.stores.sharded import Placement, ShardedEventLog, ShardedRegister
+from gateway.stores.sharded import Placement, ShardedEventLog, ShardedRegister, ShardedWebhookOutbox
+from gateway.stores.webhooks.in_redis import RedisWebhookOutbox
+from gateway.stores.webhooks.memory import MemoryWebhookOutbox, MemoryWebhookStore
 from tests.redis_server import RedisServer, shared_server
 
 __all__ = ["STORES", "OpenStore", "Store"]
@@ -46,6 +49,9 @@ class Store(Protocol):
 
     async def glossaries(self) -> Glossaries:
         """The glossaries as one more gateway has them."""
+
+    async def webhooks(self) -> WebhookOutbox:
+        """The events that wait for webhooks, as one more gateway has them."""
 
     async def leave(self, register: Register) -> None:
         """This gateway closes its register."""
@@ -73,7 +79,15 @@ class OpenStore(Protocol):
 class _Memory:
     def __init__(self, keep_sessions_s: float = 60.0, **bounds: Any) -> None:
         self._now = 1_700_000_000.0
-        self._sessions = MemoryRegisterStore(keep_s=keep_sessions_s, wall_clock=lambda: self._now)
+        self._webhooks = MemoryWebhookStore(
+            lambda meeting: self._store.is_unfinished(meeting), wall_clock=lambda: self._now
+        )
+        self._sessions = MemoryRegisterStore(
+            keep_s=keep_sessions_s,
+            started=self._webhooks.meeting_started,
+            ended=self._webhooks.meeting_ended,
+            wall_clock=lambda: self._now,
+        )
         self._glossaries = MemoryGlossariesStore()
         self._meters = MemoryMeterStore(wall_clock=lambda: self._now)
         self._store = MemoryStore(**bounds, fence_of=self._sessions.fence_of, wall_clock=lambda: self._now)
@@ -94,6 +108,9 @@ class _Memory:
 
     async def glossaries(self) -> Glossaries:
         return MemoryGlossaries(self._glossaries)
+
+    async def webhooks(self) -> WebhookOutbox:
+        return MemoryWebhookOutbox(self._webhooks)
 
     async def leave(self, register: Register) -> None:
         self._gateways.remove(register)
@@ -148,6 +165,9 @@ class _Redis:
 
     async def glossaries(self) -> Glossaries:
         return RedisGlossaries(await self._another())
+
+    async def webhooks(self) -> WebhookOutbox:
+        return RedisWebhookOutbox(await self._another())
 
     async def leave(self, register: Register) -> None:
         assert isinstance(register, RedisRegister)
@@ -229,6 +249,9 @@ class _Sharded:
     async def glossaries(self) -> Glossaries:
         return await self._both[0].glossaries()
 
+    async def webhooks(self) -> WebhookOutbox:
+        return ShardedWebhookOutbox([await store.webhooks() for store in self._both], _OnTheSecond())
+
     async def leave(self, register: Register) -> None:
         for store, part in zip(self._both, self._parts[register], strict=True):
             await store.leave(cast(Register, part))
@@ -302,6 +325,9 @@ class _DelayedStore:
 
     async def glossaries(self) -> Glossaries:
         return cast(Glossaries, _Delayed(await self._store.glossaries()))
+
+    async def webhooks(self) -> WebhookOutbox:
+        return cast(WebhookOutbox, _Delayed(await self._store.webhooks()))
 
     async def leave(self, register: Register) -> None:
         await self._store.leave(cast(Any, register).adapter)

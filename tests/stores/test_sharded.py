@@ -20,10 +20,18 @@ from gateway.domain.live import Asked, LiveEvent
 from gateway.domain.log import Publication, Unfinished
 from gateway.domain.register import Bounds, TenantCounts
 from gateway.domain.sessions import SessionRecord, UsedToken
+from gateway.domain.webhooks.values import KeptWebhooks, Settled, Webhook
 from gateway.stores.memory_live_channel import MemoryLiveChannel, Switchboard
 from gateway.stores.memory_log import MemoryEventLog, MemoryStore
 from gateway.stores.memory_register import MemoryRegister, MemoryRegisterStore
-from gateway.stores.sharded import Placement, ShardedEventLog, ShardedLiveChannel, ShardedRegister
+from gateway.stores.sharded import (
+    Placement,
+    ShardedEventLog,
+    ShardedLiveChannel,
+    ShardedRegister,
+    ShardedWebhookOutbox,
+)
+from gateway.stores.webhooks.memory import MemoryWebhookOutbox, MemoryWebhookStore
 from tests.logs import nothing, texts, until, utterance
 
 GRANT = Grant(tenant="acme", subject="ana", token_id="t1", roles=frozenset({"read"}), meeting="m", expires_s=2e9)
@@ -311,3 +319,43 @@ async def test_what_happens_in_a_meeting_is_passed_on_over_its_store() -> None:
 
 def _add(heard: list[LiveEvent], _origin: str, event: LiveEvent) -> None:
     heard.append(event)
+
+
+# ---------------------------------------------------------------- webhooks
+
+
+HOOK = Webhook(name="backend", url="https://example.com", secret_file="secret")
+
+
+async def test_events_wait_on_the_store_of_their_meeting_and_a_webhook_is_gone_on_all() -> None:
+    stores = [MemoryWebhookStore() for _ in range(2)]
+    outbox = ShardedWebhookOutbox([MemoryWebhookOutbox(store) for store in stores], TWO)
+    await outbox.tend(HOOK, 0)
+    for store, meeting in zip(stores, MEETINGS, strict=True):
+        store.meeting_started(meeting)
+    tended = await outbox.tend(HOOK, 1)
+    assert ([each.event.meeting for each in tended.deliveries], tended.waiting) == ([*MEETINGS], 2)
+    first, second = tended.deliveries
+    await outbox.settle(HOOK, second, Settled("It answered with status 200."))
+    assert [len(store.of("backend").waiting) for store in stores] == [1, 0]
+    state = await outbox.state(HOOK)
+    assert (state.waiting, state.oldest_ms, state.said) == (1, first.event.at_ms, "It answered with status 200.")
+    await outbox.settle(HOOK, first, Settled("It answered with status 410.", gone=True))
+    assert [store.of("backend").gone for store in stores] == [HOOK.url] * 2
+    await outbox.resume(HOOK)
+    assert not (await outbox.state(HOOK)).gone
+    assert await outbox.kept() == KeptWebhooks()
+
+
+async def test_events_of_one_store_do_not_wait_for_another_that_is_away() -> None:
+    class Away(MemoryWebhookOutbox):
+        async def tend(self, webhook: Webhook, most: int) -> Any:
+            raise LogUnavailable("away")
+
+    there = MemoryWebhookStore()
+    outbox = ShardedWebhookOutbox([Away(), MemoryWebhookOutbox(there)], TWO)
+    await outbox.tend(HOOK, 0)
+    there.meeting_started(MEETINGS[1])
+    assert [each.event.meeting for each in (await outbox.tend(HOOK, 1)).deliveries] == [MEETINGS[1]]
+    with pytest.raises(LogUnavailable):
+        await ShardedWebhookOutbox([Away(), Away()], TWO).tend(HOOK, 1)

@@ -25,6 +25,8 @@ ACTIONS = {
     "erase": (1, 1, "MEETING"),
     "drain-lane": (1, 1, "NAME"),
     "drain-worker": (1, 1, "NUMBER"),
+    "webhooks": (0, 0, ""),
+    "test-webhook": (1, 1, "NAME"),
     "log-level": (0, 1, "[LEVEL]"),
 }
 
@@ -48,6 +50,8 @@ between.""",
   gateway admin drain-lane finnish             it finishes what it has, and goes
   gateway admin workers
   gateway admin drain-worker 2                 another process takes its place first
+  gateway admin webhooks                       what waits for each, and how the last try ended
+  gateway admin test-webhook backend           send it an event of no meeting, now
   gateway admin log-level debug
 
 Exit statuses: 0 done, 1 no gateway answers, 2 wrong usage, 3 it was refused.""",

@@ -21,6 +21,9 @@ __all__ = [
     "MeetingsAnswer",
     "Session",
     "SessionsAnswer",
+    "TestedAnswer",
+    "WebhookAnswer",
+    "WebhooksAnswer",
     "Worker",
     "WorkersAnswer",
 ]
@@ -99,3 +102,29 @@ class WorkersAnswer(Struct, frozen=True):
 
 class LogLevel(Struct, frozen=True, forbid_unknown_fields=True):
     level: Literal["debug", "info", "warning", "error"]
+
+
+class WebhookAnswer(Struct, frozen=True, kw_only=True):
+    """A webhook, over all gateways of a store."""
+
+    name: str
+    # Of its address.
+    host: str
+    # Events that are not delivered yet, and when the oldest of them happened.
+    waiting: int
+    oldest_at: datetime | None
+    # When something was sent last, and what came of it. None: nothing was sent yet.
+    tried_at: datetime | None
+    said: str | None
+    # Whether it has answered 410, and gets nothing more.
+    gone: bool
+
+
+class WebhooksAnswer(Struct, frozen=True):
+    webhooks: list[WebhookAnswer]
+
+
+class TestedAnswer(Struct, frozen=True):
+    """What came of a test event that was taken."""
+
+    said: str

@@ -20,7 +20,7 @@ _NEW_WORK = ("accept", "claim", "register/begin", "glossaries/put")
 _ALWAYS = (
     *("conclude", "owned", "take_over", "open", "leave", "positions", "read", "recent", "fit", "sweep", "close"),
     *("meetings", "erase"),
-    "meter/tell",
+    *("meter/tell", "webhooks/tend", "webhooks/settle"),
     *("register/find", "register/take", "register/save", "register/release", "register/end", "register/own"),
     *("register/present", "register/versions", "register/use", "register/revoke", "register/revocations"),
     "register/of_tenant",

@@ -113,7 +113,7 @@ class RedisRegister:
         most = (sessions, meetings, _most(bounds.most_languages), bounds.shown)
         reply = await self._run(
             *("begin", session, _encoder.encode(record), record.meeting, tenant, record.participant),
-            *(*_shown(record), *most, *_token(used), _most(bounds.joins)),
+            *(*_shown(record), *most, *_token(used), _most(bounds.joins), int(record.private)),
         )
         return self._owned(session, reply, bounds)
 

@@ -1,6 +1,6 @@
 -- A session begins at the caller. own arguments: session, record, meeting, tenant, participant, languages "de,ja", as
 -- the others see them, bounds (sessions, meetings, languages, participants shown; -1 for none), token, its user, until
--- when it is remembered, joins of the tenant within a minute. Returns its fence; or what is refused, and the counts.
+-- when it is remembered, joins of the tenant within a minute, "1" if the meeting is private. Returns its fence; or what is refused, and the counts.
 
 local id, record, meeting, tenant = ARGV[OWN], ARGV[OWN + 1], ARGV[OWN + 2], ARGV[OWN + 3]
 local participant, reads, present = ARGV[OWN + 4], ARGV[OWN + 5], ARGV[OWN + 6]
@@ -47,6 +47,9 @@ count(prefix .. 'tenants', 's:' .. tenant, 1)
 redis.call('SADD', sessions_of_tenant(tenant), id)
 if redis.call('HINCRBY', keys.people, 'n', 1) == 1 then
   count(prefix .. 'tenants', 'm:' .. tenant, 1)
+  if ARGV[OWN + 15] ~= '1' then
+    meeting_started(keys, tenant)
+  end
 end
 if shown then
   tell(keys, participant, present)

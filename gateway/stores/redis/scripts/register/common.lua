@@ -2,7 +2,8 @@
 --
 -- KEYS are not used: a script touches the keys of several sessions and gateways, so this is not for Redis Cluster.
 -- Keys of a meeting, all with the same hash tag:
---   people    hash: n sessions, v version of `present`; gone when nobody is in the meeting
+--   people    hash: n sessions, v version of `present`, s when the meeting started, unless it is private; gone when nobody
+--             is in the meeting
 --   reads     hash: language → how many sessions read it
 --   present   hash: participant → "<version when they came> <as the others see them>"
 -- Keys of the store:
@@ -20,6 +21,9 @@
 --   token:<digest>          who has used up a token
 --   revocations             hash: what is revoked → "<gateway that knows> <revocation>"
 --   revoked                 sorted set: what is revoked → version
+--   transcripts             sorted set: meeting that has ended, and has a transcript that is not ready → when to look
+--   transcripts:times       hash: meeting of those → "<started> <ended> <tenant>"
+--   webhooks, webhook:<name>…   see the folder `webhooks`
 --   clock                   hash: t when a gateway was last heard of, lost: time in which none was
 -- Times are in ms; all but versions count only while some gateway is there.
 
@@ -28,6 +32,8 @@ local prefix, gateway, lease_ms = ARGV[1], ARGV[2], tonumber(ARGV[3])
 local OWN = 4
 -- In which a tenant may join as often as it may at once.
 local MINUTE_US = 60000000
+-- For what was said last to be accepted, and between two looks whether a transcript is ready.
+local ACCEPTED_MS, LOOK_MS = 1000, 1000
 
 -- The time by which sessions are away.
 local function clock()
@@ -53,7 +59,10 @@ end
 
 local function keys_of(meeting)
   local base = prefix .. '{' .. meeting .. '}:'
-  return {people = base .. 'people', reads = base .. 'reads', present = base .. 'present', channel = base .. 'presence'}
+  return {
+    name = meeting, people = base .. 'people', reads = base .. 'reads', present = base .. 'present',
+    channel = base .. 'presence', log = base .. 'log', unfinished = base .. 'unfinished',
+  }
 end
 
 local function find(id)
@@ -83,6 +92,77 @@ local function tell(keys, participant, present)
     redis.call('HDEL', keys.present, participant)
   end
   redis.call('PUBLISH', keys.channel, version .. ' ' .. previous .. ' ' .. participant .. '\n' .. value)
+end
+
+local function is_in(list, part)
+  return string.find(',' .. list .. ',', ',' .. part .. ',', 1, true) ~= nil
+end
+
+-- Let it wait for every webhook that is to be told.
+local function add_event(kind, keys, tenant, started, ended)
+  local id = 'evt_' .. string.sub(redis.sha1hex(table.concat({kind, keys.name, time[1], time[2]}, ' ')), 1, 24)
+  local entry = table.concat({'0', kind, whole(now), started, ended, keys.name}, ' ')
+  for _, name in ipairs(redis.call('SMEMBERS', prefix .. 'webhooks')) do
+    local base = prefix .. 'webhook:' .. name
+    local events, waiting, due = base .. ':events', base .. ':waiting', base .. ':due'
+    local about = redis.call('HMGET', base, 'e', 't', 'g', 'm')
+    if not about[1] then -- it has expired
+      redis.call('SREM', prefix .. 'webhooks', name)
+    elseif about[3] or not is_in(about[1], kind) or (about[2] ~= '' and not is_in(about[2], tenant)) then
+      -- not for this one
+    elseif redis.call('ZCARD', waiting) >= tonumber(about[4]) then
+      redis.call('HINCRBY', base, 'd', 1)
+    else
+      redis.call('HSET', events, id, entry)
+      redis.call('ZADD', waiting, whole(now), id)
+      redis.call('ZADD', due, whole(now), id)
+      for _, key in ipairs({events, waiting, due}) do
+        redis.call('PEXPIRE', key, redis.call('PTTL', base))
+      end
+    end
+  end
+end
+
+-- Its transcript is not waited for any more.
+local function forget_transcript(meeting)
+  redis.call('ZREM', prefix .. 'transcripts', meeting)
+  redis.call('HDEL', prefix .. 'transcripts:times', meeting)
+end
+
+local function meeting_started(keys, tenant)
+  redis.call('HSET', keys.people, 's', whole(now))
+  forget_transcript(keys.name)
+  add_event('meeting.started', keys, tenant, whole(now), '0')
+end
+
+local function meeting_ended(keys, tenant)
+  local started = redis.call('HGET', keys.people, 's')
+  if not started then
+    return
+  end
+  add_event('meeting.ended', keys, tenant, started, whole(now))
+  if redis.call('EXISTS', prefix .. 'webhooks') == 1 then
+    redis.call('ZADD', prefix .. 'transcripts', whole(now + ACCEPTED_MS), keys.name)
+    redis.call('HSET', prefix .. 'transcripts:times', keys.name, started .. ' ' .. whole(now) .. ' ' .. tenant)
+  end
+end
+
+-- Of meetings that have ended. most: how many to look at.
+local function look_for_transcripts(most)
+  local key = prefix .. 'transcripts'
+  for _, meeting in ipairs(redis.call('ZRANGE', key, '-inf', whole(now), 'BYSCORE', 'LIMIT', 0, most)) do
+    local keys = keys_of(meeting)
+    if redis.call('EXISTS', keys.unfinished) == 1 then
+      redis.call('ZADD', key, whole(now + LOOK_MS), meeting)
+    else
+      local times = redis.call('HGET', prefix .. 'transcripts:times', meeting)
+      local started, ended, tenant = string.match(times, '^(%d+) (%d+) (.*)$')
+      if redis.call('EXISTS', keys.log) == 1 then
+        add_event('transcript.ready', keys, tenant, started, ended)
+      end
+      forget_transcript(meeting)
+    end
+  end
 end
 
 local function count(key, field, more)
@@ -208,6 +288,7 @@ local function finish(session)
   redis.call('SREM', sessions_of_tenant(session.tenant), session.id)
   if redis.call('HINCRBY', session.keys.people, 'n', -1) <= 0 then
     count(prefix .. 'tenants', 'm:' .. session.tenant, -1)
+    meeting_ended(session.keys, session.tenant)
     redis.call('DEL', session.keys.people, session.keys.reads, session.keys.present)
   end
 end

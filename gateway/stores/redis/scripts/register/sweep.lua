@@ -54,6 +54,8 @@ for _, id in ipairs(over) do
   end
 end
 
+look_for_transcripts(tonumber(ARGV[OWN + 1]))
+
 local old = redis.call('ZRANGE', prefix .. 'revoked', '-inf', whole(now - remembered_ms), 'BYSCORE', 'LIMIT', 0, 100)
 for _, meant in ipairs(old) do
   redis.call('HDEL', prefix .. 'revocations', meant)

@@ -1,0 +1,1 @@
+"""Adapters of the port behind which events wait for webhooks."""

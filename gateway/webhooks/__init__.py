@@ -1,0 +1,1 @@
+"""Tells others of meetings over HTTP."""

@@ -1,0 +1,340 @@
+"""The duties of every adapter of the WebhookOutbox port: meetings are told of once, and every event is delivered.
+
+Each test has two gateways on one store, and what it is about holds over both.
+"""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator, Collection
+from contextlib import asynccontextmanager
+from typing import Any
+
+import pytest
+from msgspec.structs import replace
+
+from gateway.domain.ports import EventLog, Register
+from gateway.domain.sessions import SessionRecord
+from gateway.domain.webhooks.port import WebhookOutbox
+from gateway.domain.webhooks.values import Delivery, Event, Settled, Webhook
+from gateway.stores.webhooks import in_redis, memory
+from tests.contract.stores import STORES, OpenStore, Store
+from tests.logs import nothing, translated, utterance
+
+ANA, BO, CY = b"a" * 32, b"b" * 32, b"c" * 32
+HOOK = Webhook(name="backend", url="https://example.com/hook", secret_file="secret")
+OTHER = replace(HOOK, name="other")
+STARTED, ENDED, READY = "meeting.started", "meeting.ended", "transcript.ready"
+# Longer than what was said last takes to be accepted.
+A_WHILE_S = 1.2
+DONE = Settled("It answered with status 200.")
+
+
+def record(participant: str = "ana", meeting: str = "acme/m", *, private: bool = False) -> SessionRecord:
+    return SessionRecord(participant, meeting, private, participant.title(), "en", ("ja",))
+
+
+class Gateway:
+    def __init__(self, register: Register, log: EventLog, outbox: WebhookOutbox) -> None:
+        self.register, self.log, self.outbox = register, log, outbox
+
+    async def claim(self, webhook: Webhook = HOOK, most: int = 100) -> list[Delivery]:
+        return list((await self.outbox.tend(webhook, most)).deliveries)
+
+    async def events(self, webhook: Webhook = HOOK) -> list[Event]:
+        """All that wait, which are delivered by that."""
+        deliveries = await self.claim(webhook)
+        for each in deliveries:
+            await self.outbox.settle(webhook, each, DONE)
+        return [each.event for each in sorted(deliveries, key=lambda each: each.event.at_ms)]
+
+    async def types(self, webhook: Webhook = HOOK) -> list[str]:
+        return [event.type for event in await self.events(webhook)]
+
+
+class Two:
+    def __init__(self, store: Store, here: Gateway, there: Gateway) -> None:
+        self.store, self.here, self.there = store, here, there
+
+
+@pytest.fixture(params=list(STORES))
+def open_store(request: pytest.FixtureRequest) -> OpenStore:
+    return STORES[request.param]
+
+
+async def gateway(store: Store) -> Gateway:
+    found = Gateway(await store.register(), await store.gateway(), await store.webhooks())
+    await found.register.open(lambda *_: None, lambda _: None)
+    return found
+
+
+@asynccontextmanager
+async def opened(open_store: OpenStore, *webhooks: Webhook, **bounds: Any) -> AsyncIterator[Two]:
+    async with open_store(**bounds) as store:
+        two = Two(store, await gateway(store), await gateway(store))
+        for webhook in webhooks:
+            assert await two.here.claim(webhook) == []
+        yield two
+
+
+@pytest.fixture
+async def two(open_store: OpenStore) -> AsyncIterator[Two]:
+    async with opened(open_store, HOOK) as two:
+        yield two
+
+
+async def say(gateway: Gateway, languages: Collection[str] = (), meeting: str = "acme/m") -> None:
+    async with gateway.log.subscribe(meeting, nothing) as subscription:
+        await subscription.reads(languages)
+        await gateway.log.accept(meeting, utterance("Hello.", "1"))
+
+
+# What is told of a meeting
+
+
+async def test_a_meeting_starts_with_its_first_session_and_ends_with_its_last(two: Two) -> None:
+    first = await two.here.register.begin(ANA, record())
+    second = await two.there.register.begin(BO, record("bo"))
+    [started] = await two.there.events()
+    assert (started.type, started.meeting, started.started_ms, started.ended_ms) == (
+        *(STARTED, "acme/m"),
+        *(started.at_ms, 0),
+    )
+    await two.here.register.end(ANA, first)
+    assert await two.here.events() == []
+    await two.there.register.end(BO, second)
+    [ended] = await two.here.events()
+    assert (ended.type, ended.meeting) == (ENDED, "acme/m")
+    assert (ended.started_ms, ended.ended_ms) == (started.at_ms, ended.at_ms)
+    assert ended.id != started.id
+
+
+async def test_what_is_repeated_is_told_once(two: Two) -> None:
+    fence = await two.here.register.begin(ANA, record())
+    await two.here.register.begin(ANA, record())
+    await two.here.register.end(ANA, fence)
+    await two.here.register.end(ANA, fence)
+    assert await two.here.types() == [STARTED, ENDED]
+
+
+async def test_each_meeting_is_told_of_and_each_time_that_it_goes_on(two: Two) -> None:
+    for meeting in ("acme/m", "acme/n", "acme/m"):
+        fence = await two.here.register.begin(ANA, record(meeting=meeting))
+        await two.store.pass_time(0.01)
+        await two.here.register.end(ANA, fence)
+        await two.store.pass_time(0.01)
+    events = await two.here.events()
+    assert [(event.type, event.meeting) for event in events] == [
+        *((STARTED, "acme/m"), (ENDED, "acme/m"), (STARTED, "acme/n"), (ENDED, "acme/n")),
+        *((STARTED, "acme/m"), (ENDED, "acme/m")),
+    ]
+    assert len({event.id for event in events}) == 6
+
+
+async def test_nothing_is_told_of_private_meetings(two: Two) -> None:
+    fence = await two.here.register.begin(ANA, record(private=True))
+    await say(two.here)
+    await two.here.register.end(ANA, fence)
+    await two.store.pass_time(A_WHILE_S)
+    assert await two.here.types() == []
+
+
+async def test_who_comes_back_in_time_does_not_end_it(open_store: OpenStore) -> None:
+    async with opened(open_store, HOOK, keep_sessions_s=60.0) as two:
+        fence = await two.here.register.begin(ANA, record())
+        assert await two.here.register.save(ANA, fence, record(), away_s=1.0)
+        await two.here.register.release(ANA, fence)
+        await two.store.pass_time(0.1)
+        assert await two.there.register.take(ANA, fence, record()) is not None
+        assert await two.here.types() == [STARTED]
+
+
+async def test_it_ends_once_when_the_last_was_away_for_too_long(open_store: OpenStore) -> None:
+    async with opened(open_store, HOOK, keep_sessions_s=0.3) as two:
+        for session, name in ((ANA, "ana"), (BO, "bo")):
+            fence = await two.here.register.begin(session, record(name))
+            await two.here.register.release(session, fence)
+        await two.store.pass_time(0.4)
+        await two.store.pass_time(0.1)
+        assert await two.there.types() == [STARTED, ENDED]
+
+
+async def test_it_ends_once_when_the_gateway_of_the_last_is_gone(open_store: OpenStore) -> None:
+    async with opened(open_store, HOOK, keep_sessions_s=0.3) as two:
+        await two.here.register.begin(ANA, record())
+        await two.store.lose(two.here.register)
+        await two.store.pass_time(0.4)
+        await two.store.pass_time(0.1)
+        assert await two.there.types() == [STARTED, ENDED]
+
+
+# When a transcript is ready
+
+
+async def test_a_transcript_is_ready_once_all_that_was_promised_is_there(two: Two) -> None:
+    fence = await two.here.register.begin(ANA, record())
+    await say(two.here, ["ja"])
+    await two.store.pass_time(A_WHILE_S)
+    await two.here.register.end(ANA, fence)
+    [started, ended] = await two.here.events()
+    await two.store.pass_time(A_WHILE_S)
+    assert await two.here.events() == []
+    assert await two.here.log.conclude("acme/m", translated("やあ。"))
+    await two.store.pass_time(A_WHILE_S)
+    [ready] = await two.there.events()
+    assert (ready.type, ready.meeting) == (READY, "acme/m")
+    assert (ready.started_ms, ready.ended_ms) == (started.at_ms, ended.at_ms)
+    await two.store.pass_time(A_WHILE_S)
+    assert await two.there.events() == []
+
+
+async def test_without_promises_it_is_ready_soon(two: Two) -> None:
+    fence = await two.here.register.begin(ANA, replace(record(), reads=()))
+    await say(two.here)
+    await two.here.register.end(ANA, fence)
+    assert await two.here.types() == [STARTED, ENDED]
+    await two.store.pass_time(A_WHILE_S)
+    assert await two.here.types() == [READY]
+
+
+async def test_where_nothing_was_said_or_all_is_erased_there_is_none(two: Two) -> None:
+    for session, meeting in ((ANA, "acme/m"), (BO, "acme/n")):
+        fence = await two.here.register.begin(session, replace(record(meeting=meeting), reads=()))
+        if meeting == "acme/n":
+            await say(two.here, meeting=meeting)
+        await two.here.register.end(session, fence)
+    assert await two.here.log.erase("acme/n")
+    await two.store.pass_time(A_WHILE_S)
+    assert sorted(await two.here.types()) == [ENDED, ENDED, STARTED, STARTED]
+
+
+async def test_if_somebody_comes_back_before_it_the_next_end_counts(two: Two) -> None:
+    fence = await two.here.register.begin(ANA, replace(record(), reads=()))
+    await say(two.here)
+    await two.here.register.end(ANA, fence)
+    await two.store.pass_time(0.01)
+    fence = await two.there.register.begin(BO, replace(record("bo"), reads=()))
+    await two.store.pass_time(A_WHILE_S)
+    assert await two.here.types() == [STARTED, ENDED, STARTED]
+    await two.there.register.end(BO, fence)
+    await two.store.pass_time(A_WHILE_S)
+    assert await two.here.types() == [ENDED, READY]
+
+
+# To whom
+
+
+async def test_each_webhook_gets_what_it_wants_of_its_tenants(open_store: OpenStore) -> None:
+    ends = replace(HOOK, name="ends", events=(ENDED,))
+    acme = replace(HOOK, name="acme", tenants=("other", "acme"))
+    nobody = replace(HOOK, name="nobody", tenants=("acm", "default"))
+    async with opened(open_store, HOOK, ends, acme, nobody) as two:
+        for session, meeting in ((ANA, "acme/m"), (BO, "m")):
+            await two.here.register.end(session, await two.here.register.begin(session, record(meeting=meeting)))
+        everything = await two.here.events()
+        assert sorted(event.type for event in everything) == [ENDED, ENDED, STARTED, STARTED]
+        assert await two.there.events(ends) == [event for event in everything if event.type == ENDED]
+        assert await two.there.events(acme) == [event for event in everything if event.meeting == "acme/m"]
+        assert await two.there.events(nobody) == [event for event in everything if event.meeting == "m"]
+
+
+async def test_a_webhook_gets_what_happens_once_it_is_there(two: Two) -> None:
+    fence = await two.here.register.begin(ANA, record())
+    assert await two.there.types(OTHER) == []
+    await two.here.register.end(ANA, fence)
+    assert await two.there.types(OTHER) == [ENDED]
+
+
+# Deliveries
+
+
+async def test_one_gateway_has_a_delivery_at_a_time(two: Two) -> None:
+    await two.here.register.begin(ANA, record())
+    await two.here.register.begin(BO, record(meeting="acme/n"))
+    [one] = await two.here.claim(most=1)
+    [other] = await two.there.claim()
+    assert {one.event.meeting, other.event.meeting} == {"acme/m", "acme/n"}
+    assert (one.tries, other.tries) == (1, 1)
+    assert await two.here.claim() == []
+    assert (await two.here.outbox.tend(HOOK, 0)).waiting == 2
+
+
+async def test_what_failed_is_tried_again_with_the_same_event(two: Two) -> None:
+    await two.here.register.begin(ANA, record())
+    [delivery] = await two.here.claim()
+    await two.here.outbox.settle(HOOK, delivery, Settled("It answered with status 500.", 0.3))
+    assert await two.there.claim() == []
+    await two.store.pass_time(0.4)
+    [again] = await two.there.claim()
+    assert again.event == delivery.event
+    assert again.tries == 2
+    assert again.age_s >= 0.3
+    await two.there.outbox.settle(HOOK, again, DONE)
+    await two.store.pass_time(0.4)
+    assert (await two.here.outbox.tend(HOOK, 9)).waiting == 0
+
+
+async def test_another_gateway_gets_what_was_not_settled(two: Two, monkeypatch: pytest.MonkeyPatch) -> None:
+    for module in (in_redis, memory):
+        monkeypatch.setattr(module, "LEASE_S", 0.3)
+    await two.here.register.begin(ANA, record())
+    [lost] = await two.here.claim()
+    await two.store.pass_time(0.4)
+    [taken] = await two.there.claim()
+    assert (taken.event, taken.tries) == (lost.event, 2)
+    # The first one is slow, not dead: it does not delay the other's try, nor let a third begin.
+    await two.here.outbox.settle(HOOK, lost, Settled("It did not answer.", 0.0))
+    assert await two.here.claim() == []
+    await two.there.outbox.settle(HOOK, taken, DONE)
+    await two.store.pass_time(0.4)
+    assert await two.here.claim() == []
+
+
+async def test_a_webhook_that_is_gone_gets_nothing_until_it_is_resumed(two: Two) -> None:
+    fence = await two.here.register.begin(ANA, record())
+    await two.here.register.begin(BO, record(meeting="acme/n"))
+    delivery = (await two.here.claim())[0]
+    await two.here.outbox.settle(HOOK, delivery, Settled("It answered with status 410.", gone=True))
+    await two.here.register.end(ANA, fence)
+    assert await two.there.types() == []
+    state = await two.there.outbox.state(HOOK)
+    assert (state.gone, state.waiting, state.oldest_ms) == (True, 0, 0)
+    await two.there.outbox.resume(HOOK)
+    await two.here.register.begin(ANA, record())
+    assert await two.here.types() == [STARTED]
+    assert not (await two.there.outbox.state(HOOK)).gone
+
+
+async def test_another_address_is_another_try(two: Two) -> None:
+    await two.here.register.begin(ANA, record())
+    [delivery] = await two.here.claim()
+    await two.here.outbox.settle(HOOK, delivery, Settled("It answered with status 410.", gone=True))
+    moved = replace(HOOK, url="https://example.com/other")
+    assert await two.here.types(moved) == []
+    await two.here.register.begin(BO, record(meeting="acme/n"))
+    assert await two.there.types(moved) == [STARTED]
+
+
+async def test_what_comes_when_it_is_full_is_dropped_and_one_is_told(
+    open_store: OpenStore, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for module in (in_redis, memory):
+        monkeypatch.setattr(module, "MOST_WAITING", 2)
+    async with opened(open_store, HOOK) as two:
+        for session, meeting in ((ANA, "acme/m"), (BO, "acme/n"), (CY, "acme/o")):
+            await two.here.register.begin(session, record(meeting=meeting))
+        tended = await two.there.outbox.tend(HOOK, 9)
+        assert {each.event.meeting for each in tended.deliveries} == {"acme/m", "acme/n"}
+        assert (tended.waiting, tended.dropped) == (2, 1)
+        assert (await two.here.outbox.tend(HOOK, 9)).dropped == 0
+
+
+async def test_operators_see_what_waits_and_how_the_last_try_ended(two: Two) -> None:
+    state = await two.here.outbox.state(HOOK)
+    assert (state.waiting, state.oldest_ms, state.tried_ms, state.said, state.gone) == (0, 0, 0, "", False)
+    await two.here.register.begin(ANA, record())
+    [delivery] = await two.here.claim()
+    await two.here.outbox.settle(HOOK, delivery, Settled("It answered with status 500.", 60.0))
+    state = await two.there.outbox.state(HOOK)
+    assert (state.waiting, state.oldest_ms) == (1, delivery.event.at_ms)
+    assert state.tried_ms >= delivery.event.at_ms
+    assert state.said == "It answered with status 500."

@@ -1,0 +1,83 @@
+"""Events in memory, from one process to the next. What holds for every store is in `tests/contract/`."""
+
+from __future__ import annotations
+
+import msgspec
+
+from gateway.domain.webhooks.values import KeptWebhooks, Settled, Webhook
+from gateway.stores.webhooks.memory import MemoryWebhookOutbox, MemoryWebhookStore
+
+HOOK = Webhook(name="backend", url="https://example.com/hook", secret_file="secret")
+GONE = Webhook(name="gone", url="https://example.com/gone", secret_file="secret")
+
+
+class Process:
+    """earlier: what another one kept. unfinished: meeting → as `is_unfinished` says."""
+
+    def __init__(self, earlier: KeptWebhooks | None = None, **unfinished: bool | None) -> None:
+        self.now_s = 1_700_000_000.0
+        self.unfinished = unfinished
+        self.store = MemoryWebhookStore(self.unfinished.get, earlier, wall_clock=lambda: self.now_s)
+        self.outbox = MemoryWebhookOutbox(self.store)
+
+    async def types(self) -> list[str]:
+        deliveries = (await self.outbox.tend(HOOK, 9)).deliveries
+        for each in deliveries:
+            await self.outbox.settle(HOOK, each, Settled("It answered with status 200."))
+        return [each.event.type for each in deliveries]
+
+    async def next(self, **unfinished: bool | None) -> Process:
+        kept = msgspec.msgpack.decode(msgspec.msgpack.encode(await self.outbox.kept()), type=KeptWebhooks)
+        return Process(kept, **unfinished)
+
+
+async def test_a_meeting_that_goes_on_at_the_next_process_is_told_once() -> None:
+    before = Process()
+    assert await before.types() == []
+    before.store.meeting_started("m")
+    after = await before.next(m=False)
+    # Its sessions are restored there.
+    after.store.meeting_started("m")
+    assert await after.types() == ["meeting.started"]
+    after.now_s += 60.0
+    after.store.meeting_ended("m")
+    [ended] = (await after.outbox.tend(HOOK, 9)).deliveries
+    assert ended.event.ended_ms - ended.event.started_ms == 60_000
+
+
+async def test_a_transcript_that_was_not_ready_is_ready_at_the_next_process() -> None:
+    before = Process(m=True, n=None)
+    await before.types()
+    for meeting in ("m", "n"):
+        before.store.meeting_started(meeting)
+        before.store.meeting_ended(meeting)
+    assert await before.types() == ["meeting.started", "meeting.ended"] * 2
+    after = await before.next(m=False)
+    after.now_s += 60.0
+    await after.outbox.tend(GONE, 0)
+    await after.outbox.tend(HOOK, 0)
+    assert [each.event.type for each in (await after.outbox.tend(GONE, 9)).deliveries] == ["transcript.ready"]
+    assert await after.types() == ["transcript.ready"]
+
+
+async def test_what_was_tried_keeps_its_id_and_its_count() -> None:
+    before = Process()
+    await before.types()
+    before.store.meeting_started("m")
+    [first] = (await before.outbox.tend(HOOK, 9)).deliveries
+    after = await before.next()
+    [again] = (await after.outbox.tend(HOOK, 9)).deliveries
+    assert (again.event, again.tries) == (first.event, 2)
+
+
+async def test_one_that_is_gone_stays_gone_and_one_without_settings_is_forgotten() -> None:
+    before = Process()
+    await before.outbox.tend(GONE, 0)
+    before.store.meeting_started("m")
+    [delivery] = (await before.outbox.tend(GONE, 9)).deliveries
+    await before.outbox.settle(GONE, delivery, Settled("It answered with status 410.", gone=True))
+    after = await before.next()
+    await after.outbox.tend(GONE, 0)
+    assert (await after.outbox.state(GONE)).gone
+    last = await (await after.next()).next()
+    assert not (await last.outbox.state(GONE)).gone
