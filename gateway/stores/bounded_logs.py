@@ -268,9 +268,9 @@ class BoundedLogs:
         """
         if self._rings:
             raise RuntimeError("a log can be restored only before it is used")
-        ring = None
+        now_ms, ring = self._now_ms(), None
         for kept in sorted(meetings, key=lambda kept: kept.publications[-1].at_ms if kept.publications else 0):
-            horizon_ms = self._now_ms() - self._keeps_ms[kept.recorded]
+            horizon_ms = now_ms - self._keeps_ms[kept.recorded]
             first = max(kept.first, kept.last + 1 - self._max_publications)
             while first <= kept.last and kept.publications[first - kept.first].at_ms < horizon_ms:
                 first += 1

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import logging
-import sys
 import tracemalloc
 from contextlib import ExitStack
 from dataclasses import dataclass, field

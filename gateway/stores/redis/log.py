@@ -62,8 +62,8 @@ _NO_LOG = Page("", first=1, last=0)
 class RedisEventLog:
     """One gateway's log, once it has started.
 
-    max_publications, keep_s, unrecorded_s, record: as in `BoundedLogs`. meeting_bytes: of one meeting; it keeps its newest publication.
-    account_bytes: as in `BoundedLogs`; of what is far too much, each append lets go of a part.
+    max_publications, keep_s, unrecorded_s, record: as in `BoundedLogs`. meeting_bytes: of one meeting, which keeps
+    its newest publication. account_bytes: as in `BoundedLogs`; of what is far too much, each append drops a part.
     """
 
     def __init__(

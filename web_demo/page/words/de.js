@@ -240,4 +240,7 @@ export const de = {
   "download.untranslated": "Was gesagt wurde, bevor jemand eine Sprache las, fehlt in dieser Sprache.",
   "sample.waits": "Das Gateway ist gerade nicht erreichbar. Das Beispiel-Meeting beginnt, sobald es das ist.",
   "meeting.leave": "Meeting verlassen",
+  "record.off": "Keine Aufzeichnung",
+  "record.off_hint": "Von diesem Meeting wird nichts aufbewahrt: kein Transkript, und nichts für alle, die später kommen.",
+  "record.start": "Ein Meeting ohne Aufzeichnung beginnen",
 };

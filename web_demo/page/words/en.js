@@ -243,4 +243,7 @@ export const en = {
   "download.untranslated": "What was said before anybody read a language is missing in that language.",
   "sample.waits": "The gateway cannot be reached now. The sample meeting begins once it can.",
   "meeting.leave": "Leave the meeting",
+  "record.off": "Not recorded",
+  "record.off_hint": "Nothing of this meeting is kept: no transcript, and nothing for those who come later.",
+  "record.start": "Start a meeting that is not recorded",
 };

@@ -240,4 +240,7 @@ export const es = {
   "download.untranslated": "Lo que se dijo antes de que alguien leyera un idioma falta en ese idioma.",
   "sample.waits": "Ahora no se puede alcanzar la pasarela. La reunión de ejemplo empezará cuando se pueda.",
   "meeting.leave": "Salir de la reunión",
+  "record.off": "Sin grabación",
+  "record.off_hint": "No se guarda nada de esta reunión: ni transcripción ni nada para quienes lleguen más tarde.",
+  "record.start": "Empezar una reunión sin grabación",
 };

@@ -240,4 +240,7 @@ export const fr = {
   "download.untranslated": "Ce qui a été dit avant que quelqu’un ne lise une langue manque dans cette langue.",
   "sample.waits": "La passerelle est injoignable pour le moment. La réunion d’exemple commencera dès qu’elle répondra.",
   "meeting.leave": "Quitter la réunion",
+  "record.off": "Non enregistrée",
+  "record.off_hint": "Rien de cette réunion n’est conservé : ni transcription, ni rien pour ceux qui arrivent plus tard.",
+  "record.start": "Commencer une réunion non enregistrée",
 };

@@ -240,4 +240,7 @@ export const ja = {
   "download.untranslated": "ある言語を読む人がいなかった間の発言は、その言語では含まれません。",
   "sample.waits": "今はゲートウェイに接続できません。接続できしだい、サンプル会議が始まります。",
   "meeting.leave": "会議から退出",
+  "record.off": "記録なし",
+  "record.off_hint": "この会議の内容は保存されません。文字起こしは残らず、後から参加した人にも表示されません。",
+  "record.start": "記録を残さない会議を始める",
 };

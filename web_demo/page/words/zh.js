@@ -240,4 +240,7 @@ export const zh = {
   "download.untranslated": "在有人阅读某种语言之前所说的内容，在该语言中没有。",
   "sample.waits": "目前无法连接网关。连接后示例会议就会开始。",
   "meeting.leave": "离开会议",
+  "record.off": "不记录",
+  "record.off_hint": "本次会议的内容不会保留：没有会议记录，后来加入的人也看不到之前的内容。",
+  "record.start": "开始一个不记录的会议",
 };
