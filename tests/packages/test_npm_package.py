@@ -92,7 +92,8 @@ async def test_the_transcript_has_what_was_said_before(node_project: Path, gatew
     printed = await output_of(
         node_project,
         """
-        import { eraseTranscript, fetchTranscript, GatewayClient, TranscriptError } from "translation-gateway-client";
+        import { eraseTranscript, fetchTranscript } from "translation-gateway-client";
+        import { GatewayClient, TranscriptError } from "translation-gateway-client";
         const [address] = process.argv.slice(2);
         const client = new GatewayClient(address, { meeting: "before", name: "Ana", speaks: "en", reads: ["ja"] });
         const translated = new Promise((resolve) => {
