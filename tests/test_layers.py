@@ -30,7 +30,7 @@ RULE: dict[str, set[str]] = {
     "store": {"domain", "stores", "config"},
     "engine": {"domain", "engines", "config"},
     "keys": {"domain", "identity", "server", "config"},
-    "doctor": {"domain", "engines", "stores", "keys", "server", "workers", "config"},
+    "doctor": {"domain", "engines", "engine", "stores", "keys", "server", "workers", "state_folder", "config"},
     "app": {
         "store",
         "engine",

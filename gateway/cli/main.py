@@ -112,7 +112,7 @@ def _doctor(args: argparse.Namespace) -> int:
 
     from gateway.cli.doctor import print_findings
 
-    return print_findings(args.config, overrides, args.workers)
+    return print_findings(args.config, overrides, args.workers, args.state_dir)
 
 
 def _config(args: argparse.Namespace) -> int:
