@@ -199,7 +199,8 @@ async def test_an_engine_that_waits_for_the_gateway(tmp_path: Path, monkeypatch:
     assert hosts is not None
     engine = hosted(given.engine, given, hosts)
     await engine.start()
-    assert (pid := engine.pid) is not None
+    pid = engine.pid
+    assert pid is not None
     try:
         state, _, said = await kept(given)
         assert (state, "another gateway has it" in said) == ("warning", True)
