@@ -16,10 +16,11 @@ from urllib.parse import urlsplit
 
 from cryptography import x509
 
-from gateway import config
+from gateway import config, state_folder
 from gateway.config import EngineSettings, Settings
 from gateway.domain.errors import StartupError
 from gateway.domain.webhooks.values import Webhook
+from gateway.engine import waiting_hosts
 from gateway.engines import gpu
 from gateway.engines.remote.options import RemoteOptions
 from gateway.engines.vllm import hardware, preflight
@@ -62,8 +63,13 @@ class _Warning(Exception):
     """It would start, but not do what is expected."""
 
 
-async def examine(settings: Settings, *, workers: int | None = None) -> list[Finding]:
-    """Everything that was looked at, in order. workers: how many processes are to serve; None: one, alone."""
+async def examine(
+    settings: Settings, *, workers: int | None = None, state_dir: Path | None = None
+) -> list[Finding]:
+    """Everything that was looked at, in order.
+
+    workers: how many processes are to serve; None: one, alone. state_dir: the gateway's folder, if it is named.
+    """
     looks: list[tuple[str, Callable[[], str | Awaitable[str]]]] = [
         ("port", lambda: _port(settings.host, settings.port)),
         ("keys", lambda: _keys(settings)),
@@ -79,6 +85,8 @@ async def examine(settings: Settings, *, workers: int | None = None) -> list[Fin
         looks.append(("store", _own_store))
     looks += [("store", lambda url=url: _store(url)) for url in settings.store.urls]  # type: ignore[misc]
     looks += [("webhook", lambda each=each: _webhook(each)) for each in settings.webhooks]  # type: ignore[misc]
+    if settings.keep_engine_s or (state_dir is not None and workers is None):
+        looks.append(("kept", lambda: _kept(settings, state_dir, workers)))
     engines = settings.engines or (settings.engine,)
     looks.append(("memory", _memory))
     if any(each.kind == "vllm" for each in engines):
@@ -166,6 +174,24 @@ async def _webhook(webhook: Webhook) -> str:
             "a day at most."
         ) from None
     return f"Webhook {webhook.name} has a secret, and its host {host} is found."
+
+
+def _kept(settings: Settings, state_dir: Path | None, workers: int | None) -> str:
+    """The gateway's folder, and the engines that wait there for it."""
+    if not settings.keep_engine_s:
+        raise StartupError("--state-dir goes with --workers or --keep-engine.")
+    folder = state_dir or state_folder.default_folder()
+    state_folder.check(folder)
+    found = waiting_hosts(settings, folder, workers=workers is not None)
+    if unused := [f"that of process {each.pid} does not ({each.why_not})" for each in found if each.why_not]:
+        raise _Warning(
+            f"Not every engine in {folder} suits the gateway: {', '.join(unused)}; one is loaded instead."
+        )
+    if found:
+        pids = ", ".join(str(each.pid) for each in found)
+        return f"The gateway goes on with the engine that waits in {folder} (process {pids})."
+    for_s = f"{settings.keep_engine_s:g} s"
+    return f"No engine waits in {folder}: one is loaded, and waits there for {for_s} when the gateway has ended."
 
 
 def _memory() -> str:

@@ -21,7 +21,8 @@ from gateway.domain.engine import EngineState
 from gateway.domain.errors import StartupError
 from gateway.domain.pairs import PairPattern
 from gateway.domain.ports import Engine
-from gateway.engines.host.kept import KeptHosts
+from gateway.engines.host.kept import KeptHosts, Waiting, look
+from gateway.engines.host.kept import check as check_kept
 from gateway.engines.host.proxy import HostedEngine, start_host
 from gateway.engines.pool.lane import Lane, Watched
 from gateway.engines.pool.pool import Pool
@@ -46,8 +47,11 @@ __all__ = [
     "pool_lane",
     "show_engines",
     "supervised",
+    "waiting_hosts",
 ]
 
+# Of the engines that wait, in the gateway's folder.
+_KEPT = "engines"
 
 # What vLLM and its libraries read from the environment.
 _ENVIRONMENT = ("CUDA_", "NVIDIA_", "VLLM_", "HF_", "OMP_", "TORCH")
@@ -148,10 +152,21 @@ def kept_hosts(settings: Settings, folder: Path, *, workers: bool) -> KeptHosts 
     """
     if not settings.keep_engine_s:
         return None
-    kept = KeptHosts(folder / "engines", settings.keep_engine_s)
-    engines = config.engines_of(settings)
-    kept.find(made_of(each, settings) for each in engines if workers or each.kind != "simulated")
+    kept = KeptHosts(folder / _KEPT, settings.keep_engine_s)
+    kept.find(_kept_ones(settings, workers=workers))
     return kept
+
+
+def waiting_hosts(settings: Settings, folder: Path, *, workers: bool) -> list[Waiting]:
+    """What `kept_hosts` would find there now; nothing is changed. Raises `StartupError` as it does."""
+    check_kept(folder / _KEPT)
+    return look(folder / _KEPT, _kept_ones(settings, workers=workers))
+
+
+def _kept_ones(settings: Settings, *, workers: bool) -> list[str]:
+    """What the engines that outlive the gateway are made of."""
+    engines = config.engines_of(settings)
+    return [made_of(each, settings) for each in engines if workers or each.kind != "simulated"]
 
 
 def engine_builder(engine: EngineSettings, settings: Settings) -> Callable[[], Engine]:

@@ -14,7 +14,7 @@ from pathlib import Path
 
 from gateway.domain.errors import StartupError
 
-__all__ = ["default_folder", "held", "holder"]
+__all__ = ["check", "default_folder", "held", "holder"]
 
 _NAME = "gateway.pid"
 
@@ -39,9 +39,7 @@ def held(folder: Path, *, reloads: bool = True) -> Iterator[int]:
         folder.mkdir(parents=True, exist_ok=True, mode=0o700)
         lock = os.open(folder / _NAME, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
     except OSError as error:
-        raise StartupError(
-            f"The folder {folder} cannot be used ({error.strerror or error}): name another with --state-dir."
-        ) from None
+        raise _useless(folder, error.strerror or str(error)) from None
     try:
         _take(lock, folder)
         os.ftruncate(lock, 0)
@@ -61,13 +59,40 @@ def _take(lock: int, folder: Path) -> None:
             # The parent of what holds it may be gone; then its store ends soon.
             running = _pid(lock)
             if time.monotonic() > until_s or (running is not None and _runs(running)):
-                whose = "another gateway" if running is None else f"another gateway (process {running})"
-                raise StartupError(
-                    f"The folder {folder} belongs to {whose}: stop it, or name another folder with --state-dir."
-                ) from None
+                raise _belongs(folder, running) from None
             time.sleep(0.05)
         else:
             return
+
+
+def check(folder: Path) -> None:
+    """Raises `StartupError` where `held` would now; makes nothing."""
+    there = next(each for each in (folder, *folder.absolute().parents) if each.exists())
+    if not there.is_dir() or not os.access(there, os.W_OK | os.X_OK):
+        raise _useless(folder, f"nothing can be made in {there}")
+    try:
+        lock = os.open(folder / _NAME, os.O_RDWR | os.O_CLOEXEC)
+    except FileNotFoundError:
+        return
+    except OSError as error:
+        raise _useless(folder, error.strerror or str(error)) from None
+    try:
+        fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError:
+        raise _belongs(folder, _pid(lock)) from None
+    finally:
+        os.close(lock)
+
+
+def _useless(folder: Path, why: str) -> StartupError:
+    return StartupError(f"The folder {folder} cannot be used ({why}): name another with --state-dir.")
+
+
+def _belongs(folder: Path, running: int | None) -> StartupError:
+    whose = "another gateway" if running is None else f"another gateway (process {running})"
+    return StartupError(
+        f"The folder {folder} belongs to {whose}: stop it, or name another folder with --state-dir."
+    )
 
 
 def holder(folder: Path) -> int | None:

@@ -81,6 +81,8 @@ class Store:
             memory = MemoryStore(
                 max_publications=bounds.max_publications,
                 keep_s=bounds.keep_s,
+                unrecorded_s=bounds.unrecorded_s,
+                record=bounds.record,
                 max_bytes=bounds.max_bytes,
                 account_bytes=account_bytes,
                 earlier=earlier.meetings,
@@ -101,6 +103,8 @@ class Store:
                 store,
                 max_publications=bounds.max_publications,
                 keep_s=bounds.keep_s,
+                unrecorded_s=bounds.unrecorded_s,
+                record=bounds.record,
                 meeting_bytes=bounds.max_bytes // MEETING_SHARE,
                 account_bytes=lambda account: bounds.max_bytes if (own := account_bytes(account)) is None else own,
             )

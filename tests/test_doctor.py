@@ -2,16 +2,20 @@
 
 from __future__ import annotations
 
+import os
+import signal
 from pathlib import Path
 
 import pytest
 from msgspec.structs import replace
 
-from gateway import doctor
+from gateway import doctor, state_folder
 from gateway.config import AuthSettings, EngineSettings, Settings, StoreSettings
 from gateway.doctor import Finding, examine
 from gateway.domain.webhooks.values import Webhook
+from gateway.engine import hosted, kept_hosts
 from gateway.engines import gpu
+from gateway.engines.host import kept as kept_module
 from gateway.engines.simulated import Script
 from gateway.engines.vllm import hardware
 from gateway.identity import key_file
@@ -193,3 +197,42 @@ async def test_little_memory(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(hardware, "available_gib", lambda: 0.4)
     state, _, said = await found("memory", settings())
     assert (state, "0.4 GiB" in said) == ("warning", True)
+
+
+async def test_an_engine_that_waits_for_the_gateway(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(kept_module, "_HELLO_S", 0.5)
+    script = Script(first_token_s=0, token_s=0)
+    given = settings(engine=EngineSettings(kind="simulated", script=script), keep_engine_s=60.0)
+
+    async def kept(given: Settings) -> Finding:
+        [finding] = [each for each in await examine(given, workers=1, state_dir=tmp_path) if each.about == "kept"]
+        return finding
+
+    state, _, said = await kept(given)
+    assert (state, "No engine waits" in said) == ("ok", True)
+    hosts = kept_hosts(given, tmp_path, workers=True)
+    assert hosts is not None
+    engine = hosted(given.engine, given, hosts)
+    await engine.start()
+    pid = engine.pid
+    assert pid is not None
+    try:
+        state, _, said = await kept(given)
+        assert (state, "another gateway has it" in said) == ("warning", True)
+        hosts.leaving = True
+        await engine.stop()
+        for _ in range(2):  # it has only been looked at
+            state, _, said = await kept(given)
+            assert (state, f"(process {pid})" in said) == ("ok", True)
+        other = replace(given, engine=EngineSettings(kind="simulated", script=Script(token_s=0.5)))
+        state, _, said = await kept(other)
+        assert (state, "settings, model and version" in said) == ("warning", True)
+        with state_folder.held(tmp_path):
+            assert (await kept(given)).state == "problem"
+    finally:
+        os.kill(pid, signal.SIGKILL)
+
+
+async def test_a_folder_goes_with_something_that_is_kept_there(tmp_path: Path) -> None:
+    [finding] = [each for each in await examine(settings(), state_dir=tmp_path) if each.about == "kept"]
+    assert (finding.state, finding.said) == ("problem", "--state-dir goes with --workers or --keep-engine.")

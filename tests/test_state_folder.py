@@ -27,6 +27,18 @@ def test_whoever_has_it_can_be_found(tmp_path: Path) -> None:
         pass
 
 
+def test_whether_it_could_be_had_is_found_without_making_anything(tmp_path: Path) -> None:
+    folder = tmp_path / "a" / "state"
+    state_folder.check(folder)
+    assert not any(tmp_path.iterdir())
+    with state_folder.held(folder), pytest.raises(StartupError, match=f"process {os.getpid()}"):
+        state_folder.check(folder)
+    state_folder.check(folder)
+    (tmp_path / "file").touch()
+    with pytest.raises(StartupError, match="--state-dir"):
+        state_folder.check(tmp_path / "file" / "state")
+
+
 def test_what_inherits_it_holds_it_too(tmp_path: Path) -> None:
     with state_folder.held(tmp_path) as lock:
         store = subprocess.Popen(["sleep", "1000"], pass_fds=(lock,))

@@ -28,4 +28,4 @@
 /** @typedef {import("./client/utterance.js").Said} Said */
 
 export { GatewayClient } from "./client/gateway_client.js";
-export { fetchTranscript, TranscriptError } from "./client/history/transcript.js";
+export { eraseTranscript, fetchTranscript, TranscriptError } from "./client/history/transcript.js";

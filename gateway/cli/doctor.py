@@ -19,12 +19,17 @@ from gateway.domain.errors import StartupError
 __all__ = ["print_findings", "print_whether_settings_are_right"]
 
 
-def print_findings(config_file: Path | None, overrides: Mapping[str, object], workers: int | None) -> int:
+def print_findings(
+    config_file: Path | None,
+    overrides: Mapping[str, object],
+    workers: int | None,
+    state_dir: Path | None = None,
+) -> int:
     """A line for each: its state, what it is about, and a sentence, with tabs between. Returns the exit status."""
     settings, finding = _settings(config_file, overrides)
     findings = [finding]
     if settings is not None:
-        findings += asyncio.run(examine(settings, workers=workers))
+        findings += asyncio.run(examine(settings, workers=workers, state_dir=state_dir))
     for finding in findings:
         print("\t".join(printable(part) for part in finding))
     return 1 if any(finding.state == "problem" for finding in findings) else 0

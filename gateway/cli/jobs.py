@@ -51,6 +51,8 @@ class SessionOptions(Struct, frozen=True):
     # How long to wait for an engine that is loading, and for a lost gateway, in seconds.
     wait_s: float = 300.0
     token: Token | None = None
+    # Whether the gateway records what is said; None: as it is set to.
+    record: bool | None = None
 
 
 class Job:
@@ -156,6 +158,7 @@ async def open_session(
         glossary=_glossary(options.glossary, targets),
         context=options.context,
         formality=options.formality,
+        record=options.record,
         token=options.token,
         ready_timeout_s=options.wait_s,
         give_up_s=options.wait_s,

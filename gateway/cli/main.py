@@ -112,7 +112,7 @@ def _doctor(args: argparse.Namespace) -> int:
 
     from gateway.cli.doctor import print_findings
 
-    return print_findings(args.config, overrides, args.workers)
+    return print_findings(args.config, overrides, args.workers, args.state_dir)
 
 
 def _config(args: argparse.Namespace) -> int:
@@ -265,6 +265,7 @@ def _issue(args: argparse.Namespace) -> int:
         name=args.name,
         max_s=args.max_s,
         once=args.once,
+        record=args.record,
     )
     for_s = args.expires or (86_400 if args.invite else 600)
     return _starting(
@@ -306,6 +307,7 @@ def _session_options(args: argparse.Namespace, *, stdin_is_free: bool) -> Sessio
         formality=args.formality,
         wait_s=args.wait,
         token=_token(args, stdin_is_free=stdin_is_free),
+        record=args.record,
     )
 
 
@@ -318,6 +320,7 @@ def _meeting_options(args: argparse.Namespace, *, stdin_is_free: bool) -> Meetin
         name=args.name,
         wait_s=args.wait,
         token=_token(args, stdin_is_free=stdin_is_free),
+        record=args.record,
     )
 
 

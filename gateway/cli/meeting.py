@@ -32,6 +32,8 @@ class MeetingOptions(Struct, frozen=True):
     # How long to wait for an engine that is loading, and for a lost connection, in seconds. 0: not at all.
     wait_s: float = 300.0
     token: Token | None = None
+    # Whether the meeting has to be recorded, or must not be; None: neither.
+    record: bool | None = None
 
 
 @asynccontextmanager
@@ -52,6 +54,7 @@ async def join_meeting(
         name=options.name,
         stability=stability,
         originals=originals,
+        record=options.record,
         token=options.token,
         ready_timeout_s=options.wait_s,
         reconnect=options.wait_s > 0,

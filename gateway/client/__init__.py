@@ -43,7 +43,13 @@ from gateway.client.errors import (
 from gateway.client.events import Reconnected, Reconnecting, SessionEvent
 from gateway.client.session import ClientSession
 from gateway.client.tokens import Tokens, TokenSource
-from gateway.client.transcript import Rendering, Transcript, TranscriptUtterance, fetch_transcript
+from gateway.client.transcript import (
+    Rendering,
+    Transcript,
+    TranscriptUtterance,
+    erase_transcript,
+    fetch_transcript,
+)
 from gateway.domain.engine import Formality
 from gateway.domain.errors import EngineUnavailable, RateLimited
 from gateway.domain.sessions import Stability
@@ -71,6 +77,7 @@ __all__ = [
     "TranscriptUtterance",
     "UnreadableMessage",
     "connect",
+    "erase_transcript",
     "fetch_transcript",
     "stream_url",
 ]
@@ -92,6 +99,7 @@ async def connect(
     glossary: dict[str, dict[str, str]] | None = None,
     context: str | None = None,
     formality: Formality | None = None,
+    record: bool | None = None,
     token: TokenSource | None = None,
     codec: Codec = JSON,
     ready_timeout_s: float = 300.0,
@@ -111,6 +119,8 @@ async def connect(
         whose tentative end may change. `stable`: only text that is never taken back. `final`: nothing.
     originals: whether captions come in every language that is spoken, not only those in `reads`.
     glossary: target language → source term → target term.
+    record: whether the meeting is recorded, if nobody has begun it yet; False: nothing is kept of what is said. In
+        a meeting that is otherwise, `SessionRefused` is raised. None: as it is; `started.record` is False then.
     token: for a gateway that needs one: a string, or a function that returns one or an awaitable of one. The
         function is called at every attempt to connect and when the session needs a new token. See "Tokens" in
         docs/client.md.
@@ -141,6 +151,7 @@ async def connect(
         context=context,
         formality=formality,
         resume=resume,
+        record=record,
     )
     tokens = Tokens(token)
     endpoint = Endpoint(stream_url(url), codec, ping_interval_s, ping_timeout_s, tokens)

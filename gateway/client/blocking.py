@@ -18,10 +18,10 @@ from gateway.client import connect as connect_async
 from gateway.client.events import SessionEvent
 from gateway.client.session import ClientSession
 from gateway.client.tokens import Secret, Tokens, TokenSource
-from gateway.client.transcript import Transcript, read_transcript, transcript_of, transcript_url
+from gateway.client.transcript import Transcript, erase_url, read_transcript, transcript_of, transcript_url
 from gateway.protocol.messages import Resume, SessionStarted, UtteranceFinal
 
-__all__ = ["BlockingSession", "connect", "fetch_transcript"]
+__all__ = ["BlockingSession", "connect", "erase_transcript", "fetch_transcript"]
 
 _P = ParamSpec("_P")
 _T = TypeVar("_T")
@@ -179,6 +179,11 @@ def fetch_transcript(
     """What was said in a meeting, now or before; as `gateway.client.fetch_transcript`, but it waits."""
     address = transcript_url(url, meeting, "json", languages, last=last, before=before)
     return transcript_of(read_transcript(address, _token_of(token), timeout_s))
+
+
+def erase_transcript(url: str, meeting: str, *, token: TokenSource | None = None, timeout_s: float = 30.0) -> None:
+    """Let the gateway forget what was said in a meeting; as `gateway.client.erase_transcript`, but it waits."""
+    read_transcript(erase_url(url, meeting), _token_of(token), timeout_s, method="DELETE")
 
 
 def _token_of(source: TokenSource | None) -> Secret | None:

@@ -25,6 +25,8 @@ __all__ = [
     "Rendering",
     "Transcript",
     "TranscriptUtterance",
+    "erase_transcript",
+    "erase_url",
     "fetch_transcript",
     "read_transcript",
     "transcript_of",
@@ -111,6 +113,28 @@ async def fetch_transcript(
     return transcript_of(await asyncio.to_thread(read_transcript, address, secret, timeout_s))
 
 
+async def erase_transcript(
+    url: str, meeting: str, *, token: TokenSource | None = None, timeout_s: float = 30.0
+) -> None:
+    """Let the gateway forget what was said in a meeting, now and before; also where nothing is kept of it.
+
+    Whoever is in the meeting is reconnected, and it goes on with nothing said.
+    token: as for `connect`; an API key, or one with the role `admin` for this meeting.
+    timeout_s: how long the gateway may send nothing, in seconds.
+
+    Raises `InvalidAddress`, `GatewayUnreachable`, `TokenUnavailable`, `NotAuthorized` and `TranscriptRefused`;
+    `ValueError` for a token that no header can carry.
+    """
+    address = erase_url(url, meeting)
+    secret = await Tokens(token).ask()
+    await asyncio.to_thread(read_transcript, address, secret, timeout_s, method="DELETE")
+
+
+def erase_url(url: str, meeting: str) -> str:
+    """The URL of what a meeting keeps, to be erased. Raises `InvalidAddress`."""
+    return f"{http_address(url)}/v1/meetings/{quote(meeting, safe='')}/transcript"
+
+
 def transcript_url(
     url: str,
     meeting: str,
@@ -129,9 +153,9 @@ def transcript_url(
     return f"{http_address(url)}{path}{query and '?'}{query}"
 
 
-def read_transcript(url: str, token: Secret | None, timeout_s: float) -> bytes:
+def read_transcript(url: str, token: Secret | None, timeout_s: float, method: str = "GET") -> bytes:
     """What the gateway answers at the URL of a transcript; waits for it. Raises `ClientError`."""
-    request = Request(url)  # noqa: S310 -- its scheme is http or https
+    request = Request(url, method=method)  # noqa: S310 -- its scheme is http or https
     if token is not None:
         # A redirect may lead to somebody else.
         request.add_unredirected_header("Authorization", f"Bearer {token}")

@@ -87,6 +87,11 @@ class EventLogSettings(Struct, frozen=True, kw_only=True, forbid_unknown_fields=
     max_publications: Annotated[int, Meta(ge=100, le=10**7)] = 10_000
     # Seconds for which they are kept.
     keep_s: Annotated[float, Meta(ge=1, le=30 * 86_400)] = 14_400.0
+    # Whether a meeting of which nobody says it is recorded: see `docs/operations.md`.
+    record: bool = True
+    # Seconds for which a meeting that is not recorded keeps what was said, so that connections that were lost can
+    # go on.
+    unrecorded_s: Annotated[float, Meta(ge=1, le=600)] = 30.0
     # Bytes of all meetings' logs together.
     max_bytes: Annotated[int, Meta(ge=2**20, le=2**40)] = 268_435_456
     # File where a stopped gateway saves sessions and logs for the next one, which deletes it. None: not saved.

@@ -18,6 +18,7 @@ Must not know: sockets, frames, engines. An error outside this tree reaches a cl
     │   ├── TokenExpired                token_expired
     │   ├── TokenRevoked                token_revoked
     │   └── UnknownMeeting              unknown_meeting
+    │       └── NotRecorded             not_recorded
     ├── StateError                      (when the client sent it)
     │   ├── SessionNotStarted           session_not_started
     │   ├── SessionAlreadyStarted       session_already_started
@@ -66,6 +67,7 @@ __all__ = [
     "LimitExceeded",
     "LogUnavailable",
     "MessageTooLarge",
+    "NotRecorded",
     "Overloaded",
     "ProtocolError",
     "QuotaExceeded",
@@ -112,14 +114,10 @@ class GatewayError(Exception):
         retry_after_ms: int | None = None,
     ) -> None:
         super().__init__(message)
-        # One sentence for people.
-        self.message = message
-        # JSON path of the offending field, such as `reads[1]`.
-        self.field = field
-        # The client's own id of the utterance.
-        self.utterance = utterance
-        # Set only where `retryable` is true.
-        self.retry_after_ms = retry_after_ms
+        self.message = message  # one sentence for people
+        self.field = field  # JSON path of the offending one, such as `reads[1]`
+        self.utterance = utterance  # the client's own id of it
+        self.retry_after_ms = retry_after_ms  # only where `retryable` is true
 
     def for_utterance(self, utterance: str) -> GatewayError:
         """The same error, naming the utterance it is about."""
@@ -223,6 +221,12 @@ class UnknownMeeting(ProtocolError):
 
     code = "unknown_meeting"
     http_status = 404
+
+
+class NotRecorded(UnknownMeeting):
+    """This meeting keeps nothing of what is said, so it has no transcript."""
+
+    code = "not_recorded"
 
 
 class StateError(GatewayError):
@@ -390,9 +394,7 @@ class StartupError(GatewayError):
 
 def error_classes() -> list[type[GatewayError]]:
     """Every class of the tree, parents first."""
-    found: list[type[GatewayError]] = []
-    pending: list[type[GatewayError]] = [GatewayError]
-    while pending:
-        found.append(cls := pending.pop(0))
-        pending.extend(cls.__subclasses__())
+    found: list[type[GatewayError]] = [GatewayError]
+    for each in found:  # it grows meanwhile
+        found += each.__subclasses__()
     return found

@@ -59,6 +59,8 @@ class Grant(Struct, frozen=True, kw_only=True):
     expires_s: float | None = None
     # Seconds that a session may last; None: until `expires_s`.
     max_s: float | None = None
+    # Whether the meeting has to be recorded, or must not be; None: neither.
+    record: bool | None = None
     # Whether it opens one session only.
     once: bool = False
     # The invite that it was exchanged for, which may be revoked as well.

@@ -147,6 +147,8 @@ class Page(Struct, frozen=True):
     # Offset of the newest publication that was ever appended.
     last: int
     publications: tuple[Publication, ...] = ()
+    # Whether the meeting is recorded: if not, hardly anything is kept of it, for `event_log.unrecorded_s`.
+    recorded: bool = True
 
 
 class Accepted(Struct, frozen=True):

@@ -153,6 +153,7 @@ class EventLog(Protocol):
         deliver: Callable[[Publication], None],
         *,
         account: str = "",
+        record: bool | None = None,
         begun_again: Callable[[], None] = lambda: None,
     ) -> AbstractAsyncContextManager[Subscription]:
         """Deliver every new publication while the context lasts. `deliver` must not block and must not raise.
@@ -160,7 +161,8 @@ class EventLog(Protocol):
         begun_again: is told when a new log has taken the place of this one, before anything of it is delivered.
 
         A meeting without a log gets one, for which `account` is charged: for want of room, the account that holds
-        the most loses entries. A log with subscribers does not expire. Raises `LogUnavailable`.
+        the most loses entries. record: whether that one keeps what is said (None: as the gateway is set to); once
+        it has begun, it stays so. A log with subscribers does not expire. Raises `LogUnavailable`.
         """
 
     async def sweep(self) -> None:

@@ -45,6 +45,8 @@ class KeptMeeting(Struct, frozen=True):
     account: str = ""
     # What is unfinished; of utterances that are not held any more as well.
     unfinished: tuple[Unfinished, ...] = ()
+    # As in `Page`.
+    recorded: bool = True
 
     def __post_init__(self) -> None:
         offsets = [held.offset for held in self.publications]

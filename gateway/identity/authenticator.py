@@ -66,9 +66,11 @@ class Keys:
 
     async def verify(self, presented: str) -> Grant:
         """What somebody may who presents this. Raises `Unauthenticated`."""
-        if presented.startswith(API_KEY_PREFIX):
-            return self._api_key(presented)
-        return await self._verified(presented, self._audience, TOKEN_MAX_S)
+        is_key = presented.startswith(API_KEY_PREFIX)
+        grant = (
+            self._api_key(presented) if is_key else await self._verified(presented, self._audience, TOKEN_MAX_S)
+        )
+        return grant if self._file.records(grant.tenant) else replace(grant, record=False)
 
     def stands(self, grant: Grant) -> bool:
         """Whether the key that was presented still exists; tokens have an end of their own."""

@@ -17,7 +17,7 @@ from pathlib import Path
 from typing import Annotated, TypeVar
 
 import msgspec
-from msgspec import Meta, Struct
+from msgspec import UNSET, Meta, Struct, UnsetType
 
 from gateway.domain.errors import StartupError
 from gateway.domain.quotas import NO_QUOTA, Quota
@@ -97,6 +97,8 @@ class KeyFile(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     admin: tuple[AdminKey, ...] = ()
     # Tenant, or `*` for those that are not named → what it may use.
     quotas: dict[_TenantOrOthers, Quota] = {}
+    # Tenants whose meetings are never recorded, or `*` for all.
+    unrecorded: tuple[_TenantOrOthers, ...] | UnsetType = UNSET
 
     def __post_init__(self) -> None:
         ids = [*(key.id for key in self.api), *(key.id for key in self.admin)]
@@ -107,6 +109,10 @@ class KeyFile(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     def quota(self, tenant: str) -> Quota:
         """What a tenant may use."""
         return self.quotas.get(tenant) or self.quotas.get("*") or NO_QUOTA
+
+    def records(self, tenant: str) -> bool:
+        """Whether a tenant's meetings may be recorded."""
+        return self.unrecorded is UNSET or not {tenant, "*"}.intersection(self.unrecorded)
 
     def api_key(self, presented: str) -> ApiKey | None:
         """The API key that was presented, if it is one of these."""

@@ -73,6 +73,8 @@ class Allowed(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True, omi
     # Seconds.
     max_s: Annotated[int, Meta(ge=1, le=86_400)] | None = None
     once: bool = False
+    # Whether the meeting has to be recorded, or must not be.
+    record: bool | None = None
     # Id of the invite that the token was exchanged for.
     invite: _Text | None = None
 
@@ -108,6 +110,7 @@ class Claims(Struct, frozen=True, kw_only=True):
                 name=grant.name,
                 max_s=None if grant.max_s is None else int(grant.max_s),
                 once=grant.once,
+                record=grant.record,
                 invite=grant.invite_id or None,
             ),
         )
@@ -130,6 +133,7 @@ class Claims(Struct, frozen=True, kw_only=True):
             expires_s=self.exp,
             max_s=gw.max_s,
             once=gw.once,
+            record=gw.record,
             invite_id=gw.invite or "",
         )
 

@@ -56,7 +56,10 @@ class Record:
 
 
 class History:
-    """The newest `keep` utterances, and those that are not finished, which are as few as may be in flight."""
+    """The newest `keep` utterances, and those that are not finished, which are as few as may be in flight.
+
+    With `keep` 0 nothing is held of an utterance once it is finished.
+    """
 
     def __init__(self, keep: int) -> None:
         # How many of the newest utterances.
@@ -91,7 +94,7 @@ class History:
                 if utterance.key in self._records:
                     return None
                 record = self._add(Record(utterance, publication.offset, set(languages)))
-                return None if record.missing() else record
+                return None if record.missing() else self._finished(record)
             case Translated() | Untranslated() as outcome:
                 return self.end(outcome, publication.offset)
 
@@ -101,7 +104,12 @@ class History:
         if record is None or 0 < offset <= record.noted:
             return None
         record.note(outcome, offset)
-        return None if record.missing() else self._unfinished.pop(record.utterance.key, None)
+        return None if record.missing() else self._finished(self._unfinished.pop(record.utterance.key, None))
+
+    def _finished(self, record: Record | None) -> Record | None:
+        if record is not None and not self.keep:
+            self._records.pop(record.utterance.key, None)
+        return record
 
     def promise(self, record: Record, languages: Iterable[str]) -> None:
         """An utterance that was accepted before is translated into these languages, perhaps once more."""

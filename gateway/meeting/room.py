@@ -52,6 +52,8 @@ class Room:
         private: bool,
         snapshot: int,
         account: str = "",
+        # Whether the meeting is to be recorded, if this begins it: see `EventLog.subscribe`.
+        record: bool | None = None,
         # Tells who is present while the context lasts: see `Register.subscribe`.
         present: Callable[[str, _TellPresent], AbstractAsyncContextManager[None]] | None = None,
         # To other gateways; None if there are none.
@@ -65,6 +67,10 @@ class Room:
         self.private = private
         # Who is charged for its log.
         self._account = account
+        self._record = record
+        # Whether what is said is kept. If not, nobody is shown what was said before they came.
+        self.recorded = record is not False
+        self._snapshot = snapshot
         self.log = log
         self.epoch = ""
         # Of the newest publication.
@@ -113,12 +119,18 @@ class Room:
             self.offset = 0
             async with AsyncExitStack() as subscription:
                 delivery = self.log.subscribe(
-                    self.id, self._deliver, account=self._account, begun_again=self._begun_again
+                    self.id,
+                    self._deliver,
+                    account=self._account,
+                    record=self._record,
+                    begun_again=self._begun_again,
                 )
                 self._subscription = await subscription.enter_async_context(delivery)
                 start = self._subscription.start
                 # Something may have been delivered since.
                 self.epoch, self.offset = start.epoch, max(self.offset, start.last)
+                self.recorded = self._record = start.recorded
+                self.history.keep = self._snapshot if self.recorded else 0
                 recent = await self.log.recent(self.id, self.history.keep)
                 # Publications that arrive meanwhile are noted twice, which changes nothing.
                 async for publication in self._logged(self.history.recall(recent)):

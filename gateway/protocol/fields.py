@@ -36,6 +36,8 @@ __all__ = [
     "OwnUtterance",
     "Position",
     "Reads",
+    "Record",
+    "Recorded",
     "RetryMillis",
     "Retryable",
     "Rev",
@@ -114,6 +116,13 @@ Context = Annotated[
 ]
 Formal = Annotated[Formality, Meta(description="How translations address people.")]
 Originals = Annotated[bool, Meta(description="Captions in every language, not only those in `reads`.")]
+Record = Annotated[
+    bool,
+    Meta(
+        description="Whoever begins the meeting decides whether it is recorded; for others, what it has to be. "
+        "`false`: nothing is kept. Left out: as it is, or as the gateway is set to."
+    ),
+]
 Token = Annotated[
     str,
     Meta(
@@ -171,6 +180,13 @@ Position = Annotated[int, Meta(description="Position in the meeting's log, withi
 AtMs = Annotated[
     int | UnsetType,
     Meta(description="When it came into the log: Unix time in milliseconds, by the gateway's clock."),
+]
+Recorded = Annotated[
+    bool | UnsetType,
+    Meta(
+        description="`false`: the meeting is not recorded, so latecomers see nothing, and there is no transcript. "
+        "Absent: it is recorded."
+    ),
 ]
 Targets = Annotated[
     dict[str, list[str]] | UnsetType,

@@ -86,6 +86,7 @@ class SessionStart(ClientStruct, frozen=True, tag="session.start"):
     resume: Annotated[Resume | None, Meta(description="The session to go on with.")] = None
     originals: fields.Originals = False
     token: fields.Token | None = None
+    record: fields.Record | None = None
 
     def __repr__(self) -> str:
         # The token must not be logged, nor what the meeting is about.
@@ -206,6 +207,7 @@ class SessionStarted(ServerStruct, frozen=True, tag="session.started"):
     options: Annotated[list[str], Meta(description="Which of glossary, context, formality the model takes.")]
     limits: Annotated[Limits, Meta(description="What the gateway accepts.")]
     targets: fields.Targets = UNSET
+    record: fields.Recorded = UNSET
 
     def __repr__(self) -> str:
         shown = (f"{name}={getattr(self, name)!r}" for name in self.__struct_fields__ if name != "session")

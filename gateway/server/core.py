@@ -5,7 +5,7 @@ Knows: which they are. Must not know: sockets, messages that come.
 
 from __future__ import annotations
 
-from msgspec import Struct
+from msgspec import UNSET, Struct
 
 from gateway.domain.engine import EngineProfile
 from gateway.domain.errors import Draining, EngineUnavailable
@@ -81,6 +81,7 @@ class Core(Struct, frozen=True):
             options=sorted(profile.options),
             limits=self.limits,
             targets=targets_by_source(profile),
+            record=UNSET if seat.room.recorded else False,
         )
 
 

@@ -46,6 +46,8 @@ class Join(Struct, frozen=True):
     stability: Stability = "live"
     resume: Resume | None = None
     originals: bool = False
+    # Whether the meeting is to be recorded; None: as it is, or as the gateway is set to.
+    record: bool | None = None
     # Its languages that the gateway does not have → why: only a session that has them already goes on with them.
     gone: Mapping[str, GatewayError] = {}
 

@@ -35,7 +35,7 @@ from gateway.meeting.room import Room
 from gateway.protocol.limits import Limits
 from gateway.protocol.messages import Resume
 from gateway.sessions.effects import Join
-from gateway.sessions.grants import may_read
+from gateway.sessions.grants import check_recorded, may_read, wanted_record
 from gateway.sessions.joins import Joins
 from gateway.sessions.lifetimes import Lifetimes
 from gateway.sessions.machine import Session
@@ -110,11 +110,13 @@ class Entrance:
         join, grant = client.join, client.state.grant
         for error in join.gone.values():
             raise error
+        record, private = wanted_record(grant, join.record), join.meeting is None
         meeting = meeting_key(grant.tenant, join.meeting or secrets.token_hex(8))
         async with contextlib.AsyncExitStack() as entering:
             room = await entering.enter_async_context(
-                self._rooms.enter(meeting, private=join.meeting is None, account=client.account)
+                self._rooms.enter(meeting, private=private, account=client.account, record=record)
             )
+            check_recorded(grant, join.record, room.recorded)
             self._joins.check_languages(room, None, join.reads)
             await entering.enter_async_context(room.reading(join.reads))
             epoch, after = room.epoch, await room.latecomers_position()
@@ -201,6 +203,7 @@ class Entrance:
         """None if the session has gone elsewhere meanwhile, or ended. seat: where it is this gateway's."""
         join, record, key = client.join, held.record, key_of(resume.session)
         async with self._rooms.enter(record.meeting, private=record.private, account=record.account) as room:
+            check_recorded(client.state.grant, join.record, room.recorded)
             if seat is not None:  # else what it reads now is known elsewhere, as if another one read it
                 self._joins.check_languages(room, seat.member, join.reads)
             async with room.reading(join.reads):

@@ -7,11 +7,19 @@ from __future__ import annotations
 
 from collections.abc import Collection, Sequence
 
-from gateway.domain.errors import Forbidden
+from gateway.domain.errors import Forbidden, InvalidValue
 from gateway.domain.grants import Grant
 from gateway.domain.roles import Role
 
-__all__ = ["check_meeting", "check_reads", "check_role", "check_speaks", "may_read"]
+__all__ = [
+    "check_meeting",
+    "check_reads",
+    "check_recorded",
+    "check_role",
+    "check_speaks",
+    "may_read",
+    "wanted_record",
+]
 
 
 def check_role(grant: Grant, role: Role, field: str | None = None) -> None:
@@ -40,6 +48,31 @@ def check_reads(grant: Grant, reads: Sequence[str], *, originals: bool) -> None:
         _check_language(grant.langs, lang, f"reads[{n}]")
     if originals and grant.langs is not None:
         raise Forbidden("The token does not allow every language.", field="originals")
+
+
+def wanted_record(grant: Grant, asked: bool | None) -> bool | None:
+    """Whether the meeting has to be recorded, or must not be; None: neither. Raises `Forbidden`."""
+    if grant.record is None or asked in (None, grant.record):
+        return asked if grant.record is None else grant.record
+    raise Forbidden(f"The token is for meetings that are {_recorded(grant.record)}.", field="record")
+
+
+def check_recorded(grant: Grant, asked: bool | None, recorded: bool) -> None:
+    """Whether a meeting is as the session needs it. Raises `Forbidden` or `InvalidValue`."""
+    if wanted_record(grant, asked) in (None, recorded):
+        return
+    if grant.record is not None:
+        allowed = _recorded(grant.record)
+        raise Forbidden(f"This meeting is {_recorded(recorded)}: the token is for those that are {allowed}.")
+    raise InvalidValue(
+        f"This meeting is {_recorded(recorded)}, as whoever began it has decided. Join it without `record`, or "
+        "begin another one.",
+        field="record",
+    )
+
+
+def _recorded(recorded: bool) -> str:
+    return "recorded" if recorded else "not recorded"
 
 
 def may_read(grant: Grant, lang: str) -> bool:

@@ -15,7 +15,7 @@ from gateway.domain.grants import Grant, Revocation
 from gateway.domain.sessions import SessionRecord, UsedToken
 from gateway.meeting.payload import Payload
 from gateway.protocol.messages import TokenExpiring
-from gateway.sessions.grants import check_meeting, check_reads, check_speaks
+from gateway.sessions.grants import check_meeting, check_reads, check_recorded, check_speaks
 from gateway.sessions.machine import State
 from gateway.sessions.seat import Seat
 from gateway.sessions.spent import SpentTokens
@@ -108,6 +108,7 @@ class Lifetimes:
         if grant.meeting != earlier.meeting or grant.any_meeting != earlier.any_meeting:
             raise Forbidden("The token is for another meeting.", field="token")
         check_meeting(grant, None)
+        check_recorded(grant, None, seat.room.recorded)
         check_reads(grant, member.reads, originals=member.originals)
         if member.speaks is not None:
             check_speaks(grant, member.speaks, "speaks")

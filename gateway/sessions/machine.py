@@ -223,10 +223,9 @@ class Session:
         self.name, self._detects = name, detects
         self._take(Update(speaks, reads, message.stability, message.originals))
         self.state = State.OPEN
-        return [
-            Join(meeting, name, speaks, reads, message.stability, message.resume, message.originals, rules.gone),
-            *notes,
-        ]
+        resume, originals, record = message.resume, message.originals, message.record
+        join = Join(meeting, name, speaks, reads, message.stability, resume, originals, record, rules.gone)
+        return [join, *notes]
 
     def _on_update(self, message: SessionUpdate) -> list[Effect]:
         rules = self._rules

@@ -48,8 +48,13 @@ class Rooms:
         return iter(self._rooms.values())
 
     @contextlib.asynccontextmanager
-    async def enter(self, meeting: str, *, private: bool, account: str = "") -> AsyncIterator[Room]:
-        """The meeting's room, open; it stays while the context lasts, and as long as somebody is in it."""
+    async def enter(
+        self, meeting: str, *, private: bool, account: str = "", record: bool | None = None
+    ) -> AsyncIterator[Room]:
+        """The meeting's room, open; it stays while the context lasts, and as long as somebody is in it.
+
+        record: as in `EventLog.subscribe`, if nobody has begun the meeting yet.
+        """
         room = self._rooms.get(meeting)
         if room is None:
             room = self._rooms[meeting] = Room(
@@ -58,6 +63,7 @@ class Rooms:
                 private=private,
                 snapshot=self._snapshot,
                 account=account,
+                record=record,
                 present=self._register.subscribe,
                 channel=self._channel,
                 cancel=self._cancel,

@@ -11,55 +11,18 @@ import time
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from heapq import heapify, heappop, heappush
-from typing import assert_never
 
-from gateway.domain.log import LoggedEvent, LoggedMeeting, Page, Publication, Said, Translated, Untranslated
+from gateway.domain.log import LoggedEvent, LoggedMeeting, Page, Publication
 from gateway.domain.sessions import KeptMeeting
 from gateway.stores.delivery import deliver_to
+from gateway.stores.publication_bytes import publication_bytes
 
-__all__ = ["MEETING_BYTES", "MEETING_SHARE", "BoundedLogs", "publication_bytes"]
+__all__ = ["MEETING_BYTES", "MEETING_SHARE", "BoundedLogs"]
 
 # Estimated bytes of a meeting that is not empty, besides its publications.
 MEETING_BYTES = 1_024
 # One meeting holds at most `max_bytes` divided by this, so that it cannot push out all others.
 MEETING_SHARE = 8
-# Estimated bytes of a publication, besides its texts.
-_PUBLICATION_BYTES = 512
-# Estimated bytes of what is remembered of an utterance and its outcomes.
-_UTTERANCE_BYTES = 640
-# Estimated bytes of a text, besides its characters.
-_TEXT_BYTES = 80
-# Bytes of a character at most, in a text of ASCII alone and in any other. The widest has four; a text that is
-# not ASCII also keeps its UTF-8 form once it was encoded.
-_ASCII_CHAR_BYTES = 4
-_CHAR_BYTES = 8
-
-
-def publication_bytes(publication: Publication) -> int:
-    """The memory of a publication in bytes; a high estimate."""
-    texts = 0
-    chars_bytes = _UTTERANCE_BYTES if isinstance(publication.event, Said) else 0
-    for text in _texts(publication.event):
-        texts += 1
-        chars_bytes += len(text) * (_ASCII_CHAR_BYTES if text.isascii() else _CHAR_BYTES)
-    return _PUBLICATION_BYTES + _TEXT_BYTES * texts + chars_bytes
-
-
-def _texts(event: LoggedEvent) -> Iterator[str]:
-    match event:
-        case Said(utterance=said, languages=languages):
-            yield from (said.id, said.text, said.lang, said.participant, said.speaker, *said.context, *languages)
-            for lang, terms in said.glossary:
-                yield lang
-                for term in terms:
-                    yield from (*term, "")  # the empty text counts for the pair itself
-        case Translated():
-            yield from (event.participant, event.utterance, event.speaker, event.lang, event.text)
-        case Untranslated():
-            yield from (event.participant, event.utterance, event.speaker, event.lang, event.code, event.message)
-        case _:
-            assert_never(event)
-
 
 _Rank = tuple[int, int]
 
@@ -104,11 +67,16 @@ class _Order:
 class _Ring:
     """One meeting's log."""
 
-    __slots__ = ("account", "bytes", "epoch", "first", "last", "meeting", "newest", "publications", "subscribers")
+    __slots__ = (
+        *("account", "bytes", "epoch", "first", "last", "meeting", "newest", "publications", "recorded"),
+        "subscribers",
+    )
 
-    def __init__(self, meeting: str, epoch: str, first: int = 1, account: str = "") -> None:
+    def __init__(self, meeting: str, epoch: str, first: int = 1, account: str = "", *, recorded: bool) -> None:
         self.meeting = meeting
         self.epoch = epoch
+        # Whether it keeps what is said.
+        self.recorded = recorded
         # Who is charged for it.
         self.account = account
         # Offset of the oldest publication.
@@ -127,7 +95,7 @@ class _Ring:
         start = max(after + 1, self.first)
         stop = min(start + limit, self.last + 1)
         held = tuple(self.publications[offset] for offset in range(start, stop))
-        return Page(self.epoch, self.first, self.last, held)
+        return Page(self.epoch, self.first, self.last, held, self.recorded)
 
     def rank(self) -> _Rank:
         """Its place in the order in which an account's meetings lose publications when the log is full."""
@@ -140,6 +108,7 @@ class BoundedLogs:
     max_publications: of one meeting.
     keep_s: seconds after which a publication is trimmed. An empty meeting without subscribers is forgotten; if it
         begins again, it has a new epoch.
+    unrecorded_s: the same for a meeting that is not recorded. record: whether one is of which nobody says it.
     max_bytes: of all meetings together.
     account_bytes: account → bytes of all its meetings; None: no bound of its own.
     wall_clock: Unix time in seconds. If it goes backwards, `at_ms` within a meeting does not.
@@ -158,6 +127,8 @@ class BoundedLogs:
         *,
         max_publications: int = 10_000,
         keep_s: float = 14_400.0,
+        unrecorded_s: float = 30.0,
+        record: bool = True,
         max_bytes: int = 268_435_456,
         account_bytes: Callable[[str], int | None] = lambda _: None,
         wall_clock: Callable[[], float] = time.time,
@@ -165,7 +136,9 @@ class BoundedLogs:
         needed: Callable[[str], bool] = lambda _: False,
     ) -> None:
         self._max_publications = max_publications
-        self._keep_ms = round(keep_s * 1_000)
+        # Whether a meeting is recorded → how long it keeps what was said.
+        self._keeps_ms = {True: round(keep_s * 1_000), False: round(unrecorded_s * 1_000)}
+        self._record = record
         self._max_bytes = max_bytes
         self._share_bytes = max_bytes // MEETING_SHARE
         self._account_bytes = account_bytes
@@ -244,10 +217,15 @@ class BoundedLogs:
 
     @contextmanager
     def subscribe(
-        self, meeting: str, deliver: Callable[[Publication], None], *, account: str = ""
+        self,
+        meeting: str,
+        deliver: Callable[[Publication], None],
+        *,
+        account: str = "",
+        record: bool | None = None,
     ) -> Iterator[Page]:
         """As `EventLog.subscribe`; yields the position at which delivery begins."""
-        ring = self._current(meeting, self._now_ms()) or self._begin(meeting, account)
+        ring = self._current(meeting, self._now_ms()) or self._begin(meeting, account, record)
         subscription = object()
         ring.subscribers[subscription] = deliver
         self._rank(ring)
@@ -277,6 +255,7 @@ class BoundedLogs:
                 ring.last,
                 tuple(ring.publications.values()),
                 account=ring.account,
+                recorded=ring.recorded,
             )
             for ring in self._rings.values()
         )
@@ -289,13 +268,14 @@ class BoundedLogs:
         """
         if self._rings:
             raise RuntimeError("a log can be restored only before it is used")
-        horizon_ms = self._now_ms() - self._keep_ms
-        ring = None
+        now_ms, ring = self._now_ms(), None
         for kept in sorted(meetings, key=lambda kept: kept.publications[-1].at_ms if kept.publications else 0):
+            horizon_ms = now_ms - self._keeps_ms[kept.recorded]
             first = max(kept.first, kept.last + 1 - self._max_publications)
             while first <= kept.last and kept.publications[first - kept.first].at_ms < horizon_ms:
                 first += 1
-            ring = self._rings[kept.meeting] = _Ring(kept.meeting, kept.epoch, first, kept.account)
+            ring = _Ring(kept.meeting, kept.epoch, first, kept.account, recorded=kept.recorded)
+            self._rings[kept.meeting] = ring
             for publication in kept.publications[first - kept.first :]:
                 self._hold(ring, publication)
             self._fit_share(ring)
@@ -306,8 +286,10 @@ class BoundedLogs:
     def _now_ms(self) -> int:
         return int(self._wall_clock() * 1_000)
 
-    def _begin(self, meeting: str, account: str = "") -> _Ring:
-        return self._rings.setdefault(meeting, _Ring(meeting, epoch=secrets.token_hex(4), account=account))
+    def _begin(self, meeting: str, account: str = "", record: bool | None = None) -> _Ring:
+        recorded = self._record if record is None else record
+        ring = _Ring(meeting, epoch=secrets.token_hex(4), account=account, recorded=recorded)
+        return self._rings.setdefault(meeting, ring)
 
     def _current(self, meeting: str, now_ms: int) -> _Ring | None:
         """The meeting's log without expired publications. None if there is no log, or nothing is left of it."""
@@ -317,8 +299,8 @@ class BoundedLogs:
 
     def _expire(self, ring: _Ring, now_ms: int) -> bool:
         """Drop the meeting's expired publications. Returns whether there were any."""
-        first = ring.first
-        while ring.publications and ring.publications[ring.first].at_ms < now_ms - self._keep_ms:
+        first, horizon_ms = ring.first, now_ms - self._keeps_ms[ring.recorded]
+        while ring.publications and ring.publications[ring.first].at_ms < horizon_ms:
             self._drop_oldest(ring)
         return ring.first > first
 

@@ -117,6 +117,8 @@ class MemoryStore:
         *,
         max_publications: int = 10_000,
         keep_s: float = 14_400.0,
+        unrecorded_s: float = 30.0,
+        record: bool = True,
         max_bytes: int = 268_435_456,
         account_bytes: Callable[[str], int | None] = lambda _: None,
         earlier: Iterable[KeptMeeting] = (),
@@ -130,6 +132,8 @@ class MemoryStore:
         self.logs = BoundedLogs(
             max_publications=max_publications,
             keep_s=keep_s,
+            unrecorded_s=unrecorded_s,
+            record=record,
             max_bytes=max_bytes,
             account_bytes=account_bytes,
             wall_clock=wall_clock,
@@ -330,9 +334,10 @@ class MemoryEventLog:
         deliver: Callable[[Publication], None],
         *,
         account: str = "",
+        record: bool | None = None,
         begun_again: Callable[[], None] = lambda: None,
     ) -> AsyncIterator[_Subscription]:
-        with self._store.logs.subscribe(meeting, deliver, account=account) as start:
+        with self._store.logs.subscribe(meeting, deliver, account=account, record=record) as start:
             subscription = _Subscription(self._store, self._gateway, meeting, start)
             self._store.meeting(meeting).begun_again[subscription] = begun_again
             try:
@@ -358,6 +363,8 @@ class MemoryEventLog:
         return tuple(self._kept(meeting) for meeting in self._store.logs.dump())
 
     def _kept(self, kept: KeptMeeting) -> KeptMeeting:
+        if not kept.recorded:  # no more than what is in flight
+            kept = replace(kept, first=kept.last + 1, publications=())
         if (meeting := self._store.meetings.get(kept.meeting)) is None or not meeting.unfinished:
             return kept
         saids = [meeting.by_offset[offset] for offset in sorted(meeting.unfinished)]

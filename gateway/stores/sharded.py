@@ -119,9 +119,11 @@ class ShardedEventLog:
         deliver: Callable[[Publication], None],
         *,
         account: str = "",
+        record: bool | None = None,
         begun_again: Callable[[], None] = lambda: None,
     ) -> AbstractAsyncContextManager[Subscription]:
-        return self._of(meeting).subscribe(meeting, deliver, account=account, begun_again=begun_again)
+        log = self._of(meeting)
+        return log.subscribe(meeting, deliver, account=account, record=record, begun_again=begun_again)
 
     async def sweep(self) -> None:
         await asyncio.gather(*(log.sweep() for log in self.logs))

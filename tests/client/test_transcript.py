@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 from pathlib import Path
 
 import pytest
@@ -11,11 +12,13 @@ from msgspec.structs import fields
 from gateway.client import (
     NotAuthorized,
     Rendering,
+    SessionRefused,
     TranscriptRefused,
     TranscriptUtterance,
     UnreadableMessage,
     blocking,
     connect,
+    erase_transcript,
     fetch_transcript,
 )
 from gateway.client.transcript import Transcript, transcript_of, transcript_url
@@ -94,6 +97,37 @@ async def test_a_gateway_with_keys_wants_a_token_with_the_role(tmp_path: Path) -
             blocking.fetch_transcript, serving.url, "m", token=lambda: keys.token(roles=roles)
         )
     assert [one] == waited.utterances == again.utterances
+
+
+async def test_whoever_may_lets_the_gateway_forget_it(tmp_path: Path) -> None:
+    keys = Keyring(tmp_path)
+    async with running(keys.settings()) as serving:
+        for text in ("One.", "Two."):
+            await said(serving.url, text, meeting="m", token=keys.token())
+            assert (await fetch_transcript(serving.url, "m", token=keys.api_key)).utterances[0].text == text
+            with pytest.raises(NotAuthorized, match="admin"):
+                await erase_transcript(serving.url, "m", token=keys.token())
+            if text == "One.":
+                await erase_transcript(serving.url, "m", token=lambda: keys.token(roles=frozenset({"admin"})))
+            else:
+                await asyncio.to_thread(blocking.erase_transcript, serving.url, "m", token=keys.api_key)
+            with contextlib.suppress(TranscriptRefused):  # once the gateway has noticed that nobody is there
+                assert not (await fetch_transcript(serving.url, "m", token=keys.api_key)).utterances
+
+
+async def test_of_a_meeting_that_is_not_recorded_there_is_none() -> None:
+    async with (
+        running() as serving,
+        connect(serving.url, meeting="board", reads=[], speaks="en", record=False) as ana,
+        connect(serving.url, meeting="board", reads=["en"]) as bo,
+    ):
+        assert ana.started.record is bo.started.record is False
+        with pytest.raises(TranscriptRefused, match="is not recorded") as refused:
+            await fetch_transcript(serving.url, "board")
+        assert (refused.value.code, refused.value.status) == ("not_recorded", 404)
+        with pytest.raises(SessionRefused, match="is not recorded"):
+            async with connect(serving.url, meeting="board", reads=[], record=True):
+                pass
 
 
 @pytest.mark.parametrize("answer", [b"<html>", b"[]", b'{"meeting": "m"}'])

@@ -9,7 +9,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import secrets
-from collections.abc import AsyncIterator, Awaitable, Callable
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from typing import Any, Protocol, cast
 
@@ -62,6 +62,9 @@ class Store(Protocol):
     async def lose(self, gateway: EventLog | Register) -> None:
         """This gateway is not heard of, until it counts as gone."""
 
+    async def holds(self, words: str) -> bool:
+        """Whether these words are anywhere in what the store holds: in names and values, whatever they are for."""
+
 
 class OpenStore(Protocol):
     """Opens an empty store with these bounds."""
@@ -71,6 +74,8 @@ class OpenStore(Protocol):
         *,
         max_publications: int = ...,
         keep_s: float = ...,
+        unrecorded_s: float = ...,
+        record: bool = ...,
         keep_sessions_s: float = ...,
         account_bytes: Callable[[str], int | None] = ...,
     ) -> AbstractAsyncContextManager[Store]: ...
@@ -125,10 +130,31 @@ class _Memory:
         for _ in range(10):
             await self.pass_time(1.0)
 
+    async def holds(self, words: str) -> bool:
+        return words in repr((self._store.logs.dump(), self._store.meetings, self._sessions.sessions))
+
 
 @asynccontextmanager
 async def _memory(**bounds: Any) -> AsyncIterator[Store]:
     yield _Memory(**bounds)
+
+
+# Type of a key → what reads all of it.
+_READ = {
+    "hash": "HGETALL key",
+    "stream": "XRANGE key - +",
+    "set": "SMEMBERS key",
+    "string": "GET key",
+    "zset": "ZRANGE key 0 -1",
+}
+
+
+def _parts(answer: Any) -> Iterator[bytes]:
+    if isinstance(answer, list):
+        for part in answer:
+            yield from _parts(part)
+    elif isinstance(answer, bytes):
+        yield answer
 
 
 class _Redis:
@@ -189,6 +215,14 @@ class _Redis:
         assert self._server.ask(f"PEXPIRE {key} 1") == ":1\r\n"
         while self._server.ask(f"EXISTS {key}") == ":1\r\n":
             await asyncio.sleep(0.001)
+
+    async def holds(self, words: str) -> bool:
+        run = (await self._another()).commands.run
+        found: list[Any] = []
+        for key in await run("KEYS", f"{self._prefix}*"):
+            if (kind := (await run("TYPE", key)).decode()) != "none":  # it has expired meanwhile
+                found += [key, await run(*(key if part == "key" else part for part in _READ[kind].split()))]
+        return words.encode() in b"".join(_parts(found))
 
     async def sweep(self) -> None:
         await asyncio.gather(*(log.sweep() for log in self._heard_of))
@@ -262,6 +296,9 @@ class _Sharded:
     async def lose(self, gateway: EventLog | Register) -> None:
         for store, part in zip(self._both, self._parts[gateway], strict=True):
             await store.lose(part)
+
+    async def holds(self, words: str) -> bool:
+        return any([await store.holds(words) for store in self._both])
 
 
 @asynccontextmanager
@@ -337,6 +374,9 @@ class _DelayedStore:
 
     async def lose(self, gateway: EventLog | Register) -> None:
         await self._store.lose(cast(Any, gateway).adapter)
+
+    async def holds(self, words: str) -> bool:
+        return await self._store.holds(words)
 
 
 def _delayed(open_store: OpenStore) -> OpenStore:

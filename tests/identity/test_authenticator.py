@@ -188,6 +188,23 @@ async def test_the_address_is_not_asked_about_a_key_of_the_file(path: Path) -> N
     assert address.asked == 0
 
 
+# ---------------------------------------------------------------- tenants that are never recorded
+
+
+async def test_nothing_overrules_that_a_tenant_is_never_recorded(path: Path) -> None:
+    kept, key = new_api_key("acme")
+    file = KeyFile(signing=(new_signing_key(),), api=(kept,), unrecorded=("acme",))
+    keys = authenticator(path, file)
+    asked = keys.issue(replace(ANA, tenant="acme", record=True), for_s=60).token
+    assert [(await keys.verify(presented)).record for presented in (key, asked)] == [False, False]
+    for record in (None, True, False):
+        other = keys.issue(replace(ANA, tenant="other", record=record), for_s=60).token
+        assert (await keys.verify(other)).record is record
+    save(path, replace(file, unrecorded=("*",)))
+    await keys.reload()
+    assert (await keys.verify(other)).record is False
+
+
 # ---------------------------------------------------------------- the key file changes
 
 

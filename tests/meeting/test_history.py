@@ -251,3 +251,14 @@ def test_whatever_happens_what_is_owed_is_known(keep: int, steps: list[tuple[str
         assert {record.utterance.id for record in log.unfinished} == owed
         assert len(log.newest) <= keep
         assert log.newest == said[len(said) - len(log.newest) :] or owed
+
+
+def test_of_what_is_finished_nothing_is_held_if_nothing_is_to_be_kept() -> None:
+    log = Log(keep=0)
+    log.said("1", "ja")
+    log.said("2")
+    assert [record.utterance.id for record in log.history.said_by("p")] == ["1"]
+    log.translated("1")
+    assert [record.utterance.id for record in log.finished] == ["2", "1"]
+    assert log.history.said_by("p") == []
+    assert log.newest == []

@@ -92,7 +92,8 @@ async def test_the_transcript_has_what_was_said_before(node_project: Path, gatew
     printed = await output_of(
         node_project,
         """
-        import { fetchTranscript, GatewayClient, TranscriptError } from "translation-gateway-client";
+        import { eraseTranscript, fetchTranscript } from "translation-gateway-client";
+        import { GatewayClient, TranscriptError } from "translation-gateway-client";
         const [address] = process.argv.slice(2);
         const client = new GatewayClient(address, { meeting: "before", name: "Ana", speaks: "en", reads: ["ja"] });
         const translated = new Promise((resolve) => {
@@ -112,12 +113,14 @@ async def test_the_transcript_has_what_was_said_before(node_project: Path, gatew
         console.log(given.message);
         const error = await fetchTranscript(`${address}/`, "nobody was here").catch((reason) => reason);
         console.log(error instanceof TranscriptError, error.code, error.status);
+        const refused = await eraseTranscript(address, client.meeting).catch((reason) => reason);
+        console.log(refused instanceof TranscriptError, refused.code, refused.status);
         """,
         gateway.url,
     )
     japanese = {"ja": {"status": "translated", "text": "[ja] One.", "code": None}}
     assert json.loads(printed[0]) == ["Ana", "One.", japanese]
-    assert printed[1:] == ["One. 0", "enough", "true unknown_meeting 404"]
+    assert printed[1:] == ["One. 0", "enough", "true unknown_meeting 404", "true forbidden 403"]
 
 
 # ------------------------------------------------------------ what a session is told

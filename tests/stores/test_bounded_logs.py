@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import logging
-import sys
 import tracemalloc
 from contextlib import ExitStack
 from dataclasses import dataclass, field
@@ -17,7 +16,8 @@ from hypothesis import strategies as st
 from gateway.domain.log import LoggedEvent, Page, Publication, Said, Timings, Translated, Untranslated, Utterance
 from gateway.domain.sessions import KeptMeeting
 from gateway.stores import bounded_logs
-from gateway.stores.bounded_logs import MEETING_BYTES, MEETING_SHARE, BoundedLogs, publication_bytes
+from gateway.stores.bounded_logs import MEETING_BYTES, MEETING_SHARE, BoundedLogs
+from gateway.stores.publication_bytes import publication_bytes
 
 
 class Clock:
@@ -191,17 +191,6 @@ def test_what_was_just_appended_is_there_even_if_it_is_too_much_alone() -> None:
         log.append("heard", said("2"))
         assert texts(log.read("heard", after=0)) == ["2"]
         assert (len(log._rings), log.publications) == (1, 1)
-
-
-def test_the_widest_characters_are_counted_in_full() -> None:
-    text = "🎤" * 10_000
-    # From then on, the text holds what it was encoded to.
-    msgspec.json.encode(text)
-    assert sys.getsizeof(text) > 8 * 10_000
-    assert publication_bytes(Publication(1, 0, said(text))) > sys.getsizeof(text)
-    assert publication_bytes(Publication(1, 0, said("x", context=[text]))) > sys.getsizeof(text)
-    assert publication_bytes(Publication(1, 0, said("x", glossary=[["ja", [["x", text]]]]))) > sys.getsizeof(text)
-    assert publication_bytes(Publication(1, 0, said("x", languages=(text,)))) > sys.getsizeof(text)
 
 
 def costly(kind: str, n: int) -> LoggedEvent:

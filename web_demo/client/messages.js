@@ -41,7 +41,7 @@
  * @typedef {{participant: string, name: string, speaks: string | null, reads: string[]}} Participant
  * @typedef {{type: "session.started", session: string, participant: string, meeting: string, epoch: string,
  *   offset: number, recovered: boolean | null, languages: string[], participants: Participant[], options: string[],
- *   limits: Limits, targets?: {[lang: string]: string[]}}} SessionStarted
+ *   limits: Limits, targets?: {[lang: string]: string[]}, record?: boolean}} SessionStarted
  * @typedef {{type: "languages.changed", languages: string[], options: string[],
  *   targets?: {[lang: string]: string[]}}} LanguagesChanged
  * @typedef {{type: "session.updated", reads: string[], speaks: string | null, stability: Stability,

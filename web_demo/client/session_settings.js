@@ -16,6 +16,7 @@ import { retryDelayMs } from "./retry_delay.js";
  * @property {Glossary} [glossary]
  * @property {string} [context]
  * @property {Formality | null} [formality]
+ * @property {boolean} [record]
  */
 
 /** @typedef {Pick<Settings, "glossary" | "context" | "formality" | "originals">} TranslationOptions */
@@ -34,6 +35,8 @@ export class SessionSettings {
   #glossary;
   #context;
   #formality;
+  /** Whether the meeting has to be recorded, which no update changes. */
+  #record;
   /** Whether a `session.update` is not answered yet, or was refused and waits to be sent again. */
   #isUpdating = false;
   /** How many times in a row the update was refused. */
@@ -42,7 +45,7 @@ export class SessionSettings {
   #retryTimer;
 
   /** @param {Settings} wanted */
-  constructor({ name, speaks, reads, stability, originals, glossary, context, formality }) {
+  constructor({ name, speaks, reads, stability, originals, glossary, context, formality, record }) {
     this.name = new NegotiatedSetting(name ?? "");
     this.speaks = new NegotiatedSetting(/** @type {string | null} */ (speaks ?? null));
     this.reads = new NegotiatedSetting(/** @type {readonly string[]} */ ([...(reads ?? [])]));
@@ -51,6 +54,7 @@ export class SessionSettings {
     this.#glossary = new NegotiatedSetting(/** @type {Glossary} */ (glossary ?? {}));
     this.#context = new NegotiatedSetting(context ?? "");
     this.#formality = new NegotiatedSetting(/** @type {Formality | null} */ (formality ?? null));
+    this.#record = record;
   }
 
   /** @returns {[string, NegotiatedSetting<any>][]} */
@@ -98,6 +102,7 @@ export class SessionSettings {
       ...(Object.keys(glossary).length > 0 && { glossary }),
       ...(context && { context }),
       ...(formality && { formality }),
+      ...(this.#record !== undefined && { record: this.#record }),
     };
   }
 

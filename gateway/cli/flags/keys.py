@@ -93,6 +93,13 @@ invite is a link that lets people in for a day, a week at most: everybody who ha
         "--once", action="store_true", help="it opens one session only, an invite lets one guest in"
     )
     token.add_argument(
+        "--no-record",
+        dest="record",
+        action="store_const",
+        const=False,
+        help="nothing is kept of the meeting that is begun with it; it opens no other",
+    )
+    token.add_argument(
         "--expires", type=count, metavar="SECONDS", help="how long it is valid (default: 600; an invite: 86400)"
     )
     token.add_argument("--invite", action="store_true", help="an invite instead of a token")

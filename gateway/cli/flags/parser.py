@@ -220,12 +220,24 @@ def _add_session_flags(command: argparse.ArgumentParser) -> None:
         choices=("formal", "informal"),
         help="how to address people (default: the model decides)",
     )
+    _add_record_flag(what)
     _add_where_flags(command.add_argument_group("where"))
 
 
 def _add_seat_flags(group: argparse._ArgumentGroup, role: str) -> None:
     group.add_argument("--meeting", type=_meeting, required=True, help="the meeting's id, such as standup")
     group.add_argument("--name", help=f"name of the {role}, for the others (default: none)")
+    _add_record_flag(group)
+
+
+def _add_record_flag(group: argparse._ArgumentGroup) -> None:
+    group.add_argument(
+        "--no-record",
+        dest="record",
+        action="store_const",
+        const=False,
+        help="nothing is kept of what is said: no transcript, nothing for latecomers. The first to join decides",
+    )
 
 
 def _add_where_flags(where: argparse._ArgumentGroup) -> None:

@@ -9,6 +9,7 @@ Knows: sockets, length-prefixed MessagePack. Must not know: what the messages me
 from __future__ import annotations
 
 import asyncio
+import select
 import socket
 import struct
 from collections.abc import Callable
@@ -80,6 +81,16 @@ class Channel(asyncio.Protocol, Generic[_Said, _Heard]):
             self._transport.write(_LENGTH.pack(len(encoded)) + encoded)
             if self._unread_bytes is not None and self._transport.get_write_buffer_size() > self._unread_bytes:
                 self._transport.abort()
+
+    @property
+    def is_open(self) -> bool:
+        """Whether the other end is there, as the system knows it: also for a thread, while the loop hangs."""
+        transport = self._transport
+        if transport is None:
+            return False
+        poll = select.poll()
+        poll.register(transport.get_extra_info("socket").fileno(), select.POLLRDHUP)
+        return not poll.poll(0)
 
     def close(self) -> None:
         """Close the connection after everything is sent."""

@@ -21,6 +21,7 @@ import time
 from collections import Counter, defaultdict
 from collections.abc import Callable, Iterable
 from pathlib import Path
+from typing import NamedTuple
 
 import msgspec
 
@@ -33,7 +34,7 @@ from gateway.engines.host.messages import PROTOCOL, Hello
 from gateway.engines.host.proxy import Host
 from gateway.runtime import log_style
 
-__all__ = ["KeptHosts"]
+__all__ = ["KeptHosts", "Waiting", "check", "look"]
 
 _log = logging.getLogger(__name__)
 
@@ -53,6 +54,17 @@ _children: set[subprocess.Popen[bytes]] = set()
 _START = "from gateway.engines.host.main import run_kept; run_kept({})"
 
 
+_SILENT = "it does not answer"
+
+
+class Waiting(NamedTuple):
+    """A host that waits for the next gateway."""
+
+    pid: int
+    # Why it would not be used; empty: it would.
+    why_not: str
+
+
 class KeptHosts:
     """The hosts of one gateway. folder: this gateway's own. keep_s: for how long they wait for the next one.
 
@@ -65,8 +77,7 @@ class KeptHosts:
         self._folder = folder
         self._keep_s = keep_s
         self._found: defaultdict[str, list[KeptHost]] = defaultdict(list)
-        if len(os.fsencode(self._at("12345678", "workers"))) > _PATH_BYTES:
-            raise StartupError(f"The path of {folder} is too long for sockets: name another with --state-dir.")
+        check(folder)
         try:
             folder.mkdir(mode=0o700, parents=True, exist_ok=True)
         except OSError as error:
@@ -90,13 +101,12 @@ class KeptHosts:
             elif hello is not None and hello.taken:
                 _log.warning("another gateway has the engine of process %s; it is left alone", host.pid)
                 host.sock.close()
-            elif hello is not None and hello.protocol == PROTOCOL and missing[hello.made_of] > 0:
-                missing[hello.made_of] -= 1
+            elif hello is not None and not (why := _why_not(hello, missing)):
                 host.shared_at = Path(hello.shared_at)
                 self._found[hello.made_of].append(host)
                 _log.info("going on with the engine of process %s, of version %s", host.pid, hello.version)
             else:
-                _log.info("the engine of process %s is ended: %s", host.pid, _why_not(hello))
+                _log.info("the engine of process %s is ended: %s", host.pid, _SILENT if hello is None else why)
                 host.kill()
                 host.sock.close()
                 self._forget(path)
@@ -118,12 +128,36 @@ class KeptHosts:
         return _start(build, self._at(name, "workers"), keep, self._at(name, "log"))
 
 
-def _why_not(hello: Hello | None) -> str:
-    if hello is None:
-        return "it does not answer"
+def look(folder: Path, wanted: Iterable[str]) -> list[Waiting]:
+    """What a gateway with this folder that wants these would find, by the same means; it changes nothing.
+
+    Each begins to wait for the next gateway once more. Blocks, for seconds at most.
+    """
+    missing, found = Counter(wanted), []
+    for path in sorted(folder.glob("*.host")):
+        host, hello = _met(path)
+        if host is not None:
+            host.sock.close()
+            found.append(Waiting(host.pid, _SILENT if hello is None else _why_not(hello, missing)))
+    return found
+
+
+def check(folder: Path) -> None:
+    """Raises `StartupError` where no sockets can be made, as their paths would be too long."""
+    if len(os.fsencode(folder / "12345678.workers")) > _PATH_BYTES:
+        raise StartupError(f"The path of {folder} is too long for sockets: name another with --state-dir.")
+
+
+def _why_not(hello: Hello, missing: Counter[str]) -> str:
+    """Why it is not used; empty if it is, and is not missing any more then."""
+    if hello.taken:
+        return "another gateway has it"
     if hello.protocol != PROTOCOL:
         return f"version {hello.version} has loaded it, which speaks to engines in another way"
-    return "no engine has its settings, model and version of vLLM any more"
+    if missing[hello.made_of] <= 0:
+        return "no engine has its settings, model and version of vLLM any more"
+    missing[hello.made_of] -= 1
+    return ""
 
 
 class KeptHost(Host):

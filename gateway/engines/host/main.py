@@ -61,7 +61,7 @@ _KILL_S = 1.0
 # Time between two checks of the engine's state while nothing is generated.
 _LOOK_S = 0.1
 
-# A host that outlives its gateway, and whose event loop does not turn for so much longer, is not waited for.
+# A host that no gateway has ends once its event loop has not turned for so much longer than it would wait for one.
 _HUNG_S = 60.0
 
 
@@ -180,7 +180,8 @@ async def serve(
                 await sharing.enter_async_context(host.sharing.listening(shared_at))
             if keep is not None:
                 await sharing.enter_async_context(host.kept_at(keep.at))
-                exit_when_hung(lambda: host.turns, keep.for_s + _HUNG_S, _kill_below)
+                # A gateway that has it decides for itself how long it waits.
+                exit_when_hung(lambda: host.turns, lambda: host.is_attended, keep.for_s + _HUNG_S, _kill_below)
             await host.serve(sock)
     finally:
         await host.close()
@@ -221,6 +222,12 @@ class _Host:
         self._load = Load(0, 0)
         # Grows while the event loop turns.
         self.turns = 0
+
+    @property
+    def is_attended(self) -> bool:
+        """Whether a gateway has this host; also for a thread, while the event loop does not turn."""
+        gateway = self.gateway
+        return gateway is not None and gateway.is_open
 
     @contextlib.asynccontextmanager
     async def kept_at(self, path: Path) -> AsyncIterator[None]:

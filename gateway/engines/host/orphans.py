@@ -4,7 +4,7 @@ vLLM calls `exit_with_parent` in each of its processes, because `pyproject.toml`
 `vllm.general_plugins`). The engine's host process calls it too. It prevents two problems: a killed gateway would
 leave a process that holds the GPU's memory; and Ctrl-C, which a terminal sends to all its processes, would end the
 engine before the gateway has finished accepted work.
-A host that outlives its gateway calls `exit_when_hung` instead, and ends by itself.
+A host that outlives its gateway calls `exit_when_hung` instead, and ends by itself where no gateway has it.
 Knows: processes. Must not know: vLLM.
 """
 
@@ -45,10 +45,16 @@ def exit_with_parent(before: Callable[[], object] = lambda: None) -> None:
     threading.Thread(target=watch, name="exit with parent", daemon=True).start()
 
 
-def exit_when_hung(turns: Callable[[], int], after_s: float, before: Callable[[], object] = lambda: None) -> None:
-    """End this process once `turns` has not grown for `after_s`: nobody may be left who would.
+def exit_when_hung(
+    turns: Callable[[], int],
+    is_attended: Callable[[], bool],
+    after_s: float,
+    before: Callable[[], object] = lambda: None,
+) -> None:
+    """End this process once `turns` has not grown for `after_s` in which nobody attended it: nobody else would.
 
-    before: called first, in a thread.
+    is_attended: whether somebody has it who ends it if they think that it hangs; asked in a thread. before: called
+    first, in that thread.
     """
 
     def watch() -> None:
@@ -57,7 +63,7 @@ def exit_when_hung(turns: Callable[[], int], after_s: float, before: Callable[[]
         while looks < after_s:
             time.sleep(_LOOK_S)
             now = turns()
-            seen, looks = now, 0.0 if now != seen else looks + _LOOK_S
+            seen, looks = now, 0.0 if now != seen or is_attended() else looks + _LOOK_S
         try:
             before()
         finally:

@@ -68,6 +68,12 @@ class TokenBody(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
         | None
     ) = None
     once: Annotated[bool, Meta(description="It opens one session, or an invite is for one guest.")] = False
+    record: (
+        Annotated[
+            bool, Meta(description="Whether its meetings have to be recorded, or must not be; null: neither.")
+        ]
+        | None
+    ) = None
     expires_s: (
         Annotated[int, Meta(ge=1, description="Seconds it is valid: a token 600 at most, an invite 604800.")]
         | None
@@ -99,6 +105,7 @@ class TokenBody(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
             name=self.name,
             max_s=self.max_s,
             once=self.once,
+            record=self.record,
         )
 
 
@@ -114,6 +121,9 @@ class TokenAnswer(Struct, frozen=True):
     langs: Annotated[list[str] | None, Meta(description="Languages that may be read; null: all.")]
     speaks: Annotated[list[str] | None, Meta(description="Languages that may be spoken; null: all.")]
     once: Annotated[bool, Meta(description="It opens one session, or the invite was for one guest.")]
+    record: Annotated[
+        bool | None, Meta(description="Whether its meetings have to be recorded, or must not be; null: neither.")
+    ] = None
 
     @classmethod
     def of(cls, issued: Issued, *, invited: Grant | None = None) -> TokenAnswer:
@@ -131,6 +141,7 @@ class TokenAnswer(Struct, frozen=True):
             speaks=_listed(grant.speaks),
             # The token of an invite's only guest opens sessions again.
             once=(invited or grant).once,
+            record=grant.record,
         )
 
 

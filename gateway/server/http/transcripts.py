@@ -26,6 +26,7 @@ from gateway.domain.errors import (
     InvalidValue,
     LimitExceeded,
     LogUnavailable,
+    NotRecorded,
     RateLimited,
     UnknownMeeting,
 )
@@ -161,6 +162,8 @@ class Transcripts:
             raise UnknownMeeting(
                 f"There is no log of a meeting {meeting[:80]!r}: it never existed, or has expired."
             )
+        if not page.recorded:
+            raise NotRecorded(f"The meeting {meeting[:80]!r} is not recorded: nothing of it is kept.")
         return await (self._whole(key, page) if part is None else self._part(key, page, part))
 
     async def _whole(self, key: str, page: Page) -> Page:

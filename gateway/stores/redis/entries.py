@@ -64,6 +64,7 @@ class Position(Struct, frozen=True):
     # As in `Page`.
     first: int
     last: int
+    recorded: bool = True
 
 
 class Push(Struct, frozen=True):
@@ -97,9 +98,9 @@ def languages_of(text: bytes) -> tuple[str, ...]:
 
 
 def position_of(reply: Sequence[bytes]) -> Position:
-    """Epoch, start, first and last, as the scripts return them."""
-    epoch, start, first, last = reply
-    return Position(epoch.decode(), int(start), int(first), int(last))
+    """Epoch, start, first, last, and "1" for a meeting that is not recorded, as the scripts return them."""
+    epoch, start, first, last, unrecorded = reply
+    return Position(epoch.decode(), int(start), int(first), int(last), unrecorded != b"1")
 
 
 def page_of(position: Position, entries: Iterable[tuple[bytes, Sequence[bytes]]], seal: Seal) -> Page:
@@ -111,7 +112,7 @@ def page_of(position: Position, entries: Iterable[tuple[bytes, Sequence[bytes]]]
         publication = _publication(offset, int(entry[b"t"]), entry.get(b"l", _OUTCOME), entry[b"d"], seal)
         if publication is not None:
             found.append(publication)
-    return Page(position.epoch, position.first, position.last, tuple(found))
+    return Page(position.epoch, position.first, position.last, tuple(found), position.recorded)
 
 
 def recent_of(reply: Sequence[Any], seal: Seal) -> Recent:

@@ -62,8 +62,8 @@ _NO_LOG = Page("", first=1, last=0)
 class RedisEventLog:
     """One gateway's log, once it has started.
 
-    max_publications, keep_s: as in `BoundedLogs`. meeting_bytes: of one meeting; it keeps its newest publication.
-    account_bytes: as in `BoundedLogs`; of what is far too much, each append lets go of a part.
+    max_publications, keep_s, unrecorded_s, record: as in `BoundedLogs`. meeting_bytes: of one meeting, which keeps
+    its newest publication. account_bytes: as in `BoundedLogs`; of what is far too much, each append drops a part.
     """
 
     def __init__(
@@ -72,12 +72,16 @@ class RedisEventLog:
         *,
         max_publications: int = 10_000,
         keep_s: float = 14_400.0,
+        unrecorded_s: float = 30.0,
+        record: bool = True,
         meeting_bytes: int = 33_554_432,
         account_bytes: Callable[[str], int | None] = lambda _: None,
     ) -> None:
         self.store = store
         self._account_bytes = account_bytes
         self._bounds = (round(keep_s * 1_000), max_publications, meeting_bytes)
+        self._unrecorded_ms = round(unrecorded_s * 1_000)
+        self._record = record
         # By the meeting's key.
         self._topics: dict[str, Topic] = {}
         # Meetings of which publications may be missing.
@@ -189,10 +193,12 @@ class RedisEventLog:
         deliver: Callable[[Publication], None],
         *,
         account: str = "",
+        record: bool | None = None,
         begun_again: Callable[[], None] = lambda: None,
     ) -> AsyncIterator[_Subscription]:
         if (topic := self._topics.get(meeting)) is None:
-            topic = self._topics[meeting] = Topic(meeting, account)
+            recorded = self._record if record is None else record
+            topic = self._topics[meeting] = Topic(meeting, account, recorded=recorded)
         topic.users += 1
         subscriber = Subscriber(deliver, begun_again)
         try:
@@ -265,7 +271,9 @@ class RedisEventLog:
         """A script's answer. Raises `LogUnavailable`."""
         topic = self._topics.get(meeting)
         seen = (topic.epoch, topic.newest) if topic is not None else ("", 0)
-        shared = (self.store.prefix, meeting, self.store.id, secrets.token_hex(4), *self._bounds, *seen)
+        recorded = topic.recorded if topic is not None else self._record
+        begins = (self._unrecorded_ms, int(not recorded))
+        shared = (self.store.prefix, meeting, self.store.id, secrets.token_hex(4), *self._bounds, *seen, *begins)
         return await self.store.run_script(script, *shared, *arguments, patience_s=patience_s)
 
     def _know(self, meeting: str, epoch: bytes, offset: bytes) -> None:

@@ -35,10 +35,12 @@ class Subscriber:
 class Topic:
     """How far one meeting was delivered here."""
 
-    def __init__(self, meeting: str, account: str) -> None:
+    def __init__(self, meeting: str, account: str, *, recorded: bool) -> None:
         self.meeting = meeting
         # Who is charged for the log if this gateway begins it.
         self.account = account
+        # Whether the meeting is recorded; before that is known, whether it is to be if this gateway begins it.
+        self.recorded = recorded
         # How many have subscribed, or are about to.
         self.users = 0
         # Empty until its position is known.
@@ -65,13 +67,14 @@ class Topic:
         self.agree(position)
         subscriber.after = max(self.position, position.last)
         self._subscribers[subscriber] = None
-        return Page(position.epoch, position.first, subscriber.after)
+        return Page(position.epoch, position.first, subscriber.after, recorded=position.recorded)
 
     def remove(self, subscriber: Subscriber) -> None:
         self._subscribers.pop(subscriber, None)
 
     def agree(self, position: Position) -> bool:
         """The store's position. Returns whether it is ahead of what was delivered: pushes may be missing."""
+        self.recorded = position.recorded
         if not self.epoch:
             self._begin(position.epoch, position.last)
         elif self.epoch != position.epoch:

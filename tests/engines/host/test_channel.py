@@ -99,3 +99,17 @@ async def test_one_that_does_not_read_loses_the_connection() -> None:
     speaker.say("x" * 10_000_000)
     await lost.wait()
     theirs.close()
+
+
+async def test_whether_the_other_end_is_there_needs_no_turn_of_the_event_loop() -> None:
+    ours, theirs = socket.socketpair()
+    end = End()
+    assert not end.channel.is_open
+    await end.channel.open(ours)
+    assert end.channel.is_open
+    theirs.send(b"not read yet")
+    theirs.close()
+    assert not end.channel.is_open
+    assert not end.lost.is_set(), "the event loop does not know it yet"
+    await end.lost.wait()
+    assert not end.channel.is_open

@@ -6,7 +6,8 @@ import asyncio
 import os
 import signal
 import socket
-from collections.abc import AsyncIterator
+import time
+from collections.abc import AsyncGenerator, AsyncIterator, Callable
 from contextlib import asynccontextmanager
 from functools import partial
 from pathlib import Path
@@ -14,10 +15,10 @@ from pathlib import Path
 import msgspec
 import pytest
 
-from gateway.domain.engine import EngineState
-from gateway.domain.errors import StartupError
+from gateway.domain.engine import EngineState, TokenEvent, TranslationRequest
+from gateway.domain.errors import EngineUnavailable, StartupError
 from gateway.engines.host import kept as module
-from gateway.engines.host import main
+from gateway.engines.host import main, orphans
 from gateway.engines.host.kept import KeptHosts
 from gateway.engines.host.main import Keep
 from gateway.engines.host.messages import PROTOCOL, Hello
@@ -33,14 +34,41 @@ BUILD = partial(
 )
 
 
+class Hanging(SimulatedEngine):
+    """Stops its process's event loop for as long as there is a file `hang`, and looks often whether that hangs."""
+
+    def __init__(self, folder: Path) -> None:
+        super().__init__(Script(first_token_s=0, token_s=0))
+        self._folder = folder
+        main._HUNG_S = 0.0
+        orphans._LOOK_S = 0.01
+        vars(orphans)["time"] = self
+
+    def sleep(self, seconds: float) -> None:
+        """Another look."""
+        with (self._folder / "looks").open("a") as looks:
+            looks.write(".")
+        time.sleep(seconds)
+
+    def generate(self, request: TranslationRequest) -> AsyncGenerator[TokenEvent, None]:
+        (self._folder / "asked").touch()
+        while (self._folder / "hang").exists():
+            time.sleep(0.01)
+        return super().generate(request)
+
+
 @asynccontextmanager
 async def gateway(
-    folder: Path, keep_s: float = 60, made_of: str = "a", wanted: str = "a"
+    folder: Path,
+    keep_s: float = 60,
+    made_of: str = "a",
+    wanted: str = "a",
+    build: Callable[[], SimulatedEngine] = BUILD,
 ) -> AsyncIterator[HostedEngine]:
     """The engine of one gateway, which leaves it to the next one in the end."""
     kept = KeptHosts(folder, keep_s)
     await asyncio.to_thread(kept.find, [wanted])
-    engine = HostedEngine(partial(kept.open, BUILD, made_of), leaves=lambda: kept.leaving)
+    engine = HostedEngine(partial(kept.open, build, made_of), leaves=lambda: kept.leaving)
     await engine.start()
     try:
         yield engine
@@ -94,6 +122,36 @@ async def test_nobody_comes(tmp_path: Path) -> None:
         assert pid_of(engine) != pid
         pid = pid_of(engine)
     await until_gone(pid)
+
+
+async def test_one_that_hangs_is_its_gateways_business_and_ends_by_itself_once_that_is_gone(
+    tmp_path: Path,
+) -> None:
+    folder = tmp_path / "told"
+    folder.mkdir()
+
+    async def looked(times: int) -> None:
+        until = len((folder / "looks").read_text()) + times
+        while alive(pid) and len((folder / "looks").read_text()) < until:
+            await asyncio.sleep(0.01)
+
+    async with gateway(tmp_path / "hosts", keep_s=0.1, build=partial(Hanging, folder)) as engine:
+        pid = pid_of(engine)
+        (folder / "hang").touch()
+        said = asyncio.create_task(text_of(engine, "late"))
+        while not (folder / "asked").exists():
+            await asyncio.sleep(0.01)
+        # Three times what it waits for where nobody has it.
+        await looked(30)
+        (folder / "hang").unlink()
+        assert await said == "[de] late"
+        (folder / "asked").unlink()
+        (folder / "hang").touch()
+        said = asyncio.create_task(text_of(engine, "never"))
+        while not (folder / "asked").exists():
+            await asyncio.sleep(0.01)
+    await until_gone(pid)
+    assert isinstance((await asyncio.gather(said, return_exceptions=True))[0], EngineUnavailable)
 
 
 async def test_one_that_is_made_of_something_else_is_ended_before_another_is_started(

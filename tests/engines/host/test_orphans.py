@@ -79,7 +79,7 @@ orphans._LOOK_S = 0.01
 turns = itertools.count()
 hang = Path(sys.argv[1], "hang")
 orphans.exit_when_hung(
-    lambda: -1 if hang.exists() else next(turns), 0.1, lambda: print("last word", flush=True)
+    lambda: -1 if hang.exists() else next(turns), lambda: False, 0.1, lambda: print("last word", flush=True)
 )
 print("works", flush=True)
 time.sleep(3_600)

@@ -80,9 +80,10 @@ def test_an_answer_tells_what_was_issued() -> None:
 
 
 def test_an_answer_tells_the_languages_and_whether_it_was_for_one_guest() -> None:
-    grant = Grant(langs=frozenset({"ja", "de"}), speaks=frozenset(), once=True)
+    grant = Grant(langs=frozenset({"ja", "de"}), speaks=frozenset(), once=True, record=False)
+    assert TOKEN.decode(b'{"sub": "ana", "record": false}').grant("acme").record is False
     answer = TokenAnswer.of(Issued("t", grant))
-    assert (answer.langs, answer.speaks, answer.once) == (["de", "ja"], [], True)
+    assert (answer.langs, answer.speaks, answer.once, answer.record) == (["de", "ja"], [], True, False)
     exchanged = Issued("t", Grant())
     assert TokenAnswer.of(exchanged, invited=grant).once
     assert not TokenAnswer.of(exchanged, invited=Grant()).once

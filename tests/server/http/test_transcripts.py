@@ -26,7 +26,7 @@ from gateway.server.translate.call import Translator
 from gateway.stores.memory_log import MemoryEventLog, MemoryStore
 from gateway.translation.scheduling.scheduler import Scheduler
 from tests.gateways import running
-from tests.logs import append
+from tests.logs import append, nothing
 
 FORMATS = {
     "json": "application/json",
@@ -240,6 +240,15 @@ async def test_a_meeting_that_is_not_kept(meeting: str, format: str) -> None:
     async with serving(await log_of(*STANDUP)) as client:
         problem = check_problem(await client.get(f"/{meeting}/transcript.{format}"), 404, "unknown_meeting")
     assert problem["type"] == "/errors/unknown_meeting"
+
+
+@pytest.mark.parametrize("format", FORMATS)
+async def test_a_meeting_that_is_not_recorded_says_so(format: str) -> None:
+    log = await log_of()
+    async with log.subscribe("board", nothing, record=False), serving(log) as client:
+        await append(log, "board", said(1, "Kept for seconds only."))
+        problem = check_problem(await client.get(f"/board/transcript.{format}"), 404, "not_recorded")
+    assert "not recorded" in problem["detail"]
 
 
 @pytest.mark.parametrize("meeting", ["a b", "..."])

@@ -66,7 +66,7 @@ def test_what_is_recent(seal: Seal) -> None:
     payload = entries.encode(HELLO, seal)
     entry = (b"9-0", [b"d", payload, b"t", b"1700", b"l", b"ja", b"k", b"key", b"s", b"en"])
     unreadable = [b"4", b"ja", b"", b"unreadable"]
-    reply = [[b"e1", b"0", b"3", b"9"], [entry], [[b"2", b"de,ja", b"fr:1,it:0", payload], unreadable]]
+    reply = [[b"e1", b"0", b"3", b"9", b"0"], [entry], [[b"2", b"de,ja", b"fr:1,it:0", payload], unreadable]]
     assert entries.recent_of(reply, seal) == Recent(
         Page("e1", 3, 9, (Publication(9, 1_700, Said(HELLO, ("ja",))),)),
         (Owed(HELLO, 2, ("de", "ja"), {"fr": True, "it": False}),),
@@ -74,7 +74,8 @@ def test_what_is_recent(seal: Seal) -> None:
 
 
 def test_a_position() -> None:
-    assert entries.position_of([b"e1", b"0", b"3", b"2"]) == Position("e1", 0, 3, 2)
+    assert entries.position_of([b"e1", b"0", b"3", b"2", b"0"]) == Position("e1", 0, 3, 2)
+    assert entries.position_of([b"e1", b"0", b"3", b"2", b"1"]) == Position("e1", 0, 3, 2, recorded=False)
 
 
 def test_digests_tell_keys_and_texts_apart() -> None:

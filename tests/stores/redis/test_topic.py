@@ -32,7 +32,7 @@ class Heard:
 
 @pytest.fixture
 def topic() -> Topic:
-    return Topic("standup", "")
+    return Topic("standup", "", recorded=True)
 
 
 @pytest.fixture

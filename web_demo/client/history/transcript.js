@@ -48,10 +48,37 @@ export class TranscriptError extends Error {
 export async function fetchTranscript(address, meeting, { languages = [], last, before, signal, token } = {}) {
   const wanted = Object.entries({ lang: languages.join() || undefined, last, before });
   const query = wanted.flatMap(([name, value]) => (value === undefined ? [] : `${name}=${encodeURIComponent(value)}`));
-  const path = `meetings/${encodeURIComponent(meeting)}/transcript.json${query.length > 0 ? `?${query.join("&")}` : ""}`;
+  const response = await ask("GET", address, meeting, `.json${query.length > 0 ? `?${query.join("&")}` : ""}`, { signal, token });
+  return response.json();
+}
+
+/**
+ * Let the gateway forget what was said in a meeting, now and before; also where nothing is kept of it. Whoever is in the
+ * meeting is reconnected, and it goes on with nothing said.
+ * @param {string} address As for `fetchTranscript`.
+ * @param {string} meeting
+ * @param {object} [options]
+ * @param {{readonly aborted: boolean}} [options.signal] An `AbortSignal` that ends the wait.
+ * @param {TokenSource} [options.token] An API key, or a token with the role `admin` for this meeting.
+ * @returns {Promise<void>} Rejected as that of `fetchTranscript`.
+ */
+export async function eraseTranscript(address, meeting, options = {}) {
+  await ask("DELETE", address, meeting, "", options);
+}
+
+/**
+ * @param {string} method
+ * @param {string} address
+ * @param {string} meeting
+ * @param {string} rest What follows in the address.
+ * @param {{signal?: {readonly aborted: boolean} | undefined, token?: TokenSource | undefined}} options
+ */
+async function ask(method, address, meeting, rest, { signal, token }) {
+  const path = `meetings/${encodeURIComponent(meeting)}/transcript${rest}`;
   const url = streamUrl(address).replace(/^ws/i, "http").replace(/stream$/, path);
   const headers = token === undefined ? {} : { Authorization: `Bearer ${await askForToken(token)}` };
-  const response = await fetch(url, { headers, cache: "no-store", ...(signal && { signal: /** @type {AbortSignal} */ (signal) }) });
-  if (response.ok) return response.json();
+  const waiting = signal && { signal: /** @type {AbortSignal} */ (signal) };
+  const response = await fetch(url, { method, headers, cache: "no-store", ...waiting });
+  if (response.ok) return response;
   throw new TranscriptError(response.status, await response.json().catch(() => ({})));
 }

@@ -4,6 +4,7 @@
 import { GatewayClient } from "../../client/gateway_client.js";
 import { EVERYTHING, refusalOf } from "../access/access.js";
 import { InviteRefused } from "../access/invite.js";
+import { recordIn } from "../meeting/meeting_address.js";
 import { isReached } from "../meeting/offered_languages.js";
 import { keepScreenAwake } from "../meeting/wake_lock.js";
 import { Transcript } from "../transcript/transcript.js";
@@ -200,6 +201,7 @@ export async function startCaptions({ host, streamUrl, query, invite }) {
     reads,
     stability,
     originals: options.original === "1",
+    ...recordIn(query),
     ...(access.token && { token: access.token }),
   });
   /** @type {string[]} The languages into which nothing is translated any more. */

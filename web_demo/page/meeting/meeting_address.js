@@ -5,6 +5,9 @@
 const ID = /^(?=.*[A-Za-z0-9_~-])[A-Za-z0-9._~-]{1,64}$/;
 const STORAGE_KEY = "joined";
 const OPENED = "opened";
+const RECORD = "record";
+/** What the address of a meeting that is not recorded has besides. */
+export const NOT_RECORDED = { [RECORD]: "no" };
 
 /** @typedef {"speak" | "listen"} Role */
 
@@ -15,6 +18,14 @@ const OPENED = "opened";
 export function meetingIdIn(query) {
   const id = query.get("meeting");
   return id !== null && ID.test(id) ? id : null;
+}
+
+/**
+ * @param {URLSearchParams} query
+ * @returns {{record?: false}} What a session says of a meeting that must not be recorded.
+ */
+export function recordIn(query) {
+  return query.get(RECORD) === NOT_RECORDED[RECORD] ? { record: false } : {};
 }
 
 /** A random id of 60 bits that can be read out. */

@@ -23,9 +23,10 @@ import { loadPreference } from "../ui/preferences.js";
 import { t } from "../words/words.js";
 import { DemoControls, HAS_DEMO_CONTROLS } from "./demo_controls.js";
 import { EmptyState } from "./empty_state.js";
-import { hasOpened, joinedRole, meetingIdIn, newMeetingId, saveJoined } from "./meeting_address.js";
+import { hasOpened, joinedRole, meetingIdIn, newMeetingId, recordIn, saveJoined } from "./meeting_address.js";
 import { mendStart } from "./mend_start.js";
 import { OfferedLanguages } from "./offered_languages.js";
+import { Recording } from "./recording.js";
 import { SidePanel } from "./side_panel.js";
 import { SpeakingArea } from "./speaking_area.js";
 import { leaveButton, stopOnLeave } from "./stop_on_leave.js";
@@ -75,6 +76,7 @@ export class MeetingPage {
   #demo;
   #sidePanel;
   #shareDialog;
+  #recording;
   #hasJoined = false;
 
   #element = element("div", "meeting");
@@ -100,14 +102,13 @@ export class MeetingPage {
     this.#loadingCard = loadingCard;
     this.#invitedTo = access.meeting ?? meetingIdIn(query);
     this.#isHost = this.#invitedTo === null || hasOpened(this.#invitedTo);
-    if (query.has("meeting") && this.#invitedTo === null) {
-      showAlert(t("page.bad_id"));
-    }
+    if (query.has("meeting") && this.#invitedTo === null) showAlert(t("page.bad_id"));
     const { languages, limits, targets } = gateway;
     this.#offered = new OfferedLanguages(gateway);
     const { nameOf } = this.#offered;
     const meeting = () => this.#client.meeting;
     const { originals, fragment, read: hasCaptions } = access;
+    const link = { meeting, fragment: fragment ?? "", more: () => this.#recording.inLink };
     const offered = () => allowedOf(this.#offered.all, access.langs);
     const onChange = (/** @type {Reading} */ reading) => this.#onChoice(reading);
     this.#readingSettings = new ReadingSettings({ languages: offered(), targets, nameOf, hasOriginals: originals, onChange });
@@ -119,6 +120,7 @@ export class MeetingPage {
       reads,
       stability,
       originals,
+      ...recordIn(query),
       ...(access.token && { token: access.token }),
     });
     this.#client.listen((event) => this.#onEvent(event));
@@ -140,18 +142,18 @@ export class MeetingPage {
     this.#offerToSpeaker();
     this.#speaking = new SpeakingArea({ composer: this.#composer, access, onSpeak: () => this.#startSpeaking() });
     this.#shareDialog =
-      fragment === null ? null : new ShareDialog({ meeting, languages: offered, onProblem: showAlert, fragment, hasCaptions });
-    const peopleList = new PeopleList({ client: this.#client, nameOf, canRename: access.name === "" });
+      fragment === null ? null : new ShareDialog({ ...link, languages: offered, onProblem: showAlert, hasCaptions });
+    const people = new PeopleList({ client: this.#client, nameOf, canRename: access.name === "" });
     const log = { meeting, reads: () => this.#readingSettings.value.reads, onProblem: showAlert, token: access.token };
     const download = new TranscriptDownload({ ...log, languages: offered, nameOf });
     const earlier = new EarlierRows({ ...log, transcript: this.#transcript });
     this.#view.start.append(earlier.element);
-    const maySimulate = () => this.#demo.areAllowed;
-    this.#engineMonitor = new EngineMonitor({ streamUrl, languages, nameOf, maySimulate, onLook: () => void readiness.check() });
+    const kept = { kept: [download.element, earlier.element], mayReadKept: access.transcript };
+    this.#recording = new Recording({ client: this.#client, ...kept, mayStart: access.token === null });
+    this.#engineMonitor = new EngineMonitor({ streamUrl, languages, nameOf, maySimulate: () => this.#demo.areAllowed, onLook: () => void readiness.check() });
     this.#demo = new DemoControls({
       client: this.#client,
-      // Those who are invited are people: sample speakers have no invite.
-      isHost: access.token === null && this.#isHost,
+      isHost: access.token === null && this.#isHost, // Those who are invited are people.
       speakers: this.#engineMonitor.speakers,
       onStart: () => this.#sidePanel.makeRoom(),
       sample: {
@@ -164,14 +166,13 @@ export class MeetingPage {
     });
     this.#readingSettings.element.append(this.#spoken.control);
     this.#readingSettings.element.hidden = !access.read;
-    download.element.hidden = earlier.element.hidden = !access.transcript;
     this.#sidePanel = new SidePanel([
       {
         id: "reading",
         name: t(access.read ? "tab.reading" : "tab.display"),
         content: [this.#readingSettings.element, displaySettings.element],
       },
-      { id: "people", name: t("tab.people"), content: [peopleList.element, leaveButton(this.#client, this.#demo), download.element] },
+      { id: "people", name: t("tab.people"), content: [people.element, leaveButton(this.#client, this.#demo), this.#recording.element, download.element] },
       { id: "engine", name: t("tab.engine"), content: [modelLine(gateway, this.#isHost && HAS_DEMO_CONTROLS), this.#engineMonitor.element] },
     ]);
     this.#layOut();
@@ -255,7 +256,7 @@ export class MeetingPage {
     const options = button("quiet", t("page.options"), "options", () => this.#sidePanel.toggle());
     this.#sidePanel.setOpener(options);
     const shareButtons = share === null ? [] : [button("quiet", t("page.share"), "share", () => share.open())];
-    actions.append(this.#demo.sample.element, ...shareButtons, options);
+    actions.append(this.#recording.badge, this.#demo.sample.element, ...shareButtons, options);
   }
 
   // ---------------------------------------------------------------- reading and speaking

@@ -19,6 +19,7 @@ const SIZES = /** @type {const} */ ([
 
 export class ShareDialog {
   #meeting;
+  #more;
   #fragment;
   #hasCaptions;
   #languages;
@@ -35,13 +36,15 @@ export class ShareDialog {
   /**
    * @param {object} options
    * @param {() => string} options.meeting Its id.
+   * @param {() => Record<string, string>} [options.more] What a link to it has besides.
    * @param {() => readonly Language[]} options.languages
    * @param {(problem: string) => void} options.onProblem
    * @param {string} [options.fragment] Of an address with an invite, which names the meeting, too.
    * @param {boolean} [options.hasCaptions] Whether there is a link to captions.
    */
-  constructor({ meeting, languages, onProblem, fragment = "", hasCaptions = true }) {
+  constructor({ meeting, more = () => ({}), languages, onProblem, fragment = "", hasCaptions = true }) {
     this.#meeting = meeting;
+    this.#more = more;
     this.#fragment = fragment;
     this.#hasCaptions = hasCaptions;
     this.#languages = languages;
@@ -103,7 +106,7 @@ export class ShareDialog {
     const url = new URL(document.baseURI);
     url.hash = this.#fragment;
     const meeting = this.#fragment ? {} : { meeting: this.#meeting() };
-    url.search = new URLSearchParams({ ...meeting, ...options }).toString();
+    url.search = new URLSearchParams({ ...meeting, ...this.#more(), ...options }).toString();
     return url.href;
   }
 

@@ -243,4 +243,7 @@ export const de = {
   "model.demo": "Übersetzt vom kleinen Demo-Modell.",
   "model.next": "Ein richtiges, im Terminal:",
   "meeting.leave": "Meeting verlassen",
+  "record.off": "Keine Aufzeichnung",
+  "record.off_hint": "Von diesem Meeting wird nichts aufbewahrt: kein Transkript, und nichts für alle, die später kommen.",
+  "record.start": "Ein Meeting ohne Aufzeichnung beginnen",
 };

@@ -246,4 +246,7 @@ export const en = {
   "model.demo": "Translated by the small demo model.",
   "model.next": "For a real one, in a terminal:",
   "meeting.leave": "Leave the meeting",
+  "record.off": "Not recorded",
+  "record.off_hint": "Nothing of this meeting is kept: no transcript, and nothing for those who come later.",
+  "record.start": "Start a meeting that is not recorded",
 };

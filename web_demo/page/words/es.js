@@ -243,4 +243,7 @@ export const es = {
   "model.demo": "Traduce el pequeño modelo de demostración.",
   "model.next": "Para uno de verdad, en una terminal:",
   "meeting.leave": "Salir de la reunión",
+  "record.off": "Sin grabación",
+  "record.off_hint": "No se guarda nada de esta reunión: ni transcripción ni nada para quienes lleguen más tarde.",
+  "record.start": "Empezar una reunión sin grabación",
 };

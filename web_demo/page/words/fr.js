@@ -243,4 +243,7 @@ export const fr = {
   "model.demo": "Traduit par le petit modèle de démonstration.",
   "model.next": "Pour un vrai modèle, dans un terminal :",
   "meeting.leave": "Quitter la réunion",
+  "record.off": "Non enregistrée",
+  "record.off_hint": "Rien de cette réunion n’est conservé : ni transcription, ni rien pour ceux qui arrivent plus tard.",
+  "record.start": "Commencer une réunion non enregistrée",
 };

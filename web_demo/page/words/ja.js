@@ -243,4 +243,7 @@ export const ja = {
   "model.demo": "デモ用の小さなモデルが翻訳しています。",
   "model.next": "本格的なモデルを使うには、端末で次を実行します：",
   "meeting.leave": "会議から退出",
+  "record.off": "記録なし",
+  "record.off_hint": "この会議の内容は保存されません。文字起こしは残らず、後から参加した人にも表示されません。",
+  "record.start": "記録を残さない会議を始める",
 };

@@ -243,4 +243,7 @@ export const zh = {
   "model.demo": "由小型演示模型翻译。",
   "model.next": "要用真正的模型，请在终端运行：",
   "meeting.leave": "离开会议",
+  "record.off": "不记录",
+  "record.off_hint": "本次会议的内容不会保留：没有会议记录，后来加入的人也看不到之前的内容。",
+  "record.start": "开始一个不记录的会议",
 };

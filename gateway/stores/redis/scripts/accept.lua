@@ -35,7 +35,7 @@ local m = find(meeting)
 if not m and has_moved() then -- no log is begun for what is refused
   return {'moved'}
 end
-m = m or begin('')
+m = m or begin('', begins_unrecorded)
 local seen = known_as(m, key)
 local known = '0'
 local offset, promises

@@ -4,7 +4,7 @@
 -- Keys of a meeting, all with the same hash tag:
 --   log         stream: id <offset>-0; d payload, t at_ms; of a `Said` also l languages, k key, s source language
 --   meta        hash: e epoch, s offset before the epoch's first, o newest offset, f oldest offset that is held,
---               t at_ms of the newest, h at_ms of the oldest that is held, b bytes, a account
+--               t at_ms of the newest, h at_ms of the oldest that is held, b bytes, a account, u '1' if it is not recorded
 --   langs       hash: gateway with subscribers → languages that are read there, "de,ja"
 --   said        hash: key of an utterance → digest of language and text, 16 bytes; attempt, 8 bytes; offset; its
 --               outcomes, ",de:1,ja:0": translated or failed. The field "" is always there, so that the hash
@@ -30,13 +30,15 @@ local prefix, meeting, gateway, new_epoch = ARGV[1], ARGV[2], ARGV[3], ARGV[4]
 local keep_ms, max_publications, max_bytes = tonumber(ARGV[5]), tonumber(ARGV[6]), tonumber(ARGV[7])
 -- How far the caller has seen the meeting's log.
 local seen_epoch, seen_offset = ARGV[8], tonumber(ARGV[9])
+-- For how long a meeting that is not recorded keeps what was said, and whether a log that begins now is of one ('1').
+local unrecorded_ms, begins_unrecorded = tonumber(ARGV[10]), ARGV[11]
 -- Where a script's own arguments begin.
-local OWN = 10
+local OWN = 12
 -- Estimated bytes of an entry besides its payload.
 local ENTRY_BYTES = 256
 -- Later than any time in ms.
 local LISTENED = 4e12
--- Without any gateway on the store, what was said is gone after this many times `keep_ms`.
+-- Without any gateway on the store, what was said is gone after this many times as long as it is kept.
 local KEEPS = 3
 
 -- After a time in which the store heard of no gateway at all, each may show that it is there before it counts as gone.
@@ -78,8 +80,8 @@ end
 
 -- Should no gateway come back, what was said goes all the same; `sweep` renews this. Only for a key that was just made: at
 -- each write it would double what that costs. `unfinished` and `meta`, which hold no words, stay.
-local function let_expire(key)
-  redis.call('PEXPIRE', key, whole(KEEPS * keep_ms))
+local function let_expire(m, key)
+  redis.call('PEXPIRE', key, whole(KEEPS * m.keep_ms))
 end
 
 local function keys_of(name)
@@ -181,8 +183,8 @@ local function drop(m, entry)
   if entry.k then
     if redis.call('HEXISTS', m.unfinished, whole(m.first)) == 1 then
       redis.call('HSET', m.texts, whole(m.first), cmsgpack.pack({entry.k, entry.s, entry.d}))
-      let_expire(m.texts)
-      let_expire(m.said) -- not before the text
+      let_expire(m, m.texts)
+      let_expire(m, m.said) -- not before the text
     else
       forget(m, m.first, entry.k)
     end
@@ -192,7 +194,7 @@ local function drop(m, entry)
 end
 
 local function has_expired(m)
-  return m.oldest < now - keep_ms
+  return m.oldest < now - m.keep_ms
 end
 
 -- The account's meetings in the order in which they lose entries.
@@ -282,13 +284,20 @@ local function finish_if_over(m)
   return is_over
 end
 
+-- unrecorded: '1' if it is not recorded.
+local function keeps(m, unrecorded)
+  m.unrecorded = unrecorded
+  m.keep_ms = unrecorded == '1' and unrecorded_ms or keep_ms
+end
+
 -- The meeting's log without what has expired; nil if it has none.
 local function find(name)
   local m = keys_of(name)
-  local values = redis.call('HMGET', m.meta, 'e', 's', 'o', 'f', 't', 'h', 'b', 'a')
+  local values = redis.call('HMGET', m.meta, 'e', 's', 'o', 'f', 't', 'h', 'b', 'a', 'u')
   if not values[1] then
     return nil
   end
+  keeps(m, values[9] or '0')
   m.epoch, m.start, m.last, m.first = values[1], tonumber(values[2]), tonumber(values[3]), tonumber(values[4])
   m.newest, m.oldest, m.bytes, m.account = tonumber(values[5]), tonumber(values[6]), tonumber(values[7]), values[8]
   if name == meeting and m.epoch == seen_epoch and m.last < seen_offset then
@@ -306,16 +315,17 @@ local function find(name)
   return m
 end
 
-local function begin(account)
+local function begin(account, unrecorded)
   local m = keys_of(meeting)
+  keeps(m, unrecorded)
   m.epoch, m.start, m.last, m.first, m.newest, m.oldest, m.bytes = new_epoch, 0, 0, 1, 0, 0, 0
   m.account = account
   redis.call('DEL', m.log, m.said, m.unfinished, m.texts)
-  redis.call('HSET', m.meta, 'e', m.epoch, 's', '0', 'a', m.account)
+  redis.call('HSET', m.meta, 'e', m.epoch, 's', '0', 'a', m.account, 'u', unrecorded)
   redis.call('HSET', m.said, '', '')
-  let_expire(m.said)
+  let_expire(m, m.said)
   save(m)
-  redis.call('ZADD', prefix .. 'due', whole(now + keep_ms), m.name)
+  redis.call('ZADD', prefix .. 'due', whole(now + m.keep_ms), m.name)
   return m
 end
 
@@ -341,7 +351,7 @@ local function append(m, payload, said)
   save(m)
   if m.first == m.last then
     put(m, place_of(m)) -- it is out of date after the next one, which `fit` finds out
-    let_expire(m.log)
+    let_expire(m, m.log)
   end
   local header = {m.epoch, whole(m.last), whole(at), said and said.languages or '-'}
   redis.call('PUBLISH', m.channel, table.concat(header, ' ') .. '\n' .. payload)
@@ -368,6 +378,6 @@ local function spoken(m, offset)
 end
 
 local function position(m)
-  return {m.epoch, whole(m.start), whole(m.first), whole(m.last)}
+  return {m.epoch, whole(m.start), whole(m.first), whole(m.last), m.unrecorded}
 end
 

@@ -10,7 +10,7 @@ charge(m, 0 - m.bytes, m.first - m.last - 1)
 redis.call('ZREM', order_of(m.account), m.name)
 finish(m)
 if #read > 0 then
-  local fresh = begin(m.account)
+  local fresh = begin(m.account, m.unrecorded)
   redis.call('HSET', fresh.langs, unpack(read))
   redis.call('PUBLISH', fresh.channel, table.concat({fresh.epoch, '0', whole(now), '-'}, ' ') .. '\n')
 end

@@ -12,9 +12,9 @@ for _, name in ipairs(names) do
   local m = find(name)
   if m then
     local from = m.first <= m.last and m.oldest or now
-    redis.call('ZADD', prefix .. 'due', whole(from + keep_ms + 1), name)
+    redis.call('ZADD', prefix .. 'due', whole(from + m.keep_ms + 1), name)
     for _, key in ipairs({m.log, m.said, m.texts}) do
-      redis.call('PEXPIRE', key, whole(KEEPS * keep_ms))
+      let_expire(m, key)
     end
   else
     redis.call('ZREM', prefix .. 'due', name)

@@ -4,7 +4,7 @@
 
 local left, attempt = tonumber(ARGV[OWN]), ARGV[OWN + 1]
 local answer = prefix .. 'gateway:' .. gateway .. ':taken'
-local taken = {}
+local taken, answer_ms = {}, keep_ms
 
 local function take(m, offset, gone)
   local promises, languages, tries = promises_of(m, offset), {}, 0
@@ -26,7 +26,7 @@ local function take(m, offset, gone)
     save_promises(m, offset, promises)
     note_work(m)
     taken[#taken + 1] = {m.name, whole(offset), table.concat(languages, ','), tries, m.account, said.payload}
-    left = left - 1
+    left, answer_ms = left - 1, math.min(answer_ms, KEEPS * m.keep_ms)
   end
 end
 
@@ -57,7 +57,7 @@ end
 take_over()
 if #taken > 0 then
   redis.call('HSET', answer, 'attempt', attempt, 'taken', cmsgpack.pack(taken))
-  redis.call('PEXPIRE', answer, whole(keep_ms))
+  redis.call('PEXPIRE', answer, whole(answer_ms))
 elseif before[1] then
   redis.call('DEL', answer)
 end
