@@ -9,7 +9,8 @@ import argparse
 import shutil
 from pathlib import Path
 
-BUNDLED = Path(__file__).resolve().parent.parent / "gateway" / "bundled_model"
+from demo_model.patterns import BUNDLED_MODEL
+
 _COPIED = ("config.json", "tokenizer.json", "tokenizer_config.json", "training.json")
 
 
@@ -35,7 +36,7 @@ def assemble(trained: Path, into: Path) -> Path:
 def main() -> None:
     parser = argparse.ArgumentParser(prog="demo_model.assemble", description="Join the shards of a trained model.")
     parser.add_argument("trained", type=Path)
-    parser.add_argument("--into", type=Path, default=BUNDLED)
+    parser.add_argument("--into", type=Path, default=BUNDLED_MODEL)
     options = parser.parse_args()
     path = assemble(options.trained, options.into)
     print(f"{path}: {path.stat().st_size / 1e6:.1f} MB")

@@ -24,7 +24,15 @@ from demo_model.echoes import echo
 from demo_model.generate import Kind, PairSource
 from demo_model.layout import answer_limit, prompt_ids
 from demo_model.own import KINDS, SETS, own_sentences
-from demo_model.patterns import Pattern, fill, held_out_patterns, load_patterns, written
+from demo_model.patterns import (
+    Pattern,
+    files_of_model,
+    fill,
+    held_out_patterns,
+    load_patterns,
+    trained_patterns,
+    written,
+)
 from demo_model.prefixes import choose_cut, cut_source, cut_target
 from demo_model.recogniser import recognised, spoken_slots
 from demo_model.sampling import Sampler, Split, Values
@@ -142,11 +150,11 @@ def _set_items(suite: str, pattern: Pattern, values: Values, sampler: Sampler) -
     return items
 
 
-def sentence_items(suite: str, sets: int, seed: int = 0) -> list[Item]:
-    """About `sets` items in each direction."""
+def sentence_items(suite: str, sets: int, seed: int = 0, files: tuple[str, ...] | None = None) -> list[Item]:
+    """About `sets` items in each direction. files: of the corpus; None: all of them."""
     sampler = Sampler(f"{suite}/{seed}", Split.TEST)
     left_out = held_out_patterns()
-    patterns = [pattern for pattern in load_patterns() if (pattern.id in left_out) == (suite == "held_out")]
+    patterns = [pattern for pattern in load_patterns(files) if (pattern.id in left_out) == (suite == "held_out")]
     items: list[Item] = []
     done = 0
     if suite == "held_out":
@@ -166,12 +174,12 @@ def sentence_items(suite: str, sets: int, seed: int = 0) -> list[Item]:
     return items
 
 
-def noise_items(count: int = NOISE_INPUTS, seed: int = 0) -> list[Item]:
+def noise_items(count: int = NOISE_INPUTS, seed: int = 0, files: tuple[str, ...] | None = None) -> list[Item]:
     """Noise, almost empty and foreign inputs, sentences unlike the corpus. Judged only by whether answers end."""
     sampler = Sampler(f"noise/{seed}", Split.TEST)
     rng = sampler.random
     texts = [*_BLANK, *_FOREIGN, *(text.lower() for text in _FOREIGN)]
-    words = PairSource(f"noise/{seed}", Split.TEST)
+    words = PairSource(f"noise/{seed}", Split.TEST, trained_patterns(files))
     while len(texts) < count:
         if rng.random() < 0.15:  # words of the corpus in random order
             pair = words.draw([rng.choice(DIRECTIONS)], Kind.JOINED)[0]
@@ -244,13 +252,19 @@ def _direction_scores(items: Sequence[Item], answers: Sequence[str | None]) -> d
 
 
 def score(
-    model: TranslationModel, tokenizer: Tokenizer, device: torch.device, sets: int = 200, seed: int = 0
+    model: TranslationModel,
+    tokenizer: Tokenizer,
+    device: torch.device,
+    sets: int = 200,
+    seed: int = 0,
+    files: tuple[str, ...] | None = None,
 ) -> dict[str, Any]:
-    """The scores of all suites. sets: sentences per direction for `unseen`."""
+    """The scores of all suites. sets: sentences per direction for `unseen`. files: those of the corpus that the
+    model was trained with; None: all of them."""
     report: dict[str, Any] = {"suites": {}, "sentences_per_direction": sets}
     started = time.monotonic()
     for suite, share in (("unseen", 1.0), ("held_out", 1.0), ("recognised", 0.5), ("prefixes", 0.5)):
-        items = sentence_items(suite, max(1, int(sets * share)), seed)
+        items = sentence_items(suite, max(1, int(sets * share)), seed, files)
         answers = translate(model, tokenizer, items, device)
         directions = _direction_scores(items, answers)
         english = [value for key, value in directions.items() if "en" in key.split("-")]
@@ -278,7 +292,7 @@ def score(
                 if answer != item.target
             ][:: max(1, len(items) // 1500)][:40],
         }
-    noise = noise_items(seed=seed)
+    noise = noise_items(seed=seed, files=files)
     answers = translate(model, tokenizer, noise, device)
     report["noise"] = {
         "items": len(noise),
@@ -367,7 +381,9 @@ def main() -> None:
         kept.setdefault("scores", {}).setdefault("own", {})[name] = own
         print(own_table(own))
     else:
-        kept["scores"] = report = score(model, tokenizer, device, options.sets)
+        kept["scores"] = report = score(
+            model, tokenizer, device, options.sets, files=files_of_model(options.model)
+        )
         print(table(report))
         print(summary(report))
     if options.out:

@@ -27,9 +27,9 @@ from demo_model.patterns import (
     Sentence,
     Span,
     fill,
-    held_out_patterns,
     load_patterns,
     stable_hash,
+    trained_patterns,
     written,
 )
 from demo_model.prefixes import choose_cut, cut_source, cut_target, spoken_end
@@ -195,7 +195,7 @@ class PairSource:
         composed: float = 0.0,
     ) -> None:
         if patterns is None:
-            patterns = [pattern for pattern in load_patterns() if pattern.id not in held_out_patterns()]
+            patterns = trained_patterns()
         self.patterns = self._weighted(patterns)
         self.composed = composed
         self.use_sampler(Sampler(seed, split))

@@ -89,6 +89,7 @@ class Template:
         return tuple(part for part in self.parts if isinstance(part, Slot))
 
 
+@cache
 def parse_template(text: str) -> Template:
     """The parsed template. Raises ValueError for a brace that is not part of a slot."""
     parts: list[str | Slot] = []

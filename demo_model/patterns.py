@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import argparse
 import hashlib
+import json
 import sys
 import tomllib
 from collections.abc import Callable, Mapping
@@ -20,8 +21,9 @@ from demo_model import LANGUAGES
 from demo_model.grammar import Slot, Template, Value, capitalised, inflect, join_literal
 
 PATTERNS = Path(__file__).parent / "corpus" / "patterns"
-HELD_OUT_SHARE = 0.05
-HELD_OUT_LEAST = 20
+BUNDLED_MODEL = Path(__file__).resolve().parent.parent / "gateway" / "bundled_model"
+# By hash, so that patterns that are added change nothing for the others.
+HELD_OUT_SHARE = 0.0465
 
 
 @dataclass(frozen=True, eq=False)
@@ -97,10 +99,30 @@ def read_patterns(paths: list[Path]) -> list[Pattern]:
     return patterns
 
 
+def pattern_files() -> list[str]:
+    """The names of the corpus's files, in order."""
+    return sorted(path.name for path in PATTERNS.glob("*.toml"))
+
+
+def files_of_model(folder: Path) -> tuple[str, ...] | None:
+    """The files of patterns that a model was trained with. None if the model does not say."""
+    report = folder / "training.json"
+    settings = json.loads(report.read_text(encoding="utf-8"))["settings"] if report.exists() else {}
+    return tuple(settings["pattern_files"]) if "pattern_files" in settings else None
+
+
 @cache
-def load_patterns() -> tuple[Pattern, ...]:
-    """Every pattern of the corpus, ordered by id."""
-    return tuple(sorted(read_patterns(sorted(PATTERNS.glob("*.toml"))), key=lambda pattern: pattern.id))
+def _corpus() -> tuple[Pattern, ...]:
+    paths = [PATTERNS / name for name in pattern_files()]
+    return tuple(sorted(read_patterns(paths), key=lambda pattern: pattern.id))
+
+
+def load_patterns(files: tuple[str, ...] | None = None) -> tuple[Pattern, ...]:
+    """The patterns of these files of the corpus, ordered by id. files: names; None: every file."""
+    if files is None:
+        return _corpus()
+    ids = {id for name in files for id in raw_tables(PATTERNS / name)}
+    return tuple(pattern for pattern in _corpus() if pattern.id in ids)
 
 
 def stable_hash(*parts: object) -> int:
@@ -112,8 +134,19 @@ def stable_hash(*parts: object) -> int:
 @cache
 def held_out_patterns() -> frozenset[str]:
     """Ids of the patterns that training never sees: those with the lowest hashes."""
-    ids = sorted((pattern.id for pattern in load_patterns()), key=lambda id: stable_hash("held-out", id))
-    return frozenset(ids[: max(HELD_OUT_LEAST, round(HELD_OUT_SHARE * len(ids)))])
+    below = int(HELD_OUT_SHARE * 2**64)
+    return frozenset(pattern.id for pattern in load_patterns() if stable_hash("held-out", pattern.id) < below)
+
+
+def trained_patterns(files: tuple[str, ...] | None = None) -> list[Pattern]:
+    """The patterns of these files that are not held out, ordered by id."""
+    return [pattern for pattern in load_patterns(files) if pattern.id not in held_out_patterns()]
+
+
+@cache
+def bundled_patterns() -> tuple[Pattern, ...]:
+    """The patterns that the bundled model was trained with, ordered by id."""
+    return tuple(trained_patterns(files_of_model(BUNDLED_MODEL)))
 
 
 def raw_tables(path: Path) -> dict[str, dict[str, object]]:

@@ -15,7 +15,7 @@ from dataclasses import dataclass
 from itertools import accumulate, pairwise
 
 from demo_model.grammar import Value
-from demo_model.patterns import fill, held_out_patterns, load_patterns, written
+from demo_model.patterns import bundled_patterns, fill, written
 from demo_model.prefixes import word_ends
 
 __all__ = ["SCRIPT", "SPEAKERS", "Line", "Revision", "Utterance", "javascript", "sentence", "utterances"]
@@ -137,11 +137,12 @@ SCRIPT = (
 
 
 def sentence(line: Line, language: str | None = None) -> str:
-    """The sentence of a line, in the speaker's language or another. Raises ValueError for a held-out pattern."""
-    if line.pattern in held_out_patterns():
-        raise ValueError(f"{line.pattern} is held out")
+    """The sentence of a line, in the speaker's language or another. Raises ValueError for a pattern that the
+    bundled model was not trained with."""
     language = language or SPEAKERS[line.speaker][1]
-    pattern = next(pattern for pattern in load_patterns() if pattern.id == line.pattern)
+    pattern = next((pattern for pattern in bundled_patterns() if pattern.id == line.pattern), None)
+    if pattern is None:
+        raise ValueError(f"the bundled model was not trained with {line.pattern}")
     return written(fill(pattern.templates[language], line.values, language), language).text
 
 

@@ -27,7 +27,7 @@ from demo_model import DIRECTIONS
 from demo_model.batches import BatchPool, Phrases
 from demo_model.evaluate import Item, chrf, score, sentence_items, summary, table, translate
 from demo_model.model import TINY, Shape, TranslationModel, load, save
-from demo_model.patterns import held_out_patterns, load_patterns
+from demo_model.patterns import held_out_patterns, load_patterns, pattern_files
 from demo_model.tokenizer import load_tokenizer, save_tokenizer, train_tokenizer
 
 _WARM_UP_STEPS = 300
@@ -120,6 +120,7 @@ def train(options: argparse.Namespace) -> dict[str, Any]:
             "shape": asdict(model.shape),
             "parameters": model.parameters_count,
             "patterns": len(load_patterns()),
+            "pattern_files": pattern_files(),
             "held_out_patterns": len(held_out_patterns()),
             "seed": options.seed,
             "batch_tokens": options.batch_tokens,

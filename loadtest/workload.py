@@ -12,6 +12,7 @@ from msgspec import Struct
 
 from demo_model import LANGUAGES
 from demo_model.generate import Kind, PairSource
+from demo_model.patterns import bundled_patterns
 from loadtest.results import LoadtestError
 
 __all__ = ["SENTENCES", "Workload", "utterances"]
@@ -50,7 +51,7 @@ def utterances(workload: Workload, count: int) -> list[Utterance]:
     if workload.source == workload.target:
         raise LoadtestError("Source and target are the same language: there is nothing to translate.")
     rng = random.Random(f"lengths/{workload.seed}")
-    sentences = PairSource(f"loadtest/{workload.seed}")
+    sentences = PairSource(f"loadtest/{workload.seed}", patterns=bundled_patterns())
     gap = "" if workload.source in ("ja", "zh") else " "
     said: list[Utterance] = []
     for number in range(count):

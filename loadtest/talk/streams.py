@@ -16,7 +16,7 @@ from msgspec import Struct
 
 from demo_model import LANGUAGES
 from demo_model.generate import Kind, Pair, PairSource
-from demo_model.patterns import held_out_patterns, load_patterns
+from demo_model.patterns import bundled_patterns
 from demo_model.prefixes import word_ends
 from demo_model.sampling import Split
 from loadtest.workload import SENTENCES
@@ -97,7 +97,7 @@ class Stream(Struct, frozen=True):
 def corpus_streams(seed: int, lang: str, targets: Sequence[str], count: int) -> list[Stream]:
     """The first `count` streams in `lang`, from sentences that the bundled model was not trained on."""
     rng = random.Random(f"partials/{seed}/{lang}")
-    sentences = PairSource(f"partials/{seed}", Split.TEST)
+    sentences = PairSource(f"partials/{seed}", Split.TEST, bundled_patterns())
     short = _short_phrases(seed)
     others = vocabulary(seed, lang)
     directions = [(lang, target) for target in targets]
@@ -154,18 +154,14 @@ def _joined(texts: Sequence[str], lang: str) -> str:
 
 def _short_phrases(seed: int) -> PairSource:
     """Most have no slots, hence no combination that training did not see."""
-    patterns = [
-        pattern
-        for pattern in load_patterns()
-        if pattern.id.startswith("back_") and pattern.id not in held_out_patterns()
-    ]
+    patterns = [pattern for pattern in bundled_patterns() if pattern.id.startswith("back_")]
     return PairSource(f"partials/{seed}/short", Split.ANY, patterns)
 
 
 def vocabulary(seed: int, lang: str) -> list[str]:
     """Words that can be heard in place of others, each once, in order; the same for the same seed. They come from
     sentences that the bundled model was not trained on."""
-    sentences = PairSource(f"partials/{seed}/misheard", Split.TEST)
+    sentences = PairSource(f"partials/{seed}/misheard", Split.TEST, bundled_patterns())
     other = next(target for target in LANGUAGES if target != lang)
     drawn: list[Pair] = [sentences.draw([(lang, other)], Kind.FULL)[0] for _ in range(60)]
     words = {word.strip() for pair in drawn for word in spoken_words(bare(pair.source, lang), lang)}

@@ -11,7 +11,7 @@ from collections.abc import Sequence
 from functools import cache
 
 from demo_model.generate import Kind, Pair, PairSource
-from demo_model.patterns import Pattern, held_out_patterns, load_patterns
+from demo_model.patterns import Pattern, bundled_patterns
 from demo_model.sampling import Split
 
 __all__ = ["Words"]
@@ -65,8 +65,7 @@ class Words:
 def _patterns() -> dict[int, Sequence[Pattern]]:
     """Words of the English sentence → the patterns that have so many."""
     found: defaultdict[int, list[Pattern]] = defaultdict(list)
-    for pattern in load_patterns():
-        if pattern.id not in held_out_patterns():
-            parts = pattern.templates["en"].parts
-            found[len("".join(part if isinstance(part, str) else "X" for part in parts).split())].append(pattern)
+    for pattern in bundled_patterns():
+        parts = pattern.templates["en"].parts
+        found[len("".join(part if isinstance(part, str) else "X" for part in parts).split())].append(pattern)
     return dict(found)

@@ -7,6 +7,7 @@ import itertools
 import json
 import re
 import sys
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -19,7 +20,7 @@ from demo_model.grammar import Slot, Template
 from demo_model.lexicon import load_lexicon
 from demo_model.own import KINDS, SETS, OwnSentence, own_sentences
 from demo_model.pattern_check import check_text
-from demo_model.patterns import load_patterns, written
+from demo_model.patterns import Pattern, load_patterns, written
 from demo_model.sampling import Sampler, Split
 
 DEMO_MODEL = Path(__file__).parents[2] / "demo_model"
@@ -96,14 +97,22 @@ def english(part: str | Slot) -> str:
     return r"[A-Z0-9$]\S*(?: \S+)?"
 
 
+def made(pattern: Pattern, texts: Sequence[str]) -> list[str]:
+    """Those of `texts` that the pattern makes."""
+    parts = pattern.templates["en"].parts
+    first, last = (part.lower() if isinstance(part, str) else "" for part in (parts[0], parts[-1]))
+    # Compiling takes long: only a pattern that begins and ends like a text is worth it.
+    alike = [text for text in texts if text.lower().startswith(first) and text.lower().endswith(last)]
+    return [text for text in alike if re.fullmatch("".join(map(english, parts)), text)]
+
+
 def test_no_pattern_makes_one_of_the_sentences() -> None:
-    patterns = {
-        pattern.id: re.compile("".join(map(english, pattern.templates["en"].parts))) for pattern in load_patterns()
-    }
-    assert patterns["status_item_finished"].fullmatch("The contract is finished.")
-    for sentence in EVERY:
-        made_by = [id for id, pattern in patterns.items() if pattern.fullmatch(sentence.texts["en"])]
-        assert made_by == [], sentence
+    finished = next(pattern for pattern in load_patterns() if pattern.id == "status_item_finished")
+    some = ["The contract is finished.", "The contract is almost finished.", "Is the contract finished?"]
+    assert made(finished, some) == some[:1]
+    texts = [sentence.texts["en"] for sentence in EVERY]
+    for pattern in load_patterns():
+        assert made(pattern, texts) == [], pattern.id
 
 
 def test_none_of_many_composed_sentences_is_one_of_them() -> None:

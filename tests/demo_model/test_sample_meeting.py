@@ -47,5 +47,5 @@ def test_every_word_that_is_misheard_is_heard_and_put_right() -> None:
 
 
 def test_a_sentence_that_training_never_saw_is_refused() -> None:
-    with pytest.raises(ValueError, match="held out"):
+    with pytest.raises(ValueError, match="not trained with"):
         sentence(Line(0, min(held_out_patterns()), {}))
