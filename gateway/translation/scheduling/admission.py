@@ -108,7 +108,7 @@ class Admission:
         if not why and not exempt and free < count:
             # Texts without a meeting are a batch, of which all count. Those of an utterance do not: it is as
             # welcome in many languages as in one.
-            turns = _turns_ahead(queue, account, priority, 0 if meeting else count - 1)
+            turns = _turns_ahead(queue, account, meeting, priority, 0 if meeting else count - 1)
             wait_s = turns * self.pace.interval_s
             if turns and wait_s >= self._max_queue_s / _part(priority):
                 why = f"{turns} translations would come before this, which takes {wait_s:.1f} s."
@@ -150,17 +150,19 @@ class Admission:
         return self._retries_s[account] - now_s
 
 
-def _turns_ahead(queue: TurnQueue, account: str, priority: int, own: int) -> int:
+def _turns_ahead(queue: TurnQueue, account: str, meeting: str, priority: int, own: int) -> int:
     """How many turns come before that of a newcomer who comes with `own` others, which are before it.
 
-    Accounts take turns, so a final waits for no more of another account than of its own.
+    Accounts take turns, and so do the meetings of each. So a final waits for no more rounds of the others than its
+    own meeting needs, but for each of them: while more comes than the engine carries, whoever has had a turn is
+    there again.
     """
-    ahead = queue.ahead(priority) + own
     if priority > FINAL:
-        return ahead
-    own += queue.ahead_of_account(priority, account)
-    others = len(queue.accounts(priority) - {account})
-    return min(ahead, own + (own + 1) * others)
+        return queue.ahead(priority) + own
+    turns = own + queue.ahead_of_meeting(priority, account, meeting)
+    rounds = 1 + queue.utterances_ahead(priority, account, meeting)
+    turns += rounds * queue.round_of_others(priority, account, meeting)
+    return turns + (turns + 1) * len(queue.accounts(priority) - {account})
 
 
 def _part(priority: int) -> int:

@@ -162,6 +162,18 @@ def test_who_takes_turns_with_a_crowd_does_not_wait_for_all_of_it() -> None:
     door.come("n", account="somebody else")
 
 
+def test_who_waits_already_waits_a_round_of_the_other_meetings_for_each_utterance() -> None:
+    door = Door(max_waiting=1_000, max_queue_s=0.95)
+    door.serve(100, interval_s=0.1)
+    for n in range(3):
+        door.come(f"private {n}", count=2, account="crowd")
+    door.come("m", account="crowd")
+    # One of its own, and twice the six of the others: whoever has had a turn is there again.
+    with pytest.raises(Overloaded, match="13 translations would come before this"):
+        door.come("m", account="crowd")
+    door.come("n", account="crowd")  # seven turns
+
+
 def test_best_effort_may_wait_half_as_long() -> None:
     door = Door(max_waiting=1_000, max_queue_s=0.95)
     door.serve(100, interval_s=0.1)
