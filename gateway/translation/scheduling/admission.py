@@ -1,6 +1,7 @@
 """Whether the queue in front of the engine has room for more: the rule behind `overloaded`.
 
-Knows: how many translations wait, in all, of one account and of one meeting; how fast their turns come.
+Knows: how many translations wait, in all, of one account and of one meeting; how fast their turns come; how late
+the event loop is.
 Must not know: why the engine is slow, who asks, clocks.
 """
 
@@ -24,6 +25,10 @@ _ACCOUNT_FACTOR = 7
 # When to try again, unless the queue is too long for a final; and the longest that is told then, before chance.
 _RETRY_S = 1.0
 _LONGEST_RETRY_S = 20.0
+
+# Turns of the event loop, one after another, in which a final is read, logged, handed to the engine and shown.
+# Each waits for all else that the process has to do.
+_LOOP_TURNS = 5
 
 # Accounts whose refusals are remembered, before those that are over are forgotten.
 _MOST_RETRIES = 1_000
@@ -97,14 +102,17 @@ class Admission:
         *,
         free: int,
         now_s: float,
+        late_s: float = 0.0,
         exempt: bool = False,
     ) -> None:
         """Raise `Overloaded` where `count` newcomers of one meeting are too many; `free` of them need not wait.
 
-        exempt: however long they have to wait.
+        late_s: how late the event loop is. exempt: however long they have to wait.
         """
         retry_s = _RETRY_S
         why = self._is_full(queue, account, meeting, priority, count, free)
+        if not why and not exempt and _LOOP_TURNS * late_s >= self._max_queue_s / _part(priority):
+            why = f"The gateway's process is full: it comes to what is due {late_s:.2f} s late."
         if not why and not exempt and free < count:
             # Texts without a meeting are a batch, of which all count. Those of an utterance do not: it is as
             # welcome in many languages as in one.

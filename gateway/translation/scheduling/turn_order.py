@@ -80,7 +80,7 @@ class TurnQueue:
         return sum(len({ticket.utterance for ticket in queue}) for queue in queues)
 
     def round_of_others(self, priority: int, account: str, meeting: str) -> int:
-        """How many turns are given while each other meeting of an account that waits has its next utterance done."""
+        """How many turns it takes until each other meeting of an account that waits has had its next utterance."""
         meetings = [accounts.get(account, _Meetings()).items() for accounts in self._up_to(priority)]
         return sum(_of_next(queue) for each in meetings for name, queue in each if name != meeting)
 

@@ -45,11 +45,16 @@ class Door:
         free: int = 0,
         account: str | None = None,
         exempt: bool = False,
+        late_s: float = 0.0,
     ) -> None:
         """Each meeting is another account's, unless one is given."""
         account = meeting if account is None else account
         self.admission.check(
-            *(self.queue, account, meeting, priority, count), free=free, now_s=self.now_s, exempt=exempt
+            *(self.queue, account, meeting, priority, count),
+            free=free,
+            now_s=self.now_s,
+            late_s=late_s,
+            exempt=exempt,
         )
         tickets = []
         for _ in range(count):
@@ -172,6 +177,17 @@ def test_who_waits_already_waits_a_round_of_the_other_meetings_for_each_utteranc
     with pytest.raises(Overloaded, match="13 translations would come before this"):
         door.come("m", account="crowd")
     door.come("n", account="crowd")  # seven turns
+
+
+def test_while_the_event_loop_is_late_partials_are_refused_then_finals() -> None:
+    door = Door(max_waiting=1_000, max_queue_s=1.0)
+    door.come("m", free=1, priority=PARTIAL, late_s=0.09)
+    with pytest.raises(Overloaded, match="late"):
+        door.come("m", free=1, priority=PARTIAL, late_s=0.1)
+    door.come("m", free=1, late_s=0.1)
+    with pytest.raises(Overloaded, match=r"0\.20 s late"):
+        door.come("m", free=1, late_s=0.2)
+    door.come("m", free=1, late_s=0.2, exempt=True)
 
 
 def test_best_effort_may_wait_half_as_long() -> None:
