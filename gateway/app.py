@@ -68,7 +68,6 @@ _log = logging.getLogger(__name__)
 
 # For outcomes to be published and outboxes to be read, once work has ended.
 _GOODBYE_S = 5.0
-
 _SWEEP_S = 1.0
 
 # What is being said takes at most the bytes of all logs divided by this.
@@ -133,6 +132,7 @@ class Gateway:
         )
         self.log, self.register = self.store.log, self.store.register
         self.webhooks = Deliveries(settings.webhooks, self.store.webhooks)
+        self._lag = EventLoopLag(metrics.EVENT_LOOP_LAG_S.observe)
         self.scheduler = Scheduler(
             self.engine,
             lanes=self.engine.lanes if isinstance(self.engine, Pool) else None,
@@ -141,12 +141,12 @@ class Gateway:
             best_effort_share=settings.partials_share,
             deadline_s=settings.utterance_deadline_s,
             quotas=self.quotas,
+            lag_s=lambda: max(self._lag.mean_s, self.engine.capacity().lag_s),
         )
-        self._lag = EventLoopLag(metrics.EVENT_LOOP_LAG_S.observe)
         self.partials = Partials(
             self.scheduler,
             translates=settings.partials_share > 0,
-            lag_s=lambda: max(self._lag.mean_s, self.engine.capacity().lag_s),
+            lag_s=self.scheduler.lag_s,
             max_bytes=settings.event_log.max_bytes // _LIVE_SHARE,
         )
         self.finals = Finals(

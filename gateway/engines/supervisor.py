@@ -280,14 +280,13 @@ class Supervisor:
     def health(self) -> EngineHealth:
         if self._engine is None:
             return self._life.health
-        match self._life.state, (inner := self._engine.health()).state:
-            case EngineState.STARTING, EngineState.STARTING:
-                return inner  # its reason shows the progress; only `start` makes it ready
-            case EngineState.READY, (EngineState.FAILED | EngineState.STOPPED):
-                # `_watch` has not seen it yet.
-                return EngineHealth(EngineState.RESTARTING, "The engine died and is being started again.")
-            case _:
-                return self._life.health
+        health, inner = self._life.health, self._engine.health()
+        if health.state is inner.state is EngineState.STARTING:
+            return inner  # its reason shows the progress; only `start` makes it ready
+        if health.state is EngineState.READY and inner.state in (EngineState.FAILED, EngineState.STOPPED):
+            # `_watch` has not seen it yet.
+            return EngineHealth(EngineState.RESTARTING, "The engine died and is being started again.")
+        return health
 
     def capacity(self) -> EngineCapacity:
         if self._engine is not None and self._life.state in (EngineState.STARTING, EngineState.READY):

@@ -99,12 +99,12 @@ class Elsewhere:
     @property
     def languages(self) -> frozenset[str]:
         """What is read at other gateways."""
-        return frozenset().union(*(gateway.languages for gateway in self._gateways.values()))
+        return frozenset().union(*[gateway.languages for gateway in self._gateways.values()])
 
     @property
     def live_languages(self) -> frozenset[str]:
         """Those of them that are read while it is being said."""
-        return frozenset().union(*(gateway.live_languages for gateway in self._gateways.values()))
+        return frozenset().union(*[gateway.live_languages for gateway in self._gateways.values()])
 
     def sweep(self) -> None:
         """Forget gateways that are silent, and what was missed the end of; called every second."""

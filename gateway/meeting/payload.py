@@ -20,28 +20,27 @@ _OVERHEAD_BYTES = 256
 
 
 class Payload:
-    """`message` never changes. `cost`: bytes in memory and on the wire, estimated from above.
+    """`message` never changes.
 
     delivery: is told when it is written; None if that is not traced.
     """
 
-    __slots__ = ("_frames", "_merged", "_written", "cost", "delivery", "message")
+    __slots__ = ("_cost", "_frames", "_merged", "_written", "delivery", "message")
 
     def __init__(self, message: ServerMessage, delivery: Delivery | None = None) -> None:
         self.message = message
         self.delivery = delivery
-        # At most 4 bytes a character in UTF-8, and as many in Python's own strings; only control characters,
-        # of which JSON makes six each, take more on the wire.
-        self.cost = _OVERHEAD_BYTES + 4 * sum(
-            [len(value) for value in structs.astuple(message) if isinstance(value, str)]
-        )
-        if isinstance(message, SessionStarted):
-            self.cost += len(message.participants) * 2 * _OVERHEAD_BYTES
-        if isinstance(message, LanguagesChanged):
-            self.cost += len(message.languages) * _OVERHEAD_BYTES
+        self._cost: int | None = None  # until it has to wait
         self._frames: dict[str, str | bytes] = {}
         self._written: dict[str, bytes] = {}
         self._merged: tuple[Payload, Payload] | None = None
+
+    @property
+    def cost(self) -> int:
+        """Bytes in memory and on the wire, estimated from above."""
+        if self._cost is None:
+            self._cost = _cost(self.message)
+        return self._cost
 
     def written(self, codec: Codec, write: Callable[[str | bytes], bytes]) -> bytes:
         """What `write` makes of the message in one encoding; the same object for every reader."""
@@ -67,3 +66,14 @@ class Payload:
         merged = Payload(structs.replace(delta, committed=earlier.committed + delta.committed))
         self._merged = (unsent, merged)
         return merged
+
+
+def _cost(message: ServerMessage) -> int:
+    # At most 4 bytes a character in UTF-8, and as many in Python's own strings; only control characters, of which
+    # JSON makes six each, take more on the wire.
+    cost = _OVERHEAD_BYTES + 4 * sum([len(value) for value in structs.astuple(message) if isinstance(value, str)])
+    if isinstance(message, SessionStarted):
+        cost += len(message.participants) * 2 * _OVERHEAD_BYTES
+    if isinstance(message, LanguagesChanged):
+        cost += len(message.languages) * _OVERHEAD_BYTES
+    return cost

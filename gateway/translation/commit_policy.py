@@ -14,14 +14,14 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Callable, Mapping
-from functools import cache
+from functools import cache, lru_cache
 from itertools import accumulate
 from types import MappingProxyType
 
 import budoux
 import regex
 
-__all__ = ["FINAL_TOLERANCE", "MASK", "SPAN", "TOLERANCE", "UNSPACED", "CommitPolicy", "units"]
+__all__ = ["FINAL_TOLERANCE", "MASK", "SPAN", "TOLERANCE", "UNSPACED", "Breaks", "CommitPolicy", "units"]
 
 # Languages written without spaces between words. Where a word ends is found by BudouX, a small model made for
 # breaking lines; where it has none, the units are graphemes.
@@ -71,8 +71,37 @@ _ATTACHED = frozenset("'’-‐‑.,:/")
 _SPOKEN = regex.compile(r"[\p{L}\p{N}]")
 
 
-def units(text: str, lang: str) -> list[str]:
-    """The text in pieces that join to it: words with the space before them; numbers stay whole."""
+class Breaks:
+    """Where BudouX breaks texts of which each says much the same as the one before: it reads what is new.
+
+    lang: one of `_PARSERS`.
+    """
+
+    # Characters on either side of a break that it depends on.
+    _REACH = 3
+
+    def __init__(self, lang: str) -> None:
+        self._parser = _parser(lang)
+        self._text = ""
+        self._breaks: set[int] = set()
+
+    def of(self, text: str) -> set[int]:
+        """Offsets, that of the end included; not to be changed."""
+        pairs = enumerate(zip(self._text, text, strict=False))
+        same = next((at for at, (old, new) in pairs if old != new), min(len(self._text), len(text)))
+        known = max(0, same - self._REACH)
+        begin = max(0, known - self._REACH)
+        read = accumulate(map(len, self._parser.parse(text[begin:])), initial=begin)
+        self._breaks = {at for at in self._breaks if at <= known} | {at for at in read if at > known}
+        self._text = text
+        return self._breaks
+
+
+def units(text: str, lang: str, breaks: Breaks | None = None) -> list[str]:
+    """The text in pieces that join to it: words with the space before them; numbers stay whole.
+
+    breaks: of the text before this one, which makes it faster.
+    """
     if lang not in UNSPACED:
         spaced: list[str] = _SPACED.findall(text)
         return spaced
@@ -81,12 +110,12 @@ def units(text: str, lang: str) -> list[str]:
         return pieces
     # BudouX may break a Latin word or a number, and leaves punctuation, and Latin words that follow one another,
     # with the word before.
-    breaks = set(accumulate(map(len, _parser(lang).parse(text)))) if text else set()
+    ends = (breaks or Breaks(lang)).of(text)
     words: list[str] = []
     at, punctuation = 0, True
     for piece in pieces:
         before, punctuation = punctuation, _SPOKEN.search(piece) is None
-        if before or punctuation or at in breaks or piece[0].isspace():
+        if before or punctuation or at in ends or piece[0].isspace():
             words.append(piece)
         else:
             words[-1] += piece
@@ -97,6 +126,12 @@ def units(text: str, lang: str) -> list[str]:
 @cache
 def _parser(lang: str) -> budoux.Parser:
     return _PARSERS[lang]()
+
+
+@lru_cache(maxsize=256)
+def _heard(source: str, lang: str) -> int:
+    """Units of the source; the same revision is translated into several languages."""
+    return sum(_SPOKEN.search(unit) is not None for unit in units(source, lang))
 
 
 def _shared(one: list[str], other: list[str]) -> list[str]:
@@ -130,6 +165,7 @@ class CommitPolicy:
         self.tentative = ""
         self.draft = ""
         self._source, self._target = source, target
+        self._breaks = Breaks(target) if target in _PARSERS else None
         # Source units heard, and the hypothesis.
         self._hypotheses: deque[tuple[int, list[str]]] = deque(maxlen=_KEPT)
 
@@ -141,8 +177,8 @@ class CommitPolicy:
         """
         if not hypothesis.startswith(self.committed):
             return
-        heard = sum(_SPOKEN.search(unit) is not None for unit in units(source, self._source))
-        pieces = units(hypothesis, self._target)
+        heard = _heard(source, self._source)
+        pieces = units(hypothesis, self._target, self._breaks)
         before = self._hypotheses[-1][1] if self._hypotheses else []
         shown, visible = self.committed + self.tentative, _shared(pieces, before)
         shared = visible

@@ -11,6 +11,7 @@ import logging
 from collections import Counter
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from types import TracebackType
 from typing import Self
 
@@ -34,7 +35,7 @@ from gateway.translation.owned import Owned
 from gateway.translation.pacing import Throttle
 from gateway.translation.partials import Partials
 from gateway.translation.scheduling.scheduler import Scheduler
-from gateway.translation.scheduling.ticket import CATCHING_UP, FINAL, Generated, Ticket, request_id
+from gateway.translation.scheduling.ticket import CATCHING_UP, FINAL, Ticket, request_id
 
 __all__ = ["Finals"]
 
@@ -335,25 +336,32 @@ class Finals:
     # ------------------------------------------------------------ one translation
 
     async def _translate(self, room: Room, translation: _Translation) -> None:
+        shown = translation.shown
+        throttle = Throttle(
+            lambda fresh: room.show_final(shown, fresh), interval_s=self._delta_interval_s, shown=shown.committed
+        )
         try:
-            outcome = await self._outcome(room, translation)
+            outcome = await self._outcome(translation, throttle)
             if outcome is not None:
-                await self._outcomes.write(room, outcome)
+                # It says all that is left to show, unless the log does not take it now.
+                await self._outcomes.write(room, outcome, delayed=partial(_show_rest, throttle))
             else:
                 self._owned.remove(room, translation.said, translation.lang)
         finally:
             self._ended(room, translation)
 
-    async def _outcome(self, room: Room, translation: _Translation) -> Translated | Untranslated | None:
+    async def _outcome(self, translation: _Translation, throttle: Throttle) -> Translated | Untranslated | None:
         """None: it is left to another process."""
         utterance, lang = translation.utterance, translation.lang
         try:
-            generated = await self._generate(room, translation)
+            generated = await self._scheduler.collect(translation.ticket, throttle.grow)
         except GatewayError as error:
             metrics.TRANSLATIONS.labels(error.code, lang).inc()
             if self._leaves_unfinished and isinstance(error, Draining):
                 return None
             return untranslated(utterance, translation.said, lang, error)
+        finally:
+            throttle.stop()
         metrics.TRANSLATIONS.labels("final", lang).inc()
         return Translated(
             participant=utterance.participant,
@@ -369,21 +377,6 @@ class Finals:
             source=utterance.lang if utterance.detected else "",
         )
 
-    async def _generate(self, room: Room, translation: _Translation) -> Generated:
-        shown = translation.shown
-        throttle = Throttle(
-            lambda fresh: room.show_final(shown, fresh), interval_s=self._delta_interval_s, shown=shown.committed
-        )
-        try:
-            generated = await self._scheduler.collect(translation.ticket, throttle.grow)
-            try:
-                throttle.end()
-            except Exception:  # the final has all of it
-                _log.exception("the last text of a translation could not be shown")
-            return generated
-        finally:
-            throttle.stop()
-
     def _ended(self, room: Room, translation: _Translation) -> None:
         self._scheduler.withdraw(translation.ticket)
         key, lang = translation.utterance.key, translation.lang
@@ -398,3 +391,10 @@ class Finals:
             self._quiet.set()
         if room in self._owned:
             self._resume(room)  # it may have been promised again meanwhile
+
+
+def _show_rest(throttle: Throttle) -> None:
+    try:
+        throttle.end()
+    except Exception:  # the final has all of it
+        _log.exception("the last text of a translation could not be shown")

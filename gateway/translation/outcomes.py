@@ -10,7 +10,7 @@ import contextlib
 import itertools
 import logging
 from collections import Counter
-from collections.abc import Collection, Coroutine
+from collections.abc import Callable, Collection, Coroutine
 
 from gateway import metrics
 from gateway.domain.errors import GatewayError, LogUnavailable
@@ -50,13 +50,18 @@ class Outcomes:
         """Wait until nothing is being written."""
         await self._quiet.wait()
 
-    async def write(self, room: Room, outcome: Translated | Untranslated) -> None:
-        """Offer an outcome until the log takes it, and wait until readers have it."""
+    async def write(
+        self, room: Room, outcome: Translated | Untranslated, delayed: Callable[[], None] = lambda: None
+    ) -> None:
+        """Offer an outcome until the log takes it, and wait until readers have it.
+
+        delayed: is called whenever the log does not take it.
+        """
         # Before, not after: once the log has it, its speaker may have it promised again.
         self._owned.remove(room, outcome.said, outcome.lang)
         self._begin(room)
         try:
-            await self._write(room, outcome)
+            await self._write(room, outcome, delayed)
         finally:
             self._end(room)
 
@@ -79,7 +84,9 @@ class Outcomes:
         finally:
             self._end(room)
 
-    async def _write(self, room: Room, outcome: Translated | Untranslated) -> None:
+    async def _write(
+        self, room: Room, outcome: Translated | Untranslated, delayed: Callable[[], None] = lambda: None
+    ) -> None:
         for wait_s in itertools.chain(_RETRIES_S, itertools.repeat(_RETRY_S)):
             try:
                 concluded = await room.log.conclude(room.id, outcome)
@@ -94,6 +101,7 @@ class Outcomes:
                 _log.exception("the log of a meeting failed; its readers will not see an outcome")
                 room.end_unlogged(outcome)
                 return
+            delayed()
             with contextlib.suppress(TimeoutError):
                 async with asyncio.timeout(wait_s):
                     await self._leaving.wait()

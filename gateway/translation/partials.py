@@ -18,6 +18,7 @@ import random
 import time
 from collections import OrderedDict
 from collections.abc import Callable
+from functools import cache
 from types import TracebackType
 from typing import Self
 
@@ -35,6 +36,9 @@ from gateway.translation.scheduling.ticket import PARTIAL, Generated, Ticket, re
 __all__ = ["Partials"]
 
 _log = logging.getLogger(__name__)
+
+# Of an outcome and a language. Looking it up takes longer than counting.
+_counter = cache(metrics.PARTIALS.labels)
 
 # Open utterances of one participant: a recogniser has one, rarely two. One more closes the one that was revised
 # least recently, which may have been forgotten by its client.
@@ -113,11 +117,12 @@ class Partials:
         """A revision came: show it, and translate it into what is read while it is being said."""
         room.show_caption(utterance)
         spoken = self._revised(room, utterance)
-        if not self._fits(room, utterance) or spoken.closed:
+        languages = room.live_languages() if self._translates else frozenset()
+        if not self._fits(room, utterance, len(languages)) or spoken.closed:
             return
-        if not self._translates or len(utterance.text) > _LONGEST_CHARS:
+        if len(utterance.text) > _LONGEST_CHARS:
             return
-        for lang in room.live_languages():
+        for lang in languages:
             translation = spoken.translations.get(lang)
             if lang == utterance.lang:
                 if translation is not None:  # the recogniser took it for another language before
@@ -213,9 +218,8 @@ class Partials:
         if len(closed) > _MOST_CLOSED:
             self.forget(room, (participant, closed[0]))
 
-    def _fits(self, room: Room, utterance: Utterance) -> bool:
+    def _fits(self, room: Room, utterance: Utterance, translations: int) -> bool:
         """Count what an utterance takes, and withdraw what is too much in all. False: this one was withdrawn."""
-        translations = len(room.live_languages()) if self._translates else 0
         chars = len(utterance.text) * (1 + _TEXTS * translations)
         size = _UTTERANCE_BYTES * (1 + translations) + _CHAR_BYTES * chars
         self._budget.use(room.account_of(utterance.participant), (room, utterance.key), size)
@@ -236,17 +240,17 @@ class Partials:
         translation.revision, translation.stopped = utterance, False
         translation.shown.rev = utterance.rev
         if translation.broken:
-            metrics.PARTIALS.labels("failed", lang).inc()
+            _counter("failed", lang).inc()
             return
         if known == utterance.text:
-            metrics.PARTIALS.labels("unchanged", lang).inc()
+            _counter("unchanged", lang).inc()
             return
         if ticket is not None and ticket.exchange(self._request(room, translation)):
             translation.running = utterance
-            metrics.PARTIALS.labels("superseded", lang).inc()
+            _counter("superseded", lang).inc()
             return
         if translation.pending:
-            metrics.PARTIALS.labels("superseded", lang).inc()
+            _counter("superseded", lang).inc()
         elif ticket is not None:
             self._supersede_in(self._wait_s(translation), translation, ticket)
         translation.pending = True
@@ -256,7 +260,7 @@ class Partials:
 
     def _stop(self, translation: OpenTranslation) -> None:
         if translation.pending:
-            metrics.PARTIALS.labels("superseded", translation.lang).inc()
+            _counter("superseded", translation.lang).inc()
         translation.pending, translation.stopped = False, True
         if translation.ticket is not None:
             translation.policy.interrupted(translation.ticket.text)
@@ -291,7 +295,7 @@ class Partials:
                     account = room.account_of(translation.revision.participant)
                     [ticket] = self._scheduler.admit(room.id, [self._request(room, translation)], account=account)
                 except GatewayError:
-                    metrics.PARTIALS.labels("refused", translation.lang).inc()
+                    _counter("refused", translation.lang).inc()
                     continue
                 translation.ticket, translation.running = ticket, translation.revision
                 try:
@@ -332,7 +336,7 @@ class Partials:
             else:
                 outcome = self._take(translation, generated)
                 room.show_partial(translation.shown, translation.revision.rev, policy.committed, policy.tentative)
-        metrics.PARTIALS.labels(outcome, translation.lang).inc()
+        _counter(outcome, translation.lang).inc()
 
     def _take(self, translation: OpenTranslation, generated: Generated) -> str:
         said = translation.running

@@ -684,6 +684,17 @@ async def test_everything_accepted_survives_engine_crashes_and_is_logged_once() 
             assert f"[ja] text number {n} of many".startswith(deltas), "shown text is not taken back"
 
 
+async def test_the_last_words_come_with_the_final_alone() -> None:
+    async with (
+        running(Settings(delta_interval_s=1)) as gateway,
+        joined(gateway, speaks="en", reads=["ja"]) as ana,
+    ):
+        await ana.peer.send(say("1", "three words here"))
+        await ana.until(TranslationFinal)
+        got = await ana.everything()
+        assert [m.committed for m in got if isinstance(m, TranslationDelta)] == ["[ja]"]
+
+
 async def test_a_failed_translation_can_be_asked_for_again() -> None:
     script = Script(first_token_s=0.001, token_s=0.05, rules=(Rule("STALL", stall_after=0),))
     settings = Settings(utterance_deadline_s=1)

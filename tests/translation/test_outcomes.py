@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import asyncio
 
+import pytest
+
 from gateway.domain.errors import EngineFailed
 from gateway.translation.outcomes import Outcomes, untranslated
 from gateway.translation.owned import Owned
@@ -40,3 +42,15 @@ async def test_whoever_leaves_does_not_wait_for_a_log_that_takes_nothing() -> No
         outcomes.leave()
         await outcomes.write(r.room, untranslated(ONE, 1, "de", EngineFailed("It failed.")))
         assert r.room not in outcomes
+
+
+async def test_who_waits_for_the_log_learns_of_it_each_time(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("gateway.translation.outcomes._RETRIES_S", (0.0, 0.0))
+    async with stage() as r:
+        work = await r.left("One.", "de", "fr")
+        outcomes, delays = Outcomes(Owned()), []
+        r.log.refuses = lambda _: len(r.log.refused) < 2
+        failed = EngineFailed("It failed.")
+        await outcomes.write(r.room, untranslated(ONE, work.said, "de", failed), lambda: delays.append("de"))
+        await outcomes.write(r.room, untranslated(ONE, work.said, "fr", failed), lambda: delays.append("fr"))
+        assert delays == ["de", "de"]

@@ -121,12 +121,14 @@ class _Api:
 
     async def _translate(self, request: Request, attempt: Attempt) -> ASGIApp:
         attempt.grant = grant = await self._identity.of(request)
+        account = client_account(request)
+        self._translator.check_unread(grant, account)
         data = await read_json(request)
         body = decode_body(data)
         wanted, unknown = asked(body), unknown_fields(data)
         if wanted.source == AUTO:
             await self._translator.detector.load()
-        call = self._translator.admit(wanted, grant, client_account(request))
+        call = self._translator.admit(wanted, grant, account)
         warnings = [TranslationWarning(option.code, option.message, option.field) for option in call.left_out]
         warnings += [
             TranslationWarning("unknown_field", f"There is no field {name!r}; it is ignored.", name)

@@ -65,6 +65,10 @@ class Translator:
         self.batch_texts = batch_texts
         self.detector = detector or Detector()
 
+    def check_unread(self, grant: Grant, address: str) -> None:
+        """Raises `Overloaded` where no call would be admitted, whatever it asks for. address: as below."""
+        self.scheduler.door.check_unread(account_of_tenant(grant, address))
+
     def admit(self, asked: Asked, grant: Grant, address: str, *, most: int | None = None) -> Call:
         """Take a call on; whoever gets it has to enter it, without awaiting anything before.
 

@@ -1,6 +1,7 @@
 """Whether the queue in front of the engine has room for more: the rule behind `overloaded`.
 
-Knows: how many translations wait, in all, of one account and of one meeting; how fast their turns come.
+Knows: how many translations wait, in all, of one account and of one meeting; how fast their turns come; how late
+the event loop is.
 Must not know: why the engine is slow, who asks, clocks.
 """
 
@@ -24,6 +25,10 @@ _ACCOUNT_FACTOR = 7
 # When to try again, unless the queue is too long for a final; and the longest that is told then, before chance.
 _RETRY_S = 1.0
 _LONGEST_RETRY_S = 20.0
+
+# Turns of the event loop, one after another, in which a final is read, logged, handed to the engine and shown.
+# Each waits for all else that the process has to do.
+_LOOP_TURNS = 5
 
 # Accounts whose refusals are remembered, before those that are over are forgotten.
 _MOST_RETRIES = 1_000
@@ -97,18 +102,21 @@ class Admission:
         *,
         free: int,
         now_s: float,
+        late_s: float = 0.0,
         exempt: bool = False,
     ) -> None:
         """Raise `Overloaded` where `count` newcomers of one meeting are too many; `free` of them need not wait.
 
-        exempt: however long they have to wait.
+        late_s: how late the event loop is. exempt: however long they have to wait.
         """
         retry_s = _RETRY_S
         why = self._is_full(queue, account, meeting, priority, count, free)
+        if not why and not exempt and _LOOP_TURNS * late_s >= self._max_queue_s / _part(priority):
+            why = f"The gateway's process is full: it comes to what is due {late_s:.2f} s late."
         if not why and not exempt and free < count:
             # Texts without a meeting are a batch, of which all count. Those of an utterance do not: it is as
             # welcome in many languages as in one.
-            turns = _turns_ahead(queue, account, priority, 0 if meeting else count - 1)
+            turns = _turns_ahead(queue, account, meeting, priority, 0 if meeting else count - 1)
             wait_s = turns * self.pace.interval_s
             if turns and wait_s >= self._max_queue_s / _part(priority):
                 why = f"{turns} translations would come before this, which takes {wait_s:.1f} s."
@@ -150,17 +158,19 @@ class Admission:
         return self._retries_s[account] - now_s
 
 
-def _turns_ahead(queue: TurnQueue, account: str, priority: int, own: int) -> int:
+def _turns_ahead(queue: TurnQueue, account: str, meeting: str, priority: int, own: int) -> int:
     """How many turns come before that of a newcomer who comes with `own` others, which are before it.
 
-    Accounts take turns, so a final waits for no more of another account than of its own.
+    Accounts take turns, and so do the meetings of each. So a final waits for no more rounds of the others than its
+    own meeting needs, but for each of them: while more comes than the engine carries, whoever has had a turn is
+    there again.
     """
-    ahead = queue.ahead(priority) + own
     if priority > FINAL:
-        return ahead
-    own += queue.ahead_of_account(priority, account)
-    others = len(queue.accounts(priority) - {account})
-    return min(ahead, own + (own + 1) * others)
+        return queue.ahead(priority) + own
+    turns = own + queue.ahead_of_meeting(priority, account, meeting)
+    rounds = 1 + queue.utterances_ahead(priority, account, meeting)
+    turns += rounds * queue.round_of_others(priority, account, meeting)
+    return turns + (turns + 1) * len(queue.accounts(priority) - {account})
 
 
 def _part(priority: int) -> int:

@@ -33,6 +33,8 @@ class Lane:
 
     def __init__(self, name: str, engine: Engine, *, lookahead: int, best_effort_share: float) -> None:
         self.name = name
+        # To it alone.
+        self.route = Route({name})
         self.engine = engine
         self.running: set[Ticket] = set()
         self.best_effort_running = 0
@@ -170,6 +172,8 @@ class Lanes:
         Empty: none has it now, and `refusal` says why.
         """
         having = [lane for lane in self._having(source, target) if lane.state not in _OVER]
+        if len(having) == 1:
+            return having[0].route
         return Route(lane.name for lane in _taking(having, text))
 
     def route_for(self, newcomer: Ticket, suspected_on: str | None = None) -> Route:
@@ -219,6 +223,8 @@ class Lanes:
 
     def choose(self, lanes: Iterable[Lane], request: TranslationRequest) -> Lane:
         """The best of these lanes for a text, remembered for what comes next of its meeting. lanes: not empty."""
+        if len(self._lanes) == 1:
+            return next(iter(lanes))
         scope = request.cache_scope
         chosen = choose((lane.load for lane in lanes), self._cached.get(scope))
         assert chosen is not None  # noqa: S101 -- there is one

@@ -6,10 +6,11 @@ Knows: tickets that wait, for what. Must not know: engines, how many run, tasks,
 from __future__ import annotations
 
 import itertools
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 
+from gateway.domain.engine import EngineState
 from gateway.translation.scheduling.admission import Admission
-from gateway.translation.scheduling.lanes import Route
+from gateway.translation.scheduling.lanes import Lane, Route
 from gateway.translation.scheduling.ticket import Ticket
 from gateway.translation.scheduling.turn_order import TurnQueue
 
@@ -68,6 +69,15 @@ class Lines:
         if len(self._lines) == 1:
             return [line for line in self if line.queue]
         return sorted((line for line in self if line.queue), key=lambda line: line.queue.next_turn)
+
+    def is_full(self, line: Line, lanes: Iterable[Lane]) -> bool:
+        """Whether finals wait for nothing but other finals to end, as many as the line's lanes run together."""
+        if not line.queue.finals or line.queue.suspects:
+            return False
+        ready = [lane for lane in lanes if lane.state is EngineState.READY]
+        return bool(ready) and not any(
+            lane.suspect_runs or lane.best_effort_running or self.suspects_of(lane.name) for lane in ready
+        )
 
     def suspects_of(self, lane: str) -> bool:
         """Whether one waits that has to run alone on this lane; each waits for one lane."""

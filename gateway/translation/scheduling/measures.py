@@ -6,6 +6,7 @@ Knows: tickets, which metric is of what, the events of a span. Must not know: th
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import cache
 
 from gateway import metrics
 from gateway.domain.engine import EngineProfile, TokenEvent, TranslationRequest
@@ -14,6 +15,10 @@ from gateway.tracing.spans import NOT_TRACED, Value
 from gateway.translation.scheduling.ticket import Ticket
 
 __all__ = ["admitted", "ended", "finished", "first_token", "retried", "started", "stopped", "tokens"]
+
+# By their labels. Looking them up takes longer than counting.
+_final_tokens, _partial_tokens = cache(metrics.FINAL_TOKENS.labels), cache(metrics.PARTIAL_TOKENS.labels)
+_generation_s = cache(metrics.GENERATION_S.labels)
 
 
 def admitted(ticket: Ticket) -> None:
@@ -59,7 +64,7 @@ def tokens(request: TranslationRequest, generated: int, reused: int) -> None:
     metrics.TOKENS.inc(generated)
     if reused:
         metrics.TOKENS_REUSED.inc(reused)
-    (metrics.FINAL_TOKENS if request.final else metrics.PARTIAL_TOKENS).labels(request.target).inc(generated)
+    (_final_tokens if request.final else _partial_tokens)(request.target).inc(generated)
 
 
 def retried(ticket: Ticket) -> None:
@@ -91,4 +96,4 @@ def stopped(ticket: Ticket, now_s: float) -> None:
     """It does not run any more."""
     if ticket.started_s is not None:
         stage = "final" if ticket.request.final else "partial"
-        metrics.GENERATION_S.labels(stage, ticket.request.target).inc(now_s - ticket.started_s)
+        _generation_s(stage, ticket.request.target).inc(now_s - ticket.started_s)

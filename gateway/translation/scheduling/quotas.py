@@ -63,7 +63,10 @@ class Quotas:
 
         Raises `DailyQuotaExceeded`.
         """
-        quota, today = self.of(tenant), self.today(tenant)
+        quota = self.of(tenant)
+        if quota.characters is None and quota.minutes is None:
+            return
+        today = self.today(tenant)
         used = [("characters", today.characters, quota.characters)]
         if meeting:
             used.append(("minutes", today.minutes, quota.minutes))

@@ -34,6 +34,7 @@ from gateway.domain.errors import (
 from gateway.domain.grants import tenant_of_account
 from gateway.domain.ports import Engine
 from gateway.translation.scheduling import measures
+from gateway.translation.scheduling.door import Door
 from gateway.translation.scheduling.lanes import Lane, Lanes, Route, drained, failed, stopped
 from gateway.translation.scheduling.lines import Line, Lines
 from gateway.translation.scheduling.preemption import to_preempt
@@ -72,6 +73,8 @@ class Scheduler:
         deadline_s: float = 300.0,
         # Of the tenants whose translations they are.
         quotas: Quotas | None = None,
+        # How late the event loop is, seconds.
+        lag_s: Callable[[], float] = lambda: 0.0,
         clock: Callable[[], float] | None = None,
     ) -> None:
         self._engine = engine
@@ -82,6 +85,8 @@ class Scheduler:
         )
         self._deadline_s = deadline_s
         self._clock = clock or time.monotonic
+        self.lag_s = lag_s
+        self.door = Door(self._lanes, self._lines, self._quotas, self._clock, lag_s)
         self._serials = itertools.count(1)
         self._draining = False
         self._idle = asyncio.Event()
@@ -139,19 +144,8 @@ class Scheduler:
         for ticket in tickets:
             ticket.route = self._lanes.route_for(ticket, suspected_on)
         counts = Counter(ticket.route for ticket in tickets)
-        free = {route: sum(map(self._free, self._lanes.some(route))) for route in counts}
-        if not promised:
-            tenant = tenant_of_account(account)
-            self._quotas.check_day(tenant, meeting)
-            waiting = self._lines.ahead_of_account(priority, account)
-            self._quotas.check_waiting(tenant, waiting, len(requests) - sum(free.values()))
-        for route, count in counts.items():
-            line = self._lines.of(route)
-            # While nobody could be served sooner, nobody is sent away for having to wait.
-            exempt = promised or all(lane.state is not EngineState.READY for lane in self._lanes.some(route))
-            line.admission.check(
-                *(line.queue, account, meeting, priority, count), free=free[route], now_s=now_s, exempt=exempt
-            )
+        check = self.door.check_promised if promised else self.door.check
+        check(account, meeting, priority, counts)
         loop = asyncio.get_running_loop()
         for ticket in tickets:
             measures.admitted(ticket)
@@ -333,16 +327,13 @@ class Scheduler:
 
     # ------------------------------------------------------------ turns
 
-    def _free(self, lane: Lane) -> int:
-        return lane.free(quarantined=self._lines.suspects_of(lane.name))
-
     def _give_turns(self) -> None:
         while (found := self._next()) is not None:
             line, lanes = found
             if (ticket := line.queue.pop()) is not None:
                 self._give_turn(line, ticket, self._lanes.choose(lanes, ticket.request))
         for line in self._lines:
-            line.admission.pace.waits(self._clock(), waits=self._is_full(line))
+            line.admission.pace.waits(self._clock(), waits=self._lines.is_full(line, self._lanes.some(line.route)))
         for ticket in to_preempt(self._lanes, self._lines):
             ticket.preempted = True
             self.give_up(ticket, Cancelled("The place was needed for a final utterance."))
@@ -354,7 +345,7 @@ class Scheduler:
             lanes = [
                 lane
                 for lane in self._lanes.some(line.route)
-                if self._free(lane) and not (best_effort and not lane.has_room_for_best_effort())
+                if self.door.free(lane) and not (best_effort and not lane.has_room_for_best_effort())
             ]
             if lanes:
                 return line, lanes
@@ -367,15 +358,6 @@ class Scheduler:
         if not ticket.best_effort:
             line.admission.pace.turn(now_s)
         measures.started(ticket, lane.profile, is_first=is_first)
-
-    def _is_full(self, line: Line) -> bool:
-        """Whether finals of a line wait for nothing but other finals to end, as many as its lanes run together."""
-        if not line.queue.finals or line.queue.suspects:
-            return False
-        lanes = [lane for lane in self._lanes.some(line.route) if lane.state is EngineState.READY]
-        return bool(lanes) and not any(
-            lane.suspect_runs or lane.best_effort_running or self._lines.suspects_of(lane.name) for lane in lanes
-        )
 
     def _release(self, ticket: Ticket) -> None:
         """The ticket has ended, however it did."""

@@ -64,6 +64,8 @@ class Ticket:
     ) -> None:
         # Order of admission.
         self.serial = serial
+        # The same for the languages of an utterance.
+        self.utterance = serial
         # What it takes turns for; empty for a request over HTTP.
         self.meeting = meeting
         # Who is charged for its place.

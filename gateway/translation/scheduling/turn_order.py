@@ -1,5 +1,6 @@
 """Who waits for the engine and who is next: by priority, then accounts take turns, then each one's meetings do.
 
+An account's turn is one translation; a meeting's lasts until its utterance is in the engine in all its languages.
 Knows: tickets that wait; within a meeting, the order of admission. Must not know: the engine, how many run, tasks,
 clocks.
 """
@@ -73,12 +74,28 @@ class TurnQueue:
         )
         return waiting + sum((ticket.account, ticket.meeting) == (account, meeting) for ticket in self._suspects)
 
+    def utterances_ahead(self, priority: int, account: str, meeting: str) -> int:
+        """Of how many utterances those of `ahead_of_meeting` are; suspects do not count."""
+        queues = [accounts.get(account, _Meetings()).get(meeting, ()) for accounts in self._up_to(priority)]
+        return sum(len({ticket.utterance for ticket in queue}) for queue in queues)
+
+    def round_of_others(self, priority: int, account: str, meeting: str) -> int:
+        """How many turns it takes until each other meeting of an account that waits has had its next utterance."""
+        meetings = [accounts.get(account, _Meetings()).items() for accounts in self._up_to(priority)]
+        return sum(_of_next(queue) for each in meetings for name, queue in each if name != meeting)
+
     def accounts(self, priority: int) -> set[str]:
         """Those that wait with something that comes before a newcomer of this priority; suspects do not count."""
         return {account for accounts in self._up_to(priority) for account in accounts}
 
     def append(self, tickets: Sequence[Ticket]) -> None:
-        """Newcomers of one meeting, account and priority; all of them are suspects, or none."""
+        """Newcomers of one meeting, account and priority; all of them are suspects, or none.
+
+        Those of a meeting are of one utterance; of a call over HTTP, which has none, each has a turn of its own.
+        """
+        if tickets[0].meeting:
+            for ticket in tickets:
+                ticket.utterance = tickets[0].serial
         if tickets[0].suspect:
             for ticket in tickets:
                 self.put_back(ticket)
@@ -135,7 +152,8 @@ class TurnQueue:
         # To the back: the others come first.
         accounts.move_to_end(account)
         self._since[priority, account] = next(self._turns)
-        meetings.move_to_end(meeting)
+        if not queue or queue[0].utterance != ticket.utterance:
+            meetings.move_to_end(meeting)
         self._tidy(ticket)
         return ticket
 
@@ -159,6 +177,11 @@ class TurnQueue:
             del accounts[ticket.account], self._since[ticket.request.priority, ticket.account]
         if not accounts:
             del self._queues[ticket.request.priority]
+
+
+def _of_next(queue: deque[Ticket]) -> int:
+    """How many of them are of the first utterance."""
+    return next((n for n, ticket in enumerate(queue) if ticket.utterance != queue[0].utterance), len(queue))
 
 
 def _count(accounts: dict[str, _Meetings]) -> int:

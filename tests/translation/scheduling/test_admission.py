@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import itertools
+import random
 from collections.abc import Iterator
+from contextlib import suppress
 from typing import Any
 
 import pytest
@@ -45,17 +47,22 @@ class Door:
         free: int = 0,
         account: str | None = None,
         exempt: bool = False,
+        late_s: float = 0.0,
     ) -> None:
         """Each meeting is another account's, unless one is given."""
         account = meeting if account is None else account
         self.admission.check(
-            *(self.queue, account, meeting, priority, count), free=free, now_s=self.now_s, exempt=exempt
+            *(self.queue, account, meeting, priority, count),
+            free=free,
+            now_s=self.now_s,
+            late_s=late_s,
+            exempt=exempt,
         )
         tickets = []
         for _ in range(count):
             serial = next(_serials)
             request = TranslationRequest(id=f"r{serial}", text="x", source="en", target="ja", priority=priority)
-            tickets.append(Ticket(serial, meeting, request, 0.0, account))
+            tickets.append(Ticket(serial, meeting, request, self.now_s, account))
         self.queue.append(tickets)
 
 
@@ -160,6 +167,51 @@ def test_who_takes_turns_with_a_crowd_does_not_wait_for_all_of_it() -> None:
     with pytest.raises(Overloaded, match="11 translations would come before this"):
         door.come("m", account="somebody")
     door.come("n", account="somebody else")
+
+
+def test_who_waits_already_waits_a_round_of_the_other_meetings_for_each_utterance() -> None:
+    door = Door(max_waiting=1_000, max_queue_s=0.95)
+    door.serve(100, interval_s=0.1)
+    for n in range(3):
+        door.come(f"private {n}", count=2, account="crowd")
+    door.come("m", account="crowd")
+    # One of its own, and twice the six of the others: whoever has had a turn is there again.
+    with pytest.raises(Overloaded, match="13 translations would come before this"):
+        door.come("m", account="crowd")
+    door.come("n", account="crowd")  # seven turns
+
+
+def test_while_the_event_loop_is_late_partials_are_refused_then_finals() -> None:
+    door = Door(max_waiting=1_000, max_queue_s=1.0)
+    door.come("m", free=1, priority=PARTIAL, late_s=0.09)
+    with pytest.raises(Overloaded, match="late"):
+        door.come("m", free=1, priority=PARTIAL, late_s=0.1)
+    door.come("m", free=1, late_s=0.1)
+    with pytest.raises(Overloaded, match=r"0\.20 s late"):
+        door.come("m", free=1, late_s=0.2)
+    door.come("m", free=1, late_s=0.2, exempt=True)
+
+
+@pytest.mark.parametrize(("meetings", "languages"), [(20, 1), (300, 1), (300, 3)])
+def test_beyond_the_limit_nobody_who_is_let_in_waits_much_longer_than_was_said(
+    meetings: int, languages: int
+) -> None:
+    """Meetings of one address speak at random, three times what an engine carries that takes 100 a second."""
+    chance, door, waits = random.Random(1), Door(max_waiting=10_000), list[float]()
+    due_s = came_s = 0.0
+    while due_s < 8:
+        door.now_s = due_s
+        while came_s <= due_s:
+            came_s += chance.expovariate(300 / languages)
+            with suppress(Overloaded):
+                door.come(f"m{chance.randrange(meetings)}", languages, account="a")
+        door.admission.pace.waits(due_s, waits=bool(door.queue.finals))
+        if (ticket := door.queue.pop()) is not None:
+            door.admission.pace.turn(due_s)
+            waits.append(due_s - ticket.admitted_s)
+        due_s += 0.01
+    assert len(waits) >= 0.95 * 100 * 8
+    assert sorted(waits)[int(0.99 * len(waits))] < 1.5
 
 
 def test_best_effort_may_wait_half_as_long() -> None:

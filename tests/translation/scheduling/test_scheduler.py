@@ -68,6 +68,11 @@ def collect(scheduler: Scheduler, *tickets: Ticket) -> list[asyncio.Task[str]]:
     return [asyncio.create_task(consume(scheduler, ticket)) for ticket in tickets]
 
 
+def admit_each(scheduler: Scheduler, meeting: str, *names: str, priority: int = 0) -> list[Ticket]:
+    """Each is another utterance."""
+    return [ticket for name in names for ticket in scheduler.admit(meeting, requests(name, priority=priority))]
+
+
 async def spin(until: object) -> None:
     """Let other tasks run until the condition holds; the test's timeout is the bound."""
     while not until():  # type: ignore[operator]
@@ -77,7 +82,7 @@ async def spin(until: object) -> None:
 async def test_meetings_take_turns() -> None:
     engine = SteppedEngine(max_running=1)
     scheduler = Scheduler(engine, max_waiting=100, lookahead=0)
-    busy = scheduler.admit("busy", [request(f"busy{n}") for n in range(5)])
+    busy = admit_each(scheduler, "busy", *(f"busy{n}" for n in range(5)))
     lone = scheduler.admit("lone", [request("lone")])
     tasks = [asyncio.ensure_future(consume(scheduler, ticket)) for ticket in (*busy, *lone)]
     for name in ("busy0", "busy1", "lone", "busy2", "busy3", "busy4"):
@@ -123,7 +128,7 @@ async def test_who_would_wait_too_long_for_what_the_engine_carries_is_refused() 
         engine.let(f"r{n}")
     await spin(lambda: len(engine.begun) > 20)
     with pytest.raises(Overloaded, match=r"9 translations would come before this, which takes 2.\d s"):
-        scheduler.admit("n", requests("late"))
+        scheduler.admit("m", requests("late"))
     promised = collect(scheduler, *scheduler.admit("n", requests("promised"), promised=True))
     # While the engine is built again, all may wait.
     engine.die()
@@ -337,9 +342,9 @@ async def test_finals_come_before_best_effort_and_meetings_take_turns_in_each() 
     scheduler = Scheduler(engine, max_waiting=100, lookahead=0)
     order = [
         *scheduler.admit("m", requests("first", priority=1)),
-        *scheduler.admit("m", requests("late m1", "late m2", priority=1)),
+        *admit_each(scheduler, "m", "late m1", "late m2", priority=1),
         *scheduler.admit("n", requests("late n1", priority=1)),
-        *scheduler.admit("m", requests("m1", "m2")),
+        *admit_each(scheduler, "m", "m1", "m2"),
         *scheduler.admit("n", requests("n1")),
     ]
     engine.let(*(ticket.request.id for ticket in order))
@@ -505,7 +510,7 @@ async def test_what_ran_runs_again_first_in_its_old_order() -> None:
     engine = SteppedEngine(max_running=3)
     now = [0.0]
     scheduler = Scheduler(engine, max_waiting=10, lookahead=0, clock=lambda: now[0])
-    tickets = [*scheduler.admit("m", requests("m1", "m2", "m3", "m4")), *scheduler.admit("n", requests("n1"))]
+    tickets = [*admit_each(scheduler, "m", "m1", "m2", "m3", "m4"), *scheduler.admit("n", requests("n1"))]
     tasks = collect(scheduler, *tickets)
     await spin(lambda: len(engine.begun) == 3)
     engine.die()

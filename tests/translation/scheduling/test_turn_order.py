@@ -24,6 +24,12 @@ def admitted(meeting: str = "m", priority: int = FINAL, account: str = "a") -> T
     return Ticket(serial, meeting, request, admitted_s=0.0, account=account)
 
 
+def append_each(turns: TurnQueue, *tickets: Ticket) -> None:
+    """Each is another utterance."""
+    for ticket in tickets:
+        turns.append([ticket])
+
+
 def taken(turns: TurnQueue) -> list[Ticket]:
     """All that wait, in the order of their turns."""
     return list(iter(turns.pop, None))
@@ -39,26 +45,50 @@ def test_nobody_waits() -> None:
 def test_meetings_take_turns_and_a_meeting_keeps_its_order() -> None:
     turns = TurnQueue()
     m1, m2, m3, n1 = admitted("m"), admitted("m"), admitted("m"), admitted("n")
-    turns.append([m1, m2, m3])
-    turns.append([n1])
+    append_each(turns, m1, m2, m3, n1)
     assert taken(turns) == [m1, n1, m2, m3]
+
+
+def test_an_utterance_takes_one_turn_of_its_meeting_in_all_its_languages() -> None:
+    turns = TurnQueue()
+    m1, m2, n1, n2 = ([admitted(meeting) for _ in range(3)] for meeting in "mmnn")
+    for utterance in (m1, m2, n1, n2):
+        turns.append(utterance)
+    assert turns.utterances_ahead(FINAL, "a", "m") == 2
+    assert turns.round_of_others(FINAL, "a", "m") == 3
+    assert turns.round_of_others(FINAL, "a", "o") == 6
+    assert turns.round_of_others(FINAL, "b", "m") == 0
+    assert taken(turns) == [*m1, *n1, *m2, *n2]
+
+
+def test_a_call_over_http_has_a_turn_for_each_text() -> None:
+    turns = TurnQueue()
+    texts, said = [admitted("") for _ in range(3)], admitted("m")
+    turns.append(texts)
+    turns.append([said])
+    assert taken(turns) == [texts[0], said, *texts[1:]]
+
+
+def test_accounts_take_turns_within_an_utterance_too() -> None:
+    turns = TurnQueue()
+    languages, other = [admitted("m") for _ in range(3)], admitted("n", account="b")
+    turns.append(languages)
+    turns.append([other])
+    assert taken(turns) == [languages[0], other, *languages[1:]]
 
 
 def test_accounts_take_turns_however_many_meetings_one_has() -> None:
     turns = TurnQueue()
     crowd = [admitted(meeting) for meeting in "mnopq"]
-    for ticket in crowd:
-        turns.append([ticket])
     own = [admitted("x", account="b"), admitted("x", account="b"), admitted("y", account="b")]
-    turns.append(own[:2])
-    turns.append(own[2:])
+    append_each(turns, *crowd, *own)
     assert taken(turns) == [crowd[0], own[0], crowd[1], own[2], crowd[2], own[1], *crowd[3:]]
 
 
 def test_a_newcomer_waits_for_one_turn_of_each_other_meeting_at_most() -> None:
     turns = TurnQueue()
     backlog = [admitted("m") for _ in range(5)]
-    turns.append(backlog)
+    append_each(turns, *backlog)
     assert [turns.pop(), turns.pop()] == backlog[:2]
     late = admitted("n")
     turns.append([late])
@@ -79,8 +109,7 @@ def test_finals_come_before_partials_and_these_before_what_latecomers_are_shown(
 def test_a_meeting_whose_turn_broke_off_is_the_next() -> None:
     turns = TurnQueue()
     m1, m2, n1 = admitted("m"), admitted("m"), admitted("n")
-    turns.append([m1, m2])
-    turns.append([n1])
+    append_each(turns, m1, m2, n1)
     assert turns.pop() is m1
     turns.put_back(m1)
     assert taken(turns) == [m1, n1, m2]
@@ -90,8 +119,7 @@ def test_a_meeting_whose_turn_broke_off_is_the_next() -> None:
 def test_what_ran_comes_before_what_never_did_in_the_order_of_admission(first: str) -> None:
     turns = TurnQueue()
     m1, m2, m3, n1 = admitted("m"), admitted("m"), admitted("m"), admitted("n")
-    turns.append([m1, m2, m3])
-    turns.append([n1])
+    append_each(turns, m1, m2, m3, n1)
     assert [turns.pop(), turns.pop(), turns.pop()] == [m1, n1, m2]
     turns.append([n2 := admitted("n")])
     for ticket in (m1, m2) if first == "m1" else (m2, m1):
@@ -144,7 +172,8 @@ class Model:
 
     def put_back(self, ticket: Ticket) -> None:
         if not ticket.suspect:
-            self._turn_of(ticket, last=False)
+            _move(self._accounts[ticket.request.priority], ticket.account, last=False)
+            _move(self._meetings_of(ticket), ticket.meeting, last=False)
         self.waiting.append(ticket)
 
     def pop(self) -> Ticket | None:
@@ -155,8 +184,10 @@ class Model:
                     account = next(name for name in self._accounts[priority] if self.of(priority, name))
                     meetings = self._meetings[priority, account]
                     meeting = next(name for name in meetings if self.of(priority, account, name))
-                    ticket = self.of(priority, account, meeting)[0]
-                    self._turn_of(ticket, last=True)
+                    ticket, *others = self.of(priority, account, meeting)
+                    _move(self._accounts[priority], account, last=True)
+                    if not others or others[0].utterance != ticket.utterance:
+                        _move(meetings, meeting, last=True)
                     break
         if ticket is not None:
             self.waiting.remove(ticket)
@@ -164,10 +195,6 @@ class Model:
 
     def _meetings_of(self, ticket: Ticket) -> list[str]:
         return self._meetings.setdefault((ticket.request.priority, ticket.account), [])
-
-    def _turn_of(self, ticket: Ticket, *, last: bool) -> None:
-        _move(self._accounts[ticket.request.priority], ticket.account, last=last)
-        _move(self._meetings_of(ticket), ticket.meeting, last=last)
 
 
 def _move(order: list[str], name: str, *, last: bool) -> None:
