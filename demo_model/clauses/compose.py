@@ -85,7 +85,7 @@ class Composer(ClauseComposer):
         tense = self.random.choices((Tense.HABIT, Tense.PAST, Tense.FUTURE), (74, 20, 0 if degree else 6))[0]
         negative = not degree and mood is Mood.STATEMENT and self.odds(0.18)
         predicate = Predicate(self.mark(), adjective=adjective, degree=degree, than=than)
-        return Clause("be", self.mark(), {"S": subject}, tense, negative, mood=mood, predicate=predicate)
+        return self._being(subject, predicate, tense, mood, negative)
 
     def _comparable(self, adjective: str) -> bool:
         cells = self.words.adjectives[adjective]
@@ -118,16 +118,7 @@ class Composer(ClauseComposer):
             subject = Phrase(self.mark(), pronoun="he") if self.odds(0.3) else self.noun(male)
             job = Phrase(self.mark(), noun=self.random.choice(self.classes["job"]), det="a")
             tense = Tense.PAST if self.odds(0.2) else Tense.HABIT
-            return Utterance(
-                Clause(
-                    "be",
-                    self.mark(),
-                    {"S": subject},
-                    tense,
-                    mood=mood,
-                    predicate=Predicate(self.mark(), phrase=job),
-                )
-            )
+            return Utterance(self._being(subject, Predicate(self.mark(), phrase=job), tense, mood))
         kinds = self.random.choice(
             (
                 ("small", "place_thing"),
@@ -152,17 +143,13 @@ class Composer(ClauseComposer):
             return Utterance(Clause("exist", self.mark(), {"S": there}, mood=mood, predicate=place))
         subject = replace(self.noun(noun, True, True), adjective="")
         tense = Tense.PAST if self.odds(0.25) else Tense.HABIT
-        return Utterance(
-            Clause(
-                "be",
-                self.mark(),
-                {"S": subject},
-                tense,
-                self.odds(0.12) and mood is Mood.STATEMENT,
-                mood=mood,
-                predicate=place,
-            )
-        )
+        negative = self.odds(0.12) and mood is Mood.STATEMENT
+        return Utterance(self._being(subject, place, tense, mood, negative))
+
+    def _being(
+        self, subject: Phrase, predicate: Predicate, tense: Tense, mood: Mood, negative: bool = False
+    ) -> Clause:
+        return Clause("be", self.mark(), {"S": subject}, tense, negative, mood=mood, predicate=predicate)
 
     # Two clauses
 
