@@ -17,7 +17,7 @@ from demo_model.sampling import Sampler, Split
 _WRONG = {
     "en": r"\ba [aeio]\w|\ban [bcdfgjklmnpqrstvwxz]\w| 's\b|\bdon't (?:does|has)\b|\bamn't\b|\bi\b(?!')",
     "de": r"\b(?:zu dem|zu der|von dem|bei dem|in dem|an dem)\b(?!,)|\bein (?:der|die|das)\b|\|",
-    "fr": r"\b[jdnmtsl]e [aâeéèêiîoôuy]\w|\bque (?:il|elle|ils|elles|on|Anna)\b|"
+    "fr": r"\b[jdnmtsl]e (?!yoga|yaourt)[aâeéèêiîoôuy]\w|\bque (?:il|elle|ils|elles|on|Anna)\b|"
     r"\b(?:de|à) (?:le|les)\b(?! \w+(?:er|ir|re)\b)|\bsi ils?\b"
     r"|\*|[^ ][?!]",
     "es": r"\bde el\b|\ba el\b|\by (?:i|hi)(?![eao])\w|\bcon mí\b|\*|~",
@@ -31,7 +31,7 @@ _GERMAN_FINITE = re.compile(r"(?:t|e|en|st|ß|ag|ann|uss|ill|arf|ar|ind|bin|ist|
 def word_problems() -> Iterator[str]:
     """Types, nouns, frames and adverbials that are named somewhere but do not exist."""
     words = load_words()
-    known = {"people", "we", "they"}
+    known = {"people", "we", "they", "weather"}
     for frame in words.frames.values():
         for role, types in frame.types.items():
             for each in (member for kind in types for member in classes().get(kind, [kind])):
@@ -48,10 +48,12 @@ def word_problems() -> Iterator[str]:
             yield f"[{noun.key}] has not all languages"
     for table, rows in choices().items():
         for key, members in rows.items():
+            if table in ("follow", "reasons") and key not in (
+                words.frames if table == "follow" else words.adjectives
+            ):
+                yield f"choices [{table}]: {key} does not exist"
             for each in members:
-                if each not in (
-                    words.adjectives if table in ("polarity", "adjectives") and key != "against" else words.frames
-                ):
+                if each.lstrip("+-") not in (words.adjectives if table == "adjectives" else words.frames):
                     yield f"choices [{table}] {key}: {each} does not exist"
             if table in ("manners", "causes", "companions") and key not in words.adverbials:
                 yield f"choices [{table}]: {key} does not exist"

@@ -6,7 +6,9 @@ from collections.abc import Callable, Sequence
 from dataclasses import replace
 
 from demo_model.clauses.compose_clauses import ClauseComposer
-from demo_model.clauses.syntax import Clause, Modal, Mood, Phrase, Predicate, Tense, Utterance
+from demo_model.clauses.lexicon import PARTITIVE
+from demo_model.clauses.syntax import PERSONS, Clause, Modal, Mood, Phrase, Predicate, Tense, Utterance
+from demo_model.sampling import Sampler
 
 _MALE = ("grandfather", "father", "brother", "son", "uncle", "husband", "nephew")
 _SPECIFIC = ("the", "the", "the", "this", "we")
@@ -15,6 +17,10 @@ _MANY = 9
 
 class Composer(ClauseComposer):
     """A stream of utterances. Two composers whose samplers have the same seed give the same stream."""
+
+    def __init__(self, sampler: Sampler) -> None:
+        super().__init__(sampler)
+        self._reasoned_frames = sorted({key[1:] for keys in self.choices["reasons"].values() for key in keys})
 
     def draw(self) -> Utterance:
         """The next utterance."""
@@ -61,13 +67,7 @@ class Composer(ClauseComposer):
                     adjective="",
                     plural=False,
                     count=0,
-                    det=subject.det
-                    if kind == "family"
-                    else "the"
-                    if kind == "drink"
-                    else subject.det
-                    if subject.det == "bare"
-                    else self.random.choice(_SPECIFIC),
+                    det=self._specific(kind, subject.det),
                 )
         else:
             kind = self.words.nouns[subject.noun].type if subject.noun else "family"
@@ -77,15 +77,20 @@ class Composer(ClauseComposer):
         comparable = self._comparable(adjective) if adjective else False
         if comparable and self.odds(0.55):
             degree = self.random.choices(("very", "too", "more"), (45, 20, 35))[0]
-            if degree == "too" and adjective not in self.choices["polarity"]["bad"]:
+            if degree == "too" and adjective not in self.choices["adjectives"]["too"]:
                 degree = "very"
             if degree == "more":
                 than = self._other(subject, kind)
                 degree = "more" if than else "very"
-        tense = self.random.choices((Tense.HABIT, Tense.PAST, Tense.FUTURE), (74, 20, 0 if degree else 6))[0]
+        tense = self.random.choices((Tense.HABIT, Tense.PAST, Tense.FUTURE), (76, 22, 0 if degree else 2))[0]
         negative = not degree and mood is Mood.STATEMENT and self.odds(0.18)
         predicate = Predicate(self.mark(), adjective=adjective, degree=degree, than=than)
         return self._being(subject, predicate, tense, mood, negative)
+
+    def _specific(self, kind: str, det: str) -> str:
+        if kind == "family" or (det == "bare" and kind not in PARTITIVE):
+            return det
+        return "the" if kind in PARTITIVE or kind in ("person", "profession") else self.random.choice(_SPECIFIC)
 
     def _comparable(self, adjective: str) -> bool:
         cells = self.words.adjectives[adjective]
@@ -104,7 +109,7 @@ class Composer(ClauseComposer):
             other,
             adjective="",
             det=other.det
-            if kind == "family" or (other.det == "bare" and kind != "drink")
+            if kind == "family" or (other.det == "bare" and kind not in PARTITIVE)
             else self.random.choice(("the", "this")),
         )
 
@@ -155,41 +160,54 @@ class Composer(ClauseComposer):
 
     def _linked(self) -> Utterance:
         """If …, when …, and, but, so: an event and what is done about it."""
-        domain = self.random.choice(("office", "office", "good", "daily"))
         follow = self.choices["follow"]
-        events, reactions = follow[f"{domain}_events"], follow[f"{domain}_reactions"]
         link = self.random.choice(("if", "if", "when", "when", "so", "so", "but", "and"))
+        keys = list(follow)
+        if link in ("but", "and"):
+            keys = [key for key in keys if "people" in self._types(self.words.frames[key].types["S"])]
+        if link == "but":
+            keys = [key for key in keys if "stative" not in self.words.frames[key].tags]
+        happens = self.random.choice(keys)
+        reactions = follow[happens]
+        shared = None
+        if link in ("but", "and") or happens in self.choices["verbs"]["own"]:
+            shared = Phrase(self.mark(), pronoun=self.random.choice(("i", "we", "he", "she", "they")))
+            if shared.pronoun in ("i", "we"):  # French participles after être would need their gender
+                reactions = [
+                    key for key in reactions if not self.words.frames[key].cells["fr"].startswith(("+", "se_"))
+                ]
+                shared = shared if reactions else replace(shared, pronoun="she")
+                reactions = reactions or follow[happens]
         if link in ("if", "when"):
-            event = self.clause(events, Mood.STATEMENT, {Tense.HABIT: 1}, plain=True)
-            if link == "when" and self.odds(0.5):
-                event = replace(event, tense=Tense.PAST)
-            event = replace(
-                event,
-                tense=event.tense if event.tense is Tense.PAST and link == "when" else Tense.HABIT,
-                adverbials=(),
-            )
+            past = link == "when" and self.odds(0.5)
+            event = self.clause([happens], Mood.STATEMENT, {Tense.HABIT: 1}, plain=True, subject=shared)
+            event = replace(event, tense=Tense.PAST if past else Tense.HABIT, adverbials=())
             event = replace(
                 event, roles=self._known_gender(self.words.frames[event.frame], event.roles, event.tense)
             )
-            if event.tense is Tense.PAST:
-                reaction = self.clause(reactions, Mood.STATEMENT, {Tense.PAST: 1}, modals=False, plain=True)
+            same = event.roles["S"] if shared is not None else None
+            if past:
+                reaction = self.clause(
+                    reactions, Mood.STATEMENT, {Tense.PAST: 1}, modals=False, plain=True, subject=same
+                )
             else:
-                mood = Mood.STATEMENT if self.odds(0.7) else Mood.IMPERATIVE
-                reaction = self.clause(reactions, mood, {Tense.FUTURE: 1}, plain=self.odds(0.6))
+                mood = Mood.STATEMENT if same is not None or self.odds(0.7) else Mood.IMPERATIVE
+                reaction = self.clause(
+                    reactions, mood, {Tense.FUTURE: 1}, plain=same is not None or self.odds(0.6), subject=same
+                )
                 if reaction.modal is not Modal.NONE:
                     reaction = replace(reaction, tense=Tense.HABIT)
             return Utterance(replace(reaction, adverbials=()), link, event)
-        shared = (
-            Phrase(self.mark(), pronoun=self.random.choice(("i", "we", "he", "she", "they")))
-            if link in ("but", "and")
-            else None
-        )
-        if shared is not None:
-            events = [key for key in events if {"people"} & set(self._types(self.words.frames[key].types["S"]))]
-        first = self.clause(events, Mood.STATEMENT, {Tense.PAST: 1}, modals=False, plain=True, subject=shared)
+        first = self.clause([happens], Mood.STATEMENT, {Tense.PAST: 1}, modals=False, plain=True, subject=shared)
+        if "stative" in self.words.frames[happens].tags:
+            first = replace(first, tense=Tense.PAST, adverbials=())
+            link = "so" if link == "and" else link
         shared = first.roles["S"] if shared is not None else None
+        if link == "so" and "stative" in self.words.frames[happens].tags:
+            second = self.clause(reactions, Mood.STATEMENT, {Tense.PAST: 1}, False, shared, plain=True)
+            return Utterance(first, link, replace(second, adverbials=()))
         if link == "so":
-            second = self.clause(reactions, Mood.STATEMENT, {Tense.FUTURE: 1})
+            second = self.clause(reactions, Mood.STATEMENT, {Tense.FUTURE: 1}, subject=shared)
             second = replace(
                 second, negative=False, modal=Modal.MUST if second.modal is not Modal.NONE else Modal.NONE
             )
@@ -206,9 +224,10 @@ class Composer(ClauseComposer):
 
     def _reasoned(self) -> Utterance:
         """Because, although: with what its object or its subject is like."""
+        reasoned = self._reasoned_frames
         for _ in range(40):
             marks, values = self._mark, dict(self.values)
-            first = self.clause(self._domain(), Mood.STATEMENT, {Tense.PAST: 6, Tense.FUTURE: 4, Tense.DONE: 1})
+            first = self.clause(reasoned, Mood.STATEMENT, {Tense.PAST: 6, Tense.FUTURE: 4, Tense.DONE: 1})
             thing = first.roles.get("O")
             person = first.roles["S"]
             about = None
@@ -219,7 +238,7 @@ class Composer(ClauseComposer):
                 and thing.det != "bare"
                 and self.words.nouns[thing.noun].type not in ("person", "family", "group", "profession")
             ):
-                if first.frame not in self.choices["verbs"]["unasked"]:
+                if first.frame in reasoned:
                     about = Phrase(self.mark(), pronoun="it", noun=thing.noun, refers="O")
             elif person.pronoun in ("he", "she", "they") or (
                 person.noun and self.words.nouns[person.noun].type in ("person", "family", "profession")
@@ -252,18 +271,12 @@ class Composer(ClauseComposer):
 
     def _reasons(self, first: Clause, about: Phrase, link: str) -> list[str]:
         """The adjectives that speak for what was done, or against it (although)."""
-        polarity = self.choices["polarity"]
         kind = self.words.nouns[about.noun].type if about.noun else "family"
-        against = (first.frame in polarity["against"]) != first.negative
-        if not about.noun and not against:
-            return []
-        wanted = "bad" if against == (link == "because") else "good"
-        if kind == "problem":
-            wanted = "problem" if link == "because" and not against else ""
+        wanted = ("+" if (link == "because") != first.negative else "-") + first.frame
         return [
             key
-            for key in polarity.get(wanted, [])
-            if kind in self.words.adjective_types[key] and not self.words.adjectives[key]["zh"].startswith("=")
+            for key, actions in self.choices["reasons"].items()
+            if wanted in actions and kind in self.words.adjective_types[key]
         ]
 
     def _reported(self) -> Utterance:
@@ -285,7 +298,7 @@ class Composer(ClauseComposer):
         keys = [key for key in self._domain() if link != "hope" or key not in self.choices["verbs"]["unasked"]]
         inner = self.clause(keys, mood, tenses, modals=link in ("think", "say"))
         same = inner.roles.get("S")
-        if same is not None and same.pronoun:
+        if same is not None and same.pronoun in PERSONS:
             others = [
                 each
                 for each in ("he", "she", "they", "we")

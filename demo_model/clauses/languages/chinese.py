@@ -12,6 +12,7 @@ from demo_model.recogniser import NUMBER_WORDS
 
 _PRONOUNS = {
     "it": "它",
+    "weather": "",
     "i": "我",
     "we": "我们",
     "you": "您",
@@ -154,7 +155,7 @@ class Chinese(Linearizer):
             else ""
         )
         front = self.fronted(clause) if clause.mood is Mood.STATEMENT and not clause.gap else None
-        rest = replace(clause, adverbials=tuple(each for each in clause.adverbials if each is not front))
+        rest = self.without(clause, front)
         start = phrase(self.adverbial(front), "，") if front else ""
         time = self.places(rest, "time", "deadline")
         if clause.frame == "exist":

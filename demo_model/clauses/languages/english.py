@@ -9,7 +9,16 @@ from demo_model.clauses.marks import bare, marked, phrase
 from demo_model.clauses.syntax import Clause, Modal, Mood, Phrase, Predicate, Tense, Utterance
 from demo_model.recogniser import NUMBER_WORDS
 
-_SUBJECT = {"i": "I", "we": "we", "you": "you", "he": "he", "she": "she", "they": "they", "that": "that"}
+_SUBJECT = {
+    "i": "I",
+    "we": "we",
+    "you": "you",
+    "he": "he",
+    "she": "she",
+    "they": "they",
+    "that": "that",
+    "weather": "it",
+}
 _OBJECT = {"i": "me", "we": "us", "you": "you", "he": "him", "she": "her", "they": "them", "that": "that"}
 _POSSESSIVE = {"i": "my", "we": "our", "you": "your", "he": "his", "she": "her", "they": "their"}
 _BE = {"1s": ("am", "was"), "3s": ("is", "was")}
@@ -36,6 +45,14 @@ _DOUBLED = (
     "prefer",
     "unwrap",
     "hug",
+    "wrap",
+    "admit",
+    "fit",
+    "log",
+    "debug",
+    "ship",
+    "babysit",
+    "jog",
 )
 
 
@@ -69,7 +86,8 @@ class English(Linearizer):
         word = noun.cells["en"]
         if np.plural:
             word = noun.plurals.get("en") or plural(word)
-        words = phrase(np.adjective, word)
+        adjective = self.words.adjectives[np.adjective]["en"].split("/")[0] if np.adjective else ""
+        words = phrase(adjective, word)
         match np.det:
             case "the" | "this":
                 words = phrase("these" if np.det == "this" and np.plural else np.det, words)
@@ -218,7 +236,7 @@ class English(Linearizer):
             return phrase(question, aux, subject, middle, verbs, end)
         front = self.fronted(clause) if clause.mood is Mood.STATEMENT and not clause.gap else None
         if front is not None:
-            others = replace(clause, adverbials=tuple(each for each in clause.adverbials if each is not front))
+            others = self.without(clause, front)
             end = phrase(*rest, self.ending(others), yet)
             question = phrase(self.adverbial(front), ",")
         return phrase(question, subject, aux, middle, verbs, end)

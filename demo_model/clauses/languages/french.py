@@ -12,7 +12,16 @@ from demo_model.clauses.syntax import Clause, Modal, Mood, Phrase, Tense, Uttera
 from demo_model.grammar import starts_with_vowel
 from demo_model.recogniser import NUMBER_WORDS
 
-_SUBJECT = {"i": "je", "we": "nous", "you": "vous", "he": "il", "she": "elle", "they": "ils", "that": "cela"}
+_SUBJECT = {
+    "i": "je",
+    "we": "nous",
+    "you": "vous",
+    "he": "il",
+    "she": "elle",
+    "they": "ils",
+    "that": "cela",
+    "weather": "il",
+}
 _TONIC = {"i": "moi", "we": "nous", "you": "vous", "he": "lui", "she": "elle", "they": "eux", "that": "cela"}
 _CLITIC = {
     "i": ("me", "me"),
@@ -61,6 +70,7 @@ _LINKS = {
 }
 _ASKED = {"when": "quand", "where": "où", "why": "pourquoi", "how": "comment"}
 _MATRIX = {"think": "penser", "know": "savoir", "hope": "espérer", "whether": "savoir"}
+_SOME = re.compile(r"^(?:du |des |une? |de la |de (?=l'))(?:l')?")
 _SILENT_H = re.compile(r"^(?:h[éeêoiuyô](?!ros|llan)|hab|heu|his|hum|hiv|huil|hui)", re.IGNORECASE)
 
 
@@ -114,7 +124,7 @@ class French(FrenchForms):
 
     def determiner(self, np: Phrase, female: bool, vowel: bool, adjective_first: bool) -> str:
         match np.det:
-            case "bare" if self.noun(np).type == "drink":
+            case "bare" if self.noun(np).partitive:
                 return "de l'" if vowel else "de la" if female else "du"
             case "the" | "bare" if np.plural:
                 return "les"
@@ -159,7 +169,7 @@ class French(FrenchForms):
                 and "O" in clause.roles
                 and (
                     clause.roles["O"].det in ("a", "")
-                    or (clause.roles["O"].det == "bare" and self.noun(clause.roles["O"]).type == "drink")
+                    or (clause.roles["O"].det == "bare" and self.noun(clause.roles["O"]).partitive)
                 )
                 and clause.roles["O"].noun
             ):
@@ -167,6 +177,8 @@ class French(FrenchForms):
                 if direct:
                     clause = replace(clause, roles={**clause.roles, "O": replace(clause.roles["O"], det="de")})
             parts = self.parts(clause)
+            if clause.negative and clause.frame not in ("be", "exist"):
+                parts.rest = [_SOME.sub("de ", each) for each in parts.rest]
             verb, rest = parts.verb, [marked(each, mark) for each in parts.rest]
             clitics = [each[2:] for each in parts.clitics]
         aux = "avoir"

@@ -11,6 +11,7 @@ from demo_model.clauses.syntax import Adverbial, Clause, Modal, Mood, Phrase, Te
 
 _PRONOUNS = {
     "it": "",
+    "weather": "",
     "i": "私",
     "we": "私たち",
     "you": "あなた",
@@ -155,7 +156,7 @@ class Japanese(Linearizer):
             subject_np is not None
             and not asking
             and clause.gap != "S"
-            and subject_np.pronoun not in (drop or "-", "you", "it")
+            and subject_np.pronoun not in (drop or "-", "you", "it", "weather")
             and not subject_np.refers
         ):
             subject = phrase(self.noun_phrase(subject_np, ""), topic)
@@ -168,7 +169,7 @@ class Japanese(Linearizer):
         if clause.tense is Tense.DONE:
             done = "まだ" if clause.negative else "もう"
         front = self.fronted(clause) if clause.mood is Mood.STATEMENT and style == "polite" else None
-        rest = replace(clause, adverbials=tuple(each for each in clause.adverbials if each is not front))
+        rest = self.without(clause, front)
         end = self.end(clause, word, style)
         exists = ""
         if clause.frame == "exist" and clause.predicate and clause.predicate.place:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from abc import abstractmethod
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import ClassVar
 
 from demo_model.clauses.languages.linearizer import Linearizer
@@ -151,8 +151,9 @@ class Romance(Linearizer):
                 if not preposition and self.people_take_a and self.is_person(np):
                     preposition = "a"
                 rest.append(phrase(preposition, self.noun_phrase(np, "after" if preposition else "")))
-        reflexive = "se_" if verb.startswith("se_") or (self.people_take_a and verb.endswith("se")) else ""
-        verb, *fixed = verb.removeprefix("se_").split("_")
+        head, _, tail = verb.removeprefix("se_").partition("_")
+        reflexive = "se_" if verb.startswith("se_") or (self.people_take_a and head.endswith("se")) else ""
+        verb, fixed = head, [tail.replace("_", " ")] if tail else []
         if self.people_take_a and reflexive:
             verb = verb.removesuffix("se")
         return Parts(reflexive + verb, clitics, [*fixed, *rest], fixed)
@@ -168,9 +169,6 @@ class Romance(Linearizer):
 
     def ending(self, clause: Clause) -> str:
         return self.places(clause, "manner", "companion", "place", "time", "deadline", "length", "cause")
-
-    def without(self, clause: Clause, front: object) -> Clause:
-        return replace(clause, adverbials=tuple(each for each in clause.adverbials if each is not front))
 
     def may_front(self, clause: Clause) -> bool:
         return clause.mood is Mood.STATEMENT and not clause.gap and not clause.asked

@@ -11,7 +11,16 @@ from demo_model.clauses.marks import bare, marked, phrase
 from demo_model.clauses.syntax import Clause, Modal, Mood, Phrase, Tense, Utterance
 from demo_model.recogniser import NUMBER_WORDS
 
-_SUBJECT = {"i": "yo", "we": "nosotros", "you": "usted", "he": "él", "she": "ella", "they": "ellos", "that": "eso"}
+_SUBJECT = {
+    "i": "yo",
+    "we": "nosotros",
+    "you": "usted",
+    "he": "él",
+    "she": "ella",
+    "they": "ellos",
+    "that": "eso",
+    "weather": "",
+}
 _TONIC = {"i": "mí", "we": "nosotros", "you": "usted", "he": "él", "she": "ella", "they": "ellos", "that": "eso"}
 _CLITIC = {
     "i": ("me", "me"),
@@ -94,9 +103,8 @@ class Spanish(SpanishForms):
 
     def determiner(self, np: Phrase, agreement: str, stressed_a: bool) -> str:
         female = agreement[0] == "f"
-        noun_type = self.noun(np).type
         match np.det:
-            case "bare" if noun_type in ("drink", "skill"):
+            case "bare" if self.noun(np).partitive or self.noun(np).type in ("skill", "subject"):
                 return ""
             case "the" | "bare" if np.plural:
                 return "las" if female else "los"
