@@ -21,7 +21,7 @@ _WRONG = {
     r"\b(?:de|à) (?:le|les)\b(?! \w+(?:er|ir|re)\b)|\bsi ils?\b"
     r"|\*|[^ ][?!]",
     "es": r"\bde el\b|\ba el\b|\by (?:i|hi)(?![eao])\w|\bcon mí\b|\*|~",
-    "ja": r"[ぁ-鿿] | [ぁ-鿿]|はを|をを|がが|だな|なな|しいだと|[TO]を|[るい]1(?!\d)",
+    "ja": r"[ぁ-鿿] | [ぁ-鿿]|はを|をを|がが(?!っ)|だな|なな|しいだと|[TO]を|[るい]1(?!\d)",
     "zh": r"[一-鿿] | [一-鿿]|了了|的的|在在|不是是|没有有|[=~|]",
 }
 _GERMAN_SUB = re.compile(r", (?:dass|ob|weil|obwohl) ([^,.?]+)(?!, d[eia])[,.?]")
@@ -48,9 +48,8 @@ def word_problems() -> Iterator[str]:
             yield f"[{noun.key}] has not all languages"
     for table, rows in choices().items():
         for key, members in rows.items():
-            if table in ("follow", "reasons") and key not in (
-                words.frames if table == "follow" else words.adjectives
-            ):
+            known_keys = {"follow": words.frames, "then": words.frames, "reasons": words.adjectives}.get(table)
+            if known_keys is not None and key not in known_keys:
                 yield f"choices [{table}]: {key} does not exist"
             for each in members:
                 if each.lstrip("+-") not in (words.adjectives if table == "adjectives" else words.frames):

@@ -27,8 +27,9 @@ class Composer(ClauseComposer):
         self.values, self._mark = {}, 0
         kinds: dict[Callable[[], Utterance], float] = {
             self._single: 0.52,
-            self._described: 0.13,
-            self._linked: 0.15,
+            self._described: 0.12,
+            self._linked: 0.12,
+            self._continued: 0.04,
             self._reasoned: 0.07,
             self._reported: 0.13,
         }
@@ -42,7 +43,16 @@ class Composer(ClauseComposer):
         return self._frames["office" if self.odds(0.6) else "daily"]
 
     def _single(self) -> Utterance:
-        return Utterance(self.clause(self._domain()))
+        said = self.clause(self._domain())
+        kind = "statement"
+        if said.mood in (Mood.YES_NO, Mood.WH, Mood.REQUEST):
+            kind = "question"
+        elif said.mood is Mood.STATEMENT and self.odds(0.5):
+            kind = "no" if said.negative else "yes"
+        elif said.mood is not Mood.STATEMENT:
+            kind = ""
+        opener = self.random.choice(list(self.words.openers[kind])) if kind and self.odds(0.14) else ""
+        return Utterance(said, opener=f"{kind}:{opener}" if opener else "")
 
     # What something is, and what there is
 
@@ -221,6 +231,30 @@ class Composer(ClauseComposer):
                 reactions, Mood.STATEMENT, {Tense.PAST: 1}, modals=False, plain=True, subject=shared
             )
         return Utterance(first, link, replace(second, adverbials=()))
+
+    def _continued(self) -> Utterance:
+        """She wrote the report and sent it to the customer: something is done to the same thing, or not yet."""
+        then = self.choices["then"]
+        while True:
+            self.values, self._mark = {}, 0
+            shared = Phrase(self.mark(), pronoun=self.random.choice(("i", "we", "he", "she", "they")))
+            key = self.random.choice(list(then))
+            first = self.clause([key], Mood.STATEMENT, {Tense.PAST: 1}, False, shared, plain=True)
+            thing = first.roles["O"]
+            if thing.plural or thing.det == "bare" or thing.relative or first.roles["S"].pronoun != shared.pronoun:
+                continue
+            noun = self.words.nouns[thing.noun]
+            fitting = [each for each in then[key] if self._fits(self.words.frames[each], "O", noun)]
+            if fitting:
+                break
+        frame = self.words.frames[self.random.choice(fitting)]
+        roles = {"S": first.roles["S"], "O": Phrase(self.mark(), pronoun="it", noun=noun.key, refers="O")}
+        if "T" in frame.types:
+            roles["T"] = replace(self.role(frame.types["T"], avoid=[shared.pronoun]), adjective="")
+        link = "and" if self.odds(0.7) else "but"
+        tense = Tense.PAST if link == "and" else Tense.DONE
+        second = Clause(frame.key, self.mark(), roles, tense, negative=link == "but")
+        return Utterance(replace(first, adverbials=first.adverbials[:1]), link, second)
 
     def _reasoned(self) -> Utterance:
         """Because, although: with what its object or its subject is like."""

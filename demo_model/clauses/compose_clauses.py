@@ -157,7 +157,8 @@ class ClauseComposer(PhraseComposer):
             and self.odds(0.22)
             and frame.key not in self.choices["verbs"]["unasked"]
         ):
-            modal = self.random.choice((Modal.CAN, Modal.MUST, Modal.WANT, Modal.SHOULD))
+            modals_now = (Modal.CAN, Modal.MUST, Modal.WANT, Modal.SHOULD)
+            modal = self.random.choice((*modals_now, Modal.MIGHT) if mood is Mood.STATEMENT else modals_now)
             past = modal in (Modal.MUST, Modal.WANT) and mood is Mood.STATEMENT and self.odds(0.2)
             tense = Tense.PAST if past else Tense.HABIT
         if mood is Mood.WH and tense is Tense.DONE:
@@ -206,6 +207,8 @@ class ClauseComposer(PhraseComposer):
         human = {"human", "anyone", "client", "family", "role"} & set(frame.types.get("O", ("human",)))
         if self.direct(frame) and not human and frame.key not in ("take_transport",):
             choices += ["O", "O"]
+        if self.direct(frame) and "people" in self._types(frame.types.get("O", ())):
+            choices += ["whom"] * 4
         return self.random.choice(choices) if choices else ""
 
     def _roles(
@@ -215,7 +218,7 @@ class ClauseComposer(PhraseComposer):
         asks = mood in (Mood.YES_NO, Mood.WH)
         avoid: list[str] = []
         for role, types in frame.types.items():
-            if role == asked:
+            if role == asked or (role == "O" and asked == "whom"):
                 continue
             if role == "S":
                 if mood in (Mood.IMPERATIVE, Mood.REQUEST):

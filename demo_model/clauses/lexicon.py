@@ -69,6 +69,8 @@ class Words:
     adverbials: dict[str, dict[str, str]]
     adverbial_kinds: dict[str, str]
     adverbial_types: dict[str, tuple[str, ...]]
+    openers: dict[str, dict[str, dict[str, str]]]
+    """What an opener stands before (yes, no, statement, question) → English → its words in each language."""
     irregular: dict[str, dict[str, str]]
     """language → infinitive → its forms in the order that the language's conjugation names."""
 
@@ -187,5 +189,11 @@ def load_words() -> Words:
         adverbials=adverbials,
         adverbial_kinds=adverbial_kinds,
         adverbial_types=adverbial_types,
+        openers={
+            kind: {
+                english: dict(zip(LANGUAGES, [english, *cells], strict=True)) for english, cells in rows.items()
+            }
+            for kind, rows in _table("openers").items()
+        },
         irregular=_table("irregular"),
     )

@@ -27,6 +27,7 @@ _MODAL = {
     Modal.MUST: ("必须", "不用"),
     Modal.WANT: ("想", "不想"),
     Modal.SHOULD: ("应该", "不应该"),
+    Modal.MIGHT: ("可能会", "可能不会"),
 }
 _MATRIX = {"think": "认为", "know": "知道", "hope": "希望", "say": "说", "whether": "不知道"}
 _ROLE = re.compile(r"^([^OT]*)([OT])([^OT]*)$")
@@ -35,6 +36,7 @@ _ROLE = re.compile(r"^([^OT]*)([OT])([^OT]*)$")
 class Chinese(Linearizer):
     language = "zh"
     glue = ""
+    comma = "，"
 
     def noun_phrase(self, np: Phrase, case: str) -> str:
         if np.pronoun:
@@ -85,9 +87,10 @@ class Chinese(Linearizer):
                 np = clause.roles.get(role)
                 if np is not None and np.det == "a" and clause.negative:
                     np = replace(np, det="bare")
-                if np is None and clause.asked != role:
+                asked = "什么" if clause.asked == role else "谁" if clause.asked == "whom" and role == "O" else ""
+                if np is None and not asked:
                     continue
-                text = phrase(preposition, self.noun_phrase(np, "") if np else "什么", end)
+                text = phrase(preposition, self.noun_phrase(np, "") if np else asked, end)
             (after if verb else before).append(text)
         return before, verb.removeprefix("~"), after, verb.startswith("~")
 

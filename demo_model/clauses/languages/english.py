@@ -23,6 +23,7 @@ _OBJECT = {"i": "me", "we": "us", "you": "you", "he": "him", "she": "her", "they
 _POSSESSIVE = {"i": "my", "we": "our", "you": "your", "he": "his", "she": "her", "they": "their"}
 _BE = {"1s": ("am", "was"), "3s": ("is", "was")}
 _ASKED = {"when": "when", "where": "where", "why": "why", "how": "how"}
+_NOT = {"can": "can't", "will": "won't", "am": "am not", "might": "might not"}
 _AN_NOT = ("user", "uni", "use", "eu", "one")
 _DOUBLED = (
     "stop",
@@ -137,8 +138,8 @@ class English(Linearizer):
         match clause.modal:
             case Modal.CAN:
                 return ("could" if past else "can"), marked(verb, mark)
-            case Modal.SHOULD:
-                return "should", marked(verb, mark)
+            case Modal.SHOULD | Modal.MIGHT:
+                return clause.modal.value, marked(verb, mark)
             case Modal.MUST | Modal.WANT:
                 head = "have" if clause.modal is Modal.MUST else "want"
                 tail, be = "to " + marked(verb, mark), False
@@ -220,11 +221,9 @@ class English(Linearizer):
         if clause.tense is Tense.DONE and not clause.negative:
             middle = phrase(middle, "already")
         if clause.negative:
-            aux = (
-                "can't" if aux == "can" else "won't" if aux == "will" else aux + "n't" if aux != "am" else "am not"
-            )
+            aux = _NOT.get(aux) or aux + "n't"
         question = ""
-        if clause.asked == "S":
+        if clause.asked in ("S", "whom"):
             question = "who"
         elif clause.asked in ("O", "T"):
             question = "what"
@@ -281,7 +280,7 @@ class English(Linearizer):
         plain = replace(clause, mood=Mood.STATEMENT, asked="", mark=clause.mark)
         if not clause.asked:
             return phrase("whether", self.clause(plain))
-        word = {"S": "who", "O": "what", "T": "what"}.get(clause.asked) or _ASKED[clause.asked]
+        word = {"S": "who", "whom": "who", "O": "what", "T": "what"}.get(clause.asked) or _ASKED[clause.asked]
         return phrase(word, self.clause(replace(plain, gap=clause.asked)))
 
     def rewrite(self, before: str, after: str) -> tuple[str, str] | None:

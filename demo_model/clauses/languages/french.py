@@ -58,7 +58,13 @@ _BEFORE = frozenset(
         "long",
     ]
 )
-_MODAL = {Modal.CAN: "pouvoir", Modal.MUST: "devoir", Modal.WANT: "vouloir", Modal.SHOULD: "devoir"}
+_MODAL = {
+    Modal.CAN: "pouvoir",
+    Modal.MUST: "devoir",
+    Modal.WANT: "vouloir",
+    Modal.SHOULD: "devoir",
+    Modal.MIGHT: "pouvoir",
+}
 _LINKS = {
     "because": "parce que",
     "if": "si",
@@ -198,7 +204,13 @@ class French(FrenchForms):
         past = clause.tense is Tense.PAST
         if clause.modal is not Modal.NONE:
             modal = _MODAL[clause.modal]
-            tense = "conditional" if clause.modal is Modal.SHOULD else "imperfect" if past else "present"
+            tense = (
+                "conditional"
+                if clause.modal in (Modal.SHOULD, Modal.MIGHT)
+                else "imperfect"
+                if past
+                else "present"
+            )
             if clause.modal is Modal.MUST and clause.negative:
                 finite, inner = (
                     self.form("avoir", tense, person),
@@ -271,6 +283,8 @@ class French(FrenchForms):
         if clause.mood is Mood.WH:
             if clause.asked == "S":
                 return phrase("qui", self.clause(clause, ""))
+            if clause.asked == "whom":
+                return phrase("qui est-ce que", self.clause(clause, ""))
             if clause.asked == "O":
                 return phrase("qu'est-ce que", self.clause(clause, ""))
             return phrase(_ASKED[clause.asked], "est-ce que", self.clause(clause, ""))
@@ -287,7 +301,7 @@ class French(FrenchForms):
         verb = self.form(_MATRIX[said.link], "present", person)
         if said.link != "whether":
             return phrase(subject, verb, "que", self.clause(first, ""), ".")
-        word = {"S": "qui", "O": "ce que", "": "si"}.get(first.asked) or _ASKED[first.asked]
+        word = {"S": "qui", "whom": "qui", "O": "ce que", "": "si"}.get(first.asked) or _ASKED[first.asked]
         return phrase(subject, "ne", verb, "pas", word, self.clause(first, ""), ".")
 
     def subordinate(self, said: Utterance, second: Clause) -> str:

@@ -32,17 +32,30 @@ _PRONOUNS = {
     "that": ("das", "das", "dem"),
     "weather": ("es", "es", "es"),
 }
+_IT = {
+    "m": ("er", "ihn", "ihm"),
+    "f": ("sie", "sie", "ihr"),
+    "n": ("es", "es", "ihm"),
+    "p": ("sie", "sie", "ihnen"),
+}
 _POSSESSIVE = {"i": "mein", "we": "unser", "you": "Ihr", "he": "sein", "she": "ihr", "they": "ihr"}
 _MODAL = {  # infinitive → first and third person singular, past stem
     "können": ("kann", "konnte"),
     "müssen": ("muss", "musste"),
     "mögen": ("möchte", "wollte"),
     "sollen": ("sollte", "sollte"),
+    "könnten": ("könnte", "könnte"),
 }
-_MODALS = {Modal.CAN: "können", Modal.MUST: "müssen", Modal.WANT: "mögen", Modal.SHOULD: "sollen"}
+_MODALS = {
+    Modal.CAN: "können",
+    Modal.MUST: "müssen",
+    Modal.WANT: "mögen",
+    Modal.SHOULD: "sollen",
+    Modal.MIGHT: "könnten",
+}
 _REFLEXIVE = {"1s": "mich", "1p": "uns"}
 _LINKS = {"because": "weil", "if": "wenn", "when": "wenn", "although": "obwohl"}
-_ASKED = {"when": "wann", "where": "wo", "why": "warum", "how": "wie"}
+_ASKED = {"when": "wann", "where": "wo", "why": "warum", "how": "wie", "whom": "wen"}
 _MATRIX = {"think": "denken", "know": "wissen", "hope": "hoffen", "say": "sagen", "whether": "wissen"}
 _ENDED = (
     ("ung", "en"),
@@ -65,7 +78,7 @@ class German(GermanForms):
         case = case or "acc"
         if np.pronoun == "it":
             gender = self.gender(replace(np, pronoun=""))
-            return marked({"m": "er", "f": "sie", "n": "es", "p": "sie"}[gender], np.mark)
+            return marked(_IT[gender][("nom", "acc", "dat").index(case)], np.mark)
         if np.pronoun:
             return marked(_PRONOUNS[np.pronoun][("nom", "acc", "dat").index(case)], np.mark)
         if np.name:

@@ -36,6 +36,7 @@ _LIVING = ("person", "family", "animal", "profession")
 class Japanese(Linearizer):
     language = "ja"
     glue = ""
+    comma = "、"
 
     def noun_phrase(self, np: Phrase, case: str) -> str:
         if np.pronoun:
@@ -96,12 +97,16 @@ class Japanese(Linearizer):
         words: list[str] = []
         for each in rest:
             if each[0] in "OT":
-                if each[0] in clause.roles:
+                if each[0] in clause.roles and clause.roles[each[0]].pronoun == "it":
+                    words.append(marked("それ", clause.roles[each[0]].mark) + " " + each[1:])
+                elif each[0] in clause.roles:
                     words.append(
                         phrase(
                             self.noun_phrase(clause.roles[each[0]], subject.pronoun if subject else ""), each[1:]
                         )
                     )
+                elif clause.asked == "whom" and each[0] == "O":
+                    words.append("誰" + each[1:])
                 elif clause.asked == each[0]:
                     words.append("何" + each[1:])
             else:
@@ -124,6 +129,8 @@ class Japanese(Linearizer):
                 return Word("いい", "i", word.negative_stem() + "ない方が"), False, past
             case Modal.SHOULD:
                 return Word("いい", "i", word.ta() + "方が"), False, past
+            case Modal.MIGHT:
+                return Word("しれる", "1", word.plain(negative, False, "") + "かも"), True, False
             case Modal.WANT if clause.person[0] == "3":
                 return Word("いる", "1", word.stem() + "たがって"), negative, past
             case Modal.WANT:
@@ -161,7 +168,7 @@ class Japanese(Linearizer):
         ):
             subject = phrase(self.noun_phrase(subject_np, ""), topic)
         question = ""
-        if clause.asked and not (clause.asked == "O" and "何" in words):
+        if clause.asked in _ASKED and not (clause.asked == "O" and "何" in words):
             question = _ASKED[clause.asked]
         where = self.places(clause, "place")
         ni = "ni" in self.tags(clause)

@@ -19,10 +19,18 @@ class Linearizer(ABC):
 
     language: str
     glue = " "
+    comma = ","
 
     def __init__(self) -> None:
         self.words = load_words()
         self.irregular = self.words.irregular.get(self.language, {})
+
+    def opened(self, said: Utterance) -> str:
+        """The sentence with what is said before it."""
+        if not said.opener:
+            return self.utterance(said)
+        kind, _, key = said.opener.partition(":")
+        return phrase(*(self.words.openers[kind][key][self.language], self.comma), self.utterance(said))
 
     @abstractmethod
     def utterance(self, said: Utterance) -> str:

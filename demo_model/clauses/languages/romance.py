@@ -90,7 +90,10 @@ class Romance(Linearizer):
 
     def clitic(self, np: Phrase, case: str) -> str:
         """The clitic pronoun: me, le, lo."""
-        return marked(self.clitics[np.pronoun][case == "dat"], np.mark)
+        pronoun = np.pronoun
+        if pronoun == "it":
+            pronoun = "she" if self.agreement(np)[0] == "f" else "he"
+        return marked(self.clitics[pronoun][case == "dat"], np.mark)
 
     def predicate(self, what: Predicate, subject: Phrase | None) -> str:
         if what.adjective:

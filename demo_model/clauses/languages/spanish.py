@@ -51,9 +51,15 @@ _LINKS = {
     "but": "pero",
     "so": "así que",
 }
-_ASKED = {"when": "cuándo", "where": "dónde", "why": "por qué", "how": "cómo"}
+_ASKED = {"when": "cuándo", "where": "dónde", "why": "por qué", "how": "cómo", "whom": "a quién"}
 _MATRIX = {"think": "creer", "know": "saber", "hope": "esperar", "whether": "saber"}
-_MODAL = {Modal.CAN: "poder", Modal.MUST: "tener", Modal.WANT: "querer", Modal.SHOULD: "deber"}
+_MODAL = {
+    Modal.CAN: "poder",
+    Modal.MUST: "tener",
+    Modal.WANT: "querer",
+    Modal.SHOULD: "deber",
+    Modal.MIGHT: "poder",
+}
 
 
 class Spanish(SpanishForms):
@@ -174,6 +180,8 @@ class Spanish(SpanishForms):
             if has_dative:
                 dative = next(np for _, how, np in self.complements(clause)[1] if how.endswith(".dat") and np)
                 clitics.insert(0, "les" if dative.plural else "le")
+        if len(clitics) > 1 and bare(clitics[0]) in ("le", "les") and bare(clitics[1]) in ("lo", "la"):
+            clitics[0] = "se"
         if verb.startswith("~"):
             return self.pleasing(clause, verb[1:], order)
         if verb.startswith("se_"):
@@ -188,7 +196,13 @@ class Spanish(SpanishForms):
         inner = ""
         if clause.modal is not Modal.NONE:
             modal = _MODAL[clause.modal]
-            tense = "conditional" if clause.modal is Modal.SHOULD else "imperfect" if past else mood or "present"
+            tense = (
+                "conditional"
+                if clause.modal in (Modal.SHOULD, Modal.MIGHT)
+                else "imperfect"
+                if past
+                else mood or "present"
+            )
             que = "que" if clause.modal is Modal.MUST else ""
             finite, inner = self.form(modal, tense, person), phrase(que, marked(verb, mark))
         else:
