@@ -48,7 +48,11 @@ def word_problems() -> Iterator[str]:
             yield f"[{noun.key}] has not all languages"
     for table, rows in choices().items():
         for key, members in rows.items():
-            known_keys = {"follow": words.frames, "then": words.frames, "reasons": words.adjectives}.get(table)
+            known_keys = {
+                "follow": set(words.frames),
+                "then": set(words.frames),
+                "reasons": set(words.adjectives),
+            }.get(table)
             if known_keys is not None and key not in known_keys:
                 yield f"choices [{table}]: {key} does not exist"
             for each in members:

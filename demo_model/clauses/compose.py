@@ -12,6 +12,19 @@ from demo_model.sampling import Sampler
 
 _MALE = ("grandfather", "father", "brother", "son", "uncle", "husband", "nephew")
 _SPECIFIC = ("the", "the", "the", "this", "we")
+_OWNED = (
+    "document",
+    "device",
+    "furniture",
+    "plan",
+    "product",
+    "home",
+    "room",
+    "motor",
+    "group",
+    "site",
+    "fixture",
+)
 _MANY = 9
 
 
@@ -100,7 +113,11 @@ class Composer(ClauseComposer):
     def _specific(self, kind: str, det: str) -> str:
         if kind == "family" or (det == "bare" and kind not in PARTITIVE):
             return det
-        return "the" if kind in PARTITIVE or kind in ("person", "profession") else self.random.choice(_SPECIFIC)
+        return (
+            "the"
+            if kind in PARTITIVE or kind in ("person", "profession")
+            else self.random.choice(_SPECIFIC if kind in _OWNED else _SPECIFIC[:-1])
+        )
 
     def _comparable(self, adjective: str) -> bool:
         cells = self.words.adjectives[adjective]

@@ -40,7 +40,7 @@ class ClauseComposer(PhraseComposer):
 
     def _time(self, frame: Frame, *kinds: str) -> Adverbial:
         """A time. What one does every day is not said of a month or of a year."""
-        everyday = frame.key in self.choices["verbs"]["habits"] or "O" not in frame.types
+        everyday = frame.key in self.choices["verbs"]["habits"] or list(frame.types) == ["S"]
         key = self.random.choice([key for kind in kinds for key in self._adverbials[kind]])
         while everyday and _DISTANT.search(key) and "every" not in key:
             key = self.random.choice(self._adverbials[kinds[0]])

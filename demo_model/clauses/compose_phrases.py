@@ -172,7 +172,10 @@ class PhraseComposer:
             weights |= {"num": 0, "many": 0, "all": 0, "i": 0}
         if noun.type in _PEOPLE:
             weights |= {"this": 1, "we": 2 if noun.type == "person" else 0}
-        if noun.type in ("food", "gift", "plant", "small", "clothes", "animal", "text") and not subject:
+        if (
+            noun.type in ("food", "gift", "plant", "small", "clothes", "animal", "text", "meal", "sweet")
+            and not subject
+        ):
             weights |= {"we": 0, "i": 8, "all": 0}
         if noun.type in _UNOWNED:
             weights |= {"we": 0, "i": 0}

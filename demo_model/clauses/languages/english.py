@@ -24,7 +24,7 @@ _POSSESSIVE = {"i": "my", "we": "our", "you": "your", "he": "his", "she": "her",
 _BE = {"1s": ("am", "was"), "3s": ("is", "was")}
 _ASKED = {"when": "when", "where": "where", "why": "why", "how": "how"}
 _NOT = {"can": "can't", "will": "won't", "am": "am not", "might": "might not"}
-_AN_NOT = ("user", "uni", "use", "eu", "one")
+_AN_NOT = ("USB", "user", "uni", "use", "eu", "one")
 _DOUBLED = (
     "stop",
     "plan",
@@ -46,6 +46,8 @@ _DOUBLED = (
     "prefer",
     "unwrap",
     "hug",
+    "skip",
+    "transfer",
     "wrap",
     "admit",
     "fit",

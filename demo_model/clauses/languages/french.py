@@ -305,7 +305,8 @@ class French(FrenchForms):
         return phrase(subject, "ne", verb, "pas", word, self.clause(first, ""), ".")
 
     def subordinate(self, said: Utterance, second: Clause) -> str:
-        return self.clause(second, "")
+        later = said.link == "when" and said.first.tense is Tense.FUTURE and second.tense is Tense.HABIT
+        return self.clause(replace(second, tense=Tense.FUTURE) if later else second, "")
 
     def rewrite(self, before: str, after: str) -> tuple[str, str] | None:
         low = before.lower()

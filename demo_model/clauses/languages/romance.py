@@ -151,7 +151,7 @@ class Romance(Linearizer):
             elif personal and not preposition:
                 clitics.append("o:" + self.clitic(np, "acc"))
             else:
-                if not preposition and self.people_take_a and self.is_person(np):
+                if not preposition and self.people_take_a and self.is_person(np, clause.frame):
                     preposition = "a"
                 rest.append(phrase(preposition, self.noun_phrase(np, "after" if preposition else "")))
         head, _, tail = verb.removeprefix("se_").partition("_")
@@ -161,13 +161,13 @@ class Romance(Linearizer):
             verb = verb.removesuffix("se")
         return Parts(reflexive + verb, clitics, [*fixed, *rest], fixed)
 
-    def is_person(self, np: Phrase) -> bool:
+    def is_person(self, np: Phrase, frame: str) -> bool:
         if np.name:
             return True
         return (
             bool(np.noun)
             and self.noun(np).type in ("person", "family", "group", "profession")
-            and np.det not in ("a", "num", "many")
+            and (np.det not in ("a", "num", "many") or frame not in ("hire", "look_for", "need"))
         )
 
     def ending(self, clause: Clause) -> str:
