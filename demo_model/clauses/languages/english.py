@@ -47,6 +47,8 @@ _DOUBLED = (
     "unwrap",
     "hug",
     "skip",
+    "knit",
+    "repot",
     "transfer",
     "wrap",
     "admit",
