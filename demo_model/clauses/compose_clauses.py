@@ -11,7 +11,7 @@ from demo_model.clauses.lexicon import Frame
 from demo_model.clauses.syntax import PERSONS, Adverbial, Clause, Modal, Mood, Phrase, Tense
 from demo_model.grammar import Value
 
-_DISTANT = re.compile(r"duration|month|year|date|weeks|summer|winter|long time")
+_DISTANT = re.compile(r"duration|month|year|date|weeks|spring|summer|autumn|winter|Christmas|long time")
 
 
 class ClauseComposer(PhraseComposer):
@@ -118,7 +118,7 @@ class ClauseComposer(PhraseComposer):
         frame = self.words.frames[self.random.choice(keys)]
         stative = "stative" in frame.tags
         verbs = self.choices["verbs"]
-        human = bool({"human", "anyone", "boss", "firm"} & set(frame.types["S"]))
+        human = bool({"human", "anyone", "boss", "firm", "tech"} & set(frame.types["S"]))
         if mood is None:
             mood = self.random.choices(
                 (Mood.STATEMENT, Mood.YES_NO, Mood.WH, Mood.IMPERATIVE, Mood.REQUEST, Mood.LETS),
@@ -126,7 +126,7 @@ class ClauseComposer(PhraseComposer):
             )[0]
         if mood in (Mood.IMPERATIVE, Mood.REQUEST, Mood.LETS) and (
             stative
-            or not {"human", "anyone"} & set(frame.types["S"])
+            or not {"human", "anyone", "tech"} & set(frame.types["S"])
             or "O" not in frame.types
             or frame.key in self.choices["verbs"]["unasked"]
         ):
@@ -200,7 +200,7 @@ class ClauseComposer(PhraseComposer):
             )
         if (
             tense in (Tense.PAST, Tense.FUTURE)
-            and {"human", "anyone"} & set(frame.types["S"])
+            and {"human", "anyone", "tech"} & set(frame.types["S"])
             and modal is Modal.NONE
         ):
             choices += ["S", "S"]

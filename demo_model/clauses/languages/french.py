@@ -7,7 +7,7 @@ from dataclasses import replace
 from typing import ClassVar
 
 from demo_model.clauses.languages.french_forms import FrenchForms, feminine, plural
-from demo_model.clauses.marks import marked, phrase
+from demo_model.clauses.marks import bare, marked, phrase
 from demo_model.clauses.syntax import Clause, Modal, Mood, Phrase, Tense, Utterance
 from demo_model.grammar import starts_with_vowel
 from demo_model.recogniser import NUMBER_WORDS
@@ -56,6 +56,7 @@ _BEFORE = frozenset(
         "autre",
         "gros",
         "long",
+        "gentil",
     ]
 )
 _MODAL = {
@@ -186,7 +187,7 @@ class French(FrenchForms):
             if clause.negative and clause.frame not in ("be", "exist"):
                 parts.rest = [_SOME.sub("de ", each) for each in parts.rest]
             verb, rest = parts.verb, [marked(each, mark) for each in parts.rest]
-            clitics = [each[2:] for each in parts.clitics]
+            clitics = _ordered(parts.clitics)
         aux = "avoir"
         if verb.startswith("+"):
             aux, verb = "être", verb[1:]
@@ -327,6 +328,12 @@ class French(FrenchForms):
         ):
             return before[:-1] + "'", after
         return (before, plain) if starred else None
+
+
+def _ordered(clitics: list[str]) -> list[str]:
+    """me le, te la, but le lui, la leur."""
+    third = any(bare(each[2:]) in ("lui", "leur") for each in clitics)
+    return [each[2:] for each in sorted(clitics, key=lambda each: each.startswith("d:") == third)]
 
 
 _CONTRACTED = {

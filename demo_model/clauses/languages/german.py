@@ -323,16 +323,10 @@ class German(GermanForms):
             return phrase(
                 "wer", self.clause(replace(clause, mood=Mood.STATEMENT), "first" if order == "first" else "rel")
             )
-        if clause.asked == "where" and "+" in self.verb(clause) and clause.frame != "be":
-            word = "wohin"
-        else:
-            word = _ASKED.get(clause.asked, "was")
+        word = _ASKED.get(clause.asked, "was")
         return phrase(
             word, self.clause(replace(clause, mood=Mood.STATEMENT), "first" if order == "first" else "sub")
         )
-
-    def verb(self, clause: Clause) -> str:
-        return "" if clause.frame in ("be", "exist") else self.words.frames[clause.frame].cells["de"]
 
     def main(self, clause: Clause, order: str = "main") -> str:
         if clause.asked:

@@ -167,7 +167,10 @@ class Romance(Linearizer):
         return (
             bool(np.noun)
             and self.noun(np).type in ("person", "family", "group", "profession")
-            and (np.det not in ("a", "num", "many") or frame not in ("hire", "look_for", "need"))
+            and (
+                np.det not in ("a", "num", "many")
+                or (frame not in ("hire", "look_for", "need") and self.noun(np).type != "group")
+            )
         )
 
     def ending(self, clause: Clause) -> str:
