@@ -22,9 +22,11 @@ from demo_model.sampling import Sampler, Split
 def counted() -> str:
     """How many words and verb frames there are."""
     words = load_words()
-    kinds = {"nouns": words.nouns, "adjectives": words.adjectives, "adverbials": words.adverbials}
-    numbers = ", ".join(f"{len(each)} {kind}" for kind, each in kinds.items())
-    return f"{sum(map(len, kinds.values()))} words ({numbers}) and {len(words.frames)} verb frames"
+    nouns, adjectives, adverbials = len(words.nouns), len(words.adjectives), len(words.adverbials)
+    return (
+        f"{nouns + adjectives + adverbials} words ({nouns} nouns, {adjectives} adjectives, "
+        f"{adverbials} adverbials) and {len(words.frames)} verb frames"
+    )
 
 
 def main(arguments: list[str] | None = None) -> int:

@@ -118,6 +118,7 @@ def _noun(kind: str, english: str, cells: list[str]) -> Noun:
 
 _MEASURES = {
     "document": "份",
+    "certificate": "份",
     "person": "位",
     "profession": "位",
     "family": "位",
