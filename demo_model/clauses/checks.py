@@ -17,11 +17,11 @@ from demo_model.sampling import Sampler, Split
 _WRONG = {
     "en": r"\ba [aeio]\w|\ban [bcdfgjklmnpqrstvwxz]\w| 's\b|\bdon't (?:does|has)\b|\bamn't\b|\bi\b(?!')",
     "de": r"\b(?:zu dem|zu der|von dem|bei dem|in dem|an dem)\b(?!,)|\bein (?:der|die|das)\b|\|",
-    "fr": r"\b[jdnmtsl]e [aâeéèêiîoôuy]\w|\bque (?:il|elle|ils|elles|on|Anna)\b|"
+    "fr": r"\b[jdnmtsl]e (?!yoga|yaourt|yo-yo)[aâeéèêiîoôuy]\w|\bque (?:il|elle|ils|elles|on|Anna)\b|"
     r"\b(?:de|à) (?:le|les)\b(?! \w+(?:er|ir|re)\b)|\bsi ils?\b"
     r"|\*|[^ ][?!]",
     "es": r"\bde el\b|\ba el\b|\by (?:i|hi)(?![eao])\w|\bcon mí\b|\*|~",
-    "ja": r"[ぁ-鿿] | [ぁ-鿿]|はを|をを|がが|だな|なな|しいだと|[TO]を|[るい]1(?!\d)",
+    "ja": r"[ぁ-鿿] | [ぁ-鿿]|はを|をを|がが(?!っ)|だな|なな|しいだと|[TO]を|[るい]1(?!\d)",
     "zh": r"[一-鿿] | [一-鿿]|了了|的的|在在|不是是|没有有|[=~|]",
 }
 _GERMAN_SUB = re.compile(r", (?:dass|ob|weil|obwohl) ([^,.?]+)(?!, d[eia])[,.?]")
@@ -31,7 +31,7 @@ _GERMAN_FINITE = re.compile(r"(?:t|e|en|st|ß|ag|ann|uss|ill|arf|ar|ind|bin|ist|
 def word_problems() -> Iterator[str]:
     """Types, nouns, frames and adverbials that are named somewhere but do not exist."""
     words = load_words()
-    known = {"people", "we", "they"}
+    known = {"people", "we", "they", "weather"}
     for frame in words.frames.values():
         for role, types in frame.types.items():
             for each in (member for kind in types for member in classes().get(kind, [kind])):
@@ -48,10 +48,15 @@ def word_problems() -> Iterator[str]:
             yield f"[{noun.key}] has not all languages"
     for table, rows in choices().items():
         for key, members in rows.items():
+            known_keys = {
+                "follow": set(words.frames),
+                "then": set(words.frames),
+                "reasons": set(words.adjectives),
+            }.get(table)
+            if known_keys is not None and key not in known_keys:
+                yield f"choices [{table}]: {key} does not exist"
             for each in members:
-                if each not in (
-                    words.adjectives if table in ("polarity", "adjectives") and key != "against" else words.frames
-                ):
+                if each.lstrip("+-") not in (words.adjectives if table == "adjectives" else words.frames):
                     yield f"choices [{table}] {key}: {each} does not exist"
             if table in ("manners", "causes", "companions") and key not in words.adverbials:
                 yield f"choices [{table}]: {key} does not exist"

@@ -6,23 +6,43 @@ from collections.abc import Callable, Sequence
 from dataclasses import replace
 
 from demo_model.clauses.compose_clauses import ClauseComposer
-from demo_model.clauses.syntax import Clause, Modal, Mood, Phrase, Predicate, Tense, Utterance
+from demo_model.clauses.lexicon import PARTITIVE
+from demo_model.clauses.syntax import PERSONS, Clause, Modal, Mood, Phrase, Predicate, Tense, Utterance
+from demo_model.sampling import Sampler
 
 _MALE = ("grandfather", "father", "brother", "son", "uncle", "husband", "nephew")
 _SPECIFIC = ("the", "the", "the", "this", "we")
+_OWNED = (
+    "document",
+    "device",
+    "furniture",
+    "plan",
+    "product",
+    "home",
+    "room",
+    "motor",
+    "group",
+    "site",
+    "fixture",
+)
 _MANY = 9
 
 
 class Composer(ClauseComposer):
     """A stream of utterances. Two composers whose samplers have the same seed give the same stream."""
 
+    def __init__(self, sampler: Sampler) -> None:
+        super().__init__(sampler)
+        self._reasoned_frames = sorted({key[1:] for keys in self.choices["reasons"].values() for key in keys})
+
     def draw(self) -> Utterance:
         """The next utterance."""
         self.values, self._mark = {}, 0
         kinds: dict[Callable[[], Utterance], float] = {
             self._single: 0.52,
-            self._described: 0.13,
-            self._linked: 0.15,
+            self._described: 0.12,
+            self._linked: 0.12,
+            self._continued: 0.04,
             self._reasoned: 0.07,
             self._reported: 0.13,
         }
@@ -36,7 +56,16 @@ class Composer(ClauseComposer):
         return self._frames["office" if self.odds(0.6) else "daily"]
 
     def _single(self) -> Utterance:
-        return Utterance(self.clause(self._domain()))
+        said = self.clause(self._domain())
+        kind = "statement"
+        if said.mood in (Mood.YES_NO, Mood.WH, Mood.REQUEST):
+            kind = "question"
+        elif said.mood is Mood.STATEMENT and self.odds(0.5):
+            kind = "no" if said.negative else "yes"
+        elif said.mood is not Mood.STATEMENT:
+            kind = ""
+        opener = self.random.choice(list(self.words.openers[kind])) if kind and self.odds(0.14) else ""
+        return Utterance(said, opener=f"{kind}:{opener}" if opener else "")
 
     # What something is, and what there is
 
@@ -61,13 +90,7 @@ class Composer(ClauseComposer):
                     adjective="",
                     plural=False,
                     count=0,
-                    det=subject.det
-                    if kind == "family"
-                    else "the"
-                    if kind == "drink"
-                    else subject.det
-                    if subject.det == "bare"
-                    else self.random.choice(_SPECIFIC),
+                    det=self._specific(kind, subject.det),
                 )
         else:
             kind = self.words.nouns[subject.noun].type if subject.noun else "family"
@@ -77,15 +100,24 @@ class Composer(ClauseComposer):
         comparable = self._comparable(adjective) if adjective else False
         if comparable and self.odds(0.55):
             degree = self.random.choices(("very", "too", "more"), (45, 20, 35))[0]
-            if degree == "too" and adjective not in self.choices["polarity"]["bad"]:
+            if degree == "too" and adjective not in self.choices["adjectives"]["too"]:
                 degree = "very"
             if degree == "more":
                 than = self._other(subject, kind)
                 degree = "more" if than else "very"
-        tense = self.random.choices((Tense.HABIT, Tense.PAST, Tense.FUTURE), (74, 20, 0 if degree else 6))[0]
+        tense = self.random.choices((Tense.HABIT, Tense.PAST, Tense.FUTURE), (76, 22, 0 if degree else 2))[0]
         negative = not degree and mood is Mood.STATEMENT and self.odds(0.18)
         predicate = Predicate(self.mark(), adjective=adjective, degree=degree, than=than)
-        return Clause("be", self.mark(), {"S": subject}, tense, negative, mood=mood, predicate=predicate)
+        return self._being(subject, predicate, tense, mood, negative)
+
+    def _specific(self, kind: str, det: str) -> str:
+        if kind == "family" or (det == "bare" and kind not in PARTITIVE):
+            return det
+        return (
+            "the"
+            if kind in PARTITIVE or kind in ("person", "profession")
+            else self.random.choice(_SPECIFIC if kind in _OWNED else _SPECIFIC[:-1])
+        )
 
     def _comparable(self, adjective: str) -> bool:
         cells = self.words.adjectives[adjective]
@@ -104,7 +136,7 @@ class Composer(ClauseComposer):
             other,
             adjective="",
             det=other.det
-            if kind == "family" or (other.det == "bare" and kind != "drink")
+            if kind == "family" or (other.det == "bare" and kind not in PARTITIVE)
             else self.random.choice(("the", "this")),
         )
 
@@ -118,16 +150,7 @@ class Composer(ClauseComposer):
             subject = Phrase(self.mark(), pronoun="he") if self.odds(0.3) else self.noun(male)
             job = Phrase(self.mark(), noun=self.random.choice(self.classes["job"]), det="a")
             tense = Tense.PAST if self.odds(0.2) else Tense.HABIT
-            return Utterance(
-                Clause(
-                    "be",
-                    self.mark(),
-                    {"S": subject},
-                    tense,
-                    mood=mood,
-                    predicate=Predicate(self.mark(), phrase=job),
-                )
-            )
+            return Utterance(self._being(subject, Predicate(self.mark(), phrase=job), tense, mood))
         kinds = self.random.choice(
             (
                 ("small", "place_thing"),
@@ -152,57 +175,66 @@ class Composer(ClauseComposer):
             return Utterance(Clause("exist", self.mark(), {"S": there}, mood=mood, predicate=place))
         subject = replace(self.noun(noun, True, True), adjective="")
         tense = Tense.PAST if self.odds(0.25) else Tense.HABIT
-        return Utterance(
-            Clause(
-                "be",
-                self.mark(),
-                {"S": subject},
-                tense,
-                self.odds(0.12) and mood is Mood.STATEMENT,
-                mood=mood,
-                predicate=place,
-            )
-        )
+        negative = self.odds(0.12) and mood is Mood.STATEMENT
+        return Utterance(self._being(subject, place, tense, mood, negative))
+
+    def _being(
+        self, subject: Phrase, predicate: Predicate, tense: Tense, mood: Mood, negative: bool = False
+    ) -> Clause:
+        return Clause("be", self.mark(), {"S": subject}, tense, negative, mood=mood, predicate=predicate)
 
     # Two clauses
 
     def _linked(self) -> Utterance:
         """If …, when …, and, but, so: an event and what is done about it."""
-        domain = self.random.choice(("office", "office", "good", "daily"))
         follow = self.choices["follow"]
-        events, reactions = follow[f"{domain}_events"], follow[f"{domain}_reactions"]
         link = self.random.choice(("if", "if", "when", "when", "so", "so", "but", "and"))
+        keys = list(follow)
+        if link in ("but", "and"):
+            keys = [key for key in keys if "people" in self._types(self.words.frames[key].types["S"])]
+        if link == "but":
+            keys = [key for key in keys if "stative" not in self.words.frames[key].tags]
+        happens = self.random.choice(keys)
+        reactions = follow[happens]
+        shared = None
+        if link in ("but", "and") or happens in self.choices["verbs"]["own"]:
+            shared = Phrase(self.mark(), pronoun=self.random.choice(("i", "we", "he", "she", "they")))
+            if shared.pronoun in ("i", "we"):  # French participles after être would need their gender
+                reactions = [
+                    key for key in reactions if not self.words.frames[key].cells["fr"].startswith(("+", "se_"))
+                ]
+                shared = shared if reactions else replace(shared, pronoun="she")
+                reactions = reactions or follow[happens]
         if link in ("if", "when"):
-            event = self.clause(events, Mood.STATEMENT, {Tense.HABIT: 1}, plain=True)
-            if link == "when" and self.odds(0.5):
-                event = replace(event, tense=Tense.PAST)
-            event = replace(
-                event,
-                tense=event.tense if event.tense is Tense.PAST and link == "when" else Tense.HABIT,
-                adverbials=(),
-            )
+            past = link == "when" and self.odds(0.5)
+            event = self.clause([happens], Mood.STATEMENT, {Tense.HABIT: 1}, plain=True, subject=shared)
+            event = replace(event, tense=Tense.PAST if past else Tense.HABIT, adverbials=())
             event = replace(
                 event, roles=self._known_gender(self.words.frames[event.frame], event.roles, event.tense)
             )
-            if event.tense is Tense.PAST:
-                reaction = self.clause(reactions, Mood.STATEMENT, {Tense.PAST: 1}, modals=False, plain=True)
+            same = event.roles["S"] if shared is not None else None
+            if past:
+                reaction = self.clause(
+                    reactions, Mood.STATEMENT, {Tense.PAST: 1}, modals=False, plain=True, subject=same
+                )
             else:
-                mood = Mood.STATEMENT if self.odds(0.7) else Mood.IMPERATIVE
-                reaction = self.clause(reactions, mood, {Tense.FUTURE: 1}, plain=self.odds(0.6))
+                mood = Mood.STATEMENT if same is not None or self.odds(0.7) else Mood.IMPERATIVE
+                reaction = self.clause(
+                    reactions, mood, {Tense.FUTURE: 1}, plain=same is not None or self.odds(0.6), subject=same
+                )
                 if reaction.modal is not Modal.NONE:
                     reaction = replace(reaction, tense=Tense.HABIT)
             return Utterance(replace(reaction, adverbials=()), link, event)
-        shared = (
-            Phrase(self.mark(), pronoun=self.random.choice(("i", "we", "he", "she", "they")))
-            if link in ("but", "and")
-            else None
-        )
-        if shared is not None:
-            events = [key for key in events if {"people"} & set(self._types(self.words.frames[key].types["S"]))]
-        first = self.clause(events, Mood.STATEMENT, {Tense.PAST: 1}, modals=False, plain=True, subject=shared)
+        first = self.clause([happens], Mood.STATEMENT, {Tense.PAST: 1}, modals=False, plain=True, subject=shared)
+        if "stative" in self.words.frames[happens].tags:
+            first = replace(first, tense=Tense.PAST, adverbials=())
+            link = "so" if link == "and" else link
         shared = first.roles["S"] if shared is not None else None
+        if link == "so" and "stative" in self.words.frames[happens].tags:
+            second = self.clause(reactions, Mood.STATEMENT, {Tense.PAST: 1}, False, shared, plain=True)
+            return Utterance(first, link, replace(second, adverbials=()))
         if link == "so":
-            second = self.clause(reactions, Mood.STATEMENT, {Tense.FUTURE: 1})
+            second = self.clause(reactions, Mood.STATEMENT, {Tense.FUTURE: 1}, subject=shared)
             second = replace(
                 second, negative=False, modal=Modal.MUST if second.modal is not Modal.NONE else Modal.NONE
             )
@@ -217,11 +249,36 @@ class Composer(ClauseComposer):
             )
         return Utterance(first, link, replace(second, adverbials=()))
 
+    def _continued(self) -> Utterance:
+        """She wrote the report and sent it to the customer: something is done to the same thing, or not yet."""
+        then = self.choices["then"]
+        while True:
+            self.values, self._mark = {}, 0
+            shared = Phrase(self.mark(), pronoun=self.random.choice(("i", "we", "he", "she", "they")))
+            key = self.random.choice(list(then))
+            first = self.clause([key], Mood.STATEMENT, {Tense.PAST: 1}, False, shared, plain=True)
+            thing = first.roles["O"]
+            if thing.plural or thing.det == "bare" or thing.relative or first.roles["S"].pronoun != shared.pronoun:
+                continue
+            noun = self.words.nouns[thing.noun]
+            fitting = [each for each in then[key] if self._fits(self.words.frames[each], "O", noun)]
+            if fitting:
+                break
+        frame = self.words.frames[self.random.choice(fitting)]
+        roles = {"S": first.roles["S"], "O": Phrase(self.mark(), pronoun="it", noun=noun.key, refers="O")}
+        if "T" in frame.types:
+            roles["T"] = replace(self.role(frame.types["T"], avoid=[shared.pronoun]), adjective="")
+        link = "and" if self.odds(0.7) else "but"
+        tense = Tense.PAST if link == "and" else Tense.DONE
+        second = Clause(frame.key, self.mark(), roles, tense, negative=link == "but")
+        return Utterance(replace(first, adverbials=first.adverbials[:1]), link, second)
+
     def _reasoned(self) -> Utterance:
         """Because, although: with what its object or its subject is like."""
+        reasoned = self._reasoned_frames
         for _ in range(40):
             marks, values = self._mark, dict(self.values)
-            first = self.clause(self._domain(), Mood.STATEMENT, {Tense.PAST: 6, Tense.FUTURE: 4, Tense.DONE: 1})
+            first = self.clause(reasoned, Mood.STATEMENT, {Tense.PAST: 6, Tense.FUTURE: 4, Tense.DONE: 1})
             thing = first.roles.get("O")
             person = first.roles["S"]
             about = None
@@ -232,7 +289,7 @@ class Composer(ClauseComposer):
                 and thing.det != "bare"
                 and self.words.nouns[thing.noun].type not in ("person", "family", "group", "profession")
             ):
-                if first.frame not in self.choices["verbs"]["unasked"]:
+                if first.frame in reasoned:
                     about = Phrase(self.mark(), pronoun="it", noun=thing.noun, refers="O")
             elif person.pronoun in ("he", "she", "they") or (
                 person.noun and self.words.nouns[person.noun].type in ("person", "family", "profession")
@@ -265,18 +322,12 @@ class Composer(ClauseComposer):
 
     def _reasons(self, first: Clause, about: Phrase, link: str) -> list[str]:
         """The adjectives that speak for what was done, or against it (although)."""
-        polarity = self.choices["polarity"]
         kind = self.words.nouns[about.noun].type if about.noun else "family"
-        against = (first.frame in polarity["against"]) != first.negative
-        if not about.noun and not against:
-            return []
-        wanted = "bad" if against == (link == "because") else "good"
-        if kind == "problem":
-            wanted = "problem" if link == "because" and not against else ""
+        wanted = ("+" if (link == "because") != first.negative else "-") + first.frame
         return [
             key
-            for key in polarity.get(wanted, [])
-            if kind in self.words.adjective_types[key] and not self.words.adjectives[key]["zh"].startswith("=")
+            for key, actions in self.choices["reasons"].items()
+            if wanted in actions and kind in self.words.adjective_types[key]
         ]
 
     def _reported(self) -> Utterance:
@@ -298,7 +349,7 @@ class Composer(ClauseComposer):
         keys = [key for key in self._domain() if link != "hope" or key not in self.choices["verbs"]["unasked"]]
         inner = self.clause(keys, mood, tenses, modals=link in ("think", "say"))
         same = inner.roles.get("S")
-        if same is not None and same.pronoun:
+        if same is not None and same.pronoun in PERSONS:
             others = [
                 each
                 for each in ("he", "she", "they", "we")

@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 from dataclasses import replace
 
 from demo_model.clauses.compose_phrases import PhraseComposer
 from demo_model.clauses.lexicon import Frame
-from demo_model.clauses.syntax import Adverbial, Clause, Modal, Mood, Phrase, Tense
+from demo_model.clauses.syntax import PERSONS, Adverbial, Clause, Modal, Mood, Phrase, Tense
 from demo_model.grammar import Value
+
+_DISTANT = re.compile(r"duration|month|year|date|weeks|spring|summer|autumn|winter|Christmas|long time")
 
 
 class ClauseComposer(PhraseComposer):
@@ -35,8 +38,13 @@ class ClauseComposer(PhraseComposer):
             return self._pronoun(False, avoid, False)
         return self._name() if self.odds(0.4) else self.noun(self.random.choice(self._nouns(["family"])))
 
-    def _time(self, *kinds: str) -> Adverbial:
-        return self.adverbial(self.random.choice([key for kind in kinds for key in self._adverbials[kind]]))
+    def _time(self, frame: Frame, *kinds: str) -> Adverbial:
+        """A time. What one does every day is not said of a month or of a year."""
+        everyday = frame.key in self.choices["verbs"]["habits"] or list(frame.types) == ["S"]
+        key = self.random.choice([key for kind in kinds for key in self._adverbials[kind]])
+        while everyday and _DISTANT.search(key) and "every" not in key:
+            key = self.random.choice(self._adverbials[kinds[0]])
+        return self.adverbial(key)
 
     def _with_adverbials(self, clause: Clause, frame: Frame) -> Clause:
         if any(np.relative for np in clause.roles.values()):
@@ -45,7 +53,7 @@ class ClauseComposer(PhraseComposer):
         stative = "stative" in frame.tags
         changes = frame.key in ("start_event", "end_event", "take_place")
         if clause.asked != "when":
-            out += self._times(clause, stative, always=changes)
+            out += self._times(clause, frame, stative, always=changes)
         for table, share in (("places", 0.4), ("manners", 0.25), ("causes", 0.25), ("companions", 0.3)):
             fitting = [key for key, frames in self.choices[table].items() if frame.key in frames]
             if not fitting or not self.odds(share) or len(out) > 1 or clause.asked in ("where", "how", "why"):
@@ -68,25 +76,30 @@ class ClauseComposer(PhraseComposer):
             out.append(self.adverbial(key, [subject.pronoun] if subject else []))
         return replace(clause, adverbials=tuple(out))
 
-    def _times(self, clause: Clause, stative: bool, always: bool) -> list[Adverbial]:
+    def _times(self, clause: Clause, frame: Frame, stative: bool, always: bool) -> list[Adverbial]:
         asking = clause.mood in (Mood.IMPERATIVE, Mood.REQUEST, Mood.LETS)
         if asking or (clause.modal is not Modal.NONE and clause.tense is not Tense.PAST):
             if self.odds(0.35):
                 return [
                     self._time(
-                        *(("deadline",) if self.odds(0.3) and asking and not clause.negative else ("time_future",))
+                        frame,
+                        *(
+                            ("deadline",)
+                            if self.odds(0.3) and asking and not clause.negative
+                            else ("time_future",)
+                        ),
                     )
                 ]
             return []
         match clause.tense:
-            case Tense.PAST if always or self.odds(0.2 if stative else 0.6):
-                return [self._time("time_past", "time_past", "time_any")]
+            case Tense.PAST if always or self.odds(0.06 if stative else 0.6):
+                return [self._time(frame, "time_past", "time_past", "time_any")]
             case Tense.FUTURE if always or self.odds(0.7):
-                return [self._time("time_future", "time_future", "time_any")]
+                return [self._time(frame, "time_future", "time_future", "time_any")]
             case Tense.HABIT if not stative:
                 wh = clause.mood is Mood.WH or clause.negative or always
                 if self.odds(0.5) or wh:
-                    return [self._time("time_habit")]
+                    return [self._time(frame, "time_habit")]
                 return [self.adverbial(self.random.choice(self._adverbials["frequency"]))]
         return []
 
@@ -104,7 +117,8 @@ class ClauseComposer(PhraseComposer):
         """A clause with one of these frames. plain: no negation, no modal verb, one clause deep."""
         frame = self.words.frames[self.random.choice(keys)]
         stative = "stative" in frame.tags
-        human = bool({"human", "anyone", "boss", "firm"} & set(frame.types["S"]))
+        verbs = self.choices["verbs"]
+        human = bool({"human", "anyone", "boss", "firm", "tech"} & set(frame.types["S"]))
         if mood is None:
             mood = self.random.choices(
                 (Mood.STATEMENT, Mood.YES_NO, Mood.WH, Mood.IMPERATIVE, Mood.REQUEST, Mood.LETS),
@@ -112,7 +126,7 @@ class ClauseComposer(PhraseComposer):
             )[0]
         if mood in (Mood.IMPERATIVE, Mood.REQUEST, Mood.LETS) and (
             stative
-            or not {"human", "anyone"} & set(frame.types["S"])
+            or not {"human", "anyone", "tech"} & set(frame.types["S"])
             or "O" not in frame.types
             or frame.key in self.choices["verbs"]["unasked"]
         ):
@@ -123,12 +137,14 @@ class ClauseComposer(PhraseComposer):
             tenses = {Tense.PAST: 36, Tense.FUTURE: 24, Tense.DONE: 12, Tense.NOW: 9, Tense.HABIT: 13}
         if stative:
             tenses = {Tense.HABIT: 75, Tense.PAST: 25}
-        elif not human or frame.key in self.choices["verbs"]["moments"]:
+        elif not human or frame.key in verbs["moments"] or frame.key in verbs["unasked"]:
             tenses = {tense: share for tense, share in tenses.items() if tense in (Tense.PAST, Tense.FUTURE)} or {
                 Tense.PAST: 1
             }
         if frame.key in self.choices["verbs"]["unasked"] and Tense.PAST in tenses:
             tenses = {Tense.PAST: 1}
+        elif Tense.HABIT in tenses and len(tenses) > 1 and frame.key not in verbs["habits"]:
+            tenses = {tense: share for tense, share in tenses.items() if tense is not Tense.HABIT}
         tense = self.random.choices(list(tenses), list(tenses.values()))[0]
         modal = Modal.NONE
         if mood in (Mood.IMPERATIVE, Mood.REQUEST, Mood.LETS):
@@ -141,7 +157,8 @@ class ClauseComposer(PhraseComposer):
             and self.odds(0.22)
             and frame.key not in self.choices["verbs"]["unasked"]
         ):
-            modal = self.random.choice((Modal.CAN, Modal.MUST, Modal.WANT, Modal.SHOULD))
+            modals_now = (Modal.CAN, Modal.MUST, Modal.WANT, Modal.SHOULD)
+            modal = self.random.choice((*modals_now, Modal.MIGHT) if mood is Mood.STATEMENT else modals_now)
             past = modal in (Modal.MUST, Modal.WANT) and mood is Mood.STATEMENT and self.odds(0.2)
             tense = Tense.PAST if past else Tense.HABIT
         if mood is Mood.WH and tense is Tense.DONE:
@@ -152,6 +169,7 @@ class ClauseComposer(PhraseComposer):
         negative = (
             not plain
             and self.odds(0.14)
+            and frame.key not in verbs["affirmative"]
             and mood in (Mood.STATEMENT, Mood.IMPERATIVE)
             and tense is not Tense.NOW
             and (stative or tense is not Tense.HABIT or modal is not Modal.NONE)
@@ -182,13 +200,15 @@ class ClauseComposer(PhraseComposer):
             )
         if (
             tense in (Tense.PAST, Tense.FUTURE)
-            and {"human", "anyone"} & set(frame.types["S"])
+            and {"human", "anyone", "tech"} & set(frame.types["S"])
             and modal is Modal.NONE
         ):
             choices += ["S", "S"]
         human = {"human", "anyone", "client", "family", "role"} & set(frame.types.get("O", ("human",)))
         if self.direct(frame) and not human and frame.key not in ("take_transport",):
             choices += ["O", "O"]
+        if self.direct(frame) and "people" in self._types(frame.types.get("O", ())):
+            choices += ["whom"] * 4
         return self.random.choice(choices) if choices else ""
 
     def _roles(
@@ -198,7 +218,7 @@ class ClauseComposer(PhraseComposer):
         asks = mood in (Mood.YES_NO, Mood.WH)
         avoid: list[str] = []
         for role, types in frame.types.items():
-            if role == asked:
+            if role == asked or (role == "O" and asked == "whom"):
                 continue
             if role == "S":
                 if mood in (Mood.IMPERATIVE, Mood.REQUEST):
@@ -209,14 +229,20 @@ class ClauseComposer(PhraseComposer):
                     avoid.append("we")
                     roles["S"] = Phrase(0, pronoun="we")
                     continue
-                np = subject or self.role(types, True, asks=asks)
+                np = subject or self.role(
+                    types, True, asks=asks, plain=frame.key in self.choices["verbs"]["unasked"]
+                )
                 if asks and np.pronoun and (modal is Modal.SHOULD or (modal is Modal.CAN and self.odds(0.5))):
                     np = replace(np, pronoun=self.random.choice(("i", "we")))
                 avoid.append(np.pronoun)
                 roles["S"] = self._richer(np, 0, frame.key) if not asks and subject is None else np
             else:
                 fresh = role == "O" and frame.key in self.choices["verbs"]["fresh"]
-                np = self.role(types, False, fresh, avoid)
+                plain = asks or frame.key in self.choices["verbs"]["unasked"]
+                np = self.role(types, False, fresh, avoid, plain=plain)
+                owner = roles["S"].pronoun if "S" in roles else ""
+                if np.det in ("i", "we") and owner in PERSONS and self.words.nouns[np.noun].type != "family":
+                    np = replace(np, det=owner)
                 avoid.append(np.pronoun)
                 while np.noun and any(np.noun == other.noun for other in roles.values()):
                     np = self.role(types, False, avoid=avoid)

@@ -17,7 +17,26 @@ from demo_model.clauses.syntax import Clause, Phrase, Tense
 from demo_model.grammar import Value
 from demo_model.sampling import Sampler
 
-_COUNTED = 9
+_COUNTED = 5
+_PEOPLE = ("person", "profession")
+_OWNERS = (
+    "person:customer",
+    "person:boss",
+    "person:colleague",
+    "person:director",
+    "person:manager",
+    "person:client",
+)
+_UNOWNED = frozenset(
+    ["wild", "nature", "sight", "amenity", "body", "fruit", "vegetable", "medicine", "transport", "remark", "term"]
+)
+_COUNTABLE = frozenset(
+    [
+        *("document", "device", "supplies", "furniture", "person", "product", "problem", "task", "data"),
+        *("food", "fruit", "vegetable", "sweet", "clothes", "dishes", "text", "gift", "plant", "animal", "small"),
+    ]
+)
+"""Types of which one says how many."""
 
 
 @cache
@@ -35,6 +54,19 @@ def choices() -> dict[str, dict[str, list[str]]]:
     return _toml(Path(__file__).parent / "choices.toml")
 
 
+@cache
+def _nouns_of(types: tuple[str, ...]) -> list[Noun]:
+    words = load_words()
+    return [words.nouns[key] for each in types for key in ([each] if ":" in each else words.by_type.get(each, ()))]
+
+
+@cache
+def _adjectives_of(kind: str) -> list[str]:
+    """What can stand before a noun of this type."""
+    never = choices()["adjectives"]["not_before_nouns"]
+    return [key for key, types in load_words().adjective_types.items() if kind in types and key not in never]
+
+
 class PhraseComposer:
     """Noun phrases, names and pronouns, each with a mark of its own."""
 
@@ -45,6 +77,7 @@ class PhraseComposer:
         self.choices = choices()
         self.values: dict[int, tuple[str, Value]] = {}
         self._mark = 0
+        self._tells: dict[tuple[str, str], list[Frame]] = {}
         frames = self.words.frames.values()
         self._frames = {
             domain: [frame.key for frame in frames if domain in frame.tags] for domain in ("office", "daily")
@@ -69,8 +102,7 @@ class PhraseComposer:
 
     def _nouns(self, types: Sequence[str]) -> list[Noun]:
         """Every noun of these types, which may be names of types or keys of single nouns."""
-        keys = [key for each in types for key in ([each] if ":" in each else self.words.by_type.get(each, ()))]
-        return [self.words.nouns[key] for key in keys]
+        return _nouns_of(tuple(types))
 
     def role(
         self,
@@ -79,9 +111,12 @@ class PhraseComposer:
         fresh: bool = False,
         avoid: Sequence[str] = (),
         asks: bool = False,
+        plain: bool = False,
     ) -> Phrase:
         """Somebody or something that can play a role with these types."""
         types = self._types(role)
+        if "weather" in types:
+            return Phrase(self.mark(), pronoun="weather")
         pronouns = [each for each in types if each in ("we", "they")]
         nouns = self._nouns([each for each in types if each not in ("we", "they", "people")])
         if "people" in types:
@@ -92,7 +127,7 @@ class PhraseComposer:
                 return self._name()
         elif pronouns and self.odds(0.4):
             return Phrase(self.mark(), pronoun=self.random.choice(pronouns))
-        return self.noun(self.random.choice(nouns), subject, fresh=fresh)
+        return self.noun(self.random.choice(nouns), subject, plain, fresh)
 
     def _pronoun(self, subject: bool, avoid: Sequence[str], asks: bool) -> Phrase:
         choices = ["i", "i", "we", "we", "he", "she", "they"]
@@ -126,19 +161,28 @@ class PhraseComposer:
         weights = {
             "the": 46,
             "a": 0 if subject else 55 if fresh else 4,
-            "this": 8,
-            "we": 7,
+            "this": 7,
+            "we": 6,
             "i": 3,
             "num": 5,
-            "many": 2,
-            "all": 4,
+            "many": 1,
+            "all": 2,
         }
-        if noun.type in ("group", "event", "site", "sport") or plain:
+        if plain or noun.type not in _COUNTABLE or (subject and noun.type in _PEOPLE):
             weights |= {"num": 0, "many": 0, "all": 0, "i": 0}
-        if noun.type in ("food", "gift", "plant", "small", "clothes", "animal", "text") and not subject:
+        if noun.type in _PEOPLE:
+            weights |= {"this": 1, "we": 2 if noun.type == "person" else 0}
+        if (
+            noun.type in ("food", "gift", "plant", "small", "clothes", "animal", "text", "meal", "sweet")
+            and not subject
+        ):
             weights |= {"we": 0, "i": 8, "all": 0}
+        if noun.type in _UNOWNED:
+            weights |= {"we": 0, "i": 0}
         if fresh:
             weights |= {"we": 0, "i": 0}
+        if noun.type == "position":
+            weights |= {"we": 0, "i": 12}
         if noun.type == "money":
             weights = {"the": 6, "this": 1, "we": 2}
         if noun.key == "group:management":
@@ -146,18 +190,14 @@ class PhraseComposer:
         det = self.random.choices(list(weights), list(weights.values()))[0]
         count = self.random.randint(2, _COUNTED) if det == "num" else 0
         adjective = ""
-        if self.odds(0.2) and det not in ("all",):
+        if det != "all" and self.odds(0.05 if noun.type in _PEOPLE else 0.18):
             adjective = self._adjective(noun.type)
         return Phrase(
             mark, noun=noun.key, det=det, plural=det in ("num", "many", "all"), count=count, adjective=adjective
         )
 
     def _adjective(self, kind: str) -> str:
-        fitting = [
-            key
-            for key, types in self.words.adjective_types.items()
-            if kind in types and key not in self.choices["adjectives"]["not_before_nouns"]
-        ]
+        fitting = _adjectives_of(kind)
         return self.random.choice(fitting) if fitting else ""
 
     def _richer(self, np: Phrase, depth: int, frame: str) -> Phrase:
@@ -180,7 +220,7 @@ class PhraseComposer:
             owner = (
                 self._name()
                 if self.odds(0.6)
-                else self.noun(self.random.choice(self._nouns(["person"])), True, True)
+                else self.noun(self.words.nouns[self.random.choice(_OWNERS)], True, True)
             )
             return replace(np, of=replace(owner, adjective=""))
         if self.odds(0.1):
@@ -189,18 +229,11 @@ class PhraseComposer:
 
     def _relative(self, np: Phrase, noun: Noun, main: str) -> Clause | None:
         gap = "S" if noun.type in ("person", "profession") else "O"
-        frames = [
-            frame
-            for frame in self.words.frames.values()
-            if frame.key != main
-            and self._fits(frame, gap, noun)
-            and "stative" not in frame.tags
-            and (gap == "S" or self.direct(frame))
-        ]
+        frames = [frame for frame in self._relatives(gap, noun.key) if frame.key != main]
         if not frames:
             return None
         frame = self.random.choice(frames)
-        tense = Tense.PAST if self.odds(0.8) else Tense.FUTURE
+        tense = Tense.PAST
         roles = {gap: replace(np, relative=None)} if gap == "S" else {}
         for role, types in frame.types.items():
             if role == gap or role in roles:
@@ -212,6 +245,14 @@ class PhraseComposer:
         if gap == "O" and not personal and not roles["S"].pronoun and not roles["S"].name and self.odds(0.5):
             roles["S"] = Phrase(roles["S"].mark, pronoun=self.random.choice(("i", "we", "they")))
         return Clause(frame.key, self.mark(), self._known_gender(frame, roles, tense), tense, gap=gap)
+
+    def _relatives(self, gap: str, noun: str) -> list[Frame]:
+        """The frames that say which is meant: "the customer who called", "the book that I bought"."""
+        if (gap, noun) not in self._tells:
+            telling = self.choices["relatives"]["who" if gap == "S" else "that"]
+            frames = [self.words.frames[key] for key in telling]
+            self._tells[gap, noun] = [each for each in frames if self._fits(each, gap, self.words.nouns[noun])]
+        return self._tells[gap, noun]
 
     def _fits(self, frame: Frame, role: str, noun: Noun) -> bool:
         if role not in frame.types:

@@ -5,7 +5,9 @@ The format is described in README.md. Knows cells, not how to inflect them.
 
 from __future__ import annotations
 
+import re
 import tomllib
+from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
@@ -17,7 +19,9 @@ from demo_model.lexicon import GENDERS, load_lexicon
 WORDS = Path(__file__).parent / "words"
 _KINDS = {"item": "document", "event": "event", "topic": "topic", "role": "person"}
 _PRODUCTS = ("logo", "feature", "login page", "template", "website", "app", "database", "dashboard", "prototype")
-MASS = frozenset({"topic", "skill", "sport", "drink"})
+PARTITIVE = frozenset({"drink", "staple", "ingredient"})
+"""Mass nouns with "some" in French: du café."""
+MASS = PARTITIVE | {"topic", "skill", "sport", "subject"}
 """Types of nouns without a plural."""
 
 
@@ -38,6 +42,10 @@ class Noun:
     @property
     def mass(self) -> bool:
         return self.type in MASS
+
+    @property
+    def partitive(self) -> bool:
+        return self.type in PARTITIVE
 
 
 @dataclass(frozen=True)
@@ -61,6 +69,8 @@ class Words:
     adverbials: dict[str, dict[str, str]]
     adverbial_kinds: dict[str, str]
     adverbial_types: dict[str, tuple[str, ...]]
+    openers: dict[str, dict[str, dict[str, str]]]
+    """What an opener stands before (yes, no, statement, question) → English → its words in each language."""
     irregular: dict[str, dict[str, str]]
     """language → infinitive → its forms in the order that the language's conjugation names."""
 
@@ -75,6 +85,13 @@ def _table(name: str) -> dict[str, Any]:
                 raise ValueError(f"{path.name} [{key}]: {sorted(twice)} are there twice")
             known.update(rows)
     return merged
+
+
+def _rows(path: Path) -> Iterator[tuple[str, str, list[str]]]:
+    """The rows of one file in their order: table, key, cells."""
+    for kind, rows in tomllib.loads(path.read_text(encoding="utf-8")).items():
+        for english, cells in rows.items():
+            yield kind, english, cells
 
 
 def _noun(kind: str, english: str, cells: list[str]) -> Noun:
@@ -101,6 +118,7 @@ def _noun(kind: str, english: str, cells: list[str]) -> Noun:
 
 _MEASURES = {
     "document": "份",
+    "certificate": "份",
     "person": "位",
     "profession": "位",
     "family": "位",
@@ -141,16 +159,19 @@ def load_words() -> Words:
     frames: dict[str, Frame] = {}
     for tag, rows in _table("frames").items():
         for key, (roles, *cells) in rows.items():
-            types = {part[0]: tuple(part[2:].split(",")) for part in roles.split()}
+            types = {part[0]: tuple(part[2:].split(",")) for part in re.split(r" (?=[SOT]=)", roles)}
             tags = frozenset(tag.split("_"))
             frames[key] = Frame(key, types, dict(zip(LANGUAGES, cells, strict=True)), tags)
     adjectives: dict[str, dict[str, str]] = {}
     adjective_types: dict[str, tuple[str, ...]] = {}
-    for kind, rows in _table("adjectives").items():
-        for english, cells in rows.items():
-            key = english.split("/")[0]
-            adjectives[key] = {"en": english, **dict(zip(LANGUAGES[1:], cells, strict=True))}
-            adjective_types[key] = tuple(kind.split("_"))
+    for path in sorted(WORDS.glob("adjectives*.toml")):
+        for kind, english, cells in _rows(path):
+            key, modified = english.split("/")[0], tuple(kind.split("_"))
+            row = {"en": english, **dict(zip(LANGUAGES[1:], cells, strict=True))}
+            if adjectives.get(key, row) != row:  # old is not said of people as of things
+                key = f"{key} ({modified[0]})"
+            adjectives[key] = row
+            adjective_types[key] = adjective_types.get(key, ()) + modified
     adverbials: dict[str, dict[str, str]] = {}
     adverbial_kinds: dict[str, str] = {}
     adverbial_types: dict[str, tuple[str, ...]] = {}
@@ -169,5 +190,11 @@ def load_words() -> Words:
         adverbials=adverbials,
         adverbial_kinds=adverbial_kinds,
         adverbial_types=adverbial_types,
+        openers={
+            kind: {
+                english: dict(zip(LANGUAGES, [english, *cells], strict=True)) for english, cells in rows.items()
+            }
+            for kind, rows in _table("openers").items()
+        },
         irregular=_table("irregular"),
     )

@@ -24,6 +24,6 @@ def linearizers() -> dict[str, Linearizer]:
 def sentences(utterance: Utterance) -> dict[str, Sentence]:
     """Language → the sentence, without its initial capital (see `demo_model.patterns.written`)."""
     return {
-        language: finished(each.utterance(utterance), each.glue, utterance.values, each.rewrite)
+        language: finished(each.opened(utterance), each.glue, utterance.values, each.rewrite)
         for language, each in linearizers().items()
     }

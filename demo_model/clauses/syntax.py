@@ -26,6 +26,7 @@ class Modal(Enum):
     """Negated: does not have to."""
     WANT = "want"
     SHOULD = "should"
+    MIGHT = "might"
 
 
 class Mood(Enum):
@@ -46,7 +47,8 @@ PERSONS = ("i", "we", "you", "he", "she", "they")
 class Phrase:
     """A noun phrase. `noun` is a key of the lexicon, `pronoun` one of PERSONS or "that", `name` a person's name.
 
-    "it" stands for the thing `noun`. refers: in a second clause, the role of the first clause that it repeats.
+    "it" stands for the thing `noun`, "weather" for the "it" of "it rains".
+    refers: in a second clause, the role of the first clause that it repeats.
 
     det: the, a, this, bare, many, all, num (with `count`), or a pronoun as possessor (my = "i").
     """
@@ -109,7 +111,7 @@ class Clause:
     modal: Modal = Modal.NONE
     mood: Mood = Mood.STATEMENT
     asked: str = ""
-    """In a WH question: S, O, when, where, why or how."""
+    """In a WH question: S, O (a thing), whom (a person), when, where, why or how."""
     gap: str = ""
     """In a relative clause: S or O."""
     embedded: bool = False
@@ -134,5 +136,7 @@ class Utterance:
     link: str = ""
     second: Clause | None = None
     speaker: Phrase | None = None
+    opener: str = ""
+    """What is said before: a key of the openers (yes, by the way …)."""
     values: dict[int, tuple[str, Value]] = field(default_factory=dict)
     """Mark → (kind, value) of what is copied or counted; other marks are phrases."""

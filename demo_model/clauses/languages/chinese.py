@@ -12,6 +12,7 @@ from demo_model.recogniser import NUMBER_WORDS
 
 _PRONOUNS = {
     "it": "它",
+    "weather": "",
     "i": "我",
     "we": "我们",
     "you": "您",
@@ -26,6 +27,7 @@ _MODAL = {
     Modal.MUST: ("必须", "不用"),
     Modal.WANT: ("想", "不想"),
     Modal.SHOULD: ("应该", "不应该"),
+    Modal.MIGHT: ("可能会", "可能不会"),
 }
 _MATRIX = {"think": "认为", "know": "知道", "hope": "希望", "say": "说", "whether": "不知道"}
 _ROLE = re.compile(r"^([^OT]*)([OT])([^OT]*)$")
@@ -34,6 +36,7 @@ _ROLE = re.compile(r"^([^OT]*)([OT])([^OT]*)$")
 class Chinese(Linearizer):
     language = "zh"
     glue = ""
+    comma = "，"
 
     def noun_phrase(self, np: Phrase, case: str) -> str:
         if np.pronoun:
@@ -84,9 +87,10 @@ class Chinese(Linearizer):
                 np = clause.roles.get(role)
                 if np is not None and np.det == "a" and clause.negative:
                     np = replace(np, det="bare")
-                if np is None and clause.asked != role:
+                asked = "什么" if clause.asked == role else "谁" if clause.asked == "whom" and role == "O" else ""
+                if np is None and not asked:
                     continue
-                text = phrase(preposition, self.noun_phrase(np, "") if np else "什么", end)
+                text = phrase(preposition, self.noun_phrase(np, "") if np else asked, end)
             (after if verb else before).append(text)
         return before, verb.removeprefix("~"), after, verb.startswith("~")
 
@@ -154,7 +158,7 @@ class Chinese(Linearizer):
             else ""
         )
         front = self.fronted(clause) if clause.mood is Mood.STATEMENT and not clause.gap else None
-        rest = replace(clause, adverbials=tuple(each for each in clause.adverbials if each is not front))
+        rest = self.without(clause, front)
         start = phrase(self.adverbial(front), "，") if front else ""
         time = self.places(rest, "time", "deadline")
         if clause.frame == "exist":

@@ -9,12 +9,22 @@ from demo_model.clauses.marks import bare, marked, phrase
 from demo_model.clauses.syntax import Clause, Modal, Mood, Phrase, Predicate, Tense, Utterance
 from demo_model.recogniser import NUMBER_WORDS
 
-_SUBJECT = {"i": "I", "we": "we", "you": "you", "he": "he", "she": "she", "they": "they", "that": "that"}
+_SUBJECT = {
+    "i": "I",
+    "we": "we",
+    "you": "you",
+    "he": "he",
+    "she": "she",
+    "they": "they",
+    "that": "that",
+    "weather": "it",
+}
 _OBJECT = {"i": "me", "we": "us", "you": "you", "he": "him", "she": "her", "they": "them", "that": "that"}
 _POSSESSIVE = {"i": "my", "we": "our", "you": "your", "he": "his", "she": "her", "they": "their"}
 _BE = {"1s": ("am", "was"), "3s": ("is", "was")}
 _ASKED = {"when": "when", "where": "where", "why": "why", "how": "how"}
-_AN_NOT = ("user", "uni", "use", "eu", "one")
+_NOT = {"can": "can't", "will": "won't", "am": "am not", "might": "might not"}
+_AN_NOT = ("USB", "user", "uni", "use", "eu", "one")
 _DOUBLED = (
     "stop",
     "plan",
@@ -36,6 +46,18 @@ _DOUBLED = (
     "prefer",
     "unwrap",
     "hug",
+    "skip",
+    "knit",
+    "repot",
+    "transfer",
+    "wrap",
+    "admit",
+    "fit",
+    "log",
+    "debug",
+    "ship",
+    "babysit",
+    "jog",
 )
 
 
@@ -69,7 +91,8 @@ class English(Linearizer):
         word = noun.cells["en"]
         if np.plural:
             word = noun.plurals.get("en") or plural(word)
-        words = phrase(np.adjective, word)
+        adjective = self.words.adjectives[np.adjective]["en"].split("/")[0] if np.adjective else ""
+        words = phrase(adjective, word)
         match np.det:
             case "the" | "this":
                 words = phrase("these" if np.det == "this" and np.plural else np.det, words)
@@ -119,8 +142,8 @@ class English(Linearizer):
         match clause.modal:
             case Modal.CAN:
                 return ("could" if past else "can"), marked(verb, mark)
-            case Modal.SHOULD:
-                return "should", marked(verb, mark)
+            case Modal.SHOULD | Modal.MIGHT:
+                return clause.modal.value, marked(verb, mark)
             case Modal.MUST | Modal.WANT:
                 head = "have" if clause.modal is Modal.MUST else "want"
                 tail, be = "to " + marked(verb, mark), False
@@ -202,11 +225,9 @@ class English(Linearizer):
         if clause.tense is Tense.DONE and not clause.negative:
             middle = phrase(middle, "already")
         if clause.negative:
-            aux = (
-                "can't" if aux == "can" else "won't" if aux == "will" else aux + "n't" if aux != "am" else "am not"
-            )
+            aux = _NOT.get(aux) or aux + "n't"
         question = ""
-        if clause.asked == "S":
+        if clause.asked in ("S", "whom"):
             question = "who"
         elif clause.asked in ("O", "T"):
             question = "what"
@@ -218,7 +239,7 @@ class English(Linearizer):
             return phrase(question, aux, subject, middle, verbs, end)
         front = self.fronted(clause) if clause.mood is Mood.STATEMENT and not clause.gap else None
         if front is not None:
-            others = replace(clause, adverbials=tuple(each for each in clause.adverbials if each is not front))
+            others = self.without(clause, front)
             end = phrase(*rest, self.ending(others), yet)
             question = phrase(self.adverbial(front), ",")
         return phrase(question, subject, aux, middle, verbs, end)
@@ -263,7 +284,7 @@ class English(Linearizer):
         plain = replace(clause, mood=Mood.STATEMENT, asked="", mark=clause.mark)
         if not clause.asked:
             return phrase("whether", self.clause(plain))
-        word = {"S": "who", "O": "what", "T": "what"}.get(clause.asked) or _ASKED[clause.asked]
+        word = {"S": "who", "whom": "who", "O": "what", "T": "what"}.get(clause.asked) or _ASKED[clause.asked]
         return phrase(word, self.clause(replace(plain, gap=clause.asked)))
 
     def rewrite(self, before: str, after: str) -> tuple[str, str] | None:

@@ -4,14 +4,24 @@ from __future__ import annotations
 
 import re
 from dataclasses import replace
+from typing import ClassVar
 
 from demo_model.clauses.languages.french_forms import FrenchForms, feminine, plural
-from demo_model.clauses.marks import marked, phrase
-from demo_model.clauses.syntax import Clause, Modal, Mood, Phrase, Predicate, Tense, Utterance
+from demo_model.clauses.marks import bare, marked, phrase
+from demo_model.clauses.syntax import Clause, Modal, Mood, Phrase, Tense, Utterance
 from demo_model.grammar import starts_with_vowel
 from demo_model.recogniser import NUMBER_WORDS
 
-_SUBJECT = {"i": "je", "we": "nous", "you": "vous", "he": "il", "she": "elle", "they": "ils", "that": "cela"}
+_SUBJECT = {
+    "i": "je",
+    "we": "nous",
+    "you": "vous",
+    "he": "il",
+    "she": "elle",
+    "they": "ils",
+    "that": "cela",
+    "weather": "il",
+}
 _TONIC = {"i": "moi", "we": "nous", "you": "vous", "he": "lui", "she": "elle", "they": "eux", "that": "cela"}
 _CLITIC = {
     "i": ("me", "me"),
@@ -46,9 +56,16 @@ _BEFORE = frozenset(
         "autre",
         "gros",
         "long",
+        "gentil",
     ]
 )
-_MODAL = {Modal.CAN: "pouvoir", Modal.MUST: "devoir", Modal.WANT: "vouloir", Modal.SHOULD: "devoir"}
+_MODAL = {
+    Modal.CAN: "pouvoir",
+    Modal.MUST: "devoir",
+    Modal.WANT: "vouloir",
+    Modal.SHOULD: "devoir",
+    Modal.MIGHT: "pouvoir",
+}
 _LINKS = {
     "because": "parce que",
     "if": "si",
@@ -60,11 +77,18 @@ _LINKS = {
 }
 _ASKED = {"when": "quand", "where": "où", "why": "pourquoi", "how": "comment"}
 _MATRIX = {"think": "penser", "know": "savoir", "hope": "espérer", "whether": "savoir"}
+_SOME = re.compile(r"^(?:du |des |une? |de la |de (?=l'))(?:l')?")
 _SILENT_H = re.compile(r"^(?:h[éeêoiuyô](?!ros|llan)|hab|heu|his|hum|hiv|huil|hui)", re.IGNORECASE)
 
 
 class French(FrenchForms):
-    def adjective(self, key: str, agreement: str, before: bool = False) -> str:
+    subjects: ClassVar = _SUBJECT
+    tonics: ClassVar = _TONIC
+    clitics: ClassVar = _CLITIC
+    links: ClassVar = _LINKS
+    degrees: ClassVar = {"very": "très", "too": "trop", "more": "plus"}
+
+    def adjective(self, key: str, agreement: str) -> str:
         """Cell: masculine[/feminine[/masculine before a vowel]]. A cell with spaces does not change."""
         base, *given = self.words.adjectives[key]["fr"].split("/")
         if " " in base:
@@ -72,14 +96,11 @@ class French(FrenchForms):
         word = (given[0] if given and given[0] else feminine(base)) if agreement[0] == "f" else base
         return plural(word) if agreement.endswith("p") else word
 
-    def noun_phrase(self, np: Phrase, case: str) -> str:
-        if np.pronoun == "it":
-            female = self.noun(np).genders["fr"] == "f"
-            return marked(("elle" if female else "il") + ("s" if np.plural else ""), np.mark)
-        if np.pronoun:
-            return marked((_SUBJECT if case == "S" else _TONIC)[np.pronoun], np.mark)
-        if np.name:
-            return marked(self.name(np), np.mark)
+    def it(self, np: Phrase) -> str:
+        female = self.noun(np).genders["fr"] == "f"
+        return marked(("elle" if female else "il") + ("s" if np.plural else ""), np.mark)
+
+    def described(self, np: Phrase) -> str:
         noun = self.noun(np)
         aspirated = noun.cells["fr"].startswith("*")
         word = noun.cells["fr"].removeprefix("*")
@@ -100,19 +121,17 @@ class French(FrenchForms):
         words = phrase(self.determiner(np, female, vowel, bool(before)), core)
         if aspirated and not before:
             words = words.replace(f" {word}", f" *{word}")
-        if np.of is not None:
-            words = phrase(words, "de", self.noun_phrase(np.of, "after"))
-        words = marked(words, np.mark)
-        if np.relative is not None:
-            words = phrase(words, "qui" if np.relative.gap == "S" else "que", self.clause(np.relative, "", np))
         return words
+
+    def relative(self, np: Phrase, clause: Clause) -> str:
+        return phrase("qui" if clause.gap == "S" else "que", self.clause(clause, "", antecedent=np))
 
     def vowel(self, word: str, aspirated: bool) -> bool:
         return not aspirated and (starts_with_vowel(word) or bool(_SILENT_H.match(word)))
 
     def determiner(self, np: Phrase, female: bool, vowel: bool, adjective_first: bool) -> str:
         match np.det:
-            case "bare" if self.noun(np).type == "drink":
+            case "bare" if self.noun(np).partitive:
                 return "de l'" if vowel else "de la" if female else "du"
             case "the" | "bare" if np.plural:
                 return "les"
@@ -135,10 +154,7 @@ class French(FrenchForms):
             return "de" if adjective_first else "des"
         return "une" if female else "un"
 
-    def clitic(self, np: Phrase, case: str) -> str:
-        return marked(_CLITIC[np.pronoun][case == "dat"], np.mark)
-
-    def clause(self, clause: Clause, order: str, antecedent: Phrase | None = None) -> str:
+    def clause(self, clause: Clause, order: str, mood: str = "", antecedent: Phrase | None = None) -> str:
         subject_np = clause.roles.get("S")
         subject = "" if clause.gap == "S" or subject_np is None else self.noun_phrase(subject_np, "S")
         mark = clause.mark
@@ -160,7 +176,7 @@ class French(FrenchForms):
                 and "O" in clause.roles
                 and (
                     clause.roles["O"].det in ("a", "")
-                    or (clause.roles["O"].det == "bare" and self.noun(clause.roles["O"]).type == "drink")
+                    or (clause.roles["O"].det == "bare" and self.noun(clause.roles["O"]).partitive)
                 )
                 and clause.roles["O"].noun
             ):
@@ -168,8 +184,10 @@ class French(FrenchForms):
                 if direct:
                     clause = replace(clause, roles={**clause.roles, "O": replace(clause.roles["O"], det="de")})
             parts = self.parts(clause)
+            if clause.negative and clause.frame not in ("be", "exist"):
+                parts.rest = [_SOME.sub("de ", each) for each in parts.rest]
             verb, rest = parts.verb, [marked(each, mark) for each in parts.rest]
-            clitics = [each[2:] for each in parts.clitics]
+            clitics = _ordered(parts.clitics)
         aux = "avoir"
         if verb.startswith("+"):
             aux, verb = "être", verb[1:]
@@ -187,7 +205,13 @@ class French(FrenchForms):
         past = clause.tense is Tense.PAST
         if clause.modal is not Modal.NONE:
             modal = _MODAL[clause.modal]
-            tense = "conditional" if clause.modal is Modal.SHOULD else "imperfect" if past else "present"
+            tense = (
+                "conditional"
+                if clause.modal in (Modal.SHOULD, Modal.MIGHT)
+                else "imperfect"
+                if past
+                else "present"
+            )
             if clause.modal is Modal.MUST and clause.negative:
                 finite, inner = (
                     self.form("avoir", tense, person),
@@ -245,20 +269,14 @@ class French(FrenchForms):
                 return phrase("je propose de", ne, *clitics, infinitive, tail)
         return phrase("veuillez" if not clause.negative else "merci de", ne, *clitics, infinitive, tail)
 
-    def predicate(self, what: Predicate, subject: Phrase | None) -> str:
-        if what.adjective:
-            word = self.adjective(what.adjective, self.agreement(subject))
-            if what.degree == "more":
-                better = {"bon": "meilleur", "mauvais": "pire"}.get(
-                    word.rstrip("nes") if word.startswith("bon") else word
-                )
-                words = marked(better or f"plus {word}", what.mark)
-                return phrase(words, "que", self.noun_phrase(what.than, "")) if what.than else words
-            return marked(phrase({"very": "très", "too": "trop"}.get(what.degree, ""), word), what.mark)
-        if what.phrase is not None:
-            job = what.phrase.det == "a" and not what.phrase.adjective
-            return self.noun_phrase(replace(what.phrase, det="name") if job else what.phrase, "")
-        return self.adverbial(what.place) if what.place else ""
+    def better(self, key: str, agreement: str) -> str:
+        base = {"bon": "meilleur", "mauvais": "pire"}.get(self.words.adjectives[key]["fr"].split("/")[0], "")
+        if base == "meilleur" and agreement[0] == "f":
+            base += "e"
+        return base + "s" if base and agreement.endswith("p") else base
+
+    def job(self, np: Phrase) -> Phrase:
+        return replace(np, det="name")
 
     def main(self, clause: Clause) -> str:
         if clause.mood is Mood.YES_NO:
@@ -266,35 +284,30 @@ class French(FrenchForms):
         if clause.mood is Mood.WH:
             if clause.asked == "S":
                 return phrase("qui", self.clause(clause, ""))
+            if clause.asked == "whom":
+                return phrase("qui est-ce que", self.clause(clause, ""))
             if clause.asked == "O":
                 return phrase("qu'est-ce que", self.clause(clause, ""))
             return phrase(_ASKED[clause.asked], "est-ce que", self.clause(clause, ""))
         return self.clause(clause, "main")
 
-    def utterance(self, said: Utterance) -> str:
-        first, second = said.first, said.second
-        mark = "\u2060?" if first.mood in (Mood.YES_NO, Mood.WH, Mood.REQUEST) else "."
-        if said.speaker is not None:
-            subject = self.noun_phrase(said.speaker, "S")
-            person = said.speaker.person
-            if said.link == "say":
-                return phrase(
-                    subject, self.form("avoir", "present", person), "dit que", self.clause(first, ""), "."
-                )
-            verb = self.form(_MATRIX[said.link], "present", person)
-            if said.link != "whether":
-                return phrase(subject, verb, "que", self.clause(first, ""), ".")
-            word = {"S": "qui", "O": "ce que", "": "si"}.get(first.asked) or _ASKED[first.asked]
-            return phrase(subject, "ne", verb, "pas", word, self.clause(first, ""), ".")
-        if second is None:
-            return f"{self.main(first)} {mark}"
-        word = _LINKS[said.link]
-        if said.link in ("and", "but", "so"):
-            return phrase(self.main(first), "" if word == "et" else ",", word, self.clause(second, ""), mark)
-        other = phrase(word, self.clause(second, ""))
-        if said.link in ("because", "although") or first.mood is not Mood.STATEMENT:
-            return phrase(self.main(first), other, mark)
-        return phrase(other, ",", self.clause(first, ""), mark)
+    def ends(self, clause: Clause) -> tuple[str, str]:
+        return "", "\u2060?" if clause.mood in (Mood.YES_NO, Mood.WH, Mood.REQUEST) else "."
+
+    def reported(self, said: Utterance, speaker: Phrase) -> str:
+        first, person = said.first, speaker.person
+        subject = self.noun_phrase(speaker, "S")
+        if said.link == "say":
+            return phrase(subject, self.form("avoir", "present", person), "dit que", self.clause(first, ""), ".")
+        verb = self.form(_MATRIX[said.link], "present", person)
+        if said.link != "whether":
+            return phrase(subject, verb, "que", self.clause(first, ""), ".")
+        word = {"S": "qui", "whom": "qui", "O": "ce que", "": "si"}.get(first.asked) or _ASKED[first.asked]
+        return phrase(subject, "ne", verb, "pas", word, self.clause(first, ""), ".")
+
+    def subordinate(self, said: Utterance, second: Clause) -> str:
+        later = said.link == "when" and said.first.tense is Tense.FUTURE and second.tense is Tense.HABIT
+        return self.clause(replace(second, tense=Tense.FUTURE) if later else second, "")
 
     def rewrite(self, before: str, after: str) -> tuple[str, str] | None:
         low = before.lower()
@@ -315,6 +328,12 @@ class French(FrenchForms):
         ):
             return before[:-1] + "'", after
         return (before, plain) if starred else None
+
+
+def _ordered(clitics: list[str]) -> list[str]:
+    """me le, te la, but le lui, la leur."""
+    third = any(bare(each[2:]) in ("lui", "leur") for each in clitics)
+    return [each[2:] for each in sorted(clitics, key=lambda each: each.startswith("d:") == third)]
 
 
 _CONTRACTED = {

@@ -59,10 +59,24 @@ class FrenchForms(Romance):
         elif re.search(r"é[^aeiouyéè]+$", stem):
             at = stem.rindex("é")
             short = stem[:at] + "è" + stem[at + 1 :]
-        elif verb in ("acheter", "amener", "peser", "lever", "mener", "relever", "enlever", "promener", "achever"):
+        elif verb in (
+            "acheter",
+            "amener",
+            "peser",
+            "lever",
+            "mener",
+            "relever",
+            "enlever",
+            "promener",
+            "achever",
+            "geler",
+            "emmener",
+            "soulever",
+            "peser",
+        ):
             at = stem.rindex("e")
             short = stem[:at] + "è" + stem[at + 1 :]
-        elif verb in ("appeler", "rappeler", "jeter"):
+        elif verb in ("appeler", "rappeler", "jeter", "rejeter"):
             short = stem + stem[-1]
         we = stem + ("e" if stem.endswith("g") else "")
         if stem.endswith("c"):

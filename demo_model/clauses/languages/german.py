@@ -30,6 +30,13 @@ _PRONOUNS = {
     "she": ("sie", "sie", "ihr"),
     "they": ("sie", "sie", "ihnen"),
     "that": ("das", "das", "dem"),
+    "weather": ("es", "es", "es"),
+}
+_IT = {
+    "m": ("er", "ihn", "ihm"),
+    "f": ("sie", "sie", "ihr"),
+    "n": ("es", "es", "ihm"),
+    "p": ("sie", "sie", "ihnen"),
 }
 _POSSESSIVE = {"i": "mein", "we": "unser", "you": "Ihr", "he": "sein", "she": "ihr", "they": "ihr"}
 _MODAL = {  # infinitive → first and third person singular, past stem
@@ -37,11 +44,18 @@ _MODAL = {  # infinitive → first and third person singular, past stem
     "müssen": ("muss", "musste"),
     "mögen": ("möchte", "wollte"),
     "sollen": ("sollte", "sollte"),
+    "könnten": ("könnte", "könnte"),
 }
-_MODALS = {Modal.CAN: "können", Modal.MUST: "müssen", Modal.WANT: "mögen", Modal.SHOULD: "sollen"}
+_MODALS = {
+    Modal.CAN: "können",
+    Modal.MUST: "müssen",
+    Modal.WANT: "mögen",
+    Modal.SHOULD: "sollen",
+    Modal.MIGHT: "könnten",
+}
 _REFLEXIVE = {"1s": "mich", "1p": "uns"}
 _LINKS = {"because": "weil", "if": "wenn", "when": "wenn", "although": "obwohl"}
-_ASKED = {"when": "wann", "where": "wo", "why": "warum", "how": "wie"}
+_ASKED = {"when": "wann", "where": "wo", "why": "warum", "how": "wie", "whom": "wen"}
 _MATRIX = {"think": "denken", "know": "wissen", "hope": "hoffen", "say": "sagen", "whether": "wissen"}
 _ENDED = (
     ("ung", "en"),
@@ -64,7 +78,7 @@ class German(GermanForms):
         case = case or "acc"
         if np.pronoun == "it":
             gender = self.gender(replace(np, pronoun=""))
-            return marked({"m": "er", "f": "sie", "n": "es", "p": "sie"}[gender], np.mark)
+            return marked(_IT[gender][("nom", "acc", "dat").index(case)], np.mark)
         if np.pronoun:
             return marked(_PRONOUNS[np.pronoun][("nom", "acc", "dat").index(case)], np.mark)
         if np.name:
@@ -72,6 +86,7 @@ class German(GermanForms):
         gender = self.gender(np)
         word = self.word(np, case)
         det, endings = self.determiner(np, case, gender)
+        word = word.replace("~", cell(endings, case, gender))
         adjective = self.words.adjectives[np.adjective]["de"].split("/")[0] if np.adjective else ""
         if adjective and not adjective.endswith("-"):
             adjective = attributive(adjective) + cell(endings, case, gender)
@@ -237,7 +252,13 @@ class German(GermanForms):
                         objects[case] = text
                 if "sich" in fixed:
                     pronouns.append((0, _REFLEXIVE.get(clause.person, "sich")))
-                pp += [marked(each, clause.mark) for each in fixed if each != "sich"]
+                words = [each for each in fixed if each != "sich"]
+                if negative and words:
+                    words, negative = _negated(words)
+                if words and words[0] in _ARTICLES:
+                    objects["fixed"] = marked(" ".join(words), clause.mark)
+                else:
+                    pp += [marked(each, clause.mark) for each in words]
         finite, end = self.group(clause, verb, clause.mark)
         nicht = ""
         if negative:
@@ -255,7 +276,7 @@ class German(GermanForms):
             if order == "main" and clause.mood is Mood.STATEMENT and not clause.asked
             else None
         )
-        rest = replace(clause, adverbials=tuple(each for each in clause.adverbials if each is not front))
+        rest = self.without(clause, front)
         field = phrase(
             *(text for _, text in sorted(pronouns)),
             self.places(rest, "time", "deadline"),
@@ -265,6 +286,7 @@ class German(GermanForms):
             objects.get("dat", ""),
             objects.get("early", "") if objects.get("dat") else "",
             objects.get("acc", ""),
+            objects.get("fixed", ""),
             nicht,
             self.places(rest, "companion", "length", "manner", "place"),
             *pp,
@@ -301,16 +323,10 @@ class German(GermanForms):
             return phrase(
                 "wer", self.clause(replace(clause, mood=Mood.STATEMENT), "first" if order == "first" else "rel")
             )
-        if clause.asked == "where" and "+" in self.verb(clause) and clause.frame != "be":
-            word = "wohin"
-        else:
-            word = _ASKED.get(clause.asked, "was")
+        word = _ASKED.get(clause.asked, "was")
         return phrase(
             word, self.clause(replace(clause, mood=Mood.STATEMENT), "first" if order == "first" else "sub")
         )
-
-    def verb(self, clause: Clause) -> str:
-        return "" if clause.frame in ("be", "exist") else self.words.frames[clause.frame].cells["de"]
 
     def main(self, clause: Clause, order: str = "main") -> str:
         if clause.asked:
@@ -353,6 +369,27 @@ class German(GermanForms):
         if joined is not None:
             return (joined.capitalize() if before[0].isupper() else joined), ""
         return None
+
+
+_ARTICLES = frozenset(["der", "die", "das", "den", "dem"])
+_NONE = {
+    "keinen": ("Hunger", "Durst", "Urlaub", "Sport"),
+    "kein": ("Fieber", "Geld", "Yoga"),
+    "keine": (
+        *("Zeit", "Notizen", "Musik", "Hilfe", "Ruhe", "Vokabeln", "Wäsche", "Hausaufgaben", "Angst", "Karten"),
+        *("Kopfschmerzen", "Zahnschmerzen", "Bauchschmerzen"),
+    ),
+}
+
+
+def _negated(words: list[str]) -> tuple[list[str], bool]:
+    """eine Pause → keine Pause, Zeit → keine Zeit; and whether "nicht" is still needed."""
+    if re.match("ein(?:e|en|em|er)?$", words[0]):
+        return ["k" + words[0], *words[1:]], False
+    for no, nouns in _NONE.items():
+        if words[0] in nouns:
+            return [no, *words], False
+    return words, True
 
 
 _CONTRACTED = {

@@ -112,6 +112,8 @@ class GermanForms(Linearizer):
 
     def participle(self, verb: str, prefix: str) -> str:
         inner, table = self.forms(verb)
+        if f"{prefix}|{verb}" in self.irregular:
+            table = self.irregular[f"{prefix}|{verb}"].split()
         if table:
             return prefix + inner + (table[1].removeprefix("ge") if inner else table[1])
         stem = verb.removesuffix("n").removesuffix("e") if verb.endswith("en") else verb.removesuffix("n")

@@ -11,6 +11,7 @@ from demo_model.clauses.syntax import Adverbial, Clause, Modal, Mood, Phrase, Te
 
 _PRONOUNS = {
     "it": "",
+    "weather": "",
     "i": "私",
     "we": "私たち",
     "you": "あなた",
@@ -35,6 +36,7 @@ _LIVING = ("person", "family", "animal", "profession")
 class Japanese(Linearizer):
     language = "ja"
     glue = ""
+    comma = "、"
 
     def noun_phrase(self, np: Phrase, case: str) -> str:
         if np.pronoun:
@@ -95,12 +97,16 @@ class Japanese(Linearizer):
         words: list[str] = []
         for each in rest:
             if each[0] in "OT":
-                if each[0] in clause.roles:
+                if each[0] in clause.roles and clause.roles[each[0]].pronoun == "it":
+                    words.append(marked("それ", clause.roles[each[0]].mark) + " " + each[1:])
+                elif each[0] in clause.roles:
                     words.append(
                         phrase(
                             self.noun_phrase(clause.roles[each[0]], subject.pronoun if subject else ""), each[1:]
                         )
                     )
+                elif clause.asked == "whom" and each[0] == "O":
+                    words.append("誰" + each[1:])
                 elif clause.asked == each[0]:
                     words.append("何" + each[1:])
             else:
@@ -123,6 +129,8 @@ class Japanese(Linearizer):
                 return Word("いい", "i", word.negative_stem() + "ない方が"), False, past
             case Modal.SHOULD:
                 return Word("いい", "i", word.ta() + "方が"), False, past
+            case Modal.MIGHT:
+                return Word("しれる", "1", word.plain(negative, False, "") + "かも"), True, False
             case Modal.WANT if clause.person[0] == "3":
                 return Word("いる", "1", word.stem() + "たがって"), negative, past
             case Modal.WANT:
@@ -155,12 +163,12 @@ class Japanese(Linearizer):
             subject_np is not None
             and not asking
             and clause.gap != "S"
-            and subject_np.pronoun not in (drop or "-", "you", "it")
+            and subject_np.pronoun not in (drop or "-", "you", "it", "weather")
             and not subject_np.refers
         ):
             subject = phrase(self.noun_phrase(subject_np, ""), topic)
         question = ""
-        if clause.asked and not (clause.asked == "O" and "何" in words):
+        if clause.asked in _ASKED and not (clause.asked == "O" and "何" in words):
             question = _ASKED[clause.asked]
         where = self.places(clause, "place")
         ni = "ni" in self.tags(clause)
@@ -168,7 +176,7 @@ class Japanese(Linearizer):
         if clause.tense is Tense.DONE:
             done = "まだ" if clause.negative else "もう"
         front = self.fronted(clause) if clause.mood is Mood.STATEMENT and style == "polite" else None
-        rest = replace(clause, adverbials=tuple(each for each in clause.adverbials if each is not front))
+        rest = self.without(clause, front)
         end = self.end(clause, word, style)
         exists = ""
         if clause.frame == "exist" and clause.predicate and clause.predicate.place:

@@ -60,7 +60,7 @@ class Word:
         return self.before + self.text
 
     def adjective_stem(self) -> str:
-        return self.before + ("よ" if self.text == "いい" else self.text[:-1])
+        return self.before + (self.text[:-2] + "よ" if self.text.endswith("いい") else self.text[:-1])
 
     def polite(self, negative: bool, past: bool) -> str:
         if self.kind == "i":
@@ -90,22 +90,22 @@ class Word:
             ending = ("ではなかった" if past else "ではない") if negative else "だった" if past else da
             return self.dictionary() + ending
         if negative:
-            nai = self.before if self.text == "ある" else self.negative_stem()
+            nai = self.before + self.text[:-2] if self.text.endswith("ある") else self.negative_stem()
             return nai + ("なかった" if past else "ない")
         return self.ta() if past else self.dictionary()
 
 
 def verb(cell: str) -> Word:
     """送る → godan; 始める1 → ichidan; 確認する → する."""
-    if cell.endswith("な"):
+    if cell.endswith(("な", "の")):
         return Word(cell[:-1], "na")
+    if cell.endswith("い"):
+        return Word(cell, "i")
     if cell.endswith("1"):
         return Word(cell[:-1], "1")
     return Word(cell, "する" if cell.endswith("する") else "5")
 
 
 def adjective(cell: str) -> Word:
-    """高い, 重要な, 無料の."""
-    if cell.endswith(("な", "の")):
-        return Word(cell[:-1], "na")
-    return Word(cell, "i") if cell.endswith("い") else verb(cell)
+    """高い, 重要な, 無料の; also a verb: 信頼できる1."""
+    return verb(cell)

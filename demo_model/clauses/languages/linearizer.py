@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from abc import ABC, abstractmethod
+from dataclasses import replace
 
 from demo_model.clauses.lexicon import Noun, load_words
 from demo_model.clauses.marks import marked, phrase
@@ -18,10 +19,18 @@ class Linearizer(ABC):
 
     language: str
     glue = " "
+    comma = ","
 
     def __init__(self) -> None:
         self.words = load_words()
         self.irregular = self.words.irregular.get(self.language, {})
+
+    def opened(self, said: Utterance) -> str:
+        """The sentence with what is said before it."""
+        if not said.opener:
+            return self.utterance(said)
+        kind, _, key = said.opener.partition(":")
+        return phrase(*(self.words.openers[kind][key][self.language], self.comma), self.utterance(said))
 
     @abstractmethod
     def utterance(self, said: Utterance) -> str:
@@ -69,6 +78,12 @@ class Linearizer(ABC):
             if self.kind(each) == "time" and clause.mark % 3 == 0 and each.mark % 2 == 0:
                 return each
         return None
+
+    def without(self, clause: Clause, front: Adverbial | None) -> Clause:
+        """The clause whose adverbial `front` has been said."""
+        if front is None:
+            return clause
+        return replace(clause, adverbials=tuple(each for each in clause.adverbials if each is not front))
 
     def complements(self, clause: Clause) -> tuple[str, list[tuple[str, str, Phrase | None]]]:
         """The verb of the frame's cell, and (role, the preposition with its case, phrase) for what it takes.

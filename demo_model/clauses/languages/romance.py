@@ -1,13 +1,14 @@
-"""What Spanish and French share: the plan of a clause. The words, the clitics and the negation are theirs."""
+"""What Spanish and French share: the plan of a phrase, a clause and a sentence. Words and negation are theirs."""
 
 from __future__ import annotations
 
 from abc import abstractmethod
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
+from typing import ClassVar
 
 from demo_model.clauses.languages.linearizer import Linearizer
-from demo_model.clauses.marks import phrase
-from demo_model.clauses.syntax import Clause, Mood, Phrase, Predicate
+from demo_model.clauses.marks import marked, phrase
+from demo_model.clauses.syntax import Clause, Mood, Phrase, Predicate, Utterance
 
 
 @dataclass
@@ -23,14 +24,107 @@ class Parts:
 
 class Romance(Linearizer):
     people_take_a = False
-    dative_preposition = "a"
+    subjects: ClassVar[dict[str, str]]
+    """Pronoun → I, we …; `tonics`: after a preposition; `clitics`: direct and indirect object."""
+    tonics: ClassVar[dict[str, str]]
+    clitics: ClassVar[dict[str, tuple[str, str]]]
+    links: ClassVar[dict[str, str]]
+    degrees: ClassVar[dict[str, str]]
+    """very, too, more → the word before an adjective."""
 
     @abstractmethod
+    def it(self, np: Phrase) -> str:
+        """What stands for a thing as the subject."""
+
+    @abstractmethod
+    def described(self, np: Phrase) -> str:
+        """The determiner, the noun and the adjective."""
+
+    @abstractmethod
+    def relative(self, np: Phrase, clause: Clause) -> str: ...
+
+    @abstractmethod
+    def adjective(self, key: str, agreement: str) -> str: ...
+
+    @abstractmethod
+    def better(self, key: str, agreement: str) -> str:
+        """The comparative of an adjective that has one of its own, or nothing."""
+
+    @abstractmethod
+    def job(self, np: Phrase) -> Phrase:
+        """A predicate noun without the article that a job does not have."""
+
+    @abstractmethod
+    def clause(self, clause: Clause, order: str, mood: str = "") -> str: ...
+
+    @abstractmethod
+    def main(self, clause: Clause) -> str: ...
+
+    @abstractmethod
+    def reported(self, said: Utterance, speaker: Phrase) -> str: ...
+
+    @abstractmethod
+    def subordinate(self, said: Utterance, second: Clause) -> str:
+        """The clause after "if", "when", "because" or "although"."""
+
+    def ends(self, clause: Clause) -> tuple[str, str]:
+        """What stands before and after the sentence."""
+        return "", "."
+
+    def continued(self, first: Clause, second: Clause) -> Clause:
+        """The clause after "and", "but" or "so"."""
+        return second
+
+    def noun_phrase(self, np: Phrase, case: str) -> str:
+        if np.pronoun == "it":
+            return self.it(np)
+        if np.pronoun:
+            return marked((self.subjects if case == "S" else self.tonics)[np.pronoun], np.mark)
+        if np.name:
+            return marked(self.name(np), np.mark)
+        words = self.described(np)
+        if np.of is not None:
+            words = phrase(words, "de", self.noun_phrase(np.of, "after"))
+        words = marked(words, np.mark)
+        return phrase(words, self.relative(np, np.relative)) if np.relative is not None else words
+
     def clitic(self, np: Phrase, case: str) -> str:
         """The clitic pronoun: me, le, lo."""
+        pronoun = np.pronoun
+        if pronoun == "it":
+            pronoun = "she" if self.agreement(np)[0] == "f" else "he"
+        return marked(self.clitics[pronoun][case == "dat"], np.mark)
 
-    @abstractmethod
-    def predicate(self, what: Predicate, subject: Phrase | None) -> str: ...
+    def predicate(self, what: Predicate, subject: Phrase | None) -> str:
+        if what.adjective:
+            agreement = self.agreement(subject)
+            word = phrase(self.degrees.get(what.degree, ""), self.adjective(what.adjective, agreement))
+            if what.degree == "more":
+                word = self.better(what.adjective, agreement) or word
+            words = marked(word, what.mark)
+            return phrase(words, "que", self.noun_phrase(what.than, "S")) if what.than else words
+        if what.phrase is not None:
+            np = what.phrase
+            return self.noun_phrase(self.job(np) if np.det == "a" and not np.adjective else np, "")
+        return self.adverbial(what.place) if what.place else ""
+
+    def utterance(self, said: Utterance) -> str:
+        first, second = said.first, said.second
+        if said.speaker is not None:
+            return self.reported(said, said.speaker)
+        start, mark = self.ends(first)
+        if second is None:
+            return phrase(start, self.main(first), mark)
+        word = self.links[said.link]
+        if said.link in ("and", "but", "so"):
+            comma = "" if said.link == "and" else ","
+            return phrase(
+                start, self.main(first), comma, word, self.clause(self.continued(first, second), ""), mark
+            )
+        other = phrase(word, self.subordinate(said, second))
+        if said.link in ("because", "although") or first.mood is not Mood.STATEMENT:
+            return phrase(start, self.main(first), other, mark)
+        return phrase(other, ",", self.clause(first, ""), mark)
 
     def agreement(self, np: Phrase | None) -> str:
         """m, f, mp or fp."""
@@ -57,29 +151,30 @@ class Romance(Linearizer):
             elif personal and not preposition:
                 clitics.append("o:" + self.clitic(np, "acc"))
             else:
-                if not preposition and self.people_take_a and self.is_person(np):
+                if not preposition and self.people_take_a and self.is_person(np, clause.frame):
                     preposition = "a"
                 rest.append(phrase(preposition, self.noun_phrase(np, "after" if preposition else "")))
-        reflexive = "se_" if verb.startswith("se_") or (self.people_take_a and verb.endswith("se")) else ""
-        verb, *fixed = verb.removeprefix("se_").split("_")
+        head, _, tail = verb.removeprefix("se_").partition("_")
+        reflexive = "se_" if verb.startswith("se_") or (self.people_take_a and head.endswith("se")) else ""
+        verb, fixed = head, [tail.replace("_", " ")] if tail else []
         if self.people_take_a and reflexive:
             verb = verb.removesuffix("se")
         return Parts(reflexive + verb, clitics, [*fixed, *rest], fixed)
 
-    def is_person(self, np: Phrase) -> bool:
+    def is_person(self, np: Phrase, frame: str) -> bool:
         if np.name:
             return True
         return (
             bool(np.noun)
             and self.noun(np).type in ("person", "family", "group", "profession")
-            and np.det not in ("a", "num", "many")
+            and (
+                np.det not in ("a", "num", "many")
+                or (frame not in ("hire", "look_for", "need") and self.noun(np).type != "group")
+            )
         )
 
     def ending(self, clause: Clause) -> str:
         return self.places(clause, "manner", "companion", "place", "time", "deadline", "length", "cause")
-
-    def without(self, clause: Clause, front: object) -> Clause:
-        return replace(clause, adverbials=tuple(each for each in clause.adverbials if each is not front))
 
     def may_front(self, clause: Clause) -> bool:
         return clause.mood is Mood.STATEMENT and not clause.gap and not clause.asked

@@ -4,13 +4,23 @@ from __future__ import annotations
 
 import re
 from dataclasses import replace
+from typing import ClassVar
 
 from demo_model.clauses.languages.spanish_forms import SpanishForms, plural
 from demo_model.clauses.marks import bare, marked, phrase
-from demo_model.clauses.syntax import Clause, Modal, Mood, Phrase, Predicate, Tense, Utterance
+from demo_model.clauses.syntax import Clause, Modal, Mood, Phrase, Tense, Utterance
 from demo_model.recogniser import NUMBER_WORDS
 
-_SUBJECT = {"i": "yo", "we": "nosotros", "you": "usted", "he": "él", "she": "ella", "they": "ellos", "that": "eso"}
+_SUBJECT = {
+    "i": "yo",
+    "we": "nosotros",
+    "you": "usted",
+    "he": "él",
+    "she": "ella",
+    "they": "ellos",
+    "that": "eso",
+    "weather": "",
+}
 _TONIC = {"i": "mí", "we": "nosotros", "you": "usted", "he": "él", "she": "ella", "they": "ellos", "that": "eso"}
 _CLITIC = {
     "i": ("me", "me"),
@@ -41,13 +51,24 @@ _LINKS = {
     "but": "pero",
     "so": "así que",
 }
-_ASKED = {"when": "cuándo", "where": "dónde", "why": "por qué", "how": "cómo"}
+_ASKED = {"when": "cuándo", "where": "dónde", "why": "por qué", "how": "cómo", "whom": "a quién"}
 _MATRIX = {"think": "creer", "know": "saber", "hope": "esperar", "whether": "saber"}
-_MODAL = {Modal.CAN: "poder", Modal.MUST: "tener", Modal.WANT: "querer", Modal.SHOULD: "deber"}
+_MODAL = {
+    Modal.CAN: "poder",
+    Modal.MUST: "tener",
+    Modal.WANT: "querer",
+    Modal.SHOULD: "deber",
+    Modal.MIGHT: "poder",
+}
 
 
 class Spanish(SpanishForms):
     people_take_a = True
+    subjects: ClassVar = _SUBJECT
+    tonics: ClassVar = _TONIC
+    clitics: ClassVar = _CLITIC
+    links: ClassVar = _LINKS
+    degrees: ClassVar = {"very": "muy", "too": "demasiado", "more": "más"}
 
     def adjective(self, key: str, agreement: str) -> str:
         base = self.words.adjectives[key]["es"].split("/")[0].removeprefix("=")
@@ -60,13 +81,10 @@ class Spanish(SpanishForms):
                 base += "a"
         return plural(base) if agreement.endswith("p") else base
 
-    def noun_phrase(self, np: Phrase, case: str) -> str:
-        if np.pronoun == "it":
-            return ""
-        if np.pronoun:
-            return marked((_SUBJECT if case == "S" else _TONIC)[np.pronoun], np.mark)
-        if np.name:
-            return marked(self.name(np), np.mark)
+    def it(self, np: Phrase) -> str:
+        return ""
+
+    def described(self, np: Phrase) -> str:
         noun = self.noun(np)
         word = noun.cells["es"]
         stressed_a = word.startswith("*")
@@ -82,25 +100,17 @@ class Spanish(SpanishForms):
                 stressed_a = False
             else:
                 word = phrase(word, text)
-        words = phrase(self.determiner(np, agreement, stressed_a), word)
-        if np.of is not None:
-            words = phrase(words, "de", self.noun_phrase(np.of, "after"))
-        words = marked(words, np.mark)
-        if np.relative is not None:
-            clause = np.relative
-            que = (
-                "a quien"
-                if clause.gap == "O" and noun.type in ("person", "family", "profession") and not np.plural
-                else "que"
-            )
-            words = phrase(words, que, self.clause(clause, ""))
-        return words
+        return phrase(self.determiner(np, agreement, stressed_a), word)
+
+    def relative(self, np: Phrase, clause: Clause) -> str:
+        person = self.noun(np).type in ("person", "family", "profession")
+        que = "a quien" if clause.gap == "O" and person and not np.plural else "que"
+        return phrase(que, self.clause(clause, ""))
 
     def determiner(self, np: Phrase, agreement: str, stressed_a: bool) -> str:
         female = agreement[0] == "f"
-        noun_type = self.noun(np).type
         match np.det:
-            case "bare" if noun_type in ("drink", "skill"):
+            case "bare" if self.noun(np).partitive or self.noun(np).type in ("skill", "subject"):
                 return ""
             case "the" | "bare" if np.plural:
                 return "las" if female else "los"
@@ -121,9 +131,6 @@ class Spanish(SpanishForms):
             case "a" if not np.plural:
                 return "una" if female and not stressed_a else "un"
         return ""
-
-    def clitic(self, np: Phrase, case: str) -> str:
-        return marked(_CLITIC[np.pronoun][case == "dat"], np.mark)
 
     def clause(self, clause: Clause, order: str, mood: str = "") -> str:
         subject_np = clause.roles.get("S")
@@ -173,6 +180,8 @@ class Spanish(SpanishForms):
             if has_dative:
                 dative = next(np for _, how, np in self.complements(clause)[1] if how.endswith(".dat") and np)
                 clitics.insert(0, "les" if dative.plural else "le")
+        if len(clitics) > 1 and bare(clitics[0]) in ("le", "les") and bare(clitics[1]) in ("lo", "la"):
+            clitics[0] = "se"
         if verb.startswith("~"):
             return self.pleasing(clause, verb[1:], order)
         if verb.startswith("se_"):
@@ -187,7 +196,13 @@ class Spanish(SpanishForms):
         inner = ""
         if clause.modal is not Modal.NONE:
             modal = _MODAL[clause.modal]
-            tense = "conditional" if clause.modal is Modal.SHOULD else "imperfect" if past else mood or "present"
+            tense = (
+                "conditional"
+                if clause.modal in (Modal.SHOULD, Modal.MIGHT)
+                else "imperfect"
+                if past
+                else mood or "present"
+            )
             que = "que" if clause.modal is Modal.MUST else ""
             finite, inner = self.form(modal, tense, person), phrase(que, marked(verb, mark))
         else:
@@ -248,23 +263,12 @@ class Spanish(SpanishForms):
             return phrase("le pido que", *clitics, form, tail)
         return phrase("por favor ,", form, tail)
 
-    def predicate(self, what: Predicate, subject: Phrase | None) -> str:
-        if what.adjective:
-            word = self.adjective(what.adjective, self.agreement(subject))
-            if what.degree == "more":
-                key = self.words.adjectives[what.adjective]["es"]
-                better = {"bueno": "mejor", "malo": "peor"}.get(key)
-                if better and self.agreement(subject).endswith("p"):
-                    better += "es"
-                words = marked(better or f"más {word}", what.mark)
-                return phrase(words, "que", self.noun_phrase(what.than, "S")) if what.than else words
-            return marked(phrase({"very": "muy", "too": "demasiado"}.get(what.degree, ""), word), what.mark)
-        if what.phrase is not None:
-            np = what.phrase
-            if np.noun and self.noun(np).type in ("person", "profession") and np.det == "a" and not np.adjective:
-                np = replace(np, det="")
-            return self.noun_phrase(np, "")
-        return self.adverbial(what.place) if what.place else ""
+    def better(self, key: str, agreement: str) -> str:
+        base = {"bueno": "mejor", "malo": "peor"}.get(self.words.adjectives[key]["es"], "")
+        return base + "es" if base and agreement.endswith("p") else base
+
+    def job(self, np: Phrase) -> Phrase:
+        return replace(np, det="") if self.noun(np).type in ("person", "profession") else np
 
     def main(self, clause: Clause) -> str:
         if clause.mood is Mood.WH:
@@ -273,46 +277,31 @@ class Spanish(SpanishForms):
             return phrase("qué" if clause.asked == "O" else _ASKED[clause.asked], self.clause(clause, "inverted"))
         return self.clause(clause, "inverted" if clause.mood is Mood.YES_NO and clause.person == "2" else "main")
 
-    def utterance(self, said: Utterance) -> str:
-        first, second = said.first, said.second
-        asks = first.mood in (Mood.YES_NO, Mood.WH, Mood.REQUEST)
-        start, mark = ("¿", "?") if asks else ("", ".")
-        if said.speaker is not None:
-            subject = self.noun_phrase(said.speaker, "S") if said.speaker.person[0] == "3" else ""
-            person = said.speaker.person
-            if said.link == "say":
-                return phrase(subject, self.form("decir", "preterite", person), "que", self.clause(first, ""), ".")
-            verb = self.form(_MATRIX[said.link], "present", person)
-            if said.link != "whether":
-                mood = "subjunctive" if said.link == "hope" and first.tense is not Tense.PAST else ""
-                return phrase(subject, verb, "que", self.clause(first, "", mood), ".")
-            word = {"S": "quién", "O": "qué", "": "si"}.get(first.asked) or _ASKED[first.asked]
-            return phrase(
-                subject,
-                "no",
-                verb,
-                word,
-                self.clause(first, "inverted" if first.asked not in ("", "S") else ""),
-                ".",
-            )
-        if second is None:
-            return f"{start} {self.main(first)} {mark}"
-        word = _LINKS[said.link]
-        if said.link in ("and", "but", "so"):
-            if (
-                "S" in second.roles
-                and second.roles["S"].pronoun
-                and second.roles["S"].pronoun == first.roles["S"].pronoun
-            ):
-                second = replace(second, gap="S")
-            return phrase(start, self.main(first), "" if word == "y" else ",", word, self.clause(second, ""), mark)
+    def ends(self, clause: Clause) -> tuple[str, str]:
+        return ("¿", "?") if clause.mood in (Mood.YES_NO, Mood.WH, Mood.REQUEST) else ("", ".")
+
+    def reported(self, said: Utterance, speaker: Phrase) -> str:
+        first, person = said.first, speaker.person
+        subject = self.noun_phrase(speaker, "S") if person[0] == "3" else ""
+        if said.link == "say":
+            return phrase(subject, self.form("decir", "preterite", person), "que", self.clause(first, ""), ".")
+        verb = self.form(_MATRIX[said.link], "present", person)
+        if said.link != "whether":
+            mood = "subjunctive" if said.link == "hope" and first.tense is not Tense.PAST else ""
+            return phrase(subject, verb, "que", self.clause(first, "", mood), ".")
+        word = {"S": "quién", "O": "qué", "": "si"}.get(first.asked) or _ASKED[first.asked]
+        inner = self.clause(first, "inverted" if first.asked not in ("", "S") else "")
+        return phrase(subject, "no", verb, word, inner, ".")
+
+    def continued(self, first: Clause, second: Clause) -> Clause:
+        """The same pronoun is not said twice."""
+        about = second.roles.get("S")
+        same = about is not None and about.pronoun and about.pronoun == first.roles["S"].pronoun
+        return replace(second, gap="S") if same else second
+
+    def subordinate(self, said: Utterance, second: Clause) -> str:
         later = said.link == "when" and second.tense in (Tense.HABIT, Tense.FUTURE)
-        other = phrase(
-            word, self.clause(second, "", "subjunctive" if later and first.tense is Tense.FUTURE else "")
-        )
-        if said.link in ("because", "although") or first.mood is not Mood.STATEMENT:
-            return phrase(start, self.main(first), other, mark)
-        return phrase(other, ",", self.clause(first, ""), mark)
+        return self.clause(second, "", "subjunctive" if later and said.first.tense is Tense.FUTURE else "")
 
     def rewrite(self, before: str, after: str) -> tuple[str, str] | None:
         low = before.lower()

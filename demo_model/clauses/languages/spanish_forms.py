@@ -47,7 +47,7 @@ def plural(word: str) -> str:
         return word[:-1] + "ces"
     if word[-1] in "aeiouéáó":
         return word + "s"
-    if word.endswith("s") and not re.search(r"[áéíóú]s$", word) and word not in ("mes", "gas", "país"):
+    if word.endswith("s") and not re.search(r"[áéíóú]s$", word) and word not in ("mes", "gas", "gris"):
         return word
     for accented, plain in (
         ("ón", "ones"),

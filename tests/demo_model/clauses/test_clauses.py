@@ -223,3 +223,50 @@ def test_a_prefix_does_not_wait_for_what_its_language_leaves_out() -> None:
     asked = Clause("call", 4, {"S": Phrase(1, pronoun="you"), "O": CUSTOMER}, Tense.FUTURE, mood=Mood.YES_NO)
     said = sentences(Utterance(asked))
     assert cut_target(said["ja"], len("顧客に電話"), said["en"], "en").startswith("will you")
+
+
+def test_the_same_thing_is_a_pronoun_the_second_time() -> None:
+    """The gender is that of the noun in each language; French me la, but la lui."""
+    first = Clause("write", 4, {"S": SHE, "O": REPORT}, Tense.PAST)
+    it = Phrase(5, pronoun="it", noun="document:report", refers="O")
+    again = Clause("send", 6, {"S": SHE, "O": it, "T": CUSTOMER}, Tense.PAST)
+    said = texts(Utterance(first, "and", again))
+    assert said["en"] == "She wrote the report, and she sent it to the customer."
+    assert said["de"] == "Sie hat den Bericht geschrieben und sie hat ihn dem Kunden geschickt."
+    assert said["es"] == "Ella escribió el informe y se lo envió al cliente."
+    letter = Phrase(5, pronoun="it", noun="document:invoice", refers="O")
+    to_me = Clause("send", 6, {"S": SHE, "O": letter, "T": I}, Tense.PAST)
+    assert texts(Utterance(to_me))["fr"] == "Elle me l'a envoyée."
+
+
+def test_the_weather_has_no_subject_where_none_is_said() -> None:
+    rain = Clause("rain", 2, {"S": Phrase(1, pronoun="weather")}, Tense.PAST)
+    assert texts(Utterance(rain, opener="statement:by the way")) == {
+        "en": "By the way, it rained.",
+        "ja": "ところで、雨が降りました。",
+        "es": "Por cierto, llovió.",
+        "de": "Übrigens, es hat geregnet.",
+        "fr": "Au fait, il a plu.",
+        "zh": "对了，下了雨。",
+    }
+
+
+def test_what_may_happen() -> None:
+    said = send(modal=Modal.MIGHT, negative=True)
+    assert said["en"] == "She might not send the report to the customer."
+    assert said["ja"] == "彼女は顧客に報告書を送らないかもしれません。"
+    assert said["de"] == "Sie könnte dem Kunden den Bericht nicht schicken."
+    assert said["zh"] == "她可能不会给客户发报告。"
+
+
+@pytest.mark.parametrize(
+    ("frame", "german", "french"),
+    [
+        ("have_time", "Sie hat keine Zeit.", "Elle n'a pas de temps."),
+        ("need_help", "Sie braucht keine Hilfe.", "Elle n'a pas besoin d'aide."),
+        ("have_fever", "Sie hat kein Fieber.", "Elle n'a pas de fièvre."),
+    ],
+)
+def test_what_one_does_not_have(frame: str, german: str, french: str) -> None:
+    said = texts(Utterance(Clause(frame, 4, {"S": SHE}, negative=True)))
+    assert (said["de"], said["fr"]) == (german, french)
