@@ -70,12 +70,14 @@ class TestRefusingToStart:
         assert "prot" in refused("--config", str(file))
 
     def test_a_traceback_for_those_who_ask(self) -> None:
-        with gateway_process("--model", "/nowhere", "--traceback") as gateway:
+        # The model named by settings is looked at before an engine is started, the bundled one by its engine.
+        with gateway_process("--traceback", env={"GATEWAY__ENGINE__KV_CACHE_GIB": "4096"}) as gateway:
             assert gateway.process.wait(400) == 1
             gateway.end()
         assert "Traceback" in gateway.said
         # Where in the engine's process it came from, not only that it did.
-        assert "in read_config" in gateway.said
+        assert "in _start" in gateway.said
+        assert "Too little memory" in gateway.said
 
     @engine
     def test_a_model_that_vllm_cannot_load(self, tmp_path: Path) -> None:

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import logging
 import math
+import os
 from pathlib import Path
 from typing import Any
 
@@ -51,7 +52,7 @@ def engine_environment(options: VllmOptions) -> dict[str, str]:
         if _eager(options):
             # Even in eager mode some functions use torch.compile, which takes half a minute at first use.
             environment["TORCHDYNAMO_DISABLE"] = "1"
-    if Path(options.model).is_dir():
+    if Path(options.model).expanduser().is_dir():
         environment |= {"HF_HUB_OFFLINE": "1", "TRANSFORMERS_OFFLINE": "1"}
     return environment
 
@@ -81,7 +82,7 @@ def engine_arguments(options: VllmOptions) -> dict[str, Any]:
     """The arguments for `AsyncEngineArgs` or `EngineArgs`. On a GPU this imports vLLM, which takes seconds."""
     on_cpu = not hardware.gpu_present()
     arguments: dict[str, Any] = {
-        "model": options.model,
+        "model": os.path.expanduser(options.model),
         "dtype": hardware.cpu_dtype() if options.dtype == "auto" and on_cpu else options.dtype,
         "max_num_seqs": options.max_num_seqs,
         "max_model_len": options.max_model_len,

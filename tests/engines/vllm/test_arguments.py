@@ -149,3 +149,10 @@ def test_attention_that_captures_decoding_only_is_left_to_vllm(monkeypatch: pyte
 def test_what_an_operator_adds_wins() -> None:
     assert engine_arguments(options(extra={"enable_prefix_caching": False}))["enable_prefix_caching"] is False
     assert "scheduling_policy" not in engine_arguments(options(extra={"scheduling_policy": None}))
+
+
+@pytest.mark.usefixtures("on_cpu")
+def test_a_folder_may_be_written_from_home(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("HOME", "/home/ana")
+    assert engine_arguments(VllmOptions(model="~/models/a"))["model"] == "/home/ana/models/a"
+    assert engine_arguments(VllmOptions(model="acme/a"))["model"] == "acme/a"
