@@ -9,13 +9,13 @@ import logging
 import os
 import socket
 import threading
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from typing import TYPE_CHECKING, Any
 
 import gateway
 from gateway.domain.errors import StartupError
 from gateway.tracing import spans, utterances
-from gateway.tracing.spans import NOT_TRACED, Kind, Span, Value
+from gateway.tracing.spans import NOT_TRACED, Event, Kind, Span, Value
 
 if TYPE_CHECKING:
     from opentelemetry.sdk.trace import TracerProvider
@@ -126,6 +126,23 @@ class _Tracer:
             name, self._under(parent) if parent else self._nothing, self._kinds[kind], _named(fields)
         )
         return _Recorded(span, self._failed) if span.is_recording() else NOT_TRACED
+
+    def past(
+        self,
+        name: str,
+        parent: str,
+        fields: dict[str, Value],
+        events: Iterable[Event],
+        began_ns: int,
+        ended_ns: int,
+    ) -> None:
+        span = self._tracer.start_span(
+            name, self._under(parent), self._kinds["internal"], _named(fields), start_time=began_ns
+        )
+        if span.is_recording():
+            for event, at_ns, about in events:
+                span.add_event(event, _named(about), at_ns)
+        span.end(ended_ns)
 
     def _under(self, parent: str) -> Any:
         trace = self._trace

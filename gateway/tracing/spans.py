@@ -7,13 +7,14 @@ Nothing of what was said and no names of people may be in a name or a field.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
 from typing import Literal, Protocol
 
 __all__ = [
     "NOT_TRACED",
+    "Event",
     "Kind",
     "Span",
     "Tracer",
@@ -23,6 +24,7 @@ __all__ = [
     "exemplar",
     "ids",
     "is_on",
+    "past",
     "remote",
     "trace_with",
     "tracer",
@@ -30,6 +32,9 @@ __all__ = [
 ]
 
 Value = str | int | float | bool
+
+# Its name, when it happened (Unix time in nanoseconds), its fields.
+Event = tuple[str, int, dict[str, Value]]
 
 # Whether it answers somebody outside.
 Kind = Literal["server", "internal"]
@@ -80,6 +85,18 @@ class Tracer(Protocol):
     def begin(self, name: str, kind: Kind, parent: str, fields: dict[str, Value], /) -> Span:
         """parent: of the span that it belongs to, valid; empty for the first of a trace."""
 
+    def past(
+        self,
+        name: str,
+        parent: str,
+        fields: dict[str, Value],
+        events: Iterable[Event],
+        began_ns: int,
+        ended_ns: int,
+        /,
+    ) -> None:
+        """One that is over. Times are Unix times in nanoseconds."""
+
 
 _tracer: Tracer | None = None
 _current: ContextVar[Span] = ContextVar("gateway_span", default=NOT_TRACED)
@@ -106,6 +123,14 @@ def begin(name: str, about: dict[str, Value] | None = None, *, parent: str = "",
     if _tracer is None:
         return NOT_TRACED
     return _tracer.begin(name, kind, parent if ids(parent) else "", about or {})
+
+
+def past(
+    name: str, about: dict[str, Value], events: Iterable[Event], parent: str, began_ns: int, ended_ns: int
+) -> None:
+    """A span that is over, below one that is recorded. Times are Unix times in nanoseconds."""
+    if _tracer is not None and ids(parent):
+        _tracer.past(name, parent, about, events, began_ns, ended_ns)
 
 
 def remote(traceparent: str) -> Span:

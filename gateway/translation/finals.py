@@ -122,7 +122,7 @@ class Finals:
         try:
             accepted, owned = await self._log_said(room, utterance, tickets, fence)
             metrics.UTTERANCES.labels("accepted").inc()
-            self._partials.forget(room, utterance.key)
+            self._partials.said(room, utterance)
             owned = [lang for lang in owned if lang not in self._running_of(room, utterance.key)]
             if used_up is not None:
                 await self._outcomes.leave_out(room, utterance, accepted.offset, owned, used_up)

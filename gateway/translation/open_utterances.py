@@ -9,6 +9,7 @@ from dataclasses import dataclass, field
 
 from gateway.domain.log import Utterance
 from gateway.meeting.live_text import LiveTranslation
+from gateway.tracing.partials import PartialsTrace
 from gateway.translation.commit_policy import CommitPolicy
 from gateway.translation.scheduling.ticket import Ticket
 
@@ -41,6 +42,8 @@ class OpenTranslation:
     broken: bool = False
     # The lane that it may have killed.
     died_on: str | None = None
+    # What became of its generations; None while there was none, or nothing is traced.
+    trace: PartialsTrace | None = None
 
     @property
     def lang(self) -> str:

@@ -27,6 +27,9 @@ from gateway.domain.engine import TranslationRequest
 from gateway.domain.errors import EngineUnavailable, GatewayError
 from gateway.domain.log import Utterance, UtteranceKey
 from gateway.meeting.room import Room
+from gateway.tracing import spans
+from gateway.tracing.partials import PartialsTrace
+from gateway.tracing.spans import Value
 from gateway.translation.commit_policy import TOLERANCE, CommitPolicy
 from gateway.translation.live_budget import LiveBudget
 from gateway.translation.open_utterances import OpenTranslation, OpenUtterance
@@ -71,6 +74,8 @@ _YIELDING, _USUAL_LAG_S, _MOST_YIELDING_S = 100.0, 0.004, 5.0
 
 # The event loop may have time again sooner than it seemed, or later.
 _LOOK_S = 0.5
+
+_NOTHING = OpenUtterance()
 
 
 class Partials:
@@ -178,6 +183,17 @@ class Partials:
         if (spoken := self._of(room, key[0]).get(key[1])) is not None:
             for translation in spoken.translations.values():
                 self._stop(translation)
+
+    def said(self, room: Room, utterance: Utterance) -> None:
+        """It is final."""
+        if utterance.traceparent:
+            for translation in (
+                self._of(room, utterance.participant).get(utterance.id, _NOTHING).translations.values()
+            ):
+                if translation.trace is not None:
+                    about = {"source": utterance.lang, "target": translation.lang}
+                    translation.trace.tell(utterance.traceparent, **about)
+        self.forget(room, utterance.key)
 
     def forget(self, room: Room, key: UtteranceKey) -> None:
         """It is final, or will never be."""
@@ -295,7 +311,7 @@ class Partials:
                     account = room.account_of(translation.revision.participant)
                     [ticket] = self._scheduler.admit(room.id, [self._request(room, translation)], account=account)
                 except GatewayError:
-                    _counter("refused", translation.lang).inc()
+                    self._ended(translation, "refused")
                     continue
                 translation.ticket, translation.running = ticket, translation.revision
                 try:
@@ -336,7 +352,20 @@ class Partials:
             else:
                 outcome = self._take(translation, generated)
                 room.show_partial(translation.shown, translation.revision.rev, policy.committed, policy.tentative)
+        self._ended(translation, outcome, ticket)
+
+    def _ended(self, translation: OpenTranslation, outcome: str, ticket: Ticket | None = None) -> None:
+        """A generation has ended, or was refused; of one that ran, ticket."""
         _counter(outcome, translation.lang).inc()
+        if not spans.is_on():
+            return
+        trace = translation.trace = translation.trace or PartialsTrace()
+        about: dict[str, Value] = {"rev": (translation.running or translation.revision).rev}
+        if ticket is not None and ticket.started_s is not None:
+            timings = ticket.timings()
+            about |= {"lane": ticket.lane or metrics.DEFAULT_ENGINE, "tokens": ticket.tokens}
+            about |= {"queue_ms": timings.queue_ms, "first_token_ms": timings.first_token_ms}
+        trace.ended(outcome, time.monotonic() - translation.begun_s, **about)
 
     def _take(self, translation: OpenTranslation, generated: Generated) -> str:
         said = translation.running

@@ -260,5 +260,4 @@ def test_of_what_is_finished_nothing_is_held_if_nothing_is_to_be_kept() -> None:
     assert [record.utterance.id for record in log.history.said_by("p")] == ["1"]
     log.translated("1")
     assert [record.utterance.id for record in log.finished] == ["2", "1"]
-    assert log.history.said_by("p") == []
-    assert log.newest == []
+    assert (log.history.said_by("p"), log.newest) == ([], [])

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 
 from gateway.tracing import spans
-from gateway.tracing.spans import Kind, Span, Value
+from gateway.tracing.spans import Event, Kind, Span, Value
 
 __all__ = ["Recorded", "recording"]
 
@@ -48,6 +48,19 @@ class _Recorder:
     def begin(self, name: str, _kind: Kind, parent: str, fields: dict[str, Value]) -> Span:
         self.spans.append(span := Recorded(len(self.spans) + 1, name, parent, fields))
         return span
+
+    def past(
+        self,
+        name: str,
+        parent: str,
+        fields: dict[str, Value],
+        events: Iterable[Event],
+        _began_ns: int,
+        _ended_ns: int,
+    ) -> None:
+        self.spans.append(span := Recorded(len(self.spans) + 1, name, parent, fields))
+        span.events = [event for event, _, _ in events]
+        span.is_over = True
 
 
 @contextmanager

@@ -11,7 +11,7 @@ import pytest
 from prometheus_client.openmetrics.parser import text_string_to_metric_families
 
 from gateway.client import connect
-from gateway.protocol.messages import TranslationFinal
+from gateway.protocol.messages import TranslationDelta, TranslationFinal
 from tests.processes import GatewayProcess, gateway_process
 from tests.tracing.collector import Collector, Seen, collector
 
@@ -87,6 +87,29 @@ async def test_an_utterance_is_traced_from_its_frame_to_its_last_byte(
     assert utterance.ends >= max(each.ends for each in deliveries)
     assert utterance.resource["service.name"] == "translation-gateway"
     assert utterance.resource["deployment.environment"] == "test"
+
+
+async def test_what_became_of_its_partials_is_in_the_same_trace(
+    gateway: GatewayProcess, traces: Collector
+) -> None:
+    trace = "a3ce929d0e0e47364bf92f3577b34da6"
+    async with connect(gateway.url, meeting="partials", speaks="en", reads=["de"]) as session:
+        await session.partial(SAID, "u1", rev=7)
+        async for message in session:
+            if isinstance(message, TranslationDelta):
+                break
+        await session.final(SAID, "u1", rev=8, traceparent=f"00-{trace}-{SPAN}-01")
+        async for message in session:
+            if isinstance(message, TranslationFinal):
+                break
+    traces.wait_for(lambda spans: any(span.name == "utterance" and span.trace_id == trace for span in spans))
+    [utterance] = traces.named("utterance", trace)
+    [partials] = traces.named("partials", trace)
+    assert (partials.parent_id, partials.about["gateway.target"]) == (utterance.span_id, "de")
+    assert partials.about["gateway.translated"] == 1
+    [(name, about)] = partials.events
+    assert (name, about["gateway.rev"], about["gateway.lane"]) == ("translated", 7, "default")
+    assert partials.begins < partials.ends <= utterance.ends
 
 
 async def test_without_a_trace_of_the_clients_it_begins_one(gateway: GatewayProcess, traces: Collector) -> None:

@@ -155,8 +155,9 @@ class Stage:
     def hear(self, text: str, rev: int = 1, utterance: str = "u", participant: str = "ana") -> None:
         self.partials.hear(self.room, said(text, rev, utterance, participant, final=False))
 
-    async def final(self, text: str, rev: int = 99, utterance: str = "u") -> None:
-        await self.finals.accept(self.room, said(text, rev, utterance, "ana", final=True))
+    async def final(self, text: str, rev: int = 99, utterance: str = "u", traceparent: str = "") -> None:
+        spoken = said(text, rev, utterance, "ana", final=True)
+        await self.finals.accept(self.room, replace(spoken, traceparent=traceparent))
 
     async def left(self, text: str, *languages: str, tries: int = 1) -> Unfinished:
         """Another gateway accepts this, is gone, and this one takes over what it left."""

@@ -29,6 +29,7 @@ from gateway.translation.partials import Partials
 from tests.clocks import swiftly
 from tests.gateways import running
 from tests.meetings import joined, say
+from tests.tracing.recorder import recording
 from tests.translation.stage import Stage, idle, nothing_is_live, stage, until
 
 
@@ -719,3 +720,19 @@ async def test_what_is_being_said_is_translated_only_where_something_translates_
         await until(r.engine.pending)
         await idle()
         assert [request.target for request in r.engine.requests] == ["de"]
+
+
+# ---------------------------------------------------------------- traces
+
+
+async def test_a_final_that_is_traced_tells_what_became_of_its_partials() -> None:
+    with recording() as spans:
+        async with stage() as r:
+            await r.reader("live")
+            await spoken(r, SERIES[:2])
+            assert spans == []
+            await r.final("We will meet.", traceparent=f"00-{7:032x}-{7:016x}-01")
+            [partials] = [span for span in spans if span.name == "partials"]
+            assert partials.fields == {"source": "en", "target": "de", "translated": 2}
+            await r.final("Something else.", utterance="v")
+            assert sum(span.name == "partials" for span in spans) == 1
