@@ -196,7 +196,7 @@ def test_while_the_event_loop_is_late_partials_are_refused_then_finals() -> None
 def test_beyond_the_limit_nobody_who_is_let_in_waits_much_longer_than_was_said(
     meetings: int, languages: int
 ) -> None:
-    """Meetings of one address speak at random, three times what an engine carries that takes 100 a second."""
+    """One address's meetings speak at random, three times as much as an engine carries that takes 100 a second."""
     chance, door, waits = random.Random(1), Door(max_waiting=10_000), list[float]()
     due_s = came_s = 0.0
     while due_s < 8:
