@@ -37,6 +37,7 @@ from gateway.engines.in_flight import Generations
 from gateway.engines.lifecycle import Lifecycle
 from gateway.engines.prompting import model_config
 from gateway.engines.prompting.completions import translated
+from gateway.engines.prompting.confidence import Calibration, read_calibration
 from gateway.engines.prompting.encoding import PromptEncoder
 from gateway.engines.prompting.families import PromptFamily
 from gateway.engines.vllm import hardware, preflight
@@ -79,6 +80,7 @@ class VllmEngine:
         self._family: PromptFamily | None = None
         self._engine: Any = None
         self._encoder: PromptEncoder | None = None
+        self._calibration: Calibration | None = None
         self._load = EngineLoad()
         self._requests: VllmRequests | None = None
         self._api: VllmApi | None = None
@@ -107,6 +109,7 @@ class VllmEngine:
         if config is not None:
             self._family = model_config.find_family(config, options.model, options.family)
             model_config.check_chat_template(options.model, self._family)
+            self._calibration = read_calibration(options.model)
         if config is not None and not hardware.gpu_present():
             preflight.check_memory(options.model, options.kv_cache_gib)
         if shares_memory(options):
@@ -140,6 +143,7 @@ class VllmEngine:
             sampling=card_sampling or self._family.sampling,
             stop_token_ids=self._encoder.stop_token_ids,
             delta_interval_s=options.delta_interval_s,
+            rates=self._calibration is not None,
         )
         self._profile = EngineProfile(
             model=Path(options.model).name,
@@ -269,7 +273,8 @@ class VllmEngine:
             if self._requests is None:
                 raise EngineUnavailable("The engine was stopped.", retry_after_ms=2_000)
             completions = TranslationCompletions(self._requests, generation, request)
-            async with contextlib.aclosing(translated(request, self._encoder, completions)) as events:
+            texts = translated(request, self._encoder, completions, self._calibration)
+            async with contextlib.aclosing(texts) as events:
                 async for event in events:
                     yield event
         except GatewayError:
