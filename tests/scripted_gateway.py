@@ -6,6 +6,7 @@ from collections.abc import Awaitable, Callable
 from contextlib import AbstractAsyncContextManager
 from typing import TypeVar
 
+from msgspec import UNSET, UnsetType
 from msgspec.structs import replace
 
 from gateway.conformance import scripted
@@ -121,7 +122,13 @@ _offsets = Offsets()
 
 
 def translated(
-    utterance: UtteranceFinal, lang: str, text: str, *, truncated: bool = False, offset: int | None = None
+    utterance: UtteranceFinal,
+    lang: str,
+    text: str,
+    *,
+    truncated: bool = False,
+    unsure: bool | UnsetType = UNSET,
+    offset: int | None = None,
 ) -> TranslationFinal:
     return TranslationFinal(
         "p1",
@@ -134,6 +141,7 @@ def translated(
         Timings(1.0, 20.4, 48.0),
         9,
         truncated=truncated,
+        unsure=unsure,
     )
 
 

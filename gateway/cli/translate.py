@@ -32,6 +32,12 @@ __all__ = ["CutOff", "one_text", "translate"]
 # Texts under way at once when the output is not a terminal.
 _WINDOW = 8
 
+# Said of a translation that the model is unsure of.
+_UNSURE = (
+    "Unsure: the model does not seem to know sentences like this. "
+    "For real meetings, use a real model: docs/models.md."
+)
+
 # How long to read further input, to find out which lines a restart left untranslated.
 _REST_S = 0.2
 
@@ -250,6 +256,8 @@ class _Page:
             print(f"{lang}\t{printable(end.text)}", flush=True)
         if end.truncated:
             note(f"{place}The translation was cut short by the output limit.")
+        if end.unsure is True:
+            note(f"{place}{_UNSURE}")
         if self._timings:
             times = end.timings
             note(

@@ -14,6 +14,7 @@ from msgspec import Struct
 from gateway.domain.pairs import Pair
 
 __all__ = [
+    "Confidence",
     "EngineCapacity",
     "EngineHealth",
     "EngineProfile",
@@ -84,6 +85,15 @@ class FinishReason(Enum):
     REJECTED = "rejected"
 
 
+class Confidence(Struct, frozen=True):
+    """How far a translation can be trusted. Only models that were calibrated tell it."""
+
+    # Estimated probability that a reader would call it right.
+    value: float
+    # Whether that is too low to show it like others. The model's calibration says what too low is.
+    unsure: bool = False
+
+
 class TokenEvent(Struct, frozen=True):
     """New output of one generation."""
 
@@ -99,6 +109,8 @@ class TokenEvent(Struct, frozen=True):
     cached_tokens: int = 0
     # Tokens of `text` that were reused from the request's prefix and draft, not generated.
     reused: int = 0
+    # Of the whole translation. Set on the last event of a final, if the model has a calibration.
+    confidence: Confidence | None = None
 
 
 class EngineState(Enum):

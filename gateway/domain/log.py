@@ -10,7 +10,7 @@ from typing import Annotated
 
 from msgspec import Meta, Struct
 
-from gateway.domain.engine import Formality, TranslationOptions
+from gateway.domain.engine import Confidence, Formality, TranslationOptions
 
 __all__ = [
     "Accepted",
@@ -106,6 +106,8 @@ class Translated(Struct, frozen=True, tag="translated"):
     said: int = 0
     # The language that was spoken, if it was detected.
     source: str = ""
+    # None: the model has no calibration.
+    confidence: Confidence | None = None
 
 
 class Untranslated(Struct, frozen=True, tag="untranslated"):

@@ -15,6 +15,7 @@ from gateway.domain.sessions import Stability
 
 __all__ = [
     "AtMs",
+    "Confidence",
     "Context",
     "DetectedLang",
     "DrainMillis",
@@ -57,6 +58,7 @@ __all__ = [
     "Token",
     "TokenMillis",
     "Traceparent",
+    "Unsure",
     "Utterance",
     "UtteranceLang",
     "Who",
@@ -172,6 +174,17 @@ SpeaksNow = Annotated[
 ]
 DetectedLang = Annotated[
     str | UnsetType, Meta(description="The language that was spoken; only where it was detected.")
+]
+Confidence = Annotated[
+    float | UnsetType,
+    Meta(
+        description="Estimated probability, from 0 to 1, that a reader would call the translation right. Absent: "
+        "the model has no calibration."
+    ),
+]
+Unsure = Annotated[
+    bool | UnsetType,
+    Meta(description="Whether `confidence` is so low that it should be shown differently. Absent: no."),
 ]
 Speaker = Annotated[str, Meta(description="Name of who said it; may be empty.")]
 Target = Annotated[str, Meta(description="The language that it is translated into.")]

@@ -79,6 +79,8 @@ def publication_message(publication: Publication) -> Caption | TranslationFinal 
                 truncated=done.truncated,
                 at_ms=publication.at_ms,
                 source_lang=done.source or UNSET,
+                confidence=done.confidence.value if done.confidence else UNSET,
+                unsure=(done.confidence and done.confidence.unsure) or UNSET,
             )
         case Untranslated() as failed:
             return TranslationFailed(

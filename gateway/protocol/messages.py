@@ -292,6 +292,8 @@ class TranslationFinal(ServerStruct, frozen=True, tag="translation.final"):
     truncated: Annotated[bool, Meta(description="The output limit cut the translation short.")] = False
     at_ms: fields.AtMs = UNSET
     source_lang: fields.DetectedLang = UNSET
+    confidence: fields.Confidence = UNSET
+    unsure: fields.Unsure = UNSET
 
 
 class TranslationFailed(ServerStruct, frozen=True, tag="translation.failed"):

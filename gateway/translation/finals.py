@@ -255,12 +255,8 @@ class Finals:
         try:
             for record in [] if self._leaving else room.history.newest():
                 utterance = record.utterance
-                there = {
-                    utterance.lang,
-                    *record.outcomes,
-                    *record.languages,
-                    *self._running_of(room, utterance.key),
-                }
+                running = self._running_of(room, utterance.key)
+                there = {utterance.lang, *record.outcomes, *record.languages, *running}
                 missing = [lang for lang in languages if lang not in there and self._can(utterance, lang)]
                 if missing:
                     tickets = self._admit(room, utterance, missing, CATCHING_UP)
@@ -375,6 +371,7 @@ class Finals:
             truncated=generated.truncated,
             said=translation.said,
             source=utterance.lang if utterance.detected else "",
+            confidence=generated.confidence,
         )
 
     def _ended(self, room: Room, translation: _Translation) -> None:

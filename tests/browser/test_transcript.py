@@ -157,11 +157,14 @@ def delta(who: str, utterance: str, lang: str, committed: str, tentative: str = 
     return {"type": "translation.delta", "participant": who, "utterance": utterance, **words}
 
 
-def final(who: str, utterance: str, lang: str, text: str, *, truncated: bool = False) -> Event:
+def final(
+    who: str, utterance: str, lang: str, text: str, *, truncated: bool = False, unsure: bool = False
+) -> Event:
     said = {"participant": who, "utterance": utterance, "speaker": who.title(), "lang": lang, "rev": 9}
     timings = {"queue_ms": 1.5, "first_token_ms": 210.4, "total_ms": 12_480.0}
     rest = {"text": text, "offset": 2, "timings": timings, "tokens": 9, "truncated": truncated}
-    return {"type": "translation.final", **said, **rest}
+    trust = {"confidence": 0.1, "unsure": True} if unsure else {}
+    return {"type": "translation.final", **said, **rest, **trust}
 
 
 def failed(who: str, utterance: str, lang: str, message: str) -> Event:
@@ -750,6 +753,32 @@ async def test_a_final_tells_its_timings_a_failure_its_reason_and_a_short_one_th
             "Cut short: the translation is longer than the output limit.",
         ]
         await expect(reader.rows).to_have_attribute("data-state", "settled")
+
+
+async def test_what_the_model_is_unsure_of_is_marked_and_one_line_says_why(open_reader: OpenReader) -> None:
+    async with open_reader("ja", "de", "fr") as reader:
+        await reader.hear(started(), caption("ana", "1", "Hello."), final("ana", "1", "ja", "[ja] Hello."))
+        note = reader.page.locator(".cell-note")
+        await expect(note).to_have_count(0)
+        await reader.hear(
+            final("ana", "1", "de", "[de] ?", unsure=True), final("ana", "1", "fr", "?", unsure=True)
+        )
+        await expect(note).to_have_count(1)
+        await expect(note).to_contain_text("Unsure: the model does not seem to know sentences like this.")
+        await expect(note).to_contain_text("docs/models.md")
+        style = "(text) => getComputedStyle(text).textDecoration + getComputedStyle(text, '::before').content"
+        unsure, sure = [await reader.cell("ana/1", lang).evaluate(style) for lang in ("de", "ja")]
+        assert "wavy" in unsure
+        assert "?" in unsure  # not by the line's colour alone
+        assert "wavy" not in sure
+        assert await reader.page.locator(".cell-label").all_text_contents() == [
+            "Japanese",
+            "German, unsure",
+            "French, unsure",
+        ]
+        # A column that is not shown has no remark.
+        await reader.show("ja")
+        await expect(note).to_have_count(0)
 
 
 async def test_an_own_translation_that_runs_can_be_cancelled(open_reader: OpenReader) -> None:

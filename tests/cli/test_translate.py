@@ -142,6 +142,23 @@ async def test_timings_and_a_cut_go_to_stderr() -> None:
     )
 
 
+async def test_what_the_model_is_unsure_of_is_marked_on_stderr() -> None:
+    async def script(peer: Peer) -> None:
+        await peer.start()
+        utterance = await peer.take()
+        await peer.say(translated(utterance, "ja", "はい", unsure=True), translated(utterance, "de", "ja"))
+        await peer.expect(SessionEnd)
+        await peer.leave(1000)
+
+    async with scripted_gateway(script) as url:
+        ran = await run("translate", "yes", "--to", "ja,de", "--url", url)
+    assert (ran.status, ran.out) == (0, "ja\tはい\nde\tja\n")
+    assert ran.err == (
+        "gateway: ja: Unsure: the model does not seem to know sentences like this. "
+        "For real meetings, use a real model: docs/models.md.\n"
+    )
+
+
 # ---------------------------------------------------------------- translate, when it does not work
 
 

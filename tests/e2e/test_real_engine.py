@@ -9,6 +9,7 @@ import sys
 import urllib.request
 
 import pytest
+from msgspec import UNSET
 
 from gateway.client import ClientSession, connect
 from gateway.protocol.messages import TranslationDelta, TranslationFailed, TranslationFinal
@@ -64,6 +65,20 @@ async def test_a_sentence_is_translated_into_every_language(real_gateway: Gatewa
     assert "Bonjour" in texts["fr"]
     assert "Buenos días" in texts["es"]
     assert "早上好" in texts["zh"]
+
+
+async def test_the_model_is_sure_of_what_it_knows_and_unsure_of_the_rest(real_gateway: GatewayProcess) -> None:
+    async with connect(real_gateway.url, reads=["ja", "es", "de", "fr", "zh"], speaks="en") as session:
+        # As in a meeting: most of it is taken over from what was shown before.
+        await session.partial("We have 2 topics on")
+        await session.final("We have 2 topics on the agenda today.")
+        known = await finals(session, 5)
+        await session.final("My grandmother bought a red bicycle yesterday.")
+        unknown = await finals(session, 5)
+    assert [final.unsure for final in known] == [UNSET] * 5
+    assert [final.unsure for final in unknown] == [True] * 5
+    told = [[float(final.confidence or 0) for final in found] for found in (known, unknown)]
+    assert min(told[0]) > max(told[1])
 
 
 async def test_a_late_joiner_enters_the_running_batch(real_gateway: GatewayProcess) -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import msgspec
 from msgspec import UNSET
 
-from gateway.domain.engine import EngineProfile
+from gateway.domain.engine import Confidence, EngineProfile
 from gateway.domain.errors import EngineUnavailable, InvalidValue, error_classes
 from gateway.domain.log import Publication, Said, Timings, Translated, Untranslated, Utterance
 from gateway.protocol.from_domain import caption_message, error_message, languages_message, publication_message
@@ -56,6 +56,17 @@ def test_a_translation_becomes_what_replaces_the_deltas() -> None:
         truncated=True,
         at_ms=2_345,
     )
+
+
+def test_a_translation_says_how_far_it_can_be_trusted_if_the_model_tells() -> None:
+    def told(confidence: Confidence | None) -> dict[str, object]:
+        done = Translated("p", "u", "Ana", "ja", 4, "やあ", TIMINGS, tokens=9, confidence=confidence)
+        message = msgspec.to_builtins(publication_message(Publication(8, 2_345, done)))
+        return {name: message[name] for name in ("confidence", "unsure") if name in message}
+
+    assert told(None) == {}
+    assert told(Confidence(0.97)) == {"confidence": 0.97}
+    assert told(Confidence(0.2, unsure=True)) == {"confidence": 0.2, "unsure": True}
 
 
 def test_a_failure_says_why() -> None:

@@ -61,7 +61,7 @@
  *   committed: string, tentative: string}} TranslationDelta
  * @typedef {{type: "translation.final", participant: string, utterance: string, speaker: string, lang: string,
  *   rev: number, text: string, offset: number, timings: Timings, tokens: number, truncated: boolean, at_ms?: number,
- *   source_lang?: string}} TranslationFinal
+ *   source_lang?: string, confidence?: number, unsure?: boolean}} TranslationFinal
  * @typedef {{type: "translation.failed", participant: string, utterance: string, speaker: string, lang: string,
  *   rev: number, code: string, message: string, offset: number}} TranslationFailed
  * @typedef {{type: "error", code: string, message: string, retryable?: boolean, retry_after_ms?: number | null,

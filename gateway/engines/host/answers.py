@@ -133,4 +133,5 @@ def _joined(first: TokenEvent, second: TokenEvent) -> TokenEvent:
         prompt_tokens=second.prompt_tokens,
         cached_tokens=second.cached_tokens,
         reused=first.reused + second.reused,
+        confidence=second.confidence,
     )

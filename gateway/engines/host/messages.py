@@ -45,7 +45,7 @@ __all__ = [
 
 
 # Raised with every change of a message below, or of a value in one: `tests/engines/host/test_messages.py` notices.
-PROTOCOL = 1
+PROTOCOL = 2
 
 
 class Hello(Struct, frozen=True):

@@ -12,8 +12,10 @@ from hashlib import blake2b
 from typing import Protocol
 
 from msgspec import Struct
+from msgspec.structs import replace
 
-from gateway.domain.engine import FinishReason, TokenEvent, TranslationRequest
+from gateway.domain.engine import Confidence, FinishReason, TokenEvent, TranslationRequest
+from gateway.engines.prompting.confidence import Calibration
 from gateway.engines.prompting.encoding import PromptEncoder
 from gateway.engines.prompting.verification import Probe, VerifiedPrefix, verify_proposal
 
@@ -31,6 +33,9 @@ class Completion(Struct, frozen=True):
     finish: FinishReason | None = None
     # Prompt tokens that came from the engine's prefix cache.
     cached_tokens: int = 0
+    # Sum of the log-probabilities, in nats, of all tokens so far, the one that ends the text included. None if the
+    # engine was not asked.
+    logprob: float | None = None
 
 
 class Completions(Protocol):
@@ -51,21 +56,32 @@ class Completions(Protocol):
 
 
 async def translated(
-    request: TranslationRequest, encoder: PromptEncoder, completions: Completions
+    request: TranslationRequest,
+    encoder: PromptEncoder,
+    completions: Completions,
+    calibration: Calibration | None = None,
 ) -> AsyncGenerator[TokenEvent, None]:
-    """The translation: first the part of the prefix and draft that need not be generated, then the rest."""
+    """The translation: first the part of the prefix and draft that need not be generated, then the rest.
+
+    calibration: of the model; with it, the last event of a final says how far the text can be trusted.
+    """
+    calibration = calibration if request.final else None
     prompt = encoder.encode(request)
     verified = VerifiedPrefix()
     if request.prefix or request.draft:
         verified = await verify_proposal(request, prompt, encoder, completions.probe, greedy=completions.greedy)
         if event := verified.event:
+            if verified.finish:
+                event = replace(event, confidence=_confidence(calibration, verified))
             yield event
         if verified.finish:
             return
     ids = prompt.ids + verified.ids
     max_tokens = max(1, prompt.max_tokens - len(verified.ids))
     async with aclosing(completions.complete(ids, max_tokens)) as generated:
+        tokens = 0
         async for new in generated:
+            tokens += new.tokens
             if new.finish is None:
                 yield TokenEvent(new.text, new.tokens)
             else:
@@ -75,7 +91,18 @@ async def translated(
                     new.finish,
                     prompt_tokens=verified.prompt_tokens + len(ids),
                     cached_tokens=verified.cached_tokens + new.cached_tokens,
+                    confidence=_confidence(calibration, verified, new.logprob, tokens),
                 )
+
+
+def _confidence(
+    calibration: Calibration | None, verified: VerifiedPrefix, logprob: float | None = 0.0, tokens: int = 0
+) -> Confidence | None:
+    """Of the verified beginning and `tokens` more; None if it is not known."""
+    rated = verified.rated + tokens
+    if calibration is None or logprob is None or not rated:
+        return None
+    return calibration.confidence(verified.logprob + logprob, rated)
 
 
 def cache_salt(scope: str) -> str | None:

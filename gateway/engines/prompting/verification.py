@@ -16,7 +16,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Awaitable, Callable
-from typing import Protocol
+from typing import NamedTuple, Protocol
 
 from msgspec import Struct
 
@@ -58,6 +58,8 @@ class Probe(Struct, frozen=True):
     stopped: bool = False
     # The one token that it generated after them.
     said: int | None = None
+    # Log-probability of that token, in nats. None if the engine was not asked.
+    said_logprob: float | None = None
 
 
 class VerifiedPrefix(Struct, frozen=True):
@@ -77,6 +79,10 @@ class VerifiedPrefix(Struct, frozen=True):
     prompt_tokens: int = 0
     # Tokens of them that came from the prefix cache.
     cached_tokens: int = 0
+    # How many tokens of the beginning, or of its end, have a known log-probability.
+    rated: int = 0
+    # The sum of these, in nats.
+    logprob: float = 0.0
 
     @property
     def event(self) -> TokenEvent | None:
@@ -118,12 +124,19 @@ async def verify_proposal(
         count, text = encoder.cut(prompt, opening, agreement.own, keep=False)
     else:
         finish = FinishReason.REJECTED
-    ids = opening.ids[:count]
+    ids, logprobs = opening.ids[:count], agreement.logprobs[:count]
     if finish is None and agreement.next is not None and agreement.tokens == count < prompt.max_tokens - 1:
         said = encoder.follow(prompt, ids, agreement.next)
         if said is not None:
             ids, text = [*ids, agreement.next], text + said
-    return VerifiedPrefix(ids, text, count, finish, probes.count, probes.prompt_tokens, probes.cached_tokens)
+            logprobs += agreement.next_logprob
+    elif finish is FinishReason.STOP:
+        logprobs += agreement.next_logprob
+    return VerifiedPrefix(
+        *(ids, text, count, finish, probes.count, probes.prompt_tokens, probes.cached_tokens),
+        rated=len(logprobs),
+        logprob=sum(logprobs),
+    )
 
 
 class _Probes:
@@ -159,6 +172,10 @@ class _Agreement(Struct, frozen=True):
     stopped: bool = False
     # The model's token after the accepted ones, if it is known.
     next: int | None = None
+    # Log-probabilities of the accepted tokens, as far as they are known.
+    logprobs: list[float] = []
+    # That of `next`, or of the end of the answer; empty if it is not known.
+    next_logprob: list[float] = []
 
 
 async def _look(
@@ -196,23 +213,38 @@ async def _agreement(
     if probe.logprobs is None:
         return None
     tokens = own = passed
+    logprobs: list[float] = []
     for n in range(passed, len(opening.ids)):
-        gap, chosen, choice = _row(probe, ids, len(prompt.ids) + n)
-        if not chosen and not (tolerance is not None and n < opening.within and gap <= tolerance):
-            return _Agreement(tokens, own, next=choice)
-        own += chosen and own == n
+        row = _row(probe, ids, len(prompt.ids) + n)
+        if not row.chosen and not (tolerance is not None and n < opening.within and row.gap <= tolerance):
+            return _Agreement(
+                tokens, own, next=row.choice, logprobs=logprobs, next_logprob=[row.logprob + row.gap]
+            )
+        own += row.chosen and own == n
         tokens += 1
-    return _Agreement(tokens, own, probe.stopped, None if probe.stopped else probe.said)
+        logprobs.append(row.logprob)
+    said_logprob = [] if probe.said_logprob is None else [probe.said_logprob]
+    said = None if probe.stopped else probe.said
+    return _Agreement(tokens, own, probe.stopped, said, logprobs, said_logprob)
 
 
-def _row(probe: Probe, ids: list[int], position: int) -> tuple[float, bool, int | None]:
-    """The row of one token: (gap, chosen, choice).
+class _Row(NamedTuple):
+    """What the model thought of one token."""
 
-    gap: how much less likely the token is than the model's own choice, in nats. chosen: whether it is that choice.
-    choice: the model's own choice; None if the row cannot be read or two tokens are equally likely.
-    """
+    # How much less likely the token is than the model's own choice, in nats.
+    gap: float = float("inf")
+    # Whether it is that choice.
+    chosen: bool = False
+    # The model's own choice; None if the row cannot be read or two tokens are equally likely.
+    choice: int | None = None
+    # Log-probability of the token.
+    logprob: float = float("-inf")
+
+
+def _row(probe: Probe, ids: list[int], position: int) -> _Row:
+    """The row of one token."""
     rows = probe.logprobs
-    unread = (float("inf"), False, None)
+    unread = _Row()
     if rows is None or position <= probe.cached_tokens:
         return unread
     row = position - len(ids) + len(rows.start_indices)
@@ -223,7 +255,7 @@ def _row(probe: Probe, ids: list[int], position: int) -> tuple[float, bool, int 
         return unread
     gap = rows.logprobs[at + 1] - rows.logprobs[at]
     tied = rows.end_indices[row] < at + 3 or rows.logprobs[at + 1] <= rows.logprobs[at + 2]
-    return gap, rows.ranks[at] == 1, None if tied else rows.token_ids[at + 1]
+    return _Row(gap, rows.ranks[at] == 1, None if tied else rows.token_ids[at + 1], rows.logprobs[at])
 
 
 _warned = False

@@ -30,6 +30,7 @@ class VllmRequests:
     """Makes every request to one `AsyncLLM`.
 
     sampling: how the model chooses tokens.
+    rates: whether to ask for the log-probability of each token of a final.
     delta_interval_s: about how often new text is handed on, in seconds; 0: every token.
     """
 
@@ -42,6 +43,7 @@ class VllmRequests:
         sampling: Sampling,
         stop_token_ids: list[int],
         delta_interval_s: float,
+        rates: bool = False,
     ) -> None:
         self._llm = llm
         self._api = api
@@ -49,13 +51,15 @@ class VllmRequests:
         self._sampling = sampling
         self._stop_token_ids = stop_token_ids
         self._delta_interval_s = delta_interval_s
+        self._rates = rates
         # Making and checking sampling parameters takes as long as sending the request; copying them is cheap.
         self._translation_sampling = self.sampling_params(skip_clone=True)
+        self._rated_sampling = self.sampling_params(skip_clone=True, **self.rating(rated=True)) if rates else None
         self.greedy = sampling.temperature == 0 and sampling.repetition_penalty == 1
 
-    def translation_sampling(self, max_tokens: int) -> Any:
-        """The sampling parameters of a translation with at most `max_tokens` tokens."""
-        sampling = copy.copy(self._translation_sampling)
+    def translation_sampling(self, max_tokens: int, *, rated: bool = False) -> Any:
+        """The sampling parameters of a translation with at most `max_tokens` tokens. rated: see `rating`."""
+        sampling = copy.copy((rated and self._rated_sampling) or self._translation_sampling)
         sampling.max_tokens = max_tokens
         interval = self._load.tokens_a_piece(self._delta_interval_s)
         if hasattr(self._api.SamplingParams, "stream_interval"):
@@ -64,6 +68,10 @@ class VllmRequests:
             # Earlier versions have one interval for all requests, which is read when a request begins.
             self._llm.output_processor.stream_interval = interval
         return sampling
+
+    def rating(self, *, rated: bool) -> dict[str, Any]:
+        """What asks for the log-probability of each token that is generated. rated: if those of finals are."""
+        return {"logprobs": 0, "flat_logprobs": True} if rated and self._rates else {}
 
     def sampling_params(self, **arguments: Any) -> Any:
         """vLLM's sampling parameters for this model."""
@@ -116,15 +124,17 @@ class TranslationCompletions:
         return self._requests.greedy
 
     async def complete(self, ids: list[int], max_tokens: int) -> AsyncGenerator[Completion, None]:
-        sampling = self._requests.translation_sampling(max_tokens)
+        sampling = self._requests.translation_sampling(max_tokens, rated=self._request.final)
         async with aclosing(self._outputs(ids, sampling, self._request.id)) as outputs:
             async for output in outputs:
                 new = output.outputs[0]
                 finish = _FINISH[new.finish_reason]
-                yield Completion(new.text, len(new.token_ids), finish, output.num_cached_tokens or 0)
+                cached = output.num_cached_tokens or 0
+                yield Completion(new.text, len(new.token_ids), finish, cached, new.cumulative_logprob)
 
     async def probe(self, ids: list[int], read_cache: bool) -> Probe:
         asked = {"prompt_logprobs": 2, "flat_logprobs": True, "skip_reading_prefix_cache": not read_cache}
+        asked |= self._requests.rating(rated=self._request.final)
         sampling = self._requests.sampling_params(max_tokens=1, detokenize=False, **asked)
         found = Probe()
         # Some configurations of vLLM refuse prompt_logprobs. Any other problem shows again without them.
@@ -139,6 +149,7 @@ class TranslationCompletions:
                         cached_tokens=output.num_cached_tokens or 0,
                         stopped=output.outputs[0].finish_reason == "stop",
                         said=next(iter(output.outputs[0].token_ids), found.said),
+                        said_logprob=output.outputs[0].cumulative_logprob,
                     )
         return found
 

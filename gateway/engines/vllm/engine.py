@@ -37,6 +37,7 @@ from gateway.engines.in_flight import Generations
 from gateway.engines.lifecycle import Lifecycle
 from gateway.engines.prompting import model_config
 from gateway.engines.prompting.completions import translated
+from gateway.engines.prompting.confidence import Calibration, read_calibration
 from gateway.engines.prompting.encoding import PromptEncoder
 from gateway.engines.prompting.families import PromptFamily
 from gateway.engines.vllm import preflight
@@ -80,6 +81,7 @@ class VllmEngine:
         self._family: PromptFamily | None = None
         self._engine: Any = None
         self._encoder: PromptEncoder | None = None
+        self._calibration: Calibration | None = None
         self._load = EngineLoad()
         self._requests: VllmRequests | None = None
         self._api: VllmApi | None = None
@@ -107,6 +109,7 @@ class VllmEngine:
         # A name on the hub was looked at before this process was started.
         if model_config.read_config(options.model) is not None:
             self._family = plan(options).family
+            self._calibration = read_calibration(options.model)
         if shares_memory(options):
             preflight.check_shared_memory()
         self._say("importing vLLM (about 10 s)")
@@ -138,6 +141,7 @@ class VllmEngine:
             sampling=card_sampling or self._family.sampling,
             stop_token_ids=self._encoder.stop_token_ids,
             delta_interval_s=options.delta_interval_s,
+            rates=self._calibration is not None,
         )
         self._profile = EngineProfile(
             model=Path(options.model).name,
@@ -270,7 +274,8 @@ class VllmEngine:
             if self._requests is None:
                 raise EngineUnavailable("The engine was stopped.", retry_after_ms=2_000)
             completions = TranslationCompletions(self._requests, generation, request)
-            async with contextlib.aclosing(translated(request, self._encoder, completions)) as events:
+            texts = translated(request, self._encoder, completions, self._calibration)
+            async with contextlib.aclosing(texts) as events:
                 async for event in events:
                     yield event
         except GatewayError:

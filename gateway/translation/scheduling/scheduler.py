@@ -21,7 +21,7 @@ from contextlib import aclosing
 
 from msgspec.structs import replace
 
-from gateway.domain.engine import EngineState, FinishReason, TokenEvent, TranslationRequest
+from gateway.domain.engine import EngineState, TokenEvent, TranslationRequest
 from gateway.domain.errors import (
     Cancelled,
     DeadlineExceeded,
@@ -39,7 +39,7 @@ from gateway.translation.scheduling.lanes import Lane, Lanes, Route, drained, fa
 from gateway.translation.scheduling.lines import Line, Lines
 from gateway.translation.scheduling.preemption import to_preempt
 from gateway.translation.scheduling.quotas import Quotas
-from gateway.translation.scheduling.ticket import SUSPECT_CRASHES, Generated, Stage, Ticket
+from gateway.translation.scheduling.ticket import SUSPECT_CRASHES, Generated, Stage, Ticket, generated_text
 
 __all__ = ["Scheduler"]
 
@@ -252,7 +252,7 @@ class Scheduler:
 
     async def _generate(self, ticket: Ticket, on_text: OnText | None) -> Generated:
         text = ticket.text = ""
-        finish: FinishReason | None = None
+        last: TokenEvent | None = None
         ticket.tokens = generated = 0
         traceparent = ticket.span.traceparent
         request = replace(ticket.request, lane=ticket.lane, alone=ticket.suspect, traceparent=traceparent)
@@ -271,13 +271,11 @@ class Scheduler:
                     if on_text is not None:
                         on_text(text)
                     if event.finish is not None:
-                        finish = event.finish
+                        last = event
                         self._finished(ticket, event)
         finally:
             measures.tokens(ticket.request, generated, ticket.tokens - generated)
-        return Generated(
-            text.rstrip(), truncated=finish is FinishReason.LENGTH, rejected=finish is FinishReason.REJECTED
-        )
+        return generated_text(text, last)
 
     def _charge(self, ticket: Ticket) -> None:
         """Count a text whose translation begins, whatever becomes of it."""

@@ -12,12 +12,22 @@ from enum import Enum
 
 from msgspec import Struct
 
-from gateway.domain.engine import TranslationRequest
+from gateway.domain.engine import Confidence, FinishReason, TokenEvent, TranslationRequest
 from gateway.domain.errors import GatewayError
 from gateway.domain.log import Timings
 from gateway.tracing.spans import NOT_TRACED, Span
 
-__all__ = ["CATCHING_UP", "FINAL", "PARTIAL", "SUSPECT_CRASHES", "Generated", "Stage", "Ticket", "request_id"]
+__all__ = [
+    "CATCHING_UP",
+    "FINAL",
+    "PARTIAL",
+    "SUSPECT_CRASHES",
+    "Generated",
+    "Stage",
+    "Ticket",
+    "generated_text",
+    "request_id",
+]
 
 # Priorities, lower first: finals, partials, and what a latecomer is shown of earlier utterances.
 FINAL, PARTIAL, CATCHING_UP = 0, 1, 2
@@ -46,6 +56,19 @@ class Generated(Struct, frozen=True):
     truncated: bool
     # There is no text, because the model would not have gone on from the request's prefix.
     rejected: bool = False
+    # None: the model does not tell.
+    confidence: Confidence | None = None
+
+
+def generated_text(text: str, last: TokenEvent | None) -> Generated:
+    """The whole translation. last: the event that ended it."""
+    finish = last and last.finish
+    return Generated(
+        text.rstrip(),
+        truncated=finish is FinishReason.LENGTH,
+        rejected=finish is FinishReason.REJECTED,
+        confidence=last.confidence if last else None,
+    )
 
 
 class Stage(Enum):

@@ -7,11 +7,13 @@ from dataclasses import dataclass, field
 from typing import Any
 
 import pytest
+from msgspec.structs import replace
 
 from gateway.config import BUNDLED_MODEL
 from gateway.domain.engine import FinishReason, TokenEvent, TranslationRequest
 from gateway.domain.errors import EngineFailed
 from gateway.engines.prompting.completions import Completion, Completions, translated
+from gateway.engines.prompting.confidence import Calibration
 from gateway.engines.prompting.encoding import PromptEncoder
 from gateway.engines.prompting.families import detect
 from gateway.engines.prompting.verification import Probe
@@ -111,3 +113,32 @@ async def test_a_text_that_does_not_fit_never_reaches_the_engine(encoder: Prompt
     with pytest.raises(EngineFailed, match="does not fit"):
         await anext(translated(long, encoder, engine))
     assert engine.asked == []
+
+
+CALIBRATION = Calibration(bias=-5.0, slope=-1.5, unsure_below=0.5)
+
+
+def rated(*logprobs: float | None) -> Scripted:
+    """An engine that tells the sum of log-probabilities with each part of its answer."""
+    return Scripted(tuple(replace(new, logprob=sum_) for new, sum_ in zip(ANSWER, logprobs, strict=True)))
+
+
+async def test_a_final_says_how_far_it_can_be_trusted(encoder: PromptEncoder) -> None:
+    first, last = [each async for each in translated(request(), encoder, rated(-0.25, -0.3), CALIBRATION)]
+    assert first.confidence is None
+    assert last.confidence == CALIBRATION.confidence(-0.3, 3)
+
+
+@pytest.mark.parametrize(
+    ("engine", "calibration", "proposed"),
+    [
+        (rated(-0.25, -0.3), None, {}),
+        (rated(None, None), CALIBRATION, {}),
+        (rated(-0.25, -0.3), CALIBRATION, {"final": False}),
+    ],
+)
+async def test_nobody_is_told_what_is_not_known(
+    encoder: PromptEncoder, engine: Scripted, calibration: Calibration | None, proposed: dict[str, Any]
+) -> None:
+    events = [each async for each in translated(request(**proposed), encoder, engine, calibration)]
+    assert [each.confidence for each in events] == [None, None]

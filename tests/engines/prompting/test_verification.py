@@ -472,3 +472,24 @@ async def test_without_log_probabilities_the_prefix_is_kept_and_the_draft_left_o
     assert [record.levelname for record in caplog.records] == ["WARNING"], "once"
     assert found.probes == 1
     assert found.cached_tokens == 3
+
+
+# -------------------------------------------------------------------- how probable it was
+
+
+async def test_what_is_taken_over_is_rated_with_what_the_model_thought_of_it(model: Model) -> None:
+    for token in model.encode(" gut"):
+        model.gaps[token] = 0.4
+    # "Bitte" is the model's own choice, at -0.1, and " gut" is at -0.5.
+    found = await model.begin(prefix="Bitte gut", tolerance=0.5)
+    assert (found.reused, found.rated) == (2, 2)
+    assert found.logprob == pytest.approx(-0.6)
+    # The model's choice in place of what it refuses was looked at as well.
+    found = await model.begin(prefix="Bitte aktualisieren gut", tolerance=0.1)
+    assert (found.reused, found.rated, len(found.ids)) == (2, 3, 3)
+    assert found.logprob == pytest.approx(-0.3)
+
+
+async def test_what_was_not_looked_at_is_not_rated(model: Model) -> None:
+    found = await model.begin(prefix=ANSWER[:25])
+    assert (found.rated, found.logprob) == (0, 0.0)

@@ -35,9 +35,14 @@ class LaterParameters(Parameters):
 
 
 def output(
-    text: str, *token_ids: int, reason: str | None = None, cached: int | None = None, rows: Any = None
+    text: str,
+    *token_ids: int,
+    reason: str | None = None,
+    cached: int | None = None,
+    rows: Any = None,
+    logprob: float | None = None,
 ) -> Any:
-    new = SimpleNamespace(text=text, token_ids=token_ids, finish_reason=reason)
+    new = SimpleNamespace(text=text, token_ids=token_ids, finish_reason=reason, cumulative_logprob=logprob)
     return SimpleNamespace(outputs=[new], num_cached_tokens=cached, prompt_logprobs=rows)
 
 
@@ -59,14 +64,16 @@ class Llm:
             yield each
 
 
-def requests(llm: Llm, parameters: type = LaterParameters, sampling: Sampling = GREEDY) -> VllmRequests:
+def requests(
+    llm: Llm, parameters: type = LaterParameters, sampling: Sampling = GREEDY, *, rates: bool = False
+) -> VllmRequests:
     kinds = SimpleNamespace(DELTA="delta")
     api: Any = SimpleNamespace(
         SamplingParams=parameters, RequestOutputKind=kinds, tokens_input=lambda ids, cache_salt: (*ids, cache_salt)
     )
     load = EngineLoad()
     load.tokens_a_piece = lambda interval_s: round(interval_s * 100)  # type: ignore[method-assign]
-    return VllmRequests(llm, api, load, sampling=sampling, stop_token_ids=[7], delta_interval_s=0.04)
+    return VllmRequests(llm, api, load, sampling=sampling, stop_token_ids=[7], delta_interval_s=0.04, rates=rates)
 
 
 @pytest.fixture
@@ -158,3 +165,16 @@ def test_an_earlier_vllm_has_one_interval_for_all_requests() -> None:
 )
 def test_only_the_likeliest_token_is_greedy(sampling: Sampling, greedy: bool) -> None:
     assert requests(Llm(), sampling=sampling).greedy is greedy
+
+
+@pytest.mark.parametrize(("rates", "final", "asked"), [(True, True, 0), (True, False, None), (False, True, None)])
+async def test_only_for_finals_of_a_model_with_a_calibration_is_asked_how_probable_tokens_are(
+    rates: bool, final: bool, asked: int | None
+) -> None:
+    llm = Llm(output("Guten", 1, 2, reason="stop", logprob=-0.5, rows=ROWS))
+    asking = TranslationCompletions(
+        requests(llm, rates=rates), Generations().open(), replace(REQUEST, final=final)
+    )
+    assert [new.logprob async for new in asking.complete([5, 6], 9)] == [-0.5]
+    assert (await asking.probe([5, 6], read_cache=True)).said_logprob == -0.5
+    assert [getattr(sampling, "logprobs", None) for _, sampling, _, _ in llm.asked] == [asked, asked]

@@ -94,8 +94,9 @@ class CaptionsBlock {
    * @param {Entry} entry
    * @param {string} text
    */
-  #write(line, { speaker, lang, text: spoken }, text) {
-    const parts = [captionText(text, this.#lang, "", this.#options.names === "1" ? speaker : "")];
+  #write(line, { speaker, lang, text: spoken, cells }, text) {
+    const isUnsure = lang !== this.#lang && cells.get(this.#lang)?.unsure;
+    const parts = [captionText(text, this.#lang, isUnsure ? "unsure" : "", this.#options.names === "1" ? speaker : "")];
     if (this.#options.original === "1" && spoken && lang !== this.#lang) parts.unshift(captionText(spoken, lang, "original"));
     const isSame = parts.length === line.children.length && parts.every((part, i) => line.children[i]?.isEqualNode(part));
     if (!isSame) line.replaceChildren(...parts);

@@ -122,7 +122,7 @@ function entryOf({ participant, utterance, speaker, lang, rev, text, at_ms, offs
     cells.set(tag, {
       ...{ lang: tag, committed: "", tentative: "", isVoid: false, text: translated ?? "" },
       ...{ state: status === "failed" ? "failed" : "final", reason: status === "failed" ? t("transcript.no_translation") : "" },
-      ...{ timings: null, tokens: 0, truncated: false },
+      ...{ timings: null, tokens: 0, truncated: false, unsure: false },
     });
   }
   return {

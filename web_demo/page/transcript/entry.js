@@ -17,6 +17,7 @@ import { t } from "../words/words.js";
  * @property {Timings | null} timings
  * @property {number} tokens
  * @property {boolean} truncated
+ * @property {boolean} unsure Whether the model is not sure enough of the final text.
  */
 
 /**
@@ -93,7 +94,7 @@ export function cellOf({ cells, optional }, lang) {
   if (cell === undefined) {
     cell = {
       ...{ lang, committed: "", tentative: "", isVoid: false, state: "growing", text: "", reason: "" },
-      ...{ timings: null, tokens: 0, truncated: false },
+      ...{ timings: null, tokens: 0, truncated: false, unsure: false },
     };
     cells.set(lang, cell);
   }

@@ -2,6 +2,7 @@
 // shows of the transcript.
 
 import { element } from "../ui/dom.js";
+import { t } from "../words/words.js";
 import { speakerName } from "./entry.js";
 
 /** @typedef {import("./transcript.js").Change} Change */
@@ -38,7 +39,7 @@ export class ScreenReaderAnnouncer {
     if (!this.#hasStarted || this.lang === "" || this.#history.has(entry)) return;
     const cell = entry.cells.get(this.lang);
     if (what === "translation" && lang === this.lang && cell?.state === "final") {
-      this.#announce(speakerName(entry), cell.text);
+      this.#announce(speakerName(entry), cell.text, cell.unsure);
     } else if (what === "original" && entry.final && entry.lang === this.lang && !entry.own) {
       this.#announce(speakerName(entry), entry.text);
     }
@@ -48,11 +49,11 @@ export class ScreenReaderAnnouncer {
    * @param {string} speaker
    * @param {string} text
    */
-  #announce(speaker, text) {
+  #announce(speaker, text, isUnsure = false) {
     const words = element("span", "", text);
     words.lang = this.lang;
     const sentence = element("p", "");
-    sentence.append(element("bdi", "", speaker), ": ", words);
+    sentence.append(element("bdi", "", speaker), isUnsure ? ` (${t("transcript.unsure_word")}): ` : ": ", words);
     this.element.append(sentence);
     while (this.element.childElementCount > MAX_SENTENCES) this.element.firstElementChild?.remove();
   }

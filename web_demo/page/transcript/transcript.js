@@ -234,10 +234,10 @@ export class Transcript {
     this.#accepted(entry);
     const cell = cellOf(entry, translation.lang);
     if (cell.state === "final") return;
-    const { text, timings, tokens, truncated } = translation;
+    const { text, timings, tokens, truncated, unsure = false } = translation;
     // Who does not read what was spoken gets no caption.
     if (translation.at_ms !== undefined) entry.at ??= new Date(translation.at_ms - timings.total_ms);
-    Object.assign(cell, { state: "final", text, timings, tokens, truncated, reason: "", committed: "", tentative: "" });
+    Object.assign(cell, { state: "final", text, timings, tokens, truncated, unsure, reason: "", committed: "", tentative: "" });
     this.#emit(entry, "translation", cell.lang);
   }
 

@@ -70,7 +70,7 @@ class TextCell {
   showTranslation(lang, cell, stability, isExpected) {
     const dir = textDirection(lang);
     if (cell?.state === "final") {
-      this.#write(lang, dir, cell.text, "", "final");
+      this.#write(lang, dir, cell.text, "", "final", cell.unsure);
       this.#showTimings(cell);
       return this.remark(cell.truncated ? t("transcript.cut") : "", " mild");
     }
@@ -87,9 +87,10 @@ class TextCell {
    * @param {string} tentative
    * @param {"growing" | "final" | "failed" | "none"} state
    */
-  #write(lang, dir, words, tentative, state) {
+  #write(lang, dir, words, tentative, state, isUnsure = false) {
     setIfChanged(this.#text, "lang", lang);
     setIfChanged(this.#text, "dir", dir);
+    this.#text.classList.toggle("unsure", isUnsure);
     const tail = tentative.trimStart();
     // The space before tentative text is not marked as tentative.
     setIfChanged(this.#words, "data", words + tentative.slice(0, tentative.length - tail.length));
@@ -218,7 +219,7 @@ export class UtteranceRow {
     setIfChanged(this.#name, "textContent", speakerName(this.entry));
     setIfChanged(this.#lang, "textContent", lang && this.#nameOf(lang));
     this.#showTime();
-    this.#remark(reason || (unsent ? t("transcript.unsent") : ""));
+    this.#remark(reason || (unsent ? t("transcript.unsent") : this.#isUnsure() ? t("transcript.unsure") : ""));
     const state = this.#state();
     if (document.activeElement === this.#cancel && state !== "running") {
       /** @type {HTMLElement | null} */ (this.element.closest("[tabindex]"))?.focus({ preventScroll: true });
@@ -251,10 +252,17 @@ export class UtteranceRow {
     const kind = column === AS_SPOKEN ? "original" : "spoken";
     setIfChanged(cell.element, "className", isOriginal ? `cell ${kind}` : "cell");
     const original = lang ? t("transcript.cell_as_spoken", { language: this.#nameOf(lang) }) : t("transcript.as_spoken");
-    cell.label = isOriginal ? original : this.#nameOf(column);
+    const language = this.#nameOf(column);
+    const translated = cells.get(column)?.unsure ? t("transcript.unsure_label", { language }) : language;
+    cell.label = isOriginal ? original : translated;
     if (isOriginal) cell.showOriginal(this.entry, stability);
     else cell.showTranslation(column, cells.get(column), stability, this.#isExpected(column));
     if (!isOriginal && this.#begins.has(column)) cell.remark(t("transcript.begins_here", { language: this.#nameOf(column) }), " mild");
+  }
+
+  /** Whether the model is unsure of a translation that is shown. */
+  #isUnsure() {
+    return [...this.#cells.keys()].some((column) => column !== this.entry.lang && this.entry.cells.get(column)?.unsure);
   }
 
   /** @param {string} lang */
