@@ -1,12 +1,10 @@
 """The wire protocol v1: every message as a struct, tagged by `type`.
 
-Knows: names, types and meaning of fields. `/asyncapi.json` is generated from this module alone.
-Must not know: encodings (`protocol.codec`), limits (`protocol.checks`), the order of messages
-(`sessions.machine`), sockets.
+Knows: names, types and meaning of fields. `/asyncapi.json` is generated from this module alone. Must not know:
+encodings (`protocol.codec`), limits (`protocol.checks`), the order of messages (`sessions.machine`), sockets.
 
-Unknown fields are ignored by design, so that a newer client can talk to an older gateway.
-Decoding checks types only. The session checks values (limits, known languages) and answers with an `error` that
-names the field.
+Unknown fields are ignored, so that a newer client can talk to an older gateway. Decoding checks types only. The
+session checks values (limits, known languages) and answers with an `error` that names the field.
 """
 
 from __future__ import annotations

@@ -297,14 +297,14 @@ async def test_what_waits_at_one_gateway_is_of_the_tenants_share_at_all(acme: Ac
         request = TranslationRequest(id="r", text="x", source="en", target="ja")
         scheduler = one.gateway.scheduler
         running = scheduler.admit(
-            "acme/m", [request] * sum(map(scheduler._free, scheduler._lanes)), account=account
+            "acme/m", [request] * sum(map(scheduler.door.free, scheduler._lanes)), account=account
         )
         waiting = scheduler.admit("acme/m", [request] * 2, account=account)
         while (await usage(client, acme))["waiting"]["used"] != 2:
             await asyncio.sleep(0.01)
         elsewhere = another.gateway.scheduler
         at_once = elsewhere.admit(
-            "acme/m", [request] * sum(map(elsewhere._free, elsewhere._lanes)), account=account
+            "acme/m", [request] * sum(map(elsewhere.door.free, elsewhere._lanes)), account=account
         )
         with pytest.raises(QuotaExceeded, match="quota waiting is 2"):
             elsewhere.admit("acme/m", [request], account=account)
