@@ -141,12 +141,12 @@ class Gateway:
             best_effort_share=settings.partials_share,
             deadline_s=settings.utterance_deadline_s,
             quotas=self.quotas,
-            lag_s=lambda: max(self._lag.mean_s, self.engine.capacity().lag_s),
+            lag_s=lambda: self._lag.mean_s,
         )
         self.partials = Partials(
             self.scheduler,
             translates=settings.partials_share > 0,
-            lag_s=self.scheduler.lag_s,
+            lag_s=lambda: max(self._lag.mean_s, self.engine.capacity().lag_s),
             max_bytes=settings.event_log.max_bytes // _LIVE_SHARE,
         )
         self.finals = Finals(

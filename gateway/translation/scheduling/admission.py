@@ -26,9 +26,9 @@ _ACCOUNT_FACTOR = 7
 _RETRY_S = 1.0
 _LONGEST_RETRY_S = 20.0
 
-# Turns of the event loop, one after another, in which a final is read, logged, handed to the engine and shown.
+# Turns of the event loop that a final needs at least, one after another: it is read, and its first text is shown.
 # Each waits for all else that the process has to do.
-_LOOP_TURNS = 5
+_LOOP_TURNS = 2
 
 # Accounts whose refusals are remembered, before those that are over are forgotten.
 _MOST_RETRIES = 1_000

@@ -85,7 +85,6 @@ class Scheduler:
         )
         self._deadline_s = deadline_s
         self._clock = clock or time.monotonic
-        self.lag_s = lag_s
         self.door = Door(self._lanes, self._lines, self._quotas, self._clock, lag_s)
         self._serials = itertools.count(1)
         self._draining = False
