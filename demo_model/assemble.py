@@ -10,6 +10,7 @@ import shutil
 from pathlib import Path
 
 from demo_model.patterns import BUNDLED_MODEL
+from gateway.engines.prompting.confidence import CALIBRATION_FILE
 
 _COPIED = ("config.json", "tokenizer.json", "tokenizer_config.json", "training.json")
 
@@ -28,6 +29,8 @@ def assemble(trained: Path, into: Path) -> Path:
     into.mkdir(parents=True, exist_ok=True)
     for name in _COPIED:
         shutil.copyfile(trained / name, into / name)
+    # That of the model that was there; `demo_model.calibrate` makes another.
+    (into / CALIBRATION_FILE).unlink(missing_ok=True)
     save_file(weights, str(into / "model.safetensors"), metadata={"format": "pt"})
     (into / "model.safetensors").chmod(0o644)  # it was written with access for its owner only
     return into / "model.safetensors"

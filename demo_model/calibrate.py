@@ -35,7 +35,7 @@ from typing import TYPE_CHECKING, Any
 
 from demo_model.evaluate import Item, own_items, sentence_items
 from demo_model.layout import END, IDS, PAD, answer_limit, prompt_ids
-from demo_model.patterns import load_patterns, stable_hash
+from demo_model.patterns import bundled_patterns, files_of_model, stable_hash
 from gateway.engines.prompting.confidence import CALIBRATION_FILE, Calibration, log_surprise
 
 if TYPE_CHECKING:
@@ -89,15 +89,19 @@ MEASURES: dict[str, Callable[[Answer], float]] = {
 }
 
 
-def items(sentences: int = _CORPUS_SENTENCES) -> list[Item]:
-    """The sentences of all kinds into and out of English; the suite of an item is its kind."""
+def items(model: Path, sentences: int = _CORPUS_SENTENCES) -> list[Item]:
+    """The sentences of all kinds into and out of English, those of the corpus from what a model was trained with.
+
+    The suite of an item is its kind.
+    """
     found: list[Item] = []
+    files = files_of_model(model)
     for kind, suite, sets in (
         ("corpus", "unseen", sentences),
         ("corpus", "recognised", sentences),
         ("held_out", "held_out", 46),
     ):
-        found += [_of_kind(kind, item) for item in sentence_items(suite, sets)]
+        found += [_of_kind(kind, item) for item in sentence_items(suite, sets, files=files)]
     read = {key[:2] for key in read_readings()}
     found = [item for item in found if item.suite != "held_out" or (_direction(item), item.source) in read]
     found += [_of_kind("development", item) for item in own_items("development")]
@@ -278,11 +282,11 @@ _WORD = re.compile(r"[぀-ヿ㐀-鿿]|[^\W\d_]+")
 def _known_words(language: str) -> frozenset[str]:
     from demo_model.generate import PairSource
 
-    source = PairSource("known words")
+    source = PairSource("known words", patterns=bundled_patterns())
     words = {
         match.lower() for _ in range(3_000) for pair in _draw(source, language) for match in _WORD.findall(pair)
     }
-    for pattern in load_patterns():
+    for pattern in bundled_patterns():
         for part in pattern.templates[language].parts:
             words |= {match.lower() for match in _WORD.findall(part)} if isinstance(part, str) else set()
     return frozenset(words)
@@ -305,7 +309,7 @@ def table(lines: dict[str, Any]) -> str:
         + " | ".join(f"AUC, {name}" for name in MEASURES)
         + " | sure | of them wrong "
         "| right, yet unsure |",
-        "|---|" * 1 + "---|" * (len(MEASURES) + 4),
+        "|---|" + "---|" * (len(MEASURES) + 4),
     ]
     for name, line in lines.items():
         cells = [f"{line['auc'][measure]:.3f}" if line["auc"] else "" for measure in MEASURES]
@@ -331,7 +335,7 @@ def main() -> None:
     options = parser.parse_args()
     device = torch.device(options.device)
     model, tokenizer = load(options.model, device), load_tokenizer(options.model)
-    found = answers(model, tokenizer, items(options.sentences), device)
+    found = answers(model, tokenizer, items(options.model, options.sentences), device)
     if options.answers:
         write_answers(options.answers, found)
     fitted, held = ([each for each in found if each.half == half] for half in (0, 1))

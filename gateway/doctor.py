@@ -25,7 +25,7 @@ from gateway.engines import gpu
 from gateway.engines.remote.options import RemoteOptions
 from gateway.engines.vllm import hardware, preflight
 from gateway.engines.vllm.options import VllmOptions
-from gateway.engines.vllm.plan import plan
+from gateway.engines.vllm.plan import can_be_planned, plan
 from gateway.keys import keys_of, operators_of
 from gateway.runtime import RESERVED_FILES, raise_file_limit
 from gateway.server.guard.tls import server_context
@@ -254,7 +254,10 @@ async def _engine(engine: EngineSettings, settings: Settings) -> str:
         raise StartupError("vLLM is not installed: `make install`.") from None
     preflight.check_shared_memory()
     where = "the GPU" if hardware.gpu_present() else "the CPU"
-    told = plan(config.part(VllmOptions, engine, settings)).sentences()
+    options = config.part(VllmOptions, engine, settings)
+    if not can_be_planned(options):
+        return f"{options.model} is not looked at: vLLM itself knows where it is."
+    told = plan(options).sentences()
     return " ".join([f"{version} on {where}.", *map(str.strip, told)])
 
 

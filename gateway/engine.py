@@ -33,7 +33,7 @@ from gateway.engines.supervisor import RestartPolicy, Supervisor
 from gateway.engines.vllm.devices import devices_of
 from gateway.engines.vllm.engine import VllmEngine
 from gateway.engines.vllm.options import VllmOptions
-from gateway.engines.vllm.plan import plan
+from gateway.engines.vllm.plan import can_be_planned, plan
 
 __all__ = [
     "engine_builder",
@@ -190,7 +190,8 @@ def engine_plans(settings: Settings) -> list[str]:
     """
     own = [each for each in config.engines_of(settings) if each.kind == "vllm"]
     others = [each for each in own if Path(each.model) != BUNDLED_MODEL]
-    return [line for each in others for line in plan(engine_options(settings, each)).sentences()]
+    plannable = [each for each in (engine_options(settings, each) for each in others) if can_be_planned(each)]
+    return [line for each in plannable for line in plan(each).sentences()]
 
 
 def made_of(engine: EngineSettings, settings: Settings) -> str:

@@ -220,7 +220,8 @@ class EventLoopLag:
         self._on_late(late_s)
         # By time, not by number: while the loop is late, there are fewer looks.
         remembered = math.exp(-(_LAG_LOOK_S + late_s) / _LAG_REMEMBERED_S)
-        self.mean_s = self.mean_s * remembered + late_s * (1 - remembered)
+        # One long pause, of the whole machine for instance, is not what fills the process.
+        self.mean_s = self.mean_s * remembered + min(late_s, _LAG_REMEMBERED_S) * (1 - remembered)
 
     def _look(self) -> None:
         self.late(max(0.0, time.monotonic() - self._due_s))

@@ -99,6 +99,7 @@ class Outcomes:
                     return
             except Exception:
                 _log.exception("the log of a meeting failed; its readers will not see an outcome")
+                delayed()
                 room.end_unlogged(outcome)
                 return
             delayed()

@@ -62,7 +62,7 @@ def test_what_a_reader_said_counts_and_else_how_close_it_is_to_the_reference() -
 
 
 def test_every_reading_is_of_a_sentence_that_is_asked() -> None:
-    asked = {(f"{item.source_language}-{item.target_language}", item.source) for item in items(1)}
+    asked = {(f"{item.source_language}-{item.target_language}", item.source) for item in items(BUNDLED_MODEL, 1)}
     readings = read_readings()
     assert {key[:2] for key in readings} <= asked
     assert len(readings) == len(READINGS.read_text(encoding="utf-8").splitlines())

@@ -6,6 +6,7 @@ Must not know: which engine completes the prompts, where it runs, when it starts
 
 from __future__ import annotations
 
+import math
 from collections.abc import AsyncGenerator
 from contextlib import aclosing
 from hashlib import blake2b
@@ -102,7 +103,8 @@ def _confidence(
     rated = verified.rated + tokens
     if calibration is None or logprob is None or not rated:
         return None
-    return calibration.confidence(verified.logprob + logprob, rated)
+    total = verified.logprob + logprob
+    return calibration.confidence(total, rated) if math.isfinite(total) else None
 
 
 def cache_salt(scope: str) -> str | None:

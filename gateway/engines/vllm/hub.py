@@ -5,7 +5,6 @@ Knows: the hub's client, its cache and its errors. Must not know: what a model n
 
 from __future__ import annotations
 
-import os
 import shutil
 from pathlib import Path
 from typing import Any
@@ -42,7 +41,9 @@ class HubModel(Struct, frozen=True):
 
 def weights_of(files: dict[str, int]) -> dict[str, int]:
     """Those of these files, with their sizes, that hold weights that the engine loads."""
-    own = {name: size for name, size in files.items() if not name.startswith("original/")}
+    # vLLM reads no folders below, and of two copies of a model the one that is not "consolidated".
+    own = {name: size for name, size in files.items() if "/" not in name}
+    own = {name: size for name, size in own.items() if not name.startswith("consolidated")} or own
     for form in _WEIGHTS:
         if found := {name: size for name, size in own.items() if name.endswith(form)}:
             return found
@@ -51,14 +52,18 @@ def weights_of(files: dict[str, int]) -> dict[str, int]:
 
 def look_at(name: str) -> HubModel:
     """The model of this name. Downloads its small files. Raises `StartupError`."""
-    # The client reads the environment when it is imported.
-    os.environ.setdefault("HF_HUB_DISABLE_PROGRESS_BARS", "1")
     from huggingface_hub import HfApi, constants, errors, snapshot_download, try_to_load_from_cache
+    from huggingface_hub.utils import disable_progress_bars, enable_progress_bars
 
     hub, cache = constants.ENDPOINT, Path(constants.HF_HUB_CACHE)
     try:
         info = HfApi().model_info(name, files_metadata=True, timeout=_ANSWER_S)
-        folder = Path(snapshot_download(name, revision=info.sha, allow_patterns=list(_ABOUT)))
+        # Not by the environment, which is a part of what an engine is made of.
+        disable_progress_bars()
+        try:
+            folder = Path(snapshot_download(name, revision=info.sha, allow_patterns=list(_ABOUT)))
+        finally:
+            enable_progress_bars()
     except errors.HFValidationError:
         raise StartupError(
             f"There is no model at {name}: it is neither a folder here nor a name on the hub, such as "
@@ -71,8 +76,8 @@ def look_at(name: str) -> HubModel:
         ) from None
     except errors.RepositoryNotFoundError:
         raise StartupError(
-            f"There is no model {name} at {hub}, or it is private: check the name; a private one needs a token "
-            "in the variable HF_TOKEN."
+            f"There is no model {name} at {hub}, or it is private, and no folder of that name is here: check the "
+            "name; a private model needs a token in the variable HF_TOKEN."
         ) from None
     except Exception as error:  # which HTTP client it has, and so which errors, changes between versions
         return _downloaded(name, cache, f"{hub} does not answer ({_reason(error)})")

@@ -28,7 +28,7 @@ from gateway.engines.vllm.arguments import gpus_used
 from gateway.engines.vllm.hub import HubModel, look_at, weights_of
 from gateway.engines.vllm.options import VllmOptions
 
-__all__ = ["Plan", "Speed", "plan"]
+__all__ = ["Plan", "Speed", "can_be_planned", "plan"]
 
 _GB, _GIB = 1e9, 2**30
 
@@ -48,6 +48,10 @@ _SENTENCE_TOKENS, _PROMPT_AS_TOKENS = 16, 3
 _SPOKEN_S = 12 / 150 * 60
 
 _BYTES = {"float32": 4, "bfloat16": 2, "float16": 2}
+# What makes a model smaller than its files.
+_SMALLER = {"quantization", "cpu_offload_gb"}
+# What makes vLLM look for a model where a plan does not.
+_ELSEWHERE = {"revision", "download_dir"}
 _EXPERTS = ("num_experts", "num_local_experts", "n_routed_experts")
 
 
@@ -132,6 +136,11 @@ class Plan(Struct, frozen=True):
         return Speed(1 / token_s, self.experts, read_per_s, self.weights)
 
 
+def can_be_planned(options: VllmOptions) -> bool:
+    """Whether the model is a folder or of the hub, in its newest version; vLLM knows other places."""
+    return "://" not in options.model and not options.extra.keys() & _ELSEWHERE
+
+
 def plan(options: VllmOptions) -> Plan:
     """The plan for the model of these options; of a name on the hub, the small files are downloaded.
 
@@ -158,7 +167,7 @@ def plan(options: VllmOptions) -> Plan:
     dtype, grows = _loaded_as(config, options)
     weights = grows * (_in_folder(folder, options) if found is None else found.weights)
     needed, available, place = (_on_gpu if hardware.gpu_present() else _on_cpu)(config, options, weights, dtype)
-    if available is not None and needed > available:
+    if available is not None and needed > available and not options.extra.keys() & _SMALLER:
         advice = "lower engine.kv_cache_gib, " if not hardware.gpu_present() else ""
         raise StartupError(
             f"Too little memory: {options.model} needs about {needed / _GIB:.1f} GiB (weights "

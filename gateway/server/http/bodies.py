@@ -24,6 +24,7 @@ from gateway.domain.errors import (
     LimitExceeded,
     LogUnavailable,
     MessageTooLarge,
+    NotRecorded,
     Overloaded,
     QuotaExceeded,
     RateLimited,
@@ -91,6 +92,7 @@ TRANSLATE_ERRORS: tuple[type[GatewayError], ...] = (
 # The same for a transcript.
 TRANSCRIPT_ERRORS: tuple[type[GatewayError], ...] = (
     UnknownMeeting,
+    NotRecorded,
     InvalidValue,
     UnsupportedLanguage,
     LimitExceeded,

@@ -48,9 +48,10 @@ class Door:
     def check_unread(self, account: str) -> None:
         """Raises `Overloaded` where no final of an account may come in, whatever it says."""
         refused: Overloaded | None = None
-        for line in self._lines:
+        # Those of lanes, too, for which nobody has asked so far.
+        for route in {line.route for line in self._lines} | {lane.route for lane in self._lanes}:
             try:
-                return self._check(line, account, "", FINAL, 1)
+                return self._check(self._lines.of(route), account, "", FINAL, 1)
             except Overloaded as error:
                 refused = error
         if refused is not None:

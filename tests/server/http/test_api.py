@@ -516,9 +516,10 @@ async def test_a_full_queue_refuses_the_whole_call_and_says_when_to_retry() -> N
 async def test_a_full_queue_refuses_a_call_before_it_is_read() -> None:
     script = Script(max_running=1, rules=(Rule("STALL", stall_after=0),))
     async with serving(settings=Settings(max_waiting=4), script=script) as (gateway, client):
-        others = [asyncio.create_task(translate(client, {**FROM_TO, "text": "STALL"})) for _ in range(7)]
-        while gateway.gateway.scheduler.waiting < 4:
-            await asyncio.sleep(0)
+        # One place in the engine, two of lookahead, two to wait.
+        others = [asyncio.create_task(translate(client, {**FROM_TO, "text": "STALL"})) for _ in range(5)]
+        while gateway.gateway.scheduler.waiting < 2:
+            await asyncio.sleep(0.01)
         response = await client.post("/v1/translate", content=b"{", headers={"Content-Type": "application/json"})
         check_problem(response, 503, "overloaded")
         for other in others:
