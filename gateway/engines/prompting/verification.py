@@ -124,10 +124,8 @@ async def verify_proposal(
         count, text = encoder.cut(prompt, opening, agreement.own, keep=False)
     else:
         finish = FinishReason.REJECTED
-    ids, logprobs = (
-        opening.ids[:count],
-        agreement.logprobs[: max(0, len(agreement.logprobs) - (agreement.tokens - count))],
-    )
+    ids = opening.ids[:count]
+    logprobs = agreement.logprobs[: max(0, len(agreement.logprobs) - (agreement.tokens - count))]
     if finish is None and agreement.next is not None and agreement.tokens == count < prompt.max_tokens - 1:
         said = encoder.follow(prompt, ids, agreement.next)
         if said is not None:

@@ -101,3 +101,22 @@ def test_the_engine_loads_one_form_of_weights() -> None:
     assert weights_of(both) == {"a.safetensors": 3, "b.safetensors": 4}
     assert weights_of({"a.bin": 7, "config.json": 1}) == {"a.bin": 7}
     assert weights_of({"config.json": 1}) == {}
+    # Mistral's, in its own form beside the usual one.
+    own = {"consolidated.safetensors": 7}
+    assert weights_of(own | {"model-1.safetensors": 3, "model-2.safetensors": 4}) == {
+        "model-1.safetensors": 3,
+        "model-2.safetensors": 4,
+    }
+    assert weights_of(own) == own
+
+
+def test_looking_leaves_the_environment_as_it_was(hub: Hub, run: Run) -> None:
+    """As it is a part of what an engine is made of, by which the next gateway knows one that waits."""
+    look = """
+import json, os, sys
+from gateway.engines.vllm.hub import look_at
+before = dict(os.environ)
+look_at(sys.argv[1])
+print(json.dumps(before == dict(os.environ)))
+"""
+    assert run(look, "acme/small", hub) is True

@@ -13,7 +13,7 @@ from gateway.engines.vllm import hardware
 from gateway.engines.vllm import plan as plans
 from gateway.engines.vllm.hub import HubModel
 from gateway.engines.vllm.options import VllmOptions
-from gateway.engines.vllm.plan import plan
+from gateway.engines.vllm.plan import can_be_planned, plan
 from tests.engines.nvml import Device, installed
 
 GIB = 2**30
@@ -124,6 +124,21 @@ def test_what_does_not_fit_is_refused(
     plan(VllmOptions(model=name, **options))
     machine(monkeypatch, free_gib=needed - 0.1)
     assert f"Too little memory: {name} needs about" in refused(name, **options)
+    # How much less it will be is not known.
+    plan(VllmOptions(model=name, extra={"quantization": "fp8"}, **options))
+
+
+@pytest.mark.parametrize(
+    ("name", "extra", "wanted"),
+    [
+        ("acme/a", {}, True),
+        ("s3://acme/a", {}, False),
+        ("acme/a", {"revision": "v2"}, False),
+        ("acme/a", {"download_dir": "/models"}, False),
+    ],
+)
+def test_what_only_vllm_finds_is_not_planned(name: str, extra: dict[str, Any], wanted: bool) -> None:
+    assert can_be_planned(VllmOptions(model=name, extra=extra)) is wanted
 
 
 def test_a_download_for_which_there_is_no_room(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:

@@ -8,7 +8,7 @@ from gateway.domain.errors import Overloaded
 from gateway.translation.scheduling.scheduler import Scheduler
 from gateway.translation.scheduling.ticket import FINAL
 from tests.translation.engines import HandPool, SteppedEngine
-from tests.translation.scheduling.test_scheduler import request
+from tests.translation.scheduling.test_scheduler import EN_DE, EN_JA, request
 
 
 async def test_nobody_is_sent_away_unread_while_nothing_is_known() -> None:
@@ -40,3 +40,15 @@ async def test_who_may_ask_for_what_another_engine_does_is_let_in() -> None:
     with pytest.raises(Overloaded, match="full"):
         scheduler.admit("m", [request("s")])
     assert scheduler.admit("m", [request("t", priority=FINAL)], promised=True)
+
+
+async def test_nobody_is_sent_away_unread_who_may_ask_for_what_nobody_has_asked_for() -> None:
+    a, b = SteppedEngine(1), SteppedEngine(1)
+    a.pairs, b.pairs = EN_JA, EN_DE
+    pool = HandPool(a=a, b=b)
+    scheduler = Scheduler(pool, lanes=pool.lanes, max_waiting=1, lookahead=0)
+    scheduler.admit("m0", [request("r0")], account="a")
+    scheduler.admit("m1", [request("r1")], account="a")
+    with pytest.raises(Overloaded):
+        scheduler.admit("m2", [request("r2")], account="a")
+    scheduler.door.check_unread("a")
