@@ -65,7 +65,7 @@ types: install-dev ## mypy --strict, and the same for the page's scripts
 
 # What is compiled is kept for the next run, even where the environment says otherwise: hundreds of processes start here.
 unit test: export PYTHONDONTWRITEBYTECODE =
-unit: install-dev ## Tests that need neither the engine nor a browser nor much time, on every core
+unit: install-dev ## Tests that need neither the engine nor a browser nor much time, on every core (ARGS=--cov: coverage, slower)
 	@scripts/system_packages.sh redis
 	$(BIN)/pytest -n auto --dist worksteal -m "not engine and not browser and not slow and not image" $(ARGS)
 
@@ -76,9 +76,9 @@ unit: install-dev ## Tests that need neither the engine nor a browser nor much t
 test: install-dev ## check, then the tests with a real Chromium, the slow ones and those with a real engine
 	@scripts/system_packages.sh
 	@scripts/deployment_tools.sh
-	@$(MAKE) --no-print-directory check ARGS="--cov --cov-report= $(ARGS)"
-	$(BIN)/pytest -n 3 --dist loadfile -m "(browser or slow) and not engine" --cov --cov-append --cov-report= $(ARGS)
-	$(BIN)/pytest -n 2 --dist loadgroup --no-loadscope-reorder -m engine --cov --cov-append $(ARGS)
+	@$(MAKE) --no-print-directory check
+	$(BIN)/pytest -n 3 --dist loadfile -m "(browser or slow) and not engine" $(ARGS)
+	$(BIN)/pytest -n 2 --dist loadgroup --no-loadscope-reorder -m engine $(ARGS)
 
 # Apart from `make test`: it takes minutes, gigabytes of disk and, without Docker, root.
 image: ## Build the container image translation-gateway:cpu, with Docker or without a daemon, in about 5 minutes
