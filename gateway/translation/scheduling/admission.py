@@ -163,14 +163,15 @@ def _turns_ahead(queue: TurnQueue, account: str, meeting: str, priority: int, ow
 
     Accounts take turns, and so do the meetings of each. So a final waits for no more rounds of the others than its
     own meeting needs, but for each of them: while more comes than the engine carries, whoever has had a turn is
-    there again.
+    there again. Whether it does is not known, so it counts as at most twice what waits.
     """
     if priority > FINAL:
         return queue.ahead(priority) + own
     turns = own + queue.ahead_of_meeting(priority, account, meeting)
     rounds = 1 + queue.utterances_ahead(priority, account, meeting)
     turns += rounds * queue.round_of_others(priority, account, meeting)
-    return turns + (turns + 1) * len(queue.accounts(priority) - {account})
+    turns += (turns + 1) * len(queue.accounts(priority) - {account})
+    return min(turns, own + 2 * queue.ahead(priority))
 
 
 def _part(priority: int) -> int:

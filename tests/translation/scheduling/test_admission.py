@@ -181,6 +181,16 @@ def test_who_waits_already_waits_a_round_of_the_other_meetings_for_each_utteranc
     door.come("n", account="crowd")  # seven turns
 
 
+def test_nobody_is_refused_for_many_more_turns_than_anybody_waits_for() -> None:
+    door = Door(max_waiting=1_000)
+    door.serve(100, 0.02)
+    for n in range(10):
+        door.come(f"other {n}")
+    # Were all of the others there again after each turn, this would take 1.3 s; as it is, 0.3 s.
+    for _ in range(6):
+        door.come("m")
+
+
 def test_while_the_event_loop_is_late_partials_are_refused_then_finals() -> None:
     door = Door(max_waiting=1_000, max_queue_s=1.0)
     door.come("m", free=1, priority=PARTIAL, late_s=0.24)
