@@ -252,12 +252,16 @@ export class UtteranceRow {
     const kind = column === AS_SPOKEN ? "original" : "spoken";
     setIfChanged(cell.element, "className", isOriginal ? `cell ${kind}` : "cell");
     const original = lang ? t("transcript.cell_as_spoken", { language: this.#nameOf(lang) }) : t("transcript.as_spoken");
-    const language = this.#nameOf(column);
-    const translated = cells.get(column)?.unsure ? t("transcript.unsure_label", { language }) : language;
-    cell.label = isOriginal ? original : translated;
+    cell.label = isOriginal ? original : this.#translatedInto(column);
     if (isOriginal) cell.showOriginal(this.entry, stability);
     else cell.showTranslation(column, cells.get(column), stability, this.#isExpected(column));
     if (!isOriginal && this.#begins.has(column)) cell.remark(t("transcript.begins_here", { language: this.#nameOf(column) }), " mild");
+  }
+
+  /** @param {string} lang */
+  #translatedInto(lang) {
+    const language = this.#nameOf(lang);
+    return this.entry.cells.get(lang)?.unsure ? t("transcript.unsure_label", { language }) : language;
   }
 
   /** Whether the model is unsure of a translation that is shown. */
