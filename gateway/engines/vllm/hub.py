@@ -53,7 +53,7 @@ def weights_of(files: dict[str, int]) -> dict[str, int]:
 def look_at(name: str) -> HubModel:
     """The model of this name. Downloads its small files. Raises `StartupError`."""
     from huggingface_hub import HfApi, constants, errors, snapshot_download, try_to_load_from_cache
-    from huggingface_hub.utils import disable_progress_bars, enable_progress_bars
+    from huggingface_hub.utils.tqdm import disable_progress_bars, enable_progress_bars
 
     hub, cache = constants.ENDPOINT, Path(constants.HF_HUB_CACHE)
     try:
