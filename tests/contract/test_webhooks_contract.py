@@ -339,6 +339,17 @@ async def test_another_address_is_another_try(two: Two) -> None:
     assert await two.there.types(moved) == [STARTED]
 
 
+async def test_what_the_old_address_says_late_is_not_said_of_the_new_one(two: Two) -> None:
+    await two.here.register.begin(ANA, record())
+    [late] = await two.here.claim()
+    moved = replace(HOOK, url="https://example.com/other")
+    assert await two.there.types(moved) == []
+    await two.here.outbox.settle(HOOK, late, Settled("It answered with status 410.", gone=True))
+    assert not (await two.there.outbox.state(moved)).gone
+    [again] = await two.there.claim(moved)
+    assert (again.event, again.tries) == (late.event, 2)
+
+
 async def test_what_comes_when_it_is_full_is_dropped_and_one_is_told(
     open_store: OpenStore, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -172,6 +172,8 @@ class MemoryWebhookOutbox:
         known, now_ms = self._store.of(webhook.name), self._store.now_ms
         known.tried_ms, known.said = now_ms, settled.said
         waiting = known.waiting.get(delivery.event.id)
+        if settled.gone and known.settings is not None and known.settings.url != webhook.url:
+            settled = Settled(settled.said, 0.0)  # the address that it has by now is tried at once
         if settled.gone:
             known.gone = webhook.url
             known.waiting.clear()
