@@ -183,8 +183,7 @@ class MemoryStore:
 
     def is_unfinished(self, key: str) -> bool | None:
         """Whether something of a transcript is not finished; None if there is none."""
-        page = self.logs.read(key, 0, 1)
-        if not page.recorded:
+        if not (page := self.logs.read(key, 0, 1)).recorded:
             return None
         return self._is_unfinished(key) or (False if page.publications else None)
 
