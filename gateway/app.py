@@ -34,7 +34,7 @@ from gateway.engines.pool.pool import Pool
 from gateway.keys import keys_of
 from gateway.protocol.from_domain import error_message, languages_message
 from gateway.protocol.messages import LanguagesChanged
-from gateway.runtime import EventLoopLag
+from gateway.runtime import EventLoopLag, cancelled
 from gateway.server import page
 from gateway.server.access_log import AccessLog
 from gateway.server.compat import deepl, libretranslate
@@ -124,6 +124,7 @@ class Gateway:
         self.lanes = settings.engines
         self._changing_engines = asyncio.Lock()
         self._earlier: Handover | None = None
+        self._changing: tuple[asyncio.Task[None], ...] = ()
         if (file := settings.event_log.handover_file) is not None:
             handover_file.check(Path(file))
             self._earlier = handover_file.read(Path(file))
@@ -249,6 +250,7 @@ class Gateway:
             await self._tell_usage()
             loading = tasks.create_task(self._load())
             sweeping = tasks.create_task(self._sweep())
+            self._changing = present, telling, sweeping
             with self._lag:
                 yield
             sweeping.cancel()
@@ -257,8 +259,7 @@ class Gateway:
                 self._kept.leaving = True
             await self.engine.stop()
             await self.log.close()
-            present.cancel()
-            telling.cancel()
+            await cancelled(present, telling)
         await self._tell_usage()
         await self.store.close()
         await asyncio.to_thread(otlp.stop)
@@ -356,6 +357,7 @@ class Gateway:
     async def _hand_over(self) -> None:
         if (file := self.settings.event_log.handover_file) is None:
             return
+        await cancelled(*self._changing)  # what they change from now on would be lost
         await self._tell_usage()
         left = await self.store.handover(self.registry.kept(), self.registry.lifetimes.spent.kept())
         try:

@@ -168,10 +168,10 @@ async def _webhook(webhook: Webhook) -> str:
     host = urlsplit(webhook.url).hostname or ""
     try:
         await asyncio.get_running_loop().getaddrinfo(host, None)
-    except OSError as error:
+    except (OSError, UnicodeError) as error:
+        why = getattr(error, "strerror", None) or error
         raise _Warning(
-            f"The host {host} of webhook {webhook.name} is not found ({error.strerror or error}): events wait for "
-            "a day at most."
+            f"The host {host} of webhook {webhook.name} is not found ({why}): events wait for a day at most."
         ) from None
     return f"Webhook {webhook.name} has a secret, and its host {host} is found."
 

@@ -1,6 +1,6 @@
 """The process as a whole: pauses of the Python interpreter, file descriptors, logging, how late the event loop is.
 
-Knows: Python's garbage collector and threads, limits of the process, logging, timers.
+Knows: Python's garbage collector and threads, limits of the process, logging, timers, tasks.
 Must not know: what the process does, who gives way when it is full.
 """
 
@@ -28,6 +28,7 @@ __all__ = [
     "EventLoopLag",
     "LogStyle",
     "Says",
+    "cancelled",
     "log_from",
     "log_level",
     "log_style",
@@ -230,3 +231,10 @@ class EventLoopLag:
     def _look_again(self) -> None:
         self._due_s = time.monotonic() + _LAG_LOOK_S
         self._timer = asyncio.get_running_loop().call_later(_LAG_LOOK_S, self._look)
+
+
+async def cancelled(*tasks: asyncio.Task[None]) -> None:
+    """Cancel these, and wait until nothing of them runs any more."""
+    for task in tasks:
+        task.cancel()
+    await asyncio.gather(*tasks, return_exceptions=True)

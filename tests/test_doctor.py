@@ -114,6 +114,7 @@ async def test_stores(monkeypatch: pytest.MonkeyPatch) -> None:
     [
         ("https://localhost/hook?s3cret", f"whsec_{'A' * 32}", "ok", "Webhook backend has a secret"),
         ("https://nowhere.invalid/?s3cret", f"whsec_{'A' * 32}", "warning", "The host nowhere.invalid of webhook"),
+        (f"https://{'a' * 64}.invalid/?s3cret", f"whsec_{'A' * 32}", "warning", "of webhook backend is not found"),
         ("https://localhost/hook?s3cret", "password", "problem", "openssl rand"),
     ],
 )

@@ -18,7 +18,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from gateway.runtime import EventLoopLag, LogStyle, log_style, log_to, settle_interpreter, style_for
+from gateway.runtime import EventLoopLag, LogStyle, cancelled, log_style, log_to, settle_interpreter, style_for
 
 
 @pytest.fixture(autouse=True)
@@ -155,6 +155,23 @@ async def test_a_loop_that_is_kept_from_its_work_is_late() -> None:
         while not lag.mean_s:
             await asyncio.sleep(0)
     assert lag.mean_s > 0.01
+
+
+async def test_who_is_cancelled_has_ended_by_then() -> None:
+    ended = []
+
+    async def slow() -> None:
+        try:
+            await asyncio.Event().wait()
+        finally:
+            for _ in range(3):
+                await asyncio.sleep(0)
+            ended.append(True)
+
+    task = asyncio.create_task(slow())
+    await asyncio.sleep(0)
+    await cancelled(task)
+    assert ended == [True]
 
 
 async def test_it_looks_no_more_once_it_is_left() -> None:

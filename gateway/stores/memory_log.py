@@ -182,8 +182,10 @@ class MemoryStore:
             meeting.forget_if_over(said)
 
     def is_unfinished(self, key: str) -> bool | None:
-        """Whether something of a meeting is not finished; None if nothing is kept of it."""
-        return self._is_unfinished(key) or (False if self.logs.read(key, 0, 1).publications else None)
+        """Whether something of a transcript is not finished; None if there is none."""
+        if not (page := self.logs.read(key, 0, 1)).recorded:
+            return None
+        return self._is_unfinished(key) or (False if page.publications else None)
 
     def _is_unfinished(self, key: str) -> bool:
         return key in self.meetings and bool(self.meetings[key].unfinished)

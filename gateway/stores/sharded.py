@@ -325,8 +325,10 @@ class ShardedWebhookOutbox:
         )
         tended = [part for part in parts if isinstance(part, Tended)]
         for part in parts:
-            if isinstance(part, BaseException) and not tended:
-                raise part
+            if isinstance(part, BaseException) and not (tended and isinstance(part, LogUnavailable)):
+                if not tended:
+                    raise part
+                _log.error("it cannot be seen what waits for webhook %s at one store", webhook.name, exc_info=part)
         return Tended(
             tuple(delivery for part in tended for delivery in part.deliveries),
             sum(part.waiting for part in tended),

@@ -82,8 +82,10 @@ async def two(open_store: OpenStore) -> AsyncIterator[Two]:
         yield two
 
 
-async def say(gateway: Gateway, languages: Collection[str] = (), meeting: str = "acme/m") -> None:
-    async with gateway.log.subscribe(meeting, nothing) as subscription:
+async def say(
+    gateway: Gateway, languages: Collection[str] = (), meeting: str = "acme/m", *, record: bool = True
+) -> None:
+    async with gateway.log.subscribe(meeting, nothing, record=record) as subscription:
         await subscription.reads(languages)
         await gateway.log.accept(meeting, utterance("Hello.", "1"))
 
@@ -207,6 +209,29 @@ async def test_where_nothing_was_said_or_all_is_erased_there_is_none(two: Two) -
     assert sorted(await two.here.types()) == [ENDED, ENDED, STARTED, STARTED]
 
 
+@pytest.mark.parametrize("languages", [(), ("ja",)])
+async def test_a_meeting_that_is_not_recorded_has_none(two: Two, languages: Collection[str]) -> None:
+    fence = await two.here.register.begin(ANA, record())
+    await say(two.here, languages, record=False)
+    await two.here.register.end(ANA, fence)
+    await two.store.pass_time(A_WHILE_S)
+    await two.here.log.conclude("acme/m", translated("やあ。"))
+    await two.store.pass_time(A_WHILE_S)
+    assert await two.here.types() == [STARTED, ENDED]
+
+
+async def test_where_all_that_was_said_has_expired_there_is_none(open_store: OpenStore) -> None:
+    async with opened(open_store, HOOK, keep_s=0.5) as two:
+        fence = await two.here.register.begin(ANA, replace(record(), reads=()))
+        await say(two.here)
+        async with two.here.log.subscribe("acme/m", nothing):
+            await two.store.pass_time(0.6)
+            await two.here.log.read("acme/m", 0)
+            await two.here.register.end(ANA, fence)
+            await two.store.pass_time(A_WHILE_S)
+            assert await two.here.types() == [STARTED, ENDED]
+
+
 async def test_if_somebody_comes_back_before_it_the_next_end_counts(two: Two) -> None:
     fence = await two.here.register.begin(ANA, replace(record(), reads=()))
     await say(two.here)
@@ -312,6 +337,17 @@ async def test_another_address_is_another_try(two: Two) -> None:
     assert await two.here.types(moved) == []
     await two.here.register.begin(BO, record(meeting="acme/n"))
     assert await two.there.types(moved) == [STARTED]
+
+
+async def test_what_the_old_address_says_late_is_not_said_of_the_new_one(two: Two) -> None:
+    await two.here.register.begin(ANA, record())
+    [late] = await two.here.claim()
+    moved = replace(HOOK, url="https://example.com/other")
+    assert await two.there.types(moved) == []
+    await two.here.outbox.settle(HOOK, late, Settled("It answered with status 410.", gone=True))
+    assert not (await two.there.outbox.state(moved)).gone
+    [again] = await two.there.claim(moved)
+    assert (again.event, again.tries) == (late.event, 2)
 
 
 async def test_what_comes_when_it_is_full_is_dropped_and_one_is_told(

@@ -597,6 +597,18 @@ async def test_a_restarted_gateway_goes_on_where_it_was(tmp_path: Any) -> None:
         assert not [e for e in events if isinstance(e, Untranslated)]
 
 
+@swiftly
+async def test_nothing_ends_here_once_it_is_handed_over(tmp_path: Path) -> None:
+    """Its end would be told by webhooks, though it goes on at the next process."""
+    async with running(restarted(tmp_path, limits=Limits(keep_s=1))) as gateway:
+        async with joined(gateway, reads=["ja"]) as bo:
+            bo.lose()
+        await away(gateway)
+        await gateway.gateway.drain()
+        await asyncio.sleep(5.0)
+        assert len(await gateway.gateway.register.sessions()) == 1
+
+
 async def test_without_a_handover_file_a_restart_begins_anew_and_says_so() -> None:
     async with running() as gateway, joined(gateway, reads=["ja"]) as bo:
         pass

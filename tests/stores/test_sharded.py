@@ -359,3 +359,14 @@ async def test_events_of_one_store_do_not_wait_for_another_that_is_away() -> Non
     assert [each.event.meeting for each in (await outbox.tend(HOOK, 1)).deliveries] == [MEETINGS[1]]
     with pytest.raises(LogUnavailable):
         await ShardedWebhookOutbox([Away(), Away()], TWO).tend(HOOK, 1)
+
+
+async def test_a_store_that_fails_otherwise_is_logged_though_another_answers(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    class Broken(MemoryWebhookOutbox):
+        async def tend(self, webhook: Webhook, most: int) -> Any:
+            raise ValueError("broken")
+
+    await ShardedWebhookOutbox([Broken(), MemoryWebhookOutbox()], TWO).tend(HOOK, 1)
+    assert "broken" in caplog.text

@@ -31,7 +31,10 @@ class WebhookOutbox(Protocol):
         """This webhook is there: events wait for it from now on. Claims at most so many deliveries."""
 
     async def settle(self, webhook: Webhook, delivery: Delivery, settled: Settled) -> None:
-        """A try has ended. Does not delay what another gateway has claimed since."""
+        """A try has ended. Does not delay what another gateway has claimed since.
+
+        An address that wants nothing more, but is not the webhook's any more, has failed; the new one is tried.
+        """
 
     async def resume(self, webhook: Webhook) -> None:
         """It wants events again."""

@@ -34,11 +34,9 @@ class RedisWebhookOutbox:
         self.store = store
 
     async def tend(self, webhook: Webhook, most: int) -> Tended:
-        # The address may hold a secret, and the store need not know it.
-        address = hashlib.sha256(webhook.url.encode()).hexdigest()[:16]
         waiting, oldest_ms, dropped, claimed = await self.store.run_script(
             *("webhooks/tend", self.store.prefix, webhook.name, ",".join(webhook.events)),
-            *(",".join(webhook.tenants), address, MOST_WAITING),
+            *(",".join(webhook.tenants), _digest(webhook.url), MOST_WAITING),
             *(round(LEASE_S * 1_000), most, round(KEPT_S * 1_000)),
             patience_s=_SHORT_PATIENCE_S,
         )
@@ -49,7 +47,7 @@ class RedisWebhookOutbox:
         again_ms = -1 if settled.again_s is None else round(settled.again_s * 1_000)
         await self.store.run_script(
             *("webhooks/settle", self.store.prefix, webhook.name, delivery.event.id, delivery.tries, again_ms),
-            *(settled.said, int(settled.gone)),
+            *(settled.said, int(settled.gone), _digest(webhook.url)),
         )
 
     async def resume(self, webhook: Webhook) -> None:
@@ -74,6 +72,11 @@ class RedisWebhookOutbox:
 
     def _key(self, webhook: Webhook) -> str:
         return f"{self.store.prefix}webhook:{webhook.name}"
+
+
+def _digest(url: str) -> str:
+    """The address may hold a secret, and the store need not know it."""
+    return hashlib.sha256(url.encode()).hexdigest()[:16]
 
 
 def _delivery(id: bytes, age_ms: bytes, entry: bytes) -> Delivery:

@@ -6,7 +6,7 @@ Must not know: files, HTTP. Nothing here awaits, so every operation is atomic.
 
 from __future__ import annotations
 
-import secrets
+import hashlib
 import time
 from collections.abc import Callable
 from dataclasses import dataclass, field
@@ -105,7 +105,7 @@ class MemoryWebhookStore:
         """Its last session has ended; nothing is told if its start was not."""
         if (started_ms := self.started.pop(meeting, None)) is not None:
             self._add("meeting.ended", meeting, started_ms, self.now_ms)
-            if self._webhooks:
+            if any(each.settings is not None for each in self._webhooks.values()):
                 self.unfinished[meeting] = started_ms, self.now_ms
 
     def look_for_transcripts(self) -> None:
@@ -127,12 +127,14 @@ class MemoryWebhookStore:
                 for waiting in each.waiting.values()
             ),
             started=dict(self.started),
-            unfinished=dict(self.unfinished),
+            unfinished=dict(self.unfinished) if webhooks else {},
             gone={name: each.gone for name, each in webhooks if each.gone is not None},
         )
 
     def _add(self, kind: EventType, meeting: str, started_ms: int, ended_ms: int = 0) -> None:
-        event = Event(f"evt_{secrets.token_hex(12)}", kind, meeting, self.now_ms, started_ms, ended_ms)
+        # What two processes tell of one meeting, around a handover, is one event.
+        about = hashlib.sha256(f"{kind} {started_ms} {meeting}".encode()).hexdigest()
+        event = Event(f"evt_{about[:24]}", kind, meeting, self.now_ms, started_ms, ended_ms)
         for webhook in self._webhooks.values():
             if not webhook.wants(event):
                 continue
@@ -172,6 +174,8 @@ class MemoryWebhookOutbox:
         known, now_ms = self._store.of(webhook.name), self._store.now_ms
         known.tried_ms, known.said = now_ms, settled.said
         waiting = known.waiting.get(delivery.event.id)
+        if settled.gone and known.settings is not None and known.settings.url != webhook.url:
+            settled = Settled(settled.said, 0.0)  # the address that it has by now is tried at once
         if settled.gone:
             known.gone = webhook.url
             known.waiting.clear()

@@ -81,3 +81,39 @@ async def test_one_that_is_gone_stays_gone_and_one_without_settings_is_forgotten
     assert (await after.outbox.state(GONE)).gone
     last = await (await after.next()).next()
     assert not (await last.outbox.state(GONE)).gone
+
+
+async def test_without_webhooks_nothing_is_kept_of_meetings_that_have_ended() -> None:
+    before = Process(m=True)
+    await before.types()
+    before.store.meeting_started("m")
+    # The next one has none in its settings, and knows events of one.
+    without = await before.next(n=False)
+    without.store.meeting_ended("m")
+    without.store.meeting_started("n")
+    without.store.meeting_ended("n")
+    assert without.store.unfinished == {}
+    before.store.meeting_ended("m")
+    assert await (await before.next()).outbox.kept() == KeptWebhooks()
+
+
+async def test_what_two_processes_tell_of_one_meeting_has_one_id() -> None:
+    before = Process(m=False)
+    await before.types()
+    before.store.meeting_started("m")
+    before.now_s += 60.0
+    after = await before.next(m=False)
+    after.now_s += 61.0
+    told = []
+    for process in (before, after):
+        await process.outbox.tend(HOOK, 0)
+        process.store.meeting_ended("m")
+        process.now_s += 2.0
+        deliveries = (await process.outbox.tend(HOOK, 9)).deliveries
+        told.append({each.event.type: each.event.id for each in deliveries})
+    assert told[0] == told[1]
+    assert len(set(told[0].values())) == 3
+    # It starts again.
+    after.store.meeting_started("m")
+    [again] = (await after.outbox.tend(HOOK, 9)).deliveries
+    assert again.event.id not in told[1].values()

@@ -61,7 +61,7 @@ local function keys_of(meeting)
   local base = prefix .. '{' .. meeting .. '}:'
   return {
     name = meeting, people = base .. 'people', reads = base .. 'reads', present = base .. 'present',
-    channel = base .. 'presence', log = base .. 'log', unfinished = base .. 'unfinished',
+    channel = base .. 'presence', log = base .. 'log', meta = base .. 'meta', unfinished = base .. 'unfinished',
   }
 end
 
@@ -135,13 +135,18 @@ local function meeting_started(keys, tenant)
   add_event('meeting.started', keys, tenant, whole(now), '0')
 end
 
+-- There is no transcript of a meeting that is not.
+local function is_recorded(keys)
+  return redis.call('HGET', keys.meta, 'u') ~= '1'
+end
+
 local function meeting_ended(keys, tenant)
   local started = redis.call('HGET', keys.people, 's')
   if not started then
     return
   end
   add_event('meeting.ended', keys, tenant, started, whole(now))
-  if redis.call('EXISTS', prefix .. 'webhooks') == 1 then
+  if is_recorded(keys) and redis.call('EXISTS', prefix .. 'webhooks') == 1 then
     redis.call('ZADD', prefix .. 'transcripts', whole(now + ACCEPTED_MS), keys.name)
     redis.call('HSET', prefix .. 'transcripts:times', keys.name, started .. ' ' .. whole(now) .. ' ' .. tenant)
   end
@@ -157,7 +162,7 @@ local function look_for_transcripts(most)
     else
       local times = redis.call('HGET', prefix .. 'transcripts:times', meeting)
       local started, ended, tenant = string.match(times, '^(%d+) (%d+) (.*)$')
-      if redis.call('EXISTS', keys.log) == 1 then
+      if is_recorded(keys) and redis.call('XLEN', keys.log) > 0 then -- one that was trimmed may be empty
         add_event('transcript.ready', keys, tenant, started, ended)
       end
       forget_transcript(meeting)
