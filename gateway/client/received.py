@@ -7,10 +7,13 @@ from __future__ import annotations
 
 from collections import OrderedDict
 
+from msgspec.structs import replace
+
 from gateway.protocol.messages import (
     Caption,
     Resume,
     ServerMessage,
+    SessionStart,
     SessionStarted,
     TranslationFailed,
     TranslationFinal,
@@ -37,6 +40,11 @@ class Received:
     def position(self) -> Resume:
         """The session, the epoch of its log, and the highest offset received."""
         return Resume(self._started.session, self._started.epoch, self._position)
+
+    def going_on(self, start: SessionStart) -> SessionStart:
+        """The start that goes on from here. Whoever comes first may begin the meeting again, as what it was."""
+        record = False if self._started.record is False else start.record
+        return replace(start, resume=self.position, record=record)
 
     def restarted(self, started: SessionStarted) -> None:
         """The session was resumed, or a new one was started in its place."""

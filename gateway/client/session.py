@@ -231,7 +231,7 @@ class ClientSession:
                 try:
                     until_s = max(outage.until_s, _now_s() + _LAST_ATTEMPT_S)
                     async with asyncio.timeout_at(until_s) as self._alarm:
-                        start = replace(self._sender.outgoing.start, resume=self.position)
+                        start = self._received.going_on(self._sender.outgoing.start)
                         found = await reopen(self._endpoint, start, outage)
                     if found is not None:
                         return self._resumed(*found, outage)

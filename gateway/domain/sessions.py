@@ -80,6 +80,8 @@ class SessionRecord(Struct, frozen=True):
     grant: Grant = OPEN
     # When its time is over, in seconds since 1970; None: never.
     until_s: float | None = None
+    # Whether its meeting is recorded, which holds also where the log is lost; None: an earlier version wrote this.
+    recorded: bool | None = None
 
 
 class KeptSession(SessionRecord, frozen=True, kw_only=True):

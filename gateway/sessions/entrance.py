@@ -202,7 +202,9 @@ class Entrance:
     async def _go_on(self, client: Client, resume: Resume, held: Held, seat: Seat | None) -> Entry | None:
         """None if the session has gone elsewhere meanwhile, or ended. seat: where it is this gateway's."""
         join, record, key = client.join, held.record, key_of(resume.session)
-        async with self._rooms.enter(record.meeting, private=record.private, account=record.account) as room:
+        async with self._rooms.enter(
+            record.meeting, private=record.private, account=record.account, record=record.recorded
+        ) as room:
             check_recorded(client.state.grant, join.record, room.recorded)
             if seat is not None:  # else what it reads now is known elsewhere, as if another one read it
                 self._joins.check_languages(room, seat.member, join.reads)

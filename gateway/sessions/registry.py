@@ -351,7 +351,9 @@ class Registry:
             await self._register.use(used)
         await self._resume_unfinished()  # first, so that sessions see what is on its way
         for kept in earlier.sessions:
-            async with self._rooms.enter(kept.meeting, private=kept.private, account=kept.account) as room:
+            async with self._rooms.enter(
+                kept.meeting, private=kept.private, account=kept.account, record=kept.recorded
+            ) as room:
                 room.private = kept.private
                 seat = restored(room, kept, kept.session, self._limits)
                 self.lifetimes.recall(seat, kept)

@@ -119,6 +119,7 @@ class Seat:
             account=member.account,
             grant=self.grant,
             until_s=until_s,
+            recorded=self.room.recorded,
         )
 
     def kept(self, left_s: float, until_s: float | None = None) -> KeptSession:

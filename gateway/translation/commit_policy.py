@@ -14,14 +14,14 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Callable, Mapping
-from functools import cache, lru_cache
+from functools import cache
 from itertools import accumulate
 from types import MappingProxyType
 
 import budoux
 import regex
 
-__all__ = ["FINAL_TOLERANCE", "MASK", "SPAN", "TOLERANCE", "UNSPACED", "Breaks", "CommitPolicy", "units"]
+__all__ = ["FINAL_TOLERANCE", "MASK", "SPAN", "TOLERANCE", "UNSPACED", "Breaks", "CommitPolicy", "heard", "units"]
 
 # Languages written without spaces between words. Where a word ends is found by BudouX, a small model made for
 # breaking lines; where it has none, the units are graphemes.
@@ -128,9 +128,8 @@ def _parser(lang: str) -> budoux.Parser:
     return _PARSERS[lang]()
 
 
-@lru_cache(maxsize=256)
-def _heard(source: str, lang: str) -> int:
-    """Units of the source; the same revision is translated into several languages."""
+def heard(source: str, lang: str) -> int:
+    """Units of the source in which something is said."""
     return sum(_SPOKEN.search(unit) is not None for unit in units(source, lang))
 
 
@@ -158,13 +157,16 @@ class CommitPolicy:
 
     committed: never taken back while the utterance lives. tentative: what `live` readers see behind it.
     draft: the rest of the newest hypothesis: a guess at what the next one will say behind `committed`.
+    heard: as the function; one that remembers saves work where a revision is translated into several languages.
     """
 
-    def __init__(self, source: str, target: str, committed: str = "") -> None:
+    def __init__(
+        self, source: str, target: str, committed: str = "", heard: Callable[[str, str], int] = heard
+    ) -> None:
         self.committed = committed
         self.tentative = ""
         self.draft = ""
-        self._source, self._target = source, target
+        self._source, self._target, self._heard = source, target, heard
         self._breaks = Breaks(target) if target in _PARSERS else None
         # Source units heard, and the hypothesis.
         self._hypotheses: deque[tuple[int, list[str]]] = deque(maxlen=_KEPT)
@@ -177,7 +179,7 @@ class CommitPolicy:
         """
         if not hypothesis.startswith(self.committed):
             return
-        heard = _heard(source, self._source)
+        heard = self._heard(source, self._source)
         pieces = units(hypothesis, self._target, self._breaks)
         before = self._hypotheses[-1][1] if self._hypotheses else []
         shown, visible = self.committed + self.tentative, _shared(pieces, before)

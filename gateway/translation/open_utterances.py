@@ -5,12 +5,14 @@ Knows: which fields there are. Must not know: who changes them and when (`partia
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass, field
+from functools import lru_cache
 
 from gateway.domain.log import Utterance
 from gateway.meeting.live_text import LiveTranslation
 from gateway.tracing.partials import PartialsTrace
-from gateway.translation.commit_policy import CommitPolicy
+from gateway.translation.commit_policy import CommitPolicy, heard
 from gateway.translation.scheduling.ticket import Ticket
 
 __all__ = ["OpenTranslation", "OpenUtterance"]
@@ -56,6 +58,8 @@ class OpenUtterance:
 
     # By language.
     translations: dict[str, OpenTranslation] = field(default_factory=dict)
+    # Counts each revision once for all languages. It is the utterance's own, so that no text outlives it.
+    heard: Callable[[str, str], int] = field(default_factory=lambda: lru_cache(maxsize=4)(heard))
     # Its live translation has ended, though it may still be revised.
     closed: bool = False
     # Latecomers are shown its caption.

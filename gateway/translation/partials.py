@@ -138,7 +138,9 @@ class Partials:
             if translation is None:
                 translation = spoken.translations[lang] = OpenTranslation(
                     # Readers may have seen something of it that another gateway has made.
-                    policy=CommitPolicy(utterance.lang, lang, room.live.committed(utterance.key, lang)),
+                    policy=CommitPolicy(
+                        utterance.lang, lang, room.live.committed(utterance.key, lang), spoken.heard
+                    ),
                     shown=room.live.partial(utterance, lang),
                     revision=utterance,
                     # The first is due at once where the event loop has time for it.

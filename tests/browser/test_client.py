@@ -566,6 +566,24 @@ async def test_a_lost_session_is_followed_by_another_which_is_told_what_was_not_
         assert [final["id"] for final in finals] == [(await client.do("ids"))[n] for n in (0, 1, 1)]
 
 
+async def test_what_is_not_recorded_is_not_begun_again_as_something_else(
+    gateway: GatewayProcess, client_of: StartClient
+) -> None:
+    async def play(peer: Peer) -> None:
+        if peer.visit == 1:
+            await peer.start(replace(STARTED, record=False))
+            peer.drop()
+            return
+        await peer.start(replace(ANOTHER, record=False))
+        await peer.connection.wait_closed()
+
+    async with scripted_gateway(play) as stream, client_of(gateway, stream, reads=["fr"]) as client:
+        client.allow("ERR_")
+        await client.do("client.connect()")
+        await client.until(f"{of('session.started')}.length === 2")
+        assert [start.get("record") for start in client.frames("session.start")] == [None, False]
+
+
 async def test_a_replay_repeats_no_event_and_a_second_attempt_is_news(
     gateway: GatewayProcess, client_of: StartClient
 ) -> None:

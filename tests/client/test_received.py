@@ -6,7 +6,7 @@ import pytest
 from msgspec.structs import replace
 
 from gateway.client.received import Received
-from gateway.protocol.messages import Caption, Pong, Resume, UtteranceFinal
+from gateway.protocol.messages import Caption, Pong, Resume, SessionStart, UtteranceFinal
 from tests.scripted_gateway import ANOTHER, STARTED, failed, said, translated
 
 HELLO = UtteranceFinal("a", 1, "Hello")
@@ -92,3 +92,12 @@ def test_what_is_remembered_is_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
     received.restarted(ANOTHER)
     again = [translated(UtteranceFinal(id, 1, "Hello"), "ja", "はい", offset=n) for n, id in enumerate("bca", 1)]
     assert [received.is_new(message) for message in again] == [False, False, True]
+
+
+@pytest.mark.parametrize("wanted", [None, False])
+def test_what_is_not_recorded_goes_on_as_such_whoever_begins_it_again(wanted: bool | None) -> None:
+    start = SessionStart(reads=["ja"], record=wanted)
+    received = Received(STARTED)
+    assert received.going_on(start) == replace(start, resume=received.position)
+    received.restarted(replace(STARTED, record=False))
+    assert received.going_on(start) == replace(start, resume=received.position, record=False)

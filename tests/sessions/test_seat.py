@@ -220,6 +220,7 @@ async def test_a_session_that_another_gateway_had_is_what_it_was() -> None:
         account="tenant:acme",
         grant=ANA,
         until_s=1e9,
+        recorded=True,
     )
     room = Room("m", MemoryEventLog(MemoryStore()), private=True, snapshot=1)
     seat = restored(room, ana, "secret", Limits(), fence=7)

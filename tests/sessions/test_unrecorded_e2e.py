@@ -10,6 +10,7 @@ import pytest
 from msgspec.structs import replace
 
 from gateway.domain.errors import Forbidden, InvalidValue
+from gateway.domain.sessions import Handover
 from gateway.protocol.messages import Caption, TranslationFinal
 from gateway.stores.memory_log import MemoryStore
 from gateway.stores.memory_register import MemoryRegister, MemoryRegisterStore
@@ -123,3 +124,17 @@ async def test_what_a_token_says_decides_and_cannot_be_overruled() -> None:
             await g.there.join(grant=replace(ANA, subject="cem", token_id="t3", record=True))
         with pytest.raises(Forbidden):
             await g.there.registry.refresh(entry.seat, replace(ANA, subject="bo", token_id="t4", record=True))
+
+
+async def test_a_session_that_goes_on_where_the_log_is_lost_begins_it_as_what_it_was() -> None:
+    register = MemoryRegisterStore(keep_s=60, wall_clock=lambda: 0.0)
+    async with desk(log=Log(), register=MemoryRegister(register)) as here:
+        entry, _ = await joined(here, **BOARD, reads=["de"], record=False)
+        kept = entry.seat.kept(60.0)
+        async with desk(log=Log(), register=MemoryRegister(register)) as another:
+            again, _ = await joined(another, **BOARD, reads=["de"], resume=resume_of(entry))
+            assert (again.recovered, again.seat.room.recorded) == (False, False)
+    async with desk(log=Log()) as successor:
+        await successor.registry.restore(Handover(sessions=(kept,)))
+        again, _ = await joined(successor, **BOARD, reads=["de"], resume=resume_of(entry))
+        assert (again.recovered, again.seat.room.recorded) == (False, False)

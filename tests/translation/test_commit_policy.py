@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import itertools
 import unicodedata
+import weakref
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 
@@ -462,6 +463,17 @@ def test_punctuation_is_nothing_that_was_heard(source: str, same: str, one_more:
         assert (policy.committed, policy.tentative) == ("", "wir gehen"), revision
     policy.take(one_more, "wir gehen")
     assert (policy.committed, policy.tentative) == ("wir gehen", "")
+
+
+def test_no_text_outlives_the_utterance() -> None:
+    class Text(str):
+        """One that can be referred to weakly."""
+
+    said = Text("we go home")
+    gone = weakref.ref(said)
+    CommitPolicy("en", "de").take(said, "wir gehen heim")
+    del said
+    assert gone() is None
 
 
 def test_a_source_that_comes_letter_by_letter_is_committed_as_well() -> None:

@@ -301,6 +301,7 @@ export class GatewayClient {
     this.#position.started(message);
     this.#connection.sessionStarted();
     this.#settings.confirm();
+    if (message.record === false) this.#settings.keepUnrecorded();
     this.#utterances.limits = message.limits;
     this.#meeting = message.meeting;
     const { name, speaks, reads } = this;

@@ -35,7 +35,7 @@ export class SessionSettings {
   #glossary;
   #context;
   #formality;
-  /** Whether the meeting has to be recorded, which no update changes. */
+  /** Whether the meeting has to be recorded, or must not be; no update changes it. */
   #record;
   /** Whether a `session.update` is not answered yet, or was refused and waits to be sent again. */
   #isUpdating = false;
@@ -112,6 +112,11 @@ export class SessionSettings {
     if (changed.length === 0 || this.#isUpdating) return null;
     this.#isUpdating = true;
     return request(changed);
+  }
+
+  /** The meeting is not recorded: whoever comes first after it was lost begins it again as what it was. */
+  keepUnrecorded() {
+    this.#record = false;
   }
 
   /** A session started or was updated with what was requested. */

@@ -25,6 +25,9 @@ _Heard = TypeVar("_Heard")
 # Length of the message that follows, in bytes.
 _LENGTH = struct.Struct("!I")
 
+# That the other end has closed; macOS has one word for that and for both ends.
+_CLOSED = getattr(select, "POLLRDHUP", select.POLLHUP)
+
 _encoder = msgspec.msgpack.Encoder()
 
 
@@ -89,7 +92,10 @@ class Channel(asyncio.Protocol, Generic[_Said, _Heard]):
         if transport is None:
             return False
         poll = select.poll()
-        poll.register(transport.get_extra_info("socket").fileno(), select.POLLRDHUP)
+        try:
+            poll.register(transport.get_extra_info("socket").fileno(), _CLOSED)
+        except ValueError:  # the loop has closed it meanwhile
+            return False
         return not poll.poll(0)
 
     def close(self) -> None:

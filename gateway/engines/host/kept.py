@@ -101,7 +101,7 @@ class KeptHosts:
             elif hello is not None and hello.taken:
                 _log.warning("another gateway has the engine of process %s; it is left alone", host.pid)
                 host.sock.close()
-            elif hello is not None and not (why := _why_not(hello, missing)):
+            elif hello is not None and not (why := _assign(hello, missing)):
                 host.shared_at = Path(hello.shared_at)
                 self._found[hello.made_of].append(host)
                 _log.info("going on with the engine of process %s, of version %s", host.pid, hello.version)
@@ -138,7 +138,7 @@ def look(folder: Path, wanted: Iterable[str]) -> list[Waiting]:
         host, hello = _met(path)
         if host is not None:
             host.sock.close()
-            found.append(Waiting(host.pid, _SILENT if hello is None else _why_not(hello, missing)))
+            found.append(Waiting(host.pid, _SILENT if hello is None else _assign(hello, missing)))
     return found
 
 
@@ -148,8 +148,8 @@ def check(folder: Path) -> None:
         raise StartupError(f"The path of {folder} is too long for sockets: name another with --state-dir.")
 
 
-def _why_not(hello: Hello, missing: Counter[str]) -> str:
-    """Why it is not used; empty if it is, and is not missing any more then."""
+def _assign(hello: Hello, missing: Counter[str]) -> str:
+    """Use it for one that is missing, which is not missing any more then. Returns why not; empty: it is used."""
     if hello.taken:
         return "another gateway has it"
     if hello.protocol != PROTOCOL:

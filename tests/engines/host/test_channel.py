@@ -113,3 +113,13 @@ async def test_whether_the_other_end_is_there_needs_no_turn_of_the_event_loop() 
     assert not end.lost.is_set(), "the event loop does not know it yet"
     await end.lost.wait()
     assert not end.channel.is_open
+
+
+def test_a_socket_that_the_loop_has_closed_meanwhile_has_no_other_end() -> None:
+    ours, theirs = socket.socketpair()
+    end = End()
+    end.channel.connection_made(asyncio.Transport(extra={"socket": ours}))
+    assert end.channel.is_open
+    ours.close()
+    assert not end.channel.is_open
+    theirs.close()
