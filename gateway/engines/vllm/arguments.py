@@ -85,8 +85,7 @@ def engine_arguments(options: VllmOptions) -> dict[str, Any]:
         "model": os.path.expanduser(options.model),
         "dtype": hardware.cpu_dtype() if options.dtype == "auto" and on_cpu else options.dtype,
         "max_num_seqs": options.max_num_seqs,
-        # -1: the model's own limit, or what fits into the cache: many take more than any utterance needs.
-        "max_model_len": options.max_model_len or -1,
+        "max_model_len": options.max_model_len,
         "max_num_batched_tokens": options.max_num_batched_tokens,
         "enforce_eager": _eager(options),
         "enable_prefix_caching": True,

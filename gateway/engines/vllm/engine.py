@@ -237,6 +237,8 @@ class VllmEngine:
             hub = "" if self._family else ", after the download if the model is not here yet"
             self._say(f"starting the engine process (about 30 s on a CPU{hub})")
             arguments = {
+                # The model's own limit, or what fits into the cache: many take more than any utterance needs.
+                "max_model_len": -1,
                 "enable_log_requests": False,
                 "disable_log_stats": False,
                 **engine_arguments(self._options),
