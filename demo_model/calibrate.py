@@ -178,7 +178,7 @@ def is_right(item: Item, text: str, readings: Readings) -> bool:
     """Whether a reader would call it right, as far as that is known."""
     if item.suite == "corpus":
         return text == item.target
-    read = readings.get((f"{item.source_language}-{item.target_language}", item.source, text))
+    read = readings.get((_direction(item), item.source, text))
     return _by_chrf(text, item.target) if read is None else read
 
 
@@ -266,11 +266,7 @@ def report(calibration: Calibration, found: Sequence[Answer]) -> dict[str, Any]:
 def reading_report(found: Sequence[Answer]) -> dict[str, int]:
     """How many of the new sentences' answers were read, and of how many of those chrF would have said the same."""
     readings = read_readings()
-    read = [
-        each
-        for each in found
-        if (f"{each.item.source_language}-{each.item.target_language}", each.item.source, each.text) in readings
-    ]
+    read = [each for each in found if (_direction(each.item), each.item.source, each.text) in readings]
     agree = sum(each.right == _by_chrf(each.text, each.item.target) for each in read)
     return {"answers": sum(each.is_new for each in found), "read": len(read), "chrf_agrees": agree}
 
@@ -366,7 +362,7 @@ def write_answers(path: Path, found: Sequence[Answer]) -> None:
         for each in found:
             if each.is_new:
                 verdict = "right" if each.right else "wrong"
-                direction = f"{each.item.source_language}-{each.item.target_language}"
+                direction = _direction(each.item)
                 file.write("\t".join((verdict, direction, each.item.source, each.text)) + "\n")
 
 

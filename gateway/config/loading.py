@@ -132,6 +132,17 @@ def _check_remote(engine: EngineSettings, at: str, sources: Sequence[Source]) ->
         )
 
 
+def _check_name(names: Sequence[str], number: int, at: str, what: str, sources: Sequence[Source]) -> None:
+    """Of one of several parts, after those before it. what: kind of part, as people call it."""
+    name = names[number]
+    if not _NAME_OF_PART.fullmatch(name):
+        raise StartupError(
+            f"{stated(f'{at}.name', repr(name), sources)}: a name has 1 to 32 letters, digits, _ and -."
+        )
+    if name in names[:number]:
+        raise StartupError(f"{stated(f'{at}.name', name, sources)}: another {what} has this name.")
+
+
 def _check_engines(settings: Settings, sources: Sequence[Source]) -> None:
     names = [lane.name for lane in settings.engines]
     if names and (both := origin("engine", sources)) is not None:
@@ -143,12 +154,7 @@ def _check_engines(settings: Settings, sources: Sequence[Source]) -> None:
         )
     for number, lane in enumerate(settings.engines):
         at = f"engines[{number}]"
-        if not _NAME_OF_PART.fullmatch(lane.name):
-            raise StartupError(
-                f"{stated(f'{at}.name', repr(lane.name), sources)}: a name has 1 to 32 letters, digits, _ and -."
-            )
-        if lane.name in names[:number]:
-            raise StartupError(f"{stated(f'{at}.name', lane.name, sources)}: another engine has this name.")
+        _check_name(names, number, at, "engine", sources)
         if not lane.pairs:
             raise StartupError(f"{stated(f'{at}.pairs', 'empty', sources)}: without a pair it is of no use.")
         for index, pair in enumerate(lane.pairs):
@@ -179,11 +185,7 @@ def _check_webhooks(settings: Settings, sources: Sequence[Source]) -> None:
     names = [webhook.name for webhook in settings.webhooks]
     for number, webhook in enumerate(settings.webhooks):
         at = f"webhooks[{number}]"
-        if not _NAME_OF_PART.fullmatch(webhook.name):
-            name = stated(f"{at}.name", repr(webhook.name), sources)
-            raise StartupError(f"{name}: a name has 1 to 32 letters, digits, _ and -.")
-        if webhook.name in names[:number]:
-            raise StartupError(f"{stated(f'{at}.name', webhook.name, sources)}: another webhook has this name.")
+        _check_name(names, number, at, "webhook", sources)
         if not webhook.events:
             raise StartupError(f"{stated(f'{at}.events', 'empty', sources)}: leave it out to send all of them.")
         for tenant in webhook.tenants:

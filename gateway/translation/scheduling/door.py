@@ -11,7 +11,7 @@ from gateway.domain.engine import EngineState
 from gateway.domain.errors import Overloaded
 from gateway.domain.grants import tenant_of_account
 from gateway.translation.scheduling.lanes import Lane, Lanes, Route
-from gateway.translation.scheduling.lines import Line, Lines
+from gateway.translation.scheduling.lines import Lines
 from gateway.translation.scheduling.quotas import Quotas
 from gateway.translation.scheduling.ticket import FINAL
 
@@ -35,15 +35,15 @@ class Door:
         tenant = tenant_of_account(account)
         self._quotas.check_day(tenant, meeting)
         waiting = self._lines.ahead_of_account(priority, account)
-        more = sum(counts.values()) - sum(map(self._room, counts))
-        self._quotas.check_waiting(tenant, waiting, more)
+        rooms = {route: self._room(route) for route in counts}
+        self._quotas.check_waiting(tenant, waiting, sum(counts.values()) - sum(rooms.values()))
         for route, count in counts.items():
-            self._check(self._lines.of(route), account, meeting, priority, count)
+            self._check(route, account, meeting, priority, count, rooms[route])
 
     def check_promised(self, account: str, meeting: str, priority: int, counts: Mapping[Route, int]) -> None:
         """As `check`, of what was accepted before: it may have to wait for long, and quotas do not matter."""
         for route, count in counts.items():
-            self._check(self._lines.of(route), account, meeting, priority, count, promised=True)
+            self._check(route, account, meeting, priority, count, self._room(route), promised=True)
 
     def check_unread(self, account: str) -> None:
         """Raises `Overloaded` where no final of an account may come in, whatever it says."""
@@ -51,7 +51,7 @@ class Door:
         # Those of lanes, too, for which nobody has asked so far.
         for route in {line.route for line in self._lines} | {lane.route for lane in self._lanes}:
             try:
-                return self._check(self._lines.of(route), account, "", FINAL, 1)
+                return self._check(route, account, "", FINAL, 1, self._room(route))
             except Overloaded as error:
                 refused = error
         if refused is not None:
@@ -65,13 +65,22 @@ class Door:
         return sum(map(self.free, self._lanes.some(route)))
 
     def _check(
-        self, line: Line, account: str, meeting: str, priority: int, count: int, *, promised: bool = False
+        self,
+        route: Route,
+        account: str,
+        meeting: str,
+        priority: int,
+        count: int,
+        free: int,
+        *,
+        promised: bool = False,
     ) -> None:
+        line = self._lines.of(route)
         # While nobody could be served sooner, nobody is sent away for having to wait.
-        nobody_served = all(lane.state is not EngineState.READY for lane in self._lanes.some(line.route))
+        nobody_served = all(lane.state is not EngineState.READY for lane in self._lanes.some(route))
         line.admission.check(
             *(line.queue, account, meeting, priority, count),
-            free=self._room(line.route),
+            free=free,
             now_s=self._clock(),
             late_s=self._lag_s(),
             exempt=promised or nobody_served,
