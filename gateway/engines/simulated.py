@@ -38,11 +38,11 @@ class Rule(Struct, frozen=True):
 
     # A part of the text.
     match: str
-    # Raise `EngineFailed` after this many tokens.
+    # Raise `EngineFailed` after this many words of the translation, those of its prefix or draft included.
     fail_after: int | None = None
-    # After this many tokens, give no more until the generation is aborted.
+    # After this many such words, give no more until the generation is aborted.
     stall_after: int | None = None
-    # The engine dies after this many tokens.
+    # The engine dies after this many such words.
     crash_after: Annotated[int, Meta(ge=0)] | None = None
     # How often it dies in all, counted over restarted engines.
     crashes: Annotated[int, Meta(ge=0)] = 1
@@ -127,25 +127,27 @@ class SimulatedEngine:
             self._running += 1
             try:
                 asked = len(words) + len(_pieces(request.prefix + request.draft))
-                for index, event in enumerate(_events(request, words)):
-                    await self._step(generation, rule, index)
+                given = 0
+                for event in _events(request, words):
+                    await self._step(generation, rule, given)
                     yield event if event.finish is None else replace(event, prompt_tokens=asked)
+                    given += event.reused or event.tokens
             finally:
                 self._running -= 1
                 self._slots.release()
         finally:
             generation.close()
 
-    async def _step(self, generation: Generation, rule: Rule, index: int) -> None:
-        """Wait for the time of one token, and apply the rule's fault."""
+    async def _step(self, generation: Generation, rule: Rule, given: int) -> None:
+        """Wait for the time of one token, and apply the rule's fault; given: words of the translation so far."""
         token_s = self._script.token_s if rule.token_s is None else rule.token_s
         with generation:
-            await asyncio.sleep(token_s if index else self._script.first_token_s)
-            if index == rule.stall_after:
+            await asyncio.sleep(token_s if given else self._script.first_token_s)
+            if rule.stall_after is not None and given >= rule.stall_after:
                 await asyncio.Event().wait()
-        if index == rule.fail_after:
+        if rule.fail_after is not None and given >= rule.fail_after:
             raise EngineFailed("The script says that this text fails.")
-        if index == rule.crash_after and self._crashed[rule] < rule.crashes:
+        if rule.crash_after is not None and given >= rule.crash_after and self._crashed[rule] < rule.crashes:
             self._crashed[rule] += 1
             self.fail("the script says that this text kills it")
             self._life.check(retry_after_ms=1_000)

@@ -5,16 +5,20 @@ from __future__ import annotations
 import pytest
 
 from gateway.domain.engine import FinishReason, TokenEvent, TranslationRequest
-from gateway.engines.simulated import Script, SimulatedEngine
+from gateway.domain.errors import EngineFailed
+from gateway.engines.simulated import Rule, Script, SimulatedEngine
 
 TEXT = "one two three four"
+
+
+def request(**proposed: object) -> TranslationRequest:
+    return TranslationRequest(id="r", text=TEXT, source="en", target="de", **proposed)  # type: ignore[arg-type]
 
 
 async def events(**proposed: object) -> list[TokenEvent]:
     engine = SimulatedEngine(Script(first_token_s=0, token_s=0))
     await engine.start()
-    request = TranslationRequest(id="r", text=TEXT, source="en", target="de", **proposed)  # type: ignore[arg-type]
-    return [event async for event in engine.generate(request)]
+    return [event async for event in engine.generate(request(**proposed))]
 
 
 async def texts(**proposed: object) -> list[str]:
@@ -48,3 +52,14 @@ async def test_with_a_tolerance_a_strange_prefix_is_dropped_or_rejected(prefix: 
     (only,) = await events(prefix=prefix, tolerance=9.0, final=False)
     assert (only.text, only.finish) == ("", FinishReason.REJECTED)
     assert only.prompt_tokens > 0
+
+
+@pytest.mark.parametrize("proposed", [{}, {"prefix": "[de] one"}, {"draft": "[de] one two"}])
+async def test_a_fault_comes_after_as_many_words_however_they_were_given(proposed: dict[str, str]) -> None:
+    engine = SimulatedEngine(Script(first_token_s=0, token_s=0, rules=(Rule("two", fail_after=4),)))
+    await engine.start()
+    given = []
+    with pytest.raises(EngineFailed):
+        async for event in engine.generate(request(**proposed)):
+            given.append(event.text)
+    assert "".join(given) == "[de] one two three"
