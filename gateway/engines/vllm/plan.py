@@ -166,9 +166,10 @@ def plan(options: VllmOptions) -> Plan:
         )
     dtype, grows = _loaded_as(config, options)
     weights = grows * (_in_folder(folder, options) if found is None else found.weights)
-    needed, available, place = (_on_gpu if hardware.gpu_present() else _on_cpu)(config, options, weights, dtype)
+    on_gpu = hardware.gpu_present()
+    needed, available, place = _on_gpu(options, weights) if on_gpu else _on_cpu(config, options, weights, dtype)
     if available is not None and needed > available and not options.extra.keys() & _SMALLER:
-        advice = "lower engine.kv_cache_gib, " if not hardware.gpu_present() else ""
+        advice = "" if on_gpu else "lower engine.kv_cache_gib, "
         raise StartupError(
             f"Too little memory: {options.model} needs about {needed / _GIB:.1f} GiB (weights "
             f"{weights / _GIB:.1f} in {dtype}), and {available / _GIB:.1f} GiB {place}; {advice}choose a smaller "
@@ -191,9 +192,7 @@ def _on_cpu(
     return needed, None if gib is None else gib * _GIB, "are free"
 
 
-def _on_gpu(
-    _config: Mapping[str, Any], options: VllmOptions, weights: float, _dtype: str
-) -> tuple[float, float | None, str]:
+def _on_gpu(options: VllmOptions, weights: float) -> tuple[float, float | None, str]:
     """The same. The cache gets what is left."""
     memory = [device.memory() for device in gpu.gpus(options.device)[: gpus_used(options)]]
     totals = [each.total for each in memory if each is not None]
