@@ -42,8 +42,9 @@ _POLL_S = 0.25
 # Longest wait for an adapter's `stop`, in case the adapter itself does not bound it.
 _STOP_S = 60.0
 # A restart hangs if it takes more than this factor times the first start, and at least this many seconds. The
-# first start may download and compile.
-_START_FACTOR, _START_LEAST_S = 4.0, 120.0
+# first start may download and compile, but may also have had a machine to itself that is full now; one that is
+# slow and given up begins from nothing.
+_START_FACTOR, _START_LEAST_S = 4.0, 300.0
 
 
 class RestartPolicy(Struct, frozen=True, kw_only=True):
