@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 
-from demo_model.clauses.compose_clauses import ClauseComposer
+from demo_model.clauses.compose_talk import TalkComposer
 from demo_model.clauses.lexicon import PARTITIVE
 from demo_model.clauses.syntax import PERSONS, Clause, Modal, Mood, Phrase, Predicate, Tense, Utterance
 from demo_model.sampling import Sampler
@@ -28,7 +28,7 @@ _OWNED = (
 _MANY = 9
 
 
-class Composer(ClauseComposer):
+class Composer(TalkComposer):
     """A stream of utterances. Two composers whose samplers have the same seed give the same stream."""
 
     def __init__(self, sampler: Sampler) -> None:
@@ -39,21 +39,21 @@ class Composer(ClauseComposer):
         """The next utterance."""
         self.values, self._mark = {}, 0
         kinds: dict[Callable[[], Utterance], float] = {
-            self._single: 0.52,
-            self._described: 0.12,
-            self._linked: 0.12,
+            self._single: 0.43,
+            self._described: 0.11,
+            self._linked: 0.10,
             self._continued: 0.04,
-            self._reasoned: 0.07,
-            self._reported: 0.13,
+            self._reasoned: 0.06,
+            self._reported: 0.09,
+            self._asking: 0.07,
+            self._coordinated: 0.06,
+            self._answered: 0.04,
         }
         kind = self.random.choices(list(kinds), list(kinds.values()))[0]
         said = kind()
         second = replace(said.second, embedded=True) if said.second else None
         first = replace(said.first, embedded=said.speaker is not None)
         return replace(said, first=first, second=second, values=dict(self.values))
-
-    def _domain(self) -> list[str]:
-        return self._frames["office" if self.odds(0.6) else "daily"]
 
     def _single(self) -> Utterance:
         said = self.clause(self._domain())

@@ -19,6 +19,8 @@ from demo_model.sampling import Sampler
 
 _COUNTED = 5
 _PEOPLE = ("person", "profession")
+SPOUSES = ("family:wife", "family:husband")
+SUITORS = ("family:girlfriend", "family:boyfriend", "family:fiancé")
 _OWNERS = (
     "person:customer",
     "person:boss",
@@ -30,7 +32,7 @@ _OWNERS = (
 _UNOWNED = frozenset(
     ["wild", "nature", "sight", "amenity", "body", "fruit", "vegetable", "medicine", "transport", "remark", "term"]
 )
-_COUNTABLE = frozenset(
+COUNTABLE = frozenset(
     [
         *("document", "device", "supplies", "furniture", "person", "product", "problem", "task", "data"),
         *("food", "fruit", "vegetable", "sweet", "clothes", "dishes", "text", "gift", "plant", "animal", "small"),
@@ -85,6 +87,9 @@ class PhraseComposer:
         self._adverbials: dict[str, list[str]] = {}
         for key, kind in self.words.adverbial_kinds.items():
             self._adverbials.setdefault(kind, []).append(key)
+
+    def _domain(self) -> list[str]:
+        return self._frames["office" if self.odds(0.6) else "daily"]
 
     @property
     def random(self) -> random.Random:
@@ -151,8 +156,9 @@ class PhraseComposer:
         if noun.type == "city":
             return Phrase(mark, noun=noun.key, det="name")
         if noun.type == "family":
-            married = noun.key in ("family:wife", "family:husband")
-            det = self.random.choices(("i", "we", "he", "she"), (6, not married, 1, 1))[0]
+            married = noun.key in SPOUSES
+            alone = married or noun.key in SUITORS
+            det = self.random.choices(("i", "we", "he", "she"), (6, not alone, 1, 1))[0]
             if married and det != "i":
                 det = "he" if noun.key == "family:wife" else "she"
             return Phrase(mark, noun=noun.key, det=det)
@@ -168,7 +174,7 @@ class PhraseComposer:
             "many": 1,
             "all": 2,
         }
-        if plain or noun.type not in _COUNTABLE or (subject and noun.type in _PEOPLE):
+        if plain or noun.type not in COUNTABLE or (subject and noun.type in _PEOPLE):
             weights |= {"num": 0, "many": 0, "all": 0, "i": 0}
         if noun.type in _PEOPLE:
             weights |= {"this": 1, "we": 2 if noun.type == "person" else 0}

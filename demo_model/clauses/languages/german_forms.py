@@ -83,6 +83,39 @@ def attributive(adjective: str) -> str:
     return adjective.removesuffix("e") if adjective.endswith("e") else adjective
 
 
+ARTICLES = frozenset(["der", "die", "das", "den", "dem"])
+_NONE = {
+    "keinen": ("Hunger", "Durst", "Urlaub", "Sport"),
+    "kein": ("Fieber", "Geld", "Yoga"),
+    "keine": (
+        *("Zeit", "Notizen", "Musik", "Hilfe", "Ruhe", "Vokabeln", "Wäsche", "Hausaufgaben", "Angst", "Karten"),
+        *("Kopfschmerzen", "Zahnschmerzen", "Bauchschmerzen"),
+    ),
+}
+
+
+def negated(words: list[str]) -> tuple[list[str], bool]:
+    """eine Pause → keine Pause, Zeit → keine Zeit; and whether "nicht" is still needed."""
+    if re.match("ein(?:e|en|em|er)?$", words[0]):
+        return ["k" + words[0], *words[1:]], False
+    for no, nouns in _NONE.items():
+        if words[0] in nouns:
+            return [no, *words], False
+    return words, True
+
+
+_CONTRACTED = {
+    ("in", "dem"): "im",
+    ("in", "das"): "ins",
+    ("zu", "dem"): "zum",
+    ("zu", "der"): "zur",
+    ("von", "dem"): "vom",
+    ("bei", "dem"): "beim",
+    ("an", "dem"): "am",
+    ("an", "das"): "ans",
+}
+
+
 class GermanForms(Linearizer):
     language = "de"
 
@@ -124,3 +157,9 @@ class GermanForms(Linearizer):
             else "ge"
         )
         return prefix + ge + stem + ("et" if re.search(r"(?:[td]|(?:ch|[^lrhaeiouäöümn])[mn])$", stem) else "t")
+
+    def rewrite(self, before: str, after: str) -> tuple[str, str] | None:
+        joined = _CONTRACTED.get((before.lower(), after))
+        if joined is not None:
+            return (joined.capitalize() if before[0].isupper() else joined), ""
+        return None
