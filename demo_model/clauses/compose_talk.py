@@ -130,7 +130,7 @@ class TalkComposer(ClauseComposer):
             return self._alike()
         while True:
             mood = self.random.choices((Mood.STATEMENT, Mood.YES_NO, Mood.IMPERATIVE), (80, 12, 8))[0]
-            said = self.clause(self.choices["together"]["named"] if self.odds(0.1) else self._domain(), mood)
+            said = self.clause(self.choices["together"]["named"] if self.odds(0.18) else self._domain(), mood)
             frame = self.words.frames[said.frame]
             role = self.random.choice([each for each in said.roles if said.roles[each].mark])
             if role == "S" and mood is not Mood.STATEMENT:

