@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 
+from demo_model.clauses.compose_phrases import ALWAYS_PLURAL
 from demo_model.clauses.compose_talk import TalkComposer
 from demo_model.clauses.lexicon import PARTITIVE
 from demo_model.clauses.syntax import PERSONS, Clause, Modal, Mood, Phrase, Predicate, Tense, Utterance
@@ -88,7 +89,7 @@ class Composer(TalkComposer):
                 subject = replace(
                     subject,
                     adjective="",
-                    plural=False,
+                    plural=subject.noun in ALWAYS_PLURAL,
                     count=0,
                     det=self._specific(kind, subject.det),
                 )
@@ -160,6 +161,9 @@ class Composer(TalkComposer):
                 ("dishes", "place_thing"),
                 ("document", "place_thing"),
                 ("supplies", "place_thing"),
+                ("drink", "place_kitchen"),
+                ("staple", "place_kitchen"),
+                ("fruit", "place_kitchen"),
             )
         )
         noun = self.random.choice(self._nouns([kinds[0]]))
@@ -167,11 +171,10 @@ class Composer(TalkComposer):
             key for key in self._adverbials[kinds[1]] if key not in ("behind the house", "in front of the office")
         ]
         place = Predicate(self.mark(), place=self.adverbial(self.random.choice(keys)))
-        if kinds[1] == "place_thing" and self.odds(0.4):
-            count = self.random.randint(2, _MANY) if self.odds(0.4) else 0
-            there = Phrase(
-                self.mark(), noun=noun.key, det="num" if count else "a", plural=bool(count), count=count
-            )
+        if kinds[1] == "place_kitchen" or (kinds[1] == "place_thing" and self.odds(0.4)):
+            count = self.random.randint(2, _MANY) if self.odds(0.4) and not noun.mass else 0
+            det = "num" if count else "bare" if noun.mass else "a"
+            there = Phrase(self.mark(), noun=noun.key, det=det, plural=bool(count), count=count)
             return Utterance(Clause("exist", self.mark(), {"S": there}, mood=mood, predicate=place))
         subject = replace(self.noun(noun, True, True), adjective="")
         tense = Tense.PAST if self.odds(0.25) else Tense.HABIT

@@ -20,7 +20,8 @@ from demo_model.sampling import Sampler
 _COUNTED = 5
 _PEOPLE = ("person", "profession")
 SPOUSES = ("family:wife", "family:husband")
-SUITORS = ("family:girlfriend", "family:boyfriend", "family:fiancé")
+SUITORS = ("family:girlfriend", "family:boyfriend")
+ALWAYS_PLURAL = ("family:parent", "family:grandparent")
 _OWNERS = (
     "person:customer",
     "person:boss",
@@ -155,13 +156,13 @@ class PhraseComposer:
         mark = self.mark()
         if noun.type == "city":
             return Phrase(mark, noun=noun.key, det="name")
-        if noun.type == "family":
+        if noun.type in ("family", "feast"):
             married = noun.key in SPOUSES
             alone = married or noun.key in SUITORS
             det = self.random.choices(("i", "we", "he", "she"), (6, not alone, 1, 1))[0]
             if married and det != "i":
                 det = "he" if noun.key == "family:wife" else "she"
-            return Phrase(mark, noun=noun.key, det=det)
+            return Phrase(mark, noun=noun.key, det=det, plural=noun.key in ALWAYS_PLURAL)
         if noun.mass:
             return Phrase(mark, noun=noun.key, det="bare")
         weights = {

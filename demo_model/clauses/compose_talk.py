@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 from demo_model.clauses.compose_clauses import ClauseComposer
-from demo_model.clauses.compose_phrases import COUNTABLE, SPOUSES
+from demo_model.clauses.compose_phrases import ALWAYS_PLURAL, COUNTABLE, SPOUSES
 from demo_model.clauses.lexicon import Frame, Noun
 from demo_model.clauses.syntax import (
     ASKED_FRAMES,
@@ -31,7 +31,7 @@ _CHOSEN = frozenset(
 )
 """Types of which one asks which one is meant."""
 _NO_NOUNS = ("we", "they", "people", "weather")
-_APART = frozenset(["city", "money", "position", "term", "profession", "event", "wild", "nature", "body", "task"])
+_APART = frozenset(["city", "money", "position", "term", "profession", "event", "feast", "wild", "body"])
 """Types whose nouns are seldom named together."""
 _LENT = frozenset(["clothes", "small", "device", "vehicle", "motor", "document", "gift", "handtool"])
 """Types of which one asks whose they are."""
@@ -66,7 +66,8 @@ class TalkComposer(ClauseComposer):
     def _asked_frame(self) -> Clause:
         """How much is the bicycle? How old is your son? Whose umbrella is this? How long will the meeting take?"""
         frame = self.words.frames[self.random.choice(list(ASKED_FRAMES))]
-        noun = self.random.choice(self._nouns(self._types(frame.types["S"])))
+        nouns = self._nouns(self._types(frame.types["S"]))
+        noun = self.random.choice([each for each in nouns if each.key not in ALWAYS_PLURAL])
         det = {"age": "you", "whose_is": "this"}.get(frame.key) or self.random.choice(("the", "this"))
         subject = Phrase(self.mark(), noun=noun.key, det=det)
         tense = Tense.FUTURE if frame.key == "take_time" else Tense.HABIT
@@ -104,7 +105,7 @@ class TalkComposer(ClauseComposer):
             return self._name()
         if draw < 0.22:
             noun = self.random.choice(self._nouns(["family"]))
-            return Phrase(self.mark(), noun=noun.key, det="you")
+            return Phrase(self.mark(), noun=noun.key, det="you", plural=noun.key in ALWAYS_PLURAL)
         return Phrase(self.mark(), pronoun="you" if draw < 0.8 else self.random.choice(("he", "she", "they")))
 
     def _noun_for(self, frame: Frame, role: str) -> Noun | None:
@@ -189,7 +190,7 @@ class TalkComposer(ClauseComposer):
         for noun in chosen:
             np = Phrase(self.mark(), noun=noun.key, det=det)
             if noun.type == "family":
-                np = replace(np, det=owner)
+                np = replace(np, det=owner, plural=noun.key in ALWAYS_PLURAL)
             elif noun.mass:
                 np = replace(np, det="bare")
             elif counted:

@@ -36,7 +36,7 @@ _ASKING = {
     "whose": "whose",
 }
 _NOT = {"can": "can't", "will": "won't", "am": "am not", "might": "might not"}
-_AN_NOT = ("USB", "user", "uni", "use", "eu", "one")
+_AN_NOT = ("USB", "user", "uni", "use", "usa", "eu", "one")
 _DOUBLED = (
     "stop",
     "plan",

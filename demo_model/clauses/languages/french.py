@@ -117,7 +117,7 @@ class French(FrenchForms):
         aspirated = noun.cells["fr"].startswith("*")
         word = noun.cells["fr"].removeprefix("*")
         if np.plural:
-            word = noun.plurals.get("fr") or plural(word)
+            word = noun.plurals.get("fr", "").removeprefix("*") or plural(word)
         agreement = self.agreement(np)
         female = agreement[0] == "f"
         before = after = ""

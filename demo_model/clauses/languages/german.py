@@ -115,7 +115,7 @@ class German(GermanForms):
         text, gender = noun.cells["de"], noun.genders["de"]
         many = plural(text, gender, noun.plurals.get("de", ""))
         if np.plural:
-            return many + "n" if case == "dat" and not many.endswith(("n", "s")) else many
+            return many + "n" if case == "dat" and not many.endswith(("n", "s", "a")) else many
         if gender == "w" and case != "nom":
             return many
         if case == "gen" and gender in "mn":
