@@ -26,7 +26,7 @@ _OWNED = (
     "site",
     "fixture",
 )
-_MANY = 9
+_MANY = 5
 
 
 class Composer(TalkComposer):

@@ -12,6 +12,8 @@ from demo_model.clauses.syntax import PERSONS, Adverbial, Clause, Modal, Mood, P
 from demo_model.grammar import Value
 
 _ASKED_HOW = ("where", "how", "why", "how_long", "how_often")
+_AT_WORK = re.compile(r"meeting|the call|quarter|the break|@occasion|after work")
+_AT_HOME = re.compile(r"school|bed|breakfast|birthday|Christmas|dinner|midnight|Sunday|Saturday|weekend")
 _DISTANT = re.compile(r"duration|month|year|date|weeks|spring|summer|autumn|winter|Christmas|long time")
 
 
@@ -40,10 +42,16 @@ class ClauseComposer(PhraseComposer):
         return self._name() if self.odds(0.4) else self.noun(self.random.choice(self._nouns(["family"])))
 
     def _time(self, frame: Frame, *kinds: str) -> Adverbial:
-        """A time. What one does every day is not said of a month or of a year."""
+        """A time. What one does every day is not said of a month or of a year, nor work of bedtime."""
         everyday = frame.key in self.choices["verbs"]["habits"] or list(frame.types) == ["S"]
+        elsewhere = _AT_WORK if "daily" in frame.tags else _AT_HOME
         key = self.random.choice([key for kind in kinds for key in self._adverbials[kind]])
-        while everyday and _DISTANT.search(key) and "every" not in key:
+        during = self.choices["during"]
+        while (
+            (key in during and frame.key not in during[key])
+            or elsewhere.search(key)
+            or (everyday and _DISTANT.search(key) and "every" not in key)
+        ):
             key = self.random.choice(self._adverbials[kinds[0]])
         return self.adverbial(key)
 

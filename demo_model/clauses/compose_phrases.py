@@ -20,7 +20,7 @@ from demo_model.sampling import Sampler
 _COUNTED = 5
 _PEOPLE = ("person", "profession")
 SPOUSES = ("family:wife", "family:husband")
-SUITORS = ("family:girlfriend", "family:boyfriend")
+ONES_OWN = ("family:girlfriend", "family:boyfriend", "feast:birthday", "feast:graduation", "feast:promotion")
 ALWAYS_PLURAL = ("family:parent", "family:grandparent")
 _OWNERS = (
     "person:customer",
@@ -133,6 +133,8 @@ class PhraseComposer:
                 return self._name()
         elif pronouns and self.odds(0.4):
             return Phrase(self.mark(), pronoun=self.random.choice(pronouns))
+        if "family" in types and "profession" in types and self.odds(0.6):
+            nouns = self._nouns(["family"])  # a monk vacuums less often than a mother does
         return self.noun(self.random.choice(nouns), subject, plain, fresh)
 
     def _pronoun(self, subject: bool, avoid: Sequence[str], asks: bool) -> Phrase:
@@ -158,7 +160,7 @@ class PhraseComposer:
             return Phrase(mark, noun=noun.key, det="name")
         if noun.type in ("family", "feast"):
             married = noun.key in SPOUSES
-            alone = married or noun.key in SUITORS
+            alone = married or noun.key in ONES_OWN
             det = self.random.choices(("i", "we", "he", "she"), (6, not alone, 1, 1))[0]
             if married and det != "i":
                 det = "he" if noun.key == "family:wife" else "she"

@@ -84,11 +84,14 @@ class TalkComposer(ClauseComposer):
         """Which report did you read?"""
         while True:
             det = self.random.choices(list(_ASKS), list(_ASKS.values()))[0]
-            frame = self.words.frames[self.random.choice(self.choices["asked"].get(det) or self._domain())]
             role = self.random.choice("SOOT" if det == "which" else "SOO" if det == "how_many" else "O")
+            keys = self.choices["asked"].get("how_many_people" if det + role == "how_manyS" else det)
+            frame = self.words.frames[self.random.choice(keys or self._domain())]
             if role not in frame.types or "stative" in frame.tags or frame.key in self.choices["verbs"]["unasked"]:
                 continue
             noun = self._noun_for(frame, role)
+            if det + role == "how_manyS":
+                noun = self.random.choice(self._nouns(self._types(["attendant"])))
             if noun is None or not self._askable(det, noun, role):
                 continue
             plural = det == "how_many" or (det == "which" and self.odds(0.15))
@@ -161,7 +164,12 @@ class TalkComposer(ClauseComposer):
                 members[-1] = Phrase(self.mark(), pronoun="i")
                 self.values.pop(members[-1].mark - 1, None)
             return self._joined(members, link)
+        if "person" in types and self.odds(0.8):
+            types = self._types(["coworker"])
         members = self._alike_nouns(types, count, role == "S", frame.key)
+        if types == self.classes["coworker"] and self.odds(0.4):
+            team = self.random.choice(self._nouns(self._types(["squad"])))
+            members[0] = Phrase(members[0].mark, noun=team.key, det="the")
         if not members:
             return None
         if all(each.det == "bare" for each in members) and self.odds(0.4):
@@ -197,7 +205,7 @@ class TalkComposer(ClauseComposer):
                 count = self.random.randint(2, 5)
                 np = replace(np, det="num", plural=True, count=count)
             elif det == "the" and kind in ("person", "document") and self.odds(0.25):
-                np = replace(np, plural=True)
+                np = replace(np, plural=noun.key != "person:boss")
             out.append(np)
         return out
 
@@ -292,4 +300,4 @@ class TalkComposer(ClauseComposer):
             }
             said = replace(said, roles=roles)
         second = replace(said, roles={"S": who}, adverbials=())
-        return Utterance(said, link, second)
+        return Utterance(said if link == "too" else replace(said, adverbials=()), link, second)

@@ -257,7 +257,8 @@ class English(Linearizer):
             aux = _NOT.get(aux) or aux + "n't"
         if clause.asked == "owner":
             thing = replace(clause.roles["S"], det="whose")
-            return phrase(self.noun_phrase(thing, "O"), aux, "these" if thing.plural else "this")
+            words, this = self.noun_phrase(thing, "O"), "these" if thing.plural else "this"
+            return phrase(words, aux, this) if clause.mood is Mood.WH else phrase(words, this, aux)
         question = wanted
         if not clause.wanted:
             question = {"": "", "S": "who", "O": "what"}.get(clause.asked) or _ASKED.get(clause.asked, "")
