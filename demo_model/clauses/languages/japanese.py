@@ -91,8 +91,8 @@ class Japanese(Linearizer):
         noun = self.noun(np)
         return noun.counter or _COUNTERS.get(noun.key) or _COUNTERS.get(noun.type, "つ")
 
-    def with_particle(self, np: Phrase, case: str, particle: str) -> str:
-        """A phrase and its particle: も for each of both; one asks how many after を, else before the noun."""
+    def with_particle(self, np: Phrase, case: str, particle: str, there: bool = False) -> str:
+        """A phrase and its particle: も for each of both; one asks how many after を, or there is, else before it."""
         if np.link == "both" and particle in ("は", "が", "を", "に", "と", "から"):
             also = ("" if particle in ("は", "が", "を") else particle) + "も"
             return phrase(*(phrase(self.noun_phrase(each, case), also) for each in np.members))
@@ -102,7 +102,7 @@ class Japanese(Linearizer):
             return words
         counter = "" if np.det == "how_much" else self.counter(np)
         many = {"": "どのくらい", "つ": "いくつ"}.get(counter) or "何" + counter
-        return phrase(words, many) if particle == "を" else phrase(many, "の", words)
+        return phrase(words, many) if there or particle == "を" else phrase(many, "の", words)
 
     def living(self, np: Phrase | None) -> bool:
         return np is not None and (
@@ -198,7 +198,7 @@ class Japanese(Linearizer):
             and subject_np.pronoun not in (drop or "-", "you", "it", "weather")
             and not subject_np.refers
         ):
-            subject = self.with_particle(subject_np, "", topic)
+            subject = self.with_particle(subject_np, "", topic, clause.frame == "exist")
         question = ""
         if clause.asked in _ASKED and not clause.wanted and not (clause.asked == "O" and "何" in words):
             question = _ASKED[clause.asked]

@@ -134,6 +134,8 @@ class Romance(Linearizer):
         """m, f, mp or fp."""
         if np is None:
             return "m"
+        if np.members and not np.plural:
+            return self.agreement(np.members[-1])
         if np.members:
             return ("f" if all(self.agreement(each)[0] == "f" for each in np.members) else "m") + "p"
         if np.noun:

@@ -259,6 +259,11 @@ def test_what_may_happen() -> None:
     assert said["zh"] == "她可能不会给客户发报告。"
 
 
+def test_a_german_verb_is_not_inflected_as_another_one_in_it() -> None:
+    prepare = Clause("prepare", 4, {"S": SHE, "O": REPORT}, Tense.PAST)
+    assert texts(Utterance(prepare))["de"] == "Sie hat den Bericht vorbereitet."
+
+
 @pytest.mark.parametrize(
     ("frame", "german", "french"),
     [
