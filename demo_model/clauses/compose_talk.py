@@ -30,6 +30,8 @@ _CHOSEN = frozenset(
     ]
 )
 """Types of which one asks which one is meant."""
+_UNANSWERED = ("show", "drive_someone", "take_to_vet", "bring_school", "invite_home", "teach_family")
+"""Frames whose Chinese verb says what the other one does (请…吃饭), so it does not answer alone."""
 _NO_NOUNS = ("we", "they", "people", "weather")
 _APART = frozenset(["city", "money", "position", "term", "profession", "event", "feast", "wild", "body"])
 """Types whose nouns are seldom named together."""
@@ -248,7 +250,7 @@ class TalkComposer(ClauseComposer):
             who = self._answering(said.roles["S"])
             frame = self.words.frames[said.frame]
             action = "stative" not in frame.tags and "O" in frame.types and said.mood is Mood.YES_NO
-            action = action and frame.key not in self.choices["verbs"]["unasked"]
+            action = action and frame.key not in (*self.choices["verbs"]["unasked"], *_UNANSWERED)
             if action and who is not None and said.modal is not Modal.MIGHT:
                 break
             self._mark, self.values = marks, values

@@ -268,10 +268,16 @@ class Chinese(Linearizer):
     def answered(self, link: str, clause: Clause) -> str:
         said = self.noun_phrase(clause.roles["S"], "S")
         done = clause.tense in (Tense.PAST, Tense.DONE) and clause.modal is Modal.NONE
-        if link in ("too", "neither"):
-            if clause.tense is Tense.FUTURE:
-                return phrase(said, "也", "会" if link == "too" else "不会")
-            return phrase(said, "也", "没有" if done and link == "neither" and not self.stative(clause) else "是")
+        if link == "too":
+            return phrase(said, "也会" if clause.tense is Tense.FUTURE else "也是")
+        if link == "neither" and clause.tense is Tense.FUTURE:
+            return phrase(said, "也不会")
+        if link == "neither":
+            stative = self.stative(clause)
+            also = (
+                ("没有",) if done and not stative else self.verbs(clause, self.pieces(clause)[1], stative, False)
+            )
+            return phrase(said, "也", *also)
         if link == "not_yet":
             return "不 ， 还没有"
         yes = link == "yes"
