@@ -61,7 +61,8 @@ class ClauseComposer(PhraseComposer):
         out: list[Adverbial] = []
         stative = "stative" in frame.tags
         changes = frame.key in ("start_event", "end_event", "take_place")
-        if clause.asked not in ("when", "how_often"):
+        lasting = clause.asked == "how_long" and clause.tense is Tense.FUTURE
+        if clause.asked not in ("when", "how_often") and not lasting:
             out += self._times(clause, frame, stative, always=changes)
         for table, share in (("places", 0.4), ("manners", 0.25), ("causes", 0.25), ("companions", 0.3)):
             fitting = [key for key, frames in self.choices[table].items() if frame.key in frames]

@@ -42,6 +42,10 @@ COUNTABLE = frozenset(
 """Types of which one says how many."""
 
 
+NAMED_ONLY = ("family:baby",)
+"""Nouns that play no role for their type alone: one does not call one's baby."""
+
+
 @cache
 def _toml(path: Path) -> dict[str, dict[str, list[str]]]:
     return tomllib.loads(path.read_text(encoding="utf-8"))
@@ -60,7 +64,8 @@ def choices() -> dict[str, dict[str, list[str]]]:
 @cache
 def _nouns_of(types: tuple[str, ...]) -> list[Noun]:
     words = load_words()
-    return [words.nouns[key] for each in types for key in ([each] if ":" in each else words.by_type.get(each, ()))]
+    named = [key for each in types for key in ([each] if ":" in each else words.by_type.get(each, ()))]
+    return [words.nouns[key] for key in named if key not in NAMED_ONLY or key in types]
 
 
 @cache

@@ -92,7 +92,7 @@ class Japanese(Linearizer):
         return noun.counter or _COUNTERS.get(noun.key) or _COUNTERS.get(noun.type, "つ")
 
     def with_particle(self, np: Phrase, case: str, particle: str, there: bool = False) -> str:
-        """A phrase and its particle: も for each of both; 何人 stands after を, or が where there is, else before."""
+        """A phrase and its particle: も for each of both; 何人 stands after を, or が of what there is."""
         if np.link == "both" and particle in ("は", "が", "を", "に", "と", "から"):
             also = ("" if particle in ("は", "が", "を") else particle) + "も"
             return phrase(*(phrase(self.noun_phrase(each, case), also) for each in np.members))
