@@ -27,6 +27,8 @@ _OWNED = (
     "fixture",
 )
 _MANY = 5
+_NOT_DUE = ("stay_home", "go_home", "go_bed", "rest", "relax", "cry", "laugh", "dance", "watch_tv", "sleep")
+"""What nobody waits for: "but she hasn't cried yet"."""
 
 
 class Composer(TalkComposer):
@@ -199,6 +201,10 @@ class Composer(TalkComposer):
             keys = [key for key in keys if "stative" not in self.words.frames[key].tags]
         happens = self.random.choice(keys)
         reactions = follow[happens]
+        if link == "but":
+            reactions = [key for key in reactions if key not in _NOT_DUE]
+            link = "but" if reactions else "so"
+            reactions = reactions or follow[happens]
         shared = None
         if link in ("but", "and") or happens in self.choices["verbs"]["own"]:
             shared = Phrase(self.mark(), pronoun=self.random.choice(("i", "we", "he", "she", "they")))

@@ -33,7 +33,7 @@ _CHOSEN = frozenset(
 _UNANSWERED = ("show", "drive_someone", "take_to_vet", "bring_school", "invite_home", "teach_family")
 """Frames whose Chinese verb says what the other one does (请…吃饭), so it does not answer alone."""
 _NO_NOUNS = ("we", "they", "people", "weather")
-_APART = frozenset(["city", "money", "position", "term", "profession", "event", "feast", "wild", "body"])
+_APART = frozenset(["city", "money", "position", "term", "profession", "event", "feast", "story", "wild", "body"])
 """Types whose nouns are seldom named together."""
 _LENT = frozenset(["clothes", "small", "device", "vehicle", "motor", "document", "gift", "handtool"])
 """Types of which one asks whose they are."""

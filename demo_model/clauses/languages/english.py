@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import replace
 from typing import ClassVar
 
@@ -84,7 +85,7 @@ def plural(noun: str) -> str:
 def comparative(adjective: str, given: str) -> str:
     if given:
         return given
-    if adjective.endswith("y") and " " not in adjective:
+    if adjective.endswith("y") and " " not in adjective and len(re.findall("[aeiouy]+", adjective)) < 3:
         return adjective[:-1] + "ier"
     return f"more {adjective}"
 
