@@ -218,8 +218,9 @@ class TalkComposer(ClauseComposer):
                 [key for key in self.words.adjectives if key not in self.choices["adjectives"]["not_predicated"]]
             )
             kinds = [each for each in self.words.adjective_types[adjective] if each in self.words.by_type]
-            members = self._alike_nouns([self.random.choice(kinds)], 2, True, "")
-            if members and all(each.det != "bare" for each in members):
+            kind = self.random.choice(kinds)
+            members = self._alike_nouns([kind], 2, True, "")
+            if kind != "animal" and members and all(each.det != "bare" for each in members):
                 break
         degree = "very" if adjective not in self.choices["adjectives"]["no_degree"] and self.odds(0.3) else ""
         if self.words.adjectives[adjective]["zh"].startswith("="):

@@ -239,7 +239,7 @@ class Chinese(Linearizer):
             after = []
         both = self.before_subject(clause)
         if both is not None:
-            start = phrase(self.noun_phrase(both, ""), "，", start)
+            start = phrase(start, self.noun_phrase(both, ""), "，")
         if both is not None or (subject_np is not None and subject_np.link == "both"):
             aux = phrase("都", aux)
         end = "吗" if clause.mood is Mood.YES_NO else ""

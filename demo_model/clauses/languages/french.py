@@ -81,6 +81,7 @@ _ASKED = {
     **{"how_long": "combien de temps", "how_often": "à quelle fréquence", "amount": "combien"},
     **{"age": "quel âge", "owner": "à qui"},
 }
+_LIKES = ("aimer O", "détester O", "préférer O")
 _MATRIX = {"think": "penser", "know": "savoir", "hope": "espérer", "whether": "savoir"}
 _SOME = re.compile(r"^(?:du |des |une? |de la |de (?=l'))(?:l')?")
 
@@ -191,6 +192,8 @@ class French(FrenchForms):
             rest = rest[1:] if clause.asked else rest
             clause = replace(clause, roles={"S": replace(subject_np, plural=False)})
         else:
+            if self.words.frames[clause.frame].cells["fr"] in _LIKES and "O" in clause.roles:
+                clause = replace(clause, roles={**clause.roles, "O": _liked(clause.roles["O"])})
             if (
                 clause.negative
                 and "O" in clause.roles
@@ -365,6 +368,11 @@ class French(FrenchForms):
     def subordinate(self, said: Utterance, second: Clause) -> str:
         later = said.link == "when" and said.first.tense is Tense.FUTURE and second.tense is Tense.HABIT
         return self.clause(replace(second, tense=Tense.FUTURE) if later else second, "")
+
+
+def _liked(np: Phrase) -> Phrase:
+    """What one likes is all of its kind: aimer le café."""
+    return replace(np, det="the" if np.det == "bare" else np.det, members=tuple(map(_liked, np.members)))
 
 
 def _ordered(clitics: list[str]) -> list[str]:

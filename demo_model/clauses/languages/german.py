@@ -188,7 +188,7 @@ class German(GermanForms):
         match clause.tense:
             case Tense.FUTURE:
                 return self.conjugated("werden", person), [infinitive]
-            case Tense.PAST if base in ("sein", "haben"):
+            case Tense.PAST if base in ("sein", "haben", "mögen"):
                 return ended(AUX[base]["past"]), []
             case Tense.PAST | Tense.DONE:
                 return self.conjugated(aux, person), [marked(self.participle(base, prefix), mark)]

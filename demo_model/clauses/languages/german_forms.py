@@ -17,6 +17,7 @@ STRONG = "er e es e en e es e em er em en en er en er".split()  # noqa: SIM905
 AUX = {
     "haben": {"1s": "habe", "3s": "hat", "": "haben", "past": "hatte"},
     "sein": {"1s": "bin", "3s": "ist", "": "sind", "past": "war"},
+    "mögen": {"1s": "mag", "3s": "mag", "": "mögen", "past": "mochte"},
     "werden": {"1s": "werde", "3s": "wird", "": "werden", "past": "wurde"},
 }
 _INSEPARABLE = (
@@ -124,8 +125,8 @@ class GermanForms(Linearizer):
             return AUX[verb].get(person) or AUX[verb][""]
         if person not in ("1s", "3s"):
             return verb
-        if verb in ("wissen", "mögen"):
-            return "weiß" if verb == "wissen" else "mag"
+        if verb == "wissen":
+            return "weiß"
         stem = verb.removesuffix("n").removesuffix("e") if verb.endswith("en") else verb.removesuffix("n")
         if person == "1s":
             return stem[:-2] + "le" if stem.endswith("el") else stem + "e"

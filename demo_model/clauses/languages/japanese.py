@@ -236,7 +236,7 @@ class Japanese(Linearizer):
             return phrase(self.noun_phrase(clause.roles["S"], ""), "もです")
         if link == "not_yet":
             return "いいえ 、 まだです"
-        bare = replace(clause, roles={}, adverbials=())
+        bare = replace(clause, roles={"S": clause.roles["S"]}, adverbials=())
         words, word = self.arguments(bare)
         said = phrase(words, marked(self.end(bare, word, "polite"), clause.mark))
         return phrase("はい 、" if link == "yes" else "いいえ 、", said)

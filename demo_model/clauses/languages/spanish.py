@@ -246,6 +246,8 @@ class Spanish(SpanishForms):
         tail = phrase(*rest, self.ending(self.without(clause, front)))
         often = self.places(clause, "frequency")
         verbs = phrase(no, ya, *clitics, finite, inner)
+        if order == "inverted" and subject_np is not None and subject_np.pronoun:
+            return phrase(often, verbs, subject, *held, tail)
         if order == "inverted":
             return phrase(often, verbs, *held, subject, tail)
         return phrase(start, subject, often, verbs, tail)
