@@ -66,11 +66,12 @@ class TalkComposer(ClauseComposer):
         return Utterance(said)
 
     def _asked_frame(self) -> Clause:
-        """How much is the bicycle? How old is your son? Whose umbrella is this? How long will the meeting take?"""
+        """How much is the bicycle? How old is your son? Whose umbrella is this? Where is my key?"""
         frame = self.words.frames[self.random.choice(list(ASKED_FRAMES))]
         nouns = self._nouns(self._types(frame.types["S"]))
         noun = self.random.choice([each for each in nouns if each.key not in ALWAYS_PLURAL])
-        det = {"age": "you", "whose_is": "this"}.get(frame.key) or self.random.choice(("the", "this"))
+        det = {"age": "you", "whose_is": "this", "where_is": "i" if noun.type == "small" else "the"}.get(frame.key)
+        det = det or self.random.choice(("the", "this"))
         subject = Phrase(self.mark(), noun=noun.key, det=det)
         tense = Tense.FUTURE if frame.key == "take_time" else Tense.HABIT
         return Clause(frame.key, self.mark(), {"S": subject}, tense, mood=Mood.WH, asked=ASKED_FRAMES[frame.key])

@@ -41,8 +41,8 @@ class Mood(Enum):
 
 
 PERSONS = ("i", "we", "you", "he", "she", "they")
-ASKED_FRAMES = {"cost": "amount", "age": "age", "whose_is": "owner", "take_time": "how_long"}
-"""Frame that only asks → what it asks for: how much it costs, how old she is, whose it is, how long it takes."""
+ASKED_FRAMES = {"cost": "amount", "age": "age", "whose_is": "owner", "take_time": "how_long", "where_is": "place"}
+"""Frame that only asks → what it asks for: how much it costs, how old she is, whose it is, where it is."""
 ANSWERS = ("yes", "no", "not_yet", "too", "neither")
 """ "Yes, we did." "No, she hasn't." "No, not yet." "So do I." "Neither do we." """
 
@@ -124,7 +124,7 @@ class Clause:
     mood: Mood = Mood.STATEMENT
     asked: str = ""
     """In a WH question: a role (what fills it asks: "which report", "who"; left out, S asks who and O asks what),
-    or when, where, why, how, how_long, how_often, amount, age, owner."""
+    or when, where, why, how, how_long, how_often, amount, age, owner, place."""
     gap: str = ""
     """In a relative clause: S or O."""
     embedded: bool = False

@@ -27,7 +27,7 @@ _POSSESSIVE = {"i": "my", "we": "our", "you": "your", "he": "his", "she": "her",
 _BE = {"1s": ("am", "was"), "3s": ("is", "was")}
 _ASKED = {
     **{each: each for each in ("when", "where", "why", "how")},
-    **{"how_long": "how long", "how_often": "how often", "amount": "how much", "age": "how old"},
+    **{"how_long": "how long", "how_often": "how often", "amount": "how much", "age": "how old", "place": "where"},
 }
 _ASKING = {
     "which": "which",

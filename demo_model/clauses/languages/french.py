@@ -79,7 +79,7 @@ _LINKS = {
 _ASKED = {
     **{"when": "quand", "where": "où", "why": "pourquoi", "how": "comment", "S": "qui", "O": "que"},
     **{"how_long": "combien de temps", "how_often": "à quelle fréquence", "amount": "combien"},
-    **{"age": "quel âge", "owner": "à qui"},
+    **{"age": "quel âge", "owner": "à qui", "place": "où"},
 }
 _LIKES = ("aimer O", "détester O", "préférer O")
 _MATRIX = {"think": "penser", "know": "savoir", "hope": "espérer", "whether": "savoir"}

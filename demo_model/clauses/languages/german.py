@@ -61,7 +61,8 @@ _REFLEXIVE = {"1s": "mich", "1p": "uns"}
 _LINKS = {"because": "weil", "if": "wenn", "when": "wenn", "although": "obwohl"}
 _ASKED = {
     **{"when": "wann", "where": "wo", "why": "warum", "how": "wie", "S": "wer", "O": "was"},
-    **{"how_long": "wie lange", "how_often": "wie oft", "amount": "wie viel", "age": "wie alt", "owner": "wem"},
+    **{"how_long": "wie lange", "how_often": "wie oft", "amount": "wie viel", "age": "wie alt"},
+    **{"owner": "wem", "place": "wo"},
 }
 _MATRIX = {"think": "denken", "know": "wissen", "hope": "hoffen", "say": "sagen", "whether": "wissen"}
 

@@ -56,7 +56,7 @@ _LINKS = {
 _ASKED = {
     **{"when": "cuándo", "where": "dónde", "why": "por qué", "how": "cómo", "S": "quién", "O": "qué"},
     **{"how_long": "cuánto tiempo", "how_often": "con qué frecuencia", "amount": "cuánto"},
-    **{"age": "cuántos años", "owner": "de quién"},
+    **{"age": "cuántos años", "owner": "de quién", "place": "dónde"},
 }
 _MATRIX = {"think": "creer", "know": "saber", "hope": "esperar", "whether": "saber"}
 _MODAL = {
