@@ -56,6 +56,9 @@ class TalkComposer(ClauseComposer):
             tenses = {Tense.HABIT: 1.0} if word == "how_often" else {Tense.PAST: 2.0, Tense.FUTURE: 1.0}
             keys = self.choices["asked"][word]
             said = self.clause(keys, Mood.WH, tenses, False, self._addressed(), wanted=(word, None))
+            if word == "how_long" and "O" in said.roles and said.roles["O"].det in ("a", "num", "many", "all"):
+                thing = replace(said.roles["O"], det="this", plural=False, count=0)
+                said = replace(said, roles={**said.roles, "O": thing})
         else:
             said = self._asked_phrase()
         if said.mood is Mood.WH and self.odds(0.1):

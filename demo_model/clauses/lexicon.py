@@ -118,7 +118,13 @@ def _noun(kind: str, english: str, cells: list[str]) -> Noun:
                 plurals[language] = plural
         words[language] = text
     return Noun(
-        f"{kind}:{words['en']}", kind, words, genders, measure or _MEASURES.get(kind, "个"), counter, plurals
+        f"{kind}:{words['en']}",
+        kind,
+        words,
+        genders,
+        measure or _MEASURES.get(words["en"]) or _MEASURES.get(kind, "个"),
+        counter,
+        plurals,
     )
 
 
@@ -132,7 +138,13 @@ _MEASURES = {
     "vehicle": "辆",
     "drink": "杯",
     "animal": "只",
+    **dict.fromkeys(("invoice", "spreadsheet", "poster", "diagram"), "张"),
+    **dict.fromkeys(("video", "recording"), "段"),
+    **dict.fromkeys(("survey", "policy"), "项"),
+    **dict.fromkeys(("catalog", "handbook"), "本"),
+    **{"article": "篇", "mockup": "个", "template": "个", "roadmap": "张"},
 }
+"""A type of nouns, or the English of a noun of the patterns, whose rows have no measure word → its measure word."""
 
 
 @cache

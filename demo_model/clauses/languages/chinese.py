@@ -118,7 +118,8 @@ class Chinese(Linearizer):
         """The direct object that is "both …": 报告和幻灯片，她都看了."""
         np = clause.roles.get("O")
         direct = clause.frame in self.words.frames and self.words.frames[clause.frame].cells["zh"].endswith(" O")
-        return np if np is not None and np.link == "both" and direct else None
+        both = np is not None and np.link == "both" and not any(each.det in ("a", "num") for each in np.members)
+        return np if both and direct else None
 
     def verbs(self, clause: Clause, verb: str, stative: bool, when: bool) -> tuple[str, str]:
         """What stands before the verb phrase ("已经", "没有"), and the verb with 了."""

@@ -8,7 +8,7 @@ from typing import ClassVar
 from demo_model.clauses.languages.japanese_verbs import Word, adjective, verb
 from demo_model.clauses.languages.linearizer import Linearizer
 from demo_model.clauses.marks import marked, phrase
-from demo_model.clauses.syntax import Adverbial, Clause, Modal, Mood, Phrase, Tense, Utterance
+from demo_model.clauses.syntax import ASKED_FRAMES, Adverbial, Clause, Modal, Mood, Phrase, Tense, Utterance
 
 _PRONOUNS = {
     "it": "",
@@ -24,7 +24,7 @@ _PRONOUNS = {
 }
 _ASKED = {
     **{"when": "いつ", "where": "どこで", "why": "なぜ", "how": "どうやって", "S": "誰が", "O": "何を"},
-    **{"how_long": "どのくらい", "how_often": "どのくらいの頻度で"},
+    **{"how_long": "どのくらいの間", "how_often": "どのくらいの頻度で"},
 }
 _ASKING = {"which": "どの", "what_kind": "どんな", "whose": "誰の"}
 _COUNTERS = {
@@ -200,7 +200,9 @@ class Japanese(Linearizer):
         ):
             subject = self.with_particle(subject_np, "", topic, clause.frame == "exist")
         question = ""
-        if clause.asked in _ASKED and not clause.wanted and not (clause.asked == "O" and "何" in words):
+        if clause.frame in ASKED_FRAMES:
+            question = "どのくらい" if clause.asked == "how_long" else ""
+        elif clause.asked in _ASKED and not clause.wanted and not (clause.asked == "O" and "何" in words):
             question = _ASKED[clause.asked]
         where = self.places(clause, "place")
         ni = "ni" in self.tags(clause)
@@ -210,6 +212,7 @@ class Japanese(Linearizer):
         front = self.fronted(clause) if clause.mood is Mood.STATEMENT and style == "polite" else None
         rest = self.without(clause, front)
         end = self.end(clause, word, style)
+        manner = self.places(rest, "manner")
         exists = ""
         if clause.frame == "exist" and clause.predicate and clause.predicate.place:
             exists = self.place(clause.predicate.place, "に")
@@ -226,10 +229,15 @@ class Japanese(Linearizer):
             done,
             self.places(rest, "length"),
             question if clause.asked == "S" else "",
-            words,
-            self.places(rest, "manner"),
+            *(manner, words) if self.fixed_last(clause) else (words, manner),
             marked(end, mark),
         )
+
+    def fixed_last(self, clause: Clause) -> bool:
+        """Whether a word that belongs to the verb stands before it, as in 薄切りにする."""
+        frame = self.words.frames.get(clause.frame)
+        rest = frame.cells["ja"].split()[:-1] if frame else []
+        return bool(rest) and rest[-1][0] not in "OT"
 
     def answered(self, link: str, clause: Clause) -> str:
         if link in ("too", "neither"):
