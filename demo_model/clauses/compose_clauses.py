@@ -80,6 +80,8 @@ class ClauseComposer(PhraseComposer):
             ):
                 continue
             key = self.random.choice(fitting)
+            if key == "by mistake" and clause.tense is not Tense.PAST:
+                continue
             if key == "place_office":
                 key = self.random.choice(self._adverbials[key])
             subject = clause.roles.get("S")

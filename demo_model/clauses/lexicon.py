@@ -144,7 +144,7 @@ _MEASURES = {
     **dict.fromkeys(("catalog", "handbook"), "本"),
     **{"article": "篇", "mockup": "个", "template": "个", "roadmap": "张"},
 }
-"""A type of nouns, or the English of a noun of the patterns, whose rows have no measure word → its measure word."""
+"""A type of nouns, or the English of a noun of the patterns, whose rows have none → its measure word."""
 
 
 @cache
