@@ -141,6 +141,10 @@ def test_both() -> None:
     assert subject["fr"] == "Le client et la banque ont tous les deux payé la facture."
     assert subject["ja"] == "顧客も銀行も請求書を支払いました。"
     assert subject["zh"] == "客户和银行都支付了发票。"
+    women = together("both", BANK, Phrase(6, noun="group:company", det="the"))
+    assert texts(Clause("pay", 9, {"S": women, "O": INVOICE}, Tense.PAST))["fr"].startswith(
+        "La banque et l'entreprise ont toutes les deux payé"
+    )
     both = texts(Clause("read", 9, {"S": SHE, "O": together("both", REPORT, INVOICE)}, Tense.PAST))
     assert both["de"] == "Sie hat sowohl den Bericht als auch die Rechnung gelesen."
     assert both["ja"] == "彼女は報告書も請求書も読みました。"
@@ -156,6 +160,8 @@ def test_what_is_named_among_others_and_what_is_one_of_two() -> None:
     one = texts(Clause("read", 9, {"S": together("either", CUSTOMER, BANK), "O": REPORT}, Tense.PAST))
     assert one["ja"] == "顧客か銀行のどちらかが報告書を読みました。"
     assert one["de"] == "Entweder der Kunde oder die Bank hat den Bericht gelesen."
+    came = texts(Clause("come_office", 9, {"S": together("either", CUSTOMER, BANK)}, Tense.PAST))
+    assert came["fr"] == "Soit le client soit la banque est venue au bureau."
 
 
 def test_two_things_that_are_alike_agree_with_the_adjective() -> None:
