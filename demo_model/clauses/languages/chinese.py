@@ -135,7 +135,7 @@ class Chinese(Linearizer):
             if self.direct(clause) and len(head) > 1:
                 return f"{will}花{le}多长时间", plain
             again = phrase(plain, self.noun_phrase(clause.roles["O"], "")) if self.direct(clause) else ""
-            return will, phrase(again, marked(f"{head}{le}多久{tail}", clause.mark))
+            return will, phrase(again, marked(f"{head}{le}多久{tail.removeprefix('话')}", clause.mark))
         if clause.modal is not Modal.NONE:
             return _MODAL[clause.modal][negative], plain
         match clause.tense:

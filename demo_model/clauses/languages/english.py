@@ -71,6 +71,7 @@ _DOUBLED = (
     "ship",
     "babysit",
     "jog",
+    "scan",
 )
 
 
