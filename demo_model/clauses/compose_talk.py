@@ -25,7 +25,7 @@ _ASKS = {"which": 40, "how_many": 25, "how_much": 8, "what_kind": 15, "whose": 1
 _CHOSEN = frozenset(
     [
         *("document", "device", "product", "plan", "event", "person", "group", "task", "problem", "text", "show"),
-        *("clothes", "room", "data", "site", "home", "motor", "small", "transport", "story"),
+        *("clothes", "room", "hall", "data", "site", "home", "motor", "small", "transport", "story"),
         *("booking", "sight", "code", "schoolwork", "instrument", "vehicle"),
     ]
 )
