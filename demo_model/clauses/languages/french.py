@@ -102,9 +102,9 @@ class French(FrenchForms):
     degrees: ClassVar = {"very": "très", "too": "trop", "more": "plus"}
 
     def adjective(self, key: str, agreement: str) -> str:
-        """Cell: masculine[/feminine[/masculine before a vowel]]. A cell with spaces does not change."""
+        """Cell: masculine[/feminine[/masculine before a vowel]]. A cell of several words does not change."""
         base, *given = self.words.adjectives[key]["fr"].split("/")
-        if " " in base:
+        if " " in base or "'" in base:
             return base
         word = (given[0] if given and given[0] else feminine(base)) if agreement[0] == "f" else base
         return plural(word) if agreement.endswith("p") else word
