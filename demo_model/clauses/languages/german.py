@@ -60,9 +60,8 @@ _MODALS = {
 _REFLEXIVE = {"1s": "mich", "1p": "uns"}
 _LINKS = {"because": "weil", "if": "wenn", "when": "wenn", "although": "obwohl"}
 _ASKED = {
-    **{"when": "wann", "where": "wo", "why": "warum", "how": "wie", "S": "wer", "O": "was"},
-    **{"how_long": "wie lange", "how_often": "wie oft", "amount": "wie viel", "age": "wie alt"},
-    **{"owner": "wem", "place": "wo"},
+    **{"when": "wann", "where": "wo", "why": "warum", "how": "wie", "S": "wer", "O": "was", "place": "wo"},
+    **{"how_long": "wie lange", "how_often": "wie oft", "amount": "wie viel", "age": "wie alt", "owner": "wem"},
 }
 _MATRIX = {"think": "denken", "know": "wissen", "hope": "hoffen", "say": "sagen", "whether": "wissen"}
 
