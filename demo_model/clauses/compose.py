@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 
-from demo_model.clauses.compose_clauses import ClauseComposer
+from demo_model.clauses.compose_phrases import ALWAYS_PLURAL
+from demo_model.clauses.compose_talk import TalkComposer
 from demo_model.clauses.lexicon import PARTITIVE
 from demo_model.clauses.syntax import PERSONS, Clause, Modal, Mood, Phrase, Predicate, Tense, Utterance
 from demo_model.sampling import Sampler
@@ -25,10 +26,12 @@ _OWNED = (
     "site",
     "fixture",
 )
-_MANY = 9
+_MANY = 5
+_NOT_DUE = ("stay_home", "go_home", "go_bed", "rest", "relax", "cry", "laugh", "dance", "watch_tv", "sleep")
+"""What nobody waits for: "but she hasn't cried yet"."""
 
 
-class Composer(ClauseComposer):
+class Composer(TalkComposer):
     """A stream of utterances. Two composers whose samplers have the same seed give the same stream."""
 
     def __init__(self, sampler: Sampler) -> None:
@@ -39,21 +42,21 @@ class Composer(ClauseComposer):
         """The next utterance."""
         self.values, self._mark = {}, 0
         kinds: dict[Callable[[], Utterance], float] = {
-            self._single: 0.52,
-            self._described: 0.12,
-            self._linked: 0.12,
+            self._single: 0.43,
+            self._described: 0.11,
+            self._linked: 0.10,
             self._continued: 0.04,
-            self._reasoned: 0.07,
-            self._reported: 0.13,
+            self._reasoned: 0.06,
+            self._reported: 0.09,
+            self._asking: 0.07,
+            self._coordinated: 0.06,
+            self._answered: 0.04,
         }
         kind = self.random.choices(list(kinds), list(kinds.values()))[0]
         said = kind()
         second = replace(said.second, embedded=True) if said.second else None
         first = replace(said.first, embedded=said.speaker is not None)
         return replace(said, first=first, second=second, values=dict(self.values))
-
-    def _domain(self) -> list[str]:
-        return self._frames["office" if self.odds(0.6) else "daily"]
 
     def _single(self) -> Utterance:
         said = self.clause(self._domain())
@@ -88,7 +91,7 @@ class Composer(ClauseComposer):
                 subject = replace(
                     subject,
                     adjective="",
-                    plural=False,
+                    plural=subject.noun in ALWAYS_PLURAL,
                     count=0,
                     det=self._specific(kind, subject.det),
                 )
@@ -160,6 +163,9 @@ class Composer(ClauseComposer):
                 ("dishes", "place_thing"),
                 ("document", "place_thing"),
                 ("supplies", "place_thing"),
+                ("drink", "place_kitchen"),
+                ("staple", "place_kitchen"),
+                ("fruit", "place_kitchen"),
             )
         )
         noun = self.random.choice(self._nouns([kinds[0]]))
@@ -167,11 +173,10 @@ class Composer(ClauseComposer):
             key for key in self._adverbials[kinds[1]] if key not in ("behind the house", "in front of the office")
         ]
         place = Predicate(self.mark(), place=self.adverbial(self.random.choice(keys)))
-        if kinds[1] == "place_thing" and self.odds(0.4):
-            count = self.random.randint(2, _MANY) if self.odds(0.4) else 0
-            there = Phrase(
-                self.mark(), noun=noun.key, det="num" if count else "a", plural=bool(count), count=count
-            )
+        if kinds[1] == "place_kitchen" or (kinds[1] == "place_thing" and self.odds(0.4)):
+            count = self.random.randint(2, _MANY) if self.odds(0.4) and not noun.mass else 0
+            det = "num" if count else "bare" if noun.mass else "a"
+            there = Phrase(self.mark(), noun=noun.key, det=det, plural=bool(count), count=count)
             return Utterance(Clause("exist", self.mark(), {"S": there}, mood=mood, predicate=place))
         subject = replace(self.noun(noun, True, True), adjective="")
         tense = Tense.PAST if self.odds(0.25) else Tense.HABIT
@@ -196,6 +201,10 @@ class Composer(ClauseComposer):
             keys = [key for key in keys if "stative" not in self.words.frames[key].tags]
         happens = self.random.choice(keys)
         reactions = follow[happens]
+        if link == "but":
+            reactions = [key for key in reactions if key not in _NOT_DUE]
+            link = "but" if reactions else "so"
+            reactions = reactions or follow[happens]
         shared = None
         if link in ("but", "and") or happens in self.choices["verbs"]["own"]:
             shared = Phrase(self.mark(), pronoun=self.random.choice(("i", "we", "he", "she", "they")))

@@ -11,6 +11,9 @@ from demo_model.clauses.lexicon import Frame
 from demo_model.clauses.syntax import PERSONS, Adverbial, Clause, Modal, Mood, Phrase, Tense
 from demo_model.grammar import Value
 
+_ASKED_HOW = ("where", "how", "why", "how_long", "how_often")
+_AT_WORK = re.compile(r"meeting|the call|quarter|the break|@occasion|after work")
+_AT_HOME = re.compile(r"school|bed|breakfast|birthday|Christmas|dinner|midnight|Sunday|Saturday|weekend")
 _DISTANT = re.compile(r"duration|month|year|date|weeks|spring|summer|autumn|winter|Christmas|long time")
 
 
@@ -39,10 +42,16 @@ class ClauseComposer(PhraseComposer):
         return self._name() if self.odds(0.4) else self.noun(self.random.choice(self._nouns(["family"])))
 
     def _time(self, frame: Frame, *kinds: str) -> Adverbial:
-        """A time. What one does every day is not said of a month or of a year."""
+        """A time. What one does every day is not said of a month or of a year, nor work of bedtime."""
         everyday = frame.key in self.choices["verbs"]["habits"] or list(frame.types) == ["S"]
+        elsewhere = _AT_WORK if "daily" in frame.tags else _AT_HOME
         key = self.random.choice([key for kind in kinds for key in self._adverbials[kind]])
-        while everyday and _DISTANT.search(key) and "every" not in key:
+        during = self.choices["during"]
+        while (
+            (key in during and frame.key not in during[key])
+            or elsewhere.search(key)
+            or (everyday and _DISTANT.search(key) and "every" not in key)
+        ):
             key = self.random.choice(self._adverbials[kinds[0]])
         return self.adverbial(key)
 
@@ -52,11 +61,12 @@ class ClauseComposer(PhraseComposer):
         out: list[Adverbial] = []
         stative = "stative" in frame.tags
         changes = frame.key in ("start_event", "end_event", "take_place")
-        if clause.asked != "when":
+        lasting = clause.asked == "how_long" and clause.tense is Tense.FUTURE
+        if clause.asked not in ("when", "how_often") and not lasting:
             out += self._times(clause, frame, stative, always=changes)
         for table, share in (("places", 0.4), ("manners", 0.25), ("causes", 0.25), ("companions", 0.3)):
             fitting = [key for key, frames in self.choices[table].items() if frame.key in frames]
-            if not fitting or not self.odds(share) or len(out) > 1 or clause.asked in ("where", "how", "why"):
+            if not fitting or not self.odds(share) or len(out) > 1 or clause.asked in _ASKED_HOW:
                 continue
             if table == "causes" and clause.mood not in (Mood.STATEMENT, Mood.YES_NO):
                 continue
@@ -70,6 +80,8 @@ class ClauseComposer(PhraseComposer):
             ):
                 continue
             key = self.random.choice(fitting)
+            if key == "by mistake" and clause.tense is not Tense.PAST:
+                continue
             if key == "place_office":
                 key = self.random.choice(self._adverbials[key])
             subject = clause.roles.get("S")
@@ -113,8 +125,12 @@ class ClauseComposer(PhraseComposer):
         modals: bool = True,
         subject: Phrase | None = None,
         plain: bool = False,
+        wanted: tuple[str, Phrase | None] | None = None,
     ) -> Clause:
-        """A clause with one of these frames. plain: no negation, no modal verb, one clause deep."""
+        """A clause with one of these frames. plain: no negation, no modal verb, one clause deep.
+
+        wanted: what is asked for, and the phrase of that role, if it has one.
+        """
         frame = self.words.frames[self.random.choice(keys)]
         stative = "stative" in frame.tags
         verbs = self.choices["verbs"]
@@ -163,7 +179,7 @@ class ClauseComposer(PhraseComposer):
             tense = Tense.PAST if past else Tense.HABIT
         if mood is Mood.WH and tense is Tense.DONE:
             tense = Tense.PAST
-        asked = self._asked(frame, tense, modal) if mood is Mood.WH else ""
+        asked, filled = (wanted or self._asked(frame, tense, modal)) if mood is Mood.WH else ("", None)
         if mood is Mood.WH and not asked:
             mood = Mood.YES_NO
         negative = (
@@ -175,6 +191,8 @@ class ClauseComposer(PhraseComposer):
             and (stative or tense is not Tense.HABIT or modal is not Modal.NONE)
         )
         roles = self._roles(frame, mood, asked, modal, tense, subject)
+        if filled is not None:
+            roles[asked] = filled
         habitual = tense is Tense.HABIT and modal is Modal.NONE and Tense.FUTURE in tenses
         if habitual and "O" in roles and roles["O"].noun.startswith("event:"):
             tense = Tense.FUTURE
@@ -182,14 +200,20 @@ class ClauseComposer(PhraseComposer):
             roles["O"] = replace(roles["O"], det="the", plural=False, count=0)
         if mood in (Mood.IMPERATIVE, Mood.REQUEST, Mood.LETS) and roles["O"].det in ("many", "num"):
             roles["O"] = replace(roles["O"], det="the", plural=False, count=0)
-        if "S" in roles and roles["S"].pronoun in ("i", "we") and mood in (Mood.YES_NO, Mood.WH):
+        if (
+            "S" in roles
+            and roles["S"].pronoun in ("i", "we")
+            and mood in (Mood.YES_NO, Mood.WH)
+            and not asked.startswith("how_")
+        ):
             modal, tense = Modal.SHOULD if self.odds(0.5) else Modal.CAN, Tense.HABIT
         clause = Clause(
             frame.key, self.mark(), self._known_gender(frame, roles, tense), tense, negative, modal, mood, asked
         )
         return self._with_adverbials(clause, frame)
 
-    def _asked(self, frame: Frame, tense: Tense, modal: Modal) -> str:
+    def _asked(self, frame: Frame, tense: Tense, modal: Modal) -> tuple[str, Phrase | None]:
+        """What is asked for, and "who" if that is a person."""
         choices: list[str] = []
         if tense in (Tense.PAST, Tense.FUTURE) or modal is not Modal.NONE:
             choices += ["when", "when"]
@@ -207,9 +231,10 @@ class ClauseComposer(PhraseComposer):
         human = {"human", "anyone", "client", "family", "role"} & set(frame.types.get("O", ("human",)))
         if self.direct(frame) and not human and frame.key not in ("take_transport",):
             choices += ["O", "O"]
-        if self.direct(frame) and "people" in self._types(frame.types.get("O", ())):
-            choices += ["whom"] * 4
-        return self.random.choice(choices) if choices else ""
+        people = [role for role in "OT" if "people" in self._types(frame.types.get(role, ()))]
+        choices += ["whom"] * 4 if people else []
+        asked = self.random.choice(choices) if choices else ""
+        return (people[0], Phrase(self.mark(), pronoun="who")) if asked == "whom" else (asked, None)
 
     def _roles(
         self, frame: Frame, mood: Mood, asked: str, modal: Modal, tense: Tense, subject: Phrase | None
@@ -218,7 +243,7 @@ class ClauseComposer(PhraseComposer):
         asks = mood in (Mood.YES_NO, Mood.WH)
         avoid: list[str] = []
         for role, types in frame.types.items():
-            if role == asked or (role == "O" and asked == "whom"):
+            if role == asked:
                 continue
             if role == "S":
                 if mood in (Mood.IMPERATIVE, Mood.REQUEST):

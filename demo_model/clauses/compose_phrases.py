@@ -19,6 +19,9 @@ from demo_model.sampling import Sampler
 
 _COUNTED = 5
 _PEOPLE = ("person", "profession")
+SPOUSES = ("family:wife", "family:husband")
+ONES_OWN = ("family:girlfriend", "family:boyfriend", "feast:birthday", "feast:graduation", "feast:promotion")
+ALWAYS_PLURAL = ("family:parent", "family:grandparent")
 _OWNERS = (
     "person:customer",
     "person:boss",
@@ -30,13 +33,17 @@ _OWNERS = (
 _UNOWNED = frozenset(
     ["wild", "nature", "sight", "amenity", "body", "fruit", "vegetable", "medicine", "transport", "remark", "term"]
 )
-_COUNTABLE = frozenset(
+COUNTABLE = frozenset(
     [
         *("document", "device", "supplies", "furniture", "person", "product", "problem", "task", "data"),
         *("food", "fruit", "vegetable", "sweet", "clothes", "dishes", "text", "gift", "plant", "animal", "small"),
     ]
 )
 """Types of which one says how many."""
+
+
+NAMED_ONLY = ("family:baby",)
+"""Nouns that play no role for their type alone: one does not call one's baby."""
 
 
 @cache
@@ -57,7 +64,8 @@ def choices() -> dict[str, dict[str, list[str]]]:
 @cache
 def _nouns_of(types: tuple[str, ...]) -> list[Noun]:
     words = load_words()
-    return [words.nouns[key] for each in types for key in ([each] if ":" in each else words.by_type.get(each, ()))]
+    named = [key for each in types for key in ([each] if ":" in each else words.by_type.get(each, ()))]
+    return [words.nouns[key] for key in named if key not in NAMED_ONLY or key in types]
 
 
 @cache
@@ -85,6 +93,9 @@ class PhraseComposer:
         self._adverbials: dict[str, list[str]] = {}
         for key, kind in self.words.adverbial_kinds.items():
             self._adverbials.setdefault(kind, []).append(key)
+
+    def _domain(self) -> list[str]:
+        return self._frames["office" if self.odds(0.6) else "daily"]
 
     @property
     def random(self) -> random.Random:
@@ -127,6 +138,8 @@ class PhraseComposer:
                 return self._name()
         elif pronouns and self.odds(0.4):
             return Phrase(self.mark(), pronoun=self.random.choice(pronouns))
+        if "family" in types and "profession" in types and self.odds(0.6):
+            nouns = self._nouns(["family"])  # a monk vacuums less often than a mother does
         return self.noun(self.random.choice(nouns), subject, plain, fresh)
 
     def _pronoun(self, subject: bool, avoid: Sequence[str], asks: bool) -> Phrase:
@@ -150,12 +163,13 @@ class PhraseComposer:
         mark = self.mark()
         if noun.type == "city":
             return Phrase(mark, noun=noun.key, det="name")
-        if noun.type == "family":
-            married = noun.key in ("family:wife", "family:husband")
-            det = self.random.choices(("i", "we", "he", "she"), (6, not married, 1, 1))[0]
+        if noun.type in ("family", "feast"):
+            married = noun.key in SPOUSES
+            alone = married or noun.key in ONES_OWN
+            det = self.random.choices(("i", "we", "he", "she"), (6, not alone, 1, 1))[0]
             if married and det != "i":
                 det = "he" if noun.key == "family:wife" else "she"
-            return Phrase(mark, noun=noun.key, det=det)
+            return Phrase(mark, noun=noun.key, det=det, plural=noun.key in ALWAYS_PLURAL)
         if noun.mass:
             return Phrase(mark, noun=noun.key, det="bare")
         weights = {
@@ -168,7 +182,7 @@ class PhraseComposer:
             "many": 1,
             "all": 2,
         }
-        if plain or noun.type not in _COUNTABLE or (subject and noun.type in _PEOPLE):
+        if plain or noun.type not in COUNTABLE or (subject and noun.type in _PEOPLE):
             weights |= {"num": 0, "many": 0, "all": 0, "i": 0}
         if noun.type in _PEOPLE:
             weights |= {"this": 1, "we": 2 if noun.type == "person" else 0}

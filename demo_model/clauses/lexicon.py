@@ -36,6 +36,8 @@ class Noun:
     """es, fr: m or f. de: m, f, n, or w for a weak masculine noun."""
     measure: str
     """The Chinese measure word."""
+    counter: str
+    """The Japanese counter, where it is not that of the type."""
     plurals: dict[str, str]
     """The plural where no rule makes it."""
 
@@ -95,11 +97,11 @@ def _rows(path: Path) -> Iterator[tuple[str, str, list[str]]]:
 
 
 def _noun(kind: str, english: str, cells: list[str]) -> Noun:
-    """One row: [ja, es, de, fr, zh]. "m Bericht -e": gender, word, plural. "报告/份": word and measure word."""
+    """One row: [ja, es, de, fr, zh]. "m Bericht/-e": gender, word, plural. "报告/份", "本/冊": what counts it."""
     words, genders, plurals = {"en": english.split("/")[0]}, {}, {}
     if "/" in english:
         plurals["en"] = english.split("/")[1]
-    measure = ""
+    measure = counter = ""
     for language, cell in zip(LANGUAGES[1:], cells, strict=True):
         text = cell
         if language in GENDERS:
@@ -108,12 +110,22 @@ def _noun(kind: str, english: str, cells: list[str]) -> Noun:
                 raise ValueError(f"[{kind}] {english}: {language} {cell!r} has no gender")
         if language == "zh":
             text, _, measure = text.partition("/")
-        elif language != "ja":
+        elif language == "ja":
+            text, _, counter = text.partition("/")
+        else:
             text, _, plural = text.partition("/")
             if plural:
                 plurals[language] = plural
         words[language] = text
-    return Noun(f"{kind}:{words['en']}", kind, words, genders, measure or _MEASURES.get(kind, "个"), plurals)
+    return Noun(
+        f"{kind}:{words['en']}",
+        kind,
+        words,
+        genders,
+        measure or _MEASURES.get(words["en"]) or _MEASURES.get(kind, "个"),
+        counter,
+        plurals,
+    )
 
 
 _MEASURES = {
@@ -126,7 +138,13 @@ _MEASURES = {
     "vehicle": "辆",
     "drink": "杯",
     "animal": "只",
+    **dict.fromkeys(("invoice", "spreadsheet", "poster", "diagram"), "张"),
+    **dict.fromkeys(("video", "recording"), "段"),
+    **dict.fromkeys(("survey", "policy"), "项"),
+    **dict.fromkeys(("catalog", "handbook"), "本"),
+    **{"article": "篇", "mockup": "个", "template": "个", "roadmap": "张"},
 }
+"""A type of nouns, or the English of a noun of the patterns, whose rows have none → its measure word."""
 
 
 @cache
@@ -151,7 +169,7 @@ def load_words() -> Words:
     for english, each in load_lexicon().entries["place"].items():
         cells = {language: word.text for language, word in each.items()}
         nouns[f"city:{english}"] = Noun(
-            f"city:{english}", "city", cells, {"es": "m", "de": "n", "fr": "m"}, "", {}
+            f"city:{english}", "city", cells, {"es": "m", "de": "n", "fr": "m"}, "", "", {}
         )
     by_type: dict[str, list[str]] = {}
     for noun in nouns.values():

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from enum import Enum
 
 from demo_model.grammar import Value
@@ -41,16 +41,22 @@ class Mood(Enum):
 
 
 PERSONS = ("i", "we", "you", "he", "she", "they")
+ASKED_FRAMES = {"cost": "amount", "age": "age", "whose_is": "owner", "take_time": "how_long", "where_is": "place"}
+"""Frame that only asks → what it asks for: how much it costs, how old she is, whose it is, where it is."""
+ANSWERS = ("yes", "no", "not_yet", "too", "neither")
+""" "Yes, we did." "No, she hasn't." "No, not yet." "So do I." "Neither do we." """
 
 
 @dataclass(frozen=True)
 class Phrase:
-    """A noun phrase. `noun` is a key of the lexicon, `pronoun` one of PERSONS or "that", `name` a person's name.
+    """A noun phrase. `noun` is a key of the lexicon, `pronoun` one of PERSONS, "that" or "who", `name` a person's
+    name, `members` two or three phrases that play one role together.
 
     "it" stands for the thing `noun`, "weather" for the "it" of "it rains".
     refers: in a second clause, the role of the first clause that it repeats.
 
-    det: the, a, this, bare, many, all, num (with `count`), or a pronoun as possessor (my = "i").
+    det: the, a, this, bare, many, all, num (with `count`), a pronoun as possessor (my = "i"), or one that asks:
+    which, how_many, how_much, what_kind, whose.
     """
 
     mark: int
@@ -66,10 +72,16 @@ class Phrase:
     """The possessor: a name or a noun phrase."""
     relative: Clause | None = None
     """A clause whose role `gap` this phrase plays."""
+    members: tuple[Phrase, ...] = ()
+    link: str = ""
+    """What joins the members: and, or, both, either, or etc ("and so on")."""
 
     @property
     def person(self) -> str:
-        """1s, 1p, 2 (polite), 3s or 3p."""
+        """1s, 1p, 2 (polite), 3s or 3p. After "or" it is that of the last member."""
+        if self.members:
+            persons = [each.person for each in self.members]
+            return "1p" if {"1s", "1p"} & set(persons) else "3p" if self.plural else persons[-1]
         if self.pronoun in PERSONS:
             return {"i": "1s", "we": "1p", "you": "2", "they": "3p"}.get(self.pronoun, "3s")
         return "3p" if self.plural else "3s"
@@ -111,7 +123,8 @@ class Clause:
     modal: Modal = Modal.NONE
     mood: Mood = Mood.STATEMENT
     asked: str = ""
-    """In a WH question: S, O (a thing), whom (a person), when, where, why or how."""
+    """In a WH question: a role (what fills it asks: "which report", "who"; left out, S asks who and O asks what),
+    or when, where, why, how, how_long, how_often, amount, age, owner, place."""
     gap: str = ""
     """In a relative clause: S or O."""
     embedded: bool = False
@@ -123,13 +136,24 @@ class Clause:
     def person(self) -> str:
         return self.roles["S"].person if "S" in self.roles else "3s"
 
+    @property
+    def wanted(self) -> Phrase | None:
+        """The phrase that asks: "which report"."""
+        return self.roles.get(self.asked)
+
+    @property
+    def owned(self) -> Clause:
+        """As a relative clause of what it asks for: "(whose is the report) that she read"."""
+        roles = {role: np for role, np in self.roles.items() if role != self.asked}
+        return replace(self, roles=roles, gap=self.asked, asked="", mood=Mood.STATEMENT)
+
 
 @dataclass(frozen=True)
 class Utterance:
-    """A sentence: one clause, or two with a link.
+    """A sentence: one clause, or two with a link; or a question or a statement and what somebody answers.
 
-    link: a connective (because, if, when, although, and, but, so), or a matrix verb (think, know, hope, say,
-    whether) whose subject is `speaker`.
+    link: a connective (because, if, when, although, and, but, so), a matrix verb (think, know, hope, say,
+    whether) whose subject is `speaker`, or how `second` answers in short: one of ANSWERS.
     """
 
     first: Clause
@@ -138,5 +162,7 @@ class Utterance:
     speaker: Phrase | None = None
     opener: str = ""
     """What is said before: a key of the openers (yes, by the way …)."""
+    answer: str = ""
+    """What is said after a question: a key of the openers [answer] (I think so …)."""
     values: dict[int, tuple[str, Value]] = field(default_factory=dict)
     """Mark → (kind, value) of what is copied or counted; other marks are phrases."""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from dataclasses import replace
+from typing import ClassVar
 
 from demo_model.clauses.languages.linearizer import Linearizer
 from demo_model.clauses.marks import marked, phrase
@@ -20,8 +21,9 @@ _PRONOUNS = {
     "she": "她",
     "they": "他们",
     "that": "那个",
+    "who": "谁",
 }
-_ASKED = {"when": "什么时候", "where": "在哪里", "why": "为什么", "how": "怎么"}
+_ASKED = {"when": "什么时候", "where": "在哪里", "why": "为什么", "how": "怎么", "how_often": "多久"}
 _MODAL = {
     Modal.CAN: ("可以", "不能"),
     Modal.MUST: ("必须", "不用"),
@@ -37,10 +39,22 @@ class Chinese(Linearizer):
     language = "zh"
     glue = ""
     comma = "，"
+    stop = "。"
+    joins: ClassVar = {
+        "and": ("", "、", "和", ""),
+        "or": ("", "、", "或者", ""),
+        "both": ("", "、", "和", ""),
+        "either": ("", "、", "或者", ""),
+        "etc": ("", "、", "、", "等等"),
+    }
 
     def noun_phrase(self, np: Phrase, case: str) -> str:
+        if np.members:
+            first = sorted(np.members, key=lambda each: each.pronoun != "i")
+            words = self.joined(replace(np, members=tuple(first)), lambda each: self.noun_phrase(each, case))
+            return words.replace(" 和 ", " 以及 ") if case == "和" else words
         if np.pronoun:
-            return marked(_PRONOUNS[np.pronoun], np.mark)
+            return marked("那" if (np.pronoun, case) == ("that", "S") else _PRONOUNS[np.pronoun], np.mark)
         if np.name:
             return marked(self.name(np), np.mark)
         noun = self.noun(np)
@@ -52,6 +66,12 @@ class Chinese(Linearizer):
                 word = ("这些" if np.plural else "这" + measure) + adjective + word
             case "a" if not np.plural and case != "be":
                 word = f"一{measure}{adjective}{word}"
+            case "which":
+                word = ("哪些" if np.plural else "哪" + measure) + adjective + word
+            case "how_many":
+                word = f"{'有' if case == 'S' else ''}几{measure}{adjective}{word}"
+            case "how_much" | "what_kind" | "whose":
+                word = {"how_much": "多少", "what_kind": "什么样的", "whose": "谁的"}[np.det] + adjective + word
             case "many":
                 word = f"很多{adjective}{word}"
             case "all":
@@ -85,14 +105,21 @@ class Chinese(Linearizer):
             else:
                 preposition, role, end = found.groups()
                 np = clause.roles.get(role)
-                if np is not None and np.det == "a" and clause.negative:
+                if np is not None and np.det == "a" and (clause.negative or clause.asked == "how_often"):
                     np = replace(np, det="bare")
-                asked = "什么" if clause.asked == role else "谁" if clause.asked == "whom" and role == "O" else ""
-                if np is None and not asked:
+                asked = "什么" if clause.asked == role else ""
+                if (np is None and not asked) or self.before_subject(clause) is np is not None:
                     continue
-                text = phrase(preposition, self.noun_phrase(np, "") if np else asked, end)
+                text = phrase(preposition, self.noun_phrase(np, preposition) if np else asked, end)
             (after if verb else before).append(text)
         return before, verb.removeprefix("~"), after, verb.startswith("~")
+
+    def before_subject(self, clause: Clause) -> Phrase | None:
+        """The direct object that is "both …": 报告和幻灯片，她都看了."""
+        np = clause.roles.get("O")
+        direct = clause.frame in self.words.frames and self.words.frames[clause.frame].cells["zh"].endswith(" O")
+        both = np is not None and np.link == "both" and not any(each.det in ("a", "num") for each in np.members)
+        return np if both and direct else None
 
     def verbs(self, clause: Clause, verb: str, stative: bool, when: bool) -> tuple[str, str]:
         """What stands before the verb phrase ("已经", "没有"), and the verb with 了."""
@@ -100,6 +127,15 @@ class Chinese(Linearizer):
         head, _, tail = verb.partition("|")
         plain = marked(head + tail, clause.mark)
         perfect = marked(f"{head}了{tail}", clause.mark)
+        if clause.asked == "how_often":
+            return "", marked(f"{head}一次{tail}", clause.mark)
+        if clause.asked == "how_long" and "多" not in head:
+            le = "了" if clause.tense is Tense.PAST else ""
+            will = "会" if clause.tense is Tense.FUTURE else ""
+            if self.direct(clause) and len(head) > 1:
+                return f"{will}花{le}多长时间", plain
+            again = phrase(plain, self.noun_phrase(clause.roles["O"], "")) if self.direct(clause) else ""
+            return will, phrase(again, marked(f"{head}{le}多久{tail.removeprefix('话')}", clause.mark))
         if clause.modal is not Modal.NONE:
             return _MODAL[clause.modal][negative], plain
         match clause.tense:
@@ -176,6 +212,9 @@ class Chinese(Linearizer):
             return phrase(start, time, where, later, marked(has, clause.mark), self.noun_phrase(np, ""))
         question = _ASKED.get(clause.asked, "")
         if clause.frame == "be":
+            later = phrase(
+                later, "都" if subject_np is not None and subject_np.plural and subject_np.members else ""
+            )
             return phrase(start, subject, time, later, question, self.places(rest, "frequency"), self.be(clause))
         before, verb, after, stative = self.pieces(clause)
         cause, where = self.places(rest, "cause"), self.places(rest, "place", "companion")
@@ -197,6 +236,13 @@ class Chinese(Linearizer):
                     "我们", time, "不要" if clause.negative else "", what, "了" if clause.negative else "吧"
                 )
         aux, verb = self.verbs(clause, verb, stative, when)
+        if clause.asked == "how_long" and self.direct(clause) and "花" not in aux:
+            after = []
+        both = self.before_subject(clause)
+        if both is not None:
+            start = phrase(start, self.noun_phrase(both, ""), "，")
+        if both is not None or (subject_np is not None and subject_np.link == "both"):
+            aux = phrase("都", aux)
         end = "吗" if clause.mood is Mood.YES_NO else ""
         return phrase(
             start,
@@ -214,6 +260,37 @@ class Chinese(Linearizer):
             *after,
             length,
             end,
+        )
+
+    def direct(self, clause: Clause) -> bool:
+        """Whether its object follows the verb."""
+        return "O" in clause.roles and self.words.frames[clause.frame].cells["zh"].endswith(" O")
+
+    def answered(self, link: str, clause: Clause) -> str:
+        said = self.noun_phrase(clause.roles["S"], "S")
+        done = clause.tense in (Tense.PAST, Tense.DONE) and clause.modal is Modal.NONE
+        if link == "too":
+            return phrase(said, "也会" if clause.tense is Tense.FUTURE else "也是")
+        if link == "neither" and clause.tense is Tense.FUTURE:
+            return phrase(said, "也不会")
+        if link == "neither":
+            stative = self.stative(clause)
+            also = (
+                ("没有",) if done and not stative else self.verbs(clause, self.pieces(clause)[1], stative, False)
+            )
+            return phrase(said, "也", *also)
+        if link == "not_yet":
+            return "不 ， 还没有"
+        yes = link == "yes"
+        if clause.modal is not Modal.NONE:
+            verb = _MODAL[clause.modal][not yes]
+        elif done:
+            head = self.pieces(clause)[1].partition("|")[0]
+            verb = marked(head + "了", clause.mark) if yes else "没有"
+        else:
+            verb = "会的" if yes else "不会"
+        return phrase(
+            "是的 ，" if yes else "不 ，", said, "已经" if yes and clause.tense is Tense.DONE else "", verb
         )
 
     def utterance(self, said: Utterance) -> str:

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import replace
+from typing import ClassVar
 
 from demo_model.clauses.languages.linearizer import Linearizer
 from demo_model.clauses.marks import bare, marked, phrase
@@ -20,11 +22,22 @@ _SUBJECT = {
     "weather": "it",
 }
 _OBJECT = {"i": "me", "we": "us", "you": "you", "he": "him", "she": "her", "they": "them", "that": "that"}
+_OBJECT["who"] = _SUBJECT["who"] = "who"
 _POSSESSIVE = {"i": "my", "we": "our", "you": "your", "he": "his", "she": "her", "they": "their"}
 _BE = {"1s": ("am", "was"), "3s": ("is", "was")}
-_ASKED = {"when": "when", "where": "where", "why": "why", "how": "how"}
+_ASKED = {
+    **{each: each for each in ("when", "where", "why", "how")},
+    **{"how_long": "how long", "how_often": "how often", "amount": "how much", "age": "how old", "place": "where"},
+}
+_ASKING = {
+    "which": "which",
+    "how_many": "how many",
+    "how_much": "how much",
+    "what_kind": "what kind of",
+    "whose": "whose",
+}
 _NOT = {"can": "can't", "will": "won't", "am": "am not", "might": "might not"}
-_AN_NOT = ("USB", "user", "uni", "use", "eu", "one")
+_AN_NOT = ("USB", "user", "uni", "use", "usa", "eu", "one")
 _DOUBLED = (
     "stop",
     "plan",
@@ -58,6 +71,7 @@ _DOUBLED = (
     "ship",
     "babysit",
     "jog",
+    "scan",
 )
 
 
@@ -72,15 +86,24 @@ def plural(noun: str) -> str:
 def comparative(adjective: str, given: str) -> str:
     if given:
         return given
-    if adjective.endswith("y") and " " not in adjective:
+    if adjective.endswith("y") and " " not in adjective and len(re.findall("[aeiouy]+", adjective)) < 3:
         return adjective[:-1] + "ier"
     return f"more {adjective}"
 
 
 class English(Linearizer):
     language = "en"
+    joins: ClassVar = {
+        "and": ("", ",", "and", ""),
+        "or": ("", ",", "or", ""),
+        "both": ("both", ",", "and", ""),
+        "either": ("either", ",", "or", ""),
+        "etc": ("", ",", ",", "and so on"),
+    }
 
     def noun_phrase(self, np: Phrase, case: str) -> str:
+        if np.members:
+            return self.joined(np, lambda each: self.noun_phrase(each, case))
         if np.pronoun == "it":
             return marked("it", np.mark)
         if np.pronoun:
@@ -105,8 +128,8 @@ class English(Linearizer):
                 words = phrase("many" if np.det == "many" else "all the", words)
             case "num":
                 words = phrase(NUMBER_WORDS["en"][np.count - 2], words)
-            case det if det in _POSSESSIVE:
-                words = phrase(_POSSESSIVE[det], words)
+            case det if det in _POSSESSIVE or det in _ASKING:
+                words = phrase(_POSSESSIVE.get(det) or _ASKING[det], words)
         if np.of is not None and not np.of.name:
             words = phrase(words, "of", self.noun_phrase(np.of, "O"))
         words = marked(words, np.mark)
@@ -181,7 +204,8 @@ class English(Linearizer):
         return self.adverbial(what.place) if what.place else ""
 
     def clause(self, clause: Clause) -> str:
-        asks = clause.mood in (Mood.YES_NO, Mood.WH) and clause.asked != "S"
+        asks = clause.mood in (Mood.YES_NO, Mood.WH) and (clause.asked != "S" or clause.frame == "exist")
+        wanted = ""
         particle = ""
         rest: list[str] = []
         if clause.frame in ("be", "exist"):
@@ -190,7 +214,10 @@ class English(Linearizer):
                 rest.append(self.predicate(clause.predicate))
             subject = self.noun_phrase(clause.roles["S"], "S") if "S" in clause.roles and clause.gap != "S" else ""
             if clause.frame == "exist":
-                rest.insert(0, self.noun_phrase(clause.roles["S"], "O"))
+                if clause.asked:
+                    wanted = self.noun_phrase(clause.roles["S"], "O")
+                else:
+                    rest.insert(0, self.noun_phrase(clause.roles["S"], "O"))
                 subject = "there"
         else:
             cell, complements = self.complements(clause)
@@ -198,6 +225,10 @@ class English(Linearizer):
             particle = particle.replace("_", " ")
             for role, how, np in complements:
                 preposition = how.partition(".")[0]
+                if np is not None and role == clause.asked:
+                    wanted = self.noun_phrase(np, "O")
+                    rest.append(marked(preposition, clause.mark))
+                    continue
                 rest.append(phrase(preposition, self.noun_phrase(np, "O")) if np else marked(how, clause.mark))
                 if role == "O" and particle:
                     rest[-1], particle = (
@@ -226,13 +257,13 @@ class English(Linearizer):
             middle = phrase(middle, "already")
         if clause.negative:
             aux = _NOT.get(aux) or aux + "n't"
-        question = ""
-        if clause.asked in ("S", "whom"):
-            question = "who"
-        elif clause.asked in ("O", "T"):
-            question = "what"
-        elif clause.asked:
-            question = _ASKED[clause.asked]
+        if clause.asked == "owner":
+            thing = replace(clause.roles["S"], det="whose")
+            words, this = self.noun_phrase(thing, "O"), "these" if thing.plural else "this"
+            return phrase(words, aux, this) if clause.mood is Mood.WH else phrase(words, this, aux)
+        question = wanted
+        if not clause.wanted:
+            question = {"": "", "S": "who", "O": "what"}.get(clause.asked) or _ASKED.get(clause.asked, "")
         yet = "yet" if clause.tense is Tense.DONE and clause.negative else ""
         end = phrase(*rest, self.ending(clause), yet)
         if asks:
@@ -281,11 +312,23 @@ class English(Linearizer):
 
     def indirect(self, clause: Clause) -> str:
         """whether she comes, when she comes."""
-        plain = replace(clause, mood=Mood.STATEMENT, asked="", mark=clause.mark)
-        if not clause.asked:
-            return phrase("whether", self.clause(plain))
-        word = {"S": "who", "whom": "who", "O": "what", "T": "what"}.get(clause.asked) or _ASKED[clause.asked]
-        return phrase(word, self.clause(replace(plain, gap=clause.asked)))
+        return phrase("" if clause.asked else "whether", self.clause(replace(clause, mood=Mood.STATEMENT)))
+
+    def answered(self, link: str, clause: Clause) -> str:
+        subject = clause.roles["S"]
+        said = self.noun_phrase(subject, "S")
+        verb = "be" if clause.frame == "be" else self.complements(clause)[0].partition("_")[0]
+        aux = self.group(clause, verb, True, clause.mark)[0]
+        match link:
+            case "yes":
+                return phrase("yes ,", said, aux)
+            case "no":
+                return phrase("no ,", said, _NOT.get(aux) or aux + "n't")
+            case "not_yet":
+                return "no , not yet"
+        if subject.pronoun == "i" and clause.mark % 2:
+            return phrase(marked("me", subject.mark), link)
+        return phrase("so" if link == "too" else link, aux, said)
 
     def rewrite(self, before: str, after: str) -> tuple[str, str] | None:
         if bare(before).endswith("s") and after == "'s":

@@ -8,8 +8,7 @@ from typing import ClassVar
 
 from demo_model.clauses.languages.french_forms import FrenchForms, feminine, plural
 from demo_model.clauses.marks import bare, marked, phrase
-from demo_model.clauses.syntax import Clause, Modal, Mood, Phrase, Tense, Utterance
-from demo_model.grammar import starts_with_vowel
+from demo_model.clauses.syntax import ASKED_FRAMES, Clause, Modal, Mood, Phrase, Tense, Utterance
 from demo_model.recogniser import NUMBER_WORDS
 
 _SUBJECT = {
@@ -21,8 +20,10 @@ _SUBJECT = {
     "they": "ils",
     "that": "cela",
     "weather": "il",
+    "who": "qui",
 }
 _TONIC = {"i": "moi", "we": "nous", "you": "vous", "he": "lui", "she": "elle", "they": "eux", "that": "cela"}
+_TONIC["who"] = "qui"
 _CLITIC = {
     "i": ("me", "me"),
     "we": ("nous", "nous"),
@@ -75,13 +76,25 @@ _LINKS = {
     "but": "mais",
     "so": "donc",
 }
-_ASKED = {"when": "quand", "where": "où", "why": "pourquoi", "how": "comment"}
+_ASKED = {
+    **{"when": "quand", "where": "où", "why": "pourquoi", "how": "comment", "S": "qui", "O": "que"},
+    **{"how_long": "combien de temps", "how_often": "à quelle fréquence", "amount": "combien"},
+    **{"age": "quel âge", "owner": "à qui", "place": "où"},
+}
+_LIKES = ("aimer O", "détester O", "préférer O")
 _MATRIX = {"think": "penser", "know": "savoir", "hope": "espérer", "whether": "savoir"}
 _SOME = re.compile(r"^(?:du |des |une? |de la |de (?=l'))(?:l')?")
-_SILENT_H = re.compile(r"^(?:h[éeêoiuyô](?!ros|llan)|hab|heu|his|hum|hiv|huil|hui)", re.IGNORECASE)
 
 
 class French(FrenchForms):
+    question_words: ClassVar = _ASKED
+    joins: ClassVar = {
+        "and": ("", ",", "et", ""),
+        "or": ("", ",", "ou", ""),
+        "both": ("à la fois", ",", "et", ""),
+        "either": ("soit", ", soit", "soit", ""),
+        "etc": ("", ",", ",", "et ainsi de suite"),
+    }
     subjects: ClassVar = _SUBJECT
     tonics: ClassVar = _TONIC
     clitics: ClassVar = _CLITIC
@@ -89,9 +102,9 @@ class French(FrenchForms):
     degrees: ClassVar = {"very": "très", "too": "trop", "more": "plus"}
 
     def adjective(self, key: str, agreement: str) -> str:
-        """Cell: masculine[/feminine[/masculine before a vowel]]. A cell with spaces does not change."""
+        """Cell: masculine[/feminine[/masculine before a vowel]]. A cell of several words does not change."""
         base, *given = self.words.adjectives[key]["fr"].split("/")
-        if " " in base:
+        if " " in base or "'" in base:
             return base
         word = (given[0] if given and given[0] else feminine(base)) if agreement[0] == "f" else base
         return plural(word) if agreement.endswith("p") else word
@@ -105,7 +118,7 @@ class French(FrenchForms):
         aspirated = noun.cells["fr"].startswith("*")
         word = noun.cells["fr"].removeprefix("*")
         if np.plural:
-            word = noun.plurals.get("fr") or plural(word)
+            word = noun.plurals.get("fr", "").removeprefix("*") or plural(word)
         agreement = self.agreement(np)
         female = agreement[0] == "f"
         before = after = ""
@@ -126,9 +139,6 @@ class French(FrenchForms):
     def relative(self, np: Phrase, clause: Clause) -> str:
         return phrase("qui" if clause.gap == "S" else "que", self.clause(clause, "", antecedent=np))
 
-    def vowel(self, word: str, aspirated: bool) -> bool:
-        return not aspirated and (starts_with_vowel(word) or bool(_SILENT_H.match(word)))
-
     def determiner(self, np: Phrase, female: bool, vowel: bool, adjective_first: bool) -> str:
         match np.det:
             case "bare" if self.noun(np).partitive:
@@ -143,6 +153,12 @@ class French(FrenchForms):
                 return "toutes les" if female else "tous les"
             case "many":
                 return "beaucoup de"
+            case "which":
+                return ("quelle" if female else "quel") + ("s" if np.plural else "")
+            case "what_kind":
+                return "quel genre de"
+            case "how_many" | "how_much":
+                return "combien de"
             case "num":
                 return NUMBER_WORDS["fr"][np.count - 2]
             case "de" | "name":
@@ -156,6 +172,10 @@ class French(FrenchForms):
 
     def clause(self, clause: Clause, order: str, mood: str = "", antecedent: Phrase | None = None) -> str:
         subject_np = clause.roles.get("S")
+        both = ""
+        if subject_np is not None and subject_np.link == "both":
+            both = "toutes les deux" if self.agreement(subject_np)[0] == "f" else "tous les deux"
+            subject_np = replace(subject_np, link="and")
         subject = "" if clause.gap == "S" or subject_np is None else self.noun_phrase(subject_np, "S")
         mark = clause.mark
         rest: list[str]
@@ -169,8 +189,11 @@ class French(FrenchForms):
             verb, clitics, subject = "avoir", ["y"], "il"
             place = clause.predicate.place if clause.predicate else None
             rest = [self.noun_phrase(subject_np, ""), self.adverbial(place) if place else ""]
+            rest = rest[1:] if clause.asked else rest
             clause = replace(clause, roles={"S": replace(subject_np, plural=False)})
         else:
+            if self.words.frames[clause.frame].cells["fr"] in _LIKES and "O" in clause.roles:
+                clause = replace(clause, roles={**clause.roles, "O": _liked(clause.roles["O"])})
             if (
                 clause.negative
                 and "O" in clause.roles
@@ -196,7 +219,7 @@ class French(FrenchForms):
             clitics.insert(0, _REFLEXIVE.get(clause.person, "se"))
         if clause.mood in (Mood.IMPERATIVE, Mood.LETS, Mood.REQUEST):
             return self.asking(clause, verb, clitics, rest)
-        middle = self.places(clause, "frequency")
+        middle = phrase(both, self.places(clause, "frequency"))
         if clause.tense is Tense.DONE and not clause.negative:
             middle = phrase(middle, "déjà")
         pas = ("pas encore" if clause.tense is Tense.DONE else "pas") if clause.negative else ""
@@ -232,6 +255,8 @@ class French(FrenchForms):
                         participle = self.agreed(participle, self.agreement(clitic))
                     elif antecedent is not None and clause.gap == "O":
                         participle = self.agreed(participle, self.agreement(antecedent))
+                    elif clause.asked == "O" and (asked := self.direct_object(clause)) is not None:
+                        participle = self.agreed(participle, self.agreement(asked))
                     finite, inner = self.form(aux, "present", person), marked(participle, mark)
                 case Tense.NOW:
                     finite, inner, before = (
@@ -247,14 +272,21 @@ class French(FrenchForms):
         start = phrase(self.adverbial(front), ",") if front else ""
         ne = "ne" if clause.negative else ""
         tail = phrase(*rest, self.ending(self.without(clause, front)))
+        if order == "inverted":
+            return phrase(finite, subject, tail)
         return phrase(start, subject, ne, *before, finite, pas, middle, inner, tail)
 
     def before_verb(self, clause: Clause) -> Phrase | None:
         """The direct object that is a clitic."""
         if clause.frame in ("be", "exist"):
             return None
-        for _, how, np in self.complements(clause)[1]:
-            if how == "." and np is not None and np.pronoun not in ("", "that"):
+        np = self.direct_object(clause)
+        return np if np is not None and np.pronoun not in ("", "that", "who") else None
+
+    def direct_object(self, clause: Clause) -> Phrase | None:
+        """What a participle may agree with. "What kind of car" is a kind, so masculine."""
+        for _, how, np in self.complements(clause)[1] if clause.frame not in ("be", "exist") else ():
+            if how == "." and np is not None and np.det != "what_kind":
                 return np
         return None
 
@@ -282,14 +314,42 @@ class French(FrenchForms):
         if clause.mood is Mood.YES_NO:
             return phrase("est-ce que", self.clause(clause, ""))
         if clause.mood is Mood.WH:
-            if clause.asked == "S":
-                return phrase("qui", self.clause(clause, ""))
-            if clause.asked == "whom":
-                return phrase("qui est-ce que", self.clause(clause, ""))
-            if clause.asked == "O":
-                return phrase("qu'est-ce que", self.clause(clause, ""))
-            return phrase(_ASKED[clause.asked], "est-ce que", self.clause(clause, ""))
+            return self.asked(clause, "est-ce que")
         return self.clause(clause, "main")
+
+    def asked(self, clause: Clause, link: str = "") -> str:
+        """A question with a question word. link: est-ce que, if it is a direct one."""
+        plain, wanted = replace(clause, mood=Mood.STATEMENT), clause.wanted
+        if wanted is not None and wanted.det == "whose":
+            thing = replace(wanted, det="the", relative=clause.owned)
+            return phrase("à qui", "sont" if wanted.plural else "est", self.noun_phrase(thing, ""))
+        if clause.asked == "S" and clause.frame != "exist":
+            return phrase("" if wanted else "qui", self.clause(plain, ""))
+        if clause.frame in ASKED_FRAMES:
+            return phrase(_ASKED[clause.asked], self.clause(plain, "inverted"))
+        if clause.asked == "O" and wanted is None and not link:
+            return phrase("ce que", self.clause(plain, ""))
+        return phrase(self.question(clause), link, self.clause(plain, ""))
+
+    def answered(self, link: str, clause: Clause) -> str:
+        subject = clause.roles["S"]
+        match link:
+            case "not_yet":
+                return "non , pas encore"
+            case "too" | "neither":
+                return phrase(self.noun_phrase(subject, "after"), "aussi" if link == "too" else "non plus")
+        said, person = self.noun_phrase(subject, "S"), clause.person
+        ne, pas = ("ne", "pas") if link == "no" else ("", "")
+        if clause.modal is Modal.MUST and pas:
+            return phrase("non ,", said, "ne", self.form("avoir", "present", person), "pas besoin de le faire")
+        if clause.modal is not Modal.NONE:
+            tense = "conditional" if clause.modal is Modal.SHOULD else "present"
+            verbs = phrase(ne, self.form(_MODAL[clause.modal], tense, person), pas, "le faire")
+        elif clause.tense is Tense.FUTURE:
+            verbs = phrase(ne, "le", self.form("faire", "future", person), pas)
+        else:
+            verbs = phrase(ne, "le", self.form("avoir", "present", person), pas, "fait")
+        return phrase("oui ," if link == "yes" else "non ,", said, verbs)
 
     def ends(self, clause: Clause) -> tuple[str, str]:
         return "", "\u2060?" if clause.mood in (Mood.YES_NO, Mood.WH, Mood.REQUEST) else "."
@@ -302,47 +362,20 @@ class French(FrenchForms):
         verb = self.form(_MATRIX[said.link], "present", person)
         if said.link != "whether":
             return phrase(subject, verb, "que", self.clause(first, ""), ".")
-        word = {"S": "qui", "whom": "qui", "O": "ce que", "": "si"}.get(first.asked) or _ASKED[first.asked]
-        return phrase(subject, "ne", verb, "pas", word, self.clause(first, ""), ".")
+        inner = self.asked(first) if first.asked else phrase("si", self.clause(first, ""))
+        return phrase(subject, "ne", verb, "pas", inner, ".")
 
     def subordinate(self, said: Utterance, second: Clause) -> str:
         later = said.link == "when" and said.first.tense is Tense.FUTURE and second.tense is Tense.HABIT
         return self.clause(replace(second, tense=Tense.FUTURE) if later else second, "")
 
-    def rewrite(self, before: str, after: str) -> tuple[str, str] | None:
-        low = before.lower()
-        plain = after.removeprefix("*")
-        starred = after.startswith("*")
-        if (low, after) in _CONTRACTED:
-            return _CONTRACTED[low, after], ""
-        if low in ("du", "au") and not starred and after[0].isalpha() and self.vowel(after, False):
-            return {"du": "de l'", "Du": "De l'", "au": "à l'", "Au": "À l'"}[before], after
-        if low == "si" and after in ("il", "ils"):
-            return "s'" if before == "si" else "S'", after
-        if (
-            low in _ELIDED
-            and not starred
-            and after[0].isalpha()
-            and self.vowel(plain, False)
-            and plain not in ("onze", "oui")
-        ):
-            return before[:-1] + "'", after
-        return (before, plain) if starred else None
+
+def _liked(np: Phrase) -> Phrase:
+    """What one likes is all of its kind: aimer le café."""
+    return replace(np, det="the" if np.det == "bare" else np.det, members=tuple(map(_liked, np.members)))
 
 
 def _ordered(clitics: list[str]) -> list[str]:
     """me le, te la, but le lui, la leur."""
     third = any(bare(each[2:]) in ("lui", "leur") for each in clitics)
     return [each[2:] for each in sorted(clitics, key=lambda each: each.startswith("d:") == third)]
-
-
-_CONTRACTED = {
-    ("de", "le"): "du",
-    ("de", "les"): "des",
-    ("à", "le"): "au",
-    ("à", "les"): "aux",
-    ("de", "des"): "de",
-}
-_ELIDED = frozenset(
-    ["je", "me", "te", "se", "le", "la", "de", "que", "ne", "ce", "jusque", "parce", "lorsque"]
-) - {"parce"}

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 
 from demo_model.clauses.languages.romance import Romance
+from demo_model.grammar import starts_with_vowel
 
 _PERSONS = ("1s", "3s", "1p", "2", "3p")
 
@@ -39,6 +40,19 @@ def feminine(adjective: str) -> str:
         if adjective.endswith(ending):
             return adjective[: -len(ending)] + changed
     return adjective if adjective.endswith("e") else adjective + "e"
+
+
+_SILENT_H = re.compile(r"^(?:h[éeêoiuyô](?!ros|llan)|hab|heu|his|hum|hiv|huil|hui)", re.IGNORECASE)
+_CONTRACTED = {
+    ("de", "le"): "du",
+    ("de", "les"): "des",
+    ("à", "le"): "au",
+    ("à", "les"): "aux",
+    ("de", "des"): "de",
+}
+_ELIDED = frozenset(
+    ["je", "me", "te", "se", "le", "la", "de", "que", "ne", "ce", "jusque", "parce", "lorsque"]
+) - {"parce"}
 
 
 class FrenchForms(Romance):
@@ -111,3 +125,26 @@ class FrenchForms(Romance):
 
     def agreed(self, participle: str, agreement: str) -> str:
         return participle + ("e" if agreement[0] == "f" else "") + ("s" if agreement.endswith("p") else "")
+
+    def vowel(self, word: str, aspirated: bool) -> bool:
+        return not aspirated and (starts_with_vowel(word) or bool(_SILENT_H.match(word)))
+
+    def rewrite(self, before: str, after: str) -> tuple[str, str] | None:
+        low = before.lower()
+        plain = after.removeprefix("*")
+        starred = after.startswith("*")
+        if (low, after) in _CONTRACTED:
+            return _CONTRACTED[low, after], ""
+        if low in ("du", "au") and not starred and after[0].isalpha() and self.vowel(after, False):
+            return {"du": "de l'", "Du": "De l'", "au": "à l'", "Au": "À l'"}[before], after
+        if low == "si" and after in ("il", "ils"):
+            return "s'" if before == "si" else "S'", after
+        if (
+            low in _ELIDED
+            and not starred
+            and after[0].isalpha()
+            and self.vowel(plain, False)
+            and plain not in ("onze", "oui")
+        ):
+            return before[:-1] + "'", after
+        return (before, plain) if starred else None

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import re
 from dataclasses import replace
+from typing import ClassVar
 
 from demo_model.clauses.languages.german_forms import (
+    ARTICLES,
     AUX,
     DER,
     DIES,
@@ -16,6 +18,7 @@ from demo_model.clauses.languages.german_forms import (
     GermanForms,
     attributive,
     cell,
+    negated,
     plural,
 )
 from demo_model.clauses.marks import marked, phrase
@@ -31,6 +34,7 @@ _PRONOUNS = {
     "they": ("sie", "sie", "ihnen"),
     "that": ("das", "das", "dem"),
     "weather": ("es", "es", "es"),
+    "who": ("wer", "wen", "wem"),
 }
 _IT = {
     "m": ("er", "ihn", "ihm"),
@@ -55,20 +59,22 @@ _MODALS = {
 }
 _REFLEXIVE = {"1s": "mich", "1p": "uns"}
 _LINKS = {"because": "weil", "if": "wenn", "when": "wenn", "although": "obwohl"}
-_ASKED = {"when": "wann", "where": "wo", "why": "warum", "how": "wie", "whom": "wen"}
+_ASKED = {
+    **{"when": "wann", "where": "wo", "why": "warum", "how": "wie", "S": "wer", "O": "was", "place": "wo"},
+    **{"how_long": "wie lange", "how_often": "wie oft", "amount": "wie viel", "age": "wie alt", "owner": "wem"},
+}
 _MATRIX = {"think": "denken", "know": "wissen", "hope": "hoffen", "say": "sagen", "whether": "wissen"}
-_ENDED = (
-    ("ung", "en"),
-    ("heit", "en"),
-    ("keit", "en"),
-    ("schaft", "en"),
-    ("ion", "en"),
-    ("tät", "en"),
-    ("ik", "en"),
-)
 
 
 class German(GermanForms):
+    joins: ClassVar = {
+        "and": ("", ",", "und", ""),
+        "or": ("", ",", "oder", ""),
+        "both": ("sowohl", ",", "als auch", ""),
+        "either": ("entweder", ",", "oder", ""),
+        "etc": ("", ",", ",", "und so weiter"),
+    }
+
     def gender(self, np: Phrase) -> str:
         if np.plural:
             return "p"
@@ -76,6 +82,8 @@ class German(GermanForms):
 
     def noun_phrase(self, np: Phrase, case: str) -> str:
         case = case or "acc"
+        if np.members:
+            return self.joined(np, lambda each: self.noun_phrase(each, case))
         if np.pronoun == "it":
             gender = self.gender(replace(np, pronoun=""))
             return marked(_IT[gender][("nom", "acc", "dat").index(case)], np.mark)
@@ -107,7 +115,7 @@ class German(GermanForms):
         text, gender = noun.cells["de"], noun.genders["de"]
         many = plural(text, gender, noun.plurals.get("de", ""))
         if np.plural:
-            return many + "n" if case == "dat" and not many.endswith(("n", "s")) else many
+            return many + "n" if case == "dat" and not many.endswith(("n", "s", "a")) else many
         if gender == "w" and case != "nom":
             return many
         if case == "gen" and gender in "mn":
@@ -134,6 +142,14 @@ class German(GermanForms):
                 return NUMBER_WORDS["de"][np.count - 2], STRONG
             case "no":
                 return "kein" + cell(EIN, case, gender), MIXED
+            case "which":
+                return "welch" + cell(DIES, case, gender), WEAK
+            case "how_many" | "how_much":
+                return "wie viel" + (cell(STRONG, case, "p") if np.plural else ""), STRONG
+            case "what_kind" if not np.plural and not self.noun(np).mass:
+                return "was für ein" + cell(EIN, case, gender), MIXED
+            case "what_kind" | "whose":
+                return "wessen" if np.det == "whose" else "was für", STRONG
             case "a" if not np.plural:
                 return "ein" + cell(EIN, case, gender), MIXED
             case det if det in _POSSESSIVE:
@@ -172,7 +188,7 @@ class German(GermanForms):
         match clause.tense:
             case Tense.FUTURE:
                 return self.conjugated("werden", person), [infinitive]
-            case Tense.PAST if base in ("sein", "haben"):
+            case Tense.PAST if base in ("sein", "haben", "mögen"):
                 return ended(AUX[base]["past"]), []
             case Tense.PAST | Tense.DONE:
                 return self.conjugated(aux, person), [marked(self.participle(base, prefix), mark)]
@@ -204,7 +220,8 @@ class German(GermanForms):
             verb = "geben"
             if negative and subject_np.det in ("a", "bare", ""):
                 subject_np, negative = replace(subject_np, det="no"), False
-            objects["acc"] = self.noun_phrase(subject_np, "acc")
+            if not clause.asked:
+                objects["acc"] = self.noun_phrase(subject_np, "acc")
             subject = "es"
             clause = replace(clause, roles={})
             if clause.predicate and clause.predicate.place:
@@ -221,7 +238,9 @@ class German(GermanForms):
             else:
                 cell, complements = self.complements(clause)
                 *fixed, verb = cell.split("_")
-                for _, how, np in complements:
+                for role, how, np in complements:
+                    if role and role == clause.asked:
+                        continue
                     if np is None:
                         pp.append(
                             _REFLEXIVE.get(clause.person, "sich") if how == "sich" else marked(how, clause.mark)
@@ -254,8 +273,8 @@ class German(GermanForms):
                     pronouns.append((0, _REFLEXIVE.get(clause.person, "sich")))
                 words = [each for each in fixed if each != "sich"]
                 if negative and words:
-                    words, negative = _negated(words)
-                if words and words[0] in _ARTICLES:
+                    words, negative = negated(words)
+                if words and words[0] in ARTICLES:
                     objects["fixed"] = marked(" ".join(words), clause.mark)
                 else:
                     pp += [marked(each, clause.mark) for each in words]
@@ -319,14 +338,30 @@ class German(GermanForms):
         )
 
     def asks(self, clause: Clause, order: str) -> str:
-        if clause.asked == "S":
-            return phrase(
-                "wer", self.clause(replace(clause, mood=Mood.STATEMENT), "first" if order == "first" else "rel")
-            )
-        word = _ASKED.get(clause.asked, "was")
-        return phrase(
-            word, self.clause(replace(clause, mood=Mood.STATEMENT), "first" if order == "first" else "sub")
-        )
+        """order: first (a question of its own) or sub."""
+        plain = replace(clause, mood=Mood.STATEMENT)
+        if clause.asked == "S" and clause.wanted and clause.frame != "exist":
+            return self.clause(plain, "main" if order == "first" else "sub")
+        word = _ASKED.get(clause.asked, "")
+        if clause.wanted:
+            word = self.noun_phrase(clause.wanted, "acc")
+            for role, how, np in self.complements(clause)[1] if clause.frame != "exist" else ():
+                if role == clause.asked and np is not None:
+                    preposition, _, case = how.partition(".")
+                    word = phrase(preposition, self.noun_phrase(np, case))
+        last = "rel" if clause.asked == "S" and not clause.wanted else "sub"
+        return phrase(word, self.clause(plain, "first" if order == "first" else last))
+
+    def answered(self, link: str, clause: Clause) -> str:
+        said = self.noun_phrase(clause.roles["S"], "nom")
+        match link:
+            case "not_yet":
+                return "nein , noch nicht"
+            case "too" | "neither":
+                return phrase(said, "auch", "nicht" if link == "neither" else "")
+        *_, verb = self.complements(clause)[0].split("_")
+        finite, _ = self.group(clause, verb, clause.mark)
+        return phrase("ja ," if link == "yes" else "nein ,", "das", finite, said, "nicht" if link == "no" else "")
 
     def main(self, clause: Clause, order: str = "main") -> str:
         if clause.asked:
@@ -363,42 +398,3 @@ class German(GermanForms):
         if said.link in ("because", "although") or first.mood is not Mood.STATEMENT:
             return phrase(self.main(first), ",", other, mark)
         return phrase(other, ",", self.main(first, "inverted"), mark)
-
-    def rewrite(self, before: str, after: str) -> tuple[str, str] | None:
-        joined = _CONTRACTED.get((before.lower(), after))
-        if joined is not None:
-            return (joined.capitalize() if before[0].isupper() else joined), ""
-        return None
-
-
-_ARTICLES = frozenset(["der", "die", "das", "den", "dem"])
-_NONE = {
-    "keinen": ("Hunger", "Durst", "Urlaub", "Sport"),
-    "kein": ("Fieber", "Geld", "Yoga"),
-    "keine": (
-        *("Zeit", "Notizen", "Musik", "Hilfe", "Ruhe", "Vokabeln", "Wäsche", "Hausaufgaben", "Angst", "Karten"),
-        *("Kopfschmerzen", "Zahnschmerzen", "Bauchschmerzen"),
-    ),
-}
-
-
-def _negated(words: list[str]) -> tuple[list[str], bool]:
-    """eine Pause → keine Pause, Zeit → keine Zeit; and whether "nicht" is still needed."""
-    if re.match("ein(?:e|en|em|er)?$", words[0]):
-        return ["k" + words[0], *words[1:]], False
-    for no, nouns in _NONE.items():
-        if words[0] in nouns:
-            return [no, *words], False
-    return words, True
-
-
-_CONTRACTED = {
-    ("in", "dem"): "im",
-    ("in", "das"): "ins",
-    ("zu", "dem"): "zum",
-    ("zu", "der"): "zur",
-    ("von", "dem"): "vom",
-    ("bei", "dem"): "beim",
-    ("an", "dem"): "am",
-    ("an", "das"): "ans",
-}

@@ -17,6 +17,7 @@ STRONG = "er e es e en e es e em er em en en er en er".split()  # noqa: SIM905
 AUX = {
     "haben": {"1s": "habe", "3s": "hat", "": "haben", "past": "hatte"},
     "sein": {"1s": "bin", "3s": "ist", "": "sind", "past": "war"},
+    "mögen": {"1s": "mag", "3s": "mag", "": "mögen", "past": "mochte"},
     "werden": {"1s": "werde", "3s": "wird", "": "werden", "past": "wurde"},
 }
 _INSEPARABLE = (
@@ -83,6 +84,39 @@ def attributive(adjective: str) -> str:
     return adjective.removesuffix("e") if adjective.endswith("e") else adjective
 
 
+ARTICLES = frozenset(["der", "die", "das", "den", "dem"])
+_NONE = {
+    "keinen": ("Hunger", "Durst", "Urlaub", "Sport"),
+    "kein": ("Fieber", "Geld", "Yoga"),
+    "keine": (
+        *("Zeit", "Notizen", "Musik", "Hilfe", "Ruhe", "Vokabeln", "Wäsche", "Hausaufgaben", "Angst", "Karten"),
+        *("Kopfschmerzen", "Zahnschmerzen", "Bauchschmerzen"),
+    ),
+}
+
+
+def negated(words: list[str]) -> tuple[list[str], bool]:
+    """eine Pause → keine Pause, Zeit → keine Zeit; and whether "nicht" is still needed."""
+    if re.match("ein(?:e|en|em|er)?$", words[0]):
+        return ["k" + words[0], *words[1:]], False
+    for no, nouns in _NONE.items():
+        if words[0] in nouns:
+            return [no, *words], False
+    return words, True
+
+
+_CONTRACTED = {
+    ("in", "dem"): "im",
+    ("in", "das"): "ins",
+    ("zu", "dem"): "zum",
+    ("zu", "der"): "zur",
+    ("von", "dem"): "vom",
+    ("bei", "dem"): "beim",
+    ("an", "dem"): "am",
+    ("an", "das"): "ans",
+}
+
+
 class GermanForms(Linearizer):
     language = "de"
 
@@ -91,8 +125,8 @@ class GermanForms(Linearizer):
             return AUX[verb].get(person) or AUX[verb][""]
         if person not in ("1s", "3s"):
             return verb
-        if verb in ("wissen", "mögen"):
-            return "weiß" if verb == "wissen" else "mag"
+        if verb == "wissen":
+            return "weiß"
         stem = verb.removesuffix("n").removesuffix("e") if verb.endswith("en") else verb.removesuffix("n")
         if person == "1s":
             return stem[:-2] + "le" if stem.endswith("el") else stem + "e"
@@ -124,3 +158,9 @@ class GermanForms(Linearizer):
             else "ge"
         )
         return prefix + ge + stem + ("et" if re.search(r"(?:[td]|(?:ch|[^lrhaeiouäöümn])[mn])$", stem) else "t")
+
+    def rewrite(self, before: str, after: str) -> tuple[str, str] | None:
+        joined = _CONTRACTED.get((before.lower(), after))
+        if joined is not None:
+            return (joined.capitalize() if before[0].isupper() else joined), ""
+        return None

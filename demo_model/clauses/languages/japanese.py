@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from typing import ClassVar
 
 from demo_model.clauses.languages.japanese_verbs import Word, adjective, verb
 from demo_model.clauses.languages.linearizer import Linearizer
 from demo_model.clauses.marks import marked, phrase
-from demo_model.clauses.syntax import Adverbial, Clause, Modal, Mood, Phrase, Tense, Utterance
+from demo_model.clauses.syntax import ASKED_FRAMES, Adverbial, Clause, Modal, Mood, Phrase, Tense, Utterance
 
 _PRONOUNS = {
     "it": "",
@@ -19,17 +20,24 @@ _PRONOUNS = {
     "she": "彼女",
     "they": "彼ら",
     "that": "それ",
+    "who": "誰",
 }
-_ASKED = {"when": "いつ", "where": "どこで", "why": "なぜ", "how": "どうやって", "S": "誰が", "O": "何を"}
+_ASKED = {
+    **{"when": "いつ", "where": "どこで", "why": "なぜ", "how": "どうやって", "S": "誰が", "O": "何を"},
+    **{"how_long": "どのくらいの間", "how_often": "どのくらいの頻度で"},
+}
+_ASKING = {"which": "どの", "what_kind": "どんな", "whose": "誰の"}
 _COUNTERS = {
-    "person": "人",
-    "profession": "人",
-    "family": "人",
-    "animal": "匹",
-    "vehicle": "台",
-    "device": "台",
-    "drink": "杯",
+    **dict.fromkeys(("person", "profession", "family"), "人"),
+    **dict.fromkeys(("vehicle", "motor", "device"), "台"),
+    **{"animal": "匹", "dog": "匹", "wild": "頭", "drink": "杯", "text": "冊", "clothes": "着", "show": "本"},
+    **{"document": "部", "certificate": "通", "plant": "本", "home": "軒", "medicine": "錠"},
+    **dict.fromkeys(("document:video", "document:recording", "document:article"), "本"),
+    **dict.fromkeys(("document:poster", "document:diagram", "document:memo", "document:invoice"), "枚"),
+    **dict.fromkeys(("document:survey", "document:bug report"), "件"),
+    **dict.fromkeys(("document:roadmap", "document:template", "document:mockup", "document:policy"), "つ"),
 }
+"""A type of nouns, or one noun of the patterns, whose rows have no counter → its counter."""
 _LIVING = ("person", "family", "animal", "profession")
 
 
@@ -37,8 +45,18 @@ class Japanese(Linearizer):
     language = "ja"
     glue = ""
     comma = "、"
+    stop = "。"
+    joins: ClassVar = {
+        "and": ("", "と", "と", ""),
+        "or": ("", "か", "か", ""),
+        "both": ("", "と", "と", ""),
+        "either": ("", "か", "か", "の どちらか"),
+        "etc": ("", "や", "や", "など"),
+    }
 
     def noun_phrase(self, np: Phrase, case: str) -> str:
+        if np.members:
+            return self.joined(np, lambda each: self.noun_phrase(each, case))
         if np.pronoun:
             return marked(_PRONOUNS[np.pronoun], np.mark)
         if np.name:
@@ -55,7 +73,9 @@ class Japanese(Linearizer):
             case "all":
                 word = "すべての" + word
             case "num":
-                word = f"{np.count}{_COUNTERS.get(noun.type, 'つ')}の{word}"
+                word = f"{np.count}{self.counter(np)}の{word}"
+            case asking if asking in _ASKING:
+                word = _ASKING[asking] + word
             case det if det == case and noun.type != "family":
                 word = f"自分の{word}"
             case det if _PRONOUNS.get(det) and not (noun.type == "family" and det == "i"):
@@ -66,6 +86,23 @@ class Japanese(Linearizer):
         if np.relative is not None:
             words = phrase(self.clause(np.relative, "attributive"), words)
         return words
+
+    def counter(self, np: Phrase) -> str:
+        noun = self.noun(np)
+        return noun.counter or _COUNTERS.get(noun.key) or _COUNTERS.get(noun.type, "つ")
+
+    def with_particle(self, np: Phrase, case: str, particle: str, there: bool = False) -> str:
+        """A phrase and its particle: も for each of both; 何人 stands after を, or が of what there is."""
+        if np.link == "both" and particle in ("は", "が", "を", "に", "と", "から"):
+            also = ("" if particle in ("は", "が", "を") else particle) + "も"
+            return phrase(*(phrase(self.noun_phrase(each, case), also) for each in np.members))
+        particle = "が" if np.link in ("either", "or") and particle == "は" else particle
+        words = phrase(self.noun_phrase(np, case), particle)
+        if np.det not in ("how_many", "how_much"):
+            return words
+        counter = "" if np.det == "how_much" else self.counter(np)
+        many = {"": "どのくらい", "つ": "いくつ"}.get(counter) or "何" + counter
+        return phrase(words, many) if there or particle == "を" else phrase(many, "の", words)
 
     def living(self, np: Phrase | None) -> bool:
         return np is not None and (
@@ -100,13 +137,8 @@ class Japanese(Linearizer):
                 if each[0] in clause.roles and clause.roles[each[0]].pronoun == "it":
                     words.append(marked("それ", clause.roles[each[0]].mark) + " " + each[1:])
                 elif each[0] in clause.roles:
-                    words.append(
-                        phrase(
-                            self.noun_phrase(clause.roles[each[0]], subject.pronoun if subject else ""), each[1:]
-                        )
-                    )
-                elif clause.asked == "whom" and each[0] == "O":
-                    words.append("誰" + each[1:])
+                    owner = subject.pronoun if subject else ""
+                    words.append(self.with_particle(clause.roles[each[0]], owner, each[1:]))
                 elif clause.asked == each[0]:
                     words.append("何" + each[1:])
             else:
@@ -156,7 +188,7 @@ class Japanese(Linearizer):
         subject = ""
         if style in ("attributive", "tara", "node", "toki"):
             topic = "が"
-        if clause.frame == "exist":
+        if clause.frame == "exist" or clause.asked == "S":
             topic = "が"
         asking = clause.mood in (Mood.IMPERATIVE, Mood.REQUEST, Mood.LETS)
         if (
@@ -166,9 +198,11 @@ class Japanese(Linearizer):
             and subject_np.pronoun not in (drop or "-", "you", "it", "weather")
             and not subject_np.refers
         ):
-            subject = phrase(self.noun_phrase(subject_np, ""), topic)
+            subject = self.with_particle(subject_np, "", topic, clause.frame == "exist")
         question = ""
-        if clause.asked in _ASKED and not (clause.asked == "O" and "何" in words):
+        if clause.frame in ASKED_FRAMES:
+            question = "どのくらい" if clause.asked == "how_long" else ""
+        elif clause.asked in _ASKED and not clause.wanted and not (clause.asked == "O" and "何" in words):
             question = _ASKED[clause.asked]
         where = self.places(clause, "place")
         ni = "ni" in self.tags(clause)
@@ -178,6 +212,7 @@ class Japanese(Linearizer):
         front = self.fronted(clause) if clause.mood is Mood.STATEMENT and style == "polite" else None
         rest = self.without(clause, front)
         end = self.end(clause, word, style)
+        manner = self.places(rest, "manner")
         exists = ""
         if clause.frame == "exist" and clause.predicate and clause.predicate.place:
             exists = self.place(clause.predicate.place, "に")
@@ -194,10 +229,25 @@ class Japanese(Linearizer):
             done,
             self.places(rest, "length"),
             question if clause.asked == "S" else "",
-            words,
-            self.places(rest, "manner"),
+            *(manner, words) if self.fixed_last(clause) else (words, manner),
             marked(end, mark),
         )
+
+    def fixed_last(self, clause: Clause) -> bool:
+        """Whether a word that belongs to the verb stands before it, as in 薄切りにする."""
+        frame = self.words.frames.get(clause.frame)
+        rest = frame.cells["ja"].split()[:-1] if frame else []
+        return bool(rest) and rest[-1][0] not in "OT"
+
+    def answered(self, link: str, clause: Clause) -> str:
+        if link in ("too", "neither"):
+            return phrase(self.noun_phrase(clause.roles["S"], ""), "もです")
+        if link == "not_yet":
+            return "いいえ 、 まだです"
+        bare = replace(clause, roles={"S": clause.roles["S"]}, adverbials=())
+        words, word = self.arguments(bare)
+        said = phrase(words, marked(self.end(bare, word, "polite"), clause.mark))
+        return phrase("はい 、" if link == "yes" else "いいえ 、", said)
 
     def end(self, clause: Clause, word: Word, style: str) -> str:
         match clause.mood:

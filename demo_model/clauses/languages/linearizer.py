@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import re
 from abc import ABC, abstractmethod
+from collections.abc import Callable
 from dataclasses import replace
+from typing import ClassVar
 
 from demo_model.clauses.lexicon import Noun, load_words
 from demo_model.clauses.marks import marked, phrase
-from demo_model.clauses.syntax import Adverbial, Clause, Phrase, Utterance
+from demo_model.clauses.syntax import ANSWERS, Adverbial, Clause, Phrase, Utterance
 from demo_model.grammar import Slot, inflect
 
 _HOLE = re.compile(r"\{([a-z]+|P)(?:[:.]([^{}]*))?\}")
@@ -20,17 +22,32 @@ class Linearizer(ABC):
     language: str
     glue = " "
     comma = ","
+    stop = "."
+    joins: ClassVar[dict[str, tuple[str, str, str, str]]]
+    """How members are joined: what stands before the first, between others, before the last and at the end."""
 
     def __init__(self) -> None:
         self.words = load_words()
         self.irregular = self.words.irregular.get(self.language, {})
 
     def opened(self, said: Utterance) -> str:
-        """The sentence with what is said before it."""
-        if not said.opener:
-            return self.utterance(said)
-        kind, _, key = said.opener.partition(":")
-        return phrase(*(self.words.openers[kind][key][self.language], self.comma), self.utterance(said))
+        """The sentence with what is said before it and what is answered."""
+        before = answer = ""
+        if said.opener:
+            kind, _, key = said.opener.partition(":")
+            before = phrase(self.words.openers[kind][key][self.language], self.comma)
+        if said.answer:
+            answer = self.words.openers["answer"][said.answer][self.language]
+        elif said.link in ANSWERS and said.second is not None:
+            answer = self.answered(said.link, said.second)
+            said = replace(said, link="", second=None)
+        if answer:
+            answer = phrase(answer[0].upper() + answer[1:], self.stop)
+        return phrase(before, self.utterance(said), answer)
+
+    @abstractmethod
+    def answered(self, link: str, clause: Clause) -> str:
+        """The short answer, without the stop. clause: what the answer would be at full length."""
 
     @abstractmethod
     def utterance(self, said: Utterance) -> str:
@@ -49,6 +66,13 @@ class Linearizer(ABC):
 
     def name(self, np: Phrase) -> str:
         return np.name.replace(" ", "\u2060")
+
+    def joined(self, np: Phrase, words: Callable[[Phrase], str]) -> str:
+        """The words of the members and what joins them."""
+        first, comma, last, after = self.joins[np.link]
+        *most, end = (words(each) for each in np.members)
+        start = phrase(first, *(phrase(comma if index else "", each) for index, each in enumerate(most)))
+        return phrase(start, last, end, after)
 
     def adverbial(self, each: Adverbial) -> str:
         template = self.words.adverbials[each.key][self.language]

@@ -29,6 +29,7 @@ class Romance(Linearizer):
     tonics: ClassVar[dict[str, str]]
     clitics: ClassVar[dict[str, tuple[str, str]]]
     links: ClassVar[dict[str, str]]
+    question_words: ClassVar[dict[str, str]]
     degrees: ClassVar[dict[str, str]]
     """very, too, more → the word before an adjective."""
 
@@ -76,6 +77,9 @@ class Romance(Linearizer):
         return second
 
     def noun_phrase(self, np: Phrase, case: str) -> str:
+        if np.members:
+            own = case if self.people_take_a else ""  # Anna y yo, but Anna et moi
+            return self.joined(np, lambda each: self.noun_phrase(each, own))
         if np.pronoun == "it":
             return self.it(np)
         if np.pronoun:
@@ -130,6 +134,10 @@ class Romance(Linearizer):
         """m, f, mp or fp."""
         if np is None:
             return "m"
+        if np.members and not np.plural:
+            return self.agreement(np.members[-1])
+        if np.members:
+            return ("f" if all(self.agreement(each)[0] == "f" for each in np.members) else "m") + "p"
         if np.noun:
             return self.noun(np).genders[self.language] + ("p" if np.plural else "")
         if np.pronoun == "she":
@@ -140,9 +148,11 @@ class Romance(Linearizer):
         verb, complements = self.complements(clause)
         clitics: list[str] = []
         rest: list[str] = []
-        for _, how, np in complements:
+        for role, how, np in complements:
             if np is None:
                 rest.append(how)
+                continue
+            if role == clause.asked:
                 continue
             preposition, _, case = how.partition(".")
             personal = np.pronoun not in ("", "that")
@@ -151,9 +161,7 @@ class Romance(Linearizer):
             elif personal and not preposition:
                 clitics.append("o:" + self.clitic(np, "acc"))
             else:
-                if not preposition and self.people_take_a and self.is_person(np, clause.frame):
-                    preposition = "a"
-                rest.append(phrase(preposition, self.noun_phrase(np, "after" if preposition else "")))
+                rest.append(self.governed(preposition, np, clause.frame))
         head, _, tail = verb.removeprefix("se_").partition("_")
         reflexive = "se_" if verb.startswith("se_") or (self.people_take_a and head.endswith("se")) else ""
         verb, fixed = head, [tail.replace("_", " ")] if tail else []
@@ -161,8 +169,23 @@ class Romance(Linearizer):
             verb = verb.removesuffix("se")
         return Parts(reflexive + verb, clitics, [*fixed, *rest], fixed)
 
+    def governed(self, preposition: str, np: Phrase, frame: str) -> str:
+        """A phrase with its preposition; "to" and "of" are said before each of its members."""
+        if np.members and preposition in ("", "a", "à", "de", "en"):
+            return self.joined(np, lambda each: self.governed(preposition, each, frame))
+        if not preposition and self.people_take_a and self.is_person(np, frame):
+            preposition = "a"
+        return phrase(preposition, self.noun_phrase(np, "after" if preposition else ""))
+
+    def question(self, clause: Clause) -> str:
+        """What a question begins with: with which customer."""
+        for role, how, np in self.complements(clause)[1] if clause.frame != "exist" else ():
+            if np is not None and role == clause.asked:
+                return self.governed(how.partition(".")[0], np, clause.frame)
+        return self.noun_phrase(clause.wanted, "") if clause.wanted else self.question_words[clause.asked]
+
     def is_person(self, np: Phrase, frame: str) -> bool:
-        if np.name:
+        if np.name or np.pronoun == "who":
             return True
         return (
             bool(np.noun)

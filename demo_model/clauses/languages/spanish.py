@@ -20,8 +20,10 @@ _SUBJECT = {
     "they": "ellos",
     "that": "eso",
     "weather": "",
+    "who": "quién",
 }
 _TONIC = {"i": "mí", "we": "nosotros", "you": "usted", "he": "él", "she": "ella", "they": "ellos", "that": "eso"}
+_TONIC["who"] = "quién"
 _CLITIC = {
     "i": ("me", "me"),
     "we": ("nos", "nos"),
@@ -51,7 +53,11 @@ _LINKS = {
     "but": "pero",
     "so": "así que",
 }
-_ASKED = {"when": "cuándo", "where": "dónde", "why": "por qué", "how": "cómo", "whom": "a quién"}
+_ASKED = {
+    **{"when": "cuándo", "where": "dónde", "why": "por qué", "how": "cómo", "S": "quién", "O": "qué"},
+    **{"how_long": "cuánto tiempo", "how_often": "con qué frecuencia", "amount": "cuánto"},
+    **{"age": "cuántos años", "owner": "de quién", "place": "dónde"},
+}
 _MATRIX = {"think": "creer", "know": "saber", "hope": "esperar", "whether": "saber"}
 _MODAL = {
     Modal.CAN: "poder",
@@ -64,6 +70,14 @@ _MODAL = {
 
 class Spanish(SpanishForms):
     people_take_a = True
+    question_words: ClassVar = _ASKED
+    joins: ClassVar = {
+        "and": ("", ",", "y", ""),
+        "or": ("", ",", "o", ""),
+        "both": ("tanto", ",", "como", ""),
+        "either": ("o", ",", "o", ""),
+        "etc": ("", ",", ",", ", etcétera"),
+    }
     subjects: ClassVar = _SUBJECT
     tonics: ClassVar = _TONIC
     clitics: ClassVar = _CLITIC
@@ -124,6 +138,12 @@ class Spanish(SpanishForms):
                 return "muchas" if female else "muchos"
             case "num":
                 return NUMBER_WORDS["es"][np.count - 2]
+            case "which":
+                return "qué"
+            case "what_kind":
+                return "qué tipo de"
+            case "how_many" | "how_much":
+                return "cuánt" + ("a" if female else "o") + ("s" if np.plural else "")
             case "we":
                 return ("nuestras" if female else "nuestros") if np.plural else "nuestra" if female else "nuestro"
             case det if det in _POSSESSIVE:
@@ -166,7 +186,7 @@ class Spanish(SpanishForms):
                 else subject_np.det,
             )
             place = clause.predicate.place if clause.predicate else None
-            rest = [self.noun_phrase(shown, ""), self.adverbial(place) if place else ""]
+            rest = ["" if clause.asked else self.noun_phrase(shown, ""), self.adverbial(place) if place else ""]
             clause = replace(clause, roles={"S": replace(subject_np, plural=False)})
         else:
             parts = self.parts(clause)
@@ -174,11 +194,8 @@ class Spanish(SpanishForms):
             held = rest[: len(parts.fixed)] if order == "inverted" else []
             rest = rest[len(held) :]
             clitics = [each[2:] for each in sorted(parts.clitics)]
-            has_dative = any(
-                how.endswith(".dat") and np and not np.pronoun for _, how, np in self.complements(clause)[1]
-            )
-            if has_dative:
-                dative = next(np for _, how, np in self.complements(clause)[1] if how.endswith(".dat") and np)
+            dative = next((np for _, how, np in self.complements(clause)[1] if how.endswith(".dat") and np), None)
+            if dative is not None and dative.pronoun in ("", "who"):
                 clitics.insert(0, "les" if dative.plural else "le")
         if len(clitics) > 1 and bare(clitics[0]) in ("le", "les") and bare(clitics[1]) in ("lo", "la"):
             clitics[0] = "se"
@@ -229,6 +246,8 @@ class Spanish(SpanishForms):
         tail = phrase(*rest, self.ending(self.without(clause, front)))
         often = self.places(clause, "frequency")
         verbs = phrase(no, ya, *clitics, finite, inner)
+        if order == "inverted" and subject_np is not None and subject_np.pronoun:
+            return phrase(often, verbs, subject, *held, tail)
         if order == "inverted":
             return phrase(often, verbs, *held, subject, tail)
         return phrase(start, subject, often, verbs, tail)
@@ -243,7 +262,9 @@ class Spanish(SpanishForms):
         finite = marked(
             self.form(verb, "imperfect" if clause.tense is Tense.PAST else "present", person), clause.mark
         )
-        whom = "" if subject.pronoun in ("i", "we") else phrase("a", self.noun_phrase(subject, "after"))
+        if thing is not None and thing.members:
+            thing = replace(thing, members=tuple(replace(each, det="the") for each in thing.members))
+        whom = "" if subject.pronoun in ("i", "we") else self.governed("a", subject, clause.frame)
         no = "no" if clause.negative else ""
         return phrase(whom, no, clitic, finite, self.noun_phrase(thing, "") if thing else "", self.ending(clause))
 
@@ -272,10 +293,38 @@ class Spanish(SpanishForms):
 
     def main(self, clause: Clause) -> str:
         if clause.mood is Mood.WH:
-            if clause.asked == "S":
-                return phrase("quién", self.clause(clause, ""))
-            return phrase("qué" if clause.asked == "O" else _ASKED[clause.asked], self.clause(clause, "inverted"))
+            return self.asked(clause)
         return self.clause(clause, "inverted" if clause.mood is Mood.YES_NO and clause.person == "2" else "main")
+
+    def asked(self, clause: Clause) -> str:
+        """A question with a question word, direct or indirect."""
+        plain = replace(clause, mood=Mood.STATEMENT)
+        wanted = clause.wanted
+        if wanted is not None and wanted.det == "whose":
+            thing = replace(wanted, det="the", relative=clause.owned)
+            return phrase("de quién", "son" if wanted.plural else "es", self.noun_phrase(thing, ""))
+        if clause.asked == "S" and clause.frame != "exist":
+            return phrase("" if wanted else "quién", self.clause(plain, ""))
+        return phrase(self.question(clause), self.clause(plain, "inverted"))
+
+    def answered(self, link: str, clause: Clause) -> str:
+        match link:
+            case "not_yet":
+                return "no , todavía no"
+            case "too" | "neither":
+                subject = clause.roles["S"]
+                said = marked("yo", subject.mark) if subject.pronoun == "i" else self.noun_phrase(subject, "S")
+                return phrase(said, "también" if link == "too" else "tampoco")
+        person, past = clause.person, clause.tense is Tense.PAST
+        if clause.modal is not Modal.NONE:
+            tense = "conditional" if clause.modal is Modal.SHOULD else "imperfect" if past else "present"
+            que = "que" if clause.modal is Modal.MUST else ""
+            verbs = phrase(self.form(_MODAL[clause.modal], tense, person), que, "hacerlo")
+        elif clause.tense is Tense.DONE:
+            verbs = phrase("ya" if link == "yes" else "", "lo", self.form("haber", "present", person), "hecho")
+        else:
+            verbs = phrase("lo", self.form("hacer", "preterite" if past else "future", person))
+        return phrase("sí ," if link == "yes" else "no , no", verbs)
 
     def ends(self, clause: Clause) -> tuple[str, str]:
         return ("¿", "?") if clause.mood in (Mood.YES_NO, Mood.WH, Mood.REQUEST) else ("", ".")
@@ -289,9 +338,8 @@ class Spanish(SpanishForms):
         if said.link != "whether":
             mood = "subjunctive" if said.link == "hope" and first.tense is not Tense.PAST else ""
             return phrase(subject, verb, "que", self.clause(first, "", mood), ".")
-        word = {"S": "quién", "O": "qué", "": "si"}.get(first.asked) or _ASKED[first.asked]
-        inner = self.clause(first, "inverted" if first.asked not in ("", "S") else "")
-        return phrase(subject, "no", verb, word, inner, ".")
+        inner = self.asked(first) if first.asked else phrase("si", self.clause(first, ""))
+        return phrase(subject, "no", verb, inner, ".")
 
     def continued(self, first: Clause, second: Clause) -> Clause:
         """The same pronoun is not said twice."""
@@ -311,4 +359,6 @@ class Spanish(SpanishForms):
             return "conmigo", ""
         if low == "y" and re.match(r"h?[ií](?![aeo])", after.lower()):
             return "e", after
+        if low == "o" and re.match(r"h?[oó]", after.lower()):
+            return "u", after
         return None

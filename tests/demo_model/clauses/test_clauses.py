@@ -259,6 +259,17 @@ def test_what_may_happen() -> None:
     assert said["zh"] == "她可能不会给客户发报告。"
 
 
+def test_what_one_likes_is_all_of_its_kind() -> None:
+    coffee = Phrase(2, noun="drink:coffee", det="bare")
+    said = texts(Utterance(Clause("like", 4, {"S": SHE, "O": coffee}, negative=True)))
+    assert (said["fr"], said["es"]) == ("Elle n'aime pas le café.", "A ella no le gusta el café.")
+
+
+def test_a_german_verb_is_not_inflected_as_another_one_in_it() -> None:
+    prepare = Clause("prepare", 4, {"S": SHE, "O": REPORT}, Tense.PAST)
+    assert texts(Utterance(prepare))["de"] == "Sie hat den Bericht vorbereitet."
+
+
 @pytest.mark.parametrize(
     ("frame", "german", "french"),
     [

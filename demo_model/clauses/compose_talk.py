@@ -1,0 +1,310 @@
+"""Draws what people say to each other: questions about which and how many, things together, short answers."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from dataclasses import replace
+
+from demo_model.clauses.compose_clauses import ClauseComposer
+from demo_model.clauses.compose_phrases import ALWAYS_PLURAL, COUNTABLE, SPOUSES
+from demo_model.clauses.lexicon import Frame, Noun
+from demo_model.clauses.syntax import (
+    ASKED_FRAMES,
+    PERSONS,
+    Clause,
+    Modal,
+    Mood,
+    Phrase,
+    Predicate,
+    Tense,
+    Utterance,
+)
+
+_ASKS = {"which": 40, "how_many": 25, "how_much": 8, "what_kind": 15, "whose": 12}
+_CHOSEN = frozenset(
+    [
+        *("document", "device", "product", "plan", "event", "person", "group", "task", "problem", "text", "show"),
+        *("clothes", "room", "hall", "data", "site", "home", "motor", "small", "transport", "story"),
+        *("booking", "sight", "code", "schoolwork", "instrument", "vehicle"),
+    ]
+)
+"""Types of which one asks which one is meant."""
+_UNANSWERED = ("show", "drive_someone", "take_to_vet", "bring_school", "invite_home", "teach_family")
+"""Frames whose Chinese verb says what the other one does (请…吃饭), so it does not answer alone."""
+_NO_NOUNS = ("we", "they", "people", "weather")
+_APART = frozenset(["city", "money", "position", "term", "profession", "event", "feast", "story", "wild", "body"])
+"""Types whose nouns are seldom named together."""
+_LENT = frozenset(["clothes", "small", "device", "vehicle", "motor", "document", "gift", "handtool"])
+"""Types of which one asks whose they are."""
+_THERE = (("seat", "place_office"), ("attendant", "place_office"), ("stock", "place_thing"))
+
+
+class TalkComposer(ClauseComposer):
+    """Utterances; `Composer` draws them among others."""
+
+    # Which, how many, how long
+
+    def _asking(self) -> Utterance:
+        draw = self.random.random()
+        if draw < 0.16:
+            said = self._asked_frame()
+        elif draw < 0.23:
+            said = self._how_many_there_are()
+        elif draw < 0.41:
+            word = "how_long" if draw < 0.32 else "how_often"
+            tenses = {Tense.HABIT: 1.0} if word == "how_often" else {Tense.PAST: 2.0, Tense.FUTURE: 1.0}
+            keys = self.choices["asked"][word]
+            said = self.clause(keys, Mood.WH, tenses, False, self._addressed(), wanted=(word, None))
+            if word == "how_long" and "O" in said.roles and said.roles["O"].det in ("a", "num", "many", "all"):
+                thing = replace(said.roles["O"], det="this", plural=False, count=0)
+                said = replace(said, roles={**said.roles, "O": thing})
+        else:
+            said = self._asked_phrase()
+        if said.mood is Mood.WH and self.odds(0.1):
+            speaker = Phrase(self.mark(), pronoun=self.random.choice(("i", "we")))
+            subject = said.roles.get("S")
+            if subject is None or subject.pronoun not in ("i", "we", "you"):
+                return Utterance(said, "whether", speaker=speaker)
+        return Utterance(said)
+
+    def _asked_frame(self) -> Clause:
+        """How much is the bicycle? How old is your son? Whose umbrella is this? Where is my key?"""
+        frame = self.words.frames[self.random.choice(list(ASKED_FRAMES))]
+        nouns = self._nouns(self._types(frame.types["S"]))
+        noun = self.random.choice([each for each in nouns if each.key not in ALWAYS_PLURAL])
+        det = {"age": "you", "whose_is": "this", "where_is": "i" if noun.type == "small" else "the"}.get(frame.key)
+        det = det or self.random.choice(("the", "this"))
+        subject = Phrase(self.mark(), noun=noun.key, det=det)
+        tense = Tense.FUTURE if frame.key == "take_time" else Tense.HABIT
+        return Clause(frame.key, self.mark(), {"S": subject}, tense, mood=Mood.WH, asked=ASKED_FRAMES[frame.key])
+
+    def _how_many_there_are(self) -> Clause:
+        kind, places = self.random.choice(_THERE)
+        noun = self.random.choice(self._nouns(self._types([kind])))
+        place = Predicate(self.mark(), place=self.adverbial(self.random.choice(self._adverbials[places])))
+        there = Phrase(self.mark(), noun=noun.key, det="how_many", plural=True)
+        return Clause("exist", self.mark(), {"S": there}, mood=Mood.WH, asked="S", predicate=place)
+
+    def _asked_phrase(self) -> Clause:
+        """Which report did you read?"""
+        while True:
+            det = self.random.choices(list(_ASKS), list(_ASKS.values()))[0]
+            role = self.random.choice("SOOT" if det == "which" else "SOO" if det == "how_many" else "O")
+            keys = self.choices["asked"].get("how_many_people" if det + role == "how_manyS" else det)
+            frame = self.words.frames[self.random.choice(keys or self._domain())]
+            if role not in frame.types or "stative" in frame.tags or frame.key in self.choices["verbs"]["unasked"]:
+                continue
+            noun = self._noun_for(frame, role)
+            if det + role == "how_manyS":
+                noun = self.random.choice(self._nouns(self._types(["attendant"])))
+            if noun is None or not self._askable(det, noun, role):
+                continue
+            plural = det == "how_many" or (det == "which" and self.odds(0.15))
+            wanted = Phrase(self.mark(), noun=noun.key, det=det, plural=plural)
+            tenses = {Tense.PAST: 2.0, Tense.FUTURE: 1.0}
+            human = role != "S" and "people" in self._types(frame.types["S"])
+            subject = self._addressed() if human else None
+            return self.clause([frame.key], Mood.WH, tenses, role != "S", subject, wanted=(role, wanted))
+
+    def _addressed(self) -> Phrase:
+        """Who one asks about: mostly the one who is asked."""
+        draw = self.random.random()
+        if draw < 0.12:
+            return self._name()
+        if draw < 0.22:
+            noun = self.random.choice(self._nouns(["family"]))
+            return Phrase(self.mark(), noun=noun.key, det="you", plural=noun.key in ALWAYS_PLURAL)
+        return Phrase(self.mark(), pronoun="you" if draw < 0.8 else self.random.choice(("he", "she", "they")))
+
+    def _noun_for(self, frame: Frame, role: str) -> Noun | None:
+        nouns = self._nouns([each for each in self._types(frame.types[role]) if each not in _NO_NOUNS])
+        return self.random.choice(nouns) if nouns else None
+
+    def _askable(self, det: str, noun: Noun, role: str) -> bool:
+        if det == "how_much":
+            return noun.partitive
+        if noun.mass or noun.key == "group:management":
+            return False
+        if det == "how_many":
+            return noun.type == "person" if role == "S" else noun.type in COUNTABLE - {"data"}
+        if det == "whose":
+            return noun.type in _LENT
+        return noun.type in _CHOSEN if det == "which" else noun.type not in ("family", "city", "person")
+
+    # Things together
+
+    def _coordinated(self) -> Utterance:
+        """The design team and the customers; either the report or the slides."""
+        if self.odds(0.15):
+            return self._alike()
+        while True:
+            mood = self.random.choices((Mood.STATEMENT, Mood.YES_NO, Mood.IMPERATIVE), (80, 12, 8))[0]
+            said = self.clause(self.choices["together"]["named"] if self.odds(0.18) else self._domain(), mood)
+            frame = self.words.frames[said.frame]
+            role = self.random.choice([each for each in said.roles if said.roles[each].mark])
+            if role == "S" and mood is not Mood.STATEMENT:
+                continue
+            np = self._together(frame, role, said)
+            if np is None:
+                continue
+            roles = {each: replace(other, relative=None) for each, other in said.roles.items()} | {role: np}
+            thing = roles.get("O")
+            if role == "S" and thing and thing.det in PERSONS and thing.noun and thing.noun[:6] != "family":
+                roles["O"] = replace(thing, det="the")
+            return Utterance(replace(said, roles=roles, negative=False))
+
+    def _together(self, frame: Frame, role: str, said: Clause) -> Phrase | None:
+        types = self._types(frame.types[role])
+        if "weather" in types or "city" in types:
+            return None
+        link = self.random.choices(("and", "both", "either", "or"), (70, 12, 12, 0 if role == "S" else 6))[0]
+        if role == "S" and said.mood is not Mood.STATEMENT:
+            link = "and"
+        if link == "both" and (role == "T" or (role == "O" and not self.direct(frame))):
+            link = "and"
+        count = 3 if link == "and" and self.odds(0.2) else 2
+        if "people" in types and self.odds(0.4 if role == "S" else 0.2):
+            members = [self._name() for _ in range(count)]
+            if role == "S" and link == "and" and self.odds(0.4):
+                members[-1] = Phrase(self.mark(), pronoun="i")
+                self.values.pop(members[-1].mark - 1, None)
+            return self._joined(members, link)
+        if "person" in types and self.odds(0.8):
+            types = self._types(["coworker"])
+        members = self._alike_nouns(types, count, role == "S", frame.key)
+        if types == self.classes["coworker"] and self.odds(0.4):
+            team = self.random.choice(self._nouns(self._types(["squad"])))
+            members[0] = Phrase(members[0].mark, noun=team.key, det="the")
+        if not members:
+            return None
+        if all(each.det == "bare" for each in members) and self.odds(0.4):
+            link = "etc"
+        return self._joined(members, link)
+
+    def _joined(self, members: Sequence[Phrase], link: str) -> Phrase:
+        plural = link in ("and", "both", "etc")
+        return Phrase(self.mark(), members=tuple(members), link=link, plural=plural)
+
+    def _alike_nouns(self, types: Sequence[str], count: int, subject: bool, frame: str) -> list[Phrase]:
+        """Nouns of one type with the same kind of determiner."""
+        nouns = self._nouns([each for each in types if each not in _NO_NOUNS])
+        if not nouns:
+            return []
+        kind = self.random.choice(nouns).type
+        alike = [each for each in nouns if each.type == kind and each.key not in SPOUSES]
+        if len(alike) < count or kind in _APART:
+            return []
+        chosen = self.random.sample(alike, count)
+        fresh = frame in self.choices["verbs"]["fresh"] and not subject
+        det = "a" if fresh else "the"
+        owner = self.random.choice(("i", "i", "i", "he", "she"))
+        counted = fresh and kind in COUNTABLE and self.odds(0.2)
+        out = []
+        for noun in chosen:
+            np = Phrase(self.mark(), noun=noun.key, det=det)
+            if noun.type == "family":
+                np = replace(np, det=owner, plural=noun.key in ALWAYS_PLURAL)
+            elif noun.mass:
+                np = replace(np, det="bare")
+            elif counted:
+                count = self.random.randint(2, 5)
+                np = replace(np, det="num", plural=True, count=count)
+            elif det == "the" and kind in ("person", "document") and self.odds(0.25):
+                np = replace(np, plural=noun.key != "person:boss")
+            out.append(np)
+        return out
+
+    def _alike(self) -> Utterance:
+        """The kitchen and the bathroom are clean."""
+        while True:
+            adjective = self.random.choice(
+                [key for key in self.words.adjectives if key not in self.choices["adjectives"]["not_predicated"]]
+            )
+            kinds = [each for each in self.words.adjective_types[adjective] if each in self.words.by_type]
+            kind = self.random.choice(kinds)
+            members = self._alike_nouns([kind], 2, True, "")
+            if kind != "animal" and members and all(each.det != "bare" for each in members):
+                break
+        degree = "very" if adjective not in self.choices["adjectives"]["no_degree"] and self.odds(0.3) else ""
+        if self.words.adjectives[adjective]["zh"].startswith("="):
+            degree = ""
+        link = "both" if self.odds(0.25) else "and"
+        tense = Tense.PAST if self.odds(0.3) else Tense.HABIT
+        predicate = Predicate(self.mark(), adjective=adjective, degree=degree)
+        return Utterance(Clause("be", self.mark(), {"S": self._joined(members, link)}, tense, predicate=predicate))
+
+    # Answers
+
+    def _answered(self) -> Utterance:
+        """Did you send the report? Yes, we did. Neither have we. That depends on the price."""
+        draw = self.random.random()
+        if draw < 0.06:
+            frame = self.words.frames["depend"]
+            noun = self._noun_for(frame, "O")
+            assert noun is not None  # noqa: S101
+            on = Phrase(self.mark(), noun=noun.key, det="the")
+            that = Phrase(self.mark(), pronoun="that")
+            return Utterance(Clause("depend", self.mark(), {"S": that, "O": on}))
+        if draw < 0.4:
+            return self._agreed()
+        while True:
+            marks, values = self._mark, dict(self.values)
+            tenses = {Tense.PAST: 4.0, Tense.FUTURE: 3.0, Tense.DONE: 2.0}
+            said = self.clause(self._domain(), Mood.YES_NO, tenses)
+            who = self._answering(said.roles["S"])
+            frame = self.words.frames[said.frame]
+            action = "stative" not in frame.tags and "O" in frame.types and said.mood is Mood.YES_NO
+            action = action and frame.key not in (*self.choices["verbs"]["unasked"], *_UNANSWERED)
+            if action and who is not None and said.modal is not Modal.MIGHT:
+                break
+            self._mark, self.values = marks, values
+        if self.odds(0.35):
+            answers = [each for each in self.words.openers["answer"] if self._answers(each, said)]
+            return Utterance(said, answer=self.random.choice(answers))
+        link = self.random.choices(("yes", "no"), (60, 40))[0]
+        if said.modal is Modal.NONE and said.tense in (Tense.DONE, Tense.PAST) and link == "no" and self.odds(0.4):
+            link, said = "not_yet", replace(said, adverbials=())
+        second = replace(said, roles={"S": who}, mood=Mood.STATEMENT, negative=link != "yes", adverbials=())
+        return Utterance(said, link, second)
+
+    def _answers(self, answer: str, asked: Clause) -> bool:
+        """One knows what one did oneself; "probably not" is said of what happened, as Chinese has 没有 in it."""
+        own = asked.roles["S"].pronoun == "you" and re.search("hope|know|afraid|question|depends", answer)
+        future = asked.tense not in (Tense.PAST, Tense.DONE) or asked.modal is not Modal.NONE
+        return not own and not (future and re.search("afraid not|not as|probably not|course not", answer))
+
+    def _answering(self, asked: Phrase) -> Phrase | None:
+        """Who is spoken of in the answer: "Did you …?" "Yes, we …"."""
+        pronoun = asked.pronoun
+        if asked.noun and self.words.nouns[asked.noun].type in ("person", "family", "profession"):
+            female = self.words.nouns[asked.noun].genders["es"] == "f"
+            pronoun = "they" if asked.plural else "she" if female else "he"
+        turned = {"you": self.random.choice(("i", "we")), "i": "you", "we": "you"}
+        pronoun = turned.get(pronoun, pronoun)
+        return Phrase(self.mark(), pronoun=pronoun) if pronoun in PERSONS else None
+
+    def _agreed(self) -> Utterance:
+        """So do I. Neither does my brother."""
+        while True:
+            marks, values = self._mark, dict(self.values)
+            subject = Phrase(self.mark(), pronoun=self.random.choice(("i", "i", "we", "he", "she")))
+            said = self.clause(self._domain(), Mood.STATEMENT, subject=subject, plain=True)
+            frame = self.words.frames[said.frame]
+            fits = "people" in self._types(frame.types["S"]) and said.roles["S"].pronoun == subject.pronoun
+            if fits and "~" not in frame.cells["es"] and said.frame != "depend":
+                break
+            self._mark, self.values = marks, values
+        refused = frame.key not in self.choices["verbs"]["affirmative"] and said.tense is not Tense.NOW
+        link = "neither" if refused and self.odds(0.5) else "too"
+        others = {"i": ["we"], "we": ["they"]}.get(subject.pronoun, ["i", "we"])
+        who = self._name() if self.odds(0.25) else Phrase(self.mark(), pronoun=self.random.choice(others))
+        said = replace(said, negative=link == "neither")
+        if link == "neither":
+            roles = {
+                role: replace(np, det="the", plural=False, count=0) if np.det in ("num", "many", "all") else np
+                for role, np in said.roles.items()
+            }
+            said = replace(said, roles=roles)
+        second = replace(said, roles={"S": who}, adverbials=())
+        return Utterance(said if link == "too" else replace(said, adverbials=()), link, second)
