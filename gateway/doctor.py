@@ -33,7 +33,7 @@ from gateway.server.uvicorn_server import listen
 from gateway.stores.redis.checks import check, clock_offset_s
 from gateway.stores.redis.connection import address_of
 from gateway.webhooks.message import read_secrets
-from gateway.webhooks.sender import Sender
+from gateway.webhooks.sender import Sender, proxy_of
 from gateway.workers.private_store import store_program
 
 __all__ = ["Finding", "examine"]
@@ -165,15 +165,19 @@ async def _webhook(webhook: Webhook) -> str:
     """Nothing is sent, as it might be taken for an event."""
     read_secrets(webhook.secret_file)
     Sender()
-    host = urlsplit(webhook.url).hostname or ""
+    proxy, host = proxy_of(webhook.url), ""
     try:
+        host = urlsplit(proxy or webhook.url).hostname or ""
+        if proxy and not proxy.startswith(("http://", "https://")):
+            raise ValueError("it is not one for HTTP")
         await asyncio.get_running_loop().getaddrinfo(host, None)
-    except (OSError, UnicodeError) as error:
+    except (OSError, ValueError) as error:
         why = getattr(error, "strerror", None) or error
+        what, fails = ("proxy", "cannot be used") if proxy else ("host", "is not found")
         raise _Warning(
-            f"The host {host} of webhook {webhook.name} is not found ({why}): events wait for a day at most."
+            f"The {what} {host} of webhook {webhook.name} {fails} ({why}): events wait for a day at most."
         ) from None
-    return f"Webhook {webhook.name} has a secret, and its host {host} is found."
+    return f"Webhook {webhook.name} has a secret, and its {'proxy' if proxy else 'host'} {host} is found."
 
 
 def _kept(settings: Settings, state_dir: Path | None, workers: int | None) -> str:
