@@ -309,8 +309,11 @@ def say(text: str) -> None:
 def main() -> int:
     parser = argparse.ArgumentParser(prog="scripts/image.py", description=(__doc__ or "").splitlines()[0])
     parser.add_argument("action", choices=["build", "clean"], help="build the image, or remove what was built")
-    parser.add_argument("--target", choices=["cpu", "cuda"], default="cpu", help="which engine (default: cpu)")
+    target, wish = ("cpu", "cuda"), os.environ.get("ENGINE") or "cpu"
+    parser.add_argument("--target", choices=target, default=wish, help="which engine (default: $ENGINE, or cpu)")
     arguments = parser.parse_args()
+    if arguments.target not in target:  # argparse does not check a default
+        parser.error(f"ENGINE={arguments.target}: choose cpu or cuda")
     tag = f"{IMAGE}:{arguments.target}"
     try:
         tool = find_tool()
