@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import asyncio
 import importlib.metadata
+import re
 from collections.abc import Awaitable, Callable, Sequence
 from contextlib import closing
 from datetime import UTC, datetime
@@ -221,7 +222,9 @@ def _driver() -> str:
 def _gpus(engines: Sequence[EngineSettings]) -> str:
     """Those of the engines that run here. One that is busy already may have no room for the model."""
     if not hardware.gpu_present():
-        return "No GPU: the CPU build of vLLM is used. For an NVIDIA GPU, install its driver, then `make install`."
+        return (
+            "No GPU: only the CPU build of vLLM runs. For an NVIDIA GPU, install its driver, then `make install`."
+        )
     own = [each for each in engines if each.kind == "vllm"]
     found = {device.index: device for each in own for device in gpu.gpus(each.device)}
     if not found:
@@ -256,6 +259,9 @@ async def _engine(engine: EngineSettings, settings: Settings) -> str:
         )
     except StopIteration:
         raise StartupError("vLLM is not installed: `make install`.") from None
+    has_gpu = hardware.gpu_present() or gpu.driver_version() is not None
+    if not has_gpu and re.fullmatch(r"vllm [\d.]+(\+cu\d+)?", version):
+        raise StartupError(f"{version} is installed. {preflight.NO_GPU}")
     preflight.check_shared_memory()
     where = "the GPU" if hardware.gpu_present() else "the CPU"
     options = config.part(VllmOptions, engine, settings)

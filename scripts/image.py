@@ -199,14 +199,18 @@ def base_name(dockerfile: str) -> str:
 
 
 def make_base() -> None:
-    """Debian 12 with its Python, which is the version that the Dockerfile asks for."""
+    """Debian 12 with its Python, which is the version that the Dockerfile asks for, and as there with its headers.
+
+    With them the engine compiles its launchers of kernels.
+    """
     install(BASE_PACKAGES, f"Making {BASE_IMAGE} of Debian's packages with debootstrap, in about a minute …")
     folder = Path(tempfile.mkdtemp(prefix="image-base-"))
     try:
         root = folder / "root"
         debootstrap = [
             *(shutil.which("debootstrap") or "/usr/sbin/debootstrap", "--variant=minbase"),
-            *("--include=python3,python3-venv,ca-certificates", "bookworm", str(root), *debian_mirror()),
+            *("--include=python3,python3-venv,libpython3-dev,ca-certificates", "bookworm", str(root)),
+            *debian_mirror(),
         ]
         check(debootstrap, limit_s=BASE_LIMIT_S, what="make a base image", log=folder / "debootstrap.log")
         (root / "usr/bin/python").symlink_to("python3")

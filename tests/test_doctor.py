@@ -184,6 +184,20 @@ async def test_the_file_of_a_remote_servers_key_is_not_there() -> None:
 GIB = 2**30
 
 
+@pytest.mark.parametrize(
+    ("version", "state"), [("0.32.0", "problem"), ("0.32.0+cu130", "problem"), ("0.32.0+cpu", "ok")]
+)
+async def test_the_build_for_gpus_where_there_is_none(
+    monkeypatch: pytest.MonkeyPatch, version: str, state: str
+) -> None:
+    monkeypatch.setattr(hardware, "gpu_present", lambda: False)
+    monkeypatch.setattr(gpu, "_loaded", [None])
+    monkeypatch.setattr(doctor, "_is_installed", lambda name: name == "vllm")
+    monkeypatch.setattr("importlib.metadata.version", lambda _: version)
+    finding = await found("engine", settings(engine=EngineSettings()))
+    assert (finding.state, "docker run --gpus all" in finding.said) == (state, state == "problem")
+
+
 async def test_a_machine_without_a_gpu_uses_the_cpu(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(hardware, "gpu_present", lambda: False)
     monkeypatch.setattr(gpu, "_loaded", [None])
