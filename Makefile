@@ -81,11 +81,11 @@ test: install-dev ## check, then the tests with a real Chromium, the slow ones a
 	$(BIN)/pytest -n 2 --dist loadgroup --no-loadscope-reorder -m engine $(ARGS)
 
 # Apart from `make test`: it takes minutes, gigabytes of disk and, without Docker, root.
-image: ## Build the container image translation-gateway:cpu, with Docker or without a daemon, in about 5 minutes
+image: ## Build the container image translation-gateway:cpu (ENGINE=cuda: the other), with Docker or without a daemon, in about 5 minutes
 	@python3 scripts/image.py build $(ARGS)
 
 image-test: install-dev ## Build the image, run it read-only, translate through it and stop it, in about 7 minutes
-	@$(BIN)/python scripts/image.py build
+	@$(BIN)/python scripts/image.py build --target cpu
 	$(BIN)/pytest -m image tests/image $(ARGS)
 
 clean-image: ## Remove the images that were built

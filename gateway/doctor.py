@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import asyncio
 import importlib.metadata
+import re
 from collections.abc import Awaitable, Callable, Sequence
 from contextlib import closing
 from datetime import UTC, datetime
@@ -33,7 +34,7 @@ from gateway.server.uvicorn_server import listen
 from gateway.stores.redis.checks import check, clock_offset_s
 from gateway.stores.redis.connection import address_of
 from gateway.webhooks.message import read_secrets
-from gateway.webhooks.sender import Sender
+from gateway.webhooks.sender import Sender, proxy_of
 from gateway.workers.private_store import store_program
 
 __all__ = ["Finding", "examine"]
@@ -165,15 +166,19 @@ async def _webhook(webhook: Webhook) -> str:
     """Nothing is sent, as it might be taken for an event."""
     read_secrets(webhook.secret_file)
     Sender()
-    host = urlsplit(webhook.url).hostname or ""
+    proxy, host = proxy_of(webhook.url), ""
     try:
+        host = urlsplit(proxy or webhook.url).hostname or ""
+        if proxy and not proxy.startswith(("http://", "https://")):
+            raise ValueError("it is not one for HTTP")
         await asyncio.get_running_loop().getaddrinfo(host, None)
-    except (OSError, UnicodeError) as error:
+    except (OSError, ValueError) as error:
         why = getattr(error, "strerror", None) or error
+        what, fails = ("proxy", "cannot be used") if proxy else ("host", "is not found")
         raise _Warning(
-            f"The host {host} of webhook {webhook.name} is not found ({why}): events wait for a day at most."
+            f"The {what} {host} of webhook {webhook.name} {fails} ({why}): events wait for a day at most."
         ) from None
-    return f"Webhook {webhook.name} has a secret, and its host {host} is found."
+    return f"Webhook {webhook.name} has a secret, and its {'proxy' if proxy else 'host'} {host} is found."
 
 
 def _kept(settings: Settings, state_dir: Path | None, workers: int | None) -> str:
@@ -217,7 +222,9 @@ def _driver() -> str:
 def _gpus(engines: Sequence[EngineSettings]) -> str:
     """Those of the engines that run here. One that is busy already may have no room for the model."""
     if not hardware.gpu_present():
-        return "No GPU: the CPU build of vLLM is used. For an NVIDIA GPU, install its driver, then `make install`."
+        return (
+            "No GPU: only the CPU build of vLLM runs. For an NVIDIA GPU, install its driver, then `make install`."
+        )
     own = [each for each in engines if each.kind == "vllm"]
     found = {device.index: device for each in own for device in gpu.gpus(each.device)}
     if not found:
@@ -252,6 +259,9 @@ async def _engine(engine: EngineSettings, settings: Settings) -> str:
         )
     except StopIteration:
         raise StartupError("vLLM is not installed: `make install`.") from None
+    has_gpu = hardware.gpu_present() or gpu.driver_version() is not None
+    if not has_gpu and re.fullmatch(r"vllm [\d.]+(\+cu\d+)?", version):
+        raise StartupError(f"{version} is installed. {preflight.NO_GPU}")
     preflight.check_shared_memory()
     where = "the GPU" if hardware.gpu_present() else "the CPU"
     options = config.part(VllmOptions, engine, settings)

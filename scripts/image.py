@@ -199,14 +199,18 @@ def base_name(dockerfile: str) -> str:
 
 
 def make_base() -> None:
-    """Debian 12 with its Python, which is the version that the Dockerfile asks for."""
+    """Debian 12 with its Python, which is the version that the Dockerfile asks for, and as there with its headers.
+
+    With them the engine compiles its launchers of kernels.
+    """
     install(BASE_PACKAGES, f"Making {BASE_IMAGE} of Debian's packages with debootstrap, in about a minute …")
     folder = Path(tempfile.mkdtemp(prefix="image-base-"))
     try:
         root = folder / "root"
         debootstrap = [
             *(shutil.which("debootstrap") or "/usr/sbin/debootstrap", "--variant=minbase"),
-            *("--include=python3,python3-venv,ca-certificates", "bookworm", str(root), *debian_mirror()),
+            *("--include=python3,python3-venv,libpython3-dev,ca-certificates", "bookworm", str(root)),
+            *debian_mirror(),
         ]
         check(debootstrap, limit_s=BASE_LIMIT_S, what="make a base image", log=folder / "debootstrap.log")
         (root / "usr/bin/python").symlink_to("python3")
@@ -309,8 +313,11 @@ def say(text: str) -> None:
 def main() -> int:
     parser = argparse.ArgumentParser(prog="scripts/image.py", description=(__doc__ or "").splitlines()[0])
     parser.add_argument("action", choices=["build", "clean"], help="build the image, or remove what was built")
-    parser.add_argument("--target", choices=["cpu", "cuda"], default="cpu", help="which engine (default: cpu)")
+    target, wish = ("cpu", "cuda"), os.environ.get("ENGINE") or "cpu"
+    parser.add_argument("--target", choices=target, default=wish, help="which engine (default: $ENGINE, or cpu)")
     arguments = parser.parse_args()
+    if arguments.target not in target:  # argparse does not check a default
+        parser.error(f"ENGINE={arguments.target}: choose cpu or cuda")
     tag = f"{IMAGE}:{arguments.target}"
     try:
         tool = find_tool()

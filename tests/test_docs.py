@@ -22,6 +22,7 @@ from gateway.config import (
     StoreSettings,
 )
 from gateway.config.validation import range_of
+from gateway.domain.errors import error_classes
 from gateway.domain.webhooks.values import Webhook
 from gateway.engines.simulated import Script
 from gateway.protocol.limits import Limits
@@ -148,6 +149,21 @@ def commands(page: Path) -> list[list[str]]:
 def test_the_gateways_commands_take_what_they_are_given(page: Path) -> None:
     for arguments in commands(page):
         parser().parse_args(arguments)
+
+
+def test_what_the_runbook_names_exists() -> None:
+    """Commands, settings, metrics and codes of errors; an operator has no time to find out that they do not."""
+    spans = re.findall(r"`([^`\n]+)`", (ROOT / "docs/runbook.md").read_text())
+    for command in (span for span in spans if span.startswith("gateway ")):
+        parser().parse_args(shlex.split(command)[1:])
+    known = {cls.code for cls in error_classes()} | {metric.name for metric in REGISTRY.collect()}
+    for name in Settings.__struct_fields__:
+        section = getattr(Settings(), name)
+        fields = section.__struct_fields__ if isinstance(section, msgspec.Struct) else ()
+        known |= {name, *(f"{name}.{field}" for field in fields)}
+    ours = [span.partition(" = ")[0] for span in spans if re.fullmatch(r"[a-z]+[_.][a-z_.]+( = .*)?", span)]
+    assert set(ours) - known == {"aof_last_write_status"}  # Redis' own
+    assert len(ours) > 15
 
 
 def test_the_readme_leads_to_every_page() -> None:

@@ -125,6 +125,25 @@ async def test_webhooks(tmp_path: Path, url: str, secret: str, state: str, words
     assert (finding.state, words in finding.said, "s3cret" in finding.said) == (state, True, False)
 
 
+@pytest.mark.parametrize(
+    ("proxy", "state", "words"),
+    [
+        ("http://ana:s3cret@localhost:3128", "ok", "its proxy localhost is found"),
+        ("http://ana:s3cret@nowhere.invalid:3128", "warning", "The proxy nowhere.invalid of webhook backend"),
+        ("socks5://ana:s3cret@localhost", "warning", "not one for HTTP"),
+        ("http://ana:s3cret@[localhost", "warning", "cannot be used"),
+    ],
+)
+async def test_proxies_of_webhooks(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, proxy: str, state: str, words: str
+) -> None:
+    (tmp_path / "secret").write_text(f"whsec_{'A' * 32}")
+    webhook = Webhook(name="backend", url="https://nowhere.invalid", secret_file=str(tmp_path / "secret"))
+    monkeypatch.setenv("HTTPS_PROXY", proxy)
+    finding = await found("webhook", settings(webhooks=(webhook,)))
+    assert (finding.state, words in finding.said, "s3cret" in finding.said) == (state, True, False)
+
+
 async def test_workers_need_a_store(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     assert (await found("store", settings(), workers=2)).state == "ok"
     monkeypatch.setenv("PATH", str(tmp_path))
@@ -163,6 +182,20 @@ async def test_the_file_of_a_remote_servers_key_is_not_there() -> None:
 
 
 GIB = 2**30
+
+
+@pytest.mark.parametrize(
+    ("version", "state"), [("0.32.0", "problem"), ("0.32.0+cu130", "problem"), ("0.32.0+cpu", "ok")]
+)
+async def test_the_build_for_gpus_where_there_is_none(
+    monkeypatch: pytest.MonkeyPatch, version: str, state: str
+) -> None:
+    monkeypatch.setattr(hardware, "gpu_present", lambda: False)
+    monkeypatch.setattr(gpu, "_loaded", [None])
+    monkeypatch.setattr(doctor, "_is_installed", lambda name: name == "vllm")
+    monkeypatch.setattr("importlib.metadata.version", lambda _: version)
+    finding = await found("engine", settings(engine=EngineSettings()))
+    assert (finding.state, "docker run --gpus all" in finding.said) == (state, state == "problem")
 
 
 async def test_a_machine_without_a_gpu_uses_the_cpu(monkeypatch: pytest.MonkeyPatch) -> None:

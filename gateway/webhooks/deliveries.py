@@ -26,7 +26,8 @@ _log = logging.getLogger(__name__)
 # Deliveries of one webhook under way at this gateway.
 _AT_ONCE = 8
 _LOOK_S = 1.0
-# Before the second try, between two later ones, and from the event to the last one, in seconds.
+# Before the second try, between two later ones, and from the event to the last one, in seconds. The first two are
+# the least and the most that a webhook can ask for, too.
 _FIRST_S, _LONGEST_S, _LAST_S = 5.0, 3_600.0, 86_400.0
 _GONE = 410
 
@@ -46,6 +47,7 @@ class Deliveries:
         *,
         sender: Sender | None = None,
         chance: Callable[[], float] = random.random,
+        clock: Callable[[], float] = time.monotonic,
     ) -> None:
         self.webhooks = {each.name: each for each in webhooks}
         self._outbox = outbox
@@ -55,6 +57,9 @@ class Deliveries:
                 metrics.WEBHOOK_DELIVERIES.labels(each.name, outcome)
         self._sender = sender or (Sender() if webhooks else None)
         self._chance = chance
+        self._clock = clock
+        # Name of a webhook that has asked for a pause → until when.
+        self._paused_until: dict[str, float] = {}
         # Names of those whose last try has failed.
         self._failing: set[str] = set()
 
@@ -73,7 +78,8 @@ class Deliveries:
         running: set[asyncio.Task[None]] = set()
         async with asyncio.TaskGroup() as tasks:
             while True:
-                claimed = await self._look(webhook, max(0, _AT_ONCE - len(running)))
+                paused = self._clock() < self._paused_until.get(webhook.name, 0.0)
+                claimed = await self._look(webhook, 0 if paused else max(0, _AT_ONCE - len(running)))
                 for delivery in claimed:
                     running.add(task := tasks.create_task(self._deliver(webhook, delivery)))
                     task.add_done_callback(running.discard)
@@ -131,20 +137,24 @@ class Deliveries:
         if answer.status == _GONE:
             _log.error("webhook %s wants nothing more (410): what waits is dropped, and nothing is sent", name)
             return Settled(answer.said, gone=True)
-        again_s = pause_s(delivery.tries, self._chance())
+        if answer.retry_after_s is None:
+            again_s = pause_s(delivery.tries, self._chance())
+        else:
+            again_s = min(max(answer.retry_after_s, _FIRST_S), _LONGEST_S)
+            self._paused_until[name] = self._clock() + again_s
         if delivery.age_s + again_s > _LAST_S:
             count.labels(name, "given_up").inc()
             _log.error("webhook %s: event %s was not delivered within a day", name, delivery.event.id)
             return Settled(answer.said)
         return Settled(answer.said, again_s)
 
-    async def ping(self, webhook: Webhook) -> Answer:
+    async def ping(self, webhook: Webhook) -> tuple[int, str]:
         """Send an event of no meeting, once and now. A webhook that takes it wants events again.
 
-        Raises `LogUnavailable`.
+        The status of HTTP, 0 without an answer, and a sentence. Raises `LogUnavailable`.
         """
         now_ms = round(time.time() * 1_000)
         answer = await self._post(webhook, Event(f"evt_{secrets.token_hex(12)}", message.PING, "", now_ms, 0))
         if 200 <= answer.status < 300:
             await self._outbox.resume(webhook)
-        return answer
+        return answer.status, answer.said

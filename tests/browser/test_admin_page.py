@@ -8,11 +8,14 @@ from pathlib import Path
 import pytest
 from playwright.async_api import Dialog, expect
 
+from gateway.config import Settings
+from gateway.domain.webhooks.values import Webhook
 from gateway.protocol.messages import SessionStart, SessionStarted, TranslationFinal, UtteranceFinal
 from tests.administration import Operator, administered
 from tests.browser.axe import scan
 from tests.browser.pages import SMALL_PHONE
 from tests.conftest import OpenPage
+from tests.webhooks.receiver import receiver
 
 pytestmark = pytest.mark.browser
 
@@ -73,3 +76,37 @@ async def test_an_operator_sees_meetings_live_erases_disconnects_and_ends(
         await page.get_by_role("button", name="Forget key").click()
         await expect(page.get_by_label("Operator's key")).to_be_visible()
         assert await page.evaluate("sessionStorage.length + localStorage.length") == 0
+
+
+async def test_an_operator_sees_live_what_waits_for_webhooks_and_which_wants_nothing_more(
+    tmp_path: Path, open_page: OpenPage
+) -> None:
+    operator, statuses = Operator(tmp_path), [503]
+    (tmp_path / "secret").write_text(f"whsec_{'A' * 32}")
+    with receiver(lambda _: statuses[-1]) as other:
+        url = f"{other.url}?s3cret"
+        webhooks = (Webhook(name="backend", url=url, secret_file=str(tmp_path / "secret")),)
+        async with (
+            administered(operator, Settings(webhooks=webhooks)) as (gateway, client),
+            gateway.peer() as ana,
+            open_page(f"{client.base_url}/admin/", **SMALL_PHONE) as watch,
+        ):
+            page = watch.page
+            await page.get_by_label("Operator's key").fill(operator.key)
+            await page.get_by_role("button", name="Show").click()
+            await expect(page.get_by_role("heading", name="Webhooks")).to_be_visible()
+            backend = page.get_by_role("listitem").filter(has_text="backend")
+            await expect(backend).to_have_text(f"backend{other.url.split('/')[2]} · 0 waiting")
+
+            await ana.send(SessionStart(meeting="standup", reads=["ja"]))
+            await ana.until(SessionStarted)
+            await expect(backend).to_contain_text("1 waiting · oldest")
+            await expect(backend).to_contain_text("It answered with status 503.")
+            found = await scan(page)
+            assert not found.serious, found
+            assert not await page.evaluate("document.documentElement.scrollWidth > innerWidth")
+
+            statuses.append(410)
+            await expect(backend).to_contain_text("0 waiting · last try")
+            await expect(backend).to_contain_text("It answered with status 410. · stopped, as it answered 410")
+            assert "s3cret" not in await page.content()

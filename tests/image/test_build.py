@@ -97,6 +97,22 @@ install.no-index='false'
     assert image.named_paths(settings) == [certificates, index.parent, wheels]
 
 
+@pytest.mark.parametrize(("engine", "target"), [("", "cpu"), ("cuda", "cuda")])
+def test_the_engine_of_the_environment_is_built_as_it_is_installed(
+    monkeypatch: pytest.MonkeyPatch, engine: str, target: str
+) -> None:
+    built = []
+    monkeypatch.setattr(image.Docker, "build", lambda _, *what: built.append(what))
+    monkeypatch.setattr(image, "find_tool", image.Docker)
+    monkeypatch.setattr("sys.argv", ["image.py", "build"])
+    monkeypatch.setenv("ENGINE", engine)
+    assert image.main() == 0
+    assert built == [(target, f"translation-gateway:{target}")]
+    monkeypatch.setenv("ENGINE", "auto")
+    with pytest.raises(SystemExit):
+        image.main()
+
+
 def test_the_container_is_run_as_the_documentation_says() -> None:
     documented = (ROOT / "docs" / "operations.md").read_text()
     for tool in (image.Docker(), image.Podman()):

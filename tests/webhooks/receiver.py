@@ -40,8 +40,8 @@ class Receiver(NamedTuple):
 
 
 @contextmanager
-def receiver(answer: Callable[[Received], int] = lambda _: 200) -> Iterator[Receiver]:
-    """answer: the status that a request is answered with; may block."""
+def receiver(answer: Callable[[Received], int] = lambda _: 200, *, retry_after: str = "") -> Iterator[Receiver]:
+    """answer: the status that a request is answered with; may block. retry_after: a header of every answer."""
     received: list[Received] = []
 
     class Handler(BaseHTTPRequestHandler):
@@ -52,6 +52,8 @@ def receiver(answer: Callable[[Received], int] = lambda _: 200) -> Iterator[Rece
             try:
                 self.send_response(status)
                 self.send_header("Location", "/elsewhere")
+                if retry_after:
+                    self.send_header("Retry-After", retry_after)
                 self.send_header("Content-Length", "0")
                 self.end_headers()
             except OSError:

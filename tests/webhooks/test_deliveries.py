@@ -28,12 +28,13 @@ class Other:
 
     def __init__(self, *answers: int) -> None:
         self.answers = list(answers)
+        self.retry_after_s: float | None = None
         self.received: list[tuple[str, bytes]] = []
 
     async def post(self, url: str, body: bytes, headers: Mapping[str, str]) -> Answer:
         self.received.append((headers["webhook-id"], body))
         status = self.answers.pop(0) if len(self.answers) > 1 else self.answers[0]
-        return Answer(status, f"It answered with status {status}.")
+        return Answer(status, f"It answered with status {status}.", self.retry_after_s)
 
 
 class Stage:
@@ -47,7 +48,9 @@ class Stage:
         self.webhook = Webhook(name="backend", url="https://example.com", secret_file=str(folder / "secret"))
         self.other = Other(*answers)
         sender = cast(Sender, self.other)
-        self.deliveries = Deliveries([self.webhook], self.outbox, sender=sender, chance=lambda: 1.0)
+        self.deliveries = Deliveries(
+            [self.webhook], self.outbox, sender=sender, chance=lambda: 1.0, clock=lambda: self.now_s
+        )
 
     @contextlib.asynccontextmanager
     async def running(self) -> AsyncIterator[None]:
@@ -138,6 +141,45 @@ async def test_every_refusal_but_gone_is_tried_again_for_a_day(tmp_path: Path) -
     assert counted("given_up") == before + 1
 
 
+async def test_a_webhook_that_asks_for_a_pause_gets_it_within_the_bounds_of_the_plan(tmp_path: Path) -> None:
+    stage = Stage(tmp_path, 200)
+    await stage.outbox.tend(stage.webhook, 0)
+    stage.store.meeting_started("m")
+    [delivery] = (await stage.outbox.tend(stage.webhook, 1)).deliveries
+    # Whatever the number of tries would make of it.
+    late = replace(delivery, tries=30, age_s=1.0)
+    for asked, again_s in ((0.0, 5.0), (120.0, 120.0), (7_200.0, 3_600.0)):
+        stage.other.retry_after_s = asked
+        assert (await stage.settled(late, 503)).again_s == again_s
+    assert (await stage.settled(replace(late, age_s=DAY_S - 3_599), 429)).again_s is None
+
+
+async def test_in_a_pause_that_was_asked_for_other_events_wait_too(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    stage, asked = Stage(tmp_path, 429, 200), []
+    monkeypatch.setattr("gateway.webhooks.deliveries._LOOK_S", 0.01)
+    real = stage.outbox.tend
+
+    async def tend(webhook: Webhook, most: int) -> Tended:
+        asked.append(most)
+        return await real(webhook, most)
+
+    monkeypatch.setattr(stage.outbox, "tend", tend)
+    stage.other.retry_after_s = 60.0
+    async with stage.running():
+        stage.store.meeting_started("m")
+        await until(lambda: stage.store.of("backend").said)
+        stage.store.meeting_started("n")
+        stage.now_s += 59.0
+        asked.clear()
+        await until(lambda: len(asked) > 3)
+        assert set(asked) == {0}
+        stage.now_s += 1.0
+        await until(lambda: not stage.store.of("backend").waiting)
+    assert len(stage.other.received) == 3
+
+
 async def test_while_the_store_is_away_it_goes_on_trying(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     stage = Stage(tmp_path, 200)
     monkeypatch.setattr("gateway.webhooks.deliveries._LOOK_S", 0.01)
@@ -210,7 +252,7 @@ async def test_events_that_were_dropped_are_counted(tmp_path: Path, monkeypatch:
 
 async def test_a_secret_that_is_replaced_signs_from_then_on_and_none_is_a_failure(tmp_path: Path) -> None:
     stage = Stage(tmp_path, 200)
-    assert (await stage.deliveries.ping(stage.webhook)).status == 200
+    assert (await stage.deliveries.ping(stage.webhook))[0] == 200
     (tmp_path / "secret").write_text("nothing")
     status, said = await stage.deliveries.ping(stage.webhook)
     assert (status, "secret_file" in said) == (0, True)

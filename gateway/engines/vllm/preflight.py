@@ -11,7 +11,7 @@ from pathlib import Path
 from gateway.domain.errors import StartupError
 from gateway.engines.vllm import hardware
 
-__all__ = ["check_shared_memory", "refusal"]
+__all__ = ["NO_GPU", "check_shared_memory", "refusal"]
 
 # vLLM and its workers talk through queues in shared memory. It makes one of 160 MiB, then others of 240 MiB and a
 # few bytes, and each time wants so much to be free. Little of them is ever touched, so there is room for all.
@@ -19,7 +19,13 @@ _QUEUES_MIB = 241
 _ERROR_LINE = re.compile(r"(?:^|\s)(?:[\w.]*(?:Error|Exception)): (?P<text>.+)$", re.MULTILINE)
 # Pydantic's message for an invalid argument.
 _VALIDATION = re.compile(r"Value error, (?P<text>.+?)(?: \[type=|\n|$)")
+NO_GPU = (
+    "For vLLM's CUDA build there is no GPU: install NVIDIA's driver, pass the GPUs on to the container "
+    "(docker run --gpus all), or use the CPU build (ENGINE=cpu)."
+)
+
 _ADVICE = (
+    (r"device string must not be empty|failed to infer device type", NO_GPU),
     (
         r"out of memory|no available memory|free memory|not enough memory|kv cache",
         "Lower --gpu-memory-utilization or --max-model-len, free the device, or choose a smaller model.",

@@ -203,7 +203,8 @@ class Commands:
                     waiting.end(await connection.receive())
                 except NotLoaded:
                     prepared = False
-                except Full:
+                except Full as error:
+                    self._tell_refused(str(error).split(" ", 1)[0])  # the rest may differ each time
                     waiting.fail(unavailable("The store of the meetings' logs is full."))
                 except Refused as error:
                     self._tell_refused(str(error))

@@ -143,13 +143,16 @@ async def test_scripts_are_loaded_first_and_again_when_they_are_lost() -> None:
     assert store.pipelines == [["load"], ["a", "b"], ["load"], ["a"]]
 
 
-async def test_a_full_store_is_not_available_and_others_go_on() -> None:
+async def test_a_full_store_is_not_available_and_others_go_on(caplog: pytest.LogCaptureFixture) -> None:
     store = Store()
-    store.does = lambda name: Full("OOM") if name == "a" else name.upper()
+    store.does = lambda name: name.upper() if name == "b" else Full(f"OOM command not allowed. script: {name}")
     async with commands(store) as running:
-        with pytest.raises(LogUnavailable, match="full"):
-            await running.run("a")
+        for name in ("a", "c"):
+            with pytest.raises(LogUnavailable, match="full"):
+                await running.run(name)
         assert await running.run("b") == "B"
+    # What the runbook sends an operator to look for, once.
+    assert caplog.messages == ["the store refuses a command: OOM"]
 
 
 async def test_a_command_that_is_wrong_is_not_tried_again() -> None:

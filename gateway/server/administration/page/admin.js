@@ -125,13 +125,14 @@ function element(tag, className, text = "") {
 }
 
 async function show() {
-  const [{ meetings }, { lanes }, { workers }, log] = await Promise.all(
-    ["meetings", "lanes", "workers", "log-level"].map((each) => ask("GET", each)),
+  const [{ meetings }, { lanes }, { workers }, { webhooks }, log] = await Promise.all(
+    ["meetings", "lanes", "workers", "webhooks", "log-level"].map((each) => ask("GET", each)),
   );
   find("meetings-count", HTMLElement).textContent = String(meetings.length);
   list("meetings", new Map(meetings.map((/** @type {any} */ each) => [path(each), meetingRow(each)])));
   list("lanes", new Map(lanes.map((/** @type {any} */ each) => [each.name, laneRow(each)])));
   list("workers", new Map(workers.map((/** @type {any} */ each) => [`${each.number} ${each.pid}`, workerRow(each)])));
+  list("webhooks", new Map(webhooks.map((/** @type {any} */ each) => [each.name, webhookRow(each)])));
   if (document.activeElement !== level) level.value = log.level;
   await showPeople();
   find("enter", HTMLElement).hidden = true;
@@ -152,7 +153,7 @@ async function showPeople() {
 function meetingRow(each) {
   const named = { tenant: each.tenant, meeting: each.meeting };
   const facts = [`${each.connected} connected`, `${each.away} away`, `${each.publications} kept`];
-  if (each.newest_at !== null) facts.push(`newest ${new Date(each.newest_at).toLocaleTimeString()}`);
+  if (each.newest_at !== null) facts.push(`newest ${time(each.newest_at)}`);
   return {
     name: each.tenant === "default" ? each.meeting : `${each.tenant} / ${each.meeting}`,
     facts: facts.join(" · "),
@@ -199,6 +200,20 @@ function workerRow(each) {
   const facts = [each.status, `${each.running} running`, `${each.waiting} waiting`];
   const drain = () => change(`Let another process take the place of worker ${each.number}?`, "POST", `workers/${each.number}/drain`);
   return { name, facts: facts.join(" · "), actions: each.number === null ? [] : [["Drain", drain]] };
+}
+
+/** @param {any} each @returns {Row} */
+function webhookRow(each) {
+  const facts = [each.host, `${each.waiting} waiting`];
+  if (each.oldest_at !== null) facts.push(`oldest ${time(each.oldest_at)}`);
+  if (each.tried_at !== null) facts.push(`last try ${time(each.tried_at)}: ${each.said}`);
+  if (each.gone) facts.push("stopped, as it answered 410");
+  return { name: each.name, facts: facts.join(" · "), actions: [] };
+}
+
+/** @param {string} at */
+function time(at) {
+  return new Date(at).toLocaleTimeString();
 }
 
 /** @param {string} why */
