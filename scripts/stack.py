@@ -137,6 +137,10 @@ class Service:
     def log(self) -> Path:
         return self.folder / f"{self.name}.log"
 
+    @property
+    def pid_file(self) -> Path:
+        return self.folder / f"{self.name}.pid"
+
     def start(self) -> None:
         self.again_at = None
         with self.log.open("ab") as log, tempfile.TemporaryFile() as settings:
@@ -151,7 +155,7 @@ class Service:
                 env={**os.environ, **self.env},
                 start_new_session=True,
             )
-        (self.folder / f"{self.name}.pid").write_text(f"{self._process.pid}\n")
+        self.pid_file.write_text(f"{self._process.pid}\n")
 
     def status(self) -> int | None:
         """Its exit status; None unless it has been started and has ended."""
@@ -188,11 +192,11 @@ class Stack:
         password = secrets.token_hex(24)
         told = services(password)
         inner = {each: f"127.0.0.1:{free_port()}" for each in ("redis:6379", *gateway_addresses())}
-        # For `redis-cli -u`, and for `curl`.
+        # For `redis-cli -u`, which takes no empty name, and for `curl`.
         private(
             folder / "addresses",
-            f"STORE=redis://:{password}@{inner['redis:6379']}\n"
-            + "".join(f"{name.upper().replace('-', '_')}=http://{inner[f'{name}:9100']}\n" for name in GATEWAYS),
+            f"STORE=redis://default:{password}@{inner['redis:6379']}\n"
+            + "".join(f"ADMIN_{name[-1]}=http://{inner[f'{name}:9100']}\n" for name in GATEWAYS),
         )
         self._admin = {name: inner[f"{name}:9100"] for name in GATEWAYS}
         self.services = [
@@ -213,12 +217,11 @@ class Stack:
             subprocess.run(make, capture_output=True, check=True)
 
     def _make_keys(self) -> None:
-        self.keys, kept = self.folder / "keys.json", self.folder / "api-key"
-        if not kept.exists():
+        self.keys, self.api_key = self.folder / "keys.json", self.folder / "api-key"
+        if not self.api_key.exists():
             self.keys.unlink(missing_ok=True)
             self._gateway_command("key", "new")
-            private(kept, self._gateway_command("key", "api"))
-        self.api_key = kept.read_text().strip()
+            private(self.api_key, self._gateway_command("key", "api"))
 
     def _gateway_command(self, *arguments: str) -> str:
         """What a command of the gateway that needs the keys prints."""
@@ -238,7 +241,9 @@ class Stack:
         file = self.folder / f"{name}.toml"
         networks = '"172.30.0.0/24"'
         file.write_text(
-            changed(DEPLOY / "gateway.toml", {"/etc/gateway/keys.json": str(self.keys), networks: '"127.0.0.1"'})
+            f"# Written by every start of `make stack`, from {DEPLOY / 'gateway.toml'}: what is changed here\n"
+            "# holds until the next one. The environment sets the addresses and ports.\n"
+            + changed(DEPLOY / "gateway.toml", {"/etc/gateway/keys.json": str(self.keys), networks: '"127.0.0.1"'})
         )
         state = self.folder / name
         state.mkdir(exist_ok=True)
@@ -313,8 +318,8 @@ class Stack:
 The page, behind the proxy. A browser warns of the certificate, as nobody has signed it:
     {invite}
 From a shell:
-    export SSL_CERT_FILE={self.certificate[0]} GATEWAY_TOKEN={self.api_key}
-    {GATEWAY} translate "Can you hear me?" --from en --to ja,de --url {self.page}
+    export SSL_CERT_FILE={self.certificate[0]}
+    {GATEWAY} translate "Can you hear me?" --from en --to ja,de --url {self.page} --token-file {self.api_key}
 Prometheus and its alerts, which are shown here, too, when they begin and end:
     {watched}
 Grafana is not here, as Debian has none: deploy/compose.yaml runs it.
@@ -360,15 +365,16 @@ Ctrl-C ends everything.
                     say(f"{clock()} {service.name} has ended (status {status}); it is started again.")
                     service.again_at = now + RESTART_PAUSE_S
             alerts = self._alerts()
-            for key in known.keys() - alerts.keys():
-                say(f"{clock()} resolved  {key[0]}")
-            for key, (state, text) in alerts.items():
-                if known.get(key) != state:
-                    say(f"{clock()} {state:8}  {key[0]}: {text}")
-            known = {key: state for key, (state, _) in alerts.items()}
+            for what, those in (
+                ("resolved", known.keys() - alerts.keys()),
+                ("firing", alerts.keys() - known.keys()),
+            ):
+                for key in sorted(those):
+                    say(f"{clock()} {what:8}  {key[0]}: {(alerts | known)[key]}")
+            known = alerts
 
-    def _alerts(self) -> dict[tuple[str, str], tuple[str, str]]:
-        """Alert and labels → pending or firing, and a text."""
+    def _alerts(self) -> dict[tuple[str, str], str]:
+        """Alert and labels → a text, of those that fire."""
         try:
             with urllib.request.urlopen(f"{self.prometheus}/api/v1/alerts", timeout=5) as answer:  # noqa: S310 -- our own address
                 found = json.load(answer)["data"]["alerts"]
@@ -376,10 +382,10 @@ Ctrl-C ends everything.
             return {}
         return {
             (each["labels"]["alertname"], json.dumps(each["labels"])): (
-                each["state"],
-                f"{each['annotations']['summary']} ({each['annotations']['runbook']})",
+                f"{each['annotations']['summary']} ({each['annotations']['runbook']})"
             )
             for each in found
+            if each["state"] == "firing"
         }
 
     def _end(self) -> None:
@@ -395,6 +401,7 @@ Ctrl-C ends everything.
         finally:
             for each in self.services:
                 each.send(signal.SIGKILL)
+                each.pid_file.unlink(missing_ok=True)
 
 
 def gateway_addresses() -> Iterator[str]:
@@ -456,7 +463,9 @@ def main() -> int:
     parser.add_argument("--prometheus-port", type=int, default=9090, help="(default: %(default)s)")
     parser.add_argument("--folder", type=Path, default=ROOT / "artifacts" / "stack", help="(default: %(default)s)")
     arguments = parser.parse_args()
-    signal.signal(signal.SIGTERM, lambda *_: signal.raise_signal(signal.SIGINT))
+    # SIGINT, too: it is ignored in what a script starts in the background.
+    for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
+        signal.signal(number, signal.default_int_handler)
     try:
         Stack(arguments.folder.resolve(), arguments.port, arguments.plain_port, arguments.prometheus_port).run()
     except StackError as error:

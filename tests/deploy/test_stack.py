@@ -12,9 +12,12 @@ import subprocess
 import sys
 import time
 import urllib.request
+from collections.abc import Sequence
 from pathlib import Path
 
 import pytest
+import websockets
+from websockets.typing import Origin
 
 from gateway.client import connect
 from gateway.protocol.messages import TranslationFinal
@@ -25,15 +28,15 @@ pytestmark = pytest.mark.slow
 
 
 class Stack:
-    """It runs, and everything that it says is in `said`."""
+    """It runs, and everything that it says is in `said`. signals: what decides how it is told of signals."""
 
-    def __init__(self, folder: Path) -> None:
+    def __init__(self, folder: Path, signals: Sequence[str] = DEFAULT_SIGNALS) -> None:
         self.certificate = folder / "tls" / "fullchain.pem"
         self.port, self.prometheus_port = free_port(), free_port()
         ports = {"--port": self.port, "--plain-port": free_port(), "--prometheus-port": self.prometheus_port}
         words = [str(word) for pair in ports.items() for word in pair]
         self.process = subprocess.Popen(
-            [*DEFAULT_SIGNALS, sys.executable, "-m", "scripts.stack", "--folder", str(folder), *words],
+            [*signals, sys.executable, "-m", "scripts.stack", "--folder", str(folder), *words],
             stdout=subprocess.PIPE,
             text=True,
             cwd=ROOT,
@@ -46,10 +49,10 @@ class Stack:
             if line.startswith("Ctrl-C"):
                 break
 
-    def end(self) -> int:
-        """Ctrl-C; its exit status, once nothing is left of it."""
+    def end(self, number: signal.Signals) -> int:
+        """Its exit status, once nothing is left of it."""
         below = descendants(self.process.pid)
-        self.process.send_signal(signal.SIGINT)
+        self.process.send_signal(number)
         self.said += self.process.communicate()[0]
         while any(map(alive, below)):
             time.sleep(0.05)
@@ -61,6 +64,11 @@ class Stack:
         with urllib.request.urlopen(url) as answer:
             found = json.load(answer)["data"]["activeTargets"]
         return {each["labels"]["instance"]: each["health"] for each in found}
+
+    def token(self) -> str:
+        """What is in the file that is named."""
+        (file,) = re.findall(r"--token-file (\S+)", self.said)
+        return Path(file).read_text().strip()
 
     def linked_page(self) -> int:
         """How the page answers under the link that is printed."""
@@ -75,12 +83,17 @@ async def test_a_meeting_is_translated_behind_the_proxy_and_watched(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     tokens = set()
-    for _start in ("first", "second"):
-        stack = Stack(tmp_path / "stack")
+    # By a person, and by a script, which starts it in the background.
+    for signals, number in ((DEFAULT_SIGNALS, signal.SIGINT), (["env", "--ignore-signal=INT"], signal.SIGTERM)):
+        stack = Stack(tmp_path / "stack", signals)
         try:
             monkeypatch.setenv("SSL_CERT_FILE", str(stack.certificate))
-            tokens |= {token := re.findall(r"GATEWAY_TOKEN=(\S+)", stack.said)[0]}
+            tokens.add(token := stack.token())
             url = f"wss://localhost:{stack.port}/v1/stream"
+            # As the page does it.
+            async with websockets.connect(url, origin=Origin(f"https://localhost:{stack.port}")) as page:
+                await page.send("{}")
+                assert json.loads(await page.recv())["code"] == "invalid_message"  # not "foreign_origin"
             async with connect(url, token=token, meeting="standup", speaks="en", reads=["de"]) as session:
                 await session.final("good morning")
                 async for message in session:
@@ -93,6 +106,7 @@ async def test_a_meeting_is_translated_behind_the_proxy_and_watched(
                 await asyncio.sleep(0.1)
             assert found == {"gateway-1:9100": "up", "gateway-2:9100": "up"}
         finally:
-            status = stack.end()
+            status = stack.end(number)
         assert status == 0, stack.said
+        assert not list((tmp_path / "stack").glob("*.pid"))
     assert len(tokens) == 1  # links and keys of the first start hold at the second one
