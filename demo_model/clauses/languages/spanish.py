@@ -123,8 +123,8 @@ class Spanish(SpanishForms):
         if clause.modal is Modal.MIGHT and clause.negative:  # no podría ir: could not go
             front = self.fronted(clause) if self.may_front(clause) and order == "main" else None
             start = phrase(self.adverbial(front), ",") if front else ""
-            rest = replace(self.without(clause, front), modal=Modal.NONE, tense=Tense.HABIT)
-            return phrase(start, "puede que", self.clause(rest, "", "subjunctive"))
+            said = replace(self.without(clause, front), modal=Modal.NONE, tense=Tense.HABIT)
+            return phrase(start, "puede que", self.clause(said, "", "subjunctive"))
         mark = clause.mark
         clitics: list[str] = []
         held: list[str] = []

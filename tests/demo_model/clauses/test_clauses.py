@@ -105,7 +105,7 @@ def test_a_comparison() -> None:
     )
     assert said["en"] == "The report is more important than this contract."
     assert said["ja"] == "報告書はこの契約書より重要です。"
-    assert said["zh"] == "报告比这份合同重要。"
+    assert said["zh"] == "报告比这份合同更重要。"
 
 
 def test_a_time_comes_where_each_language_has_it() -> None:

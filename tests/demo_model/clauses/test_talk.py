@@ -176,7 +176,7 @@ def test_two_things_that_are_alike_agree_with_the_adjective() -> None:
     [
         ("yes", {}, "Yes, we did.", "Ja, das haben wir.", "はい、送りました。", "是的，我们发了。"),
         ("no", {}, "No, we didn't.", "Nein, das haben wir nicht.", "いいえ、送りませんでした。", "不，我们没有。"),
-        ("not_yet", {}, "No, not yet.", "Nein, noch nicht.", "いいえ、まだです。", "不，还没有。"),
+        ("not_yet", {}, "No, not yet.", "Nein, noch nicht.", "いいえ、まだです。", "还没有。"),
         (
             "no",
             {"modal": Modal.CAN, "tense": Tense.HABIT},
