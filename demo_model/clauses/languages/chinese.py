@@ -129,7 +129,8 @@ class Chinese(Linearizer):
         negative = clause.negative
         head, _, tail = verb.partition("|")
         plain = marked(head + tail, clause.mark)
-        perfect = marked(f"{head}{tail}了" if head == "去" else f"{head}了{tail}", clause.mark)
+        le = "的" if clause.asked in ("when", "where", "how") else "了"  # 什么时候发的报告
+        perfect = marked(f"{head}{tail}{le}" if head == "去" else f"{head}{le}{tail}", clause.mark)
         if self.ends_done(clause):
             result = "" if tail else RESULTS.get(head, "") if clause.tense is Tense.DONE else ""
             return "已经" if clause.tense is Tense.DONE else "", marked(head + result + tail, clause.mark)
@@ -151,7 +152,7 @@ class Chinese(Linearizer):
                 return ("还没有", plain) if negative else ("已经", perfect)
             case Tense.NOW:
                 return ("没有在" if negative else "在" if clause.mood is Mood.YES_NO else "正在"), plain
-            case Tense.FUTURE if not stative or head in ("有",):
+            case Tense.FUTURE if not self.stative(clause) or head in ("有",):
                 return ("不会" if negative else "会"), plain
             case Tense.PAST if not stative:
                 return ("没有", plain) if negative else ("", plain if clause.gap or when else perfect)
@@ -324,10 +325,10 @@ class Chinese(Linearizer):
                 plain = replace(first, mood=Mood.STATEMENT)
                 inner = self.clause(plain) if first.asked else self.clause(plain, "是否")
                 return phrase(subject, "不知道", inner, "。")
-            words = self.clause(first, self.then(first)).split()
-            if said.link == "hope" and "会" in words:
-                words[words.index("会")] = "能"
-            return phrase(subject, MATRIX[said.link], *words, "。")
+            spoken = self.clause(first, self.then(first)).split()
+            if said.link == "hope" and "会" in spoken:
+                spoken[spoken.index("会")] = "能"
+            return phrase(subject, MATRIX[said.link], *spoken, "。")
         if second is None:
             end = self.clause(first, self.then(first))
             if first.mood is Mood.YES_NO and first.frame in ("be", "exist"):
@@ -337,8 +338,10 @@ class Chinese(Linearizer):
         shared = about is not None and bool(about.pronoun) and about.pronoun == first.roles["S"].pronoun
         if about is not None and about.refers and said.link == "because":
             second = replace(second, gap="S") if about.pronoun == "it" else second
-            return phrase(self.clause(first), "，因为", self.clause(second), mark)
-        if about is not None and about.refers == "O" and said.link == "although" and self.direct(first):
+            return phrase(self.clause(first, self.then(first)), "，因为", self.clause(second), mark)
+        if about is not None and about.refers == "O" and said.link == "although" and not self.direct(first):
+            return phrase(self.clause(first), "，虽然", self.clause(second), mark)
+        if about is not None and about.refers == "O" and said.link == "although":
             second = replace(second, roles={**second.roles, "S": first.roles["O"]})
             first = replace(first, roles={role: np for role, np in first.roles.items() if role != "O"})
         elif about is not None and about.refers and said.link == "although":
@@ -349,25 +352,28 @@ class Chinese(Linearizer):
         other = self.clause(second, when=said.link == "when", drop=shared and said.link in ("and", "but", "so"))
         tail = "吗" if first.mood is Mood.YES_NO and first.frame in ("be", "exist") else ""
         asks = first.mood is not Mood.STATEMENT
-        later = "就" if said.link == "if" and not asks else ""
-        early = shared and said.link in ("because", "if", "when")
-        main = phrase(self.clause(first, later, drop=early), tail)
+        later = (
+            "就" if said.link == "if" and not asks else self.then(first) if first.modal is not Modal.NONE else ""
+        )
+        follows = said.link in ("because", "although", "if", "when")
+        main = replace(first, embedded=follows)
+        words = phrase(self.clause(main, later, drop=shared and follows), tail)
         match said.link:
             case "and":
-                return phrase(main, "，还" if shared else "，", other, mark)
+                return phrase(words, "，还" if shared else "，", other, mark)
             case "but":
-                return phrase(main, "，但是", other, mark)
+                return phrase(words, "，但是", other, mark)
             case "so":
-                return phrase(re.sub(r"很(饿)|(发烧)", r"\1\2了", main), "，所以", other, mark)
+                return phrase(re.sub(r"很(饿)|(发烧)", r"\1\2了", words), "，所以", other, mark)
             case "because":
-                return phrase("因为", other, "，" if asks else "，所以", main, mark)
+                return phrase("因为", other, "，" if asks else "，所以", words, mark)
             case "if":
-                return phrase("如果", other, "，", main, mark)
+                return phrase("如果", other, "，", words, mark)
             case "although":
-                return phrase("虽然", other, "，但是", main, mark)
+                return phrase("虽然", other, "，但是", words, mark)
         if self.stative(second):
-            other = other.replace("很", "", 1)
-        return phrase(other, "的时候" if shared else "的时候，", main, mark)
+            other = re.sub(r"了(.?)$", r"\1", other.replace("很", "", 1))
+        return phrase(other, "的时候" if shared else "的时候，", words, mark)
 
     def rewrite(self, before: str, after: str) -> tuple[str, str] | None:
         if before in ("正在", "没有在", "在") and after.startswith("在"):

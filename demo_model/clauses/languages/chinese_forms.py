@@ -33,7 +33,7 @@ RESULTS |= dict.fromkeys("看读喝吃教学听谈提找笑哭尝用骑弹讲唱
 AGAIN = {
     **dict.fromkeys(("check", "proofread", "read", "read_book", "test", "test_code"), "一遍"),
     **dict.fromkeys(("review_code", "correct", "inspect"), "一遍"),
-    **{"taste": "一口", "drive": "一会儿", "use": "一段时间"},
+    **{"taste": "一口", "drive": "一会儿", "use": "一段时间", "send": "过去", "print": "出来", "repair": "一下"},
 }
 """What is said in place of 它 after these."""
 LASTING = frozenset(

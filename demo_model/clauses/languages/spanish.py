@@ -74,7 +74,8 @@ class Spanish(SpanishForms):
             base = self.words.adjectives[np.adjective]["es"]
             text = self.adjective(np.adjective, agreement)
             if base in BEFORE or (base in EVALUATIVE and " " in word):
-                word = phrase(BEFORE.get(base, text) if agreement == "m" else text, word)
+                short = BEFORE.get(base, text) if agreement == "m" else text
+                word = phrase("gran" if text == "grande" else short, word)
                 stressed_a = False
             else:
                 word = phrase(word, text)
