@@ -156,8 +156,10 @@ class Chinese(Linearizer):
                 return ("不会" if negative else "会"), plain
             case Tense.PAST if not stative:
                 return ("没有", plain) if negative else ("", plain if clause.gap or when else perfect)
+        if negative and head.endswith("了"):
+            return "没", marked(head.removesuffix("了"), clause.mark)
         if negative:
-            return ("没" if head == "有" else "不"), plain
+            return ("没" if head[0] in "有在" else "不"), marked(head.removeprefix("很") + tail, clause.mark)
         return "", plain
 
     def ends_done(self, clause: Clause) -> bool:
@@ -262,6 +264,8 @@ class Chinese(Linearizer):
             start = phrase(start, self.noun_phrase(both, ""), "，")
         if both is not None or (subject_np is not None and subject_np.link == "both"):
             aux = phrase("都", aux)
+        if stative and before and not self.words.frames[clause.frame].cells["zh"].startswith("在"):
+            before, aux = [*before, aux], ""  # 肚子不疼
         end = phrase("了" if self.ends_done(clause) else "", "吗" if clause.mood is Mood.YES_NO else "")
         return phrase(
             start,

@@ -29,10 +29,12 @@ MODAL = {
 MATRIX = {"think": "觉得", "know": "知道", "hope": "希望", "say": "说", "whether": "不知道"}
 RESULTS = dict.fromkeys("写做烤洗修煮煎泡织熨切画叠点租买种", "好")
 RESULTS |= dict.fromkeys("看读喝吃教学听谈提找笑哭尝用骑弹讲唱说遛喂等拍", "过")
-"""A verb of one syllable → what it takes with 已经: 已经看过书了."""
+RESULTS |= dict.fromkeys(("帮助", "联系", "通知", "批评", "表扬", "拜访", "参观", "观察", "讨论", "看望"), "过")
+"""A verb → what it takes with 已经: 已经看过书了."""
 AGAIN = {
     **dict.fromkeys(("check", "proofread", "read", "read_book", "test", "test_code"), "一遍"),
     **dict.fromkeys(("review_code", "correct", "inspect"), "一遍"),
+    **{"wrap": "起来", "store": "起来", "save": "下来", "iron": "一下"},
     **{"taste": "一口", "drive": "一会儿", "use": "一段时间", "send": "过去", "print": "出来", "repair": "一下"},
 }
 """What is said in place of 它 after these."""

@@ -53,12 +53,6 @@ class Spanish(SpanishForms):
             return base.replace("tener", "con")
         return self.ended(base, agreement)
 
-    def ended(self, base: str, agreement: str) -> str:
-        """An adjective or a participle in its gender and number."""
-        if agreement[0] == "f":
-            base = base[:-1] + "a" if base.endswith("o") else base + "a" if base.endswith("dor") else base
-        return plural(base) if agreement.endswith("p") else base
-
     def it(self, np: Phrase) -> str:
         return ""
 
@@ -114,6 +108,8 @@ class Spanish(SpanishForms):
                 return ("nuestras" if female else "nuestros") if np.plural else "nuestra" if female else "nuestro"
             case det if det in POSSESSIVE:
                 return POSSESSIVE[det] + ("s" if np.plural else "")
+            case "none":
+                return "ninguna" if female and not stressed_a else "ningún"
             case "a" if not np.plural:
                 return "una" if female and not stressed_a else "un"
         return ""
@@ -158,12 +154,14 @@ class Spanish(SpanishForms):
             rest = ["" if clause.asked else self.noun_phrase(shown, ""), self.adverbial(place) if place else ""]
             clause = replace(clause, roles={"S": replace(subject_np, plural=False)})
         else:
+            thing = clause.roles.get("O")
+            if clause.negative and thing is not None and thing.det == "a":
+                clause = replace(clause, roles={**clause.roles, "O": replace(thing, det="none")})
             parts = self.parts(clause)
             verb, rest = parts.verb, [marked(each, mark) for each in parts.rest]
             fixed = len(parts.fixed) + sum(not each[0] for each in self.complements(clause)[1][:1])
             held = rest[:fixed] if order == "inverted" else []
             rest = rest[len(held) :]
-            thing = clause.roles.get("O")
             if parts.fixed == ["prestado"] and thing is not None:
                 lent = marked(self.ended("prestado", self.agreement(thing)), mark)
                 held, rest = ([lent], rest) if held else ([], [lent, *rest[1:]])

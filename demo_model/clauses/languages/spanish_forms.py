@@ -133,6 +133,7 @@ EVALUATIVE = frozenset(
         ),
         *(
             "innovador",
+            "interesante",
             "intuitivo",
             "largo",
             "maravilloso",
@@ -214,3 +215,9 @@ class SpanishForms(Romance):
         if tense == "present" and at == 0 and kind != "ar":
             stem = re.sub(r"g$", "j", stem)
         return stem + ending
+
+    def ended(self, base: str, agreement: str) -> str:
+        """An adjective or a participle in its gender and number."""
+        if agreement[0] == "f":
+            base = base[:-1] + "a" if base.endswith("o") else base + "a" if base.endswith("dor") else base
+        return plural(base) if agreement.endswith("p") else base

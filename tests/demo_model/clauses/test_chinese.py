@@ -126,3 +126,23 @@ def test_what_an_adjective_says(cell: str, degree: str, negative: bool, text: st
 
 def test_what_stands_before_a_noun() -> None:
     assert [adjective(each) for each in ("目标~高的", "=坏的/坏了", "漂亮的")] == ["目标很高的", "坏的", "漂亮的"]
+
+
+@pytest.mark.parametrize(
+    ("frame", "text"),
+    [
+        ("be_hungry", "他当时不饿。"),
+        ("have_stomachache", "他当时肚子不疼。"),
+        ("be_late", "他当时进度没落后。"),
+        ("be_in_meeting", "他当时没在开会。"),
+        ("have_time", "他当时没有时间。"),
+        ("be_wrong", "他当时没错。"),
+    ],
+)
+def test_what_was_not_so(frame: str, text: str) -> None:
+    assert chinese(Clause(frame, 9, {"S": HE}, Tense.PAST, negative=True)) == text
+
+
+def test_when_it_was_is_asked_with_de() -> None:
+    assert chinese(read(HE, mood=Mood.WH, asked="when")) == "他什么时候看的报告？"
+    assert chinese(read(HE, mood=Mood.WH, asked="why")) == "他为什么看了报告？"

@@ -106,3 +106,9 @@ def test_not_yet_answers_a_perfect_and_a_state_is_a_reason() -> None:
     assert spanish(Utterance(asked, "not_yet", asked)) == "¿Ya han leído el informe? No, todavía no."
     hungry = Clause("be_hungry", 8, {"S": THEY}, Tense.PAST, embedded=True)
     assert spanish(Utterance(read(CUSTOMER), "when", hungry)) == "Como tenían hambre, el cliente leyó el informe."
+
+
+def test_none_was_written() -> None:
+    letter = Phrase(2, noun="text:letter", det="a")
+    said = Clause("write_text", 9, {"S": THEY, "O": letter}, Tense.PAST, negative=True)
+    assert spanish(said) == "No escribieron ninguna carta."
