@@ -69,7 +69,7 @@ class Chinese(Linearizer):
                 word = f"所有{modifier}{word}"
             case "num":
                 word = f"{NUMBER_WORDS['zh'][np.count - 2]}{measure}{modifier}{word}"
-            case "the" if modifier or (noun.type in POINTED_AT and not np.plural):
+            case "the" if modifier or ({noun.type, noun.key} & POINTED_AT and not np.plural):
                 word = ("那些" if np.plural else "那" + measure) + modifier + word
             case det if det in PRONOUNS:
                 near = (noun.type in ("family", "group") and not modifier) or modifier.endswith("的")
@@ -107,7 +107,7 @@ class Chinese(Linearizer):
                     continue
                 if np is not None and np.det == "we" and clause.mood is Mood.LETS:
                     np = replace(np, det="bare")
-                none = clause.negative or clause.asked == "how_often"
+                none = clause.negative or clause.asked in ("how_often", "when")
                 if np is not None and np.det == "a" and (none or (asks and self.ends_done(clause))):
                     np = replace(np, det="bare")
                 asked = "什么" if clause.asked == role else ""
@@ -273,9 +273,8 @@ class Chinese(Linearizer):
             time,
             cause,
             later,
-            question,
             often,
-            aux,
+            *((aux, question) if clause.asked == "how" and clause.modal is not Modal.NONE else (question, aux)),
             where,
             manner,
             *before,
@@ -309,10 +308,14 @@ class Chinese(Linearizer):
         yes = link == "yes"
         if clause.modal is not Modal.NONE:
             must = clause.modal is Modal.MUST and yes
-            verb = phrase(*self.verbs(clause, self.pieces(clause)[1], False, False)) if must else ""
+            verb = (
+                phrase(*self.verbs(clause, self.pieces(clause)[1].removesuffix("给"), False, False))
+                if must
+                else ""
+            )
             verb = verb or MODAL[clause.modal][not yes]
         elif done:
-            head = self.pieces(clause)[1].partition("|")[0]
+            head = self.pieces(clause)[1].partition("|")[0].removesuffix("给")
             verb = marked(head + "了", clause.mark) if yes else "没有"
         else:
             verb = "会的" if yes else "不会"
@@ -340,10 +343,12 @@ class Chinese(Linearizer):
             return phrase(end, mark)
         about = second.roles.get("S")
         shared = about is not None and bool(about.pronoun) and about.pronoun == first.roles["S"].pronoun
+        thing = first.roles.get("O")
+        named = self.direct(first) and thing is not None and thing.det != "a"
         if about is not None and about.refers and said.link == "because":
             second = replace(second, gap="S") if about.pronoun == "it" else second
             return phrase(self.clause(first, self.then(first)), "，因为", self.clause(second), mark)
-        if about is not None and about.refers == "O" and said.link == "although" and not self.direct(first):
+        if about is not None and about.refers == "O" and said.link == "although" and not named:
             return phrase(self.clause(first), "，虽然", self.clause(second), mark)
         if about is not None and about.refers == "O" and said.link == "although":
             second = replace(second, roles={**second.roles, "S": first.roles["O"]})
@@ -356,9 +361,9 @@ class Chinese(Linearizer):
         other = self.clause(second, when=said.link == "when", drop=shared and said.link in ("and", "but", "so"))
         tail = "吗" if first.mood is Mood.YES_NO and first.frame in ("be", "exist") else ""
         asks = first.mood is not Mood.STATEMENT
-        later = (
-            "就" if said.link == "if" and not asks else self.then(first) if first.modal is not Modal.NONE else ""
-        )
+        turned = said.link == "so" and first.frame in ("be_hungry", "have_fever")  # 他饿了，所以 …
+        over = first.modal is not Modal.NONE or (said.link == "so" and not turned)
+        later = "就" if said.link == "if" and not asks else self.then(first) if over else ""
         follows = said.link in ("because", "although", "if", "when")
         main = replace(first, embedded=follows)
         words = phrase(self.clause(main, later, drop=shared and follows), tail)
@@ -368,7 +373,9 @@ class Chinese(Linearizer):
             case "but":
                 return phrase(words, "，但是", other, mark)
             case "so":
-                return phrase(re.sub(r"很(饿)|(发烧)", r"\1\2了", words), "，所以", other, mark)
+                return phrase(
+                    re.sub(r"很(饿)|(发烧)", r"\1\2了", words) if turned else words, "，所以", other, mark
+                )
             case "because":
                 return phrase("因为", other, "，" if asks else "，所以", words, mark)
             case "if":

@@ -35,7 +35,15 @@ AGAIN = {
     **dict.fromkeys(("check", "proofread", "read", "read_book", "test", "test_code"), "一遍"),
     **dict.fromkeys(("review_code", "correct", "inspect"), "一遍"),
     **{"wrap": "起来", "store": "起来", "save": "下来", "iron": "一下"},
-    **{"taste": "一口", "drive": "一会儿", "use": "一段时间", "send": "过去", "print": "出来", "repair": "一下"},
+    **{
+        "taste": "一口",
+        "drive": "一会儿",
+        "use": "一段时间",
+        "send": "过去",
+        "give": "过去",
+        "print": "出来",
+        "repair": "一下",
+    },
 }
 """What is said in place of 它 after these."""
 LASTING = frozenset(
@@ -46,7 +54,8 @@ LASTING = frozenset(
 )
 """States that were so before (以前), not at that moment (当时)."""
 QUICK = "as soon as possible"
-POINTED_AT = ("animal", "dog", "wild", "remark")
+POINTED_AT = {"animal", "dog", "wild", "remark", "plan:method", "product:feature"}
+"""Nouns, or types of them, that would be all of their kind, or a verb, without 那."""
 ROLE = re.compile(r"^([^OT]*)([OT])([^OT]*)$")
 
 

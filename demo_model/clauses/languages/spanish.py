@@ -117,9 +117,9 @@ class Spanish(SpanishForms):
     def clause(self, clause: Clause, order: str, mood: str = "") -> str:
         subject_np = clause.roles.get("S")
         subject = self.subject(clause, order)
+        front = self.fronted(clause) if self.may_front(clause) and order == "main" else None
+        start = phrase(self.adverbial(front), ",") if front else ""
         if clause.modal is Modal.MIGHT and clause.negative:  # no podría ir: could not go
-            front = self.fronted(clause) if self.may_front(clause) and order == "main" else None
-            start = phrase(self.adverbial(front), ",") if front else ""
             said = replace(self.without(clause, front), modal=Modal.NONE, tense=Tense.HABIT)
             return phrase(start, "puede que", self.clause(said, "", "subjunctive"))
         mark = clause.mark
@@ -136,7 +136,7 @@ class Spanish(SpanishForms):
             adjective = self.words.adjectives[what.adjective]["es"] if what and what.adjective else ""
             if what is not None and what.place and kind == "event":
                 verb = "ser"
-            elif adjective in TASTES and kind in FOOD:
+            elif adjective in TASTES and kind in FOOD and what is not None and what.than is None:
                 verb = "estar"
             elif adjective.startswith("tener"):
                 verb = "tener"
@@ -154,14 +154,12 @@ class Spanish(SpanishForms):
             rest = ["" if clause.asked else self.noun_phrase(shown, ""), self.adverbial(place) if place else ""]
             clause = replace(clause, roles={"S": replace(subject_np, plural=False)})
         else:
-            thing = clause.roles.get("O")
-            if clause.negative and thing is not None and thing.det == "a":
-                clause = replace(clause, roles={**clause.roles, "O": replace(thing, det="none")})
             parts = self.parts(clause)
             verb, rest = parts.verb, [marked(each, mark) for each in parts.rest]
             fixed = len(parts.fixed) + sum(not each[0] for each in self.complements(clause)[1][:1])
             held = rest[:fixed] if order == "inverted" else []
             rest = rest[len(held) :]
+            thing = clause.roles.get("O")
             if parts.fixed == ["prestado"] and thing is not None:
                 lent = marked(self.ended("prestado", self.agreement(thing)), mark)
                 held, rest = ([lent], rest) if held else ([], [lent, *rest[1:]])
@@ -215,8 +213,6 @@ class Spanish(SpanishForms):
                     finite = marked(self.form(verb, mood or "present", person), mark)
         if verb == "haber" and finite.startswith("ha") and clause.tense is Tense.HABIT and mood != "imperfect":
             finite = "haya" if mood else "hay"
-        front = self.fronted(clause) if self.may_front(clause) and order == "main" else None
-        start = phrase(self.adverbial(front), ",") if front else ""
         tail = phrase(*rest, self.ending(self.without(clause, front)))
         often = self.places(clause, "frequency")
         verbs = phrase(no, ya, *clitics, finite, inner)
@@ -247,6 +243,11 @@ class Spanish(SpanishForms):
         if said.second is not None:
             first, second = said.first, said.second
             said = replace(said, first=self.apart(first, second), second=self.apart(second, first))
+        thing = said.first.roles.get("O")
+        over = said.first.tense in (Tense.PAST, Tense.DONE) and said.first.modal is Modal.NONE
+        if said.second is None and said.first.negative and over and thing is not None and thing.det == "a":
+            none = {**said.first.roles, "O": replace(thing, det="none")}
+            said = replace(said, first=replace(said.first, roles=none))
         return super().utterance(said)
 
     def apart(self, clause: Clause, other: Clause) -> Clause:

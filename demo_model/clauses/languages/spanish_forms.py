@@ -118,7 +118,7 @@ BEFORE = {"bueno": "buen", "joven": "joven"}
 EVALUATIVE = frozenset(
     [
         *("aburrido", "acogedor", "agotador", "agradable", "alegre", "ambicioso", "amplio", "atractivo", "bonito"),
-        *("claro", "complejo", "complicado", "convincente", "corto", "creativo", "cómodo", "delicioso", "difícil"),
+        *("complejo", "complicado", "convincente", "creativo", "cómodo", "delicioso", "difícil"),
         *(
             "eficaz",
             "elegante",
@@ -144,14 +144,14 @@ EVALUATIVE = frozenset(
             "práctico",
             "productivo",
         ),
-        *("sencillo", "talentoso", "urgente", "útil", "valiente"),
+        *("sencillo", "talentoso", "urgente", "útil", "valiente", "viejo"),
     ]
 )
 """What stands before a noun of several words: after it, it would belong to the last of them."""
 TASTES = frozenset(["ácido", "amargo", "delicioso", "dulce", "picante", "rico", "salado"])
 STRESSED = "stressed"
 """In place of a determiner: a pronoun that is said."""
-FOOD = ("meal", "food", "drink", "sweet", "fruit", "vegetable")
+FOOD = ("meal", "food")
 LINKS = {
     "because": "porque",
     "if": "si",
