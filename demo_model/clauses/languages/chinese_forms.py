@@ -28,8 +28,10 @@ MODAL = {
 }
 MATRIX = {"think": "觉得", "know": "知道", "hope": "希望", "say": "说", "whether": "不知道"}
 RESULTS = dict.fromkeys("写做烤洗修煮煎泡织熨切画叠点租买种", "好")
-RESULTS |= dict.fromkeys("看读喝吃教学听谈提找笑哭尝用骑弹讲唱说遛喂等拍", "过")
-RESULTS |= dict.fromkeys(("帮助", "联系", "通知", "批评", "表扬", "拜访", "参观", "观察", "讨论", "看望"), "过")
+RESULTS |= dict.fromkeys("去看读喝吃教学听谈提找笑哭尝用骑弹讲唱说遛喂等拍", "过")
+RESULTS |= dict.fromkeys(
+    ("帮助", "联系", "通知", "批评", "表扬", "拜访", "参观", "观察", "讨论", "看望", "照顾"), "过"
+)
 """A verb → what it takes with 已经: 已经看过书了."""
 AGAIN = {
     **dict.fromkeys(("check", "proofread", "read", "read_book", "test", "test_code"), "一遍"),

@@ -186,7 +186,7 @@ class Spanish(SpanishForms):
             tense = (
                 "conditional"
                 if clause.modal in (Modal.SHOULD, Modal.MIGHT)
-                else "imperfect"
+                else ("preterite" if clause.modal is Modal.MUST else "imperfect")
                 if past
                 else mood or "present"
             )
@@ -216,7 +216,7 @@ class Spanish(SpanishForms):
         tail = phrase(*rest, self.ending(self.without(clause, front)))
         often = self.places(clause, "frequency")
         verbs = phrase(no, ya, *clitics, finite, inner)
-        if often == "regularmente":
+        if bare(often) == "regularmente":
             often, verbs = "", phrase(verbs, often)
         if order == "inverted" and clause.modal is not Modal.NONE and (tail or held):
             return phrase(often, no, *clitics, finite, subject, inner, *held, tail)
@@ -227,8 +227,7 @@ class Spanish(SpanishForms):
         return phrase(start, subject, often, verbs, tail)
 
     def subject(self, clause: Clause, order: str) -> str:
-        """What the verb does not say already: he and she where another one is spoken of, and sometimes at the
-        beginning, so that learners meet both."""
+        """He and she, if another one is spoken of, or at every third beginning: learners meet both."""
         np = clause.roles.get("S")
         if clause.gap == "S" or np is None or np.pronoun in ("i", "we", "they"):
             return ""
@@ -251,11 +250,12 @@ class Spanish(SpanishForms):
         return super().utterance(said)
 
     def apart(self, clause: Clause, other: Clause) -> Clause:
-        """A pronoun is said if the other clause is about somebody else of whom the verb would speak as well."""
+        """He and she are said if the other clause is about a woman and a man."""
         mine, theirs = clause.roles.get("S"), other.roles.get("S")
         if mine is None or theirs is None or mine.pronoun not in ("he", "she") or theirs.person != "3s":
             return clause
-        if mine.refers or theirs.refers or mine.pronoun == theirs.pronoun or theirs.pronoun == "weather":
+        clear = mine.refers or theirs.refers or theirs.name or theirs.pronoun == "weather"
+        if clear or self.agreement(mine)[0] == self.agreement(theirs)[0]:
             return clause
         return replace(clause, roles={**clause.roles, "S": replace(mine, det=STRESSED)})
 
@@ -323,7 +323,8 @@ class Spanish(SpanishForms):
             return phrase("de quién", "son" if wanted.plural else "es", self.noun_phrase(thing, ""))
         if clause.asked == "S" and clause.frame != "exist":
             return phrase("" if wanted else "quién", self.clause(plain, ""))
-        return phrase(self.question(clause), self.clause(plain, "inverted"))
+        order = "" if clause.asked == "why" and clause.embedded else "inverted"
+        return phrase(self.question(clause), self.clause(plain, order))
 
     def answered(self, link: str, clause: Clause) -> str:
         match link:

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 
 from demo_model.clauses.languages.spanish_forms import with_clitics
 from demo_model.clauses.linearize import sentences
-from demo_model.clauses.syntax import Clause, Modal, Mood, Phrase, Predicate, Tense, Utterance
+from demo_model.clauses.syntax import Adverbial, Clause, Modal, Mood, Phrase, Predicate, Tense, Utterance
 from demo_model.patterns import written
 
 YOU = Phrase(1, pronoun="you")
@@ -29,12 +31,14 @@ def read(who: Phrase, tense: Tense = Tense.PAST, **changes: object) -> Clause:
 def test_a_pronoun_is_said_only_where_the_verb_could_speak_of_another_one() -> None:
     call = Clause("call", 8, {"S": SHE, "O": CUSTOMER}, Tense.PAST, embedded=True)
     customer = Clause("call", 8, {"S": CUSTOMER, "O": THEY}, Tense.PAST, embedded=True)
+    mother = replace(customer, roles={"S": Phrase(3, noun="family:mother", det="i"), "O": THEY})
     assert spanish(read(THEY)) == "Leyeron el informe."
     assert spanish(read(SHE, mood=Mood.YES_NO)) == "¿Leyó el informe?"
     assert spanish(Utterance(read(THEY), "because", call)) == "Leyeron el informe porque llamó al cliente."
-    assert spanish(Utterance(read(HE), "because", customer)).endswith(
-        "leyó el informe porque el cliente los llamó."
-    )
+    assert spanish(Utterance(read(HE), "because", mother)) == "Él leyó el informe porque mi madre los llamó."
+    assert spanish(Utterance(read(HE), "because", customer)) == "Leyó el informe porque el cliente los llamó."
+    rain = Clause("rain", 8, {"S": Phrase(4, pronoun="weather")}, Tense.PAST, embedded=True)
+    assert spanish(Utterance(read(SHE), "because", rain)) == "Leyó el informe porque llovió."
     assert spanish(Utterance(read(HE, embedded=True), "say", speaker=SHE)).endswith("ijo que él leyó el informe.")
 
 
@@ -112,3 +116,8 @@ def test_none_was_written() -> None:
     letter = Phrase(2, noun="text:letter", det="a")
     said = Clause("write_text", 9, {"S": THEY, "O": letter}, Tense.PAST, negative=True)
     assert spanish(said) == "No escribieron ninguna carta."
+
+
+def test_regularly_follows_the_verb() -> None:
+    often = (Adverbial(7, "regularly"),)
+    assert spanish(read(CUSTOMER, Tense.HABIT, adverbials=often)) == "El cliente lee regularmente el informe."
