@@ -9,6 +9,7 @@ from typing import ClassVar
 from demo_model.clauses.languages.chinese_forms import (
     AGAIN,
     ASKED,
+    BEFORE_VERB,
     LASTING,
     MATRIX,
     MODAL,
@@ -80,7 +81,12 @@ class Chinese(Linearizer):
         if np.of is not None:
             words = phrase(self.noun_phrase(np.of, ""), "的", words)
         if np.relative is not None:
-            words = phrase(self.clause(np.relative), "的", words)
+            which = (
+                marked("那" + measure, np.mark)
+                if case in BEFORE_VERB and np.det == "the" and not np.plural
+                else ""
+            )
+            words = phrase(which, self.clause(np.relative), "的", words)
         return words
 
     def pieces(self, clause: Clause) -> tuple[list[str], str, list[str], bool]:

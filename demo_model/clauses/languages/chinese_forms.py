@@ -55,6 +55,7 @@ LASTING = frozenset(
     ]
 )
 """States that were so before (以前), not at that moment (当时)."""
+BEFORE_VERB = ("向", "给", "对", "把", "和", "为")
 QUICK = "as soon as possible"
 POINTED_AT = {"animal", "dog", "wild", "remark", "plan:method", "product:feature"}
 """Nouns, or types of them, that would be all of their kind, or a verb, without 那."""

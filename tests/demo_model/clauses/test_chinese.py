@@ -99,6 +99,15 @@ def test_a_thing_with_an_adjective_is_pointed_at() -> None:
     assert chinese(Clause("read", 9, {"S": HE, "O": plan}, Tense.PAST)) == "他看了那份有用的报告。"
 
 
+def test_who_is_meant_follows_a_preposition() -> None:
+    apologized = Clause(
+        "apologize", 5, {"S": Phrase(6, noun="person:customer", det="the"), "O": HE}, Tense.PAST, gap="S"
+    )
+    customer = Phrase(3, noun="person:customer", det="the", relative=apologized)
+    said = Clause("apologize", 9, {"S": YOU, "O": customer}, Tense.FUTURE)
+    assert chinese(said) == "您会向那位向他道歉的客户道歉。"
+
+
 def test_so_did_they_repeats_a_state() -> None:
     had = Clause("have_time", 9, {"S": HE}, Tense.PAST)
     assert chinese(Utterance(had, "too", replace(had, roles={"S": YOU}))) == "他当时有时间。您也有。"

@@ -132,6 +132,8 @@ def test_no_sentence_breaks_a_rule() -> None:
         ("es", "El informe de el cliente."),
         ("ja", "私 は行きます。"),
         ("zh", "我买了了书。"),
+        ("zh", "她向向我们道歉的客户介绍了报告。"),
+        ("es", "Leyó la acta de la reunión."),
         ("en", "Two  spaces."),
     ],
 )
