@@ -179,12 +179,12 @@ class Chinese(Linearizer):
 
     def then(self, clause: Clause) -> str:
         """What says that a state is over, where no time says it."""
-        lasts = self.stative(clause) or clause.modal is not Modal.NONE
+        lasts = (self.stative(clause) or clause.modal is not Modal.NONE) and clause.frame != "come_from"
         if clause.tense is not Tense.PAST or not lasts or self.places(clause, "time"):
             return ""
-        job = clause.predicate is not None and clause.predicate.phrase is not None
-        rich = clause.predicate is not None and clause.predicate.adjective in ("rich", "famous", "strong (person)")
-        return "以前" if job or rich or clause.frame in LASTING else "当时"
+        what = clause.predicate
+        before = what is not None and (what.phrase is not None or what.adjective in LASTING)
+        return "以前" if before or clause.frame in LASTING else "当时"
 
     def be(self, clause: Clause) -> str:
         what = clause.predicate
@@ -297,7 +297,8 @@ class Chinese(Linearizer):
     def answered(self, link: str, clause: Clause) -> str:
         said = self.noun_phrase(clause.roles["S"], "S")
         done = clause.tense in (Tense.PAST, Tense.DONE) and clause.modal is Modal.NONE
-        if link == "too" and self.stative(clause) and self.words.frames[clause.frame].cells["zh"].startswith("="):
+        cell = self.words.frames[clause.frame].cells["zh"]
+        if link == "too" and self.stative(clause) and re.match(r"=~?[^ ]*[^在自于 ](?: |$)", cell):
             return phrase(said, "也", *self.verbs(clause, self.pieces(clause)[1], True, False))
         if link == "too":
             return phrase(said, "也会" if clause.tense is Tense.FUTURE else "也是")

@@ -52,9 +52,10 @@ LASTING = frozenset(
     [
         *("live_city", "live_in", "own_company", "have", "have_thing", "know_person", "work_at", "respect"),
         *("collect_thing", "belong", "love", "trust", "be_responsible", "understand_language"),
+        *("rich", "famous", "strong (person)"),
     ]
 )
-"""States that were so before (以前), not at that moment (当时)."""
+"""Frames and adjectives of states that were so before (以前), not at that moment (当时)."""
 BEFORE_VERB = ("向", "给", "对", "把", "和", "为")
 QUICK = "as soon as possible"
 POINTED_AT = {"animal", "dog", "wild", "remark", "plan:method", "product:feature"}

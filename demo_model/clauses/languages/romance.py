@@ -196,7 +196,7 @@ class Romance(Linearizer):
             return True
         return (
             bool(np.noun)
-            and frame != "own_company"
+            and frame not in ("own_company", "buy_company")
             and self.noun(np).type in ("person", "family", "group", "profession")
             and (
                 np.det not in ("a", "num", "many")

@@ -111,6 +111,8 @@ def test_who_is_meant_follows_a_preposition() -> None:
 def test_so_did_they_repeats_a_state() -> None:
     had = Clause("have_time", 9, {"S": HE}, Tense.PAST)
     assert chinese(Utterance(had, "too", replace(had, roles={"S": YOU}))) == "他当时有时间。您也有。"
+    came = Clause("come_from", 9, {"S": HE, "T": Phrase(2, noun="city:Rome", det="name")}, Tense.PAST)
+    assert chinese(Utterance(came, "too", replace(came, roles={"S": YOU}))) == "他来自罗马。您也是。"
     must = read(YOU, Tense.HABIT, modal=Modal.MUST, mood=Mood.YES_NO)
     yes = replace(must, roles={**must.roles, "S": HE}, mood=Mood.STATEMENT)
     assert chinese(Utterance(must, "yes", yes)) == "您得看报告吗？是的，他得看。"

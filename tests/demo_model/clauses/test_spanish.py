@@ -121,3 +121,10 @@ def test_none_was_written() -> None:
 def test_regularly_follows_the_verb() -> None:
     often = (Adverbial(7, "regularly"),)
     assert spanish(read(CUSTOMER, Tense.HABIT, adverbials=often)) == "El cliente lee regularmente el informe."
+
+
+def test_a_company_is_bought_as_a_thing_is() -> None:
+    startup = Phrase(2, noun="group:startup", det="the")
+    assert spanish(Clause("buy_company", 9, {"S": THEY, "O": startup}, Tense.PAST)) == (
+        "Adquirieron la empresa emergente."
+    )
