@@ -6,33 +6,25 @@ import re
 from dataclasses import replace
 from typing import ClassVar
 
+from demo_model.clauses.languages.chinese_forms import (
+    AGAIN,
+    ASKED,
+    BEFORE_VERB,
+    LASTING,
+    MATRIX,
+    MODAL,
+    POINTED_AT,
+    PRONOUNS,
+    QUICK,
+    RESULTS,
+    ROLE,
+    adjective,
+    said_of,
+)
 from demo_model.clauses.languages.linearizer import Linearizer
 from demo_model.clauses.marks import marked, phrase
 from demo_model.clauses.syntax import Clause, Modal, Mood, Phrase, Tense, Utterance
 from demo_model.recogniser import NUMBER_WORDS
-
-_PRONOUNS = {
-    "it": "它",
-    "weather": "",
-    "i": "我",
-    "we": "我们",
-    "you": "您",
-    "he": "他",
-    "she": "她",
-    "they": "他们",
-    "that": "那个",
-    "who": "谁",
-}
-_ASKED = {"when": "什么时候", "where": "在哪里", "why": "为什么", "how": "怎么", "how_often": "多久"}
-_MODAL = {
-    Modal.CAN: ("可以", "不能"),
-    Modal.MUST: ("必须", "不用"),
-    Modal.WANT: ("想", "不想"),
-    Modal.SHOULD: ("应该", "不应该"),
-    Modal.MIGHT: ("可能会", "可能不会"),
-}
-_MATRIX = {"think": "认为", "know": "知道", "hope": "希望", "say": "说", "whether": "不知道"}
-_ROLE = re.compile(r"^([^OT]*)([OT])([^OT]*)$")
 
 
 class Chinese(Linearizer):
@@ -50,44 +42,51 @@ class Chinese(Linearizer):
 
     def noun_phrase(self, np: Phrase, case: str) -> str:
         if np.members:
-            first = sorted(np.members, key=lambda each: each.pronoun != "i")
+            first = sorted(np.members, key=lambda each: (each.pronoun != "i") == (len(np.members) == 2))
             words = self.joined(replace(np, members=tuple(first)), lambda each: self.noun_phrase(each, case))
             return words.replace(" 和 ", " 以及 ") if case == "和" else words
         if np.pronoun:
-            return marked("那" if (np.pronoun, case) == ("that", "S") else _PRONOUNS[np.pronoun], np.mark)
+            return marked("那" if (np.pronoun, case) == ("that", "S") else PRONOUNS[np.pronoun], np.mark)
         if np.name:
             return marked(self.name(np), np.mark)
         noun = self.noun(np)
         word = noun.cells["zh"]
-        adjective = self.words.adjectives[np.adjective]["zh"].removeprefix("=") if np.adjective else ""
+        modifier = adjective(self.words.adjectives[np.adjective]["zh"]) if np.adjective else ""
         measure = noun.measure
         match np.det:
             case "this":
-                word = ("这些" if np.plural else "这" + measure) + adjective + word
+                word = ("这些" if np.plural else "这" + measure) + modifier + word
             case "a" if not np.plural and case != "be":
-                word = f"一{measure}{adjective}{word}"
+                word = f"一{measure}{modifier}{word}"
             case "which":
-                word = ("哪些" if np.plural else "哪" + measure) + adjective + word
+                word = ("哪些" if np.plural else "哪" + measure) + modifier + word
             case "how_many":
-                word = f"{'有' if case == 'S' else ''}几{measure}{adjective}{word}"
+                word = f"{'有' if case == 'S' else ''}几{measure}{modifier}{word}"
             case "how_much" | "what_kind" | "whose":
-                word = {"how_much": "多少", "what_kind": "什么样的", "whose": "谁的"}[np.det] + adjective + word
+                word = {"how_much": "多少", "what_kind": "什么样的", "whose": "谁的"}[np.det] + modifier + word
             case "many":
-                word = f"很多{adjective}{word}"
+                word = f"很多{modifier}{word}"
             case "all":
-                word = f"所有{adjective}{word}"
+                word = f"所有{modifier}{word}"
             case "num":
-                word = f"{NUMBER_WORDS['zh'][np.count - 2]}{measure}{adjective}{word}"
-            case det if det in _PRONOUNS:
-                near = (noun.type in ("family", "group") and not adjective) or adjective.endswith("的")
-                word = _PRONOUNS[det] + ("" if near else "的") + adjective + word
+                word = f"{NUMBER_WORDS['zh'][np.count - 2]}{measure}{modifier}{word}"
+            case "the" if modifier or ({noun.type, noun.key} & POINTED_AT and not np.plural):
+                word = ("那些" if np.plural else "那" + measure) + modifier + word
+            case det if det in PRONOUNS:
+                near = (noun.type in ("family", "group") and not modifier) or modifier.endswith("的")
+                word = PRONOUNS[det] + ("" if near else "的") + modifier + word
             case _:
-                word = adjective + word
+                word = modifier + word
         words = marked(word, np.mark)
         if np.of is not None:
             words = phrase(self.noun_phrase(np.of, ""), "的", words)
         if np.relative is not None:
-            words = phrase(self.clause(np.relative), "的", words)
+            which = (
+                marked("那" + measure, np.mark)
+                if case in BEFORE_VERB and np.det == "the" and not np.plural
+                else ""
+            )
+            words = phrase(which, self.clause(np.relative), "的", words)
         return words
 
     def pieces(self, clause: Clause) -> tuple[list[str], str, list[str], bool]:
@@ -95,17 +94,27 @@ class Chinese(Linearizer):
         before: list[str] = []
         after: list[str] = []
         verb = ""
+        asks = clause.mood is Mood.YES_NO
         for token in self.words.frames[clause.frame].cells["zh"].split():
             if token.startswith("="):
-                verb = token[1:]
+                verb, _, kindly = token[1:].partition("/")
+                asking = clause.mood in (Mood.IMPERATIVE, Mood.REQUEST, Mood.LETS)
+                verb = kindly if kindly and asking and not clause.negative else verb
                 continue
-            found = _ROLE.match(token)
+            found = ROLE.match(token)
             if found is None:
                 text = marked(token, clause.mark)
             else:
                 preposition, role, end = found.groups()
                 np = clause.roles.get(role)
-                if np is not None and np.det == "a" and (clause.negative or clause.asked == "how_often"):
+                if np is not None and np.pronoun == "it" and verb and not (preposition or end):
+                    once = clause.tense is Tense.PAST and not clause.negative
+                    after.append(AGAIN.get(clause.frame, "") if once else "")
+                    continue
+                if np is not None and np.det == "we" and clause.mood is Mood.LETS:
+                    np = replace(np, det="bare")
+                none = clause.negative or clause.asked in ("how_often", "when")
+                if np is not None and np.det == "a" and (none or (asks and self.ends_done(clause))):
                     np = replace(np, det="bare")
                 asked = "什么" if clause.asked == role else ""
                 if (np is None and not asked) or self.before_subject(clause) is np is not None:
@@ -126,7 +135,11 @@ class Chinese(Linearizer):
         negative = clause.negative
         head, _, tail = verb.partition("|")
         plain = marked(head + tail, clause.mark)
-        perfect = marked(f"{head}了{tail}", clause.mark)
+        le = "的" if clause.asked in ("when", "where", "how") else "了"  # 什么时候发的报告
+        perfect = marked(f"{head}{tail}{le}" if head == "去" else f"{head}{le}{tail}", clause.mark)
+        if self.ends_done(clause):
+            result = "" if tail else RESULTS.get(head, "") if clause.tense is Tense.DONE else ""
+            return "已经" if clause.tense is Tense.DONE else "", marked(head + result + tail, clause.mark)
         if clause.asked == "how_often":
             return "", marked(f"{head}一次{tail}", clause.mark)
         if clause.asked == "how_long" and "多" not in head:
@@ -134,22 +147,44 @@ class Chinese(Linearizer):
             will = "会" if clause.tense is Tense.FUTURE else ""
             if self.direct(clause) and len(head) > 1:
                 return f"{will}花{le}多长时间", plain
+            if head == "去":
+                return will, marked(f"{head}{tail}{le}多久", clause.mark)
             again = phrase(plain, self.noun_phrase(clause.roles["O"], "")) if self.direct(clause) else ""
             return will, phrase(again, marked(f"{head}{le}多久{tail.removeprefix('话')}", clause.mark))
         if clause.modal is not Modal.NONE:
-            return _MODAL[clause.modal][negative], plain
+            return MODAL[clause.modal][negative], plain
         match clause.tense:
             case Tense.DONE:
                 return ("还没有", plain) if negative else ("已经", perfect)
             case Tense.NOW:
-                return ("没有在" if negative else "正在"), plain
-            case Tense.FUTURE if not stative or head in ("有",):
+                return ("没有在" if negative else "在" if clause.mood is Mood.YES_NO else "正在"), plain
+            case Tense.FUTURE if not self.stative(clause) or head in ("有",):
                 return ("不会" if negative else "会"), plain
             case Tense.PAST if not stative:
                 return ("没有", plain) if negative else ("", plain if clause.gap or when else perfect)
+        if negative and head.endswith("了"):
+            return "没", marked(head.removesuffix("了"), clause.mark)
         if negative:
-            return ("没" if head == "有" else "不"), plain
+            return ("没" if head[0] in "有在" else "不"), marked(head.removeprefix("很") + tail, clause.mark)
         return "", plain
+
+    def ends_done(self, clause: Clause) -> bool:
+        """Whether 了 stands at the end: 已经发报告了, 您发报告了吗, but 已经发了一份报告."""
+        if clause.negative or clause.modal is not Modal.NONE or clause.asked or clause.gap or self.stative(clause):
+            return False
+        thing = clause.roles.get("O")
+        asks = clause.mood is Mood.YES_NO
+        counted = thing is not None and thing.det in (("num", "many") if asks else ("a", "num", "many"))
+        return not counted and (clause.tense is Tense.DONE or (asks and clause.tense is Tense.PAST))
+
+    def then(self, clause: Clause) -> str:
+        """What says that a state is over, where no time says it."""
+        lasts = (self.stative(clause) or clause.modal is not Modal.NONE) and clause.frame != "come_from"
+        if clause.tense is not Tense.PAST or not lasts or self.places(clause, "time"):
+            return ""
+        what = clause.predicate
+        before = what is not None and (what.phrase is not None or what.adjective in LASTING)
+        return "以前" if before or clause.frame in LASTING else "当时"
 
     def be(self, clause: Clause) -> str:
         what = clause.predicate
@@ -163,23 +198,10 @@ class Chinese(Linearizer):
         if what.phrase is not None:
             return phrase("不是" if negative else "是", self.noun_phrase(what.phrase, "be"))
         cell = self.words.adjectives[what.adjective]["zh"]
-        if cell.startswith("="):
-            return marked(("不是" if negative else "是") + cell[1:], what.mark)
-        word = cell.removesuffix("的").removeprefix("很")
-        if what.than is not None:
-            than = phrase("比", self.noun_phrase(what.than, ""))
-            return phrase(
-                "没有" if negative else "", than.removeprefix("比 ") if negative else than, marked(word, what.mark)
-            )
-        if what.degree == "too":
-            return marked(f"太{word}了", what.mark)
-        degree = {"very": "非常", "more": "更"}.get(what.degree, "很")
-        if negative:
-            has = word.startswith("有") and word != "有趣"
-            return marked(f"没{word}" if has else f"不{word}", what.mark)
-        if clause.mood is Mood.YES_NO and not what.degree:
-            degree = ""
-        return phrase(will, marked(degree + word, what.mark))
+        than = self.noun_phrase(what.than, "") if what.than is not None else ""
+        asks = clause.mood is Mood.YES_NO
+        word = said_of(cell, what.degree, negative, asks, bool(will))
+        return phrase("" if not than else "没有" if negative else "比", than, marked(word, what.mark))
 
     def clause(self, clause: Clause, later: str = "", when: bool = False, drop: bool = False) -> str:
         """later: a word between the subject and the rest (就, 所以 …)."""
@@ -193,10 +215,15 @@ class Chinese(Linearizer):
             if clause.asked == "S"
             else ""
         )
+        quick = phrase(*(self.adverbial(each) for each in clause.adverbials if each.key == QUICK))
+        clause = replace(clause, adverbials=tuple(each for each in clause.adverbials if each.key != QUICK))
         front = self.fronted(clause) if clause.mood is Mood.STATEMENT and not clause.gap else None
         rest = self.without(clause, front)
         start = phrase(self.adverbial(front), "，") if front else ""
         time = self.places(rest, "time", "deadline")
+        refused = clause.negative and clause.tense is Tense.FUTURE and clause.mood is Mood.STATEMENT
+        if (refused and not clause.embedded) or (clause.asked == "S" and clause.wanted is not None):
+            start, time = phrase(start, time.removeprefix("在")), ""
         if clause.frame == "exist":
             assert subject_np is not None  # noqa: S101
             place = clause.predicate.place if clause.predicate else None
@@ -210,14 +237,16 @@ class Chinese(Linearizer):
             )
             np = replace(subject_np, det="bare") if subject_np.det == "a" and clause.negative else subject_np
             return phrase(start, time, where, later, marked(has, clause.mark), self.noun_phrase(np, ""))
-        question = _ASKED.get(clause.asked, "")
+        question = ASKED.get(clause.asked, "")
         if clause.frame == "be":
             later = phrase(
                 later, "都" if subject_np is not None and subject_np.plural and subject_np.members else ""
             )
             return phrase(start, subject, time, later, question, self.places(rest, "frequency"), self.be(clause))
         before, verb, after, stative = self.pieces(clause)
-        cause, where = self.places(rest, "cause"), self.places(rest, "place", "companion")
+        cause, where = self.places(rest, "cause"), phrase(quick, self.places(rest, "place", "companion"))
+        if verb.startswith("去|") and where.startswith("在") and "T" not in clause.roles:  # 去乡下远足
+            where, verb = "去" + where[1:], verb[2:]
         manner = self.places(rest, "manner")
         often = self.places(rest, "frequency")
         length = self.places(rest, "length")
@@ -226,10 +255,8 @@ class Chinese(Linearizer):
                 what = phrase(where, manner, *before, marked(verb.replace("|", ""), clause.mark), *after, length)
                 return phrase("请", time, "不要" if clause.negative else "", what)
             case Mood.REQUEST:
-                what = phrase(
-                    time, where, manner, *before, marked(verb.replace("|", ""), clause.mark), *after, length
-                )
-                return phrase("您能", what, "吗")
+                what = phrase(where, manner, *before, marked(verb.replace("|", ""), clause.mark), *after, length)
+                return phrase("您", time, "能", what, "吗")
             case Mood.LETS:
                 what = phrase(where, manner, *before, marked(verb.replace("|", ""), clause.mark), *after, length)
                 return phrase(
@@ -243,16 +270,17 @@ class Chinese(Linearizer):
             start = phrase(start, self.noun_phrase(both, ""), "，")
         if both is not None or (subject_np is not None and subject_np.link == "both"):
             aux = phrase("都", aux)
-        end = "吗" if clause.mood is Mood.YES_NO else ""
+        if stative and before and not self.words.frames[clause.frame].cells["zh"].startswith("在"):
+            before, aux = [*before, aux], ""  # 肚子不疼
+        end = phrase("了" if self.ends_done(clause) else "", "吗" if clause.mood is Mood.YES_NO else "")
         return phrase(
             start,
             subject,
             time,
             cause,
             later,
-            question,
             often,
-            aux,
+            *((aux, question) if clause.asked == "how" and clause.modal is not Modal.NONE else (question, aux)),
             where,
             manner,
             *before,
@@ -269,6 +297,9 @@ class Chinese(Linearizer):
     def answered(self, link: str, clause: Clause) -> str:
         said = self.noun_phrase(clause.roles["S"], "S")
         done = clause.tense in (Tense.PAST, Tense.DONE) and clause.modal is Modal.NONE
+        cell = self.words.frames[clause.frame].cells["zh"]
+        if link == "too" and self.stative(clause) and re.match(r"=~?[^ ]*[^在自于 ](?: |$)", cell):
+            return phrase(said, "也", *self.verbs(clause, self.pieces(clause)[1], True, False))
         if link == "too":
             return phrase(said, "也会" if clause.tense is Tense.FUTURE else "也是")
         if link == "neither" and clause.tense is Tense.FUTURE:
@@ -280,12 +311,18 @@ class Chinese(Linearizer):
             )
             return phrase(said, "也", *also)
         if link == "not_yet":
-            return "不 ， 还没有"
+            return "还没有"
         yes = link == "yes"
         if clause.modal is not Modal.NONE:
-            verb = _MODAL[clause.modal][not yes]
+            must = clause.modal is Modal.MUST and yes
+            verb = (
+                phrase(*self.verbs(clause, self.pieces(clause)[1].removesuffix("给"), False, False))
+                if must
+                else ""
+            )
+            verb = verb or MODAL[clause.modal][not yes]
         elif done:
-            head = self.pieces(clause)[1].partition("|")[0]
+            head = self.pieces(clause)[1].partition("|")[0].removesuffix("给")
             verb = marked(head + "了", clause.mark) if yes else "没有"
         else:
             verb = "会的" if yes else "不会"
@@ -302,47 +339,61 @@ class Chinese(Linearizer):
                 plain = replace(first, mood=Mood.STATEMENT)
                 inner = self.clause(plain) if first.asked else self.clause(plain, "是否")
                 return phrase(subject, "不知道", inner, "。")
-            verb = "觉得" if said.link == "think" and said.speaker.pronoun == "i" else _MATRIX[said.link]
-            return phrase(subject, verb, self.clause(first), "。")
+            spoken = self.clause(first, self.then(first)).split()
+            if said.link == "hope" and "会" in spoken:
+                spoken[spoken.index("会")] = "能"
+            return phrase(subject, MATRIX[said.link], *spoken, "。")
         if second is None:
-            end = self.clause(first)
+            end = self.clause(first, self.then(first))
             if first.mood is Mood.YES_NO and first.frame in ("be", "exist"):
                 end = phrase(end, "吗")
             return phrase(end, mark)
         about = second.roles.get("S")
+        shared = about is not None and bool(about.pronoun) and about.pronoun == first.roles["S"].pronoun
+        thing = first.roles.get("O")
+        named = self.direct(first) and thing is not None and thing.det != "a"
         if about is not None and about.refers and said.link == "because":
-            return phrase(self.clause(first), "，因为", self.clause(second), mark)
-        if about is not None and about.refers and said.link == "although":
+            second = replace(second, gap="S") if about.pronoun == "it" else second
+            return phrase(self.clause(first, self.then(first)), "，因为", self.clause(second), mark)
+        if about is not None and about.refers == "O" and said.link == "although" and not named:
+            return phrase(self.clause(first), "，虽然", self.clause(second), mark)
+        if about is not None and about.refers == "O" and said.link == "although":
+            second = replace(second, roles={**second.roles, "S": first.roles["O"]})
+            first = replace(first, roles={role: np for role, np in first.roles.items() if role != "O"})
+        elif about is not None and about.refers and said.link == "although":
             second = replace(second, gap="S")
-        other = self.clause(second, when=said.link == "when")
+        event = self.words.frames.get(second.frame)
+        if said.link == "if" and event and not self.stative(second) and event.types["S"] != ("weather",):
+            second = replace(second, tense=Tense.PAST)
+        other = self.clause(second, when=said.link == "when", drop=shared and said.link in ("and", "but", "so"))
         tail = "吗" if first.mood is Mood.YES_NO and first.frame in ("be", "exist") else ""
-        main = phrase(self.clause(first), tail)
+        asks = first.mood is not Mood.STATEMENT
+        turned = said.link == "so" and first.frame in ("be_hungry", "have_fever")  # 他饿了，所以 …
+        over = first.modal is not Modal.NONE or (said.link == "so" and not turned)
+        later = "就" if said.link == "if" and not asks else self.then(first) if over else ""
+        follows = said.link in ("because", "although", "if", "when")
+        main = replace(first, embedded=follows)
+        words = phrase(self.clause(main, later, drop=shared and follows), tail)
         match said.link:
             case "and":
-                if about is not None and about.pronoun and about.pronoun == first.roles["S"].pronoun:
-                    return phrase(main, "，还", self.clause(second, drop=True), mark)
-                return phrase(main, "，", self.clause(second), mark)
+                return phrase(words, "，还" if shared else "，", other, mark)
             case "but":
-                return phrase(main, "，但是", other, mark)
+                return phrase(words, "，但是", other, mark)
             case "so":
-                return phrase(main, "，所以", other, mark)
-            case "because" if first.mood is Mood.STATEMENT:
-                return phrase("因为", other, "，所以", main, mark)
-            case "because":
-                return phrase("因为", other, "，", main, mark)
-            case "if":
                 return phrase(
-                    "如果",
-                    other,
-                    "，",
-                    main if first.mood is not Mood.STATEMENT else self.clause(first, "就"),
-                    mark,
+                    re.sub(r"很(饿)|(发烧)", r"\1\2了", words) if turned else words, "，所以", other, mark
                 )
+            case "because":
+                return phrase("因为", other, "，" if asks else "，所以", words, mark)
+            case "if":
+                return phrase("如果", other, "，", words, mark)
             case "although":
-                return phrase("虽然", other, "，但是", main, mark)
-        return phrase(other, "时，", main, mark)
+                return phrase("虽然", other, "，但是", words, mark)
+        if self.stative(second):
+            other = re.sub(r"了(.?)$", r"\1", other.replace("很", "", 1))
+        return phrase(other, "的时候" if shared else "的时候，", words, mark)
 
     def rewrite(self, before: str, after: str) -> tuple[str, str] | None:
-        if before in ("正在", "没有在") and after.startswith("在"):
+        if before in ("正在", "没有在", "在") and after.startswith("在"):
             return before[:-1], after
         return None

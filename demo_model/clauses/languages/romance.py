@@ -72,6 +72,13 @@ class Romance(Linearizer):
         """What stands before and after the sentence."""
         return "", "."
 
+    def idiom(self, what: Predicate) -> str:
+        """What is said in place of an adjective, or nothing."""
+        return ""
+
+    def link(self, said: Utterance) -> str:
+        return self.links[said.link]
+
     def continued(self, first: Clause, second: Clause) -> Clause:
         """The clause after "and", "but" or "so"."""
         return second
@@ -105,7 +112,7 @@ class Romance(Linearizer):
             word = phrase(self.degrees.get(what.degree, ""), self.adjective(what.adjective, agreement))
             if what.degree == "more":
                 word = self.better(what.adjective, agreement) or word
-            words = marked(word, what.mark)
+            words = marked(self.idiom(what) or word, what.mark)
             return phrase(words, "que", self.noun_phrase(what.than, "S")) if what.than else words
         if what.phrase is not None:
             np = what.phrase
@@ -119,7 +126,7 @@ class Romance(Linearizer):
         start, mark = self.ends(first)
         if second is None:
             return phrase(start, self.main(first), mark)
-        word = self.links[said.link]
+        word = self.link(said)
         if said.link in ("and", "but", "so"):
             comma = "" if said.link == "and" else ","
             return phrase(
@@ -189,6 +196,7 @@ class Romance(Linearizer):
             return True
         return (
             bool(np.noun)
+            and frame not in ("own_company", "buy_company")
             and self.noun(np).type in ("person", "family", "group", "profession")
             and (
                 np.det not in ("a", "num", "many")

@@ -1,10 +1,11 @@
-"""Spanish forms: plurals, conjugation. Knows words, not sentences."""
+"""Spanish forms: pronouns and other small words, plurals, conjugation. Knows words, not sentences."""
 
 from __future__ import annotations
 
 import re
 
 from demo_model.clauses.languages.romance import Romance
+from demo_model.clauses.syntax import Modal
 
 _PERSONS = ("1s", "3s", "1p", "3p")
 _ENDINGS = {
@@ -32,6 +33,7 @@ _STRESSED = {
 _FUTURE = ("é", "á", "emos", "án")
 _CONDITIONAL = ("ía", "ía", "íamos", "ían")
 
+_ACCENTS = str.maketrans("aeiou", "áéíóú")
 _INVARIABLE = ("web", "piloto")
 
 
@@ -76,6 +78,104 @@ def _spelled(stem: str, vowel: str) -> str:
     return stem
 
 
+def with_clitics(form: str, clitics: list[str]) -> str:
+    """The imperative of usted with what is attached to it: llame → llámeme, dé → dele."""
+    if not clitics:
+        return form
+    plain = form.replace("dé", "de") if len(clitics) == 1 else form
+    stem = re.sub(r"[iuü]?[aeé]$", "", form)
+    stressed = re.search(r"[áéíóú]", stem) or re.search(r"[aeo](?=[iu]?[^aeiou]*$)|[iu](?=[^aeiou]*$)", stem)
+    if stressed is not None:
+        at = stressed.start()
+        plain = form[:at] + form[at].translate(_ACCENTS) + form[at + 1 :]
+    return plain + "".join(clitics)
+
+
+SUBJECT = {
+    "i": "yo",
+    "we": "nosotros",
+    "you": "usted",
+    "he": "él",
+    "she": "ella",
+    "they": "ellos",
+    "that": "eso",
+    "weather": "",
+    "who": "quién",
+}
+TONIC = {"i": "mí", "we": "nosotros", "you": "usted", "he": "él", "she": "ella", "they": "ellos", "that": "eso"}
+TONIC["who"] = "quién"
+CLITIC = {
+    "i": ("me", "me"),
+    "we": ("nos", "nos"),
+    "you": ("lo", "le"),
+    "he": ("lo", "le"),
+    "she": ("la", "le"),
+    "they": ("los", "les"),
+}
+POSSESSIVE = {"i": "mi", "he": "su", "she": "su", "you": "su", "they": "su"}
+REFLEXIVE = {"1s": "me", "1p": "nos"}
+BEFORE = {"bueno": "buen", "joven": "joven"}
+EVALUATIVE = frozenset(
+    [
+        *("aburrido", "acogedor", "agotador", "agradable", "alegre", "ambicioso", "amplio", "atractivo", "bonito"),
+        *("complejo", "complicado", "convincente", "creativo", "cómodo", "delicioso", "difícil"),
+        *(
+            "eficaz",
+            "elegante",
+            "emocionante",
+            "extraño",
+            "famoso",
+            "generoso",
+            "grande",
+            "grave",
+            "importante",
+            "impresionante",
+        ),
+        *(
+            "innovador",
+            "interesante",
+            "intuitivo",
+            "largo",
+            "maravilloso",
+            "nuevo",
+            "paciente",
+            "pequeño",
+            "potente",
+            "práctico",
+            "productivo",
+        ),
+        *("sencillo", "talentoso", "urgente", "útil", "valiente", "viejo"),
+    ]
+)
+"""What stands before a noun of several words: after it, it would belong to the last of them."""
+TASTES = frozenset(["ácido", "amargo", "delicioso", "dulce", "picante", "rico", "salado"])
+STRESSED = "stressed"
+"""In place of a determiner: a pronoun that is said."""
+FOOD = ("meal", "food")
+LINKS = {
+    "because": "porque",
+    "if": "si",
+    "when": "cuando",
+    "although": "aunque",
+    "and": "y",
+    "but": "pero",
+    "so": "así que",
+}
+ASKED = {
+    **{"when": "cuándo", "where": "dónde", "why": "por qué", "how": "cómo", "S": "quién", "O": "qué"},
+    **{"how_long": "cuánto tiempo", "how_often": "con qué frecuencia", "amount": "cuánto"},
+    **{"age": "cuántos años", "owner": "de quién", "place": "dónde"},
+}
+MATRIX = {"think": "creer", "know": "saber", "hope": "esperar", "whether": "saber"}
+MODAL = {
+    Modal.CAN: "poder",
+    Modal.MUST: "tener",
+    Modal.WANT: "querer",
+    Modal.SHOULD: "deber",
+    Modal.MIGHT: "poder",
+}
+
+
 class SpanishForms(Romance):
     language = "es"
 
@@ -115,3 +215,9 @@ class SpanishForms(Romance):
         if tense == "present" and at == 0 and kind != "ar":
             stem = re.sub(r"g$", "j", stem)
         return stem + ending
+
+    def ended(self, base: str, agreement: str) -> str:
+        """An adjective or a participle in its gender and number."""
+        if agreement[0] == "f":
+            base = base[:-1] + "a" if base.endswith("o") else base + "a" if base.endswith("dor") else base
+        return plural(base) if agreement.endswith("p") else base

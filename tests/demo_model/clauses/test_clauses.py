@@ -38,7 +38,7 @@ def test_a_statement_about_the_past_in_six_languages() -> None:
     assert send(tense=Tense.PAST) == {
         "en": "She sent the report to the customer.",
         "ja": "彼女は顧客に報告書を送りました。",
-        "es": "Ella le envió el informe al cliente.",
+        "es": "Le envió el informe al cliente.",
         "de": "Sie hat dem Kunden den Bericht geschickt.",
         "fr": "Elle a envoyé le rapport au client.",
         "zh": "她给客户发了报告。",
@@ -49,7 +49,7 @@ def test_what_has_not_been_done_yet() -> None:
     assert send(tense=Tense.DONE, negative=True) == {
         "en": "She hasn't sent the report to the customer yet.",
         "ja": "彼女はまだ顧客に報告書を送っていません。",
-        "es": "Ella todavía no le ha enviado el informe al cliente.",
+        "es": "Todavía no le ha enviado el informe al cliente.",
         "de": "Sie hat dem Kunden den Bericht noch nicht geschickt.",
         "fr": "Elle n'a pas encore envoyé le rapport au client.",
         "zh": "她还没有给客户发报告。",
@@ -105,7 +105,7 @@ def test_a_comparison() -> None:
     )
     assert said["en"] == "The report is more important than this contract."
     assert said["ja"] == "報告書はこの契約書より重要です。"
-    assert said["zh"] == "报告比这份合同重要。"
+    assert said["zh"] == "报告比这份合同更重要。"
 
 
 def test_a_time_comes_where_each_language_has_it() -> None:
@@ -132,6 +132,8 @@ def test_no_sentence_breaks_a_rule() -> None:
         ("es", "El informe de el cliente."),
         ("ja", "私 は行きます。"),
         ("zh", "我买了了书。"),
+        ("zh", "她向向我们道歉的客户介绍了报告。"),
+        ("es", "Leyó la acta de la reunión."),
         ("en", "Two  spaces."),
     ],
 )
@@ -233,7 +235,7 @@ def test_the_same_thing_is_a_pronoun_the_second_time() -> None:
     said = texts(Utterance(first, "and", again))
     assert said["en"] == "She wrote the report, and she sent it to the customer."
     assert said["de"] == "Sie hat den Bericht geschrieben und sie hat ihn dem Kunden geschickt."
-    assert said["es"] == "Ella escribió el informe y se lo envió al cliente."
+    assert said["es"] == "Escribió el informe y se lo envió al cliente."
     letter = Phrase(5, pronoun="it", noun="document:invoice", refers="O")
     to_me = Clause("send", 6, {"S": SHE, "O": letter, "T": I}, Tense.PAST)
     assert texts(Utterance(to_me))["fr"] == "Elle me l'a envoyée."

@@ -79,7 +79,7 @@ def test_how_many_is_counted_as_each_language_counts() -> None:
 def test_whose_is_a_clause_of_its_own_in_spanish_and_french() -> None:
     said = asked("read", "O", replace(INVOICE, det="whose"), S=SHE)
     assert said["de"] == "Wessen Rechnung hat sie gelesen?"
-    assert said["es"] == "¿De quién es la factura que ella leyó?"
+    assert said["es"] == "¿De quién es la factura que leyó?"
     assert said["fr"] == "À qui est la facture qu'elle a lue ?"
 
 
@@ -88,7 +88,7 @@ def test_an_indirect_question_keeps_the_order_of_a_statement() -> None:
     said = texts(Utterance(inner, "whether", speaker=Phrase(7, pronoun="i")))
     assert said["en"] == "I don't know which report she read."
     assert said["de"] == "Ich weiß nicht, welchen Bericht sie gelesen hat."
-    assert said["es"] == "No sé qué informe leyó ella."
+    assert said["es"] == "No sé qué informe leyó."
 
 
 def test_how_long_and_how_often() -> None:
@@ -102,7 +102,7 @@ def test_how_long_and_how_often() -> None:
 def test_members_of_an_object_each_have_their_preposition_and_their_case() -> None:
     said = texts(Clause("send", 9, {"S": SHE, "O": REPORT, "T": together("and", CUSTOMER, BANK)}, Tense.PAST))
     assert said["en"] == "She sent the report to the customer and the bank."
-    assert said["es"] == "Ella les envió el informe al cliente y al banco."
+    assert said["es"] == "Les envió el informe al cliente y al banco."
     assert said["fr"] == "Elle a envoyé le rapport au client et à la banque."
     assert said["de"] == "Sie hat dem Kunden und der Bank den Bericht geschickt."
     assert said["ja"] == "彼女は顧客と銀行に報告書を送りました。"
@@ -176,7 +176,7 @@ def test_two_things_that_are_alike_agree_with_the_adjective() -> None:
     [
         ("yes", {}, "Yes, we did.", "Ja, das haben wir.", "はい、送りました。", "是的，我们发了。"),
         ("no", {}, "No, we didn't.", "Nein, das haben wir nicht.", "いいえ、送りませんでした。", "不，我们没有。"),
-        ("not_yet", {}, "No, not yet.", "Nein, noch nicht.", "いいえ、まだです。", "不，还没有。"),
+        ("not_yet", {}, "No, not yet.", "Nein, noch nicht.", "いいえ、まだです。", "还没有。"),
         (
             "no",
             {"modal": Modal.CAN, "tense": Tense.HABIT},
@@ -205,7 +205,7 @@ def test_one_agrees_with_the_auxiliary_of_what_was_said() -> None:
     we = replace(first, roles={"S": Phrase(7, pronoun="we")})
     said = texts(Utterance(first, "neither", we))
     assert said["en"] == "She hasn't read the report yet. Neither have we."
-    assert said["es"] == "Ella todavía no ha leído el informe. Nosotros tampoco."
+    assert said["es"] == "Todavía no ha leído el informe. Nosotros tampoco."
     assert said["fr"] == "Elle n'a pas encore lu le rapport. Nous non plus."
     assert said["zh"] == "她还没有看报告。我们也没有。"
     need = Clause("need", 9, {"S": SHE, "O": REPORT}, negative=True)

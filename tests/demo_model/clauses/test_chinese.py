@@ -1,0 +1,159 @@
+"""Composed Chinese: what says that a thing is past, where 了 stands, what is left out the second time."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+
+from demo_model.clauses.languages.chinese_forms import adjective, said_of
+from demo_model.clauses.linearize import sentences
+from demo_model.clauses.syntax import Adverbial, Clause, Modal, Mood, Phrase, Predicate, Tense, Utterance
+from demo_model.patterns import written
+
+YOU = Phrase(1, pronoun="you")
+HE = Phrase(1, pronoun="he")
+REPORT = Phrase(2, noun="document:report", det="the")
+QUICK = Adverbial(5, "as soon as possible")
+
+
+def chinese(said: Utterance | Clause) -> str:
+    said = Utterance(said) if isinstance(said, Clause) else said
+    return written(sentences(said)["zh"], "zh").text
+
+
+def read(who: Phrase, tense: Tense = Tense.PAST, **changes: object) -> Clause:
+    return Clause("read", 9, {"S": who, "O": REPORT}, tense, **changes)  # type: ignore[arg-type]
+
+
+def test_a_state_that_is_over_says_so_unless_a_time_does() -> None:
+    busy = Clause("be", 9, {"S": HE}, Tense.PAST, predicate=Predicate(5, "busy"))
+    assert chinese(busy) == "他当时很忙。"
+    assert chinese(replace(busy, tense=Tense.HABIT)) == "他很忙。"
+    assert chinese(replace(busy, adverbials=(Adverbial(6, "yesterday"),))) == "昨天，他很忙。"
+    lived = Clause("live_city", 9, {"S": HE, "T": Phrase(2, noun="city:Rome", det="name")}, Tense.PAST)
+    assert chinese(lived) == "他以前住在罗马。"
+    assert chinese(read(HE, modal=Modal.MUST)) == "他当时得看报告。"
+    assert chinese(Utterance(replace(busy, embedded=True), "know", speaker=YOU)) == "您知道他当时很忙。"
+
+
+def test_le_ends_a_question_and_what_is_already_done() -> None:
+    assert chinese(read(YOU, mood=Mood.YES_NO)) == "您看报告了吗？"
+    assert chinese(read(HE, Tense.DONE)) == "他已经看过报告了。"
+    write = Clause("write", 9, {"S": HE, "O": REPORT}, Tense.DONE)
+    assert chinese(write) == "他已经写好报告了。"
+    one = {"S": HE, "O": replace(REPORT, det="a")}
+    assert chinese(replace(write, roles=one)) == "他已经写了一份报告。"
+    assert chinese(replace(write, roles=one, mood=Mood.YES_NO)) == "他已经写好报告了吗？"
+
+
+def test_the_same_subject_and_the_same_thing_are_not_said_again() -> None:
+    it = Phrase(5, pronoun="it", noun="document:report", refers="O")
+    check = Clause("check", 6, {"S": HE, "O": it}, Tense.PAST, embedded=True)
+    assert chinese(Utterance(read(HE), "and", check)) == "他看了报告，还检查了一遍。"
+    not_yet = replace(check, tense=Tense.DONE, negative=True)
+    assert chinese(Utterance(read(HE), "but", not_yet)) == "他看了报告，但是还没有检查。"
+    hungry = Clause("be_hungry", 8, {"S": HE}, Tense.PAST, embedded=True)
+    assert chinese(Utterance(read(HE), "when", hungry)) == "他饿的时候看了报告。"
+    assert chinese(Utterance(replace(hungry, embedded=False), "so", read(HE, embedded=True))) == (
+        "他饿了，所以看了报告。"
+    )
+    assert chinese(Utterance(read(YOU), "when", hungry)) == "他饿的时候，您看了报告。"
+
+
+def test_although_names_the_thing_first() -> None:
+    it = Phrase(5, pronoun="it", noun="document:report", refers="O")
+    long = Clause("be", 6, {"S": it}, embedded=True, predicate=Predicate(7, "long"))
+    assert chinese(Utterance(read(HE, Tense.FUTURE), "although", long)) == "虽然报告很长，但是他会看。"
+    assert chinese(Utterance(read(HE, Tense.FUTURE), "because", long)) == "他会看报告，因为很长。"
+
+
+def test_a_condition_is_fulfilled_first() -> None:
+    crash = read(HE, Tense.HABIT, embedded=True)
+    said = Utterance(replace(read(YOU, Tense.FUTURE), frame="check"), "if", crash)
+    assert chinese(said) == "如果他看了报告，您就会检查报告。"
+    rain = Clause("rain", 8, {"S": Phrase(4, pronoun="weather")}, embedded=True)
+    assert chinese(Utterance(read(YOU, Tense.FUTURE), "if", rain)) == "如果下雨，您就会看报告。"
+
+
+def test_where_soon_and_a_time_stand() -> None:
+    assert chinese(read(HE, Tense.FUTURE, adverbials=(QUICK,))) == "他会尽快看报告。"
+    tomorrow = (Adverbial(5, "tomorrow"),)
+    assert chinese(read(YOU, mood=Mood.REQUEST, adverbials=tomorrow)) == "您明天能看报告吗？"
+    who = replace(Phrase(1, noun="person:customer", det="how_many", plural=True))
+    assert chinese(read(who, mood=Mood.WH, asked="S", adverbials=(Adverbial(5, "yesterday"),))) == (
+        "昨天有几位客户看了报告？"
+    )
+    hope = Utterance(read(HE, Tense.FUTURE, embedded=True), "hope", speaker=YOU)
+    assert chinese(hope) == "您希望他能看报告。"
+
+
+def test_one_goes_to_the_country_to_walk() -> None:
+    hike = Clause("hike", 9, {"S": HE}, Tense.PAST, adverbials=(Adverbial(5, "in the countryside"),))
+    assert chinese(hike) == "他去乡下远足了。"
+    assert chinese(Clause("jog", 9, {"S": HE}, Tense.FUTURE, mood=Mood.WH, asked="how_long")) == "他会去慢跑多久？"
+
+
+def test_a_thing_with_an_adjective_is_pointed_at() -> None:
+    plan = replace(REPORT, adjective="useful")
+    assert chinese(Clause("read", 9, {"S": HE, "O": plan}, Tense.PAST)) == "他看了那份有用的报告。"
+
+
+def test_who_is_meant_follows_a_preposition() -> None:
+    apologized = Clause(
+        "apologize", 5, {"S": Phrase(6, noun="person:customer", det="the"), "O": HE}, Tense.PAST, gap="S"
+    )
+    customer = Phrase(3, noun="person:customer", det="the", relative=apologized)
+    said = Clause("apologize", 9, {"S": YOU, "O": customer}, Tense.FUTURE)
+    assert chinese(said) == "您会向那位向他道歉的客户道歉。"
+
+
+def test_so_did_they_repeats_a_state() -> None:
+    had = Clause("have_time", 9, {"S": HE}, Tense.PAST)
+    assert chinese(Utterance(had, "too", replace(had, roles={"S": YOU}))) == "他当时有时间。您也有。"
+    came = Clause("come_from", 9, {"S": HE, "T": Phrase(2, noun="city:Rome", det="name")}, Tense.PAST)
+    assert chinese(Utterance(came, "too", replace(came, roles={"S": YOU}))) == "他来自罗马。您也是。"
+    must = read(YOU, Tense.HABIT, modal=Modal.MUST, mood=Mood.YES_NO)
+    yes = replace(must, roles={**must.roles, "S": HE}, mood=Mood.STATEMENT)
+    assert chinese(Utterance(must, "yes", yes)) == "您得看报告吗？是的，他得看。"
+
+
+@pytest.mark.parametrize(
+    ("cell", "degree", "negative", "text"),
+    [
+        ("漂亮的", "", False, "很漂亮"),
+        ("漂亮的", "more", False, "更漂亮"),
+        ("目标~高的", "too", False, "目标太高了"),
+        ("目标~高的", "", True, "目标不高"),
+        ("=坏的/坏了", "", False, "坏了"),
+        ("=坏的/坏了", "", True, "没坏"),
+        ("=红色的", "", True, "不是红色的"),
+        ("有耐心的", "", True, "没有耐心"),
+    ],
+)
+def test_what_an_adjective_says(cell: str, degree: str, negative: bool, text: str) -> None:
+    assert said_of(cell, degree, negative, asks=False, future=False) == text
+
+
+def test_what_stands_before_a_noun() -> None:
+    assert [adjective(each) for each in ("目标~高的", "=坏的/坏了", "漂亮的")] == ["目标很高的", "坏的", "漂亮的"]
+
+
+@pytest.mark.parametrize(
+    ("frame", "text"),
+    [
+        ("be_hungry", "他当时不饿。"),
+        ("have_stomachache", "他当时肚子不疼。"),
+        ("be_late", "他当时进度没落后。"),
+        ("be_in_meeting", "他当时没在开会。"),
+        ("have_time", "他当时没有时间。"),
+        ("be_wrong", "他当时没错。"),
+    ],
+)
+def test_what_was_not_so(frame: str, text: str) -> None:
+    assert chinese(Clause(frame, 9, {"S": HE}, Tense.PAST, negative=True)) == text
+
+
+def test_when_it_was_is_asked_with_de() -> None:
+    assert chinese(read(HE, mood=Mood.WH, asked="when")) == "他什么时候看的报告？"
+    assert chinese(read(HE, mood=Mood.WH, asked="why")) == "他为什么看了报告？"

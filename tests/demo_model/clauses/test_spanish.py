@@ -1,0 +1,130 @@
+"""Composed Spanish: who is named and who is not, the imperative with its pronouns, what "dijo" does to a tense."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+
+from demo_model.clauses.languages.spanish_forms import with_clitics
+from demo_model.clauses.linearize import sentences
+from demo_model.clauses.syntax import Adverbial, Clause, Modal, Mood, Phrase, Predicate, Tense, Utterance
+from demo_model.patterns import written
+
+YOU = Phrase(1, pronoun="you")
+SHE = Phrase(1, pronoun="she")
+HE = Phrase(1, pronoun="he")
+THEY = Phrase(1, pronoun="they")
+REPORT = Phrase(2, noun="document:report", det="the")
+CUSTOMER = Phrase(3, noun="person:customer", det="the")
+
+
+def spanish(said: Utterance | Clause) -> str:
+    said = Utterance(said) if isinstance(said, Clause) else said
+    return written(sentences(said)["es"], "es").text
+
+
+def read(who: Phrase, tense: Tense = Tense.PAST, **changes: object) -> Clause:
+    return Clause("read", 9, {"S": who, "O": REPORT}, tense, **changes)  # type: ignore[arg-type]
+
+
+def test_a_pronoun_is_said_only_where_the_verb_could_speak_of_another_one() -> None:
+    call = Clause("call", 8, {"S": SHE, "O": CUSTOMER}, Tense.PAST, embedded=True)
+    customer = Clause("call", 8, {"S": CUSTOMER, "O": THEY}, Tense.PAST, embedded=True)
+    mother = replace(customer, roles={"S": Phrase(3, noun="family:mother", det="i"), "O": THEY})
+    assert spanish(read(THEY)) == "Leyeron el informe."
+    assert spanish(read(SHE, mood=Mood.YES_NO)) == "¿Leyó el informe?"
+    assert spanish(Utterance(read(THEY), "because", call)) == "Leyeron el informe porque llamó al cliente."
+    assert spanish(Utterance(read(HE), "because", mother)) == "Él leyó el informe porque mi madre los llamó."
+    assert spanish(Utterance(read(HE), "because", customer)) == "Leyó el informe porque el cliente los llamó."
+    rain = Clause("rain", 8, {"S": Phrase(4, pronoun="weather")}, Tense.PAST, embedded=True)
+    assert spanish(Utterance(read(SHE), "because", rain)) == "Leyó el informe porque llovió."
+    assert spanish(Utterance(read(HE, embedded=True), "say", speaker=SHE)).endswith("ijo que él leyó el informe.")
+
+
+@pytest.mark.parametrize(
+    ("form", "clitics", "written_as"),
+    [
+        ("llame", ["me"], "llámeme"),
+        ("dé", ["le"], "dele"),
+        ("dé", ["me", "lo"], "démelo"),
+        ("envíe", ["lo"], "envíelo"),
+        ("averigüe", ["lo"], "averígüelo"),
+        ("traiga", ["lo"], "tráigalo"),
+        ("pague", ["la"], "páguela"),
+        ("reúna", ["los"], "reúnalos"),
+        ("llame", [], "llame"),
+    ],
+)
+def test_the_imperative_keeps_its_stress(form: str, clitics: list[str], written_as: str) -> None:
+    assert with_clitics(form, clitics) == written_as
+
+
+def test_please_and_let_us() -> None:
+    me = {"S": YOU, "O": Phrase(2, pronoun="i")}
+    assert spanish(Clause("help", 9, me, Tense.FUTURE, mood=Mood.IMPERATIVE)) == "Por favor, ayúdeme."
+    we = Phrase(1, pronoun="we")
+    assert spanish(read(we, Tense.FUTURE, mood=Mood.LETS)) == "Vamos a leer el informe."
+    assert spanish(read(we, Tense.FUTURE, mood=Mood.LETS, negative=True)) == "No leamos el informe."
+
+
+@pytest.mark.parametrize(
+    ("tense", "text"),
+    [(Tense.FUTURE, "leerían"), (Tense.DONE, "ya habían leído"), (Tense.NOW, "estaban leyendo")],
+)
+def test_what_somebody_said_is_in_the_past(tense: Tense, text: str) -> None:
+    assert spanish(Utterance(read(THEY, tense, embedded=True), "say", speaker=CUSTOMER)) == (
+        f"El cliente dijo que {text} el informe."
+    )
+
+
+def test_might_not_is_not_could_not() -> None:
+    assert spanish(read(CUSTOMER, Tense.HABIT, modal=Modal.MIGHT, negative=True)) == (
+        "Puede que el cliente no lea el informe."
+    )
+
+
+def test_the_subject_stands_between_two_verbs() -> None:
+    asked = read(CUSTOMER, Tense.HABIT, modal=Modal.MUST, mood=Mood.WH, asked="when")
+    assert spanish(asked) == "¿Cuándo tiene el cliente que leer el informe?"
+
+
+def test_an_opinion_stands_before_a_noun_of_several_words() -> None:
+    plan = Phrase(2, noun="document:action plan template", det="the", adjective="useful")
+    assert spanish(Clause("read", 9, {"S": THEY, "O": plan}, Tense.PAST)) == (
+        "Leyeron la útil plantilla del plan de acción."
+    )
+    report = Phrase(2, noun="document:report", det="the", adjective="useful")
+    assert spanish(Clause("read", 9, {"S": THEY, "O": report}, Tense.PAST)) == "Leyeron el informe útil."
+
+
+def test_one_has_sleep_and_what_is_lent_agrees() -> None:
+    sleepy = Predicate(5, adjective="sleepy", degree="very")
+    assert spanish(Clause("be", 9, {"S": THEY}, Tense.PAST, predicate=sleepy)) == "Tenían mucho sueño."
+    novel = Phrase(2, noun="text:novel", det="the")
+    assert spanish(Clause("borrow_book", 9, {"S": THEY, "O": novel}, Tense.PAST)) == "Tomaron prestada la novela."
+
+
+def test_not_yet_answers_a_perfect_and_a_state_is_a_reason() -> None:
+    asked = read(THEY, mood=Mood.YES_NO)
+    assert spanish(Utterance(asked, "not_yet", asked)) == "¿Ya han leído el informe? No, todavía no."
+    hungry = Clause("be_hungry", 8, {"S": THEY}, Tense.PAST, embedded=True)
+    assert spanish(Utterance(read(CUSTOMER), "when", hungry)) == "Como tenían hambre, el cliente leyó el informe."
+
+
+def test_none_was_written() -> None:
+    letter = Phrase(2, noun="text:letter", det="a")
+    said = Clause("write_text", 9, {"S": THEY, "O": letter}, Tense.PAST, negative=True)
+    assert spanish(said) == "No escribieron ninguna carta."
+
+
+def test_regularly_follows_the_verb() -> None:
+    often = (Adverbial(7, "regularly"),)
+    assert spanish(read(CUSTOMER, Tense.HABIT, adverbials=often)) == "El cliente lee regularmente el informe."
+
+
+def test_a_company_is_bought_as_a_thing_is() -> None:
+    startup = Phrase(2, noun="group:startup", det="the")
+    assert spanish(Clause("buy_company", 9, {"S": THEY, "O": startup}, Tense.PAST)) == (
+        "Adquirieron la empresa emergente."
+    )
