@@ -16,7 +16,7 @@ from demo_model.sampling import Sampler, Split
 
 _WRONG = {
     "en": r"\ba (?!one)[aeio]\w|\ban [bcdfgjklmnpqrstvwxz]\w| 's\b|\bdon't (?:does|has)\b|\bamn't\b|\bi\b(?!')",
-    "de": r"\b(?:zu dem|zu der|von dem|bei dem|in dem|an dem)\b(?!,)|\bein (?:der|die|das)\b|\|",
+    "de": r"\b(?:zu dem|zu der|von dem|bei dem|in dem|an dem)\b(?!,| [^,]+, d(?:er|ie|as|e[nm])\b)|\bein (?:der|die|das)\b|\|",
     "fr": r"\b[jdnmtsl]e (?!yoga|yaourt|yo-yo)[aâeéèêiîoôuy]\w|\bque (?:il|elle|ils|elles|on|Anna)\b|"
     r"\b(?:de|à) (?:le|les)\b(?! \w+(?:er|ir|re)\b)|\bsi ils?\b"
     r"|\*|[^ ][?!]",
@@ -25,7 +25,7 @@ _WRONG = {
     "zh": r"[一-鿿] | [一-鿿]|了了|的的|在在|不是是|没有有|[=~|]",
 }
 _GERMAN_SUB = re.compile(r", (?:dass|ob|weil|obwohl) ([^,.?]+)(?!, d[eia])[,.?]")
-_GERMAN_FINITE = re.compile(r"(?:t|e|en|st|ß|ag|ann|uss|ill|arf|ar|ind|bin|ist|ird|habe|sei|tte)$")
+_GERMAN_FINITE = re.compile(r"(?:t|e|en|[lr]n|st|ß|ag|ann|uss|ill|arf|ar|ind|bin|ist|ird|habe|sei|tte)$")
 
 
 def word_problems() -> Iterator[str]:

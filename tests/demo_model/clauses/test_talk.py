@@ -174,14 +174,14 @@ def test_two_things_that_are_alike_agree_with_the_adjective() -> None:
 @pytest.mark.parametrize(
     ("link", "changes", "english", "german", "japanese", "chinese"),
     [
-        ("yes", {}, "Yes, we did.", "Ja, das haben wir.", "はい、送りました。", "是的，我们发了。"),
-        ("no", {}, "No, we didn't.", "Nein, das haben wir nicht.", "いいえ、送りませんでした。", "不，我们没有。"),
+        ("yes", {}, "Yes, we did.", "Ja, haben wir.", "はい、送りました。", "是的，我们发了。"),
+        ("no", {}, "No, we didn't.", "Nein, haben wir nicht.", "いいえ、送りませんでした。", "不，我们没有。"),
         ("not_yet", {}, "No, not yet.", "Nein, noch nicht.", "いいえ、まだです。", "不，还没有。"),
         (
             "no",
             {"modal": Modal.CAN, "tense": Tense.HABIT},
             "No, we can't.",
-            "Nein, das können wir nicht.",
+            "Nein, können wir nicht.",
             "いいえ、送ることができません。",
             "不，我们不能。",
         ),
