@@ -273,7 +273,7 @@ def test_a_german_verb_is_not_inflected_as_another_one_in_it() -> None:
 @pytest.mark.parametrize(
     ("frame", "german", "french"),
     [
-        ("have_time", "Sie hat keine Zeit.", "Elle n'a pas de temps."),
+        ("have_time", "Sie hat keine Zeit.", "Elle n'a pas le temps."),
         ("need_help", "Sie braucht keine Hilfe.", "Elle n'a pas besoin d'aide."),
         ("have_fever", "Sie hat kein Fieber.", "Elle n'a pas de fièvre."),
     ],
