@@ -109,6 +109,7 @@ _NONE = {
 
 def negated(words: list[str]) -> tuple[list[str], bool]:
     """eine Pause → keine Pause, Zeit → keine Zeit; and whether "nicht" is still needed."""
+    words = words[words[0] == "etwas" :]
     if re.match("ein(?:e|en|em|er)?$", words[0]):
         return ["k" + words[0], *words[1:]], False
     for no, nouns in _NONE.items():

@@ -112,6 +112,10 @@ class Romance(Linearizer):
             return self.noun_phrase(self.job(np) if np.det == "a" and not np.adjective else np, "")
         return self.adverbial(what.place) if what.place else ""
 
+    def link(self, said: Utterance) -> str:
+        """The word that joins the clauses."""
+        return self.links[said.link]
+
     def utterance(self, said: Utterance) -> str:
         first, second = said.first, said.second
         if said.speaker is not None:
@@ -119,7 +123,7 @@ class Romance(Linearizer):
         start, mark = self.ends(first)
         if second is None:
             return phrase(start, self.main(first), mark)
-        word = self.links[said.link]
+        word = self.link(said)
         if said.link in ("and", "but", "so"):
             comma = "" if said.link == "and" else ","
             return phrase(

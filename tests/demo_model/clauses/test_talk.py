@@ -80,7 +80,7 @@ def test_whose_is_a_clause_of_its_own_in_spanish_and_french() -> None:
     said = asked("read", "O", replace(INVOICE, det="whose"), S=SHE)
     assert said["de"] == "Wessen Rechnung hat sie gelesen?"
     assert said["es"] == "¿De quién es la factura que ella leyó?"
-    assert said["fr"] == "À qui est la facture qu'elle a lue ?"
+    assert said["fr"] == "De qui est la facture qu'elle a lue ?"
 
 
 def test_an_indirect_question_keeps_the_order_of_a_statement() -> None:
