@@ -61,6 +61,7 @@ _AUTHORED = ("document", "text", "data", "plan")
 _LIKES = ("aimer O", "détester O", "préférer O")
 _BETTER = {"bon": "meilleur", "mauvais": "pire", "nouveau": "plus récent", "en bonne santé": "en meilleure santé"}
 _MATRIX = {"think": "penser", "know": "savoir", "hope": "espérer", "whether": "savoir"}
+_CAUSED = re.compile(r"^(?:faire|laisser)_\w+(?:er|ir|re) ")
 _SOME = re.compile(r"^(?:du |des |une? |de la (?!part)|de (?=l'))(?:l')?")
 
 
@@ -90,7 +91,7 @@ class French(FrenchForms):
         if clause.tense is Tense.NOW and (clause.asked or clause.frame in _AVOIDED):
             clause = replace(clause, tense=Tense.HABIT)
         recent = [each for each in clause.adverbials if each.key == "just now"]
-        recent = recent if clause.tense is Tense.PAST and not clause.negative else []
+        recent = recent if clause.tense is Tense.PAST and not (clause.negative or clause.asked) else []
         clause = self.without(clause, recent[0]) if recent else clause
         if subject_np is not None and subject_np.link == "both":
             both = "toutes les deux" if self.agreement(subject_np)[0] == "f" else "tous les deux"
@@ -140,7 +141,7 @@ class French(FrenchForms):
             clitics.insert(0, "se" if self.casual(clause) else _REFLEXIVE.get(clause.person, "se"))
         if clause.mood in (Mood.IMPERATIVE, Mood.LETS, Mood.REQUEST):
             return self.asking(clause, verb, clitics, rest)
-        soon = [each for each in clause.adverbials if each.key == "soon"]
+        soon = [each for each in clause.adverbials if each.key in ("soon", "recently")]
         clause = self.without(clause, soon[0]) if soon else clause
         middle = phrase(both, self.places(clause, "frequency"), *map(self.adverbial, soon))
         if clause.tense is Tense.DONE and not clause.negative:
@@ -182,7 +183,9 @@ class French(FrenchForms):
                 return clitics, marked(self.form(verb, "imperfect", person), mark), ""
             case Tense.PAST | Tense.DONE:
                 participle = self.form(verb, "participle", person)
-                if aux == "être":
+                if verb in ("faire", "laisser") and _CAUSED.search(self.words.frames[clause.frame].cells["fr"]):
+                    pass  # les a fait frire
+                elif aux == "être":
                     participle = self.agreed(participle, self.agreement(subject) if person != "2" else "m")
                 elif clause.gap != "O" and (clitic := self.before_verb(clause)) is not None:
                     participle = self.agreed(participle, self.agreement(clitic))
@@ -325,7 +328,8 @@ class French(FrenchForms):
         return "comme" if lasted else super().link(said)
 
     def subordinate(self, said: Utterance, second: Clause) -> str:
-        later = said.link == "when" and said.first.tense is Tense.FUTURE and second.tense is Tense.HABIT
+        coming = said.first.tense is Tense.FUTURE or said.first.modal is not Modal.NONE
+        later = said.link == "when" and coming and second.tense is Tense.HABIT
         return self.clause(replace(second, tense=Tense.FUTURE) if later else second, "")
 
 

@@ -125,3 +125,8 @@ def test_a_comparative_of_its_own() -> None:
     )
     fit = Predicate(8, "healthy (person)", degree="more", than=Phrase(5, noun="family:brother", det="i"))
     assert french(Clause("be", 4, {"S": SHE}, predicate=fit)) == ("Elle est en meilleure santé que mon frère.")
+
+
+def test_what_one_makes_happen_does_not_agree() -> None:
+    potato = Phrase(6, pronoun="it", noun="food:potato")
+    assert french(Clause("boil", 4, {"S": SHE, "O": potato}, Tense.PAST)) == "Elle l'a fait bouillir."
