@@ -82,6 +82,7 @@ _BEFORE = frozenset(
         "autre",
         "gros",
         "long",
+        "court",
         "gentil",
     ]
 )

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import replace
 
 from demo_model.clauses.languages.german_forms import (
@@ -35,8 +36,9 @@ _ASKED = {
     **{"when": "wann", "where": "wo", "why": "warum", "how": "wie", "S": "wer", "O": "was", "place": "wo"},
     **{"how_long": "wie lange", "how_often": "wie oft", "amount": "wie viel", "age": "wie alt", "owner": "wem"},
 }
-_LYING = ("small", "text", "document", "supplies")
-"""Types of things that lie where they are."""
+_LYING = ("small", "text", "document", "supplies", "dishes")
+"""Types of things that lie where they are, but most dishes stand."""
+_FLAT = re.compile(r"(?i:messer|löffel|gabel|stäbchen|öffner|schäler|zieher|kelle|brett|holz|reibe)$")
 _UNCLEAR = ("sie", "Sie", "es", "das")
 """Pronouns that could be the subject."""
 _MATRIX = {"think": "denken", "know": "wissen", "hope": "hoffen", "say": "sagen", "whether": "wissen"}
@@ -176,6 +178,8 @@ class German(GermanForms):
                     words, negative = negated(words)
                 if words and words[0] in ARTICLES:
                     objects["fixed"] = marked(" ".join(words), clause.mark), True
+                elif pp and pp[0].startswith("nach "):  # mit dem Auto nach Krakau
+                    pp = [*(marked(each, clause.mark) for each in words), *pp]
                 else:
                     pp += [marked(each, clause.mark) for each in words]
         finite, end = self.group(clause, verb, clause.mark)
@@ -211,8 +215,10 @@ class German(GermanForms):
         """The verb that says where something is: things lie."""
         place, thing = clause.predicate.place if clause.predicate else None, clause.roles["S"]
         where = self.words.adverbial_kinds[place.key] if place else ""
-        lies = where == "place_thing" and thing.noun and self.noun(thing).type in _LYING
-        return "liegen" if lies else "+sein"
+        if where != "place_thing" or not thing.noun or self.noun(thing).type not in _LYING:
+            return "+sein"
+        stands = self.noun(thing).type == "dishes" and not _FLAT.search(self.noun(thing).cells["de"])
+        return "stehen" if stands else "liegen"
 
     def new(self, np: Phrase) -> bool:
         """Not known before, so it stands near the verb: einen Bericht, Brot."""

@@ -6,6 +6,7 @@ from dataclasses import replace
 
 import pytest
 
+from demo_model.clauses.lexicon import load_words
 from demo_model.clauses.linearize import sentences
 from demo_model.clauses.syntax import Adverbial, Clause, Modal, Mood, Phrase, Predicate, Tense, Utterance
 from demo_model.patterns import written
@@ -91,8 +92,20 @@ def test_things_lie_and_people_are() -> None:
     assert german(Clause("be", 4, {"S": REPORT}, Tense.PAST, predicate=table)) == "Der Bericht lag auf dem Tisch."
     new = replace(REPORT, det="a")
     assert german(Clause("exist", 4, {"S": new}, predicate=table)) == "Auf dem Tisch liegt ein Bericht."
+    cup = Phrase(2, noun="dishes:cup", det="the")
+    assert german(Clause("be", 4, {"S": cup}, predicate=table)) == "Die Tasse steht auf dem Tisch."
+    assert german(Clause("be", 4, {"S": replace(cup, noun="dishes:knife")}, predicate=table)) == (
+        "Das Messer liegt auf dem Tisch."
+    )
     office = Predicate(6, place=Adverbial(8, "in the office"))
     assert german(Clause("be", 4, {"S": BOSS}, predicate=office)) == "Der Chef ist im Büro."
+
+
+def test_how_one_goes_stands_before_where_one_goes() -> None:
+    drive = [key for key, each in load_words().frames.items() if "mit_dem_Auto" in each.cells["de"]]
+    assert german(Clause(drive[0], 4, {"S": SHE, "T": Phrase(2, noun="city:Berlin")}, Tense.PAST)) == (
+        "Sie ist mit dem Auto nach Berlin gefahren."
+    )
 
 
 def test_what_may_not_happen_is_not_what_cannot_happen() -> None:
