@@ -88,8 +88,6 @@ class French(FrenchForms):
         both, perhaps = "", "peut-être" if clause.modal is Modal.MIGHT else ""
         if perhaps:
             clause = replace(clause, modal=Modal.NONE, tense=Tense.FUTURE)
-        if clause.tense is Tense.NOW and (clause.asked or clause.frame in _AVOIDED):
-            clause = replace(clause, tense=Tense.HABIT)
         recent = [each for each in clause.adverbials if each.key == "just now"]
         recent = recent if clause.tense is Tense.PAST and not (clause.negative or clause.asked) else []
         clause = self.without(clause, recent[0]) if recent else clause
@@ -101,6 +99,7 @@ class French(FrenchForms):
         rest: list[str]
         clitics: list[str] = []
         if clause.frame == "be":
+            subject = "ce" if subject_np is not None and subject_np.pronoun == "that" else subject
             verb, rest = "être", [self.predicate(clause.predicate, subject_np)] if clause.predicate else []
         elif clause.frame == "exist":
             assert subject_np is not None  # noqa: S101
@@ -133,6 +132,8 @@ class French(FrenchForms):
             clitics = _ordered(parts.clitics)
             if verb == "+aller" and parts.fixed:  # aller le chercher
                 rest[0], clitics = phrase(*clitics, rest[0]), []
+        if clause.tense is Tense.NOW and (clause.asked or clause.frame in _AVOIDED or verb[0] == "+"):
+            clause = replace(clause, tense=Tense.HABIT)
         aux = "avoir"
         if verb.startswith("+"):
             aux, verb = "être", verb[1:]
@@ -177,9 +178,11 @@ class French(FrenchForms):
             tense = "conditional" if clause.modal is Modal.SHOULD else "imperfect" if past else "present"
             if clause.modal is Modal.MUST and clause.negative:
                 return [], self.form("avoir", tense, person), phrase("besoin de", *_kept(clitics), infinitive)
+            if clause.modal is Modal.MUST and past:
+                return [], self.form("avoir", "present", person), phrase("dû", *clitics, infinitive)
             return [], self.form(_MODAL[clause.modal], tense, person), phrase(*clitics, infinitive)
         match clause.tense:
-            case Tense.PAST if self.stative(clause):
+            case Tense.PAST if self.stative(clause) and verb != "comprendre":
                 return clitics, marked(self.form(verb, "imperfect", person), mark), ""
             case Tense.PAST | Tense.DONE:
                 participle = self.form(verb, "participle", person)
@@ -330,6 +333,7 @@ class French(FrenchForms):
     def subordinate(self, said: Utterance, second: Clause) -> str:
         coming = said.first.tense is Tense.FUTURE or said.first.modal is not Modal.NONE
         later = said.link == "when" and coming and second.tense is Tense.HABIT
+        second = self.about(said.first, second)
         return self.clause(replace(second, tense=Tense.FUTURE) if later else second, "")
 
 

@@ -38,6 +38,7 @@ _ASKED = {
 }
 _LYING = ("small", "text", "document", "supplies", "dishes")
 """Types of things that lie where they are, but most dishes stand."""
+_OPEN = re.compile("auf|unter|neben|hinter|zwischen|im Regal")
 _FLAT = re.compile(r"(?i:messer|löffel|gabel|stäbchen|öffner|schäler|zieher|kelle|brett|holz|reibe)$")
 _UNCLEAR = ("sie", "Sie", "es", "das")
 """Pronouns that could be the subject."""
@@ -178,7 +179,7 @@ class German(GermanForms):
                     words, negative = negated(words)
                 if words and words[0] in ARTICLES:
                     objects["fixed"] = marked(" ".join(words), clause.mark), True
-                elif pp and pp[0].startswith("nach "):  # mit dem Auto nach Krakau
+                elif pp and pp[0].startswith(("nach ", "vor ")):  # mit dem Auto nach Krakau, Angst vor dem Hai
                     pp = [*(marked(each, clause.mark) for each in words), *pp]
                 else:
                     pp += [marked(each, clause.mark) for each in words]
@@ -215,7 +216,8 @@ class German(GermanForms):
         """The verb that says where something is: things lie."""
         place, thing = clause.predicate.place if clause.predicate else None, clause.roles["S"]
         where = self.words.adverbial_kinds[place.key] if place else ""
-        if where != "place_thing" or not thing.noun or self.noun(thing).type not in _LYING:
+        open_ = place is not None and _OPEN.match(self.words.adverbials[place.key]["de"])
+        if where != "place_thing" or not open_ or not thing.noun or self.noun(thing).type not in _LYING:
             return "+sein"
         stands = self.noun(thing).type == "dishes" and not _FLAT.search(self.noun(thing).cells["de"])
         return "stehen" if stands else "liegen"
@@ -246,7 +248,7 @@ class German(GermanForms):
         when, early = phrase(perhaps, when), "gerade" if clause.tense is Tense.NOW else ""
         done = "schon" if clause.tense is Tense.DONE and not clause.negative else noch
         if fresh:
-            return phrase(when, early, known, where, done, fresh)
+            return phrase(known, when, early, where, done, fresh)
         return phrase(when, early, known, done, where)
 
     def asking(self, clause: Clause, verb: str, clitics: str, field: str) -> str:
@@ -343,7 +345,7 @@ class German(GermanForms):
         word = _LINKS[said.link]
         if said.link == "when" and second.tense is Tense.PAST:
             word = "als"
-        other = phrase(word, self.clause(second, "sub"))
+        other = phrase(word, self.clause(self.about(first, second), "sub"))
         if said.link in ("because", "although") or first.mood is not Mood.STATEMENT:
             return phrase(self.main(first), ",", other, mark)
         return phrase(other, ",", self.main(_present(first), "inverted"), mark)

@@ -28,15 +28,9 @@ AUX = {
 }
 PRETERITE = {
     **{"sein": "war", "haben": "hatte", "mögen": "mochte", "kennen": "kannte", "brauchen": "brauchte"},
-    **{
-        "besitzen": "besaß",
-        "hängen": "hing",
-        "gehören": "gehörte",
-        "kommen": "kam",
-        "liegen": "lag",
-        "stehen": "stand",
-    },
-    **{"passen": "passte", "schmecken": "schmeckte", "geben": "gab", "kosten": "kostete", "dauern": "dauerte"},
+    **{"besitzen": "besaß", "hängen": "hing", "gehören": "gehörte", "kommen": "kam", "liegen": "lag"},
+    **{"stehen": "stand", "geben": "gab", "kosten": "kostete", "dauern": "dauerte", "passen": "passte"},
+    **{"schmecken": "schmeckte"},
 }
 """States of the past that are not told in the Perfekt: the stem of the past."""
 _INSEPARABLE = (

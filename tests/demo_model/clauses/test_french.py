@@ -56,6 +56,15 @@ def test_what_somebody_said_is_told_from_then() -> None:
     assert french(later) == "Il a dit qu'elle enverrait le rapport au client."
 
 
+def test_what_one_had_to_do_and_what_one_understood() -> None:
+    assert french(replace(SEND, modal=Modal.MUST)) == "Elle a dû envoyer le rapport au client."
+    assert french(Clause("understand", 4, {"S": SHE, "O": REPORT}, Tense.PAST)) == "Elle a compris le rapport."
+
+
+def test_on_the_way_is_the_present() -> None:
+    assert french(Clause("go_home", 4, {"S": SHE}, Tense.NOW)) == "Elle rentre à la maison."
+
+
 def test_what_is_near_is_said_with_aller() -> None:
     near = replace(SEND, tense=Tense.FUTURE, adverbials=(Adverbial(8, "in half an hour"),))
     assert french(near) == "Elle va envoyer le rapport au client dans une demi-heure."
@@ -130,3 +139,12 @@ def test_a_comparative_of_its_own() -> None:
 def test_what_one_makes_happen_does_not_agree() -> None:
     potato = Phrase(6, pronoun="it", noun="food:potato")
     assert french(Clause("boil", 4, {"S": SHE, "O": potato}, Tense.PAST)) == "Elle l'a fait bouillir."
+
+
+def test_the_reason_against_a_thing_that_there_is_not() -> None:
+    first = replace(replace(SEND, frame="write"), negative=True, roles={"S": SHE, "O": replace(REPORT, det="a")})
+    it = Phrase(6, pronoun="it", noun="document:report", refers="O")
+    boring = Clause("be", 7, {"S": it}, Tense.PAST, predicate=Predicate(8, adjective="boring"))
+    assert french(Utterance(first, "because", boring)) == (
+        "Elle n'a pas écrit de rapport parce que c'était ennuyeux."
+    )

@@ -6,7 +6,6 @@ from dataclasses import replace
 
 import pytest
 
-from demo_model.clauses.lexicon import load_words
 from demo_model.clauses.linearize import sentences
 from demo_model.clauses.syntax import Adverbial, Clause, Modal, Mood, Phrase, Predicate, Tense, Utterance
 from demo_model.patterns import written
@@ -30,6 +29,8 @@ def test_what_is_known_stands_before_schon_and_what_is_new_after_it() -> None:
     assert german(new) == "Sie hat schon einen Bericht geschrieben."
     both = replace(SEND, tense=Tense.DONE, roles={**SEND.roles, "O": replace(REPORT, det="a")})
     assert german(both) == "Sie hat dem Kunden schon einen Bericht geschickt."
+    late = replace(both, tense=Tense.PAST, adverbials=(Adverbial(6, "yesterday"),))
+    assert german(late) == "Sie hat dem Kunden gestern einen Bericht geschickt."
 
 
 def test_a_place_stands_before_what_is_new_and_after_what_is_known() -> None:
@@ -97,15 +98,18 @@ def test_things_lie_and_people_are() -> None:
     assert german(Clause("be", 4, {"S": replace(cup, noun="dishes:knife")}, predicate=table)) == (
         "Das Messer liegt auf dem Tisch."
     )
+    bag = Predicate(6, place=Adverbial(8, "in the bag"))
+    assert german(Clause("be", 4, {"S": cup}, predicate=bag)) == "Die Tasse ist in der Tasche."
     office = Predicate(6, place=Adverbial(8, "in the office"))
     assert german(Clause("be", 4, {"S": BOSS}, predicate=office)) == "Der Chef ist im Büro."
 
 
 def test_how_one_goes_stands_before_where_one_goes() -> None:
-    drive = [key for key, each in load_words().frames.items() if "mit_dem_Auto" in each.cells["de"]]
-    assert german(Clause(drive[0], 4, {"S": SHE, "T": Phrase(2, noun="city:Berlin")}, Tense.PAST)) == (
+    assert german(Clause("drive_to", 4, {"S": SHE, "T": Phrase(2, noun="city:Berlin")}, Tense.PAST)) == (
         "Sie ist mit dem Auto nach Berlin gefahren."
     )
+    bear = Phrase(2, noun="wild:bear", det="the")
+    assert german(Clause("be_afraid", 4, {"S": SHE, "O": bear})) == "Sie hat Angst vor dem Bären."
 
 
 def test_what_may_not_happen_is_not_what_cannot_happen() -> None:
@@ -135,3 +139,12 @@ def test_everyday_things_are_proposed_with_a_question() -> None:
 def test_they_in_a_short_answer_is_not_taken_for_you() -> None:
     they = replace(WRITE, roles={"S": Phrase(6, pronoun="they")})
     assert german(Utterance(WRITE, "too", they)).endswith(" Die auch.")
+
+
+def test_the_reason_against_a_thing_that_there_is_not() -> None:
+    first = replace(WRITE, negative=True, roles={"S": SHE, "O": replace(REPORT, det="a")})
+    it = Phrase(6, pronoun="it", noun="document:report", refers="O")
+    boring = Clause("be", 7, {"S": it}, Tense.PAST, predicate=Predicate(8, adjective="boring"))
+    assert german(Utterance(first, "because", boring)) == (
+        "Sie hat keinen Bericht geschrieben, weil das langweilig war."
+    )
