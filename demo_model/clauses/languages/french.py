@@ -56,6 +56,8 @@ _SOON = ("in {duration}", "in a few minutes", "in half an hour", "tonight")
 """What happens then is said with "aller"."""
 _AVOIDED = ("avoid",)
 """Frames that are not said with "en train de"."""
+_UTMOST = ("delicious", "wonderful")
+"""Adjectives that are not said with "très"."""
 _AUTHORED = ("document", "text", "data", "plan")
 """Types of things of which one asks whose they are with "de qui", not "à qui"."""
 _LIKES = ("aimer O", "détester O", "préférer O")
@@ -99,6 +101,9 @@ class French(FrenchForms):
         rest: list[str]
         clitics: list[str] = []
         if clause.frame == "be":
+            what = clause.predicate
+            if what is not None and what.degree == "very" and what.adjective in _UTMOST:
+                clause = replace(clause, predicate=replace(what, degree=""))
             subject = "ce" if subject_np is not None and subject_np.pronoun == "that" else subject
             verb, rest = "être", [self.predicate(clause.predicate, subject_np)] if clause.predicate else []
         elif clause.frame == "exist":

@@ -102,7 +102,19 @@ _NONE = {
     "keinen": ("Hunger", "Durst", "Urlaub", "Sport"),
     "kein": ("Fieber", "Geld", "Yoga"),
     "keine": (
-        *("Zeit", "Notizen", "Musik", "Hilfe", "Ruhe", "Vokabeln", "Wäsche", "Hausaufgaben", "Angst", "Karten"),
+        *(
+            "Zeit",
+            "Notizen",
+            "Musik",
+            "Hilfe",
+            "Ruhe",
+            "Vokabeln",
+            "Wäsche",
+            "Hausaufgaben",
+            "Angst",
+            "Karten",
+            "Ordnung",
+        ),
         *("Kopfschmerzen", "Zahnschmerzen", "Bauchschmerzen"),
     ),
 }

@@ -141,6 +141,12 @@ def test_what_one_makes_happen_does_not_agree() -> None:
     assert french(Clause("boil", 4, {"S": SHE, "O": potato}, Tense.PAST)) == "Elle l'a fait bouillir."
 
 
+def test_what_is_delicious_is_not_very_delicious() -> None:
+    soup = Phrase(2, noun="food:soup", det="the")
+    very = Predicate(8, "delicious", degree="very")
+    assert french(Clause("be", 4, {"S": soup}, predicate=very)) == "La soupe est délicieuse."
+
+
 def test_the_reason_against_a_thing_that_there_is_not() -> None:
     first = replace(replace(SEND, frame="write"), negative=True, roles={"S": SHE, "O": replace(REPORT, det="a")})
     it = Phrase(6, pronoun="it", noun="document:report", refers="O")
