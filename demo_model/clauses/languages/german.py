@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from dataclasses import replace
+from functools import partial
 
 from demo_model.clauses.languages.german_forms import (
     ARTICLES,
@@ -166,7 +167,10 @@ class German(GermanForms):
                         after = phrase(",", self.relative(np, np.relative), ",")
                         np = replace(np, relative=None)
                     text = self.noun_phrase(np, case)
-                    if preposition:
+                    if preposition and np.link in ("both", "either"):
+                        each_with = partial(self.after, preposition, case)
+                        pp.append(self.joined(np, each_with))
+                    elif preposition:
                         pp.append(phrase(preposition, whole + text))
                     elif np.pronoun and np.pronoun != "that":
                         pronouns.append((case == "dat", text))
@@ -211,6 +215,9 @@ class German(GermanForms):
         if front is not None or order in ("first", "inverted"):
             return phrase(self.adverbial(front) if front else "", finite, following, field, *end, after)
         return phrase(subject, finite, clitics, field, *end, after)
+
+    def after(self, preposition: str, case: str, np: Phrase) -> str:
+        return phrase(preposition, self.noun_phrase(np, case))
 
     def being(self, clause: Clause) -> str:
         """The verb that says where something is: things lie."""
@@ -300,7 +307,8 @@ class German(GermanForms):
 
     def added(self, first: Clause, second: Clause) -> str:
         """The clause after "and": without what both share."""
-        whole = all(np.relative is None for np in first.roles.values())
+        refused = first.negative or self.complements(first)[0].startswith("nicht_")  # it would deny both
+        whole = not refused and all(np.relative is None for np in first.roles.values())
         if not whole or first.roles["S"] != second.roles["S"] or first.mood is not Mood.STATEMENT:
             return self.main(second)
         (aux, end), (other, then) = (self.group(each, self.verb(each), each.mark) for each in (first, second))

@@ -63,6 +63,11 @@ def test_a_second_clause_leaves_out_what_both_share() -> None:
     assert german(Utterance(WRITE, "and", other)) == (
         "Sie hat den Bericht geschrieben und der Chef hat ihn gelesen."
     )
+    missed = Clause("miss_deadline", 4, {"S": SHE, "O": Phrase(2, noun="term:deadline", det="the")}, Tense.PAST)
+    called = Clause("call", 7, {"S": SHE, "O": CUSTOMER}, Tense.PAST)
+    assert german(Utterance(missed, "and", called)) == (
+        "Sie hat die Frist nicht eingehalten und sie hat den Kunden angerufen."
+    )
     home = Clause("go_home", 7, {"S": SHE}, Tense.PAST)
     assert german(Utterance(WRITE, "and", home)) == (
         "Sie hat den Bericht geschrieben und ist nach Hause gegangen."
@@ -126,6 +131,12 @@ def test_an_article_is_said_in_full_before_the_clause_that_says_which() -> None:
     assert german(replace(work, roles={"S": SHE, "O": which})) == (
         "Sie hat an dem Plan gearbeitet, den der Chef geändert hat."
     )
+
+
+def test_a_preposition_is_said_with_each_of_two_things_to_choose_from() -> None:
+    who = Phrase(9, members=(CUSTOMER, BOSS), link="either")
+    talk = Clause("talk_to", 4, {"S": SHE, "O": who}, Tense.PAST)
+    assert german(talk) == "Sie hat entweder mit dem Kunden oder mit dem Chef gesprochen."
 
 
 def test_everyday_things_are_proposed_with_a_question() -> None:
