@@ -161,7 +161,7 @@ class French(FrenchForms):
         front = self.fronted(clause) if self.may_front(clause) and order == "main" else None
         start = phrase(self.adverbial(front), ",") if front else ""
         ne = "ne" if clause.negative else ""
-        tail = phrase(*rest, self.ending(self.without(clause, front)))
+        tail = self.tail(self.without(clause, front), rest)
         if order == "inverted":
             return phrase(finite, subject, tail)
         return phrase(start, subject, ne, *before, finite, perhaps, pas, middle, inner, tail)
@@ -214,6 +214,13 @@ class French(FrenchForms):
                 return clitics, marked(self.form(verb, "conditional" if said else "future", person), mark), ""
         return clitics, marked(self.form(verb, "present", person), mark), ""
 
+    def tail(self, clause: Clause, rest: list[str]) -> str:
+        """What follows the verb: rapidement before what it takes, avec soin after it."""
+        at_once = [each for each in clause.adverbials if each.key in ("quickly", "immediately")]
+        others = tuple(each for each in clause.adverbials if each not in at_once)
+        ending = self.ending(replace(clause, adverbials=others))
+        return phrase(*map(self.adverbial, at_once), *rest, ending)
+
     def before_verb(self, clause: Clause) -> Phrase | None:
         """The direct object that is a clitic."""
         if clause.frame in ("be", "exist"):
@@ -230,7 +237,7 @@ class French(FrenchForms):
 
     def asking(self, clause: Clause, verb: str, clitics: list[str], rest: list[str]) -> str:
         infinitive = marked(verb, clause.mark)
-        tail = phrase(*rest, self.ending(clause))
+        tail = self.tail(clause, rest)
         ne = "ne pas" if clause.negative else ""
         match clause.mood:
             case Mood.REQUEST:
@@ -336,8 +343,7 @@ class French(FrenchForms):
         return "comme" if lasted else super().link(said)
 
     def subordinate(self, said: Utterance, second: Clause) -> str:
-        coming = said.first.tense is Tense.FUTURE or said.first.modal is not Modal.NONE
-        later = said.link == "when" and coming and second.tense is Tense.HABIT
+        later = said.link == "when" and said.first.tense is Tense.FUTURE and second.tense is Tense.HABIT
         second = self.about(said.first, second)
         return self.clause(replace(second, tense=Tense.FUTURE) if later else second, "")
 

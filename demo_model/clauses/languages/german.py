@@ -152,6 +152,10 @@ class German(GermanForms):
                         continue
                     preposition, _, case = how.partition(".")
                     case = case or "acc"
+                    if preposition == "über" and np.det == "bare":
+                        np = replace(np, det="")
+                    elif clause.frame == "play_instrument" and np.relative is None:
+                        np = _plain(np)
                     if (
                         not preposition
                         and case == "acc"
@@ -160,8 +164,6 @@ class German(GermanForms):
                     ):
                         np, negative = replace(np, det="no"), False
                         noch = "noch" if clause.tense is Tense.DONE else ""
-                    if preposition == "über" and np.det == "bare":
-                        np = replace(np, det="")
                     whole = "*" if np.relative is not None and preposition else ""
                     if np.relative is not None:
                         after = phrase(",", self.relative(np, np.relative), ",")
@@ -357,6 +359,11 @@ class German(GermanForms):
         if said.link in ("because", "although") or first.mood is not Mood.STATEMENT:
             return phrase(self.main(first), ",", other, mark)
         return phrase(other, ",", self.main(_present(first), "inverted"), mark)
+
+
+def _plain(np: Phrase) -> Phrase:
+    """Without an article: Klavier spielen."""
+    return replace(np, det="bare" if np.det == "the" else np.det, members=tuple(map(_plain, np.members)))
 
 
 def _present(clause: Clause) -> Clause:

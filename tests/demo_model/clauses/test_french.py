@@ -141,6 +141,13 @@ def test_what_one_makes_happen_does_not_agree() -> None:
     assert french(Clause("boil", 4, {"S": SHE, "O": potato}, Tense.PAST)) == "Elle l'a fait bouillir."
 
 
+def test_at_once_stands_after_the_verb() -> None:
+    quickly = replace(SEND, adverbials=(Adverbial(8, "immediately"),))
+    assert french(quickly) == "Elle a envoyé immédiatement le rapport au client."
+    care = replace(SEND, adverbials=(Adverbial(8, "carefully"),))
+    assert french(care) == "Elle a envoyé le rapport au client avec soin."
+
+
 def test_what_is_delicious_is_not_very_delicious() -> None:
     soup = Phrase(2, noun="food:soup", det="the")
     very = Predicate(8, "delicious", degree="very")

@@ -139,6 +139,16 @@ def test_a_preposition_is_said_with_each_of_two_things_to_choose_from() -> None:
     assert german(talk) == "Sie hat entweder mit dem Kunden oder mit dem Chef gesprochen."
 
 
+def test_what_one_plays_has_no_article() -> None:
+    harp, piano = (Phrase(2, noun=f"instrument:{each}", det="the") for each in ("harp", "piano"))
+    both = Phrase(9, members=(harp, piano), link="and")
+    assert german(Clause("play_instrument", 4, {"S": SHE, "O": both}, Tense.PAST)) == (
+        "Sie hat Harfe und Klavier gespielt."
+    )
+    never = Clause("play_instrument", 4, {"S": SHE, "O": piano}, Tense.PAST, negative=True)
+    assert german(never) == "Sie hat kein Klavier gespielt."
+
+
 def test_everyday_things_are_proposed_with_a_question() -> None:
     we = Phrase(1, pronoun="we")
     cake = Phrase(2, noun="food:cake", det="a")
