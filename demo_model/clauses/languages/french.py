@@ -318,6 +318,7 @@ class French(FrenchForms):
             _MODAL[clause.modal], "conditional" if clause.modal is Modal.SHOULD else "present", clause.person
         )
         said = self.noun_phrase(subject, "S")
+        verb = phrase(verb, "bien" if yes and clause.modal is Modal.WANT else "")
         return phrase("oui ,", said, verb) if yes else phrase("non ,", said, "ne", verb, "pas")
 
     def ends(self, clause: Clause) -> tuple[str, str]:

@@ -234,7 +234,7 @@ class German(GermanForms):
     def new(self, np: Phrase) -> bool:
         """Not known before, so it stands near the verb: einen Bericht, Brot."""
         if np.members:
-            return any(self.new(each) for each in np.members)
+            return np.link in ("both", "either") or any(self.new(each) for each in np.members)
         if not np.noun or (np.det == "bare" and self.noun(np).type == "topic"):
             return False
         return np.det in ("", "a", "bare", "no", "num", "many")

@@ -102,6 +102,7 @@ def test_how_often_and_who_one_writes_to() -> None:
         (Modal.NONE, Tense.FUTURE, "yes", "Oui."),
         (Modal.NONE, Tense.PAST, "no", "Non."),
         (Modal.MUST, Tense.HABIT, "yes", "Oui, il le faut."),
+        (Modal.WANT, Tense.HABIT, "yes", "Oui, elle veut bien."),
         (Modal.CAN, Tense.HABIT, "no", "Non, elle ne peut pas."),
     ],
 )

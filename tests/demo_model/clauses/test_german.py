@@ -29,6 +29,10 @@ def test_what_is_known_stands_before_schon_and_what_is_new_after_it() -> None:
     assert german(new) == "Sie hat schon einen Bericht geschrieben."
     both = replace(SEND, tense=Tense.DONE, roles={**SEND.roles, "O": replace(REPORT, det="a")})
     assert german(both) == "Sie hat dem Kunden schon einen Bericht geschickt."
+    pair = Phrase(9, members=(REPORT, Phrase(6, noun="document:invoice", det="the")), link="both")
+    assert german(Clause("read", 4, {"S": SHE, "O": pair}, Tense.DONE)) == (
+        "Sie hat schon sowohl den Bericht als auch die Rechnung gelesen."
+    )
     late = replace(both, tense=Tense.PAST, adverbials=(Adverbial(6, "yesterday"),))
     assert german(late) == "Sie hat dem Kunden gestern einen Bericht geschickt."
 
