@@ -33,6 +33,8 @@ PRETERITE = {
     **{"schmecken": "schmeckte"},
 }
 """States of the past that are not told in the Perfekt: the stem of the past."""
+_HISSING = re.compile(r"(?:[sxzß]|ce)$")
+"""Names that take no "s": das Auto von Max."""
 _INSEPARABLE = (
     *("be", "ge", "er", "ver", "ent", "emp", "zer", "miss"),
     *("über", "unter", "wider", "wieder", "hinter", "umarm"),
@@ -192,12 +194,15 @@ class GermanForms(Linearizer):
         gender = self.gender(np)
         word = self.word(np, case)
         det, endings = self.determiner(np, case, gender)
+        owner = np.of if np.of is not None and np.of.name and not _HISSING.search(np.of.name) else None
+        if owner is not None:
+            det, endings = marked(self.name(owner) + "s", owner.mark), STRONG
         word = word.replace("~", cell(endings, case, gender))
         adjective = self.words.adjectives[np.adjective]["de"].split("/")[0] if np.adjective else ""
         if adjective and not adjective.endswith("-"):
             adjective = attributive(adjective) + cell(endings, case, gender)
         words = phrase(det, adjective, word)
-        if np.of is not None:
+        if np.of is not None and owner is None:
             other = np.of
             words = phrase(
                 words,

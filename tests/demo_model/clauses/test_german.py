@@ -161,6 +161,16 @@ def test_everyday_things_are_proposed_with_a_question() -> None:
     assert german(work) == "Lassen Sie uns den Bericht schreiben."
 
 
+def test_what_somebody_owns() -> None:
+    julien, max_ = Phrase(6, name="Julien"), Phrase(6, name="Max")
+    owned = replace(REPORT, of=julien, adjective="new")
+    assert german(replace(WRITE, roles={"S": SHE, "O": owned})) == "Sie hat Juliens neuen Bericht geschrieben."
+    other = replace(owned, of=max_)
+    assert german(replace(WRITE, roles={"S": SHE, "O": other})) == (
+        "Sie hat den neuen Bericht von Max geschrieben."
+    )
+
+
 def test_they_in_a_short_answer_is_not_taken_for_you() -> None:
     they = replace(WRITE, roles={"S": Phrase(6, pronoun="they")})
     assert german(Utterance(WRITE, "too", they)).endswith(" Die auch.")
