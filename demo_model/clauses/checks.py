@@ -16,8 +16,9 @@ from demo_model.sampling import Sampler, Split
 
 _WRONG = {
     "en": r"\ba (?!one)[aeio]\w|\ban [bcdfgjklmnpqrstvwxz]\w| 's\b|\bdon't (?:does|has)\b|\bamn't\b|\bi\b(?!')",
-    "de": r"\b(?:zu dem|zu der|von dem|bei dem|in dem|an dem)\b(?!,)|\bein (?:der|die|das)\b|\|",
-    "fr": r"\b[jdnmtsl]e (?!yoga|yaourt|yo-yo)[aâeéèêiîoôuy]\w|\bque (?:il|elle|ils|elles|on|Anna)\b|"
+    "de": r"\b(?:zu dem|zu der|von dem|bei dem|in dem|an dem)\b(?!,| [^,]+, d(?:er|ie|as|e[nm])\b)"
+    r"|\bein (?:der|die|das)\b|\|",
+    "fr": r"\b[jdnmtsl]e (?!yoga|yaourt|yo-yo|user )[aâeéèêiîoôuy]\w|\bque (?:il|elle|ils|elles|on|Anna)\b|"
     r"\b(?:de|à) (?:le|les)\b(?! \w+(?:er|ir|re)\b)|\bsi ils?\b"
     r"|\*|[^ ][?!]",
     "es": r"\bde el\b|\ba el\b|\by (?:i|hi)(?![eao])\w|\bcon mí\b|\*|~|\bla (?:acta|agua|área|aula)\b",
@@ -25,7 +26,7 @@ _WRONG = {
     "zh": r"[一-鿿] | [一-鿿]|了了|的的|在在|不是是|没有有|[=~|]|(?:向|给|对|把)[向给对把]",
 }
 _GERMAN_SUB = re.compile(r", (?:dass|ob|weil|obwohl) ([^,.?]+)(?!, d[eia])[,.?]")
-_GERMAN_FINITE = re.compile(r"(?:t|e|en|st|ß|ag|ann|uss|ill|arf|ar|ind|bin|ist|ird|habe|sei|tte)$")
+_GERMAN_FINITE = re.compile(r"(?:t|e|en|[lr]n|ß|ag|ann|uss|ill|arf|ar|[ai]nd|bin|ird|sei|a[mb]|ing)$")
 
 
 def word_problems() -> Iterator[str]:
@@ -75,8 +76,9 @@ def sentence_problems(language: str, text: str) -> Iterator[str]:
         yield f"{found.group()!r}"
     if language == "de":
         for clause in _GERMAN_SUB.finditer(re.sub(r"(\d)\. ", r"\1 ", text)):
-            if not _GERMAN_FINITE.search(clause.group(1).split()[-1]):
-                yield f"the verb is not last: {clause.group(1)!r}"
+            words = re.sub(r"\b(ist|sind|bin|war|waren) als .*", r"\1", clause.group(1))
+            if not _GERMAN_FINITE.search(words.split()[-1]):
+                yield f"the verb is not last: {words!r}"
 
 
 def composed(seed: int, count: int) -> Iterator[tuple[Utterance, dict[str, str]]]:

@@ -6,10 +6,9 @@ import re
 from dataclasses import replace
 from typing import ClassVar
 
-from demo_model.clauses.languages.french_forms import FrenchForms, feminine, plural
+from demo_model.clauses.languages.french_forms import POSSESSIVE, FrenchForms
 from demo_model.clauses.marks import bare, marked, phrase
 from demo_model.clauses.syntax import ASKED_FRAMES, Clause, Modal, Mood, Phrase, Tense, Utterance
-from demo_model.recogniser import NUMBER_WORDS
 
 _SUBJECT = {
     "i": "je",
@@ -32,40 +31,12 @@ _CLITIC = {
     "she": ("la", "lui"),
     "they": ("les", "leur"),
 }
-_POSSESSIVE = {
-    "i": "mon ma mes",
-    "he": "son sa ses",
-    "she": "son sa ses",
-    "we": "notre notre nos",
-    "you": "votre votre vos",
-    "they": "leur leur leurs",
-}
 _REFLEXIVE = {"1s": "me", "1p": "nous", "2": "vous"}
-_BEFORE = frozenset(
-    [
-        "nouveau",
-        "grand",
-        "petit",
-        "bon",
-        "mauvais",
-        "vieux",
-        "beau",
-        "jeune",
-        "dernier",
-        "premier",
-        "prochain",
-        "autre",
-        "gros",
-        "long",
-        "gentil",
-    ]
-)
 _MODAL = {
     Modal.CAN: "pouvoir",
     Modal.MUST: "devoir",
     Modal.WANT: "vouloir",
     Modal.SHOULD: "devoir",
-    Modal.MIGHT: "pouvoir",
 }
 _LINKS = {
     "because": "parce que",
@@ -81,9 +52,19 @@ _ASKED = {
     **{"how_long": "combien de temps", "how_often": "à quelle fréquence", "amount": "combien"},
     **{"age": "quel âge", "owner": "à qui", "place": "où"},
 }
+_SOON = ("in {duration}", "in a few minutes", "in half an hour", "tonight")
+"""What happens then is said with "aller"."""
+_AVOIDED = ("avoid",)
+"""Frames that are not said with "en train de"."""
+_UTMOST = ("delicious", "wonderful")
+"""Adjectives that are not said with "très"."""
+_AUTHORED = ("document", "text", "data", "plan")
+"""Types of things of which one asks whose they are with "de qui", not "à qui"."""
 _LIKES = ("aimer O", "détester O", "préférer O")
+_BETTER = {"bon": "meilleur", "mauvais": "pire", "nouveau": "plus récent", "en bonne santé": "en meilleure santé"}
 _MATRIX = {"think": "penser", "know": "savoir", "hope": "espérer", "whether": "savoir"}
-_SOME = re.compile(r"^(?:du |des |une? |de la |de (?=l'))(?:l')?")
+_CAUSED = re.compile(r"^(?:faire|laisser)_\w+(?:er|ir|re) ")
+_SOME = re.compile(r"^(?:du |des |une? |de la (?!part)|de (?=l'))(?:l')?")
 
 
 class French(FrenchForms):
@@ -101,78 +82,17 @@ class French(FrenchForms):
     links: ClassVar = _LINKS
     degrees: ClassVar = {"very": "très", "too": "trop", "more": "plus"}
 
-    def adjective(self, key: str, agreement: str) -> str:
-        """Cell: masculine[/feminine[/masculine before a vowel]]. A cell of several words does not change."""
-        base, *given = self.words.adjectives[key]["fr"].split("/")
-        if " " in base or "'" in base:
-            return base
-        word = (given[0] if given and given[0] else feminine(base)) if agreement[0] == "f" else base
-        return plural(word) if agreement.endswith("p") else word
-
-    def it(self, np: Phrase) -> str:
-        female = self.noun(np).genders["fr"] == "f"
-        return marked(("elle" if female else "il") + ("s" if np.plural else ""), np.mark)
-
-    def described(self, np: Phrase) -> str:
-        noun = self.noun(np)
-        aspirated = noun.cells["fr"].startswith("*")
-        word = noun.cells["fr"].removeprefix("*")
-        if np.plural:
-            word = noun.plurals.get("fr", "").removeprefix("*") or plural(word)
-        agreement = self.agreement(np)
-        female = agreement[0] == "f"
-        before = after = ""
-        if np.adjective:
-            base, *given = self.words.adjectives[np.adjective]["fr"].split("/")
-            text = self.adjective(np.adjective, agreement)
-            if base in _BEFORE:
-                before = given[1] if len(given) > 1 and agreement == "m" and self.vowel(word, aspirated) else text
-            else:
-                after = text
-        core = phrase(before, word, after)
-        vowel = self.vowel(core, aspirated and not before)
-        words = phrase(self.determiner(np, female, vowel, bool(before)), core)
-        if aspirated and not before:
-            words = words.replace(f" {word}", f" *{word}")
-        return words
-
     def relative(self, np: Phrase, clause: Clause) -> str:
         return phrase("qui" if clause.gap == "S" else "que", self.clause(clause, "", antecedent=np))
 
-    def determiner(self, np: Phrase, female: bool, vowel: bool, adjective_first: bool) -> str:
-        match np.det:
-            case "bare" if self.noun(np).partitive:
-                return "de l'" if vowel else "de la" if female else "du"
-            case "the" | "bare" if np.plural:
-                return "les"
-            case "the" | "bare":
-                return "la" if female else "le"
-            case "this":
-                return "ces" if np.plural else "cette" if female else "cet" if vowel else "ce"
-            case "all":
-                return "toutes les" if female else "tous les"
-            case "many":
-                return "beaucoup de"
-            case "which":
-                return ("quelle" if female else "quel") + ("s" if np.plural else "")
-            case "what_kind":
-                return "quel genre de"
-            case "how_many" | "how_much":
-                return "combien de"
-            case "num":
-                return NUMBER_WORDS["fr"][np.count - 2]
-            case "de" | "name":
-                return "" if np.det == "name" else "de"
-            case det if det in _POSSESSIVE:
-                one, other, many = _POSSESSIVE[det].split()
-                return many if np.plural else other if female and not vowel else one
-        if np.plural:
-            return "de" if adjective_first else "des"
-        return "une" if female else "un"
-
     def clause(self, clause: Clause, order: str, mood: str = "", antecedent: Phrase | None = None) -> str:
         subject_np = clause.roles.get("S")
-        both = ""
+        both, perhaps = "", "peut-être" if clause.modal is Modal.MIGHT else ""
+        if perhaps:
+            clause = replace(clause, modal=Modal.NONE, tense=Tense.FUTURE)
+        recent = [each for each in clause.adverbials if each.key == "just now"]
+        recent = recent if clause.tense is Tense.PAST and not (clause.negative or clause.asked) else []
+        clause = self.without(clause, recent[0]) if recent else clause
         if subject_np is not None and subject_np.link == "both":
             both = "toutes les deux" if self.agreement(subject_np)[0] == "f" else "tous les deux"
             subject_np = replace(subject_np, link="and")
@@ -181,6 +101,10 @@ class French(FrenchForms):
         rest: list[str]
         clitics: list[str] = []
         if clause.frame == "be":
+            what = clause.predicate
+            if what is not None and what.degree == "very" and what.adjective in _UTMOST:
+                clause = replace(clause, predicate=replace(what, degree=""))
+            subject = "ce" if subject_np is not None and subject_np.pronoun == "that" else subject
             verb, rest = "être", [self.predicate(clause.predicate, subject_np)] if clause.predicate else []
         elif clause.frame == "exist":
             assert subject_np is not None  # noqa: S101
@@ -211,70 +135,91 @@ class French(FrenchForms):
                 parts.rest = [_SOME.sub("de ", each) for each in parts.rest]
             verb, rest = parts.verb, [marked(each, mark) for each in parts.rest]
             clitics = _ordered(parts.clitics)
+            if verb == "+aller" and parts.fixed:  # aller le chercher
+                rest[0], clitics = phrase(*clitics, rest[0]), []
+        if clause.tense is Tense.NOW and (clause.asked or clause.frame in _AVOIDED or verb[0] == "+"):
+            clause = replace(clause, tense=Tense.HABIT)
         aux = "avoir"
         if verb.startswith("+"):
             aux, verb = "être", verb[1:]
         if verb.startswith("se_"):
             aux, verb = "être", verb[3:]
-            clitics.insert(0, _REFLEXIVE.get(clause.person, "se"))
+            clitics.insert(0, "se" if self.casual(clause) else _REFLEXIVE.get(clause.person, "se"))
         if clause.mood in (Mood.IMPERATIVE, Mood.LETS, Mood.REQUEST):
             return self.asking(clause, verb, clitics, rest)
-        middle = phrase(both, self.places(clause, "frequency"))
+        soon = [each for each in clause.adverbials if each.key in ("soon", "recently")]
+        clause = self.without(clause, soon[0]) if soon else clause
+        middle = phrase(both, self.places(clause, "frequency"), *map(self.adverbial, soon))
         if clause.tense is Tense.DONE and not clause.negative:
             middle = phrase(middle, "déjà")
         pas = ("pas encore" if clause.tense is Tense.DONE else "pas") if clause.negative else ""
-        person = clause.person
-        before, finite, inner = clitics, "", ""
-        past = clause.tense is Tense.PAST
-        if clause.modal is not Modal.NONE:
-            modal = _MODAL[clause.modal]
-            tense = (
-                "conditional"
-                if clause.modal in (Modal.SHOULD, Modal.MIGHT)
-                else "imperfect"
-                if past
-                else "present"
-            )
-            if clause.modal is Modal.MUST and clause.negative:
-                finite, inner = (
-                    self.form("avoir", tense, person),
-                    phrase("besoin de", *clitics, marked(verb, mark)),
-                )
-            else:
-                finite, inner = self.form(modal, tense, person), phrase(*clitics, marked(verb, mark))
-            before = []
-        else:
-            match clause.tense:
-                case Tense.PAST if self.stative(clause):
-                    finite = marked(self.form(verb, "imperfect", person), mark)
-                case Tense.PAST | Tense.DONE:
-                    participle = self.form(verb, "participle", person)
-                    if aux == "être":
-                        participle = self.agreed(participle, self.agreement(subject_np) if person != "2" else "m")
-                    elif clause.gap != "O" and (clitic := self.before_verb(clause)) is not None:
-                        participle = self.agreed(participle, self.agreement(clitic))
-                    elif antecedent is not None and clause.gap == "O":
-                        participle = self.agreed(participle, self.agreement(antecedent))
-                    elif clause.asked == "O" and (asked := self.direct_object(clause)) is not None:
-                        participle = self.agreed(participle, self.agreement(asked))
-                    finite, inner = self.form(aux, "present", person), marked(participle, mark)
-                case Tense.NOW:
-                    finite, inner, before = (
-                        self.form("être", "present", person),
-                        phrase("en train de", *clitics, marked(verb, mark)),
-                        [],
-                    )
-                case Tense.FUTURE:
-                    finite = marked(self.form(verb, "future", person), mark)
-                case _:
-                    finite = marked(self.form(verb, "present", person), mark)
+        before, finite, inner = self.group(clause, verb, aux, clitics, subject_np, antecedent, mood)
+        if recent:
+            tense = "imperfect" if mood == "said" else "present"
+            before, finite = [], self.form("venir", tense, clause.person)
+            inner = phrase("de", *_kept(clitics), marked(verb, mark))
         front = self.fronted(clause) if self.may_front(clause) and order == "main" else None
         start = phrase(self.adverbial(front), ",") if front else ""
         ne = "ne" if clause.negative else ""
-        tail = phrase(*rest, self.ending(self.without(clause, front)))
+        tail = self.tail(self.without(clause, front), rest)
         if order == "inverted":
             return phrase(finite, subject, tail)
-        return phrase(start, subject, ne, *before, finite, pas, middle, inner, tail)
+        return phrase(start, subject, ne, *before, finite, perhaps, pas, middle, inner, tail)
+
+    def group(
+        self,
+        clause: Clause,
+        verb: str,
+        aux: str,
+        clitics: list[str],
+        subject: Phrase | None,
+        antecedent: Phrase | None,
+        mood: str,
+    ) -> tuple[list[str], str, str]:
+        """What stands before the finite verb, that verb, and what follows "pas". mood: said, after "a dit que"."""
+        mark, person, past, said = clause.mark, clause.person, clause.tense is Tense.PAST, mood == "said"
+        infinitive = marked(verb, mark)
+        if clause.modal is not Modal.NONE:
+            tense = "conditional" if clause.modal is Modal.SHOULD else "imperfect" if past else "present"
+            if clause.modal is Modal.MUST and clause.negative:
+                return [], self.form("avoir", tense, person), phrase("besoin de", *_kept(clitics), infinitive)
+            if clause.modal is Modal.MUST and past:
+                return [], self.form("avoir", "present", person), phrase("dû", *clitics, infinitive)
+            return [], self.form(_MODAL[clause.modal], tense, person), phrase(*clitics, infinitive)
+        match clause.tense:
+            case Tense.PAST if self.stative(clause) and verb != "comprendre":
+                return clitics, marked(self.form(verb, "imperfect", person), mark), ""
+            case Tense.PAST | Tense.DONE:
+                participle = self.form(verb, "participle", person)
+                if verb in ("faire", "laisser") and _CAUSED.search(self.words.frames[clause.frame].cells["fr"]):
+                    pass  # les a fait frire
+                elif aux == "être":
+                    participle = self.agreed(participle, self.agreement(subject) if person != "2" else "m")
+                elif clause.gap != "O" and (clitic := self.before_verb(clause)) is not None:
+                    participle = self.agreed(participle, self.agreement(clitic))
+                elif antecedent is not None and clause.gap == "O":
+                    participle = self.agreed(participle, self.agreement(antecedent))
+                elif clause.asked == "O" and (asked := self.direct_object(clause)) is not None:
+                    participle = self.agreed(participle, self.agreement(asked))
+                finite = self.form(aux, "imperfect" if said else "present", person)
+                return clitics, finite, marked(participle, mark)
+            case Tense.NOW:
+                inner = phrase("en train de", *_kept(clitics), infinitive)
+                return [], self.form("être", "present", person), inner
+            case Tense.FUTURE if (
+                not said and verb != "aller" and any(each.key in _SOON for each in clause.adverbials)
+            ):
+                return [], self.form("aller", "present", person), phrase(*clitics, infinitive)
+            case Tense.FUTURE:
+                return clitics, marked(self.form(verb, "conditional" if said else "future", person), mark), ""
+        return clitics, marked(self.form(verb, "present", person), mark), ""
+
+    def tail(self, clause: Clause, rest: list[str]) -> str:
+        """What follows the verb: rapidement before what it takes, avec soin after it."""
+        at_once = [each for each in clause.adverbials if each.key in ("quickly", "immediately")]
+        others = tuple(each for each in clause.adverbials if each not in at_once)
+        ending = self.ending(replace(clause, adverbials=others))
+        return phrase(*map(self.adverbial, at_once), *rest, ending)
 
     def before_verb(self, clause: Clause) -> Phrase | None:
         """The direct object that is a clitic."""
@@ -292,20 +237,39 @@ class French(FrenchForms):
 
     def asking(self, clause: Clause, verb: str, clitics: list[str], rest: list[str]) -> str:
         infinitive = marked(verb, clause.mark)
-        tail = phrase(*rest, self.ending(clause))
+        tail = self.tail(clause, rest)
         ne = "ne pas" if clause.negative else ""
         match clause.mood:
             case Mood.REQUEST:
                 return phrase("pourriez-vous", *clitics, infinitive, tail)
+            case Mood.LETS if self.casual(clause):
+                verb = marked(self.form(verb, "imperfect", "3s"), clause.mark)
+                return phrase("et si on", *clitics, verb, tail)
             case Mood.LETS:
-                return phrase("je propose de", ne, *clitics, infinitive, tail)
-        return phrase("veuillez" if not clause.negative else "merci de", ne, *clitics, infinitive, tail)
+                return phrase("je propose de", ne, *_kept(clitics), infinitive, tail)
+        if clause.negative:
+            return phrase("merci de", ne, *clitics, infinitive, tail)
+        after = sorted(map(bare, clitics), key=lambda each: each not in ("le", "la", "les"))
+        words = [self.form(verb, "present", "2"), *("moi" if each == "me" else each for each in after)]
+        return phrase(marked("-".join(words), clause.mark), tail, ", s'il vous plaît ,")
+
+    def casual(self, clause: Clause) -> bool:
+        """Everyday things are proposed with a question."""
+        return clause.mood is Mood.LETS and "daily" in self.words.frames[clause.frame].tags
+
+    def governed(self, preposition: str, np: Phrase, frame: str) -> str:
+        if preposition == "de la part de" and np.pronoun in POSSESSIVE:
+            return phrase("de", marked(POSSESSIVE[np.pronoun].split()[1], np.mark), "part")
+        if frame == "talk_about" and np.det == "bare":
+            np = replace(np, det="name")
+        return super().governed(preposition, np, frame)
 
     def better(self, key: str, agreement: str) -> str:
-        base = {"bon": "meilleur", "mauvais": "pire"}.get(self.words.adjectives[key]["fr"].split("/")[0], "")
-        if base == "meilleur" and agreement[0] == "f":
-            base += "e"
-        return base + "s" if base and agreement.endswith("p") else base
+        base = _BETTER.get(self.words.adjectives[key]["fr"].split("/")[0], "")
+        if not base or " " in base.removeprefix("plus "):
+            return base
+        female = agreement[0] == "f" and not base.endswith("e")
+        return base + ("e" if female else "") + ("s" if agreement.endswith("p") else "")
 
     def job(self, np: Phrase) -> Phrase:
         return replace(np, det="name")
@@ -322,7 +286,12 @@ class French(FrenchForms):
         plain, wanted = replace(clause, mood=Mood.STATEMENT), clause.wanted
         if wanted is not None and wanted.det == "whose":
             thing = replace(wanted, det="the", relative=clause.owned)
-            return phrase("à qui", "sont" if wanted.plural else "est", self.noun_phrase(thing, ""))
+            whose = "de qui" if self.noun(wanted).type in _AUTHORED else "à qui"
+            return phrase(whose, "sont" if wanted.plural else "est", self.noun_phrase(thing, ""))
+        if link and clause.frame == "exist":
+            return self.clause(replace(plain, asked=""), "")
+        if link and clause.asked == "how_often":
+            return phrase(self.clause(plain, ""), "tous les combien")
         if clause.asked == "S" and clause.frame != "exist":
             return phrase("" if wanted else "qui", self.clause(plain, ""))
         if clause.frame in ASKED_FRAMES:
@@ -338,35 +307,45 @@ class French(FrenchForms):
                 return "non , pas encore"
             case "too" | "neither":
                 return phrase(self.noun_phrase(subject, "after"), "aussi" if link == "too" else "non plus")
-        said, person = self.noun_phrase(subject, "S"), clause.person
-        ne, pas = ("ne", "pas") if link == "no" else ("", "")
-        if clause.modal is Modal.MUST and pas:
-            return phrase("non ,", said, "ne", self.form("avoir", "present", person), "pas besoin de le faire")
-        if clause.modal is not Modal.NONE:
-            tense = "conditional" if clause.modal is Modal.SHOULD else "present"
-            verbs = phrase(ne, self.form(_MODAL[clause.modal], tense, person), pas, "le faire")
-        elif clause.tense is Tense.FUTURE:
-            verbs = phrase(ne, "le", self.form("faire", "future", person), pas)
-        else:
-            verbs = phrase(ne, "le", self.form("avoir", "present", person), pas, "fait")
-        return phrase("oui ," if link == "yes" else "non ,", said, verbs)
+        yes = link == "yes"
+        match clause.modal:
+            case Modal.NONE:
+                done = clause.tense is not Tense.FUTURE
+                return phrase("oui", ", c'est fait" if done else "") if yes else "non"
+            case Modal.MUST:
+                return "oui , il le faut" if yes else "non , ce n'est pas nécessaire"
+        verb = self.form(
+            _MODAL[clause.modal], "conditional" if clause.modal is Modal.SHOULD else "present", clause.person
+        )
+        said = self.noun_phrase(subject, "S")
+        verb = phrase(verb, "bien" if yes and clause.modal is Modal.WANT else "")
+        return phrase("oui ,", said, verb) if yes else phrase("non ,", said, "ne", verb, "pas")
 
     def ends(self, clause: Clause) -> tuple[str, str]:
-        return "", "\u2060?" if clause.mood in (Mood.YES_NO, Mood.WH, Mood.REQUEST) else "."
+        return "", "\u2060?" if self.casual(clause) or clause.mood in (Mood.YES_NO, Mood.WH, Mood.REQUEST) else "."
 
     def reported(self, said: Utterance, speaker: Phrase) -> str:
         first, person = said.first, speaker.person
         subject = self.noun_phrase(speaker, "S")
         if said.link == "say":
-            return phrase(subject, self.form("avoir", "present", person), "dit que", self.clause(first, ""), ".")
+            return phrase(
+                subject, self.form("avoir", "present", person), "dit que", self.clause(first, "", "said"), "."
+            )
         verb = self.form(_MATRIX[said.link], "present", person)
         if said.link != "whether":
             return phrase(subject, verb, "que", self.clause(first, ""), ".")
         inner = self.asked(first) if first.asked else phrase("si", self.clause(first, ""))
         return phrase(subject, "ne", verb, "pas", inner, ".")
 
+    def link(self, said: Utterance) -> str:
+        """While a state lasted, one thing happened: comme, as "quand" would tell what used to happen."""
+        second = said.second
+        lasted = said.link == "when" and second is not None and second.tense is Tense.PAST and self.stative(second)
+        return "comme" if lasted else super().link(said)
+
     def subordinate(self, said: Utterance, second: Clause) -> str:
         later = said.link == "when" and said.first.tense is Tense.FUTURE and second.tense is Tense.HABIT
+        second = self.about(said.first, second)
         return self.clause(replace(second, tense=Tense.FUTURE) if later else second, "")
 
 
@@ -379,3 +358,8 @@ def _ordered(clitics: list[str]) -> list[str]:
     """me le, te la, but le lui, la leur."""
     third = any(bare(each[2:]) in ("lui", "leur") for each in clitics)
     return [each[2:] for each in sorted(clitics, key=lambda each: each.startswith("d:") == third)]
+
+
+def _kept(clitics: list[str]) -> list[str]:
+    """After "de": de les lire, not des lire."""
+    return ["*" + each if bare(each) in ("le", "les") else each for each in clitics]

@@ -1,11 +1,14 @@
-"""French forms: plurals, feminines, conjugation. Knows words, not sentences."""
+"""French forms: plurals, feminines, conjugation, and noun phrases. Knows words and phrases, not sentences."""
 
 from __future__ import annotations
 
 import re
 
 from demo_model.clauses.languages.romance import Romance
+from demo_model.clauses.marks import marked, phrase
+from demo_model.clauses.syntax import Phrase
 from demo_model.grammar import starts_with_vowel
+from demo_model.recogniser import NUMBER_WORDS
 
 _PERSONS = ("1s", "3s", "1p", "2", "3p")
 
@@ -55,8 +58,104 @@ _ELIDED = frozenset(
 ) - {"parce"}
 
 
+POSSESSIVE = {
+    "i": "mon ma mes",
+    "he": "son sa ses",
+    "she": "son sa ses",
+    "we": "notre notre nos",
+    "you": "votre votre vos",
+    "they": "leur leur leurs",
+}
+_BEFORE = frozenset(
+    [
+        "nouveau",
+        "grand",
+        "petit",
+        "bon",
+        "mauvais",
+        "vieux",
+        "beau",
+        "jeune",
+        "dernier",
+        "premier",
+        "prochain",
+        "autre",
+        "gros",
+        "long",
+        "court",
+        "gentil",
+    ]
+)
+
+
 class FrenchForms(Romance):
     language = "fr"
+
+    def adjective(self, key: str, agreement: str) -> str:
+        """Cell: masculine[/feminine[/masculine before a vowel]]. A cell of several words does not change."""
+        base, *given = self.words.adjectives[key]["fr"].split("/")
+        if " " in base or "'" in base:
+            return base
+        word = (given[0] if given and given[0] else feminine(base)) if agreement[0] == "f" else base
+        return plural(word) if agreement.endswith("p") else word
+
+    def it(self, np: Phrase) -> str:
+        female = self.noun(np).genders["fr"] == "f"
+        return marked(("elle" if female else "il") + ("s" if np.plural else ""), np.mark)
+
+    def described(self, np: Phrase) -> str:
+        noun = self.noun(np)
+        aspirated = noun.cells["fr"].startswith("*")
+        word = noun.cells["fr"].removeprefix("*")
+        if np.plural:
+            word = noun.plurals.get("fr", "").removeprefix("*") or plural(word)
+        agreement = self.agreement(np)
+        female = agreement[0] == "f"
+        before = after = ""
+        if np.adjective:
+            base, *given = self.words.adjectives[np.adjective]["fr"].split("/")
+            text = self.adjective(np.adjective, agreement)
+            if base in _BEFORE:
+                before = given[1] if len(given) > 1 and agreement == "m" and self.vowel(word, aspirated) else text
+            else:
+                after = text
+        core = phrase(before, word, after)
+        vowel = self.vowel(core, aspirated and not before)
+        words = phrase(self.determiner(np, female, vowel, bool(before)), core)
+        if aspirated and not before:
+            words = words.replace(f" {word}", f" *{word}")
+        return words
+
+    def determiner(self, np: Phrase, female: bool, vowel: bool, adjective_first: bool) -> str:
+        match np.det:
+            case "bare" if self.noun(np).partitive:
+                return "de l'" if vowel else "de la" if female else "du"
+            case "the" | "bare" if np.plural:
+                return "les"
+            case "the" | "bare":
+                return "la" if female else "le"
+            case "this":
+                return "ces" if np.plural else "cette" if female else "cet" if vowel else "ce"
+            case "all":
+                return "toutes les" if female else "tous les"
+            case "many":
+                return "beaucoup de"
+            case "which":
+                return ("quelle" if female else "quel") + ("s" if np.plural else "")
+            case "what_kind":
+                return "quel genre de"
+            case "how_many" | "how_much":
+                return "combien de"
+            case "num":
+                return NUMBER_WORDS["fr"][np.count - 2]
+            case "de" | "name":
+                return "" if np.det == "name" else "de"
+            case det if det in POSSESSIVE:
+                one, other, many = POSSESSIVE[det].split()
+                return many if np.plural else other if female and not vowel else one
+        if np.plural:
+            return "de" if adjective_first else "des"
+        return "une" if female else "un"
 
     def present(self, verb: str) -> list[str]:
         """je, il, nous, vous, ils."""

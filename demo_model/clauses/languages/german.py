@@ -4,58 +4,32 @@ from __future__ import annotations
 
 import re
 from dataclasses import replace
-from typing import ClassVar
+from functools import partial
 
 from demo_model.clauses.languages.german_forms import (
     ARTICLES,
     AUX,
     DER,
-    DIES,
-    EIN,
-    MIXED,
-    STRONG,
-    WEAK,
+    PRETERITE,
     GermanForms,
     attributive,
     cell,
     negated,
-    plural,
 )
-from demo_model.clauses.marks import marked, phrase
+from demo_model.clauses.marks import bare, marked, phrase
 from demo_model.clauses.syntax import Clause, Modal, Mood, Phrase, Predicate, Tense, Utterance
-from demo_model.recogniser import NUMBER_WORDS
 
-_PRONOUNS = {
-    "i": ("ich", "mich", "mir"),
-    "we": ("wir", "uns", "uns"),
-    "you": ("Sie", "Sie", "Ihnen"),
-    "he": ("er", "ihn", "ihm"),
-    "she": ("sie", "sie", "ihr"),
-    "they": ("sie", "sie", "ihnen"),
-    "that": ("das", "das", "dem"),
-    "weather": ("es", "es", "es"),
-    "who": ("wer", "wen", "wem"),
-}
-_IT = {
-    "m": ("er", "ihn", "ihm"),
-    "f": ("sie", "sie", "ihr"),
-    "n": ("es", "es", "ihm"),
-    "p": ("sie", "sie", "ihnen"),
-}
-_POSSESSIVE = {"i": "mein", "we": "unser", "you": "Ihr", "he": "sein", "she": "ihr", "they": "ihr"}
 _MODAL = {  # infinitive → first and third person singular, past stem
     "können": ("kann", "konnte"),
     "müssen": ("muss", "musste"),
     "mögen": ("möchte", "wollte"),
     "sollen": ("sollte", "sollte"),
-    "könnten": ("könnte", "könnte"),
 }
 _MODALS = {
     Modal.CAN: "können",
     Modal.MUST: "müssen",
     Modal.WANT: "mögen",
     Modal.SHOULD: "sollen",
-    Modal.MIGHT: "könnten",
 }
 _REFLEXIVE = {"1s": "mich", "1p": "uns"}
 _LINKS = {"because": "weil", "if": "wenn", "when": "wenn", "although": "obwohl"}
@@ -63,100 +37,16 @@ _ASKED = {
     **{"when": "wann", "where": "wo", "why": "warum", "how": "wie", "S": "wer", "O": "was", "place": "wo"},
     **{"how_long": "wie lange", "how_often": "wie oft", "amount": "wie viel", "age": "wie alt", "owner": "wem"},
 }
+_LYING = ("small", "text", "document", "supplies", "dishes")
+"""Types of things that lie where they are, but most dishes stand."""
+_OPEN = re.compile("auf|unter|neben|hinter|zwischen|im Regal")
+_FLAT = re.compile(r"(?i:messer|löffel|gabel|stäbchen|öffner|schäler|zieher|kelle|brett|holz|reibe)$")
+_UNCLEAR = ("sie", "Sie", "es", "das")
+"""Pronouns that could be the subject."""
 _MATRIX = {"think": "denken", "know": "wissen", "hope": "hoffen", "say": "sagen", "whether": "wissen"}
 
 
 class German(GermanForms):
-    joins: ClassVar = {
-        "and": ("", ",", "und", ""),
-        "or": ("", ",", "oder", ""),
-        "both": ("sowohl", ",", "als auch", ""),
-        "either": ("entweder", ",", "oder", ""),
-        "etc": ("", ",", ",", "und so weiter"),
-    }
-
-    def gender(self, np: Phrase) -> str:
-        if np.plural:
-            return "p"
-        return self.noun(np).genders["de"].replace("w", "m") if np.noun else "n"
-
-    def noun_phrase(self, np: Phrase, case: str) -> str:
-        case = case or "acc"
-        if np.members:
-            return self.joined(np, lambda each: self.noun_phrase(each, case))
-        if np.pronoun == "it":
-            gender = self.gender(replace(np, pronoun=""))
-            return marked(_IT[gender][("nom", "acc", "dat").index(case)], np.mark)
-        if np.pronoun:
-            return marked(_PRONOUNS[np.pronoun][("nom", "acc", "dat").index(case)], np.mark)
-        if np.name:
-            return marked(self.name(np), np.mark)
-        gender = self.gender(np)
-        word = self.word(np, case)
-        det, endings = self.determiner(np, case, gender)
-        word = word.replace("~", cell(endings, case, gender))
-        adjective = self.words.adjectives[np.adjective]["de"].split("/")[0] if np.adjective else ""
-        if adjective and not adjective.endswith("-"):
-            adjective = attributive(adjective) + cell(endings, case, gender)
-        words = phrase(det, adjective, word)
-        if np.of is not None:
-            other = np.of
-            words = phrase(
-                words,
-                *("von", self.noun_phrase(other, "dat")) if other.name else (self.noun_phrase(other, "gen"),),
-            )
-        words = marked(words, np.mark)
-        if np.relative is not None:
-            words = phrase(words, ",", self.relative(np, np.relative), ",")
-        return words
-
-    def word(self, np: Phrase, case: str) -> str:
-        noun = self.noun(np)
-        text, gender = noun.cells["de"], noun.genders["de"]
-        many = plural(text, gender, noun.plurals.get("de", ""))
-        if np.plural:
-            return many + "n" if case == "dat" and not many.endswith(("n", "s", "a")) else many
-        if gender == "w" and case != "nom":
-            return many
-        if case == "gen" and gender in "mn":
-            short = text.endswith(("t", "d")) and len(re.findall(r"[aeiouäöü]+", text.lower())) == 1
-            if short or text.endswith(("s", "ß", "x", "z", "sch")):
-                return text + "es"
-            return text + "s"
-        return text
-
-    def determiner(self, np: Phrase, case: str, gender: str) -> tuple[str, list[str]]:
-        """The determiner, and the endings of an adjective after it."""
-        match np.det:
-            case "the":
-                return cell(DER, case, gender), WEAK
-            case "bare" if self.noun(np).type == "topic":
-                return cell(DER, case, gender), WEAK
-            case "this":
-                return "dies" + cell(DIES, case, gender), WEAK
-            case "all":
-                return "all" + cell(DIES, case, gender), WEAK
-            case "many":
-                return "viel" + cell(STRONG, case, "p"), STRONG
-            case "num":
-                return NUMBER_WORDS["de"][np.count - 2], STRONG
-            case "no":
-                return "kein" + cell(EIN, case, gender), MIXED
-            case "which":
-                return "welch" + cell(DIES, case, gender), WEAK
-            case "how_many" | "how_much":
-                return "wie viel" + (cell(STRONG, case, "p") if np.plural else ""), STRONG
-            case "what_kind" if not np.plural and not self.noun(np).mass:
-                return "was für ein" + cell(EIN, case, gender), MIXED
-            case "what_kind" | "whose":
-                return "wessen" if np.det == "whose" else "was für", STRONG
-            case "a" if not np.plural:
-                return "ein" + cell(EIN, case, gender), MIXED
-            case det if det in _POSSESSIVE:
-                ending = cell(EIN, case, gender)
-                return _POSSESSIVE[det] + ending, MIXED
-        return "", STRONG
-
     def relative(self, np: Phrase, clause: Clause) -> str:
         case = "nom" if clause.gap == "S" else "acc"
         pronoun = cell(DER, case, self.gender(np))
@@ -179,6 +69,9 @@ class German(GermanForms):
 
         if clause.mood is Mood.REQUEST:
             return "könnten", [infinitive]
+        if past and clause.modal is Modal.NONE and base in PRETERITE and (base in AUX or self.stative(clause)):
+            finite = ended(PRETERITE[base])
+            return finite if base in AUX else marked(finite, mark), [marked(prefix, mark)] if prefix else []
         if clause.modal is not Modal.NONE:
             present, preterite = _MODAL[_MODALS[clause.modal]]
             if past:
@@ -188,8 +81,6 @@ class German(GermanForms):
         match clause.tense:
             case Tense.FUTURE:
                 return self.conjugated("werden", person), [infinitive]
-            case Tense.PAST if base in ("sein", "haben", "mögen"):
-                return ended(AUX[base]["past"]), []
             case Tense.PAST | Tense.DONE:
                 return self.conjugated(aux, person), [marked(self.participle(base, prefix), mark)]
         finite = marked(self.conjugated(base, person), mark)
@@ -199,57 +90,72 @@ class German(GermanForms):
         if what.adjective:
             base, _, given = self.words.adjectives[what.adjective]["de"].partition("/")
             if what.degree == "more":
-                words = marked(
-                    given or (base + "r" if base.endswith("e") else attributive(base) + "er"), what.mark
-                )
-                return phrase(words, "als", self.noun_phrase(what.than, "nom")) if what.than else words
+                return marked(given or (base + "r" if base.endswith("e") else attributive(base) + "er"), what.mark)
             return marked(phrase({"very": "sehr", "too": "zu"}.get(what.degree, ""), base), what.mark)
         if what.phrase is not None:
             job = what.phrase.det == "a" and not what.phrase.adjective
             return self.noun_phrase(replace(what.phrase, det="") if job else what.phrase, "nom")
         return self.adverbial(what.place) if what.place else ""
 
+    def spoken(self, clause: Clause) -> Clause:
+        """What will be is told in the present once the time is said."""
+        when = clause.asked == "when" or self.places(clause, "time", "deadline")
+        if clause.tense is Tense.FUTURE and clause.modal is Modal.NONE and when and not clause.negative:
+            return replace(clause, tense=Tense.HABIT)
+        return clause
+
     def clause(self, clause: Clause, order: str) -> str:
-        """order: main, sub (the verb last), rel (no subject, the verb last), first (the verb first), inverted."""
-        objects: dict[str, str] = {}
+        """order: main, sub (the verb last), rel (no subject, the verb last), first (the verb first), inverted,
+        gapped (no subject, the verb first), shared (nor the auxiliary)."""
+        perhaps = "vielleicht" if clause.modal is Modal.MIGHT else ""
+        clause = self.spoken(replace(clause, modal=Modal.NONE) if perhaps else clause)
+        objects: dict[str, tuple[str, bool]] = {}
         pronouns: list[tuple[int, str]] = []
         pp: list[str] = []
-        negative, after = clause.negative, ""
+        negative, after, noch = clause.negative, "", ""
         subject_np = clause.roles.get("S")
         if clause.frame == "exist" and subject_np is not None:
+            place = clause.predicate.place if clause.predicate else None
             verb = "geben"
+            if clause.asked or (order == "main" and place and not negative):
+                verb = self.being(clause)
             if negative and subject_np.det in ("a", "bare", ""):
                 subject_np, negative = replace(subject_np, det="no"), False
+            pp += [self.adverbial(place)] if place else []
+            if verb != "geben" and not clause.asked:
+                finite, _ = self.group(clause, verb, clause.mark)
+                return phrase(*pp, finite, self.noun_phrase(subject_np, "nom"))
+            subject = "" if clause.asked else "es"
             if not clause.asked:
-                objects["acc"] = self.noun_phrase(subject_np, "acc")
-            subject = "es"
-            clause = replace(clause, roles={})
-            if clause.predicate and clause.predicate.place:
-                pp.append(self.adverbial(clause.predicate.place))
+                objects["acc"] = self.noun_phrase(subject_np, "acc"), True
+                clause = replace(clause, roles={})
         else:
             subject = self.noun_phrase(subject_np, "nom") if subject_np else ""
             if clause.frame == "be":
-                verb = "+sein"
-                if clause.predicate is not None:
-                    what = clause.predicate
+                verb, what = self.being(clause), clause.predicate
+                if what is not None:
                     if negative and what.phrase is not None and what.phrase.det == "a":
                         what, negative = replace(what, phrase=replace(what.phrase, det="no")), False
                     pp.append(self.predicate(what))
+                    after = phrase("als", self.noun_phrase(what.than, "nom")) if what.than else ""
             else:
                 cell, complements = self.complements(clause)
                 *fixed, verb = cell.split("_")
                 for role, how, np in complements:
                     if role and role == clause.asked:
                         continue
+                    if np is None and how == "sich":
+                        pronouns.append((0, _REFLEXIVE.get(clause.person, "sich")))
+                        continue
                     if np is None:
-                        pp.append(
-                            _REFLEXIVE.get(clause.person, "sich") if how == "sich" else marked(how, clause.mark)
-                        )
-                        if how == "sich":
-                            pronouns.append((0, pp.pop()))
+                        pp.append(marked(how, clause.mark))
                         continue
                     preposition, _, case = how.partition(".")
                     case = case or "acc"
+                    if preposition == "über" and np.det == "bare":
+                        np = replace(np, det="")
+                    elif clause.frame == "play_instrument" and np.relative is None:
+                        np = _plain(np)
                     if (
                         not preposition
                         and case == "acc"
@@ -257,85 +163,117 @@ class German(GermanForms):
                         and (np.det in ("a", "bare") or (not np.det and np.plural))
                     ):
                         np, negative = replace(np, det="no"), False
-                        if clause.tense is Tense.DONE:
-                            objects["early"] = "noch"
+                        noch = "noch" if clause.tense is Tense.DONE else ""
+                    whole = "*" if np.relative is not None and preposition else ""
                     if np.relative is not None:
                         after = phrase(",", self.relative(np, np.relative), ",")
                         np = replace(np, relative=None)
                     text = self.noun_phrase(np, case)
-                    if preposition:
-                        pp.append(phrase(preposition, text))
+                    if preposition and np.link in ("both", "either"):
+                        each_with = partial(self.after, preposition, case)
+                        pp.append(self.joined(np, each_with))
+                    elif preposition:
+                        pp.append(phrase(preposition, whole + text))
                     elif np.pronoun and np.pronoun != "that":
                         pronouns.append((case == "dat", text))
                     else:
-                        objects[case] = text
+                        objects[case] = text, self.new(np)
                 if "sich" in fixed:
                     pronouns.append((0, _REFLEXIVE.get(clause.person, "sich")))
                 words = [each for each in fixed if each != "sich"]
                 if negative and words:
                     words, negative = negated(words)
                 if words and words[0] in ARTICLES:
-                    objects["fixed"] = marked(" ".join(words), clause.mark)
+                    objects["fixed"] = marked(" ".join(words), clause.mark), True
+                elif pp and pp[0].startswith(("nach ", "vor ")):  # mit dem Auto nach Krakau, Angst vor dem Hai
+                    pp = [*(marked(each, clause.mark) for each in words), *pp]
                 else:
                     pp += [marked(each, clause.mark) for each in words]
         finite, end = self.group(clause, verb, clause.mark)
-        nicht = ""
-        if negative:
-            nicht = "noch nicht" if clause.tense is Tense.DONE else "nicht"
-        early = phrase(
-            "schon" if clause.tense is Tense.DONE and not clause.negative else "",
-            "gerade" if clause.tense is Tense.NOW else "",
-        )
-        if clause.frame == "exist" and order == "main" and subject_np is not None and len(pp) == 1:
-            clause = replace(clause, roles={"S": subject_np})
-            finite, _ = self.group(clause, "+sein", clause.mark)
-            return phrase(pp[0], finite, self.noun_phrase(subject_np, "nom"))
         front = (
             self.fronted(clause)
             if order == "main" and clause.mood is Mood.STATEMENT and not clause.asked
             else None
         )
         rest = self.without(clause, front)
-        field = phrase(
-            *(text for _, text in sorted(pronouns)),
-            self.places(rest, "time", "deadline"),
-            self.places(rest, "cause", "frequency"),
-            early,
-            objects.get("early", "") if not objects.get("dat") else "",
-            objects.get("dat", ""),
-            objects.get("early", "") if objects.get("dat") else "",
-            objects.get("acc", ""),
-            objects.get("fixed", ""),
-            nicht,
-            self.places(rest, "companion", "length", "manner", "place"),
-            *pp,
-        )
+        clitics = phrase(*(text for _, text in sorted(pronouns)))
+        field = phrase(self.middle(rest, objects, negative, perhaps, noch), *pp)
         if clause.mood in (Mood.IMPERATIVE, Mood.LETS):
-            return phrase(self.asking(clause, verb, field), after)
+            return phrase(self.asking(clause, verb, clitics, field), after)
         match order:
             case "sub" | "rel":
-                if end and "|" in verb and clause.modal is Modal.NONE and clause.tense in (Tense.HABIT, Tense.NOW):
-                    return phrase(
-                        "" if order == "rel" else subject,
-                        field,
-                        marked(end[0][:-1] + finite[:-1], clause.mark),
-                        after,
-                    )
-                return phrase("" if order == "rel" else subject, field, *end, finite, after)
-            case "first" | "inverted":
-                return phrase(finite, subject, field, *end, after)
-        if front is not None:
-            return phrase(self.adverbial(front), finite, subject, field, *end, after)
-        return phrase(subject, finite, field, *end, after)
+                if end and "|" in verb and bare(end[0]) == verb.removeprefix("+").partition("|")[0]:
+                    finite, end = marked(bare(end[0]) + bare(finite), clause.mark), []
+                return phrase("" if order == "rel" else subject, clitics, field, *end, finite, after)
+            case "gapped":
+                return phrase(finite, clitics, field, *end, after)
+            case "shared":
+                return phrase(clitics, field, *end, after)
+        full = subject_np is not None and not subject_np.pronoun and subject
+        if full and not any(bare(text) in _UNCLEAR for _, text in pronouns):
+            following = phrase(clitics, subject)
+        else:
+            following = phrase(subject, clitics)
+        if front is not None or order in ("first", "inverted"):
+            return phrase(self.adverbial(front) if front else "", finite, following, field, *end, after)
+        return phrase(subject, finite, clitics, field, *end, after)
 
-    def asking(self, clause: Clause, verb: str, field: str) -> str:
-        """Please …, let us …."""
+    def after(self, preposition: str, case: str, np: Phrase) -> str:
+        return phrase(preposition, self.noun_phrase(np, case))
+
+    def being(self, clause: Clause) -> str:
+        """The verb that says where something is: things lie."""
+        place, thing = clause.predicate.place if clause.predicate else None, clause.roles["S"]
+        where = self.words.adverbial_kinds[place.key] if place else ""
+        open_ = place is not None and _OPEN.match(self.words.adverbials[place.key]["de"])
+        if where != "place_thing" or not open_ or not thing.noun or self.noun(thing).type not in _LYING:
+            return "+sein"
+        stands = self.noun(thing).type == "dishes" and not _FLAT.search(self.noun(thing).cells["de"])
+        return "stehen" if stands else "liegen"
+
+    def new(self, np: Phrase) -> bool:
+        """Not known before, so it stands near the verb: einen Bericht, Brot."""
+        if np.members:
+            return np.link in ("both", "either") or any(self.new(each) for each in np.members)
+        if not np.noun or (np.det == "bare" and self.noun(np).type == "topic"):
+            return False
+        return np.det in ("", "a", "bare", "no", "num", "many")
+
+    def middle(
+        self, clause: Clause, objects: dict[str, tuple[str, bool]], negative: bool, perhaps: str, noch: str
+    ) -> str:
+        """The times, the objects, what is said of the whole (schon, nicht) and the circumstances. What is known
+        stands before schon and the place, what is new after them."""
+        placed = [objects[each] for each in ("dat", "acc", "fixed") if each in objects]
+        at = next((index for index, (_, new) in enumerate(placed) if new), len(placed))
+        known, fresh = (phrase(*(text for text, _ in each)) for each in (placed[:at], placed[at:]))
+        when = phrase(self.places(clause, "time", "deadline"), self.places(clause, "cause", "frequency"))
+        where = self.places(clause, "companion", "length", "place", "manner")
+        if negative:
+            nicht = phrase(perhaps, "noch" if clause.tense is Tense.DONE else "", "nicht")
+            if fresh:
+                return phrase(when, known, where, fresh, nicht)
+            return phrase(known, when, nicht, where)
+        when, early = phrase(perhaps, when), "gerade" if clause.tense is Tense.NOW else ""
+        done = "schon" if clause.tense is Tense.DONE and not clause.negative else noch
+        if fresh:
+            return phrase(known, when, early, where, done, fresh)
+        return phrase(when, early, known, done, where)
+
+    def asking(self, clause: Clause, verb: str, clitics: str, field: str) -> str:
+        """Please …, let us …, shall we …?"""
         prefix, _, base = verb.removeprefix("+").rpartition("|")
         if clause.mood is Mood.LETS:
-            return phrase("lassen Sie uns", field, marked(prefix + base, clause.mark))
-        return phrase(
-            "bitte", marked(base, clause.mark), "Sie", field, marked(prefix, clause.mark) if prefix else ""
-        )
+            start = "wollen wir" if self.casual(clause) else "lassen Sie uns"
+            return phrase(start, clitics, field, marked(prefix + base, clause.mark))
+        ending = marked(prefix, clause.mark) if prefix else ""
+        return phrase("bitte", marked(base, clause.mark), "Sie", clitics, field, ending)
+
+    def casual(self, clause: Clause) -> bool:
+        """Everyday things are proposed with a question; so is what would say "uns" twice."""
+        persons = any(np.pronoun for role, np in clause.roles.items() if role != "S")
+        cell = self.words.frames[clause.frame].cells["de"]
+        return "daily" in self.words.frames[clause.frame].tags or persons or "sich" in cell
 
     def asks(self, clause: Clause, order: str) -> str:
         """order: first (a question of its own) or sub."""
@@ -358,10 +296,30 @@ class German(GermanForms):
             case "not_yet":
                 return "nein , noch nicht"
             case "too" | "neither":
+                if clause.roles["S"].pronoun == "they":  # "sie auch" is heard as "you, too"
+                    said = marked("die", clause.roles["S"].mark)
                 return phrase(said, "auch", "nicht" if link == "neither" else "")
-        *_, verb = self.complements(clause)[0].split("_")
-        finite, _ = self.group(clause, verb, clause.mark)
-        return phrase("ja ," if link == "yes" else "nein ,", "das", finite, said, "nicht" if link == "no" else "")
+        finite, _ = self.group(clause, self.verb(clause), clause.mark)
+        if clause.tense is Tense.FUTURE and clause.modal is Modal.NONE:
+            finite = self.conjugated("machen", clause.person)
+        return phrase("ja ," if link == "yes" else "nein ,", finite, said, "nicht" if link == "no" else "")
+
+    def verb(self, clause: Clause) -> str:
+        return self.complements(clause)[0].split("_")[-1]
+
+    def added(self, first: Clause, second: Clause) -> str:
+        """The clause after "and": without what both share."""
+        refused = first.negative or self.complements(first)[0].startswith("nicht_")  # it would deny both
+        whole = not refused and all(np.relative is None for np in first.roles.values())
+        if not whole or first.roles["S"] != second.roles["S"] or first.mood is not Mood.STATEMENT:
+            return self.main(second)
+        (aux, end), (other, then) = (self.group(each, self.verb(each), each.mark) for each in (first, second))
+        if aux != other or not end or not then:
+            return self.clause(second, "gapped")
+        direct = all(("O", ".acc") in [each[:2] for each in self.complements(it)[1]] for it in (first, second))
+        if direct and second.roles["O"].refers == "O":
+            second = replace(second, roles={role: np for role, np in second.roles.items() if role != "O"})
+        return self.clause(second, "shared")
 
     def main(self, clause: Clause, order: str = "main") -> str:
         if clause.asked:
@@ -372,7 +330,8 @@ class German(GermanForms):
 
     def utterance(self, said: Utterance) -> str:
         first, second = said.first, said.second
-        mark = "?" if first.mood in (Mood.YES_NO, Mood.WH, Mood.REQUEST) else "."
+        proposes = first.mood is Mood.LETS and self.casual(first)
+        mark = "?" if proposes or first.mood in (Mood.YES_NO, Mood.WH, Mood.REQUEST) else "."
         if said.speaker is not None:
             person = said.speaker.person
             verb = self.conjugated(_MATRIX[said.link], person)
@@ -387,14 +346,26 @@ class German(GermanForms):
         if second is None:
             return f"{self.main(first)} {mark}"
         match said.link:
-            case "and" | "but":
-                return phrase(self.main(first), "und" if said.link == "and" else ", aber", self.main(second), mark)
+            case "and":
+                return phrase(self.main(first), "und", self.added(first, second), mark)
+            case "but":
+                return phrase(self.main(first), ", aber", self.main(second), mark)
             case "so":
-                return phrase(self.main(first), ",", "deshalb", self.clause(second, "inverted"), mark)
+                return phrase(self.main(first), ", deshalb", self.clause(_present(second), "inverted"), mark)
         word = _LINKS[said.link]
         if said.link == "when" and second.tense is Tense.PAST:
             word = "als"
-        other = phrase(word, self.clause(second, "sub"))
+        other = phrase(word, self.clause(self.about(first, second), "sub"))
         if said.link in ("because", "although") or first.mood is not Mood.STATEMENT:
             return phrase(self.main(first), ",", other, mark)
-        return phrase(other, ",", self.main(first, "inverted"), mark)
+        return phrase(other, ",", self.main(_present(first), "inverted"), mark)
+
+
+def _plain(np: Phrase) -> Phrase:
+    """Without an article: Klavier spielen."""
+    return replace(np, det="bare" if np.det == "the" else np.det, members=tuple(map(_plain, np.members)))
+
+
+def _present(clause: Clause) -> Clause:
+    """What follows from something else is told in the present."""
+    return replace(clause, tense=Tense.HABIT) if clause.tense is Tense.FUTURE else clause

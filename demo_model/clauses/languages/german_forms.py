@@ -1,10 +1,16 @@
-"""German forms: endings, plurals, conjugation. Knows words, not sentences."""
+"""German forms: endings, plurals, conjugation, and noun phrases. Knows words and phrases, not sentences."""
 
 from __future__ import annotations
 
 import re
+from abc import abstractmethod
+from dataclasses import replace
+from typing import ClassVar
 
 from demo_model.clauses.languages.linearizer import Linearizer
+from demo_model.clauses.marks import marked, phrase
+from demo_model.clauses.syntax import Clause, Phrase
+from demo_model.recogniser import NUMBER_WORDS
 
 _CASES = ("nom", "acc", "dat", "gen")
 _GENDERS = ("m", "f", "n", "p")
@@ -15,11 +21,20 @@ WEAK = "e e e en en e e en en en en en en en en en".split()  # noqa: SIM905
 MIXED = "er e es en en e es en en en en en en en en en".split()  # noqa: SIM905
 STRONG = "er e es e en e es e em er em en en er en er".split()  # noqa: SIM905
 AUX = {
-    "haben": {"1s": "habe", "3s": "hat", "": "haben", "past": "hatte"},
-    "sein": {"1s": "bin", "3s": "ist", "": "sind", "past": "war"},
-    "mögen": {"1s": "mag", "3s": "mag", "": "mögen", "past": "mochte"},
-    "werden": {"1s": "werde", "3s": "wird", "": "werden", "past": "wurde"},
+    "haben": {"1s": "habe", "3s": "hat", "": "haben"},
+    "sein": {"1s": "bin", "3s": "ist", "": "sind"},
+    "mögen": {"1s": "mag", "3s": "mag", "": "mögen"},
+    "werden": {"1s": "werde", "3s": "wird", "": "werden"},
 }
+PRETERITE = {
+    **{"sein": "war", "haben": "hatte", "mögen": "mochte", "kennen": "kannte", "brauchen": "brauchte"},
+    **{"besitzen": "besaß", "hängen": "hing", "gehören": "gehörte", "kommen": "kam", "liegen": "lag"},
+    **{"stehen": "stand", "geben": "gab", "kosten": "kostete", "dauern": "dauerte", "passen": "passte"},
+    **{"schmecken": "schmeckte"},
+}
+"""States of the past that are not told in the Perfekt: the stem of the past."""
+_HISSING = re.compile(r"(?:[sxzß]|ce)$")
+"""Names that take no "s": das Auto von Max."""
 _INSEPARABLE = (
     *("be", "ge", "er", "ver", "ent", "emp", "zer", "miss"),
     *("über", "unter", "wider", "wieder", "hinter", "umarm"),
@@ -89,7 +104,19 @@ _NONE = {
     "keinen": ("Hunger", "Durst", "Urlaub", "Sport"),
     "kein": ("Fieber", "Geld", "Yoga"),
     "keine": (
-        *("Zeit", "Notizen", "Musik", "Hilfe", "Ruhe", "Vokabeln", "Wäsche", "Hausaufgaben", "Angst", "Karten"),
+        *(
+            "Zeit",
+            "Notizen",
+            "Musik",
+            "Hilfe",
+            "Ruhe",
+            "Vokabeln",
+            "Wäsche",
+            "Hausaufgaben",
+            "Angst",
+            "Karten",
+            "Ordnung",
+        ),
         *("Kopfschmerzen", "Zahnschmerzen", "Bauchschmerzen"),
     ),
 }
@@ -97,6 +124,7 @@ _NONE = {
 
 def negated(words: list[str]) -> tuple[list[str], bool]:
     """eine Pause → keine Pause, Zeit → keine Zeit; and whether "nicht" is still needed."""
+    words = words[words[0] == "etwas" :]
     if re.match("ein(?:e|en|em|er)?$", words[0]):
         return ["k" + words[0], *words[1:]], False
     for no, nouns in _NONE.items():
@@ -117,8 +145,123 @@ _CONTRACTED = {
 }
 
 
+_PRONOUNS = {
+    "i": ("ich", "mich", "mir"),
+    "we": ("wir", "uns", "uns"),
+    "you": ("Sie", "Sie", "Ihnen"),
+    "he": ("er", "ihn", "ihm"),
+    "she": ("sie", "sie", "ihr"),
+    "they": ("sie", "sie", "ihnen"),
+    "that": ("das", "das", "dem"),
+    "weather": ("es", "es", "es"),
+    "who": ("wer", "wen", "wem"),
+}
+_IT = {
+    "m": ("er", "ihn", "ihm"),
+    "f": ("sie", "sie", "ihr"),
+    "n": ("es", "es", "ihm"),
+    "p": ("sie", "sie", "ihnen"),
+}
+_POSSESSIVE = {"i": "mein", "we": "unser", "you": "Ihr", "he": "sein", "she": "ihr", "they": "ihr"}
+
+
 class GermanForms(Linearizer):
     language = "de"
+    joins: ClassVar = {
+        "and": ("", ",", "und", ""),
+        "or": ("", ",", "oder", ""),
+        "both": ("sowohl", ",", "als auch", ""),
+        "either": ("entweder", ",", "oder", ""),
+        "etc": ("", ",", ",", "und so weiter"),
+    }
+
+    def gender(self, np: Phrase) -> str:
+        if np.plural:
+            return "p"
+        return self.noun(np).genders["de"].replace("w", "m") if np.noun else "n"
+
+    def noun_phrase(self, np: Phrase, case: str) -> str:
+        case = case or "acc"
+        if np.members:
+            return self.joined(np, lambda each: self.noun_phrase(each, case))
+        if np.pronoun == "it":
+            gender = self.gender(replace(np, pronoun=""))
+            return marked(_IT[gender][("nom", "acc", "dat").index(case)], np.mark)
+        if np.pronoun:
+            return marked(_PRONOUNS[np.pronoun][("nom", "acc", "dat").index(case)], np.mark)
+        if np.name:
+            return marked(self.name(np), np.mark)
+        gender = self.gender(np)
+        word = self.word(np, case)
+        det, endings = self.determiner(np, case, gender)
+        owner = np.of if np.of is not None and np.of.name and not _HISSING.search(np.of.name) else None
+        if owner is not None:
+            det, endings = marked(self.name(owner) + "s", owner.mark), STRONG
+        word = word.replace("~", cell(endings, case, gender))
+        adjective = self.words.adjectives[np.adjective]["de"].split("/")[0] if np.adjective else ""
+        if adjective and not adjective.endswith("-"):
+            adjective = attributive(adjective) + cell(endings, case, gender)
+        words = phrase(det, adjective, word)
+        if np.of is not None and owner is None:
+            other = np.of
+            words = phrase(
+                words,
+                *("von", self.noun_phrase(other, "dat")) if other.name else (self.noun_phrase(other, "gen"),),
+            )
+        words = marked(words, np.mark)
+        if np.relative is not None:
+            words = phrase(words, ",", self.relative(np, np.relative), ",")
+        return words
+
+    def word(self, np: Phrase, case: str) -> str:
+        noun = self.noun(np)
+        text, gender = noun.cells["de"], noun.genders["de"]
+        many = plural(text, gender, noun.plurals.get("de", ""))
+        if np.plural:
+            return many + "n" if case == "dat" and not many.endswith(("n", "s", "a")) else many
+        if gender == "w" and case != "nom":
+            return many
+        if case == "gen" and gender in "mn":
+            short = text.endswith(("t", "d")) and len(re.findall(r"[aeiouäöü]+", text.lower())) == 1
+            if short or text.endswith(("s", "ß", "x", "z", "sch")):
+                return text + "es"
+            return text + "s"
+        return text
+
+    def determiner(self, np: Phrase, case: str, gender: str) -> tuple[str, list[str]]:
+        """The determiner, and the endings of an adjective after it."""
+        match np.det:
+            case "the":
+                return cell(DER, case, gender), WEAK
+            case "bare" if self.noun(np).type == "topic":
+                return cell(DER, case, gender), WEAK
+            case "this":
+                return "dies" + cell(DIES, case, gender), WEAK
+            case "all":
+                return "all" + cell(DIES, case, gender), WEAK
+            case "many":
+                return "viel" + cell(STRONG, case, "p"), STRONG
+            case "num":
+                return NUMBER_WORDS["de"][np.count - 2], STRONG
+            case "no":
+                return "kein" + cell(EIN, case, gender), MIXED
+            case "which":
+                return "welch" + cell(DIES, case, gender), WEAK
+            case "how_many" | "how_much":
+                return "wie viel" + (cell(STRONG, case, "p") if np.plural else ""), STRONG
+            case "what_kind" if not np.plural and not self.noun(np).mass:
+                return "was für ein" + cell(EIN, case, gender), MIXED
+            case "what_kind" | "whose":
+                return "wessen" if np.det == "whose" else "was für", STRONG
+            case "a" if not np.plural:
+                return "ein" + cell(EIN, case, gender), MIXED
+            case det if det in _POSSESSIVE:
+                ending = cell(EIN, case, gender)
+                return _POSSESSIVE[det] + ending, MIXED
+        return "", STRONG
+
+    @abstractmethod
+    def relative(self, np: Phrase, clause: Clause) -> str: ...
 
     def conjugated(self, verb: str, person: str) -> str:
         if verb in AUX:
@@ -160,6 +303,8 @@ class GermanForms(Linearizer):
         return prefix + ge + stem + ("et" if re.search(r"(?:[td]|(?:ch|[^lrhaeiouäöümn])[mn])$", stem) else "t")
 
     def rewrite(self, before: str, after: str) -> tuple[str, str] | None:
+        if after.startswith("*"):  # "an dem Plan, den …": this one, so the article is said in full
+            return before, after[1:]
         joined = _CONTRACTED.get((before.lower(), after))
         if joined is not None:
             return (joined.capitalize() if before[0].isupper() else joined), ""

@@ -90,6 +90,14 @@ class Linearizer(ABC):
     def kind(self, each: Adverbial) -> str:
         return self.words.adverbial_kinds[each.key].split("_")[0]
 
+    def about(self, first: Clause, second: Clause) -> Clause:
+        """The reason: "because that is expensive" if it is said of a thing that there is not."""
+        thing, subject = first.roles.get("O"), second.roles.get("S")
+        unknown = first.negative and thing is not None and (thing.det == "a" or (not thing.det and thing.plural))
+        if not unknown or subject is None or subject.pronoun != "it" or subject.refers != "O":
+            return second
+        return replace(second, roles={**second.roles, "S": Phrase(subject.mark, pronoun="that")})
+
     def places(self, clause: Clause, *kinds: str) -> str:
         """The adverbials of these kinds, in the order of the kinds."""
         return phrase(

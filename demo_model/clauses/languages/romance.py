@@ -119,6 +119,10 @@ class Romance(Linearizer):
             return self.noun_phrase(self.job(np) if np.det == "a" and not np.adjective else np, "")
         return self.adverbial(what.place) if what.place else ""
 
+    def link(self, said: Utterance) -> str:
+        """The word that joins the clauses."""
+        return self.links[said.link]
+
     def utterance(self, said: Utterance) -> str:
         first, second = said.first, said.second
         if said.speaker is not None:

@@ -80,7 +80,7 @@ def test_whose_is_a_clause_of_its_own_in_spanish_and_french() -> None:
     said = asked("read", "O", replace(INVOICE, det="whose"), S=SHE)
     assert said["de"] == "Wessen Rechnung hat sie gelesen?"
     assert said["es"] == "¿De quién es la factura que leyó?"
-    assert said["fr"] == "À qui est la facture qu'elle a lue ?"
+    assert said["fr"] == "De qui est la facture qu'elle a lue ?"
 
 
 def test_an_indirect_question_keeps_the_order_of_a_statement() -> None:
@@ -174,14 +174,14 @@ def test_two_things_that_are_alike_agree_with_the_adjective() -> None:
 @pytest.mark.parametrize(
     ("link", "changes", "english", "german", "japanese", "chinese"),
     [
-        ("yes", {}, "Yes, we did.", "Ja, das haben wir.", "はい、送りました。", "是的，我们发了。"),
-        ("no", {}, "No, we didn't.", "Nein, das haben wir nicht.", "いいえ、送りませんでした。", "不，我们没有。"),
+        ("yes", {}, "Yes, we did.", "Ja, haben wir.", "はい、送りました。", "是的，我们发了。"),
+        ("no", {}, "No, we didn't.", "Nein, haben wir nicht.", "いいえ、送りませんでした。", "不，我们没有。"),
         ("not_yet", {}, "No, not yet.", "Nein, noch nicht.", "いいえ、まだです。", "还没有。"),
         (
             "no",
             {"modal": Modal.CAN, "tense": Tense.HABIT},
             "No, we can't.",
-            "Nein, das können wir nicht.",
+            "Nein, können wir nicht.",
             "いいえ、送ることができません。",
             "不，我们不能。",
         ),

@@ -1,0 +1,185 @@
+"""German word order, tenses and what is left out."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+
+from demo_model.clauses.linearize import sentences
+from demo_model.clauses.syntax import Adverbial, Clause, Modal, Mood, Phrase, Predicate, Tense, Utterance
+from demo_model.patterns import written
+
+SHE = Phrase(1, pronoun="she")
+REPORT = Phrase(2, noun="document:report", det="the")
+CUSTOMER = Phrase(3, noun="person:customer", det="the")
+BOSS = Phrase(5, noun="person:boss", det="the")
+WRITE = Clause("write", 4, {"S": SHE, "O": REPORT}, Tense.PAST)
+SEND = Clause("send", 4, {"S": SHE, "O": REPORT, "T": CUSTOMER})
+
+
+def german(said: Utterance | Clause) -> str:
+    said = Utterance(said) if isinstance(said, Clause) else said
+    return written(sentences(said)["de"], "de").text
+
+
+def test_what_is_known_stands_before_schon_and_what_is_new_after_it() -> None:
+    assert german(replace(WRITE, tense=Tense.DONE)) == "Sie hat den Bericht schon geschrieben."
+    new = replace(WRITE, tense=Tense.DONE, roles={"S": SHE, "O": replace(REPORT, det="a")})
+    assert german(new) == "Sie hat schon einen Bericht geschrieben."
+    both = replace(SEND, tense=Tense.DONE, roles={**SEND.roles, "O": replace(REPORT, det="a")})
+    assert german(both) == "Sie hat dem Kunden schon einen Bericht geschickt."
+    pair = Phrase(9, members=(REPORT, Phrase(6, noun="document:invoice", det="the")), link="both")
+    assert german(Clause("read", 4, {"S": SHE, "O": pair}, Tense.DONE)) == (
+        "Sie hat schon sowohl den Bericht als auch die Rechnung gelesen."
+    )
+    late = replace(both, tense=Tense.PAST, adverbials=(Adverbial(6, "yesterday"),))
+    assert german(late) == "Sie hat dem Kunden gestern einen Bericht geschickt."
+
+
+def test_a_place_stands_before_what_is_new_and_after_what_is_known() -> None:
+    there = (Adverbial(6, "in the office"),)
+    assert german(replace(WRITE, adverbials=there)) == "Sie hat den Bericht im Büro geschrieben."
+    new = {"S": SHE, "O": replace(REPORT, det="a")}
+    assert german(replace(WRITE, roles=new, adverbials=there)) == "Sie hat im Büro einen Bericht geschrieben."
+
+
+def test_what_will_be_is_in_the_present_once_the_time_is_said() -> None:
+    tomorrow = replace(SEND, tense=Tense.FUTURE, adverbials=(Adverbial(6, "tomorrow"),))
+    assert german(tomorrow) == "Sie schickt morgen dem Kunden den Bericht."
+    assert german(replace(SEND, tense=Tense.FUTURE)) == "Sie wird dem Kunden den Bericht schicken."
+    late = replace(tomorrow, negative=True)
+    assert german(late) == "Sie wird dem Kunden den Bericht morgen nicht schicken."
+    call = Clause("call", 7, {"S": BOSS, "O": CUSTOMER}, Tense.FUTURE)
+    assert german(Utterance(call, "if", replace(WRITE, tense=Tense.HABIT))) == (
+        "Wenn sie den Bericht schreibt, ruft der Chef den Kunden an."
+    )
+    assert german(Utterance(WRITE, "so", call)) == (
+        "Sie hat den Bericht geschrieben, deshalb ruft der Chef den Kunden an."
+    )
+
+
+def test_a_second_clause_leaves_out_what_both_share() -> None:
+    it = Phrase(6, pronoun="it", noun="document:report", refers="O")
+    read = Clause("read", 7, {"S": SHE, "O": it}, Tense.PAST)
+    assert german(Utterance(WRITE, "and", read)) == "Sie hat den Bericht geschrieben und gelesen."
+    other = replace(read, roles={"S": BOSS, "O": it})
+    assert german(Utterance(WRITE, "and", other)) == (
+        "Sie hat den Bericht geschrieben und der Chef hat ihn gelesen."
+    )
+    missed = Clause("miss_deadline", 4, {"S": SHE, "O": Phrase(2, noun="term:deadline", det="the")}, Tense.PAST)
+    called = Clause("call", 7, {"S": SHE, "O": CUSTOMER}, Tense.PAST)
+    assert german(Utterance(missed, "and", called)) == (
+        "Sie hat die Frist nicht eingehalten und sie hat den Kunden angerufen."
+    )
+    home = Clause("go_home", 7, {"S": SHE}, Tense.PAST)
+    assert german(Utterance(WRITE, "and", home)) == (
+        "Sie hat den Bericht geschrieben und ist nach Hause gegangen."
+    )
+
+
+def test_an_object_pronoun_comes_before_a_noun_unless_it_could_be_the_subject() -> None:
+    inform = Clause("inform", 7, {"S": BOSS, "O": Phrase(6, pronoun="we")}, Tense.PAST, mood=Mood.YES_NO)
+    assert german(inform) == "Hat uns der Chef informiert?"
+    her = replace(inform, roles={"S": BOSS, "O": Phrase(6, pronoun="she")})
+    assert german(her) == "Hat der Chef sie informiert?"
+
+
+@pytest.mark.parametrize(
+    ("frame", "text"),
+    [
+        ("need", "Sie brauchte den Bericht."),
+        ("know_person", "Sie kannte den Bericht."),
+        ("understand", "Sie hat den Bericht verstanden."),
+    ],
+)
+def test_the_past_of_a_state(frame: str, text: str) -> None:
+    assert german(replace(WRITE, frame=frame)) == text
+
+
+def test_things_lie_and_people_are() -> None:
+    table = Predicate(6, place=Adverbial(8, "on the table"))
+    assert german(Clause("be", 4, {"S": REPORT}, Tense.PAST, predicate=table)) == "Der Bericht lag auf dem Tisch."
+    new = replace(REPORT, det="a")
+    assert german(Clause("exist", 4, {"S": new}, predicate=table)) == "Auf dem Tisch liegt ein Bericht."
+    cup = Phrase(2, noun="dishes:cup", det="the")
+    assert german(Clause("be", 4, {"S": cup}, predicate=table)) == "Die Tasse steht auf dem Tisch."
+    assert german(Clause("be", 4, {"S": replace(cup, noun="dishes:knife")}, predicate=table)) == (
+        "Das Messer liegt auf dem Tisch."
+    )
+    bag = Predicate(6, place=Adverbial(8, "in the bag"))
+    assert german(Clause("be", 4, {"S": cup}, predicate=bag)) == "Die Tasse ist in der Tasche."
+    office = Predicate(6, place=Adverbial(8, "in the office"))
+    assert german(Clause("be", 4, {"S": BOSS}, predicate=office)) == "Der Chef ist im Büro."
+
+
+def test_how_one_goes_stands_before_where_one_goes() -> None:
+    assert german(Clause("drive_to", 4, {"S": SHE, "T": Phrase(2, noun="city:Berlin")}, Tense.PAST)) == (
+        "Sie ist mit dem Auto nach Berlin gefahren."
+    )
+    bear = Phrase(2, noun="wild:bear", det="the")
+    assert german(Clause("be_afraid", 4, {"S": SHE, "O": bear})) == "Sie hat Angst vor dem Bären."
+
+
+def test_what_may_not_happen_is_not_what_cannot_happen() -> None:
+    might = replace(SEND, modal=Modal.MIGHT)
+    assert german(might) == "Sie schickt vielleicht dem Kunden den Bericht."
+    assert german(replace(might, negative=True)) == "Sie schickt dem Kunden den Bericht vielleicht nicht."
+
+
+def test_an_article_is_said_in_full_before_the_clause_that_says_which() -> None:
+    plan = Phrase(2, noun="plan:plan", det="the")
+    work = Clause("work_on", 4, {"S": SHE, "O": plan}, Tense.PAST)
+    assert german(work) == "Sie hat am Plan gearbeitet."
+    which = replace(plan, relative=Clause("change", 7, {"S": BOSS}, Tense.PAST, gap="O"))
+    assert german(replace(work, roles={"S": SHE, "O": which})) == (
+        "Sie hat an dem Plan gearbeitet, den der Chef geändert hat."
+    )
+
+
+def test_a_preposition_is_said_with_each_of_two_things_to_choose_from() -> None:
+    who = Phrase(9, members=(CUSTOMER, BOSS), link="either")
+    talk = Clause("talk_to", 4, {"S": SHE, "O": who}, Tense.PAST)
+    assert german(talk) == "Sie hat entweder mit dem Kunden oder mit dem Chef gesprochen."
+
+
+def test_what_one_plays_has_no_article() -> None:
+    harp, piano = (Phrase(2, noun=f"instrument:{each}", det="the") for each in ("harp", "piano"))
+    both = Phrase(9, members=(harp, piano), link="and")
+    assert german(Clause("play_instrument", 4, {"S": SHE, "O": both}, Tense.PAST)) == (
+        "Sie hat Harfe und Klavier gespielt."
+    )
+    never = Clause("play_instrument", 4, {"S": SHE, "O": piano}, Tense.PAST, negative=True)
+    assert german(never) == "Sie hat kein Klavier gespielt."
+
+
+def test_everyday_things_are_proposed_with_a_question() -> None:
+    we = Phrase(1, pronoun="we")
+    cake = Phrase(2, noun="food:cake", det="a")
+    assert german(Clause("bake", 4, {"S": we, "O": cake}, mood=Mood.LETS)) == "Wollen wir einen Kuchen backen?"
+    work = Clause("write", 4, {"S": we, "O": REPORT}, mood=Mood.LETS)
+    assert german(work) == "Lassen Sie uns den Bericht schreiben."
+
+
+def test_what_somebody_owns() -> None:
+    julien, max_ = Phrase(6, name="Julien"), Phrase(6, name="Max")
+    owned = replace(REPORT, of=julien, adjective="new")
+    assert german(replace(WRITE, roles={"S": SHE, "O": owned})) == "Sie hat Juliens neuen Bericht geschrieben."
+    other = replace(owned, of=max_)
+    assert german(replace(WRITE, roles={"S": SHE, "O": other})) == (
+        "Sie hat den neuen Bericht von Max geschrieben."
+    )
+
+
+def test_they_in_a_short_answer_is_not_taken_for_you() -> None:
+    they = replace(WRITE, roles={"S": Phrase(6, pronoun="they")})
+    assert german(Utterance(WRITE, "too", they)).endswith(" Die auch.")
+
+
+def test_the_reason_against_a_thing_that_there_is_not() -> None:
+    first = replace(WRITE, negative=True, roles={"S": SHE, "O": replace(REPORT, det="a")})
+    it = Phrase(6, pronoun="it", noun="document:report", refers="O")
+    boring = Clause("be", 7, {"S": it}, Tense.PAST, predicate=Predicate(8, adjective="boring"))
+    assert german(Utterance(first, "because", boring)) == (
+        "Sie hat keinen Bericht geschrieben, weil das langweilig war."
+    )
