@@ -121,6 +121,13 @@ async def browser() -> AsyncIterator[Browser]:
         await chromium.close()
 
 
+@pytest.fixture
+def no_proxies(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The environment of the test names no proxy, whatever that of the tests does."""
+    for name in [name for name in os.environ if name.lower().endswith("_proxy")]:
+        monkeypatch.delenv(name)
+
+
 @pytest.fixture(scope="session")
 def artifacts() -> Path:
     """Where screenshots go."""

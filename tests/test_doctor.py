@@ -109,6 +109,7 @@ async def test_stores(monkeypatch: pytest.MonkeyPatch) -> None:
     assert (state, "3600 s ahead" in said) == ("warning", True)
 
 
+@pytest.mark.usefixtures("no_proxies")
 @pytest.mark.parametrize(
     ("url", "secret", "state", "words"),
     [
@@ -125,6 +126,7 @@ async def test_webhooks(tmp_path: Path, url: str, secret: str, state: str, words
     assert (finding.state, words in finding.said, "s3cret" in finding.said) == (state, True, False)
 
 
+@pytest.mark.usefixtures("no_proxies")
 @pytest.mark.parametrize(
     ("proxy", "state", "words"),
     [

@@ -20,6 +20,8 @@ from gateway.webhooks.sender import Answer, Sender, proxy_of
 from tests.certificates import certificate
 from tests.webhooks.receiver import receiver
 
+pytestmark = pytest.mark.usefixtures("no_proxies")
+
 
 async def test_an_event_arrives_as_it_was_sent() -> None:
     with receiver(lambda _: 204) as other:
