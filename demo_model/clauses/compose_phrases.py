@@ -69,8 +69,9 @@ def choices(part: float = 1.0) -> dict[str, dict[str, list[str]]]:
     kept: dict[str, dict[str, list[str]]] = {}
     for name, table in whole.items():
         rows = {key: [each for each in row if used(each)] for key, row in table.items() if used(key)}
-        # Frames from which nothing follows are left out; a list that is drawn from has at least its first row.
-        kept[name] = {key: row or table[key][:1] for key, row in rows.items() if row or key not in frames}
+        # Frames from which nothing follows are left out; of a list that must not be empty, the first is used.
+        least = 1 if name in ("asked", "together") else 0
+        kept[name] = {key: row or table[key][:least] for key, row in rows.items() if row or key not in frames}
     return kept
 
 

@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 
 from demo_model.clauses.compose import Composer
+from demo_model.clauses.compose_phrases import choices
 from demo_model.clauses.syntax import ASKED_FRAMES, Clause, Utterance
 from demo_model.generate import Kind, PairSource
 from demo_model.layout import IDS
@@ -74,7 +75,7 @@ def test_bpe_dropout_writes_the_same_sources_in_other_tokens(torch: Any) -> None
         assert ids[prompt:] == others[other_prompt:]
         assert tokenizer.decode(others[4 : other_prompt - 1]) == pair.source
         longer += other_prompt > prompt
-    assert longer > 200
+    assert longer > 100
     recipe = Recipe(bpe_dropout=0.3)
     one, other = (next(batches(5, tokenizer, 1024, each)) for each in (Recipe(), recipe))
     assert one.tokens.shape != other.tokens.shape or (one.tokens != other.tokens).any()
@@ -173,13 +174,21 @@ def test_a_half_of_the_corpus_has_half_of_its_patterns_frames_and_words() -> Non
     assert ids[2] < ids[1] < ids[0]
     assert 0.4 < len(ids[1]) / len(ids[0]) < 0.6
     assert 0.2 < len(ids[2]) / len(ids[0]) < 0.3
+    adjectives = [set(source.composer.predicated) for source in (whole, half, quarter)]
+    items = [set(source.sampler._nouns["item"]) for source in (whole, half, quarter)]
+    for words in (adjectives, items):
+        assert words[2] < words[1] < words[0]
+    first = {row[0] for table in ("asked", "together") for row in choices()[table].values() if row}
     said = {part: drawn(part) for part in (1.0, 0.5, 0.25)}
     for part, utterances in said.items():
-        # Every kind of sentence is still drawn, and the frames that the code names are.
+        # Every kind of sentence is still drawn; so are the frames that the code names, and the first one of a list
+        # of which no other is in the part.
         assert {each.link for each in utterances} == {each.link for each in said[1.0]}, part
         used = set().union(*(frames(each.first) | frames(each.second) for each in utterances))
         named = {*ASKED_FRAMES, "be", "exist", "depend"}
-        assert {key for key in used - named if not in_part(part, "frame", key)} == set(), part
+        others = {key for key in used - named if not in_part(part, "frame", key)}
+        assert others <= first, part
+        assert len(others) < 10, part
         assert len(used) < 700 * part
     nouns = [{each.key for each in Composer(Sampler(0), part)._nouns(["document"])} for part in said]
     assert nouns[2] < nouns[1] < nouns[0]
@@ -187,6 +196,7 @@ def test_a_half_of_the_corpus_has_half_of_its_patterns_frames_and_words() -> Non
 
 def test_a_part_of_the_corpus_is_said_in_every_way() -> None:
     source = PairSource(5, composed=0.5, part=0.25)
+    assert source.composer.part == 0.25
     for kind in Kind:
         for _ in range(60):
             assert source.draw([("en", "ja"), ("fr", "zh")], kind)
