@@ -154,8 +154,6 @@ def _can_open(pattern: Pattern) -> bool:
 
 def _shifted(sentence: Sentence, offset: int, suffix: str) -> tuple[Span, ...]:
     """Spans moved by `offset`, with slots renamed so that the slots of joined sentences stay distinct."""
-    if not offset and not suffix:
-        return sentence.spans
     return tuple(
         replace(
             span,
