@@ -18,6 +18,7 @@ from typing import TYPE_CHECKING, Any
 from demo_model import DIRECTIONS
 from demo_model.generate import Direction, Kind, Pair, PairSource, phrases
 from demo_model.layout import END, IDS, PAD, prompt_ids
+from demo_model.tokenizer import load_tokenizer, with_dropout
 
 if TYPE_CHECKING:
     import numpy as np
@@ -40,15 +41,21 @@ class Batch:
     predicted: NDArray[np.int32]
 
 
-def encode_pairs(pairs: list[Pair], tokenizer: Tokenizer) -> list[tuple[list[int], int]]:
-    """(ids, length of the prompt) of each pair."""
+def encode_pairs(
+    pairs: list[Pair], tokenizer: Tokenizer, of_sources: Tokenizer | None = None
+) -> list[tuple[list[int], int]]:
+    """(ids, length of the prompt) of each pair. of_sources: another tokenizer of the sources (BPE dropout)."""
     texts = list(dict.fromkeys(text for pair in pairs for text in (pair.source, pair.target)))
     encoded = dict(
         zip(texts, (e.ids for e in tokenizer.encode_batch(texts, add_special_tokens=False)), strict=True)
     )
+    sources = [encoded[pair.source] for pair in pairs]
+    if of_sources is not None:
+        given = [pair.source for pair in pairs]
+        sources = [e.ids for e in of_sources.encode_batch(given, add_special_tokens=False)]
     rows: list[tuple[list[int], int]] = []
-    for pair in pairs:
-        prompt = prompt_ids(pair.source_language, pair.target_language, pair.final, encoded[pair.source])
+    for pair, source in zip(pairs, sources, strict=True):
+        prompt = prompt_ids(pair.source_language, pair.target_language, pair.final, source)
         rows.append(([*prompt, *encoded[pair.target], IDS[END]], len(prompt)))
     return rows
 
@@ -73,31 +80,42 @@ class Phrases:
     count: int
 
 
-def batches(
-    seed: int | str,
-    tokenizer: Tokenizer,
-    tokens_per_batch: int,
-    part: Phrases | None = None,
-    composed: float = 0.0,
-) -> Iterator[Batch]:
-    """An endless stream of batches; deterministic for a seed. part: of the corpus; None: all of it.
+@dataclass(frozen=True)
+class Recipe:
+    """What batches are made of."""
 
-    composed: the share of sentences that are composed from clauses.
-    """
-    source = PairSource(seed, patterns=None if part is None else phrases(part.count), composed=composed)
+    # Only these; None: the whole corpus.
+    phrases: Phrases | None = None
+    # The share of sentences that are composed from clauses.
+    composed: float = 0.0
+    # The share of the patterns, frames and words that are used.
+    part: float = 1.0
+    # The chance that a merge of the tokenizer is left out in a source.
+    bpe_dropout: float = 0.0
+
+
+def batches(
+    seed: int | str, tokenizer: Tokenizer, tokens_per_batch: int, recipe: Recipe = Recipe()
+) -> Iterator[Batch]:
+    """An endless stream of batches; deterministic for a seed, unless there is BPE dropout."""
+    only = recipe.phrases
+    source = PairSource(
+        seed, patterns=None if only is None else phrases(only.count), composed=recipe.composed, part=recipe.part
+    )
+    of_sources = with_dropout(tokenizer, recipe.bpe_dropout) if recipe.bpe_dropout else None
     shuffler = random.Random(f"batches/{seed}")
     waiting: dict[int, list[tuple[list[int], int]]] = defaultdict(list)
     while True:
         pairs: list[Pair] = []
         chunk = min(_SETS_PER_CHUNK, 1 + tokens_per_batch // 16)
         for _ in range(chunk):
-            if part is None:
+            if only is None:
                 pairs += source.draw(shuffler.sample(DIRECTIONS, DIRECTIONS_PER_SET))
             else:
-                pairs += source.draw([part.pair], Kind.FULL)
+                pairs += source.draw([only.pair], Kind.FULL)
         shuffler.shuffle(pairs)
         full: list[Batch] = []
-        for row in encode_pairs(pairs, tokenizer):
+        for row in encode_pairs(pairs, tokenizer, of_sources):
             length = -(-len(row[0]) // LENGTH_STEP) * LENGTH_STEP
             length = length if length <= 64 else -(-length // 32) * 32
             if length > LONGEST:
@@ -115,15 +133,12 @@ def _work(
     seed: str,
     folder: str,
     tokens_per_batch: int,
-    part: Phrases | None,
-    composed: float,
+    recipe: Recipe,
     out: multiprocessing.Queue[Batch],
     stop: Any,
 ) -> None:
     os.environ["TOKENIZERS_PARALLELISM"] = "false"
-    from demo_model.tokenizer import load_tokenizer
-
-    for batch in batches(seed, load_tokenizer(Path(folder)), tokens_per_batch, part, composed):
+    for batch in batches(seed, load_tokenizer(Path(folder)), tokens_per_batch, recipe):
         while not stop.is_set():
             try:
                 out.put(batch, timeout=0.5)
@@ -144,22 +159,17 @@ class BatchPool:
         folder: Path,
         tokens_per_batch: int,
         workers: int,
+        recipe: Recipe,
         depth: int = 256,
-        part: Phrases | None = None,
-        composed: float = 0.0,
     ) -> None:
-        from demo_model.tokenizer import load_tokenizer
-
-        self._local = (
-            batches(seed, load_tokenizer(folder), tokens_per_batch, part, composed) if workers == 0 else None
-        )
+        self._local = batches(seed, load_tokenizer(folder), tokens_per_batch, recipe) if workers == 0 else None
         context = multiprocessing.get_context("spawn")
         self._queue: multiprocessing.Queue[Batch] = context.Queue(depth)
         self._stop = context.Event()
         self._processes = [
             context.Process(
                 target=_work,
-                args=(f"{seed}/{index}", str(folder), tokens_per_batch, part, composed, self._queue, self._stop),
+                args=(f"{seed}/{index}", str(folder), tokens_per_batch, recipe, self._queue, self._stop),
                 daemon=True,
             )
             for index in range(workers)

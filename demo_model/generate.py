@@ -27,6 +27,7 @@ from demo_model.patterns import (
     Sentence,
     Span,
     fill,
+    in_part,
     load_patterns,
     stable_hash,
     trained_patterns,
@@ -185,6 +186,7 @@ class PairSource:
     """Draws pairs. `split` chooses the slot values; patterns that are held out are drawn only if passed in.
 
     composed: the share of sentences that are composed from clauses instead of filled into patterns.
+    part: the share of patterns, nouns, frames and adjectives that are used.
     """
 
     def __init__(
@@ -193,18 +195,19 @@ class PairSource:
         split: Split = Split.TRAINING,
         patterns: Sequence[Pattern] | None = None,
         composed: float = 0.0,
+        part: float = 1.0,
     ) -> None:
         if patterns is None:
-            patterns = trained_patterns()
+            patterns = [pattern for pattern in trained_patterns() if in_part(part, "pattern", pattern.id)]
         self.patterns = self._weighted(patterns)
-        self.composed = composed
-        self.use_sampler(Sampler(seed, split))
+        self.composed, self.part = composed, part
+        self.use_sampler(Sampler(seed, split, part=part))
         self._kinds, self._weights = list(MIX), list(MIX.values())
 
     def use_sampler(self, sampler: Sampler) -> None:
         self.sampler = sampler
         self.random = sampler.random
-        self.composer = Composer(sampler)
+        self.composer = Composer(sampler, self.part)
 
     @staticmethod
     def _weighted(patterns: Sequence[Pattern]) -> list[Pattern]:

@@ -95,12 +95,13 @@ class Layer(nn.Module):
         self.mlp = FeedForward(shape)
         self.input_layernorm = nn.RMSNorm(shape.hidden, eps=shape.epsilon)
         self.post_attention_layernorm = nn.RMSNorm(shape.hidden, eps=shape.epsilon)
+        self.dropout = nn.Dropout(0.0)
 
     def forward(
         self, x: Tensor, rope: tuple[Tensor, Tensor], cache: Cache | None, start: int, mask: Tensor | None
     ) -> Tensor:
-        x = x + self.self_attn(self.input_layernorm(x), rope, cache, start, mask)
-        out: Tensor = x + self.mlp(self.post_attention_layernorm(x))
+        x = x + self.dropout(self.self_attn(self.input_layernorm(x), rope, cache, start, mask))
+        out: Tensor = x + self.dropout(self.mlp(self.post_attention_layernorm(x)))
         return out
 
 
@@ -148,10 +149,28 @@ class TranslationModel(nn.Module):
     def logits(self, hidden: Tensor) -> Tensor:
         return F.linear(hidden, self.model.embed_tokens.weight)
 
-    def loss(self, tokens: Tensor, predicted: Tensor) -> Tensor:
-        """Mean cross-entropy of the target tokens; `predicted` as in `batches.Batch`."""
-        hidden = self(tokens).flatten(0, 1).index_select(0, predicted)
-        return F.cross_entropy(self.logits(hidden).float(), tokens.flatten().index_select(0, predicted + 1))
+    def _predictions(self, tokens: Tensor, predicted: Tensor) -> Tensor:
+        return self.logits(self(tokens).flatten(0, 1).index_select(0, predicted)).float()
+
+    def loss(self, tokens: Tensor, predicted: Tensor, taught: Tensor | None = None) -> Tensor:
+        """Mean cross-entropy of the target tokens; `predicted` as in `batches.Batch`.
+
+        taught: a teacher's `expected`. The loss is then the mean of the cross-entropies of this and of the tokens.
+        """
+        logits = self._predictions(tokens, predicted)
+        loss = F.cross_entropy(logits, tokens.flatten().index_select(0, predicted + 1))
+        return loss if taught is None else (loss + F.cross_entropy(logits, taught)) / 2
+
+    @torch.no_grad()
+    def expected(self, tokens: Tensor, predicted: Tensor) -> Tensor:
+        """The probabilities of the tokens at each place of `predicted`: (places, vocabulary)."""
+        return self._predictions(tokens, predicted).softmax(-1)
+
+    def drop(self, chance: float) -> None:
+        """In training, each layer's additions are dropped with this chance (Srivastava et al., 2014)."""
+        for each in self.modules():
+            if isinstance(each, nn.Dropout):
+                each.p = chance
 
     @property
     def parameters_count(self) -> int:

@@ -131,6 +131,11 @@ def stable_hash(*parts: object) -> int:
     return int.from_bytes(digest, "big")
 
 
+def in_part(part: float, *what: object) -> bool:
+    """Whether this belongs to a share of all that is like it. A smaller share is a part of a larger one."""
+    return stable_hash("part", *what) < part * 2**64
+
+
 @cache
 def held_out_patterns() -> frozenset[str]:
     """Ids of the patterns that training never sees: those with the lowest hashes."""

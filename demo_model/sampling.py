@@ -13,13 +13,15 @@ from functools import cache
 
 from demo_model.grammar import Value
 from demo_model.lexicon import load_lexicon
-from demo_model.patterns import Pattern, stable_hash
+from demo_model.patterns import Pattern, in_part, stable_hash
 
 TEST_NAMES = 10
 """One in this many names and products is kept for the test."""
 TEST_COMBINATIONS = 16
 """One in this many combinations of slot values is kept for the test."""
 _ATTEMPTS = 400
+_MANY_WORDS = ("item", "event", "topic", "role")
+"""Kinds of slots with so many words that a part of them is enough."""
 
 Values = dict[str, Value]
 
@@ -189,14 +191,22 @@ _CONSONANTS = "bcdfghjklmnpqrstvwxz"
 
 
 class Sampler:
-    """A stream of slot values. Two samplers with the same seed and split give the same stream."""
+    """A stream of slot values. Two samplers with the same seed and split give the same stream.
 
-    def __init__(self, seed: int | str, split: Split = Split.ANY, known_names: float = 0.45) -> None:
+    part: the share of the nouns that are used.
+    """
+
+    def __init__(
+        self, seed: int | str, split: Split = Split.ANY, known_names: float = 0.45, part: float = 1.0
+    ) -> None:
         self.random = random.Random(f"{seed}/{split.value}")
         self.split = split
         self.known_names = known_names
         lexicon = load_lexicon()
-        self._nouns = {kind: tuple(lexicon.entries[kind]) for kind in lexicon.entries}
+        self._nouns = {
+            kind: tuple(word for word in words if kind not in _MANY_WORDS or in_part(part, "noun", word))
+            for kind, words in lexicon.entries.items()
+        }
         self._names = tuple(filter(self._allowed, lexicon.names))
         self._surnames = tuple(filter(self._allowed, lexicon.surnames))
         self._products = tuple(filter(self._allowed, lexicon.products))

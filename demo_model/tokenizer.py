@@ -104,6 +104,13 @@ def text_is_data(tokenizer: Tokenizer) -> Tokenizer:
     return tokenizer
 
 
+def with_dropout(tokenizer: Tokenizer, chance: float) -> Tokenizer:
+    """One that leaves out each merge with this chance, at random: other tokens for the same text (BPE dropout)."""
+    table = json.loads(tokenizer.to_str())
+    table["model"]["dropout"] = chance
+    return text_is_data(type(tokenizer).from_str(json.dumps(table)))
+
+
 def load_tokenizer(folder: Path) -> Tokenizer:
     from tokenizers import Tokenizer
 

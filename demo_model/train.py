@@ -6,6 +6,11 @@
 
 Writes the weights (bfloat16, in shards), config.json, tokenizer.json, tokenizer_config.json and training.json
 (settings, curve, scores). `--init FOLDER` continues from earlier weights and their tokenizer.
+
+Off unless asked for: `--dropout` (Srivastava et al., 2014), `--bpe-dropout` of the sources (Provilkov et al.,
+2020), `--average` of the last weights (Izmailov et al., 2018), and `--teacher FOLDER`: a larger model whose
+tokenizer is used, and whose distribution over the next token counts as much as the corpus does (Kim and Rush,
+2016). The loss in the curve is then that of both.
 """
 
 from __future__ import annotations
@@ -22,9 +27,10 @@ from pathlib import Path
 from typing import Any
 
 import torch
+from torch.optim.swa_utils import AveragedModel
 
 from demo_model import DIRECTIONS
-from demo_model.batches import BatchPool, Phrases
+from demo_model.batches import BatchPool, Phrases, Recipe
 from demo_model.evaluate import Item, chrf, score, sentence_items, summary, table, translate
 from demo_model.model import TINY, Shape, TranslationModel, load, save
 from demo_model.patterns import held_out_patterns, load_patterns, pattern_files
@@ -79,29 +85,23 @@ def train(options: argparse.Namespace) -> dict[str, Any]:
     torch.set_float32_matmul_precision("high")
     folder: Path = options.folder
     folder.mkdir(parents=True, exist_ok=True)
-    if options.init:
-        tokenizer = load_tokenizer(options.init)
+    if options.init or options.teacher:
+        tokenizer = load_tokenizer(options.init or options.teacher)
     elif options.tiny:
-        tokenizer = train_tokenizer(options.seed, sets=300, vocabulary=3000, composed=options.composed)
+        tokenizer = train_tokenizer(options.seed, sets=300, vocabulary=3000, composed=options.recipe.composed)
     else:
-        tokenizer = train_tokenizer(options.seed, composed=options.composed)
+        tokenizer = train_tokenizer(options.seed, composed=options.recipe.composed)
     save_tokenizer(tokenizer, folder)
     print(f"tokenizer: {tokenizer.get_vocab_size()} tokens, {time.monotonic() - started:.0f} s", flush=True)
 
-    pool = BatchPool(
-        f"{options.seed}",
-        folder,
-        options.batch_tokens,
-        options.workers,
-        part=options.part,
-        composed=options.composed,
-    )
+    pool = BatchPool(f"{options.seed}", folder, options.batch_tokens, options.workers, options.recipe)
     try:
         if options.init:
             model = load(options.init, device)
         else:
             sizes = TINY if options.tiny else sizes_for(options.hidden, options.layers)
             model = TranslationModel(Shape(vocabulary=tokenizer.get_vocab_size(), **sizes)).to(device)
+        model.drop(options.dropout)
         model.train()
         print(f"model: {model.parameters_count / 1e6:.2f} M parameters", flush=True)
         curve = _steps(model, tokenizer, pool, device, options, started)
@@ -126,6 +126,8 @@ def train(options: argparse.Namespace) -> dict[str, Any]:
             "batch_tokens": options.batch_tokens,
             "peak_learning_rate": options.learning_rate,
             "continued": bool(options.init),
+            "composed": options.recipe.composed,
+            "part": options.recipe.part,
         },
         "curve": curve,
     }
@@ -161,6 +163,8 @@ def _steps(
     cuda = device.type == "cuda"
     optimizer = optimizer_for(model, options.learning_rate, fused=cuda)
     loss_of = torch.compile(model.loss, dynamic=True) if options.compile else model.loss
+    teacher = load(options.teacher, device).eval() if options.teacher else None
+    average = AveragedModel(model) if options.average else None
     items = sentence_items("unseen", 4 if options.tiny else 16, seed=1) if options.samples else []
     curve: list[dict[str, float]] = []
     recent = torch.zeros((), device=device)
@@ -185,11 +189,13 @@ def _steps(
         for group in optimizer.param_groups:
             group["lr"] = rate
         with torch.autocast(device.type, torch.bfloat16, enabled=cuda):
-            loss = loss_of(ids, predicted)
+            loss = loss_of(ids, predicted, teacher.expected(ids, predicted) if teacher else None)
         loss.backward()
         torch.nn.utils.clip_grad_norm_(model.parameters(), 1.0)
         optimizer.step()
         optimizer.zero_grad(set_to_none=True)
+        if average is not None and progress >= 1 - options.average:
+            average.update_parameters(model)
         recent += loss.detach()
         count += 1
         step += 1
@@ -199,6 +205,7 @@ def _steps(
             elapsed = time.monotonic() - begun
             point = {"step": step, "seconds": round(elapsed, 1), "loss": round(float(recent) / count, 4)}
             point |= {"learning_rate": round(rate, 7), "tokens": tokens, "target_tokens": targets}
+            point["waited"] = round(waited, 1)
             recent.zero_()
             count = 0
             if items and progress >= next_look:
@@ -206,13 +213,23 @@ def _steps(
                 next_look = progress + 0.12
             curve.append(point)
             print(
-                f"{point}  {tokens / elapsed:,.0f} tokens/s, waited {waited:.1f} s, {pool.waiting} ready",
+                f"{point}  {tokens / elapsed:,.0f} tokens/s, {pool.waiting} ready",
                 flush=True,
             )
     if curve and step != curve[-1]["step"] and count:
         elapsed = round(time.monotonic() - begun, 1)
         curve.append({"step": step, "seconds": elapsed, "loss": round(float(recent) / count, 4), "tokens": tokens})
+    if average is not None and average.n_averaged:
+        model.load_state_dict(average.module.state_dict())
     return curve
+
+
+def share(text: str) -> float:
+    """An argument from 0 to 1. Raises ArgumentTypeError if it is not one."""
+    value = float(text)
+    if not 0 <= value <= 1:
+        raise argparse.ArgumentTypeError(f"{text} is not from 0 to 1")
+    return value
 
 
 def parse(arguments: list[str]) -> argparse.Namespace:
@@ -224,7 +241,12 @@ def parse(arguments: list[str]) -> argparse.Namespace:
     parser.add_argument("--tiny", action="store_true", help="a very small model and tokenizer, to try it on a CPU")
     parser.add_argument("--pair", metavar="en-de", help="only these languages, and only --phrases of them")
     parser.add_argument("--phrases", type=int, default=40, help="sentences without slots that --pair is about")
-    parser.add_argument("--composed", type=float, default=0.0, help="share of sentences composed from clauses")
+    parser.add_argument("--composed", type=share, default=0.0, help="share of sentences composed from clauses")
+    parser.add_argument("--part", type=share, default=1.0, help="share of patterns, frames and words that is used")
+    parser.add_argument("--dropout", type=share, default=0.0, help="chance of dropping what a layer adds")
+    parser.add_argument("--bpe-dropout", type=share, default=0.0, help="chance of leaving out a merge in sources")
+    parser.add_argument("--average", type=share, default=0.0, help="share of the steps, the last, to average over")
+    parser.add_argument("--teacher", type=Path, help="folder of a model to learn from, beside the corpus")
     parser.add_argument("--device", default="cuda" if torch.cuda.is_available() else "cpu")
     parser.add_argument("--workers", type=int, help="processes that generate (default: one less than the cores)")
     parser.add_argument("--batch-tokens", type=int, default=0, help="tokens in a batch, padding included")
@@ -241,15 +263,22 @@ def parse(arguments: list[str]) -> argparse.Namespace:
     parser.add_argument("--log-every", type=int, default=0, help="steps between two points of the curve")
     options = parser.parse_args(arguments)
     options.arguments = arguments
-    options.part = None
+    if options.init and options.teacher:
+        first, second = (
+            folder.joinpath("tokenizer.json").read_bytes() for folder in (options.init, options.teacher)
+        )
+        if first != second:
+            parser.error("--init and --teacher have different tokenizers")
+    phrases = None
     if options.pair is not None:
         source, _, target = options.pair.partition("-")
         if (source, target) not in DIRECTIONS:
             parser.error(f"--pair {options.pair} is none of {', '.join(map('-'.join, DIRECTIONS))}")
-        options.part = Phrases((source, target), options.phrases)
+        phrases = Phrases((source, target), options.phrases)
         # What is scored are sentences that such a model has never seen.
         options.sets, options.samples = 0, False
-    options.learning_rate = options.learning_rate or (1.5e-3 if options.part is None else 5e-3)
+    options.learning_rate = options.learning_rate or (1.5e-3 if phrases is None else 5e-3)
+    options.recipe = Recipe(phrases, options.composed, options.part, options.bpe_dropout)
     options.batch_tokens = options.batch_tokens or (2048 if options.tiny else 32_768)
     options.log_every = options.log_every or (20 if options.tiny else 200)
     if options.workers is None:

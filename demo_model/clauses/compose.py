@@ -9,6 +9,7 @@ from demo_model.clauses.compose_phrases import ALWAYS_PLURAL
 from demo_model.clauses.compose_talk import TalkComposer
 from demo_model.clauses.lexicon import PARTITIVE
 from demo_model.clauses.syntax import PERSONS, Clause, Modal, Mood, Phrase, Predicate, Tense, Utterance
+from demo_model.patterns import in_part
 from demo_model.sampling import Sampler
 
 _MALE = ("grandfather", "father", "brother", "son", "uncle", "husband", "nephew")
@@ -32,10 +33,13 @@ _NOT_DUE = ("stay_home", "go_home", "go_bed", "rest", "relax", "cry", "laugh", "
 
 
 class Composer(TalkComposer):
-    """A stream of utterances. Two composers whose samplers have the same seed give the same stream."""
+    """A stream of utterances. Two composers whose samplers have the same seed give the same stream.
 
-    def __init__(self, sampler: Sampler) -> None:
-        super().__init__(sampler)
+    part: the share of frames, nouns and adjectives that are used; the code names a few others.
+    """
+
+    def __init__(self, sampler: Sampler, part: float = 1.0) -> None:
+        super().__init__(sampler, part)
         self._reasoned_frames = sorted({key[1:] for keys in self.choices["reasons"].values() for key in keys})
 
     def draw(self) -> Utterance:
@@ -77,9 +81,7 @@ class Composer(TalkComposer):
     ) -> Clause:
         """The report is (too) long."""
         if subject is None:
-            adjective = self.random.choice(
-                [key for key in self.words.adjectives if key not in self.choices["adjectives"]["not_predicated"]]
-            )
+            adjective = self.random.choice(self.predicated)
             adjective_types = [
                 each for each in self.words.adjective_types[adjective] if each in self.words.by_type
             ]
@@ -336,7 +338,9 @@ class Composer(TalkComposer):
         return [
             key
             for key, actions in self.choices["reasons"].items()
-            if wanted in actions and kind in self.words.adjective_types[key]
+            if wanted in actions
+            and in_part(self.part, "adjective", key)
+            and kind in self.words.adjective_types[key]
         ]
 
     def _reported(self) -> Utterance:

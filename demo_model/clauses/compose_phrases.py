@@ -15,6 +15,7 @@ from pathlib import Path
 from demo_model.clauses.lexicon import WORDS, Frame, Noun, load_words
 from demo_model.clauses.syntax import Clause, Phrase, Tense
 from demo_model.grammar import Value
+from demo_model.patterns import in_part
 from demo_model.sampling import Sampler
 
 _COUNTED = 5
@@ -56,37 +57,62 @@ def classes() -> dict[str, list[str]]:
     return _toml(WORDS / "classes.toml")["classes"]
 
 
-def choices() -> dict[str, dict[str, list[str]]]:
-    """What goes with which verbs."""
-    return _toml(Path(__file__).parent / "choices.toml")
+@cache
+def choices(part: float = 1.0) -> dict[str, dict[str, list[str]]]:
+    """What goes with which verbs. part: the share of the frames that are used."""
+    whole = _toml(Path(__file__).parent / "choices.toml")
+    frames = load_words().frames
+
+    def used(key: str) -> bool:
+        return key.lstrip("+-") not in frames or in_part(part, "frame", key.lstrip("+-"))
+
+    kept: dict[str, dict[str, list[str]]] = {}
+    for name, table in whole.items():
+        rows = {key: [each for each in row if used(each)] for key, row in table.items() if used(key)}
+        # Frames from which nothing follows are left out; of a list that must not be empty, the first is used.
+        least = 1 if name in ("asked", "together") else 0
+        kept[name] = {key: row or table[key][:least] for key, row in rows.items() if row or key not in frames}
+    return kept
 
 
 @cache
-def _nouns_of(types: tuple[str, ...]) -> list[Noun]:
+def _nouns_of(types: tuple[str, ...], part: float) -> list[Noun]:
     words = load_words()
     named = [key for each in types for key in ([each] if ":" in each else words.by_type.get(each, ()))]
-    return [words.nouns[key] for key in named if key not in NAMED_ONLY or key in types]
+    named = [key for key in named if key not in NAMED_ONLY or key in types]
+    used = [key for key in named if in_part(part, "noun", words.nouns[key].cells["en"])]
+    # Where a role would have nobody, its first two nouns are used.
+    return [words.nouns[key] for key in (used if len(used) > 1 else named[:2])]
 
 
 @cache
-def _adjectives_of(kind: str) -> list[str]:
+def _adjectives(never: str, part: float) -> list[str]:
+    """All but those of one list of the choices. part: the share of all that are used."""
+    excluded = choices()["adjectives"][never]
+    return [key for key in load_words().adjectives if key not in excluded and in_part(part, "adjective", key)]
+
+
+@cache
+def _adjectives_of(kind: str, part: float) -> list[str]:
     """What can stand before a noun of this type."""
-    never = choices()["adjectives"]["not_before_nouns"]
-    return [key for key, types in load_words().adjective_types.items() if kind in types and key not in never]
+    types = load_words().adjective_types
+    return [key for key in _adjectives("not_before_nouns", part) if kind in types[key]]
 
 
 class PhraseComposer:
     """Noun phrases, names and pronouns, each with a mark of its own."""
 
-    def __init__(self, sampler: Sampler) -> None:
+    def __init__(self, sampler: Sampler, part: float = 1.0) -> None:
         self.sampler = sampler
+        self.part = part
         self.words = load_words()
         self.classes = classes()
-        self.choices = choices()
+        self.choices = choices(part)
+        self.predicated = _adjectives("not_predicated", part)
         self.values: dict[int, tuple[str, Value]] = {}
         self._mark = 0
         self._tells: dict[tuple[str, str], list[Frame]] = {}
-        frames = self.words.frames.values()
+        frames = [each for each in self.words.frames.values() if in_part(part, "frame", each.key)]
         self._frames = {
             domain: [frame.key for frame in frames if domain in frame.tags] for domain in ("office", "daily")
         }
@@ -113,7 +139,7 @@ class PhraseComposer:
 
     def _nouns(self, types: Sequence[str]) -> list[Noun]:
         """Every noun of these types, which may be names of types or keys of single nouns."""
-        return _nouns_of(tuple(types))
+        return _nouns_of(tuple(types), self.part)
 
     def role(
         self,
@@ -211,7 +237,7 @@ class PhraseComposer:
         )
 
     def _adjective(self, kind: str) -> str:
-        fitting = _adjectives_of(kind)
+        fitting = _adjectives_of(kind, self.part)
         return self.random.choice(fitting) if fitting else ""
 
     def _richer(self, np: Phrase, depth: int, frame: str) -> Phrase:

@@ -218,9 +218,7 @@ class TalkComposer(ClauseComposer):
     def _alike(self) -> Utterance:
         """The kitchen and the bathroom are clean."""
         while True:
-            adjective = self.random.choice(
-                [key for key in self.words.adjectives if key not in self.choices["adjectives"]["not_predicated"]]
-            )
+            adjective = self.random.choice(self.predicated)
             kinds = [each for each in self.words.adjective_types[adjective] if each in self.words.by_type]
             kind = self.random.choice(kinds)
             members = self._alike_nouns([kind], 2, True, "")

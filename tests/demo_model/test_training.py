@@ -110,14 +110,14 @@ def test_the_prompt_is_laid_out_as_documented() -> None:
 
 
 def test_a_small_part_of_the_corpus_is_some_sentences_of_one_pair(tokenizer: Any) -> None:
-    from demo_model.batches import Phrases, batches
+    from demo_model.batches import Phrases, Recipe, batches
     from demo_model.generate import phrases
 
     some = {
         (str(pattern.templates["en"].parts[0]), str(pattern.templates["de"].parts[0])) for pattern in phrases(3)
     }
     seen: set[tuple[str, str]] = set()
-    for batch in itertools.islice(batches(1, tokenizer, 256, Phrases(("en", "de"), 3)), 40):
+    for batch in itertools.islice(batches(1, tokenizer, 256, Recipe(Phrases(("en", "de"), 3))), 40):
         for row in batch.tokens.tolist():
             assert row[1:3] == [IDS["<en>"], IDS["<de>"]]
             to, end = row.index(IDS["<to>"]), row.index(IDS["</s>"])
