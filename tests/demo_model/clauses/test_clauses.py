@@ -231,7 +231,7 @@ def test_the_same_thing_is_a_pronoun_the_second_time() -> None:
     it = Phrase(5, pronoun="it", noun="document:report", refers="O")
     again = Clause("send", 6, {"S": SHE, "O": it, "T": CUSTOMER}, Tense.PAST)
     said = texts(Utterance(first, "and", again))
-    assert said["en"] == "She wrote the report, and she sent it to the customer."
+    assert said["en"] == "She wrote the report and sent it to the customer."
     assert said["de"] == "Sie hat den Bericht geschrieben und sie hat ihn dem Kunden geschickt."
     assert said["es"] == "Ella escribió el informe y se lo envió al cliente."
     letter = Phrase(5, pronoun="it", noun="document:invoice", refers="O")
