@@ -179,7 +179,7 @@ class TalkComposer(ClauseComposer):
         if "person:colleague" in types:
             types = self._types(["coworker"])
         members = self._alike_nouns(types, count, role == "S", frame.key)
-        if types == self.classes["coworker"] and self.odds(0.4):
+        if members and types == self.classes["coworker"] and self.odds(0.4):
             team = self.random.choice(self._nouns(self._types(["squad"])))
             members[0] = Phrase(members[0].mark, noun=team.key, det="the")
         if not members:
