@@ -115,6 +115,8 @@ class ClauseComposer(PhraseComposer):
             ):
                 continue
             key = self.random.choice(fitting)
+            if out and out[0].key == "as soon as possible" and table == "manners":
+                continue
             if key == "by mistake" and clause.tense is not Tense.PAST:
                 continue
             if key == "place_office":
@@ -241,7 +243,7 @@ class ClauseComposer(PhraseComposer):
         if habitual and "O" in roles and roles["O"].noun.startswith("event:"):
             tense = Tense.FUTURE
         asked_for = mood in (Mood.IMPERATIVE, Mood.REQUEST, Mood.LETS)
-        again = tense is Tense.HABIT and modal is Modal.NONE and not stative
+        again = tense is Tense.HABIT and modal is Modal.NONE
         counted = "O" in roles and roles["O"].det in ("many", "num", *(("all",) if negative else ()))
         if counted and (negative or asked_for or again) and frame.key not in verbs["several"]:
             roles["O"] = replace(roles["O"], det="the", plural=False, count=0)
