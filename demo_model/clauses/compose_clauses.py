@@ -41,7 +41,10 @@ class ClauseComposer(PhraseComposer):
         values: list[tuple[str, Value]] = []
         for kind in ("weekday", "date", "time", "month", "duration", "place", "room"):
             if f"{{{kind}}}" in template or f"{{{kind}:" in template:
-                values.append((kind, self.sampler.value(kind)))
+                value = self.sampler.value(kind)
+                while kind == "duration" and not re.search("minute|hour", str(value)):
+                    value = self.sampler.value(kind)
+                values.append((kind, value))
         phrase = None
         if "{P" in template:
             (kind,) = self.words.adverbial_types[key]
@@ -105,7 +108,7 @@ class ClauseComposer(PhraseComposer):
                 continue
             if table == "causes" and clause.mood not in (Mood.STATEMENT, Mood.YES_NO):
                 continue
-            if table != "places" and (clause.negative or clause.tense is Tense.DONE):
+            if table != "places" and (clause.negative or clause.asked == "when" or clause.tense is Tense.DONE):
                 continue
             if (
                 table == "manners"
@@ -190,7 +193,7 @@ class ClauseComposer(PhraseComposer):
         if frame.key in verbs["told"] and wanted is None:
             mood = Mood.STATEMENT
         if frame.key in verbs["ongoing"]:
-            tenses = {Tense.NOW: 1}
+            tenses, modals, mood = {Tense.NOW: 1}, False, Mood.YES_NO if asks else Mood.STATEMENT
         if frame.key in verbs["general"]:
             tenses, modals, mood = {Tense.HABIT: 1}, False, Mood.YES_NO if asks else mood
         if stative and tenses != {Tense.PAST: 1}:
@@ -324,7 +327,7 @@ class ClauseComposer(PhraseComposer):
                     roles["S"] = Phrase(0, pronoun="you")
                     continue
                 if mood is Mood.LETS:
-                    avoid.append("we")
+                    avoid += ["we", "you"]
                     roles["S"] = Phrase(0, pronoun="we")
                     continue
                 np = subject or self._actor(frame, types, asks)
@@ -342,6 +345,14 @@ class ClauseComposer(PhraseComposer):
                     if np.pronoun in avoid:
                         np = self._name()
                 np = self._kin(np, roles.get("S"), frame.types[role])
+                if (
+                    frame.key in self.choices["verbs"]["told"]
+                    and np.det in ("i", "we")
+                    and np.noun[:6] != "family"
+                ):
+                    np = replace(np, det="the")
+                if asked == "how_long" or mood is Mood.YES_NO:
+                    np = replace(np, adjective="")
                 if fresh and np.adjective in ("old", "current", "second-hand", "frozen"):
                     np = replace(np, adjective="")  # one does not build an old house
                 if frame.key in self.choices["verbs"]["several"] and np.det != "num":

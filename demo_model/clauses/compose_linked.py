@@ -156,7 +156,12 @@ class LinkedComposer(TalkComposer):
             if degree == "more" or (degree == "too" and link == "although"):
                 degree = "very"
             second = replace(second, predicate=replace(second.predicate, degree=degree, than=None))
-            said = [each for each in first.adverbials[:1] if not each.key.startswith(("because", "in the mean"))]
+            momentary = about.refers == "S" and first.tense is not Tense.PAST  # tired now, not tomorrow
+            said = [
+                each
+                for each in first.adverbials[: 0 if momentary else 1]
+                if not each.key.startswith(("because", "in the mean"))
+            ]
             return Utterance(replace(first, adverbials=tuple(said)), link, second)
         return self._single()
 

@@ -31,14 +31,6 @@ ALWAYS_PLURAL = (
     *(f"clothes:{each}" for each in ("leather shoe", "ski boot", "rain boot", "hiking boot", "high-heeled shoe")),
 )
 """Nouns of which one speaks in the plural: one's parents, the shoes."""
-_OWNERS = (
-    "person:customer",
-    "person:boss",
-    "person:colleague",
-    "person:director",
-    "person:manager",
-    "person:client",
-)
 _UNOWNED = frozenset(
     ["wild", "nature", "sight", "amenity", "body", "fruit", "vegetable", "medicine", "transport", "remark", "term"]
 )
@@ -225,6 +217,8 @@ class PhraseComposer:
             weights |= {"we": 0, "i": 0}
         if fresh:
             weights |= {"we": 0, "i": 0}
+        if noun.key in ALWAYS_PLURAL:
+            weights |= {"num": 0}
         if noun.type == "position":
             weights |= {"we": 0, "i": 12}
         if noun.type == "money":
@@ -272,12 +266,7 @@ class PhraseComposer:
             "small",
         )
         if owned and self.odds(0.12) and not np.plural:
-            owner = (
-                self._name()
-                if self.odds(0.85)
-                else self.noun(self.words.nouns[self.random.choice(_OWNERS)], True, True)
-            )
-            return replace(np, of=replace(owner, adjective=""))
+            return replace(np, of=self._name())
         if self.odds(0.04 if noun.type in _PEOPLE else 0.09):
             return replace(np, relative=self._relative(np, noun, frame))
         return np

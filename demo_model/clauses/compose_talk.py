@@ -104,7 +104,7 @@ class TalkComposer(ClauseComposer):
                 continue
             plural = det == "how_many" or noun.key in ALWAYS_PLURAL or (det == "which" and self.odds(0.15))
             wanted = Phrase(self.mark(), noun=noun.key, det=det, plural=plural)
-            tenses = {Tense.PAST: 2.0, Tense.FUTURE: 0.0 if det == "how_much" else 1.0}
+            tenses = {Tense.PAST: 2.0, Tense.FUTURE: 0.0 if det in ("how_much", "whose") else 1.0}
             human = role != "S" and "people" in self._types(frame.types["S"])
             subject = self._addressed() if human else None
             return self.clause([frame.key], Mood.WH, tenses, role != "S", subject, wanted=(role, wanted))
@@ -279,6 +279,8 @@ class TalkComposer(ClauseComposer):
 
     def _answers(self, answer: str, asked: Clause) -> bool:
         """One knows what one did oneself; "probably not" is said of what happened, as Chinese has 没有 in it."""
+        if answer == "I'm afraid so" or (asked.roles["S"].pronoun in ("i", "we") and "know" in answer):
+            return False
         own = asked.roles["S"].pronoun == "you" and re.search("hope|know|afraid|question|depends", answer)
         future = asked.tense not in (Tense.PAST, Tense.DONE) or asked.modal is not Modal.NONE
         return not own and not (future and re.search("afraid not|not as|probably not|course not", answer))
