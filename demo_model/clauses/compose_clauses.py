@@ -73,11 +73,13 @@ class ClauseComposer(PhraseComposer):
 
     def _when(self, key: str, frame: str) -> bool:
         during, times = self.choices["during"], self.choices["times"]
+        if frame in times["undated"]:
+            return False
         if key in during:
             return frame in during[key]
         if self.words.adverbial_kinds[key] in ("time_habit", "frequency"):
             return not _SELDOM.search(key) and bool(_OFTEN.search(key)) == (frame in times["daily"])
-        if frame in times["undated"] or (frame in times["daily"] and _SOME_DAY.search(key)):
+        if frame in times["daily"] and _SOME_DAY.search(key):
             return False
         for table, pattern in (("evening", _NOT_EVENING), ("morning", _NOT_MORNING)):
             if frame in times[table] and pattern.search(key):
@@ -357,7 +359,7 @@ class ClauseComposer(PhraseComposer):
                     np = replace(np, adjective="")  # one does not build an old house
                 if frame.key in self.choices["verbs"]["several"] and np.det != "num":
                     np = replace(np, det="num", plural=True, count=self.random.randint(2, 3))
-                if np.det == "we" and "S" in roles and roles["S"].det == "we":
+                if np.det == "we" and np.noun[:6] != "family" and "S" in roles and roles["S"].det == "we":
                     np = replace(np, det="the")
                 owner = roles["S"].pronoun if "S" in roles else ""
                 if np.det in ("i", "we") and owner in PERSONS and self.words.nouns[np.noun].type != "family":

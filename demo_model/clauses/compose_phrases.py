@@ -29,6 +29,7 @@ ALWAYS_PLURAL = (
     ),
     *(f"clothes:{each}" for each in ("shoe", "boot", "sock", "trainer", "sandal", "slipper", "mitten", "glove")),
     *(f"clothes:{each}" for each in ("leather shoe", "ski boot", "rain boot", "hiking boot", "high-heeled shoe")),
+    *("clothes:football boot", "small:earring", "small:reading glass"),
 )
 """Nouns of which one speaks in the plural: one's parents, the shoes."""
 _UNOWNED = frozenset(
