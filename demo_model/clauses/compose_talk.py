@@ -95,6 +95,8 @@ class TalkComposer(ClauseComposer):
             role = self.random.choice("SOOT" if det == "which" else "SOO" if det == "how_many" else "O")
             keys = self.choices["asked"].get("how_many_people" if det + role == "how_manyS" else det)
             frame = self.words.frames[self.random.choice(keys or self._domain())]
+            if role == "S" and not self._acts(frame):
+                continue
             if role not in frame.types or "stative" in frame.tags or frame.key in self.choices["verbs"]["unasked"]:
                 continue
             noun = self._noun_for(frame, role)
@@ -108,6 +110,10 @@ class TalkComposer(ClauseComposer):
             human = role != "S" and "people" in self._types(frame.types["S"])
             subject = self._addressed() if human else None
             return self.clause([frame.key], Mood.WH, tenses, role != "S", subject, wanted=(role, wanted))
+
+    def _acts(self, frame: Frame) -> bool:
+        """Whether its subject is somebody who does something."""
+        return "people" in self._types(frame.types["S"]) or "we" in frame.types["S"]
 
     def _addressed(self) -> Phrase:
         """Who one asks about: mostly the one who is asked."""
