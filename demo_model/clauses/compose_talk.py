@@ -313,11 +313,11 @@ class TalkComposer(ClauseComposer):
                 break
             self._mark, self.values = marks, values
         refused = (
-            frame.key in self.choices["times"]["done"]
+            ("stative" in frame.tags or frame.key in self.choices["times"]["done"])
             and frame.key not in self.choices["verbs"]["affirmative"]
             and said.tense is not Tense.NOW
         )
-        link = "neither" if refused and self.odds(0.5) else "too"
+        link = "neither" if refused and self.odds(0.7) else "too"
         others = ["he", "she", "they"] if subject.pronoun in ("i", "we") else ["i", "we"]
         people = [self.words.nouns[np.noun].type for np in said.roles.values() if np.noun]
         named = {"person", "family", "profession"} & set(people) or any(

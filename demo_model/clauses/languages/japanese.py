@@ -85,7 +85,7 @@ class Japanese(Linearizer):
             case det if det == case and noun.type != "family":
                 word = f"自分の{word}"
             case "you" if noun.type == "family":
-                word = _TABLES["family"].get(word, word)
+                word = _TABLES["family"].get(word) or f"あなたの{word}"
             case det if _PRONOUNS.get(det) and not (noun.type == "family" and det == "i" and case in _OWN):
                 word = f"{_PRONOUNS[det]}の{word}"
         words = marked(word, np.mark)
