@@ -58,6 +58,10 @@ class LinkedComposer(TalkComposer):
         plain = {role: replace(np, adjective="", relative=None) for role, np in event.roles.items()}
         event = replace(event, adverbials=(), roles=plain | self._narrowed(narrowed, whose))
         if who == "please":
+            doer = event.roles["S"]
+            if doer.pronoun in ("i", "we"):
+                roles = event.roles | {"S": replace(doer, pronoun=self.random.choice(_GENDERED))}
+                event = replace(event, roles=roles)
             me = Phrase(self.mark(), pronoun=self.random.choice(("i", "we")))
             asked = Clause(
                 key, self.mark(), {"S": Phrase(0, pronoun="you"), "O": me}, Tense.FUTURE, mood=Mood.IMPERATIVE
