@@ -53,10 +53,11 @@ class Composer(LinkedComposer):
 
     def _single(self) -> Utterance:
         said = self.clause(self._domain())
-        kind = "statement" if said.modal is not Modal.MIGHT else ""
+        states = "stative" in self.words.frames[said.frame].tags
+        kind = "statement" if said.modal is not Modal.MIGHT and not states else ""
         if said.mood in (Mood.YES_NO, Mood.WH, Mood.REQUEST):
             kind = "question"
-        elif said.mood is Mood.STATEMENT and self.odds(0.5):
+        elif said.mood is Mood.STATEMENT and not states and self.odds(0.5):
             kind = "no" if said.negative else "yes"
         elif said.mood is not Mood.STATEMENT:
             kind = ""

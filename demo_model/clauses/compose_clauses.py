@@ -250,6 +250,10 @@ class ClauseComposer(PhraseComposer):
         asked_for = mood in (Mood.IMPERATIVE, Mood.REQUEST, Mood.LETS)
         again = tense is Tense.HABIT and modal is Modal.NONE
         counted = "O" in roles and roles["O"].det in ("many", "num", *(("all",) if negative else ()))
+        if stative and "O" in roles and roles["O"].det == "a" and frame.key in verbs["liked"]:
+            roles["O"] = replace(roles["O"], det="the")
+        if stative and "S" in roles and roles["S"].count:
+            roles["S"] = replace(roles["S"], det="the", plural=False, count=0)
         if counted and (negative or asked_for or again) and frame.key not in verbs["several"]:
             roles["O"] = replace(roles["O"], det="the", plural=False, count=0)
         if (
@@ -303,8 +307,10 @@ class ClauseComposer(PhraseComposer):
 
     def _kin(self, np: Phrase, subject: Phrase | None, types: Sequence[str]) -> Phrase:
         """Not "we … my son", nor "your sister … my mother", nor "my aunt … my grandson"."""
-        if subject is None or not np.noun or self.words.nouns[np.noun].type != "family":
+        if subject is None or not np.noun or self.words.nouns[np.noun].type not in ("family", "feast"):
             return np
+        if np.noun.startswith("feast"):
+            return replace(np, det=subject.pronoun if subject.pronoun in ("i", "we", "he", "she") else np.det)
         if np.noun in SPOUSES:
             np = replace(np, noun="family:sister")
         if subject.noun and self.words.nouns[subject.noun].type == "family":

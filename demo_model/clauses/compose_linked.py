@@ -51,6 +51,8 @@ class LinkedComposer(TalkComposer):
             known = being or who == "other"  # French participles after être need the gender
             pronouns = _GENDERED if known else ("i", "we", *_GENDERED)
             subject = Phrase(self.mark(), pronoun=self.random.choice(pronouns))
+        elif who in ("same", "not"):
+            subject = Phrase(self.mark(), pronoun="they")  # a company
         if who == "please" and subject is not None:
             subject = replace(subject, pronoun=self.random.choice(_GENDERED)) if self.odds(0.6) else None
         event = self.clause([happens], Mood.STATEMENT, {Tense.PAST: 1}, False, subject, plain=True)

@@ -62,7 +62,11 @@ class Japanese(Linearizer):
 
     def noun_phrase(self, np: Phrase, case: str) -> str:
         if np.members:
-            return self.joined(np, lambda each: self.noun_phrase(each, case))
+            first, *others = np.members
+            if all(each.noun and each.det == first.det and first.det in _PRONOUNS for each in others):
+                others = [replace(each, det="bare") for each in others]  # 彼女の甥と父
+            alike = replace(np, members=(first, *others))
+            return self.joined(alike, lambda each: self.noun_phrase(each, case))
         if np.pronoun:
             return marked(_PRONOUNS[np.pronoun], np.mark)
         if np.name:
