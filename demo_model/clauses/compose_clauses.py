@@ -256,6 +256,8 @@ class ClauseComposer(PhraseComposer):
             roles["S"] = replace(roles["S"], det="the", plural=False, count=0)
         if counted and (negative or asked_for or again) and frame.key not in verbs["several"]:
             roles["O"] = replace(roles["O"], det="the", plural=False, count=0)
+        if asked == "why" and "S" in roles and roles["S"].pronoun in ("i", "we"):
+            roles["S"] = replace(roles["S"], pronoun="you")
         if (
             "S" in roles
             and roles["S"].pronoun in ("i", "we")
