@@ -257,7 +257,7 @@ class ClauseComposer(PhraseComposer):
         if counted and (negative or asked_for or again) and frame.key not in verbs["several"]:
             roles["O"] = replace(roles["O"], det="the", plural=False, count=0)
         if asked == "why" and "S" in roles and roles["S"].pronoun in ("i", "we"):
-            roles["S"] = replace(roles["S"], pronoun="you")
+            roles["S"] = replace(roles["S"], pronoun="they")
         if (
             "S" in roles
             and roles["S"].pronoun in ("i", "we")
