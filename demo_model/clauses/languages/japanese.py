@@ -214,6 +214,7 @@ class Japanese(Linearizer):
         subject = ""
         if style in ("attributive", "tara", "node", "toki") and topic != "same":
             topic = "が"
+        to_one = clause.frame in _TABLES["frames"]["with_someone"] and style != "attributive" and topic != "same"
         topic = "は" if topic == "same" else topic
         if clause.frame == "exist" or clause.asked == "S":
             topic = "が"
@@ -226,12 +227,7 @@ class Japanese(Linearizer):
             and not subject_np.refers
         ):
             own = "" if clause.embedded or clause.mood is not Mood.STATEMENT else "own"
-            to_one = (
-                clause.frame in _TABLES["frames"]["with_someone"]
-                and style != "attributive"
-                and topic in ("は", "が")
-            )
-            particle = "には" if to_one else topic
+            particle = "には" if to_one and topic in ("は", "が") else topic
             subject = self.with_particle(subject_np, own, particle, clause.frame == "exist")
         question = ""
         if clause.frame in ASKED_FRAMES:

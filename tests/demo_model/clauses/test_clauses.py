@@ -377,3 +377,17 @@ def test_a_time_fits_what_is_done() -> None:
         frames = {frame for frame, key in timed if re.search(pattern, key)}
         assert frames
         assert frames <= {*times[table], *times["large"]}
+
+
+def test_an_english_possessor_is_a_word_of_its_own_and_a_french_elision_is_not() -> None:
+    evening = Phrase(2, noun="event:parents' evening", det="the")
+    said = texts(Utterance(Clause("postpone", 4, {"S": I, "O": evening}, Tense.PAST)))
+    assert said["en"] == "I postponed the parents' evening."
+    assert said["fr"].startswith("J'ai ")
+
+
+def test_japanese_has_one_topic_for_what_one_needs_and_does() -> None:
+    need = Clause("need_rest", 6, {"S": SHE})
+    leave = Clause("take_day_off", 4, {"S": SHE}, Tense.FUTURE)
+    assert texts(Utterance(need))["ja"].startswith("彼女には")
+    assert texts(Utterance(leave, "if", need))["ja"].startswith("彼女は")
