@@ -58,7 +58,7 @@ class ClauseComposer(PhraseComposer):
     def _companion(self, avoid: Sequence[str]) -> Phrase:
         if self.odds(0.4):
             return self._pronoun(False, avoid, False)
-        return self._name() if self.odds(0.4) else self.noun(self.random.choice(self._nouns(["family"])))
+        return self._name() if self.odds(0.4) else self.noun(self.random.choice(self._nouns(_PEERS)))
 
     def _time(self, frame: Frame, *kinds: str, negative: bool = False) -> list[Adverbial]:
         """A time that fits what is done, if there is one: the hour of a call, the year of a move."""

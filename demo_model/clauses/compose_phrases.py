@@ -220,7 +220,7 @@ class PhraseComposer:
             weights |= {"we": 0, "i": 0}
         if noun.key in ALWAYS_PLURAL:
             weights |= {"num": 0}
-        if noun.type == "position":
+        if noun.type == "position" and not fresh:
             weights |= {"we": 0, "i": 12}
         if noun.type == "money":
             weights = {"the": 6, "this": 1, "we": 2}
