@@ -25,7 +25,7 @@ _WRONG = {
     "zh": r"[一-鿿] | [一-鿿]|了了|的的|在在|不是是|没有有|[=~|]",
 }
 _GERMAN_SUB = re.compile(r", (?:dass|ob|weil|obwohl) ([^,.?]+)(?!, d[eia])[,.?]")
-_GERMAN_FINITE = re.compile(r"(?:t|e|en|st|ß|ag|ann|uss|ill|arf|ar|ind|bin|ist|ird|habe|sei|tte)$")
+_GERMAN_FINITE = re.compile(r"(?:t|e|e[lr]?n|st|ß|ag|ann|uss|ill|arf|ar|ind|bin|ist|ird|habe|sei|tte)$")
 
 
 def _verbs(causes: list[str]) -> list[str]:
