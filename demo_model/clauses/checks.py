@@ -7,7 +7,7 @@ from collections.abc import Iterator
 
 from demo_model import LANGUAGES
 from demo_model.clauses.compose import Composer
-from demo_model.clauses.compose_phrases import choices, classes
+from demo_model.clauses.compose_phrases import choices, expanded
 from demo_model.clauses.lexicon import load_words
 from demo_model.clauses.linearize import sentences
 from demo_model.clauses.syntax import Utterance
@@ -26,7 +26,12 @@ _WRONG = {
     "zh": r"[一-鿿] | [一-鿿]|了了|的的|在在|不是是|没有有|[=~|]|(?:向|给|对|把)[向给对把]",
 }
 _GERMAN_SUB = re.compile(r", (?:dass|ob|weil|obwohl) ([^,.?]+)(?!, d[eia])[,.?]")
-_GERMAN_FINITE = re.compile(r"(?:t|e|en|[lr]n|ß|ag|ann|uss|ill|arf|ar|[ai]nd|bin|ird|sei|a[mb]|ing)$")
+_GERMAN_FINITE = re.compile(r"(?:t|e|en|e?[lr]n|ß|ag|ann|uss|ill|arf|ar|[ai]nd|bin|ird|sei|a[mb]|ing)$")
+
+
+def _verbs(causes: list[str]) -> list[str]:
+    """ "same:inform O=person:boss" → "inform"."""
+    return [each.split(":", 1)[1].split()[0] for each in causes if not each.startswith("@")]
 
 
 def word_problems() -> Iterator[str]:
@@ -35,7 +40,7 @@ def word_problems() -> Iterator[str]:
     known = {"people", "we", "they", "weather"}
     for frame in words.frames.values():
         for role, types in frame.types.items():
-            for each in (member for kind in types for member in classes().get(kind, [kind])):
+            for each in expanded(types):
                 if each not in known and each not in words.nouns and each not in words.by_type:
                     yield f"[{frame.key}] {role}: {each} is neither a type nor a noun"
         for language in LANGUAGES:
@@ -44,11 +49,29 @@ def word_problems() -> Iterator[str]:
                 yield f"[{frame.key}] {language}: takes {sorted(roles)}, not {sorted(frame.types)}"
         if not re.search(r"=", frame.cells["zh"]):
             yield f"[{frame.key}] zh: no verb is marked"
+    for adjective, types in words.adjective_types.items():
+        if adjective not in words.adjectives:
+            yield f"[{adjective}] is no adjective"
+        for each in expanded(types):
+            if each not in words.nouns and each not in words.by_type:
+                yield f"[{adjective}] {each} is neither a type nor a noun"
     for noun in words.nouns.values():
         if set(noun.cells) != set(LANGUAGES):
             yield f"[{noun.key}] has not all languages"
     for table, rows in choices().items():
         for key, members in rows.items():
+            if table in ("put", "rooms"):
+                missing = sorted(set(members) - set(words.adverbials))
+                if missing:
+                    yield f"choices [{table}] {key}: {missing} do not exist"
+                continue
+            if table in ("compared", "jobs"):
+                if key not in (words.adjectives if table == "compared" else words.frames):
+                    yield f"choices [{table}]: {key} does not exist"
+                for each in expanded(members):
+                    if each not in words.nouns and each not in words.by_type:
+                        yield f"choices [{table}] {key}: {each} is neither a type nor a noun"
+                continue
             known_keys = {
                 "follow": set(words.frames),
                 "then": set(words.frames),
@@ -56,10 +79,10 @@ def word_problems() -> Iterator[str]:
             }.get(table)
             if known_keys is not None and key not in known_keys:
                 yield f"choices [{table}]: {key} does not exist"
-            for each in members:
-                if each.lstrip("+-") not in (words.adjectives if table == "adjectives" else words.frames):
+            for each in members if table != "follow" else _verbs(members):
+                if each.lstrip("+-!") not in (words.adjectives if table == "adjectives" else words.frames):
                     yield f"choices [{table}] {key}: {each} does not exist"
-            if table in ("manners", "causes", "companions") and key not in words.adverbials:
+            if table in ("manners", "causes", "companions", "during") and key not in words.adverbials:
                 yield f"choices [{table}]: {key} does not exist"
 
 

@@ -6,15 +6,31 @@ import re
 from collections.abc import Sequence
 from dataclasses import replace
 
-from demo_model.clauses.compose_phrases import PhraseComposer
+from demo_model.clauses.compose_phrases import SPOUSES, PhraseComposer
 from demo_model.clauses.lexicon import Frame
 from demo_model.clauses.syntax import PERSONS, Adverbial, Clause, Modal, Mood, Phrase, Tense
 from demo_model.grammar import Value
 
+_PEERS = tuple(
+    f"family:{each}" for each in ("cousin", "best friend", "friend", "aunt", "uncle", "sister", "brother")
+)
+"""Whom somebody of one's family has to do with."""
 _ASKED_HOW = ("where", "how", "why", "how_long", "how_often")
+_BRIEF = re.compile(r"minutes|hour|just now|\{duration|right after")
+_CLOCK = re.compile(r"\{time|at noon")
+_AROUND = re.compile(r"\{P\}|^after|^before|break|meantime|lunchtime|before lunch|after lunch")
+_PLAIN = re.compile(r"^(yesterday|last week|this morning|yesterday evening|tomorrow|next week|this evening)$")
+"""The times of what is not done."""
 _AT_WORK = re.compile(r"meeting|the call|quarter|the break|@occasion|after work")
-_AT_HOME = re.compile(r"school|bed|breakfast|birthday|Christmas|dinner|midnight|Sunday|Saturday|weekend")
-_DISTANT = re.compile(r"duration|month|year|date|weeks|spring|summer|autumn|winter|Christmas|long time")
+_AT_HOME = re.compile(
+    r"last night|tonight|school|bed|breakfast|birthday|Christmas|dinner|midnight|Sunday|Saturday|weekend"
+)
+_DISTANT = re.compile(r"month|year|date|weeks|quarter|spring|summer|autumn|winter|Christmas|long time")
+_SOME_DAY = re.compile(r"days|other day|week|recently|soon|later|sometime|\{weekday")
+_NOT_EVENING = re.compile(r"morning|noon|lunch|breakfast|school|\{time")
+_NOT_MORNING = re.compile(r"evening|night|noon|lunch|dinner|midnight|bed|\{time")
+_OFTEN = re.compile(r"day|morning|evening|night|once a day|twice a day|afternoon|always")
+_SELDOM = re.compile(r"year|summer|winter")
 
 
 class ClauseComposer(PhraseComposer):
@@ -25,7 +41,10 @@ class ClauseComposer(PhraseComposer):
         values: list[tuple[str, Value]] = []
         for kind in ("weekday", "date", "time", "month", "duration", "place", "room"):
             if f"{{{kind}}}" in template or f"{{{kind}:" in template:
-                values.append((kind, self.sampler.value(kind)))
+                value = self.sampler.value(kind)
+                while kind == "duration" and not re.search("minute|hour", str(value)):
+                    value = self.sampler.value(kind)
+                values.append((kind, value))
         phrase = None
         if "{P" in template:
             (kind,) = self.words.adverbial_types[key]
@@ -39,21 +58,42 @@ class ClauseComposer(PhraseComposer):
     def _companion(self, avoid: Sequence[str]) -> Phrase:
         if self.odds(0.4):
             return self._pronoun(False, avoid, False)
-        return self._name() if self.odds(0.4) else self.noun(self.random.choice(self._nouns(["family"])))
+        return self._name() if self.odds(0.4) else self.noun(self.random.choice(self._nouns(_PEERS)))
 
-    def _time(self, frame: Frame, *kinds: str) -> Adverbial:
-        """A time. What one does every day is not said of a month or of a year, nor work of bedtime."""
-        everyday = frame.key in self.choices["verbs"]["habits"] or list(frame.types) == ["S"]
-        elsewhere = _AT_WORK if "daily" in frame.tags else _AT_HOME
-        key = self.random.choice([key for kind in kinds for key in self._adverbials[kind]])
-        during = self.choices["during"]
-        while (
-            (key in during and frame.key not in during[key])
-            or elsewhere.search(key)
-            or (everyday and _DISTANT.search(key) and "every" not in key)
-        ):
-            key = self.random.choice(self._adverbials[kinds[0]])
-        return self.adverbial(key)
+    def _time(self, frame: Frame, *kinds: str, negative: bool = False) -> list[Adverbial]:
+        """A time that fits what is done, if there is one: the hour of a call, the year of a move."""
+        fitting = [
+            key
+            for kind in kinds
+            for key in self._adverbials[kind]
+            if self._when(key, frame.key) and (not negative or _PLAIN.search(key))
+            if not (_AT_WORK if "daily" in frame.tags else _AT_HOME).search(key) or key in self.choices["during"]
+        ]
+        return [self.adverbial(self.random.choice(fitting))] if fitting else []
+
+    def _when(self, key: str, frame: str) -> bool:
+        during, times = self.choices["during"], self.choices["times"]
+        if frame in times["undated"]:
+            return False
+        if key in during:
+            return frame in during[key]
+        if self.words.adverbial_kinds[key] in ("time_habit", "frequency"):
+            return not _SELDOM.search(key) and bool(_OFTEN.search(key)) == (frame in times["daily"])
+        if frame in times["daily"] and _SOME_DAY.search(key):
+            return False
+        for table, pattern in (("evening", _NOT_EVENING), ("morning", _NOT_MORNING)):
+            if frame in times[table] and pattern.search(key):
+                return False
+        if key == "as soon as possible":
+            return frame in times["soon"]
+        if self.words.adverbial_kinds[key] == "deadline":
+            return frame in times["done"]
+        if frame in times["large"]:
+            return bool(_DISTANT.search(key)) and not re.search("weeks|date", key)
+        for pattern, table in ((_BRIEF, "brief"), (_CLOCK, "brief"), (_AROUND, "around"), (_DISTANT, "notable")):
+            if pattern.search(key):
+                return frame in times[table]
+        return True
 
     def _with_adverbials(self, clause: Clause, frame: Frame) -> Clause:
         if any(np.relative for np in clause.roles.values()):
@@ -70,7 +110,7 @@ class ClauseComposer(PhraseComposer):
                 continue
             if table == "causes" and clause.mood not in (Mood.STATEMENT, Mood.YES_NO):
                 continue
-            if table != "places" and (clause.negative or clause.tense is Tense.DONE):
+            if table != "places" and (clause.negative or clause.asked == "when" or clause.tense is Tense.DONE):
                 continue
             if (
                 table == "manners"
@@ -80,39 +120,36 @@ class ClauseComposer(PhraseComposer):
             ):
                 continue
             key = self.random.choice(fitting)
+            if out and out[0].key == "as soon as possible" and table == "manners":
+                continue
             if key == "by mistake" and clause.tense is not Tense.PAST:
                 continue
             if key == "place_office":
-                key = self.random.choice(self._adverbials[key])
+                key = self.random.choice(self._rooms(key))
             subject = clause.roles.get("S")
             out.append(self.adverbial(key, [subject.pronoun] if subject else []))
         return replace(clause, adverbials=tuple(out))
+
+    def _rooms(self, key: str) -> list[str]:
+        return self.choices["put"].get(key) or self.choices["rooms"]["talk"]
 
     def _times(self, clause: Clause, frame: Frame, stative: bool, always: bool) -> list[Adverbial]:
         asking = clause.mood in (Mood.IMPERATIVE, Mood.REQUEST, Mood.LETS)
         if asking or (clause.modal is not Modal.NONE and clause.tense is not Tense.PAST):
             if self.odds(0.35):
-                return [
-                    self._time(
-                        frame,
-                        *(
-                            ("deadline",)
-                            if self.odds(0.3) and asking and not clause.negative
-                            else ("time_future",)
-                        ),
-                    )
-                ]
+                kind = "deadline" if self.odds(0.3) and asking else "time_future"
+                return self._time(frame, kind, negative=clause.negative)
             return []
         match clause.tense:
-            case Tense.PAST if always or self.odds(0.06 if stative else 0.6):
-                return [self._time(frame, "time_past", "time_past", "time_any")]
+            case Tense.PAST if always or self.odds(0 if stative else 0.6):
+                return self._time(frame, "time_past", "time_past", "time_any", negative=clause.negative)
             case Tense.FUTURE if always or self.odds(0.7):
-                return [self._time(frame, "time_future", "time_future", "time_any")]
+                return self._time(frame, "time_future", "time_future", "time_any", negative=clause.negative)
             case Tense.HABIT if not stative:
                 wh = clause.mood is Mood.WH or clause.negative or always
                 if self.odds(0.5) or wh:
-                    return [self._time(frame, "time_habit")]
-                return [self.adverbial(self.random.choice(self._adverbials["frequency"]))]
+                    return self._time(frame, "time_habit")
+                return self._time(frame, "frequency") or self._time(frame, "time_habit")
         return []
 
     # Clauses
@@ -145,21 +182,33 @@ class ClauseComposer(PhraseComposer):
             or not {"human", "anyone", "tech"} & set(frame.types["S"])
             or "O" not in frame.types
             or frame.key in self.choices["verbs"]["unasked"]
+            or frame.key in self.choices["verbs"]["own_will"]
         ):
             mood = Mood.STATEMENT
         if stative and mood is Mood.WH:
             mood = Mood.YES_NO
+        asks = mood in (Mood.YES_NO, Mood.WH)
+        if frame.key in verbs["urged"] and tenses is None:
+            mood = self.random.choice((Mood.IMPERATIVE, Mood.REQUEST))
         if tenses is None:
             tenses = {Tense.PAST: 36, Tense.FUTURE: 24, Tense.DONE: 12, Tense.NOW: 9, Tense.HABIT: 13}
-        if stative:
-            tenses = {Tense.HABIT: 75, Tense.PAST: 25}
+        if frame.key in verbs["told"] and wanted is None:
+            mood = Mood.STATEMENT
+        if frame.key in verbs["ongoing"]:
+            tenses, modals, mood = {Tense.NOW: 1}, False, Mood.YES_NO if asks else Mood.STATEMENT
+        if frame.key in verbs["general"]:
+            tenses, modals, mood = {Tense.HABIT: 1}, False, Mood.YES_NO if asks else mood
+        if stative and tenses != {Tense.PAST: 1}:
+            tenses = {Tense.HABIT: 75} if asks else {Tense.HABIT: 75, Tense.PAST: 25}
         elif not human or frame.key in verbs["moments"] or frame.key in verbs["unasked"]:
             tenses = {tense: share for tense, share in tenses.items() if tense in (Tense.PAST, Tense.FUTURE)} or {
                 Tense.PAST: 1
             }
         if frame.key in self.choices["verbs"]["unasked"] and Tense.PAST in tenses:
             tenses = {Tense.PAST: 1}
-        elif Tense.HABIT in tenses and len(tenses) > 1 and frame.key not in verbs["habits"]:
+        if Tense.DONE in tenses and len(tenses) > 1 and frame.key not in self.choices["times"]["done"]:
+            tenses = {tense: share for tense, share in tenses.items() if tense is not Tense.DONE}
+        if Tense.HABIT in tenses and len(tenses) > 1 and not stative and frame.key not in verbs["habits"]:
             tenses = {tense: share for tense, share in tenses.items() if tense is not Tense.HABIT}
         tense = self.random.choices(list(tenses), list(tenses.values()))[0]
         modal = Modal.NONE
@@ -173,7 +222,7 @@ class ClauseComposer(PhraseComposer):
             and self.odds(0.22)
             and frame.key not in self.choices["verbs"]["unasked"]
         ):
-            modals_now = (Modal.CAN, Modal.MUST, Modal.WANT, Modal.SHOULD)
+            modals_now = (Modal.CAN, Modal.MUST, Modal.WANT, Modal.SHOULD)[list(frame.types) == ["S"] :]
             modal = self.random.choice((*modals_now, Modal.MIGHT) if mood is Mood.STATEMENT else modals_now)
             past = modal in (Modal.MUST, Modal.WANT) and mood is Mood.STATEMENT and self.odds(0.2)
             tense = Tense.PAST if past else Tense.HABIT
@@ -186,7 +235,9 @@ class ClauseComposer(PhraseComposer):
             not plain
             and self.odds(0.14)
             and frame.key not in verbs["affirmative"]
+            and (stative or modal is not Modal.NONE or frame.key in self.choices["times"]["done"])
             and mood in (Mood.STATEMENT, Mood.IMPERATIVE)
+            and (mood is Mood.STATEMENT or frame.key in verbs["forbidden"])
             and tense is not Tense.NOW
             and (stative or tense is not Tense.HABIT or modal is not Modal.NONE)
         )
@@ -196,10 +247,17 @@ class ClauseComposer(PhraseComposer):
         habitual = tense is Tense.HABIT and modal is Modal.NONE and Tense.FUTURE in tenses
         if habitual and "O" in roles and roles["O"].noun.startswith("event:"):
             tense = Tense.FUTURE
-        if negative and "O" in roles and roles["O"].det in ("all", "many", "num"):
+        asked_for = mood in (Mood.IMPERATIVE, Mood.REQUEST, Mood.LETS)
+        again = tense is Tense.HABIT and modal is Modal.NONE
+        counted = "O" in roles and roles["O"].det in ("many", "num", *(("all",) if negative else ()))
+        if stative and "O" in roles and roles["O"].det == "a" and frame.key in verbs["liked"]:
+            roles["O"] = replace(roles["O"], det="the")
+        if stative and "S" in roles and roles["S"].count:
+            roles["S"] = replace(roles["S"], det="the", plural=False, count=0)
+        if counted and (negative or asked_for or again) and frame.key not in verbs["several"]:
             roles["O"] = replace(roles["O"], det="the", plural=False, count=0)
-        if mood in (Mood.IMPERATIVE, Mood.REQUEST, Mood.LETS) and roles["O"].det in ("many", "num"):
-            roles["O"] = replace(roles["O"], det="the", plural=False, count=0)
+        if asked == "why" and "S" in roles and roles["S"].pronoun in ("i", "we"):
+            roles["S"] = replace(roles["S"], pronoun="they")
         if (
             "S" in roles
             and roles["S"].pronoun in ("i", "we")
@@ -217,7 +275,11 @@ class ClauseComposer(PhraseComposer):
         choices: list[str] = []
         if tense in (Tense.PAST, Tense.FUTURE) or modal is not Modal.NONE:
             choices += ["when", "when"]
-            choices += ["why"] if tense is Tense.PAST else []
+            choices += (
+                ["why"]
+                if tense is Tense.PAST and frame.key not in self.choices["verbs"]["needs_no_reason"]
+                else []
+            )
             choices += ["where", "where"] if frame.key in self.choices["where"]["asked"] else []
             choices += (
                 ["how", "how"] if frame.key in self.choices["how"]["asked"] and modal is not Modal.WANT else []
@@ -228,13 +290,37 @@ class ClauseComposer(PhraseComposer):
             and modal is Modal.NONE
         ):
             choices += ["S", "S"]
-        human = {"human", "anyone", "client", "family", "role"} & set(frame.types.get("O", ("human",)))
-        if self.direct(frame) and not human and frame.key not in ("take_transport",):
+        if self.direct(frame) and frame.key in self.choices["asked"]["what"]:
             choices += ["O", "O"]
         people = [role for role in "OT" if "people" in self._types(frame.types.get(role, ()))]
         choices += ["whom"] * 4 if people else []
         asked = self.random.choice(choices) if choices else ""
         return (people[0], Phrase(self.mark(), pronoun="who")) if asked == "whom" else (asked, None)
+
+    def _actor(self, frame: Frame, types: Sequence[str], asks: bool) -> Phrase:
+        """Who does it: sometimes the one whose job it is."""
+        jobs = self.choices["jobs"].get(frame.key, ())
+        if jobs and self.odds(0.25):
+            return self.noun(self.words.nouns[self.random.choice(jobs)], True, True)
+        np = self.role(types, True, asks=asks, plain=frame.key in self.choices["verbs"]["unasked"])
+        if asks and np.noun and self.words.nouns[np.noun].type == "family" and np.det in ("i", "we"):
+            np = replace(np, det="you")  # one knows what one's own mother does
+        return np
+
+    def _kin(self, np: Phrase, subject: Phrase | None, types: Sequence[str]) -> Phrase:
+        """Not "we … my son", nor "your sister … my mother", nor "my aunt … my grandson"."""
+        if subject is None or not np.noun or self.words.nouns[np.noun].type not in ("family", "feast"):
+            return np
+        if np.noun.startswith("feast"):
+            return replace(np, det=subject.pronoun if subject.pronoun in ("i", "we", "he", "she") else np.det)
+        if np.noun in SPOUSES:
+            np = replace(np, noun="family:sister")
+        if subject.noun and self.words.nouns[subject.noun].type == "family":
+            others = [each for each in _PEERS if each != subject.noun]
+            np = replace(np, noun=self.random.choice(others), plural=False) if "family" in types else np
+            return replace(np, det=subject.det)
+        others_own = subject.pronoun == "we" and np.det in ("i", "we")
+        return replace(np, det=self.random.choice(("he", "she"))) if others_own else np
 
     def _roles(
         self, frame: Frame, mood: Mood, asked: str, modal: Modal, tense: Tense, subject: Phrase | None
@@ -251,12 +337,10 @@ class ClauseComposer(PhraseComposer):
                     roles["S"] = Phrase(0, pronoun="you")
                     continue
                 if mood is Mood.LETS:
-                    avoid.append("we")
+                    avoid += ["we", "you"]
                     roles["S"] = Phrase(0, pronoun="we")
                     continue
-                np = subject or self.role(
-                    types, True, asks=asks, plain=frame.key in self.choices["verbs"]["unasked"]
-                )
+                np = subject or self._actor(frame, types, asks)
                 if asks and np.pronoun and (modal is Modal.SHOULD or (modal is Modal.CAN and self.odds(0.5))):
                     np = replace(np, pronoun=self.random.choice(("i", "we")))
                 avoid.append(np.pronoun)
@@ -265,6 +349,26 @@ class ClauseComposer(PhraseComposer):
                 fresh = role == "O" and frame.key in self.choices["verbs"]["fresh"]
                 plain = asks or frame.key in self.choices["verbs"]["unasked"]
                 np = self.role(types, False, fresh, avoid, plain=plain)
+                own = np.pronoun in ("i", "we") and "S" in roles
+                if own and asks and (roles["S"].pronoun != "you" or asked.startswith("how_")):
+                    np = replace(np, pronoun=self.random.choice(("he", "she", "they")))
+                    if np.pronoun in avoid:
+                        np = self._name()
+                np = self._kin(np, roles.get("S"), frame.types[role])
+                if (
+                    frame.key in self.choices["verbs"]["told"]
+                    and np.det in ("i", "we")
+                    and np.noun[:6] != "family"
+                ):
+                    np = replace(np, det="the")
+                if asked == "how_long" or mood is Mood.YES_NO:
+                    np = replace(np, adjective="")
+                if fresh and np.adjective in ("old", "current", "second-hand", "frozen"):
+                    np = replace(np, adjective="")  # one does not build an old house
+                if frame.key in self.choices["verbs"]["several"] and np.det != "num":
+                    np = replace(np, det="num", plural=True, count=self.random.randint(2, 3))
+                if np.det == "we" and np.noun[:6] != "family" and "S" in roles and roles["S"].det == "we":
+                    np = replace(np, det="the")
                 owner = roles["S"].pronoun if "S" in roles else ""
                 if np.det in ("i", "we") and owner in PERSONS and self.words.nouns[np.noun].type != "family":
                     np = replace(np, det=owner)

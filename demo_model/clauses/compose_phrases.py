@@ -22,18 +22,22 @@ _COUNTED = 5
 _PEOPLE = ("person", "profession")
 SPOUSES = ("family:wife", "family:husband")
 ONES_OWN = ("family:girlfriend", "family:boyfriend", "feast:birthday", "feast:graduation", "feast:promotion")
-ALWAYS_PLURAL = ("family:parent", "family:grandparent")
-_OWNERS = (
-    "person:customer",
-    "person:boss",
-    "person:colleague",
-    "person:director",
-    "person:manager",
-    "person:client",
+ALWAYS_PLURAL = (
+    *("family:parent", "family:grandparent", "small:earphone", "small:swimming goggle", "supplies:work glove"),
+    *(
+        f"supplies:{each}"
+        for each in ("nail", "screw", "ear plug", "envelope", "battery", "glue stick", "paper bag")
+    ),
+    *(f"clothes:{each}" for each in ("shoe", "boot", "sock", "trainer", "sandal", "slipper", "mitten", "glove")),
+    *(f"clothes:{each}" for each in ("leather shoe", "ski boot", "rain boot", "hiking boot", "high-heeled shoe")),
+    *("clothes:football boot", "small:earring", "small:reading glass"),
 )
+"""Nouns of which one speaks in the plural: one's parents, the shoes."""
 _UNOWNED = frozenset(
     ["wild", "nature", "sight", "amenity", "body", "fruit", "vegetable", "medicine", "transport", "remark", "term"]
 )
+_ONES_OWN_PEOPLE = ("person:colleague", "person:boss", "person:assistant", "person:team leader", "person:intern")
+"""People at work that are mostly somebody's."""
 COUNTABLE = frozenset(
     [
         *("document", "device", "supplies", "furniture", "person", "product", "problem", "task", "data"),
@@ -43,7 +47,7 @@ COUNTABLE = frozenset(
 """Types of which one says how many."""
 
 
-NAMED_ONLY = ("family:baby",)
+NAMED_ONLY = ("family:baby", "family:child")
 """Nouns that play no role for their type alone: one does not call one's baby."""
 
 
@@ -57,27 +61,27 @@ def classes() -> dict[str, list[str]]:
     return _toml(WORDS / "classes.toml")["classes"]
 
 
+def expanded(kinds: Sequence[str]) -> list[str]:
+    """Types and single nouns, with the members of a class in its place."""
+    return [each for kind in kinds for each in _members(kind)]
+
+
 @cache
-def choices(part: float = 1.0) -> dict[str, dict[str, list[str]]]:
-    """What goes with which verbs. part: the share of the frames that are used."""
-    whole = _toml(Path(__file__).parent / "choices.toml")
-    frames = load_words().frames
+def _members(kind: str) -> list[str]:
+    members = classes().get(kind, [kind])
+    return members if members == [kind] else expanded(members)
 
-    def used(key: str) -> bool:
-        return key.lstrip("+-") not in frames or in_part(part, "frame", key.lstrip("+-"))
 
-    kept: dict[str, dict[str, list[str]]] = {}
-    for name, table in whole.items():
-        rows = {key: [each for each in row if used(each)] for key, row in table.items() if used(key)}
-        # Frames from which nothing follows are left out; of a list that must not be empty, the first is used.
-        least = 1 if name in ("asked", "together") else 0
-        kept[name] = {key: row or table[key][:least] for key, row in rows.items() if row or key not in frames}
-    return kept
+def choices() -> dict[str, dict[str, list[str]]]:
+    """What goes with which verbs."""
+    paths = sorted(Path(__file__).parent.glob("choices*.toml"))
+    return {table: rows for path in paths for table, rows in _toml(path).items()}
 
 
 @cache
 def _nouns_of(types: tuple[str, ...], part: float) -> list[Noun]:
     words = load_words()
+    types = tuple(expanded(types))
     named = [key for each in types for key in ([each] if ":" in each else words.by_type.get(each, ()))]
     named = [key for key in named if key not in NAMED_ONLY or key in types]
     used = [key for key in named if in_part(part, "noun", words.nouns[key].cells["en"])]
@@ -86,33 +90,40 @@ def _nouns_of(types: tuple[str, ...], part: float) -> list[Noun]:
 
 
 @cache
-def _adjectives(never: str, part: float) -> list[str]:
-    """All but those of one list of the choices. part: the share of all that are used."""
-    excluded = choices()["adjectives"][never]
-    return [key for key in load_words().adjectives if key not in excluded and in_part(part, "adjective", key)]
+def said_of(noun: str) -> list[str]:
+    """The adjectives that fit a noun."""
+    words = load_words()
+    known = {noun, words.nouns[noun].type}
+    return [key for key, types in words.adjective_types.items() if known & set(expanded(types))]
 
 
 @cache
-def _adjectives_of(kind: str, part: float) -> list[str]:
-    """What can stand before a noun of this type."""
-    types = load_words().adjective_types
-    return [key for key in _adjectives("not_before_nouns", part) if kind in types[key]]
+def _adjectives_of(noun: str, part: float) -> list[str]:
+    """What stands before a noun because it tells which one is meant."""
+    telling = choices()["adjectives"]["before_nouns"]
+    return [key for key in said_of(noun) if key in telling and in_part(part, "adjective", key)]
+
+
+@cache
+def _predicated(part: float) -> list[str]:
+    """What something can be."""
+    never = choices()["adjectives"]["not_predicated"]
+    return [key for key in load_words().adjectives if key not in never and in_part(part, "adjective", key)]
 
 
 class PhraseComposer:
     """Noun phrases, names and pronouns, each with a mark of its own."""
 
     def __init__(self, sampler: Sampler, part: float = 1.0) -> None:
-        self.sampler = sampler
-        self.part = part
+        self.sampler, self.part = sampler, part
         self.words = load_words()
         self.classes = classes()
-        self.choices = choices(part)
-        self.predicated = _adjectives("not_predicated", part)
+        self.choices = choices()
+        self.predicated = _predicated(part)
         self.values: dict[int, tuple[str, Value]] = {}
         self._mark = 0
         self._tells: dict[tuple[str, str], list[Frame]] = {}
-        frames = [each for each in self.words.frames.values() if in_part(part, "frame", each.key)]
+        frames = [frame for frame in self.words.frames.values() if in_part(part, "frame", frame.key)]
         self._frames = {
             domain: [frame.key for frame in frames if domain in frame.tags] for domain in ("office", "daily")
         }
@@ -135,7 +146,7 @@ class PhraseComposer:
         return self.random.random() < share
 
     def _types(self, role: Sequence[str]) -> list[str]:
-        return [each for kind in role for each in self.classes.get(kind, [kind])]
+        return expanded(role)
 
     def _nouns(self, types: Sequence[str]) -> list[Noun]:
         """Every noun of these types, which may be names of types or keys of single nouns."""
@@ -164,8 +175,6 @@ class PhraseComposer:
                 return self._name()
         elif pronouns and self.odds(0.4):
             return Phrase(self.mark(), pronoun=self.random.choice(pronouns))
-        if "family" in types and "profession" in types and self.odds(0.6):
-            nouns = self._nouns(["family"])  # a monk vacuums less often than a mother does
         return self.noun(self.random.choice(nouns), subject, plain, fresh)
 
     def _pronoun(self, subject: bool, avoid: Sequence[str], asks: bool) -> Phrase:
@@ -192,7 +201,7 @@ class PhraseComposer:
         if noun.type in ("family", "feast"):
             married = noun.key in SPOUSES
             alone = married or noun.key in ONES_OWN
-            det = self.random.choices(("i", "we", "he", "she"), (6, not alone, 1, 1))[0]
+            det = self.random.choices(("i", "we", "he", "she"), (6, 0.2 * (not alone), 1, 1))[0]
             if married and det != "i":
                 det = "he" if noun.key == "family:wife" else "she"
             return Phrase(mark, noun=noun.key, det=det, plural=noun.key in ALWAYS_PLURAL)
@@ -200,18 +209,18 @@ class PhraseComposer:
             return Phrase(mark, noun=noun.key, det="bare")
         weights = {
             "the": 46,
-            "a": 0 if subject else 55 if fresh else 4,
+            "a": 0 if subject else 55 if fresh else 0 if noun.type == "event" else 4,
             "this": 7,
             "we": 6,
             "i": 3,
             "num": 5,
-            "many": 1,
+            "many": 0,
             "all": 2,
         }
         if plain or noun.type not in COUNTABLE or (subject and noun.type in _PEOPLE):
             weights |= {"num": 0, "many": 0, "all": 0, "i": 0}
         if noun.type in _PEOPLE:
-            weights |= {"this": 1, "we": 2 if noun.type == "person" else 0}
+            weights |= {"this": 1, "a": 4 if fresh else 0, "we": 2 if noun.type == "person" else 0}
         if (
             noun.type in ("food", "gift", "plant", "small", "clothes", "animal", "text", "meal", "sweet")
             and not subject
@@ -221,23 +230,37 @@ class PhraseComposer:
             weights |= {"we": 0, "i": 0}
         if fresh:
             weights |= {"we": 0, "i": 0}
-        if noun.type == "position":
+        if noun.key in ALWAYS_PLURAL:
+            weights |= {"num": 0}
+        if noun.type == "position" and not fresh:
             weights |= {"we": 0, "i": 12}
         if noun.type == "money":
             weights = {"the": 6, "this": 1, "we": 2}
-        if noun.key == "group:management":
+        if noun.key in _ONES_OWN_PEOPLE:
+            weights = {"the": 2, "i": 10, "we": 3}
+        if noun.key in ("group:management", "code:source code"):
             weights = {"the": 1}
         det = self.random.choices(list(weights), list(weights.values()))[0]
         count = self.random.randint(2, _COUNTED) if det == "num" else 0
+        several = (noun.key in ALWAYS_PLURAL and not count) or (
+            noun.type in ("fruit", "vegetable") and not subject and det in ("the", "this", "i", "a")
+        )
+        if several:
+            det = "the" if det == "a" else det
         adjective = ""
-        if det != "all" and self.odds(0.05 if noun.type in _PEOPLE else 0.18):
-            adjective = self._adjective(noun.type)
+        if det != "all" and self.odds(0.02 if noun.type in _PEOPLE else 0.2):
+            adjective = self._adjective(noun.key)
         return Phrase(
-            mark, noun=noun.key, det=det, plural=det in ("num", "many", "all"), count=count, adjective=adjective
+            mark,
+            noun=noun.key,
+            det=det,
+            plural=several or det in ("num", "many", "all"),
+            count=count,
+            adjective=adjective,
         )
 
-    def _adjective(self, kind: str) -> str:
-        fitting = _adjectives_of(kind, self.part)
+    def _adjective(self, noun: str) -> str:
+        fitting = _adjectives_of(noun, self.part)
         return self.random.choice(fitting) if fitting else ""
 
     def _richer(self, np: Phrase, depth: int, frame: str) -> Phrase:
@@ -250,20 +273,14 @@ class PhraseComposer:
             "plan",
             "device",
             "text",
-            "money",
             "furniture",
             "motor",
             "vehicle",
             "small",
         )
         if owned and self.odds(0.12) and not np.plural:
-            owner = (
-                self._name()
-                if self.odds(0.6)
-                else self.noun(self.words.nouns[self.random.choice(_OWNERS)], True, True)
-            )
-            return replace(np, of=replace(owner, adjective=""))
-        if self.odds(0.1):
+            return replace(np, of=self._name())
+        if self.odds(0.04 if noun.type in _PEOPLE else 0.09):
             return replace(np, relative=self._relative(np, noun, frame))
         return np
 

@@ -24,7 +24,7 @@ from demo_model.clauses.syntax import (
 _ASKS = {"which": 40, "how_many": 25, "how_much": 8, "what_kind": 15, "whose": 12}
 _CHOSEN = frozenset(
     [
-        *("document", "device", "product", "plan", "event", "person", "group", "task", "problem", "text", "show"),
+        *("document", "device", "product", "plan", "event", "person", "group", "task", "text", "show"),
         *("clothes", "room", "hall", "data", "site", "home", "motor", "small", "transport", "story"),
         *("booking", "sight", "code", "schoolwork", "instrument", "vehicle"),
     ]
@@ -33,11 +33,13 @@ _CHOSEN = frozenset(
 _UNANSWERED = ("show", "drive_someone", "take_to_vet", "bring_school", "invite_home", "teach_family")
 """Frames whose Chinese verb says what the other one does (请…吃饭), so it does not answer alone."""
 _NO_NOUNS = ("we", "they", "people", "weather")
-_APART = frozenset(["city", "money", "position", "term", "profession", "event", "feast", "story", "wild", "body"])
+_APART = frozenset(
+    ["city", "money", "position", "term", "profession", "event", "feast", "story", "wild", "body", "instrument"]
+)
 """Types whose nouns are seldom named together."""
 _LENT = frozenset(["clothes", "small", "device", "vehicle", "motor", "document", "gift", "handtool"])
 """Types of which one asks whose they are."""
-_THERE = (("seat", "place_office"), ("attendant", "place_office"), ("stock", "place_thing"))
+_THERE = (("seat", "place_office"), ("attendant", "place_office"), ("stock", "dishes"))
 
 
 class TalkComposer(ClauseComposer):
@@ -82,7 +84,7 @@ class TalkComposer(ClauseComposer):
     def _how_many_there_are(self) -> Clause:
         kind, places = self.random.choice(_THERE)
         noun = self.random.choice(self._nouns(self._types([kind])))
-        place = Predicate(self.mark(), place=self.adverbial(self.random.choice(self._adverbials[places])))
+        place = Predicate(self.mark(), place=self.adverbial(self.random.choice(self._rooms(places))))
         there = Phrase(self.mark(), noun=noun.key, det="how_many", plural=True)
         return Clause("exist", self.mark(), {"S": there}, mood=Mood.WH, asked="S", predicate=place)
 
@@ -93,6 +95,8 @@ class TalkComposer(ClauseComposer):
             role = self.random.choice("SOOT" if det == "which" else "SOO" if det == "how_many" else "O")
             keys = self.choices["asked"].get("how_many_people" if det + role == "how_manyS" else det)
             frame = self.words.frames[self.random.choice(keys or self._domain())]
+            if role == "S" and not self._acts(frame):
+                continue
             if role not in frame.types or "stative" in frame.tags or frame.key in self.choices["verbs"]["unasked"]:
                 continue
             noun = self._noun_for(frame, role)
@@ -100,12 +104,16 @@ class TalkComposer(ClauseComposer):
                 noun = self.random.choice(self._nouns(self._types(["attendant"])))
             if noun is None or not self._askable(det, noun, role):
                 continue
-            plural = det == "how_many" or (det == "which" and self.odds(0.15))
+            plural = det == "how_many" or noun.key in ALWAYS_PLURAL or (det == "which" and self.odds(0.15))
             wanted = Phrase(self.mark(), noun=noun.key, det=det, plural=plural)
-            tenses = {Tense.PAST: 2.0, Tense.FUTURE: 1.0}
+            tenses = {Tense.PAST: 2.0, Tense.FUTURE: 0.0 if det in ("how_much", "whose") else 1.0}
             human = role != "S" and "people" in self._types(frame.types["S"])
             subject = self._addressed() if human else None
             return self.clause([frame.key], Mood.WH, tenses, role != "S", subject, wanted=(role, wanted))
+
+    def _acts(self, frame: Frame) -> bool:
+        """Whether its subject is somebody who does something."""
+        return "people" in self._types(frame.types["S"]) or "we" in frame.types["S"]
 
     def _addressed(self) -> Phrase:
         """Who one asks about: mostly the one who is asked."""
@@ -142,7 +150,10 @@ class TalkComposer(ClauseComposer):
             mood = self.random.choices((Mood.STATEMENT, Mood.YES_NO, Mood.IMPERATIVE), (80, 12, 8))[0]
             said = self.clause(self.choices["together"]["named"] if self.odds(0.18) else self._domain(), mood)
             frame = self.words.frames[said.frame]
-            role = self.random.choice([each for each in said.roles if said.roles[each].mark])
+            named = [each for each in said.roles if said.roles[each].mark]
+            if not named:
+                continue
+            role = self.random.choice(named)
             if role == "S" and mood is not Mood.STATEMENT:
                 continue
             np = self._together(frame, role, said)
@@ -166,14 +177,15 @@ class TalkComposer(ClauseComposer):
         count = 3 if link == "and" and self.odds(0.2) else 2
         if "people" in types and self.odds(0.4 if role == "S" else 0.2):
             members = [self._name() for _ in range(count)]
-            if role == "S" and link == "and" and self.odds(0.4):
+            own = any(np.pronoun in ("i", "we") or np.det in ("i", "we") for np in said.roles.values())
+            if role == "S" and link == "and" and not own and self.odds(0.4):
                 members[-1] = Phrase(self.mark(), pronoun="i")
                 self.values.pop(members[-1].mark - 1, None)
             return self._joined(members, link)
-        if "person" in types and self.odds(0.8):
+        if "person:colleague" in types:
             types = self._types(["coworker"])
         members = self._alike_nouns(types, count, role == "S", frame.key)
-        if types == self.classes["coworker"] and self.odds(0.4):
+        if members and types == self.classes["coworker"] and self.odds(0.4):
             team = self.random.choice(self._nouns(self._types(["squad"])))
             members[0] = Phrase(members[0].mark, noun=team.key, det="the")
         if not members:
@@ -193,9 +205,13 @@ class TalkComposer(ClauseComposer):
             return []
         kind = self.random.choice(nouns).type
         alike = [each for each in nouns if each.type == kind and each.key not in SPOUSES]
-        if len(alike) < count or kind in _APART:
+        if len(alike) < count + 1 or kind in _APART:
             return []
+        alike = [each for each in alike if each.type == "family" or each.key not in ALWAYS_PLURAL]
         chosen = self.random.sample(alike, count)
+        words = [each.cells["en"] for each in chosen]
+        if any(one != other and one.endswith(other) for one in words for other in words):
+            return []  # the contract and the sales contract
         fresh = frame in self.choices["verbs"]["fresh"] and not subject
         det = "a" if fresh else "the"
         owner = self.random.choice(("i", "i", "i", "he", "she"))
@@ -219,9 +235,8 @@ class TalkComposer(ClauseComposer):
         """The kitchen and the bathroom are clean."""
         while True:
             adjective = self.random.choice(self.predicated)
-            kinds = [each for each in self.words.adjective_types[adjective] if each in self.words.by_type]
-            kind = self.random.choice(kinds)
-            members = self._alike_nouns([kind], 2, True, "")
+            kind = self.random.choice(self.words.adjective_types[adjective])
+            members = self._alike_nouns(self._types([kind]), 2, True, "")
             if kind != "animal" and members and all(each.det != "bare" for each in members):
                 break
         degree = "very" if adjective not in self.choices["adjectives"]["no_degree"] and self.odds(0.3) else ""
@@ -268,6 +283,8 @@ class TalkComposer(ClauseComposer):
 
     def _answers(self, answer: str, asked: Clause) -> bool:
         """One knows what one did oneself; "probably not" is said of what happened, as Chinese has 没有 in it."""
+        if answer == "I'm afraid so" or (asked.roles["S"].pronoun in ("i", "we") and "know" in answer):
+            return False
         own = asked.roles["S"].pronoun == "you" and re.search("hope|know|afraid|question|depends", answer)
         future = asked.tense not in (Tense.PAST, Tense.DONE) or asked.modal is not Modal.NONE
         return not own and not (future and re.search("afraid not|not as|probably not|course not", answer))
@@ -293,10 +310,18 @@ class TalkComposer(ClauseComposer):
             if fits and "~" not in frame.cells["es"] and said.frame != "depend":
                 break
             self._mark, self.values = marks, values
-        refused = frame.key not in self.choices["verbs"]["affirmative"] and said.tense is not Tense.NOW
-        link = "neither" if refused and self.odds(0.5) else "too"
-        others = {"i": ["we"], "we": ["they"]}.get(subject.pronoun, ["i", "we"])
-        who = self._name() if self.odds(0.25) else Phrase(self.mark(), pronoun=self.random.choice(others))
+        refused = (
+            ("stative" in frame.tags or frame.key in self.choices["times"]["done"])
+            and frame.key not in self.choices["verbs"]["affirmative"]
+            and said.tense is not Tense.NOW
+        )
+        link = "neither" if refused and self.odds(0.7) else "too"
+        others = ["he", "she", "they"] if subject.pronoun in ("i", "we") else ["i", "we"]
+        people = [self.words.nouns[np.noun].type for np in said.roles.values() if np.noun]
+        named = {"person", "family", "profession"} & set(people) or any(
+            np.pronoun in ("he", "she") for role, np in said.roles.items() if role != "S"
+        )
+        who = self._name() if named or self.odds(0.25) else Phrase(self.mark(), pronoun=self.random.choice(others))
         said = replace(said, negative=link == "neither")
         if link == "neither":
             roles = {

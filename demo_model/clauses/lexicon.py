@@ -68,6 +68,7 @@ class Words:
     frames: dict[str, Frame]
     adjectives: dict[str, dict[str, str]]
     adjective_types: dict[str, tuple[str, ...]]
+    """Types, classes or single nouns that it modifies."""
     adverbials: dict[str, dict[str, str]]
     adverbial_kinds: dict[str, str]
     adverbial_types: dict[str, tuple[str, ...]]
@@ -94,6 +95,12 @@ def _rows(path: Path) -> Iterator[tuple[str, str, list[str]]]:
     for kind, rows in tomllib.loads(path.read_text(encoding="utf-8")).items():
         for english, cells in rows.items():
             yield kind, english, cells
+
+
+def _roles(text: str) -> dict[str, tuple[str, ...]]:
+    """ "S=human O=document,task" """
+    parts = re.split(r" (?=[SOT]=)", text) if text else []
+    return {part[0]: tuple(part[2:].split(",")) for part in parts}
 
 
 def _noun(kind: str, english: str, cells: list[str]) -> Noun:
@@ -174,10 +181,11 @@ def load_words() -> Words:
     by_type: dict[str, list[str]] = {}
     for noun in nouns.values():
         by_type.setdefault(noun.type, []).append(noun.key)
+    narrow = _table("narrow")
     frames: dict[str, Frame] = {}
     for tag, rows in _table("frames").items():
         for key, (roles, *cells) in rows.items():
-            types = {part[0]: tuple(part[2:].split(",")) for part in re.split(r" (?=[SOT]=)", roles)}
+            types = _roles(roles) | _roles(narrow["roles"].get(key, ""))
             tags = frozenset(tag.split("_"))
             frames[key] = Frame(key, types, dict(zip(LANGUAGES, cells, strict=True)), tags)
     adjectives: dict[str, dict[str, str]] = {}
@@ -190,6 +198,7 @@ def load_words() -> Words:
                 key = f"{key} ({modified[0]})"
             adjectives[key] = row
             adjective_types[key] = adjective_types.get(key, ()) + modified
+    adjective_types |= {key: tuple(types) for key, types in narrow["adjectives"].items()}
     adverbials: dict[str, dict[str, str]] = {}
     adverbial_kinds: dict[str, str] = {}
     adverbial_types: dict[str, tuple[str, ...]] = {}

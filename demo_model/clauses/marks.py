@@ -16,6 +16,8 @@ from demo_model.patterns import Sentence, Span
 _BASE = 0xE000
 _COMMAS = (",", "，", "、")
 _STOPS = ",.?!，。、？！\u2060"
+_PLURAL = re.compile(r"[a-z]{2}s'$")
+"""An English possessor, not a French elision: the parents' evening."""
 _MARK = re.compile("[\ue000-\ue0ff]")
 
 
@@ -52,7 +54,8 @@ def finished(
             not out or out[-1] in _STOPS or index + 1 == len(words) or words[index + 1][0][0] in _STOPS
         ):
             continue
-        gap = glue if out and word[0] not in _STOPS and out[-1] not in "'¿¡" else ""
+        elided = out[-1:] in "'¿¡" and not _PLURAL.search(out)
+        gap = glue if out and word[0] not in _STOPS and not elided else ""
         start = len(out) + len(gap)
         out += gap + word.replace("\u2060", " ")
         if mark < 0 or word[0] in _STOPS:

@@ -43,6 +43,8 @@ class Mood(Enum):
 PERSONS = ("i", "we", "you", "he", "she", "they")
 ASKED_FRAMES = {"cost": "amount", "age": "age", "whose_is": "owner", "take_time": "how_long", "where_is": "place"}
 """Frame that only asks → what it asks for: how much it costs, how old she is, whose it is, where it is."""
+FIXED_FRAMES = frozenset([*ASKED_FRAMES, "be", "exist", "depend"])
+"""Those that no other can stand for."""
 ANSWERS = ("yes", "no", "not_yet", "too", "neither")
 """ "Yes, we did." "No, she hasn't." "No, not yet." "So do I." "Neither do we." """
 

@@ -8,7 +8,7 @@ from typing import ClassVar
 
 from demo_model.clauses.languages.linearizer import Linearizer
 from demo_model.clauses.marks import bare, marked, phrase
-from demo_model.clauses.syntax import Clause, Modal, Mood, Phrase, Predicate, Tense, Utterance
+from demo_model.clauses.syntax import Adverbial, Clause, Modal, Mood, Phrase, Predicate, Tense, Utterance
 from demo_model.recogniser import NUMBER_WORDS
 
 _SUBJECT = {
@@ -36,6 +36,15 @@ _ASKING = {
     "what_kind": "what kind of",
     "whose": "whose",
 }
+_SAID = {
+    **{"will": "would", "won't": "wouldn't", "has": "had", "have": "had", "hasn't": "hadn't", "haven't": "hadn't"},
+    **{"is": "was", "am": "was", "are": "were"},
+}
+"""Auxiliaries after "said that"."""
+_LAST = re.compile(r"ago|\{time|soon|later|minutes|hour|possible|noon|recently|just now|\{P\}|sometime")
+"""Times that do not begin a sentence."""
+_MANY = re.compile(r"(?:figures|details|minutes)$")
+"""Nouns that are plural as they stand."""
 _NOT = {"can": "can't", "will": "won't", "am": "am not", "might": "might not"}
 _AN_NOT = ("USB", "user", "uni", "use", "usa", "eu", "one")
 _DOUBLED = (
@@ -76,6 +85,8 @@ _DOUBLED = (
 
 
 def plural(noun: str) -> str:
+    if noun.endswith("sis"):
+        return noun[:-2] + "es"
     if noun.endswith(("s", "x", "ch", "sh")):
         return noun + "es"
     if noun.endswith("y") and noun[-2] not in "aeiou":
@@ -117,8 +128,11 @@ class English(Linearizer):
         adjective = self.words.adjectives[np.adjective]["en"].split("/")[0] if np.adjective else ""
         words = phrase(adjective, word)
         match np.det:
+            case "a" if _MANY.search(word):
+                pass
             case "the" | "this":
-                words = phrase("these" if np.det == "this" and np.plural else np.det, words)
+                many = np.plural or _MANY.search(word)
+                words = phrase("these" if np.det == "this" and many else np.det, words)
                 if np.of is not None and np.of.name:
                     words = phrase(self.noun_phrase(np.of, "O") + "'s", words.split(" ", 1)[1])
             case "a" if not np.plural:
@@ -253,18 +267,19 @@ class English(Linearizer):
             )
         aux, verbs = self.group(clause, verb, asks, clause.mark)
         middle = self.places(clause, "frequency")
-        if clause.tense is Tense.DONE and not clause.negative:
+        if clause.tense is Tense.DONE and not clause.negative and not asks:
             middle = phrase(middle, "already")
         if clause.negative:
             aux = _NOT.get(aux) or aux + "n't"
         if clause.asked == "owner":
-            thing = replace(clause.roles["S"], det="whose")
-            words, this = self.noun_phrase(thing, "O"), "these" if thing.plural else "this"
-            return phrase(words, aux, this) if clause.mood is Mood.WH else phrase(words, this, aux)
+            words = self.noun_phrase(replace(clause.roles["S"], det="whose"), "O")
+            pair = re.sub(r"pair\S* of\S* ", "", words)
+            aux, this = ("are", "these") if pair != words else (aux, "this")
+            return phrase(pair, aux, this) if clause.mood is Mood.WH else phrase(pair, this, aux)
         question = wanted
         if not clause.wanted:
             question = {"": "", "S": "who", "O": "what"}.get(clause.asked) or _ASKED.get(clause.asked, "")
-        yet = "yet" if clause.tense is Tense.DONE and clause.negative else ""
+        yet = "yet" if clause.tense is Tense.DONE and (clause.negative or asks) else ""
         end = phrase(*rest, self.ending(clause), yet)
         if asks:
             return phrase(question, aux, subject, middle, verbs, end)
@@ -274,6 +289,11 @@ class English(Linearizer):
             end = phrase(*rest, self.ending(others), yet)
             question = phrase(self.adverbial(front), ",")
         return phrase(question, subject, aux, middle, verbs, end)
+
+    def fronted(self, clause: Clause) -> Adverbial | None:
+        front = super().fronted(clause)
+        late = front is not None and (clause.modal is not Modal.NONE or _LAST.search(front.key))
+        return None if late else front
 
     def ending(self, clause: Clause) -> str:
         return self.places(clause, "manner", "companion", "place", "time", "deadline", "length", "cause")
@@ -287,7 +307,7 @@ class English(Linearizer):
             subject = self.noun_phrase(said.speaker, "S")
             match said.link:
                 case "say":
-                    text = phrase(subject, "said that", text)
+                    text = phrase(subject, "said that", self.backshifted(first))
                 case "whether" | "know":
                     do = "doesn't" if person == "3s" else "don't"
                     if said.link == "know":
@@ -300,6 +320,10 @@ class English(Linearizer):
         if second is None:
             return f"{text} {mark}"
         other = self.clause(second)
+        subject = first.roles["S"].pronoun if "S" in first.roles else ""
+        again = subject and second.roles["S"].pronoun == subject and second.tense is first.tense
+        if said.link == "and" and again and second.tense is Tense.PAST and not second.negative:
+            return phrase(text, "and", other.split(" ", 1)[1], mark)
         match said.link:
             case "because" | "although":
                 return phrase(text, said.link, other, mark)
@@ -309,6 +333,16 @@ class English(Linearizer):
                 if first.mood in (Mood.YES_NO, Mood.WH, Mood.REQUEST, Mood.IMPERATIVE):
                     return phrase(text, link, other, mark)
                 return phrase(link, other, ",", text, mark)
+
+    def backshifted(self, clause: Clause) -> str:
+        """What was said: one tense earlier."""
+        if clause.tense is Tense.HABIT and clause.modal not in (Modal.SHOULD, Modal.MIGHT):
+            return self.clause(replace(clause, tense=Tense.PAST))
+        words = self.clause(clause).split()
+        at = next((index for index, word in enumerate(words) if word in _SAID), None)
+        if at is not None and clause.tense in (Tense.FUTURE, Tense.DONE, Tense.NOW):
+            words[at] = _SAID[words[at]]
+        return " ".join(words)
 
     def indirect(self, clause: Clause) -> str:
         """whether she comes, when she comes."""

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import tomllib
 from dataclasses import replace
 from typing import ClassVar
 
 from demo_model.clauses.languages.japanese_verbs import Word, adjective, verb
 from demo_model.clauses.languages.linearizer import Linearizer
-from demo_model.clauses.marks import marked, phrase
+from demo_model.clauses.lexicon import WORDS
+from demo_model.clauses.marks import bare, marked, phrase
 from demo_model.clauses.syntax import ASKED_FRAMES, Adverbial, Clause, Modal, Mood, Phrase, Tense, Utterance
 
 _PRONOUNS = {
@@ -38,6 +40,10 @@ _COUNTERS = {
     **dict.fromkeys(("document:roadmap", "document:template", "document:mockup", "document:policy"), "つ"),
 }
 """A type of nouns, or one noun of the patterns, whose rows have no counter → its counter."""
+_TABLES = tomllib.loads((WORDS / "japanese.toml").read_text(encoding="utf-8"))
+_OWN = ("i", "we", "own", "counted")
+"""Where 母 is the speaker's own mother."""
+_SHORT = 2
 _LIVING = ("person", "family", "animal", "profession")
 
 
@@ -56,7 +62,11 @@ class Japanese(Linearizer):
 
     def noun_phrase(self, np: Phrase, case: str) -> str:
         if np.members:
-            return self.joined(np, lambda each: self.noun_phrase(each, case))
+            first, *others = np.members
+            if all(each.noun and each.det == first.det and first.det in _PRONOUNS for each in others):
+                others = [replace(each, det="bare") for each in others]  # 彼女の甥と父
+            alike = replace(np, members=(first, *others))
+            return self.joined(alike, lambda each: self.noun_phrase(each, case))
         if np.pronoun:
             return marked(_PRONOUNS[np.pronoun], np.mark)
         if np.name:
@@ -73,18 +83,20 @@ class Japanese(Linearizer):
             case "all":
                 word = "すべての" + word
             case "num":
-                word = f"{np.count}{self.counter(np)}の{word}"
+                word = word if case == "counted" else f"{np.count}{self.counter(np)}の{word}"
             case asking if asking in _ASKING:
                 word = _ASKING[asking] + word
             case det if det == case and noun.type != "family":
                 word = f"自分の{word}"
-            case det if _PRONOUNS.get(det) and not (noun.type == "family" and det == "i"):
+            case "you" if noun.type == "family":
+                word = _TABLES["family"].get(word) or f"あなたの{word}"
+            case det if _PRONOUNS.get(det) and not (noun.type == "family" and det == "i" and case in _OWN):
                 word = f"{_PRONOUNS[det]}の{word}"
         words = marked(word, np.mark)
         if np.of is not None:
             words = phrase(self.noun_phrase(np.of, ""), "の", words)
         if np.relative is not None:
-            words = phrase(self.clause(np.relative, "attributive"), words)
+            words = phrase(self.clause(np.relative, "attributive", case if case in _PRONOUNS else ""), words)
         return words
 
     def counter(self, np: Phrase) -> str:
@@ -96,6 +108,9 @@ class Japanese(Linearizer):
         if np.link == "both" and particle in ("は", "が", "を", "に", "と", "から"):
             also = ("" if particle in ("は", "が", "を") else particle) + "も"
             return phrase(*(phrase(self.noun_phrase(each, case), also) for each in np.members))
+        if np.det == "num" and particle in ("を", "が") and np.relative is None:
+            counted = marked(f"{np.count}{self.counter(np)}", np.mark)
+            return phrase(self.noun_phrase(np, "counted"), particle, counted)
         particle = "が" if np.link in ("either", "or") and particle == "は" else particle
         words = phrase(self.noun_phrase(np, case), particle)
         if np.det not in ("how_many", "how_much"):
@@ -135,9 +150,15 @@ class Japanese(Linearizer):
         for each in rest:
             if each[0] in "OT":
                 if each[0] in clause.roles and clause.roles[each[0]].pronoun == "it":
-                    words.append(marked("それ", clause.roles[each[0]].mark) + " " + each[1:])
-                elif each[0] in clause.roles:
+                    continue  # what was named just before
+                if each[0] in clause.roles:
                     owner = subject.pronoun if subject else ""
+                    if (
+                        owner == "you"
+                        and clause.roles[each[0]].pronoun == "i"
+                        and clause.frame in _TABLES["frames"]["favours"]
+                    ):
+                        continue  # 手伝ってください
                     words.append(self.with_particle(clause.roles[each[0]], owner, each[1:]))
                 elif clause.asked == each[0]:
                     words.append("何" + each[1:])
@@ -155,6 +176,8 @@ class Japanese(Linearizer):
                 return Word("できる", "1", word.dictionary() + "ことが"), negative, past
             case Modal.MUST if negative:
                 return Word("いい", "i", word.negative_stem() + "なくても"), False, past
+            case Modal.MUST if clause.mood in (Mood.YES_NO, Mood.WH):
+                return Word("ある", "5", word.dictionary() + "必要が"), False, past
             case Modal.MUST:
                 return Word("なる", "5", word.negative_stem() + "なければ"), True, past
             case Modal.SHOULD if negative:
@@ -167,6 +190,9 @@ class Japanese(Linearizer):
                 return Word("いる", "1", word.stem() + "たがって"), negative, past
             case Modal.WANT:
                 return Word("たい", "i", word.stem()), negative, past
+        given = {np.pronoun for role, np in clause.roles.items() if role != "S"} & {"i", "we"}
+        if given and clause.frame in _TABLES["frames"]["favours"] and clause.person[0] in "23" and not negative:
+            word = Word("くれる", "1", word.te())
         if clause.tense is Tense.DONE:
             return (Word("いる", "1", word.te()), True, False) if negative else (word, False, True)
         resultative = "teiru" in self.tags(clause)
@@ -186,8 +212,10 @@ class Japanese(Linearizer):
         )
         subject_np = clause.roles.get("S")
         subject = ""
-        if style in ("attributive", "tara", "node", "toki"):
+        if style in ("attributive", "tara", "node", "toki") and topic != "same":
             topic = "が"
+        to_one = clause.frame in _TABLES["frames"]["with_someone"] and style != "attributive" and topic != "same"
+        topic = "は" if topic == "same" else topic
         if clause.frame == "exist" or clause.asked == "S":
             topic = "が"
         asking = clause.mood in (Mood.IMPERATIVE, Mood.REQUEST, Mood.LETS)
@@ -198,7 +226,9 @@ class Japanese(Linearizer):
             and subject_np.pronoun not in (drop or "-", "you", "it", "weather")
             and not subject_np.refers
         ):
-            subject = self.with_particle(subject_np, "", topic, clause.frame == "exist")
+            own = "" if clause.embedded or clause.mood is not Mood.STATEMENT else "own"
+            particle = "には" if to_one and topic in ("は", "が") else topic
+            subject = self.with_particle(subject_np, own, particle, clause.frame == "exist")
         question = ""
         if clause.frame in ASKED_FRAMES:
             question = "どのくらい" if clause.asked == "how_long" else ""
@@ -209,7 +239,9 @@ class Japanese(Linearizer):
         done = ""
         if clause.tense is Tense.DONE:
             done = "まだ" if clause.negative else "もう"
-        front = self.fronted(clause) if clause.mood is Mood.STATEMENT and style == "polite" else None
+        front = (
+            self.fronted(clause) if clause.mood is Mood.STATEMENT and style in ("polite", "te", "node") else None
+        )
         rest = self.without(clause, front)
         end = self.end(clause, word, style)
         manner = self.places(rest, "manner")
@@ -220,8 +252,8 @@ class Japanese(Linearizer):
             phrase(self.adverbial(front), "、") if front else "",
             exists,
             subject,
-            self.places(rest, "time", "deadline"),
-            "今" if clause.tense is Tense.NOW and not clause.adverbials else "",
+            self.when(rest),
+            "今 、" if clause.tense is Tense.NOW and not clause.adverbials else "",
             self.places(rest, "cause"),
             question if clause.asked != "S" else "",
             phrase(where, "に" if ni else "で") if where else "",
@@ -233,6 +265,14 @@ class Japanese(Linearizer):
             marked(end, mark),
         )
 
+    def when(self, clause: Clause) -> str:
+        """The time, with a comma if it would run into the next noun: 昨日の朝、年次報告書を."""
+        words = self.places(clause, "time", "deadline")
+        return phrase(words, "、") if len(bare(words)) > _SHORT and bare(words)[-1] > "一" else words
+
+    def opener_end(self, key: str) -> str:
+        return "。" if key in ("yes, of course", "exactly", "okay", "good morning", "sorry") else self.comma
+
     def fixed_last(self, clause: Clause) -> bool:
         """Whether a word that belongs to the verb stands before it, as in 薄切りにする."""
         frame = self.words.frames.get(clause.frame)
@@ -241,7 +281,12 @@ class Japanese(Linearizer):
 
     def answered(self, link: str, clause: Clause) -> str:
         if link in ("too", "neither"):
-            return phrase(self.noun_phrase(clause.roles["S"], ""), "もです")
+            same = replace(clause, roles={"S": clause.roles["S"]}, adverbials=(), mood=Mood.STATEMENT)
+            words, word = self.arguments(same)
+            also = "にも" if clause.frame in _TABLES["frames"]["with_someone"] else "も"
+            yet = "" if clause.tense is not Tense.DONE else "まだ" if clause.negative else "もう"
+            end = marked(self.end(same, word, "polite"), clause.mark)
+            return phrase(self.noun_phrase(clause.roles["S"], ""), also, yet, words, end)
         if link == "not_yet":
             return "いいえ 、 まだです"
         bare = replace(clause, roles={"S": clause.roles["S"]}, adverbials=())
@@ -274,7 +319,9 @@ class Japanese(Linearizer):
                     "である" if style == "attributive" else "の" if noun and style == "toki" else "な",
                 )
             case "ka":
-                return last.plain(negative, past, "")
+                return last.plain(negative, past, "な" if clause.asked else "") + ("の" if clause.asked else "")
+            case "te":
+                return last.te()
         return last.plain(negative, past)
 
     def utterance(self, said: Utterance) -> str:
@@ -283,8 +330,11 @@ class Japanese(Linearizer):
             subject = phrase(self.noun_phrase(said.speaker, ""), "は")
             other = said.speaker.person[0] == "3"
             drop = said.speaker.pronoun
+            first = replace(first, embedded=other)
             match said.link:
                 case "say":
+                    if first.tense is Tense.PAST and self.stative(first):
+                        first = replace(first, tense=Tense.HABIT)
                     return phrase(subject, self.clause(first, "plain", drop, "が"), "と 言いました 。")
                 case "think":
                     return phrase(
@@ -294,37 +344,53 @@ class Japanese(Linearizer):
                     )
                 case "know":
                     return phrase(subject, self.clause(first, "attributive", drop), "ことを 知っています 。")
+                case "hope" if not other:
+                    return phrase(self.clause(first, "plain", drop, "が"), "と いいのですが 。")
                 case "hope":
                     return phrase(subject, self.clause(first, "attributive", drop), "ことを 願っています 。")
             ka = "か" if first.asked else "かどうか"
             plain = replace(first, mood=Mood.STATEMENT)
-            return phrase(
-                subject, self.clause(plain, "ka", drop, "が"), ka, "知りません 。" if other else "わかりません 。"
-            )
+            return phrase(subject, self.clause(plain, "ka", drop, "が"), ka, "わかりません 。")
         mark = "。" if first.mood not in (Mood.YES_NO, Mood.WH, Mood.REQUEST) else "？"
         if second is None:
             return phrase(self.clause(first, "polite"), mark)
         pronoun = second.roles["S"].pronoun if "S" in second.roles else ""
         same = pronoun if pronoun and "S" in first.roles and first.roles["S"].pronoun == pronoun else ""
+        topic = "same" if same else "は"
         match said.link:
             case "and":
-                return phrase(
-                    self.clause(first, "polite"), "。 また 、", self.clause(second, "polite", same), mark
-                )
+                return phrase(self.clause(first, "te", "", topic), "、", self.clause(second, "polite", same), mark)
             case "but":
                 return phrase(self.clause(first, "polite"), "が 、", self.clause(second, "polite", same), mark)
             case "so":
                 return phrase(
-                    self.clause(first, "polite"), "。 そのため 、", self.clause(second, "polite", same), mark
+                    self.clause(first, "node", "", topic), "ので 、", self.clause(second, "polite", same), mark
                 )
-            case "although":
-                return phrase(self.clause(second, "polite"), "が 、", self.clause(first, "polite", same), mark)
-            case "because":
-                return phrase(self.clause(second, "node", ""), "ので 、", self.clause(first, "polite", same), mark)
+            case "although" | "because":
+                return phrase(self.reasoned(first, second, said.link), mark)
             case "if":
                 return phrase(
-                    "もし", self.clause(second, "tara", ""), "、", self.clause(first, "polite", same), mark
+                    "" if same else "もし",
+                    self.clause(second, "tara", "", topic),
+                    "" if same else "、",
+                    self.clause(first, "polite", same),
+                    mark,
                 )
         if second.tense is Tense.PAST or self.stative(second):
-            return phrase(self.clause(second, "toki"), "とき 、", self.clause(first, "polite", same), mark)
-        return phrase(self.clause(second, "tara"), "、", self.clause(first, "polite", same), mark)
+            return phrase(
+                self.clause(second, "toki", "", topic), "とき 、", self.clause(first, "polite", same), mark
+            )
+        return phrase(self.clause(second, "tara", "", topic), "、", self.clause(first, "polite", same), mark)
+
+    def reasoned(self, first: Clause, second: Clause, link: str) -> str:
+        """The reason comes first and names what it is about; the main clause leaves that out."""
+        about = second.roles["S"].refers
+        named = replace(second, roles={"S": first.roles[about]}) if about else second
+        left = replace(first, roles={role: np for role, np in first.roles.items() if role != about})
+        if link == "although":
+            return phrase(self.clause(named, "polite"), "が 、", self.clause(left, "polite"))
+        return phrase(
+            self.clause(named, "node", "", "same" if about == "S" else "は"),
+            "ので 、",
+            self.clause(left, "polite"),
+        )

@@ -35,7 +35,7 @@ class Linearizer(ABC):
         before = answer = ""
         if said.opener:
             kind, _, key = said.opener.partition(":")
-            before = phrase(self.words.openers[kind][key][self.language], self.comma)
+            before = phrase(self.words.openers[kind][key][self.language], self.opener_end(key))
         if said.answer:
             answer = self.words.openers["answer"][said.answer][self.language]
         elif said.link in ANSWERS and said.second is not None:
@@ -44,6 +44,10 @@ class Linearizer(ABC):
         if answer:
             answer = phrase(answer[0].upper() + answer[1:], self.stop)
         return phrase(before, self.utterance(said), answer)
+
+    def opener_end(self, key: str) -> str:
+        """What stands between an opener and the sentence."""
+        return self.comma
 
     @abstractmethod
     def answered(self, link: str, clause: Clause) -> str:

@@ -76,9 +76,6 @@ class Romance(Linearizer):
         """What is said in place of an adjective, or nothing."""
         return ""
 
-    def link(self, said: Utterance) -> str:
-        return self.links[said.link]
-
     def continued(self, first: Clause, second: Clause) -> Clause:
         """The clause after "and", "but" or "so"."""
         return second

@@ -1,0 +1,192 @@
+"""Draws two clauses that have to do with each other: a cause and what is done, one act after another, a reason."""
+
+from __future__ import annotations
+
+from abc import abstractmethod
+from collections.abc import Sequence
+from dataclasses import replace
+
+from demo_model.clauses.compose_phrases import said_of
+from demo_model.clauses.compose_talk import TalkComposer
+from demo_model.clauses.syntax import PERSONS, Clause, Modal, Mood, Phrase, Tense, Utterance
+from demo_model.sampling import Sampler
+
+_OF_PEOPLE = ("tired", "busy", "ill", "nervous", "happy", "hungry")
+"""The adjectives of a person that are a reason."""
+_GENDERED = ("he", "she", "they")
+
+
+class LinkedComposer(TalkComposer):
+    """Utterances of two clauses; `Composer` draws them among others."""
+
+    def __init__(self, sampler: Sampler, part: float = 1.0) -> None:
+        super().__init__(sampler, part)
+        self._reasoned_frames = sorted({key[1:] for keys in self.choices["reasons"].values() for key in keys})
+
+    @abstractmethod
+    def _single(self) -> Utterance:
+        """A sentence of one clause."""
+
+    @abstractmethod
+    def described(
+        self, subject: Phrase | None = None, mood: Mood = Mood.STATEMENT, fitting: Sequence[str] = ()
+    ) -> Clause:
+        """What something is: one of the fitting adjectives."""
+
+    def _linked(self) -> Utterance:
+        """If …, when …, but, so: an event and what is done because of it."""
+        happens = self.random.choice(list(self.choices["follow"]))
+        narrowed, reactions = {}, []
+        for each in self.choices["follow"][happens]:
+            if each.startswith("@"):
+                narrowed = {each[1]: each[3:].split(",")}
+            else:
+                reactions.append(each)
+        who, _, does = self.random.choice(reactions).partition(":")
+        key, _, filled = does.partition(" ")
+        subject = None
+        if "people" in self._types(self.words.frames[happens].types["S"]):
+            frames = (self.words.frames[happens], self.words.frames[key])
+            being = who != "please" and any(each.cells["fr"].startswith(("+", "se_")) for each in frames)
+            known = being or who == "other"  # French participles after être need the gender
+            pronouns = _GENDERED if known else ("i", "we", *_GENDERED)
+            subject = Phrase(self.mark(), pronoun=self.random.choice(pronouns))
+        elif who in ("same", "not"):
+            subject = Phrase(self.mark(), pronoun="they")  # a company
+        if who == "please" and subject is not None:
+            subject = replace(subject, pronoun=self.random.choice(_GENDERED)) if self.odds(0.6) else None
+        event = self.clause([happens], Mood.STATEMENT, {Tense.PAST: 1}, False, subject, plain=True)
+        whose = event.roles["S"].pronoun
+        plain = {role: replace(np, adjective="", relative=None) for role, np in event.roles.items()}
+        event = replace(event, adverbials=(), roles=plain | self._narrowed(narrowed, whose))
+        if who == "please":
+            doer = event.roles["S"]
+            if doer.pronoun in ("i", "we"):
+                roles = event.roles | {"S": replace(doer, pronoun=self.random.choice(_GENDERED))}
+                event = replace(event, roles=roles)
+            me = Phrase(self.mark(), pronoun=self.random.choice(("i", "we")))
+            asked = Clause(
+                key, self.mark(), {"S": Phrase(0, pronoun="you"), "O": me}, Tense.FUTURE, mood=Mood.IMPERATIVE
+            )
+            link = "when" if happens in self.choices["verbs"]["expected"] and self.odds(0.6) else "if"
+            return Utterance(asked, link, replace(event, tense=Tense.HABIT))
+        actor = event.roles["S"] if who in ("same", "not") else None
+        if who == "other":
+            others = ("i", "we") if event.roles["S"].pronoun in _GENDERED else ("he", "she")
+            actor = Phrase(self.mark(), pronoun=self.random.choice(others))
+        link = "but" if who == "not" else self.random.choice(("if", "when", "so"))
+        tense = {"but": Tense.DONE, "if": Tense.FUTURE}.get(link, Tense.PAST)
+        second = self.clause([key], Mood.STATEMENT, {tense: 1}, False, actor, plain=True)
+        roles = second.roles | self._filled(filled, event)
+        second = replace(second, tense=tense, negative=link == "but", adverbials=(), roles=roles)
+        if link in ("if", "when"):
+            return Utterance(second, link, replace(event, tense=Tense.HABIT) if link == "if" else event)
+        return Utterance(event, link, second)
+
+    def _narrowed(self, types: dict[str, list[str]], whose: str) -> dict[str, Phrase]:
+        """What plays these roles, drawn again where it has to be one of these types."""
+        out = {}
+        for role, kinds in types.items():
+            thing = replace(self.noun(self.random.choice(self._nouns(kinds)), False, True), adjective="")
+            own = whose if thing.det in ("i", "we") and whose in PERSONS else thing.det
+            out[role] = replace(thing, det=own)
+        return out
+
+    def _filled(self, filled: str, event: Clause) -> dict[str, Phrase]:
+        """ "O=person:boss,person:customer", "O=$S": what is named there plays the role."""
+        if not filled:
+            return {}
+        role, _, what = filled.partition("=")
+        if not what.startswith("$"):
+            thing = self.noun(self.random.choice(self._nouns(what.split(","))), False, True)
+            return {role: replace(thing, adjective="", det="a" if thing.det == "this" else thing.det)}
+        known = event.roles[what[1:]]
+        if known.pronoun:
+            return {role: Phrase(self.mark(), pronoun=known.pronoun)}
+        person = self._same_person(known)
+        if person is not None:
+            return {role: replace(person, refers="")}
+        return {role: Phrase(self.mark(), pronoun="it", noun=known.noun, refers=what[1:])}
+
+    def _continued(self) -> Utterance:
+        """She wrote the report and sent it to the customer: something is done to the same thing, or not yet."""
+        then = self.choices["then"]
+        while True:
+            self.values, self._mark = {}, 0
+            shared = Phrase(self.mark(), pronoun=self.random.choice(("i", "we", "he", "she", "they")))
+            key = self.random.choice(list(then))
+            first = self.clause([key], Mood.STATEMENT, {Tense.PAST: 1}, False, shared, plain=True)
+            thing = replace(first.roles["O"], adjective="")
+            if thing.plural or thing.det == "bare" or thing.relative or first.roles["S"].pronoun != shared.pronoun:
+                continue
+            noun = self.words.nouns[thing.noun]
+            fitting = [each for each in then[key] if self._fits(self.words.frames[each.lstrip("!")], "O", noun)]
+            if fitting:
+                break
+        next_one = self.random.choice(fitting)
+        frame = self.words.frames[next_one.lstrip("!")]
+        first = replace(first, roles=first.roles | {"O": thing})
+        roles = {"S": first.roles["S"], "O": Phrase(self.mark(), pronoun="it", noun=noun.key, refers="O")}
+        if "T" in frame.types:
+            roles["T"] = replace(self.role(frame.types["T"], avoid=[shared.pronoun]), adjective="")
+        link = "but" if next_one.startswith("!") else "and"
+        tense = Tense.PAST if link == "and" else Tense.DONE
+        second = Clause(frame.key, self.mark(), roles, tense, negative=link == "but")
+        return Utterance(replace(first, adverbials=first.adverbials[:1]), link, second)
+
+    def _reasoned(self) -> Utterance:
+        """Because, although: with what its object or its subject is like."""
+        reasoned = self._reasoned_frames
+        for _ in range(40):
+            marks, values = self._mark, dict(self.values)
+            first = self.clause(reasoned, Mood.STATEMENT, {Tense.PAST: 6, Tense.FUTURE: 4})
+            thing = first.roles.get("O")
+            about = None
+            if thing is None or self.odds(0.3):
+                about = self._same_person(first.roles["S"])
+            elif thing.noun and not (thing.plural or thing.det == "bare" or thing.adjective):
+                about = Phrase(self.mark(), pronoun="it", noun=thing.noun, refers="O")
+            if about is None or first.modal not in (Modal.NONE, Modal.WANT):
+                self._mark, self.values = marks, values
+                continue
+            although = first.modal is Modal.NONE and first.tense is Tense.PAST and self.odds(0.3)
+            link = "although" if although else "because"
+            fitting = self._reasons(first, about, link)
+            if not fitting:
+                self._mark, self.values = marks, values
+                continue
+            second = replace(self.described(about, fitting=fitting), negative=False)
+            second = replace(second, tense=Tense.PAST if first.tense is Tense.PAST else Tense.HABIT)
+            assert second.predicate is not None  # noqa: S101
+            degree = second.predicate.degree
+            if degree == "more" or (degree == "too" and link == "although"):
+                degree = "very"
+            second = replace(second, predicate=replace(second.predicate, degree=degree, than=None))
+            momentary = about.refers == "S" and first.tense is not Tense.PAST  # tired now, not tomorrow
+            said = [
+                each
+                for each in first.adverbials[: 0 if momentary else 1]
+                if not each.key.startswith(("because", "in the mean"))
+            ]
+            return Utterance(replace(first, adverbials=tuple(said)), link, second)
+        return self._single()
+
+    def _same_person(self, person: Phrase) -> Phrase | None:
+        """The subject as a pronoun, if one knows which."""
+        if person.pronoun:
+            known = person.pronoun in _GENDERED
+            return Phrase(self.mark(), pronoun=person.pronoun, refers="S") if known else None
+        if not person.noun or self.words.nouns[person.noun].type not in ("person", "family", "profession"):
+            return None
+        female = self.words.nouns[person.noun].genders["es"] == "f"
+        pronoun = "they" if person.plural else "she" if female else "he"
+        return Phrase(self.mark(), pronoun=pronoun, refers="S")
+
+    def _reasons(self, first: Clause, about: Phrase, link: str) -> list[str]:
+        """The adjectives that speak for what was done, or against it (although)."""
+        wanted = ("+" if (link == "because") != first.negative else "-") + first.frame
+        return [
+            key
+            for key, actions in self.choices["reasons"].items()
+            if wanted in actions and (key in said_of(about.noun) if about.noun else key in _OF_PEOPLE)
+        ]
