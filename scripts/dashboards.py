@@ -1,6 +1,7 @@
 """Writes Grafana's dashboards in deploy/grafana/dashboards, from the metrics that the gateway has.
 
     python -m scripts.dashboards
+    python -m scripts.dashboards http://127.0.0.1:9090    # what they would show now, where there is no Grafana
 
 A test checks that the files are what this would write. Queries name the gateway's metrics by the objects of
 `gateway.metrics`, so no panel can ask for one that does not exist; a test finds the others in a real gateway's.
@@ -9,7 +10,10 @@ A test checks that the files are what this would write. Queries name the gateway
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Sequence
+import sys
+import urllib.parse
+import urllib.request
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Protocol
@@ -108,7 +112,7 @@ MEETINGS = (
         "What is being said, translated",
         "s",
         quantiles(metrics.PARTIAL_S),
-        "From the arrival of a revision to its translation.",
+        "From the arrival of a revision to its translation. Empty while nobody asks for it while it is said.",
     ),
     Panel(
         "Revisions by outcome",
@@ -157,7 +161,7 @@ MEETINGS = (
         "Webhooks: oldest event",
         "s",
         {"{{webhook}}": over("max", series(metrics.WEBHOOK_OLDEST_S), "webhook")},
-        "Of those that are not delivered yet. Near 0 while the webhook takes them.",
+        "Of those that are not delivered yet. Near 0 while the webhook takes them. Empty without one.",
     ),
     Panel("Event log", "bytes", {"bytes": total(metrics.LOG_BYTES)}, "Bounded by event_log.max_bytes."),
 )
@@ -372,6 +376,31 @@ def written() -> dict[Path, str]:
     }
 
 
+def shown(prometheus: str) -> Iterator[str]:
+    """A line for each panel, with what is newest in it. prometheus: its address. Raises `OSError`."""
+    for name, panels in DASHBOARDS.items():
+        yield f"{name}:"
+        for panel in panels:
+            found = [
+                each for legend, query in panel.queries.items() for each in _answers(prometheus, legend, query)
+            ]
+            yield f"  {panel.title} ({panel.unit}): {', '.join(found) or 'nothing'}"
+
+
+def _answers(prometheus: str, legend: str, query: str) -> Iterator[str]:
+    asked = query.replace("$instance", ".*").replace("$__rate_interval", "1m")
+    form = urllib.parse.urlencode({"query": asked}).encode()
+    with urllib.request.urlopen(f"{prometheus}/api/v1/query", form, timeout=10) as answer:  # noqa: S310 -- the operator's
+        for each in json.load(answer)["data"]["result"]:
+            named = legend
+            for label, value in each["metric"].items():
+                named = named.replace(f"{{{{{label}}}}}", value)
+            yield f"{named} {float(each['value'][1]):.4g}"
+
+
 if __name__ == "__main__":
-    for path, content in written().items():
-        path.write_text(content)
+    if len(sys.argv) > 1:
+        print("\n".join(shown(sys.argv[1].rstrip("/"))))
+    else:
+        for path, content in written().items():
+            path.write_text(content)

@@ -310,7 +310,8 @@ class Stack:
         invite = self._gateway_command("token", "--meeting", MEETING, "--invite", "--url", self.page).strip()
         if (pages := self._pages()) is None:
             watched = (
-                f"{self.prometheus} (Debian's has no pages until the package is installed: only its API answers)"
+                f"{self.prometheus} (Debian's has no pages until the package is installed: only its API answers)\n"
+                f"    {sys.executable} -m scripts.dashboards {self.prometheus}    # what the dashboards would show"
             )
         else:
             watched = f"{pages}alerts; with the queries of Grafana's dashboards: {self._dashboards(pages)}"

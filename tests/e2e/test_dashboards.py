@@ -33,12 +33,12 @@ OF_A_GPU = {"GPU busy", "GPU memory"}
 
 class Prometheus:
     def __init__(self, port: int) -> None:
-        self._url = f"http://127.0.0.1:{port}/api/v1/query"
+        self.url = f"http://127.0.0.1:{port}"
 
     def ask(self, query: str) -> list[Any]:
         """What a query answers now."""
         form = urllib.parse.urlencode({"query": query}).encode()
-        with urllib.request.urlopen(self._url, form) as response:  # noqa: S310 -- our own address
+        with urllib.request.urlopen(f"{self.url}/api/v1/query", form) as response:  # noqa: S310 -- our own address
             found: list[Any] = json.load(response)["data"]["result"]
         return found
 
@@ -96,6 +96,8 @@ async def test_every_query_has_an_answer(real_gateway: GatewayProcess, prometheu
                 assert bool(answer) is hardware.gpu_present(), title
             elif sampled.issuperset(names) and not asked.endswith("> 0"):
                 assert answer or title in QUIET, (title, asked)
+    lines = [*dashboards.shown(prometheus.url)]
+    assert any(re.fullmatch(r"  Ready \(bool\): \S+ 1", line) for line in lines), lines
     for group in yaml.safe_load((DEPLOY / "prometheus" / "alerts.yml").read_text())["groups"]:
         for rule in group["rules"]:
             for name in re.findall(r"gateway_[a-z_]+", rule["expr"]):
