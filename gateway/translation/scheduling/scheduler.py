@@ -34,6 +34,7 @@ from gateway.domain.errors import (
 from gateway.domain.grants import tenant_of_account
 from gateway.domain.ports import Engine
 from gateway.translation.scheduling import measures
+from gateway.translation.scheduling.deadlines import Deadlines
 from gateway.translation.scheduling.door import Door
 from gateway.translation.scheduling.lanes import Lane, Lanes, Route, drained, failed, stopped
 from gateway.translation.scheduling.lines import Line, Lines
@@ -84,6 +85,8 @@ class Scheduler:
             engine, lanes or (lambda: {"": engine}), lookahead=lookahead, best_effort_share=best_effort_share
         )
         self._deadline_s = deadline_s
+        # Those that have not ended.
+        self._deadlines = Deadlines(deadline_s, self._expire)
         self._clock = clock or time.monotonic
         self.door = Door(self._lanes, self._lines, self._quotas, self._clock, lag_s)
         self._serials = itertools.count(1)
@@ -140,18 +143,21 @@ class Scheduler:
             return []
         priority, now_s = requests[0].priority, self._clock()
         tickets = [Ticket(next(self._serials), meeting, request, now_s, account) for request in requests]
+        counts: dict[Route, int] = {}
         for ticket in tickets:
             ticket.route = self._lanes.route_for(ticket, suspected_on)
-        counts = Counter(ticket.route for ticket in tickets)
+            counts[ticket.route] = counts.get(ticket.route, 0) + 1
         check = self.door.check_promised if promised else self.door.check
         check(account, meeting, priority, counts)
-        loop = asyncio.get_running_loop()
+        self._idle.clear()
         for ticket in tickets:
             measures.admitted(ticket)
-            ticket.timers = [loop.call_later(self._deadline_s, self._expire, ticket)]
+            self._deadlines.add(ticket)
             self._limit_keeping(ticket)
-        self._lines.append(tickets)
-        self._idle.clear()
+        # Where nobody waits, whoever finds room has it at once.
+        nobody_waits = not self._lines
+        if late := [each for each in tickets if not (nobody_waits and self._takes_turn(each))]:
+            self._lines.append(late)
         self._give_turns()
         return tickets
 
@@ -307,11 +313,11 @@ class Scheduler:
         self._give_turns()
 
     def _limit_keeping(self, ticket: Ticket) -> None:
-        if ticket.kept_to is not None:
+        if ticket.kept_to is not None and ticket.keeping is None:
             # The other half of its time is for other lanes.
             left_s = ticket.admitted_s + self._deadline_s / 2 - self._clock()
-            timer = asyncio.get_running_loop().call_later(max(0.0, left_s), self._kept_too_long, ticket)
-            ticket.timers.append(timer)
+            loop = asyncio.get_running_loop()
+            ticket.keeping = loop.call_later(max(0.0, left_s), self._kept_too_long, ticket)
 
     def _kept_too_long(self, ticket: Ticket) -> None:
         ticket.kept_too_long = True
@@ -323,6 +329,15 @@ class Scheduler:
         self.give_up(ticket, late)
 
     # ------------------------------------------------------------ turns
+
+    def _takes_turn(self, newcomer: Ticket) -> bool:
+        """Whether there is room for it now, which it then has; a suspect has to wait for a lane of its own."""
+        if newcomer.suspect:
+            return False
+        line = self._lines.of(newcomer.route)
+        if lanes := self._with_room(line, best_effort=newcomer.best_effort):
+            self._give_turn(line, newcomer, self._lanes.choose(lanes, newcomer.request))
+        return bool(lanes)
 
     def _give_turns(self) -> None:
         while (found := self._next()) is not None:
@@ -338,15 +353,16 @@ class Scheduler:
     def _next(self) -> tuple[Line, list[Lane]] | None:
         """The line whose turn it is, and the lanes that have room for its next."""
         for line in self._lines.in_turn():
-            best_effort = line.queue.next_is_best_effort()
-            lanes = [
-                lane
-                for lane in self._lanes.some(line.route)
-                if self.door.free(lane) and not (best_effort and not lane.has_room_for_best_effort())
-            ]
-            if lanes:
+            if lanes := self._with_room(line, best_effort=line.queue.next_is_best_effort()):
                 return line, lanes
         return None
+
+    def _with_room(self, line: Line, *, best_effort: bool) -> list[Lane]:
+        return [
+            lane
+            for lane in self._lanes.some(line.route)
+            if self.door.free(lane) and not (best_effort and not lane.has_room_for_best_effort())
+        ]
 
     def _give_turn(self, line: Line, ticket: Ticket, lane: Lane) -> None:
         now_s = self._clock()
@@ -367,10 +383,11 @@ class Scheduler:
             self._lines.of(ticket.route).queue.remove(ticket)
         ticket.stage = Stage.ENDED
         measures.ended(ticket)
-        while ticket.timers:
-            ticket.timers.pop().cancel()
+        self._deadlines.remove(ticket)
+        if ticket.keeping is not None:
+            ticket.keeping.cancel()
         self._give_turns()
-        if not self.running and not self.waiting:
+        if not self._deadlines:
             self._idle.set()
 
     def _give_up_all(self, reason: Callable[[], GatewayError]) -> None:

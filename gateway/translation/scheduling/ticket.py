@@ -123,8 +123,8 @@ class Ticket:
         self.lane = ""
         # Not a future: cancelling a task cancels the future it awaits, and a turn may be given just then.
         self.turn = asyncio.Event()
-        # End with it.
-        self.timers: list[asyncio.TimerHandle] = []
+        # Ends its keeping to a lane; ends with it.
+        self.keeping: asyncio.TimerHandle | None = None
         self.given_up: GatewayError | None = None
         # Interrupts the task that collects it.
         self.interrupt: asyncio.Timeout | None = None
