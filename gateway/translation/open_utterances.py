@@ -5,15 +5,17 @@ Knows: which fields there are. Must not know: who changes them and when (`partia
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from functools import lru_cache
 
+from gateway.domain.engine import TranslationRequest
 from gateway.domain.log import Utterance
 from gateway.meeting.live_text import LiveTranslation
 from gateway.tracing.partials import PartialsTrace
-from gateway.translation.commit_policy import CommitPolicy, heard
-from gateway.translation.scheduling.ticket import Ticket
+from gateway.translation.commit_policy import TOLERANCE, CommitPolicy, heard
+from gateway.translation.scheduling.ticket import PARTIAL, Ticket, request_id
 
 __all__ = ["OpenTranslation", "OpenUtterance"]
 
@@ -51,6 +53,23 @@ class OpenTranslation:
     def lang(self) -> str:
         return self.shown.lang
 
+    def request(self, scope: str) -> TranslationRequest:
+        """Of its newest revision. scope: whose prompts it may share the engine's prefix cache with."""
+        said = self.revision
+        return TranslationRequest(
+            id=request_id("partial"),
+            text=said.text,
+            source=said.lang,
+            target=self.lang,
+            options=said.options_for(self.lang),
+            final=False,
+            priority=PARTIAL,
+            prefix=self.policy.committed,
+            draft=self.policy.draft,
+            tolerance=TOLERANCE,
+            cache_scope=scope,
+        )
+
 
 @dataclass(eq=False)
 class OpenUtterance:
@@ -58,6 +77,8 @@ class OpenUtterance:
 
     # By language.
     translations: dict[str, OpenTranslation] = field(default_factory=dict)
+    # Until the next generation of one of them may begin; None: none is waited for.
+    timer: asyncio.TimerHandle | None = None
     # Counts each revision once for all languages. It is the utterance's own, so that no text outlives it.
     heard: Callable[[str, str], int] = field(default_factory=lambda: lru_cache(maxsize=4)(heard))
     # Its live translation has ended, though it may still be revised.
