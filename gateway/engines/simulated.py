@@ -10,7 +10,7 @@ from __future__ import annotations
 import asyncio
 import re
 from collections import Counter
-from collections.abc import AsyncGenerator, Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from itertools import takewhile
 from typing import Annotated
 
@@ -23,6 +23,7 @@ from gateway.domain.engine import (
     EngineProfile,
     EngineState,
     FinishReason,
+    OnEvent,
     TokenEvent,
     TranslationRequest,
 )
@@ -110,7 +111,7 @@ class SimulatedEngine:
         self._life.become(EngineState.FAILED, reason)
         self._generations.end(f"The engine died: {reason}.")
 
-    async def generate(self, request: TranslationRequest) -> AsyncGenerator[TokenEvent, None]:
+    async def generate(self, request: TranslationRequest, on_event: OnEvent) -> None:
         script, rule = self._script, self._rule(request.text)
         self._life.check(retry_after_ms=1_000)
         words = f"[{request.target}] {request.text}".split() * rule.repeat
@@ -130,7 +131,7 @@ class SimulatedEngine:
                 given = 0
                 for event in _events(request, words):
                     await self._step(generation, rule, given)
-                    yield event if event.finish is None else replace(event, prompt_tokens=asked)
+                    on_event(event if event.finish is None else replace(event, prompt_tokens=asked))
                     given += event.reused or event.tokens
             finally:
                 self._running -= 1

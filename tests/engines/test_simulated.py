@@ -7,6 +7,7 @@ import pytest
 from gateway.domain.engine import FinishReason, TokenEvent, TranslationRequest
 from gateway.domain.errors import EngineFailed
 from gateway.engines.simulated import Rule, Script, SimulatedEngine
+from tests.generations import events_of
 
 TEXT = "one two three four"
 
@@ -18,7 +19,7 @@ def request(**proposed: object) -> TranslationRequest:
 async def events(**proposed: object) -> list[TokenEvent]:
     engine = SimulatedEngine(Script(first_token_s=0, token_s=0))
     await engine.start()
-    return [event async for event in engine.generate(request(**proposed))]
+    return [event async for event in events_of(engine, request(**proposed))]
 
 
 async def texts(**proposed: object) -> list[str]:
@@ -58,8 +59,7 @@ async def test_with_a_tolerance_a_strange_prefix_is_dropped_or_rejected(prefix: 
 async def test_a_fault_comes_after_as_many_words_however_they_were_given(proposed: dict[str, str]) -> None:
     engine = SimulatedEngine(Script(first_token_s=0, token_s=0, rules=(Rule("two", fail_after=4),)))
     await engine.start()
-    given = []
+    given: list[TokenEvent] = []
     with pytest.raises(EngineFailed):
-        async for event in engine.generate(request(**proposed)):
-            given.append(event.text)
-    assert "".join(given) == "[de] one two three"
+        await engine.generate(request(**proposed), given.append)
+    assert "".join(event.text for event in given) == "[de] one two three"

@@ -17,7 +17,7 @@ import logging
 import time
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
-from contextlib import aclosing
+from functools import partial
 
 from msgspec.structs import replace
 
@@ -256,41 +256,39 @@ class Scheduler:
             self._put_back(ticket)
 
     async def _generate(self, ticket: Ticket, on_text: OnText | None) -> Generated:
-        text = ticket.text = ""
-        last: TokenEvent | None = None
-        ticket.tokens = generated = 0
+        ticket.text = ""
+        ticket.tokens = ticket.generated = 0
+        ticket.last = None
         traceparent = ticket.span.traceparent
         request = replace(ticket.request, lane=ticket.lane, alone=ticket.suspect, traceparent=traceparent)
         try:
-            async with aclosing(self._engine.generate(request)) as events:
-                async for event in events:
-                    if ticket.first_token_s is None and event.tokens:
-                        ticket.first_token_s = self._clock()
-                        measures.first_token(ticket)
-                    if not ticket.charged:
-                        self._charge(ticket)
-                    ticket.tokens += event.tokens + event.reused
-                    generated += event.tokens
-                    # Some tokenizers begin with a space that is no part of the translation.
-                    ticket.text = text = text + (event.text if text else event.text.lstrip())
-                    if on_text is not None:
-                        on_text(text)
-                    if event.finish is not None:
-                        last = event
-                        self._finished(ticket, event)
+            await self._engine.generate(request, partial(self._grown, ticket, on_text))
         finally:
-            measures.tokens(ticket.request, generated, ticket.tokens - generated)
-        return generated_text(text, last)
+            measures.tokens(ticket.request, ticket.generated, ticket.tokens - ticket.generated)
+        return generated_text(ticket.text, ticket.last)
+
+    def _grown(self, ticket: Ticket, on_text: OnText | None, event: TokenEvent) -> None:
+        if ticket.first_token_s is None and event.tokens:
+            ticket.first_token_s = self._clock()
+            measures.first_token(ticket)
+        if not ticket.charged:
+            self._charge(ticket)
+        ticket.tokens += event.tokens + event.reused
+        ticket.generated += event.tokens
+        # Some tokenizers begin with a space that is no part of the translation.
+        ticket.text += event.text if ticket.text else event.text.lstrip()
+        if on_text is not None:
+            on_text(ticket.text)
+        if event.finish is not None:
+            ticket.last = event
+            ticket.finished_s = self._clock()
+            measures.finished(ticket, event)
 
     def _charge(self, ticket: Ticket) -> None:
         """Count a text whose translation begins, whatever becomes of it."""
         ticket.charged = True
         tenant = tenant_of_account(ticket.account)
         self._quotas.translated(tenant, ticket.meeting, ticket.request.target, len(ticket.request.text))
-
-    def _finished(self, ticket: Ticket, event: TokenEvent) -> None:
-        ticket.finished_s = self._clock()
-        measures.finished(ticket, event)
 
     def _put_back(self, ticket: Ticket) -> None:
         """Let a ticket wait again whose lane died, for another or for that one. Raises where that is its end."""

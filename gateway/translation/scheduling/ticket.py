@@ -104,8 +104,10 @@ class Ticket:
         self.tokens = 0
         # Whether its tenant's quota has it counted, as far as it counts; partials cost nothing.
         self.charged = not request.final
-        # What the last attempt has generated so far.
+        # What the last attempt has given so far; how many of its tokens were generated; and its last event.
         self.text = ""
+        self.generated = 0
+        self.last: TokenEvent | None = None
         # How often an engine died while this ran.
         self.crashes = 0
         # The only lane that it may run on, as it may be what killed it there. None: any that has its languages.

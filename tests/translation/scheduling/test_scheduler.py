@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import random
-from collections.abc import AsyncGenerator
-from contextlib import aclosing
 from functools import partial
 from typing import Any
 
@@ -18,6 +16,7 @@ from gateway.config import Settings
 from gateway.domain.engine import (
     EngineState,
     FinishReason,
+    OnEvent,
     TokenEvent,
     TranslationRequest,
 )
@@ -320,9 +319,9 @@ async def test_timings_follow_the_stages() -> None:
 
 async def test_text_that_comes_fast_is_gathered_and_its_end_waits_for_nothing() -> None:
     class Fast(SteppedEngine):
-        async def generate(self, request: TranslationRequest) -> AsyncGenerator[TokenEvent, None]:
+        async def generate(self, request: TranslationRequest, on_event: OnEvent) -> None:
             for n in range(8):
-                yield TokenEvent(str(n), 1, FinishReason.STOP if n == 7 else None)
+                on_event(TokenEvent(str(n), 1, FinishReason.STOP if n == 7 else None))
 
     scheduler = Scheduler(Fast(), max_waiting=10)
     (ticket,) = scheduler.admit("m", [request("a")])
@@ -419,13 +418,12 @@ async def test_a_cancelled_task_is_cancelled_and_not_given_up() -> None:
 
 async def test_an_engine_that_makes_an_error_of_the_interruption_does_not_hide_the_reason() -> None:
     class Touchy(SteppedEngine):
-        async def generate(self, request: TranslationRequest) -> AsyncGenerator[TokenEvent, None]:
+        async def generate(self, request: TranslationRequest, on_event: OnEvent) -> None:
             self.begun.append(request.id)
             try:
                 await asyncio.Event().wait()
             except asyncio.CancelledError:
                 raise EngineFailed("interrupted") from None
-            yield TokenEvent("never", 1)
 
     engine = Touchy()
     scheduler = Scheduler(engine, max_waiting=10)
@@ -873,16 +871,15 @@ class Fragile(SteppedEngine):
         self.deaths = 0
         self._after_token = after_token
 
-    async def generate(self, request: TranslationRequest) -> AsyncGenerator[TokenEvent, None]:
-        async with aclosing(super().generate(request)) as events:
-            async for event in events:
-                if "killer" in request.id:
-                    if self._after_token and event.finish is None:
-                        yield event
-                    self.deaths += 1
-                    self.die()
-                    raise EngineUnavailable("The engine died.")
-                yield event
+    async def generate(self, request: TranslationRequest, on_event: OnEvent) -> None:
+        def dies(event: TokenEvent) -> None:
+            if self._after_token and event.finish is None:
+                on_event(event)
+            self.deaths += 1
+            self.die()
+            raise EngineUnavailable("The engine died.")
+
+        await super().generate(request, dies if "killer" in request.id else on_event)
 
 
 async def test_a_text_that_kills_its_lane_never_kills_the_other_and_fails_alone() -> None:
@@ -1140,7 +1137,7 @@ class ChanceEngine(SteppedEngine):
         super().__init__(max_running)
         self._chance = chance
 
-    async def generate(self, request: TranslationRequest) -> AsyncGenerator[TokenEvent, None]:
+    async def generate(self, request: TranslationRequest, on_event: OnEvent) -> None:
         generation = self._generations.open()
         self.running += 1
         try:
@@ -1152,7 +1149,7 @@ class ChanceEngine(SteppedEngine):
                     raise EngineFailed("bad text")
                 if n == 1 and request.text == "killer":
                     self.die()
-                yield TokenEvent(f"{n}", 1, FinishReason.STOP if n == 2 else None)
+                on_event(TokenEvent(f"{n}", 1, FinishReason.STOP if n == 2 else None))
         finally:
             self.running -= 1
             generation.close()
@@ -1262,9 +1259,9 @@ async def _anything(chance: random.Random, max_running: int, fatal: bool, lanes:
 async def test_one_meetings_flood_delays_anothers_final_by_one_turn(monkeypatch: pytest.MonkeyPatch) -> None:
     generate, begun = SimulatedEngine.generate, list[str]()
 
-    def noting(engine: SimulatedEngine, request: TranslationRequest) -> AsyncGenerator[TokenEvent, None]:
+    async def noting(engine: SimulatedEngine, request: TranslationRequest, on_event: OnEvent) -> None:
         begun.append(request.text)
-        return generate(engine, request)
+        await generate(engine, request, on_event)
 
     monkeypatch.setattr(SimulatedEngine, "generate", noting)
     script = Script(first_token_s=0.01, token_s=0.01, max_running=4, rules=(Rule("held", stall_after=1),))
