@@ -49,12 +49,9 @@ class Lifecycle:
     ) -> None:
         self.on_change = on_change
         self._tried_again = tried_again
-        # To be read alone: it changes by `become`.
-        self.health = EngineHealth(EngineState.STARTING, "starting")
-
-    @property
-    def state(self) -> EngineState:
-        return self.health.state
+        # To be read alone: they change by `become`.
+        self.state = EngineState.STARTING
+        self.health = EngineHealth(self.state, "starting")
 
     @property
     def over(self) -> bool:
@@ -66,7 +63,7 @@ class Lifecycle:
         before = self.state
         if state not in (_TRIED_AGAIN if self._tried_again and before is EngineState.FAILED else _NEXT[before]):
             return False
-        self.health = EngineHealth(state, reason)
+        self.state, self.health = state, EngineHealth(state, reason)
         if state is not before:
             try:
                 self.on_change(self.health)

@@ -130,7 +130,7 @@ def _parser(lang: str) -> budoux.Parser:
 
 def heard(source: str, lang: str) -> int:
     """Units of the source in which something is said."""
-    return sum(_SPOKEN.search(unit) is not None for unit in units(source, lang))
+    return sum([_SPOKEN.search(unit) is not None for unit in units(source, lang)])
 
 
 def _shared(one: list[str], other: list[str]) -> list[str]:

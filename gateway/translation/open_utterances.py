@@ -24,6 +24,7 @@ __all__ = ["OpenTranslation", "OpenUtterance"]
 class OpenTranslation:
     """The translation of one open utterance into one language."""
 
+    lang: str
     policy: CommitPolicy
     # What readers have of it.
     shown: LiveTranslation
@@ -50,8 +51,8 @@ class OpenTranslation:
     trace: PartialsTrace | None = None
 
     @property
-    def lang(self) -> str:
-        return self.shown.lang
+    def nothing_to_read(self) -> bool:
+        return not self.shown.committed and not self.shown.tentative
 
     def request(self, scope: str) -> TranslationRequest:
         """Of its newest revision. scope: whose prompts it may share the engine's prefix cache with."""

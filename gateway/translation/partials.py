@@ -137,6 +137,7 @@ class Partials:
                 continue  # its final says why
             if translation is None:
                 translation = spoken.translations[lang] = OpenTranslation(
+                    lang,
                     # Readers may have seen something of it that another gateway has made.
                     policy=CommitPolicy(
                         utterance.lang, lang, room.live.committed(utterance.key, lang), spoken.heard
@@ -291,10 +292,13 @@ class Partials:
         """
         due: list[OpenTranslation] = []
         later_s: list[float] = []
+        now_s = time.monotonic()
+        yielding_s = min(_YIELDING * max(0.0, self._lag_s() - _USUAL_LAG_S), _MOST_YIELDING_S)
         for translation in spoken.translations.values():
             if not translation.pending or translation.broken:
                 continue
-            if (wait_s := self._wait_s(translation)) > 0:
+            pace_s = self._pace_s / 2 if translation.nothing_to_read else self._pace_s
+            if (wait_s := translation.begun_s + pace_s + yielding_s - now_s) > 0:
                 later_s.append(wait_s)
             elif translation.ticket is None:
                 due.append(translation)
@@ -302,7 +306,7 @@ class Partials:
                 translation.superseded = True
                 self._scheduler.withdraw(translation.ticket)
         if due:
-            self._begin(room, spoken, due)
+            self._begin(room, spoken, due, now_s)
         if later_s and spoken.timer is None:
             # Not all together, or the event loop would be late again.
             look_s = min(*later_s, _LOOK_S * random.uniform(0.5, 1))  # noqa: S311 -- no secret
@@ -312,8 +316,8 @@ class Partials:
         spoken.timer = None
         self._go_on(room, spoken)
 
-    def _begin(self, room: Room, spoken: OpenUtterance, due: list[OpenTranslation]) -> None:
-        now_s, account = time.monotonic(), room.account_of(due[0].revision.participant)
+    def _begin(self, room: Room, spoken: OpenUtterance, due: list[OpenTranslation], now_s: float) -> None:
+        account = room.account_of(due[0].revision.participant)
         for translation in due:
             translation.pending, translation.begun_s = False, now_s
         try:
@@ -329,13 +333,6 @@ class Partials:
         for translation, ticket in zip(due, tickets, strict=True):
             translation.ticket, translation.running = ticket, translation.revision
             self._tasks.create_task(self._translate(room, spoken, translation, ticket))
-
-    def _wait_s(self, translation: OpenTranslation) -> float:
-        """Until its next generation may begin."""
-        nothing_to_read = not translation.shown.committed and not translation.shown.tentative
-        pace_s = self._pace_s / 2 if nothing_to_read else self._pace_s
-        pace_s += min(_YIELDING * max(0.0, self._lag_s() - _USUAL_LAG_S), _MOST_YIELDING_S)
-        return translation.begun_s + pace_s - time.monotonic()
 
     def _leave_to_final(self, *translations: OpenTranslation) -> None:
         """Something failed that should not."""

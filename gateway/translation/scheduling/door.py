@@ -57,9 +57,9 @@ class Door:
         if refused is not None:
             raise refused
 
-    def free(self, lane: Lane) -> int:
-        """How many turns may be given now."""
-        return lane.free(quarantined=self._lines.suspects_of(lane.route))
+    def free(self, lane: Lane, *, best_effort: bool = False) -> int:
+        """How many turns may be given now; see `Lane.free`."""
+        return lane.free(quarantined=self._lines.suspects_of(lane.route), best_effort=best_effort)
 
     def _room(self, route: Route) -> int:
         return sum(map(self.free, self._lanes.some(route)))

@@ -66,8 +66,11 @@ class Lane:
         """How many wait inside the engine: they were handed to it beyond what it runs together."""
         return max(0, len(self.running) - self.seats)
 
-    def free(self, *, quarantined: bool) -> int:
-        """How many turns may be given now. quarantined: a suspect waits for it, which is to run alone.
+    def free(self, *, quarantined: bool, best_effort: bool = False) -> int:
+        """How many turns may be given now.
+
+        quarantined: a suspect waits for it, which is to run alone. best_effort: at most one, for what was not
+        promised, if it would run at once and leaves finals their share.
 
         Suspects come first: the sooner the text that kills the engine is found, the better for everybody. Each
         runs alone, and again only if it is not known to have begun, at the pace of a lone sequence: all of them
@@ -77,13 +80,13 @@ class Lane:
             return 0
         if quarantined:
             return 0 if self.running else 1
-        return 0 if self.suspect_runs else max(0, self.seats + self._lookahead - len(self.running))
-
-    def has_room_for_best_effort(self) -> bool:
-        """Whether one more would run at once and leave finals their share."""
-        most = self.seats
-        share = max(1, int(most * self._best_effort_share))
-        return len(self.running) < most and self.best_effort_running < share
+        if self.suspect_runs:
+            return 0
+        most, running = self.seats, len(self.running)
+        if best_effort:
+            share = max(1, int(most * self._best_effort_share))
+            return int(running < most and self.best_effort_running < share)
+        return max(0, most + self._lookahead - running)
 
     def add(self, ticket: Ticket) -> None:
         self.running.add(ticket)

@@ -37,7 +37,7 @@ class Lines:
 
     def __len__(self) -> int:
         """How many wait."""
-        return sum(len(line.queue) for line in self._lines.values())
+        return sum([len(line.queue) for line in self._lines.values()])
 
     def __iter__(self) -> Iterator[Line]:
         return iter(self._lines.values())

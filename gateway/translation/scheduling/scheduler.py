@@ -158,7 +158,9 @@ class Scheduler:
         nobody_waits = not self._lines
         if late := [each for each in tickets if not (nobody_waits and self._takes_turn(each))]:
             self._lines.append(late)
-        self._give_turns()
+            self._give_turns()
+        else:
+            self._preempt()
         return tickets
 
     def refusal(self, source: str, target: str) -> GatewayError | None:
@@ -344,6 +346,9 @@ class Scheduler:
                 self._give_turn(line, ticket, self._lanes.choose(lanes, ticket.request))
         for line in self._lines:
             line.admission.pace.waits(self._clock(), waits=self._lines.is_full(line, self._lanes.some(line.route)))
+        self._preempt()
+
+    def _preempt(self) -> None:
         for ticket in to_preempt(self._lanes, self._lines):
             ticket.preempted = True
             self.give_up(ticket, Cancelled("The place was needed for a final utterance."))
@@ -356,11 +361,7 @@ class Scheduler:
         return None
 
     def _with_room(self, line: Line, *, best_effort: bool) -> list[Lane]:
-        return [
-            lane
-            for lane in self._lanes.some(line.route)
-            if self.door.free(lane) and not (best_effort and not lane.has_room_for_best_effort())
-        ]
+        return [lane for lane in self._lanes.some(line.route) if self.door.free(lane, best_effort=best_effort)]
 
     def _give_turn(self, line: Line, ticket: Ticket, lane: Lane) -> None:
         now_s = self._clock()
@@ -384,7 +385,8 @@ class Scheduler:
         self._deadlines.remove(ticket)
         if ticket.keeping is not None:
             ticket.keeping.cancel()
-        self._give_turns()
+        if self._lines:
+            self._give_turns()
         if not self._deadlines:
             self._idle.set()
 

@@ -94,6 +94,8 @@ class Ticket:
         # Who is charged for its place.
         self.account = account
         self.request = request
+        # Whether it was not promised; another request in its place has the same priority.
+        self.best_effort = request.priority > FINAL
         # Readings of the scheduler's clock; None until then. After a crash of the engine `started_s` and
         # `first_token_s` stay those of the first attempt, which readers saw.
         self.admitted_s = admitted_s
@@ -135,10 +137,6 @@ class Ticket:
     def suspect(self) -> bool:
         """Whether its text may be what kills the engine."""
         return self.crashes >= SUSPECT_CRASHES
-
-    @property
-    def best_effort(self) -> bool:
-        return self.request.priority > FINAL
 
     @property
     def ending(self) -> bool:

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import itertools
 from bisect import insort
-from collections import Counter, OrderedDict, deque
+from collections import OrderedDict, defaultdict, deque
 from collections.abc import Iterator, Sequence
 
 from gateway.translation.scheduling.ticket import FINAL, Ticket
@@ -36,7 +36,7 @@ class TurnQueue:
         self._queues: dict[int, _Accounts] = {}
         self._suspects: list[Ticket] = []
         # Priority → how many wait; suspects do not count.
-        self._waiting: Counter[int] = Counter()
+        self._waiting: defaultdict[int, int] = defaultdict(int)
 
     def __len__(self) -> int:
         return len(self._suspects) + sum(self._waiting.values())
