@@ -6,15 +6,13 @@ Knows: which fields there are. Must not know: who changes them and when (`partia
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable
 from dataclasses import dataclass, field
-from functools import lru_cache
 
 from gateway.domain.engine import TranslationRequest
 from gateway.domain.log import Utterance
 from gateway.meeting.live_text import LiveTranslation
 from gateway.tracing.partials import PartialsTrace
-from gateway.translation.commit_policy import TOLERANCE, CommitPolicy, heard
+from gateway.translation.commit_policy import TOLERANCE, CommitPolicy, Heard
 from gateway.translation.scheduling.ticket import PARTIAL, Ticket, request_id
 
 __all__ = ["OpenTranslation", "OpenUtterance"]
@@ -80,8 +78,7 @@ class OpenUtterance:
     translations: dict[str, OpenTranslation] = field(default_factory=dict)
     # Until the next generation of one of them may begin; None: none is waited for.
     timer: asyncio.TimerHandle | None = None
-    # Counts each revision once for all languages. It is the utterance's own, so that no text outlives it.
-    heard: Callable[[str, str], int] = field(default_factory=lambda: lru_cache(maxsize=4)(heard))
+    heard: Heard = field(default_factory=Heard)
     # Its live translation has ended, though it may still be revised.
     closed: bool = False
     # Latecomers are shown its caption.
