@@ -131,9 +131,9 @@ class SimulatedEngine:
             self._waiting -= 1
         self._running += 1
         try:
-            asked = len(words) + len(_pieces(request.prefix + request.draft))
-            given = 0
-            for event in _events(request, words):
+            proposed = _pieces(request.prefix + request.draft)
+            asked, given = len(words) + len(proposed), 0
+            for event in _events(request, words, proposed):
                 await self._step(rule, given)
                 on_event(event if event.finish is None else replace(event, prompt_tokens=asked))
                 given += event.reused or event.tokens
@@ -179,13 +179,12 @@ class SimulatedEngine:
         return next((rule for rule in self._script.rules if rule.match in text), _NO_RULE)
 
 
-def _pieces(text: str) -> list[str]:
-    """The words of a text, each with the space before it; the last also with the space after it."""
-    return re.findall(r"\s*\S+(?:\s+$)?", text)
+# The words of a text, each with the space before it; the last also with the space after it.
+_pieces = re.compile(r"\s*\S+(?:\s+$)?").findall
 
 
-def _events(request: TranslationRequest, words: list[str]) -> Iterator[TokenEvent]:
-    """The events of a request whose translation without a prefix is `words`."""
+def _events(request: TranslationRequest, words: list[str], proposed: list[str]) -> Iterator[TokenEvent]:
+    """The events of a request whose translation without a prefix is `words`. proposed: its prefix and draft."""
     own, prefix = " ".join(words), request.prefix
     if not own.startswith(prefix):
         if request.tolerance is None:
@@ -196,7 +195,7 @@ def _events(request: TranslationRequest, words: list[str]) -> Iterator[TokenEven
             yield TokenEvent(text="", tokens=1, finish=FinishReason.REJECTED)
             return
     pieces = _pieces(own)
-    if proposed := _pieces(request.prefix + request.draft):
+    if proposed:
         same = 0
         while same < min(len(pieces), len(proposed)) and pieces[same] == proposed[same]:
             same += 1

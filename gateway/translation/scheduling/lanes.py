@@ -191,8 +191,9 @@ class Lanes:
         kept to it.
         """
         request = newcomer.request
-        having = self._having(request.source, request.target)
-        if suspected_on is not None and any(lane.name == suspected_on for lane in having):
+        if suspected_on is not None and any(
+            lane.name == suspected_on for lane in self._having(request.source, request.target)
+        ):
             newcomer.kept_to, newcomer.crashes = suspected_on, 1
         if route := self.route_of(newcomer):
             return route
