@@ -344,34 +344,41 @@ class Partials:
         self, room: Room, spoken: OpenUtterance, translation: OpenTranslation, ticket: Ticket
     ) -> None:
         try:
-            await self._generate(room, translation, ticket)
+            try:
+                outcome = self._generated(room, translation, await self._scheduler.collect(ticket))
+            except GatewayError as error:
+                outcome = self._failed(translation, ticket, error)
+            self._ended(translation, outcome, ticket)
         except Exception:
             self._leave_to_final(translation)
         finally:
             translation.ticket = translation.running = None
         self._go_on(room, spoken)
 
-    async def _generate(self, room: Room, translation: OpenTranslation, ticket: Ticket) -> None:
-        policy = translation.policy
-        try:
-            generated = await self._scheduler.collect(ticket)
-        except GatewayError as error:
-            policy.interrupted(ticket.text)
-            if ticket.preempted:
-                outcome = "preempted"
-                translation.pending = not translation.stopped
-            elif ticket.crashes or isinstance(error, EngineUnavailable):
-                outcome, translation.broken, translation.died_on = "failed", True, ticket.kept_to
-            else:
-                outcome = "superseded" if translation.pending or translation.stopped else "failed"
-        else:
-            translation.superseded = False
-            if translation.stopped:  # what readers saw is on its way to the final already
-                outcome = "superseded"
-            else:
-                outcome = self._take(translation, generated)
-                room.show_partial(translation.shown, translation.revision.rev, policy.committed, policy.tentative)
-        self._ended(translation, outcome, ticket)
+    def _generated(self, room: Room, translation: OpenTranslation, generated: Generated) -> str:
+        """What became of a generation that has come to its end."""
+        said, policy, translation.superseded = translation.running, translation.policy, False
+        if translation.stopped:  # what readers saw is on its way to the final already
+            return "superseded"
+        assert said is not None  # noqa: S101 -- one generation at a time
+        translation.translated = said.text
+        # One that ran into the output limit is a model that repeats itself.
+        rejected = generated.rejected or generated.truncated
+        if not rejected:
+            policy.take(said.text, generated.text)
+        room.show_partial(translation.shown, translation.revision.rev, policy.committed, policy.tentative)
+        return "rejected" if rejected else "translated"
+
+    def _failed(self, translation: OpenTranslation, ticket: Ticket, error: GatewayError) -> str:
+        """What became of one that has not."""
+        translation.policy.interrupted(ticket.text)
+        if ticket.preempted:
+            translation.pending = not translation.stopped
+            return "preempted"
+        if ticket.crashes or isinstance(error, EngineUnavailable):
+            translation.broken, translation.died_on = True, ticket.kept_to
+            return "failed"
+        return "superseded" if translation.pending or translation.stopped else "failed"
 
     def _ended(self, translation: OpenTranslation, outcome: str, ticket: Ticket | None = None) -> None:
         """A generation has ended, or was refused; of one that ran, ticket."""
@@ -385,13 +392,3 @@ class Partials:
             about |= {"lane": ticket.lane or metrics.DEFAULT_ENGINE, "tokens": ticket.tokens}
             about |= {"queue_ms": timings.queue_ms, "first_token_ms": timings.first_token_ms}
         trace.ended(outcome, time.monotonic() - translation.begun_s, **about)
-
-    def _take(self, translation: OpenTranslation, generated: Generated) -> str:
-        said = translation.running
-        assert said is not None  # noqa: S101 -- set by the caller
-        translation.translated = said.text
-        # One that ran into the output limit is a model that repeats itself.
-        if generated.rejected or generated.truncated:
-            return "rejected"
-        translation.policy.take(said.text, generated.text)
-        return "translated"

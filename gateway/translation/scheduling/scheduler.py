@@ -176,7 +176,9 @@ class Scheduler:
             if ticket.given_up is not None:
                 raise ticket.given_up
             async with asyncio.timeout(None) as ticket.interrupt:
-                return await self._run(ticket, on_text)
+                while not await self._generate(ticket, on_text):
+                    self._put_back(ticket)
+            return generated_text(ticket.text, ticket.last)
         except GatewayError as error:
             # An engine may turn the interruption into an error of its own.
             ticket.given_up = ticket.given_up or error
@@ -240,24 +242,11 @@ class Scheduler:
 
     # ------------------------------------------------------------ one translation
 
-    async def _run(self, ticket: Ticket, on_text: OnText | None) -> Generated:
-        while True:
-            await ticket.turn.wait()
-            # The turn may be older than the crash.
-            if self._lanes[ticket.lane].state is EngineState.READY:
-                try:
-                    return await self._generate(ticket, on_text)
-                except EngineRestarting:
-                    pass  # it had not begun, so it is no part in the crash
-                except EngineUnavailable:
-                    ticket.crashed()
-                    if on_text is not None:
-                        on_text("")
-                    if not ticket.request.final:
-                        raise  # a newer revision will come, and this may be what killed the engine
-            self._put_back(ticket)
-
-    async def _generate(self, ticket: Ticket, on_text: OnText | None) -> Generated:
+    async def _generate(self, ticket: Ticket, on_text: OnText | None) -> bool:
+        """Wait for the turn and generate. False: the lane died, and it is to run once more."""
+        await ticket.turn.wait()
+        if self._lanes[ticket.lane].state is not EngineState.READY:
+            return False  # the turn was older than the crash
         ticket.text = ""
         ticket.tokens = ticket.generated = 0
         ticket.last = None
@@ -265,9 +254,18 @@ class Scheduler:
         request = replace(ticket.request, lane=ticket.lane, alone=ticket.suspect, traceparent=traceparent)
         try:
             await self._engine.generate(request, partial(self._grown, ticket, on_text))
+        except EngineRestarting:
+            return False  # it had not begun, so it is no part in the crash
+        except EngineUnavailable:
+            ticket.crashed()
+            if on_text is not None:
+                on_text("")
+            if not ticket.request.final:
+                raise  # a newer revision will come, and this may be what killed the engine
+            return False
         finally:
             measures.tokens(ticket.request, ticket.generated, ticket.tokens - ticket.generated)
-        return generated_text(ticket.text, ticket.last)
+        return True
 
     def _grown(self, ticket: Ticket, on_text: OnText | None, event: TokenEvent) -> None:
         if ticket.first_token_s is None and event.tokens:
