@@ -79,17 +79,16 @@ def units(text: str, lang: str) -> list[str]:
 class Units:
     """The units of texts of which each says much the same as the one before: it reads what is new."""
 
-    # Characters behind the end of a unit that it depends on, and some more: `_GROUPING` looks at five.
-    _REACH = 8
-
     def __init__(self, lang: str) -> None:
         self._lang = lang
+        # Characters behind the end of a unit that it depends on: BudouX looks at three, `_GROUPING` at five.
+        self._reach = 4 if lang in UNSPACED else 6
         self._text = ""
         self._units: list[str] = []
 
     def of(self, text: str) -> list[str]:
         """As `units`; not to be changed."""
-        known = _same_chars(self._text, text) - self._REACH
+        known = _same_chars(self._text, text) - self._reach
         begin = kept = 0
         for unit in self._units:
             if begin + len(unit) > known:
