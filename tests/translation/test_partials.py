@@ -583,6 +583,23 @@ async def test_a_bug_leaves_the_utterance_to_its_final_and_other_utterances_go_o
         await until(lambda: r.engine.requests[-1].final)
 
 
+async def test_a_bug_before_the_generation_is_none_of_the_speakers_business(
+    monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    async with stage() as r:
+        await r.reader("live")
+        with monkeypatch.context() as broken:
+            broken.setattr(r.scheduler, "admit", None)
+            r.hear("we")
+        assert [record.getMessage() for record in caplog.records] == [
+            "an unfinished utterance is left to its final"
+        ]
+        r.hear("we will", 2)
+        r.hear("hello", utterance="other")
+        await until(r.engine.pending)
+        assert [request.text for request in r.engine.requests] == ["hello"]
+
+
 # ---------------------------------------------------------------- any order
 
 
