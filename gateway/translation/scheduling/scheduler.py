@@ -373,7 +373,8 @@ class Scheduler:
         """The ticket has ended, however it did."""
         if ticket.stage is Stage.ENDED:
             return
-        if ticket.stage is Stage.RUNNING:
+        waited = ticket.stage is Stage.WAITING
+        if not waited:
             self._lanes.remove(ticket)
             measures.stopped(ticket, self._clock())
         else:
@@ -383,7 +384,7 @@ class Scheduler:
         self._deadlines.remove(ticket)
         if ticket.keeping is not None:
             ticket.keeping.cancel()
-        if self._lines:
+        if waited or self._lines:  # else nobody waits for its place
             self._give_turns()
         if not self._deadlines:
             self._idle.set()

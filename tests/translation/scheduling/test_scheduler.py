@@ -473,6 +473,17 @@ async def test_the_deadline_counts_while_the_engine_is_built_again() -> None:
     assert (scheduler.running, scheduler.waiting) == (0, 0)
 
 
+async def test_once_the_last_that_waits_is_withdrawn_no_time_counts_as_waited_for_a_full_engine() -> None:
+    engine = SteppedEngine(max_running=1)
+    scheduler = Scheduler(engine, max_waiting=10, lookahead=0)
+    running, waiting = scheduler.admit("m", requests("running", "waiting"))
+    pace = scheduler._lines.of(waiting.route).admission.pace
+    assert pace._since_s is not None
+    scheduler.withdraw(waiting)
+    assert pace._since_s is None
+    scheduler.withdraw(running)
+
+
 async def test_no_timer_is_left_behind() -> None:
     engine = SteppedEngine()
     scheduler = Scheduler(engine, max_waiting=10)
