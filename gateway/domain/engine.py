@@ -6,6 +6,7 @@ Must not know: which engine it is, who waits for the text, clocks.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from enum import Enum
 from typing import Literal
 
@@ -22,6 +23,7 @@ __all__ = [
     "FinishReason",
     "Formality",
     "LaneHealth",
+    "OnEvent",
     "TokenEvent",
     "TranslationOptions",
     "TranslationRequest",
@@ -99,7 +101,7 @@ class TokenEvent(Struct, frozen=True):
 
     # Text to append. Empty while a character is incomplete.
     text: str
-    # Tokens generated for this event. An engine may merge several events while its reader lags.
+    # Tokens generated for this event.
     tokens: int
     # Set on the last event only.
     finish: FinishReason | None = None
@@ -111,6 +113,10 @@ class TokenEvent(Struct, frozen=True):
     reused: int = 0
     # Of the whole translation. Set on the last event of a final, if the model has a calibration.
     confidence: Confidence | None = None
+
+
+OnEvent = Callable[[TokenEvent], None]
+"""Is told of a generation's output as it comes."""
 
 
 class EngineState(Enum):

@@ -5,11 +5,11 @@ Knows: the contract of each port. Must not know: any implementation.
 
 from __future__ import annotations
 
-from collections.abc import AsyncGenerator, Callable, Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager
 from typing import Protocol
 
-from gateway.domain.engine import EngineCapacity, EngineHealth, EngineProfile, TokenEvent, TranslationRequest
+from gateway.domain.engine import EngineCapacity, EngineHealth, EngineProfile, OnEvent, TranslationRequest
 from gateway.domain.grants import Grant, Issued, Revocation
 from gateway.domain.live import LiveEvent
 from gateway.domain.log import (
@@ -54,7 +54,7 @@ class Engine(Protocol):
     - it begins with the request's prefix, unless the tolerance let the model drop it;
     - a generation that ends as `REJECTED` has no text;
     - of the prefix cache it uses only what requests of its own scope left there;
-    - closing or cancelling the iterator ends the generation inside the engine;
+    - cancelling the task that awaits a generation ends it inside the engine, and so does an error of `on_event`;
     - a request that the model cannot take raises `EngineFailed` and harms no other generation;
     - an engine that is not ready raises `EngineUnavailable`, and so do generations that run when it dies;
     - `EngineRestarting` is raised only by a generation that had not begun, while `health` is not `READY` any more
@@ -68,8 +68,8 @@ class Engine(Protocol):
     async def stop(self) -> None:
         """Release everything. Generations still running raise `EngineUnavailable`."""
 
-    def generate(self, request: TranslationRequest) -> AsyncGenerator[TokenEvent, None]:
-        """Translate one text. To abort it, close the generator or cancel the task that reads it."""
+    async def generate(self, request: TranslationRequest, on_event: OnEvent) -> None:
+        """Translate one text; returns after its last event. To abort it, cancel the task that awaits this."""
 
     def health(self) -> EngineHealth:
         """The state now; never blocks."""

@@ -49,15 +49,9 @@ class Lifecycle:
     ) -> None:
         self.on_change = on_change
         self._tried_again = tried_again
-        self._health = EngineHealth(EngineState.STARTING, "starting")
-
-    @property
-    def health(self) -> EngineHealth:
-        return self._health
-
-    @property
-    def state(self) -> EngineState:
-        return self._health.state
+        # To be read alone: they change by `become`.
+        self.state = EngineState.STARTING
+        self.health = EngineHealth(self.state, "starting")
 
     @property
     def over(self) -> bool:
@@ -69,10 +63,10 @@ class Lifecycle:
         before = self.state
         if state not in (_TRIED_AGAIN if self._tried_again and before is EngineState.FAILED else _NEXT[before]):
             return False
-        self._health = EngineHealth(state, reason)
+        self.state, self.health = state, EngineHealth(state, reason)
         if state is not before:
             try:
-                self.on_change(self._health)
+                self.on_change(self.health)
             except Exception:
                 _log.exception("the engine is %s, and telling so failed", state.value)
         return True
@@ -84,4 +78,4 @@ class Lifecycle:
 
     def unavailable(self, retry_after_ms: int = 2_000) -> EngineUnavailable:
         """The error for work that an engine in this state cannot do."""
-        return EngineUnavailable(f"The engine is not ready: {self._health.reason}", retry_after_ms=retry_after_ms)
+        return EngineUnavailable(f"The engine is not ready: {self.health.reason}", retry_after_ms=retry_after_ms)

@@ -10,8 +10,7 @@ from __future__ import annotations
 import asyncio
 import re
 from collections import Counter
-from collections.abc import AsyncGenerator, Callable, Iterator, Sequence
-from itertools import takewhile
+from collections.abc import Callable, Iterator, Sequence
 from typing import Annotated
 
 from msgspec import Meta, Struct
@@ -23,11 +22,12 @@ from gateway.domain.engine import (
     EngineProfile,
     EngineState,
     FinishReason,
+    OnEvent,
     TokenEvent,
     TranslationRequest,
 )
 from gateway.domain.errors import EngineFailed, StartupError
-from gateway.engines.in_flight import Generation, Generations
+from gateway.engines.in_flight import Generations
 from gateway.engines.lifecycle import Lifecycle
 
 __all__ = ["Rule", "Script", "SimulatedEngine", "simulated_engines"]
@@ -110,7 +110,7 @@ class SimulatedEngine:
         self._life.become(EngineState.FAILED, reason)
         self._generations.end(f"The engine died: {reason}.")
 
-    async def generate(self, request: TranslationRequest) -> AsyncGenerator[TokenEvent, None]:
+    async def generate(self, request: TranslationRequest, on_event: OnEvent) -> None:
         script, rule = self._script, self._rule(request.text)
         self._life.check(retry_after_ms=1_000)
         words = f"[{request.target}] {request.text}".split() * rule.repeat
@@ -118,33 +118,36 @@ class SimulatedEngine:
             raise EngineFailed(f"The text is longer than {script.max_text_tokens} tokens.")
         generation = self._generations.open()
         try:
-            self._waiting += 1
-            try:
-                with generation:
-                    await self._slots.acquire()
-            finally:
-                self._waiting -= 1
-            self._running += 1
-            try:
-                asked = len(words) + len(_pieces(request.prefix + request.draft))
-                given = 0
-                for event in _events(request, words):
-                    await self._step(generation, rule, given)
-                    yield event if event.finish is None else replace(event, prompt_tokens=asked)
-                    given += event.reused or event.tokens
-            finally:
-                self._running -= 1
-                self._slots.release()
+            with generation:
+                await self._run(request, rule, words, on_event)
         finally:
             generation.close()
 
-    async def _step(self, generation: Generation, rule: Rule, given: int) -> None:
+    async def _run(self, request: TranslationRequest, rule: Rule, words: list[str], on_event: OnEvent) -> None:
+        self._waiting += 1
+        try:
+            await self._slots.acquire()
+        finally:
+            self._waiting -= 1
+        self._running += 1
+        try:
+            proposed = _pieces(request.prefix + request.draft)
+            asked, given = len(words) + len(proposed), 0
+            for event in _events(request, words, proposed):
+                await self._step(rule, given)
+                on_event(event if event.finish is None else replace(event, prompt_tokens=asked))
+                given += event.reused or event.tokens
+        finally:
+            self._running -= 1
+            self._slots.release()
+
+    async def _step(self, rule: Rule, given: int) -> None:
         """Wait for the time of one token, and apply the rule's fault; given: words of the translation so far."""
+        self._generations.check()  # whoever is told of an event may have ended them
         token_s = self._script.token_s if rule.token_s is None else rule.token_s
-        with generation:
-            await asyncio.sleep(token_s if given else self._script.first_token_s)
-            if rule.stall_after is not None and given >= rule.stall_after:
-                await asyncio.Event().wait()
+        await asyncio.sleep(token_s if given else self._script.first_token_s)
+        if rule.stall_after is not None and given >= rule.stall_after:
+            await asyncio.Event().wait()
         if rule.fail_after is not None and given >= rule.fail_after:
             raise EngineFailed("The script says that this text fails.")
         if rule.crash_after is not None and given >= rule.crash_after and self._crashed[rule] < rule.crashes:
@@ -176,13 +179,12 @@ class SimulatedEngine:
         return next((rule for rule in self._script.rules if rule.match in text), _NO_RULE)
 
 
-def _pieces(text: str) -> list[str]:
-    """The words of a text, each with the space before it; the last also with the space after it."""
-    return re.findall(r"\s*\S+(?:\s+$)?", text)
+# The words of a text, each with the space before it; the last also with the space after it.
+_pieces = re.compile(r"\s*\S+(?:\s+$)?").findall
 
 
-def _events(request: TranslationRequest, words: list[str]) -> Iterator[TokenEvent]:
-    """The events of a request whose translation without a prefix is `words`."""
+def _events(request: TranslationRequest, words: list[str], proposed: list[str]) -> Iterator[TokenEvent]:
+    """The events of a request whose translation without a prefix is `words`. proposed: its prefix and draft."""
     own, prefix = " ".join(words), request.prefix
     if not own.startswith(prefix):
         if request.tolerance is None:
@@ -193,11 +195,12 @@ def _events(request: TranslationRequest, words: list[str]) -> Iterator[TokenEven
             yield TokenEvent(text="", tokens=1, finish=FinishReason.REJECTED)
             return
     pieces = _pieces(own)
-    if proposed := _pieces(request.prefix + request.draft):
-        pairs = zip(pieces, proposed, strict=False)
-        given = "".join(piece for piece, _ in takewhile(lambda pair: pair[0] == pair[1], pairs))
+    if proposed:
+        same = 0
+        while same < min(len(pieces), len(proposed)) and pieces[same] == proposed[same]:
+            same += 1
         # A prefix may end within a word.
-        given = max(given, prefix, key=len)
+        given = max("".join(pieces[:same]), prefix, key=len)
         pieces = _pieces(own[len(given) :])
         if given:
             finish = None if pieces else FinishReason.STOP

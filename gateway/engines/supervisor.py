@@ -11,8 +11,7 @@ import contextlib
 import logging
 import random
 import time
-from collections.abc import AsyncGenerator, Callable, Sequence
-from contextlib import aclosing
+from collections.abc import Callable, Sequence
 from typing import Literal
 
 from msgspec import Struct
@@ -23,6 +22,7 @@ from gateway.domain.engine import (
     EngineHealth,
     EngineProfile,
     EngineState,
+    OnEvent,
     TokenEvent,
     TranslationRequest,
 )
@@ -243,21 +243,19 @@ class Supervisor:
 
     # ------------------------------------------------------------ generations
 
-    async def generate(self, request: TranslationRequest) -> AsyncGenerator[TokenEvent, None]:
+    async def generate(self, request: TranslationRequest, on_event: OnEvent) -> None:
         self._check()
         assert self._engine is not None  # noqa: S101 -- ready
         generations = self._generations
         generation = generations.open()
+
+        def progresses(event: TokenEvent) -> None:
+            generations.progress += 1
+            on_event(event)
+
         try:
-            async with aclosing(self._engine.generate(request)) as events:
-                while True:
-                    with generation:
-                        try:
-                            event = await anext(events)
-                        except StopAsyncIteration:
-                            return
-                    generations.progress += 1
-                    yield event
+            with generation:
+                await self._engine.generate(request, progresses)
         except EngineUnavailable as error:
             # The engine may report its death here before `_watch` sees it.
             if generations is self._generations:

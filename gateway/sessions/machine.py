@@ -81,7 +81,7 @@ Rank = Callable[[str, Sequence[str]], Sequence[tuple[str, float]]]
 
 # Messages that one counts as which costs more than others: everybody in the meeting is told of a `session.update`,
 # and a token is verified.
-_HEAVY_COST = 10
+_HEAVY, _HEAVY_COST = {SessionUpdate, SessionRefresh}, 10
 
 
 class State(Enum):
@@ -150,17 +150,16 @@ class Session:
         """A message came from the client at `now_s`. `profile` is None while the engine is loading."""
         if self.state is State.CLOSED:
             return []
-        utterance = (
-            message.id if isinstance(message, UtterancePartial | UtteranceFinal | UtteranceCancel) else None
-        )
         try:
-            self._pace(now_s, _HEAVY_COST if isinstance(message, SessionUpdate | SessionRefresh) else 1)
+            self._pace(now_s, _HEAVY_COST if type(message) in _HEAVY else 1)
             self._rules.profile = profile
             rule = _TABLE[self.state].get(type(message), _REFUSAL[self.state])
             return rule(self, message)
         except GatewayError as error:
-            if utterance is not None and len(utterance) <= self._limits.id_chars:
-                error.for_utterance(utterance)
+            match message:
+                case UtterancePartial(id=id) | UtteranceFinal(id=id) | UtteranceCancel(id=id):
+                    if len(id) <= self._limits.id_chars:
+                        error.for_utterance(id)
             return [Reply(error_message(error))]
 
     def not_updated(self, before: Update) -> None:

@@ -21,7 +21,7 @@ from types import MappingProxyType
 import budoux
 import regex
 
-__all__ = ["FINAL_TOLERANCE", "MASK", "SPAN", "TOLERANCE", "UNSPACED", "Breaks", "CommitPolicy", "heard", "units"]
+__all__ = ["FINAL_TOLERANCE", "MASK", "SPAN", "TOLERANCE", "UNSPACED", "CommitPolicy", "Heard", "Units", "units"]
 
 # Languages written without spaces between words. Where a word ends is found by BudouX, a small model made for
 # breaking lines; where it has none, the units are graphemes.
@@ -71,48 +71,55 @@ _ATTACHED = frozenset("'’-‐‑.,:/")
 _SPOKEN = regex.compile(r"[\p{L}\p{N}]")
 
 
-class Breaks:
-    """Where BudouX breaks texts of which each says much the same as the one before: it reads what is new.
+def units(text: str, lang: str) -> list[str]:
+    """The text in pieces that join to it: words with the space before them; numbers stay whole."""
+    return _read(text, lang, 0)
 
-    lang: one of `_PARSERS`.
-    """
 
-    # Characters on either side of a break that it depends on.
-    _REACH = 3
+class Units:
+    """The units of texts of which each says much the same as the one before: it reads what is new."""
 
     def __init__(self, lang: str) -> None:
-        self._parser = _parser(lang)
+        self._lang = lang
+        # Characters behind the end of a unit that it depends on: BudouX looks at three, `_GROUPING` at five.
+        self._reach = 4 if lang in UNSPACED else 6
         self._text = ""
-        self._breaks: set[int] = set()
+        self._units: list[str] = []
 
-    def of(self, text: str) -> set[int]:
-        """Offsets, that of the end included; not to be changed."""
-        pairs = enumerate(zip(self._text, text, strict=False))
-        same = next((at for at, (old, new) in pairs if old != new), min(len(self._text), len(text)))
-        known = max(0, same - self._REACH)
-        begin = max(0, known - self._REACH)
-        read = accumulate(map(len, self._parser.parse(text[begin:])), initial=begin)
-        self._breaks = {at for at in self._breaks if at <= known} | {at for at in read if at > known}
-        self._text = text
-        return self._breaks
+    def of(self, text: str) -> list[str]:
+        """As `units`; not to be changed."""
+        known = _same_chars(self._text, text) - self._reach
+        begin = kept = 0
+        for unit in self._units:
+            if begin + len(unit) > known:
+                break
+            begin += len(unit)
+            kept += 1
+        self._text, self._units = text, self._units[:kept] + _read(text, self._lang, begin)
+        return self._units
 
 
-def units(text: str, lang: str, breaks: Breaks | None = None) -> list[str]:
-    """The text in pieces that join to it: words with the space before them; numbers stay whole.
+def _same_chars(one: str, other: str) -> int:
+    if other.startswith(one):
+        return len(one)
+    pairs = enumerate(zip(one, other, strict=False))
+    return next((at for at, (mine, theirs) in pairs if mine != theirs), min(len(one), len(other)))
 
-    breaks: of the text before this one, which makes it faster.
-    """
+
+def _read(text: str, lang: str, begin: int) -> list[str]:
+    """The units from one of them on."""
     if lang not in UNSPACED:
-        spaced: list[str] = _SPACED.findall(text)
+        spaced: list[str] = _SPACED.findall(text, begin)
         return spaced
-    pieces: list[str] = _GRAPHEMES.findall(text)
+    pieces: list[str] = _GRAPHEMES.findall(text, begin)
     if lang not in _PARSERS:
         return pieces
     # BudouX may break a Latin word or a number, and leaves punctuation, and Latin words that follow one another,
-    # with the word before.
-    ends = (breaks or Breaks(lang)).of(text)
+    # with the word before. A break depends on three characters on either side.
+    first = max(0, begin - 3)
+    ends = set(accumulate(map(len, _parser(lang).parse(text[first:])), initial=first))
     words: list[str] = []
-    at, punctuation = 0, True
+    at, punctuation = begin, True
     for piece in pieces:
         before, punctuation = punctuation, _SPOKEN.search(piece) is None
         if before or punctuation or at in ends or piece[0].isspace():
@@ -128,9 +135,22 @@ def _parser(lang: str) -> budoux.Parser:
     return _PARSERS[lang]()
 
 
-def heard(source: str, lang: str) -> int:
-    """Units of the source in which something is said."""
-    return sum(_SPOKEN.search(unit) is not None for unit in units(source, lang))
+class Heard:
+    """Counts the units of an utterance in which something is said: each revision once for all its translations."""
+
+    def __init__(self) -> None:
+        # Language → the units of its newest revision in it; mostly it is one.
+        self._units: dict[str, Units] = {}
+        self._newest = ("", "")
+        self._count = 0
+
+    def count(self, source: str, lang: str) -> int:
+        if self._newest != (source, lang):
+            if (in_lang := self._units.get(lang)) is None:
+                in_lang = self._units[lang] = Units(lang)
+            self._count = sum([_SPOKEN.search(unit) is not None for unit in in_lang.of(source)])
+            self._newest = (source, lang)
+        return self._count
 
 
 def _shared(one: list[str], other: list[str]) -> list[str]:
@@ -157,17 +177,14 @@ class CommitPolicy:
 
     committed: never taken back while the utterance lives. tentative: what `live` readers see behind it.
     draft: the rest of the newest hypothesis: a guess at what the next one will say behind `committed`.
-    heard: as the function; one that remembers saves work where a revision is translated into several languages.
+    heard: of the utterance; the same for all its languages.
     """
 
-    def __init__(
-        self, source: str, target: str, committed: str = "", heard: Callable[[str, str], int] = heard
-    ) -> None:
+    def __init__(self, source: str, target: str, committed: str = "", heard: Heard | None = None) -> None:
         self.committed = committed
         self.tentative = ""
         self.draft = ""
-        self._source, self._target, self._heard = source, target, heard
-        self._breaks = Breaks(target) if target in _PARSERS else None
+        self._source, self._heard, self._units = source, heard or Heard(), Units(target)
         # Source units heard, and the hypothesis.
         self._hypotheses: deque[tuple[int, list[str]]] = deque(maxlen=_KEPT)
 
@@ -179,8 +196,8 @@ class CommitPolicy:
         """
         if not hypothesis.startswith(self.committed):
             return
-        heard = self._heard(source, self._source)
-        pieces = units(hypothesis, self._target, self._breaks)
+        heard = self._heard.count(source, self._source)
+        pieces = self._units.of(hypothesis)
         before = self._hypotheses[-1][1] if self._hypotheses else []
         shown, visible = self.committed + self.tentative, _shared(pieces, before)
         shared = visible

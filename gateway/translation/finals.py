@@ -11,7 +11,7 @@ import logging
 from collections import Counter
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
-from functools import partial
+from functools import cache, partial
 from types import TracebackType
 from typing import Self
 
@@ -30,7 +30,7 @@ from gateway.domain.register import Fence
 from gateway.meeting.live_text import LiveTranslation
 from gateway.meeting.room import Room
 from gateway.translation.commit_policy import FINAL_TOLERANCE
-from gateway.translation.outcomes import Outcomes, untranslated
+from gateway.translation.outcomes import Outcomes, one_less, untranslated
 from gateway.translation.owned import Owned
 from gateway.translation.pacing import Throttle
 from gateway.translation.partials import Partials
@@ -40,6 +40,9 @@ from gateway.translation.scheduling.ticket import CATCHING_UP, FINAL, Ticket, re
 __all__ = ["Finals"]
 
 _log = logging.getLogger(__name__)
+
+# Of a language. Looking it up takes longer than counting.
+_finals = cache(partial(metrics.TRANSLATIONS.labels, "final"))
 
 # A text that so many gateways have taken on may be what ends them.
 _MOST_TRIES = 3
@@ -129,8 +132,8 @@ class Finals:
             else:
                 self._begin(room, utterance, accepted.offset, owned, dict(zip(expected, tickets, strict=True)))
         finally:
-            self._accepting -= Counter([said])
-            self._asking -= Counter([room])
+            one_less(self._accepting, said)
+            one_less(self._asking, room)
         if used_up is None and not set(owned) <= set(expected):
             self._resume(room)  # it is read in languages that were not expected
         return accepted
@@ -276,7 +279,7 @@ class Finals:
             for said, (utterance, by_lang) in admitted.items():
                 self._owned.add(room, utterance, said, claimed.get(said, ()))
                 self._begin(room, utterance, said, claimed.get(said, ()), by_lang)
-            self._asking -= Counter([room])
+            one_less(self._asking, room)
 
     def _resume(self, room: Room) -> None:
         def missing(utterance: Utterance, lang: str) -> bool:
@@ -358,7 +361,7 @@ class Finals:
             return untranslated(utterance, translation.said, lang, error)
         finally:
             throttle.stop()
-        metrics.TRANSLATIONS.labels("final", lang).inc()
+        _finals(lang).inc()
         return Translated(
             participant=utterance.participant,
             utterance=utterance.id,

@@ -32,11 +32,15 @@ class LiveBudget(Generic[_Name]):
 
     def use(self, account: str, name: _Name, size: int) -> None:
         """`name` takes `size` bytes now, for which `account` is charged."""
-        self.release(name)
-        self._accounts[name] = account
-        self._held.setdefault(account, OrderedDict())[name] = size
-        self._bytes_of[account] = self._bytes_of.get(account, 0) + size
-        self._bytes += size
+        if self._accounts.get(name) != account:
+            self.release(name)
+            self._accounts[name] = account
+        held = self._held.setdefault(account, OrderedDict())
+        more = size - held.get(name, 0)
+        held[name] = size
+        held.move_to_end(name)
+        self._bytes_of[account] = self._bytes_of.get(account, 0) + more
+        self._bytes += more
 
     def release(self, name: _Name) -> None:
         """It is not held any more. Does nothing the second time."""

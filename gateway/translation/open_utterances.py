@@ -5,15 +5,15 @@ Knows: which fields there are. Must not know: who changes them and when (`partia
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import asyncio
 from dataclasses import dataclass, field
-from functools import lru_cache
 
+from gateway.domain.engine import TranslationRequest
 from gateway.domain.log import Utterance
 from gateway.meeting.live_text import LiveTranslation
 from gateway.tracing.partials import PartialsTrace
-from gateway.translation.commit_policy import CommitPolicy, heard
-from gateway.translation.scheduling.ticket import Ticket
+from gateway.translation.commit_policy import TOLERANCE, CommitPolicy, Heard
+from gateway.translation.scheduling.ticket import PARTIAL, Ticket, request_id
 
 __all__ = ["OpenTranslation", "OpenUtterance"]
 
@@ -22,6 +22,7 @@ __all__ = ["OpenTranslation", "OpenUtterance"]
 class OpenTranslation:
     """The translation of one open utterance into one language."""
 
+    lang: str
     policy: CommitPolicy
     # What readers have of it.
     shown: LiveTranslation
@@ -48,8 +49,25 @@ class OpenTranslation:
     trace: PartialsTrace | None = None
 
     @property
-    def lang(self) -> str:
-        return self.shown.lang
+    def nothing_to_read(self) -> bool:
+        return not self.shown.committed and not self.shown.tentative
+
+    def request(self, scope: str) -> TranslationRequest:
+        """Of its newest revision. scope: whose prompts it may share the engine's prefix cache with."""
+        said = self.revision
+        return TranslationRequest(
+            id=request_id("partial"),
+            text=said.text,
+            source=said.lang,
+            target=self.lang,
+            options=said.options_for(self.lang),
+            final=False,
+            priority=PARTIAL,
+            prefix=self.policy.committed,
+            draft=self.policy.draft,
+            tolerance=TOLERANCE,
+            cache_scope=scope,
+        )
 
 
 @dataclass(eq=False)
@@ -58,8 +76,9 @@ class OpenUtterance:
 
     # By language.
     translations: dict[str, OpenTranslation] = field(default_factory=dict)
-    # Counts each revision once for all languages. It is the utterance's own, so that no text outlives it.
-    heard: Callable[[str, str], int] = field(default_factory=lambda: lru_cache(maxsize=4)(heard))
+    # Until the next generation of one of them may begin; None: none is waited for.
+    timer: asyncio.TimerHandle | None = None
+    heard: Heard = field(default_factory=Heard)
     # Its live translation has ended, though it may still be revised.
     closed: bool = False
     # Latecomers are shown its caption.

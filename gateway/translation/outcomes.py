@@ -11,6 +11,7 @@ import itertools
 import logging
 from collections import Counter
 from collections.abc import Callable, Collection, Coroutine
+from typing import TypeVar
 
 from gateway import metrics
 from gateway.domain.errors import GatewayError, LogUnavailable
@@ -18,7 +19,9 @@ from gateway.domain.log import Translated, Untranslated, Utterance
 from gateway.meeting.room import Room
 from gateway.translation.owned import Owned
 
-__all__ = ["Outcomes", "untranslated"]
+__all__ = ["Outcomes", "one_less", "untranslated"]
+
+Of = TypeVar("Of")
 
 _log = logging.getLogger(__name__)
 
@@ -40,7 +43,7 @@ class Outcomes:
 
     def __contains__(self, room: Room) -> bool:
         """Whether an outcome of the meeting is being written."""
-        return self._writing[room] > 0
+        return room in self._writing
 
     def leave(self) -> None:
         """Wait no longer for a log that takes nothing."""
@@ -112,9 +115,16 @@ class Outcomes:
         self._quiet.clear()
 
     def _end(self, room: Room) -> None:
-        self._writing -= Counter([room])
+        one_less(self._writing, room)
         if not self._writing:
             self._quiet.set()
+
+
+def one_less(counts: Counter[Of], of: Of) -> None:
+    """Counts have nothing in them that is 0."""
+    counts[of] -= 1
+    if not counts[of]:
+        del counts[of]
 
 
 def untranslated(utterance: Utterance, said: int, lang: str, error: GatewayError) -> Untranslated:

@@ -23,18 +23,17 @@ from types import TracebackType
 from typing import Self
 
 from gateway import metrics
-from gateway.domain.engine import TranslationRequest
 from gateway.domain.errors import EngineUnavailable, GatewayError
 from gateway.domain.log import Utterance, UtteranceKey
 from gateway.meeting.room import Room
 from gateway.tracing import spans
 from gateway.tracing.partials import PartialsTrace
 from gateway.tracing.spans import Value
-from gateway.translation.commit_policy import TOLERANCE, CommitPolicy
+from gateway.translation.commit_policy import CommitPolicy
 from gateway.translation.live_budget import LiveBudget
 from gateway.translation.open_utterances import OpenTranslation, OpenUtterance
 from gateway.translation.scheduling.scheduler import Scheduler
-from gateway.translation.scheduling.ticket import PARTIAL, Generated, Ticket, request_id
+from gateway.translation.scheduling.ticket import Generated, Ticket
 
 __all__ = ["Partials"]
 
@@ -100,8 +99,8 @@ class Partials:
         self._pace_s = pace_s
         self._lag_s = lag_s
         self._budget = LiveBudget[tuple[Room, UtteranceKey]](max_bytes)
+        # One for each generation.
         self._tasks = asyncio.TaskGroup()
-        self._following: set[OpenTranslation] = set()
         # Participant → utterance, the least recently revised first.
         self._open: dict[Room, dict[str, OrderedDict[str, OpenUtterance]]] = {}
 
@@ -112,8 +111,9 @@ class Partials:
     async def __aexit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        for translation in self._following:
-            self._stop(translation)
+        for utterances in [utterances for of_room in self._open.values() for utterances in of_room.values()]:
+            for spoken in utterances.values():
+                self._stop_all(spoken)
         await self._tasks.__aexit__(kind, error, trace)
 
     # ------------------------------------------------------------ what speakers do
@@ -137,6 +137,7 @@ class Partials:
                 continue  # its final says why
             if translation is None:
                 translation = spoken.translations[lang] = OpenTranslation(
+                    lang,
                     # Readers may have seen something of it that another gateway has made.
                     policy=CommitPolicy(
                         utterance.lang, lang, room.live.committed(utterance.key, lang), spoken.heard
@@ -147,6 +148,7 @@ class Partials:
                     begun_s=time.monotonic() - self._pace_s / 2,
                 )
             self._revise(room, translation, utterance)
+        self._go_on(room, spoken)
 
     def withdraw(self, room: Room, key: UtteranceKey) -> None:
         """The speaker gives an utterance up: nobody is to see it any more."""
@@ -183,8 +185,7 @@ class Partials:
     def stop(self, room: Room, key: UtteranceKey) -> None:
         """Nothing more of it is translated or shown until another revision comes."""
         if (spoken := self._of(room, key[0]).get(key[1])) is not None:
-            for translation in spoken.translations.values():
-                self._stop(translation)
+            self._stop_all(spoken)
 
     def said(self, room: Room, utterance: Utterance) -> None:
         """It is final."""
@@ -263,18 +264,17 @@ class Partials:
         if known == utterance.text:
             _counter("unchanged", lang).inc()
             return
-        if ticket is not None and ticket.exchange(self._request(room, translation)):
+        if ticket is not None and ticket.exchange(translation.request(room.id)):
             translation.running = utterance
             _counter("superseded", lang).inc()
             return
         if translation.pending:
             _counter("superseded", lang).inc()
-        elif ticket is not None:
-            self._supersede_in(self._wait_s(translation), translation, ticket)
         translation.pending = True
-        if translation not in self._following:
-            self._following.add(translation)
-            self._tasks.create_task(self._follow(room, translation))
+
+    def _stop_all(self, spoken: OpenUtterance) -> None:
+        for translation in spoken.translations.values():
+            self._stop(translation)
 
     def _stop(self, translation: OpenTranslation) -> None:
         if translation.pending:
@@ -284,77 +284,101 @@ class Partials:
             translation.policy.interrupted(translation.ticket.text)
             self._scheduler.withdraw(translation.ticket)
 
-    def _supersede_in(self, wait_s: float, translation: OpenTranslation, ticket: Ticket) -> None:
-        loop = asyncio.get_running_loop()
-        loop.call_later(min(max(0.0, wait_s), _LOOK_S), self._supersede, translation, ticket)
+    def _go_on(self, room: Room, spoken: OpenUtterance) -> None:
+        """Translate the newest revision into the languages in which it is due, and later into the others.
 
-    def _supersede(self, translation: OpenTranslation, ticket: Ticket) -> None:
-        """End a generation of a revision that is out of date; not two in a row, or nobody would see anything."""
-        if translation.ticket is not ticket or not translation.pending or translation.superseded:
-            return
-        if (wait_s := self._wait_s(translation)) > 0:
-            # Not before another one may begin.
-            self._supersede_in(wait_s, translation, ticket)
-            return
-        translation.superseded = True
-        self._scheduler.withdraw(ticket)
+        One generation at a time for each: the next is not admitted before the last has given its place back. One
+        of a revision that is out of date is ended, when the next may begin.
+        """
+        due: list[OpenTranslation] = []
+        later_s: list[float] = []
+        now_s = time.monotonic()
+        yielding_s = min(_YIELDING * max(0.0, self._lag_s() - _USUAL_LAG_S), _MOST_YIELDING_S)
+        for translation in spoken.translations.values():
+            if not translation.pending or translation.broken:
+                continue
+            pace_s = self._pace_s / 2 if translation.nothing_to_read else self._pace_s
+            if (wait_s := translation.begun_s + pace_s + yielding_s - now_s) > 0:
+                later_s.append(wait_s)
+            elif translation.ticket is None:
+                due.append(translation)
+            elif not translation.superseded:  # not two in a row, or nobody would see anything
+                translation.superseded = True
+                self._scheduler.withdraw(translation.ticket)
+        if due:
+            self._begin(room, spoken, due, now_s)
+        if later_s and spoken.timer is None:
+            # Not all together, or the event loop would be late again.
+            look_s = min(*later_s, _LOOK_S * random.uniform(0.5, 1))  # noqa: S311 -- no secret
+            spoken.timer = asyncio.get_running_loop().call_later(look_s, self._look, room, spoken)
 
-    async def _follow(self, room: Room, translation: OpenTranslation) -> None:
-        """Translate the newest revision, until there is none that was not."""
+    def _look(self, room: Room, spoken: OpenUtterance) -> None:
+        spoken.timer = None
+        self._go_on(room, spoken)
+
+    def _begin(self, room: Room, spoken: OpenUtterance, due: list[OpenTranslation], now_s: float) -> None:
+        account = room.account_of(due[0].revision.participant)
+        for translation in due:
+            translation.pending, translation.begun_s = False, now_s
         try:
-            # One at a time: the next is not admitted before the last has given its place back.
-            while translation.pending and not translation.broken:
-                if (wait_s := self._wait_s(translation)) > 0:
-                    # Not all together, or the event loop would be late again.
-                    await asyncio.sleep(min(wait_s, _LOOK_S * random.uniform(0.5, 1)))  # noqa: S311 -- no secret
-                    continue
-                translation.pending, translation.begun_s = False, time.monotonic()
-                try:
-                    account = room.account_of(translation.revision.participant)
-                    [ticket] = self._scheduler.admit(room.id, [self._request(room, translation)], account=account)
-                except GatewayError:
-                    self._ended(translation, "refused")
-                    continue
-                translation.ticket, translation.running = ticket, translation.revision
-                try:
-                    await self._translate(room, translation, ticket)
-                finally:
-                    self._scheduler.withdraw(ticket)
-                    translation.ticket = translation.running = None
+            requests = [translation.request(room.id) for translation in due]
+            tickets = self._scheduler.admit(room.id, requests, account=account)
+        except GatewayError:
+            for translation in due:
+                self._ended(translation, "refused")
+            return
         except Exception:
-            _log.exception("an unfinished utterance is left to its final")
+            self._leave_to_final(*due)
+            return
+        for translation, ticket in zip(due, tickets, strict=True):
+            translation.ticket, translation.running = ticket, translation.revision
+            self._tasks.create_task(self._translate(room, spoken, translation, ticket))
+
+    def _leave_to_final(self, *translations: OpenTranslation) -> None:
+        """Something failed that should not."""
+        _log.exception("an unfinished utterance is left to its final")
+        for translation in translations:
             translation.broken = True
-        finally:
-            self._following.discard(translation)
 
-    def _wait_s(self, translation: OpenTranslation) -> float:
-        """Until its next generation may begin."""
-        nothing_to_read = not translation.shown.committed and not translation.shown.tentative
-        pace_s = self._pace_s / 2 if nothing_to_read else self._pace_s
-        pace_s += min(_YIELDING * max(0.0, self._lag_s() - _USUAL_LAG_S), _MOST_YIELDING_S)
-        return translation.begun_s + pace_s - time.monotonic()
-
-    async def _translate(self, room: Room, translation: OpenTranslation, ticket: Ticket) -> None:
-        policy = translation.policy
+    async def _translate(
+        self, room: Room, spoken: OpenUtterance, translation: OpenTranslation, ticket: Ticket
+    ) -> None:
         try:
-            generated = await self._scheduler.collect(ticket)
-        except GatewayError as error:
-            policy.interrupted(ticket.text)
-            if ticket.preempted:
-                outcome = "preempted"
-                translation.pending = not translation.stopped
-            elif ticket.crashes or isinstance(error, EngineUnavailable):
-                outcome, translation.broken, translation.died_on = "failed", True, ticket.kept_to
-            else:
-                outcome = "superseded" if translation.pending or translation.stopped else "failed"
-        else:
-            translation.superseded = False
-            if translation.stopped:  # what readers saw is on its way to the final already
-                outcome = "superseded"
-            else:
-                outcome = self._take(translation, generated)
-                room.show_partial(translation.shown, translation.revision.rev, policy.committed, policy.tentative)
-        self._ended(translation, outcome, ticket)
+            try:
+                outcome = self._generated(room, translation, await self._scheduler.collect(ticket))
+            except GatewayError as error:
+                outcome = self._failed(translation, ticket, error)
+            self._ended(translation, outcome, ticket)
+        except Exception:
+            self._leave_to_final(translation)
+        finally:
+            translation.ticket = translation.running = None
+        self._go_on(room, spoken)
+
+    def _generated(self, room: Room, translation: OpenTranslation, generated: Generated) -> str:
+        """What became of a generation that has come to its end."""
+        said, policy, translation.superseded = translation.running, translation.policy, False
+        if translation.stopped:  # what readers saw is on its way to the final already
+            return "superseded"
+        assert said is not None  # noqa: S101 -- one generation at a time
+        translation.translated = said.text
+        # One that ran into the output limit is a model that repeats itself.
+        rejected = generated.rejected or generated.truncated
+        if not rejected:
+            policy.take(said.text, generated.text)
+        room.show_partial(translation.shown, translation.revision.rev, policy.committed, policy.tentative)
+        return "rejected" if rejected else "translated"
+
+    def _failed(self, translation: OpenTranslation, ticket: Ticket, error: GatewayError) -> str:
+        """What became of one that has not."""
+        translation.policy.interrupted(ticket.text)
+        if ticket.preempted:
+            translation.pending = not translation.stopped
+            return "preempted"
+        if ticket.crashes or isinstance(error, EngineUnavailable):
+            translation.broken, translation.died_on = True, ticket.kept_to
+            return "failed"
+        return "superseded" if translation.pending or translation.stopped else "failed"
 
     def _ended(self, translation: OpenTranslation, outcome: str, ticket: Ticket | None = None) -> None:
         """A generation has ended, or was refused; of one that ran, ticket."""
@@ -368,29 +392,3 @@ class Partials:
             about |= {"lane": ticket.lane or metrics.DEFAULT_ENGINE, "tokens": ticket.tokens}
             about |= {"queue_ms": timings.queue_ms, "first_token_ms": timings.first_token_ms}
         trace.ended(outcome, time.monotonic() - translation.begun_s, **about)
-
-    def _take(self, translation: OpenTranslation, generated: Generated) -> str:
-        said = translation.running
-        assert said is not None  # noqa: S101 -- set by the caller
-        translation.translated = said.text
-        # One that ran into the output limit is a model that repeats itself.
-        if generated.rejected or generated.truncated:
-            return "rejected"
-        translation.policy.take(said.text, generated.text)
-        return "translated"
-
-    def _request(self, room: Room, translation: OpenTranslation) -> TranslationRequest:
-        said, policy = translation.revision, translation.policy
-        return TranslationRequest(
-            id=request_id("partial"),
-            text=said.text,
-            source=said.lang,
-            target=translation.lang,
-            options=said.options_for(translation.lang),
-            final=False,
-            priority=PARTIAL,
-            prefix=policy.committed,
-            draft=policy.draft,
-            tolerance=TOLERANCE,
-            cache_scope=room.id,
-        )

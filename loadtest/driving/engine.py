@@ -13,7 +13,7 @@ import socket
 import tempfile
 import time
 from abc import abstractmethod
-from collections.abc import AsyncGenerator, AsyncIterator, Sequence
+from collections.abc import AsyncIterator, Callable, Sequence
 from contextlib import aclosing, asynccontextmanager
 from pathlib import Path
 from typing import Any
@@ -50,8 +50,8 @@ class _EngineClient(Requests):
         self._ids = itertools.count(1)
 
     @abstractmethod
-    def generate(self, request: TranslationRequest) -> AsyncGenerator[tuple[str, int], None]:
-        """New text, and its tokens, as they are generated."""
+    async def generate(self, request: TranslationRequest, on_piece: Callable[[str, int], None]) -> None:
+        """on_piece: is told of new text, and how many tokens it has, as they are generated."""
 
     async def open_for(self, lines: Sequence[Line]) -> None:
         pass
@@ -59,18 +59,18 @@ class _EngineClient(Requests):
     async def translate(self, line: Line, answer: Answer, _tally: Tally) -> None:
         id, target = f"direct-{next(self._ids)}", line.targets[0]
         request = TranslationRequest(id=id, text=line.text, source=line.source, target=target)
-        parts: list[str] = []
-        total = 0
+        parts: list[tuple[str, int]] = []
+
+        def on_piece(text: str, tokens: int) -> None:
+            parts.append((text, tokens))
+            # There is something to read.
+            if answer.first_s is None and text.strip():
+                answer.first_s = time.monotonic()
+
         answer.sent_s = time.monotonic()
         try:
-            async with aclosing(self.generate(request)) as pieces:
-                async for text, tokens in pieces:
-                    parts.append(text)
-                    total += tokens
-                    # There is something to read.
-                    if answer.first_s is None and text.strip():
-                        answer.first_s = time.monotonic()
-            answer.end("".join(parts).strip(), total)
+            await self.generate(request, on_piece)
+            answer.end("".join(text for text, _ in parts).strip(), sum(tokens for _, tokens in parts))
         except GatewayError as error:
             answer.failed = error.code
 
@@ -96,7 +96,7 @@ class _VllmClient(_EngineClient):
         except Exception as error:
             raise LoadtestError(f"The engine cannot empty its prefix cache ({type(error).__name__}).") from error
 
-    async def generate(self, request: TranslationRequest) -> AsyncGenerator[tuple[str, int], None]:
+    async def generate(self, request: TranslationRequest, on_piece: Callable[[str, int], None]) -> None:
         raw = self._raw
         # A gateway, too, writes the prompt once the line has come.
         prompt = raw.encoder.encode(request)
@@ -104,7 +104,7 @@ class _VllmClient(_EngineClient):
         async with aclosing(raw.llm.generate(tokens, raw.sampling(prompt.max_tokens), request.id)) as outputs:
             async for output in outputs:
                 completion = output.outputs[0]
-                yield completion.text, len(completion.token_ids)
+                on_piece(completion.text, len(completion.token_ids))
 
     async def translate(self, line: Line, answer: Answer, tally: Tally) -> None:
         try:
@@ -121,10 +121,8 @@ class _SimulatedClient(_EngineClient):
         super().__init__(load)
         self._engine = engine
 
-    async def generate(self, request: TranslationRequest) -> AsyncGenerator[tuple[str, int], None]:
-        async with aclosing(self._engine.generate(request)) as events:
-            async for event in events:
-                yield event.text, event.tokens
+    async def generate(self, request: TranslationRequest, on_piece: Callable[[str, int], None]) -> None:
+        await self._engine.generate(request, lambda event: on_piece(event.text, event.tokens))
 
 
 @asynccontextmanager

@@ -9,7 +9,7 @@ import re
 import signal
 import socket
 import time
-from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
 from contextlib import asynccontextmanager
 from types import SimpleNamespace
 from typing import Any
@@ -17,7 +17,7 @@ from typing import Any
 import pytest
 
 from gateway.config import BUNDLED_MODEL, Settings
-from gateway.domain.engine import TokenEvent, TranslationRequest
+from gateway.domain.engine import OnEvent, TranslationRequest
 from gateway.domain.errors import EngineFailed
 from gateway.engine import engine_options
 from gateway.engines.prompting.encoding import EncodedPrompt
@@ -527,9 +527,9 @@ async def test_a_gateway_beside_the_engine_is_a_process_that_uses_it_and_ends_wi
     asked: list[str] = []
     generate = SimulatedEngine.generate
 
-    def noted(self: SimulatedEngine, request: TranslationRequest) -> AsyncGenerator[TokenEvent, None]:
+    async def noted(self: SimulatedEngine, request: TranslationRequest, on_event: OnEvent) -> None:
         asked.append(request.text)
-        return generate(self, request)
+        await generate(self, request, on_event)
 
     monkeypatch.setattr(SimulatedEngine, "generate", noted)
     settings = {"engine": {"kind": "simulated", "script": {"first_token_s": 0.01, "token_s": 0.0}}}

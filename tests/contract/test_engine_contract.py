@@ -36,6 +36,7 @@ from gateway.engines.simulated import Rule, Script, SimulatedEngine
 from gateway.engines.supervisor import RestartPolicy, Supervisor
 from gateway.engines.vllm.engine import VllmEngine
 from gateway.engines.vllm.options import VllmOptions
+from tests.generations import events_of
 from tests.vllm_server import VllmServer, vllm_server
 
 pytestmark = pytest.mark.asyncio(loop_scope="module")
@@ -148,7 +149,9 @@ def request(
 
 
 async def generate(engine: Engine, req: TranslationRequest) -> list[TokenEvent]:
-    return [event async for event in engine.generate(req)]
+    events: list[TokenEvent] = []
+    await engine.generate(req, events.append)
+    return events
 
 
 def joined(events: list[TokenEvent]) -> str:
@@ -205,21 +208,19 @@ async def test_text_does_not_depend_on_company(engine: Engine) -> None:
     assert len(set(alone)) == len(texts)
 
 
-async def test_closing_the_generator_ends_the_generation(engine: Engine) -> None:
-    generation = engine.generate(request("close", ENDLESS))
-    await anext(generation)
-    await generation.aclose()
+async def test_an_error_of_who_is_told_ends_the_generation(engine: Engine) -> None:
+    def broken(_: TokenEvent) -> None:
+        raise ZeroDivisionError
+
+    with pytest.raises(ZeroDivisionError):
+        await engine.generate(request("broken", ENDLESS), broken)
     await until_idle(engine)
 
 
-async def test_cancelling_the_reader_ends_the_generation(engine: Engine) -> None:
+async def test_cancelling_its_task_ends_the_generation(engine: Engine) -> None:
     first = asyncio.Event()
 
-    async def read() -> None:
-        async for _ in engine.generate(request("cancel", ENDLESS)):
-            first.set()
-
-    reader = asyncio.create_task(read())
+    reader = asyncio.create_task(engine.generate(request("cancel", ENDLESS), lambda _: first.set()))
     await first.wait()
     reader.cancel()
     await asyncio.wait([reader])
@@ -380,9 +381,9 @@ async def test_cancelling_while_a_draft_is_looked_at_ends_the_generation(engine:
     await until_idle(engine)
 
 
-async def test_closing_the_generator_behind_a_draft_ends_the_generation(engine: Engine) -> None:
+async def test_cancelling_its_task_behind_a_draft_ends_the_generation(engine: Engine) -> None:
     begun = ""
-    async with contextlib.aclosing(engine.generate(request("begun", ENDLESS))) as generation:
+    async with contextlib.aclosing(events_of(engine, request("begun", ENDLESS))) as generation:
         async for event in generation:
             begun += event.text
             if len(begun) > 150:
@@ -394,7 +395,7 @@ async def test_closing_the_generator_behind_a_draft_ends_the_generation(engine: 
         taken: list[TokenEvent] = []
         # On a busy machine all of it may be there before this test runs again: then once more.
         while len(taken) < events or taken[-1].finish is not None:
-            generation = engine.generate(request(f"behind-{events}", ENDLESS, draft=begun))
+            generation = events_of(engine, request(f"behind-{events}", ENDLESS, draft=begun))
             taken = []
             with contextlib.suppress(StopAsyncIteration):
                 while len(taken) < events:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from gateway.domain.engine import FinishReason, TokenEvent, TranslationRequest
-from gateway.domain.errors import EngineFailed
+from gateway.domain.errors import EngineFailed, EngineUnavailable
 from gateway.engines.simulated import Rule, Script, SimulatedEngine
 
 TEXT = "one two three four"
@@ -18,7 +18,9 @@ def request(**proposed: object) -> TranslationRequest:
 async def events(**proposed: object) -> list[TokenEvent]:
     engine = SimulatedEngine(Script(first_token_s=0, token_s=0))
     await engine.start()
-    return [event async for event in engine.generate(request(**proposed))]
+    given: list[TokenEvent] = []
+    await engine.generate(request(**proposed), given.append)
+    return given
 
 
 async def texts(**proposed: object) -> list[str]:
@@ -58,8 +60,21 @@ async def test_with_a_tolerance_a_strange_prefix_is_dropped_or_rejected(prefix: 
 async def test_a_fault_comes_after_as_many_words_however_they_were_given(proposed: dict[str, str]) -> None:
     engine = SimulatedEngine(Script(first_token_s=0, token_s=0, rules=(Rule("two", fail_after=4),)))
     await engine.start()
-    generated, given = engine.generate(request(**proposed)), ""
-    while given != "[de] one two three":
-        given += (await anext(generated)).text
+    given: list[TokenEvent] = []
     with pytest.raises(EngineFailed):
-        await anext(generated)
+        await engine.generate(request(**proposed), given.append)
+    assert "".join(event.text for event in given) == "[de] one two three"
+
+
+async def test_what_is_ended_by_whoever_is_told_of_it_goes_no_further() -> None:
+    engine = SimulatedEngine(Script(first_token_s=0, token_s=0))
+    await engine.start()
+    given: list[TokenEvent] = []
+
+    def ends(event: TokenEvent) -> None:
+        given.append(event)
+        engine.fail("the reader says so")
+
+    with pytest.raises(EngineUnavailable, match="the reader says so"):
+        await engine.generate(request(), ends)
+    assert len(given) == 1

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncGenerator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from msgspec.structs import replace
@@ -14,6 +14,7 @@ from gateway.domain.engine import (
     EngineProfile,
     EngineState,
     FinishReason,
+    OnEvent,
     TokenEvent,
     TranslationRequest,
 )
@@ -63,15 +64,15 @@ class AnsweredEngine(HandEngine):
         self.keeps_prefixes = True
         self._max_running = max_running
 
-    async def generate(self, request: TranslationRequest) -> AsyncGenerator[TokenEvent, None]:
+    async def generate(self, request: TranslationRequest, on_event: OnEvent) -> None:
         self.requests.append(request)
         self.running[request.id] = answer = asyncio.get_running_loop().create_future()
         self.most_running = max(self.most_running, len(self.running))
         try:
             begun = request.prefix if self.keeps_prefixes else ""
-            yield TokenEvent(begun, tokens=1)
+            on_event(TokenEvent(begun, tokens=1))
             event = await answer
-            yield replace(event, text=event.text.removeprefix(begun))
+            on_event(replace(event, text=event.text.removeprefix(begun)))
         finally:
             del self.running[request.id]
 
@@ -128,7 +129,7 @@ class SteppedEngine(HandEngine):
         self._generations = Generations()
         self._go.clear()
 
-    async def generate(self, request: TranslationRequest) -> AsyncGenerator[TokenEvent, None]:
+    async def generate(self, request: TranslationRequest, on_event: OnEvent) -> None:
         self.begun.append(request.id)
         generation = self._generations.open()
         if self.held:
@@ -142,13 +143,13 @@ class SteppedEngine(HandEngine):
         self.running += 1
         self.most_running = max(self.running, self.most_running)
         try:
-            yield TokenEvent(self.says[0], 1)
+            on_event(TokenEvent(self.says[0], 1))
             for n, text in enumerate(self.says[1:], 2):
                 with generation:
                     await self._go.setdefault(request.id, asyncio.Event()).wait()
                 if request.text == "bad":
                     raise EngineFailed("bad text")
-                yield TokenEvent(text, 1, FinishReason.STOP if n == len(self.says) else None)
+                on_event(TokenEvent(text, 1, FinishReason.STOP if n == len(self.says) else None))
         finally:
             generation.close()
             self.running -= 1
@@ -187,9 +188,8 @@ class HandPool(HandEngine):
         pairs = [pair for lane in self.by_name.values() for pair in lane.pairs or ()]
         return replace(super().profile(), pairs=frozenset(pairs) or None)
 
-    def generate(self, request: TranslationRequest) -> AsyncGenerator[TokenEvent, None]:
-        events: AsyncGenerator[TokenEvent, None] = self.by_name[request.lane].generate(request)
-        return events
+    async def generate(self, request: TranslationRequest, on_event: OnEvent) -> None:
+        await self.by_name[request.lane].generate(request, on_event)
 
     def capacity(self) -> EngineCapacity:
         return EngineCapacity(0, 0, 0)

@@ -255,7 +255,7 @@ async def test_each_millisecond_of_lateness_delays_by_a_tenth_of_a_second_up_to_
                 lag_s = 60.0
 
 
-async def test_a_full_event_loop_ends_no_generation_that_none_may_follow() -> None:
+async def test_a_full_event_loop_ends_no_generation_until_the_next_may_follow() -> None:
     async with stage() as r:
         await r.reader("live")
         lag_s = 0.0
@@ -263,25 +263,10 @@ async def test_a_full_event_loop_ends_no_generation_that_none_may_follow() -> No
         async with r.partials:
             r.hear("we will")
             await until(lambda: r.engine.running)
-            r.hear("we will meet", 2)
             lag_s = 10.0
+            r.hear("we will meet", 2)
             await idle()
             assert [request.text for request in r.engine.pending()] == ["we will"]
-            lag_s = 0.0
-            await until(lambda: len(r.engine.requests) == 2)
-            assert [request.text for request in r.engine.pending()] == ["we will meet"]
-
-
-async def test_a_generation_begun_by_a_full_event_loop_is_superseded_once_it_has_time() -> None:
-    async with stage() as r:
-        await r.reader("live")
-        lag_s = 0.0
-        r.partials = r.finals._partials = Partials(r.scheduler, pace_s=0.0, lag_s=lambda: lag_s)
-        async with r.partials:
-            r.hear("we will")
-            await until(lambda: r.engine.running)
-            lag_s = 10.0
-            r.hear("we will meet", 2)
             lag_s = 0.0
             await until(lambda: len(r.engine.requests) == 2)
             assert [request.text for request in r.engine.pending()] == ["we will meet"]
@@ -596,6 +581,23 @@ async def test_a_bug_leaves_the_utterance_to_its_final_and_other_utterances_go_o
         assert [request.text for request in r.engine.requests] == ["we", "hello"]
         await r.final("We will.")
         await until(lambda: r.engine.requests[-1].final)
+
+
+async def test_a_bug_before_the_generation_is_none_of_the_speakers_business(
+    monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    async with stage() as r:
+        await r.reader("live")
+        with monkeypatch.context() as broken:
+            broken.setattr(r.scheduler, "admit", None)
+            r.hear("we")
+        assert [record.getMessage() for record in caplog.records] == [
+            "an unfinished utterance is left to its final"
+        ]
+        r.hear("we will", 2)
+        r.hear("hello", utterance="other")
+        await until(r.engine.pending)
+        assert [request.text for request in r.engine.requests] == ["hello"]
 
 
 # ---------------------------------------------------------------- any order

@@ -1,6 +1,6 @@
-"""What the host generates for a gateway: asks for it, and hands it to whoever reads it.
+"""What the host generates for a gateway: asks for it, and hands it on as it comes.
 
-Knows: the messages of one generation, who waits for its text.
+Knows: the messages of one generation, who is told of its text.
 Must not know: sockets, processes, why an engine ends.
 """
 
@@ -8,9 +8,9 @@ from __future__ import annotations
 
 import asyncio
 import itertools
-from collections.abc import AsyncGenerator, Callable
+from collections.abc import Callable
 
-from gateway.domain.engine import TokenEvent, TranslationRequest
+from gateway.domain.engine import OnEvent, TokenEvent, TranslationRequest
 from gateway.domain.errors import EngineRestarting, EngineUnavailable, GatewayError
 from gateway.engines.host.messages import (
     Aborted,
@@ -53,26 +53,30 @@ class Answers:
             case Begun():
                 answer.begun = True
             case Generated():
-                answer.add(message.event)
+                answer.take(message.event)
             case GenerationFailed():
                 answer.fail(error_of(message))
 
     async def generate(
-        self, request: TranslationRequest, generations: Generations, say: Callable[[ToHost], None]
-    ) -> AsyncGenerator[TokenEvent, None]:
+        self,
+        request: TranslationRequest,
+        on_event: OnEvent,
+        generations: Generations,
+        say: Callable[[ToHost], None],
+    ) -> None:
         """Translate one text. Raises `EngineFailed`, or `EngineUnavailable` once `generations` have ended.
 
         The latter is `EngineRestarting` if the host had not begun with it.
         """
         generation = generations.open()
         number = next(self._numbers)
-        self._answers[number] = answer = _Answer(begun=not request.alone)
+        self._answers[number] = answer = _Answer(on_event, begun=not request.alone)
         try:
             say(Generate(number, request, self._waiting()))
-            while not answer.over:
-                with generation:
-                    event = await answer.take()
-                yield event
+            with generation:
+                error = await answer.end
+            if error is not None:
+                raise error
         except EngineUnavailable as error:
             if answer.begun:
                 raise
@@ -85,53 +89,32 @@ class Answers:
 
 
 class _Answer:
-    """The output of a generation that its reader has not taken yet, merged into one event."""
+    """What becomes of a generation."""
 
-    __slots__ = ("_error", "_event", "_reader", "begun", "over")
+    __slots__ = ("_on_event", "begun", "end", "over")
 
-    def __init__(self, *, begun: bool) -> None:
+    def __init__(self, on_event: OnEvent, *, begun: bool) -> None:
         # Whether it runs in the engine, as far as is known.
         self.begun = begun
-        # Whether the last event or an error was taken.
+        # Whether the host has ended it.
         self.over = False
-        self._event: TokenEvent | None = None
-        self._error: GatewayError | None = None
-        self._reader: asyncio.Future[None] | None = None
+        # Set at its end, to the error if there is one; cancelled with the task that waits for it.
+        self.end: asyncio.Future[Exception | None] = asyncio.get_running_loop().create_future()
+        self._on_event = on_event
 
-    def add(self, event: TokenEvent) -> None:
-        untaken = self._event
-        self._event = event if untaken is None else _joined(untaken, event)
-        self._wake()
+    def take(self, event: TokenEvent) -> None:
+        if self.end.done():
+            return
+        self.over = event.finish is not None
+        try:
+            self._on_event(event)
+        except Exception as error:  # of whoever asked for it; the channel is not to fail
+            self.end.set_result(error)
+        else:
+            if self.over:
+                self.end.set_result(None)
 
     def fail(self, error: GatewayError) -> None:
-        self._error = error
-        self._wake()
-
-    async def take(self) -> TokenEvent:
-        """Wait for output. Output that came before an error is returned before the error is raised."""
-        if self._event is None and self._error is None:
-            self._reader = asyncio.get_running_loop().create_future()
-            await self._reader
-        event, self._event = self._event, None
-        if event is None:
-            assert self._error is not None  # noqa: S101 -- one of the two woke us
-            self.over = True
-            raise self._error
-        self.over = event.finish is not None
-        return event
-
-    def _wake(self) -> None:
-        if self._reader is not None and not self._reader.done():
-            self._reader.set_result(None)
-
-
-def _joined(first: TokenEvent, second: TokenEvent) -> TokenEvent:
-    return TokenEvent(
-        text=first.text + second.text,
-        tokens=first.tokens + second.tokens,
-        finish=second.finish,
-        prompt_tokens=second.prompt_tokens,
-        cached_tokens=second.cached_tokens,
-        reused=first.reused + second.reused,
-        confidence=second.confidence,
-    )
+        self.over = True
+        if not self.end.done():
+            self.end.set_result(error)

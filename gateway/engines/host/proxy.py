@@ -13,11 +13,11 @@ import itertools
 import logging
 import multiprocessing
 import socket
-from collections.abc import AsyncGenerator, Callable, Sequence
+from collections.abc import Callable, Coroutine, Sequence
 from multiprocessing import resource_tracker
 from multiprocessing.util import Finalize
 from pathlib import Path
-from typing import ClassVar
+from typing import Any, ClassVar
 
 from msgspec.structs import replace
 
@@ -26,7 +26,7 @@ from gateway.domain.engine import (
     EngineHealth,
     EngineProfile,
     EngineState,
-    TokenEvent,
+    OnEvent,
     TranslationRequest,
 )
 from gateway.domain.errors import StartupError
@@ -317,10 +317,10 @@ class HostedEngine:
 
     # ------------------------------------------------------------ generations
 
-    def generate(self, request: TranslationRequest) -> AsyncGenerator[TokenEvent, None]:
+    def generate(self, request: TranslationRequest, on_event: OnEvent) -> Coroutine[Any, Any, None]:
         self._life.check()
         assert self._channel is not None  # noqa: S101 -- ready engines have it
-        return self._answers.generate(request, self._generations, self._channel.say)
+        return self._answers.generate(request, on_event, self._generations, self._channel.say)
 
     # ------------------------------------------------------------ state
 

@@ -10,8 +10,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-from collections.abc import AsyncGenerator, Callable, Sequence
-from contextlib import aclosing
+from collections.abc import Callable, Sequence
 from pathlib import Path
 
 from gateway.domain.engine import (
@@ -19,7 +18,7 @@ from gateway.domain.engine import (
     EngineHealth,
     EngineProfile,
     EngineState,
-    TokenEvent,
+    OnEvent,
     TranslationRequest,
 )
 from gateway.domain.errors import EngineRestarting, EngineUnavailable, StartupError
@@ -201,14 +200,12 @@ class SharedEngine:
 
     # ------------------------------------------------------------ generations
 
-    async def generate(self, request: TranslationRequest) -> AsyncGenerator[TokenEvent, None]:
+    async def generate(self, request: TranslationRequest, on_event: OnEvent) -> None:
         channel, generations = self._check(), self._generations
         if self._looking is None:
             self._looking = asyncio.get_running_loop().call_later(_LOOK_S, self._look)
         try:
-            async with aclosing(self._answers.generate(request, generations, channel.say)) as events:
-                async for event in events:
-                    yield event
+            await self._answers.generate(request, on_event, generations, channel.say)
         except EngineUnavailable:
             # The engine may have died in a host that still runs; the parent will see it.
             if generations is self._generations:

@@ -8,12 +8,11 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections.abc import Callable, Coroutine
-from contextlib import aclosing
 from typing import Any
 
 from msgspec.structs import replace
 
-from gateway.domain.engine import EngineCapacity, EngineState
+from gateway.domain.engine import EngineCapacity, EngineState, TokenEvent
 from gateway.domain.errors import GatewayError
 from gateway.domain.ports import Engine
 from gateway.engines.host.messages import (
@@ -149,6 +148,12 @@ class GatewayWork:
     async def _generate(self, message: Generate) -> None:
         work, number, say = self._work, message.number, self._say
         request = replace(message.request, id=self._ids + message.request.id) if self._ids else message.request
+
+        def tell(event: TokenEvent) -> None:
+            work.progress += 1
+            work.on_token()
+            say(Generated(number, event))
+
         held = not (work.turns.free(alone=request.alone) and work.ready)
         if held:
             say(Held(number))
@@ -157,11 +162,7 @@ class GatewayWork:
                 # Before it begins: it may be what kills this process.
                 if (held or request.alone) and work.ready:
                     say(Begun(number))
-                async with aclosing(work.engine.generate(request)) as events:
-                    async for event in events:
-                        work.progress += 1
-                        work.on_token()
-                        say(Generated(number, event))
+                await work.engine.generate(request, tell)
         except GatewayError as error:
             work.on_failure()
             say(generation_failed(number, error))

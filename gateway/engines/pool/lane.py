@@ -5,8 +5,8 @@ Knows: one engine, which pairs the settings give it. Must not know: other lanes,
 
 from __future__ import annotations
 
-from collections.abc import AsyncGenerator, Callable, Sequence, Set
-from typing import Protocol
+from collections.abc import Callable, Coroutine, Sequence, Set
+from typing import Any, Protocol
 
 from msgspec.structs import replace
 
@@ -15,7 +15,7 @@ from gateway.domain.engine import (
     EngineHealth,
     EngineProfile,
     EngineState,
-    TokenEvent,
+    OnEvent,
     TranslationOptions,
     TranslationRequest,
 )
@@ -59,11 +59,11 @@ class Lane:
     async def stop(self) -> None:
         await self.engine.stop()
 
-    def generate(self, request: TranslationRequest) -> AsyncGenerator[TokenEvent, None]:
+    def generate(self, request: TranslationRequest, on_event: OnEvent) -> Coroutine[Any, Any, None]:
         # What only another lane's model takes was sent along for that one.
         if request.options != TranslationOptions():
             request = replace(request, options=_taken(request.options, self.profile().options))
-        return self.engine.generate(request)
+        return self.engine.generate(request, on_event)
 
     def health(self) -> EngineHealth:
         return self.engine.health()

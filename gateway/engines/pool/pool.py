@@ -10,7 +10,8 @@ from __future__ import annotations
 import asyncio
 import itertools
 import logging
-from collections.abc import AsyncGenerator, Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Coroutine, Iterable, Mapping, Sequence
+from typing import Any
 
 from gateway.domain.engine import (
     EngineCapacity,
@@ -18,7 +19,7 @@ from gateway.domain.engine import (
     EngineProfile,
     EngineState,
     LaneHealth,
-    TokenEvent,
+    OnEvent,
     TranslationRequest,
 )
 from gateway.domain.errors import EngineFailed, EngineRestarting, EngineUnavailable, StartupError
@@ -160,8 +161,8 @@ class Pool:
 
     # ------------------------------------------------------------ generations
 
-    def generate(self, request: TranslationRequest) -> AsyncGenerator[TokenEvent, None]:
-        return self._lane(request).generate(request)
+    def generate(self, request: TranslationRequest, on_event: OnEvent) -> Coroutine[Any, Any, None]:
+        return self._lane(request).generate(request, on_event)
 
     def _lane(self, request: TranslationRequest) -> Lane:
         """The lane of the request's seat; without one, the one with the most room."""

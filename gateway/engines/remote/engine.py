@@ -13,7 +13,7 @@ import asyncio
 import contextlib
 import logging
 import re
-from collections.abc import AsyncGenerator, Sequence
+from collections.abc import Coroutine, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -23,7 +23,7 @@ from gateway.domain.engine import (
     EngineHealth,
     EngineProfile,
     EngineState,
-    TokenEvent,
+    OnEvent,
     TranslationRequest,
 )
 from gateway.domain.errors import EngineFailed, EngineUnavailable, StartupError
@@ -147,8 +147,7 @@ class RemoteEngine:
         source, target = (*family.languages[:2], "en", "de")[:2]
         for draft in ("", "1 2 3"):
             request = TranslationRequest(id="warm-up", text="1 2 3", source=source, target=target, draft=draft)
-            async for _ in self._generate(request):
-                pass
+            await self._generate(request, lambda _: None)
 
     async def stop(self) -> None:
         self._life.become(EngineState.STOPPED, "the engine was stopped")
@@ -197,11 +196,11 @@ class RemoteEngine:
 
     # ------------------------------------------------------------ generations
 
-    def generate(self, request: TranslationRequest) -> AsyncGenerator[TokenEvent, None]:
+    def generate(self, request: TranslationRequest, on_event: OnEvent) -> Coroutine[Any, Any, None]:
         self._life.check()
-        return self._generate(request)
+        return self._generate(request, on_event)
 
-    async def _generate(self, request: TranslationRequest) -> AsyncGenerator[TokenEvent, None]:
+    async def _generate(self, request: TranslationRequest, on_event: OnEvent) -> None:
         assert self._encoder is not None  # noqa: S101 -- ready engines have it
         assert self._requests is not None  # noqa: S101 -- ready engines have it
         generation = self._generations.open()
@@ -209,7 +208,7 @@ class RemoteEngine:
             completions = TranslationCompletions(self._requests, generation, request)
             async with contextlib.aclosing(translated(request, self._encoder, completions)) as events:
                 async for event in events:
-                    yield event
+                    on_event(event)
         finally:
             generation.close()
 

@@ -17,7 +17,7 @@ import logging
 import os
 import sys
 import tempfile
-from collections.abc import AsyncGenerator, Callable, Iterator, Sequence
+from collections.abc import Callable, Coroutine, Iterator, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -27,7 +27,7 @@ from gateway.domain.engine import (
     EngineHealth,
     EngineProfile,
     EngineState,
-    TokenEvent,
+    OnEvent,
     TranslationRequest,
 )
 from gateway.domain.errors import EngineFailed, EngineUnavailable, GatewayError, StartupError
@@ -257,16 +257,15 @@ class VllmEngine:
         source, target = (*self._profile.languages[:2], "en", "de")[:2]
         for draft in ("", "1 2 3"):
             request = TranslationRequest(id="warm-up", text="1 2 3", source=source, target=target, draft=draft)
-            async for _ in self._generate(request):
-                pass
+            await self._generate(request, lambda _: None)
 
     # ------------------------------------------------------------ generations
 
-    def generate(self, request: TranslationRequest) -> AsyncGenerator[TokenEvent, None]:
+    def generate(self, request: TranslationRequest, on_event: OnEvent) -> Coroutine[Any, Any, None]:
         self._check()
-        return self._generate(request)
+        return self._generate(request, on_event)
 
-    async def _generate(self, request: TranslationRequest) -> AsyncGenerator[TokenEvent, None]:
+    async def _generate(self, request: TranslationRequest, on_event: OnEvent) -> None:
         assert self._api is not None  # noqa: S101 -- ready engines have it
         assert self._encoder is not None  # noqa: S101 -- ready engines have it
         generation = self._generations.open()
@@ -277,7 +276,7 @@ class VllmEngine:
             texts = translated(request, self._encoder, completions, self._calibration)
             async with contextlib.aclosing(texts) as events:
                 async for event in events:
-                    yield event
+                    on_event(event)
         except GatewayError:
             raise
         except Exception as error:

@@ -131,6 +131,8 @@ class Admission:
         part = _part(priority)
         limit = self._max_waiting // part
         waiting = queue.ahead(priority)
+        if not waiting and count <= free:
+            return ""
         if waiting + count > limit + free:
             return f"{waiting} translations are waiting already; the limit is {limit}."
         # Half at most, so that nobody's backlog can shut the others out.

@@ -34,9 +34,9 @@ class Door:
         """Raises `Overloaded` or `QuotaExceeded` unless all may come in. counts: how many for which lanes."""
         tenant = tenant_of_account(account)
         self._quotas.check_day(tenant, meeting)
-        waiting = self._lines.ahead_of_account(priority, account)
         rooms = {route: self._room(route) for route in counts}
-        self._quotas.check_waiting(tenant, waiting, sum(counts.values()) - sum(rooms.values()))
+        if (more := sum(counts.values()) - sum(rooms.values())) > 0:
+            self._quotas.check_waiting(tenant, self._lines.ahead_of_account(priority, account), more)
         for route, count in counts.items():
             self._check(route, account, meeting, priority, count, rooms[route])
 
@@ -57,9 +57,9 @@ class Door:
         if refused is not None:
             raise refused
 
-    def free(self, lane: Lane) -> int:
-        """How many turns may be given now."""
-        return lane.free(quarantined=self._lines.suspects_of(lane.name))
+    def free(self, lane: Lane, *, best_effort: bool = False) -> int:
+        """How many turns may be given now; see `Lane.free`."""
+        return lane.free(quarantined=self._lines.suspects_of(lane.route), best_effort=best_effort)
 
     def _room(self, route: Route) -> int:
         return sum(map(self.free, self._lanes.some(route)))
@@ -77,7 +77,7 @@ class Door:
     ) -> None:
         line = self._lines.of(route)
         # While nobody could be served sooner, nobody is sent away for having to wait.
-        nobody_served = all(lane.state is not EngineState.READY for lane in self._lanes.some(route))
+        nobody_served = not free and all(lane.state is not EngineState.READY for lane in self._lanes.some(route))
         line.admission.check(
             *(line.queue, account, meeting, priority, count),
             free=free,

@@ -7,7 +7,7 @@ Knows: what runs where. Must not know: who waits and who is next (`lines`), task
 from __future__ import annotations
 
 from collections import OrderedDict
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 
 from gateway.domain.engine import EngineProfile, EngineState, TranslationRequest
 from gateway.domain.errors import Draining, EngineFailed, EngineUnavailable, GatewayError
@@ -66,8 +66,11 @@ class Lane:
         """How many wait inside the engine: they were handed to it beyond what it runs together."""
         return max(0, len(self.running) - self.seats)
 
-    def free(self, *, quarantined: bool) -> int:
-        """How many turns may be given now. quarantined: a suspect waits for it, which is to run alone.
+    def free(self, *, quarantined: bool, best_effort: bool = False) -> int:
+        """How many turns may be given now.
+
+        quarantined: a suspect waits for it, which is to run alone. best_effort: at most one, for what was not
+        promised, if it would run at once and leaves finals their share.
 
         Suspects come first: the sooner the text that kills the engine is found, the better for everybody. Each
         runs alone, and again only if it is not known to have begun, at the pace of a lone sequence: all of them
@@ -77,13 +80,13 @@ class Lane:
             return 0
         if quarantined:
             return 0 if self.running else 1
-        return 0 if self.suspect_runs else max(0, self.seats + self._lookahead - len(self.running))
-
-    def has_room_for_best_effort(self) -> bool:
-        """Whether one more would run at once and leave finals their share."""
-        most = self.seats
-        share = max(1, int(most * self._best_effort_share))
-        return len(self.running) < most and self.best_effort_running < share
+        if self.suspect_runs:
+            return 0
+        most, running = self.seats, len(self.running)
+        if best_effort:
+            share = max(1, int(most * self._best_effort_share))
+            return int(running < most and self.best_effort_running < share)
+        return max(0, most + self._lookahead - running)
 
     def add(self, ticket: Ticket) -> None:
         self.running.add(ticket)
@@ -124,6 +127,8 @@ class Lanes:
         self._lanes: dict[str, Lane] = {}
         # Pair → the lanes that have it; forgotten when something changes.
         self._of_pair: dict[Pair, tuple[Lane, ...]] = {}
+        # Names → those lanes; forgotten likewise.
+        self._some: dict[Route, list[Lane]] = {}
         # Meeting → the lane that has its prompts cached, the least recently used first. All its languages go
         # there: a text that kills a lane would do so in each of them.
         self._cached: OrderedDict[str, str] = OrderedDict()
@@ -154,6 +159,7 @@ class Lanes:
             if lane.leaves and not lane.running:
                 del self._lanes[lane.name]
         self._of_pair.clear()
+        self._some.clear()
 
     def remove(self, ticket: Ticket) -> None:
         """It does not run any more; a lane that leaves goes with its last one."""
@@ -162,9 +168,11 @@ class Lanes:
         if lane.leaves and not lane.running:
             self.refresh()
 
-    def some(self, names: Collection[str]) -> list[Lane]:
-        """Those with these names that are there, in the order of the settings."""
-        return [lane for lane in self if lane.name in names]
+    def some(self, names: Route) -> list[Lane]:
+        """Those with these names that are there, in the order of the settings; not to be changed."""
+        if (lanes := self._some.get(names)) is None:
+            lanes = self._some[names] = [lane for lane in self if lane.name in names]
+        return lanes
 
     def route(self, source: str, target: str, text: str = "") -> Route:
         """The lanes that have this pair, or will have it again, and take this text.
@@ -183,7 +191,9 @@ class Lanes:
         kept to it.
         """
         request = newcomer.request
-        if suspected_on in {lane.name for lane in self._having(request.source, request.target)}:
+        if suspected_on is not None and any(
+            lane.name == suspected_on for lane in self._having(request.source, request.target)
+        ):
             newcomer.kept_to, newcomer.crashes = suspected_on, 1
         if route := self.route_of(newcomer):
             return route
@@ -209,9 +219,9 @@ class Lanes:
 
     def refusal(self, source: str, target: str) -> GatewayError | None:
         """Why no lane can translate this pair, while others may be translated; None if one can, or will soon."""
-        if self._engine.health().state not in (EngineState.READY, EngineState.RESTARTING):
-            return None
         if self.route(source, target):
+            return None
+        if self._engine.health().state not in (EngineState.READY, EngineState.RESTARTING):
             return None
         if self._having(source, target):
             return failed()

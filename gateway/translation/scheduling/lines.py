@@ -37,7 +37,7 @@ class Lines:
 
     def __len__(self) -> int:
         """How many wait."""
-        return sum(len(line.queue) for line in self._lines.values())
+        return sum([len(line.queue) for line in self._lines.values()])
 
     def __iter__(self) -> Iterator[Line]:
         return iter(self._lines.values())
@@ -76,12 +76,12 @@ class Lines:
             return False
         ready = [lane for lane in lanes if lane.state is EngineState.READY]
         return bool(ready) and not any(
-            lane.suspect_runs or lane.best_effort_running or self.suspects_of(lane.name) for lane in ready
+            lane.suspect_runs or lane.best_effort_running or self.suspects_of(lane.route) for lane in ready
         )
 
-    def suspects_of(self, lane: str) -> bool:
-        """Whether one waits that has to run alone on this lane; each waits for one lane."""
-        line = self._lines.get(Route({lane}))
+    def suspects_of(self, lane: Route) -> bool:
+        """Whether one waits that has to run alone on this lane; each waits for one."""
+        line = self._lines.get(lane)
         return line is not None and line.queue.suspects
 
     def append(self, newcomers: Sequence[Ticket]) -> None:

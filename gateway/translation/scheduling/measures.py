@@ -76,7 +76,8 @@ def retried(ticket: Ticket) -> None:
 def finished(ticket: Ticket, last: TokenEvent) -> None:
     """All of it has been generated."""
     metrics.PROMPT_TOKENS.inc(last.prompt_tokens)
-    metrics.PROMPT_TOKENS_CACHED.inc(last.cached_tokens)
+    if last.cached_tokens:
+        metrics.PROMPT_TOKENS_CACHED.inc(last.cached_tokens)
     if ticket.finished_s is None:
         return
     if not ticket.request.final:

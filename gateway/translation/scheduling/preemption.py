@@ -19,7 +19,7 @@ def to_preempt(lanes: Iterable[Lane], lines: Iterable[Line]) -> list[Ticket]:
 
     The youngest have the least to lose. Places that are being given up already are counted once.
     """
-    if not any(line.queue.finals for line in lines) and not any(lane.overflow for lane in lanes):
+    if not any([line.queue.finals for line in lines]) and not any([lane.overflow for lane in lanes]):
         return []
     running = {lane.name: lane for lane in lanes if lane.running}
     needs = [(frozenset({lane.name}), lane.overflow) for lane in running.values()]

@@ -17,7 +17,7 @@ import logging
 import time
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
-from contextlib import aclosing
+from functools import partial
 
 from msgspec.structs import replace
 
@@ -34,6 +34,7 @@ from gateway.domain.errors import (
 from gateway.domain.grants import tenant_of_account
 from gateway.domain.ports import Engine
 from gateway.translation.scheduling import measures
+from gateway.translation.scheduling.deadlines import Deadlines
 from gateway.translation.scheduling.door import Door
 from gateway.translation.scheduling.lanes import Lane, Lanes, Route, drained, failed, stopped
 from gateway.translation.scheduling.lines import Line, Lines
@@ -84,6 +85,8 @@ class Scheduler:
             engine, lanes or (lambda: {"": engine}), lookahead=lookahead, best_effort_share=best_effort_share
         )
         self._deadline_s = deadline_s
+        # Those that have not ended.
+        self._deadlines = Deadlines(deadline_s, self._expire)
         self._clock = clock or time.monotonic
         self.door = Door(self._lanes, self._lines, self._quotas, self._clock, lag_s)
         self._serials = itertools.count(1)
@@ -140,19 +143,24 @@ class Scheduler:
             return []
         priority, now_s = requests[0].priority, self._clock()
         tickets = [Ticket(next(self._serials), meeting, request, now_s, account) for request in requests]
+        counts: dict[Route, int] = {}
         for ticket in tickets:
             ticket.route = self._lanes.route_for(ticket, suspected_on)
-        counts = Counter(ticket.route for ticket in tickets)
+            counts[ticket.route] = counts.get(ticket.route, 0) + 1
         check = self.door.check_promised if promised else self.door.check
         check(account, meeting, priority, counts)
-        loop = asyncio.get_running_loop()
+        self._idle.clear()
         for ticket in tickets:
             measures.admitted(ticket)
-            ticket.timers = [loop.call_later(self._deadline_s, self._expire, ticket)]
+            self._deadlines.add(ticket)
             self._limit_keeping(ticket)
-        self._lines.append(tickets)
-        self._idle.clear()
-        self._give_turns()
+        # Where nobody waits, whoever finds room has it at once.
+        nobody_waits = not self._lines
+        if late := [each for each in tickets if not (nobody_waits and self._takes_turn(each))]:
+            self._lines.append(late)
+            self._give_turns()
+        else:
+            self._preempt()
         return tickets
 
     def refusal(self, source: str, target: str) -> GatewayError | None:
@@ -168,7 +176,9 @@ class Scheduler:
             if ticket.given_up is not None:
                 raise ticket.given_up
             async with asyncio.timeout(None) as ticket.interrupt:
-                return await self._run(ticket, on_text)
+                while not await self._generate(ticket, on_text):
+                    self._put_back(ticket)
+            return generated_text(ticket.text, ticket.last)
         except GatewayError as error:
             # An engine may turn the interruption into an error of its own.
             ticket.given_up = ticket.given_up or error
@@ -232,59 +242,53 @@ class Scheduler:
 
     # ------------------------------------------------------------ one translation
 
-    async def _run(self, ticket: Ticket, on_text: OnText | None) -> Generated:
-        while True:
-            await ticket.turn.wait()
-            # The turn may be older than the crash.
-            if self._lanes[ticket.lane].state is EngineState.READY:
-                try:
-                    return await self._generate(ticket, on_text)
-                except EngineRestarting:
-                    pass  # it had not begun, so it is no part in the crash
-                except EngineUnavailable:
-                    ticket.crashed()
-                    if on_text is not None:
-                        on_text("")
-                    if not ticket.request.final:
-                        raise  # a newer revision will come, and this may be what killed the engine
-            self._put_back(ticket)
-
-    async def _generate(self, ticket: Ticket, on_text: OnText | None) -> Generated:
-        text = ticket.text = ""
-        last: TokenEvent | None = None
-        ticket.tokens = generated = 0
+    async def _generate(self, ticket: Ticket, on_text: OnText | None) -> bool:
+        """Wait for the turn and generate. False: the lane died, and it is to run once more."""
+        await ticket.turn.wait()
+        if self._lanes[ticket.lane].state is not EngineState.READY:
+            return False  # the turn was older than the crash
+        ticket.text = ""
+        ticket.tokens = ticket.generated = 0
+        ticket.last = None
         traceparent = ticket.span.traceparent
         request = replace(ticket.request, lane=ticket.lane, alone=ticket.suspect, traceparent=traceparent)
         try:
-            async with aclosing(self._engine.generate(request)) as events:
-                async for event in events:
-                    if ticket.first_token_s is None and event.tokens:
-                        ticket.first_token_s = self._clock()
-                        measures.first_token(ticket)
-                    if not ticket.charged:
-                        self._charge(ticket)
-                    ticket.tokens += event.tokens + event.reused
-                    generated += event.tokens
-                    # Some tokenizers begin with a space that is no part of the translation.
-                    ticket.text = text = text + (event.text if text else event.text.lstrip())
-                    if on_text is not None:
-                        on_text(text)
-                    if event.finish is not None:
-                        last = event
-                        self._finished(ticket, event)
+            await self._engine.generate(request, partial(self._grown, ticket, on_text))
+        except EngineRestarting:
+            return False  # it had not begun, so it is no part in the crash
+        except EngineUnavailable:
+            ticket.crashed()
+            if on_text is not None:
+                on_text("")
+            if not ticket.request.final:
+                raise  # a newer revision will come, and this may be what killed the engine
+            return False
         finally:
-            measures.tokens(ticket.request, generated, ticket.tokens - generated)
-        return generated_text(text, last)
+            measures.tokens(ticket.request, ticket.generated, ticket.tokens - ticket.generated)
+        return True
+
+    def _grown(self, ticket: Ticket, on_text: OnText | None, event: TokenEvent) -> None:
+        if ticket.first_token_s is None and event.tokens:
+            ticket.first_token_s = self._clock()
+            measures.first_token(ticket)
+        if not ticket.charged:
+            self._charge(ticket)
+        ticket.tokens += event.tokens + event.reused
+        ticket.generated += event.tokens
+        # Some tokenizers begin with a space that is no part of the translation.
+        ticket.text += event.text if ticket.text else event.text.lstrip()
+        if on_text is not None:
+            on_text(ticket.text)
+        if event.finish is not None:
+            ticket.last = event
+            ticket.finished_s = self._clock()
+            measures.finished(ticket, event)
 
     def _charge(self, ticket: Ticket) -> None:
         """Count a text whose translation begins, whatever becomes of it."""
         ticket.charged = True
         tenant = tenant_of_account(ticket.account)
         self._quotas.translated(tenant, ticket.meeting, ticket.request.target, len(ticket.request.text))
-
-    def _finished(self, ticket: Ticket, event: TokenEvent) -> None:
-        ticket.finished_s = self._clock()
-        measures.finished(ticket, event)
 
     def _put_back(self, ticket: Ticket) -> None:
         """Let a ticket wait again whose lane died, for another or for that one. Raises where that is its end."""
@@ -307,11 +311,11 @@ class Scheduler:
         self._give_turns()
 
     def _limit_keeping(self, ticket: Ticket) -> None:
-        if ticket.kept_to is not None:
+        if ticket.kept_to is not None and ticket.keeping is None:
             # The other half of its time is for other lanes.
             left_s = ticket.admitted_s + self._deadline_s / 2 - self._clock()
-            timer = asyncio.get_running_loop().call_later(max(0.0, left_s), self._kept_too_long, ticket)
-            ticket.timers.append(timer)
+            loop = asyncio.get_running_loop()
+            ticket.keeping = loop.call_later(max(0.0, left_s), self._kept_too_long, ticket)
 
     def _kept_too_long(self, ticket: Ticket) -> None:
         ticket.kept_too_long = True
@@ -324,6 +328,15 @@ class Scheduler:
 
     # ------------------------------------------------------------ turns
 
+    def _takes_turn(self, newcomer: Ticket) -> bool:
+        """Whether there is room for it now, which it then has; a suspect has to wait for a lane of its own."""
+        if newcomer.suspect:
+            return False
+        line = self._lines.of(newcomer.route)
+        if lanes := self._with_room(line, best_effort=newcomer.best_effort):
+            self._give_turn(line, newcomer, self._lanes.choose(lanes, newcomer.request))
+        return bool(lanes)
+
     def _give_turns(self) -> None:
         while (found := self._next()) is not None:
             line, lanes = found
@@ -331,6 +344,9 @@ class Scheduler:
                 self._give_turn(line, ticket, self._lanes.choose(lanes, ticket.request))
         for line in self._lines:
             line.admission.pace.waits(self._clock(), waits=self._lines.is_full(line, self._lanes.some(line.route)))
+        self._preempt()
+
+    def _preempt(self) -> None:
         for ticket in to_preempt(self._lanes, self._lines):
             ticket.preempted = True
             self.give_up(ticket, Cancelled("The place was needed for a final utterance."))
@@ -338,15 +354,12 @@ class Scheduler:
     def _next(self) -> tuple[Line, list[Lane]] | None:
         """The line whose turn it is, and the lanes that have room for its next."""
         for line in self._lines.in_turn():
-            best_effort = line.queue.next_is_best_effort()
-            lanes = [
-                lane
-                for lane in self._lanes.some(line.route)
-                if self.door.free(lane) and not (best_effort and not lane.has_room_for_best_effort())
-            ]
-            if lanes:
+            if lanes := self._with_room(line, best_effort=line.queue.next_is_best_effort()):
                 return line, lanes
         return None
+
+    def _with_room(self, line: Line, *, best_effort: bool) -> list[Lane]:
+        return [lane for lane in self._lanes.some(line.route) if self.door.free(lane, best_effort=best_effort)]
 
     def _give_turn(self, line: Line, ticket: Ticket, lane: Lane) -> None:
         now_s = self._clock()
@@ -360,17 +373,20 @@ class Scheduler:
         """The ticket has ended, however it did."""
         if ticket.stage is Stage.ENDED:
             return
-        if ticket.stage is Stage.RUNNING:
+        waited = ticket.stage is Stage.WAITING
+        if not waited:
             self._lanes.remove(ticket)
             measures.stopped(ticket, self._clock())
         else:
             self._lines.of(ticket.route).queue.remove(ticket)
         ticket.stage = Stage.ENDED
         measures.ended(ticket)
-        while ticket.timers:
-            ticket.timers.pop().cancel()
-        self._give_turns()
-        if not self.running and not self.waiting:
+        self._deadlines.remove(ticket)
+        if ticket.keeping is not None:
+            ticket.keeping.cancel()
+        if waited or self._lines:  # else nobody waits for its place
+            self._give_turns()
+        if not self._deadlines:
             self._idle.set()
 
     def _give_up_all(self, reason: Callable[[], GatewayError]) -> None:

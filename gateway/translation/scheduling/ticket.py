@@ -10,7 +10,7 @@ import itertools
 import secrets
 from enum import Enum
 
-from msgspec import Struct
+from msgspec import Struct, field
 
 from gateway.domain.engine import Confidence, FinishReason, TokenEvent, TranslationRequest
 from gateway.domain.errors import GatewayError
@@ -79,64 +79,66 @@ class Stage(Enum):
     ENDED = "ended"
 
 
-class Ticket:
+class Ticket(Struct, eq=False):
     """One admitted translation. Whoever holds it has it collected at most once, and withdrawn in the end."""
 
-    def __init__(
-        self, serial: int, meeting: str, request: TranslationRequest, admitted_s: float, account: str = ""
-    ) -> None:
-        # Order of admission.
-        self.serial = serial
-        # The same for the languages of an utterance.
-        self.utterance = serial
-        # What it takes turns for; empty for a request over HTTP.
-        self.meeting = meeting
-        # Who is charged for its place.
-        self.account = account
-        self.request = request
-        # Readings of the scheduler's clock; None until then. After a crash of the engine `started_s` and
-        # `first_token_s` stay those of the first attempt, which readers saw.
-        self.admitted_s = admitted_s
-        self.started_s: float | None = None
-        self.first_token_s: float | None = None
-        self.finished_s: float | None = None
-        # Tokens of `text`, generated or taken over from the request's prefix and draft.
-        self.tokens = 0
-        # Whether its tenant's quota has it counted, as far as it counts; partials cost nothing.
-        self.charged = not request.final
-        # What the last attempt has generated so far.
-        self.text = ""
-        # How often an engine died while this ran.
-        self.crashes = 0
-        # The only lane that it may run on, as it may be what killed it there. None: any that has its languages.
-        self.kept_to: str | None = None
-        # It has waited for that lane for as long as it may, and runs on another one, alone.
-        self.kept_too_long = False
-        # It gave its place to a final.
-        self.preempted = False
-        # Of its translation, where the request is traced.
-        self.span: Span = NOT_TRACED
-        # What follows belongs to the scheduler.
-        self.stage = Stage.WAITING
-        # The lanes for which it waits, and the one on which it runs.
-        self.route: frozenset[str] = frozenset()
-        self.lane = ""
-        # Not a future: cancelling a task cancels the future it awaits, and a turn may be given just then.
-        self.turn = asyncio.Event()
-        # End with it.
-        self.timers: list[asyncio.TimerHandle] = []
-        self.given_up: GatewayError | None = None
-        # Interrupts the task that collects it.
-        self.interrupt: asyncio.Timeout | None = None
+    # Order of admission.
+    serial: int
+    # What it takes turns for; empty for a request over HTTP.
+    meeting: str
+    request: TranslationRequest
+    # Readings of the scheduler's clock; None until then. After a crash of the engine `started_s` and
+    # `first_token_s` stay those of the first attempt, which readers saw.
+    admitted_s: float
+    # Who is charged for its place.
+    account: str = ""
+    started_s: float | None = None
+    first_token_s: float | None = None
+    finished_s: float | None = None
+    # Tokens of `text`, generated or taken over from the request's prefix and draft.
+    tokens: int = 0
+    # Whether its tenant's quota has it counted, as far as it counts; partials cost nothing.
+    charged: bool = False
+    # What the last attempt has given so far; how many of its tokens were generated; and its last event.
+    text: str = ""
+    generated: int = 0
+    last: TokenEvent | None = None
+    # How often an engine died while this ran.
+    crashes: int = 0
+    # The only lane that it may run on, as it may be what killed it there. None: any that has its languages.
+    kept_to: str | None = None
+    # It has waited for that lane for as long as it may, and runs on another one, alone.
+    kept_too_long: bool = False
+    # It gave its place to a final.
+    preempted: bool = False
+    # Of its translation, where the request is traced.
+    span: Span = NOT_TRACED
+    # Whether it was not promised; another request in its place has the same priority.
+    best_effort: bool = False
+    # The same for the languages of an utterance.
+    utterance: int = 0
+    # What follows belongs to the scheduler.
+    stage: Stage = Stage.WAITING
+    # The lanes for which it waits, and the one on which it runs.
+    route: frozenset[str] = frozenset()
+    lane: str = ""
+    # Not a future: cancelling a task cancels the future it awaits, and a turn may be given just then.
+    turn: asyncio.Event = field(default_factory=asyncio.Event)
+    # Ends its keeping to a lane; ends with it.
+    keeping: asyncio.TimerHandle | None = None
+    given_up: GatewayError | None = None
+    # Interrupts the task that collects it.
+    interrupt: asyncio.Timeout | None = None
+
+    def __post_init__(self) -> None:
+        self.utterance = self.serial
+        self.best_effort = self.request.priority > FINAL
+        self.charged = not self.request.final
 
     @property
     def suspect(self) -> bool:
         """Whether its text may be what kills the engine."""
         return self.crashes >= SUSPECT_CRASHES
-
-    @property
-    def best_effort(self) -> bool:
-        return self.request.priority > FINAL
 
     @property
     def ending(self) -> bool:

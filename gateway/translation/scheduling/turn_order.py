@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import itertools
 from bisect import insort
-from collections import Counter, OrderedDict, deque
+from collections import OrderedDict, defaultdict, deque
 from collections.abc import Iterator, Sequence
 
 from gateway.translation.scheduling.ticket import FINAL, Ticket
@@ -36,10 +36,10 @@ class TurnQueue:
         self._queues: dict[int, _Accounts] = {}
         self._suspects: list[Ticket] = []
         # Priority → how many wait; suspects do not count.
-        self._waiting: Counter[int] = Counter()
+        self._waiting: defaultdict[int, int] = defaultdict(int)
 
     def __len__(self) -> int:
-        return len(self._suspects) + self._waiting.total()
+        return len(self._suspects) + sum(self._waiting.values())
 
     def __iter__(self) -> Iterator[Ticket]:
         yield from self._suspects
@@ -60,7 +60,7 @@ class TurnQueue:
 
     def ahead(self, priority: int) -> int:
         """How many wait that come before a newcomer of this priority."""
-        return len(self._suspects) + sum(self._waiting[number] for number in self._queues if number <= priority)
+        return len(self._suspects) + sum([n for number, n in self._waiting.items() if number <= priority])
 
     def ahead_of_account(self, priority: int, account: str) -> int:
         """How many of them are of one account."""

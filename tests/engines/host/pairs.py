@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import asyncio
 import socket
-from collections.abc import AsyncGenerator, AsyncIterator, Sequence
+from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager
 
-from gateway.domain.engine import TokenEvent, TranslationRequest
+from gateway.domain.engine import OnEvent, TokenEvent, TranslationRequest
 from gateway.engines.host.main import serve
 from gateway.engines.host.proxy import Host, HostedEngine
 from gateway.engines.simulated import SimulatedEngine
+from tests.generations import events_of
 
 
 def request(text: str, id: str = "1") -> TranslationRequest:
@@ -18,7 +19,7 @@ def request(text: str, id: str = "1") -> TranslationRequest:
 
 
 async def text_of(engine: HostedEngine, text: str, id: str = "1") -> str:
-    return "".join([event.text async for event in engine.generate(request(text, id))])
+    return "".join([event.text async for event in events_of(engine, request(text, id))])
 
 
 class Pair:
@@ -57,12 +58,11 @@ class Faulty(SimulatedEngine):
             raise self.failing
         await super().start()
 
-    async def _fail(self) -> AsyncGenerator[TokenEvent, None]:
-        yield TokenEvent("x", 1)
-        raise ZeroDivisionError
-
-    def generate(self, request: TranslationRequest) -> AsyncGenerator[TokenEvent, None]:
-        return self._fail() if request.text == "odd" else super().generate(request)
+    async def generate(self, request: TranslationRequest, on_event: OnEvent) -> None:
+        if request.text == "odd":
+            on_event(TokenEvent("x", 1))
+            raise ZeroDivisionError
+        await super().generate(request, on_event)
 
     async def metrics(self, names: Sequence[str] = ()) -> bytes:
         if names == ["never"]:

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Callable
+from typing import Any
 
 import pytest
 from msgspec.structs import replace
 
-from gateway.domain.engine import FinishReason, TokenEvent
+from gateway.domain.engine import FinishReason, OnEvent, TokenEvent
 from gateway.domain.errors import EngineFailed, EngineRestarting, EngineUnavailable
 from gateway.engines.host.answers import Answers
 from gateway.engines.host.messages import (
@@ -25,48 +27,74 @@ from gateway.engines.in_flight import Generations
 from tests.engines.host.pairs import request
 
 
-async def test_a_request_says_how_many_wait_and_its_output_is_merged_while_nobody_reads() -> None:
+def asked(
+    answers: Answers,
+    generations: Generations,
+    say: Callable[[ToHost], None] = lambda _: None,
+    on_event: OnEvent = lambda _: None,
+    **more: Any,
+) -> asyncio.Task[None]:
+    return asyncio.create_task(answers.generate(replace(request("a"), **more), on_event, generations, say))
+
+
+async def test_a_request_says_how_many_wait_and_its_output_is_handed_on_as_it_comes() -> None:
     said: list[ToHost] = []
+    given: list[TokenEvent] = []
     answers, generations = Answers(lambda: Wanted(7)), Generations()
-    generation = answers.generate(request("a"), generations, said.append)
-    reading = asyncio.create_task(anext(generation))
+    generating = asked(answers, generations, said.append, given.append)
     await asyncio.sleep(0)
     assert said == [Generate(1, request("a"), Wanted(7))]
-    answers.heard(Generated(1, TokenEvent("x", 1)))
-    assert await reading == TokenEvent("x", 1)
-    answers.heard(Generated(1, TokenEvent("y", 1)))
-    answers.heard(Generated(1, TokenEvent("z", 2, finish=FinishReason.STOP, prompt_tokens=3)))
+    first, last = TokenEvent("x", 1), TokenEvent("z", 2, finish=FinishReason.STOP, prompt_tokens=3)
+    answers.heard(Generated(1, first))
+    assert given == [first]
     answers.heard(Generated(99, TokenEvent("somebody else's", 1)))
-    assert [event async for event in generation] == [TokenEvent("yz", 3, FinishReason.STOP, prompt_tokens=3)]
+    answers.heard(Generated(1, last))
+    answers.heard(Generated(1, TokenEvent("behind its end", 1)))
+    await generating
+    assert given == [first, last]
     assert len(answers) == 0
     assert len(said) == 1
 
 
-async def test_one_that_is_closed_is_aborted_and_errors_are_raised_behind_what_came_before() -> None:
+async def test_one_that_is_cancelled_is_aborted_and_one_that_fails_raises() -> None:
     said: list[ToHost] = []
     answers, generations = Answers(), Generations()
-    first, second = (answers.generate(request(text), generations, said.append) for text in "ab")
-    reading = [asyncio.create_task(anext(generation)) for generation in (first, second)]
+    first, second = asked(answers, generations, said.append), asked(answers, generations, said.append)
     await asyncio.sleep(0)
     answers.heard(Generated(1, TokenEvent("x", 1)))
-    answers.heard(Generated(2, TokenEvent("y", 1)))
-    answers.heard(GenerationFailed(2, False, "too long"))
-    assert [event.text for event in await asyncio.gather(*reading)] == ["x", "y"]
-    await first.aclose()
+    first.cancel()
+    answers.heard(Generated(1, TokenEvent("y", 1)))
+    await asyncio.wait([first])
+    assert first.cancelled()
     assert said[-1] == Aborted(1)
+    answers.heard(GenerationFailed(2, False, "too long"))
     with pytest.raises(EngineFailed, match="too long"):
-        await anext(second)
+        await second
+    assert said[-1] == Aborted(1)
+
+
+async def test_an_error_of_who_is_told_ends_the_generation_and_not_the_channel() -> None:
+    said: list[ToHost] = []
+    answers, generations = Answers(), Generations()
+
+    def broken(_: TokenEvent) -> None:
+        raise ZeroDivisionError
+
+    generating = asked(answers, generations, said.append, broken)
+    await asyncio.sleep(0)
+    answers.heard(Generated(1, TokenEvent("x", 1)))
+    with pytest.raises(ZeroDivisionError):
+        await generating
     assert said[-1] == Aborted(1)
 
 
 async def test_they_end_with_the_generations_they_belong_to() -> None:
     answers, generations = Answers(), Generations()
-    generation = answers.generate(request("a"), generations, lambda _: None)
-    reading = asyncio.create_task(anext(generation))
+    generating = asked(answers, generations)
     await asyncio.sleep(0)
     generations.end("It died.")
     with pytest.raises(EngineUnavailable, match=r"It died\."):
-        await reading
+        await generating
 
 
 @pytest.mark.parametrize(
@@ -86,8 +114,7 @@ async def test_what_had_not_begun_is_told_apart(
     alone: bool, said: list[OfGeneration], kind: type[EngineUnavailable], told: bool
 ) -> None:
     answers, generations = Answers(), Generations()
-    generation = answers.generate(replace(request("a"), alone=alone), generations, lambda _: None)
-    reading = asyncio.create_task(anext(generation))
+    generating = asked(answers, generations, alone=alone)
     await asyncio.sleep(0)
     for message in said:
         answers.heard(message)
@@ -96,5 +123,5 @@ async def test_what_had_not_begun_is_told_apart(
     else:
         generations.end("It died.")
     with pytest.raises(EngineUnavailable, match=r"It died\.") as raised:
-        await reading
+        await generating
     assert raised.type is kind

@@ -7,15 +7,16 @@ import os
 import signal
 import socket
 import time
-from collections.abc import AsyncGenerator, AsyncIterator, Callable
+from collections.abc import AsyncIterator, Callable, Coroutine
 from contextlib import asynccontextmanager
 from functools import partial
 from pathlib import Path
+from typing import Any
 
 import msgspec
 import pytest
 
-from gateway.domain.engine import EngineState, TokenEvent, TranslationRequest
+from gateway.domain.engine import EngineState, OnEvent, TranslationRequest
 from gateway.domain.errors import EngineUnavailable, StartupError
 from gateway.engines.host import kept as module
 from gateway.engines.host import main, orphans
@@ -25,6 +26,7 @@ from gateway.engines.host.messages import PROTOCOL, Hello
 from gateway.engines.host.proxy import HostedEngine
 from gateway.engines.simulated import Rule, Script, SimulatedEngine
 from tests.engines.host.pairs import request, text_of
+from tests.generations import events_of
 from tests.processes import alive
 
 pytestmark = pytest.mark.slow
@@ -50,11 +52,11 @@ class Hanging(SimulatedEngine):
             looks.write(".")
         time.sleep(seconds)
 
-    def generate(self, request: TranslationRequest) -> AsyncGenerator[TokenEvent, None]:
+    def generate(self, request: TranslationRequest, on_event: OnEvent) -> Coroutine[Any, Any, None]:
         (self._folder / "asked").touch()
         while (self._folder / "hang").exists():
             time.sleep(0.01)
-        return super().generate(request)
+        return super().generate(request, on_event)
 
 
 @asynccontextmanager
@@ -97,7 +99,7 @@ async def test_the_next_gateway_goes_on_with_the_same_engine_and_what_ran_for_th
 ) -> None:
     async with gateway(tmp_path) as engine:
         pid = pid_of(engine)
-        endless = engine.generate(request("endless"))
+        endless = events_of(engine, request("endless"))
         await anext(endless)
     async with gateway(tmp_path) as engine:
         assert pid_of(engine) == pid

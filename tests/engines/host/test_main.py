@@ -19,6 +19,7 @@ from gateway.engines.host.messages import Aborted, Generate, Stop, ToGateway, To
 from gateway.engines.host.proxy import HostedEngine, start_host
 from gateway.engines.simulated import Rule, Script, SimulatedEngine
 from tests.engines.host.pairs import Faulty, Pair, hosted_engine, request, text_of
+from tests.generations import events_of
 
 
 async def test_an_error_of_no_known_kind_is_told_and_logged(caplog: pytest.LogCaptureFixture) -> None:
@@ -34,7 +35,7 @@ async def test_the_end_of_the_gateway_ends_its_generations() -> None:
     pair = Pair(SimulatedEngine(Script(first_token_s=0, rules=rules)))
     serving = asyncio.create_task(pair.serve())
     await pair.near.start()
-    await anext(pair.near.generate(request("endless")))
+    await anext(events_of(pair.near, request("endless")))
     assert pair.far.capacity().running == 1
     assert pair.near._channel is not None
     pair.near._channel.close()

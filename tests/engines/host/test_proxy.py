@@ -17,6 +17,7 @@ from gateway.engines.host.proxy import Host, HostedEngine
 from gateway.engines.simulated import Rule, Script, SimulatedEngine
 from tests.engines.host.pairs import Faulty, Pair, hosted_engine, request, text_of
 from tests.engines.host.workers import shared_engine, worker
+from tests.generations import events_of
 
 
 async def until_broken(generation: AsyncGenerator[TokenEvent, None], kind: type[Exception]) -> str:
@@ -30,30 +31,11 @@ async def until_broken(generation: AsyncGenerator[TokenEvent, None], kind: type[
     pytest.fail("it ended")
 
 
-async def test_a_reader_that_lags_gets_all_in_fewer_events() -> None:
-    script = Script(first_token_s=0, token_s=0)
-    async with hosted_engine(SimulatedEngine(script)) as pair:
-        await pair.near.start()
-        words = " ".join(f"word{n}" for n in range(50))
-        generation = pair.near.generate(request(words))
-        events = [await anext(generation)]
-        while pair.far.capacity().running:
-            await asyncio.sleep(0)
-        # What the host said last is on its way.
-        while pair.near.capacity().running:
-            await asyncio.sleep(0.001)
-        events += [event async for event in generation]
-        assert "".join(event.text for event in events) == f"[de] {words}"
-        assert len(events) == 2
-        assert sum(event.tokens for event in events) == 51
-        assert events[-1].prompt_tokens > 0
-
-
 async def test_errors_of_one_text_are_its_own() -> None:
     rules = (Rule(match="bad", fail_after=2),)
     async with hosted_engine(SimulatedEngine(Script(first_token_s=0, token_s=0, rules=rules))) as pair:
         await pair.near.start()
-        assert await until_broken(pair.near.generate(request("a bad text")), EngineFailed) == "[de] a"
+        assert await until_broken(events_of(pair.near, request("a bad text")), EngineFailed) == "[de] a"
         assert await text_of(pair.near, "good") == "[de] good"
 
 
@@ -69,14 +51,14 @@ async def test_the_death_of_the_engine_is_told() -> None:
     rules = (Rule(match="endless", repeat=100_000),)
     async with hosted_engine(SimulatedEngine(Script(first_token_s=0, rules=rules))) as pair:
         await pair.near.start()
-        running = pair.near.generate(request("endless"))
+        running = events_of(pair.near, request("endless"))
         await anext(running)
         pair.far.fail("it was told to")
         await until_broken(running, EngineUnavailable)
         while pair.near.health().state is not EngineState.FAILED:
             await asyncio.sleep(0.01)
         with pytest.raises(EngineUnavailable):
-            pair.near.generate(request("late"))
+            await text_of(pair.near, "late")
 
 
 async def test_the_death_of_the_host_ends_what_runs() -> None:
@@ -84,7 +66,7 @@ async def test_the_death_of_the_host_ends_what_runs() -> None:
     pair = Pair(SimulatedEngine(Script(first_token_s=0, rules=rules)))
     serving = asyncio.create_task(pair.serve())
     await pair.near.start()
-    running = [pair.near.generate(request("endless", str(n))) for n in range(3)]
+    running = [events_of(pair.near, request("endless", str(n))) for n in range(3)]
     for generation in running:
         await anext(generation)
     serving.cancel()
@@ -127,7 +109,7 @@ async def test_activity_is_that_of_all_and_a_host_that_does_not_answer_is_waited
         while shared.parent.activity() != (False, 0):
             await asyncio.sleep(0.001)
         async with worker(shared) as engine:
-            running = engine.generate(request("endless"))
+            running = events_of(engine, request("endless"))
             await anext(running)
             while (seen := shared.parent.activity())[1] < 2:
                 await asyncio.sleep(0.001)

@@ -14,6 +14,7 @@ from gateway.engines.host.shared import SharedEngine
 from gateway.engines.simulated import Rule, Script, SimulatedEngine
 from tests.engines.host.pairs import request
 from tests.engines.host.workers import READY, RESTARTING, shared_engine, worker
+from tests.generations import events_of
 
 FAST = Script(first_token_s=0, token_s=0.001, rules=(Rule(match="endless", repeat=20_000),))
 
@@ -25,7 +26,7 @@ async def until(met: Callable[[], bool]) -> None:
 
 
 async def text_of(engine: SharedEngine, text: str) -> str:
-    return "".join([event.text async for event in engine.generate(request(text))])
+    return "".join([event.text async for event in events_of(engine, request(text))])
 
 
 async def test_it_waits_for_the_parents_word_and_shows_it() -> None:
@@ -50,7 +51,7 @@ async def test_it_waits_for_the_parents_word_and_shows_it() -> None:
 
 async def test_the_death_of_the_host_is_seen_before_the_parent_says_so_and_the_next_one_is_used() -> None:
     async with shared_engine(SimulatedEngine(FAST)) as first, worker(first) as engine:
-        running = engine.generate(request("endless"))
+        running = events_of(engine, request("endless"))
         await anext(running)
         await first.die()
         with pytest.raises(EngineUnavailable):
@@ -69,9 +70,9 @@ async def test_the_death_of_the_host_is_seen_before_the_parent_says_so_and_the_n
 @pytest.mark.parametrize("killed", [False, True])
 async def test_of_several_workers_only_what_had_begun_is_told_that_the_engine_died_on_it(killed: bool) -> None:
     async with shared_engine(SimulatedEngine(FAST)) as shared, worker(shared) as one, worker(shared) as two:
-        running = one.generate(replace(request("endless"), alone=True))
+        running = events_of(one, replace(request("endless"), alone=True))
         await anext(running)
-        held = [two.generate(replace(request("good"), alone=alone)) for alone in (True, False)]
+        held = [events_of(two, replace(request("good"), alone=alone)) for alone in (True, False)]
         waiting = [asyncio.create_task(anext(generation)) for generation in held]
         while [answer.begun for answer in two._answers._answers.values()] != [False, False]:
             await asyncio.sleep(0.001)
@@ -91,7 +92,7 @@ async def test_of_several_workers_only_what_had_begun_is_told_that_the_engine_di
 async def test_the_parents_word_ends_what_a_hung_engine_never_would() -> None:
     script = Script(first_token_s=0, token_s=0, rules=(Rule(match="hush", stall_after=1),))
     async with shared_engine(SimulatedEngine(script)) as shared, worker(shared) as engine:
-        running = engine.generate(request("hush"))
+        running = events_of(engine, request("hush"))
         await anext(running)
         waiting = asyncio.create_task(anext(running))
         engine.told(RESTARTING, None)
@@ -104,7 +105,7 @@ async def test_the_parents_word_ends_what_a_hung_engine_never_would() -> None:
 
 async def test_an_engine_that_dies_in_a_host_that_lives_is_not_asked_again() -> None:
     async with shared_engine(SimulatedEngine(FAST)) as shared, worker(shared) as engine:
-        running = engine.generate(request("endless"))
+        running = events_of(engine, request("endless"))
         await anext(running)
         shared.far.fail("it was told to")
         with pytest.raises(EngineUnavailable):

@@ -10,7 +10,7 @@ from contextlib import AsyncExitStack
 import pytest
 from msgspec.structs import replace
 
-from gateway.domain.engine import TokenEvent, TranslationRequest
+from gateway.domain.engine import OnEvent, TokenEvent, TranslationRequest
 from gateway.domain.errors import GatewayError
 from gateway.engines.host import sharing
 from gateway.engines.host.channel import Channel
@@ -21,6 +21,7 @@ from gateway.engines.simulated import Rule, Script, SimulatedEngine
 from gateway.translation.scheduling.scheduler import Scheduler
 from tests.engines.host.pairs import request
 from tests.engines.host.workers import Shared, fleet, shared_engine, worker
+from tests.generations import events_of
 
 ENDLESS = (Rule(match="endless", repeat=20_000),)
 SIXTEEN = Script(first_token_s=0.001, token_s=0.001, max_running=16, rules=ENDLESS)
@@ -33,7 +34,7 @@ async def until(met: Callable[[], bool]) -> None:
 
 
 async def begin(engine: SharedEngine, count: int) -> list[AsyncGenerator[TokenEvent, None]]:
-    running = [engine.generate(request("endless", str(n))) for n in range(count)]
+    running = [events_of(engine, request("endless", str(n))) for n in range(count)]
     for generation in running:
         await anext(generation)
     return running
@@ -124,7 +125,7 @@ async def test_one_that_does_not_read_is_dropped(monkeypatch: pytest.MonkeyPatch
         await until(lambda: shared.far.capacity().running == 16)
         # It is dropped with everything that it ran, and others go on.
         await until(lambda: shared.far.capacity().running == 0)
-        assert [event async for event in a.generate(request("good"))]
+        assert [event async for event in events_of(a, request("good"))]
         transport.abort()
 
 
@@ -132,13 +133,13 @@ async def test_equal_ids_of_two_workers_are_two_in_the_engine() -> None:
     ids: list[str] = []
 
     class Listed(SimulatedEngine):
-        def generate(self, request: TranslationRequest) -> AsyncGenerator[TokenEvent, None]:
+        async def generate(self, request: TranslationRequest, on_event: OnEvent) -> None:
             ids.append(request.id)
-            return super().generate(request)
+            await super().generate(request, on_event)
 
     async with shared_engine(Listed(SIXTEEN)) as shared, worker(shared) as a, worker(shared) as b:
         for engine in (a, b):
-            assert [event async for event in engine.generate(request("good", "same"))]
+            assert [event async for event in events_of(engine, request("good", "same"))]
     assert len(set(ids)) == 2
     assert all(id.endswith(":same") for id in ids)
 
@@ -146,10 +147,10 @@ async def test_equal_ids_of_two_workers_are_two_in_the_engine() -> None:
 async def test_who_runs_alone_runs_alone_among_all_workers() -> None:
     async with shared_engine(SimulatedEngine(SIXTEEN)) as shared, worker(shared) as a, worker(shared) as b:
         running = await begin(a, 2)
-        suspect = b.generate(replace(request("endless", "suspect"), alone=True))
+        suspect = events_of(b, replace(request("endless", "suspect"), alone=True))
         first = asyncio.create_task(anext(suspect))
         await until(lambda: in_host(shared) == 3)
-        others = asyncio.create_task(anext(others_one := a.generate(request("endless", "other"))))
+        others = asyncio.create_task(anext(others_one := events_of(a, request("endless", "other"))))
         await close(running)
         await until(lambda: in_host(shared) == 2)
         await first

@@ -2,17 +2,22 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncGenerator
-
 import pytest
 from msgspec.structs import replace
 
-from gateway.domain.engine import EngineProfile, EngineState, TokenEvent, TranslationOptions, TranslationRequest
+from gateway.domain.engine import (
+    EngineProfile,
+    EngineState,
+    OnEvent,
+    TranslationOptions,
+    TranslationRequest,
+)
 from gateway.domain.errors import EngineUnavailable
 from gateway.domain.pairs import PairPattern
 from gateway.engines.pool.lane import Lane
 from gateway.engines.simulated import Script, SimulatedEngine
 from gateway.engines.supervisor import Supervisor
+from tests.generations import events_of
 
 FAST = Script(first_token_s=0.0, token_s=0.0, languages=("en", "ja", "de"), options=frozenset({"glossary"}))
 
@@ -24,10 +29,9 @@ class Recorded(SimulatedEngine):
         super().__init__(script)
         self.asked: list[TranslationRequest] = []
 
-    async def generate(self, request: TranslationRequest) -> AsyncGenerator[TokenEvent, None]:
+    async def generate(self, request: TranslationRequest, on_event: OnEvent) -> None:
         self.asked.append(request)
-        async for event in super().generate(request):
-            yield event
+        await super().generate(request, on_event)
 
 
 def lane(*pairs: str, engine: SimulatedEngine | None = None) -> Lane:
@@ -76,7 +80,7 @@ async def test_options_for_other_models_are_left_out() -> None:
     options = TranslationOptions(glossary=(("a", "b"),), context=("before",), formality="formal")
     for asked in (options, TranslationOptions()):
         request = TranslationRequest(id="r", text="hi", source="en", target="ja", options=asked)
-        assert [event.text async for event in a.generate(request)] == ["[ja]", " hi"]
+        assert [event.text async for event in events_of(a, request)] == ["[ja]", " hi"]
     assert [request.options for request in engine.asked] == [
         TranslationOptions(glossary=(("a", "b"),)),
         TranslationOptions(),

@@ -17,6 +17,7 @@ from gateway.engines.pool.lane import Lane
 from gateway.engines.pool.pool import Pool
 from gateway.engines.simulated import Rule, Script, SimulatedEngine
 from gateway.engines.supervisor import RestartPolicy, Supervisor
+from tests.generations import events_of
 
 READY, RESTARTING, FAILED, STARTING, STOPPED = (
     EngineState.READY,
@@ -25,6 +26,7 @@ READY, RESTARTING, FAILED, STARTING, STOPPED = (
     EngineState.STARTING,
     EngineState.STOPPED,
 )
+
 FAST = Script(first_token_s=0.0, token_s=0.0, max_running=2, rules=(Rule(match="LONG", stall_after=1),))
 
 
@@ -82,7 +84,7 @@ def request(text: str = "hi", source: str = "en", target: str = "ja", lane: str 
 
 
 async def translate(pool: Pool, asked: TranslationRequest) -> str:
-    return "".join([event.text async for event in pool.generate(asked)])
+    return "".join([event.text async for event in events_of(pool, asked)])
 
 
 async def until(pool: Pool, *states: EngineState) -> None:
@@ -113,7 +115,7 @@ async def test_a_text_runs_on_the_lane_of_its_seat() -> None:
     bench = Bench()
     async with bench.started(bench.lane("a"), bench.lane("b")) as pool:
         for name in ("b", "a", "b"):
-            generation = pool.generate(request("LONG", lane=name))
+            generation = events_of(pool, request("LONG", lane=name))
             await anext(generation)
             assert {lane: engines[-1].capacity().running for lane, engines in bench.engines.items()} == {
                 "a": int(name == "a"),
@@ -127,12 +129,12 @@ async def test_a_text_runs_on_the_lane_of_its_seat() -> None:
 async def test_without_a_seat_a_text_runs_where_its_pair_is_and_most_is_free() -> None:
     bench = Bench()
     async with bench.started(bench.lane("a", "en-ja"), bench.lane("b", "en-ja", "en-de")) as pool:
-        first = pool.generate(request("LONG"))
-        second = pool.generate(request("LONG", target="de"))
+        first = events_of(pool, request("LONG"))
+        second = events_of(pool, request("LONG", target="de"))
         await anext(first)
         await anext(second)
         assert [engines[-1].capacity().running for engines in bench.engines.values()] == [1, 1]
-        third = pool.generate(request("LONG"))
+        third = events_of(pool, request("LONG"))
         await anext(third)
         assert bench.engines["a"][-1].capacity().running == 2
         for generation in (first, second, third):
@@ -240,8 +242,8 @@ async def test_a_lane_of_no_use_is_refused() -> None:
 async def test_a_lane_that_dies_ends_what_it_ran_and_the_others_go_on() -> None:
     bench = Bench()
     async with bench.started(bench.lane("a", again_s=60.0), bench.lane("b")) as pool:
-        dying = pool.generate(request("LONG", lane="a"))
-        staying = pool.generate(request("LONG", lane="b"))
+        dying = events_of(pool, request("LONG", lane="a"))
+        staying = events_of(pool, request("LONG", lane="b"))
         await anext(dying)
         await anext(staying)
         before = bench.lane_changes
@@ -345,7 +347,7 @@ async def test_a_lane_that_goes_ends_what_it_runs_and_gets_nothing_more() -> Non
     # Far slower than the looks whether it has ended.
     slow = replace(FAST, token_s=0.02)
     async with bench.started(bench.lane("a", "en-ja"), bench.lane("b", script=slow)) as pool:
-        generation = pool.generate(request("one two three", lane="b"))
+        generation = events_of(pool, request("one two three", lane="b"))
         await anext(generation)
         draining = asyncio.create_task(pool.drain("b"))
         await asyncio.sleep(0)

@@ -18,6 +18,7 @@ from gateway.engines.remote import engine as module
 from gateway.engines.remote.engine import RemoteEngine
 from gateway.engines.remote.options import RemoteOptions
 from tests.engines.remote.scripted import END, ScriptedServer, chunk, refuses, says, scripted, streams
+from tests.generations import events_of
 
 REQUEST = TranslationRequest(id="r", text="Good morning.", source="en", target="de")
 
@@ -90,7 +91,7 @@ async def test_it_waits_for_a_server_that_is_loading() -> None:
         assert there.url not in engine.health().reason
         assert engine.health().state is EngineState.STARTING
         with pytest.raises(EngineUnavailable, match="waiting for the vLLM server"):
-            engine.generate(REQUEST)
+            await anext(events_of(engine, REQUEST))
         there.live()
         await starting
         assert engine.health().state is EngineState.READY
@@ -163,20 +164,20 @@ async def test_the_key_comes_from_a_file_or_from_the_settings(tmp_path: Path) ->
 
 async def test_a_server_that_dies_ends_what_runs_and_the_engine() -> None:
     async with scripted() as there, started(there) as engine:
-        hanging = engine.generate(REQUEST)
+        hanging = events_of(engine, REQUEST)
         there.script = [streams(chunk([5]), hangs=True)]
         await anext(hanging)
         waiting = asyncio.create_task(anext(hanging))
         there.die()
         with pytest.raises(EngineUnavailable):
-            async for _ in engine.generate(REQUEST):
+            async for _ in events_of(engine, REQUEST):
                 pass
         assert engine.health().state is EngineState.FAILED
         assert "is gone" in engine.health().reason
         with pytest.raises(EngineUnavailable):
             await waiting
         with pytest.raises(EngineUnavailable):
-            engine.generate(REQUEST)
+            await anext(events_of(engine, REQUEST))
         assert await engine.metrics() == b""
 
 
@@ -234,7 +235,7 @@ async def test_the_servers_metrics_are_shown_without_those_of_its_process() -> N
 async def test_what_it_counts_are_its_own_requests() -> None:
     async with scripted() as there, started(there, max_num_seqs=1) as engine:
         there.script = [streams(chunk([5]), hangs=True)]
-        both = [engine.generate(REQUEST), engine.generate(REQUEST)]
+        both = [events_of(engine, REQUEST), events_of(engine, REQUEST)]
         for each in both:
             await anext(each)
         assert engine.capacity() == EngineCapacity(1, 1, 1)
@@ -242,4 +243,4 @@ async def test_what_it_counts_are_its_own_requests() -> None:
             await each.aclose()
         assert engine.capacity() == EngineCapacity(1, 0, 0)
         there.script = [says([5, END])]
-        assert [event async for event in engine.generate(REQUEST)][-1].finish is FinishReason.STOP
+        assert [event async for event in events_of(engine, REQUEST)][-1].finish is FinishReason.STOP

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import json
-from collections.abc import AsyncGenerator, AsyncIterator, Sequence
+from collections.abc import AsyncIterator, Sequence
 from typing import Any
 
 import httpx
@@ -15,7 +15,7 @@ from msgspec.structs import replace
 from prometheus_client import REGISTRY
 
 from gateway.config import EngineSettings, Settings
-from gateway.domain.engine import EngineProfile, EngineState, TokenEvent, TranslationRequest
+from gateway.domain.engine import EngineProfile, EngineState, OnEvent, TokenEvent, TranslationRequest
 from gateway.engines.simulated import Rule, Script, SimulatedEngine
 from gateway.protocol.limits import Limits
 from gateway.server.http.request_bodies import BODY_BYTES
@@ -106,11 +106,10 @@ async def test_an_option_the_model_does_not_take_is_a_warning() -> None:
 class SpacedEngine(SimulatedEngine):
     """Begins every translation with what some tokenizers begin with."""
 
-    async def generate(self, request: TranslationRequest) -> AsyncGenerator[TokenEvent, None]:
-        yield TokenEvent(text="", tokens=1)
-        yield TokenEvent(text=" ", tokens=1)
-        async for event in super().generate(request):
-            yield event
+    async def generate(self, request: TranslationRequest, on_event: OnEvent) -> None:
+        on_event(TokenEvent(text="", tokens=1))
+        on_event(TokenEvent(text=" ", tokens=1))
+        await super().generate(request, on_event)
 
 
 async def test_leading_space_is_no_part_of_a_translation() -> None:
@@ -530,11 +529,10 @@ async def test_a_full_queue_refuses_a_call_before_it_is_read() -> None:
 class BrokenEngine(SimulatedEngine):
     """Has a bug."""
 
-    async def generate(self, request: TranslationRequest) -> AsyncGenerator[TokenEvent, None]:
+    async def generate(self, request: TranslationRequest, on_event: OnEvent) -> None:
         if "bug" in request.text:
             raise ZeroDivisionError
-        async for event in super().generate(request):
-            yield event
+        await super().generate(request, on_event)
 
 
 async def test_a_bug_in_the_engine_is_the_failure_of_one_text() -> None:

@@ -5,14 +5,14 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import itertools
-from collections.abc import AsyncGenerator, AsyncIterator
+from collections.abc import AsyncIterator
 from typing import Any
 
 import httpx
 import pytest
 from starlette.applications import Starlette
 
-from gateway.domain.engine import EngineProfile, TokenEvent, TranslationRequest
+from gateway.domain.engine import EngineProfile, OnEvent, TranslationRequest
 from gateway.domain.errors import EngineUnavailable, LogUnavailable
 from gateway.domain.log import LoggedEvent, Page, Publication, Said, Timings, Translated, Untranslated, Utterance
 from gateway.domain.ports import Engine, EventLog
@@ -220,9 +220,8 @@ class LoadingEngine(SimulatedEngine):
     def profile(self) -> EngineProfile:
         raise EngineUnavailable("The engine is loading.", retry_after_ms=2_000)
 
-    async def generate(self, request: TranslationRequest) -> AsyncGenerator[TokenEvent, None]:
+    async def generate(self, request: TranslationRequest, on_event: OnEvent) -> None:
         raise NotImplementedError
-        yield
 
 
 async def test_while_the_engine_loads_any_language_may_be_asked_for() -> None:

@@ -71,15 +71,15 @@ def test_a_quarantined_lane_runs_one_once_nothing_else_runs() -> None:
 
 def test_best_effort_has_its_share_of_each_lane() -> None:
     lane = Lane("a", SteppedEngine(2), lookahead=2, best_effort_share=0.5)
-    assert lane.has_room_for_best_effort()
+    assert lane.free(quarantined=False, best_effort=True)
     lane.add(partial := ticket(priority=PARTIAL))
-    assert not lane.has_room_for_best_effort()
+    assert not lane.free(quarantined=False, best_effort=True)
     assert lane.partials() == [partial]
     lane.remove(partial)
     lane.add(ticket())
-    assert lane.has_room_for_best_effort()
+    assert lane.free(quarantined=False, best_effort=True)
     lane.add(ticket())
-    assert not lane.has_room_for_best_effort()
+    assert not lane.free(quarantined=False, best_effort=True)
 
 
 # ---------------------------------------------------------------- which lanes

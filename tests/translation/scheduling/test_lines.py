@@ -73,7 +73,7 @@ def test_a_suspect_waits_for_one_lane_and_is_the_first_there() -> None:
     lines.of(A).queue.remove(suspect)
     suspect.crashes = SUSPECT_CRASHES
     lines.of(A).queue.put_back(suspect)
-    assert (lines.suspects_of("a"), lines.suspects_of("b")) == (True, False)
+    assert (lines.suspects_of(A), lines.suspects_of(B)) == (True, False)
     assert order(lines) == ["suspect", "new"]
 
 

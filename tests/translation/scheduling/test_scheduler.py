@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import random
-from collections.abc import AsyncGenerator
-from contextlib import aclosing
 from functools import partial
 from typing import Any
 
@@ -18,6 +16,7 @@ from gateway.config import Settings
 from gateway.domain.engine import (
     EngineState,
     FinishReason,
+    OnEvent,
     TokenEvent,
     TranslationRequest,
 )
@@ -320,9 +319,9 @@ async def test_timings_follow_the_stages() -> None:
 
 async def test_text_that_comes_fast_is_gathered_and_its_end_waits_for_nothing() -> None:
     class Fast(SteppedEngine):
-        async def generate(self, request: TranslationRequest) -> AsyncGenerator[TokenEvent, None]:
+        async def generate(self, request: TranslationRequest, on_event: OnEvent) -> None:
             for n in range(8):
-                yield TokenEvent(str(n), 1, FinishReason.STOP if n == 7 else None)
+                on_event(TokenEvent(str(n), 1, FinishReason.STOP if n == 7 else None))
 
     scheduler = Scheduler(Fast(), max_waiting=10)
     (ticket,) = scheduler.admit("m", [request("a")])
@@ -419,13 +418,12 @@ async def test_a_cancelled_task_is_cancelled_and_not_given_up() -> None:
 
 async def test_an_engine_that_makes_an_error_of_the_interruption_does_not_hide_the_reason() -> None:
     class Touchy(SteppedEngine):
-        async def generate(self, request: TranslationRequest) -> AsyncGenerator[TokenEvent, None]:
+        async def generate(self, request: TranslationRequest, on_event: OnEvent) -> None:
             self.begun.append(request.id)
             try:
                 await asyncio.Event().wait()
             except asyncio.CancelledError:
                 raise EngineFailed("interrupted") from None
-            yield TokenEvent("never", 1)
 
     engine = Touchy()
     scheduler = Scheduler(engine, max_waiting=10)
@@ -475,16 +473,26 @@ async def test_the_deadline_counts_while_the_engine_is_built_again() -> None:
     assert (scheduler.running, scheduler.waiting) == (0, 0)
 
 
+async def test_once_the_last_that_waits_is_withdrawn_no_time_counts_as_waited_for_a_full_engine() -> None:
+    engine = SteppedEngine(max_running=1)
+    scheduler = Scheduler(engine, max_waiting=10, lookahead=0)
+    running, waiting = scheduler.admit("m", requests("running", "waiting"))
+    pace = scheduler._lines.of(waiting.route).admission.pace
+    assert pace._since_s is not None
+    scheduler.withdraw(waiting)
+    assert pace._since_s is None
+    scheduler.withdraw(running)
+
+
 async def test_no_timer_is_left_behind() -> None:
     engine = SteppedEngine()
     scheduler = Scheduler(engine, max_waiting=10)
     ended, withdrawn = scheduler.admit("m", requests("a", "b"))
-    timers = [timer for ticket in (ended, withdrawn) for timer in ticket.timers]
+    assert len(scheduler._deadlines) == 2
     engine.let("a")
     await consume(scheduler, ended)
     scheduler.withdraw(withdrawn)
-    assert len(timers) == 2
-    assert all(timer.cancelled() for timer in timers)
+    assert len(scheduler._deadlines) == 0
 
 
 # ---------------------------------------------------------------- the engine dies
@@ -874,16 +882,15 @@ class Fragile(SteppedEngine):
         self.deaths = 0
         self._after_token = after_token
 
-    async def generate(self, request: TranslationRequest) -> AsyncGenerator[TokenEvent, None]:
-        async with aclosing(super().generate(request)) as events:
-            async for event in events:
-                if "killer" in request.id:
-                    if self._after_token and event.finish is None:
-                        yield event
-                    self.deaths += 1
-                    self.die()
-                    raise EngineUnavailable("The engine died.")
-                yield event
+    async def generate(self, request: TranslationRequest, on_event: OnEvent) -> None:
+        def dies(event: TokenEvent) -> None:
+            if self._after_token and event.finish is None:
+                on_event(event)
+            self.deaths += 1
+            self.die()
+            raise EngineUnavailable("The engine died.")
+
+        await super().generate(request, dies if "killer" in request.id else on_event)
 
 
 async def test_a_text_that_kills_its_lane_never_kills_the_other_and_fails_alone() -> None:
@@ -1141,7 +1148,7 @@ class ChanceEngine(SteppedEngine):
         super().__init__(max_running)
         self._chance = chance
 
-    async def generate(self, request: TranslationRequest) -> AsyncGenerator[TokenEvent, None]:
+    async def generate(self, request: TranslationRequest, on_event: OnEvent) -> None:
         generation = self._generations.open()
         self.running += 1
         try:
@@ -1153,7 +1160,7 @@ class ChanceEngine(SteppedEngine):
                     raise EngineFailed("bad text")
                 if n == 1 and request.text == "killer":
                     self.die()
-                yield TokenEvent(f"{n}", 1, FinishReason.STOP if n == 2 else None)
+                on_event(TokenEvent(f"{n}", 1, FinishReason.STOP if n == 2 else None))
         finally:
             self.running -= 1
             generation.close()
@@ -1250,7 +1257,8 @@ async def _anything(chance: random.Random, max_running: int, fatal: bool, lanes:
     for outcome in await asyncio.gather(*tasks, return_exceptions=True):
         assert isinstance(outcome, str | GatewayError | asyncio.CancelledError)
     assert len(ended) == len(set(ended))
-    assert not any(ticket.timers for ticket in tickets)
+    assert len(scheduler._deadlines) == 0
+    assert all(ticket.keeping is None or ticket.keeping.cancelled() for ticket in tickets)
     assert (scheduler.running, scheduler.waiting) == (0, 0)
     assert all(engine.running == 0 for engine in engines.values())
     assert await scheduler.drain(60) is True
@@ -1262,9 +1270,9 @@ async def _anything(chance: random.Random, max_running: int, fatal: bool, lanes:
 async def test_one_meetings_flood_delays_anothers_final_by_one_turn(monkeypatch: pytest.MonkeyPatch) -> None:
     generate, begun = SimulatedEngine.generate, list[str]()
 
-    def noting(engine: SimulatedEngine, request: TranslationRequest) -> AsyncGenerator[TokenEvent, None]:
+    async def noting(engine: SimulatedEngine, request: TranslationRequest, on_event: OnEvent) -> None:
         begun.append(request.text)
-        return generate(engine, request)
+        await generate(engine, request, on_event)
 
     monkeypatch.setattr(SimulatedEngine, "generate", noting)
     script = Script(first_token_s=0.01, token_s=0.01, max_running=4, rules=(Rule("held", stall_after=1),))
