@@ -114,6 +114,7 @@ _NONE = {
             "Wäsche",
             "Hausaufgaben",
             "Angst",
+            "Pause",
             "Karten",
             "Ordnung",
         ),
@@ -220,7 +221,7 @@ class GermanForms(Linearizer):
         if np.plural:
             return many + "n" if case == "dat" and not many.endswith(("n", "s", "a")) else many
         if gender == "w" and case != "nom":
-            return many
+            return many + ("s" if case == "gen" and text.endswith("name") else "")
         if case == "gen" and gender in "mn":
             short = text.endswith(("t", "d")) and len(re.findall(r"[aeiouäöü]+", text.lower())) == 1
             if short or text.endswith(("s", "ß", "x", "z", "sch")):
