@@ -146,7 +146,7 @@ class French(FrenchForms):
             clitics = _ordered(parts.clitics)
             if verb == "+aller" and parts.fixed:  # aller le chercher
                 rest[0], clitics = phrase(*clitics, rest[0]), []
-        if subject and subject_np is not None and subject_np.members and subject_np.person == "1p":
+        if subject_np is not None and subject_np.members and subject_np.person == "1p" and order != "inverted":
             subject = phrase(subject, ", nous")
         if clause.tense is Tense.NOW and (clause.asked or clause.frame in _AVOIDED or verb[0] == "+"):
             clause = replace(clause, tense=Tense.HABIT)

@@ -10,7 +10,9 @@ from demo_model.clauses.languages.german_forms import (
     ARTICLES,
     AUX,
     DER,
+    LASTING,
     PRETERITE,
+    WAY,
     GermanForms,
     attributive,
     cell,
@@ -43,10 +45,6 @@ _OPEN = re.compile("auf|unter|neben|hinter|zwischen|im Regal")
 _FLAT = re.compile(r"(?i:messer|löffel|gabel|stäbchen|öffner|schäler|zieher|kelle|brett|holz|reibe)$")
 _UNCLEAR = ("sie", "Sie", "es", "das")
 """Pronouns that could be the subject."""
-_WAY = re.compile(r"nach Hause|ins (?:Kino|Theater)|zu[mr]? (?!Arzt)|an den Strand")
-"""Where one is "auf dem Weg" while one goes there."""
-_LASTING = ("look_forward",)
-"""Frames that are not said with "gerade"."""
 _MATRIX = {"think": "glauben", "know": "wissen", "hope": "hoffen", "say": "sagen", "whether": "wissen"}
 
 
@@ -169,6 +167,8 @@ class German(GermanForms):
                     ):
                         np, negative = replace(np, det="no"), False
                         noch = "noch" if clause.tense is Tense.DONE else ""
+                    elif not preposition and negative and np.det == "all":
+                        negative, noch = False, "noch nicht" if clause.tense is Tense.DONE else "nicht"
                     whole = "*" if np.relative is not None and preposition else ""
                     if np.relative is not None:
                         after = phrase(",", self.relative(np, np.relative), ",")
@@ -194,7 +194,7 @@ class German(GermanForms):
                     pp = [*(marked(each, clause.mark) for each in words), *pp]
                 else:
                     pp += [marked(each, clause.mark) for each in words]
-        if clause.tense is Tense.NOW and verb == "+gehen" and pp and _WAY.match(" ".join(map(bare, pp))):
+        if clause.tense is Tense.NOW and verb == "+gehen" and pp and WAY.match(" ".join(map(bare, pp))):
             verb, pp = "+sein", ["gerade auf dem Weg", *pp]
             clause = replace(clause, tense=Tense.HABIT)
         finite, end = self.group(clause, verb, clause.mark)
@@ -268,7 +268,7 @@ class German(GermanForms):
             if "fixed" in objects:
                 return phrase(known, when, where, nicht)
             return phrase(known, when, nicht, where)
-        early = "gerade" if clause.tense is Tense.NOW and clause.frame not in _LASTING else ""
+        early = "gerade" if clause.tense is Tense.NOW and clause.frame not in LASTING else ""
         done = "schon" if clause.tense is Tense.DONE and not clause.negative else noch
         if fresh:
             return phrase(known, perhaps, when, often, early, where, done, fresh)

@@ -33,6 +33,10 @@ PRETERITE = {
     **{"schmecken": "schmeckte"},
 }
 """States of the past that are not told in the Perfekt: the stem of the past."""
+WAY = re.compile(r"nach Hause|ins (?:Kino|Theater)|zu[mr]? (?!Arzt)|an den Strand")
+"""Where one is "auf dem Weg" while one goes there."""
+LASTING = ("look_forward",)
+"""Frames that are not said with "gerade"."""
 _HISSING = re.compile(r"(?:[sxzß]|ce)$")
 """Names that take no "s": das Auto von Max."""
 _INSEPARABLE = (

@@ -197,6 +197,7 @@ def test_what_is_known_stands_before_the_time_and_the_place() -> None:
     )
     every = replace(WRITE, roles={"S": SHE, "O": replace(REPORT, det="all", plural=True)}, adverbials=there[1:])
     assert german(every) == "Sie hat im Büro alle Berichte geschrieben."
+    assert german(replace(every, negative=True)) == "Sie hat im Büro nicht alle Berichte geschrieben."
     often = replace(WRITE, tense=Tense.HABIT, adverbials=(Adverbial(6, "often"),))
     assert german(often) == "Sie schreibt oft den Bericht."
 

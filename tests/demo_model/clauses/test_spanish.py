@@ -48,7 +48,8 @@ def test_a_pronoun_is_said_only_where_the_verb_could_speak_of_another_one() -> N
     assert spanish(Utterance(read(HE), "because", customer)) == "Leyó el informe porque el cliente los llamó."
     rain = Clause("rain", 8, {"S": Phrase(4, pronoun="weather")}, Tense.PAST, embedded=True)
     assert spanish(Utterance(read(SHE), "because", rain)) == "Leyó el informe porque llovió."
-    assert spanish(Utterance(read(HE, embedded=True), "say", speaker=SHE)).endswith("ijo que él había leído el informe.")
+    said = Utterance(read(HE, embedded=True), "say", speaker=SHE)
+    assert spanish(said).endswith("ijo que él había leído el informe.")
 
 
 @pytest.mark.parametrize(
