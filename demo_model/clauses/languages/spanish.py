@@ -111,7 +111,7 @@ class Spanish(SpanishForms):
         if len(clitics) > 1 and bare(clitics[0]) in ("le", "les") and bare(clitics[1]) in ("lo", "la"):
             clitics[0] = "se"
         if any(np is not None and np.pronoun == "you" for np in self.weak(clause)):
-            rest.append("a usted")  # "lo" and "le" would be heard as "him"
+            rest.insert(fixed, "a usted")  # "lo" and "le" would be heard as "him"
         if verb.startswith("~"):
             return self.pleasing(clause, verb[1:], order)
         if verb.startswith("se_"):

@@ -149,7 +149,9 @@ def test_what_somebody_did_is_told_in_the_pluperfect() -> None:
 
 def test_the_object_usted_is_named() -> None:
     said = Clause("send", 9, {"S": THEY, "O": REPORT, "T": YOU}, Tense.PAST)
-    assert spanish(said) == "Le enviaron el informe a usted."
+    assert spanish(said) == "Le enviaron a usted el informe."
+    thanks = Clause("thank", 9, {"S": THEY, "O": YOU}, Tense.PAST)
+    assert spanish(thanks) == "Le dieron las gracias a usted."
 
 
 def test_a_short_time_does_not_wait_until_the_end() -> None:
