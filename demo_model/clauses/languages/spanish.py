@@ -114,6 +114,8 @@ class Spanish(SpanishForms):
             rest.insert(fixed, "a usted")  # "lo" and "le" would be heard as "him"
         if verb.startswith("~"):
             return self.pleasing(clause, verb[1:], order)
+        if verb == "comer" and clitics and clause.tense is Tense.PAST:
+            verb = "se_comer"  # all of it: nos la comimos
         if verb.startswith("se_"):
             verb = verb[3:]
             clitics.insert(0, REFLEXIVE.get(clause.person, "se"))
@@ -162,7 +164,7 @@ class Spanish(SpanishForms):
         if verb == "haber" and finite.startswith("ha") and clause.tense is Tense.HABIT and mood != "imperfect":
             finite = "haya" if mood else "hay"
         said = self.without(clause, front)
-        early = self.early(said) if rest[fixed:] else None
+        early = self.early(said) if rest[fixed:] or len(said.adverbials) > 1 else None
         when = self.adverbial(early) if early else ""
         tail = phrase(*rest[:fixed], when, *rest[fixed:], self.ending(self.without(said, early)))
         often = self.places(clause, "frequency")

@@ -157,6 +157,8 @@ def test_the_object_usted_is_named() -> None:
 def test_a_short_time_does_not_wait_until_the_end() -> None:
     who, soon = Clause("read", 9, {"O": REPORT}, Tense.FUTURE, mood=Mood.WH, asked="S"), (Adverbial(6, "soon"),)
     assert spanish(replace(who, adverbials=soon)) == "¿Quién leerá pronto el informe?"
+    english = replace(who, roles={"S": YOU}, asked="O", adverbials=(Adverbial(7, "in English"), *soon))
+    assert spanish(english) == "¿Qué leerá usted pronto en inglés?"
     sent = Clause("send", 9, {"S": CUSTOMER, "O": REPORT, "T": Phrase(5, name="Ana")}, Tense.PAST)
     assert spanish(replace(sent, adverbials=(Adverbial(6, "yesterday"),))) == (
         "Ayer el cliente le envió el informe a Ana."
@@ -208,3 +210,10 @@ def test_a_problem_is_grave_and_yes_is_enough() -> None:
     )
     asked = read(CUSTOMER, mood=Mood.YES_NO)
     assert spanish(Utterance(asked, "yes", read(CUSTOMER))) == "¿El cliente leyó el informe? Sí."
+
+
+def test_what_is_eaten_up() -> None:
+    it = Phrase(2, pronoun="it", noun="food:cake")
+    assert spanish(Clause("eat", 9, {"S": Phrase(1, pronoun="we"), "O": it}, Tense.PAST)) == "Nos lo comimos."
+    cake = replace(it, pronoun="", det="the")
+    assert spanish(Clause("eat", 9, {"S": CUSTOMER, "O": cake}, Tense.PAST)) == "El cliente comió el pastel."
