@@ -58,7 +58,7 @@ class Generations:
 
     @property
     def waiting(self) -> bool:
-        """Whether a generation waits for the engine now. Those whose reader is busy do not count."""
+        """Whether a generation waits for the engine now."""
         return any(generation.waiting for generation in self._open)
 
     def __len__(self) -> int:

@@ -17,7 +17,8 @@ import logging
 import random
 import time
 from collections import OrderedDict
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from functools import cache
 from types import TracebackType
 from typing import Self
@@ -290,27 +291,28 @@ class Partials:
         One generation at a time for each: the next is not admitted before the last has given its place back. One
         of a revision that is out of date is ended, when the next may begin.
         """
-        due: list[OpenTranslation] = []
-        later_s: list[float] = []
-        now_s = time.monotonic()
-        yielding_s = min(_YIELDING * max(0.0, self._lag_s() - _USUAL_LAG_S), _MOST_YIELDING_S)
-        for translation in spoken.translations.values():
-            if not translation.pending or translation.broken:
-                continue
-            pace_s = self._pace_s / 2 if translation.nothing_to_read else self._pace_s
-            if (wait_s := translation.begun_s + pace_s + yielding_s - now_s) > 0:
-                later_s.append(wait_s)
-            elif translation.ticket is None:
-                due.append(translation)
-            elif not translation.superseded:  # not two in a row, or nobody would see anything
-                translation.superseded = True
-                self._scheduler.withdraw(translation.ticket)
-        if due:
-            self._begin(room, spoken, due, now_s)
-        if later_s and spoken.timer is None:
-            # Not all together, or the event loop would be late again.
-            look_s = min(*later_s, _LOOK_S * random.uniform(0.5, 1))  # noqa: S311 -- no secret
-            spoken.timer = asyncio.get_running_loop().call_later(look_s, self._look, room, spoken)
+        with self._left_to_final(*spoken.translations.values()):
+            due: list[OpenTranslation] = []
+            later_s: list[float] = []
+            now_s = time.monotonic()
+            yielding_s = min(_YIELDING * max(0.0, self._lag_s() - _USUAL_LAG_S), _MOST_YIELDING_S)
+            for translation in spoken.translations.values():
+                if not translation.pending or translation.broken:
+                    continue
+                pace_s = self._pace_s / 2 if translation.nothing_to_read else self._pace_s
+                if (wait_s := translation.begun_s + pace_s + yielding_s - now_s) > 0:
+                    later_s.append(wait_s)
+                elif translation.ticket is None:
+                    due.append(translation)
+                elif not translation.superseded:  # not two in a row, or nobody would see anything
+                    translation.superseded = True
+                    self._scheduler.withdraw(translation.ticket)
+            if due:
+                self._begin(room, spoken, due, now_s)
+            if later_s and spoken.timer is None:
+                # Not all together, or the event loop would be late again.
+                look_s = min(*later_s, _LOOK_S * random.uniform(0.5, 1))  # noqa: S311 -- no secret
+                spoken.timer = asyncio.get_running_loop().call_later(look_s, self._look, room, spoken)
 
     def _look(self, room: Room, spoken: OpenUtterance) -> None:
         spoken.timer = None
@@ -324,33 +326,36 @@ class Partials:
             requests = [translation.request(room.id) for translation in due]
             tickets = self._scheduler.admit(room.id, requests, account=account)
         except GatewayError:
-            for translation in due:
-                self._ended(translation, "refused")
-            return
-        except Exception:
-            self._leave_to_final(*due)
+            if len(due) == 1:
+                self._ended(due[0], "refused")
+            else:  # there may be room for some of them
+                for translation in due:
+                    self._begin(room, spoken, [translation], now_s)
             return
         for translation, ticket in zip(due, tickets, strict=True):
             translation.ticket, translation.running = ticket, translation.revision
             self._tasks.create_task(self._translate(room, spoken, translation, ticket))
 
-    def _leave_to_final(self, *translations: OpenTranslation) -> None:
-        """Something failed that should not."""
-        _log.exception("an unfinished utterance is left to its final")
-        for translation in translations:
-            translation.broken = True
+    @contextmanager
+    def _left_to_final(self, *translations: OpenTranslation) -> Iterator[None]:
+        """An error that should not be leaves these to the final; it would end the tasks of all others."""
+        try:
+            yield
+        except Exception:
+            _log.exception("an unfinished utterance is left to its final")
+            for translation in translations:
+                translation.broken = True
 
     async def _translate(
         self, room: Room, spoken: OpenUtterance, translation: OpenTranslation, ticket: Ticket
     ) -> None:
         try:
-            try:
-                outcome = self._generated(room, translation, await self._scheduler.collect(ticket))
-            except GatewayError as error:
-                outcome = self._failed(translation, ticket, error)
-            self._ended(translation, outcome, ticket)
-        except Exception:
-            self._leave_to_final(translation)
+            with self._left_to_final(translation):
+                try:
+                    outcome = self._generated(room, translation, await self._scheduler.collect(ticket))
+                except GatewayError as error:
+                    outcome = self._failed(translation, ticket, error)
+                self._ended(translation, outcome, ticket)
         finally:
             translation.ticket = translation.running = None
         self._go_on(room, spoken)

@@ -10,7 +10,7 @@ import pytest
 from msgspec.structs import replace
 
 from gateway import metrics
-from gateway.domain.engine import EngineHealth, EngineState, TokenEvent, TranslationRequest
+from gateway.domain.engine import EngineHealth, EngineState, OnEvent, TokenEvent, TranslationRequest
 from gateway.domain.errors import EngineFailed, EngineRestarting, EngineUnavailable, StartupError
 from gateway.engines import supervisor
 from gateway.engines.simulated import Rule, Script, SimulatedEngine, simulated_engines
@@ -196,6 +196,29 @@ async def test_an_engine_whose_other_generations_go_on_does_not_hang() -> None:
         silent.cancel()
         await asyncio.wait([silent])
         assert silent.cancelled()
+
+
+@swiftly
+async def test_a_generation_that_unwinds_after_the_replacement_does_the_new_engine_no_harm() -> None:
+    class Slow(SimulatedEngine):
+        async def generate(self, request: TranslationRequest, on_event: OnEvent) -> None:
+            try:
+                await super().generate(request, on_event)
+            finally:
+                await replaced.wait()
+
+    replaced = asyncio.Event()
+    workshop = Workshop(build=lambda: Slow(Script(token_s=60)))
+    async with workshop.supervised() as engine:
+        late = asyncio.create_task(generate(engine, "one two three"))
+        await asyncio.sleep(1)
+        engine._died("crash", "killed")
+        await workshop.until(READY, RESTARTING, READY)
+        replaced.set()
+        with pytest.raises(EngineUnavailable):
+            await late
+        await asyncio.sleep(1)
+        assert workshop.states == [READY, RESTARTING, READY]
 
 
 async def test_what_runs_learns_of_the_death_and_what_is_left_of_the_old_engine_does_the_new_one_no_harm() -> None:

@@ -16,6 +16,7 @@ from gateway.domain.engine import (
     TokenEvent,
 )
 from gateway.domain.log import Utterance
+from gateway.domain.quotas import Quota
 from gateway.domain.sessions import Stability
 from gateway.meeting.members import Member
 from gateway.protocol.messages import (
@@ -738,3 +739,30 @@ async def test_a_final_that_is_traced_tells_what_became_of_its_partials() -> Non
             assert partials.fields == {"source": "en", "target": "de", "translated": 2}
             await r.final("Something else.", utterance="v")
             assert sum(span.name == "partials" for span in spans) == 1
+
+
+async def test_languages_that_are_refused_together_are_tried_one_by_one() -> None:
+    async with stage() as r:
+        await r.reader("live")
+        await r.reader("live", "fr")
+        r.quota = Quota(waiting=1)
+        r.hear("we")
+        await until(lambda: len(r.engine.pending()) == 2)
+
+
+async def test_a_bug_when_one_generation_ends_leaves_the_others_alone() -> None:
+    async with stage() as r:
+        await r.reader("live")
+        r.hear("we")
+        r.hear("hi", utterance="v")
+        await until(lambda: len(r.engine.pending()) == 2)
+        first, second = r.engine.pending()
+        sound, r.partials._lag_s = r.partials._lag_s, lambda: 1 / 0
+        r.engine.end(first, "Wir")
+        await idle()
+        r.partials._lag_s = sound
+        assert r.engine.pending() == [second]
+        r.engine.end(second, "Hallo")
+        await idle()
+        r.hear("hi there", 2, utterance="v")
+        await until(r.engine.pending)

@@ -145,6 +145,8 @@ class Scheduler:
         tickets = [Ticket(next(self._serials), meeting, request, now_s, account) for request in requests]
         counts: dict[Route, int] = {}
         for ticket in tickets:
+            if meeting:  # also where some do not wait now, but after their engine has died
+                ticket.utterance = tickets[0].serial
             ticket.route = self._lanes.route_for(ticket, suspected_on)
             counts[ticket.route] = counts.get(ticket.route, 0) + 1
         check = self.door.check_promised if promised else self.door.check
@@ -257,6 +259,8 @@ class Scheduler:
         except EngineRestarting:
             return False  # it had not begun, so it is no part in the crash
         except EngineUnavailable:
+            if ticket.last is not None:
+                return True  # it died after its last word
             ticket.crashed()
             if on_text is not None:
                 on_text("")

@@ -95,7 +95,7 @@ class TurnQueue:
         """
         if tickets[0].meeting:
             for ticket in tickets:
-                ticket.utterance = tickets[0].serial
+                ticket.utterance = tickets[0].utterance
         if tickets[0].suspect:
             for ticket in tickets:
                 self.put_back(ticket)

@@ -78,6 +78,42 @@ async def spin(until: object) -> None:
         await asyncio.sleep(0)
 
 
+async def test_after_a_crash_an_utterance_still_has_one_turn_in_all_its_languages() -> None:
+    """None of them had waited, as there was room for all."""
+    engine = SteppedEngine(max_running=6)
+    scheduler = Scheduler(engine, max_waiting=100, lookahead=0)
+    tickets = [
+        ticket for meeting in "ab" for ticket in scheduler.admit(meeting, requests(*(meeting + n for n in "012")))
+    ]
+    tasks = collect(scheduler, *tickets)
+    await spin(lambda: len(engine.begun) == 6)
+    engine.die()
+    scheduler.engine_changed()
+    await spin(lambda: scheduler.waiting == 6)
+    engine.begun.clear()
+    engine._max_running = 1
+    engine.revive()
+    scheduler.engine_changed()
+    for ticket in tickets:
+        engine.let(ticket.request.id)
+    await asyncio.gather(*tasks)
+    assert [name[0] for name in engine.begun] in (list("aaabbb"), list("bbbaaa"))
+
+
+async def test_what_has_come_whole_before_its_engine_dies_is_not_made_again() -> None:
+    class LastWords(SteppedEngine):
+        async def generate(self, request: TranslationRequest, on_event: OnEvent) -> None:
+            self.begun.append(request.id)
+            on_event(TokenEvent("all of it", 3, FinishReason.STOP))
+            raise EngineUnavailable("The engine died.")
+
+    engine = LastWords()
+    scheduler = Scheduler(engine, max_waiting=100, lookahead=0)
+    [ticket] = scheduler.admit("m", [request("a")])
+    assert await consume(scheduler, ticket) == "all of it"
+    assert (engine.begun, ticket.crashes) == (["a"], 0)
+
+
 async def test_meetings_take_turns() -> None:
     engine = SteppedEngine(max_running=1)
     scheduler = Scheduler(engine, max_waiting=100, lookahead=0)
