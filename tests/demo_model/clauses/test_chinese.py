@@ -6,7 +6,7 @@ from dataclasses import replace
 
 import pytest
 
-from demo_model.clauses.languages.chinese_forms import adjective, said_of
+from demo_model.clauses.languages.chinese_phrases import adjective, said_of
 from demo_model.clauses.linearize import sentences
 from demo_model.clauses.syntax import Adverbial, Clause, Modal, Mood, Phrase, Predicate, Tense, Utterance
 from demo_model.patterns import written
