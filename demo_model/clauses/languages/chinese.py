@@ -74,6 +74,7 @@ class Chinese(ChinesePhrases):
         """What stands before the verb phrase ("已经", "没有"), and the verb with 了."""
         negative = clause.negative
         head, _, tail = verb.partition("|")
+        head = head.removeprefix("很") if clause.mood is Mood.YES_NO else head
         plain = marked(head + tail, clause.mark)
         alone = len(tail) == 1 and not {"O", "T"} & set(clause.roles)  # 回家了, but 吃了午饭
         at_end = head == "去" or alone or self.cell(clause).startswith("去")
@@ -146,11 +147,10 @@ class Chinese(ChinesePhrases):
 
     def clause(self, clause: Clause, later: str = "", when: bool = False, drop: bool = False) -> str:
         """later: a word between the subject and the rest (就, 所以 …)."""
-        subject_np = clause.roles.get("S")
+        subject_np, identifies = clause.roles.get("S"), self.identifies(clause)
         adjective = clause.predicate is not None and clause.predicate.adjective
         if subject_np is not None and ((clause.frame == "be" and adjective) or clause.frame == "cost"):
             subject_np = self.pointed(subject_np, "that" if clause.tense is Tense.PAST else "this")
-        identifies = self.identifies(clause)
         subject = (
             ""
             if clause.gap == "S" or drop
@@ -162,12 +162,15 @@ class Chinese(ChinesePhrases):
         )
         quick = phrase(*(self.adverbial(each) for each in clause.adverbials if each.key == QUICK))
         clause = replace(clause, adverbials=tuple(each for each in clause.adverbials if each.key != QUICK))
-        front = self.fronted(clause) if clause.mood is Mood.STATEMENT and not clause.gap else None
+        fronts = clause.mood is Mood.STATEMENT and not (clause.gap or identifies)
+        front = self.fronted(clause) if fronts else None
         rest = self.without(clause, front)
         start = phrase(self.adverbial(front), "，") if front else ""
         time = self.places(rest, "time", "deadline")
         if clause.negative or clause.asked or clause.mood is Mood.YES_NO:
             time = time.replace("前不久", "最近")
+        elif identifies:
+            time = phrase("是", time)
         refused = clause.negative and clause.tense is Tense.FUTURE and clause.mood is Mood.STATEMENT
         if (refused and not clause.embedded) or (clause.asked == "S" and (clause.wanted or identifies)):
             start, time = phrase(start, time.removeprefix("在")), ""
@@ -191,9 +194,8 @@ class Chinese(ChinesePhrases):
             )
             np = replace(subject_np, det="bare") if subject_np.det == "a" and clause.negative else subject_np
             return phrase(start, time, where, later, marked(has, clause.mark), self.noun_phrase(np, ""))
-        question = ("是" if identifies else "") + ASKED.get(clause.asked, "")
-        if clause.asked == "S":
-            question = ""
+        asks = ASKED.get(clause.asked, "")
+        question = "是" + asks if asks and identifies else asks
         each_time = any(re.match("every (?!two|other)", each.key) for each in rest.adverbials)
         if clause.frame == "be":
             several = subject_np is not None and subject_np.plural and subject_np.members
@@ -258,9 +260,10 @@ class Chinese(ChinesePhrases):
         if link == "too" and self.stative(clause) and re.match(r"=~?[^ ]*[^在自于 ](?: |$)", cell):
             return phrase(said, "也", *self.verbs(clause, self.pieces(clause)[1], True, False))
         head, _, tail = self.pieces(clause)[1].partition("|")
-        if link == "too" and done and not self.stative(clause) and "表示" not in cell and cell[0] not in "去为":
-            verb = head + (tail if len(tail) == 1 else "") + "了"
-            return phrase(said, "也", marked(verb if head != "去" else f"去{tail}了", clause.mark))
+        said_again = cell.startswith("=") or (head != "去" and "表示" not in cell and cell[0] not in "去为")
+        if link == "too" and done and not self.stative(clause) and said_again:
+            verb = head + (tail if len(tail) == 1 or head == "去" else "") + "了"
+            return phrase(said, "也", marked(verb, clause.mark))
         if link == "too":
             return phrase(said, "也会" if clause.tense is Tense.FUTURE else "也是")
         if link == "neither" and clause.tense is Tense.FUTURE:

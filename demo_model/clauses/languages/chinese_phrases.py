@@ -48,7 +48,7 @@ AGAIN = {
     **{"taste": "一口", "drive": "一会儿", "use": "一段时间"},
 }
 """What is said in place of 它 after these."""
-TO_IT = {"send": "=发给 T O", "give": "=送给 T O", "share": "=分享给 T O", "send_card": "=寄给 T O"}
+TO_IT = {"send": "=发给 T O", "give": "=送给 T O", "share": "=分享给 T O", "submit": "=提交给 T O"}
 TO_IT_ONCE = {"read_book": "=看完 O", "eat": "=吃掉 O"}
 """Frame → its cell if the object is 它, which is not said; the second if it was done."""
 UNDER_WAY = {
@@ -219,8 +219,10 @@ class ChinesePhrases(Linearizer):
         return clause.negative and we and clause.mood is Mood.STATEMENT and not clause.gap
 
     def identifies(self, clause: Clause) -> bool:
-        """Whether 是 … 的 asks for it: 昨天是谁看报告的, 他是什么时候看报告的."""
+        """Whether 是 … 的 tells or asks for it: 昨天是谁看报告的, 他是什么时候看报告的, 会议是昨天举行的."""
         asks = clause.asked in ("when", "where", "how") or (clause.asked == "S" and clause.wanted is None)
+        held = clause.frame == "take_place" and clause.mood is Mood.STATEMENT and not (clause.asked or clause.gap)
+        asks = asks or (held and bool(self.places(clause, "time")))
         done = clause.tense is Tense.PAST and not clause.negative and clause.modal is Modal.NONE
         return asks and done and not self.stative(clause)
 
@@ -287,7 +289,7 @@ class ChinesePhrases(Linearizer):
                 lead = DETERMINERS[det]
             case "num":
                 lead = NUMBER_WORDS["zh"][np.count - 2] + measure
-            case _ if det in PRONOUNS and modifier and not (np.plural or kin or noun.mass):
+            case _ if det in PRONOUNS and modifier.endswith("的") and not (np.plural or kin or noun.mass):
                 lead = f"{PRONOUNS[det]}那{measure}"
             case _ if det in PRONOUNS:
                 near = (kin and not modifier and (len(word) < 4 or "的" in word)) or modifier.endswith("的")
