@@ -48,7 +48,7 @@ class Chinese(ChinesePhrases):
                     continue
                 if np is not None and self.own(np, clause):
                     np = replace(np, det="bare")
-                none = clause.negative or clause.asked in ("how_often", "when")
+                none = clause.negative or verb.startswith("~没") or clause.asked in ("how_often", "when")
                 if np is not None and np.det == "a" and (none or (asks and self.ends_done(clause))):
                     np = replace(np, det="bare")
                 asked = "什么" if clause.asked == role else ""
@@ -105,7 +105,7 @@ class Chinese(ChinesePhrases):
         match clause.tense:
             case Tense.DONE:
                 return ("还没有", plain) if negative else ("已经", perfect)
-            case Tense.NOW if not head.startswith("很"):
+            case Tense.NOW if not verb.startswith("很"):
                 return ("没有在" if negative else "在" if clause.mood is Mood.YES_NO else "正在"), plain
             case Tense.FUTURE if not self.stative(clause) or head in ("有",):
                 return ("不" if self.refuses(clause) else "不会" if negative else "会"), plain

@@ -210,7 +210,9 @@ def test_le_follows_where_one_went() -> None:
 def test_what_is_under_way() -> None:
     assert chinese(Clause("go_theatre", 9, {"S": HE}, Tense.NOW)) == "他正在去剧院的路上。"
     party = Phrase(2, noun="event:workshop", det="the")
-    assert chinese(Clause("look_forward", 9, {"S": HE, "O": party}, Tense.NOW)) == "他很期待工作坊。"
+    forward = Clause("look_forward", 9, {"S": HE, "O": party}, Tense.NOW)
+    assert chinese(forward) == "他很期待工作坊。"
+    assert chinese(replace(forward, mood=Mood.YES_NO)) == "他期待工作坊吗？"
 
 
 def test_a_thing_of_which_something_is_said_is_pointed_at() -> None:
