@@ -48,7 +48,12 @@ class Chinese(ChinesePhrases):
                     continue
                 if np is not None and self.own(np, clause):
                     np = replace(np, det="bare")
-                none = clause.negative or verb.startswith("~没") or clause.asked in ("how_often", "when")
+                none = (
+                    clause.negative
+                    or verb.startswith("~没")
+                    or self.identifies(clause)
+                    or clause.asked in ("how_often", "when")
+                )
                 if np is not None and np.det == "a" and (none or (asks and self.ends_done(clause))):
                     np = replace(np, det="bare")
                 asked = "什么" if clause.asked == role else ""

@@ -132,6 +132,8 @@ SAID_OF = (
 """A verb, objects that take another one, and that one."""
 BY_NAME = ("product", "device", "software", "code")
 """Types of things that are 它; others are named again."""
+OTHERWISE = {"person:client": "委托人", "person:trainee": "见习生"}
+"""What these are called beside customers and interns."""
 OWN = frozenset(["dog", "family:child", "family:baby", "feast:birthday"])
 """Whose these are goes without saying, if they are the subject's own."""
 ROLE = re.compile(r"^([^OT]*)([OT])([^OT]*)$")
@@ -139,8 +141,8 @@ ROLE = re.compile(r"^([^OT]*)([OT])([^OT]*)$")
 
 def adjective(cell: str) -> str:
     """What stands before a noun. cell: 漂亮的, 目标~高的 (~: the degree), =坏的/坏了 (a state)."""
-    word = cell.removeprefix("=").partition("/")[0].replace("~", "很")
-    short = cell.startswith("=") and len(word) <= 3 and word != "生病的"  # 生蘑菇, 二手衬衫
+    word = re.sub("~(?=.的)", "很", cell.removeprefix("=").partition("/")[0]).replace("~", "")
+    short = cell.startswith("=") and len(word) <= 3 and word not in ("生病的", "当前的")  # 生蘑菇, 二手衬衫
     return word.removesuffix("的") if short else word
 
 
@@ -250,10 +252,11 @@ class ChinesePhrases(Linearizer):
     def named_again(self, it: Phrase, thing: Phrase | None) -> Phrase:
         """What 它 stands for, unless it is of a kind that one calls so, or has a long name."""
         noun = self.words.nouns[it.noun]
-        if noun.type in BY_NAME or len(noun.cells["zh"]) > 2:
+        known = noun.type in UNIQUE
+        if noun.type in BY_NAME or len(noun.cells["zh"]) not in ((2,) if known else (1, 2)):
             return it
         det = thing.det if thing is not None and thing.det == "the" else "this"
-        pointed = noun.type not in UNIQUE and not {noun.type, noun.key} & POINTED_AT
+        pointed = not known and not {noun.type, noun.key} & POINTED_AT
         return Phrase(it.mark, noun=it.noun, det="this" if pointed else det)
 
     def changed(self, words: str) -> str:
@@ -263,7 +266,14 @@ class ChinesePhrases(Linearizer):
     def noun_phrase(self, np: Phrase, case: str) -> str:
         if np.members:
             first = sorted(np.members, key=lambda each: (each.pronoun != "i") == (len(np.members) == 2))
-            words = self.joined(replace(np, members=tuple(first)), lambda each: self.noun_phrase(each, case))
+            called = [self.noun(each).cells["zh"] for each in first if each.noun]
+
+            def member(each: Phrase) -> str:
+                words, other = self.noun_phrase(each, case), OTHERWISE.get(each.noun)
+                word = self.noun(each).cells["zh"] if other else ""
+                return words.replace(word, other) if other and called.count(word) > 1 else words
+
+            words = self.joined(replace(np, members=tuple(first)), member)
             return words.replace(" 和 ", " 以及 ") if case == "和" else words
         if np.pronoun:
             return marked("那" if (np.pronoun, case) == ("that", "S") else PRONOUNS[np.pronoun], np.mark)
@@ -293,7 +303,7 @@ class ChinesePhrases(Linearizer):
             case _ if det in PRONOUNS and modifier.endswith("的") and not (np.plural or kin or noun.mass):
                 lead = f"{PRONOUNS[det]}那{measure}"
             case _ if det in PRONOUNS:
-                near = (kin and not modifier and (len(word) < 4 or "的" in word)) or modifier.endswith("的")
+                near = (kin and not modifier and len(word) < 4) or "的" in word
                 lead = PRONOUNS[det] + ("" if near else "的")
         if np.relative is not None:
             relative = self.clause(np.relative)

@@ -136,7 +136,17 @@ def test_what_an_adjective_says(cell: str, degree: str, negative: bool, text: st
 
 
 def test_what_stands_before_a_noun() -> None:
-    assert [adjective(each) for each in ("目标~高的", "=坏的/坏了", "漂亮的")] == ["目标很高的", "坏", "漂亮的"]
+    cells = ("目标~高的", "经验~丰富的", "=坏的/坏了", "漂亮的")
+    assert [adjective(each) for each in cells] == ["目标很高的", "经验丰富的", "坏", "漂亮的"]
+
+
+def test_two_that_are_called_the_same_are_told_apart() -> None:
+    client, customer = (
+        Phrase(mark, noun=f"person:{key}", det="the") for mark, key in ((3, "client"), (4, "customer"))
+    )
+    both = Phrase(2, members=(client, customer), link="and", plural=True)
+    assert chinese(Clause("call", 9, {"S": HE, "O": both}, Tense.FUTURE)) == "他会给委托人和客户打电话。"
+    assert chinese(Clause("call", 9, {"S": HE, "O": client}, Tense.FUTURE)) == "他会给客户打电话。"
 
 
 @pytest.mark.parametrize(
