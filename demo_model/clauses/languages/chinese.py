@@ -82,7 +82,7 @@ class Chinese(ChinesePhrases):
         head = head.removeprefix("很") if clause.mood is Mood.YES_NO else head
         plain = marked(head + tail, clause.mark)
         alone = len(tail) == 1 and not {"O", "T"} & set(clause.roles)  # 回家了, but 吃了午饭
-        at_end = head == "去" or alone or self.cell(clause).startswith("去")
+        at_end = alone or head[0] in "去来" or self.cell(clause).startswith("去")
         perfect = marked(ONCE.get(verb) or (f"{head}{tail}了" if at_end else f"{head}了{tail}"), clause.mark)
         short = len(head) == 1 and "O" in clause.roles  # 丢了钥匙之后
         if clause.asked == "why" or self.identifies(clause):

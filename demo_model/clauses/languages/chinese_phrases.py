@@ -53,7 +53,9 @@ TO_IT_ONCE = {"read_book": "=看完 O", "eat": "=吃掉 O"}
 """Frame → its cell if the object is 它, which is not said; the second if it was done."""
 UNDER_WAY = {
     **{"open_event": "给O =致|开幕词", "record": "=录 O"},
-    "go_shopping": "=买|东西",
+    **{"go_shopping": "=买|东西", "hike": "=远足", "camp": "=露营", "fish": "=钓|鱼", "jog": "=慢跑"},
+    **{"run": "=跑|步", "go_bed": "=准备睡觉"},
+    **dict.fromkeys(("pick_up", "pick_up_guest"), "=~在去接 O 的路上"),
     **dict.fromkeys(("travel", "fly", "leave_for", "go_to_shop"), "=~在去 T 的路上"),
     **{"go_theatre": "=~在去剧院的路上", "go_cinema": "=~在去电影院的路上", "go_home": "=~在回家的路上"},
     **{"go_beach": "=~在去海边的路上", "see_doctor": "=~在去看病的路上", "go_lunch": "=~在去吃午饭的路上"},
@@ -96,7 +98,7 @@ BEFORE_VERB = ("向", "给", "对", "把", "和", "为")
 QUICK = "as soon as possible"
 POINTED_AT = frozenset(
     [
-        *("animal", "dog", "wild", "remark", "text", "plan:method", "product:feature", "plan:idea"),
+        *("animal", "dog", "wild", "remark", "text", "plan:method", "plan:plan", "product:feature", "plan:idea"),
         *("plan:measure", "plan:change", "plan:compromise", "plan:suggestion", "plan:proposal"),
         *("person:employee", "person:designer", "person:graphic designer", "person:web designer"),
     ]
@@ -196,10 +198,16 @@ class ChinesePhrases(Linearizer):
         if clause.tense is Tense.NOW and clause.frame in UNDER_WAY:
             return UNDER_WAY[clause.frame]
         usual = self.words.frames[clause.frame].cells["zh"]
+        if clause.frame == "finish" and thing is not None and thing.noun and self.written(thing):
+            return usual.replace("做完", "写完")
         for verb, nouns, other in SAID_OF if thing is not None else ():
             if thing is not None and thing.noun in nouns:
                 return usual.replace(verb, other)
         return usual
+
+    def written(self, np: Phrase) -> bool:
+        """Whether it is finished by writing: 写完报告, but 做完幻灯片."""
+        return self.noun(np).cells["zh"].endswith(("报告", "文章", "信", "稿", "文件", "月报", "总结", "摘要"))
 
     def pointed(self, np: Phrase, det: str) -> Phrase:
         """The thing something is said of: 这件衬衫很薄, not 衬衫很薄. What one knows is as it was."""

@@ -262,3 +262,24 @@ def test_i_do_not_is_what_i_mean_to_do() -> None:
 def test_whose_it_is_and_what_it_is_like(adjective: str, text: str) -> None:
     mine = replace(REPORT, det="he", adjective=adjective)
     assert chinese(Clause("read", 9, {"S": HE, "O": mine}, Tense.PAST)) == text
+
+
+@pytest.mark.parametrize(
+    ("frame", "noun", "text"),
+    [
+        ("finish", "document:report", "他写完了一份报告。"),
+        ("finish", "document:poster", "他做完了一张海报。"),
+        ("celebrate_day", "feast:birthday", "他过了一个生日。"),
+        ("open_office", "site:shop", "他开了一家商店。"),
+        ("open_office", "site:factory", "他设立了一家工厂。"),
+        ("forget", "small:umbrella", "他忘了带一把雨伞。"),
+    ],
+)
+def test_the_verb_fits_its_object(frame: str, noun: str, text: str) -> None:
+    thing = Phrase(2, noun=noun, det="a")
+    assert chinese(Clause(frame, 9, {"S": HE, "O": thing}, Tense.PAST)) == text
+
+
+def test_two_verbs_and_one_le() -> None:
+    assert chinese(Clause("go_cinema", 9, {"S": HE}, Tense.PAST)) == "他去看电影了。"
+    assert chinese(Clause("come_office", 9, {"S": HE}, Tense.PAST)) == "他来公司了。"
