@@ -124,12 +124,14 @@ UNIQUE = frozenset(
 )
 """Types of nouns that one knows without 这."""
 SAID_OF = (
-    ("庆祝", ("feast:birthday", "feast:wedding anniversary"), "过"),
-    (
-        "设立",
-        ("site:shop", "site:restaurant", "site:branch", "site:gym", "site:kindergarten", "site:canteen"),
-        "开",
-    ),
+    ("庆祝", "(?:^生日|纪念日)$", "过"),
+    ("设立", "(?:店|餐厅|健身房|幼儿园|食堂)$", "开"),
+    ("做完", "(?:报告|文章|信|稿|文件|月报|总结|摘要)$", "写完"),
+    ("穿上", "(?:帽子?|围巾|手套|头巾|披肩)$", "戴上"),
+    ("穿上", "(?:领带|领结|皮带)$", "系上"),
+    ("脱下", "(?:帽子?|手套)$", "摘下"),
+    ("弹", "提琴$", "拉"),
+    ("打", "^足球$", "踢"),
 )
 """A verb, objects that take another one, and that one."""
 BY_NAME = ("product", "device", "software", "code")
@@ -198,16 +200,11 @@ class ChinesePhrases(Linearizer):
         if clause.tense is Tense.NOW and clause.frame in UNDER_WAY:
             return UNDER_WAY[clause.frame]
         usual = self.words.frames[clause.frame].cells["zh"]
-        if clause.frame == "finish" and thing is not None and thing.noun and self.written(thing):
-            return usual.replace("做完", "写完")
-        for verb, nouns, other in SAID_OF if thing is not None else ():
-            if thing is not None and thing.noun in nouns:
-                return usual.replace(verb, other)
+        noun = self.noun(thing).cells["zh"] if thing is not None and thing.noun else ""
+        for verb, objects, other in SAID_OF:
+            if usual == f"={verb} O" and re.search(objects, noun):
+                return f"={other} O"
         return usual
-
-    def written(self, np: Phrase) -> bool:
-        """Whether it is finished by writing: 写完报告, but 做完幻灯片."""
-        return self.noun(np).cells["zh"].endswith(("报告", "文章", "信", "稿", "文件", "月报", "总结", "摘要"))
 
     def pointed(self, np: Phrase, det: str) -> Phrase:
         """The thing something is said of: 这件衬衫很薄, not 衬衫很薄. What one knows is as it was."""

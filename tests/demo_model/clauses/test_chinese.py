@@ -273,6 +273,10 @@ def test_whose_it_is_and_what_it_is_like(adjective: str, text: str) -> None:
         ("open_office", "site:shop", "他开了一家商店。"),
         ("open_office", "site:factory", "他设立了一家工厂。"),
         ("forget", "small:umbrella", "他忘了带一把雨伞。"),
+        ("wear", "clothes:hat", "他戴上了一顶帽子。"),
+        ("wear", "clothes:tie", "他系上了一条领带。"),
+        ("wear", "clothes:coat", "他穿上了一件大衣。"),
+        ("play_instrument", "instrument:violin", "他拉了一把小提琴。"),
     ],
 )
 def test_the_verb_fits_its_object(frame: str, noun: str, text: str) -> None:
