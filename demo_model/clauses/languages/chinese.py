@@ -110,6 +110,8 @@ class Chinese(ChinesePhrases):
         match clause.tense:
             case Tense.DONE:
                 return ("还没有", plain) if negative else ("已经", perfect)
+            case Tense.NOW if verb.startswith("在"):  # 正和她一起在去电影院的路上
+                return ("没有" if negative else "" if clause.mood is Mood.YES_NO else "正"), plain
             case Tense.NOW if not verb.startswith("很"):
                 return ("没有在" if negative else "在" if clause.mood is Mood.YES_NO else "正在"), plain
             case Tense.FUTURE if not self.stative(clause) or head in ("有",):

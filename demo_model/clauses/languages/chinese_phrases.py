@@ -131,6 +131,7 @@ SAID_OF = (
     ("穿上", "(?:领带|领结|皮带)$", "系上"),
     ("脱下", "(?:帽子?|手套)$", "摘下"),
     ("弹", "提琴$", "拉"),
+    ("泡", "(?:柠檬水|昔|汁|鸡尾酒)$", "做"),
     ("打", "^足球$", "踢"),
 )
 """A verb, objects that take another one, and that one."""
@@ -243,7 +244,8 @@ class ChinesePhrases(Linearizer):
         before = what is not None and (what.phrase is not None or what.adjective in LASTING)
         if before or clause.frame in LASTING:
             return "以前"
-        if clause.modal is Modal.MUST and not clause.negative:
+        changed = clause.modal is Modal.NONE and re.search("=~[^ ]*了$", self.cell(clause) if what is None else "")
+        if not clause.negative and (changed or clause.modal is Modal.MUST):
             return ""
         if what is None or not what.adjective or who is None:
             return "当时"

@@ -158,6 +158,7 @@ def test_two_that_are_called_the_same_are_told_apart() -> None:
         ("be_in_meeting", "他当时没在开会。"),
         ("have_time", "他当时没有时间。"),
         ("be_wrong", "他当时没错。"),
+        ("be_right", "他当时没说对。"),
     ],
 )
 def test_what_was_not_so(frame: str, text: str) -> None:
@@ -219,6 +220,10 @@ def test_le_follows_where_one_went() -> None:
 
 def test_what_is_under_way() -> None:
     assert chinese(Clause("go_theatre", 9, {"S": HE}, Tense.NOW)) == "他正在去剧院的路上。"
+    with_her = (Adverbial(6, "with {P}", phrase=Phrase(7, pronoun="she")),)
+    cinema = Clause("go_cinema", 9, {"S": HE}, Tense.NOW, adverbials=with_her)
+    assert chinese(cinema) == "他正和她一起在去电影院的路上。"
+    assert chinese(replace(cinema, mood=Mood.YES_NO, adverbials=())) == "他在去电影院的路上吗？"
     party = Phrase(2, noun="event:workshop", det="the")
     forward = Clause("look_forward", 9, {"S": HE, "O": party}, Tense.NOW)
     assert chinese(forward) == "他很期待工作坊。"
@@ -287,3 +292,10 @@ def test_the_verb_fits_its_object(frame: str, noun: str, text: str) -> None:
 def test_two_verbs_and_one_le() -> None:
     assert chinese(Clause("go_cinema", 9, {"S": HE}, Tense.PAST)) == "他去看电影了。"
     assert chinese(Clause("come_office", 9, {"S": HE}, Tense.PAST)) == "他来公司了。"
+
+
+@pytest.mark.parametrize(
+    ("frame", "text"), [("have_fever", "他发烧了。"), ("be_right", "他说对了。"), ("be_hungry", "他当时很饿。")]
+)
+def test_a_change_needs_no_time(frame: str, text: str) -> None:
+    assert chinese(Clause(frame, 9, {"S": HE}, Tense.PAST)) == text
