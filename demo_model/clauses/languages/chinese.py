@@ -14,6 +14,7 @@ from demo_model.clauses.languages.chinese_phrases import (
     QUICK,
     RESULTS,
     ROLE,
+    SAID_OF,
     THEN,
     TO_IT_ONCE,
     ChinesePhrases,
@@ -268,6 +269,7 @@ class Chinese(ChinesePhrases):
             return phrase(said, "也", *self.verbs(clause, self.pieces(clause)[1], True, False))
         head, _, tail = self.pieces(clause)[1].partition("|")
         said_again = cell.startswith("=") or (head != "去" and "表示" not in cell and cell[0] not in "去为")
+        said_again = said_again and not any(cell == f"={verb} O" for verb, *_ in SAID_OF)  # 穿上 or 戴上
         if link == "too" and done and not self.stative(clause) and said_again:
             verb = head + (tail if len(tail) == 1 or head == "去" else "") + "了"
             return phrase(said, "也", marked(verb, clause.mark))
@@ -280,7 +282,7 @@ class Chinese(ChinesePhrases):
             also = (
                 ("没有",) if done and not stative else self.verbs(clause, self.pieces(clause)[1], stative, False)
             )
-            return phrase(said, "也", *also)
+            return phrase(said, "也", *(re.sub("(.)在(.?)$", r"\1\2", each) for each in also))
         if link == "not_yet":
             return "还没有"
         yes = link == "yes"
@@ -352,6 +354,7 @@ class Chinese(ChinesePhrases):
         turned = said.link == "so" and first.frame in ("be_hungry", "be_thirsty", "have_fever")  # 他饿了，所以 …
         over = first.modal is not Modal.NONE or (said.link == "so" and not turned)
         later = "就" if said.link == "if" and not asks else self.then(first) if over else ""
+        later = phrase(later, "还是") if said.link == "although" else later
         follows = said.link in ("because", "although", "if", "when")
         main = replace(first, embedded=follows)
         words = phrase(self.clause(main, later, drop=shared and follows), tail)

@@ -64,7 +64,7 @@ def test_the_same_subject_and_the_same_thing_are_not_said_again() -> None:
 def test_although_names_the_thing_first() -> None:
     it = Phrase(5, pronoun="it", noun="document:report", refers="O")
     long = Clause("be", 6, {"S": it}, embedded=True, predicate=Predicate(7, "long"))
-    assert chinese(Utterance(read(HE, Tense.FUTURE), "although", long)) == "虽然这份报告很长，但是他会看。"
+    assert chinese(Utterance(read(HE, Tense.FUTURE), "although", long)) == "虽然这份报告很长，但是他还是会看。"
     assert chinese(Utterance(read(HE, Tense.FUTURE), "because", long)) == "他会看报告，因为这份报告很长。"
 
 
@@ -113,6 +113,10 @@ def test_so_did_they_repeats_a_state() -> None:
     assert chinese(Utterance(had, "too", replace(had, roles={"S": YOU}))) == "他当时有时间。您也有。"
     came = Clause("come_from", 9, {"S": HE, "T": Phrase(2, noun="city:Rome", det="name")}, Tense.PAST)
     assert chinese(Utterance(came, "too", replace(came, roles={"S": YOU}))) == "他来自罗马。您也是。"
+    live = Clause("live_city", 9, {"S": HE}, Tense.HABIT, negative=True)
+    assert chinese(Utterance(live, "neither", replace(live, roles={"S": YOU}))).endswith("您也不住。")
+    hat = Clause("wear", 9, {"S": HE, "O": Phrase(2, noun="clothes:hat", det="the")}, Tense.PAST)
+    assert chinese(Utterance(hat, "too", replace(hat, roles={"S": YOU}))) == "他戴上了帽子。您也是。"
     must = read(YOU, Tense.HABIT, modal=Modal.MUST, mood=Mood.YES_NO)
     yes = replace(must, roles={**must.roles, "S": HE}, mood=Mood.STATEMENT)
     assert chinese(Utterance(must, "yes", yes)) == "您得看报告吗？是的，他得看。"
