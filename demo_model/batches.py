@@ -45,13 +45,14 @@ def encode_pairs(
     pairs: list[Pair], tokenizer: Tokenizer, of_sources: Tokenizer | None = None
 ) -> list[tuple[list[int], int]]:
     """(ids, length of the prompt) of each pair. of_sources: another tokenizer of the sources (BPE dropout)."""
-    texts = list(dict.fromkeys(text for pair in pairs for text in (pair.source, pair.target)))
+    given = [pair.source for pair in pairs]
+    texts = list(dict.fromkeys([*(pair.target for pair in pairs), *(given if of_sources is None else ())]))
     encoded = dict(
         zip(texts, (e.ids for e in tokenizer.encode_batch(texts, add_special_tokens=False)), strict=True)
     )
-    sources = [encoded[pair.source] for pair in pairs]
-    if of_sources is not None:
-        given = [pair.source for pair in pairs]
+    if of_sources is None:
+        sources = [encoded[source] for source in given]
+    else:
         sources = [e.ids for e in of_sources.encode_batch(given, add_special_tokens=False)]
     rows: list[tuple[list[int], int]] = []
     for pair, source in zip(pairs, sources, strict=True):

@@ -3,7 +3,8 @@
     python -m demo_model.compare FOLDER…
 
 Reads the training.json of each folder. chrF is the mean over kinds and languages; "+" is the change of the
-development set's mean. Choose by the development set; the test set is for the report.
+development set's mean. Choose by the development set; the test set is for the report. With a teacher, the loss is
+another one and cannot be compared.
 """
 
 from __future__ import annotations
@@ -27,7 +28,7 @@ def means(own: Mapping[str, Any]) -> tuple[float, float]:
 
 
 def compared(reports: Iterable[tuple[str, Mapping[str, Any]]]) -> str:
-    """A Markdown table of (name, report of the training). Raises KeyError if a run was not scored."""
+    """A Markdown table of (name, report of a training that was scored)."""
     head = [*_COLUMNS, *_SCORES]
     lines = ["| " + " | ".join(head) + " |", "|---" * len(head) + "|"]
     before: float | None = None
@@ -57,12 +58,15 @@ def compared(reports: Iterable[tuple[str, Mapping[str, Any]]]) -> str:
 def main(arguments: list[str] | None = None) -> None:
     parser = argparse.ArgumentParser(prog="demo_model.compare", description="Compare training runs in a table.")
     parser.add_argument("folders", nargs="+", type=Path, help="of training runs, in the order of the rows")
-    folders = parser.parse_args(arguments).folders
-    print(
-        compared(
-            (folder.name, json.loads((folder / "training.json").read_text(encoding="utf-8"))) for folder in folders
-        )
-    )
+    reports = []
+    for folder in parser.parse_args(arguments).folders:
+        report = json.loads((folder / "training.json").read_text(encoding="utf-8"))
+        if "scores" not in report or not report["curve"]:
+            parser.error(
+                f"{folder} was not scored (--sets 0), or too short for a point of the curve (--log-every)."
+            )
+        reports.append((folder.name, report))
+    print(compared(reports))
 
 
 if __name__ == "__main__":

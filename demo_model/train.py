@@ -33,7 +33,7 @@ from demo_model import DIRECTIONS
 from demo_model.batches import BatchPool, Phrases, Recipe
 from demo_model.evaluate import Item, chrf, score, sentence_items, summary, table, translate
 from demo_model.model import TINY, Shape, TranslationModel, load, save
-from demo_model.patterns import held_out_patterns, load_patterns, pattern_files
+from demo_model.patterns import held_out_patterns, in_part, load_patterns, pattern_files
 from demo_model.tokenizer import load_tokenizer, save_tokenizer, train_tokenizer
 
 _WARM_UP_STEPS = 300
@@ -119,15 +119,13 @@ def train(options: argparse.Namespace) -> dict[str, Any]:
             "torch": torch.__version__,
             "shape": asdict(model.shape),
             "parameters": model.parameters_count,
-            "patterns": len(load_patterns()),
+            "patterns": sum(in_part(options.recipe.part, "pattern", each.id) for each in load_patterns()),
             "pattern_files": pattern_files(),
             "held_out_patterns": len(held_out_patterns()),
             "seed": options.seed,
             "batch_tokens": options.batch_tokens,
             "peak_learning_rate": options.learning_rate,
             "continued": bool(options.init),
-            "composed": options.recipe.composed,
-            "part": options.recipe.part,
         },
         "curve": curve,
     }
@@ -232,6 +230,13 @@ def share(text: str) -> float:
     return value
 
 
+def part(text: str) -> float:
+    """The same from 0.1, as of less some kinds of sentences would have no words."""
+    if (value := share(text)) < 0.1:
+        raise argparse.ArgumentTypeError(f"{text} is less than 0.1")
+    return value
+
+
 def parse(arguments: list[str]) -> argparse.Namespace:
     parser = argparse.ArgumentParser(prog="demo_model.train", description="Train the bundled translation model.")
     parser.add_argument("folder", type=Path, help="where weights, tokenizer and training.json go")
@@ -242,7 +247,7 @@ def parse(arguments: list[str]) -> argparse.Namespace:
     parser.add_argument("--pair", metavar="en-de", help="only these languages, and only --phrases of them")
     parser.add_argument("--phrases", type=int, default=40, help="sentences without slots that --pair is about")
     parser.add_argument("--composed", type=share, default=0.0, help="share of sentences composed from clauses")
-    parser.add_argument("--part", type=share, default=1.0, help="share of patterns, frames and words that is used")
+    parser.add_argument("--part", type=part, default=1.0, help="share of patterns, frames and words that is used")
     parser.add_argument("--dropout", type=share, default=0.0, help="chance of dropping what a layer adds")
     parser.add_argument("--bpe-dropout", type=share, default=0.0, help="chance of leaving out a merge in sources")
     parser.add_argument("--average", type=share, default=0.0, help="share of the steps, the last, to average over")

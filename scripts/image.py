@@ -29,6 +29,7 @@ from urllib.parse import unquote, urlsplit
 
 ROOT = Path(__file__).resolve().parent.parent
 IMAGE = "translation-gateway"
+TARGETS = ("cpu", "cuda")
 # What was built is known by it when a later build has taken over its name.
 LABEL = f"org.opencontainers.image.title={IMAGE}"
 # Made where the image that the Dockerfile names cannot be pulled; never taken for that one, having its own name.
@@ -313,10 +314,10 @@ def say(text: str) -> None:
 def main() -> int:
     parser = argparse.ArgumentParser(prog="scripts/image.py", description=(__doc__ or "").splitlines()[0])
     parser.add_argument("action", choices=["build", "clean"], help="build the image, or remove what was built")
-    target, wish = ("cpu", "cuda"), os.environ.get("ENGINE") or "cpu"
-    parser.add_argument("--target", choices=target, default=wish, help="which engine (default: $ENGINE, or cpu)")
+    wish = os.environ.get("ENGINE") or "cpu"
+    parser.add_argument("--target", choices=TARGETS, default=wish, help="which engine (default: $ENGINE, or cpu)")
     arguments = parser.parse_args()
-    if arguments.target not in target:  # argparse does not check a default
+    if arguments.target not in TARGETS:  # argparse does not check a default
         parser.error(f"ENGINE={arguments.target}: choose cpu or cuda")
     tag = f"{IMAGE}:{arguments.target}"
     try:

@@ -10,6 +10,7 @@ What it makes (certificate, keys, data, logs) is in artifacts/stack, and is used
 from __future__ import annotations
 
 import argparse
+import contextlib
 import html
 import json
 import os
@@ -365,7 +366,7 @@ Ctrl-C ends everything.
                 elif service.again_at is None and (status := service.status()) is not None:
                     say(f"{clock()} {service.name} has ended (status {status}); it is started again.")
                     service.again_at = now + RESTART_PAUSE_S
-            alerts = self._alerts()
+            alerts = self._alerts(known)
             for what, those in (
                 ("resolved", known.keys() - alerts.keys()),
                 ("firing", alerts.keys() - known.keys()),
@@ -374,13 +375,13 @@ Ctrl-C ends everything.
                     say(f"{clock()} {what:8}  {key[0]}: {(alerts | known)[key]}")
             known = alerts
 
-    def _alerts(self) -> dict[tuple[str, str], str]:
-        """Alert and labels → a text, of those that fire."""
+    def _alerts(self, known: dict[tuple[str, str], str]) -> dict[tuple[str, str], str]:
+        """Alert and labels → a text, of those that fire; as far as `known`, while Prometheus does not answer."""
         try:
             with urllib.request.urlopen(f"{self.prometheus}/api/v1/alerts", timeout=5) as answer:  # noqa: S310 -- our own address
                 found = json.load(answer)["data"]["alerts"]
         except OSError:
-            return {}
+            return known
         return {
             (each["labels"]["alertname"], json.dumps(each["labels"])): (
                 f"{each['annotations']['summary']} ({each['annotations']['runbook']})"
@@ -391,7 +392,9 @@ Ctrl-C ends everything.
 
     def _end(self) -> None:
         """Gateways finish what they accepted while their store is there. A second Ctrl-C waits for nothing."""
-        say("\nEnding …")
+        signal.signal(signal.SIGHUP, signal.SIG_IGN)  # a terminal that is closed sends it twice
+        with contextlib.suppress(OSError):  # there may be no terminal any more
+            say("\nEnding …")
         try:
             for names in (GATEWAYS, ("proxy", "prometheus"), ("redis",)):
                 ending = [each for each in self.services if each.name in names]
@@ -464,9 +467,10 @@ def main() -> int:
     parser.add_argument("--prometheus-port", type=int, default=9090, help="(default: %(default)s)")
     parser.add_argument("--folder", type=Path, default=ROOT / "artifacts" / "stack", help="(default: %(default)s)")
     arguments = parser.parse_args()
-    # SIGINT, too: it is ignored in what a script starts in the background.
+    # SIGINT, too: it is ignored in what a script starts in the background. What nohup starts goes on.
     for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
-        signal.signal(number, signal.default_int_handler)
+        if number is not signal.SIGHUP or signal.getsignal(number) is not signal.SIG_IGN:
+            signal.signal(number, signal.default_int_handler)
     try:
         Stack(arguments.folder.resolve(), arguments.port, arguments.plain_port, arguments.prometheus_port).run()
     except StackError as error:

@@ -141,7 +141,7 @@ class Deliveries:
             again_s = pause_s(delivery.tries, self._chance())
         else:
             again_s = min(max(answer.retry_after_s, _FIRST_S), _LONGEST_S)
-            self._paused_until[name] = self._clock() + again_s
+            self._paused_until[name] = max(self._paused_until.get(name, 0.0), self._clock() + again_s)
         if delivery.age_s + again_s > _LAST_S:
             count.labels(name, "given_up").inc()
             _log.error("webhook %s: event %s was not delivered within a day", name, delivery.event.id)
@@ -156,5 +156,6 @@ class Deliveries:
         now_ms = round(time.time() * 1_000)
         answer = await self._post(webhook, Event(f"evt_{secrets.token_hex(12)}", message.PING, "", now_ms, 0))
         if 200 <= answer.status < 300:
+            self._paused_until.pop(webhook.name, None)
             await self._outbox.resume(webhook)
         return answer.status, answer.said

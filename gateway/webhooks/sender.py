@@ -63,13 +63,12 @@ class Sender:
         http = self._http
         about = {"Content-Type": "application/json", "User-Agent": f"translation-gateway/{__version__}", **headers}
         timeout = http.ClientTimeout(total=self._total_s, sock_connect=_CONNECT_S)
+        proxy = proxy_of(url)
         try:
             async with (
                 http.ClientSession(timeout=timeout, cookie_jar=http.DummyCookieJar()) as session,
                 # Not `trust_env`, which would send passwords of ~/.netrc, too.
-                session.post(
-                    url, data=body, headers=about, allow_redirects=False, proxy=proxy_of(url)
-                ) as response,
+                session.post(url, data=body, headers=about, allow_redirects=False, proxy=proxy) as response,
             ):
                 return _answer(response.status, response.headers.get("Retry-After", ""))
         except TimeoutError:
@@ -81,7 +80,9 @@ class Sender:
         except (http.ClientError, OSError, ValueError) as error:
             # Not the error's own text, which may quote the address.
             reason = getattr(getattr(error, "os_error", error), "strerror", None) or type(error).__name__
-            what = "The proxy" if isinstance(error, http.ClientProxyConnectionError) else "It"
+            # Connections are made to the proxy alone, and its address is not checked before; TLS is with the host.
+            at_proxy = proxy and isinstance(error, http.ClientConnectorError | http.InvalidURL)
+            what = "The proxy" if at_proxy and not isinstance(error, http.ClientSSLError) else "It"
             return Answer(0, f"{what} cannot be reached: {reason}.")
 
 

@@ -122,9 +122,10 @@ async def test_what_a_proxy_answers_is_not_the_hosts_answer(monkeypatch: pytest.
         monkeypatch.setenv("HTTPS_PROXY", f"http://{proxy}")
         answer = await Sender().post("https://hooks.invalid/hook", b"{}", {})
     assert answer == Answer(0, "The proxy answered with status 407.")
-    monkeypatch.setenv("HTTPS_PROXY", "http://127.0.0.1:1")
-    status, said, _ = await Sender().post("https://hooks.invalid/hook", b"{}", {})
-    assert (status, said[:29]) == (0, "The proxy cannot be reached: ")
+    for unreachable in ("http://127.0.0.1:1", "http://nowhere.invalid:3128", "http://127.0.0.1:99999"):
+        monkeypatch.setenv("HTTPS_PROXY", unreachable)
+        status, said, _ = await Sender().post("https://hooks.invalid/hook", b"{}", {})
+        assert (status, said[:29]) == (0, "The proxy cannot be reached: ")
 
 
 async def test_a_network_of_ones_own_may_have_a_proxy_for_http(monkeypatch: pytest.MonkeyPatch) -> None:

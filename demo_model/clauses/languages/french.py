@@ -8,7 +8,7 @@ from typing import ClassVar
 
 from demo_model.clauses.languages.french_forms import POSSESSIVE, FrenchForms
 from demo_model.clauses.marks import bare, marked, phrase
-from demo_model.clauses.syntax import ASKED_FRAMES, Clause, Modal, Mood, Phrase, Tense, Utterance
+from demo_model.clauses.syntax import ASKED_FRAMES, Clause, Modal, Mood, Phrase, Predicate, Tense, Utterance
 
 _SUBJECT = {
     "i": "je",
@@ -54,13 +54,15 @@ _ASKED = {
 }
 _SOON = ("in {duration}", "in a few minutes", "in half an hour", "tonight")
 """What happens then is said with "aller"."""
-_AVOIDED = ("avoid",)
+_AVOIDED = ("avoid", "look_forward")
 """Frames that are not said with "en train de"."""
 _UTMOST = ("delicious", "wonderful")
 """Adjectives that are not said with "très"."""
 _AUTHORED = ("document", "text", "data", "plan")
 """Types of things of which one asks whose they are with "de qui", not "à qui"."""
 _LIKES = ("aimer O", "détester O", "préférer O")
+_HAD = {"affamé": "faim", "assoiffé": "soif", "somnolent": "sommeil"}
+"""What one is → what one has in French."""
 _BETTER = {"bon": "meilleur", "mauvais": "pire", "nouveau": "plus récent", "en bonne santé": "en meilleure santé"}
 _MATRIX = {"think": "penser", "know": "savoir", "hope": "espérer", "whether": "savoir"}
 _CAUSED = re.compile(r"^(?:faire|laisser)_\w+(?:er|ir|re) ")
@@ -73,13 +75,16 @@ class French(FrenchForms):
         "and": ("", ",", "et", ""),
         "or": ("", ",", "ou", ""),
         "both": ("à la fois", ",", "et", ""),
-        "either": ("soit", ", soit", "soit", ""),
+        "either": ("soit", ", soit", ", soit", ""),
         "etc": ("", ",", ",", "et ainsi de suite"),
     }
     subjects: ClassVar = _SUBJECT
     tonics: ClassVar = _TONIC
     clitics: ClassVar = _CLITIC
     links: ClassVar = _LINKS
+    during = "pendant"
+    of_it: ClassVar = {"de": "en", "à": "y", "sur": "y"}
+    graver: ClassVar = {"big": "serious"}
     degrees: ClassVar = {"very": "très", "too": "trop", "more": "plus"}
 
     def relative(self, np: Phrase, clause: Clause) -> str:
@@ -104,8 +109,12 @@ class French(FrenchForms):
             what = clause.predicate
             if what is not None and what.degree == "very" and what.adjective in _UTMOST:
                 clause = replace(clause, predicate=replace(what, degree=""))
+            has = what is not None and self.words.adjectives.get(what.adjective, {}).get("fr") in _HAD
             subject = "ce" if subject_np is not None and subject_np.pronoun == "that" else subject
-            verb, rest = "être", [self.predicate(clause.predicate, subject_np)] if clause.predicate else []
+            verb, rest = (
+                "avoir" if has else "être",
+                [self.predicate(clause.predicate, subject_np)] if clause.predicate else [],
+            )
         elif clause.frame == "exist":
             assert subject_np is not None  # noqa: S101
             if clause.negative and subject_np.det in ("a", "bare", ""):
@@ -137,6 +146,8 @@ class French(FrenchForms):
             clitics = _ordered(parts.clitics)
             if verb == "+aller" and parts.fixed:  # aller le chercher
                 rest[0], clitics = phrase(*clitics, rest[0]), []
+        if subject_np is not None and subject_np.members and subject_np.person == "1p" and order != "inverted":
+            subject = phrase(subject, ", nous")
         if clause.tense is Tense.NOW and (clause.asked or clause.frame in _AVOIDED or verb[0] == "+"):
             clause = replace(clause, tense=Tense.HABIT)
         aux = "avoir"
@@ -176,15 +187,19 @@ class French(FrenchForms):
         antecedent: Phrase | None,
         mood: str,
     ) -> tuple[list[str], str, str]:
-        """What stands before the finite verb, that verb, and what follows "pas". mood: said, after "a dit que"."""
+        """What stands before the finite verb, that verb, and what follows "pas".
+
+        mood: said, after "a dit que"; over, of what will have been done.
+        """
         mark, person, past, said = clause.mark, clause.person, clause.tense is Tense.PAST, mood == "said"
         infinitive = marked(verb, mark)
         if clause.modal is not Modal.NONE:
-            tense = "conditional" if clause.modal is Modal.SHOULD else "imperfect" if past else "present"
+            now = "imperfect" if said else "present"
+            tense = "conditional" if clause.modal is Modal.SHOULD else "imperfect" if past else now
             if clause.modal is Modal.MUST and clause.negative:
                 return [], self.form("avoir", tense, person), phrase("besoin de", *_kept(clitics), infinitive)
             if clause.modal is Modal.MUST and past:
-                return [], self.form("avoir", "present", person), phrase("dû", *clitics, infinitive)
+                return [], self.form("avoir", now, person), phrase("dû", *clitics, infinitive)
             return [], self.form(_MODAL[clause.modal], tense, person), phrase(*clitics, infinitive)
         match clause.tense:
             case Tense.PAST if self.stative(clause) and verb != "comprendre":
@@ -201,18 +216,19 @@ class French(FrenchForms):
                     participle = self.agreed(participle, self.agreement(antecedent))
                 elif clause.asked == "O" and (asked := self.direct_object(clause)) is not None:
                     participle = self.agreed(participle, self.agreement(asked))
-                finite = self.form(aux, "imperfect" if said else "present", person)
+                tense = "imperfect" if said else "future" if mood == "over" else "present"
+                finite = self.form(aux, tense, person)
                 return clitics, finite, marked(participle, mark)
             case Tense.NOW:
                 inner = phrase("en train de", *_kept(clitics), infinitive)
-                return [], self.form("être", "present", person), inner
+                return [], self.form("être", "imperfect" if said else "present", person), inner
             case Tense.FUTURE if (
                 not said and verb != "aller" and any(each.key in _SOON for each in clause.adverbials)
             ):
                 return [], self.form("aller", "present", person), phrase(*clitics, infinitive)
             case Tense.FUTURE:
                 return clitics, marked(self.form(verb, "conditional" if said else "future", person), mark), ""
-        return clitics, marked(self.form(verb, "present", person), mark), ""
+        return clitics, marked(self.form(verb, "imperfect" if said else "present", person), mark), ""
 
     def tail(self, clause: Clause, rest: list[str]) -> str:
         """What follows the verb: rapidement before what it takes, avec soin after it."""
@@ -251,7 +267,7 @@ class French(FrenchForms):
             return phrase("merci de", ne, *clitics, infinitive, tail)
         after = sorted(map(bare, clitics), key=lambda each: each not in ("le", "la", "les"))
         words = [self.form(verb, "present", "2"), *("moi" if each == "me" else each for each in after)]
-        return phrase(marked("-".join(words), clause.mark), tail, ", s'il vous plaît ,")
+        return phrase(marked("-".join(words), clause.mark), tail)
 
     def casual(self, clause: Clause) -> bool:
         """Everyday things are proposed with a question."""
@@ -270,6 +286,11 @@ class French(FrenchForms):
             return base
         female = agreement[0] == "f" and not base.endswith("e")
         return base + ("e" if female else "") + ("s" if agreement.endswith("p") else "")
+
+    def idiom(self, what: Predicate) -> str:
+        """Avoir très faim, for "to be very hungry"."""
+        noun = _HAD.get(self.words.adjectives[what.adjective]["fr"], "")
+        return phrase(self.degrees.get(what.degree, ""), noun) if noun else ""
 
     def job(self, np: Phrase) -> Phrase:
         return replace(np, det="name")
@@ -322,6 +343,8 @@ class French(FrenchForms):
         return phrase("oui ,", said, verb) if yes else phrase("non ,", said, "ne", verb, "pas")
 
     def ends(self, clause: Clause) -> tuple[str, str]:
+        if clause.mood is Mood.IMPERATIVE and not clause.negative:
+            return "", ", s'il vous plaît ."
         return "", "\u2060?" if self.casual(clause) or clause.mood in (Mood.YES_NO, Mood.WH, Mood.REQUEST) else "."
 
     def reported(self, said: Utterance, speaker: Phrase) -> str:
@@ -346,6 +369,8 @@ class French(FrenchForms):
     def subordinate(self, said: Utterance, second: Clause) -> str:
         later = said.link == "when" and said.first.tense is Tense.FUTURE and second.tense is Tense.HABIT
         second = self.about(said.first, second)
+        if later and not self.stative(second) and "S" in second.roles and second.roles["S"].pronoun != "weather":
+            return self.clause(replace(second, tense=Tense.PAST), "", "over")
         return self.clause(replace(second, tense=Tense.FUTURE) if later else second, "")
 
 
@@ -357,7 +382,9 @@ def _liked(np: Phrase) -> Phrase:
 def _ordered(clitics: list[str]) -> list[str]:
     """me le, te la, but le lui, la leur."""
     third = any(bare(each[2:]) in ("lui", "leur") for each in clitics)
-    return [each[2:] for each in sorted(clitics, key=lambda each: each.startswith("d:") == third)]
+    return [
+        each[2:] for each in sorted(clitics, key=lambda each: (each[0] == "y", each.startswith("d:") == third))
+    ]
 
 
 def _kept(clitics: list[str]) -> list[str]:

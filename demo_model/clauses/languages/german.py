@@ -10,7 +10,9 @@ from demo_model.clauses.languages.german_forms import (
     ARTICLES,
     AUX,
     DER,
+    LASTING,
     PRETERITE,
+    WAY,
     GermanForms,
     attributive,
     cell,
@@ -43,7 +45,7 @@ _OPEN = re.compile("auf|unter|neben|hinter|zwischen|im Regal")
 _FLAT = re.compile(r"(?i:messer|löffel|gabel|stäbchen|öffner|schäler|zieher|kelle|brett|holz|reibe)$")
 _UNCLEAR = ("sie", "Sie", "es", "das")
 """Pronouns that could be the subject."""
-_MATRIX = {"think": "denken", "know": "wissen", "hope": "hoffen", "say": "sagen", "whether": "wissen"}
+_MATRIX = {"think": "glauben", "know": "wissen", "hope": "hoffen", "say": "sagen", "whether": "wissen"}
 
 
 class German(GermanForms):
@@ -98,9 +100,10 @@ class German(GermanForms):
         return self.adverbial(what.place) if what.place else ""
 
     def spoken(self, clause: Clause) -> Clause:
-        """What will be is told in the present once the time is said."""
+        """What will be is told in the present once the time is said, and so is a journey."""
         when = clause.asked == "when" or self.places(clause, "time", "deadline")
-        if clause.tense is Tense.FUTURE and clause.modal is Modal.NONE and when and not clause.negative:
+        travels = clause.frame in ("fly", "travel", "drive_to", "go_trip", "move_to", "leave_for")
+        if clause.tense is Tense.FUTURE and clause.modal is Modal.NONE and (when or travels):
             return replace(clause, tense=Tense.HABIT)
         return clause
 
@@ -164,6 +167,8 @@ class German(GermanForms):
                     ):
                         np, negative = replace(np, det="no"), False
                         noch = "noch" if clause.tense is Tense.DONE else ""
+                    elif not preposition and negative and np.det == "all":
+                        negative, noch = False, "noch nicht" if clause.tense is Tense.DONE else "nicht"
                     whole = "*" if np.relative is not None and preposition else ""
                     if np.relative is not None:
                         after = phrase(",", self.relative(np, np.relative), ",")
@@ -189,6 +194,9 @@ class German(GermanForms):
                     pp = [*(marked(each, clause.mark) for each in words), *pp]
                 else:
                     pp += [marked(each, clause.mark) for each in words]
+        if clause.tense is Tense.NOW and verb == "+gehen" and pp and WAY.match(" ".join(map(bare, pp))):
+            verb, pp = "+sein", ["gerade auf dem Weg", *pp]
+            clause = replace(clause, tense=Tense.HABIT)
         finite, end = self.group(clause, verb, clause.mark)
         front = (
             self.fronted(clause)
@@ -237,28 +245,46 @@ class German(GermanForms):
             return np.link in ("both", "either") or any(self.new(each) for each in np.members)
         if not np.noun or (np.det == "bare" and self.noun(np).type == "topic"):
             return False
-        return np.det in ("", "a", "bare", "no", "num", "many")
+        return np.det in ("", "a", "bare", "no", "num", "many", "all")
 
     def middle(
         self, clause: Clause, objects: dict[str, tuple[str, bool]], negative: bool, perhaps: str, noch: str
     ) -> str:
-        """The times, the objects, what is said of the whole (schon, nicht) and the circumstances. What is known
-        stands before schon and the place, what is new after them."""
+        """The objects, the times, what is said of the whole (schon, nicht) and the circumstances. What is known
+        stands before the time, schon and the place, what is new after them."""
         placed = [objects[each] for each in ("dat", "acc", "fixed") if each in objects]
+        if negative and "fixed" in objects and not objects["fixed"][0].startswith("ein"):
+            placed[-1] = placed[-1][0], False  # den Tisch in der Küche nicht abräumen
         at = next((index for index, (_, new) in enumerate(placed) if new), len(placed))
-        known, fresh = (phrase(*(text for text, _ in each)) for each in (placed[:at], placed[at:]))
-        when = phrase(self.places(clause, "time", "deadline"), self.places(clause, "cause", "frequency"))
+        texts = [text for text, _ in placed]
+        known, fresh = phrase(*texts[:at]), phrase(*texts[at:])
+        when, often = self.places(clause, "time", "deadline", "cause"), self.places(clause, "frequency")
         where = self.places(clause, "companion", "length", "place", "manner")
         if negative:
+            when = phrase(when, often)
             nicht = phrase(perhaps, "noch" if clause.tense is Tense.DONE else "", "nicht")
             if fresh:
                 return phrase(when, known, where, fresh, nicht)
+            if "fixed" in objects:
+                return phrase(known, when, where, nicht)
             return phrase(known, when, nicht, where)
-        when, early = phrase(perhaps, when), "gerade" if clause.tense is Tense.NOW else ""
+        early = "gerade" if clause.tense is Tense.NOW and clause.frame not in LASTING else ""
         done = "schon" if clause.tense is Tense.DONE and not clause.negative else noch
         if fresh:
-            return phrase(known, when, early, where, done, fresh)
-        return phrase(when, early, known, done, where)
+            return phrase(known, perhaps, when, often, early, where, done, fresh)
+        if at > 1:  # whom it is done for stands before the time and the place, what is done after them
+            return phrase(
+                perhaps,
+                often,
+                early,
+                texts[0],
+                when,
+                self.places(clause, "place"),
+                *texts[1:at],
+                done,
+                self.places(clause, "companion", "length", "manner"),
+            )
+        return phrase(perhaps, often, early, known, when, done, where)
 
     def asking(self, clause: Clause, verb: str, clitics: str, field: str) -> str:
         """Please …, let us …, shall we …?"""
@@ -353,8 +379,11 @@ class German(GermanForms):
             case "so":
                 return phrase(self.main(first), ", deshalb", self.clause(_present(second), "inverted"), mark)
         word = _LINKS[said.link]
+        weather = "S" in second.roles and second.roles["S"].pronoun == "weather"
         if said.link == "when" and second.tense is Tense.PAST:
             word = "als"
+        elif said.link == "when" and first.tense is Tense.FUTURE and not (weather or self.stative(second)):
+            word, second = "sobald", replace(second, tense=Tense.PAST)  # "wenn er" would be: whenever he
         other = phrase(word, self.clause(self.about(first, second), "sub"))
         if said.link in ("because", "although") or first.mood is not Mood.STATEMENT:
             return phrase(self.main(first), ",", other, mark)

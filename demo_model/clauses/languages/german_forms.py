@@ -33,6 +33,10 @@ PRETERITE = {
     **{"schmecken": "schmeckte"},
 }
 """States of the past that are not told in the Perfekt: the stem of the past."""
+WAY = re.compile(r"nach Hause|ins (?:Kino|Theater)|zu[mr]? (?!Arzt)|an den Strand")
+"""Where one is "auf dem Weg" while one goes there."""
+LASTING = ("look_forward",)
+"""Frames that are not said with "gerade"."""
 _HISSING = re.compile(r"(?:[sxzß]|ce)$")
 """Names that take no "s": das Auto von Max."""
 _INSEPARABLE = (
@@ -114,6 +118,7 @@ _NONE = {
             "Wäsche",
             "Hausaufgaben",
             "Angst",
+            "Pause",
             "Karten",
             "Ordnung",
         ),
@@ -220,7 +225,7 @@ class GermanForms(Linearizer):
         if np.plural:
             return many + "n" if case == "dat" and not many.endswith(("n", "s", "a")) else many
         if gender == "w" and case != "nom":
-            return many
+            return many + ("s" if case == "gen" and text.endswith("name") else "")
         if case == "gen" and gender in "mn":
             short = text.endswith(("t", "d")) and len(re.findall(r"[aeiouäöü]+", text.lower())) == 1
             if short or text.endswith(("s", "ß", "x", "z", "sch")):

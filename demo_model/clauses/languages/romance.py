@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from abc import abstractmethod
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import ClassVar
 
 from demo_model.clauses.languages.linearizer import Linearizer
 from demo_model.clauses.marks import marked, phrase
-from demo_model.clauses.syntax import Clause, Mood, Phrase, Predicate, Utterance
+from demo_model.clauses.syntax import FIXED_FRAMES, Clause, Mood, Phrase, Predicate, Utterance
 
 
 @dataclass
@@ -30,6 +30,12 @@ class Romance(Linearizer):
     clitics: ClassVar[dict[str, tuple[str, str]]]
     links: ClassVar[dict[str, str]]
     question_words: ClassVar[dict[str, str]]
+    during: ClassVar[str]
+    """What asks for how long one did something: durante, pendant."""
+    of_it: ClassVar[dict[str, str]] = {}
+    """Preposition → what stands for it and a thing: en, y."""
+    graver: ClassVar[dict[str, str]] = {}
+    """Adjective → what is said in its place if a problem is it."""
     degrees: ClassVar[dict[str, str]]
     """very, too, more → the word before an adjective."""
 
@@ -84,8 +90,11 @@ class Romance(Linearizer):
         if np.members:
             own = case if self.people_take_a else ""  # Anna y yo, but Anna et moi
             return self.joined(np, lambda each: self.noun_phrase(each, own))
-        if np.pronoun == "it":
+        if np.pronoun == "it" and case != "after":
             return self.it(np)
+        if np.pronoun == "it":
+            who = "they" if np.plural else "she" if self.agreement(np)[0] == "f" else "he"
+            return marked(self.tonics[who], np.mark)
         if np.pronoun:
             return marked((self.subjects if case == "S" else self.tonics)[np.pronoun], np.mark)
         if np.name:
@@ -105,6 +114,8 @@ class Romance(Linearizer):
 
     def predicate(self, what: Predicate, subject: Phrase | None) -> str:
         if what.adjective:
+            if subject is not None and subject.noun and self.noun(subject).type.endswith("problem"):
+                what = replace(what, adjective=self.graver.get(what.adjective, what.adjective))
             agreement = self.agreement(subject)
             word = phrase(self.degrees.get(what.degree, ""), self.adjective(what.adjective, agreement))
             if what.degree == "more":
@@ -164,7 +175,9 @@ class Romance(Linearizer):
                 continue
             preposition, _, case = how.partition(".")
             personal = np.pronoun not in ("", "that")
-            if personal and case == "dat":
+            if np.pronoun == "it" and preposition in self.of_it:
+                clitics.append("y:" + marked(self.of_it[preposition], np.mark))
+            elif personal and case == "dat":
                 clitics.append("d:" + self.clitic(np, "dat"))
             elif personal and not preposition:
                 clitics.append("o:" + self.clitic(np, "acc"))
@@ -179,7 +192,7 @@ class Romance(Linearizer):
 
     def governed(self, preposition: str, np: Phrase, frame: str) -> str:
         """A phrase with its preposition; "to" and "of" are said before each of its members."""
-        if np.members and preposition in ("", "a", "à", "de", "en"):
+        if np.members and (np.link == "either" or preposition in ("", "a", "à", "de", "en")):
             return self.joined(np, lambda each: self.governed(preposition, each, frame))
         if not preposition and self.people_take_a and self.is_person(np, frame):
             preposition = "a"
@@ -190,18 +203,22 @@ class Romance(Linearizer):
         for role, how, np in self.complements(clause)[1] if clause.frame != "exist" else ():
             if np is not None and role == clause.asked:
                 return self.governed(how.partition(".")[0], np, clause.frame)
-        return self.noun_phrase(clause.wanted, "") if clause.wanted else self.question_words[clause.asked]
+        word = self.noun_phrase(clause.wanted, "") if clause.wanted else self.question_words[clause.asked]
+        lasting = clause.asked == "how_long" and clause.frame not in FIXED_FRAMES and not self.stative(clause)
+        return phrase(self.during, word) if lasting and any(self.parts(clause).rest) else word
 
     def is_person(self, np: Phrase, frame: str) -> bool:
         if np.name or np.pronoun == "who":
             return True
+        if np.noun and self.noun(np).type in ("animal", "dog"):
+            return np.det not in ("", "a", "num", "many", "bare") and frame not in ("buy", "sell", "draw")
         return (
             bool(np.noun)
             and frame not in ("own_company", "buy_company")
             and self.noun(np).type in ("person", "family", "group", "profession")
             and (
                 np.det not in ("a", "num", "many")
-                or (frame not in ("hire", "look_for", "need") and self.noun(np).type != "group")
+                or (frame not in ("look_for", "need") and self.noun(np).type != "group")
             )
         )
 

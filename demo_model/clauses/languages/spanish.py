@@ -9,26 +9,25 @@ from zlib import crc32
 
 from demo_model.clauses.languages.spanish_forms import (
     ASKED,
-    BEFORE,
     CLITIC,
-    EVALUATIVE,
     FOOD,
+    LASTING,
     LINKS,
     MATRIX,
     MODAL,
-    POSSESSIVE,
+    PROMPT,
     REFLEXIVE,
     STRESSED,
     SUBJECT,
     TASTES,
     TONIC,
     SpanishForms,
-    plural,
+    attached,
+    stressed,
     with_clitics,
 )
 from demo_model.clauses.marks import bare, marked, phrase
-from demo_model.clauses.syntax import Clause, Modal, Mood, Phrase, Predicate, Tense, Utterance
-from demo_model.recogniser import NUMBER_WORDS
+from demo_model.clauses.syntax import Adverbial, Clause, Modal, Mood, Phrase, Predicate, Tense, Utterance
 
 
 class Spanish(SpanishForms):
@@ -45,35 +44,9 @@ class Spanish(SpanishForms):
     tonics: ClassVar = TONIC
     clitics: ClassVar = CLITIC
     links: ClassVar = LINKS
+    during = "durante"
+    graver: ClassVar = {"big": "serious"}
     degrees: ClassVar = {"very": "muy", "too": "demasiado", "more": "más"}
-
-    def adjective(self, key: str, agreement: str) -> str:
-        base = self.words.adjectives[key]["es"].removeprefix("=")
-        if " " in base:
-            return base.replace("tener", "con")
-        return self.ended(base, agreement)
-
-    def it(self, np: Phrase) -> str:
-        return ""
-
-    def described(self, np: Phrase) -> str:
-        noun = self.noun(np)
-        word = noun.cells["es"]
-        stressed_a = word.startswith("*")
-        word = word.removeprefix("*")
-        if np.plural:
-            word = noun.plurals.get("es") or plural(word)
-        agreement = self.agreement(np)
-        if np.adjective:
-            base = self.words.adjectives[np.adjective]["es"]
-            text = self.adjective(np.adjective, agreement)
-            if base in BEFORE or (base in EVALUATIVE and " " in word):
-                short = BEFORE.get(base, text) if agreement == "m" else text
-                word = phrase("gran" if text == "grande" else short, word)
-                stressed_a = False
-            else:
-                word = phrase(word, text)
-        return phrase(self.determiner(np, agreement, stressed_a), word)
 
     def relative(self, np: Phrase, clause: Clause) -> str:
         person = self.noun(np).type in ("person", "family", "profession")
@@ -81,50 +54,18 @@ class Spanish(SpanishForms):
         lent = self.ended("prestado", self.agreement(np))
         return phrase(que, re.sub(r"\bprestado\b", lent, self.clause(clause, "")))
 
-    def determiner(self, np: Phrase, agreement: str, stressed_a: bool) -> str:
-        female = agreement[0] == "f"
-        match np.det:
-            case "bare" if self.noun(np).partitive or self.noun(np).type in ("skill", "subject"):
-                return ""
-            case "the" | "bare" if np.plural:
-                return "las" if female else "los"
-            case "the" | "bare":
-                return "la" if female and not stressed_a else "el"
-            case "this":
-                return ("estas" if female else "estos") if np.plural else "esta" if female else "este"
-            case "all":
-                return "todas las" if female else "todos los"
-            case "many":
-                return "muchas" if female else "muchos"
-            case "num":
-                return NUMBER_WORDS["es"][np.count - 2]
-            case "which":
-                return "qué"
-            case "what_kind":
-                return "qué tipo de"
-            case "how_many" | "how_much":
-                return "cuánt" + ("a" if female else "o") + ("s" if np.plural else "")
-            case "we":
-                return ("nuestras" if female else "nuestros") if np.plural else "nuestra" if female else "nuestro"
-            case det if det in POSSESSIVE:
-                return POSSESSIVE[det] + ("s" if np.plural else "")
-            case "none":
-                return "ninguna" if female and not stressed_a else "ningún"
-            case "a" if not np.plural:
-                return "una" if female and not stressed_a else "un"
-        return ""
-
     def clause(self, clause: Clause, order: str, mood: str = "") -> str:
         subject_np = clause.roles.get("S")
         subject = self.subject(clause, order)
         front = self.fronted(clause) if self.may_front(clause) and order == "main" else None
-        start = phrase(self.adverbial(front), ",") if front else ""
+        start = self.before(front)
         if clause.modal is Modal.MIGHT and clause.negative:  # no podría ir: could not go
             said = replace(self.without(clause, front), modal=Modal.NONE, tense=Tense.HABIT)
             return phrase(start, "puede que", self.clause(said, "", "subjunctive"))
         mark = clause.mark
         clitics: list[str] = []
         held: list[str] = []
+        fixed = 0
         if clause.frame == "be":
             what = clause.predicate
             verb = "ser"
@@ -158,7 +99,7 @@ class Spanish(SpanishForms):
             verb, rest = parts.verb, [marked(each, mark) for each in parts.rest]
             fixed = len(parts.fixed) + sum(not each[0] for each in self.complements(clause)[1][:1])
             held = rest[:fixed] if order == "inverted" else []
-            rest = rest[len(held) :]
+            rest, fixed = rest[len(held) :], fixed - len(held)
             thing = clause.roles.get("O")
             if parts.fixed == ["prestado"] and thing is not None:
                 lent = marked(self.ended("prestado", self.agreement(thing)), mark)
@@ -169,13 +110,19 @@ class Spanish(SpanishForms):
                 clitics.insert(0, "les" if dative.plural else "le")
         if len(clitics) > 1 and bare(clitics[0]) in ("le", "les") and bare(clitics[1]) in ("lo", "la"):
             clitics[0] = "se"
+        if any(np is not None and np.pronoun == "you" for np in self.weak(clause)):
+            rest.insert(fixed, "a usted")  # "lo" and "le" would be heard as "him"
         if verb.startswith("~"):
             return self.pleasing(clause, verb[1:], order)
+        if verb == "comer" and clitics and clause.tense is Tense.PAST:
+            verb = "se_comer"  # all of it: nos la comimos
         if verb.startswith("se_"):
             verb = verb[3:]
             clitics.insert(0, REFLEXIVE.get(clause.person, "se"))
         if clause.mood in (Mood.IMPERATIVE, Mood.LETS, Mood.REQUEST):
             return self.asking(clause, verb, clitics, rest)
+        if clause.tense is Tense.NOW and verb == "ir" and rest and bare(rest[0]).startswith(("a ", "al ")):
+            rest.insert(0, "de camino")
         person = clause.person
         past = clause.tense is Tense.PAST
         no = ("todavía no" if clause.tense is Tense.DONE else "no") if clause.negative else ""
@@ -191,18 +138,21 @@ class Spanish(SpanishForms):
                 else mood or "present"
             )
             que = "que" if clause.modal is Modal.MUST else ""
-            finite, inner = self.form(modal, tense, person), phrase(que, marked(verb, mark))
+            whole = verb
+            if order == "inverted" and subject_np is not None and not subject_np.pronoun:
+                whole, clitics = attached(verb, clitics), []
+            finite, inner = self.form(modal, tense, person), phrase(que, marked(whole, mark))
         else:
             match clause.tense:
-                case Tense.PAST:
+                case Tense.PAST if mood != "imperfect" or self.stative(clause):
                     tense = "imperfect" if self.stative(clause) else "preterite"
                     finite = marked(self.form(verb, tense, person), mark)
-                case Tense.DONE:
+                case Tense.DONE | Tense.PAST:
                     finite = {"1s": "he", "1p": "hemos", "3p": "han"}.get(person, "ha")
                     if mood == "imperfect":
                         finite = self.form("haber", mood, person)
                     inner = marked(self.form(verb, "participle", person), mark)
-                case Tense.NOW:
+                case Tense.NOW if clause.frame not in LASTING and verb != "ir":
                     finite, inner = (
                         self.form("estar", mood if mood == "imperfect" else "present", person),
                         marked(self.form(verb, "gerund", person), mark),
@@ -213,7 +163,10 @@ class Spanish(SpanishForms):
                     finite = marked(self.form(verb, mood or "present", person), mark)
         if verb == "haber" and finite.startswith("ha") and clause.tense is Tense.HABIT and mood != "imperfect":
             finite = "haya" if mood else "hay"
-        tail = phrase(*rest, self.ending(self.without(clause, front)))
+        said = self.without(clause, front)
+        early = self.early(said) if rest[fixed:] or len(said.adverbials) > 1 else None
+        when = self.adverbial(early) if early else ""
+        tail = phrase(*rest[:fixed], when, *rest[fixed:], self.ending(self.without(said, early)))
         often = self.places(clause, "frequency")
         verbs = phrase(no, ya, *clitics, finite, inner)
         if bare(often) == "regularmente":
@@ -226,10 +179,41 @@ class Spanish(SpanishForms):
             return phrase(often, verbs, *held, subject, tail)
         return phrase(start, subject, often, verbs, tail)
 
+    def before(self, front: Adverbial | None) -> str:
+        """A time that begins the sentence: a short one without a comma."""
+        words = self.adverbial(front) if front else ""
+        return phrase(words, "," if words.count(" ") > 2 else "")
+
+    def weak(self, clause: Clause) -> list[Phrase | None]:
+        """What is said by a clitic, or could be."""
+        if clause.frame in ("be", "exist"):
+            return []
+        return [np for _, how, np in self.complements(clause)[1] if how[0] == "." or how.endswith(".dat")]
+
+    def fronted(self, clause: Clause) -> Adverbial | None:
+        """A time does not wait until the end of a long clause, nor of a denied one."""
+        times = [] if clause.embedded else [each for each in clause.adverbials if self.kind(each) == "time"]
+        if not times or clause.mood is not Mood.STATEMENT:
+            return super().fronted(clause)
+        lengthy = len(clause.roles) > 2 or (len(clause.roles) > 1 and len(clause.adverbials) > 1)
+        denied = clause.negative and clause.tense is not Tense.DONE
+        return times[0] if lengthy or denied or times[0].key in PROMPT else super().fronted(clause)
+
+    def early(self, clause: Clause) -> Adverbial | None:
+        """A short time that stands right after the verb: quién terminó hace poco el informe."""
+        times = [each for each in clause.adverbials if self.kind(each) == "time"]
+        if not times or clause.frame in ("be", "exist") or self.adverbial(times[0]).count(" ") > 2:
+            return None
+        known = all(np.det not in ("", "a", "bare", "none") or np.name for np in clause.roles.values())
+        asks = clause.asked or "S" not in clause.roles
+        return times[0] if times[0].key in PROMPT or (asks and known) else None
+
     def subject(self, clause: Clause, order: str) -> str:
         """He and she, if another one is spoken of, or at every third beginning: learners meet both."""
         np = clause.roles.get("S")
-        if clause.gap == "S" or np is None or np.pronoun in ("i", "we", "they"):
+        if clause.gap == "S" or np is None or np.pronoun in ("i", "we"):
+            return ""
+        if np.pronoun == "they" and np.det != STRESSED:
             return ""
         noun = "".join(each.noun for each in clause.roles.values())
         begins = order == "main" and clause.mood is Mood.STATEMENT and not clause.embedded
@@ -242,6 +226,10 @@ class Spanish(SpanishForms):
         if said.second is not None:
             first, second = said.first, said.second
             said = replace(said, first=self.apart(first, second), second=self.apart(second, first))
+        if said.first.mood in (Mood.YES_NO, Mood.WH) and said.speaker is None:
+            said = replace(said, first=stressed(said.first))
+        elif said.first.mood in (Mood.IMPERATIVE, Mood.REQUEST) and said.second is not None:
+            said = replace(said, second=stressed(said.second))
         thing = said.first.roles.get("O")
         over = said.first.tense in (Tense.PAST, Tense.DONE) and said.first.modal is Modal.NONE
         if said.second is None and said.first.negative and over and thing is not None and thing.det == "a":
@@ -290,8 +278,8 @@ class Spanish(SpanishForms):
         if clause.mood is Mood.IMPERATIVE:
             form = with_clitics(self.form(verb, "subjunctive", "2"), [bare(each) for each in clitics])
             return phrase(please, marked(form, clause.mark), tail)
-        attached = marked(verb + "".join(map(bare, clitics)), clause.mark)
-        return phrase("podría" if clause.mood is Mood.REQUEST else "vamos a", attached, tail)
+        start = "podría" if clause.mood is Mood.REQUEST else "vamos a"
+        return phrase(start, marked(attached(verb, clitics), clause.mark), tail)
 
     def better(self, key: str, agreement: str) -> str:
         base = {"bueno": "mejor", "malo": "peor"}.get(self.words.adjectives[key]["es"], "")
@@ -312,7 +300,14 @@ class Spanish(SpanishForms):
     def main(self, clause: Clause) -> str:
         if clause.mood is Mood.WH:
             return self.asked(clause)
-        return self.clause(clause, "inverted" if clause.mood is Mood.YES_NO and clause.person == "2" else "main")
+        return self.clause(
+            clause, "inverted" if clause.mood is Mood.YES_NO and self.pronominal(clause) else "main"
+        )
+
+    def pronominal(self, clause: Clause) -> bool:
+        """Whether its subject is a pronoun that is said."""
+        np = clause.roles.get("S")
+        return np is not None and np.pronoun in ("you", "he", "she", "they")
 
     def asked(self, clause: Clause) -> str:
         """A question with a question word, direct or indirect."""
@@ -334,16 +329,15 @@ class Spanish(SpanishForms):
                 subject = clause.roles["S"]
                 said = marked("yo", subject.mark) if subject.pronoun == "i" else self.noun_phrase(subject, "S")
                 return phrase(said, "también" if link == "too" else "tampoco")
-        person, past = clause.person, clause.tense is Tense.PAST
-        if clause.modal is not Modal.NONE:
-            tense = "conditional" if clause.modal is Modal.SHOULD else "imperfect" if past else "present"
-            que = "que" if clause.modal is Modal.MUST else ""
-            verbs = phrase(self.form(MODAL[clause.modal], tense, person), que, "hacerlo")
-        elif clause.tense is Tense.DONE:
-            verbs = phrase("ya" if link == "yes" else "", "lo", self.form("haber", "present", person), "hecho")
-        else:
-            verbs = phrase("lo", self.form("hacer", "preterite" if past else "future", person))
-        return phrase("sí ," if link == "yes" else "no , no", verbs)
+        yes = link == "yes"
+        if clause.modal is Modal.NONE:
+            return "sí" if yes else "no"
+        past = "imperfect" if clause.tense is Tense.PAST else "present"
+        modal = self.form(
+            MODAL[clause.modal], "conditional" if clause.modal is Modal.SHOULD else past, clause.person
+        )
+        que = "que" if clause.modal is Modal.MUST else ""
+        return phrase("sí ," if yes else "no , no", modal, que, "hacerlo")
 
     def ends(self, clause: Clause) -> tuple[str, str]:
         return ("¿", "?") if clause.mood in (Mood.YES_NO, Mood.WH, Mood.REQUEST) else ("", ".")

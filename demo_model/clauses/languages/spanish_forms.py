@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 import re
+from dataclasses import replace
 
 from demo_model.clauses.languages.romance import Romance
-from demo_model.clauses.syntax import Modal
+from demo_model.clauses.marks import bare, phrase
+from demo_model.clauses.syntax import Clause, Modal, Phrase
+from demo_model.recogniser import NUMBER_WORDS
 
 _PERSONS = ("1s", "3s", "1p", "3p")
 _ENDINGS = {
@@ -91,6 +94,21 @@ def with_clitics(form: str, clitics: list[str]) -> str:
     return plain + "".join(clitics)
 
 
+def attached(infinitive: str, clitics: list[str]) -> str:
+    """hacer → hacerlo, hacérselo."""
+    if len(clitics) > 1:
+        infinitive = infinitive[:-2] + infinitive[-2].translate(_ACCENTS) + infinitive[-1]
+    return infinitive + "".join(map(bare, clitics))
+
+
+def stressed(clause: Clause) -> Clause:
+    """He, she and they are said: the verb alone would be heard as that of "usted"."""
+    np = clause.roles.get("S")
+    if np is None or np.pronoun not in ("he", "she", "they") or np.refers:
+        return clause
+    return replace(clause, roles={**clause.roles, "S": replace(np, det=STRESSED)})
+
+
 SUBJECT = {
     "i": "yo",
     "we": "nosotros",
@@ -117,7 +135,18 @@ REFLEXIVE = {"1s": "me", "1p": "nos"}
 BEFORE = {"bueno": "buen", "joven": "joven"}
 EVALUATIVE = frozenset(
     [
-        *("aburrido", "acogedor", "agotador", "agradable", "alegre", "ambicioso", "amplio", "atractivo", "bonito"),
+        *(
+            "aburrido",
+            "breve",
+            "acogedor",
+            "agotador",
+            "agradable",
+            "alegre",
+            "ambicioso",
+            "amplio",
+            "atractivo",
+            "bonito",
+        ),
         *("complejo", "complicado", "convincente", "creativo", "cómodo", "delicioso", "difícil"),
         *(
             "eficaz",
@@ -151,6 +180,10 @@ EVALUATIVE = frozenset(
 TASTES = frozenset(["ácido", "amargo", "delicioso", "dulce", "picante", "rico", "salado"])
 STRESSED = "stressed"
 """In place of a determiner: a pronoun that is said."""
+PROMPT = ("soon", "recently", "just now", "earlier today", "the other day")
+"""Times that do not wait until the end."""
+LASTING = ("look_forward",)
+"""Frames that are not said with "estar" and a gerund."""
 FOOD = ("meal", "food")
 LINKS = {
     "because": "porque",
@@ -221,3 +254,64 @@ class SpanishForms(Romance):
         if agreement[0] == "f":
             base = base[:-1] + "a" if base.endswith("o") else base + "a" if base.endswith("dor") else base
         return plural(base) if agreement.endswith("p") else base
+
+    def adjective(self, key: str, agreement: str) -> str:
+        base = self.words.adjectives[key]["es"].removeprefix("=")
+        if " " in base:
+            return base.replace("tener", "con")
+        return self.ended(base, agreement)
+
+    def it(self, np: Phrase) -> str:
+        return ""
+
+    def described(self, np: Phrase) -> str:
+        noun = self.noun(np)
+        word = noun.cells["es"]
+        stressed_a = word.startswith("*")
+        word = word.removeprefix("*")
+        if np.plural:
+            word = noun.plurals.get("es") or plural(word)
+        agreement = self.agreement(np)
+        if np.adjective:
+            base = self.words.adjectives[np.adjective]["es"]
+            text = self.adjective(np.adjective, agreement)
+            if base in BEFORE or (base in EVALUATIVE and " " in word):
+                short = BEFORE.get(base, text) if agreement == "m" else text
+                word = phrase("gran" if text == "grande" else short, word)
+                stressed_a = False
+            else:
+                word = phrase(word, text)
+        return phrase(self.determiner(np, agreement, stressed_a), word)
+
+    def determiner(self, np: Phrase, agreement: str, stressed_a: bool) -> str:
+        female = agreement[0] == "f"
+        match np.det:
+            case "bare" if self.noun(np).partitive or self.noun(np).type in ("skill", "subject"):
+                return ""
+            case "the" | "bare" if np.plural:
+                return "las" if female else "los"
+            case "the" | "bare":
+                return "la" if female and not stressed_a else "el"
+            case "this":
+                return ("estas" if female else "estos") if np.plural else "esta" if female else "este"
+            case "all":
+                return "todas las" if female else "todos los"
+            case "many":
+                return "muchas" if female else "muchos"
+            case "num":
+                return NUMBER_WORDS["es"][np.count - 2]
+            case "which":
+                return "qué"
+            case "what_kind":
+                return "qué tipo de"
+            case "how_many" | "how_much":
+                return "cuánt" + ("a" if female else "o") + ("s" if np.plural else "")
+            case "we":
+                return ("nuestras" if female else "nuestros") if np.plural else "nuestra" if female else "nuestro"
+            case det if det in POSSESSIVE:
+                return POSSESSIVE[det] + ("s" if np.plural else "")
+            case "none":
+                return "ninguna" if female and not stressed_a else "ningún"
+            case "a" if not np.plural:
+                return "una" if female and not stressed_a else "un"
+        return ""

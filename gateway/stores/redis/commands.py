@@ -11,6 +11,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import logging
+import math
 from collections import deque
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
@@ -29,6 +30,7 @@ _LONGEST_WAIT_S = 0.5
 _RETRY_MS = 1_000
 # Of the newest pipeline, in the mean of how long they take.
 _WEIGHT = 0.1
+_TELL_AGAIN_S = 60.0
 
 
 class Wire(Protocol):
@@ -111,8 +113,8 @@ class Commands:
         self._connection: Wire | None = None
         # How long pipelines have taken lately, in seconds.
         self.answered_s = 0.0
-        # Why it has last refused something.
-        self._refused = ""
+        # Why it refuses commands → when that was said.
+        self._told_s: dict[str, float] = {}
         # Attempts to connect since it worked.
         self._failures = 0
         self._worker: asyncio.Task[None] | None = None
@@ -204,21 +206,22 @@ class Commands:
                 except NotLoaded:
                     prepared = False
                 except Full as error:
-                    self._tell_refused(str(error).split(" ", 1)[0])  # the rest may differ each time
+                    self._tell_refused(error)
                     waiting.fail(unavailable("The store of the meetings' logs is full."))
                 except Refused as error:
-                    self._tell_refused(str(error))
+                    self._tell_refused(error)
                     waiting.fail(unavailable("The store refuses what the gateway asks."))
                 patience.reschedule(loop.time() + self._answer_s)
             if not prepared:
                 await self._send_first(connection)
         self.answered_s += _WEIGHT * (loop.time() - begun_s - self.answered_s)
 
-    def _tell_refused(self, why: str) -> None:
-        """Once, however often."""
-        if why != self._refused:
-            _log.error("the store refuses a command: %s", why)
-        self._refused = why
+    def _tell_refused(self, error: Refused) -> None:
+        """Once a minute for each reason, which is its first word: the rest may differ each time."""
+        why, now_s = str(error).split(" ", 1)[0], asyncio.get_running_loop().time()
+        if now_s - self._told_s.get(why, -math.inf) >= _TELL_AGAIN_S:
+            self._told_s[why] = now_s
+            _log.error("the store %s refuses a command: %s", self._address, why)
 
     async def _connected(self) -> Wire:
         connection = self._connect()

@@ -31,7 +31,7 @@ def test_a_request_is_an_imperative_with_its_pronouns_after_it() -> None:
     assert french(please) == "Envoyez-le-moi, s'il vous plaît."
     call = Clause("call", 4, {"S": YOU, "O": THEM}, mood=Mood.IMPERATIVE)
     late = Clause("be", 7, {"S": SHE}, predicate=Predicate(8, adjective="tired"))
-    assert french(Utterance(call, "if", late)) == "Appelez-les, s'il vous plaît, si elle est fatiguée."
+    assert french(Utterance(call, "if", late)) == "Appelez-les si elle est fatiguée, s'il vous plaît."
 
 
 def test_a_pronoun_is_not_contracted_with_the_preposition_before_it() -> None:
@@ -161,4 +161,43 @@ def test_the_reason_against_a_thing_that_there_is_not() -> None:
     boring = Clause("be", 7, {"S": it}, Tense.PAST, predicate=Predicate(8, adjective="boring"))
     assert french(Utterance(first, "because", boring)) == (
         "Elle n'a pas écrit de rapport parce que c'était ennuyeux."
+    )
+
+
+def test_a_thing_after_de_or_sur_is_en_or_y() -> None:
+    it = Phrase(2, pronoun="it", noun="document:report")
+    talk = Clause("discuss_with", 9, {"S": SHE, "O": it, "T": Phrase(5, pronoun="he")}, Tense.PAST)
+    assert french(talk) == "Elle en a discuté avec lui."
+    assert french(Clause("work_on", 9, {"S": SHE, "O": it}, Tense.HABIT)) == "Elle y travaille."
+
+
+def test_either_is_said_before_the_preposition() -> None:
+    report, boss = Phrase(2, noun="document:report", det="the"), Phrase(3, noun="document:contract", det="the")
+    which = Phrase(7, members=(report, boss), link="either")
+    assert french(Clause("work_on", 9, {"S": SHE, "O": which}, Tense.FUTURE)) == (
+        "Elle travaillera soit sur le rapport, soit sur le contrat."
+    )
+
+
+def test_what_somebody_said_is_in_the_past() -> None:
+    need = Clause("need", 9, {"S": SHE, "O": Phrase(2, noun="document:report", det="the")}, embedded=True)
+    boss = Phrase(3, noun="person:boss", det="the")
+    assert french(Utterance(need, "say", speaker=boss)) == "Le chef a dit qu'elle avait besoin du rapport."
+    can = Clause("smile", 9, {"S": SHE}, modal=Modal.CAN, embedded=True)
+    assert french(Utterance(can, "say", speaker=boss)) == "Le chef a dit qu'elle pouvait sourire."
+
+
+def test_what_has_to_be_over_first() -> None:
+    boss = Phrase(3, noun="person:boss", det="the")
+    arrive = Clause("come_office", 9, {"S": SHE})
+    call = Clause("call", 8, {"S": boss, "O": Phrase(4, pronoun="i")}, Tense.FUTURE)
+    assert french(Utterance(call, "when", arrive)) == "Quand elle sera venue au bureau, le chef m'appellera."
+
+
+def test_one_has_hunger_and_waits_with_impatience() -> None:
+    hungry = Predicate(5, adjective="hungry", degree="very")
+    assert french(Clause("be", 9, {"S": SHE}, Tense.PAST, predicate=hungry)) == "Elle avait très faim."
+    seminar = Phrase(2, noun="event:seminar", det="the")
+    assert french(Clause("look_forward", 9, {"S": SHE, "O": seminar}, Tense.NOW)) == (
+        "Elle attend le séminaire avec impatience."
     )

@@ -46,10 +46,10 @@ def test_a_place_stands_before_what_is_new_and_after_what_is_known() -> None:
 
 def test_what_will_be_is_in_the_present_once_the_time_is_said() -> None:
     tomorrow = replace(SEND, tense=Tense.FUTURE, adverbials=(Adverbial(6, "tomorrow"),))
-    assert german(tomorrow) == "Sie schickt morgen dem Kunden den Bericht."
+    assert german(tomorrow) == "Sie schickt dem Kunden morgen den Bericht."
     assert german(replace(SEND, tense=Tense.FUTURE)) == "Sie wird dem Kunden den Bericht schicken."
     late = replace(tomorrow, negative=True)
-    assert german(late) == "Sie wird dem Kunden den Bericht morgen nicht schicken."
+    assert german(late) == "Sie schickt dem Kunden den Bericht morgen nicht."
     call = Clause("call", 7, {"S": BOSS, "O": CUSTOMER}, Tense.FUTURE)
     assert german(Utterance(call, "if", replace(WRITE, tense=Tense.HABIT))) == (
         "Wenn sie den Bericht schreibt, ruft der Chef den Kunden an."
@@ -182,4 +182,52 @@ def test_the_reason_against_a_thing_that_there_is_not() -> None:
     boring = Clause("be", 7, {"S": it}, Tense.PAST, predicate=Predicate(8, adjective="boring"))
     assert german(Utterance(first, "because", boring)) == (
         "Sie hat keinen Bericht geschrieben, weil das langweilig war."
+    )
+
+
+def test_what_is_known_stands_before_the_time_and_the_place() -> None:
+    there = (Adverbial(6, "tomorrow"), Adverbial(7, "in the office"))
+    assert (
+        german(replace(WRITE, adverbials=there[1:], tense=Tense.NOW)) == "Sie schreibt gerade den Bericht im Büro."
+    )
+    ask = replace(WRITE, mood=Mood.YES_NO, adverbials=(Adverbial(6, "yesterday"),))
+    assert german(ask) == "Hat sie den Bericht gestern geschrieben?"
+    assert german(replace(SEND, tense=Tense.FUTURE, adverbials=there)) == (
+        "Sie schickt dem Kunden morgen im Büro den Bericht."
+    )
+    every = replace(WRITE, roles={"S": SHE, "O": replace(REPORT, det="all", plural=True)}, adverbials=there[1:])
+    assert german(every) == "Sie hat im Büro alle Berichte geschrieben."
+    assert german(replace(every, negative=True)) == "Sie hat im Büro nicht alle Berichte geschrieben."
+    often = replace(WRITE, tense=Tense.HABIT, adverbials=(Adverbial(6, "often"),))
+    assert german(often) == "Sie schreibt oft den Bericht."
+
+
+def test_what_has_to_be_over_first_is_told_in_the_perfekt() -> None:
+    call = Clause("call", 7, {"S": BOSS, "O": CUSTOMER}, Tense.FUTURE)
+    assert german(Utterance(call, "when", replace(WRITE, tense=Tense.HABIT))) == (
+        "Sobald sie den Bericht geschrieben hat, ruft der Chef den Kunden an."
+    )
+    hungry = Clause("be_hungry", 7, {"S": SHE})
+    assert german(Utterance(call, "when", hungry)) == "Wenn sie Hunger hat, ruft der Chef den Kunden an."
+
+
+def test_where_one_goes_and_what_one_plans() -> None:
+    assert german(Clause("go_theatre", 4, {"S": SHE}, Tense.NOW)) == "Sie ist gerade auf dem Weg ins Theater."
+    assert german(Clause("go_walk", 4, {"S": SHE}, Tense.NOW)) == "Sie geht gerade spazieren."
+    assert german(Clause("fly", 4, {"S": SHE, "T": Phrase(2, noun="city:Berlin")}, Tense.FUTURE)) == (
+        "Sie fliegt nach Berlin."
+    )
+    seminar = Phrase(2, noun="event:seminar", det="the")
+    assert (
+        german(Clause("look_forward", 4, {"S": SHE, "O": seminar}, Tense.NOW)) == "Sie freut sich auf das Seminar."
+    )
+
+
+def test_a_name_is_weak_but_for_its_genitive() -> None:
+    name = Phrase(2, noun="credential:user name", det="the")
+    assert german(Clause("change", 4, {"S": SHE, "O": name}, Tense.PAST)) == "Sie hat den Benutzernamen geändert."
+    owner = replace(REPORT, of=name)
+    assert (
+        german(replace(WRITE, roles={"S": SHE, "O": owner}))
+        == "Sie hat den Bericht des Benutzernamens geschrieben."
     )

@@ -33,13 +33,23 @@ def test_a_pronoun_is_said_only_where_the_verb_could_speak_of_another_one() -> N
     customer = Clause("call", 8, {"S": CUSTOMER, "O": THEY}, Tense.PAST, embedded=True)
     mother = replace(customer, roles={"S": Phrase(3, noun="family:mother", det="i"), "O": THEY})
     assert spanish(read(THEY)) == "Leyeron el informe."
-    assert spanish(read(SHE, mood=Mood.YES_NO)) == "¿Leyó el informe?"
+    assert spanish(read(SHE, mood=Mood.YES_NO)) == "¿Leyó ella el informe?"
+    asked = read(THEY, mood=Mood.WH, asked="when")
+    assert spanish(asked) == "¿Cuándo leyeron ellos el informe?"
+    assert (
+        spanish(Utterance(asked, "whether", speaker=CUSTOMER)) == "El cliente no sabe cuándo leyeron el informe."
+    )
+    call_me = Clause("call", 8, {"S": YOU, "O": Phrase(4, pronoun="i")}, Tense.FUTURE, mood=Mood.IMPERATIVE)
+    assert spanish(Utterance(call_me, "when", read(HE, Tense.HABIT, embedded=True))) == (
+        "Por favor, llámeme cuando él lea el informe."
+    )
     assert spanish(Utterance(read(THEY), "because", call)) == "Leyeron el informe porque llamó al cliente."
     assert spanish(Utterance(read(HE), "because", mother)) == "Él leyó el informe porque mi madre los llamó."
     assert spanish(Utterance(read(HE), "because", customer)) == "Leyó el informe porque el cliente los llamó."
     rain = Clause("rain", 8, {"S": Phrase(4, pronoun="weather")}, Tense.PAST, embedded=True)
     assert spanish(Utterance(read(SHE), "because", rain)) == "Leyó el informe porque llovió."
-    assert spanish(Utterance(read(HE, embedded=True), "say", speaker=SHE)).endswith("ijo que él leyó el informe.")
+    said = Utterance(read(HE, embedded=True), "say", speaker=SHE)
+    assert spanish(said).endswith("ijo que él había leído el informe.")
 
 
 @pytest.mark.parametrize(
@@ -107,7 +117,7 @@ def test_one_has_sleep_and_what_is_lent_agrees() -> None:
 
 def test_not_yet_answers_a_perfect_and_a_state_is_a_reason() -> None:
     asked = read(THEY, mood=Mood.YES_NO)
-    assert spanish(Utterance(asked, "not_yet", asked)) == "¿Ya han leído el informe? No, todavía no."
+    assert spanish(Utterance(asked, "not_yet", asked)) == "¿Ya han leído ellos el informe? No, todavía no."
     hungry = Clause("be_hungry", 8, {"S": THEY}, Tense.PAST, embedded=True)
     assert spanish(Utterance(read(CUSTOMER), "when", hungry)) == "Como tenían hambre, el cliente leyó el informe."
 
@@ -128,3 +138,82 @@ def test_a_company_is_bought_as_a_thing_is() -> None:
     assert spanish(Clause("buy_company", 9, {"S": THEY, "O": startup}, Tense.PAST)) == (
         "Adquirieron la empresa emergente."
     )
+
+
+def test_what_somebody_did_is_told_in_the_pluperfect() -> None:
+    said = Utterance(read(THEY, embedded=True), "say", speaker=CUSTOMER)
+    assert spanish(said) == "El cliente dijo que habían leído el informe."
+    need = Clause("need", 9, {"S": THEY, "O": REPORT}, Tense.PAST, embedded=True)
+    assert spanish(Utterance(need, "say", speaker=CUSTOMER)) == "El cliente dijo que necesitaban el informe."
+
+
+def test_the_object_usted_is_named() -> None:
+    said = Clause("send", 9, {"S": THEY, "O": REPORT, "T": YOU}, Tense.PAST)
+    assert spanish(said) == "Le enviaron a usted el informe."
+    thanks = Clause("thank", 9, {"S": THEY, "O": YOU}, Tense.PAST)
+    assert spanish(thanks) == "Le dieron las gracias a usted."
+
+
+def test_a_short_time_does_not_wait_until_the_end() -> None:
+    who, soon = Clause("read", 9, {"O": REPORT}, Tense.FUTURE, mood=Mood.WH, asked="S"), (Adverbial(6, "soon"),)
+    assert spanish(replace(who, adverbials=soon)) == "¿Quién leerá pronto el informe?"
+    english = replace(who, roles={"S": YOU}, asked="O", adverbials=(Adverbial(7, "in English"), *soon))
+    assert spanish(english) == "¿Qué leerá usted pronto en inglés?"
+    sent = Clause("send", 9, {"S": CUSTOMER, "O": REPORT, "T": Phrase(5, name="Ana")}, Tense.PAST)
+    assert spanish(replace(sent, adverbials=(Adverbial(6, "yesterday"),))) == (
+        "Ayer el cliente le envió el informe a Ana."
+    )
+    late = read(CUSTOMER, Tense.FUTURE, negative=True, adverbials=(Adverbial(6, "tomorrow"),))
+    assert spanish(late) == "Mañana el cliente no leerá el informe."
+    smoke = Clause("quit_smoking", 9, {}, Tense.FUTURE, mood=Mood.WH, asked="S", adverbials=soon)
+    assert spanish(smoke) == "¿Quién dejará de fumar pronto?"
+
+
+def test_a_state_is_estar_and_a_way_is_ir() -> None:
+    for adjective, text in (("happy", "contentos"), ("dark", "oscuros"), ("complete", "completos")):
+        assert (
+            spanish(Clause("be", 9, {"S": THEY}, predicate=Predicate(5, adjective=adjective))) == f"Están {text}."
+        )
+    assert spanish(Clause("go_theatre", 9, {"S": CUSTOMER}, Tense.NOW)) == "El cliente va de camino al teatro."
+    waits = Clause("look_forward", 9, {"S": THEY, "O": Phrase(2, noun="event:seminar", det="the")}, Tense.NOW)
+    assert spanish(waits) == "Esperan con ilusión el seminario."
+
+
+def test_people_and_pets_take_a() -> None:
+    cat = Phrase(2, noun="animal:cat", det="the")
+    assert spanish(Clause("adopt", 9, {"S": THEY, "O": cat}, Tense.PAST)) == "Adoptaron al gato."
+    assert spanish(Clause("adopt", 9, {"S": THEY, "O": replace(cat, det="a")}, Tense.PAST)) == "Adoptaron un gato."
+    two = replace(CUSTOMER, det="num", count=2, plural=True)
+    assert spanish(Clause("hire", 9, {"S": THEY, "O": two}, Tense.PAST)) == "Contrataron a dos clientes."
+
+
+def test_pronouns_follow_the_infinitive_if_the_subject_stands_before_it() -> None:
+    ask = Clause("send", 9, {"S": CUSTOMER, "O": REPORT, "T": Phrase(5, pronoun="i")}, modal=Modal.SHOULD)
+    asked = replace(ask, mood=Mood.WH, asked="when")
+    assert spanish(asked) == "¿Cuándo debería el cliente enviarme el informe?"
+    it = Phrase(6, pronoun="it", noun="document:report")
+    both = replace(asked, roles={**ask.roles, "O": it})
+    assert spanish(both) == "¿Cuándo debería enviármelo el cliente?"
+
+
+def test_how_long_one_does_something() -> None:
+    rest = Clause("rest", 9, {"S": CUSTOMER}, Tense.PAST, mood=Mood.WH, asked="how_long")
+    assert spanish(rest) == "¿Durante cuánto tiempo hizo una pausa el cliente?"
+    assert spanish(replace(rest, frame="have_lunch")) == "¿Cuánto tiempo almorzó el cliente?"
+
+
+def test_a_problem_is_grave_and_yes_is_enough() -> None:
+    problem = Phrase(2, noun="problem:problem", det="the")
+    assert (
+        spanish(Clause("be", 9, {"S": problem}, predicate=Predicate(5, adjective="big")))
+        == "El problema es grave."
+    )
+    asked = read(CUSTOMER, mood=Mood.YES_NO)
+    assert spanish(Utterance(asked, "yes", read(CUSTOMER))) == "¿El cliente leyó el informe? Sí."
+
+
+def test_what_is_eaten_up() -> None:
+    it = Phrase(2, pronoun="it", noun="food:cake")
+    assert spanish(Clause("eat", 9, {"S": Phrase(1, pronoun="we"), "O": it}, Tense.PAST)) == "Nos lo comimos."
+    cake = replace(it, pronoun="", det="the")
+    assert spanish(Clause("eat", 9, {"S": CUSTOMER, "O": cake}, Tense.PAST)) == "El cliente comió el pastel."

@@ -79,7 +79,7 @@ def test_how_many_is_counted_as_each_language_counts() -> None:
 def test_whose_is_a_clause_of_its_own_in_spanish_and_french() -> None:
     said = asked("read", "O", replace(INVOICE, det="whose"), S=SHE)
     assert said["de"] == "Wessen Rechnung hat sie gelesen?"
-    assert said["es"] == "¿De quién es la factura que leyó?"
+    assert said["es"] == "¿De quién es la factura que ella leyó?"
     assert said["fr"] == "De qui est la facture qu'elle a lue ?"
 
 
@@ -114,7 +114,7 @@ def test_members_of_a_subject_agree_with_the_verb() -> None:
     i = Phrase(7, pronoun="i")
     said = texts(Clause("pay", 9, {"S": together("and", CUSTOMER, i), "O": INVOICE}, Tense.FUTURE))
     assert said["es"] == "El cliente y yo pagaremos la factura."
-    assert said["fr"] == "Le client et moi payerons la facture."
+    assert said["fr"] == "Le client et moi, nous payerons la facture."
     assert said["de"] == "Der Kunde und ich werden die Rechnung bezahlen."
     assert said["zh"] == "我和客户会付发票。"
 
@@ -161,7 +161,7 @@ def test_what_is_named_among_others_and_what_is_one_of_two() -> None:
     assert one["ja"] == "顧客か銀行のどちらかが報告書を読みました。"
     assert one["de"] == "Entweder der Kunde oder die Bank hat den Bericht gelesen."
     came = texts(Clause("come_office", 9, {"S": together("either", CUSTOMER, BANK)}, Tense.PAST))
-    assert came["fr"] == "Soit le client soit la banque est venue au bureau."
+    assert came["fr"] == "Soit le client, soit la banque est venue au bureau."
 
 
 def test_two_things_that_are_alike_agree_with_the_adjective() -> None:

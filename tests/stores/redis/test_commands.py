@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 
 from gateway.domain.errors import LogUnavailable
+from gateway.stores.redis import commands as redis_commands
 from gateway.stores.redis.commands import Commands
 from gateway.stores.redis.connection import Command, Full, Lost, NotLoaded, Refused
 from tests.logs import until
@@ -143,16 +144,26 @@ async def test_scripts_are_loaded_first_and_again_when_they_are_lost() -> None:
     assert store.pipelines == [["load"], ["a", "b"], ["load"], ["a"]]
 
 
-async def test_a_full_store_is_not_available_and_others_go_on(caplog: pytest.LogCaptureFixture) -> None:
+async def test_a_full_store_is_not_available_and_others_go_on(
+    caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
+) -> None:
     store = Store()
     store.does = lambda name: name.upper() if name == "b" else Full(f"OOM command not allowed. script: {name}")
-    async with commands(store) as running:
-        for name in ("a", "c"):
+
+    async def refused(*names: str) -> None:
+        for name in names:
             with pytest.raises(LogUnavailable, match="full"):
                 await running.run(name)
+
+    async with commands(store, address="redis://one") as running:
+        await refused("a", "c")
         assert await running.run("b") == "B"
-    # What the runbook sends an operator to look for, once.
-    assert caplog.messages == ["the store refuses a command: OOM"]
+        # What the runbook sends an operator to look for, once; and again when it is full some other day.
+        said = "the store redis://one refuses a command: OOM"
+        assert caplog.messages == [said]
+        monkeypatch.setattr(redis_commands, "_TELL_AGAIN_S", 0.0)
+        await refused("a")
+        assert caplog.messages == [said, said]
 
 
 async def test_a_command_that_is_wrong_is_not_tried_again() -> None:

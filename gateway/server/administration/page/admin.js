@@ -205,8 +205,8 @@ function workerRow(each) {
 /** @param {any} each @returns {Row} */
 function webhookRow(each) {
   const facts = [each.host, `${each.waiting} waiting`];
-  if (each.oldest_at !== null) facts.push(`oldest ${time(each.oldest_at)}`);
-  if (each.tried_at !== null) facts.push(`last try ${time(each.tried_at)}: ${each.said}`);
+  if (each.oldest_at !== null) facts.push(`oldest ${when(each.oldest_at)}`);
+  if (each.tried_at !== null) facts.push(`last try ${when(each.tried_at)}: ${each.said}`);
   if (each.gone) facts.push("stopped, as it answered 410");
   return { name: each.name, facts: facts.join(" · "), actions: [] };
 }
@@ -214,6 +214,11 @@ function webhookRow(each) {
 /** @param {string} at */
 function time(at) {
   return new Date(at).toLocaleTimeString();
+}
+
+/** Of what may be from another day. @param {string} at */
+function when(at) {
+  return new Date(at).toLocaleString();
 }
 
 /** @param {string} why */
