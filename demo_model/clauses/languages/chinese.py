@@ -114,6 +114,7 @@ class Chinese(ChinesePhrases):
             case Tense.NOW if verb.startswith("在"):  # 正和她一起在去电影院的路上
                 return ("没有" if negative else "" if clause.mood is Mood.YES_NO else "正"), plain
             case Tense.NOW if not verb.startswith("很"):
+                plain = plain.replace("完", "") if head.endswith("完") else plain  # 正在写报告
                 return ("没有在" if negative else "在" if clause.mood is Mood.YES_NO else "正在"), plain
             case Tense.FUTURE if not self.stative(clause) or head in ("有",):
                 return ("不" if self.refuses(clause) else "不会" if negative else "会"), plain
@@ -157,7 +158,9 @@ class Chinese(ChinesePhrases):
         """later: a word between the subject and the rest (就, 所以 …)."""
         subject_np, identifies = clause.roles.get("S"), self.identifies(clause)
         adjective = clause.predicate is not None and clause.predicate.adjective
-        if subject_np is not None and ((clause.frame == "be" and adjective) or clause.frame == "cost"):
+        if subject_np is not None and (
+            (clause.frame == "be" and adjective) or clause.frame in ("cost", "fit", "taste_good")
+        ):
             subject_np = self.pointed(subject_np, "that" if clause.tense is Tense.PAST else "this")
         subject = (
             ""

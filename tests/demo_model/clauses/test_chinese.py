@@ -228,6 +228,7 @@ def test_what_is_under_way() -> None:
     cinema = Clause("go_cinema", 9, {"S": HE}, Tense.NOW, adverbials=with_her)
     assert chinese(cinema) == "他正和她一起在去电影院的路上。"
     assert chinese(replace(cinema, mood=Mood.YES_NO, adverbials=())) == "他在去电影院的路上吗？"
+    assert chinese(Clause("finish", 9, {"S": HE, "O": REPORT}, Tense.NOW)) == "他正在写报告。"
     party = Phrase(2, noun="event:workshop", det="the")
     forward = Clause("look_forward", 9, {"S": HE, "O": party}, Tense.NOW)
     assert chinese(forward) == "他很期待工作坊。"
