@@ -137,6 +137,7 @@ def _noun(kind: str, english: str, cells: list[str]) -> Noun:
 
 _MEASURES = {
     "document": "份",
+    "event": "次",
     "certificate": "份",
     "person": "位",
     "profession": "位",

@@ -4,98 +4,34 @@ from __future__ import annotations
 
 import re
 from dataclasses import replace
-from typing import ClassVar
 
-from demo_model.clauses.languages.chinese_forms import (
+from demo_model.clauses.languages.chinese_phrases import (
     AGAIN,
     ASKED,
-    BEFORE_VERB,
-    LASTING,
     MATRIX,
     MODAL,
-    POINTED_AT,
-    PRONOUNS,
+    ONCE,
     QUICK,
     RESULTS,
     ROLE,
-    adjective,
+    SAID_OF,
+    THEN,
+    TO_IT_ONCE,
+    ChinesePhrases,
     said_of,
 )
-from demo_model.clauses.languages.linearizer import Linearizer
 from demo_model.clauses.marks import marked, phrase
-from demo_model.clauses.syntax import Clause, Modal, Mood, Phrase, Tense, Utterance
-from demo_model.recogniser import NUMBER_WORDS
+from demo_model.clauses.syntax import Adverbial, Clause, Modal, Mood, Phrase, Tense, Utterance
 
 
-class Chinese(Linearizer):
-    language = "zh"
-    glue = ""
-    comma = "，"
-    stop = "。"
-    joins: ClassVar = {
-        "and": ("", "、", "和", ""),
-        "or": ("", "、", "或者", ""),
-        "both": ("", "、", "和", ""),
-        "either": ("", "、", "或者", ""),
-        "etc": ("", "、", "、", "等等"),
-    }
-
-    def noun_phrase(self, np: Phrase, case: str) -> str:
-        if np.members:
-            first = sorted(np.members, key=lambda each: (each.pronoun != "i") == (len(np.members) == 2))
-            words = self.joined(replace(np, members=tuple(first)), lambda each: self.noun_phrase(each, case))
-            return words.replace(" 和 ", " 以及 ") if case == "和" else words
-        if np.pronoun:
-            return marked("那" if (np.pronoun, case) == ("that", "S") else PRONOUNS[np.pronoun], np.mark)
-        if np.name:
-            return marked(self.name(np), np.mark)
-        noun = self.noun(np)
-        word = noun.cells["zh"]
-        modifier = adjective(self.words.adjectives[np.adjective]["zh"]) if np.adjective else ""
-        measure = noun.measure
-        match np.det:
-            case "this":
-                word = ("这些" if np.plural else "这" + measure) + modifier + word
-            case "a" if not np.plural and case != "be":
-                word = f"一{measure}{modifier}{word}"
-            case "which":
-                word = ("哪些" if np.plural else "哪" + measure) + modifier + word
-            case "how_many":
-                word = f"{'有' if case == 'S' else ''}几{measure}{modifier}{word}"
-            case "how_much" | "what_kind" | "whose":
-                word = {"how_much": "多少", "what_kind": "什么样的", "whose": "谁的"}[np.det] + modifier + word
-            case "many":
-                word = f"很多{modifier}{word}"
-            case "all":
-                word = f"所有{modifier}{word}"
-            case "num":
-                word = f"{NUMBER_WORDS['zh'][np.count - 2]}{measure}{modifier}{word}"
-            case "the" if modifier or ({noun.type, noun.key} & POINTED_AT and not np.plural):
-                word = ("那些" if np.plural else "那" + measure) + modifier + word
-            case det if det in PRONOUNS:
-                near = (noun.type in ("family", "group") and not modifier) or modifier.endswith("的")
-                word = PRONOUNS[det] + ("" if near else "的") + modifier + word
-            case _:
-                word = modifier + word
-        words = marked(word, np.mark)
-        if np.of is not None:
-            words = phrase(self.noun_phrase(np.of, ""), "的", words)
-        if np.relative is not None:
-            which = (
-                marked("那" + measure, np.mark)
-                if case in BEFORE_VERB and np.det == "the" and not np.plural
-                else ""
-            )
-            words = phrase(which, self.clause(np.relative), "的", words)
-        return words
-
+class Chinese(ChinesePhrases):
     def pieces(self, clause: Clause) -> tuple[list[str], str, list[str], bool]:
         """What stands before the verb, the verb, what follows, whether it takes no 了."""
         before: list[str] = []
         after: list[str] = []
         verb = ""
         asks = clause.mood is Mood.YES_NO
-        for token in self.words.frames[clause.frame].cells["zh"].split():
+        for token in self.cell(clause).split():
             if token.startswith("="):
                 verb, _, kindly = token[1:].partition("/")
                 asking = clause.mood in (Mood.IMPERATIVE, Mood.REQUEST, Mood.LETS)
@@ -109,11 +45,16 @@ class Chinese(Linearizer):
                 np = clause.roles.get(role)
                 if np is not None and np.pronoun == "it" and verb and not (preposition or end):
                     once = clause.tense is Tense.PAST and not clause.negative
-                    after.append(AGAIN.get(clause.frame, "") if once else "")
+                    after.append(AGAIN.get(clause.frame, "") if once and clause.frame not in TO_IT_ONCE else "")
                     continue
-                if np is not None and np.det == "we" and clause.mood is Mood.LETS:
+                if np is not None and self.own(np, clause):
                     np = replace(np, det="bare")
-                none = clause.negative or clause.asked in ("how_often", "when")
+                none = (
+                    clause.negative
+                    or verb.startswith("~没")
+                    or self.identifies(clause)
+                    or clause.asked in ("how_often", "when")
+                )
                 if np is not None and np.det == "a" and (none or (asks and self.ends_done(clause))):
                     np = replace(np, det="bare")
                 asked = "什么" if clause.asked == role else ""
@@ -123,10 +64,15 @@ class Chinese(Linearizer):
             (after if verb else before).append(text)
         return before, verb.removeprefix("~"), after, verb.startswith("~")
 
+    def fronted(self, clause: Clause) -> Adverbial | None:
+        front = super().fronted(clause)  # 她每周都 …
+        habit = front is not None and self.words.adverbial_kinds[front.key] == "time_habit"
+        return None if habit else front
+
     def before_subject(self, clause: Clause) -> Phrase | None:
         """The direct object that is "both …": 报告和幻灯片，她都看了."""
         np = clause.roles.get("O")
-        direct = clause.frame in self.words.frames and self.words.frames[clause.frame].cells["zh"].endswith(" O")
+        direct = clause.frame in self.words.frames and self.cell(clause).endswith(" O")
         both = np is not None and np.link == "both" and not any(each.det in ("a", "num") for each in np.members)
         return np if both and direct else None
 
@@ -134,9 +80,14 @@ class Chinese(Linearizer):
         """What stands before the verb phrase ("已经", "没有"), and the verb with 了."""
         negative = clause.negative
         head, _, tail = verb.partition("|")
+        head = head.removeprefix("很") if clause.mood is Mood.YES_NO else head
         plain = marked(head + tail, clause.mark)
-        le = "的" if clause.asked in ("when", "where", "how") else "了"  # 什么时候发的报告
-        perfect = marked(f"{head}{tail}{le}" if head == "去" else f"{head}{le}{tail}", clause.mark)
+        alone = len(tail) == 1 and not {"O", "T"} & set(clause.roles)  # 回家了, but 吃了午饭
+        at_end = alone or head[0] in "去来" or self.cell(clause).startswith("去")
+        perfect = marked(ONCE.get(verb) or (f"{head}{tail}了" if at_end else f"{head}了{tail}"), clause.mark)
+        short = len(head) == 1 and "O" in clause.roles  # 丢了钥匙之后
+        if clause.asked == "why" or self.identifies(clause):
+            perfect = plain
         if self.ends_done(clause):
             result = "" if tail else RESULTS.get(head, "") if clause.tense is Tense.DONE else ""
             return "已经" if clause.tense is Tense.DONE else "", marked(head + result + tail, clause.mark)
@@ -152,16 +103,25 @@ class Chinese(Linearizer):
             again = phrase(plain, self.noun_phrase(clause.roles["O"], "")) if self.direct(clause) else ""
             return will, phrase(again, marked(f"{head}{le}多久{tail.removeprefix('话')}", clause.mark))
         if clause.modal is not Modal.NONE:
+            if clause.modal is Modal.MUST and clause.tense is Tense.PAST and not negative:
+                return "不得不", plain
+            if clause.modal is Modal.SHOULD and clause.asked == "when" and not negative:
+                return "该", plain
             return MODAL[clause.modal][negative], plain
         match clause.tense:
             case Tense.DONE:
                 return ("还没有", plain) if negative else ("已经", perfect)
-            case Tense.NOW:
+            case Tense.NOW if verb.startswith("在"):  # 正和她一起在去电影院的路上
+                return ("没有" if negative else "" if clause.mood is Mood.YES_NO else "正"), plain
+            case Tense.NOW if not verb.startswith("很"):
+                plain = plain.replace("完", "") if head.endswith("完") else plain  # 正在写报告
                 return ("没有在" if negative else "在" if clause.mood is Mood.YES_NO else "正在"), plain
             case Tense.FUTURE if not self.stative(clause) or head in ("有",):
-                return ("不会" if negative else "会"), plain
+                return ("不" if self.refuses(clause) else "不会" if negative else "会"), plain
             case Tense.PAST if not stative:
-                return ("没有", plain) if negative else ("", plain if clause.gap or when else perfect)
+                return (
+                    ("没有", plain) if negative else ("", plain if clause.gap or (when and not short) else perfect)
+                )
         if negative and head.endswith("了"):
             return "没", marked(head.removesuffix("了"), clause.mark)
         if negative:
@@ -176,15 +136,6 @@ class Chinese(Linearizer):
         asks = clause.mood is Mood.YES_NO
         counted = thing is not None and thing.det in (("num", "many") if asks else ("a", "num", "many"))
         return not counted and (clause.tense is Tense.DONE or (asks and clause.tense is Tense.PAST))
-
-    def then(self, clause: Clause) -> str:
-        """What says that a state is over, where no time says it."""
-        lasts = (self.stative(clause) or clause.modal is not Modal.NONE) and clause.frame != "come_from"
-        if clause.tense is not Tense.PAST or not lasts or self.places(clause, "time"):
-            return ""
-        what = clause.predicate
-        before = what is not None and (what.phrase is not None or what.adjective in LASTING)
-        return "以前" if before or clause.frame in LASTING else "当时"
 
     def be(self, clause: Clause) -> str:
         what = clause.predicate
@@ -205,29 +156,46 @@ class Chinese(Linearizer):
 
     def clause(self, clause: Clause, later: str = "", when: bool = False, drop: bool = False) -> str:
         """later: a word between the subject and the rest (就, 所以 …)."""
-        subject_np = clause.roles.get("S")
+        subject_np, identifies = clause.roles.get("S"), self.identifies(clause)
+        adjective = clause.predicate is not None and clause.predicate.adjective
+        if subject_np is not None and (
+            (clause.frame == "be" and adjective) or clause.frame in ("cost", "fit", "taste_good")
+        ):
+            subject_np = self.pointed(subject_np, "that" if clause.tense is Tense.PAST else "this")
         subject = (
             ""
             if clause.gap == "S" or drop
             else self.noun_phrase(subject_np, "S")
             if subject_np
-            else "谁"
+            else ("是谁" if identifies else "谁")
             if clause.asked == "S"
             else ""
         )
         quick = phrase(*(self.adverbial(each) for each in clause.adverbials if each.key == QUICK))
         clause = replace(clause, adverbials=tuple(each for each in clause.adverbials if each.key != QUICK))
-        front = self.fronted(clause) if clause.mood is Mood.STATEMENT and not clause.gap else None
+        fronts = clause.mood is Mood.STATEMENT and not (clause.gap or identifies)
+        front = self.fronted(clause) if fronts else None
         rest = self.without(clause, front)
         start = phrase(self.adverbial(front), "，") if front else ""
         time = self.places(rest, "time", "deadline")
+        if clause.negative or clause.asked or clause.mood is Mood.YES_NO:
+            time = time.replace("前不久", "最近")
+        elif identifies:
+            time = phrase("是", time)
         refused = clause.negative and clause.tense is Tense.FUTURE and clause.mood is Mood.STATEMENT
-        if (refused and not clause.embedded) or (clause.asked == "S" and clause.wanted is not None):
+        if (refused and not clause.embedded) or (clause.asked == "S" and (clause.wanted or identifies)):
             start, time = phrase(start, time.removeprefix("在")), ""
+        late = ""
+        if clause.modal is not Modal.NONE and time.startswith("在"):  # 想在茶歇前打印
+            late, time = time, ""
         if clause.frame == "exist":
             assert subject_np is not None  # noqa: S101
             place = clause.predicate.place if clause.predicate else None
             where = self.adverbial(place).removeprefix("在") if place else ""
+            inside = (
+                place is not None and place.key.startswith("in the ") and not re.search("[里上中下边面].$", where)
+            )
+            where = re.sub("(.)$", r"里\1", where) if inside else where
             has = (
                 ("不会有" if clause.negative else "会有")
                 if clause.tense is Tense.FUTURE
@@ -237,23 +205,27 @@ class Chinese(Linearizer):
             )
             np = replace(subject_np, det="bare") if subject_np.det == "a" and clause.negative else subject_np
             return phrase(start, time, where, later, marked(has, clause.mark), self.noun_phrase(np, ""))
-        question = ASKED.get(clause.asked, "")
+        asks = ASKED.get(clause.asked, "")
+        question = "是" + asks if asks and identifies else asks
+        each_time = any(re.match("every (?!two|other)", each.key) for each in rest.adverbials)
         if clause.frame == "be":
-            later = phrase(
-                later, "都" if subject_np is not None and subject_np.plural and subject_np.members else ""
-            )
+            several = subject_np is not None and subject_np.plural and subject_np.members
+            later = phrase(later, "都" if several or each_time else "")
             return phrase(start, subject, time, later, question, self.places(rest, "frequency"), self.be(clause))
         before, verb, after, stative = self.pieces(clause)
         cause, where = self.places(rest, "cause"), phrase(quick, self.places(rest, "place", "companion"))
         if verb.startswith("去|") and where.startswith("在") and "T" not in clause.roles:  # 去乡下远足
             where, verb = "去" + where[1:], verb[2:]
         manner = self.places(rest, "manner")
+        if clause.tense in (Tense.PAST, Tense.DONE) and not clause.negative:
+            manner = manner.replace("再", "又")
         often = self.places(rest, "frequency")
         length = self.places(rest, "length")
         match clause.mood:
             case Mood.IMPERATIVE:
                 what = phrase(where, manner, *before, marked(verb.replace("|", ""), clause.mark), *after, length)
-                return phrase("请", time, "不要" if clause.negative else "", what)
+                first = ("", time) if time.startswith("过") else (time, "")
+                return phrase(first[1], "请", first[0], "不要" if clause.negative else "", what)
             case Mood.REQUEST:
                 what = phrase(where, manner, *before, marked(verb.replace("|", ""), clause.mark), *after, length)
                 return phrase("您", time, "能", what, "吗")
@@ -268,11 +240,12 @@ class Chinese(Linearizer):
         both = self.before_subject(clause)
         if both is not None:
             start = phrase(start, self.noun_phrase(both, ""), "，")
-        if both is not None or (subject_np is not None and subject_np.link == "both"):
+        if both is not None or each_time or (subject_np is not None and subject_np.link == "both"):
             aux = phrase("都", aux)
-        if stative and before and not self.words.frames[clause.frame].cells["zh"].startswith("在"):
+        if stative and before and not self.cell(clause).startswith("在"):
             before, aux = [*before, aux], ""  # 肚子不疼
-        end = phrase("了" if self.ends_done(clause) else "", "吗" if clause.mood is Mood.YES_NO else "")
+        last = "的" if identifies else "了" if self.ends_done(clause) else ""
+        end = phrase(last, "吗" if clause.mood is Mood.YES_NO else "")
         return phrase(
             start,
             subject,
@@ -281,6 +254,7 @@ class Chinese(Linearizer):
             later,
             often,
             *((aux, question) if clause.asked == "how" and clause.modal is not Modal.NONE else (question, aux)),
+            late,
             where,
             manner,
             *before,
@@ -290,16 +264,18 @@ class Chinese(Linearizer):
             end,
         )
 
-    def direct(self, clause: Clause) -> bool:
-        """Whether its object follows the verb."""
-        return "O" in clause.roles and self.words.frames[clause.frame].cells["zh"].endswith(" O")
-
     def answered(self, link: str, clause: Clause) -> str:
         said = self.noun_phrase(clause.roles["S"], "S")
         done = clause.tense in (Tense.PAST, Tense.DONE) and clause.modal is Modal.NONE
-        cell = self.words.frames[clause.frame].cells["zh"]
+        cell = self.cell(clause)
         if link == "too" and self.stative(clause) and re.match(r"=~?[^ ]*[^在自于 ](?: |$)", cell):
             return phrase(said, "也", *self.verbs(clause, self.pieces(clause)[1], True, False))
+        head, _, tail = self.pieces(clause)[1].partition("|")
+        said_again = cell.startswith("=") or (head != "去" and "表示" not in cell and cell[0] not in "去为")
+        said_again = said_again and not any(cell == f"={verb} O" for verb, *_ in SAID_OF)  # 穿上 or 戴上
+        if link == "too" and done and not self.stative(clause) and said_again:
+            verb = head + (tail if len(tail) == 1 or head == "去" else "") + "了"
+            return phrase(said, "也", marked(verb, clause.mark))
         if link == "too":
             return phrase(said, "也会" if clause.tense is Tense.FUTURE else "也是")
         if link == "neither" and clause.tense is Tense.FUTURE:
@@ -309,7 +285,7 @@ class Chinese(Linearizer):
             also = (
                 ("没有",) if done and not stative else self.verbs(clause, self.pieces(clause)[1], stative, False)
             )
-            return phrase(said, "也", *also)
+            return phrase(said, "也", *(re.sub("(.)在(.?)$", r"\1\2", each) for each in also))
         if link == "not_yet":
             return "还没有"
         yes = link == "yes"
@@ -322,13 +298,12 @@ class Chinese(Linearizer):
             )
             verb = verb or MODAL[clause.modal][not yes]
         elif done:
-            head = self.pieces(clause)[1].partition("|")[0].removesuffix("给")
-            verb = marked(head + "了", clause.mark) if yes else "没有"
+            verb = marked(head.removesuffix("给") + "了", clause.mark) if yes else "没有"
         else:
             verb = "会的" if yes else "不会"
-        return phrase(
-            "是的 ，" if yes else "不 ，", said, "已经" if yes and clause.tense is Tense.DONE else "", verb
-        )
+        if not yes or verb in ("会的", MODAL[Modal.CAN][0]):
+            return verb
+        return phrase("是的 ，", said, "已经" if clause.tense is Tense.DONE else "", verb)
 
     def utterance(self, said: Utterance) -> str:
         first, second = said.first, said.second
@@ -352,48 +327,62 @@ class Chinese(Linearizer):
         shared = about is not None and bool(about.pronoun) and about.pronoun == first.roles["S"].pronoun
         thing = first.roles.get("O")
         named = self.direct(first) and thing is not None and thing.det != "a"
-        if about is not None and about.refers and said.link == "because":
-            second = replace(second, gap="S") if about.pronoun == "it" else second
+        if about is not None and about.pronoun == "it" and said.link == "because":
+            unknown = self.about(first, second) is not second
+            second = replace(second, roles={"S": self.named_again(about, thing)}, gap="S" if unknown else "")
             return phrase(self.clause(first, self.then(first)), "，因为", self.clause(second), mark)
+        if about is not None and about.refers == "S" and said.link == "because":
+            why = self.changed(self.clause(replace(second, roles={"S": first.roles["S"]})))
+            does = self.clause(replace(first, embedded=True), self.then(first), drop=True)
+            return phrase("因为", why, "，所以", does, mark)
+        if about is not None and about.refers == "S" and said.link == "although":
+            subject = self.noun_phrase(first.roles["S"], "S")
+            does = self.clause(replace(first, embedded=True), "还是", drop=True)
+            return phrase(subject, "虽然", self.clause(second, drop=True), "，但", does, mark)
         if about is not None and about.refers == "O" and said.link == "although" and not named:
             return phrase(self.clause(first), "，虽然", self.clause(second), mark)
         if about is not None and about.refers == "O" and said.link == "although":
             second = replace(second, roles={**second.roles, "S": first.roles["O"]})
             first = replace(first, roles={role: np for role, np in first.roles.items() if role != "O"})
-        elif about is not None and about.refers and said.link == "although":
-            second = replace(second, gap="S")
         event = self.words.frames.get(second.frame)
-        if said.link == "if" and event and not self.stative(second) and event.types["S"] != ("weather",):
-            second = replace(second, tense=Tense.PAST)
-        other = self.clause(second, when=said.link == "when", drop=shared and said.link in ("and", "but", "so"))
-        tail = "吗" if first.mood is Mood.YES_NO and first.frame in ("be", "exist") else ""
+        happens = event is not None and not self.stative(second) and event.types["S"] != ("weather",)
         asks = first.mood is not Mood.STATEMENT
-        turned = said.link == "so" and first.frame in ("be_hungry", "have_fever")  # 他饿了，所以 …
+        awaited = said.link == "when" and asks and happens
+        if happens and (awaited or said.link == "if"):
+            known = {role: replace(np, det="bare") if np.det == "a" else np for role, np in second.roles.items()}
+            second = replace(second, tense=Tense.PAST, roles=known)
+        when = said.link == "when" and not awaited
+        other = self.clause(second, when=when, drop=shared and said.link in ("and", "but", "so"))
+        tail = "吗" if first.mood is Mood.YES_NO and first.frame in ("be", "exist") else ""
+        turned = said.link == "so" and first.frame in ("be_hungry", "be_thirsty", "have_fever")  # 他饿了，所以 …
         over = first.modal is not Modal.NONE or (said.link == "so" and not turned)
         later = "就" if said.link == "if" and not asks else self.then(first) if over else ""
+        later = phrase(later, "还是") if said.link == "although" else later
         follows = said.link in ("because", "although", "if", "when")
         main = replace(first, embedded=follows)
         words = phrase(self.clause(main, later, drop=shared and follows), tail)
         match said.link:
             case "and":
-                return phrase(words, "，还" if shared else "，", other, mark)
+                return phrase(words, "，" + (THEN.get(second.frame, "然后") if shared else ""), other, mark)
             case "but":
                 return phrase(words, "，但是", other, mark)
             case "so":
-                return phrase(
-                    re.sub(r"很(饿)|(发烧)", r"\1\2了", words) if turned else words, "，所以", other, mark
-                )
+                return phrase(self.changed(words) if turned else words, "，所以", other, mark)
             case "because":
                 return phrase("因为", other, "，" if asks else "，所以", words, mark)
             case "if":
-                return phrase("如果", other, "，", words, mark)
+                return phrase("如果", self.changed(other), "，", words, mark)
             case "although":
                 return phrase("虽然", other, "，但是", words, mark)
+        if awaited:
+            return phrase("等", other, "，", words, mark)
         if self.stative(second):
             other = re.sub(r"了(.?)$", r"\1", other.replace("很", "", 1))
-        return phrase(other, "的时候" if shared else "的时候，", words, mark)
+        return phrase(other, ("之后" if happens else "的时候") + ("" if shared else "，"), words, mark)
 
     def rewrite(self, before: str, after: str) -> tuple[str, str] | None:
         if before in ("正在", "没有在", "在") and after.startswith("在"):
             return before[:-1], after
+        if before.endswith("都") and after == "都":
+            return "", after
         return None

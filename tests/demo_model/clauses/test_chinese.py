@@ -6,7 +6,7 @@ from dataclasses import replace
 
 import pytest
 
-from demo_model.clauses.languages.chinese_forms import adjective, said_of
+from demo_model.clauses.languages.chinese_phrases import adjective, said_of
 from demo_model.clauses.linearize import sentences
 from demo_model.clauses.syntax import Adverbial, Clause, Modal, Mood, Phrase, Predicate, Tense, Utterance
 from demo_model.patterns import written
@@ -33,7 +33,7 @@ def test_a_state_that_is_over_says_so_unless_a_time_does() -> None:
     assert chinese(replace(busy, adverbials=(Adverbial(6, "yesterday"),))) == "昨天，他很忙。"
     lived = Clause("live_city", 9, {"S": HE, "T": Phrase(2, noun="city:Rome", det="name")}, Tense.PAST)
     assert chinese(lived) == "他以前住在罗马。"
-    assert chinese(read(HE, modal=Modal.MUST)) == "他当时得看报告。"
+    assert chinese(read(HE, modal=Modal.MUST)) == "他不得不看报告。"
     assert chinese(Utterance(replace(busy, embedded=True), "know", speaker=YOU)) == "您知道他当时很忙。"
 
 
@@ -50,7 +50,7 @@ def test_le_ends_a_question_and_what_is_already_done() -> None:
 def test_the_same_subject_and_the_same_thing_are_not_said_again() -> None:
     it = Phrase(5, pronoun="it", noun="document:report", refers="O")
     check = Clause("check", 6, {"S": HE, "O": it}, Tense.PAST, embedded=True)
-    assert chinese(Utterance(read(HE), "and", check)) == "他看了报告，还检查了一遍。"
+    assert chinese(Utterance(read(HE), "and", check)) == "他看了报告，并检查了一遍。"
     not_yet = replace(check, tense=Tense.DONE, negative=True)
     assert chinese(Utterance(read(HE), "but", not_yet)) == "他看了报告，但是还没有检查。"
     hungry = Clause("be_hungry", 8, {"S": HE}, Tense.PAST, embedded=True)
@@ -64,8 +64,8 @@ def test_the_same_subject_and_the_same_thing_are_not_said_again() -> None:
 def test_although_names_the_thing_first() -> None:
     it = Phrase(5, pronoun="it", noun="document:report", refers="O")
     long = Clause("be", 6, {"S": it}, embedded=True, predicate=Predicate(7, "long"))
-    assert chinese(Utterance(read(HE, Tense.FUTURE), "although", long)) == "虽然报告很长，但是他会看。"
-    assert chinese(Utterance(read(HE, Tense.FUTURE), "because", long)) == "他会看报告，因为很长。"
+    assert chinese(Utterance(read(HE, Tense.FUTURE), "although", long)) == "虽然这份报告很长，但是他还是会看。"
+    assert chinese(Utterance(read(HE, Tense.FUTURE), "because", long)) == "他会看报告，因为这份报告很长。"
 
 
 def test_a_condition_is_fulfilled_first() -> None:
@@ -82,7 +82,7 @@ def test_where_soon_and_a_time_stand() -> None:
     assert chinese(read(YOU, mood=Mood.REQUEST, adverbials=tomorrow)) == "您明天能看报告吗？"
     who = replace(Phrase(1, noun="person:customer", det="how_many", plural=True))
     assert chinese(read(who, mood=Mood.WH, asked="S", adverbials=(Adverbial(5, "yesterday"),))) == (
-        "昨天有几位客户看了报告？"
+        "昨天有多少客户看了报告？"
     )
     hope = Utterance(read(HE, Tense.FUTURE, embedded=True), "hope", speaker=YOU)
     assert chinese(hope) == "您希望他能看报告。"
@@ -113,6 +113,10 @@ def test_so_did_they_repeats_a_state() -> None:
     assert chinese(Utterance(had, "too", replace(had, roles={"S": YOU}))) == "他当时有时间。您也有。"
     came = Clause("come_from", 9, {"S": HE, "T": Phrase(2, noun="city:Rome", det="name")}, Tense.PAST)
     assert chinese(Utterance(came, "too", replace(came, roles={"S": YOU}))) == "他来自罗马。您也是。"
+    live = Clause("live_city", 9, {"S": HE}, Tense.HABIT, negative=True)
+    assert chinese(Utterance(live, "neither", replace(live, roles={"S": YOU}))).endswith("您也不住。")
+    hat = Clause("wear", 9, {"S": HE, "O": Phrase(2, noun="clothes:hat", det="the")}, Tense.PAST)
+    assert chinese(Utterance(hat, "too", replace(hat, roles={"S": YOU}))) == "他戴上了帽子。您也是。"
     must = read(YOU, Tense.HABIT, modal=Modal.MUST, mood=Mood.YES_NO)
     yes = replace(must, roles={**must.roles, "S": HE}, mood=Mood.STATEMENT)
     assert chinese(Utterance(must, "yes", yes)) == "您得看报告吗？是的，他得看。"
@@ -136,7 +140,17 @@ def test_what_an_adjective_says(cell: str, degree: str, negative: bool, text: st
 
 
 def test_what_stands_before_a_noun() -> None:
-    assert [adjective(each) for each in ("目标~高的", "=坏的/坏了", "漂亮的")] == ["目标很高的", "坏的", "漂亮的"]
+    cells = ("目标~高的", "经验~丰富的", "=坏的/坏了", "漂亮的")
+    assert [adjective(each) for each in cells] == ["目标很高的", "经验丰富的", "坏", "漂亮的"]
+
+
+def test_two_that_are_called_the_same_are_told_apart() -> None:
+    client, customer = (
+        Phrase(mark, noun=f"person:{key}", det="the") for mark, key in ((3, "client"), (4, "customer"))
+    )
+    both = Phrase(2, members=(client, customer), link="and", plural=True)
+    assert chinese(Clause("call", 9, {"S": HE, "O": both}, Tense.FUTURE)) == "他会给委托人和客户打电话。"
+    assert chinese(Clause("call", 9, {"S": HE, "O": client}, Tense.FUTURE)) == "他会给客户打电话。"
 
 
 @pytest.mark.parametrize(
@@ -148,6 +162,7 @@ def test_what_stands_before_a_noun() -> None:
         ("be_in_meeting", "他当时没在开会。"),
         ("have_time", "他当时没有时间。"),
         ("be_wrong", "他当时没错。"),
+        ("be_right", "他当时没说对。"),
     ],
 )
 def test_what_was_not_so(frame: str, text: str) -> None:
@@ -155,5 +170,137 @@ def test_what_was_not_so(frame: str, text: str) -> None:
 
 
 def test_when_it_was_is_asked_with_de() -> None:
-    assert chinese(read(HE, mood=Mood.WH, asked="when")) == "他什么时候看的报告？"
-    assert chinese(read(HE, mood=Mood.WH, asked="why")) == "他为什么看了报告？"
+    assert chinese(read(HE, mood=Mood.WH, asked="when")) == "他是什么时候看报告的？"
+    assert chinese(read(HE, mood=Mood.WH, asked="why")) == "他为什么看报告？"
+
+
+def test_who_it_was_is_asked_with_de() -> None:
+    asked = Clause("read", 9, {"O": REPORT}, Tense.PAST, mood=Mood.WH, asked="S")
+    assert chinese(replace(asked, adverbials=(Adverbial(5, "yesterday"),))) == "昨天是谁看报告的？"
+    assert chinese(replace(asked, negative=True)) == "谁没有看报告？"
+    met = Clause("take_place", 9, {"S": Phrase(1, noun="event:meeting", det="the")}, Tense.PAST)
+    assert chinese(replace(met, adverbials=(Adverbial(6, "yesterday"),))) == "会议是昨天举行的。"
+
+
+def test_a_reason_has_its_subject() -> None:
+    busy = Clause("be", 6, {"S": replace(HE, refers="S")}, Tense.PAST, predicate=Predicate(7, "tired"))
+    slept = Clause("fall_asleep", 9, {"S": HE}, Tense.PAST)
+    assert chinese(Utterance(slept, "because", busy)) == "因为他累了，所以睡着了。"
+    assert chinese(Utterance(slept, "although", busy)) == "他虽然很累，但还是睡着了。"
+    it = Phrase(5, pronoun="it", noun="product:website", refers="O")
+    used = Clause("use", 9, {"S": HE, "O": Phrase(2, noun="product:website", det="the")}, Tense.PAST)
+    fast = Clause("be", 6, {"S": it}, Tense.PAST, predicate=Predicate(7, "fast"))
+    assert chinese(Utterance(used, "because", fast)) == "他使用了网站，因为它很快。"
+
+
+def test_what_one_waits_for_and_what_follows() -> None:
+    solved = Clause("read", 6, {"S": HE, "O": replace(REPORT, det="a")}, Tense.HABIT, embedded=True)
+    call = Clause("call", 9, {"S": YOU, "O": Phrase(3, pronoun="i")}, Tense.FUTURE, mood=Mood.IMPERATIVE)
+    assert chinese(Utterance(call, "when", solved)) == "等他看了报告，请给我打个电话。"
+    past = Clause("receive", 6, {"S": HE, "O": REPORT}, Tense.PAST, embedded=True)
+    assert chinese(Utterance(read(HE), "when", past)) == "他收到报告之后看了报告。"
+    rain = Clause("rain", 8, {"S": Phrase(4, pronoun="weather")}, Tense.PAST, embedded=True)
+    assert chinese(Utterance(read(HE), "when", rain)) == "下雨的时候，他看了报告。"
+
+
+@pytest.mark.parametrize(
+    ("frame", "text"),
+    [
+        ("go_home", "他回家了。"),
+        ("have_lunch", "他吃了午饭。"),
+        ("stay_home", "他待在家里。"),
+        ("rain", "下雨了。"),
+    ],
+)
+def test_where_le_stands_after_what_was_done(frame: str, text: str) -> None:
+    who = Phrase(1, pronoun="weather") if frame == "rain" else HE
+    assert chinese(Clause(frame, 9, {"S": who}, Tense.PAST)) == text
+
+
+def test_le_follows_where_one_went() -> None:
+    went = Clause("go_trip", 9, {"S": HE, "T": Phrase(2, noun="city:Rome", det="name")}, Tense.PAST)
+    assert chinese(went) == "他去罗马出差了。"
+
+
+def test_what_is_under_way() -> None:
+    assert chinese(Clause("go_theatre", 9, {"S": HE}, Tense.NOW)) == "他正在去剧院的路上。"
+    with_her = (Adverbial(6, "with {P}", phrase=Phrase(7, pronoun="she")),)
+    cinema = Clause("go_cinema", 9, {"S": HE}, Tense.NOW, adverbials=with_her)
+    assert chinese(cinema) == "他正和她一起在去电影院的路上。"
+    assert chinese(replace(cinema, mood=Mood.YES_NO, adverbials=())) == "他在去电影院的路上吗？"
+    assert chinese(Clause("finish", 9, {"S": HE, "O": REPORT}, Tense.NOW)) == "他正在写报告。"
+    party = Phrase(2, noun="event:workshop", det="the")
+    forward = Clause("look_forward", 9, {"S": HE, "O": party}, Tense.NOW)
+    assert chinese(forward) == "他很期待工作坊。"
+    assert chinese(replace(forward, mood=Mood.YES_NO)) == "他期待工作坊吗？"
+
+
+def test_a_thing_of_which_something_is_said_is_pointed_at() -> None:
+    car = Phrase(2, noun="motor:car", det="the")
+    old = Clause("be", 9, {"S": car}, predicate=Predicate(5, "old"))
+    assert chinese(old) == "这辆汽车很旧。"
+    assert chinese(replace(old, tense=Tense.PAST)) == "那辆汽车很旧。"
+    boss = replace(old, roles={"S": Phrase(2, noun="person:boss", det="the")}, predicate=Predicate(5, "busy"))
+    assert chinese(boss) == "老板很忙。"
+
+
+def test_two_prepositions_do_not_meet() -> None:
+    asked = Clause("apologize", 5, {"O": Phrase(6, pronoun="they")}, Tense.PAST, gap="S")
+    for det, text in (("all", "他向所有向他们道歉的客户道歉了。"), ("the", "他向那些向他们道歉的客户道歉了。")):
+        people = Phrase(3, noun="person:customer", det=det, plural=True, relative=asked)
+        assert (
+            chinese(Clause("apologize", 9, {"S": HE, "O": people}, Tense.PAST)).replace("道了歉", "道歉了") == text
+        )
+
+
+def test_what_is_ones_own_and_every_week() -> None:
+    child = Phrase(2, noun="family:child", det="he")
+    watch = Clause("watch_child", 9, {"S": HE, "O": child}, Tense.HABIT, adverbials=(Adverbial(5, "every week"),))
+    assert chinese(watch) == "他每周都照看孩子。"
+    assert chinese(replace(watch, roles={"S": YOU, "O": child})) == "您每周都照看他孩子。"
+
+
+def test_i_do_not_is_what_i_mean_to_do() -> None:
+    i = Phrase(1, pronoun="i")
+    assert chinese(read(i, Tense.FUTURE, negative=True)) == "我不看报告。"
+    assert chinese(read(HE, Tense.FUTURE, negative=True)) == "他不会看报告。"
+
+
+@pytest.mark.parametrize(
+    ("adjective", "text"), [("new", "他看了他的新报告。"), ("useful", "他看了他那份有用的报告。")]
+)
+def test_whose_it_is_and_what_it_is_like(adjective: str, text: str) -> None:
+    mine = replace(REPORT, det="he", adjective=adjective)
+    assert chinese(Clause("read", 9, {"S": HE, "O": mine}, Tense.PAST)) == text
+
+
+@pytest.mark.parametrize(
+    ("frame", "noun", "text"),
+    [
+        ("finish", "document:report", "他写完了一份报告。"),
+        ("finish", "document:poster", "他做完了一张海报。"),
+        ("celebrate_day", "feast:birthday", "他过了一个生日。"),
+        ("open_office", "site:shop", "他开了一家商店。"),
+        ("open_office", "site:factory", "他设立了一家工厂。"),
+        ("forget", "small:umbrella", "他忘了带一把雨伞。"),
+        ("wear", "clothes:hat", "他戴上了一顶帽子。"),
+        ("wear", "clothes:tie", "他系上了一条领带。"),
+        ("wear", "clothes:coat", "他穿上了一件大衣。"),
+        ("play_instrument", "instrument:violin", "他拉了一把小提琴。"),
+    ],
+)
+def test_the_verb_fits_its_object(frame: str, noun: str, text: str) -> None:
+    thing = Phrase(2, noun=noun, det="a")
+    assert chinese(Clause(frame, 9, {"S": HE, "O": thing}, Tense.PAST)) == text
+
+
+def test_two_verbs_and_one_le() -> None:
+    assert chinese(Clause("go_cinema", 9, {"S": HE}, Tense.PAST)) == "他去看电影了。"
+    assert chinese(Clause("come_office", 9, {"S": HE}, Tense.PAST)) == "他来公司了。"
+
+
+@pytest.mark.parametrize(
+    ("frame", "text"), [("have_fever", "他发烧了。"), ("be_right", "他说对了。"), ("be_hungry", "他当时很饿。")]
+)
+def test_a_change_needs_no_time(frame: str, text: str) -> None:
+    assert chinese(Clause(frame, 9, {"S": HE}, Tense.PAST)) == text

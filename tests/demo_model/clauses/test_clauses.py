@@ -99,7 +99,7 @@ def test_a_relative_clause() -> None:
     assert said["de"] == "Ich habe die Rechnung bezahlt, die sie dem Kunden geschickt hat."
     assert said["fr"] == "J'ai payé la facture qu'elle a envoyée au client."
     assert said["ja"] == "私は彼女が顧客に送った請求書を支払いました。"
-    assert said["zh"] == "我支付了她给客户发的发票。"
+    assert said["zh"] == "我付了她给客户发的那张发票。"
 
 
 def test_a_comparison() -> None:
@@ -109,7 +109,7 @@ def test_a_comparison() -> None:
     )
     assert said["en"] == "The report is more important than this contract."
     assert said["ja"] == "報告書はこの契約書より重要です。"
-    assert said["zh"] == "报告比这份合同更重要。"
+    assert said["zh"] == "这份报告比这份合同更重要。"
 
 
 def test_a_time_comes_where_each_language_has_it() -> None:
@@ -253,7 +253,7 @@ def test_the_weather_has_no_subject_where_none_is_said() -> None:
         "es": "Por cierto, llovió.",
         "de": "Übrigens, es hat geregnet.",
         "fr": "Au fait, il a plu.",
-        "zh": "对了，下了雨。",
+        "zh": "对了，下雨了。",
     }
 
 
