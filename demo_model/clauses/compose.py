@@ -100,6 +100,10 @@ class Composer(LinkedComposer):
         own = said.roles["S"].pronoun in ("i", "we") if "S" in said.roles else False
         fitting = {
             "okay": own and said.tense is Tense.FUTURE,
+            "yes, of course": own and said.tense is Tense.FUTURE,
+            "exactly": not own and said.tense is not Tense.FUTURE and said.modal is Modal.NONE,
+            "excuse me": "S" in said.roles and said.roles["S"].pronoun == "you",
+            "one question": said.mood is Mood.WH and said.asked in ("when", "where", "how"),
             "good morning": own and said.modal is Modal.NONE and said.tense is Tense.DONE,
             "sorry": own,
         }
@@ -223,14 +227,18 @@ class Composer(LinkedComposer):
         if link == "whether":
             mood = Mood.WH if self.odds(0.5) else Mood.YES_NO
         keys = [key for key in self._domain() if link not in ("know", "whether") or key[:4] != "know"]
-        keys = [key for key in keys if link != "hope" or key not in self.choices["verbs"]["unasked"]]
+        if link == "hope":
+            hoped = {*self.choices["times"]["some_day"], *self.choices["times"]["notable"]}
+            keys = [key for key in keys if key in hoped - {*self.choices["verbs"]["unasked"]}] or keys
         inner = self.clause(keys, mood, tenses, modals=link in ("think", "say"), plain=link == "hope")
         same = inner.roles.get("S")
         if same is not None and same.pronoun in PERSONS:
             others = [
                 each
                 for each in ("he", "she", "they", "we")
-                if each != speaker.pronoun and not any(each == np.pronoun for np in inner.roles.values())
+                if each != speaker.pronoun
+                and (each != "we" or link != "whether")
+                and not any(each == np.pronoun for np in inner.roles.values())
             ]
             inner = replace(
                 inner, roles={**inner.roles, "S": replace(same, pronoun=self.random.choice(others or ["they"]))}
@@ -238,7 +246,9 @@ class Composer(LinkedComposer):
             inner = replace(
                 inner, roles=self._known_gender(self.words.frames[inner.frame], inner.roles, inner.tense)
             )
-        if "stative" in self.words.frames[inner.frame].tags and link in ("hope", "whether"):
+        if "stative" in self.words.frames[inner.frame].tags and link in ("hope", "whether", "say"):
+            return self._single()
+        if link == "whether" and inner.asked in ("O", "T"):
             return self._single()
         if link == "whether":
             inner = replace(

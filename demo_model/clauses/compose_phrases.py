@@ -21,6 +21,10 @@ from demo_model.sampling import Sampler
 _COUNTED = 5
 _PEOPLE = ("person", "profession")
 SPOUSES = ("family:wife", "family:husband")
+PEERS = tuple(
+    f"family:{each}" for each in ("cousin", "best friend", "friend", "aunt", "uncle", "sister", "brother")
+)
+"""Whom somebody of one's family has to do with."""
 ONES_OWN = ("family:girlfriend", "family:boyfriend", "feast:birthday", "feast:graduation", "feast:promotion")
 ALWAYS_PLURAL = (
     *("family:parent", "family:grandparent", "small:earphone", "small:swimming goggle", "supplies:work glove"),
@@ -40,7 +44,7 @@ _ONES_OWN_PEOPLE = ("person:colleague", "person:boss", "person:assistant", "pers
 """People at work that are mostly somebody's."""
 COUNTABLE = frozenset(
     [
-        *("document", "device", "supplies", "furniture", "person", "product", "problem", "task", "data"),
+        *("document", "device", "supplies", "furniture", "person", "product", "problem", "task"),
         *("food", "fruit", "vegetable", "sweet", "clothes", "dishes", "text", "gift", "plant", "animal", "small"),
     ]
 )
@@ -123,7 +127,8 @@ class PhraseComposer:
         self.values: dict[int, tuple[str, Value]] = {}
         self._mark = 0
         self._tells: dict[tuple[str, str], list[Frame]] = {}
-        frames = [frame for frame in self.words.frames.values() if in_part(part, "frame", frame.key)]
+        alone = [each for each in self.words.frames.values() if each.key not in self.choices["verbs"]["linked"]]
+        frames = [frame for frame in alone if in_part(part, "frame", frame.key)]
         self._frames = {
             domain: [frame.key for frame in frames if domain in frame.tags] for domain in ("office", "daily")
         }
@@ -209,7 +214,7 @@ class PhraseComposer:
             return Phrase(mark, noun=noun.key, det="bare")
         weights = {
             "the": 46,
-            "a": 0 if subject else 55 if fresh else 0 if noun.type == "event" else 4,
+            "a": 0 if subject else 90 if fresh else 0,
             "this": 7,
             "we": 6,
             "i": 3,
@@ -220,7 +225,7 @@ class PhraseComposer:
         if plain or noun.type not in COUNTABLE or (subject and noun.type in _PEOPLE):
             weights |= {"num": 0, "many": 0, "all": 0, "i": 0}
         if noun.type in _PEOPLE:
-            weights |= {"this": 1, "a": 4 if fresh else 0, "we": 2 if noun.type == "person" else 0}
+            weights |= {"this": 0, "a": 4 if fresh else 0, "we": 2 if noun.type == "person" else 0}
         if (
             noun.type in ("food", "gift", "plant", "small", "clothes", "animal", "text", "meal", "sweet")
             and not subject
@@ -233,7 +238,9 @@ class PhraseComposer:
         if noun.key in ALWAYS_PLURAL:
             weights |= {"num": 0}
         if noun.type == "position" and not fresh:
-            weights |= {"we": 0, "i": 12}
+            weights = {"i": 1}
+        if noun.type == "body":
+            weights = {"i": 3, "he": 1, "she": 1}
         if noun.type == "money":
             weights = {"the": 6, "this": 1, "we": 2}
         if noun.key in _ONES_OWN_PEOPLE:
@@ -248,7 +255,7 @@ class PhraseComposer:
         if several:
             det = "the" if det == "a" else det
         adjective = ""
-        if det != "all" and self.odds(0.02 if noun.type in _PEOPLE else 0.2):
+        if det != "all" and self.odds(0.02 if noun.type in _PEOPLE else 0.12):
             adjective = self._adjective(noun.key)
         return Phrase(
             mark,
@@ -263,7 +270,7 @@ class PhraseComposer:
         fitting = _adjectives_of(noun, self.part)
         return self.random.choice(fitting) if fitting else ""
 
-    def _richer(self, np: Phrase, depth: int, frame: str) -> Phrase:
+    def _richer(self, np: Phrase, depth: bool, frame: str) -> Phrase:
         """Perhaps with a possessor or a relative clause."""
         if not np.noun or depth or np.det not in ("the", "all") or np.adjective:
             return np
@@ -328,6 +335,21 @@ class PhraseComposer:
             and "Oを" in cells["ja"]
             and cells["zh"].endswith(" O")
         )
+
+    def _kin(self, np: Phrase, subject: Phrase | None, types: Sequence[str]) -> Phrase:
+        """Not "we … my son", nor "your sister … my mother", nor "my aunt … my grandson"."""
+        if subject is None or not np.noun or self.words.nouns[np.noun].type not in ("family", "feast"):
+            return np
+        if np.noun.startswith("feast"):
+            return replace(np, det=subject.pronoun if subject.pronoun in ("i", "we", "he", "she") else np.det)
+        if np.noun in SPOUSES:
+            np = replace(np, noun="family:sister")
+        if subject.noun and self.words.nouns[subject.noun].type == "family":
+            others = [each for each in PEERS if each != subject.noun]
+            np = replace(np, noun=self.random.choice(others), plural=False) if "family" in types else np
+            return replace(np, det=subject.det)
+        others_own = subject.pronoun == "we" and np.det in ("i", "we")
+        return replace(np, det=self.random.choice(("he", "she"))) if others_own else np
 
     def _known_gender(self, frame: Frame, roles: dict[str, Phrase], tense: Tense) -> dict[str, Phrase]:
         """French participles after être agree, so the subject must have a gender that is known."""

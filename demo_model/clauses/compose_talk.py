@@ -58,8 +58,9 @@ class TalkComposer(ClauseComposer):
             tenses = {Tense.HABIT: 1.0} if word == "how_often" else {Tense.PAST: 2.0, Tense.FUTURE: 1.0}
             keys = self.choices["asked"][word]
             said = self.clause(keys, Mood.WH, tenses, False, self._addressed(), wanted=(word, None))
-            if word == "how_long" and "O" in said.roles and said.roles["O"].det in ("a", "num", "many", "all"):
-                thing = replace(said.roles["O"], det="this", plural=False, count=0)
+            if "O" in said.roles and said.roles["O"].det in ("a", "num", "many", "all", "this"):
+                det = "this" if word == "how_long" else "the"
+                thing = replace(said.roles["O"], det=det, plural=False, count=0)
                 said = replace(said, roles={**said.roles, "O": thing})
         else:
             said = self._asked_phrase()
@@ -109,7 +110,7 @@ class TalkComposer(ClauseComposer):
             tenses = {Tense.PAST: 2.0, Tense.FUTURE: 0.0 if det in ("how_much", "whose") else 1.0}
             human = role != "S" and "people" in self._types(frame.types["S"])
             subject = self._addressed() if human else None
-            return self.clause([frame.key], Mood.WH, tenses, role != "S", subject, wanted=(role, wanted))
+            return self.clause([frame.key], Mood.WH, tenses, False, subject, wanted=(role, wanted))
 
     def _acts(self, frame: Frame) -> bool:
         """Whether its subject is somebody who does something."""
@@ -135,7 +136,7 @@ class TalkComposer(ClauseComposer):
         if noun.mass or noun.key == "group:management":
             return False
         if det == "how_many":
-            return noun.type == "person" if role == "S" else noun.type in COUNTABLE - {"data"}
+            return noun.type == "person" if role == "S" else noun.type in COUNTABLE
         if det == "whose":
             return noun.type in _LENT
         return noun.type in _CHOSEN if det == "which" else noun.type not in ("family", "city", "person")
@@ -287,7 +288,8 @@ class TalkComposer(ClauseComposer):
             return False
         own = asked.roles["S"].pronoun == "you" and re.search("hope|know|afraid|question|depends", answer)
         future = asked.tense not in (Tense.PAST, Tense.DONE) or asked.modal is not Modal.NONE
-        return not own and not (future and re.search("afraid not|not as|probably not|course not", answer))
+        unfit = "afraid not|not as|probably not|course not" if future else "depends|yet|good question"
+        return not own and not re.search(unfit, answer)
 
     def _answering(self, asked: Phrase) -> Phrase | None:
         """Who is spoken of in the answer: "Did you …?" "Yes, we …"."""
@@ -313,7 +315,7 @@ class TalkComposer(ClauseComposer):
         refused = (
             ("stative" in frame.tags or frame.key in self.choices["times"]["done"])
             and frame.key not in self.choices["verbs"]["affirmative"]
-            and said.tense is not Tense.NOW
+            and said.tense not in (Tense.NOW, Tense.FUTURE)
         )
         link = "neither" if refused and self.odds(0.7) else "too"
         others = ["he", "she", "they"] if subject.pronoun in ("i", "we") else ["i", "we"]
