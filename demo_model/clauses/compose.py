@@ -101,7 +101,10 @@ class Composer(LinkedComposer):
         fitting = {
             "okay": own and said.tense is Tense.FUTURE,
             "yes, of course": own and said.tense is Tense.FUTURE,
-            "exactly": not own and said.tense is not Tense.FUTURE and said.modal is Modal.NONE,
+            "exactly": "office" in self.words.frames[said.frame].tags
+            and not own
+            and said.tense is not Tense.FUTURE
+            and said.modal is Modal.NONE,
             "excuse me": "S" in said.roles and said.roles["S"].pronoun == "you",
             "one question": said.mood is Mood.WH and said.asked in ("when", "where", "how"),
             "good morning": own and said.modal is Modal.NONE and said.tense is Tense.DONE,

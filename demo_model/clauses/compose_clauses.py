@@ -116,25 +116,15 @@ class ClauseComposer(PhraseComposer):
             fitting = [key for key, frames in self.choices[table].items() if frame.key in frames]
             if not fitting or not self.odds(share) or len(out) > 1 or clause.asked in _ASKED_HOW:
                 continue
-            if table == "places" and (clause.asked or clause.modal is not Modal.NONE):
-                continue
-            if table == "causes" and clause.mood not in (Mood.STATEMENT, Mood.YES_NO):
-                continue
-            if table != "places" and (clause.negative or clause.asked == "when" or clause.tense is Tense.DONE):
-                continue
-            if (
-                table == "manners"
-                and clause.tense in (Tense.NOW, Tense.HABIT)
-                and clause.modal is Modal.NONE
-                and clause.mood is Mood.STATEMENT
-            ):
-                continue
+            said = clause.mood is Mood.STATEMENT and clause.modal is Modal.NONE
+            unfit = {
+                "places": clause.asked or clause.modal is not Modal.NONE,
+                "causes": clause.mood not in (Mood.STATEMENT, Mood.YES_NO),
+                "manners": clause.asked or (said and clause.tense in (Tense.NOW, Tense.HABIT)),
+            }.get(table) or (table != "places" and (clause.negative or clause.asked or clause.tense is Tense.DONE))
             key = self.random.choice(fitting)
-            if out and out[0].key == "as soon as possible" and table == "manners":
-                continue
-            if key in ("immediately", "quickly") and out:
-                continue
-            if key == "by mistake" and clause.tense is not Tense.PAST:
+            hasty = bool(out) and (key in ("immediately", "quickly") or out[0].key == "as soon as possible")
+            if unfit or hasty or (key == "by mistake" and clause.tense is not Tense.PAST):
                 continue
             if key == "place_office":
                 key = self.random.choice(self._rooms(key))
@@ -186,6 +176,7 @@ class ClauseComposer(PhraseComposer):
         frame = self.words.frames[self.random.choice(keys)]
         stative = "stative" in frame.tags
         verbs = self.choices["verbs"]
+        due = frame.key in self.choices["times"]["done"] or frame.key in self.choices["times"]["brief"]
         human = bool({"human", "anyone", "boss", "firm", "tech"} & set(frame.types["S"]))
         if mood is None:
             mood = self.random.choices(
@@ -239,8 +230,7 @@ class ClauseComposer(PhraseComposer):
         ):
             modals_now = (Modal.CAN, Modal.MUST, Modal.WANT, Modal.SHOULD)[list(frame.types) == ["S"] :]
             modal = self.random.choice((*modals_now, Modal.MIGHT) if mood is Mood.STATEMENT else modals_now)
-            due = frame.key in self.choices["times"]["done"] or frame.key in self.choices["times"]["brief"]
-            modal = modal if due or modal not in (Modal.MUST, Modal.SHOULD) else Modal.WANT
+            modal = modal if due or modal is Modal.MIGHT else Modal.WANT
             past = modal in (Modal.MUST, Modal.WANT) and mood is Mood.STATEMENT and self.odds(0.2)
             tense = Tense.PAST if past else Tense.HABIT
         if mood is Mood.WH and tense is Tense.DONE:
@@ -277,8 +267,6 @@ class ClauseComposer(PhraseComposer):
         unfinished = tense is Tense.DONE or tense is Tense.NOW or asked in ("when", "why", "where", "how")
         if unfinished and thing is not None and thing.det == "a" and not frame.key.startswith("have"):
             roles["O"] = replace(thing, det="the")
-        if frame.key in verbs["single"] and "S" in roles and roles["S"].pronoun in ("we", "they"):
-            roles["S"] = replace(roles["S"], pronoun=self.random.choice(("he", "she")))
         if asked == "why" and "S" in roles and roles["S"].pronoun in ("i", "we"):
             roles["S"] = replace(roles["S"], pronoun="they")
         if (
@@ -287,7 +275,10 @@ class ClauseComposer(PhraseComposer):
             and mood in (Mood.YES_NO, Mood.WH)
             and not asked.startswith("how_")
         ):
-            modal, tense = Modal.SHOULD if self.odds(0.5) else Modal.CAN, Tense.HABIT
+            if due:
+                modal, tense = Modal.SHOULD if self.odds(0.5) else Modal.CAN, Tense.HABIT
+            else:
+                roles["S"] = replace(roles["S"], pronoun="they")
         clause = Clause(
             frame.key, self.mark(), self._known_gender(frame, roles, tense), tense, negative, modal, mood, asked
         )
@@ -355,6 +346,8 @@ class ClauseComposer(PhraseComposer):
                     roles["S"] = Phrase(0, pronoun="we")
                     continue
                 np = subject or self._actor(frame, types, asks)
+                if np.pronoun in ("we", "they") and frame.key in self.choices["verbs"]["single"]:
+                    np = replace(np, pronoun=self.random.choice(("he", "she")))
                 if asks and np.pronoun and (modal is Modal.SHOULD or (modal is Modal.CAN and self.odds(0.5))):
                     np = replace(np, pronoun=self.random.choice(("i", "we")))
                 avoid.append(np.pronoun)

@@ -38,7 +38,21 @@ ALWAYS_PLURAL = (
 )
 """Nouns of which one speaks in the plural: one's parents, the shoes."""
 _UNOWNED = frozenset(
-    ["wild", "nature", "sight", "amenity", "body", "fruit", "vegetable", "medicine", "transport", "remark", "term"]
+    [
+        "wild",
+        "nature",
+        "sight",
+        "amenity",
+        "body",
+        "fruit",
+        "vegetable",
+        "medicine",
+        "transport",
+        "remark",
+        "term",
+        "problem",
+        "incident",
+    ]
 )
 _ONES_OWN_PEOPLE = ("person:colleague", "person:boss", "person:assistant", "person:team leader", "person:intern")
 """People at work that are mostly somebody's."""
@@ -149,6 +163,10 @@ class PhraseComposer:
 
     def odds(self, share: float) -> bool:
         return self.random.random() < share
+
+    def actors(self, role: Sequence[str]) -> Sequence[str]:
+        """Those who do it, where it is nobody's job."""
+        return ("people", "actor") if tuple(role) == ("human",) else role
 
     def _types(self, role: Sequence[str]) -> list[str]:
         return expanded(role)
@@ -270,7 +288,7 @@ class PhraseComposer:
         fitting = _adjectives_of(noun, self.part)
         return self.random.choice(fitting) if fitting else ""
 
-    def _richer(self, np: Phrase, depth: bool, frame: str) -> Phrase:
+    def _richer(self, np: Phrase, depth: int, frame: str) -> Phrase:
         """Perhaps with a possessor or a relative clause."""
         if not np.noun or depth or np.det not in ("the", "all") or np.adjective:
             return np

@@ -127,7 +127,8 @@ class TalkComposer(ClauseComposer):
         return Phrase(self.mark(), pronoun="you" if draw < 0.8 else self.random.choice(("he", "she", "they")))
 
     def _noun_for(self, frame: Frame, role: str) -> Noun | None:
-        nouns = self._nouns([each for each in self._types(frame.types[role]) if each not in _NO_NOUNS])
+        types = self._types(self.actors(frame.types[role]) if role == "S" else frame.types[role])
+        nouns = self._nouns([each for each in types if each not in _NO_NOUNS])
         return self.random.choice(nouns) if nouns else None
 
     def _askable(self, det: str, noun: Noun, role: str) -> bool:
@@ -167,7 +168,7 @@ class TalkComposer(ClauseComposer):
             return Utterance(replace(said, roles=roles, negative=False))
 
     def _together(self, frame: Frame, role: str, said: Clause) -> Phrase | None:
-        types = self._types(frame.types[role])
+        types = self._types(self.actors(frame.types[role]) if role == "S" else frame.types[role])
         if "weather" in types or "city" in types:
             return None
         link = self.random.choices(("and", "both", "either", "or"), (70, 12, 12, 0 if role == "S" else 6))[0]
