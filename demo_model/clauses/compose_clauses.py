@@ -137,6 +137,8 @@ class ClauseComposer(PhraseComposer):
 
     def _times(self, clause: Clause, frame: Frame, stative: bool, always: bool) -> list[Adverbial]:
         asking = clause.mood in (Mood.IMPERATIVE, Mood.REQUEST, Mood.LETS)
+        if asking and frame.key in self.choices["times"]["soon"] and self.odds(0.12):
+            return [self.adverbial("as soon as possible")]
         if asking or (clause.modal is not Modal.NONE and clause.tense is not Tense.PAST):
             if self.odds(0.35) and clause.modal not in (Modal.CAN, Modal.SHOULD):
                 kind = "deadline" if self.odds(0.3) and asking else "time_future"

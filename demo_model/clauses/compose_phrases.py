@@ -13,7 +13,7 @@ from functools import cache
 from pathlib import Path
 
 from demo_model.clauses.lexicon import WORDS, Frame, Noun, load_words
-from demo_model.clauses.syntax import Clause, Phrase, Tense
+from demo_model.clauses.syntax import PERSONS, Clause, Phrase, Tense
 from demo_model.grammar import Value
 from demo_model.patterns import in_part
 from demo_model.sampling import Sampler
@@ -256,7 +256,7 @@ class PhraseComposer:
         if noun.key in ALWAYS_PLURAL:
             weights |= {"num": 0}
         if noun.type == "position" and not fresh:
-            weights = {"i": 1}
+            weights = {"the": 1}
         if noun.type == "body":
             weights = {"i": 3, "he": 1, "she": 1}
         if noun.type == "money":
@@ -356,7 +356,10 @@ class PhraseComposer:
 
     def _kin(self, np: Phrase, subject: Phrase | None, types: Sequence[str]) -> Phrase:
         """Not "we … my son", nor "your sister … my mother", nor "my aunt … my grandson"."""
-        if subject is None or not np.noun or self.words.nouns[np.noun].type not in ("family", "feast"):
+        kind = self.words.nouns[np.noun].type if np.noun else ""
+        if subject is not None and kind == "position" and np.det == "the" and subject.pronoun in PERSONS:
+            return replace(np, det=subject.pronoun)  # one loses one's own
+        if subject is None or kind not in ("family", "feast"):
             return np
         if np.noun.startswith("feast"):
             return replace(np, det=subject.pronoun if subject.pronoun in ("i", "we", "he", "she") else np.det)

@@ -186,7 +186,7 @@ class TalkComposer(ClauseComposer):
             return self._joined(members, link)
         if "person:colleague" in types:
             types = self._types(["coworker"])
-        members = self._alike_nouns(types, count, role == "S", frame.key)
+        members = self._alike_nouns(types, count, role != "O", frame.key)
         if members and types == self.classes["coworker"] and self.odds(0.4):
             team = self.random.choice(self._nouns(self._types(["squad"])))
             members[0] = Phrase(members[0].mark, noun=team.key, det="the")
@@ -310,6 +310,7 @@ class TalkComposer(ClauseComposer):
             said = self.clause(self._domain(), Mood.STATEMENT, subject=subject, plain=True)
             frame = self.words.frames[said.frame]
             fits = "people" in self._types(frame.types["S"]) and said.roles["S"].pronoun == subject.pronoun
+            fits = fits and said.tense is not Tense.NOW
             if fits and "~" not in frame.cells["es"] and said.frame != "depend":
                 break
             self._mark, self.values = marks, values
