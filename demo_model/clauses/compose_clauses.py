@@ -12,6 +12,7 @@ from demo_model.clauses.syntax import PERSONS, Adverbial, Clause, Modal, Mood, P
 from demo_model.grammar import Value
 
 _ASKED_HOW = ("where", "how", "why", "how_long", "how_often")
+_HASTY = ("immediately", "quickly", "as soon as possible")
 _BRIEF = re.compile(r"minutes|hour|just now|\{duration|right after")
 _CLOCK = re.compile(r"\{time|at noon")
 _AROUND = re.compile(r"\{P\}|^after|^before|break|meantime|lunchtime|before lunch|after lunch")
@@ -108,10 +109,11 @@ class ClauseComposer(PhraseComposer):
             return clause  # it would be unclear what the adverbial belongs to
         out: list[Adverbial] = []
         stative = "stative" in frame.tags
-        changes = frame.key in ("start_event", "end_event", "take_place")
         lasting = clause.asked == "how_long" and clause.tense is Tense.FUTURE
         if clause.asked not in ("when", "how_often") and not lasting:
-            out += self._times(clause, frame, stative, always=changes)
+            out += self._times(
+                clause, frame, stative, always=frame.key in ("start_event", "end_event", "take_place")
+            )
         for table, share in (("places", 0.3), ("manners", 0.25), ("causes", 0.25), ("companions", 0.3)):
             fitting = [key for key, frames in self.choices[table].items() if frame.key in frames]
             if not fitting or not self.odds(share) or len(out) > 1 or clause.asked in _ASKED_HOW:
@@ -123,13 +125,13 @@ class ClauseComposer(PhraseComposer):
                 "manners": clause.asked or (said and clause.tense in (Tense.NOW, Tense.HABIT)),
             }.get(table) or (table != "places" and (clause.negative or clause.asked or clause.tense is Tense.DONE))
             key = self.random.choice(fitting)
-            hasty = bool(out) and (key in ("immediately", "quickly") or out[0].key == "as soon as possible")
+            hasty = bool(out) and (key in _HASTY or out[-1].key in _HASTY or out[-1].key.startswith("by "))
             if unfit or hasty or (key == "by mistake" and clause.tense is not Tense.PAST):
                 continue
             if key == "place_office":
                 key = self.random.choice(self._rooms(key))
-            subject = clause.roles.get("S")
-            out.append(self.adverbial(key, [subject.pronoun] if subject else []))
+            known = [np.pronoun for role, np in clause.roles.items() if role == "S"]
+            out.append(self.adverbial(key, [*known, "you"] if clause.tense is Tense.HABIT else known))
         return replace(clause, adverbials=tuple(out))
 
     def _rooms(self, key: str) -> list[str]:
@@ -179,6 +181,7 @@ class ClauseComposer(PhraseComposer):
         stative = "stative" in frame.tags
         verbs = self.choices["verbs"]
         due = frame.key in self.choices["times"]["done"] or frame.key in self.choices["times"]["brief"]
+        wished = due or frame.key in self.choices["times"]["some_day"] + self.choices["times"]["notable"]
         human = bool({"human", "anyone", "boss", "firm", "tech"} & set(frame.types["S"]))
         if mood is None:
             mood = self.random.choices(
@@ -228,11 +231,13 @@ class ClauseComposer(PhraseComposer):
             and not stative
             and not plain
             and self.odds(0.22)
+            and wished
             and frame.key not in self.choices["verbs"]["unasked"]
         ):
             modals_now = (Modal.CAN, Modal.MUST, Modal.WANT, Modal.SHOULD)[list(frame.types) == ["S"] :]
             modal = self.random.choice((*modals_now, Modal.MIGHT) if mood is Mood.STATEMENT else modals_now)
-            modal = modal if due or modal is Modal.MIGHT else Modal.WANT
+            if not due:
+                modal = self.random.choice((Modal.WANT, Modal.MIGHT if mood is Mood.STATEMENT else Modal.WANT))
             past = modal in (Modal.MUST, Modal.WANT) and mood is Mood.STATEMENT and self.odds(0.2)
             tense = Tense.PAST if past else Tense.HABIT
         if mood is Mood.WH and tense is Tense.DONE:

@@ -34,6 +34,15 @@ ALWAYS_PLURAL = (
     ),
     *(f"clothes:{each}" for each in ("shoe", "boot", "sock", "trainer", "sandal", "slipper", "mitten", "glove")),
     *(f"clothes:{each}" for each in ("leather shoe", "ski boot", "rain boot", "hiking boot", "high-heeled shoe")),
+    *(
+        "vegetable:pea",
+        "vegetable:bean",
+        "vegetable:mushroom",
+        "fruit:raspberry",
+        "fruit:blueberry",
+        "fruit:blackberry",
+        "food:nut",
+    ),
     *("clothes:football boot", "small:earring", "small:reading glass"),
 )
 """Nouns of which one speaks in the plural: one's parents, the shoes."""
@@ -273,7 +282,7 @@ class PhraseComposer:
         if several:
             det = "the" if det == "a" else det
         adjective = ""
-        if det != "all" and self.odds(0.02 if noun.type in _PEOPLE else 0.12):
+        if det != "all" and self.odds(0.02 if noun.type in _PEOPLE else 0.08):
             adjective = self._adjective(noun.key)
         return Phrase(
             mark,

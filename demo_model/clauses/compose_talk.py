@@ -156,7 +156,7 @@ class TalkComposer(ClauseComposer):
             if not named:
                 continue
             role = self.random.choice(named)
-            if role == "S" and mood is not Mood.STATEMENT:
+            if (role == "S" and mood is not Mood.STATEMENT) or (role != "S" and "stative" in frame.tags):
                 continue
             np = self._together(frame, role, said)
             if np is None:
@@ -171,7 +171,9 @@ class TalkComposer(ClauseComposer):
         types = self._types(self.actors(frame.types[role]) if role == "S" else frame.types[role])
         if "weather" in types or "city" in types:
             return None
-        link = self.random.choices(("and", "both", "either", "or"), (70, 12, 12, 0 if role == "S" else 6))[0]
+        link = self.random.choices(
+            ("and", "both", "either", "or"), (70, 12, 12, 6 if said.mood is Mood.YES_NO else 0)
+        )[0]
         if role == "S" and said.mood is not Mood.STATEMENT:
             link = "and"
         if link == "both" and (role == "T" or (role == "O" and not self.direct(frame))):

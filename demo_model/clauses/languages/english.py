@@ -54,7 +54,7 @@ _CASUAL = 5
 """Of this many sentences one has no contraction, and of half as many "that" is said, so that both are learned."""
 _AN_NOT = ("USB", "user", "uni", "use", "usa", "eu", "one")
 _DOUBLED = re.compile(
-    r"admit|babysit|begin|cancel|chat|cut|debug|drop|fit|forget|get|hug|jog|knit|label|let|log|plan|"
+    r"admit|quarrel|babysit|begin|cancel|chat|cut|debug|drop|fit|forget|get|hug|jog|knit|label|let|log|plan|"
     r"prefer|put|repot|run|scan|set|ship|shop|sit|skip|stop|submit|swim|transfer|travel|unwrap|win|"
     r"wrap"
 )

@@ -386,7 +386,8 @@ class Japanese(Linearizer):
         if about == "O" and what is not None and thing is not None:
             if "Oを" in self.words.frames[first.frame].cells["ja"].split() and not first.negative:
                 left = replace(first, roles={**first.roles, "O": Phrase(thing.mark, pronoun="that")})
-            if thing.det in ("the", "a") and thing.of is None and not thing.adjective and what.degree != "too":
+            state = self.words.adjectives[what.adjective]["ja"].endswith("ている1") or what.degree == "too"
+            if thing.det in ("the", "a") and thing.of is None and not thing.adjective and not state:
                 said = replace(thing, det="bare", adjective=what.adjective)
                 kind = Predicate(what.mark, phrase=said, degree=what.degree)
                 named = replace(second, roles={}, predicate=kind)
