@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 
@@ -73,8 +74,21 @@ class Composer(LinkedComposer):
             if self._is_in_part(said):
                 break
         second = replace(said.second, embedded=True) if said.second else None
-        first = replace(said.first, embedded=said.first.embedded or said.speaker is not None)
+        first = self._sensible(said.first, said.speaker is not None)
         return replace(said, first=first, second=second, values=dict(self.values))
+
+    def _sensible(self, clause: Clause, reported: bool) -> Clause:
+        """One loses one's own key; "in five minutes" is not reported, nor "on my birthday" said of others."""
+        subject, thing = clause.roles.get("S"), clause.roles.get("O")
+        roles = clause.roles
+        person = subject.pronoun if subject else ""
+        if thing and person in PERSONS and thing.det in ("a", "the") and not (thing.of or thing.relative):
+            own = clause.frame in self.choices["verbs"]["own"] and thing.noun.startswith(("small:", "supplies:"))
+            roles = {**roles, "O": replace(thing, det=person if own else thing.det)}
+        unfit = "minutes|hour|just now|duration" if reported else "^$"
+        unfit += "" if person in ("i", "we") else "|my birthday"
+        said = tuple(each for each in clause.adverbials if not re.search(unfit, each.key))
+        return replace(clause, roles=roles, adverbials=said, embedded=clause.embedded or reported)
 
     def _is_in_part(self, said: Utterance) -> bool:
         """Frames that follow from others are drawn from all, and so have to be looked at."""
@@ -251,7 +265,8 @@ class Composer(LinkedComposer):
             )
         if "stative" in self.words.frames[inner.frame].tags and link in ("hope", "whether", "say"):
             return self._single()
-        if link == "whether" and inner.asked in ("O", "T"):
+        past_when = inner.asked in ("when", "where", "how") and inner.tense is Tense.PAST
+        if link == "whether" and (inner.asked in ("O", "T") or past_when):
             return self._single()
         if link == "whether":
             inner = replace(

@@ -296,12 +296,7 @@ class ClauseComposer(PhraseComposer):
         choices: list[str] = []
         if tense in (Tense.PAST, Tense.FUTURE) or modal is not Modal.NONE:
             choices += ["when", "when"]
-            choices += (
-                ["why"]
-                if tense is Tense.PAST
-                and (frame.key in self.choices["times"]["notable"] or self._has_reasons(frame))
-                else []
-            )
+            choices += ["why"] if tense is Tense.PAST and self._has_reasons(frame) else []
             choices += ["where", "where"] if frame.key in self.choices["where"]["asked"] else []
             choices += (
                 ["how", "how"] if frame.key in self.choices["how"]["asked"] and modal is not Modal.WANT else []

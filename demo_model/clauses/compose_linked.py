@@ -86,8 +86,11 @@ class LinkedComposer(TalkComposer):
 
     def _known_thing(self, np: Phrase) -> Phrase:
         """What is awaited is known: "when they solve the problem"."""
-        known = "the" if np.noun and np.det in ("a", *PERSONS) and self._ownerless(np.noun) else np.det
-        return replace(np, adjective="", relative=None, det=known)
+        owned = np.det in PERSONS and not (np.noun and self._ownerless(np.noun))
+        if not np.noun or owned or np.det not in ("a", "num", "all", *PERSONS):
+            return replace(np, adjective="", relative=None)
+        many = np.plural and not np.count and np.det != "all"
+        return replace(np, adjective="", relative=None, det="the", plural=many, count=0)
 
     def _ownerless(self, noun: str) -> bool:
         return self.words.nouns[noun].type not in ("family", "feast", "position", "small")

@@ -269,7 +269,7 @@ class PhraseComposer:
         if noun.type == "body":
             weights = {"i": 3, "he": 1, "she": 1}
         if noun.type == "money":
-            weights = {"the": 6, "this": 1, "we": 2}
+            weights = {"the": 6, "this": 1}
         if noun.key in _ONES_OWN_PEOPLE:
             weights = {"the": 2, "i": 10, "we": 3}
         if noun.key in ("group:management", "code:source code"):
@@ -371,7 +371,9 @@ class PhraseComposer:
         if subject is None or kind not in ("family", "feast"):
             return np
         if np.noun.startswith("feast"):
-            return replace(np, det=subject.pronoun if subject.pronoun in ("i", "we", "he", "she") else np.det)
+            female = bool(subject.noun) and self.words.nouns[subject.noun].genders["es"] == "f"
+            whose = ("she" if female else "he") if subject.noun else "i"
+            return replace(np, det=subject.pronoun if subject.pronoun in ("i", "we", "he", "she") else whose)
         if np.noun in SPOUSES:
             np = replace(np, noun="family:sister")
         if subject.noun and self.words.nouns[subject.noun].type == "family":

@@ -56,8 +56,9 @@ class TalkComposer(ClauseComposer):
         elif draw < 0.41:
             word = "how_long" if draw < 0.32 else "how_often"
             tenses = {Tense.HABIT: 1.0} if word == "how_often" else {Tense.PAST: 2.0, Tense.FUTURE: 1.0}
-            keys = self.choices["asked"][word]
-            said = self.clause(keys, Mood.WH, tenses, False, self._addressed(), wanted=(word, None))
+            key = self.random.choice(self.choices["asked"][word])
+            addressed = self._addressed(self.words.frames[key])
+            said = self.clause([key], Mood.WH, tenses, False, addressed, wanted=(word, None))
             if "O" in said.roles and said.roles["O"].det in ("a", "num", "many", "all", "this"):
                 det = "this" if word == "how_long" else "the"
                 thing = replace(said.roles["O"], det=det, plural=False, count=0)
@@ -109,19 +110,19 @@ class TalkComposer(ClauseComposer):
             wanted = Phrase(self.mark(), noun=noun.key, det=det, plural=plural)
             tenses = {Tense.PAST: 2.0, Tense.FUTURE: 0.0 if det in ("how_much", "whose") else 1.0}
             human = role != "S" and "people" in self._types(frame.types["S"])
-            subject = self._addressed() if human else None
+            subject = self._addressed(frame) if human else None
             return self.clause([frame.key], Mood.WH, tenses, False, subject, wanted=(role, wanted))
 
     def _acts(self, frame: Frame) -> bool:
         """Whether its subject is somebody who does something."""
         return "people" in self._types(frame.types["S"]) or "we" in frame.types["S"]
 
-    def _addressed(self) -> Phrase:
-        """Who one asks about: mostly the one who is asked."""
+    def _addressed(self, frame: Frame) -> Phrase:
+        """Who one asks about: mostly the one who is asked; the family at home only."""
         draw = self.random.random()
         if draw < 0.12:
             return self._name()
-        if draw < 0.22:
+        if draw < 0.22 and "daily" in frame.tags:
             noun = self.random.choice(self._nouns(["family"]))
             return Phrase(self.mark(), noun=noun.key, det="you", plural=noun.key in ALWAYS_PLURAL)
         return Phrase(self.mark(), pronoun="you" if draw < 0.8 else self.random.choice(("he", "she", "they")))

@@ -318,7 +318,7 @@ class Japanese(Linearizer):
             subject = phrase(self.noun_phrase(said.speaker, ""), "は")
             other = said.speaker.person[0] == "3"
             inner = first.roles["S"].pronoun if "S" in first.roles else ""
-            drop = inner if said.speaker.name and inner in ("he", "she") else said.speaker.pronoun
+            drop = inner if said.speaker.name and inner == "he" else said.speaker.pronoun
             first = replace(first, embedded=other)
             if first.adverbials:
                 subject = phrase(subject, "、")  # the time is that of what is said
