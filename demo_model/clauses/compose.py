@@ -82,7 +82,7 @@ class Composer(LinkedComposer):
         subject, thing = clause.roles.get("S"), clause.roles.get("O")
         roles = clause.roles
         person = subject.pronoun if subject else ""
-        if thing and person in PERSONS and thing.det in ("a", "the") and not (thing.of or thing.relative):
+        if thing and person in PERSONS and thing.det in ("a", "the", "this") and not (thing.of or thing.relative):
             own = clause.frame in self.choices["verbs"]["own"] and thing.noun.startswith(("small:", "supplies:"))
             roles = {**roles, "O": replace(thing, det=person if own else thing.det)}
         unfit = "minutes|hour|just now|duration" if reported else "^$"

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from abc import abstractmethod
 from collections.abc import Sequence
 from dataclasses import replace
@@ -184,6 +185,7 @@ class LinkedComposer(TalkComposer):
                 each
                 for each in first.adverbials[: 0 if momentary else 1]
                 if not each.key.startswith(("because", "in the mean", "during"))
+                if about.refers != "S" or re.search("yesterday|today|^this |last night|just", each.key)
             ]
             return Utterance(replace(first, adverbials=tuple(said)), link, second)
         return self._single()
