@@ -28,7 +28,6 @@ _OWN = ("i", "we", "own", "counted")
 """Where 母 is the speaker's own mother."""
 _GLAD = "glad"
 _FELT = {"happy": _GLAD}
-"""Happy as a reason is 嬉しい."""
 _SHORT = 2
 _LIVING = ("person", "family", "animal", "profession")
 
@@ -371,7 +370,8 @@ class Japanese(Linearizer):
                 )
         if second.tense is Tense.PAST or self.stative(second):
             state = replace(second, tense=Tense.HABIT) if self.stative(second) else second
-            after = "とき 、" if self.stative(second) else "後 、"
+            weather = "S" in second.roles and second.roles["S"].pronoun == "weather"
+            after = "とき 、" if weather or self.stative(second) else "後 、"
             return phrase(self.clause(state, "toki", "", topic), after, self.clause(first, "polite", same), mark)
         return phrase(self.clause(second, "tara", "", topic), "、", self.clause(first, "polite", same), mark)
 

@@ -87,3 +87,13 @@ def test_a_japanese_reason_stands_before_the_thing_and_the_main_clause_names_it_
     assert texts(Utterance(chose, "because", reliable))["ja"] == (
         "信頼できるカレンダーアプリだったので、彼女はそれを選びました。"
     )
+
+
+def test_japanese_says_after_what_happened_but_when_of_states_and_the_weather() -> None:
+    photos = Clause("take_picture", 4, {"S": SHE}, Tense.PAST)
+    snow = Clause("snow", 6, {"S": Phrase(5, pronoun="weather")}, Tense.PAST)
+    assert texts(Utterance(photos, "when", snow))["ja"] == "雪が降ったとき、彼女は写真を撮りました。"
+    crash = Clause("crash", 6, {"S": Phrase(5, noun="product:app", det="the")}, Tense.PAST)
+    assert texts(Utterance(photos, "when", crash))["ja"] == "アプリがクラッシュした後、彼女は写真を撮りました。"
+    fever = Clause("have_fever", 6, {"S": SHE}, Tense.PAST)
+    assert texts(Utterance(photos, "when", fever))["ja"] == "彼女は熱があるとき、写真を撮りました。"
