@@ -23,7 +23,7 @@ _WRONG = {
     r"|\*|[^ ][?!]",
     "es": r"\bde el\b|\ba el\b|\by (?:i|hi)(?![eao])\w|\bcon mí\b|\*|~|\bla (?:acta|agua|área|aula)\b",
     "ja": r"[ぁ-鿿] | [ぁ-鿿]|はを|をを|がが(?!っ)|だな|なな|しいだと|[TO]を|[るい]1(?!\d)",
-    "zh": r"[一-鿿] | [一-鿿]|了了|的的|在在|不是是|没有有|[=~|]|(?:向|给|对|把)[向给对把]",
+    "zh": r"[一-鿿] | [一-鿿]|了了|的的|在在|不是是|没有有|[=~|]|(?:向|给|对|把)(?:[给对把]|向(?!日葵))",
 }
 _GERMAN_SUB = re.compile(r", (?:dass|ob|weil|obwohl) ([^,.?]+)(?!, d[eia])[,.?]")
 _GERMAN_FINITE = re.compile(r"(?:t|e|en|e?[lr]n|ß|ag|ann|uss|ill|arf|ar|[ai]nd|bin|ird|sei|a[mb]|ing)$")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 
@@ -73,8 +74,21 @@ class Composer(LinkedComposer):
             if self._is_in_part(said):
                 break
         second = replace(said.second, embedded=True) if said.second else None
-        first = replace(said.first, embedded=said.first.embedded or said.speaker is not None)
+        first = self._sensible(said.first, said.speaker is not None)
         return replace(said, first=first, second=second, values=dict(self.values))
+
+    def _sensible(self, clause: Clause, reported: bool) -> Clause:
+        """One loses one's own key; "in five minutes" is not reported, nor "on my birthday" said of others."""
+        subject, thing = clause.roles.get("S"), clause.roles.get("O")
+        roles = clause.roles
+        person = subject.pronoun if subject else ""
+        if thing and person in PERSONS and thing.det in ("a", "the", "this") and not (thing.of or thing.relative):
+            own = clause.frame in self.choices["verbs"]["own"] and thing.noun.startswith(("small:", "supplies:"))
+            roles = {**roles, "O": replace(thing, det=person if own else thing.det)}
+        unfit = "minutes|hour|just now|duration" if reported else "^$"
+        unfit += "" if person in ("i", "we") else "|my birthday"
+        said = tuple(each for each in clause.adverbials if not re.search(unfit, each.key))
+        return replace(clause, roles=roles, adverbials=said, embedded=clause.embedded or reported)
 
     def _is_in_part(self, said: Utterance) -> bool:
         """Frames that follow from others are drawn from all, and so have to be looked at."""
@@ -100,6 +114,13 @@ class Composer(LinkedComposer):
         own = said.roles["S"].pronoun in ("i", "we") if "S" in said.roles else False
         fitting = {
             "okay": own and said.tense is Tense.FUTURE,
+            "yes, of course": own and said.tense is Tense.FUTURE,
+            "exactly": "office" in self.words.frames[said.frame].tags
+            and not own
+            and said.tense is not Tense.FUTURE
+            and said.modal is Modal.NONE,
+            "excuse me": "S" in said.roles and said.roles["S"].pronoun == "you",
+            "one question": said.mood is Mood.WH and said.asked in ("when", "where", "how"),
             "good morning": own and said.modal is Modal.NONE and said.tense is Tense.DONE,
             "sorry": own,
         }
@@ -223,14 +244,18 @@ class Composer(LinkedComposer):
         if link == "whether":
             mood = Mood.WH if self.odds(0.5) else Mood.YES_NO
         keys = [key for key in self._domain() if link not in ("know", "whether") or key[:4] != "know"]
-        keys = [key for key in keys if link != "hope" or key not in self.choices["verbs"]["unasked"]]
+        if link == "hope":
+            hoped = {*self.choices["times"]["some_day"], *self.choices["times"]["notable"]}
+            keys = [key for key in keys if key in hoped - {*self.choices["verbs"]["unasked"]}] or keys
         inner = self.clause(keys, mood, tenses, modals=link in ("think", "say"), plain=link == "hope")
         same = inner.roles.get("S")
         if same is not None and same.pronoun in PERSONS:
             others = [
                 each
                 for each in ("he", "she", "they", "we")
-                if each != speaker.pronoun and not any(each == np.pronoun for np in inner.roles.values())
+                if each != speaker.pronoun
+                and (each != "we" or link != "whether")
+                and not any(each == np.pronoun for np in inner.roles.values())
             ]
             inner = replace(
                 inner, roles={**inner.roles, "S": replace(same, pronoun=self.random.choice(others or ["they"]))}
@@ -238,7 +263,10 @@ class Composer(LinkedComposer):
             inner = replace(
                 inner, roles=self._known_gender(self.words.frames[inner.frame], inner.roles, inner.tense)
             )
-        if "stative" in self.words.frames[inner.frame].tags and link in ("hope", "whether"):
+        if "stative" in self.words.frames[inner.frame].tags and link in ("hope", "whether", "say"):
+            return self._single()
+        past_when = inner.asked in ("when", "where", "how") and inner.tense is Tense.PAST
+        if link == "whether" and (inner.asked in ("O", "T") or past_when):
             return self._single()
         if link == "whether":
             inner = replace(

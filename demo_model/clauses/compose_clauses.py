@@ -6,16 +6,13 @@ import re
 from collections.abc import Sequence
 from dataclasses import replace
 
-from demo_model.clauses.compose_phrases import SPOUSES, PhraseComposer
+from demo_model.clauses.compose_phrases import PEERS, PhraseComposer
 from demo_model.clauses.lexicon import Frame
 from demo_model.clauses.syntax import PERSONS, Adverbial, Clause, Modal, Mood, Phrase, Tense
 from demo_model.grammar import Value
 
-_PEERS = tuple(
-    f"family:{each}" for each in ("cousin", "best friend", "friend", "aunt", "uncle", "sister", "brother")
-)
-"""Whom somebody of one's family has to do with."""
 _ASKED_HOW = ("where", "how", "why", "how_long", "how_often")
+_HASTY = ("immediately", "quickly", "as soon as possible")
 _BRIEF = re.compile(r"minutes|hour|just now|\{duration|right after")
 _CLOCK = re.compile(r"\{time|at noon")
 _AROUND = re.compile(r"\{P\}|^after|^before|break|meantime|lunchtime|before lunch|after lunch")
@@ -27,6 +24,11 @@ _AT_HOME = re.compile(
 )
 _DISTANT = re.compile(r"month|year|date|weeks|quarter|spring|summer|autumn|winter|Christmas|long time")
 _SOME_DAY = re.compile(r"days|other day|week|recently|soon|later|sometime|\{weekday")
+_VAGUE = re.compile(r"days$|days ago|other day|recently|soon$|^later|sometime|weeks|minutes|hour")
+"""The times of what is not asked for, nor wanted or proposed."""
+_SOON = re.compile(r"^in a few days|soon$|^later|sometime|next few weeks")
+_NEAR = re.compile(r"^(yesterday|yesterday afternoon|this morning|tomorrow|this afternoon|on \{weekday\})$")
+_EVENING = re.compile(r"night|evening")
 _NOT_EVENING = re.compile(r"morning|noon|lunch|breakfast|school|\{time")
 _NOT_MORNING = re.compile(r"evening|night|noon|lunch|dinner|midnight|bed|\{time")
 _OFTEN = re.compile(r"day|morning|evening|night|once a day|twice a day|afternoon|always")
@@ -58,15 +60,16 @@ class ClauseComposer(PhraseComposer):
     def _companion(self, avoid: Sequence[str]) -> Phrase:
         if self.odds(0.4):
             return self._pronoun(False, avoid, False)
-        return self._name() if self.odds(0.4) else self.noun(self.random.choice(self._nouns(_PEERS)))
+        return self._name() if self.odds(0.4) else self.noun(self.random.choice(self._nouns(PEERS)))
 
-    def _time(self, frame: Frame, *kinds: str, negative: bool = False) -> list[Adverbial]:
+    def _time(self, frame: Frame, *kinds: str, negative: bool = False, plain: bool = False) -> list[Adverbial]:
         """A time that fits what is done, if there is one: the hour of a call, the year of a move."""
         fitting = [
             key
             for kind in kinds
             for key in self._adverbials[kind]
             if self._when(key, frame.key) and (not negative or _PLAIN.search(key))
+            if not (plain and _VAGUE.search(key))
             if not (_AT_WORK if "daily" in frame.tags else _AT_HOME).search(key) or key in self.choices["during"]
         ]
         return [self.adverbial(self.random.choice(fitting))] if fitting else []
@@ -79,7 +82,13 @@ class ClauseComposer(PhraseComposer):
             return frame in during[key]
         if self.words.adverbial_kinds[key] in ("time_habit", "frequency"):
             return not _SELDOM.search(key) and bool(_OFTEN.search(key)) == (frame in times["daily"])
+        if _SOON.search(key) and frame not in times["some_day"]:
+            return False
         if frame in times["daily"] and _SOME_DAY.search(key):
+            return False
+        if (frame in times["near"] and not _NEAR.search(key)) or (
+            frame in times["light"] and _EVENING.search(key)
+        ):
             return False
         for table, pattern in (("evening", _NOT_EVENING), ("morning", _NOT_MORNING)):
             if frame in times[table] and pattern.search(key):
@@ -100,34 +109,29 @@ class ClauseComposer(PhraseComposer):
             return clause  # it would be unclear what the adverbial belongs to
         out: list[Adverbial] = []
         stative = "stative" in frame.tags
-        changes = frame.key in ("start_event", "end_event", "take_place")
         lasting = clause.asked == "how_long" and clause.tense is Tense.FUTURE
         if clause.asked not in ("when", "how_often") and not lasting:
-            out += self._times(clause, frame, stative, always=changes)
-        for table, share in (("places", 0.4), ("manners", 0.25), ("causes", 0.25), ("companions", 0.3)):
+            out += self._times(
+                clause, frame, stative, always=frame.key in ("start_event", "end_event", "take_place")
+            )
+        for table, share in (("places", 0.3), ("manners", 0.25), ("causes", 0.25), ("companions", 0.3)):
             fitting = [key for key, frames in self.choices[table].items() if frame.key in frames]
             if not fitting or not self.odds(share) or len(out) > 1 or clause.asked in _ASKED_HOW:
                 continue
-            if table == "causes" and clause.mood not in (Mood.STATEMENT, Mood.YES_NO):
-                continue
-            if table != "places" and (clause.negative or clause.asked == "when" or clause.tense is Tense.DONE):
-                continue
-            if (
-                table == "manners"
-                and clause.tense in (Tense.NOW, Tense.HABIT)
-                and clause.modal is Modal.NONE
-                and clause.mood is Mood.STATEMENT
-            ):
-                continue
+            said = clause.mood is Mood.STATEMENT and clause.modal is Modal.NONE
+            unfit = {
+                "places": clause.asked or clause.modal is not Modal.NONE,
+                "causes": clause.mood not in (Mood.STATEMENT, Mood.YES_NO),
+                "manners": clause.asked or (said and clause.tense in (Tense.NOW, Tense.HABIT)),
+            }.get(table) or (table != "places" and (clause.negative or clause.asked or clause.tense is Tense.DONE))
             key = self.random.choice(fitting)
-            if out and out[0].key == "as soon as possible" and table == "manners":
-                continue
-            if key == "by mistake" and clause.tense is not Tense.PAST:
+            hasty = bool(out) and (key in _HASTY or out[-1].key in _HASTY or out[-1].key.startswith("by "))
+            if unfit or hasty or (key == "by mistake" and clause.tense is not Tense.PAST):
                 continue
             if key == "place_office":
                 key = self.random.choice(self._rooms(key))
-            subject = clause.roles.get("S")
-            out.append(self.adverbial(key, [subject.pronoun] if subject else []))
+            known = [np.pronoun for role, np in clause.roles.items() if role == "S"]
+            out.append(self.adverbial(key, [*known, "you"] if clause.tense is Tense.HABIT else known))
         return replace(clause, adverbials=tuple(out))
 
     def _rooms(self, key: str) -> list[str]:
@@ -135,16 +139,21 @@ class ClauseComposer(PhraseComposer):
 
     def _times(self, clause: Clause, frame: Frame, stative: bool, always: bool) -> list[Adverbial]:
         asking = clause.mood in (Mood.IMPERATIVE, Mood.REQUEST, Mood.LETS)
+        if asking and frame.key in self.choices["times"]["soon"] and self.odds(0.12):
+            return [self.adverbial("as soon as possible")]
         if asking or (clause.modal is not Modal.NONE and clause.tense is not Tense.PAST):
-            if self.odds(0.35):
+            if self.odds(0.35) and clause.modal not in (Modal.CAN, Modal.SHOULD):
                 kind = "deadline" if self.odds(0.3) and asking else "time_future"
-                return self._time(frame, kind, negative=clause.negative)
+                return self._time(frame, kind, negative=clause.negative, plain=True)
             return []
+        plain = bool(clause.asked)
         match clause.tense:
             case Tense.PAST if always or self.odds(0 if stative else 0.6):
-                return self._time(frame, "time_past", "time_past", "time_any", negative=clause.negative)
+                kinds = ("time_past", "time_past", "time_any")
+                return self._time(frame, *kinds, negative=clause.negative, plain=plain)
             case Tense.FUTURE if always or self.odds(0.7):
-                return self._time(frame, "time_future", "time_future", "time_any", negative=clause.negative)
+                kinds = ("time_future", "time_future", "time_any")
+                return self._time(frame, *kinds, negative=clause.negative, plain=plain)
             case Tense.HABIT if not stative:
                 wh = clause.mood is Mood.WH or clause.negative or always
                 if self.odds(0.5) or wh:
@@ -171,6 +180,8 @@ class ClauseComposer(PhraseComposer):
         frame = self.words.frames[self.random.choice(keys)]
         stative = "stative" in frame.tags
         verbs = self.choices["verbs"]
+        due = frame.key in self.choices["times"]["done"] or frame.key in self.choices["times"]["brief"]
+        wished = due or frame.key in self.choices["times"]["some_day"] + self.choices["times"]["notable"]
         human = bool({"human", "anyone", "boss", "firm", "tech"} & set(frame.types["S"]))
         if mood is None:
             mood = self.random.choices(
@@ -194,8 +205,8 @@ class ClauseComposer(PhraseComposer):
             tenses = {Tense.PAST: 36, Tense.FUTURE: 24, Tense.DONE: 12, Tense.NOW: 9, Tense.HABIT: 13}
         if frame.key in verbs["told"] and wanted is None:
             mood = Mood.STATEMENT
-        if frame.key in verbs["ongoing"]:
-            tenses, modals, mood = {Tense.NOW: 1}, False, Mood.YES_NO if asks else Mood.STATEMENT
+        if Tense.NOW in tenses and frame.key in verbs["not_now"]:
+            tenses = {tense: share for tense, share in tenses.items() if tense is not Tense.NOW}
         if frame.key in verbs["general"]:
             tenses, modals, mood = {Tense.HABIT: 1}, False, Mood.YES_NO if asks else mood
         if stative and tenses != {Tense.PAST: 1}:
@@ -220,10 +231,13 @@ class ClauseComposer(PhraseComposer):
             and not stative
             and not plain
             and self.odds(0.22)
+            and wished
             and frame.key not in self.choices["verbs"]["unasked"]
         ):
             modals_now = (Modal.CAN, Modal.MUST, Modal.WANT, Modal.SHOULD)[list(frame.types) == ["S"] :]
             modal = self.random.choice((*modals_now, Modal.MIGHT) if mood is Mood.STATEMENT else modals_now)
+            if not due:
+                modal = self.random.choice((Modal.WANT, Modal.MIGHT if mood is Mood.STATEMENT else Modal.WANT))
             past = modal in (Modal.MUST, Modal.WANT) and mood is Mood.STATEMENT and self.odds(0.2)
             tense = Tense.PAST if past else Tense.HABIT
         if mood is Mood.WH and tense is Tense.DONE:
@@ -256,6 +270,10 @@ class ClauseComposer(PhraseComposer):
             roles["S"] = replace(roles["S"], det="the", plural=False, count=0)
         if counted and (negative or asked_for or again) and frame.key not in verbs["several"]:
             roles["O"] = replace(roles["O"], det="the", plural=False, count=0)
+        thing = roles.get("O")
+        unfinished = tense is Tense.DONE or tense is Tense.NOW or asked in ("when", "why", "where", "how")
+        if unfinished and thing is not None and thing.det == "a" and not frame.key.startswith("have"):
+            roles["O"] = replace(thing, det="the")
         if asked == "why" and "S" in roles and roles["S"].pronoun in ("i", "we"):
             roles["S"] = replace(roles["S"], pronoun="they")
         if (
@@ -264,7 +282,10 @@ class ClauseComposer(PhraseComposer):
             and mood in (Mood.YES_NO, Mood.WH)
             and not asked.startswith("how_")
         ):
-            modal, tense = Modal.SHOULD if self.odds(0.5) else Modal.CAN, Tense.HABIT
+            if due:
+                modal, tense = Modal.SHOULD if self.odds(0.5) else Modal.CAN, Tense.HABIT
+            else:
+                roles["S"] = replace(roles["S"], pronoun="they")
         clause = Clause(
             frame.key, self.mark(), self._known_gender(frame, roles, tense), tense, negative, modal, mood, asked
         )
@@ -275,11 +296,7 @@ class ClauseComposer(PhraseComposer):
         choices: list[str] = []
         if tense in (Tense.PAST, Tense.FUTURE) or modal is not Modal.NONE:
             choices += ["when", "when"]
-            choices += (
-                ["why"]
-                if tense is Tense.PAST and frame.key not in self.choices["verbs"]["needs_no_reason"]
-                else []
-            )
+            choices += ["why"] if tense is Tense.PAST and self._has_reasons(frame) else []
             choices += ["where", "where"] if frame.key in self.choices["where"]["asked"] else []
             choices += (
                 ["how", "how"] if frame.key in self.choices["how"]["asked"] and modal is not Modal.WANT else []
@@ -297,30 +314,20 @@ class ClauseComposer(PhraseComposer):
         asked = self.random.choice(choices) if choices else ""
         return (people[0], Phrase(self.mark(), pronoun="who")) if asked == "whom" else (asked, None)
 
+    def _has_reasons(self, frame: Frame) -> bool:
+        return any(key[1:] == frame.key for keys in self.choices["reasons"].values() for key in keys)
+
     def _actor(self, frame: Frame, types: Sequence[str], asks: bool) -> Phrase:
         """Who does it: sometimes the one whose job it is."""
         jobs = self.choices["jobs"].get(frame.key, ())
+        if tuple(types) == ("human",):
+            types = ("people", "actor")
         if jobs and self.odds(0.25):
             return self.noun(self.words.nouns[self.random.choice(jobs)], True, True)
         np = self.role(types, True, asks=asks, plain=frame.key in self.choices["verbs"]["unasked"])
         if asks and np.noun and self.words.nouns[np.noun].type == "family" and np.det in ("i", "we"):
             np = replace(np, det="you")  # one knows what one's own mother does
         return np
-
-    def _kin(self, np: Phrase, subject: Phrase | None, types: Sequence[str]) -> Phrase:
-        """Not "we … my son", nor "your sister … my mother", nor "my aunt … my grandson"."""
-        if subject is None or not np.noun or self.words.nouns[np.noun].type not in ("family", "feast"):
-            return np
-        if np.noun.startswith("feast"):
-            return replace(np, det=subject.pronoun if subject.pronoun in ("i", "we", "he", "she") else np.det)
-        if np.noun in SPOUSES:
-            np = replace(np, noun="family:sister")
-        if subject.noun and self.words.nouns[subject.noun].type == "family":
-            others = [each for each in _PEERS if each != subject.noun]
-            np = replace(np, noun=self.random.choice(others), plural=False) if "family" in types else np
-            return replace(np, det=subject.det)
-        others_own = subject.pronoun == "we" and np.det in ("i", "we")
-        return replace(np, det=self.random.choice(("he", "she"))) if others_own else np
 
     def _roles(
         self, frame: Frame, mood: Mood, asked: str, modal: Modal, tense: Tense, subject: Phrase | None
@@ -341,6 +348,8 @@ class ClauseComposer(PhraseComposer):
                     roles["S"] = Phrase(0, pronoun="we")
                     continue
                 np = subject or self._actor(frame, types, asks)
+                if np.pronoun in ("we", "they") and frame.key in self.choices["verbs"]["single"]:
+                    np = replace(np, pronoun=self.random.choice(("he", "she")))
                 if asks and np.pronoun and (modal is Modal.SHOULD or (modal is Modal.CAN and self.odds(0.5))):
                     np = replace(np, pronoun=self.random.choice(("i", "we")))
                 avoid.append(np.pronoun)
@@ -354,6 +363,8 @@ class ClauseComposer(PhraseComposer):
                     np = replace(np, pronoun=self.random.choice(("he", "she", "they")))
                     if np.pronoun in avoid:
                         np = self._name()
+                if np.pronoun == "you" and tense is Tense.HABIT and modal is Modal.NONE and not asks:
+                    np = self._name()  # who is spoken to knows it
                 np = self._kin(np, roles.get("S"), frame.types[role])
                 if (
                     frame.key in self.choices["verbs"]["told"]
@@ -377,7 +388,10 @@ class ClauseComposer(PhraseComposer):
                     np = self.role(types, False, avoid=avoid)
                 roles[role] = self._richer(
                     np,
-                    1 if asks or tense is Tense.DONE or ("S" in roles and roles["S"].relative) else 0,
+                    asks
+                    or tense is Tense.DONE
+                    or "T" in frame.types
+                    or bool("S" in roles and roles["S"].relative),
                     frame.key,
                 )
         return roles

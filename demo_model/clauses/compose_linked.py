@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from abc import abstractmethod
 from collections.abc import Sequence
 from dataclasses import replace
@@ -57,7 +58,7 @@ class LinkedComposer(TalkComposer):
             subject = replace(subject, pronoun=self.random.choice(_GENDERED)) if self.odds(0.6) else None
         event = self.clause([happens], Mood.STATEMENT, {Tense.PAST: 1}, False, subject, plain=True)
         whose = event.roles["S"].pronoun
-        plain = {role: replace(np, adjective="", relative=None) for role, np in event.roles.items()}
+        plain = {role: self._known_thing(np) for role, np in event.roles.items()}
         event = replace(event, adverbials=(), roles=plain | self._narrowed(narrowed, whose))
         if who == "please":
             doer = event.roles["S"]
@@ -74,7 +75,8 @@ class LinkedComposer(TalkComposer):
         if who == "other":
             others = ("i", "we") if event.roles["S"].pronoun in _GENDERED else ("he", "she")
             actor = Phrase(self.mark(), pronoun=self.random.choice(others))
-        link = "but" if who == "not" else self.random.choice(("if", "when", "so"))
+        when = "stative" in self.words.frames[happens].tags or happens in self.choices["verbs"]["noticed"]
+        link = "but" if who == "not" else self.random.choice(("if", "when" if when else "so", "so"))
         tense = {"but": Tense.DONE, "if": Tense.FUTURE}.get(link, Tense.PAST)
         second = self.clause([key], Mood.STATEMENT, {tense: 1}, False, actor, plain=True)
         roles = second.roles | self._filled(filled, event)
@@ -83,12 +85,27 @@ class LinkedComposer(TalkComposer):
             return Utterance(second, link, replace(event, tense=Tense.HABIT) if link == "if" else event)
         return Utterance(event, link, second)
 
+    def _known_thing(self, np: Phrase) -> Phrase:
+        """What is awaited is known: "when they solve the problem"."""
+        owned = np.det in PERSONS and not (np.noun and self._ownerless(np.noun))
+        if not np.noun or owned or np.det not in ("a", "num", "all", *PERSONS):
+            return replace(np, adjective="", relative=None)
+        many = np.plural and not np.count and np.det != "all"
+        return replace(np, adjective="", relative=None, det="the", plural=many, count=0)
+
+    def _ownerless(self, noun: str) -> bool:
+        return self.words.nouns[noun].type not in ("family", "feast", "position", "small")
+
     def _narrowed(self, types: dict[str, list[str]], whose: str) -> dict[str, Phrase]:
         """What plays these roles, drawn again where it has to be one of these types."""
         out = {}
         for role, kinds in types.items():
             thing = replace(self.noun(self.random.choice(self._nouns(kinds)), False, True), adjective="")
-            own = whose if thing.det in ("i", "we") and whose in PERSONS else thing.det
+            own = (
+                whose
+                if whose in PERSONS and (thing.det in ("i", "we") or thing.noun[:6] == "small:")
+                else thing.det
+            )
             out[role] = replace(thing, det=own)
         return out
 
@@ -146,7 +163,8 @@ class LinkedComposer(TalkComposer):
                 about = self._same_person(first.roles["S"])
             elif thing.noun and not (thing.plural or thing.det == "bare" or thing.adjective):
                 about = Phrase(self.mark(), pronoun="it", noun=thing.noun, refers="O")
-            if about is None or first.modal not in (Modal.NONE, Modal.WANT):
+            related = any(np.relative for np in first.roles.values())
+            if about is None or related or first.modal not in (Modal.NONE, Modal.WANT):
                 self._mark, self.values = marks, values
                 continue
             although = first.modal is Modal.NONE and first.tense is Tense.PAST and self.odds(0.3)
@@ -166,7 +184,8 @@ class LinkedComposer(TalkComposer):
             said = [
                 each
                 for each in first.adverbials[: 0 if momentary else 1]
-                if not each.key.startswith(("because", "in the mean"))
+                if not each.key.startswith(("because", "in the mean", "during"))
+                if about.refers != "S" or re.search("yesterday|today|^this |last night|just", each.key)
             ]
             return Utterance(replace(first, adverbials=tuple(said)), link, second)
         return self._single()

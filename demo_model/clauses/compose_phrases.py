@@ -13,7 +13,7 @@ from functools import cache
 from pathlib import Path
 
 from demo_model.clauses.lexicon import WORDS, Frame, Noun, load_words
-from demo_model.clauses.syntax import Clause, Phrase, Tense
+from demo_model.clauses.syntax import PERSONS, Clause, Phrase, Tense
 from demo_model.grammar import Value
 from demo_model.patterns import in_part
 from demo_model.sampling import Sampler
@@ -21,6 +21,10 @@ from demo_model.sampling import Sampler
 _COUNTED = 5
 _PEOPLE = ("person", "profession")
 SPOUSES = ("family:wife", "family:husband")
+PEERS = tuple(
+    f"family:{each}" for each in ("cousin", "best friend", "friend", "aunt", "uncle", "sister", "brother")
+)
+"""Whom somebody of one's family has to do with."""
 ONES_OWN = ("family:girlfriend", "family:boyfriend", "feast:birthday", "feast:graduation", "feast:promotion")
 ALWAYS_PLURAL = (
     *("family:parent", "family:grandparent", "small:earphone", "small:swimming goggle", "supplies:work glove"),
@@ -30,17 +34,40 @@ ALWAYS_PLURAL = (
     ),
     *(f"clothes:{each}" for each in ("shoe", "boot", "sock", "trainer", "sandal", "slipper", "mitten", "glove")),
     *(f"clothes:{each}" for each in ("leather shoe", "ski boot", "rain boot", "hiking boot", "high-heeled shoe")),
+    *(
+        "vegetable:pea",
+        "vegetable:bean",
+        "vegetable:mushroom",
+        "fruit:raspberry",
+        "fruit:blueberry",
+        "fruit:blackberry",
+        "food:nut",
+    ),
     *("clothes:football boot", "small:earring", "small:reading glass"),
 )
 """Nouns of which one speaks in the plural: one's parents, the shoes."""
 _UNOWNED = frozenset(
-    ["wild", "nature", "sight", "amenity", "body", "fruit", "vegetable", "medicine", "transport", "remark", "term"]
+    [
+        "wild",
+        "nature",
+        "sight",
+        "amenity",
+        "body",
+        "fruit",
+        "vegetable",
+        "medicine",
+        "transport",
+        "remark",
+        "term",
+        "problem",
+        "incident",
+    ]
 )
 _ONES_OWN_PEOPLE = ("person:colleague", "person:boss", "person:assistant", "person:team leader", "person:intern")
 """People at work that are mostly somebody's."""
 COUNTABLE = frozenset(
     [
-        *("document", "device", "supplies", "furniture", "person", "product", "problem", "task", "data"),
+        *("document", "device", "supplies", "furniture", "person", "product", "problem", "task"),
         *("food", "fruit", "vegetable", "sweet", "clothes", "dishes", "text", "gift", "plant", "animal", "small"),
     ]
 )
@@ -123,7 +150,8 @@ class PhraseComposer:
         self.values: dict[int, tuple[str, Value]] = {}
         self._mark = 0
         self._tells: dict[tuple[str, str], list[Frame]] = {}
-        frames = [frame for frame in self.words.frames.values() if in_part(part, "frame", frame.key)]
+        alone = [each for each in self.words.frames.values() if each.key not in self.choices["verbs"]["linked"]]
+        frames = [frame for frame in alone if in_part(part, "frame", frame.key)]
         self._frames = {
             domain: [frame.key for frame in frames if domain in frame.tags] for domain in ("office", "daily")
         }
@@ -144,6 +172,10 @@ class PhraseComposer:
 
     def odds(self, share: float) -> bool:
         return self.random.random() < share
+
+    def actors(self, role: Sequence[str]) -> Sequence[str]:
+        """Those who do it, where it is nobody's job."""
+        return ("people", "actor") if tuple(role) == ("human",) else role
 
     def _types(self, role: Sequence[str]) -> list[str]:
         return expanded(role)
@@ -209,7 +241,7 @@ class PhraseComposer:
             return Phrase(mark, noun=noun.key, det="bare")
         weights = {
             "the": 46,
-            "a": 0 if subject else 55 if fresh else 0 if noun.type == "event" else 4,
+            "a": 0 if subject else 90 if fresh else 0,
             "this": 7,
             "we": 6,
             "i": 3,
@@ -220,7 +252,7 @@ class PhraseComposer:
         if plain or noun.type not in COUNTABLE or (subject and noun.type in _PEOPLE):
             weights |= {"num": 0, "many": 0, "all": 0, "i": 0}
         if noun.type in _PEOPLE:
-            weights |= {"this": 1, "a": 4 if fresh else 0, "we": 2 if noun.type == "person" else 0}
+            weights |= {"this": 0, "a": 4 if fresh else 0, "we": 2 if noun.type == "person" else 0}
         if (
             noun.type in ("food", "gift", "plant", "small", "clothes", "animal", "text", "meal", "sweet")
             and not subject
@@ -233,9 +265,11 @@ class PhraseComposer:
         if noun.key in ALWAYS_PLURAL:
             weights |= {"num": 0}
         if noun.type == "position" and not fresh:
-            weights |= {"we": 0, "i": 12}
+            weights = {"the": 1}
+        if noun.type == "body":
+            weights = {"i": 3, "he": 1, "she": 1}
         if noun.type == "money":
-            weights = {"the": 6, "this": 1, "we": 2}
+            weights = {"the": 6, "this": 1}
         if noun.key in _ONES_OWN_PEOPLE:
             weights = {"the": 2, "i": 10, "we": 3}
         if noun.key in ("group:management", "code:source code"):
@@ -248,7 +282,7 @@ class PhraseComposer:
         if several:
             det = "the" if det == "a" else det
         adjective = ""
-        if det != "all" and self.odds(0.02 if noun.type in _PEOPLE else 0.2):
+        if det != "all" and self.odds(0.02 if noun.type in _PEOPLE else 0.08):
             adjective = self._adjective(noun.key)
         return Phrase(
             mark,
@@ -328,6 +362,26 @@ class PhraseComposer:
             and "Oを" in cells["ja"]
             and cells["zh"].endswith(" O")
         )
+
+    def _kin(self, np: Phrase, subject: Phrase | None, types: Sequence[str]) -> Phrase:
+        """Not "we … my son", nor "your sister … my mother", nor "my aunt … my grandson"."""
+        kind = self.words.nouns[np.noun].type if np.noun else ""
+        if subject is not None and kind == "position" and np.det == "the" and subject.pronoun in PERSONS:
+            return replace(np, det=subject.pronoun)  # one loses one's own
+        if subject is None or kind not in ("family", "feast"):
+            return np
+        if np.noun.startswith("feast"):
+            female = bool(subject.noun) and self.words.nouns[subject.noun].genders["es"] == "f"
+            whose = ("she" if female else "he") if subject.noun else "i"
+            return replace(np, det=subject.pronoun if subject.pronoun in ("i", "we", "he", "she") else whose)
+        if np.noun in SPOUSES:
+            np = replace(np, noun="family:sister")
+        if subject.noun and self.words.nouns[subject.noun].type == "family":
+            others = [each for each in PEERS if each != subject.noun]
+            np = replace(np, noun=self.random.choice(others), plural=False) if "family" in types else np
+            return replace(np, det=subject.det)
+        others_own = subject.pronoun == "we" and np.det in ("i", "we")
+        return replace(np, det=self.random.choice(("he", "she"))) if others_own else np
 
     def _known_gender(self, frame: Frame, roles: dict[str, Phrase], tense: Tense) -> dict[str, Phrase]:
         """French participles after être agree, so the subject must have a gender that is known."""

@@ -56,10 +56,12 @@ class TalkComposer(ClauseComposer):
         elif draw < 0.41:
             word = "how_long" if draw < 0.32 else "how_often"
             tenses = {Tense.HABIT: 1.0} if word == "how_often" else {Tense.PAST: 2.0, Tense.FUTURE: 1.0}
-            keys = self.choices["asked"][word]
-            said = self.clause(keys, Mood.WH, tenses, False, self._addressed(), wanted=(word, None))
-            if word == "how_long" and "O" in said.roles and said.roles["O"].det in ("a", "num", "many", "all"):
-                thing = replace(said.roles["O"], det="this", plural=False, count=0)
+            key = self.random.choice(self.choices["asked"][word])
+            addressed = self._addressed(self.words.frames[key])
+            said = self.clause([key], Mood.WH, tenses, False, addressed, wanted=(word, None))
+            if "O" in said.roles and said.roles["O"].det in ("a", "num", "many", "all", "this"):
+                det = "this" if word == "how_long" else "the"
+                thing = replace(said.roles["O"], det=det, plural=False, count=0)
                 said = replace(said, roles={**said.roles, "O": thing})
         else:
             said = self._asked_phrase()
@@ -108,25 +110,26 @@ class TalkComposer(ClauseComposer):
             wanted = Phrase(self.mark(), noun=noun.key, det=det, plural=plural)
             tenses = {Tense.PAST: 2.0, Tense.FUTURE: 0.0 if det in ("how_much", "whose") else 1.0}
             human = role != "S" and "people" in self._types(frame.types["S"])
-            subject = self._addressed() if human else None
-            return self.clause([frame.key], Mood.WH, tenses, role != "S", subject, wanted=(role, wanted))
+            subject = self._addressed(frame) if human else None
+            return self.clause([frame.key], Mood.WH, tenses, False, subject, wanted=(role, wanted))
 
     def _acts(self, frame: Frame) -> bool:
         """Whether its subject is somebody who does something."""
         return "people" in self._types(frame.types["S"]) or "we" in frame.types["S"]
 
-    def _addressed(self) -> Phrase:
-        """Who one asks about: mostly the one who is asked."""
+    def _addressed(self, frame: Frame) -> Phrase:
+        """Who one asks about: mostly the one who is asked; the family at home only."""
         draw = self.random.random()
         if draw < 0.12:
             return self._name()
-        if draw < 0.22:
+        if draw < 0.22 and "daily" in frame.tags:
             noun = self.random.choice(self._nouns(["family"]))
             return Phrase(self.mark(), noun=noun.key, det="you", plural=noun.key in ALWAYS_PLURAL)
         return Phrase(self.mark(), pronoun="you" if draw < 0.8 else self.random.choice(("he", "she", "they")))
 
     def _noun_for(self, frame: Frame, role: str) -> Noun | None:
-        nouns = self._nouns([each for each in self._types(frame.types[role]) if each not in _NO_NOUNS])
+        types = self._types(self.actors(frame.types[role]) if role == "S" else frame.types[role])
+        nouns = self._nouns([each for each in types if each not in _NO_NOUNS])
         return self.random.choice(nouns) if nouns else None
 
     def _askable(self, det: str, noun: Noun, role: str) -> bool:
@@ -135,7 +138,7 @@ class TalkComposer(ClauseComposer):
         if noun.mass or noun.key == "group:management":
             return False
         if det == "how_many":
-            return noun.type == "person" if role == "S" else noun.type in COUNTABLE - {"data"}
+            return noun.type == "person" if role == "S" else noun.type in COUNTABLE
         if det == "whose":
             return noun.type in _LENT
         return noun.type in _CHOSEN if det == "which" else noun.type not in ("family", "city", "person")
@@ -154,7 +157,7 @@ class TalkComposer(ClauseComposer):
             if not named:
                 continue
             role = self.random.choice(named)
-            if role == "S" and mood is not Mood.STATEMENT:
+            if (role == "S" and mood is not Mood.STATEMENT) or (role != "S" and "stative" in frame.tags):
                 continue
             np = self._together(frame, role, said)
             if np is None:
@@ -166,10 +169,12 @@ class TalkComposer(ClauseComposer):
             return Utterance(replace(said, roles=roles, negative=False))
 
     def _together(self, frame: Frame, role: str, said: Clause) -> Phrase | None:
-        types = self._types(frame.types[role])
+        types = self._types(self.actors(frame.types[role]) if role == "S" else frame.types[role])
         if "weather" in types or "city" in types:
             return None
-        link = self.random.choices(("and", "both", "either", "or"), (70, 12, 12, 0 if role == "S" else 6))[0]
+        link = self.random.choices(
+            ("and", "both", "either", "or"), (70, 12, 12, 6 if said.mood is Mood.YES_NO else 0)
+        )[0]
         if role == "S" and said.mood is not Mood.STATEMENT:
             link = "and"
         if link == "both" and (role == "T" or (role == "O" and not self.direct(frame))):
@@ -184,7 +189,7 @@ class TalkComposer(ClauseComposer):
             return self._joined(members, link)
         if "person:colleague" in types:
             types = self._types(["coworker"])
-        members = self._alike_nouns(types, count, role == "S", frame.key)
+        members = self._alike_nouns(types, count, role != "O", frame.key)
         if members and types == self.classes["coworker"] and self.odds(0.4):
             team = self.random.choice(self._nouns(self._types(["squad"])))
             members[0] = Phrase(members[0].mark, noun=team.key, det="the")
@@ -287,7 +292,8 @@ class TalkComposer(ClauseComposer):
             return False
         own = asked.roles["S"].pronoun == "you" and re.search("hope|know|afraid|question|depends", answer)
         future = asked.tense not in (Tense.PAST, Tense.DONE) or asked.modal is not Modal.NONE
-        return not own and not (future and re.search("afraid not|not as|probably not|course not", answer))
+        unfit = "afraid not|not as|probably not|course not" if future else "depends|yet|good question"
+        return not own and not re.search(unfit, answer)
 
     def _answering(self, asked: Phrase) -> Phrase | None:
         """Who is spoken of in the answer: "Did you …?" "Yes, we …"."""
@@ -307,13 +313,14 @@ class TalkComposer(ClauseComposer):
             said = self.clause(self._domain(), Mood.STATEMENT, subject=subject, plain=True)
             frame = self.words.frames[said.frame]
             fits = "people" in self._types(frame.types["S"]) and said.roles["S"].pronoun == subject.pronoun
+            fits = fits and said.tense is not Tense.NOW
             if fits and "~" not in frame.cells["es"] and said.frame != "depend":
                 break
             self._mark, self.values = marks, values
         refused = (
             ("stative" in frame.tags or frame.key in self.choices["times"]["done"])
             and frame.key not in self.choices["verbs"]["affirmative"]
-            and said.tense is not Tense.NOW
+            and said.tense not in (Tense.NOW, Tense.FUTURE)
         )
         link = "neither" if refused and self.odds(0.7) else "too"
         others = ["he", "she", "they"] if subject.pronoun in ("i", "we") else ["i", "we"]

@@ -46,41 +46,17 @@ _LAST = re.compile(r"ago|\{time|soon|later|minutes|hour|possible|noon|recently|j
 _MANY = re.compile(r"(?:figures|details|minutes)$")
 """Nouns that are plural as they stand."""
 _NOT = {"can": "can't", "will": "won't", "am": "am not", "might": "might not"}
+_SHORT = {"am": "'m", "are": "'re", "is": "'s", "am not": "'m not", "will": "'ll", "have": "'ve", "has": "'s"}
+"""Auxiliaries after a pronoun, in speech."""
+_DATIVE = frozenset(["send", "show", "give", "lend", "offer", "teach", "read", "tell", "promise"])
+"""Verbs that take the person without "to": "sent me the report"."""
+_CASUAL = 5
+"""Of this many sentences one has no contraction, and of half as many "that" is said, so that both are learned."""
 _AN_NOT = ("USB", "user", "uni", "use", "usa", "eu", "one")
-_DOUBLED = (
-    "stop",
-    "plan",
-    "cut",
-    "set",
-    "run",
-    "put",
-    "get",
-    "sit",
-    "swim",
-    "shop",
-    "let",
-    "win",
-    "forget",
-    "begin",
-    "drop",
-    "chat",
-    "submit",
-    "prefer",
-    "unwrap",
-    "hug",
-    "skip",
-    "knit",
-    "repot",
-    "transfer",
-    "wrap",
-    "admit",
-    "fit",
-    "log",
-    "debug",
-    "ship",
-    "babysit",
-    "jog",
-    "scan",
+_DOUBLED = re.compile(
+    r"admit|quarrel|babysit|begin|cancel|chat|cut|debug|drop|fit|forget|get|hug|jog|knit|label|let|log|plan|"
+    r"prefer|put|repot|run|scan|set|ship|shop|sit|skip|stop|submit|swim|transfer|travel|unwrap|win|"
+    r"wrap"
 )
 
 
@@ -149,13 +125,17 @@ class English(Linearizer):
         words = marked(words, np.mark)
         if np.relative is not None:
             people = noun.type in ("person", "family", "profession")
-            words = phrase(words, "who" if people and np.relative.gap == "S" else "that", self.clause(np.relative))
+            that = "who" if people and np.relative.gap == "S" else "that"
+            subject = np.relative.roles.get("S")
+            if np.relative.gap == "O" and subject is not None and subject.pronoun and np.relative.mark % 2:
+                that = ""
+            words = phrase(words, that, self.clause(np.relative))
         return words
 
     def forms(self, verb: str) -> tuple[str, str, str, str]:
         """Third person, past, participle, -ing."""
         ing = verb[:-1] + "ing" if verb.endswith("e") and not verb.endswith("ee") else verb + "ing"
-        if verb in _DOUBLED:
+        if _DOUBLED.fullmatch(verb):
             ing = verb + verb[-1] + "ing"
         if verb.endswith("ie"):
             ing = verb[:-2] + "ying"
@@ -166,7 +146,7 @@ class English(Linearizer):
         past = verb + ("d" if verb.endswith("e") else "ed")
         if verb.endswith("y") and verb[-2] not in "aeiou":
             past = verb[:-1] + "ied"
-        if verb in _DOUBLED:
+        if _DOUBLED.fullmatch(verb):
             past = verb + verb[-1] + "ed"
         return third, past, past, ing
 
@@ -176,6 +156,8 @@ class English(Linearizer):
         head, tail = verb, ""
         be = verb == "be"
         past = clause.tense is Tense.PAST
+        if clause.frame == "look_forward" and clause.tense is Tense.HABIT:
+            clause = replace(clause, tense=Tense.NOW)
         match clause.modal:
             case Modal.CAN:
                 return ("could" if past else "can"), marked(verb, mark)
@@ -217,7 +199,8 @@ class English(Linearizer):
             return self.noun_phrase(what.phrase, "O")
         return self.adverbial(what.place) if what.place else ""
 
-    def clause(self, clause: Clause) -> str:
+    def clause(self, clause: Clause, full: bool = False) -> str:
+        """full: without contractions."""
         asks = clause.mood in (Mood.YES_NO, Mood.WH) and (clause.asked != "S" or clause.frame == "exist")
         wanted = ""
         particle = ""
@@ -236,6 +219,7 @@ class English(Linearizer):
         else:
             cell, complements = self.complements(clause)
             verb, _, particle = cell.partition("_")
+            complements = self.datives(verb, complements)
             particle = particle.replace("_", " ")
             for role, how, np in complements:
                 preposition = how.partition(".")[0]
@@ -267,6 +251,9 @@ class English(Linearizer):
             )
         aux, verbs = self.group(clause, verb, asks, clause.mark)
         middle = self.places(clause, "frequency")
+        recent = next((each for each in clause.adverbials if each.key == "recently"), None)
+        if recent is not None:
+            middle, clause = phrase(middle, self.adverbial(recent)), self.without(clause, recent)
         if clause.tense is Tense.DONE and not clause.negative and not asks:
             middle = phrase(middle, "already")
         if clause.negative:
@@ -288,7 +275,28 @@ class English(Linearizer):
             others = self.without(clause, front)
             end = phrase(*rest, self.ending(others), yet)
             question = phrase(self.adverbial(front), ",")
-        return phrase(question, subject, aux, middle, verbs, end)
+        rest_of_it = phrase(middle, verbs, end)
+        short = "" if full else self.short(clause, subject, aux, rest_of_it)
+        return phrase(question, subject + short, "" if short else aux, rest_of_it)
+
+    def short(self, clause: Clause, subject: str, aux: str, rest: str) -> str:
+        """ "'s", "'ll": after a pronoun or "there", if more follows."""
+        said = clause.roles.get("S")
+        there = clause.frame == "exist" and aux == "is"
+        pronoun = clause.frame != "exist" and said is not None and said.pronoun not in ("", "that", "who")
+        return _SHORT.get(aux, "") if (there or pronoun) and subject and rest and clause.mark % _CASUAL else ""
+
+    def datives(
+        self, verb: str, complements: list[tuple[str, str, Phrase | None]]
+    ) -> list[tuple[str, str, Phrase | None]]:
+        """ "sent me the report", but "sent it to me"."""
+        if verb not in _DATIVE or [each[0] for each in complements] not in (["O", "T"], ["T"]):
+            return complements
+        *others, (role, how, person) = complements
+        short = person is not None and person.pronoun not in ("", "who") and how.startswith("to")
+        if not short or any(np is None or np.pronoun for _, _, np in others):
+            return complements
+        return [(role, ".", person), *others]
 
     def fronted(self, clause: Clause) -> Adverbial | None:
         front = super().fronted(clause)
@@ -305,17 +313,18 @@ class English(Linearizer):
         if said.speaker is not None:
             person = said.speaker.person
             subject = self.noun_phrase(said.speaker, "S")
+            that = "that" if first.mark % 2 else ""
             match said.link:
                 case "say":
-                    text = phrase(subject, "said that", self.backshifted(first))
+                    text = phrase(subject, "said", that, self.backshifted(first))
                 case "whether" | "know":
                     do = "doesn't" if person == "3s" else "don't"
                     if said.link == "know":
-                        text = phrase(subject, "knows" if person == "3s" else "know", "that", text)
+                        text = phrase(subject, "knows" if person == "3s" else "know", that, text)
                     else:
                         text = phrase(subject, do, "know", self.indirect(first))
                 case link:
-                    text = phrase(subject, link + ("s" if person == "3s" else ""), "that", text)
+                    text = phrase(subject, link + ("s" if person == "3s" else ""), that, text)
             return text + " ."
         if second is None:
             return f"{text} {mark}"
@@ -338,7 +347,7 @@ class English(Linearizer):
         """What was said: one tense earlier."""
         if clause.tense is Tense.HABIT and clause.modal not in (Modal.SHOULD, Modal.MIGHT):
             return self.clause(replace(clause, tense=Tense.PAST))
-        words = self.clause(clause).split()
+        words = self.clause(clause, full=True).split()
         at = next((index for index, word in enumerate(words) if word in _SAID), None)
         if at is not None and clause.tense in (Tense.FUTURE, Tense.DONE, Tense.NOW):
             words[at] = _SAID[words[at]]

@@ -6,43 +6,28 @@ import tomllib
 from dataclasses import replace
 from typing import ClassVar
 
-from demo_model.clauses.languages.japanese_verbs import Word, adjective, verb
+from demo_model.clauses.languages.japanese_verbs import ASKING_MOODS, Word, adjective, verb, with_modal
 from demo_model.clauses.languages.linearizer import Linearizer
 from demo_model.clauses.lexicon import WORDS
 from demo_model.clauses.marks import bare, marked, phrase
-from demo_model.clauses.syntax import ASKED_FRAMES, Adverbial, Clause, Modal, Mood, Phrase, Tense, Utterance
+from demo_model.clauses.syntax import ASKED_FRAMES, Adverbial, Clause, Mood, Phrase, Predicate, Tense, Utterance
 
-_PRONOUNS = {
-    "it": "",
-    "weather": "",
-    "i": "私",
-    "we": "私たち",
-    "you": "あなた",
-    "he": "彼",
-    "she": "彼女",
-    "they": "彼ら",
-    "that": "それ",
-    "who": "誰",
-}
 _ASKED = {
     **{"when": "いつ", "where": "どこで", "why": "なぜ", "how": "どうやって", "S": "誰が", "O": "何を"},
     **{"how_long": "どのくらいの間", "how_often": "どのくらいの頻度で"},
 }
+_EXPLAINED = ("when", "where", "why", "how", "S")
+"""What is asked for with のですか if it is past: one knows that it was done."""
 _ASKING = {"which": "どの", "what_kind": "どんな", "whose": "誰の"}
-_COUNTERS = {
-    **dict.fromkeys(("person", "profession", "family"), "人"),
-    **dict.fromkeys(("vehicle", "motor", "device"), "台"),
-    **{"animal": "匹", "dog": "匹", "wild": "頭", "drink": "杯", "text": "冊", "clothes": "着", "show": "本"},
-    **{"document": "部", "certificate": "通", "plant": "本", "home": "軒", "medicine": "錠"},
-    **dict.fromkeys(("document:video", "document:recording", "document:article"), "本"),
-    **dict.fromkeys(("document:poster", "document:diagram", "document:memo", "document:invoice"), "枚"),
-    **dict.fromkeys(("document:survey", "document:bug report"), "件"),
-    **dict.fromkeys(("document:roadmap", "document:template", "document:mockup", "document:policy"), "つ"),
-}
-"""A type of nouns, or one noun of the patterns, whose rows have no counter → its counter."""
 _TABLES = tomllib.loads((WORDS / "japanese.toml").read_text(encoding="utf-8"))
+_PRONOUNS = _TABLES["pronouns"]
+_LOVERS = ("彼女", "彼氏")
+"""Who would be somebody else without "my"."""
+_OWN_PEOPLE = ("family", "feast", "person")
 _OWN = ("i", "we", "own", "counted")
 """Where 母 is the speaker's own mother."""
+_GLAD = "glad"
+_FELT = {"happy": _GLAD}
 _SHORT = 2
 _LIVING = ("person", "family", "animal", "profession")
 
@@ -76,6 +61,8 @@ class Japanese(Linearizer):
         if np.adjective:
             word = self.words.adjectives[np.adjective]["ja"].removesuffix("1") + word
         match np.det:
+            case "the" if case == "that":
+                word = "その" + word
             case "this":
                 word = ("これらの" if np.plural else "この") + word
             case "many":
@@ -86,12 +73,15 @@ class Japanese(Linearizer):
                 word = word if case == "counted" else f"{np.count}{self.counter(np)}の{word}"
             case asking if asking in _ASKING:
                 word = _ASKING[asking] + word
-            case det if det == case and noun.type != "family":
-                word = f"自分の{word}"
+            case det if det == case and word not in _LOVERS and (det != "we" or noun.type in _OWN_PEOPLE):
+                pass  # whose it is goes without saying
             case "you" if noun.type == "family":
                 word = _TABLES["family"].get(word) or f"あなたの{word}"
-            case det if _PRONOUNS.get(det) and not (noun.type == "family" and det == "i" and case in _OWN):
-                word = f"{_PRONOUNS[det]}の{word}"
+            case "i" if noun.type == "family" and case in _OWN and word not in _LOVERS:
+                pass
+            case det if _PRONOUNS.get(det):
+                honoured = _TABLES["family"].get(word, word) if det in ("he", "she", "they") else word
+                word = f"{_PRONOUNS[det]}の{honoured}"
         words = marked(word, np.mark)
         if np.of is not None:
             words = phrase(self.noun_phrase(np.of, ""), "の", words)
@@ -101,7 +91,7 @@ class Japanese(Linearizer):
 
     def counter(self, np: Phrase) -> str:
         noun = self.noun(np)
-        return noun.counter or _COUNTERS.get(noun.key) or _COUNTERS.get(noun.type, "つ")
+        return noun.counter or _TABLES["counters"].get(noun.key) or _TABLES["counters"].get(noun.type, "つ")
 
     def with_particle(self, np: Phrase, case: str, particle: str, there: bool = False) -> str:
         """A phrase and its particle: も for each of both; 何人 stands after を, or が of what there is."""
@@ -137,10 +127,11 @@ class Japanese(Linearizer):
             if what.place is not None:
                 return self.place(what.place, "に"), verb("いる1" if self.living(subject) else "ある")
             if what.phrase is not None:
-                return self.noun_phrase(what.phrase, ""), Word("", "na")
-            word = adjective(self.words.adjectives[what.adjective]["ja"])
+                very = "とても" if what.degree == "very" else ""
+                return phrase(very, self.noun_phrase(what.phrase, "")), Word("", "na")
+            word = adjective("嬉しい" if what.adjective == _GLAD else self.words.adjectives[what.adjective]["ja"])
             degree = {"very": "とても"}.get(what.degree, "")
-            than = phrase(self.noun_phrase(what.than, ""), "より") if what.than else ""
+            than = phrase(self.noun_phrase(what.than, "that"), "より") if what.than else ""
             if what.degree == "too":
                 stem = word.adjective_stem() if word.kind == "i" else word.text
                 word = Word("すぎる", "1", stem)
@@ -152,44 +143,35 @@ class Japanese(Linearizer):
                 if each[0] in clause.roles and clause.roles[each[0]].pronoun == "it":
                     continue  # what was named just before
                 if each[0] in clause.roles:
-                    owner = subject.pronoun if subject else ""
+                    owner = self.owner(subject, clause.roles[each[0]])
                     if (
                         owner == "you"
                         and clause.roles[each[0]].pronoun == "i"
                         and clause.frame in _TABLES["frames"]["favours"]
                     ):
                         continue  # 手伝ってください
-                    words.append(self.with_particle(clause.roles[each[0]], owner, each[1:]))
+                    particle = "は" if clause.negative and each[1:] == "が" else each[1:]
+                    words.append(self.with_particle(clause.roles[each[0]], owner, particle))
                 elif clause.asked == each[0]:
                     words.append("何" + each[1:])
             else:
                 words.append(marked(each, clause.mark))
-        return phrase(*words), verb(last)
+        asked, _, wanted = last.partition("/")
+        return phrase(*words), verb(wanted if wanted and clause.mood in ASKING_MOODS else asked)
+
+    def owner(self, subject: Phrase | None, thing: Phrase) -> str:
+        """Whose things the subject's are: of a name or a noun, his or hers."""
+        if subject is None or subject.pronoun or subject.members:
+            return subject.pronoun if subject else ""
+        if subject.noun and self.noun(subject).type == "family":
+            return thing.det if thing.det == subject.det else ""
+        return thing.det if thing.det in ("he", "she") else ""
 
     def predicate(self, clause: Clause, word: Word) -> tuple[Word, bool, bool]:
         """The inflected end with modality and aspect in it: (word, negative, past)."""
         negative, past = clause.negative, clause.tense is Tense.PAST
-        match clause.modal:
-            case Modal.CAN:
-                if word.kind == "する" and word.text != "する":
-                    return Word("できる", "1", word.text[:-2]), negative, past
-                return Word("できる", "1", word.dictionary() + "ことが"), negative, past
-            case Modal.MUST if negative:
-                return Word("いい", "i", word.negative_stem() + "なくても"), False, past
-            case Modal.MUST if clause.mood in (Mood.YES_NO, Mood.WH):
-                return Word("ある", "5", word.dictionary() + "必要が"), False, past
-            case Modal.MUST:
-                return Word("なる", "5", word.negative_stem() + "なければ"), True, past
-            case Modal.SHOULD if negative:
-                return Word("いい", "i", word.negative_stem() + "ない方が"), False, past
-            case Modal.SHOULD:
-                return Word("いい", "i", word.ta() + "方が"), False, past
-            case Modal.MIGHT:
-                return Word("しれる", "1", word.plain(negative, False, "") + "かも"), True, False
-            case Modal.WANT if clause.person[0] == "3":
-                return Word("いる", "1", word.stem() + "たがって"), negative, past
-            case Modal.WANT:
-                return Word("たい", "i", word.stem()), negative, past
+        if clause.modal.value:
+            return with_modal(word, clause.modal, clause.mood, clause.person[0] == "3", negative, past)
         given = {np.pronoun for role, np in clause.roles.items() if role != "S"} & {"i", "we"}
         if given and clause.frame in _TABLES["frames"]["favours"] and clause.person[0] in "23" and not negative:
             word = Word("くれる", "1", word.te())
@@ -218,7 +200,7 @@ class Japanese(Linearizer):
         topic = "は" if topic == "same" else topic
         if clause.frame == "exist" or clause.asked == "S":
             topic = "が"
-        asking = clause.mood in (Mood.IMPERATIVE, Mood.REQUEST, Mood.LETS)
+        asking = clause.mood in ASKING_MOODS
         if (
             subject_np is not None
             and not asking
@@ -227,6 +209,8 @@ class Japanese(Linearizer):
             and not subject_np.refers
         ):
             own = "" if clause.embedded or clause.mood is not Mood.STATEMENT else "own"
+            if clause.frame == "be" and clause.predicate and clause.predicate.adjective and topic == "は":
+                own = "that" if subject_np.det == "the" else own
             particle = "には" if to_one and topic in ("は", "が") else topic
             subject = self.with_particle(subject_np, own, particle, clause.frame == "exist")
         question = ""
@@ -253,7 +237,7 @@ class Japanese(Linearizer):
             exists,
             subject,
             self.when(rest),
-            "今 、" if clause.tense is Tense.NOW and not clause.adverbials else "",
+            "今 、" if clause.tense is Tense.NOW and not clause.adverbials and clause.mark % 3 == 0 else "",
             self.places(rest, "cause"),
             question if clause.asked != "S" else "",
             phrase(where, "に" if ni else "で") if where else "",
@@ -308,6 +292,9 @@ class Japanese(Linearizer):
         match style:
             case "polite":
                 ka = "か" if clause.mood in (Mood.YES_NO, Mood.WH) else ""
+                wanting = clause.modal.value == "want" and clause.person[0] == "3"
+                if ka and (wanting or (past and clause.asked in _EXPLAINED and not clause.wanted)):
+                    return last.plain(negative, past) + "のですか"
                 return last.polite(negative, past) + ka
             case "tara":
                 return last.plain(negative, True) + "ら"
@@ -329,19 +316,21 @@ class Japanese(Linearizer):
         if said.speaker is not None:
             subject = phrase(self.noun_phrase(said.speaker, ""), "は")
             other = said.speaker.person[0] == "3"
-            drop = said.speaker.pronoun
+            inner = first.roles["S"].pronoun if "S" in first.roles else ""
+            drop = inner if said.speaker.name and inner == "he" else said.speaker.pronoun
             first = replace(first, embedded=other)
+            if first.adverbials:
+                subject = phrase(subject, "、")  # the time is that of what is said
             match said.link:
                 case "say":
                     if first.tense is Tense.PAST and self.stative(first):
                         first = replace(first, tense=Tense.HABIT)
                     return phrase(subject, self.clause(first, "plain", drop, "が"), "と 言いました 。")
                 case "think":
-                    return phrase(
-                        subject,
-                        self.clause(first, "plain", drop, "が"),
-                        "と 思っています 。" if other else "と 思います 。",
-                    )
+                    topic = "は" if first.frame == "be" else "が"
+                    subject = phrase(subject, "、" if topic == "は" else "")
+                    end = "と 思っています 。" if other else "と 思います 。"
+                    return phrase(subject, self.clause(first, "plain", drop, topic), end)
                 case "know":
                     return phrase(subject, self.clause(first, "attributive", drop), "ことを 知っています 。")
                 case "hope" if not other:
@@ -350,7 +339,10 @@ class Japanese(Linearizer):
                     return phrase(subject, self.clause(first, "attributive", drop), "ことを 願っています 。")
             ka = "か" if first.asked else "かどうか"
             plain = replace(first, mood=Mood.STATEMENT)
-            return phrase(subject, self.clause(plain, "ka", drop, "が"), ka, "わかりません 。")
+            asked = phrase(self.clause(plain, "ka", drop, "が"), ka)
+            if not other:
+                return phrase(asked, "、", self.noun_phrase(said.speaker, ""), "には わかりません 。")
+            return phrase(subject, asked, "知りません 。" if ka == "かどうか" else "を 知りません 。")
         mark = "。" if first.mood not in (Mood.YES_NO, Mood.WH, Mood.REQUEST) else "？"
         if second is None:
             return phrase(self.clause(first, "polite"), mark)
@@ -377,20 +369,32 @@ class Japanese(Linearizer):
                     mark,
                 )
         if second.tense is Tense.PAST or self.stative(second):
-            return phrase(
-                self.clause(second, "toki", "", topic), "とき 、", self.clause(first, "polite", same), mark
-            )
+            state = replace(second, tense=Tense.HABIT) if self.stative(second) else second
+            weather = "S" in second.roles and second.roles["S"].pronoun == "weather"
+            after = "とき 、" if weather or self.stative(second) else "後 、"
+            return phrase(self.clause(state, "toki", "", topic), after, self.clause(first, "polite", same), mark)
         return phrase(self.clause(second, "tara", "", topic), "、", self.clause(first, "polite", same), mark)
 
     def reasoned(self, first: Clause, second: Clause, link: str) -> str:
-        """The reason comes first and names what it is about; the main clause leaves that out."""
+        """The reason comes first and names what it is about; the main clause leaves that out, or says それを."""
         about = second.roles["S"].refers
         named = replace(second, roles={"S": first.roles[about]}) if about else second
         left = replace(first, roles={role: np for role, np in first.roles.items() if role != about})
         if link == "although":
             return phrase(self.clause(named, "polite"), "が 、", self.clause(left, "polite"))
+        what, thing = second.predicate, first.roles.get(about)
+        if about == "O" and what is not None and thing is not None:
+            if "Oを" in self.words.frames[first.frame].cells["ja"].split() and not first.negative:
+                left = replace(first, roles={**first.roles, "O": Phrase(thing.mark, pronoun="that")})
+            state = self.words.adjectives[what.adjective]["ja"].endswith("ている1") or what.degree == "too"
+            if thing.det in ("the", "a") and thing.of is None and not thing.adjective and not state:
+                said = replace(thing, det="bare", adjective=what.adjective)
+                kind = Predicate(what.mark, phrase=said, degree=what.degree)
+                named = replace(second, roles={}, predicate=kind)
+        elif what is not None and what.adjective and about == "S":
+            named = replace(named, predicate=replace(what, adjective=_FELT.get(what.adjective, what.adjective)))
         return phrase(
-            self.clause(named, "node", "", "same" if about == "S" else "は"),
+            self.clause(named, "node", "", "same" if about == "S" else "が"),
             "ので 、",
             self.clause(left, "polite"),
         )

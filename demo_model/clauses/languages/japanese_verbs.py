@@ -4,6 +4,10 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from demo_model.clauses.syntax import Modal, Mood
+
+ASKING_MOODS = (Mood.IMPERATIVE, Mood.REQUEST, Mood.LETS)
+
 _GODAN = {
     "う": ("わ", "い", "っ"),
     "つ": ("た", "ち", "っ"),
@@ -15,6 +19,8 @@ _GODAN = {
     "ぐ": ("が", "ぎ", "い"),
     "す": ("さ", "し", "し"),
 }
+
+_E_ROW = dict(zip("うつるむぶぬくぐす", "えてれめべねけげせ", strict=True))
 
 
 @dataclass(frozen=True)
@@ -56,6 +62,22 @@ class Word:
         te = self.te()
         return te[:-1] + ("だ" if te[-1] == "で" else "た")
 
+    def e_row(self) -> str:
+        """送れ, 食べれ, すれ."""
+        if self.kind == "する":
+            return self.before + self.text[:-2] + "すれ"
+        if self.kind == "1" or self.text.endswith("来る"):
+            return self.before + self.text[:-1] + "れ"
+        return self.before + self.text[:-1] + _E_ROW[self.text[-1]]
+
+    def potential(self) -> Word:
+        """送れる, 食べられる, 確認できる."""
+        if self.kind == "する":
+            return Word("できる", "1", self.before + self.text[:-2])
+        if self.kind == "1" or self.text.endswith("来る"):
+            return Word("られる", "1", self.before + self.text[:-1])
+        return Word("る", "1", self.e_row())
+
     def dictionary(self) -> str:
         return self.before + self.text
 
@@ -67,6 +89,8 @@ class Word:
             if negative:
                 return self.adjective_stem() + ("くなかったです" if past else "くないです")
             return self.adjective_stem() + "かったです" if past else self.dictionary() + "です"
+        if self.kind == "na" and negative and self.text.endswith("必要"):
+            return self.dictionary() + ("ありませんでした" if past else "ありません")
         if self.kind == "na":
             ending = (
                 ("ではありませんでした" if past else "ではありません")
@@ -109,3 +133,31 @@ def verb(cell: str) -> Word:
 def adjective(cell: str) -> Word:
     """高い, 重要な, 無料の; also a verb: 信頼できる1."""
     return verb(cell)
+
+
+def with_modal(
+    word: Word, modal: Modal, mood: Mood, third: bool, negative: bool, past: bool
+) -> tuple[Word, bool, bool]:
+    """What one can, must, wants to … do: (word, negative, past). third: he, she or they."""
+    match modal:
+        case Modal.CAN:
+            return word.potential(), negative, past
+        case Modal.MUST if negative:
+            return Word("いい", "i", word.negative_stem() + "なくても"), False, past
+        case Modal.MUST if mood in (Mood.YES_NO, Mood.WH):
+            return Word("ある", "5", word.dictionary() + "必要が"), False, past
+        case Modal.MUST:
+            return Word("なる", "5", word.negative_stem() + "なければ"), True, past
+        case Modal.SHOULD if negative:
+            return Word("いい", "i", word.negative_stem() + "ない方が"), False, past
+        case Modal.SHOULD if mood is Mood.WH:
+            return Word("いい", "i", word.e_row() + "ば"), False, past
+        case Modal.SHOULD if mood is Mood.YES_NO:
+            return Word("いい", "i", word.ta() + "方が"), False, past
+        case Modal.SHOULD:
+            return Word("べき", "na", word.dictionary()), False, past
+        case Modal.MIGHT:
+            return Word("しれる", "1", word.plain(negative, False, "") + "かも"), True, False
+        case Modal.WANT if third and mood is Mood.STATEMENT:
+            return Word("いる", "1", word.stem() + "たがって"), negative, past
+    return Word("たい", "i", word.stem()), negative, past

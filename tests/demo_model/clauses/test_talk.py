@@ -62,17 +62,17 @@ def test_a_french_participle_agrees_with_what_is_asked_for() -> None:
 
 def test_how_many_is_counted_as_each_language_counts() -> None:
     said = asked("read", "O", replace(REPORT, det="how_many", plural=True), S=YOU)
-    assert said["ja"] == "報告書を何部読みましたか？"
+    assert said["ja"] == "報告書を何件読みましたか？"
     assert said["zh"] == "您看了几份报告？"
     assert said["es"] == "¿Cuántos informes leyó usted?"
     shoes = asked("buy", "O", Phrase(2, noun="clothes:shoe", det="how_many", plural=True), S=YOU)
     assert (shoes["ja"], shoes["zh"]) == ("靴を何足買いましたか？", "您买了几只鞋？")
     whom = asked("help", "O", replace(CUSTOMER, det="how_many", plural=True), S=YOU)
-    assert whom["ja"] == "顧客を何人手伝いましたか？"
+    assert whom["ja"] == "顧客を何人助けましたか？"
     assert whom["de"] == "Wie vielen Kunden haben Sie geholfen?"
     who = asked("help", "S", replace(CUSTOMER, det="how_many", plural=True), O=SHE)
     assert who["en"] == "How many customers helped her?"
-    assert who["ja"] == "何人の顧客が彼女を手伝いましたか？"
+    assert who["ja"] == "何人の顧客が彼女を助けましたか？"
     assert who["zh"] == "有多少客户帮了她？"
 
 
@@ -182,7 +182,7 @@ def test_two_things_that_are_alike_agree_with_the_adjective() -> None:
             {"modal": Modal.CAN, "tense": Tense.HABIT},
             "No, we can't.",
             "Nein, können wir nicht.",
-            "いいえ、送ることができません。",
+            "いいえ、送れません。",
             "不能。",
         ),
     ],

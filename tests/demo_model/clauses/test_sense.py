@@ -1,0 +1,119 @@
+"""What goes with what in composed sentences, and how English says it."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import replace
+
+from demo_model.clauses.checks import composed
+from demo_model.clauses.compose_phrases import choices, expanded, said_of
+from demo_model.clauses.lexicon import load_words
+from demo_model.clauses.linearize import sentences
+from demo_model.clauses.syntax import Clause, Modal, Mood, Phrase, Predicate, Tense, Utterance
+from demo_model.patterns import written
+
+I = Phrase(1, pronoun="i")  # noqa: E741
+SHE = Phrase(1, pronoun="she")
+REPORT = Phrase(2, noun="document:report", det="the")
+CUSTOMER = Phrase(3, noun="person:customer", det="the")
+SEND = {"S": SHE, "O": REPORT, "T": CUSTOMER}
+
+
+def texts(said: Utterance) -> dict[str, str]:
+    return {language: written(each, language).text for language, each in sentences(said).items()}
+
+
+def send(**changes: object) -> dict[str, str]:
+    return texts(Utterance(replace(Clause("send", 4, SEND), **changes)))  # type: ignore[arg-type]
+
+
+def test_english_says_what_was_said_one_tense_earlier_and_asks_with_yet() -> None:
+    for tense, said in ((Tense.FUTURE, "would send"), (Tense.DONE, "had already sent"), (Tense.PAST, "sent")):
+        told = Utterance(Clause("send", 4, SEND, tense), "say", speaker=Phrase(5, pronoun="he"))
+        assert texts(told)["en"] == f"He said she {said} the report to the customer."
+    asked = send(roles=SEND | {"S": Phrase(1, pronoun="you")}, tense=Tense.DONE, mood=Mood.YES_NO)
+    assert asked["en"] == "Have you sent the report to the customer yet?"
+
+
+def test_only_what_an_adjective_is_said_of_has_it() -> None:
+    """A meeting is not newer than a reunion."""
+    described = [
+        utterance.first
+        for utterance, _ in composed(21, 3000)
+        if utterance.first.predicate and utterance.first.predicate.adjective
+    ]
+    assert len(described) > 200
+    for clause in described:
+        assert clause.predicate is not None
+        adjective, than = clause.predicate.adjective, clause.predicate.than
+        subject = clause.roles["S"]
+        if subject.noun:
+            assert adjective in said_of(subject.noun)
+        if than is not None:
+            groups = [set(expanded([each])) for each in choices()["compared"][adjective]]
+            nouns = load_words().nouns
+            kinds = [{subject.noun, nouns[subject.noun].type}, {than.noun, nouns[than.noun].type}]
+            assert any(all(group & kind for kind in kinds) for group in groups)
+
+
+def test_what_is_done_about_something_is_in_the_table_of_causes() -> None:
+    """She deleted the report, so the agent will inform the manager: nothing joins these."""
+    linked = [each for each, _ in composed(22, 3000) if each.link in ("if", "when", "so")]
+    assert len(linked) > 100
+    for said in linked:
+        assert said.second is not None
+        event, reaction = (said.first, said.second) if said.link == "so" else (said.second, said.first)
+        known = [each.partition(":")[2].split()[0] for each in choices()["follow"][event.frame] if each[0] != "@"]
+        assert reaction.frame in known
+
+
+def test_a_time_fits_what_is_done() -> None:
+    """Nobody develops a platform half an hour ago, nor is a move as soon as possible."""
+    clauses = [utterance.first for utterance, _ in composed(23, 4000)]
+    timed = [(clause.frame, each.key) for clause in clauses for each in clause.adverbials]
+    times = choices()["times"]
+    for pattern, table in (
+        ("minutes|hour", "brief"),
+        ("as soon as possible", "soon"),
+        ("last year|next year", "notable"),
+    ):
+        frames = {frame for frame, key in timed if re.search(pattern, key)}
+        assert frames
+        assert frames <= {*times[table], *times["large"]}
+
+
+def test_english_speaks_in_contractions() -> None:
+    """After a pronoun that more follows; not where the verb itself is "have", nor at the end."""
+    assert send(tense=Tense.FUTURE)["en"] == "She'll send the report to the customer."
+    have = Clause("have_question", 4, {"S": I})
+    assert texts(Utterance(have))["en"].startswith("I have ")
+    busy = Clause("be", 4, {"S": I}, negative=True, predicate=Predicate(5, adjective="busy"))
+    assert texts(Utterance(busy))["en"] == "I'm not busy."
+    assert send(mark=5, tense=Tense.FUTURE)["en"] == "She will send the report to the customer."
+    assert send(roles=SEND | {"T": I}, tense=Tense.PAST)["en"] == "She sent me the report."
+
+
+def test_what_is_said_has_an_occasion() -> None:
+    """Nobody is thanked for nothing, nor does anybody ask when he himself did something."""
+    said = [utterance for utterance, _ in composed(24, 4000)]
+    linked = set(choices()["verbs"]["linked"])
+    for each in said:
+        if not each.link or each.speaker:
+            assert each.first.frame not in linked
+        if each.link == "whether":
+            assert each.first.roles.get("S", SHE).pronoun not in ("i", "we")
+        if each.answer == "that depends":
+            assert each.first.tense not in (Tense.PAST, Tense.DONE) or each.first.modal is not Modal.NONE
+
+
+def test_who_does_it_has_something_to_do_with_it() -> None:
+    """The accountant does not replace the camera, nor does the postman bring the sofa."""
+    frames = load_words().frames
+    jobs = choices()["jobs"]
+    doers = 0
+    for utterance, _ in composed(25, 3000):
+        frame, doer = frames.get(utterance.first.frame), utterance.first.roles.get("S")
+        if frame and doer and doer.noun[:7] == "person:" and frame.types["S"] == ("human",):
+            doers += 1
+            assert doer.noun in {*expanded(["actor", "attendant"]), *jobs.get(frame.key, ())}
+    assert doers > 50
