@@ -7,23 +7,16 @@ from dataclasses import replace
 import pytest
 
 from demo_model.clauses.languages.chinese_phrases import adjective, said_of
-from demo_model.clauses.linearize import sentences
 from demo_model.clauses.syntax import Adverbial, Clause, Modal, Mood, Phrase, Predicate, Tense, Utterance
-from demo_model.patterns import written
+from tests.demo_model.clauses.said import REPORT, read, texts
 
 YOU = Phrase(1, pronoun="you")
 HE = Phrase(1, pronoun="he")
-REPORT = Phrase(2, noun="document:report", det="the")
 QUICK = Adverbial(5, "as soon as possible")
 
 
 def chinese(said: Utterance | Clause) -> str:
-    said = Utterance(said) if isinstance(said, Clause) else said
-    return written(sentences(said)["zh"], "zh").text
-
-
-def read(who: Phrase, tense: Tense = Tense.PAST, **changes: object) -> Clause:
-    return Clause("read", 9, {"S": who, "O": REPORT}, tense, **changes)  # type: ignore[arg-type]
+    return texts(said)["zh"]
 
 
 def test_a_state_that_is_over_says_so_unless_a_time_does() -> None:

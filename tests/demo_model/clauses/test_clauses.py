@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import itertools
 from collections import Counter
-from dataclasses import replace
 
 import pytest
 
@@ -16,23 +15,11 @@ from demo_model.clauses.languages import german_forms
 from demo_model.clauses.linearize import sentences
 from demo_model.clauses.syntax import Adverbial, Clause, Modal, Mood, Phrase, Predicate, Tense, Utterance
 from demo_model.generate import Kind, PairSource
-from demo_model.patterns import written
 from demo_model.prefixes import cut_target
 from demo_model.sampling import Sampler, Split, is_test_name
+from tests.demo_model.clauses.said import CUSTOMER, REPORT, SHE, send, texts
 
 I = Phrase(1, pronoun="i")  # noqa: E741
-SHE = Phrase(1, pronoun="she")
-REPORT = Phrase(2, noun="document:report", det="the")
-CUSTOMER = Phrase(3, noun="person:customer", det="the")
-SEND = {"S": SHE, "O": REPORT, "T": CUSTOMER}
-
-
-def texts(said: Utterance) -> dict[str, str]:
-    return {language: written(each, language).text for language, each in sentences(said).items()}
-
-
-def send(**changes: object) -> dict[str, str]:
-    return texts(Utterance(replace(Clause("send", 4, SEND), **changes)))  # type: ignore[arg-type]
 
 
 def test_a_statement_about_the_past_in_six_languages() -> None:

@@ -6,24 +6,19 @@ from dataclasses import replace
 
 import pytest
 
-from demo_model.clauses.linearize import sentences
 from demo_model.clauses.syntax import Adverbial, Clause, Modal, Mood, Phrase, Predicate, Tense, Utterance
-from demo_model.patterns import written
+from tests.demo_model.clauses.said import CUSTOMER, REPORT, SHE, texts
 
 I = Phrase(1, pronoun="i")  # noqa: E741
-SHE = Phrase(1, pronoun="she")
 WE = Phrase(1, pronoun="we")
 YOU = Phrase(0, pronoun="you")
 THEM = Phrase(6, pronoun="they")
-REPORT = Phrase(2, noun="document:report", det="the")
 IT = Phrase(6, pronoun="it", noun="document:report")
-CUSTOMER = Phrase(3, noun="person:customer", det="the")
 SEND = Clause("send", 4, {"S": SHE, "O": REPORT, "T": CUSTOMER}, Tense.PAST)
 
 
 def french(said: Utterance | Clause) -> str:
-    said = Utterance(said) if isinstance(said, Clause) else said
-    return written(sentences(said)["fr"], "fr").text
+    return texts(said)["fr"]
 
 
 def test_a_request_is_an_imperative_with_its_pronouns_after_it() -> None:

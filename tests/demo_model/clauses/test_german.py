@@ -6,21 +6,16 @@ from dataclasses import replace
 
 import pytest
 
-from demo_model.clauses.linearize import sentences
 from demo_model.clauses.syntax import Adverbial, Clause, Modal, Mood, Phrase, Predicate, Tense, Utterance
-from demo_model.patterns import written
+from tests.demo_model.clauses.said import CUSTOMER, REPORT, SHE, texts
 
-SHE = Phrase(1, pronoun="she")
-REPORT = Phrase(2, noun="document:report", det="the")
-CUSTOMER = Phrase(3, noun="person:customer", det="the")
 BOSS = Phrase(5, noun="person:boss", det="the")
 WRITE = Clause("write", 4, {"S": SHE, "O": REPORT}, Tense.PAST)
 SEND = Clause("send", 4, {"S": SHE, "O": REPORT, "T": CUSTOMER})
 
 
 def german(said: Utterance | Clause) -> str:
-    said = Utterance(said) if isinstance(said, Clause) else said
-    return written(sentences(said)["de"], "de").text
+    return texts(said)["de"]
 
 
 def test_what_is_known_stands_before_schon_and_what_is_new_after_it() -> None:

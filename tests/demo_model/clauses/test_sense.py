@@ -3,28 +3,14 @@
 from __future__ import annotations
 
 import re
-from dataclasses import replace
 
 from demo_model.clauses.checks import composed
 from demo_model.clauses.compose_phrases import choices, expanded, said_of
 from demo_model.clauses.lexicon import load_words
-from demo_model.clauses.linearize import sentences
 from demo_model.clauses.syntax import Clause, Modal, Mood, Phrase, Predicate, Tense, Utterance
-from demo_model.patterns import written
+from tests.demo_model.clauses.said import SEND, SHE, send, texts
 
 I = Phrase(1, pronoun="i")  # noqa: E741
-SHE = Phrase(1, pronoun="she")
-REPORT = Phrase(2, noun="document:report", det="the")
-CUSTOMER = Phrase(3, noun="person:customer", det="the")
-SEND = {"S": SHE, "O": REPORT, "T": CUSTOMER}
-
-
-def texts(said: Utterance) -> dict[str, str]:
-    return {language: written(each, language).text for language, each in sentences(said).items()}
-
-
-def send(**changes: object) -> dict[str, str]:
-    return texts(Utterance(replace(Clause("send", 4, SEND), **changes)))  # type: ignore[arg-type]
 
 
 def test_english_says_what_was_said_one_tense_earlier_and_asks_with_yet() -> None:

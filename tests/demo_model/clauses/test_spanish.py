@@ -7,25 +7,16 @@ from dataclasses import replace
 import pytest
 
 from demo_model.clauses.languages.spanish_forms import with_clitics
-from demo_model.clauses.linearize import sentences
 from demo_model.clauses.syntax import Adverbial, Clause, Modal, Mood, Phrase, Predicate, Tense, Utterance
-from demo_model.patterns import written
+from tests.demo_model.clauses.said import CUSTOMER, REPORT, SHE, read, texts
 
 YOU = Phrase(1, pronoun="you")
-SHE = Phrase(1, pronoun="she")
 HE = Phrase(1, pronoun="he")
 THEY = Phrase(1, pronoun="they")
-REPORT = Phrase(2, noun="document:report", det="the")
-CUSTOMER = Phrase(3, noun="person:customer", det="the")
 
 
 def spanish(said: Utterance | Clause) -> str:
-    said = Utterance(said) if isinstance(said, Clause) else said
-    return written(sentences(said)["es"], "es").text
-
-
-def read(who: Phrase, tense: Tense = Tense.PAST, **changes: object) -> Clause:
-    return Clause("read", 9, {"S": who, "O": REPORT}, tense, **changes)  # type: ignore[arg-type]
+    return texts(said)["es"]
 
 
 def test_a_pronoun_is_said_only_where_the_verb_could_speak_of_another_one() -> None:

@@ -8,21 +8,13 @@ from dataclasses import replace
 import pytest
 
 from demo_model.clauses.checks import composed
-from demo_model.clauses.linearize import sentences
 from demo_model.clauses.syntax import Clause, Modal, Mood, Phrase, Predicate, Tense, Utterance
-from demo_model.patterns import written
+from tests.demo_model.clauses.said import REPORT, SHE, texts
 
 YOU = Phrase(1, pronoun="you")
-SHE = Phrase(1, pronoun="she")
-REPORT = Phrase(2, noun="document:report", det="the")
 INVOICE = Phrase(3, noun="document:invoice", det="the")
 CUSTOMER = Phrase(4, noun="person:customer", det="the")
 BANK = Phrase(5, noun="group:bank", det="the")
-
-
-def texts(said: Utterance | Clause) -> dict[str, str]:
-    said = Utterance(said) if isinstance(said, Clause) else said
-    return {language: written(each, language).text for language, each in sentences(said).items()}
 
 
 def asked(frame: str, role: str, wanted: Phrase, **roles: Phrase) -> dict[str, str]:
