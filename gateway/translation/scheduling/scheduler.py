@@ -145,7 +145,7 @@ class Scheduler:
         tickets = [Ticket(next(self._serials), meeting, request, now_s, account) for request in requests]
         counts: dict[Route, int] = {}
         for ticket in tickets:
-            if meeting:  # also where some do not wait now, but after their engine has died
+            if meeting:  # of a call over HTTP, which is no utterance, each has a turn of its own
                 ticket.utterance = tickets[0].serial
             ticket.route = self._lanes.route_for(ticket, suspected_on)
             counts[ticket.route] = counts.get(ticket.route, 0) + 1

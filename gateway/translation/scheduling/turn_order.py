@@ -89,13 +89,7 @@ class TurnQueue:
         return {account for accounts in self._up_to(priority) for account in accounts}
 
     def append(self, tickets: Sequence[Ticket]) -> None:
-        """Newcomers of one meeting, account and priority; all of them are suspects, or none.
-
-        Those of a meeting are of one utterance; of a call over HTTP, which has none, each has a turn of its own.
-        """
-        if tickets[0].meeting:
-            for ticket in tickets:
-                ticket.utterance = tickets[0].utterance
+        """Newcomers of one meeting, account and priority; all of them are suspects, or none."""
         if tickets[0].suspect:
             for ticket in tickets:
                 self.put_back(ticket)

@@ -63,6 +63,7 @@ class Door:
             serial = next(_serials)
             request = TranslationRequest(id=f"r{serial}", text="x", source="en", target="ja", priority=priority)
             tickets.append(Ticket(serial, meeting, request, self.now_s, account))
+            tickets[-1].utterance = tickets[0].serial
         self.queue.append(tickets)
 
 

@@ -24,6 +24,14 @@ def admitted(meeting: str = "m", priority: int = FINAL, account: str = "a") -> T
     return Ticket(serial, meeting, request, admitted_s=0.0, account=account)
 
 
+def utterance(meeting: str) -> list[Ticket]:
+    """In three languages."""
+    tickets = [admitted(meeting) for _ in range(3)]
+    for ticket in tickets:
+        ticket.utterance = tickets[0].serial
+    return tickets
+
+
 def append_each(turns: TurnQueue, *tickets: Ticket) -> None:
     """Each is another utterance."""
     for ticket in tickets:
@@ -51,9 +59,9 @@ def test_meetings_take_turns_and_a_meeting_keeps_its_order() -> None:
 
 def test_an_utterance_takes_one_turn_of_its_meeting_in_all_its_languages() -> None:
     turns = TurnQueue()
-    m1, m2, n1, n2 = ([admitted(meeting) for _ in range(3)] for meeting in "mmnn")
-    for utterance in (m1, m2, n1, n2):
-        turns.append(utterance)
+    m1, m2, n1, n2 = map(utterance, "mmnn")
+    for tickets in (m1, m2, n1, n2):
+        turns.append(tickets)
     assert turns.utterances_ahead(FINAL, "a", "m") == 2
     assert turns.round_of_others(FINAL, "a", "m") == 3
     assert turns.round_of_others(FINAL, "a", "o") == 6
@@ -71,7 +79,7 @@ def test_a_call_over_http_has_a_turn_for_each_text() -> None:
 
 def test_accounts_take_turns_within_an_utterance_too() -> None:
     turns = TurnQueue()
-    languages, other = [admitted("m") for _ in range(3)], admitted("n", account="b")
+    languages, other = utterance("m"), admitted("n", account="b")
     turns.append(languages)
     turns.append([other])
     assert taken(turns) == [languages[0], other, *languages[1:]]
