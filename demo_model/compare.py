@@ -16,7 +16,8 @@ from pathlib import Path
 from typing import Any
 
 _COLUMNS = ("run", "M parameters", "steps", "M tokens", "waited s", "loss")
-_SCORES = ("development, out of English", "into English", "+", "test, out", "into", "unseen", "held out")
+_SUITES = ("unseen", "composed", "held_out")
+_SCORES = ("development, out of English", "into English", "+", "test, out", "into", *_SUITES)
 
 
 def means(own: Mapping[str, Any]) -> tuple[float, float]:
@@ -48,7 +49,7 @@ def compared(reports: Iterable[tuple[str, Mapping[str, Any]]]) -> str:
             f"{into:.1f}",
             "" if before is None else f"{mean - before:+.1f}",
             *(f"{score:.1f}" for score in means(scores["own"]["test"])),
-            *(f"{scores['suites'][suite]['chrf_mean_english']:.1f}" for suite in ("unseen", "held_out")),
+            *(f"{scores['suites'][suite]['chrf_mean_english']:.1f}" for suite in _SUITES),
         ]
         before = mean
         lines.append("| " + " | ".join(cells) + " |")

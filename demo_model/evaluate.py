@@ -3,9 +3,10 @@
     python -m demo_model.evaluate MODEL_FOLDER --out scores.json [--device cuda] [--suite own]
 
 Suites: `unseen` (trained patterns with slot combinations and names that were never generated for training),
-`held_out` (patterns that were left out of training), `recognised` (unseen, as a recogniser writes), `prefixes`
-(unseen, cut short), `noise` (not sentences). Into and out of English alone: `own` and `development`, the test set
-and the development set of `own_sentences/`, which no pattern generates.
+`composed` (sentences of the clause grammar that training never draws), `held_out` (patterns that were left out of
+training), `recognised` (unseen, as a recogniser writes), `prefixes` (unseen, cut short), `noise` (not sentences).
+Into and out of English alone: `own` and `development`, the test set and the development set of `own_sentences/`,
+which no pattern generates.
 """
 
 from __future__ import annotations
@@ -62,6 +63,8 @@ PRECISE_KINDS = frozenset(
 )
 """Slots whose words must be in the answer exactly."""
 NOISE_INPUTS = 500
+# Of the sentences in each direction, in the suites that the corpus and the clause grammar make.
+_SHARES = {"unseen": 1.0, "composed": 1.0, "held_out": 1.0, "recognised": 0.5, "prefixes": 0.5}
 OWN_SUITES = {"own": "test", "development": "development"}
 """Suites that can be scored alone, and their sets of own sentences."""
 _FOREIGN = (
@@ -152,6 +155,10 @@ def _set_items(suite: str, pattern: Pattern, values: Values, sampler: Sampler) -
 
 def sentence_items(suite: str, sets: int, seed: int = 0, files: tuple[str, ...] | None = None) -> list[Item]:
     """About `sets` items in each direction. files: of the corpus; None: all of them."""
+    if suite == "composed":
+        source = PairSource(f"{suite}/{seed}", Split.TEST, composed=1.0)
+        pairs = [pair for _ in range(sets) for pair in source.draw(kind=Kind.FULL)]
+        return [Item(suite, p.source_language, p.target_language, True, p.source, p.target) for p in pairs]
     sampler = Sampler(f"{suite}/{seed}", Split.TEST)
     left_out = held_out_patterns()
     patterns = [pattern for pattern in load_patterns(files) if (pattern.id in left_out) == (suite == "held_out")]
@@ -263,7 +270,7 @@ def score(
     model was trained with; None: all of them."""
     report: dict[str, Any] = {"suites": {}, "sentences_per_direction": sets}
     started = time.monotonic()
-    for suite, share in (("unseen", 1.0), ("held_out", 1.0), ("recognised", 0.5), ("prefixes", 0.5)):
+    for suite, share in _SHARES.items():
         items = sentence_items(suite, max(1, int(sets * share)), seed, files)
         answers = translate(model, tokenizer, items, device)
         directions = _direction_scores(items, answers)

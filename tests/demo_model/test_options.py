@@ -196,7 +196,7 @@ def scored(chrf: float, steps: int) -> dict[str, Any]:
         "curve": [{"step": steps, "tokens": 2e6, "loss": 0.5, "waited": 3.0}],
         "scores": {
             "own": {"development": {"chrf": scores}, "test": {"chrf": scores}},
-            "suites": {name: {"chrf_mean_english": 90.0} for name in ("unseen", "held_out")},
+            "suites": {name: {"chrf_mean_english": 90.0} for name in ("unseen", "composed", "held_out")},
         },
     }
 
@@ -205,6 +205,11 @@ def test_runs_are_compared_row_by_row() -> None:
     from demo_model.compare import compared
 
     lines = compared([("half", scored(20.0, 1000)), ("whole", scored(26.0, 1000))]).splitlines()
-    assert lines[2] == "| half | 13.8 | 1,000 | 2 | 3 | 0.500 | 20.0 | 23.0 |  | 20.0 | 23.0 | 90.0 | 90.0 |"
-    assert lines[3] == "| whole | 13.8 | 1,000 | 2 | 3 | 0.500 | 26.0 | 29.0 | +6.0 | 26.0 | 29.0 | 90.0 | 90.0 |"
+    assert (
+        lines[2] == "| half | 13.8 | 1,000 | 2 | 3 | 0.500 | 20.0 | 23.0 |  | 20.0 | 23.0 | 90.0 | 90.0 | 90.0 |"
+    )
+    assert (
+        lines[3]
+        == "| whole | 13.8 | 1,000 | 2 | 3 | 0.500 | 26.0 | 29.0 | +6.0 | 26.0 | 29.0 | 90.0 | 90.0 | 90.0 |"
+    )
     assert len({line.count("|") for line in lines}) == 1

@@ -12,7 +12,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from demo_model import DIRECTIONS, LANGUAGES
-from demo_model.generate import PairSource
+from demo_model.generate import Kind, PairSource
 from demo_model.layout import IDS, MARKER, SPECIAL_TOKENS, answer_limit, prompt_ids
 
 pytestmark = [pytest.mark.slow, pytest.mark.usefixtures("torch")]
@@ -267,7 +267,7 @@ def fake_report() -> dict[str, Any]:
         },
         "curve": [{"step": 1, "tokens": 2, "seconds": 3.0, "loss": 4.0, "chrf": 1.0}],
         "scores": {
-            "suites": dict.fromkeys(("unseen", "held_out", "recognised", "prefixes"), suite),
+            "suites": dict.fromkeys(("unseen", "composed", "held_out", "recognised", "prefixes"), suite),
             "noise": {"items": 1, "ended": 1.0, "echoed": 1.0},
             "own": {"test": {"chrf": {"meeting": chrf, "everyday": chrf | {"en-ja": 40.0}}, "ended": 1.0}},
         },
@@ -295,10 +295,13 @@ def test_the_card_takes_its_numbers_from_the_run(tmp_path: Path) -> None:
 def test_the_evaluation_set_is_in_all_directions_and_unseen() -> None:
     from demo_model.evaluate import noise_items, sentence_items
 
-    for suite in ("unseen", "held_out", "recognised", "prefixes"):
+    for suite in ("unseen", "composed", "held_out", "recognised", "prefixes"):
         items = sentence_items(suite, 2)
         assert {(item.source_language, item.target_language) for item in items} == set(DIRECTIONS), suite
         assert items == sentence_items(suite, 2)
+    drawn = PairSource("composed/0", composed=1.0)
+    trained = {pair.source for _ in range(20) for pair in drawn.draw(kind=Kind.FULL)}
+    assert not trained & {item.source for item in sentence_items("composed", 20)}
     for item in sentence_items("unseen", 2):
         assert all(text in item.target for text in item.precise)
     assert len(noise_items()) == 500
