@@ -72,11 +72,20 @@ class LinkedComposer(TalkComposer):
             link = "when" if happens in self.choices["verbs"]["expected"] and self.odds(0.6) else "if"
             return Utterance(asked, link, replace(event, tense=Tense.HABIT))
         actor = event.roles["S"] if who in ("same", "not") else None
+        if who == "any":
+            actor = Phrase(self.mark(), pronoun=self.random.choice(("i", "we", *_GENDERED)))
         if who == "other":
             others = ("i", "we") if event.roles["S"].pronoun in _GENDERED else ("he", "she")
             actor = Phrase(self.mark(), pronoun=self.random.choice(others))
         when = "stative" in self.words.frames[happens].tags or happens in self.choices["verbs"]["noticed"]
-        link = "but" if who == "not" else self.random.choice(("if", "when" if when else "so", "so"))
+        frame = self.words.frames[happens]
+        foreseen = happens not in self.choices["verbs"]["unasked"]
+        foreseen = foreseen and ("stative" not in frame.tags or "weather" in frame.types["S"])
+        link = (
+            "but"
+            if who == "not"
+            else self.random.choice(("if" if foreseen else "so", "when" if when else "so", "so"))
+        )
         tense = {"but": Tense.DONE, "if": Tense.FUTURE}.get(link, Tense.PAST)
         second = self.clause([key], Mood.STATEMENT, {tense: 1}, False, actor, plain=True)
         roles = second.roles | self._filled(filled, event)
@@ -88,7 +97,7 @@ class LinkedComposer(TalkComposer):
     def _known_thing(self, np: Phrase) -> Phrase:
         """What is awaited is known: "when they solve the problem"."""
         owned = np.det in PERSONS and not (np.noun and self._ownerless(np.noun))
-        if not np.noun or owned or np.det not in ("a", "num", "all", *PERSONS):
+        if not np.noun or owned or np.det not in ("a", "num", "all", "this", *PERSONS):
             return replace(np, adjective="", relative=None)
         many = np.plural and not np.count and np.det != "all"
         return replace(np, adjective="", relative=None, det="the", plural=many, count=0)

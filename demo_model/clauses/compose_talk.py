@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 from demo_model.clauses.compose_clauses import ClauseComposer
-from demo_model.clauses.compose_phrases import ALWAYS_PLURAL, COUNTABLE, SPOUSES
+from demo_model.clauses.compose_phrases import ALWAYS_PLURAL, SPOUSES
 from demo_model.clauses.lexicon import Frame, Noun
 from demo_model.clauses.syntax import (
     ASKED_FRAMES,
@@ -34,11 +34,26 @@ _UNANSWERED = ("show", "drive_someone", "take_to_vet", "bring_school", "invite_h
 """Frames whose Chinese verb says what the other one does (请…吃饭), so it does not answer alone."""
 _NO_NOUNS = ("we", "they", "people", "weather")
 _APART = frozenset(
-    ["city", "money", "position", "term", "profession", "event", "feast", "story", "wild", "body", "instrument"]
+    [
+        *(
+            "city",
+            "money",
+            "position",
+            "term",
+            "profession",
+            "event",
+            "feast",
+            "story",
+            "wild",
+            "body",
+            "instrument",
+        ),
+        *("group", "fruit", "vegetable", "amenity", "site", "sight", "plan", "remark", "problem", "product"),
+    ]
 )
 """Types whose nouns are seldom named together."""
-_LENT = frozenset(["clothes", "small", "device", "vehicle", "motor", "document", "gift", "handtool"])
-"""Types of which one asks whose they are."""
+_ASKED_OF = {"how_many": "counted", "whose": "lent", "what_kind": "kinds"}
+"""The class of what one asks the number, the owner or the kind of."""
 _THERE = (("seat", "place_office"), ("attendant", "place_office"), ("stock", "dishes"))
 
 
@@ -60,8 +75,7 @@ class TalkComposer(ClauseComposer):
             addressed = self._addressed(self.words.frames[key])
             said = self.clause([key], Mood.WH, tenses, False, addressed, wanted=(word, None))
             if "O" in said.roles and said.roles["O"].det in ("a", "num", "many", "all", "this"):
-                det = "this" if word == "how_long" else "the"
-                thing = replace(said.roles["O"], det=det, plural=False, count=0)
+                thing = replace(said.roles["O"], det="the", plural=said.roles["O"].noun in ALWAYS_PLURAL, count=0)
                 said = replace(said, roles={**said.roles, "O": thing})
         else:
             said = self._asked_phrase()
@@ -101,10 +115,10 @@ class TalkComposer(ClauseComposer):
                 continue
             if role not in frame.types or "stative" in frame.tags or frame.key in self.choices["verbs"]["unasked"]:
                 continue
-            noun = self._noun_for(frame, role)
+            noun = self._noun_for(frame, role, det)
             if det + role == "how_manyS":
                 noun = self.random.choice(self._nouns(self._types(["attendant"])))
-            if noun is None or not self._askable(det, noun, role):
+            if noun is None:
                 continue
             plural = det == "how_many" or noun.key in ALWAYS_PLURAL or (det == "which" and self.odds(0.15))
             wanted = Phrase(self.mark(), noun=noun.key, det=det, plural=plural)
@@ -127,9 +141,10 @@ class TalkComposer(ClauseComposer):
             return Phrase(self.mark(), noun=noun.key, det="you", plural=noun.key in ALWAYS_PLURAL)
         return Phrase(self.mark(), pronoun="you" if draw < 0.8 else self.random.choice(("he", "she", "they")))
 
-    def _noun_for(self, frame: Frame, role: str) -> Noun | None:
+    def _noun_for(self, frame: Frame, role: str, det: str = "") -> Noun | None:
         types = self._types(self.actors(frame.types[role]) if role == "S" else frame.types[role])
         nouns = self._nouns([each for each in types if each not in _NO_NOUNS])
+        nouns = [each for each in nouns if not det or self._askable(det, each, role)]
         return self.random.choice(nouns) if nouns else None
 
     def _askable(self, det: str, noun: Noun, role: str) -> bool:
@@ -137,11 +152,10 @@ class TalkComposer(ClauseComposer):
             return noun.partitive
         if noun.mass or noun.key == "group:management":
             return False
-        if det == "how_many":
-            return noun.type == "person" if role == "S" else noun.type in COUNTABLE
-        if det == "whose":
-            return noun.type in _LENT
-        return noun.type in _CHOSEN if det == "which" else noun.type not in ("family", "city", "person")
+        if det in _ASKED_OF and role != "S":
+            known = self._types([_ASKED_OF[det]])
+            return noun.key in known or noun.type in known
+        return noun.type in _CHOSEN if det == "which" else noun.type == "person"
 
     # Things together
 
@@ -170,10 +184,12 @@ class TalkComposer(ClauseComposer):
 
     def _together(self, frame: Frame, role: str, said: Clause) -> Phrase | None:
         types = self._types(self.actors(frame.types[role]) if role == "S" else frame.types[role])
-        if "weather" in types or "city" in types:
+        alone = role == "S" and "daily" in frame.tags and frame.key not in self.choices["companions"]["with {P}"]
+        if "weather" in types or "city" in types or alone:
             return None
         link = self.random.choices(
-            ("and", "both", "either", "or"), (70, 12, 12, 6 if said.mood is Mood.YES_NO else 0)
+            ("and", "both", "either", "or"),
+            (70, 8, 12 if said.tense is Tense.FUTURE else 0, 6 if said.mood is Mood.YES_NO else 0),
         )[0]
         if role == "S" and said.mood is not Mood.STATEMENT:
             link = "and"
@@ -195,7 +211,7 @@ class TalkComposer(ClauseComposer):
             members[0] = Phrase(members[0].mark, noun=team.key, det="the")
         if not members:
             return None
-        if all(each.det == "bare" for each in members) and self.odds(0.4):
+        if all(each.noun.startswith(("staple:", "ingredient:")) for each in members) and self.odds(0.4):
             link = "etc"
         return self._joined(members, link)
 
@@ -209,10 +225,10 @@ class TalkComposer(ClauseComposer):
         if not nouns:
             return []
         kind = self.random.choice(nouns).type
-        alike = [each for each in nouns if each.type == kind and each.key not in SPOUSES]
+        alike = list({each.key: each for each in nouns if each.type == kind and each.key not in SPOUSES}.values())
+        alike = [each for each in alike if each.type == "family" or each.key not in ALWAYS_PLURAL]
         if len(alike) < count + 1 or kind in _APART:
             return []
-        alike = [each for each in alike if each.type == "family" or each.key not in ALWAYS_PLURAL]
         chosen = self.random.sample(alike, count)
         words = [each.cells["en"] for each in chosen]
         if any(one != other and one.endswith(other) for one in words for other in words):
@@ -220,7 +236,6 @@ class TalkComposer(ClauseComposer):
         fresh = frame in self.choices["verbs"]["fresh"] and not subject
         det = "a" if fresh else "the"
         owner = self.random.choice(("i", "i", "i", "he", "she"))
-        counted = fresh and kind in COUNTABLE and self.odds(0.2)
         out = []
         for noun in chosen:
             np = Phrase(self.mark(), noun=noun.key, det=det)
@@ -228,9 +243,6 @@ class TalkComposer(ClauseComposer):
                 np = replace(np, det=owner, plural=noun.key in ALWAYS_PLURAL)
             elif noun.mass:
                 np = replace(np, det="bare")
-            elif counted:
-                count = self.random.randint(2, 5)
-                np = replace(np, det="num", plural=True, count=count)
             elif det == "the" and kind in ("person", "document") and self.odds(0.25):
                 np = replace(np, plural=noun.key != "person:boss")
             out.append(np)
@@ -248,7 +260,8 @@ class TalkComposer(ClauseComposer):
         if self.words.adjectives[adjective]["zh"].startswith("="):
             degree = ""
         link = "both" if self.odds(0.25) else "and"
-        tense = Tense.PAST if self.odds(0.3) else Tense.HABIT
+        past = self.odds(0.3) and adjective not in self.choices["adjectives"]["lasting"]
+        tense = Tense.PAST if past else Tense.HABIT
         predicate = Predicate(self.mark(), adjective=adjective, degree=degree)
         return Utterance(Clause("be", self.mark(), {"S": self._joined(members, link)}, tense, predicate=predicate))
 
@@ -320,7 +333,7 @@ class TalkComposer(ClauseComposer):
         refused = (
             ("stative" in frame.tags or frame.key in self.choices["times"]["done"])
             and frame.key not in self.choices["verbs"]["affirmative"]
-            and said.tense not in (Tense.NOW, Tense.FUTURE)
+            and ("stative" in frame.tags or said.tense in (Tense.PAST, Tense.DONE))
         )
         link = "neither" if refused and self.odds(0.7) else "too"
         others = ["he", "she", "they"] if subject.pronoun in ("i", "we") else ["i", "we"]
