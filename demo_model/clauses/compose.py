@@ -178,7 +178,7 @@ class Composer(LinkedComposer):
         return self._being(subject, predicate, tense, mood, negative)
 
     def _specific(self, kind: str, det: str) -> str:
-        if kind == "family" or (det == "bare" and kind not in PARTITIVE):
+        if kind == "family" or (kind == "person" and det in PERSONS) or (det == "bare" and kind not in PARTITIVE):
             return det
         return (
             "the"
@@ -220,6 +220,7 @@ class Composer(LinkedComposer):
         kind = self.random.choice([*put, "staff", "family"])
         noun = self.random.choice([each for each in self._nouns([kind]) if each.key not in ALWAYS_PLURAL])
         places = put.get(kind) or self._adverbials["place_office" if kind == "staff" else "place_daily"]
+        places = [each for each in places if noun.cells["en"] not in each]  # no backpack in the backpack
         place = Predicate(self.mark(), place=self.adverbial(self.random.choice(places)))
         if noun.mass or (kind in put and self.odds(0.5)):
             count = self.random.randint(2, _MANY) if self.odds(0.4) and not noun.mass else 0
@@ -258,10 +259,11 @@ class Composer(LinkedComposer):
         mood = Mood.STATEMENT
         if link == "whether":
             mood = Mood.WH if self.odds(0.5) else Mood.YES_NO
-        keys = self._domain()
+        keys = self._domain() if link != "know" else self._frames["office"]
         if link in ("hope", "know", "whether"):  # what one waits for
             known = {*self.choices["times"]["some_day"], *self.choices["times"]["notable"]}
-            known |= {*self.choices["times"]["done"]} if link != "hope" else set()
+            if link != "hope":
+                known |= {*self.choices["times"]["done"]} & {*self._frames["office"]}
             keys = [key for key in keys if key in known - {*self.choices["verbs"]["unasked"]}] or keys
         inner = self.clause(keys, mood, tenses, modals=link in ("think", "say"), plain=link == "hope")
         same = inner.roles.get("S")

@@ -150,7 +150,7 @@ class AdverbialComposer(PhraseComposer):
             return []
         plain = bool(clause.asked)
         match clause.tense:
-            case Tense.PAST if always or self.odds(0 if stative else 0.6):
+            case Tense.PAST if always or self.odds(0 if stative or clause.modal is not Modal.NONE else 0.6):
                 kinds = ("time_past", "time_past", "time_any")
                 return self._time(frame, *kinds, negative=clause.negative, plain=plain)
             case Tense.FUTURE if always or self.odds(0.7):
@@ -158,7 +158,7 @@ class AdverbialComposer(PhraseComposer):
                 return self._time(frame, *kinds, negative=clause.negative, plain=plain)
             case Tense.HABIT if not stative:
                 wh = clause.mood is Mood.WH or clause.negative or always
-                if self.odds(0.5) or wh:
+                if wh or (self.odds(0.5) and clause.mood is not Mood.YES_NO):
                     return self._time(frame, "time_habit")
                 return self._time(frame, "frequency") or self._time(frame, "time_habit")
         return []

@@ -53,11 +53,7 @@ class ClauseComposer(AdverbialComposer):
             or "O" not in frame.types
             or frame.key in self.choices["verbs"]["unasked"]
             or frame.key in self.choices["verbs"]["own_will"]
-            or (
-                mood is Mood.LETS
-                and frame.key not in self.choices["companions"]["with {P}"]
-                and "daily" in frame.tags
-            )
+            or (mood is Mood.LETS and frame.key not in self._shared())
         ):
             mood = Mood.STATEMENT
         if stative and mood is Mood.WH:
@@ -74,7 +70,9 @@ class ClauseComposer(AdverbialComposer):
         if frame.key in verbs["general"]:
             tenses, modals, mood = {Tense.HABIT: 1}, False, Mood.YES_NO if asks else mood
         if stative and tenses != {Tense.PAST: 1}:
-            tenses = {Tense.HABIT: 75} if asks else {Tense.HABIT: 75, Tense.PAST: 25}
+            tenses = (
+                {Tense.HABIT: 75} if asks or frame.key in verbs["liked"] else {Tense.HABIT: 75, Tense.PAST: 25}
+            )
         elif not human or frame.key in verbs["moments"] or frame.key in verbs["unasked"]:
             tenses = {tense: share for tense, share in tenses.items() if tense in (Tense.PAST, Tense.FUTURE)} or {
                 Tense.PAST: 1
@@ -141,7 +139,12 @@ class ClauseComposer(AdverbialComposer):
         if counted and (negative or asked_for or again) and frame.key not in verbs["several"]:
             roles["O"] = replace(roles["O"], det="the", plural=False, count=0)
         thing = roles.get("O")
-        unfinished = tense is Tense.DONE or tense is Tense.NOW or asked in ("when", "why", "where", "how")
+        unfinished = (
+            tense is Tense.DONE
+            or tense is Tense.NOW
+            or (negative and not stative)
+            or asked in ("when", "why", "where", "how")
+        )
         if unfinished and thing is not None and thing.det == "a" and not frame.key.startswith("have"):
             roles["O"] = replace(thing, det="the")
         if asked == "why" and "S" in roles and roles["S"].pronoun in ("i", "we"):
@@ -160,6 +163,10 @@ class ClauseComposer(AdverbialComposer):
             frame.key, self.mark(), self._known_gender(frame, roles, tense), tense, negative, modal, mood, asked
         )
         return self._with_adverbials(clause, frame)
+
+    def _shared(self) -> list[str]:
+        """What several people do together."""
+        return self.choices["companions"]["with {P}"] + self.choices["together"]["done"]
 
     def _asked(self, frame: Frame, tense: Tense, modal: Modal) -> tuple[str, Phrase | None]:
         """What is asked for, and "who" if that is a person."""
@@ -229,7 +236,11 @@ class ClauseComposer(AdverbialComposer):
                 plain = asks or frame.key in self.choices["verbs"]["unasked"]
                 np = self.role(types, False, fresh, avoid, plain=plain)
                 own = np.pronoun in ("i", "we") and "S" in roles
-                if own and asks and (roles["S"].pronoun != "you" or asked.startswith("how_")):
+                if (
+                    own
+                    and asks
+                    and (roles["S"].pronoun != "you" or asked.startswith("how_") or tense is Tense.PAST)
+                ):
                     np = replace(np, pronoun=self.random.choice(("he", "she", "they")))
                     if np.pronoun in avoid:
                         np = self._name()

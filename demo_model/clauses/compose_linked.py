@@ -103,7 +103,7 @@ class LinkedComposer(TalkComposer):
         return replace(np, adjective="", relative=None, det="the", plural=many, count=0)
 
     def _ownerless(self, noun: str) -> bool:
-        return self.words.nouns[noun].type not in ("family", "feast", "position", "small")
+        return self.words.nouns[noun].type not in ("family", "feast", "position", "small", "person")
 
     def _narrowed(self, types: dict[str, list[str]], whose: str) -> dict[str, Phrase]:
         """What plays these roles, drawn again where it has to be one of these types."""

@@ -46,8 +46,8 @@ _ONES_OWN_PEOPLE = ("person:colleague", "person:boss", "person:assistant", "pers
 """People at work that are mostly somebody's."""
 COUNTABLE = frozenset(
     [
-        *("document", "device", "supplies", "furniture", "person", "product", "problem", "task"),
-        *("food", "fruit", "vegetable", "sweet", "clothes", "dishes", "text", "gift", "plant", "animal", "small"),
+        *("document", "device", "supplies", "furniture"),
+        *("food", "fruit", "vegetable", "sweet", "clothes", "dishes", "text", "gift", "plant"),
     ]
 )
 """Types of which one says how many."""
@@ -264,7 +264,7 @@ class PhraseComposer:
         if several:
             det = "the" if det == "a" else det
         adjective = ""
-        if det != "all" and self.odds(0.02 if noun.type in _PEOPLE else 0.08):
+        if det != "all" and self.odds(0.01 if noun.type in _PEOPLE else 0.06):
             adjective = self._adjective(noun.key)
         return Phrase(
             mark,

@@ -52,7 +52,7 @@ _APART = frozenset(
     ]
 )
 """Types whose nouns are seldom named together."""
-_ASKED_OF = {"how_many": "counted", "whose": "lent", "what_kind": "kinds"}
+_ASKED_OF = {"how_much": "measured", "how_many": "counted", "whose": "lent", "what_kind": "kinds"}
 """The class of what one asks the number, the owner or the kind of."""
 _THERE = (("seat", "place_office"), ("attendant", "place_office"), ("stock", "dishes"))
 
@@ -148,9 +148,7 @@ class TalkComposer(ClauseComposer):
         return self.random.choice(nouns) if nouns else None
 
     def _askable(self, det: str, noun: Noun, role: str) -> bool:
-        if det == "how_much":
-            return noun.partitive
-        if noun.mass or noun.key == "group:management":
+        if noun.mass != (det == "how_much") or noun.key == "group:management":
             return False
         if det in _ASKED_OF and role != "S":
             known = self._types([_ASKED_OF[det]])
@@ -184,12 +182,20 @@ class TalkComposer(ClauseComposer):
 
     def _together(self, frame: Frame, role: str, said: Clause) -> Phrase | None:
         types = self._types(self.actors(frame.types[role]) if role == "S" else frame.types[role])
-        alone = role == "S" and "daily" in frame.tags and frame.key not in self.choices["companions"]["with {P}"]
+        alone = (
+            role == "S"
+            and frame.key not in self.choices["companions"]["with {P}"] + self.choices["together"]["done"]
+        )
         if "weather" in types or "city" in types or alone:
             return None
         link = self.random.choices(
             ("and", "both", "either", "or"),
-            (70, 8, 12 if said.tense is Tense.FUTURE else 0, 6 if said.mood is Mood.YES_NO else 0),
+            (
+                70,
+                8,
+                8 if said.tense is Tense.FUTURE and said.mood is Mood.STATEMENT else 0,
+                6 if said.mood is Mood.YES_NO else 0,
+            ),
         )[0]
         if role == "S" and said.mood is not Mood.STATEMENT:
             link = "and"
@@ -226,7 +232,12 @@ class TalkComposer(ClauseComposer):
             return []
         kind = self.random.choice(nouns).type
         alike = list({each.key: each for each in nouns if each.type == kind and each.key not in SPOUSES}.values())
-        alike = [each for each in alike if each.type == "family" or each.key not in ALWAYS_PLURAL]
+        near = (
+            self.classes["kin"]
+            if kind == "family"
+            else [each.key for each in alike if each.key not in ALWAYS_PLURAL]
+        )
+        alike = [each for each in alike if each.key in near]
         if len(alike) < count + 1 or kind in _APART:
             return []
         chosen = self.random.sample(alike, count)
@@ -274,7 +285,7 @@ class TalkComposer(ClauseComposer):
             frame = self.words.frames["depend"]
             noun = self._noun_for(frame, "O")
             assert noun is not None  # noqa: S101
-            on = Phrase(self.mark(), noun=noun.key, det="the")
+            on = Phrase(self.mark(), noun=noun.key, det="the", plural=noun.key in ALWAYS_PLURAL)
             that = Phrase(self.mark(), pronoun="that")
             return Utterance(Clause("depend", self.mark(), {"S": that, "O": on}))
         if draw < 0.4:
@@ -294,7 +305,14 @@ class TalkComposer(ClauseComposer):
             answers = [each for each in self.words.openers["answer"] if self._answers(each, said)]
             return Utterance(said, answer=self.random.choice(answers))
         link = self.random.choices(("yes", "no"), (60, 40))[0]
-        if said.modal is Modal.NONE and said.tense in (Tense.DONE, Tense.PAST) and link == "no" and self.odds(0.4):
+        due = said.frame in self.choices["times"]["done"]
+        if (
+            said.modal is Modal.NONE
+            and said.tense in (Tense.DONE, Tense.PAST)
+            and link == "no"
+            and self.odds(0.4)
+            and due
+        ):
             link, said = "not_yet", replace(said, adverbials=())
         second = replace(said, roles={"S": who}, mood=Mood.STATEMENT, negative=link != "yes", adverbials=())
         return Utterance(said, link, second)
