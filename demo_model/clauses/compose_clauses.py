@@ -45,7 +45,7 @@ class ClauseComposer(AdverbialComposer):
         if mood is None:
             mood = self.random.choices(
                 (Mood.STATEMENT, Mood.YES_NO, Mood.WH, Mood.IMPERATIVE, Mood.REQUEST, Mood.LETS),
-                (66, 13, 9, 5, 4, 3),
+                (64, 13, 9, 5, 4, 5),
             )[0]
         if mood in (Mood.IMPERATIVE, Mood.REQUEST, Mood.LETS) and (
             stative

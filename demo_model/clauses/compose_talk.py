@@ -64,12 +64,12 @@ class TalkComposer(ClauseComposer):
 
     def _asking(self) -> Utterance:
         draw = self.random.random()
-        if draw < 0.16:
+        if draw < 0.24:
             said = self._asked_frame()
-        elif draw < 0.23:
+        elif draw < 0.30:
             said = self._how_many_there_are()
-        elif draw < 0.41:
-            word = "how_long" if draw < 0.32 else "how_often"
+        elif draw < 0.48:
+            word = "how_long" if draw < 0.39 else "how_often"
             tenses = {Tense.HABIT: 1.0} if word == "how_often" else {Tense.PAST: 2.0, Tense.FUTURE: 1.0}
             key = self.random.choice(self.choices["asked"][word])
             addressed = self._addressed(self.words.frames[key])
