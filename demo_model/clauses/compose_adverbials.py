@@ -125,8 +125,9 @@ class AdverbialComposer(PhraseComposer):
                 "manners": clause.asked or (said and clause.tense in (Tense.NOW, Tense.HABIT)),
             }.get(table) or (table != "places" and (clause.negative or clause.asked or clause.tense is Tense.DONE))
             key = self.random.choice(fitting)
+            there = bool(out) and table == "places" and re.search("meeting|call|break|holidays", out[-1].key)
             hasty = bool(out) and (key in _HASTY or out[-1].key in _HASTY or out[-1].key.startswith("by "))
-            if unfit or hasty or (key == "by mistake" and clause.tense is not Tense.PAST):
+            if unfit or there or hasty or (key == "by mistake" and clause.tense is not Tense.PAST):
                 continue
             if key == "place_office":
                 key = self.random.choice(self._rooms(key))

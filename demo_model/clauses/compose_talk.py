@@ -182,26 +182,23 @@ class TalkComposer(ClauseComposer):
 
     def _together(self, frame: Frame, role: str, said: Clause) -> Phrase | None:
         types = self._types(self.actors(frame.types[role]) if role == "S" else frame.types[role])
-        alone = (
-            role == "S"
-            and frame.key not in self.choices["companions"]["with {P}"] + self.choices["together"]["done"]
-        )
-        if "weather" in types or "city" in types or alone:
+        several = self._shared() if role == "S" else self.choices["together"]["things" if role == "O" else "to"]
+        if frame.key not in several or "city" in types:
             return None
         link = self.random.choices(
             ("and", "both", "either", "or"),
             (
                 70,
                 8,
-                8 if said.tense is Tense.FUTURE and said.mood is Mood.STATEMENT else 0,
-                6 if said.mood is Mood.YES_NO else 0,
+                12 * (said.tense is Tense.FUTURE and said.mood is Mood.STATEMENT),
+                6 * (said.mood is Mood.YES_NO),
             ),
         )[0]
         if role == "S" and said.mood is not Mood.STATEMENT:
             link = "and"
         if link == "both" and (role == "T" or (role == "O" and not self.direct(frame))):
             link = "and"
-        count = 3 if link == "and" and self.odds(0.2) else 2
+        count = 3 if link == "and" and self.odds(0.1) else 2
         if "people" in types and self.odds(0.4 if role == "S" else 0.2):
             members = [self._name() for _ in range(count)]
             own = any(np.pronoun in ("i", "we") or np.det in ("i", "we") for np in said.roles.values())
