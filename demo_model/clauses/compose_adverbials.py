@@ -24,7 +24,7 @@ _AT_HOME = re.compile(
 )
 _DISTANT = re.compile(r"month|year|date|weeks|quarter|spring|summer|autumn|winter|Christmas|long time")
 _SOME_DAY = re.compile(r"days|other day|week|recently|soon|later|sometime|\{weekday")
-_VAGUE = re.compile(r"days$|days ago|other day|recently|soon$|^later|sometime|weeks|minutes|hour")
+_VAGUE = re.compile(r"always|sometimes|days$|days ago|other day|recently|soon$|^later|sometime|weeks|minutes|hour")
 """The times of what is not asked for, nor wanted or proposed."""
 _SOON = re.compile(r"^in a few days|soon$|^later|sometime|next few weeks")
 _NEAR = re.compile(r"^(yesterday|yesterday afternoon|this morning|tomorrow|this afternoon|on \{weekday\})$")
@@ -161,5 +161,7 @@ class AdverbialComposer(PhraseComposer):
                 wh = clause.mood is Mood.WH or clause.negative or always
                 if wh or (self.odds(0.5) and clause.mood is not Mood.YES_NO):
                     return self._time(frame, "time_habit")
-                return self._time(frame, "frequency") or self._time(frame, "time_habit")
+                return self._time(frame, "frequency", plain=clause.mood is Mood.YES_NO) or self._time(
+                    frame, "time_habit"
+                )
         return []

@@ -88,7 +88,7 @@ class LinkedComposer(TalkComposer):
         )
         tense = {"but": Tense.DONE, "if": Tense.FUTURE}.get(link, Tense.PAST)
         second = self.clause([key], Mood.STATEMENT, {tense: 1}, False, actor, plain=True)
-        roles = second.roles | self._filled(filled, event)
+        roles = second.roles | self._filled(filled, event, key)
         second = replace(second, tense=tense, negative=link == "but", adverbials=(), roles=roles)
         if link in ("if", "when"):
             return Utterance(second, link, replace(event, tense=Tense.HABIT) if link == "if" else event)
@@ -118,13 +118,14 @@ class LinkedComposer(TalkComposer):
             out[role] = replace(thing, det=own)
         return out
 
-    def _filled(self, filled: str, event: Clause) -> dict[str, Phrase]:
+    def _filled(self, filled: str, event: Clause, key: str) -> dict[str, Phrase]:
         """ "O=person:boss,person:customer", "O=$S": what is named there plays the role."""
         if not filled:
             return {}
         role, _, what = filled.partition("=")
         if not what.startswith("$"):
-            thing = self.noun(self.random.choice(self._nouns(what.split(","))), False, True)
+            fresh = key in self.choices["verbs"]["fresh"]
+            thing = self.noun(self.random.choice(self._nouns(what.split(","))), False, True, fresh)
             return {role: replace(thing, adjective="", det="a" if thing.det == "this" else thing.det)}
         known = event.roles[what[1:]]
         if known.pronoun:
