@@ -12,6 +12,8 @@ from demo_model.clauses.syntax import Adverbial, Clause, Modal, Mood, Phrase, Te
 from demo_model.grammar import Value
 
 _ASKED_HOW = ("where", "how", "why", "how_long", "how_often")
+_ROUND = frozenset((count, "minutes") for count in (5, 10, 15, 20, 30, 40, 45)) | {(2, "hours"), (3, "hours")}
+"""The durations that one says without a watch."""
 _HASTY = ("immediately", "quickly", "as soon as possible")
 _BRIEF = re.compile(r"minutes|hour|just now|\{duration|right after")
 _CLOCK = re.compile(r"\{time|at noon")
@@ -45,7 +47,7 @@ class AdverbialComposer(PhraseComposer):
         for kind in ("weekday", "date", "time", "month", "duration", "place", "room"):
             if f"{{{kind}}}" in template or f"{{{kind}:" in template:
                 value = self.sampler.value(kind)
-                while kind == "duration" and not re.search("minute|hour", str(value)):
+                while kind == "duration" and value not in _ROUND:
                     value = self.sampler.value(kind)
                 values.append((kind, value))
         phrase = None

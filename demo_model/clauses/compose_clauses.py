@@ -172,7 +172,7 @@ class ClauseComposer(AdverbialComposer):
         """What is asked for, and "who" if that is a person."""
         choices: list[str] = []
         if tense in (Tense.PAST, Tense.FUTURE) or modal is not Modal.NONE:
-            choices += ["when", "when"]
+            choices += ["when", "when"] if frame.key not in self.choices["verbs"]["unasked"] else []
             choices += ["why"] if tense is Tense.PAST and self._has_reasons(frame) else []
             choices += ["where", "where"] if frame.key in self.choices["where"]["asked"] else []
             choices += (

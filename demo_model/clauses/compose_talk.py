@@ -54,7 +54,7 @@ _APART = frozenset(
 """Types whose nouns are seldom named together."""
 _ASKED_OF = {"how_much": "measured", "how_many": "counted", "whose": "lent", "what_kind": "kinds"}
 """The class of what one asks the number, the owner or the kind of."""
-_THERE = (("seat", "place_office"), ("attendant", "place_office"), ("stock", "dishes"))
+_THERE = (("seat", "place_office"), ("attendant", "place_office"), ("stock", "stock"))
 
 
 class TalkComposer(ClauseComposer):
@@ -341,7 +341,7 @@ class TalkComposer(ClauseComposer):
             said = self.clause(self._domain(), Mood.STATEMENT, subject=subject, plain=True)
             frame = self.words.frames[said.frame]
             fits = "people" in self._types(frame.types["S"]) and said.roles["S"].pronoun == subject.pronoun
-            fits = fits and said.tense is not Tense.NOW
+            fits = fits and said.tense is not Tense.NOW and "T" not in frame.types
             if fits and "~" not in frame.cells["es"] and said.frame != "depend":
                 break
             self._mark, self.values = marks, values
