@@ -229,7 +229,7 @@ class PhraseComposer:
             "i": 1,
             "num": 2,
             "many": 0,
-            "all": 1,
+            "all": 0.3,
         }
         if plain or noun.type not in COUNTABLE or (subject and noun.type in _PEOPLE):
             weights |= {"num": 0, "many": 0, "all": 0, "i": 0}

@@ -178,7 +178,8 @@ class TalkComposer(ClauseComposer):
             thing = roles.get("O")
             if role == "S" and thing and thing.det in PERSONS and thing.noun and thing.noun[:6] != "family":
                 roles["O"] = replace(thing, det="the")
-            return Utterance(replace(said, roles=roles, negative=False))
+            adverbials = [each for each in said.adverbials if role != "S" or each.phrase is None]
+            return Utterance(replace(said, roles=roles, negative=False, adverbials=tuple(adverbials)))
 
     def _together(self, frame: Frame, role: str, said: Clause) -> Phrase | None:
         types = self._types(self.actors(frame.types[role]) if role == "S" else frame.types[role])
