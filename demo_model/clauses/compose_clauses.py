@@ -10,10 +10,12 @@ from demo_model.clauses.compose_phrases import expanded
 from demo_model.clauses.lexicon import Frame
 from demo_model.clauses.syntax import PERSONS, Clause, Modal, Mood, Phrase, Tense
 
+_ATTEMPTS = 20
+_SHORT_VERB = 3
 _ONCE = frozenset(
     [
         *("event", "document", "text", "plan", "product", "code", "data", "dishes", "goods", "audio", "show"),
-        *("remark", "credential", "term", "problem", "task"),
+        *("remark", "credential", "term", "problem", "task", "meal", "food", "sweet", "gift"),
     ]
 )
 """Types of what one does something with once, but for what is `regular`."""
@@ -164,6 +166,11 @@ class ClauseComposer(AdverbialComposer):
         )
         return self._with_adverbials(clause, frame)
 
+    def _echoes(self, frame: Frame, np: Phrase) -> bool:
+        """To test a test case."""
+        verb = frame.cells["en"].replace("_", " ").split()[0]
+        return len(verb) > _SHORT_VERB and verb in self.words.nouns[np.noun].cells["en"]
+
     def _shared(self) -> list[str]:
         """What several people do together."""
         return self.choices["companions"]["with {P}"] + self.choices["together"]["done"]
@@ -265,8 +272,12 @@ class ClauseComposer(AdverbialComposer):
                 if np.det in ("i", "we") and owner in PERSONS and self.words.nouns[np.noun].type != "family":
                     np = replace(np, det=owner)
                 avoid.append(np.pronoun)
-                while np.noun and any(np.noun == other.noun for other in roles.values()):
-                    np = self.role(types, False, avoid=avoid)
+                for _ in range(_ATTEMPTS):
+                    if not np.noun or not (
+                        self._echoes(frame, np) or np.noun in [each.noun for each in roles.values()]
+                    ):
+                        break
+                    np = self.role(types, False, fresh, avoid)
                 roles[role] = self._richer(
                     np,
                     asks

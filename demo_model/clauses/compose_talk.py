@@ -355,7 +355,7 @@ class TalkComposer(ClauseComposer):
         others = ["he", "she", "they"] if subject.pronoun in ("i", "we") else ["i", "we"]
         people = [self.words.nouns[np.noun].type for np in said.roles.values() if np.noun]
         named = {"person", "family", "profession"} & set(people) or any(
-            np.pronoun in ("he", "she") for role, np in said.roles.items() if role != "S"
+            np.pronoun for role, np in said.roles.items() if role != "S"
         )
         who = self._name() if named or self.odds(0.25) else Phrase(self.mark(), pronoun=self.random.choice(others))
         said = replace(said, negative=link == "neither")
