@@ -23,7 +23,7 @@ from demo_model.clauses.syntax import (
 from demo_model.patterns import in_part
 
 _MALE = ("grandfather", "father", "brother", "son", "uncle", "husband", "nephew")
-_SPECIFIC = ("the", "the", "the", "this", "we")
+_SPECIFIC = (*["the"] * 9, "this", "we")
 _OWNED = (
     "document",
     "device",
@@ -38,6 +38,13 @@ _OWNED = (
     "fixture",
 )
 _MANY = 5
+_WORK = frozenset(
+    [
+        *("document", "plan", "product", "event", "problem", "task", "person", "group", "data", "money", "code"),
+        *("hall", "site", "goods", "term", "remark", "position", "credential"),
+    ]
+)
+"""Types of what one speaks of at work."""
 
 
 def frames(clause: Clause | None) -> set[str]:
@@ -133,9 +140,14 @@ class Composer(LinkedComposer):
     ) -> Clause:
         """The report is (too) long."""
         if subject is None:
-            adjective = self.random.choice(self.predicated)
-            noun = self.random.choice(self._nouns([self.random.choice(self.words.adjective_types[adjective])]))
-            kind = noun.type
+            works = self.odds(0.6)
+            for _ in range(20):
+                adjective = self.random.choice(self.predicated)
+                noun = self.random.choice(self._nouns(self.words.adjective_types[adjective]))
+                kind = noun.type
+                asked = mood is Mood.STATEMENT or adjective in self.choices["adjectives"]["asked"]
+                if asked and (kind in _WORK or not works):
+                    break
             if kind in ("person", "family", "profession") and self.odds(0.3):
                 subject = Phrase(self.mark(), pronoun=self.random.choice(("he", "she", "they")))
             else:
@@ -159,13 +171,14 @@ class Composer(LinkedComposer):
             if degree == "more":
                 than = self._other(subject, adjective)
                 degree = "more" if than else "very"
-        tense = Tense.PAST if self.odds(0.22) else Tense.HABIT
+        past = self.odds(0.22) and adjective not in self.choices["adjectives"]["lasting"]
+        tense = Tense.PAST if past else Tense.HABIT
         negative = not degree and mood is Mood.STATEMENT and self.odds(0.18)
         predicate = Predicate(self.mark(), adjective=adjective, degree=degree, than=than)
         return self._being(subject, predicate, tense, mood, negative)
 
     def _specific(self, kind: str, det: str) -> str:
-        if kind == "family" or (det == "bare" and kind not in PARTITIVE):
+        if kind == "family" or (kind == "person" and det in PERSONS) or (det == "bare" and kind not in PARTITIVE):
             return det
         return (
             "the"
@@ -207,6 +220,7 @@ class Composer(LinkedComposer):
         kind = self.random.choice([*put, "staff", "family"])
         noun = self.random.choice([each for each in self._nouns([kind]) if each.key not in ALWAYS_PLURAL])
         places = put.get(kind) or self._adverbials["place_office" if kind == "staff" else "place_daily"]
+        places = [each for each in places if noun.cells["en"] not in each]  # no backpack in the backpack
         place = Predicate(self.mark(), place=self.adverbial(self.random.choice(places)))
         if noun.mass or (kind in put and self.odds(0.5)):
             count = self.random.randint(2, _MANY) if self.odds(0.4) and not noun.mass else 0
@@ -235,6 +249,8 @@ class Composer(LinkedComposer):
             if self.odds(0.75) or link == "whether"
             else self._name()
         )
+        if link == "know" and speaker.pronoun not in ("i", "we"):
+            link = "say"
         if link == "say" and speaker.pronoun in ("i", "we"):
             speaker = self._name()
         if link == "think" and self.odds(0.5):
@@ -243,10 +259,12 @@ class Composer(LinkedComposer):
         mood = Mood.STATEMENT
         if link == "whether":
             mood = Mood.WH if self.odds(0.5) else Mood.YES_NO
-        keys = [key for key in self._domain() if link not in ("know", "whether") or key[:4] != "know"]
-        if link == "hope":
-            hoped = {*self.choices["times"]["some_day"], *self.choices["times"]["notable"]}
-            keys = [key for key in keys if key in hoped - {*self.choices["verbs"]["unasked"]}] or keys
+        keys = self._domain() if link != "know" else self._frames["office"]
+        if link in ("hope", "know", "whether"):  # what one waits for
+            known = {*self.choices["times"]["some_day"], *self.choices["times"]["notable"]}
+            if link != "hope":
+                known |= {*self.choices["times"]["done"]} & {*self._frames["office"]}
+            keys = [key for key in keys if key in known - {*self.choices["verbs"]["unasked"]}] or keys
         inner = self.clause(keys, mood, tenses, modals=link in ("think", "say"), plain=link == "hope")
         same = inner.roles.get("S")
         if same is not None and same.pronoun in PERSONS:

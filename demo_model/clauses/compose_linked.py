@@ -72,14 +72,23 @@ class LinkedComposer(TalkComposer):
             link = "when" if happens in self.choices["verbs"]["expected"] and self.odds(0.6) else "if"
             return Utterance(asked, link, replace(event, tense=Tense.HABIT))
         actor = event.roles["S"] if who in ("same", "not") else None
+        if who == "any":
+            actor = Phrase(self.mark(), pronoun=self.random.choice(("i", "we", *_GENDERED)))
         if who == "other":
             others = ("i", "we") if event.roles["S"].pronoun in _GENDERED else ("he", "she")
             actor = Phrase(self.mark(), pronoun=self.random.choice(others))
         when = "stative" in self.words.frames[happens].tags or happens in self.choices["verbs"]["noticed"]
-        link = "but" if who == "not" else self.random.choice(("if", "when" if when else "so", "so"))
+        frame = self.words.frames[happens]
+        foreseen = happens not in self.choices["verbs"]["unasked"]
+        foreseen = foreseen and ("stative" not in frame.tags or "weather" in frame.types["S"])
+        link = (
+            "but"
+            if who == "not"
+            else self.random.choice(("if" if foreseen else "so", "when" if when else "so", "so"))
+        )
         tense = {"but": Tense.DONE, "if": Tense.FUTURE}.get(link, Tense.PAST)
         second = self.clause([key], Mood.STATEMENT, {tense: 1}, False, actor, plain=True)
-        roles = second.roles | self._filled(filled, event)
+        roles = second.roles | self._filled(filled, event, key)
         second = replace(second, tense=tense, negative=link == "but", adverbials=(), roles=roles)
         if link in ("if", "when"):
             return Utterance(second, link, replace(event, tense=Tense.HABIT) if link == "if" else event)
@@ -88,13 +97,13 @@ class LinkedComposer(TalkComposer):
     def _known_thing(self, np: Phrase) -> Phrase:
         """What is awaited is known: "when they solve the problem"."""
         owned = np.det in PERSONS and not (np.noun and self._ownerless(np.noun))
-        if not np.noun or owned or np.det not in ("a", "num", "all", *PERSONS):
+        if not np.noun or owned or np.det not in ("a", "num", "all", "this", *PERSONS):
             return replace(np, adjective="", relative=None)
         many = np.plural and not np.count and np.det != "all"
         return replace(np, adjective="", relative=None, det="the", plural=many, count=0)
 
     def _ownerless(self, noun: str) -> bool:
-        return self.words.nouns[noun].type not in ("family", "feast", "position", "small")
+        return self.words.nouns[noun].type not in ("family", "feast", "position", "small", "person")
 
     def _narrowed(self, types: dict[str, list[str]], whose: str) -> dict[str, Phrase]:
         """What plays these roles, drawn again where it has to be one of these types."""
@@ -109,13 +118,14 @@ class LinkedComposer(TalkComposer):
             out[role] = replace(thing, det=own)
         return out
 
-    def _filled(self, filled: str, event: Clause) -> dict[str, Phrase]:
+    def _filled(self, filled: str, event: Clause, key: str) -> dict[str, Phrase]:
         """ "O=person:boss,person:customer", "O=$S": what is named there plays the role."""
         if not filled:
             return {}
         role, _, what = filled.partition("=")
         if not what.startswith("$"):
-            thing = self.noun(self.random.choice(self._nouns(what.split(","))), False, True)
+            fresh = key in self.choices["verbs"]["fresh"]
+            thing = self.noun(self.random.choice(self._nouns(what.split(","))), False, True, fresh)
             return {role: replace(thing, adjective="", det="a" if thing.det == "this" else thing.det)}
         known = event.roles[what[1:]]
         if known.pronoun:

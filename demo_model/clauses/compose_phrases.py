@@ -25,27 +25,6 @@ PEERS = tuple(
     f"family:{each}" for each in ("cousin", "best friend", "friend", "aunt", "uncle", "sister", "brother")
 )
 """Whom somebody of one's family has to do with."""
-ONES_OWN = ("family:girlfriend", "family:boyfriend", "feast:birthday", "feast:graduation", "feast:promotion")
-ALWAYS_PLURAL = (
-    *("family:parent", "family:grandparent", "small:earphone", "small:swimming goggle", "supplies:work glove"),
-    *(
-        f"supplies:{each}"
-        for each in ("nail", "screw", "ear plug", "envelope", "battery", "glue stick", "paper bag")
-    ),
-    *(f"clothes:{each}" for each in ("shoe", "boot", "sock", "trainer", "sandal", "slipper", "mitten", "glove")),
-    *(f"clothes:{each}" for each in ("leather shoe", "ski boot", "rain boot", "hiking boot", "high-heeled shoe")),
-    *(
-        "vegetable:pea",
-        "vegetable:bean",
-        "vegetable:mushroom",
-        "fruit:raspberry",
-        "fruit:blueberry",
-        "fruit:blackberry",
-        "food:nut",
-    ),
-    *("clothes:football boot", "small:earring", "small:reading glass"),
-)
-"""Nouns of which one speaks in the plural: one's parents, the shoes."""
 _UNOWNED = frozenset(
     [
         "wild",
@@ -67,8 +46,8 @@ _ONES_OWN_PEOPLE = ("person:colleague", "person:boss", "person:assistant", "pers
 """People at work that are mostly somebody's."""
 COUNTABLE = frozenset(
     [
-        *("document", "device", "supplies", "furniture", "person", "product", "problem", "task"),
-        *("food", "fruit", "vegetable", "sweet", "clothes", "dishes", "text", "gift", "plant", "animal", "small"),
+        *("document", "device", "supplies", "furniture"),
+        *("food", "fruit", "vegetable", "sweet", "clothes", "dishes", "text", "gift", "plant"),
     ]
 )
 """Types of which one says how many."""
@@ -86,6 +65,10 @@ def _toml(path: Path) -> dict[str, dict[str, list[str]]]:
 def classes() -> dict[str, list[str]]:
     """What a role can be, where it is not a type of nouns."""
     return _toml(WORDS / "classes.toml")["classes"]
+
+
+ALWAYS_PLURAL = tuple(classes()["plural"])
+"""Nouns of which one speaks in the plural: one's parents, the shoes."""
 
 
 def expanded(kinds: Sequence[str]) -> list[str]:
@@ -160,7 +143,7 @@ class PhraseComposer:
             self._adverbials.setdefault(kind, []).append(key)
 
     def _domain(self) -> list[str]:
-        return self._frames["office" if self.odds(0.6) else "daily"]
+        return self._frames["office" if self.odds(0.7) else "daily"]
 
     @property
     def random(self) -> random.Random:
@@ -232,22 +215,21 @@ class PhraseComposer:
             return Phrase(mark, noun=noun.key, det="name")
         if noun.type in ("family", "feast"):
             married = noun.key in SPOUSES
-            alone = married or noun.key in ONES_OWN
-            det = self.random.choices(("i", "we", "he", "she"), (6, 0.2 * (not alone), 1, 1))[0]
+            det = self.random.choices(("i", "he", "she"), (6, 1, 1))[0]
             if married and det != "i":
                 det = "he" if noun.key == "family:wife" else "she"
             return Phrase(mark, noun=noun.key, det=det, plural=noun.key in ALWAYS_PLURAL)
         if noun.mass:
             return Phrase(mark, noun=noun.key, det="bare")
         weights = {
-            "the": 46,
+            "the": 8 if fresh else 46,
             "a": 0 if subject else 90 if fresh else 0,
-            "this": 7,
-            "we": 6,
-            "i": 3,
-            "num": 5,
+            "this": 2,
+            "we": 3,
+            "i": 1,
+            "num": 2,
             "many": 0,
-            "all": 2,
+            "all": 0.3,
         }
         if plain or noun.type not in COUNTABLE or (subject and noun.type in _PEOPLE):
             weights |= {"num": 0, "many": 0, "all": 0, "i": 0}
@@ -282,7 +264,7 @@ class PhraseComposer:
         if several:
             det = "the" if det == "a" else det
         adjective = ""
-        if det != "all" and self.odds(0.02 if noun.type in _PEOPLE else 0.08):
+        if det != "all" and self.odds(0.01 if noun.type in _PEOPLE else 0.06):
             adjective = self._adjective(noun.key)
         return Phrase(
             mark,
@@ -302,9 +284,8 @@ class PhraseComposer:
         if not np.noun or depth or np.det not in ("the", "all") or np.adjective:
             return np
         noun = self.words.nouns[np.noun]
-        owned = noun.type in (
+        owned = noun.key in expanded(["authored"]) or noun.type in (
             "document",
-            "plan",
             "device",
             "text",
             "furniture",
@@ -314,7 +295,7 @@ class PhraseComposer:
         )
         if owned and self.odds(0.12) and not np.plural:
             return replace(np, of=self._name())
-        if self.odds(0.04 if noun.type in _PEOPLE else 0.09):
+        if self.odds(0.03 if noun.type in _PEOPLE else 0.07):
             return replace(np, relative=self._relative(np, noun, frame))
         return np
 
@@ -331,10 +312,11 @@ class PhraseComposer:
                 continue
             other = self.role(types, role == "S", avoid=[roles["S"].pronoun] if "S" in roles else [])
             roles[role] = replace(other, adjective="")
-        others = [np for role, np in roles.items() if role != "S"]
-        personal = any(np.pronoun for np in others)
-        if gap == "O" and not personal and not roles["S"].pronoun and not roles["S"].name and self.odds(0.5):
-            roles["S"] = Phrase(roles["S"].mark, pronoun=self.random.choice(("i", "we", "they")))
+        for role, who in (("S", ("i", "we", "they")), ("O", ("i", "we"))):  # somebody who is known
+            said = roles.get(role)
+            unknown = said is not None and role != gap and not (said.pronoun or said.name)
+            if said is not None and unknown and "people" in self._types(frame.types[role]):
+                roles[role] = Phrase(said.mark, pronoun=self.random.choice(who))
         return Clause(frame.key, self.mark(), self._known_gender(frame, roles, tense), tense, gap=gap)
 
     def _relatives(self, gap: str, noun: str) -> list[Frame]:

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 from demo_model.clauses.compose_clauses import ClauseComposer
-from demo_model.clauses.compose_phrases import ALWAYS_PLURAL, COUNTABLE, SPOUSES
+from demo_model.clauses.compose_phrases import ALWAYS_PLURAL, SPOUSES
 from demo_model.clauses.lexicon import Frame, Noun
 from demo_model.clauses.syntax import (
     ASKED_FRAMES,
@@ -34,12 +34,27 @@ _UNANSWERED = ("show", "drive_someone", "take_to_vet", "bring_school", "invite_h
 """Frames whose Chinese verb says what the other one does (请…吃饭), so it does not answer alone."""
 _NO_NOUNS = ("we", "they", "people", "weather")
 _APART = frozenset(
-    ["city", "money", "position", "term", "profession", "event", "feast", "story", "wild", "body", "instrument"]
+    [
+        *(
+            "city",
+            "money",
+            "position",
+            "term",
+            "profession",
+            "event",
+            "feast",
+            "story",
+            "wild",
+            "body",
+            "instrument",
+        ),
+        *("group", "fruit", "vegetable", "amenity", "site", "sight", "plan", "remark", "problem", "product"),
+    ]
 )
 """Types whose nouns are seldom named together."""
-_LENT = frozenset(["clothes", "small", "device", "vehicle", "motor", "document", "gift", "handtool"])
-"""Types of which one asks whose they are."""
-_THERE = (("seat", "place_office"), ("attendant", "place_office"), ("stock", "dishes"))
+_ASKED_OF = {"how_much": "measured", "how_many": "counted", "whose": "lent", "what_kind": "kinds"}
+"""The class of what one asks the number, the owner or the kind of."""
+_THERE = (("seat", "place_office"), ("attendant", "place_office"), ("stock", "stock"))
 
 
 class TalkComposer(ClauseComposer):
@@ -49,19 +64,18 @@ class TalkComposer(ClauseComposer):
 
     def _asking(self) -> Utterance:
         draw = self.random.random()
-        if draw < 0.16:
+        if draw < 0.24:
             said = self._asked_frame()
-        elif draw < 0.23:
+        elif draw < 0.30:
             said = self._how_many_there_are()
-        elif draw < 0.41:
-            word = "how_long" if draw < 0.32 else "how_often"
+        elif draw < 0.48:
+            word = "how_long" if draw < 0.39 else "how_often"
             tenses = {Tense.HABIT: 1.0} if word == "how_often" else {Tense.PAST: 2.0, Tense.FUTURE: 1.0}
             key = self.random.choice(self.choices["asked"][word])
             addressed = self._addressed(self.words.frames[key])
             said = self.clause([key], Mood.WH, tenses, False, addressed, wanted=(word, None))
             if "O" in said.roles and said.roles["O"].det in ("a", "num", "many", "all", "this"):
-                det = "this" if word == "how_long" else "the"
-                thing = replace(said.roles["O"], det=det, plural=False, count=0)
+                thing = replace(said.roles["O"], det="the", plural=said.roles["O"].noun in ALWAYS_PLURAL, count=0)
                 said = replace(said, roles={**said.roles, "O": thing})
         else:
             said = self._asked_phrase()
@@ -101,10 +115,10 @@ class TalkComposer(ClauseComposer):
                 continue
             if role not in frame.types or "stative" in frame.tags or frame.key in self.choices["verbs"]["unasked"]:
                 continue
-            noun = self._noun_for(frame, role)
+            noun = self._noun_for(frame, role, det)
             if det + role == "how_manyS":
                 noun = self.random.choice(self._nouns(self._types(["attendant"])))
-            if noun is None or not self._askable(det, noun, role):
+            if noun is None:
                 continue
             plural = det == "how_many" or noun.key in ALWAYS_PLURAL or (det == "which" and self.odds(0.15))
             wanted = Phrase(self.mark(), noun=noun.key, det=det, plural=plural)
@@ -127,21 +141,19 @@ class TalkComposer(ClauseComposer):
             return Phrase(self.mark(), noun=noun.key, det="you", plural=noun.key in ALWAYS_PLURAL)
         return Phrase(self.mark(), pronoun="you" if draw < 0.8 else self.random.choice(("he", "she", "they")))
 
-    def _noun_for(self, frame: Frame, role: str) -> Noun | None:
+    def _noun_for(self, frame: Frame, role: str, det: str = "") -> Noun | None:
         types = self._types(self.actors(frame.types[role]) if role == "S" else frame.types[role])
         nouns = self._nouns([each for each in types if each not in _NO_NOUNS])
+        nouns = [each for each in nouns if not det or self._askable(det, each, role)]
         return self.random.choice(nouns) if nouns else None
 
     def _askable(self, det: str, noun: Noun, role: str) -> bool:
-        if det == "how_much":
-            return noun.partitive
-        if noun.mass or noun.key == "group:management":
+        if noun.mass != (det == "how_much") or noun.key == "group:management":
             return False
-        if det == "how_many":
-            return noun.type == "person" if role == "S" else noun.type in COUNTABLE
-        if det == "whose":
-            return noun.type in _LENT
-        return noun.type in _CHOSEN if det == "which" else noun.type not in ("family", "city", "person")
+        if det in _ASKED_OF and role != "S":
+            known = self._types([_ASKED_OF[det]])
+            return noun.key in known or noun.type in known
+        return noun.type in _CHOSEN if det == "which" else noun.type == "person"
 
     # Things together
 
@@ -166,20 +178,28 @@ class TalkComposer(ClauseComposer):
             thing = roles.get("O")
             if role == "S" and thing and thing.det in PERSONS and thing.noun and thing.noun[:6] != "family":
                 roles["O"] = replace(thing, det="the")
-            return Utterance(replace(said, roles=roles, negative=False))
+            adverbials = [each for each in said.adverbials if role != "S" or each.phrase is None]
+            return Utterance(replace(said, roles=roles, negative=False, adverbials=tuple(adverbials)))
 
     def _together(self, frame: Frame, role: str, said: Clause) -> Phrase | None:
         types = self._types(self.actors(frame.types[role]) if role == "S" else frame.types[role])
-        if "weather" in types or "city" in types:
+        several = self._shared() if role == "S" else self.choices["together"]["things" if role == "O" else "to"]
+        if frame.key not in several or "city" in types:
             return None
         link = self.random.choices(
-            ("and", "both", "either", "or"), (70, 12, 12, 6 if said.mood is Mood.YES_NO else 0)
+            ("and", "both", "either", "or"),
+            (
+                70,
+                8,
+                12 * (said.tense is Tense.FUTURE and said.mood is Mood.STATEMENT),
+                6 * (said.mood is Mood.YES_NO),
+            ),
         )[0]
         if role == "S" and said.mood is not Mood.STATEMENT:
             link = "and"
         if link == "both" and (role == "T" or (role == "O" and not self.direct(frame))):
             link = "and"
-        count = 3 if link == "and" and self.odds(0.2) else 2
+        count = 3 if link == "and" and self.odds(0.1) else 2
         if "people" in types and self.odds(0.4 if role == "S" else 0.2):
             members = [self._name() for _ in range(count)]
             own = any(np.pronoun in ("i", "we") or np.det in ("i", "we") for np in said.roles.values())
@@ -195,7 +215,7 @@ class TalkComposer(ClauseComposer):
             members[0] = Phrase(members[0].mark, noun=team.key, det="the")
         if not members:
             return None
-        if all(each.det == "bare" for each in members) and self.odds(0.4):
+        if all(each.noun.startswith(("staple:", "ingredient:")) for each in members) and self.odds(0.4):
             link = "etc"
         return self._joined(members, link)
 
@@ -209,10 +229,15 @@ class TalkComposer(ClauseComposer):
         if not nouns:
             return []
         kind = self.random.choice(nouns).type
-        alike = [each for each in nouns if each.type == kind and each.key not in SPOUSES]
+        alike = list({each.key: each for each in nouns if each.type == kind and each.key not in SPOUSES}.values())
+        near = (
+            self.classes["kin"]
+            if kind == "family"
+            else [each.key for each in alike if each.key not in ALWAYS_PLURAL]
+        )
+        alike = [each for each in alike if each.key in near]
         if len(alike) < count + 1 or kind in _APART:
             return []
-        alike = [each for each in alike if each.type == "family" or each.key not in ALWAYS_PLURAL]
         chosen = self.random.sample(alike, count)
         words = [each.cells["en"] for each in chosen]
         if any(one != other and one.endswith(other) for one in words for other in words):
@@ -220,7 +245,6 @@ class TalkComposer(ClauseComposer):
         fresh = frame in self.choices["verbs"]["fresh"] and not subject
         det = "a" if fresh else "the"
         owner = self.random.choice(("i", "i", "i", "he", "she"))
-        counted = fresh and kind in COUNTABLE and self.odds(0.2)
         out = []
         for noun in chosen:
             np = Phrase(self.mark(), noun=noun.key, det=det)
@@ -228,9 +252,6 @@ class TalkComposer(ClauseComposer):
                 np = replace(np, det=owner, plural=noun.key in ALWAYS_PLURAL)
             elif noun.mass:
                 np = replace(np, det="bare")
-            elif counted:
-                count = self.random.randint(2, 5)
-                np = replace(np, det="num", plural=True, count=count)
             elif det == "the" and kind in ("person", "document") and self.odds(0.25):
                 np = replace(np, plural=noun.key != "person:boss")
             out.append(np)
@@ -248,7 +269,8 @@ class TalkComposer(ClauseComposer):
         if self.words.adjectives[adjective]["zh"].startswith("="):
             degree = ""
         link = "both" if self.odds(0.25) else "and"
-        tense = Tense.PAST if self.odds(0.3) else Tense.HABIT
+        past = self.odds(0.3) and adjective not in self.choices["adjectives"]["lasting"]
+        tense = Tense.PAST if past else Tense.HABIT
         predicate = Predicate(self.mark(), adjective=adjective, degree=degree)
         return Utterance(Clause("be", self.mark(), {"S": self._joined(members, link)}, tense, predicate=predicate))
 
@@ -261,7 +283,7 @@ class TalkComposer(ClauseComposer):
             frame = self.words.frames["depend"]
             noun = self._noun_for(frame, "O")
             assert noun is not None  # noqa: S101
-            on = Phrase(self.mark(), noun=noun.key, det="the")
+            on = Phrase(self.mark(), noun=noun.key, det="the", plural=noun.key in ALWAYS_PLURAL)
             that = Phrase(self.mark(), pronoun="that")
             return Utterance(Clause("depend", self.mark(), {"S": that, "O": on}))
         if draw < 0.4:
@@ -281,7 +303,14 @@ class TalkComposer(ClauseComposer):
             answers = [each for each in self.words.openers["answer"] if self._answers(each, said)]
             return Utterance(said, answer=self.random.choice(answers))
         link = self.random.choices(("yes", "no"), (60, 40))[0]
-        if said.modal is Modal.NONE and said.tense in (Tense.DONE, Tense.PAST) and link == "no" and self.odds(0.4):
+        due = said.frame in self.choices["times"]["done"]
+        if (
+            said.modal is Modal.NONE
+            and said.tense in (Tense.DONE, Tense.PAST)
+            and link == "no"
+            and self.odds(0.4)
+            and due
+        ):
             link, said = "not_yet", replace(said, adverbials=())
         second = replace(said, roles={"S": who}, mood=Mood.STATEMENT, negative=link != "yes", adverbials=())
         return Utterance(said, link, second)
@@ -313,20 +342,20 @@ class TalkComposer(ClauseComposer):
             said = self.clause(self._domain(), Mood.STATEMENT, subject=subject, plain=True)
             frame = self.words.frames[said.frame]
             fits = "people" in self._types(frame.types["S"]) and said.roles["S"].pronoun == subject.pronoun
-            fits = fits and said.tense is not Tense.NOW
+            fits = fits and said.tense is not Tense.NOW and "T" not in frame.types
             if fits and "~" not in frame.cells["es"] and said.frame != "depend":
                 break
             self._mark, self.values = marks, values
         refused = (
             ("stative" in frame.tags or frame.key in self.choices["times"]["done"])
             and frame.key not in self.choices["verbs"]["affirmative"]
-            and said.tense not in (Tense.NOW, Tense.FUTURE)
+            and ("stative" in frame.tags or said.tense in (Tense.PAST, Tense.DONE))
         )
         link = "neither" if refused and self.odds(0.7) else "too"
         others = ["he", "she", "they"] if subject.pronoun in ("i", "we") else ["i", "we"]
         people = [self.words.nouns[np.noun].type for np in said.roles.values() if np.noun]
         named = {"person", "family", "profession"} & set(people) or any(
-            np.pronoun in ("he", "she") for role, np in said.roles.items() if role != "S"
+            np.pronoun for role, np in said.roles.items() if role != "S"
         )
         who = self._name() if named or self.odds(0.25) else Phrase(self.mark(), pronoun=self.random.choice(others))
         said = replace(said, negative=link == "neither")

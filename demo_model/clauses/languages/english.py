@@ -92,7 +92,8 @@ class English(Linearizer):
         if np.members:
             return self.joined(np, lambda each: self.noun_phrase(each, case))
         if np.pronoun == "it":
-            return marked("it", np.mark)
+            many = case != "S" and np.noun and _MANY.search(self.noun(np).cells["en"])
+            return marked("them" if many else "it", np.mark)
         if np.pronoun:
             return marked((_SUBJECT if case == "S" else _OBJECT)[np.pronoun], np.mark)
         if np.name:
@@ -229,13 +230,9 @@ class English(Linearizer):
                     continue
                 rest.append(phrase(preposition, self.noun_phrase(np, "O")) if np else marked(how, clause.mark))
                 if role == "O" and particle:
-                    rest[-1], particle = (
-                        phrase(
-                            rest[-1] if np and np.pronoun else marked(particle, clause.mark),
-                            marked(particle, clause.mark) if np and np.pronoun else rest[-1],
-                        ),
-                        "",
-                    )
+                    words = [marked(particle, clause.mark), rest[-1]]
+                    late = np is not None and (np.pronoun or np.name)  # "switch it on", "pick Anna up"
+                    rest[-1], particle = phrase(*(reversed(words) if late else words)), ""
             subject = self.noun_phrase(clause.roles["S"], "S") if "S" in clause.roles and clause.gap != "S" else ""
             if particle:
                 rest.insert(0, marked(particle, clause.mark))

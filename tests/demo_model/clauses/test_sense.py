@@ -103,3 +103,53 @@ def test_who_does_it_has_something_to_do_with_it() -> None:
             doers += 1
             assert doer.noun in {*expanded(["actor", "attendant"]), *jobs.get(frame.key, ())}
     assert doers > 50
+
+
+def test_what_is_asked_of_a_noun_is_asked_of_that_noun() -> None:
+    """Nobody asks what kind of fire drill it was, how many financial plans or whose error log."""
+    tables = {"what_kind": "kinds", "how_many": "counted", "whose": "lent", "how_much": "measured"}
+    nouns = load_words().nouns
+    asked = [utterance.first.wanted for utterance, _ in composed(26, 2000) if utterance.first.wanted]
+    asked = [np for np in asked if np.det in tables and nouns[np.noun].type != "person"]
+    assert len(asked) > 50
+    for np in asked:
+        if np.det != "how_many" or nouns[np.noun].key not in expanded(["seat", "stock"]):
+            assert {np.noun, nouns[np.noun].type} & set(expanded([tables[np.det]]))
+
+
+def test_several_are_named_where_one_does_it_together() -> None:
+    """The intern and the designer do not switch on the phone, nor do Ben and I listen to music with me."""
+    together, company = choices()["together"], choices()["companions"]["with {P}"]
+    joined = 0
+    for utterance, _ in composed(27, 2000):
+        for role, np in utterance.first.roles.items():
+            if np.members and utterance.first.frame != "be":
+                joined += 1
+                several = {"S": [*together["done"], *company], "O": together["things"], "T": together["to"]}
+                assert utterance.first.frame in several[role]
+                assert role != "S" or not any(each.phrase for each in utterance.first.adverbials)
+    assert joined > 30
+
+
+def test_no_verb_is_echoed_by_its_object_and_nothing_is_in_itself() -> None:
+    """To test a test case, a backpack in the backpack."""
+    words = load_words()
+    for utterance, said in composed(28, 2500):
+        clause = utterance.first
+        thing = clause.roles.get("O")
+        if thing and thing.noun and clause.frame not in ("be", "exist"):
+            verb = words.frames[clause.frame].cells["en"].replace("_", " ").split()[0]
+            assert len(verb) < 4 or verb not in words.nouns[thing.noun].cells["en"], said["en"]
+        place = clause.predicate.place if clause.predicate else None
+        if place:
+            assert words.nouns[clause.roles["S"].noun].cells["en"] not in place.key
+
+
+def test_english_lets_people_know_and_calls_anna_back() -> None:
+    anna = Phrase(2, name="Anna")
+    values = {2: ("name", "Anna")}
+    for frame, said in (("inform", "She let Anna know."), ("call_back", "She called Anna back.")):
+        told = Utterance(Clause(frame, 4, {"S": SHE, "O": anna}, Tense.PAST), values=values)
+        assert texts(told)["en"] == said
+    tried = Clause("turn_on", 4, {"S": SHE, "O": Phrase(2, noun="device:printer", det="the")}, Tense.PAST)
+    assert texts(Utterance(tried))["en"] == "She switched on the printer."
