@@ -34,7 +34,6 @@ _EXPLAINED = ("when", "where", "S")
 """What is asked for with んですか if it is past: one knows that it was done. Why and how are always asked so."""
 _GLAD = "glad"
 _FELT = {"happy": _GLAD}
-_SHORT = 2
 
 
 class Japanese(JapanesePhrases):
@@ -63,7 +62,8 @@ class Japanese(JapanesePhrases):
             cell = TABLES["not_yet"].get(clause.frame, cell)
         *rest, last = cell.split()
         if thing is not None and thing.noun:
-            last = TABLES["worn"].get(clause.frame, {}).get(self.noun(thing).cells["ja"], last)
+            noun, verbs = self.noun(thing), TABLES["said_with"].get(clause.frame, {})
+            last = verbs.get(noun.cells["ja"]) or verbs.get(noun.type) or last
         words: list[str] = []
         for each in rest:
             if each[0] in "OT":
@@ -99,10 +99,6 @@ class Japanese(JapanesePhrases):
         if clause.tense is Tense.NOW or (resultative and word.kind in ("1", "5", "する")):
             return Word("いる", "1", word.te()), negative, past
         return word, negative, past
-
-    def tags(self, clause: Clause) -> frozenset[str]:
-        frame = self.words.frames.get(clause.frame)
-        return frame.tags if frame else frozenset()
 
     def clause(self, clause: Clause, style: str, drop: str = "", topic: str = "は") -> str:
         """style: polite, plain, attributive, tara, te … drop: a pronoun that is not said."""
@@ -200,22 +196,8 @@ class Japanese(JapanesePhrases):
         thing = subject.members[0] if subject.members else subject
         return bool(thing.noun) and new and clause.tense is not Tense.HABIT and not self.stative(clause)
 
-    def when(self, clause: Clause) -> str:
-        """The time, with a comma if it would run into the next noun: 昨日の朝、年次報告書を."""
-        words = self.places(clause, "time", "deadline")
-        return self.paused(words) if len(bare(words)) > _SHORT else words
-
-    def paused(self, words: str) -> str:
-        return phrase(words, "、") if words and bare(words)[-1] > "一" else words
-
     def opener_end(self, key: str) -> str:
         return "。" if key in ("yes, of course", "exactly", "okay", "good morning", "sorry") else self.comma
-
-    def fixed_last(self, clause: Clause) -> bool:
-        """Whether a word that belongs to the verb stands before it, as in 薄切りにする."""
-        frame = self.words.frames.get(clause.frame)
-        rest = frame.cells["ja"].split()[:-1] if frame else []
-        return bool(rest) and rest[-1][0] not in "OT"
 
     def answered(self, link: str, clause: Clause) -> str:
         if link in ("too", "neither"):
@@ -279,7 +261,11 @@ class Japanese(JapanesePhrases):
             subject = phrase(self.noun_phrase(said.speaker, ""), "は")
             other = said.speaker.person[0] == "3"
             inner = first.roles["S"].pronoun if "S" in first.roles else ""
-            drop = inner if said.speaker.name and inner == "he" else said.speaker.pronoun
+            drop = inner if said.speaker.name and inner in ("he", "she") else said.speaker.pronoun
+            theirs = first.roles.get("S")
+            if other and theirs is not None and theirs.noun and self.owner(said.speaker, theirs) == theirs.det:
+                theirs = replace(theirs, det="you" if self.noun(theirs).type == "family" else "the")
+                first = replace(first, roles={**first.roles, "S": theirs})  # お母さんが来ると言っていました
             first = replace(first, embedded=other)
             if not other and said.speaker.pronoun == "i":
                 subject = ""
@@ -343,15 +329,20 @@ class Japanese(JapanesePhrases):
 
     def named_before(self, later: Clause, clause: Clause) -> Clause:
         """Whom the first clause is about is not named again: 彼が財布をなくしたので、助けました."""
-        subject = clause.roles.get("S")
-        if subject is None or subject.pronoun not in ("he", "she", "they"):
-            return later
-        if "S" in later.roles and later.roles["S"].pronoun not in ("i", "we", "you"):
-            return later
+        subject, doer = clause.roles.get("S"), later.roles.get("S")
+        known = {np.pronoun for np in (subject,) if np is not None and np != doer}
+        if subject is not None and doer is not None and subject.pronoun and subject.pronoun == doer.pronoun:
+            known = (
+                {"he", "she"}
+                if any(self.living(np) for role, np in clause.roles.items() if role != "S")
+                else set()
+            )
+        elif doer is not None and doer.pronoun not in ("i", "we", "you"):
+            known = set()
         again = {
             role: replace(np, pronoun="it")
             for role, np in later.roles.items()
-            if np == replace(subject, mark=np.mark)
+            if role != "S" and np.pronoun in known & {"he", "she", "they"}
         }
         return replace(later, roles={**later.roles, **again})
 
@@ -378,5 +369,10 @@ class Japanese(JapanesePhrases):
         return phrase(
             self.clause(named, "node", "", "same" if about == "S" else "が"),
             "ので 、",
-            self.clause(left, "polite", "", "が" if about == "O" and doer is not None and doer.noun else "は"),
+            self.clause(
+                left,
+                "polite",
+                "",
+                "が" if about == "O" and doer is not None and doer.noun and not first.negative else "は",
+            ),
         )

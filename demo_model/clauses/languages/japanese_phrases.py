@@ -9,7 +9,7 @@ from typing import ClassVar
 
 from demo_model.clauses.languages.linearizer import Linearizer
 from demo_model.clauses.lexicon import WORDS
-from demo_model.clauses.marks import marked, phrase
+from demo_model.clauses.marks import bare, marked, phrase
 from demo_model.clauses.syntax import Adverbial, Clause, Modal, Mood, Phrase
 
 TABLES = tomllib.loads((WORDS / "japanese.toml").read_text(encoding="utf-8"))
@@ -19,6 +19,7 @@ _LOVERS = ("彼女", "彼氏")
 """Who would be somebody else without "my"."""
 _OWN = ("i", "we", "own", "counted", "you")
 """Where 母 is the speaker's own mother, and 上司 the speaker's own boss."""
+_SHORT = 2
 _LIVING = ("person", "family", "animal", "profession")
 
 ASKING_MOODS = (Mood.IMPERATIVE, Mood.REQUEST, Mood.LETS)
@@ -216,11 +217,11 @@ class JapanesePhrases(Linearizer):
             case "the" if case == "that":
                 word = "その" + word
             case "this":
-                word = ("これらの" if np.plural else "この") + word
+                word = ("これらの" if np.plural and self.counter(np) != "足" else "この") + word
             case "many":
                 word = "多くの" + word
             case "all":
-                word = "すべての" + word
+                word = word + "全員" if self.living(np) and noun.type != "animal" else "すべての" + word
             case "num":
                 word = word if case == "counted" else f"{np.count}{self.counter(np)}の{word}"
             case asking if asking in _ASKING:
@@ -281,3 +282,21 @@ class JapanesePhrases(Linearizer):
         if subject.noun and self.noun(subject).type == "family":
             return thing.det + "+" if thing.det == subject.det else ""
         return thing.det if thing.det in ("he", "she") else ""
+
+    def tags(self, clause: Clause) -> frozenset[str]:
+        frame = self.words.frames.get(clause.frame)
+        return frame.tags if frame else frozenset()
+
+    def when(self, clause: Clause) -> str:
+        """The time, with a comma if it would run into the next noun: 昨日の朝、年次報告書を."""
+        words = self.places(clause, "time", "deadline")
+        return self.paused(words) if len(bare(words)) > _SHORT else words
+
+    def paused(self, words: str) -> str:
+        return phrase(words, "、") if words and bare(words)[-1] > "一" else words
+
+    def fixed_last(self, clause: Clause) -> bool:
+        """Whether a word that belongs to the verb stands before it, as in 薄切りにする."""
+        frame = self.words.frames.get(clause.frame)
+        rest = frame.cells["ja"].split()[:-1] if frame else []
+        return bool(rest) and rest[-1][0] not in "OT"

@@ -125,6 +125,9 @@ def test_japanese_does_not_name_again_whom_the_first_clause_is_about() -> None:
     helped = Clause("help", 4, {"S": I, "O": replace(SHE, mark=5)}, Tense.PAST)
     assert texts(Utterance(lost, "so", helped))["ja"] == "彼女が財布をなくしたので、助けました。"
     him = replace(helped, roles={"S": I, "O": Phrase(5, pronoun="he")})
+    quarrel = Clause("quarrel_family", 6, {"S": SHE, "O": Phrase(2, noun="family:sister", det="she")}, Tense.PAST)
+    sorry = Clause("apologize", 4, {"S": replace(SHE, mark=7), "O": replace(SHE, mark=5)}, Tense.PAST)
+    assert texts(Utterance(quarrel, "so", sorry))["ja"] == "彼女は姉と喧嘩したので、謝りました。"
     assert texts(Utterance(lost, "so", him))["ja"] == "彼女が財布をなくしたので、彼を助けました。"
 
 
@@ -135,6 +138,10 @@ def test_japanese_chooses_verbs_by_what_is_worn_and_by_what_has_not_happened_yet
     assert texts(replace(worn, roles={"S": SHE, "O": replace(hat, noun="clothes:coat")}))["ja"] == (
         "彼女はコートを着ました。"
     )
+    lie = Clause("tell", 4, {"S": SHE, "O": Phrase(2, noun="story:lie", det="a"), "T": CUSTOMER}, Tense.PAST)
+    assert texts(lie)["ja"] == "彼女は顧客に嘘をつきました。"
+    cat = Clause("have", 4, {"S": SHE, "O": Phrase(2, noun="animal:cat", det="a")})
+    assert texts(cat)["ja"] == "彼女は猫を飼っています。"
     sought = Clause("look_for", 4, {"S": SHE, "O": Phrase(2, noun="small:key", det="the")}, Tense.PAST)
     found = Clause(
         "find", 6, {"S": replace(SHE, mark=5), "O": Phrase(7, pronoun="it", noun="small:key", refers="O")}
@@ -147,3 +154,22 @@ def test_japanese_inflects_cute_as_it_does_high_and_good_by_itself() -> None:
     assert adjective("かわいい").plain(False, True) == "かわいかった"
     assert adjective("居心地がいい").plain(False, True) == "居心地がよかった"
     assert adjective("いい").plain(True, False) == "よくない"
+
+
+def test_japanese_says_all_after_people_and_this_of_a_pair() -> None:
+    guests = Phrase(2, noun="person:guest", det="all", plural=True)
+    assert (
+        texts(Clause("call", 4, {"S": SHE, "O": guests}, Tense.PAST))["ja"] == "彼女はお客様全員に電話しました。"
+    )
+    files = replace(guests, noun="document:file")
+    assert "すべてのファイル" in texts(Clause("read", 4, {"S": SHE, "O": files}, Tense.PAST))["ja"]
+    shoes = Phrase(2, noun="clothes:shoe", det="this", plural=True)
+    assert texts(Clause("buy", 4, {"S": SHE, "O": shoes}, Tense.PAST))["ja"] == "彼女はこの靴を買いました。"
+
+
+def test_japanese_does_not_say_again_whose_family_it_is_that_somebody_speaks_of() -> None:
+    mother = Phrase(2, noun="family:mother", det="she")
+    rest = Clause("rest", 4, {"S": mother}, Tense.FUTURE)
+    assert texts(Utterance(rest, "say", speaker=Phrase(1, name="Eli")))["ja"] == (
+        "Eliさんは、お母さんが休憩すると言っていました。"
+    )
