@@ -49,7 +49,7 @@ class Japanese(JapanesePhrases):
             if what.phrase is not None:
                 very = "とても" if what.degree == "very" else ""
                 return phrase(very, self.noun_phrase(what.phrase, "")), Word("", "na")
-            word = adjective("嬉しい" if what.adjective == _GLAD else self.words.adjectives[what.adjective]["ja"])
+            word = adjective("嬉しい" if what.adjective == _GLAD else self.said_of(what.adjective, subject))
             degree = {"very": "とても"}.get(what.degree, "")
             than = phrase(self.noun_phrase(what.than, "that"), "より") if what.than else ""
             if what.degree == "too":
@@ -162,8 +162,9 @@ class Japanese(JapanesePhrases):
             "今 、" if clause.tense is Tense.NOW and not clause.adverbials and clause.mark % 3 == 0 else "",
             self.places(rest, "cause"),
             question if clause.asked != "S" else "",
+            self.paused(self.places(rest, "frequency")),
             phrase(where, "に" if ni else "で") if where else "",
-            self.paused(self.places(rest, "companion", "frequency")),
+            self.places(rest, "companion"),
             done,
             self.places(rest, "length"),
             question if clause.asked == "S" else "",
@@ -349,15 +350,16 @@ class Japanese(JapanesePhrases):
     def reasoned(self, first: Clause, second: Clause, link: str) -> str:
         """The reason comes first and names what it is about; the main clause leaves that out."""
         about = second.roles["S"].refers
-        named = replace(second, roles={"S": first.roles[about]}) if about else second
-        left = replace(first, roles={role: np for role, np in first.roles.items() if role != about})
+        doer, thing = first.roles.get("S"), first.roles.get(about)
+        left = {role: np for role, np in first.roles.items() if role != about}
+        if thing is not None and about == "O":
+            left["O"] = replace(thing, pronoun="it")
+            thing = replace(thing, det="the") if thing.det and self.owner(doer, thing) == thing.det else thing
+        named = replace(second, roles={"S": thing}) if thing is not None else second
+        main = replace(first, roles=left)
         if link == "although":
-            return phrase(self.clause(named, "polite"), "が 、", self.clause(left, "polite"))
-        what, thing = second.predicate, first.roles.get(about)
-        doer = first.roles.get("S")
-        if thing is not None and about == "O" and thing.det and self.owner(doer, thing) == thing.det:
-            thing = replace(thing, det="the")
-            named = replace(second, roles={"S": thing})
+            return phrase(self.clause(named, "polite"), "が 、", self.clause(main, "polite"))
+        what = second.predicate
         if about == "O" and what is not None and thing is not None:
             state = self.words.adjectives[what.adjective]["ja"].endswith("ている1") or what.degree == "too"
             if thing.det == "a" and thing.of is None and not thing.adjective and not state:
@@ -366,13 +368,9 @@ class Japanese(JapanesePhrases):
                 named = replace(second, roles={}, predicate=kind)
         elif what is not None and what.adjective and about == "S":
             named = replace(named, predicate=replace(what, adjective=_FELT.get(what.adjective, what.adjective)))
+        new = about == "O" and doer is not None and doer.noun and not first.negative
         return phrase(
             self.clause(named, "node", "", "same" if about == "S" else "が"),
             "ので 、",
-            self.clause(
-                left,
-                "polite",
-                "",
-                "が" if about == "O" and doer is not None and doer.noun and not first.negative else "は",
-            ),
+            self.clause(main, "polite", "", "が" if new else "は"),
         )

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import tomllib
 from abc import abstractmethod
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import ClassVar
 
 from demo_model.clauses.languages.linearizer import Linearizer
@@ -201,10 +201,12 @@ class JapanesePhrases(Linearizer):
     def noun_phrase(self, np: Phrase, case: str) -> str:
         if np.members:
             first, *others = np.members
-            if all(each.noun and each.det == first.det and first.det in _PRONOUNS for each in others):
-                others = [replace(each, det="bare") for each in others]  # 彼女の甥と父
-            alike = replace(np, members=(first, *others))
-            return self.joined(alike, lambda each: self.noun_phrase(each, case))
+            one = all(each.noun and each.det == first.det and first.det in _PRONOUNS for each in others)
+
+            def member(each: Phrase) -> str:
+                return self.noun_phrase(each, first.det + "+" if one and each is not first else case)
+
+            return self.joined(np, member)  # 彼女の甥御さんとお父さん
         if np.pronoun:
             return marked(_PRONOUNS[np.pronoun], np.mark)
         if np.name:
@@ -212,7 +214,7 @@ class JapanesePhrases(Linearizer):
         noun = self.noun(np)
         word = noun.cells["ja"]
         if np.adjective:
-            word = self.words.adjectives[np.adjective]["ja"].removesuffix("1") + word
+            word = self.said_of(np.adjective, np).removesuffix("1") + word
         match np.det:
             case "the" if case == "that":
                 word = "その" + word
@@ -246,6 +248,11 @@ class JapanesePhrases(Linearizer):
         if np.relative is not None:
             words = phrase(self.clause(np.relative, "attributive", case if case in _PRONOUNS else ""), words)
         return words
+
+    def said_of(self, key: str, np: Phrase | None) -> str:
+        """The adjective as it is said of this type of thing: 広い部屋, 大きい机."""
+        kind = self.noun(np).type if np is not None and np.noun else ""
+        return TABLES["said_of"].get(key, {}).get(kind) or self.words.adjectives[key]["ja"]
 
     def counter(self, np: Phrase) -> str:
         noun = self.noun(np)

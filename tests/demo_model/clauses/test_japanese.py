@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 from demo_model.clauses.languages.japanese_phrases import adjective
-from demo_model.clauses.syntax import Clause, Modal, Mood, Phrase, Predicate, Tense, Utterance
+from demo_model.clauses.syntax import Adverbial, Clause, Modal, Mood, Phrase, Predicate, Tense, Utterance
 from tests.demo_model.clauses.said import CUSTOMER, REPORT, SEND, SHE, send, texts
 
 I = Phrase(1, pronoun="i")  # noqa: E741
@@ -140,6 +140,8 @@ def test_japanese_chooses_verbs_by_what_is_worn_and_by_what_has_not_happened_yet
     )
     lie = Clause("tell", 4, {"S": SHE, "O": Phrase(2, noun="story:lie", det="a"), "T": CUSTOMER}, Tense.PAST)
     assert texts(lie)["ja"] == "彼女は顧客に嘘をつきました。"
+    room = Phrase(2, noun="room:kitchen", det="the", adjective="large")
+    assert texts(Clause("clean", 4, {"S": SHE, "O": room}, Tense.PAST))["ja"] == "彼女は広い台所を掃除しました。"
     cat = Clause("have", 4, {"S": SHE, "O": Phrase(2, noun="animal:cat", det="a")})
     assert texts(cat)["ja"] == "彼女は猫を飼っています。"
     sought = Clause("look_for", 4, {"S": SHE, "O": Phrase(2, noun="small:key", det="the")}, Tense.PAST)
@@ -173,3 +175,10 @@ def test_japanese_does_not_say_again_whose_family_it_is_that_somebody_speaks_of(
     assert texts(Utterance(rest, "say", speaker=Phrase(1, name="Eli")))["ja"] == (
         "Eliさんは、お母さんが休憩すると言っていました。"
     )
+
+
+def test_japanese_honours_all_of_somebodys_family_and_says_how_often_before_where() -> None:
+    uncle = Phrase(2, noun="family:uncle", det="she")
+    both = Phrase(2, members=(uncle, replace(uncle, mark=3, noun="family:mother")), link="and", plural=True)
+    sing = Clause("sing", 4, {"S": both}, adverbials=(Adverbial(5, "always"), Adverbial(6, "in the garden")))
+    assert texts(sing)["ja"] == "彼女のおじさんとお母さんはいつも庭で歌います。"
