@@ -112,7 +112,7 @@ class Japanese(JapanesePhrases):
             topic = "が"
         to_one = clause.frame in TABLES["frames"]["with_someone"] and style != "attributive" and topic != "same"
         same = topic == "same"
-        inside = style in ("attributive", "plain", "ka")
+        inside = style in ("attributive", "plain", "ka", "hope")
         topic = "は" if same else topic
         if clause.frame == "exist" or clause.asked == "S":
             topic = "が"
@@ -134,7 +134,8 @@ class Japanese(JapanesePhrases):
                 own = "that" if subject_np.det == "the" else own
             if topic == "が" and clause.frame == "be" and "が" in word.text:
                 topic = "は"  # リスクが高いので
-            particle = "には" if to_one and topic in ("は", "が") else topic
+            at = "に" if style in ("tara", "node", "toki") and topic == "が" else "には"
+            particle = at if to_one and topic in ("は", "が") else topic
             subject = self.with_particle(subject_np, own, particle, clause.frame == "exist")
         question = ""
         if clause.frame in ASKED_FRAMES:
@@ -226,6 +227,8 @@ class Japanese(JapanesePhrases):
                     word.negative_stem() + "ないようにしましょう" if clause.negative else word.stem() + "ましょう"
                 )
         last, negative, past = self.predicate(clause, word)
+        if style == "tara" or (style == "toki" and past):
+            last = last if negative else last.begun()  # お腹が空いたら
         match style:
             case "polite":
                 ka = "か" if clause.mood in (Mood.YES_NO, Mood.WH) else ""
@@ -245,7 +248,16 @@ class Japanese(JapanesePhrases):
                 return last.plain(negative, past, "な" if clause.asked else "") + ("の" if clause.asked else "")
             case "te":
                 return last.te()
+            case "hope":
+                return last.negative_stem() + "ないで" if negative else last.te()
         return last.plain(negative, past)
+
+    def asked_of(self, clause: Clause) -> bool:
+        """Whether one can hope it of somebody: 彼に来てほしい."""
+        doer = clause.roles.get("S")
+        ours = any(np.pronoun in ("i", "we") for role, np in clause.roles.items() if role != "S")
+        able = doer is not None and (self.living(doer) or (bool(doer.noun) and self.noun(doer).type == "group"))
+        return able and not ours and clause.modal is Modal.NONE and not self.stative(clause)
 
     def explained(self, clause: Clause, past: bool) -> bool:
         """Whether one asks with んですか: for a reason or a way, for what one knows was done, what others want."""
@@ -262,7 +274,8 @@ class Japanese(JapanesePhrases):
             subject = phrase(self.noun_phrase(said.speaker, ""), "は")
             other = said.speaker.person[0] == "3"
             inner = first.roles["S"].pronoun if "S" in first.roles else ""
-            drop = inner if said.speaker.name and inner in ("he", "she") else said.speaker.pronoun
+            own = said.speaker.name and inner in ("he", "she") and said.link != "hope"
+            drop = inner if own else said.speaker.pronoun
             theirs = first.roles.get("S")
             if other and theirs is not None and theirs.noun and self.owner(said.speaker, theirs) == theirs.det:
                 theirs = replace(theirs, det="you" if self.noun(theirs).type == "family" else "the")
@@ -286,8 +299,10 @@ class Japanese(JapanesePhrases):
                     return phrase(subject, self.clause(first, "attributive", drop), "ことを 知っています 。")
                 case "hope" if not other:
                     return phrase(self.clause(first, "plain", drop, "が"), "と いいのですが 。")
+                case "hope" if self.asked_of(first):
+                    return phrase(subject, self.clause(first, "hope", drop, "に"), "ほしいと 思っています 。")
                 case "hope":
-                    return phrase(subject, self.clause(first, "attributive", drop), "ことを 期待しています 。")
+                    return phrase(subject, self.clause(first, "plain", drop, "が"), "と いいと 思っています 。")
             ka = "か" if first.asked else "かどうか"
             plain = replace(first, mood=Mood.STATEMENT)
             asked = phrase(self.clause(plain, "ka", drop, "が"), ka)

@@ -67,6 +67,8 @@ class Word:
         return self.before + self.text[:-1] + _GODAN[self.text[-1]][0]
 
     def te(self) -> str:
+        if self.kind == "te":
+            return self.dictionary()
         if self.kind != "5" or self.text.endswith("来る"):
             return self.stem() + "て"
         if self.text.endswith("行く"):
@@ -93,6 +95,12 @@ class Word:
         if self.kind == "1" or self.text.endswith("来る"):
             return Word("られる", "1", self.before + self.text[:-1])
         return Word("る", "1", self.e_row())
+
+    def begun(self) -> Word:
+        """What the state began with: 空く of 空いている, as a word that only has た."""
+        if self.kind != "1" or not self.text.endswith(("ている", "でいる")):
+            return self
+        return Word(self.text[:-2], "te", self.before)
 
     def dictionary(self) -> str:
         return self.before + self.text

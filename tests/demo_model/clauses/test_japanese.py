@@ -55,6 +55,8 @@ def test_japanese_has_one_topic_for_what_one_needs_and_does() -> None:
     leave = Clause("take_day_off", 4, {"S": SHE}, Tense.FUTURE)
     assert texts(Utterance(need))["ja"].startswith("彼女には")
     assert texts(Utterance(leave, "if", need))["ja"].startswith("彼女は")
+    called = Clause("call", 4, {"S": I, "O": CUSTOMER}, Tense.FUTURE)
+    assert texts(Utterance(called, "if", need))["ja"].startswith("もし彼女に少し休息が必要だったら、")
 
 
 def test_japanese_leaves_out_whose_it_is_and_says_what_one_can_and_should_do() -> None:
@@ -182,3 +184,21 @@ def test_japanese_honours_all_of_somebodys_family_and_says_how_often_before_wher
     both = Phrase(2, members=(uncle, replace(uncle, mark=3, noun="family:mother")), link="and", plural=True)
     sing = Clause("sing", 4, {"S": both}, adverbials=(Adverbial(5, "always"), Adverbial(6, "in the garden")))
     assert texts(sing)["ja"] == "彼女のおじさんとお母さんはいつも庭で歌います。"
+
+
+def test_japanese_hopes_it_of_somebody_and_that_it_happens() -> None:
+    eli = Phrase(1, name="Eli")
+    rest = Clause("rest", 4, {"S": replace(SHE, mark=2)}, Tense.FUTURE)
+    assert texts(Utterance(rest, "hope", speaker=eli))["ja"] == "Eliさんは、彼女に休憩してほしいと思っています。"
+    to_me = Clause("send", 4, {"S": replace(SHE, mark=5), "O": REPORT, "T": replace(I, mark=6)}, Tense.FUTURE)
+    assert texts(Utterance(to_me, "hope", speaker=eli))["ja"] == (
+        "Eliさんは、彼女が私に報告書を送ってくれるといいと思っています。"
+    )
+
+
+def test_japanese_says_when_and_if_of_what_a_state_began_with() -> None:
+    hungry = Clause("be_hungry", 6, {"S": replace(SHE, mark=5)})
+    eat = Clause("eat_out", 4, {"S": SHE}, Tense.FUTURE)
+    assert texts(Utterance(eat, "if", hungry))["ja"] == "彼女はお腹が空いたら、外食します。"
+    past = Utterance(replace(eat, tense=Tense.PAST), "when", replace(hungry, tense=Tense.PAST))
+    assert texts(past)["ja"] == "彼女はお腹が空いたとき、外食しました。"
