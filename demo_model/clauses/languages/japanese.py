@@ -102,6 +102,7 @@ class Japanese(JapanesePhrases):
 
     def clause(self, clause: Clause, style: str, drop: str = "", topic: str = "は") -> str:
         """style: polite, plain, attributive, tara, te … drop: a pronoun that is not said."""
+        clause = replace(clause, adverbials=tuple(self.with_own(clause, each) for each in clause.adverbials))
         words, word = self.arguments(clause)
         mark = (
             clause.predicate.mark if clause.predicate is not None and clause.predicate.adjective else clause.mark

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import tomllib
 from abc import abstractmethod
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import ClassVar
 
 from demo_model.clauses.languages.linearizer import Linearizer
@@ -236,9 +236,9 @@ class JapanesePhrases(Linearizer):
                 word = word if case == "counted" else f"{np.count}{self.counter(np)}の{word}"
             case asking if asking in _ASKING:
                 word = _ASKING[asking] + word
-            case det if det == case.removesuffix("+") and word not in _LOVERS:
-                honoured = case.endswith("+") and det != "i"
-                word = TABLES["family"].get(word, word) if honoured else word  # whose it is goes without saying
+            case det if det == case.removesuffix("+") and word not in _LOVERS:  # whose it is goes without saying
+                if case.endswith("+") and det != "i":
+                    word = TABLES["family"].get(word, word)
             case "you" if noun.type == "family":
                 word = TABLES["family"].get(word) or f"あなたの{word}"
             case "i" | "we" if case in _OWN and (
@@ -315,3 +315,10 @@ class JapanesePhrases(Linearizer):
         frame = self.words.frames.get(clause.frame)
         rest = frame.cells["ja"].split()[:-1] if frame else []
         return bool(rest) and rest[-1][0] not in "OT"
+
+    def with_own(self, clause: Clause, each: Adverbial) -> Adverbial:
+        """With the subject's own people it goes without saying whose they are: 叔母と一緒に."""
+        whom = each.phrase
+        if whom is None or not whom.det or self.owner(clause.roles.get("S"), whom) != whom.det:
+            return each
+        return replace(each, phrase=replace(whom, det="the"))

@@ -202,3 +202,10 @@ def test_japanese_says_when_and_if_of_what_a_state_began_with() -> None:
     assert texts(Utterance(eat, "if", hungry))["ja"] == "彼女はお腹が空いたら、外食します。"
     past = Utterance(replace(eat, tense=Tense.PAST), "when", replace(hungry, tense=Tense.PAST))
     assert texts(past)["ja"] == "彼女はお腹が空いたとき、外食しました。"
+
+
+def test_japanese_does_not_say_whose_company_somebody_has_if_it_is_their_own() -> None:
+    aunt = Phrase(6, noun="family:aunt", det="i")
+    fish = Clause("fish", 4, {"S": I}, Tense.PAST, adverbials=(Adverbial(5, "with {P}", aunt),))
+    assert texts(fish)["ja"] == "叔母と一緒に釣りに行きました。"
+    assert texts(replace(fish, roles={"S": SHE}))["ja"] == "彼女は私の叔母と一緒に釣りに行きました。"
