@@ -2,121 +2,41 @@
 
 from __future__ import annotations
 
-import tomllib
 from dataclasses import replace
-from typing import ClassVar
 
-from demo_model.clauses.languages.japanese_verbs import ASKING_MOODS, Word, adjective, verb, with_modal
-from demo_model.clauses.languages.linearizer import Linearizer
-from demo_model.clauses.lexicon import WORDS
+from demo_model.clauses.languages.japanese_phrases import (
+    ASKING_MOODS,
+    TABLES,
+    JapanesePhrases,
+    Word,
+    adjective,
+    verb,
+    with_modal,
+)
 from demo_model.clauses.marks import bare, marked, phrase
-from demo_model.clauses.syntax import ASKED_FRAMES, Adverbial, Clause, Mood, Phrase, Predicate, Tense, Utterance
+from demo_model.clauses.syntax import (
+    ASKED_FRAMES,
+    Adverbial,
+    Clause,
+    Modal,
+    Mood,
+    Phrase,
+    Predicate,
+    Tense,
+    Utterance,
+)
 
 _ASKED = {
     **{"when": "いつ", "where": "どこで", "why": "なぜ", "how": "どうやって", "S": "誰が", "O": "何を"},
-    **{"how_long": "どのくらいの間", "how_often": "どのくらいの頻度で"},
+    **{"how_long": "どのくらいの間 、", "how_often": "どのくらいの頻度で"},
 }
-_EXPLAINED = ("when", "where", "why", "how", "S")
-"""What is asked for with のですか if it is past: one knows that it was done."""
-_ASKING = {"which": "どの", "what_kind": "どんな", "whose": "誰の"}
-_TABLES = tomllib.loads((WORDS / "japanese.toml").read_text(encoding="utf-8"))
-_PRONOUNS = _TABLES["pronouns"]
-_LOVERS = ("彼女", "彼氏")
-"""Who would be somebody else without "my"."""
-_OWN_PEOPLE = ("family", "feast", "person")
-_OWN = ("i", "we", "own", "counted")
-"""Where 母 is the speaker's own mother."""
+_EXPLAINED = ("when", "where", "S")
+"""What is asked for with んですか if it is past: one knows that it was done. Why and how are always asked so."""
 _GLAD = "glad"
 _FELT = {"happy": _GLAD}
-_SHORT = 2
-_LIVING = ("person", "family", "animal", "profession")
 
 
-class Japanese(Linearizer):
-    language = "ja"
-    glue = ""
-    comma = "、"
-    stop = "。"
-    joins: ClassVar = {
-        "and": ("", "と", "と", ""),
-        "or": ("", "か", "か", ""),
-        "both": ("", "と", "と", ""),
-        "either": ("", "か", "か", "の どちらか"),
-        "etc": ("", "や", "や", "など"),
-    }
-
-    def noun_phrase(self, np: Phrase, case: str) -> str:
-        if np.members:
-            first, *others = np.members
-            if all(each.noun and each.det == first.det and first.det in _PRONOUNS for each in others):
-                others = [replace(each, det="bare") for each in others]  # 彼女の甥と父
-            alike = replace(np, members=(first, *others))
-            return self.joined(alike, lambda each: self.noun_phrase(each, case))
-        if np.pronoun:
-            return marked(_PRONOUNS[np.pronoun], np.mark)
-        if np.name:
-            return marked(f"{self.name(np)}さん", np.mark)
-        noun = self.noun(np)
-        word = noun.cells["ja"]
-        if np.adjective:
-            word = self.words.adjectives[np.adjective]["ja"].removesuffix("1") + word
-        match np.det:
-            case "the" if case == "that":
-                word = "その" + word
-            case "this":
-                word = ("これらの" if np.plural else "この") + word
-            case "many":
-                word = "多くの" + word
-            case "all":
-                word = "すべての" + word
-            case "num":
-                word = word if case == "counted" else f"{np.count}{self.counter(np)}の{word}"
-            case asking if asking in _ASKING:
-                word = _ASKING[asking] + word
-            case det if det == case and word not in _LOVERS and (det != "we" or noun.type in _OWN_PEOPLE):
-                pass  # whose it is goes without saying
-            case "you" if noun.type == "family":
-                word = _TABLES["family"].get(word) or f"あなたの{word}"
-            case "i" if noun.type == "family" and case in _OWN and word not in _LOVERS:
-                pass
-            case det if _PRONOUNS.get(det):
-                honoured = _TABLES["family"].get(word, word) if det in ("he", "she", "they") else word
-                word = f"{_PRONOUNS[det]}の{honoured}"
-        words = marked(word, np.mark)
-        if np.of is not None:
-            words = phrase(self.noun_phrase(np.of, ""), "の", words)
-        if np.relative is not None:
-            words = phrase(self.clause(np.relative, "attributive", case if case in _PRONOUNS else ""), words)
-        return words
-
-    def counter(self, np: Phrase) -> str:
-        noun = self.noun(np)
-        return noun.counter or _TABLES["counters"].get(noun.key) or _TABLES["counters"].get(noun.type, "つ")
-
-    def with_particle(self, np: Phrase, case: str, particle: str, there: bool = False) -> str:
-        """A phrase and its particle: も for each of both; 何人 stands after を, or が of what there is."""
-        if np.link == "both" and particle in ("は", "が", "を", "に", "と", "から"):
-            also = ("" if particle in ("は", "が", "を") else particle) + "も"
-            return phrase(*(phrase(self.noun_phrase(each, case), also) for each in np.members))
-        if np.det == "num" and particle in ("を", "が") and np.relative is None:
-            counted = marked(f"{np.count}{self.counter(np)}", np.mark)
-            return phrase(self.noun_phrase(np, "counted"), particle, counted)
-        particle = "が" if np.link in ("either", "or") and particle == "は" else particle
-        words = phrase(self.noun_phrase(np, case), particle)
-        if np.det not in ("how_many", "how_much"):
-            return words
-        counter = "" if np.det == "how_much" else self.counter(np)
-        many = {"": "どのくらい", "つ": "いくつ"}.get(counter) or "何" + counter
-        return phrase(words, many) if there or particle == "を" else phrase(many, "の", words)
-
-    def living(self, np: Phrase | None) -> bool:
-        return np is not None and (
-            bool(np.name) or np.pronoun not in ("", "that") or (bool(np.noun) and self.noun(np).type in _LIVING)
-        )
-
-    def place(self, each: Adverbial, particle: str) -> str:
-        return phrase(self.adverbial(each), particle)
-
+class Japanese(JapanesePhrases):
     def arguments(self, clause: Clause) -> tuple[str, Word]:
         """The words between subject and verb, and the verb."""
         subject = clause.roles.get("S")
@@ -129,14 +49,21 @@ class Japanese(Linearizer):
             if what.phrase is not None:
                 very = "とても" if what.degree == "very" else ""
                 return phrase(very, self.noun_phrase(what.phrase, "")), Word("", "na")
-            word = adjective("嬉しい" if what.adjective == _GLAD else self.words.adjectives[what.adjective]["ja"])
+            word = adjective("嬉しい" if what.adjective == _GLAD else self.said_of(what.adjective, subject))
             degree = {"very": "とても"}.get(what.degree, "")
             than = phrase(self.noun_phrase(what.than, "that"), "より") if what.than else ""
             if what.degree == "too":
                 stem = word.adjective_stem() if word.kind == "i" else word.text
                 word = Word("すぎる", "1", stem)
             return phrase(than, marked(degree, what.mark) if degree else ""), word
-        *rest, last = self.words.frames[clause.frame].cells["ja"].split()
+        cell = self.words.frames[clause.frame].cells["ja"]
+        thing = clause.roles.get("O")
+        if thing is not None and clause.tense is Tense.DONE and clause.negative and thing.pronoun == "it":
+            cell = TABLES["not_yet"].get(clause.frame, cell)
+        *rest, last = cell.split()
+        if thing is not None and thing.noun:
+            noun, verbs = self.noun(thing), TABLES["said_with"].get(clause.frame, {})
+            last = verbs.get(noun.cells["ja"]) or verbs.get(noun.type) or last
         words: list[str] = []
         for each in rest:
             if each[0] in "OT":
@@ -144,10 +71,9 @@ class Japanese(Linearizer):
                     continue  # what was named just before
                 if each[0] in clause.roles:
                     owner = self.owner(subject, clause.roles[each[0]])
-                    if (
-                        owner == "you"
-                        and clause.roles[each[0]].pronoun == "i"
-                        and clause.frame in _TABLES["frames"]["favours"]
+                    if clause.frame in TABLES["frames"]["favours"] and (
+                        clause.roles[each[0]].pronoun == "you"
+                        or (owner == "you" and clause.roles[each[0]].pronoun in ("i", "we"))
                     ):
                         continue  # 手伝ってください
                     particle = "は" if clause.negative and each[1:] == "が" else each[1:]
@@ -159,21 +85,13 @@ class Japanese(Linearizer):
         asked, _, wanted = last.partition("/")
         return phrase(*words), verb(wanted if wanted and clause.mood in ASKING_MOODS else asked)
 
-    def owner(self, subject: Phrase | None, thing: Phrase) -> str:
-        """Whose things the subject's are: of a name or a noun, his or hers."""
-        if subject is None or subject.pronoun or subject.members:
-            return subject.pronoun if subject else ""
-        if subject.noun and self.noun(subject).type == "family":
-            return thing.det if thing.det == subject.det else ""
-        return thing.det if thing.det in ("he", "she") else ""
-
     def predicate(self, clause: Clause, word: Word) -> tuple[Word, bool, bool]:
         """The inflected end with modality and aspect in it: (word, negative, past)."""
         negative, past = clause.negative, clause.tense is Tense.PAST
         if clause.modal.value:
             return with_modal(word, clause.modal, clause.mood, clause.person[0] == "3", negative, past)
         given = {np.pronoun for role, np in clause.roles.items() if role != "S"} & {"i", "we"}
-        if given and clause.frame in _TABLES["frames"]["favours"] and clause.person[0] in "23" and not negative:
+        if given and clause.frame in TABLES["frames"]["favours"] and clause.person[0] in "23" and not negative:
             word = Word("くれる", "1", word.te())
         if clause.tense is Tense.DONE:
             return (Word("いる", "1", word.te()), True, False) if negative else (word, False, True)
@@ -182,12 +100,9 @@ class Japanese(Linearizer):
             return Word("いる", "1", word.te()), negative, past
         return word, negative, past
 
-    def tags(self, clause: Clause) -> frozenset[str]:
-        frame = self.words.frames.get(clause.frame)
-        return frame.tags if frame else frozenset()
-
     def clause(self, clause: Clause, style: str, drop: str = "", topic: str = "は") -> str:
         """style: polite, plain, attributive, tara, te … drop: a pronoun that is not said."""
+        clause = replace(clause, adverbials=tuple(self.with_own(clause, each) for each in clause.adverbials))
         words, word = self.arguments(clause)
         mark = (
             clause.predicate.mark if clause.predicate is not None and clause.predicate.adjective else clause.mark
@@ -196,22 +111,32 @@ class Japanese(Linearizer):
         subject = ""
         if style in ("attributive", "tara", "node", "toki") and topic != "same":
             topic = "が"
-        to_one = clause.frame in _TABLES["frames"]["with_someone"] and style != "attributive" and topic != "same"
-        topic = "は" if topic == "same" else topic
+        to_one = clause.frame in TABLES["frames"]["with_someone"] and style != "attributive" and topic != "same"
+        same = topic == "same"
+        inside = style in ("attributive", "plain", "ka", "hope")
+        topic = "は" if same else topic
         if clause.frame == "exist" or clause.asked == "S":
             topic = "が"
         asking = clause.mood in ASKING_MOODS
+        told = clause.mood is Mood.STATEMENT and style in ("polite", "te")
+        front = self.fronted(clause) if told or (clause.mood is Mood.STATEMENT and style == "node") else None
+        if told and topic == "は" and not same and self.happens(clause, front):
+            topic = "が"
         if (
             subject_np is not None
             and not asking
             and clause.gap != "S"
             and subject_np.pronoun not in (drop or "-", "you", "it", "weather")
             and not subject_np.refers
+            and not self.understood(clause, subject_np, style, same)
         ):
-            own = "" if clause.embedded or clause.mood is not Mood.STATEMENT else "own"
+            own = "" if (clause.embedded and inside) or clause.mood is not Mood.STATEMENT else "own"
             if clause.frame == "be" and clause.predicate and clause.predicate.adjective and topic == "は":
                 own = "that" if subject_np.det == "the" else own
-            particle = "には" if to_one and topic in ("は", "が") else topic
+            if topic == "が" and clause.frame == "be" and "が" in word.text:
+                topic = "は"  # リスクが高いので
+            at = "に" if style in ("tara", "node", "toki") and topic == "が" else "には"
+            particle = at if to_one and topic in ("は", "が") else topic
             subject = self.with_particle(subject_np, own, particle, clause.frame == "exist")
         question = ""
         if clause.frame in ASKED_FRAMES:
@@ -223,9 +148,6 @@ class Japanese(Linearizer):
         done = ""
         if clause.tense is Tense.DONE:
             done = "まだ" if clause.negative else "もう"
-        front = (
-            self.fronted(clause) if clause.mood is Mood.STATEMENT and style in ("polite", "te", "node") else None
-        )
         rest = self.without(clause, front)
         end = self.end(clause, word, style)
         manner = self.places(rest, "manner")
@@ -233,15 +155,18 @@ class Japanese(Linearizer):
         if clause.frame == "exist" and clause.predicate and clause.predicate.place:
             exists = self.place(clause.predicate.place, "に")
         return phrase(
-            phrase(self.adverbial(front), "、") if front else "",
+            phrase(self.adverbial(front), "、" if subject or bare(self.adverbial(front))[-1] not in "にで" else "")
+            if front
+            else "",
             exists,
             subject,
             self.when(rest),
             "今 、" if clause.tense is Tense.NOW and not clause.adverbials and clause.mark % 3 == 0 else "",
             self.places(rest, "cause"),
             question if clause.asked != "S" else "",
+            self.paused(self.places(rest, "frequency")),
             phrase(where, "に" if ni else "で") if where else "",
-            self.places(rest, "companion", "frequency"),
+            self.places(rest, "companion"),
             done,
             self.places(rest, "length"),
             question if clause.asked == "S" else "",
@@ -249,25 +174,39 @@ class Japanese(Linearizer):
             marked(end, mark),
         )
 
-    def when(self, clause: Clause) -> str:
-        """The time, with a comma if it would run into the next noun: 昨日の朝、年次報告書を."""
-        words = self.places(clause, "time", "deadline")
-        return phrase(words, "、") if len(bare(words)) > _SHORT and bare(words)[-1] > "一" else words
+    def understood(self, clause: Clause, subject: Phrase, style: str, same: bool) -> bool:
+        """I and we go without saying, but for each fourth "we", so that learners meet it."""
+        advised = clause.modal is Modal.SHOULD and clause.mood in (Mood.YES_NO, Mood.WH)
+        if subject.pronoun not in ("i", "we") or not (advised or clause.mood is Mood.STATEMENT):
+            return False
+        if same:
+            return True
+        if clause.embedded and style in ("plain", "ka"):
+            return False
+        if style not in ("polite", "te", "plain", "ka") or clause.frame == "be" or clause.modal is Modal.MIGHT:
+            return False
+        thing = clause.roles.get("O")
+        return subject.pronoun == "i" or len(clause.frame + (thing.noun if thing else "")) % 4 > 0
+
+    def happens(self, clause: Clause, front: Adverbial | None) -> bool:
+        """Whether all of it is new, so that the subject takes が: プリンターが故障しました."""
+        subject = clause.roles.get("S")
+        if subject is None or clause.negative or clause.modal is not Modal.NONE or subject.link == "both":
+            return False
+        if clause.frame in TABLES["frames"]["happens"]:
+            return not subject.pronoun
+        new = front is not None or clause.tense is Tense.NOW
+        thing = subject.members[0] if subject.members else subject
+        return bool(thing.noun) and new and clause.tense is not Tense.HABIT and not self.stative(clause)
 
     def opener_end(self, key: str) -> str:
         return "。" if key in ("yes, of course", "exactly", "okay", "good morning", "sorry") else self.comma
-
-    def fixed_last(self, clause: Clause) -> bool:
-        """Whether a word that belongs to the verb stands before it, as in 薄切りにする."""
-        frame = self.words.frames.get(clause.frame)
-        rest = frame.cells["ja"].split()[:-1] if frame else []
-        return bool(rest) and rest[-1][0] not in "OT"
 
     def answered(self, link: str, clause: Clause) -> str:
         if link in ("too", "neither"):
             same = replace(clause, roles={"S": clause.roles["S"]}, adverbials=(), mood=Mood.STATEMENT)
             words, word = self.arguments(same)
-            also = "にも" if clause.frame in _TABLES["frames"]["with_someone"] else "も"
+            also = "にも" if clause.frame in TABLES["frames"]["with_someone"] else "も"
             yet = "" if clause.tense is not Tense.DONE else "まだ" if clause.negative else "もう"
             end = marked(self.end(same, word, "polite"), clause.mark)
             return phrase(self.noun_phrase(clause.roles["S"], ""), also, yet, words, end)
@@ -289,12 +228,13 @@ class Japanese(Linearizer):
                     word.negative_stem() + "ないようにしましょう" if clause.negative else word.stem() + "ましょう"
                 )
         last, negative, past = self.predicate(clause, word)
+        if style == "tara" or (style == "toki" and past):
+            last = last if negative else last.begun()  # お腹が空いたら
         match style:
             case "polite":
                 ka = "か" if clause.mood in (Mood.YES_NO, Mood.WH) else ""
-                wanting = clause.modal.value == "want" and clause.person[0] == "3"
-                if ka and (wanting or (past and clause.asked in _EXPLAINED and not clause.wanted)):
-                    return last.plain(negative, past) + "のですか"
+                if ka and self.explained(clause, past):
+                    return last.plain(negative, past, "な") + "んですか"
                 return last.polite(negative, past) + ka
             case "tara":
                 return last.plain(negative, True) + "ら"
@@ -309,7 +249,25 @@ class Japanese(Linearizer):
                 return last.plain(negative, past, "な" if clause.asked else "") + ("の" if clause.asked else "")
             case "te":
                 return last.te()
+            case "hope":
+                return last.negative_stem() + "ないで" if negative else last.te()
         return last.plain(negative, past)
+
+    def asked_of(self, clause: Clause) -> bool:
+        """Whether one can hope it of somebody: 彼に来てほしい."""
+        doer = clause.roles.get("S")
+        ours = any(np.pronoun in ("i", "we") for role, np in clause.roles.items() if role != "S")
+        able = doer is not None and (self.living(doer) or (bool(doer.noun) and self.noun(doer).type == "group"))
+        return able and not ours and clause.modal is Modal.NONE and not self.stative(clause)
+
+    def explained(self, clause: Clause, past: bool) -> bool:
+        """Whether one asks with んですか: for a reason or a way, for what one knows was done, what others want."""
+        if clause.modal is Modal.WANT and clause.person[0] == "3":
+            return True
+        if clause.modal is Modal.NONE and clause.asked in ("why", "how"):
+            return True
+        which = clause.wanted.det if clause.wanted else ""
+        return past and (which == "whose" or (clause.asked in _EXPLAINED and which in ("", "which")))
 
     def utterance(self, said: Utterance) -> str:
         first, second = said.first, said.second
@@ -317,31 +275,40 @@ class Japanese(Linearizer):
             subject = phrase(self.noun_phrase(said.speaker, ""), "は")
             other = said.speaker.person[0] == "3"
             inner = first.roles["S"].pronoun if "S" in first.roles else ""
-            drop = inner if said.speaker.name and inner == "he" else said.speaker.pronoun
+            own = said.speaker.name and inner in ("he", "she") and said.link != "hope"
+            drop = inner if own else said.speaker.pronoun
+            theirs = first.roles.get("S")
+            if other and theirs is not None and theirs.noun and self.owner(said.speaker, theirs) == theirs.det:
+                theirs = replace(theirs, det="you" if self.noun(theirs).type == "family" else "the")
+                first = replace(first, roles={**first.roles, "S": theirs})  # お母さんが来ると言っていました
             first = replace(first, embedded=other)
-            if first.adverbials:
-                subject = phrase(subject, "、")  # the time is that of what is said
+            if not other and said.speaker.pronoun == "i":
+                subject = ""
+            named = "S" in first.roles and (not inner or inner not in (drop, "you", "weather"))
+            if first.adverbials or named:
+                subject = phrase(subject, "、" if subject else "")  # the time is that of what is said
             match said.link:
                 case "say":
                     if first.tense is Tense.PAST and self.stative(first):
                         first = replace(first, tense=Tense.HABIT)
-                    return phrase(subject, self.clause(first, "plain", drop, "が"), "と 言いました 。")
+                    return phrase(subject, self.clause(first, "plain", drop, "が"), "と 言っていました 。")
                 case "think":
-                    topic = "は" if first.frame == "be" else "が"
-                    subject = phrase(subject, "、" if topic == "は" else "")
+                    topic = "は" if first.frame == "be" and not other else "が"
                     end = "と 思っています 。" if other else "と 思います 。"
                     return phrase(subject, self.clause(first, "plain", drop, topic), end)
                 case "know":
                     return phrase(subject, self.clause(first, "attributive", drop), "ことを 知っています 。")
                 case "hope" if not other:
                     return phrase(self.clause(first, "plain", drop, "が"), "と いいのですが 。")
+                case "hope" if self.asked_of(first):
+                    return phrase(subject, self.clause(first, "hope", drop, "に"), "ほしいと 思っています 。")
                 case "hope":
-                    return phrase(subject, self.clause(first, "attributive", drop), "ことを 願っています 。")
+                    return phrase(subject, self.clause(first, "plain", drop, "が"), "と いいと 思っています 。")
             ka = "か" if first.asked else "かどうか"
             plain = replace(first, mood=Mood.STATEMENT)
             asked = phrase(self.clause(plain, "ka", drop, "が"), ka)
             if not other:
-                return phrase(asked, "、", self.noun_phrase(said.speaker, ""), "には わかりません 。")
+                return phrase(asked, "わかりません 。")
             return phrase(subject, asked, "知りません 。" if ka == "かどうか" else "を 知りません 。")
         mark = "。" if first.mood not in (Mood.YES_NO, Mood.WH, Mood.REQUEST) else "？"
         if second is None:
@@ -349,6 +316,10 @@ class Japanese(Linearizer):
         pronoun = second.roles["S"].pronoun if "S" in second.roles else ""
         same = pronoun if pronoun and "S" in first.roles and first.roles["S"].pronoun == pronoun else ""
         topic = "same" if same else "は"
+        if said.link in ("so", "and"):
+            second = self.named_before(second, first)
+        elif said.link in ("if", "when", "because"):
+            first = self.named_before(first, second)
         match said.link:
             case "and":
                 return phrase(self.clause(first, "te", "", topic), "、", self.clause(second, "polite", same), mark)
@@ -364,37 +335,58 @@ class Japanese(Linearizer):
                 return phrase(
                     "" if same else "もし",
                     self.clause(second, "tara", "", topic),
-                    "" if same else "、",
+                    "、",
                     self.clause(first, "polite", same),
                     mark,
                 )
         if second.tense is Tense.PAST or self.stative(second):
-            state = replace(second, tense=Tense.HABIT) if self.stative(second) else second
-            weather = "S" in second.roles and second.roles["S"].pronoun == "weather"
-            after = "とき 、" if weather or self.stative(second) else "後 、"
-            return phrase(self.clause(state, "toki", "", topic), after, self.clause(first, "polite", same), mark)
+            after = "後 、" if same and not self.stative(second) else "とき 、"
+            return phrase(self.clause(second, "toki", "", topic), after, self.clause(first, "polite", same), mark)
         return phrase(self.clause(second, "tara", "", topic), "、", self.clause(first, "polite", same), mark)
 
+    def named_before(self, later: Clause, clause: Clause) -> Clause:
+        """Whom the first clause is about is not named again: 彼が財布をなくしたので、助けました."""
+        subject, doer = clause.roles.get("S"), later.roles.get("S")
+        known = {np.pronoun for np in (subject,) if np is not None and np != doer}
+        if subject is not None and doer is not None and subject.pronoun and subject.pronoun == doer.pronoun:
+            known = (
+                {"he", "she"}
+                if any(self.living(np) for role, np in clause.roles.items() if role != "S")
+                else set()
+            )
+        elif doer is not None and doer.pronoun not in ("i", "we", "you"):
+            known = set()
+        again = {
+            role: replace(np, pronoun="it")
+            for role, np in later.roles.items()
+            if role != "S" and np.pronoun in known & {"he", "she", "they"}
+        }
+        return replace(later, roles={**later.roles, **again})
+
     def reasoned(self, first: Clause, second: Clause, link: str) -> str:
-        """The reason comes first and names what it is about; the main clause leaves that out, or says それを."""
+        """The reason comes first and names what it is about; the main clause leaves that out."""
         about = second.roles["S"].refers
-        named = replace(second, roles={"S": first.roles[about]}) if about else second
-        left = replace(first, roles={role: np for role, np in first.roles.items() if role != about})
+        doer, thing = first.roles.get("S"), first.roles.get(about)
+        left = {role: np for role, np in first.roles.items() if role != about}
+        if thing is not None and about == "O":
+            left["O"] = replace(thing, pronoun="it")
+            thing = replace(thing, det="the") if thing.det and self.owner(doer, thing) == thing.det else thing
+        named = replace(second, roles={"S": thing}) if thing is not None else second
+        main = replace(first, roles=left)
         if link == "although":
-            return phrase(self.clause(named, "polite"), "が 、", self.clause(left, "polite"))
-        what, thing = second.predicate, first.roles.get(about)
+            return phrase(self.clause(named, "polite"), "が 、", self.clause(main, "polite"))
+        what = second.predicate
         if about == "O" and what is not None and thing is not None:
-            if "Oを" in self.words.frames[first.frame].cells["ja"].split() and not first.negative:
-                left = replace(first, roles={**first.roles, "O": Phrase(thing.mark, pronoun="that")})
             state = self.words.adjectives[what.adjective]["ja"].endswith("ている1") or what.degree == "too"
-            if thing.det in ("the", "a") and thing.of is None and not thing.adjective and not state:
+            if thing.det == "a" and thing.of is None and not thing.adjective and not state:
                 said = replace(thing, det="bare", adjective=what.adjective)
                 kind = Predicate(what.mark, phrase=said, degree=what.degree)
                 named = replace(second, roles={}, predicate=kind)
         elif what is not None and what.adjective and about == "S":
             named = replace(named, predicate=replace(what, adjective=_FELT.get(what.adjective, what.adjective)))
+        new = about == "O" and doer is not None and doer.noun and not first.negative
         return phrase(
             self.clause(named, "node", "", "same" if about == "S" else "が"),
             "ので 、",
-            self.clause(left, "polite"),
+            self.clause(main, "polite", "", "が" if new else "は"),
         )

@@ -50,7 +50,7 @@ def test_what_has_not_been_done_yet() -> None:
         (Modal.CAN, "Sie kann dem Kunden den Bericht schicken.", "彼女は顧客に報告書を送れます。"),
         (Modal.MUST, "Sie muss dem Kunden den Bericht schicken.", "彼女は顧客に報告書を送らなければなりません。"),
         (Modal.WANT, "Sie möchte dem Kunden den Bericht schicken.", "彼女は顧客に報告書を送りたがっています。"),
-        (Modal.SHOULD, "Sie sollte dem Kunden den Bericht schicken.", "彼女は顧客に報告書を送るべきです。"),
+        (Modal.SHOULD, "Sie sollte dem Kunden den Bericht schicken.", "彼女は顧客に報告書を送った方がいいです。"),
     ],
 )
 def test_modal_verbs(modal: Modal, german: str, japanese: str) -> None:
@@ -82,7 +82,7 @@ def test_a_relative_clause() -> None:
     said = texts(Utterance(Clause("pay", 4, {"S": I, "O": invoice}, Tense.PAST)))
     assert said["de"] == "Ich habe die Rechnung bezahlt, die sie dem Kunden geschickt hat."
     assert said["fr"] == "J'ai payé la facture qu'elle a envoyée au client."
-    assert said["ja"] == "私は彼女が顧客に送った請求書を支払いました。"
+    assert said["ja"] == "彼女が顧客に送った請求書を支払いました。"
     assert said["zh"] == "我付了她给客户发的那张发票。"
 
 

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from demo_model.clauses.syntax import Clause, Modal, Mood, Phrase, Predicate, Tense, Utterance
+from demo_model.clauses.languages.japanese_phrases import adjective
+from demo_model.clauses.syntax import Adverbial, Clause, Modal, Mood, Phrase, Predicate, Tense, Utterance
 from tests.demo_model.clauses.said import CUSTOMER, REPORT, SEND, SHE, send, texts
 
 I = Phrase(1, pronoun="i")  # noqa: E741
@@ -15,7 +16,7 @@ def test_japanese_names_what_a_reason_is_about() -> None:
     buy = Clause("buy", 4, {"S": SHE, "O": Phrase(2, noun="clothes:coat", det="the")}, Tense.PAST, negative=True)
     it = Phrase(5, pronoun="it", noun="clothes:coat", refers="O")
     dear = Clause("be", 6, {"S": it}, Tense.PAST, predicate=Predicate(7, adjective="expensive"))
-    assert texts(Utterance(buy, "because", dear))["ja"] == "高いコートだったので、彼女は買いませんでした。"
+    assert texts(Utterance(buy, "because", dear))["ja"] == "コートが高かったので、彼女は買いませんでした。"
     assert texts(Utterance(buy, "although", dear))["ja"] == "そのコートは高かったですが、彼女は買いませんでした。"
     rest = Clause("rest", 4, {"S": SHE}, Tense.PAST)
     tired = Clause("be", 6, {"S": replace(SHE, mark=5, refers="S")}, predicate=Predicate(7, adjective="tired"))
@@ -30,20 +31,22 @@ def test_japanese_joins_what_the_same_person_does() -> None:
     assert texts(Utterance(first, "and", again))["ja"] == "彼女は報告書を書いて、顧客に送りました。"
     cold = Clause("catch_cold", 6, {"S": SHE})
     stay = Clause("stay_home", 4, {"S": SHE}, Tense.FUTURE)
-    assert texts(Utterance(stay, "if", cold))["ja"] == "彼女は風邪を引いたら家にいます。"
+    assert texts(Utterance(stay, "if", cold))["ja"] == "彼女は風邪を引いたら、家にいます。"
 
 
 def test_japanese_says_for_whom_a_favour_is_done_and_whose_family_it_is() -> None:
     to_me = {"S": SHE, "O": REPORT, "T": I}
     assert send(roles=to_me, tense=Tense.PAST)["ja"] == "彼女は私に報告書を送ってくれました。"
     mother = Phrase(2, noun="family:mother", det="i")
-    assert texts(Utterance(Clause("call_family", 4, {"S": I, "O": mother}, Tense.PAST)))["ja"].startswith("私は母")
+    assert (
+        texts(Utterance(Clause("call_family", 4, {"S": I, "O": mother}, Tense.PAST)))["ja"] == "母に電話しました。"
+    )
     assert "私の母" in texts(Utterance(Clause("call_family", 4, {"S": SHE, "O": mother}, Tense.PAST)))["ja"]
     yours = Clause("rest", 4, {"S": replace(mother, det="you")}, Tense.PAST, mood=Mood.YES_NO)
     assert texts(Utterance(yours))["ja"] == "お母さんは休憩しましたか？"
     vests = Phrase(2, noun="document:report", det="num", plural=True, count=3)
     assert texts(Utterance(Clause("read", 4, {"S": I, "O": vests}, Tense.PAST)))["ja"] == (
-        "私は報告書を3件読みました。"
+        "報告書を3件読みました。"
     )
 
 
@@ -52,6 +55,8 @@ def test_japanese_has_one_topic_for_what_one_needs_and_does() -> None:
     leave = Clause("take_day_off", 4, {"S": SHE}, Tense.FUTURE)
     assert texts(Utterance(need))["ja"].startswith("彼女には")
     assert texts(Utterance(leave, "if", need))["ja"].startswith("彼女は")
+    called = Clause("call", 4, {"S": I, "O": CUSTOMER}, Tense.FUTURE)
+    assert texts(Utterance(called, "if", need))["ja"].startswith("もし彼女に少し休息が必要だったら、")
 
 
 def test_japanese_leaves_out_whose_it_is_and_says_what_one_can_and_should_do() -> None:
@@ -63,24 +68,144 @@ def test_japanese_leaves_out_whose_it_is_and_says_what_one_can_and_should_do() -
     assert texts(Utterance(replace(uncle, tense=Tense.PAST)))["ja"] == "Eliさんは叔父に電話しました。"
     asked = send(modal=Modal.SHOULD, mood=Mood.WH, asked="when")
     assert asked["ja"] == "彼女はいつ顧客に報告書を送ればいいですか？"
-    assert send(tense=Tense.PAST, mood=Mood.WH, asked="why")["ja"] == "彼女はなぜ顧客に報告書を送ったのですか？"
+    assert send(tense=Tense.PAST, mood=Mood.WH, asked="why")["ja"] == "彼女はなぜ顧客に報告書を送ったんですか？"
 
 
-def test_a_japanese_reason_stands_before_the_thing_and_the_main_clause_names_it_again() -> None:
+def test_a_japanese_reason_stands_before_the_thing_and_the_main_clause_leaves_it_out() -> None:
     app = Phrase(2, noun="product:calendar app", det="a")
     it = Phrase(5, pronoun="it", noun=app.noun, refers="O")
     reliable = Clause("be", 6, {"S": it}, Tense.PAST, predicate=Predicate(7, adjective="reliable"))
     chose = Clause("choose", 4, {"S": SHE, "O": app}, Tense.PAST)
     assert texts(Utterance(chose, "because", reliable))["ja"] == (
-        "信頼できるカレンダーアプリだったので、彼女はそれを選びました。"
+        "信頼できるカレンダーアプリだったので、彼女は選びました。"
     )
 
 
-def test_japanese_says_after_what_happened_but_when_of_states_and_the_weather() -> None:
+def test_japanese_says_when_of_what_happens_to_others_and_after_of_what_one_did() -> None:
     photos = Clause("take_picture", 4, {"S": SHE}, Tense.PAST)
     snow = Clause("snow", 6, {"S": Phrase(5, pronoun="weather")}, Tense.PAST)
     assert texts(Utterance(photos, "when", snow))["ja"] == "雪が降ったとき、彼女は写真を撮りました。"
     crash = Clause("crash", 6, {"S": Phrase(5, noun="product:app", det="the")}, Tense.PAST)
-    assert texts(Utterance(photos, "when", crash))["ja"] == "アプリがクラッシュした後、彼女は写真を撮りました。"
+    assert texts(Utterance(photos, "when", crash))["ja"] == "アプリがクラッシュしたとき、彼女は写真を撮りました。"
     fever = Clause("have_fever", 6, {"S": SHE}, Tense.PAST)
-    assert texts(Utterance(photos, "when", fever))["ja"] == "彼女は熱があるとき、写真を撮りました。"
+    assert texts(Utterance(photos, "when", fever))["ja"] == "彼女は熱があったとき、写真を撮りました。"
+
+
+def test_japanese_does_not_say_i_where_it_is_clear_but_in_what_others_say_and_of_what_one_is() -> None:
+    read = Clause("read", 4, {"S": I, "O": REPORT}, Tense.PAST)
+    assert texts(read)["ja"] == "報告書を読みました。"
+    assert texts(Utterance(replace(read, embedded=True), "say", speaker=SHE))["ja"] == (
+        "彼女は、私が報告書を読んだと言っていました。"
+    )
+    barber = Clause("be", 4, {"S": I}, predicate=Predicate(7, phrase=Phrase(8, noun="profession:barber", det="a")))
+    assert texts(barber)["ja"] == "私は理髪師です。"
+    whether = Utterance(Clause("read", 4, {"S": SHE, "O": REPORT}, Tense.PAST), "whether", speaker=I)
+    assert texts(whether)["ja"] == "彼女が報告書を読んだかどうかわかりません。"
+
+
+def test_japanese_says_uchi_of_the_speakers_people_and_nothing_where_only_they_can_be_meant() -> None:
+    boss = Phrase(2, noun="person:boss", det="we")
+    call = Clause("call", 4, {"S": SHE, "O": boss}, Tense.PAST)
+    assert texts(call)["ja"] == "彼女はうちの上司に電話しました。"
+    assert texts(Clause("call", 4, {"S": boss, "O": SHE}, Tense.PAST))["ja"] == "上司は彼女に電話しました。"
+    mine = Clause("call", 4, {"S": replace(boss, noun="person:customer"), "O": SHE}, Tense.PAST)
+    assert texts(mine)["ja"] == "うちの顧客は彼女に電話しました。"
+
+
+def test_japanese_has_ga_where_all_is_new() -> None:
+    printer = {"S": Phrase(2, noun="device:printer", det="the")}
+    broken = Clause("break_down", 4, printer, Tense.PAST)
+    assert texts(broken)["ja"] == "プリンターが故障しました。"
+    assert texts(replace(broken, negative=True))["ja"] == "プリンターは故障しませんでした。"
+    reading = Clause("read", 4, {"S": CUSTOMER, "O": REPORT}, Tense.NOW)
+    assert "顧客が" in texts(reading)["ja"]
+    assert "顧客は" in texts(replace(reading, tense=Tense.PAST))["ja"]
+
+
+def test_japanese_does_not_name_again_whom_the_first_clause_is_about() -> None:
+    lost = Clause("lose", 6, {"S": SHE, "O": Phrase(2, noun="small:wallet", det="she")}, Tense.PAST)
+    helped = Clause("help", 4, {"S": I, "O": replace(SHE, mark=5)}, Tense.PAST)
+    assert texts(Utterance(lost, "so", helped))["ja"] == "彼女が財布をなくしたので、助けました。"
+    him = replace(helped, roles={"S": I, "O": Phrase(5, pronoun="he")})
+    quarrel = Clause("quarrel_family", 6, {"S": SHE, "O": Phrase(2, noun="family:sister", det="she")}, Tense.PAST)
+    sorry = Clause("apologize", 4, {"S": replace(SHE, mark=7), "O": replace(SHE, mark=5)}, Tense.PAST)
+    assert texts(Utterance(quarrel, "so", sorry))["ja"] == "彼女は姉と喧嘩したので、謝りました。"
+    assert texts(Utterance(lost, "so", him))["ja"] == "彼女が財布をなくしたので、彼を助けました。"
+
+
+def test_japanese_chooses_verbs_by_what_is_worn_and_by_what_has_not_happened_yet() -> None:
+    hat = Phrase(2, noun="clothes:hat", det="the")
+    worn = Clause("wear", 4, {"S": SHE, "O": hat}, Tense.PAST)
+    assert texts(worn)["ja"] == "彼女は帽子をかぶりました。"
+    assert texts(replace(worn, roles={"S": SHE, "O": replace(hat, noun="clothes:coat")}))["ja"] == (
+        "彼女はコートを着ました。"
+    )
+    lie = Clause("tell", 4, {"S": SHE, "O": Phrase(2, noun="story:lie", det="a"), "T": CUSTOMER}, Tense.PAST)
+    assert texts(lie)["ja"] == "彼女は顧客に嘘をつきました。"
+    room = Phrase(2, noun="room:kitchen", det="the", adjective="large")
+    assert texts(Clause("clean", 4, {"S": SHE, "O": room}, Tense.PAST))["ja"] == "彼女は広い台所を掃除しました。"
+    cat = Clause("have", 4, {"S": SHE, "O": Phrase(2, noun="animal:cat", det="a")})
+    assert texts(cat)["ja"] == "彼女は猫を飼っています。"
+    sought = Clause("look_for", 4, {"S": SHE, "O": Phrase(2, noun="small:key", det="the")}, Tense.PAST)
+    found = Clause(
+        "find", 6, {"S": replace(SHE, mark=5), "O": Phrase(7, pronoun="it", noun="small:key", refers="O")}
+    )
+    found = replace(found, tense=Tense.DONE, negative=True)
+    assert texts(Utterance(sought, "but", found))["ja"] == "彼女は鍵を探しましたが、まだ見つかっていません。"
+
+
+def test_japanese_inflects_cute_as_it_does_high_and_good_by_itself() -> None:
+    assert adjective("かわいい").plain(False, True) == "かわいかった"
+    assert adjective("居心地がいい").plain(False, True) == "居心地がよかった"
+    assert adjective("いい").plain(True, False) == "よくない"
+
+
+def test_japanese_says_all_after_people_and_this_of_a_pair() -> None:
+    guests = Phrase(2, noun="person:guest", det="all", plural=True)
+    assert (
+        texts(Clause("call", 4, {"S": SHE, "O": guests}, Tense.PAST))["ja"] == "彼女はお客様全員に電話しました。"
+    )
+    files = replace(guests, noun="document:file")
+    assert "すべてのファイル" in texts(Clause("read", 4, {"S": SHE, "O": files}, Tense.PAST))["ja"]
+    shoes = Phrase(2, noun="clothes:shoe", det="this", plural=True)
+    assert texts(Clause("buy", 4, {"S": SHE, "O": shoes}, Tense.PAST))["ja"] == "彼女はこの靴を買いました。"
+
+
+def test_japanese_does_not_say_again_whose_family_it_is_that_somebody_speaks_of() -> None:
+    mother = Phrase(2, noun="family:mother", det="she")
+    rest = Clause("rest", 4, {"S": mother}, Tense.FUTURE)
+    assert texts(Utterance(rest, "say", speaker=Phrase(1, name="Eli")))["ja"] == (
+        "Eliさんは、お母さんが休憩すると言っていました。"
+    )
+
+
+def test_japanese_honours_all_of_somebodys_family_and_says_how_often_before_where() -> None:
+    uncle = Phrase(2, noun="family:uncle", det="she")
+    both = Phrase(2, members=(uncle, replace(uncle, mark=3, noun="family:mother")), link="and", plural=True)
+    sing = Clause("sing", 4, {"S": both}, adverbials=(Adverbial(5, "always"), Adverbial(6, "in the garden")))
+    assert texts(sing)["ja"] == "彼女のおじさんとお母さんはいつも庭で歌います。"
+
+
+def test_japanese_hopes_it_of_somebody_and_that_it_happens() -> None:
+    eli = Phrase(1, name="Eli")
+    rest = Clause("rest", 4, {"S": replace(SHE, mark=2)}, Tense.FUTURE)
+    assert texts(Utterance(rest, "hope", speaker=eli))["ja"] == "Eliさんは、彼女に休憩してほしいと思っています。"
+    to_me = Clause("send", 4, {"S": replace(SHE, mark=5), "O": REPORT, "T": replace(I, mark=6)}, Tense.FUTURE)
+    assert texts(Utterance(to_me, "hope", speaker=eli))["ja"] == (
+        "Eliさんは、彼女が私に報告書を送ってくれるといいと思っています。"
+    )
+
+
+def test_japanese_says_when_and_if_of_what_a_state_began_with() -> None:
+    hungry = Clause("be_hungry", 6, {"S": replace(SHE, mark=5)})
+    eat = Clause("eat_out", 4, {"S": SHE}, Tense.FUTURE)
+    assert texts(Utterance(eat, "if", hungry))["ja"] == "彼女はお腹が空いたら、外食します。"
+    past = Utterance(replace(eat, tense=Tense.PAST), "when", replace(hungry, tense=Tense.PAST))
+    assert texts(past)["ja"] == "彼女はお腹が空いたとき、外食しました。"
+
+
+def test_japanese_does_not_say_whose_company_somebody_has_if_it_is_their_own() -> None:
+    aunt = Phrase(6, noun="family:aunt", det="i")
+    fish = Clause("fish", 4, {"S": I}, Tense.PAST, adverbials=(Adverbial(5, "with {P}", aunt),))
+    assert texts(fish)["ja"] == "叔母と一緒に釣りに行きました。"
+    assert texts(replace(fish, roles={"S": SHE}))["ja"] == "彼女は私の叔母と一緒に釣りに行きました。"

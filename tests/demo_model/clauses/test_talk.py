@@ -85,7 +85,7 @@ def test_an_indirect_question_keeps_the_order_of_a_statement() -> None:
 
 def test_how_long_and_how_often() -> None:
     long = texts(Clause("wait_for", 9, {"S": YOU, "O": CUSTOMER}, Tense.PAST, mood=Mood.WH, asked="how_long"))
-    assert (long["ja"], long["zh"]) == ("どのくらいの間顧客を待ちましたか？", "您等客户等了多久？")
+    assert (long["ja"], long["zh"]) == ("どのくらいの間、顧客を待ちましたか？", "您等客户等了多久？")
     often = texts(Clause("call", 9, {"S": YOU, "O": CUSTOMER}, mood=Mood.WH, asked="how_often"))
     assert often["zh"] == "您多久给客户打一次电话？"
     assert often["es"] == "¿Con qué frecuencia llama usted al cliente?"

@@ -1,0 +1,324 @@
+"""Japanese words and noun phrases: polite and plain forms, whose a thing is, what counts it."""
+
+from __future__ import annotations
+
+import tomllib
+from abc import abstractmethod
+from dataclasses import dataclass, replace
+from typing import ClassVar
+
+from demo_model.clauses.languages.linearizer import Linearizer
+from demo_model.clauses.lexicon import WORDS
+from demo_model.clauses.marks import bare, marked, phrase
+from demo_model.clauses.syntax import Adverbial, Clause, Modal, Mood, Phrase
+
+TABLES = tomllib.loads((WORDS / "japanese.toml").read_text(encoding="utf-8"))
+_PRONOUNS = TABLES["pronouns"]
+_ASKING = {"which": "どの", "what_kind": "どんな", "whose": "誰の"}
+_LOVERS = ("彼女", "彼氏")
+"""Who would be somebody else without "my"."""
+_OWN = ("i", "we", "own", "counted", "you")
+"""Where 母 is the speaker's own mother, and 上司 the speaker's own boss."""
+_SHORT = 2
+_LIVING = ("person", "family", "animal", "profession")
+
+ASKING_MOODS = (Mood.IMPERATIVE, Mood.REQUEST, Mood.LETS)
+
+_GODAN = {
+    "う": ("わ", "い", "っ"),
+    "つ": ("た", "ち", "っ"),
+    "る": ("ら", "り", "っ"),
+    "む": ("ま", "み", "ん"),
+    "ぶ": ("ば", "び", "ん"),
+    "ぬ": ("な", "に", "ん"),
+    "く": ("か", "き", "い"),
+    "ぐ": ("が", "ぎ", "い"),
+    "す": ("さ", "し", "し"),
+}
+
+_E_ROW = dict(zip("うつるむぶぬくぐす", "えてれめべねけげせ", strict=True))
+
+
+@dataclass(frozen=True)
+class Word:
+    """kind: "1" (ichidan), "5" (godan), "する", "i" or "na" adjective; na words stand without な.
+
+    before: what precedes an inflected ending that was built: Word("いい", "i", "送った方が").
+    """
+
+    text: str
+    kind: str
+    before: str = ""
+
+    def stem(self) -> str:
+        """送り, 食べ, し."""
+        if self.kind == "する":
+            return self.before + self.text[:-2] + "し"
+        if self.kind == "1":
+            return self.before + self.text[:-1]
+        if self.text.endswith("来る"):
+            return self.before + self.text[:-1]
+        return self.before + self.text[:-1] + _GODAN[self.text[-1]][1]
+
+    def negative_stem(self) -> str:
+        """送ら, 食べ, し."""
+        if self.kind != "5" or self.text.endswith("来る"):
+            return self.stem()
+        return self.before + self.text[:-1] + _GODAN[self.text[-1]][0]
+
+    def te(self) -> str:
+        if self.kind == "te":
+            return self.dictionary()
+        if self.kind != "5" or self.text.endswith("来る"):
+            return self.stem() + "て"
+        if self.text.endswith("行く"):
+            return self.before + self.text[:-1] + "って"
+        voiced = self.text[-1] in "むぶぬぐ"
+        return self.before + self.text[:-1] + _GODAN[self.text[-1]][2] + ("で" if voiced else "て")
+
+    def ta(self) -> str:
+        te = self.te()
+        return te[:-1] + ("だ" if te[-1] == "で" else "た")
+
+    def e_row(self) -> str:
+        """送れ, 食べれ, すれ."""
+        if self.kind == "する":
+            return self.before + self.text[:-2] + "すれ"
+        if self.kind == "1" or self.text.endswith("来る"):
+            return self.before + self.text[:-1] + "れ"
+        return self.before + self.text[:-1] + _E_ROW[self.text[-1]]
+
+    def potential(self) -> Word:
+        """送れる, 食べられる, 確認できる."""
+        if self.kind == "する":
+            return Word("できる", "1", self.before + self.text[:-2])
+        if self.kind == "1" or self.text.endswith("来る"):
+            return Word("られる", "1", self.before + self.text[:-1])
+        return Word("る", "1", self.e_row())
+
+    def begun(self) -> Word:
+        """What the state began with: 空く of 空いている, as a word that only has た."""
+        if self.kind != "1" or not self.text.endswith(("ている", "でいる")):
+            return self
+        return Word(self.text[:-2], "te", self.before)
+
+    def dictionary(self) -> str:
+        return self.before + self.text
+
+    def adjective_stem(self) -> str:
+        """高, よ; かわい."""
+        good = self.text == "いい" or self.text.endswith(("がいい", "にいい"))
+        return self.before + (self.text[:-2] + "よ" if good else self.text[:-1])
+
+    def polite(self, negative: bool, past: bool) -> str:
+        if self.kind == "i":
+            if negative:
+                return self.adjective_stem() + ("くなかったです" if past else "くないです")
+            return self.adjective_stem() + "かったです" if past else self.dictionary() + "です"
+        if self.kind == "na" and negative and self.text.endswith("必要"):
+            return self.dictionary() + ("ありませんでした" if past else "ありません")
+        if self.kind == "na":
+            ending = (
+                ("ではありませんでした" if past else "ではありません")
+                if negative
+                else "でした"
+                if past
+                else "です"
+            )
+            return self.dictionary() + ending
+        if negative and self.text == "知っている":
+            return "知りませんでした" if past else "知りません"
+        return self.stem() + (("ませんでした" if past else "ません") if negative else "ました" if past else "ます")
+
+    def plain(self, negative: bool, past: bool, da: str = "だ") -> str:
+        """da: what a na word has after it in the present: だ, な, の or である."""
+        if self.kind == "i":
+            if negative:
+                return self.adjective_stem() + ("くなかった" if past else "くない")
+            return self.adjective_stem() + "かった" if past else self.dictionary()
+        if self.kind == "na":
+            ending = ("ではなかった" if past else "ではない") if negative else "だった" if past else da
+            return self.dictionary() + ending
+        if negative:
+            nai = self.before + self.text[:-2] if self.text.endswith("ある") else self.negative_stem()
+            return nai + ("なかった" if past else "ない")
+        return self.ta() if past else self.dictionary()
+
+
+def verb(cell: str) -> Word:
+    """送る → godan; 始める1 → ichidan; 確認する → する."""
+    if cell.endswith(("な", "の")):
+        return Word(cell[:-1], "na")
+    if cell.endswith("い"):
+        return Word(cell, "i")
+    if cell.endswith("1"):
+        return Word(cell[:-1], "1")
+    return Word(cell, "する" if cell.endswith("する") else "5")
+
+
+def adjective(cell: str) -> Word:
+    """高い, 重要な, 無料の; also a verb: 信頼できる1."""
+    return verb(cell)
+
+
+def with_modal(
+    word: Word, modal: Modal, mood: Mood, third: bool, negative: bool, past: bool
+) -> tuple[Word, bool, bool]:
+    """What one can, must, wants to … do: (word, negative, past). third: he, she or they."""
+    match modal:
+        case Modal.CAN:
+            return word.potential(), negative, past
+        case Modal.MUST if negative:
+            return Word("いい", "i", word.negative_stem() + "なくても"), False, past
+        case Modal.MUST if mood in (Mood.YES_NO, Mood.WH):
+            return Word("ある", "5", word.dictionary() + "必要が"), False, past
+        case Modal.MUST:
+            return Word("なる", "5", word.negative_stem() + "なければ"), True, past
+        case Modal.SHOULD if negative:
+            return Word("いい", "i", word.negative_stem() + "ない方が"), False, past
+        case Modal.SHOULD if mood is Mood.WH:
+            return Word("いい", "i", word.e_row() + "ば"), False, past
+        case Modal.SHOULD:
+            return Word("いい", "i", word.ta() + "方が"), False, past
+        case Modal.MIGHT:
+            return Word("しれる", "1", word.plain(negative, False, "") + "かも"), True, False
+        case Modal.WANT if third and mood is Mood.STATEMENT:
+            return Word("いる", "1", word.stem() + "たがって"), negative, past
+    return Word("たい", "i", word.stem()), negative, past
+
+
+class JapanesePhrases(Linearizer):
+    """Writes noun phrases with their particles."""
+
+    language = "ja"
+    glue = ""
+    comma = "、"
+    stop = "。"
+    joins: ClassVar = {
+        "and": ("", "と", "と", ""),
+        "or": ("", "か", "か", ""),
+        "both": ("", "と", "と", ""),
+        "either": ("", "か", "か", "の どちらか"),
+        "etc": ("", "や", "や", "など"),
+    }
+
+    @abstractmethod
+    def clause(self, clause: Clause, style: str, drop: str = "", topic: str = "は") -> str:
+        """style: polite, plain, attributive, tara, te … drop: a pronoun that is not said."""
+
+    def noun_phrase(self, np: Phrase, case: str) -> str:
+        if np.members:
+            first, *others = np.members
+            one = all(each.noun and each.det == first.det and first.det in _PRONOUNS for each in others)
+
+            def member(each: Phrase) -> str:
+                return self.noun_phrase(each, first.det + "+" if one and each is not first else case)
+
+            return self.joined(np, member)  # 彼女の甥御さんとお父さん
+        if np.pronoun:
+            return marked(_PRONOUNS[np.pronoun], np.mark)
+        if np.name:
+            return marked(f"{self.name(np)}さん", np.mark)
+        noun = self.noun(np)
+        word = noun.cells["ja"]
+        if np.adjective:
+            word = self.said_of(np.adjective, np).removesuffix("1") + word
+        match np.det:
+            case "the" if case == "that":
+                word = "その" + word
+            case "this":
+                word = ("これらの" if np.plural and self.counter(np) != "足" else "この") + word
+            case "many":
+                word = "多くの" + word
+            case "all":
+                word = word + "全員" if self.living(np) and noun.type != "animal" else "すべての" + word
+            case "num":
+                word = word if case == "counted" else f"{np.count}{self.counter(np)}の{word}"
+            case asking if asking in _ASKING:
+                word = _ASKING[asking] + word
+            case det if det == case.removesuffix("+") and word not in _LOVERS:  # whose it is goes without saying
+                if case.endswith("+") and det != "i":
+                    word = TABLES["family"].get(word, word)
+            case "you" if noun.type == "family":
+                word = TABLES["family"].get(word) or f"あなたの{word}"
+            case "i" | "we" if case in _OWN and (
+                (noun.type == "family" and word not in _LOVERS) or noun.key in TABLES["own"]["related"]
+            ):
+                pass
+            case "i" | "we" as det if noun.type in TABLES["own"][det]:
+                word = "うちの" + word
+            case det if _PRONOUNS.get(det):
+                honoured = TABLES["family"].get(word, word) if det in ("he", "she", "they") else word
+                word = f"{_PRONOUNS[det]}の{honoured}"
+        words = marked(word, np.mark)
+        if np.of is not None:
+            words = phrase(self.noun_phrase(np.of, ""), "の", words)
+        if np.relative is not None:
+            words = phrase(self.clause(np.relative, "attributive", case if case in _PRONOUNS else ""), words)
+        return words
+
+    def said_of(self, key: str, np: Phrase | None) -> str:
+        """The adjective as it is said of this type of thing: 広い部屋, 大きい机."""
+        kind = self.noun(np).type if np is not None and np.noun else ""
+        return TABLES["said_of"].get(key, {}).get(kind) or self.words.adjectives[key]["ja"]
+
+    def counter(self, np: Phrase) -> str:
+        noun = self.noun(np)
+        return noun.counter or TABLES["counters"].get(noun.key) or TABLES["counters"].get(noun.type, "つ")
+
+    def with_particle(self, np: Phrase, case: str, particle: str, there: bool = False) -> str:
+        """A phrase and its particle: も for each of both; 何人 stands after を, or が of what there is."""
+        if np.link == "both" and particle in ("は", "が", "を", "に", "と", "から"):
+            also = ("" if particle in ("は", "が", "を") else particle) + "も"
+            return phrase(*(phrase(self.noun_phrase(each, case), also) for each in np.members))
+        if np.det == "num" and particle in ("を", "が") and np.relative is None:
+            counted = marked(f"{np.count}{self.counter(np)}", np.mark)
+            return phrase(self.noun_phrase(np, "counted"), particle, counted)
+        particle = "が" if np.link in ("either", "or") and particle == "は" else particle
+        words = phrase(self.noun_phrase(np, case), particle)
+        if np.det not in ("how_many", "how_much"):
+            return words
+        counter = "" if np.det == "how_much" else self.counter(np)
+        many = {"": "どのくらい", "つ": "いくつ"}.get(counter) or "何" + counter
+        return phrase(words, many) if there or particle == "を" else phrase(many, "の", words)
+
+    def living(self, np: Phrase | None) -> bool:
+        return np is not None and (
+            bool(np.name) or np.pronoun not in ("", "that") or (bool(np.noun) and self.noun(np).type in _LIVING)
+        )
+
+    def place(self, each: Adverbial, particle: str) -> str:
+        return phrase(self.adverbial(each), particle)
+
+    def owner(self, subject: Phrase | None, thing: Phrase) -> str:
+        """Whose things the subject's are: of a name or a noun, his or hers. "+" if both are one's family."""
+        if subject is None or subject.pronoun or subject.members:
+            return subject.pronoun if subject and subject.pronoun != "that" else ""
+        if subject.noun and self.noun(subject).type == "family":
+            return thing.det + "+" if thing.det == subject.det else ""
+        return thing.det if thing.det in ("he", "she") else ""
+
+    def tags(self, clause: Clause) -> frozenset[str]:
+        frame = self.words.frames.get(clause.frame)
+        return frame.tags if frame else frozenset()
+
+    def when(self, clause: Clause) -> str:
+        """The time, with a comma if it would run into the next noun: 昨日の朝、年次報告書を."""
+        words = self.places(clause, "time", "deadline")
+        return self.paused(words) if len(bare(words)) > _SHORT else words
+
+    def paused(self, words: str) -> str:
+        return phrase(words, "、") if words and bare(words)[-1] > "一" else words
+
+    def fixed_last(self, clause: Clause) -> bool:
+        """Whether a word that belongs to the verb stands before it, as in 薄切りにする."""
+        frame = self.words.frames.get(clause.frame)
+        rest = frame.cells["ja"].split()[:-1] if frame else []
+        return bool(rest) and rest[-1][0] not in "OT"
+
+    def with_own(self, clause: Clause, each: Adverbial) -> Adverbial:
+        """With the subject's own people it goes without saying whose they are: 叔母と一緒に."""
+        whom = each.phrase
+        if whom is None or not whom.det or self.owner(clause.roles.get("S"), whom) != whom.det:
+            return each
+        return replace(each, phrase=replace(whom, det="the"))
