@@ -5,9 +5,11 @@ from __future__ import annotations
 import re
 from dataclasses import replace
 
-from demo_model.clauses.languages.chinese_phrases import (
+from demo_model.clauses.languages.chinese_phrases import ChinesePhrases, said_of
+from demo_model.clauses.languages.chinese_words import (
     AGAIN,
     ASKED,
+    BRIEFLY,
     MATRIX,
     MODAL,
     ONCE,
@@ -15,13 +17,12 @@ from demo_model.clauses.languages.chinese_phrases import (
     RESULTS,
     ROLE,
     SAID_OF,
+    TAKEN,
     THEN,
     TO_IT_ONCE,
-    ChinesePhrases,
-    said_of,
 )
-from demo_model.clauses.marks import marked, phrase
-from demo_model.clauses.syntax import Adverbial, Clause, Modal, Mood, Phrase, Tense, Utterance
+from demo_model.clauses.marks import bare, marked, phrase
+from demo_model.clauses.syntax import Adverbial, Clause, Modal, Mood, Tense, Utterance
 
 
 class Chinese(ChinesePhrases):
@@ -35,6 +36,7 @@ class Chinese(ChinesePhrases):
             if token.startswith("="):
                 verb, _, kindly = token[1:].partition("/")
                 asking = clause.mood in (Mood.IMPERATIVE, Mood.REQUEST, Mood.LETS)
+                kindly = kindly or (f"{verb}一下" if verb in BRIEFLY and self.direct(clause) else "")
                 verb = kindly if kindly and asking and not clause.negative else verb
                 continue
             found = ROLE.match(token)
@@ -49,13 +51,16 @@ class Chinese(ChinesePhrases):
                     continue
                 if np is not None and self.own(np, clause):
                     np = replace(np, det="bare")
+                if np is not None and role == "O" and clause.frame in TAKEN:
+                    np = self.pointed(np, "that")
                 none = (
                     clause.negative
                     or verb.startswith("~没")
                     or self.identifies(clause)
                     or clause.asked in ("how_often", "when")
                 )
-                if np is not None and np.det == "a" and (none or (asks and self.ends_done(clause))):
+                none = none or (asks and (self.stative(clause) or self.ends_done(clause)))
+                if np is not None and np.det == "a" and none:
                     np = replace(np, det="bare")
                 asked = "什么" if clause.asked == role else ""
                 if (np is None and not asked) or self.before_subject(clause) is np is not None:
@@ -68,13 +73,6 @@ class Chinese(ChinesePhrases):
         front = super().fronted(clause)  # 她每周都 …
         habit = front is not None and self.words.adverbial_kinds[front.key] == "time_habit"
         return None if habit else front
-
-    def before_subject(self, clause: Clause) -> Phrase | None:
-        """The direct object that is "both …": 报告和幻灯片，她都看了."""
-        np = clause.roles.get("O")
-        direct = clause.frame in self.words.frames and self.cell(clause).endswith(" O")
-        both = np is not None and np.link == "both" and not any(each.det in ("a", "num") for each in np.members)
-        return np if both and direct else None
 
     def verbs(self, clause: Clause, verb: str, stative: bool, when: bool) -> tuple[str, str]:
         """What stands before the verb phrase ("已经", "没有"), and the verb with 了."""
@@ -110,7 +108,7 @@ class Chinese(ChinesePhrases):
             return MODAL[clause.modal][negative], plain
         match clause.tense:
             case Tense.DONE:
-                return ("还没有", plain) if negative else ("已经", perfect)
+                return ("还没", plain) if negative else ("已经", perfect)
             case Tense.NOW if verb.startswith("在"):  # 正和她一起在去电影院的路上
                 return ("没有" if negative else "" if clause.mood is Mood.YES_NO else "正"), plain
             case Tense.NOW if not verb.startswith("很"):
@@ -127,15 +125,6 @@ class Chinese(ChinesePhrases):
         if negative:
             return ("没" if head[0] in "有在" else "不"), marked(head.removeprefix("很") + tail, clause.mark)
         return "", plain
-
-    def ends_done(self, clause: Clause) -> bool:
-        """Whether 了 stands at the end: 已经发报告了, 您发报告了吗, but 已经发了一份报告."""
-        if clause.negative or clause.modal is not Modal.NONE or clause.asked or clause.gap or self.stative(clause):
-            return False
-        thing = clause.roles.get("O")
-        asks = clause.mood is Mood.YES_NO
-        counted = thing is not None and thing.det in (("num", "many") if asks else ("a", "num", "many"))
-        return not counted and (clause.tense is Tense.DONE or (asks and clause.tense is Tense.PAST))
 
     def be(self, clause: Clause) -> str:
         what = clause.predicate
@@ -185,6 +174,8 @@ class Chinese(ChinesePhrases):
         refused = clause.negative and clause.tense is Tense.FUTURE and clause.mood is Mood.STATEMENT
         if (refused and not clause.embedded) or (clause.asked == "S" and (clause.wanted or identifies)):
             start, time = phrase(start, time.removeprefix("在")), ""
+        counted = re.match("(.*)(.次)(.)$", time)  # 每周帮他两次
+        time, times = (counted[1] + counted[3], counted[2] + counted[3]) if counted else (time, "")
         late = ""
         if clause.modal is not Modal.NONE and time.startswith("在"):  # 想在茶歇前打印
             late, time = time, ""
@@ -219,6 +210,8 @@ class Chinese(ChinesePhrases):
         manner = self.places(rest, "manner")
         if clause.tense in (Tense.PAST, Tense.DONE) and not clause.negative:
             manner = manner.replace("再", "又")
+        if bare(manner) in ("详细", "仔细", "快速"):  # 和她详细讨论
+            before, manner = [*before, manner], ""
         often = self.places(rest, "frequency")
         length = self.places(rest, "length")
         match clause.mood:
@@ -234,7 +227,14 @@ class Chinese(ChinesePhrases):
                 return phrase(
                     "我们", time, "不要" if clause.negative else "", what, "了" if clause.negative else "吧"
                 )
+        cut = verb.partition("|")
         aux, verb = self.verbs(clause, verb, stative, when)
+        if clause.tense is Tense.FUTURE and aux.startswith("会"):
+            aux = self.will(clause, phrase(start, time), later) + aux[1:]
+        if (times and not after) or (self.direct(clause) and not clause.roles["O"].pronoun):
+            verb = phrase(marked(cut[0], clause.mark), times, marked(cut[2], clause.mark)) if times else verb
+        else:
+            length = phrase(times, length)
         if clause.asked == "how_long" and self.direct(clause) and "花" not in aux:
             after = []
         both = self.before_subject(clause)
@@ -312,11 +312,11 @@ class Chinese(ChinesePhrases):
             subject = self.noun_phrase(said.speaker, "S")
             if said.link == "whether":
                 plain = replace(first, mood=Mood.STATEMENT)
-                inner = self.clause(plain) if first.asked else self.clause(plain, "是否")
+                inner = self.clause(plain) if first.asked else self.whether(plain)
                 return phrase(subject, "不知道", inner, "。")
             spoken = self.clause(first, self.then(first)).split()
-            if said.link == "hope" and "会" in spoken:
-                spoken[spoken.index("会")] = "能"
+            for will in {"会", "要"} & set(spoken) if said.link in ("hope", "think") else ():
+                spoken[spoken.index(will)] = "能" if said.link == "hope" else "会"
             return phrase(subject, MATRIX[said.link], *spoken, "。")
         if second is None:
             end = self.clause(first, self.then(first))
@@ -329,12 +329,15 @@ class Chinese(ChinesePhrases):
         named = self.direct(first) and thing is not None and thing.det != "a"
         if about is not None and about.pronoun == "it" and said.link == "because":
             unknown = self.about(first, second) is not second
-            second = replace(second, roles={"S": self.named_again(about, thing)}, gap="S" if unknown else "")
+            again = self.named_again(about, thing)
+            second = replace(second, roles={"S": again}, gap="S" if unknown else "")
+            if thing is not None and again is about:  # 想换这把椅子，因为它很旧
+                that = self.pointed(thing, "that" if first.tense is Tense.PAST else "this")
+                first = replace(first, roles={**first.roles, "O": that})
             return phrase(self.clause(first, self.then(first)), "，因为", self.clause(second), mark)
         if about is not None and about.refers == "S" and said.link == "because":
             why = self.changed(self.clause(replace(second, roles={"S": first.roles["S"]})))
-            does = self.clause(replace(first, embedded=True), self.then(first), drop=True)
-            return phrase("因为", why, "，所以", does, mark)
+            return phrase(why, self.therefore(second, replace(first, embedded=True), drop=True), mark)
         if about is not None and about.refers == "S" and said.link == "although":
             subject = self.noun_phrase(first.roles["S"], "S")
             does = self.clause(replace(first, embedded=True), "还是", drop=True)
@@ -351,7 +354,7 @@ class Chinese(ChinesePhrases):
         if happens and (awaited or said.link == "if"):
             known = {role: replace(np, det="bare") if np.det == "a" else np for role, np in second.roles.items()}
             second = replace(second, tense=Tense.PAST, roles=known)
-        when = said.link == "when" and not awaited
+        when = said.link == "when"
         other = self.clause(second, when=when, drop=shared and said.link in ("and", "but", "so"))
         tail = "吗" if first.mood is Mood.YES_NO and first.frame in ("be", "exist") else ""
         turned = said.link == "so" and first.frame in ("be_hungry", "be_thirsty", "have_fever")  # 他饿了，所以 …
@@ -367,18 +370,19 @@ class Chinese(ChinesePhrases):
             case "but":
                 return phrase(words, "，但是", other, mark)
             case "so":
-                return phrase(self.changed(words) if turned else words, "，所以", other, mark)
+                words = self.changed(words) if turned else words
+                return phrase(words, self.therefore(first, second, drop=shared), mark)
             case "because":
-                return phrase("因为", other, "，" if asks else "，所以", words, mark)
+                return phrase("因为", other, "，", words, mark)
             case "if":
                 return phrase("如果", self.changed(other), "，", words, mark)
             case "although":
                 return phrase("虽然", other, "，但是", words, mark)
-        if awaited:
-            return phrase("等", other, "，", words, mark)
         if self.stative(second):
             other = re.sub(r"了(.?)$", r"\1", other.replace("很", "", 1))
-        return phrase(other, ("之后" if happens else "的时候") + ("" if shared else "，"), words, mark)
+        return phrase(
+            other, ("后" if awaited else "之后" if happens else "的时候") + ("" if shared else "，"), words, mark
+        )
 
     def rewrite(self, before: str, after: str) -> tuple[str, str] | None:
         if before in ("正在", "没有在", "在") and after.startswith("在"):
