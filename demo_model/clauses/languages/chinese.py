@@ -98,6 +98,8 @@ class Chinese(ChinesePhrases):
                 return f"{will}花{le}多长时间", plain
             if head == "去":
                 return will, marked(f"{head}{tail}{le}多久", clause.mark)
+            if self.direct(clause) and self.noun_type(clause, "O") in ("skill", "subject", "sport", "instrument"):
+                return will, marked(f"{head}{le}多久", clause.mark)
             again = phrase(plain, self.noun_phrase(clause.roles["O"], "")) if self.direct(clause) else ""
             return will, phrase(again, marked(f"{head}{le}多久{tail.removeprefix('话')}", clause.mark))
         if clause.modal is not Modal.NONE:
@@ -112,7 +114,7 @@ class Chinese(ChinesePhrases):
             case Tense.NOW if verb.startswith("在"):  # 正和她一起在去电影院的路上
                 return ("没有" if negative else "" if clause.mood is Mood.YES_NO else "正"), plain
             case Tense.NOW if not verb.startswith("很"):
-                plain = plain.replace("完", "") if head.endswith("完") else plain  # 正在写报告
+                plain = marked(re.sub("(?<=.)[完上下掉]$", "", head) + tail, clause.mark)  # 正在写报告
                 return ("没有在" if negative else "在" if clause.mood is Mood.YES_NO else "正在"), plain
             case Tense.FUTURE if not self.stative(clause) or head in ("有",):
                 return ("不" if self.refuses(clause) else "不会" if negative else "会"), plain
@@ -235,13 +237,13 @@ class Chinese(ChinesePhrases):
             verb = phrase(marked(cut[0], clause.mark), times, marked(cut[2], clause.mark)) if times else verb
         else:
             length = phrase(times, length)
-        if clause.asked == "how_long" and self.direct(clause) and "花" not in aux:
+        if clause.asked == "how_long" and self.direct(clause) and "花" not in aux and " " in verb:
             after = []
         both = self.before_subject(clause)
         if both is not None:
             start = phrase(start, self.noun_phrase(both, ""), "，")
         if both is not None or each_time or (subject_np is not None and subject_np.link == "both"):
-            aux = phrase("都", aux)
+            aux = phrase("都", aux.replace("正在", "在"))
         if stative and before and not self.cell(clause).startswith("在"):
             before, aux = [*before, aux], ""  # 肚子不疼
         last = "的" if identifies else "了" if self.ends_done(clause) else ""
@@ -253,7 +255,11 @@ class Chinese(ChinesePhrases):
             cause,
             later,
             often,
-            *((aux, question) if clause.asked == "how" and clause.modal is not Modal.NONE else (question, aux)),
+            *(
+                (aux, question)
+                if clause.asked == "where" or (clause.asked == "how" and clause.modal is not Modal.NONE)
+                else (question, aux)
+            ),
             late,
             where,
             manner,
@@ -277,7 +283,8 @@ class Chinese(ChinesePhrases):
             verb = head + (tail if len(tail) == 1 or head == "去" else "") + "了"
             return phrase(said, "也", marked(verb, clause.mark))
         if link == "too":
-            return phrase(said, "也会" if clause.tense is Tense.FUTURE else "也是")
+            will = self.will(clause, self.places(clause, "time", "deadline"), "")
+            return phrase(said, f"也{will}" if clause.tense is Tense.FUTURE else "也是")
         if link == "neither" and clause.tense is Tense.FUTURE:
             return phrase(said, "也不会")
         if link == "neither":
@@ -343,7 +350,7 @@ class Chinese(ChinesePhrases):
             does = self.clause(replace(first, embedded=True), "还是", drop=True)
             return phrase(subject, "虽然", self.clause(second, drop=True), "，但", does, mark)
         if about is not None and about.refers == "O" and said.link == "although" and not named:
-            return phrase(self.clause(first), "，虽然", self.clause(second), mark)
+            return phrase(self.clause(first), "，尽管", self.clause(second), mark)
         if about is not None and about.refers == "O" and said.link == "although":
             second = replace(second, roles={**second.roles, "S": first.roles["O"]})
             first = replace(first, roles={role: np for role, np in first.roles.items() if role != "O"})

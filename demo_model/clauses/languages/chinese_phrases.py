@@ -133,14 +133,17 @@ class ChinesePhrases(Linearizer):
         return re.sub("是不是 (会|有|没有)", lambda found: either[found[1]], said)
 
     def will(self, clause: Clause, time: str, later: str) -> str:
-        """What says that it will be: 我明天要看报告, 您明天看报告吗, 他会迟到."""
+        """What says that it will be: 我明天要看报告, 您明天看报告吗, 他明天会看报告吗, 他会迟到."""
         who = clause.roles.get("S")
         person = who is None or not who.noun or self.noun(who).type in ("person", "family", "profession", "group")
         vague = not time or re.search("之前|之内|很快|稍后|就$|接下来", bare(time))
         if not person or clause.frame in UNWILLED or clause.gap or later or (who is None and not clause.asked):
             return "会"
-        if clause.asked == "when" or (clause.mood is Mood.YES_NO and not vague):
+        if clause.asked == "how_long":
+            return "要"
+        if clause.asked == "when" or (clause.mood is Mood.YES_NO and not vague and clause.person == "2"):
             return ""
+        vague = vague or clause.mood is Mood.YES_NO
         return "会" if vague and not re.match(GOES, self.cell(clause)) else "要"
 
     def refuses(self, clause: Clause) -> bool:
@@ -173,6 +176,10 @@ class ChinesePhrases(Linearizer):
             return "当时"
         person = not who.noun or self.noun(who).type in ("person", "family", "profession")
         return "" if not person else "当时" if what.adjective in MOMENTARY else "那时候"
+
+    def noun_type(self, clause: Clause, role: str) -> str:
+        np = clause.roles.get(role)
+        return self.noun(np).type if np is not None and np.noun else ""
 
     def direct(self, clause: Clause) -> bool:
         """Whether its object follows the verb."""

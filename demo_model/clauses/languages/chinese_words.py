@@ -125,7 +125,7 @@ UNIQUE = frozenset(
     ]
 )
 """Types of nouns that one knows without 这."""
-PLACES = frozenset(["sight", "amenity", "site", "fixture", "opening", "transport"])
+PLACES = frozenset(["sight", "amenity", "site", "fixture", "opening", "transport", "nature"])
 """Types of things one knows that are 它 all the same."""
 SAID_OF = (
     ("庆祝", "(?:^生日|纪念日)$", "过"),
@@ -160,7 +160,7 @@ BRIEFLY = frozenset(
         *("检查", "比较", "解释", "确认", "测试", "更新", "整理", "打扫", "量", "核实", "校对", "审阅"),
         *("收拾", "概括", "总结", "澄清", "估算", "精简", "调整", "讨论", "评估", "分析", "清洁", "扫"),
         *("修", "修理", "看", "准备", "描述", "联系", "简化", "优化", "改正", "翻译", "打印", "扫描"),
-        *("计算", "修改", "清洗", "布置", "谈"),
+        *("计算", "修改", "清洗", "布置", "切", "谈", "切"),
     ]
 )
 """Verbs that one asks for with 一下."""

@@ -42,7 +42,9 @@ def test_what_one_loses_is_ones_own() -> None:
     ("changes", "text"),
     [
         ({"adverbials": TOMORROW}, "他明天要看报告。"),
-        ({"adverbials": TOMORROW, "mood": Mood.YES_NO}, "他明天看报告吗？"),
+        ({"adverbials": TOMORROW, "mood": Mood.YES_NO}, "他明天会看报告吗？"),
+        ({"adverbials": TOMORROW, "mood": Mood.YES_NO, "roles": {"S": YOU, "O": REPORT}}, "您明天看报告吗？"),
+        ({"asked": "where", "mood": Mood.WH, "adverbials": TOMORROW}, "他明天要在哪里看报告？"),
         ({"adverbials": (Adverbial(5, "by Friday evening"),)}, "他星期五晚上之前会看报告。"),
         ({"asked": "when", "mood": Mood.WH}, "他什么时候看报告？"),
         ({}, "他会看报告。"),
@@ -129,3 +131,20 @@ def test_in_detail_stands_before_the_verb() -> None:
 def test_whether_there_is_one_is_asked_without_one() -> None:
     shop = Phrase(2, noun="site:shop", det="a")
     assert chinese(Clause("own_company", 9, {"S": YOU, "O": shop}, mood=Mood.YES_NO)) == "您有商店吗？"
+
+
+def test_so_will_they_is_said_as_it_was() -> None:
+    plan = read(HE, Tense.FUTURE, adverbials=TOMORROW)
+    you = replace(plan, roles={**plan.roles, "S": YOU})
+    assert chinese(Utterance(plan, "too", you)) == "他明天要看报告。您也要。"
+
+
+def test_how_long_one_learns() -> None:
+    music = Phrase(2, noun="subject:biology", det="bare")
+    learn = Clause("study", 9, {"S": HE, "O": music}, Tense.FUTURE, mood=Mood.WH, asked="how_long")
+    assert chinese(learn) == "他要学多久生物？"
+
+
+def test_what_is_being_done_is_not_done_yet() -> None:
+    safe = Phrase(2, noun="opening:safe", det="the")
+    assert chinese(Clause("lock", 9, {"S": HE, "O": safe}, Tense.NOW)) == "他正在锁保险箱。"
