@@ -22,7 +22,7 @@ from demo_model.clauses.languages.chinese_words import (
     TO_IT_ONCE,
 )
 from demo_model.clauses.marks import bare, marked, phrase
-from demo_model.clauses.syntax import Adverbial, Clause, Modal, Mood, Tense, Utterance
+from demo_model.clauses.syntax import Clause, Modal, Mood, Tense, Utterance
 
 
 class Chinese(ChinesePhrases):
@@ -69,11 +69,6 @@ class Chinese(ChinesePhrases):
             (after if verb else before).append(text)
         return before, verb.removeprefix("~"), after, verb.startswith("~")
 
-    def fronted(self, clause: Clause) -> Adverbial | None:
-        front = super().fronted(clause)  # 她每周都 …
-        habit = front is not None and self.words.adverbial_kinds[front.key] == "time_habit"
-        return None if habit else front
-
     def verbs(self, clause: Clause, verb: str, stative: bool, when: bool) -> tuple[str, str]:
         """What stands before the verb phrase ("已经", "没有"), and the verb with 了."""
         negative = clause.negative
@@ -114,7 +109,9 @@ class Chinese(ChinesePhrases):
             case Tense.NOW if verb.startswith("在"):  # 正和她一起在去电影院的路上
                 return ("没有" if negative else "" if clause.mood is Mood.YES_NO else "正"), plain
             case Tense.NOW if not verb.startswith("很"):
-                plain = marked(re.sub("(?<=.)[完上下掉]$", "", head) + tail, clause.mark)  # 正在写报告
+                plain = marked(
+                    re.sub("(?<=.)[完上下掉]$|(?<=[借送])来$", "", head) + tail, clause.mark
+                )  # 正在写报告
                 return ("没有在" if negative else "在" if clause.mood is Mood.YES_NO else "正在"), plain
             case Tense.FUTURE if not self.stative(clause) or head in ("有",):
                 return ("不" if self.refuses(clause) else "不会" if negative else "会"), plain
@@ -247,6 +244,8 @@ class Chinese(ChinesePhrases):
         if stative and before and not self.cell(clause).startswith("在"):
             before, aux = [*before, aux], ""  # 肚子不疼
         last = "的" if identifies else "了" if self.ends_done(clause) else ""
+        first = clause.asked == "where" or clause.modal is Modal.WANT  # 您想什么时候看报告
+        first = first or (clause.asked == "how" and clause.modal is not Modal.NONE)
         end = phrase(last, "吗" if clause.mood is Mood.YES_NO else "")
         return phrase(
             start,
@@ -255,11 +254,7 @@ class Chinese(ChinesePhrases):
             cause,
             later,
             often,
-            *(
-                (aux, question)
-                if clause.asked == "where" or (clause.asked == "how" and clause.modal is not Modal.NONE)
-                else (question, aux)
-            ),
+            *((aux, question) if first else (question, aux)),
             late,
             where,
             manner,
@@ -341,7 +336,8 @@ class Chinese(ChinesePhrases):
             if thing is not None and again is about:  # 想换这把椅子，因为它很旧
                 that = self.pointed(thing, "that" if first.tense is Tense.PAST else "this")
                 first = replace(first, roles={**first.roles, "O": that})
-            return phrase(self.clause(first, self.then(first)), "，因为", self.clause(second), mark)
+            words = self.planned(first, self.clause(first, self.then(first)))
+            return phrase(words, "，因为", self.clause(second), mark)
         if about is not None and about.refers == "S" and said.link == "because":
             why = self.changed(self.clause(replace(second, roles={"S": first.roles["S"]})))
             return phrase(why, self.therefore(second, replace(first, embedded=True), drop=True), mark)

@@ -9,6 +9,7 @@ from typing import ClassVar
 
 from demo_model.clauses.languages.chinese_words import (
     BEFORE_VERB,
+    CARRIED,
     CLOSE,
     DETERMINERS,
     GOES,
@@ -29,7 +30,7 @@ from demo_model.clauses.languages.chinese_words import (
 )
 from demo_model.clauses.languages.linearizer import Linearizer
 from demo_model.clauses.marks import bare, marked, phrase
-from demo_model.clauses.syntax import Clause, Modal, Mood, Phrase, Tense
+from demo_model.clauses.syntax import Adverbial, Clause, Modal, Mood, Phrase, Tense
 from demo_model.recogniser import NUMBER_WORDS
 
 
@@ -108,7 +109,7 @@ class ChinesePhrases(Linearizer):
         if not np.noun or subject is None or np.det != subject.pronoun or np.adjective or np.relative:
             return False
         ours = np.det == "we" and (clause.mood is Mood.LETS or self.noun(np).type == "person")
-        with_one = clause.frame in WITH_ONE and self.noun(np).type in ("small", "supplies")
+        with_one = clause.frame in WITH_ONE and self.noun(np).type in CARRIED
         return ours or with_one or bool({np.noun, self.noun(np).type} & OWN)
 
     def therefore(self, why: Clause, does: Clause, drop: bool) -> str:
@@ -120,8 +121,11 @@ class ChinesePhrases(Linearizer):
         once = does.tense is Tense.PAST and does.modal is Modal.NONE and not does.negative and "了" in then
         if once and (weather or goes or self.stative(why)):
             return phrase("，", then)
-        words = self.clause(does, self.then(does), drop=drop).split()
-        return phrase("，所以", *(self.will(does, "明天", "") if each == "会" else each for each in words))
+        return phrase("，所以", self.planned(does, self.clause(does, self.then(does), drop=drop)))
+
+    def planned(self, clause: Clause, words: str) -> str:
+        """What one will do for a reason: 他累了，所以要回家."""
+        return " ".join(self.will(clause, "明天", "") if each == "会" else each for each in words.split())
 
     def whether(self, clause: Clause) -> str:
         """她不知道他看没看 …: 有没有看报告, 会不会看报告, 是不是很忙."""
@@ -137,6 +141,8 @@ class ChinesePhrases(Linearizer):
         who = clause.roles.get("S")
         person = who is None or not who.noun or self.noun(who).type in ("person", "family", "profession", "group")
         vague = not time or re.search("之前|之内|很快|稍后|就$|接下来", bare(time))
+        if clause.frame in ("take_place", "start_event", "end_event") and not vague:
+            return ""
         if not person or clause.frame in UNWILLED or clause.gap or later or (who is None and not clause.asked):
             return "会"
         if clause.asked == "how_long":
@@ -184,6 +190,11 @@ class ChinesePhrases(Linearizer):
     def direct(self, clause: Clause) -> bool:
         """Whether its object follows the verb."""
         return "O" in clause.roles and self.cell(clause).endswith(" O")
+
+    def fronted(self, clause: Clause) -> Adverbial | None:
+        front = super().fronted(clause)  # 她每周都 …
+        habit = front is not None and self.words.adverbial_kinds[front.key] == "time_habit"
+        return None if habit else front
 
     def before_subject(self, clause: Clause) -> Phrase | None:
         """The direct object that is "both …": 报告和幻灯片，她都看了."""

@@ -68,7 +68,14 @@ UNDER_WAY = {
 ONCE = {
     **{"吵|架": "吵了一架", "洗|澡": "洗了个澡", "泡|澡": "泡了个澡", "谈|话": "谈了谈", "聊|天": "聊了聊"},
     **{"散|步": "散了会儿步", "做|报告": "做了个报告", "睡|午觉": "睡了个午觉", "打|招呼": "打了个招呼"},
-    **{"量": "量了一下", "休息": "休息了一下", "待在|家里": "待在家里", "答应给": "答应给", "邀请": "邀请"},
+    **{
+        "量": "量了一下",
+        "休息": "休息了一下",
+        "待在|家里": "待在家里",
+        "答应给": "答应给",
+        "找": "找过",
+        "邀请": "邀请",
+    },
 }
 """Verb → how it is said of what was done, where no rule puts 了 in its place."""
 THEN = {
@@ -130,12 +137,12 @@ PLACES = frozenset(["sight", "amenity", "site", "fixture", "opening", "transport
 SAID_OF = (
     ("庆祝", "(?:^生日|纪念日)$", "过"),
     ("设立", "(?:店|餐厅|健身房|幼儿园|食堂)$", "开"),
-    ("做完", "(?:报告|文章|信|稿|文件|月报|总结|摘要)$", "写完"),
+    ("做完", "(?:报告|文章|信|稿|文件|月报|总结|摘要|书|手册|指南|说明|须知|教程|简报|备忘录|纪要|记录|邮件|评估)$", "写完"),
     ("穿上", "(?:帽子?|围巾|手套|头巾|披肩)$", "戴上"),
     ("穿上", "(?:领带|领结|皮带)$", "系上"),
     ("脱下", "(?:帽子?|手套)$", "摘下"),
     ("做完", "(?:政策|制度|规定|规范|计划|方案|时间表|路线图)$", "制定完"),
-    ("做完", "(?:任务|项目|分析|调查|盘点|核算|检查|测试|设计|订单|工作|评估|审计|调研)$", "完成"),
+    ("做完", "(?:任务|项目|分析|调查|盘点|核算|检查|测试|设计|订单|工作|审计|调研)$", "完成"),
     ("弹", "提琴$", "拉"),
     ("做", "(?:系统|软件|应用|程序|网站|平台|数据库|工具|功能)$", "开发"),
     ("泡", "(?:柠檬水|昔|汁|鸡尾酒)$", "做"),
@@ -153,14 +160,15 @@ CLOSE = frozenset(
 """People who are somebody's without 的, like the family: 我老板."""
 OWN = frozenset(["dog", "family:child", "family:baby", "feast:birthday"])
 """Whose these are goes without saying, if they are the subject's own."""
-WITH_ONE = frozenset(["lose", "forget", "look_for", "find", "wear"])
+CARRIED = ("small", "supplies", "document", "certificate", "position")
+WITH_ONE = frozenset(["lose", "lose_doc", "lose_job", "forget", "look_for", "find", "wear"])
 """What one loses, forgets or finds again is one's own: 她弄丢了钱包."""
 BRIEFLY = frozenset(
     [
         *("检查", "比较", "解释", "确认", "测试", "更新", "整理", "打扫", "量", "核实", "校对", "审阅"),
         *("收拾", "概括", "总结", "澄清", "估算", "精简", "调整", "讨论", "评估", "分析", "清洁", "扫"),
         *("修", "修理", "看", "准备", "描述", "联系", "简化", "优化", "改正", "翻译", "打印", "扫描"),
-        *("计算", "修改", "清洗", "布置", "切", "谈", "切"),
+        *("计算", "修改", "清洗", "布置", "谈", "切"),
     ]
 )
 """Verbs that one asks for with 一下."""
@@ -179,7 +187,7 @@ TAKEN = frozenset(
     [
         *("adopt", "borrow_book", "borrow_device", "buy", "buy_for", "buy_medicine", "buy_thing", "choose"),
         *("find_problem", "get_from", "order", "order_goods", "order_online", "receive", "receive_goods", "rent"),
-        *("build_furniture", "develop", "knit", "sew", "write_essay", "hire"),
+        *("build_furniture", "develop", "knit", "sew", "write_essay", "hire", "try_on"),
     ]
 )
 """Frames of what comes to one, or to be, so that a noun alone would be a new thing: 我买了那艘帆船."""

@@ -6,7 +6,7 @@ from dataclasses import replace
 
 import pytest
 
-from demo_model.clauses.syntax import Adverbial, Clause, Mood, Phrase, Predicate, Tense, Utterance
+from demo_model.clauses.syntax import Adverbial, Clause, Modal, Mood, Phrase, Predicate, Tense, Utterance
 from tests.demo_model.clauses.said import REPORT, read
 from tests.demo_model.clauses.test_chinese import HE, YOU, chinese
 
@@ -148,3 +148,14 @@ def test_how_long_one_learns() -> None:
 def test_what_is_being_done_is_not_done_yet() -> None:
     safe = Phrase(2, noun="opening:safe", det="the")
     assert chinese(Clause("lock", 9, {"S": HE, "O": safe}, Tense.NOW)) == "他正在锁保险箱。"
+
+
+def test_when_one_wants_to_is_asked_after_wanting() -> None:
+    asked = read(YOU, Tense.HABIT, modal=Modal.WANT, asked="when", mood=Mood.WH)
+    assert chinese(asked) == "您想什么时候看报告？"
+
+
+def test_what_is_held_at_a_time_needs_no_will() -> None:
+    held = Clause("take_place", 9, {"S": Phrase(1, noun="event:meeting", det="the")}, Tense.FUTURE)
+    assert chinese(replace(held, adverbials=TOMORROW)) == "会议明天举行。"
+    assert chinese(held) == "会议会举行。"
