@@ -78,7 +78,7 @@ class Chinese(ChinesePhrases):
         alone = len(tail) == 1 and not {"O", "T"} & set(clause.roles)  # 回家了, but 吃了午饭
         at_end = alone or head[0] in "去来" or self.cell(clause).startswith("去")
         perfect = marked(ONCE.get(verb) or (f"{head}{tail}了" if at_end else f"{head}了{tail}"), clause.mark)
-        short = len(head) == 1 and "O" in clause.roles  # 丢了钥匙之后
+        short = len(head) == 1 and "O" in clause.roles and not tail  # 丢了钥匙之后
         if clause.asked == "why" or self.identifies(clause):
             perfect = plain
         if self.ends_done(clause):
@@ -207,8 +207,10 @@ class Chinese(ChinesePhrases):
         if verb.startswith("去|") and where.startswith("在") and "T" not in clause.roles:  # 去乡下远足
             where, verb = "去" + where[1:], verb[2:]
         manner = self.places(rest, "manner")
-        if clause.tense in (Tense.PAST, Tense.DONE) and not clause.negative:
+        if clause.tense in (Tense.PAST, Tense.DONE) and not clause.negative and clause.modal is Modal.NONE:
             manner = manner.replace("再", "又")
+        if bare(manner) in ("再", "又"):  # 又和您一起看了
+            where, manner = phrase(manner, where), ""
         if bare(manner) in ("详细", "仔细", "快速"):  # 和她详细讨论
             before, manner = [*before, manner], ""
         often = self.places(rest, "frequency")
@@ -244,8 +246,7 @@ class Chinese(ChinesePhrases):
         if stative and before and not self.cell(clause).startswith("在"):
             before, aux = [*before, aux], ""  # 肚子不疼
         last = "的" if identifies else "了" if self.ends_done(clause) else ""
-        first = clause.asked == "where" or clause.modal is Modal.WANT  # 您想什么时候看报告
-        first = first or (clause.asked == "how" and clause.modal is not Modal.NONE)
+        first = clause.asked in ("where", "how") or clause.modal is Modal.WANT  # 您想什么时候看报告
         end = phrase(last, "吗" if clause.mood is Mood.YES_NO else "")
         return phrase(
             start,
@@ -302,8 +303,9 @@ class Chinese(ChinesePhrases):
         elif done:
             verb = marked(head.removesuffix("给") + "了", clause.mark) if yes else "没有"
         else:
-            verb = "会的" if yes else "不会"
-        if not yes or verb in ("会的", MODAL[Modal.CAN][0]):
+            will = clause.tense is Tense.FUTURE
+            verb = ("会的" if will else "是的") if yes else "不会" if will else "没有"
+        if not yes or verb in ("会的", "是的", MODAL[Modal.CAN][0]):
             return verb
         return phrase("是的 ，", said, "已经" if clause.tense is Tense.DONE else "", verb)
 

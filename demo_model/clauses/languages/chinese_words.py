@@ -137,7 +137,11 @@ PLACES = frozenset(["sight", "amenity", "site", "fixture", "opening", "transport
 SAID_OF = (
     ("庆祝", "(?:^生日|纪念日)$", "过"),
     ("设立", "(?:店|餐厅|健身房|幼儿园|食堂)$", "开"),
-    ("做完", "(?:报告|文章|信|稿|文件|月报|总结|摘要|书|手册|指南|说明|须知|教程|简报|备忘录|纪要|记录|邮件|评估)$", "写完"),
+    (
+        "做完",
+        "(?:报告|文章|信|稿|文件|月报|总结|摘要|书|手册|指南|说明|须知|教程|简报|备忘录|纪要|记录|邮件|评估)$",
+        "写完",
+    ),
     ("穿上", "(?:帽子?|围巾|手套|头巾|披肩)$", "戴上"),
     ("穿上", "(?:领带|领结|皮带)$", "系上"),
     ("脱下", "(?:帽子?|手套)$", "摘下"),
@@ -158,10 +162,10 @@ CLOSE = frozenset(
     ]
 )
 """People who are somebody's without 的, like the family: 我老板."""
-OWN = frozenset(["dog", "family:child", "family:baby", "feast:birthday"])
+OWN = frozenset(["dog", "family:child", "family:baby", "feast:birthday", "feast:wedding anniversary"])
 """Whose these are goes without saying, if they are the subject's own."""
 CARRIED = ("small", "supplies", "document", "certificate", "position")
-WITH_ONE = frozenset(["lose", "lose_doc", "lose_job", "forget", "look_for", "find", "wear"])
+WITH_ONE = frozenset(["lose", "lose_doc", "lose_job", "advertise_job", "forget", "look_for", "find", "wear"])
 """What one loses, forgets or finds again is one's own: 她弄丢了钱包."""
 BRIEFLY = frozenset(
     [
@@ -174,7 +178,18 @@ BRIEFLY = frozenset(
 """Verbs that one asks for with 一下."""
 UNWILLED = frozenset(
     [
-        *("arrive_late", "break_down", "break_thing", "catch_cold", "cause", "cough", "crash", "cry", "drop"),
+        *(
+            "ask_for",
+            "arrive_late",
+            "break_down",
+            "break_thing",
+            "catch_cold",
+            "cause",
+            "cough",
+            "crash",
+            "cry",
+            "drop",
+        ),
         *("exceed", "fail_exam", "fall_asleep", "find", "find_job", "find_problem", "forget", "forget_day"),
         *("forget_event", "forget_password", "get_from", "get_hint", "get_job", "ignore", "laugh", "lose"),
         *("lose_doc", "lose_job", "lose_match", "lose_weight", "miss_deadline", "miss_event", "miss_transport"),

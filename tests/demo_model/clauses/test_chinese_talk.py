@@ -159,3 +159,15 @@ def test_what_is_held_at_a_time_needs_no_will() -> None:
     held = Clause("take_place", 9, {"S": Phrase(1, noun="event:meeting", det="the")}, Tense.FUTURE)
     assert chinese(replace(held, adverbials=TOMORROW)) == "会议明天举行。"
     assert chinese(held) == "会议会举行。"
+
+
+def test_once_more_stands_before_who_is_there() -> None:
+    again = (Adverbial(5, "again"), Adverbial(6, "with {P}", phrase=Phrase(7, pronoun="you")))
+    assert chinese(read(HE, adverbials=again)) == "他又和您一起看了报告。"
+    assert chinese(read(HE, modal=Modal.WANT, adverbials=again[:1])) == "他当时想再看报告。"
+
+
+def test_yes_answers_what_is_so() -> None:
+    hope = Clause("look_forward", 9, {"S": YOU, "O": Phrase(2, noun="event:party", det="the")}, Tense.NOW)
+    asked, said = replace(hope, mood=Mood.YES_NO), replace(hope, roles={**hope.roles, "S": HE})
+    assert chinese(Utterance(asked, "yes", said)) == "您期待聚会吗？是的。"
