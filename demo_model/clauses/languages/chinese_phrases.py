@@ -116,7 +116,7 @@ class ChinesePhrases(Linearizer):
         """What follows: 他累了，就睡着了, but 他迟到了，所以道了歉."""
         event = self.words.frames.get(why.frame)
         weather = event is not None and event.types["S"] == ("weather",)
-        goes = drop and re.match("=?去|=回.家|出去", self.cell(does))
+        goes = drop and (why.frame in ("finish", "complete_task") or re.match("=?去|=回.家|出去", self.cell(does)))
         then = self.clause(does, "就", drop=drop)
         once = does.tense is Tense.PAST and does.modal is Modal.NONE and not does.negative and "了" in then
         if once and (weather or goes or self.stative(why)):

@@ -106,6 +106,10 @@ def test_what_follows_a_reason() -> None:
     late = Clause("arrive_late", 6, {"S": HE}, Tense.PAST)
     assert chinese(Utterance(late, "so", read(HE))) == "他迟到了，所以看了报告。"
     assert chinese(Utterance(late, "so", home)) == "他迟到了，就回家了。"
+    done = Clause("finish", 6, {"S": HE, "O": REPORT}, Tense.PAST)
+    assert (
+        chinese(Utterance(done, "so", Clause("rest", 9, {"S": HE}, Tense.PAST))) == "他写完了报告，就休息了一下。"
+    )
 
 
 def test_the_second_of_two_verbs_has_its_object() -> None:
