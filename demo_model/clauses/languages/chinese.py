@@ -166,9 +166,7 @@ class Chinese(ChinesePhrases):
         rest = self.without(clause, front)
         start = phrase(self.adverbial(front), "，") if front else ""
         time = self.places(rest, "time", "deadline")
-        if clause.negative or clause.asked or clause.mood is Mood.YES_NO:
-            time = time.replace("前不久", "最近")
-        elif identifies:
+        if identifies and not clause.asked:
             time = phrase("是", time)
         refused = clause.negative and clause.tense is Tense.FUTURE and clause.mood is Mood.STATEMENT
         if (refused and not clause.embedded) or (clause.asked == "S" and (clause.wanted or identifies)):
@@ -204,8 +202,8 @@ class Chinese(ChinesePhrases):
             return phrase(start, subject, time, later, question, self.places(rest, "frequency"), self.be(clause))
         before, verb, after, stative = self.pieces(clause)
         cause, where = self.places(rest, "cause"), phrase(quick, self.places(rest, "place", "companion"))
-        if verb.startswith("去|") and where.startswith("在") and "T" not in clause.roles:  # 去乡下远足
-            where, verb = "去" + where[1:], verb[2:]
+        if verb[0] == "去" and re.match("在(?!没有)", where) and not {"O", "T"} & set(clause.roles):  # 去乡下远足
+            where, verb = "去" + where[1:], verb[1:].removeprefix("|")
         manner = self.places(rest, "manner")
         if clause.tense in (Tense.PAST, Tense.DONE) and not clause.negative and clause.modal is Modal.NONE:
             manner = manner.replace("再", "又")
@@ -246,7 +244,7 @@ class Chinese(ChinesePhrases):
         if stative and before and not self.cell(clause).startswith("在"):
             before, aux = [*before, aux], ""  # 肚子不疼
         last = "的" if identifies else "了" if self.ends_done(clause) else ""
-        first = clause.asked in ("where", "how") or clause.modal is Modal.WANT  # 您想什么时候看报告
+        early = clause.asked in ("where", "how") or clause.modal is Modal.WANT  # 您想什么时候看报告
         end = phrase(last, "吗" if clause.mood is Mood.YES_NO else "")
         return phrase(
             start,
@@ -255,7 +253,7 @@ class Chinese(ChinesePhrases):
             cause,
             later,
             often,
-            *((aux, question) if first else (question, aux)),
+            *((aux, question) if early else (question, aux)),
             late,
             where,
             manner,
@@ -303,8 +301,8 @@ class Chinese(ChinesePhrases):
         elif done:
             verb = marked(head.removesuffix("给") + "了", clause.mark) if yes else "没有"
         else:
-            will = clause.tense is Tense.FUTURE
-            verb = ("会的" if will else "是的") if yes else "不会" if will else "没有"
+            plan = clause.tense is Tense.FUTURE
+            verb = ("会的" if plan else "是的") if yes else "不会" if plan else "没有"
         if not yes or verb in ("会的", "是的", MODAL[Modal.CAN][0]):
             return verb
         return phrase("是的 ，", said, "已经" if clause.tense is Tense.DONE else "", verb)

@@ -116,7 +116,8 @@ class ChinesePhrases(Linearizer):
         """What follows: 他累了，就睡着了, but 他迟到了，所以道了歉."""
         event = self.words.frames.get(why.frame)
         weather = event is not None and event.types["S"] == ("weather",)
-        goes = drop and (why.frame in ("finish", "complete_task") or re.match("=?去|=回.家|出去", self.cell(does)))
+        ended = why.frame in ("finish", "complete_task")
+        goes = drop and (ended or bool(re.match("=?去|=回.家|出去", self.cell(does))))
         then = self.clause(does, "就", drop=drop)
         once = does.tense is Tense.PAST and does.modal is Modal.NONE and not does.negative and "了" in then
         if once and (weather or goes or self.stative(why)):
@@ -125,7 +126,10 @@ class ChinesePhrases(Linearizer):
 
     def planned(self, clause: Clause, words: str) -> str:
         """What one will do for a reason: 他累了，所以要回家."""
-        return " ".join(self.will(clause, "明天", "") if each == "会" else each for each in words.split())
+        return " ".join(
+            self.will(clause, self.places(clause, "time", "deadline") or "明天", "") if each == "会" else each
+            for each in words.split()
+        )
 
     def whether(self, clause: Clause) -> str:
         """她不知道他看没看 …: 有没有看报告, 会不会看报告, 是不是很忙."""

@@ -55,7 +55,7 @@ TO_IT_ONCE = {
 UNDER_WAY = {
     **{"open_event": "给O =致|开幕词", "record": "=录 O"},
     **{"go_shopping": "=买|东西", "hike": "=远足", "camp": "=露营", "fish": "=钓|鱼", "jog": "=慢跑"},
-    **{"run": "=跑|步", "go_bed": "=准备睡觉"},
+    **{"run": "=跑|步", "swim": "=游|泳", "ski": "=滑|雪", "cycle": "=骑|自行车", "go_bed": "=准备睡觉"},
     **dict.fromkeys(("pick_up", "pick_up_guest"), "=~在去接 O 的路上"),
     **dict.fromkeys(("travel", "fly", "leave_for", "go_to_shop"), "=~在去 T 的路上"),
     **{"go_theatre": "=~在去剧院的路上", "go_cinema": "=~在去电影院的路上", "go_home": "=~在回家的路上"},

@@ -175,3 +175,11 @@ def test_yes_answers_what_is_so() -> None:
     hope = Clause("look_forward", 9, {"S": YOU, "O": Phrase(2, noun="event:party", det="the")}, Tense.NOW)
     asked, said = replace(hope, mood=Mood.YES_NO), replace(hope, roles={**hope.roles, "S": HE})
     assert chinese(Utterance(asked, "yes", said)) == "您期待聚会吗？是的。"
+
+
+def test_one_goes_to_do_sport() -> None:
+    lake = (Adverbial(5, "by the lake"),)
+    swim = Clause("swim", 9, {"S": HE}, Tense.PAST)
+    assert chinese(swim) == "他去游泳了。"
+    assert chinese(replace(swim, adverbials=lake)) == "他去湖边游泳了。"
+    assert chinese(replace(swim, tense=Tense.NOW)) == "他正在游泳。"
