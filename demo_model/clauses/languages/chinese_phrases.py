@@ -144,7 +144,7 @@ class ChinesePhrases(Linearizer):
         """What says that it will be: 我明天要看报告, 您明天看报告吗, 他明天会看报告吗, 他会迟到."""
         who = clause.roles.get("S")
         person = who is None or not who.noun or self.noun(who).type in ("person", "family", "profession", "group")
-        vague = not time or re.search("之前|之内|很快|稍后|就$|接下来", bare(time))
+        vague = not time or bool(re.search("之前|之内|很快|稍后|就$|接下来", bare(time)))
         if clause.frame in ("take_place", "start_event", "end_event") and not vague:
             return ""
         if not person or clause.frame in UNWILLED or clause.gap or later or (who is None and not clause.asked):
