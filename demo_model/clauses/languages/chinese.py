@@ -5,9 +5,11 @@ from __future__ import annotations
 import re
 from dataclasses import replace
 
-from demo_model.clauses.languages.chinese_phrases import (
+from demo_model.clauses.languages.chinese_phrases import ChinesePhrases, said_of
+from demo_model.clauses.languages.chinese_words import (
     AGAIN,
     ASKED,
+    BRIEFLY,
     MATRIX,
     MODAL,
     ONCE,
@@ -15,13 +17,12 @@ from demo_model.clauses.languages.chinese_phrases import (
     RESULTS,
     ROLE,
     SAID_OF,
+    TAKEN,
     THEN,
     TO_IT_ONCE,
-    ChinesePhrases,
-    said_of,
 )
-from demo_model.clauses.marks import marked, phrase
-from demo_model.clauses.syntax import Adverbial, Clause, Modal, Mood, Phrase, Tense, Utterance
+from demo_model.clauses.marks import bare, marked, phrase
+from demo_model.clauses.syntax import Clause, Modal, Mood, Tense, Utterance
 
 
 class Chinese(ChinesePhrases):
@@ -35,6 +36,7 @@ class Chinese(ChinesePhrases):
             if token.startswith("="):
                 verb, _, kindly = token[1:].partition("/")
                 asking = clause.mood in (Mood.IMPERATIVE, Mood.REQUEST, Mood.LETS)
+                kindly = kindly or (f"{verb}一下" if verb in BRIEFLY and self.direct(clause) else "")
                 verb = kindly if kindly and asking and not clause.negative else verb
                 continue
             found = ROLE.match(token)
@@ -49,13 +51,16 @@ class Chinese(ChinesePhrases):
                     continue
                 if np is not None and self.own(np, clause):
                     np = replace(np, det="bare")
+                if np is not None and role == "O" and clause.frame in TAKEN:
+                    np = self.pointed(np, "that")
                 none = (
                     clause.negative
                     or verb.startswith("~没")
                     or self.identifies(clause)
                     or clause.asked in ("how_often", "when")
                 )
-                if np is not None and np.det == "a" and (none or (asks and self.ends_done(clause))):
+                none = none or (asks and (self.stative(clause) or self.ends_done(clause)))
+                if np is not None and np.det == "a" and none:
                     np = replace(np, det="bare")
                 asked = "什么" if clause.asked == role else ""
                 if (np is None and not asked) or self.before_subject(clause) is np is not None:
@@ -63,18 +68,6 @@ class Chinese(ChinesePhrases):
                 text = phrase(preposition, self.noun_phrase(np, preposition) if np else asked, end)
             (after if verb else before).append(text)
         return before, verb.removeprefix("~"), after, verb.startswith("~")
-
-    def fronted(self, clause: Clause) -> Adverbial | None:
-        front = super().fronted(clause)  # 她每周都 …
-        habit = front is not None and self.words.adverbial_kinds[front.key] == "time_habit"
-        return None if habit else front
-
-    def before_subject(self, clause: Clause) -> Phrase | None:
-        """The direct object that is "both …": 报告和幻灯片，她都看了."""
-        np = clause.roles.get("O")
-        direct = clause.frame in self.words.frames and self.cell(clause).endswith(" O")
-        both = np is not None and np.link == "both" and not any(each.det in ("a", "num") for each in np.members)
-        return np if both and direct else None
 
     def verbs(self, clause: Clause, verb: str, stative: bool, when: bool) -> tuple[str, str]:
         """What stands before the verb phrase ("已经", "没有"), and the verb with 了."""
@@ -85,7 +78,7 @@ class Chinese(ChinesePhrases):
         alone = len(tail) == 1 and not {"O", "T"} & set(clause.roles)  # 回家了, but 吃了午饭
         at_end = alone or head[0] in "去来" or self.cell(clause).startswith("去")
         perfect = marked(ONCE.get(verb) or (f"{head}{tail}了" if at_end else f"{head}了{tail}"), clause.mark)
-        short = len(head) == 1 and "O" in clause.roles  # 丢了钥匙之后
+        short = len(head) == 1 and "O" in clause.roles and not tail  # 丢了钥匙之后
         if clause.asked == "why" or self.identifies(clause):
             perfect = plain
         if self.ends_done(clause):
@@ -100,6 +93,8 @@ class Chinese(ChinesePhrases):
                 return f"{will}花{le}多长时间", plain
             if head == "去":
                 return will, marked(f"{head}{tail}{le}多久", clause.mark)
+            if self.direct(clause) and self.noun_type(clause, "O") in ("skill", "subject", "sport", "instrument"):
+                return will, marked(f"{head}{le}多久", clause.mark)
             again = phrase(plain, self.noun_phrase(clause.roles["O"], "")) if self.direct(clause) else ""
             return will, phrase(again, marked(f"{head}{le}多久{tail.removeprefix('话')}", clause.mark))
         if clause.modal is not Modal.NONE:
@@ -110,11 +105,13 @@ class Chinese(ChinesePhrases):
             return MODAL[clause.modal][negative], plain
         match clause.tense:
             case Tense.DONE:
-                return ("还没有", plain) if negative else ("已经", perfect)
+                return ("还没", plain) if negative else ("已经", perfect)
             case Tense.NOW if verb.startswith("在"):  # 正和她一起在去电影院的路上
                 return ("没有" if negative else "" if clause.mood is Mood.YES_NO else "正"), plain
             case Tense.NOW if not verb.startswith("很"):
-                plain = plain.replace("完", "") if head.endswith("完") else plain  # 正在写报告
+                plain = marked(
+                    re.sub("(?<=.)[完上下掉]$|(?<=[借送])来$", "", head) + tail, clause.mark
+                )  # 正在写报告
                 return ("没有在" if negative else "在" if clause.mood is Mood.YES_NO else "正在"), plain
             case Tense.FUTURE if not self.stative(clause) or head in ("有",):
                 return ("不" if self.refuses(clause) else "不会" if negative else "会"), plain
@@ -127,15 +124,6 @@ class Chinese(ChinesePhrases):
         if negative:
             return ("没" if head[0] in "有在" else "不"), marked(head.removeprefix("很") + tail, clause.mark)
         return "", plain
-
-    def ends_done(self, clause: Clause) -> bool:
-        """Whether 了 stands at the end: 已经发报告了, 您发报告了吗, but 已经发了一份报告."""
-        if clause.negative or clause.modal is not Modal.NONE or clause.asked or clause.gap or self.stative(clause):
-            return False
-        thing = clause.roles.get("O")
-        asks = clause.mood is Mood.YES_NO
-        counted = thing is not None and thing.det in (("num", "many") if asks else ("a", "num", "many"))
-        return not counted and (clause.tense is Tense.DONE or (asks and clause.tense is Tense.PAST))
 
     def be(self, clause: Clause) -> str:
         what = clause.predicate
@@ -178,13 +166,13 @@ class Chinese(ChinesePhrases):
         rest = self.without(clause, front)
         start = phrase(self.adverbial(front), "，") if front else ""
         time = self.places(rest, "time", "deadline")
-        if clause.negative or clause.asked or clause.mood is Mood.YES_NO:
-            time = time.replace("前不久", "最近")
-        elif identifies:
+        if identifies and not clause.asked:
             time = phrase("是", time)
         refused = clause.negative and clause.tense is Tense.FUTURE and clause.mood is Mood.STATEMENT
         if (refused and not clause.embedded) or (clause.asked == "S" and (clause.wanted or identifies)):
             start, time = phrase(start, time.removeprefix("在")), ""
+        counted = re.match("(.*)(.次)(.)$", time)  # 每周帮他两次
+        time, times = (counted[1] + counted[3], counted[2] + counted[3]) if counted else (time, "")
         late = ""
         if clause.modal is not Modal.NONE and time.startswith("在"):  # 想在茶歇前打印
             late, time = time, ""
@@ -214,11 +202,15 @@ class Chinese(ChinesePhrases):
             return phrase(start, subject, time, later, question, self.places(rest, "frequency"), self.be(clause))
         before, verb, after, stative = self.pieces(clause)
         cause, where = self.places(rest, "cause"), phrase(quick, self.places(rest, "place", "companion"))
-        if verb.startswith("去|") and where.startswith("在") and "T" not in clause.roles:  # 去乡下远足
-            where, verb = "去" + where[1:], verb[2:]
+        if verb[0] == "去" and re.match("在(?!没有)", where) and not {"O", "T"} & set(clause.roles):  # 去乡下远足
+            where, verb = "去" + where[1:], verb[1:].removeprefix("|")
         manner = self.places(rest, "manner")
-        if clause.tense in (Tense.PAST, Tense.DONE) and not clause.negative:
+        if clause.tense in (Tense.PAST, Tense.DONE) and not clause.negative and clause.modal is Modal.NONE:
             manner = manner.replace("再", "又")
+        if bare(manner) in ("再", "又"):  # 又和您一起看了
+            where, manner = phrase(manner, where), ""
+        if bare(manner) in ("详细", "仔细", "快速"):  # 和她详细讨论
+            before, manner = [*before, manner], ""
         often = self.places(rest, "frequency")
         length = self.places(rest, "length")
         match clause.mood:
@@ -234,17 +226,25 @@ class Chinese(ChinesePhrases):
                 return phrase(
                     "我们", time, "不要" if clause.negative else "", what, "了" if clause.negative else "吧"
                 )
+        cut = verb.partition("|")
         aux, verb = self.verbs(clause, verb, stative, when)
-        if clause.asked == "how_long" and self.direct(clause) and "花" not in aux:
+        if clause.tense is Tense.FUTURE and aux.startswith("会"):
+            aux = self.will(clause, phrase(start, time), later) + aux[1:]
+        if (times and not after) or (self.direct(clause) and not clause.roles["O"].pronoun):
+            verb = phrase(marked(cut[0], clause.mark), times, marked(cut[2], clause.mark)) if times else verb
+        else:
+            length = phrase(times, length)
+        if clause.asked == "how_long" and self.direct(clause) and "花" not in aux and " " in verb:
             after = []
         both = self.before_subject(clause)
         if both is not None:
             start = phrase(start, self.noun_phrase(both, ""), "，")
         if both is not None or each_time or (subject_np is not None and subject_np.link == "both"):
-            aux = phrase("都", aux)
+            aux = phrase("都", aux.replace("正在", "在"))
         if stative and before and not self.cell(clause).startswith("在"):
             before, aux = [*before, aux], ""  # 肚子不疼
         last = "的" if identifies else "了" if self.ends_done(clause) else ""
+        early = clause.asked in ("where", "how") or clause.modal is Modal.WANT  # 您想什么时候看报告
         end = phrase(last, "吗" if clause.mood is Mood.YES_NO else "")
         return phrase(
             start,
@@ -253,7 +253,7 @@ class Chinese(ChinesePhrases):
             cause,
             later,
             often,
-            *((aux, question) if clause.asked == "how" and clause.modal is not Modal.NONE else (question, aux)),
+            *((aux, question) if early else (question, aux)),
             late,
             where,
             manner,
@@ -277,7 +277,8 @@ class Chinese(ChinesePhrases):
             verb = head + (tail if len(tail) == 1 or head == "去" else "") + "了"
             return phrase(said, "也", marked(verb, clause.mark))
         if link == "too":
-            return phrase(said, "也会" if clause.tense is Tense.FUTURE else "也是")
+            will = self.will(clause, self.places(clause, "time", "deadline"), "")
+            return phrase(said, f"也{will}" if clause.tense is Tense.FUTURE else "也是")
         if link == "neither" and clause.tense is Tense.FUTURE:
             return phrase(said, "也不会")
         if link == "neither":
@@ -300,8 +301,9 @@ class Chinese(ChinesePhrases):
         elif done:
             verb = marked(head.removesuffix("给") + "了", clause.mark) if yes else "没有"
         else:
-            verb = "会的" if yes else "不会"
-        if not yes or verb in ("会的", MODAL[Modal.CAN][0]):
+            plan = clause.tense is Tense.FUTURE
+            verb = ("会的" if plan else "是的") if yes else "不会" if plan else "没有"
+        if not yes or verb in ("会的", "是的", MODAL[Modal.CAN][0]):
             return verb
         return phrase("是的 ，", said, "已经" if clause.tense is Tense.DONE else "", verb)
 
@@ -312,11 +314,11 @@ class Chinese(ChinesePhrases):
             subject = self.noun_phrase(said.speaker, "S")
             if said.link == "whether":
                 plain = replace(first, mood=Mood.STATEMENT)
-                inner = self.clause(plain) if first.asked else self.clause(plain, "是否")
+                inner = self.clause(plain) if first.asked else self.whether(plain)
                 return phrase(subject, "不知道", inner, "。")
             spoken = self.clause(first, self.then(first)).split()
-            if said.link == "hope" and "会" in spoken:
-                spoken[spoken.index("会")] = "能"
+            for will in {"会", "要"} & set(spoken) if said.link in ("hope", "think") else ():
+                spoken[spoken.index(will)] = "能" if said.link == "hope" else "会"
             return phrase(subject, MATRIX[said.link], *spoken, "。")
         if second is None:
             end = self.clause(first, self.then(first))
@@ -329,18 +331,22 @@ class Chinese(ChinesePhrases):
         named = self.direct(first) and thing is not None and thing.det != "a"
         if about is not None and about.pronoun == "it" and said.link == "because":
             unknown = self.about(first, second) is not second
-            second = replace(second, roles={"S": self.named_again(about, thing)}, gap="S" if unknown else "")
-            return phrase(self.clause(first, self.then(first)), "，因为", self.clause(second), mark)
+            again = self.named_again(about, thing)
+            second = replace(second, roles={"S": again}, gap="S" if unknown else "")
+            if thing is not None and again is about:  # 想换这把椅子，因为它很旧
+                that = self.pointed(thing, "that" if first.tense is Tense.PAST else "this")
+                first = replace(first, roles={**first.roles, "O": that})
+            words = self.planned(first, self.clause(first, self.then(first)))
+            return phrase(words, "，因为", self.clause(second), mark)
         if about is not None and about.refers == "S" and said.link == "because":
             why = self.changed(self.clause(replace(second, roles={"S": first.roles["S"]})))
-            does = self.clause(replace(first, embedded=True), self.then(first), drop=True)
-            return phrase("因为", why, "，所以", does, mark)
+            return phrase(why, self.therefore(second, replace(first, embedded=True), drop=True), mark)
         if about is not None and about.refers == "S" and said.link == "although":
             subject = self.noun_phrase(first.roles["S"], "S")
             does = self.clause(replace(first, embedded=True), "还是", drop=True)
             return phrase(subject, "虽然", self.clause(second, drop=True), "，但", does, mark)
         if about is not None and about.refers == "O" and said.link == "although" and not named:
-            return phrase(self.clause(first), "，虽然", self.clause(second), mark)
+            return phrase(self.clause(first), "，尽管", self.clause(second), mark)
         if about is not None and about.refers == "O" and said.link == "although":
             second = replace(second, roles={**second.roles, "S": first.roles["O"]})
             first = replace(first, roles={role: np for role, np in first.roles.items() if role != "O"})
@@ -351,7 +357,7 @@ class Chinese(ChinesePhrases):
         if happens and (awaited or said.link == "if"):
             known = {role: replace(np, det="bare") if np.det == "a" else np for role, np in second.roles.items()}
             second = replace(second, tense=Tense.PAST, roles=known)
-        when = said.link == "when" and not awaited
+        when = said.link == "when"
         other = self.clause(second, when=when, drop=shared and said.link in ("and", "but", "so"))
         tail = "吗" if first.mood is Mood.YES_NO and first.frame in ("be", "exist") else ""
         turned = said.link == "so" and first.frame in ("be_hungry", "be_thirsty", "have_fever")  # 他饿了，所以 …
@@ -367,18 +373,19 @@ class Chinese(ChinesePhrases):
             case "but":
                 return phrase(words, "，但是", other, mark)
             case "so":
-                return phrase(self.changed(words) if turned else words, "，所以", other, mark)
+                words = self.changed(words) if turned else words
+                return phrase(words, self.therefore(first, second, drop=shared), mark)
             case "because":
-                return phrase("因为", other, "，" if asks else "，所以", words, mark)
+                return phrase("因为", other, "，", words, mark)
             case "if":
                 return phrase("如果", self.changed(other), "，", words, mark)
             case "although":
                 return phrase("虽然", other, "，但是", words, mark)
-        if awaited:
-            return phrase("等", other, "，", words, mark)
         if self.stative(second):
             other = re.sub(r"了(.?)$", r"\1", other.replace("很", "", 1))
-        return phrase(other, ("之后" if happens else "的时候") + ("" if shared else "，"), words, mark)
+        return phrase(
+            other, ("后" if awaited else "之后" if happens else "的时候") + ("" if shared else "，"), words, mark
+        )
 
     def rewrite(self, before: str, after: str) -> tuple[str, str] | None:
         if before in ("正在", "没有在", "在") and after.startswith("在"):

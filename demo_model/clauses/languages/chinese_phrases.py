@@ -7,142 +7,31 @@ from abc import abstractmethod
 from dataclasses import replace
 from typing import ClassVar
 
+from demo_model.clauses.languages.chinese_words import (
+    BEFORE_VERB,
+    CARRIED,
+    CLOSE,
+    DETERMINERS,
+    GOES,
+    LASTING,
+    MOMENTARY,
+    OTHERWISE,
+    OWN,
+    PLACES,
+    POINTED_AT,
+    PRONOUNS,
+    SAID_OF,
+    TO_IT,
+    TO_IT_ONCE,
+    UNDER_WAY,
+    UNIQUE,
+    UNWILLED,
+    WITH_ONE,
+)
 from demo_model.clauses.languages.linearizer import Linearizer
 from demo_model.clauses.marks import bare, marked, phrase
-from demo_model.clauses.syntax import Clause, Modal, Mood, Phrase, Tense
+from demo_model.clauses.syntax import Adverbial, Clause, Modal, Mood, Phrase, Tense
 from demo_model.recogniser import NUMBER_WORDS
-
-PRONOUNS = {
-    "it": "它",
-    "weather": "",
-    "i": "我",
-    "we": "我们",
-    "you": "您",
-    "he": "他",
-    "she": "她",
-    "they": "他们",
-    "that": "那个",
-    "who": "谁",
-}
-DETERMINERS = {"how_much": "多少", "what_kind": "什么样的", "whose": "谁的", "many": "很多", "all": "所有"}
-ASKED = {"when": "什么时候", "where": "在哪里", "why": "为什么", "how": "怎么", "how_often": "多久"}
-MODAL = {
-    Modal.CAN: ("可以", "不能"),
-    Modal.MUST: ("得", "不用"),
-    Modal.WANT: ("想", "不想"),
-    Modal.SHOULD: ("应该", "不应该"),
-    Modal.MIGHT: ("可能会", "可能不会"),
-}
-MATRIX = {"think": "觉得", "know": "知道", "hope": "希望", "say": "说", "whether": "不知道"}
-RESULTS = dict.fromkeys("写做烤洗修煮煎泡织熨切画叠点租买种", "好")
-RESULTS |= dict.fromkeys("去看读喝吃教学听谈提找笑哭尝用骑弹讲唱说遛喂等拍", "过")
-RESULTS |= dict.fromkeys(
-    ("帮助", "联系", "通知", "批评", "表扬", "拜访", "参观", "观察", "讨论", "看望", "照顾"), "过"
-)
-"""A verb → what it takes with 已经: 已经看过书了."""
-AGAIN = {
-    **dict.fromkeys(("check", "proofread", "read", "read_book", "test", "test_code"), "一遍"),
-    **dict.fromkeys(("review_code", "correct", "inspect"), "一遍"),
-    **dict.fromkeys(("iron", "repair", "discuss_with", "summarize"), "一下"),
-    **{"wrap": "起来", "store": "起来", "save": "下来", "print": "出来"},
-    **{"taste": "一口", "drive": "一会儿", "use": "一段时间"},
-}
-"""What is said in place of 它 after these."""
-TO_IT = {"send": "=发给 T O", "give": "=送给 T O", "share": "=分享给 T O", "submit": "=提交给 T O"}
-TO_IT_ONCE = {"read_book": "=看完 O", "eat": "=吃掉 O"}
-"""Frame → its cell if the object is 它, which is not said; the second if it was done."""
-UNDER_WAY = {
-    **{"open_event": "给O =致|开幕词", "record": "=录 O"},
-    **{"go_shopping": "=买|东西", "hike": "=远足", "camp": "=露营", "fish": "=钓|鱼", "jog": "=慢跑"},
-    **{"run": "=跑|步", "go_bed": "=准备睡觉"},
-    **dict.fromkeys(("pick_up", "pick_up_guest"), "=~在去接 O 的路上"),
-    **dict.fromkeys(("travel", "fly", "leave_for", "go_to_shop"), "=~在去 T 的路上"),
-    **{"go_theatre": "=~在去剧院的路上", "go_cinema": "=~在去电影院的路上", "go_home": "=~在回家的路上"},
-    **{"go_beach": "=~在去海边的路上", "see_doctor": "=~在去看病的路上", "go_lunch": "=~在去吃午饭的路上"},
-    **{"go_school": "=~在上学的路上", "come_office": "=~在来公司的路上", "return_from": "=~在从 T 回来的路上"},
-    "go_holiday": "=~在去度假的路上",
-    "take_to_vet": "=~在带 O 去看兽医的路上",
-}
-"""Frame → its cell for what is going on."""
-ONCE = {
-    **{"吵|架": "吵了一架", "洗|澡": "洗了个澡", "泡|澡": "泡了个澡", "谈|话": "谈了谈", "聊|天": "聊了聊"},
-    **{"散|步": "散了会儿步", "做|报告": "做了个报告", "睡|午觉": "睡了个午觉", "打|招呼": "打了个招呼"},
-    **{"量": "量了一下", "休息": "休息了一下", "待在|家里": "待在家里", "答应给": "答应给", "邀请": "邀请"},
-}
-"""Verb → how it is said of what was done, where no rule puts 了 in its place."""
-THEN = {
-    **dict.fromkeys(("cancel", "postpone", "delete_account", "return_goods", "return_item", "exchange"), "后来又"),
-    **dict.fromkeys(("check", "correct", "proofread", "print", "share", "upload", "archive", "test"), "并"),
-    **dict.fromkeys(("test_code", "review_code", "deploy", "optimize", "configure", "discuss_with"), "并"),
-    **dict.fromkeys(("explain", "summarize", "comment_on", "distribute", "sign", "submit", "solve"), "并"),
-    **dict.fromkeys(("report_problem", "launch", "advertise", "file_doc", "translate", "furnish"), "并"),
-    "find": "最后",
-}
-"""What is done next with the same thing → what joins it, if not 然后."""
-MOMENTARY = frozenset(
-    [
-        *("busy", "tired", "hungry", "ill", "nervous", "happy", "satisfied", "disappointed", "angry", "worried"),
-        *("sad (person)", "excited", "relaxed", "surprised", "thirsty", "sleepy", "impatient", "grateful"),
-    ]
-)
-"""What people are at a moment (当时), not as they are (那时候)."""
-LASTING = frozenset(
-    [
-        *("live_city", "live_in", "own_company", "have", "have_thing", "know_person", "work_at", "respect"),
-        *("collect_thing", "belong", "love", "trust", "be_responsible", "understand_language"),
-        *("rich", "famous", "strong (person)"),
-    ]
-)
-"""Frames and adjectives of states that were so before (以前), not at that moment (当时)."""
-BEFORE_VERB = ("向", "给", "对", "把", "和", "为")
-QUICK = "as soon as possible"
-POINTED_AT = frozenset(
-    [
-        *("animal", "dog", "wild", "remark", "text", "plan:method", "plan:plan", "product:feature", "plan:idea"),
-        *("plan:measure", "plan:change", "plan:compromise", "plan:suggestion", "plan:proposal"),
-        *("person:employee", "person:designer", "person:graphic designer", "person:web designer"),
-    ]
-)
-"""Nouns, or types of them, that would be all of their kind, or a verb, without 那."""
-UNIQUE = frozenset(
-    [
-        *(
-            "person",
-            "family",
-            "profession",
-            "group",
-            "city",
-            "topic",
-            "skill",
-            "sport",
-            "subject",
-            "money",
-            "charge",
-        ),
-        *("nature", "sight", "amenity", "site", "fixture", "transport", "opening", "staple", "ingredient"),
-    ]
-)
-"""Types of nouns that one knows without 这."""
-SAID_OF = (
-    ("庆祝", "(?:^生日|纪念日)$", "过"),
-    ("设立", "(?:店|餐厅|健身房|幼儿园|食堂)$", "开"),
-    ("做完", "(?:报告|文章|信|稿|文件|月报|总结|摘要)$", "写完"),
-    ("穿上", "(?:帽子?|围巾|手套|头巾|披肩)$", "戴上"),
-    ("穿上", "(?:领带|领结|皮带)$", "系上"),
-    ("脱下", "(?:帽子?|手套)$", "摘下"),
-    ("弹", "提琴$", "拉"),
-    ("做", "(?:系统|软件|应用|程序|网站|平台|数据库|工具|功能)$", "开发"),
-    ("泡", "(?:柠檬水|昔|汁|鸡尾酒)$", "做"),
-    ("打", "^足球$", "踢"),
-)
-"""A verb, objects that take another one, and that one."""
-BY_NAME = ("product", "device", "software", "code")
-"""Types of things that are 它; others are named again."""
-OTHERWISE = {"person:client": "委托人", "person:trainee": "见习生"}
-"""What these are called beside customers and interns."""
-OWN = frozenset(["dog", "family:child", "family:baby", "feast:birthday"])
-"""Whose these are goes without saying, if they are the subject's own."""
-ROLE = re.compile(r"^([^OT]*)([OT])([^OT]*)$")
 
 
 def adjective(cell: str) -> str:
@@ -220,7 +109,52 @@ class ChinesePhrases(Linearizer):
         if not np.noun or subject is None or np.det != subject.pronoun or np.adjective or np.relative:
             return False
         ours = np.det == "we" and (clause.mood is Mood.LETS or self.noun(np).type == "person")
-        return ours or bool({np.noun, self.noun(np).type} & OWN)
+        with_one = clause.frame in WITH_ONE and self.noun(np).type in CARRIED
+        return ours or with_one or bool({np.noun, self.noun(np).type} & OWN)
+
+    def therefore(self, why: Clause, does: Clause, drop: bool) -> str:
+        """What follows: 他累了，就睡着了, but 他迟到了，所以道了歉."""
+        event = self.words.frames.get(why.frame)
+        weather = event is not None and event.types["S"] == ("weather",)
+        ended = why.frame in ("finish", "complete_task")
+        goes = drop and (ended or bool(re.match("=?去|=回.家|出去", self.cell(does))))
+        then = self.clause(does, "就", drop=drop)
+        once = does.tense is Tense.PAST and does.modal is Modal.NONE and not does.negative and "了" in then
+        if once and (weather or goes or self.stative(why)):
+            return phrase("，", then)
+        return phrase("，所以", self.planned(does, self.clause(does, self.then(does), drop=drop)))
+
+    def planned(self, clause: Clause, words: str) -> str:
+        """What one will do for a reason: 他累了，所以要回家."""
+        return " ".join(
+            self.will(clause, self.places(clause, "time", "deadline") or "明天", "") if each == "会" else each
+            for each in words.split()
+        )
+
+    def whether(self, clause: Clause) -> str:
+        """她不知道他看没看 …: 有没有看报告, 会不会看报告, 是不是很忙."""
+        did = clause.tense is Tense.PAST and not (
+            clause.negative or self.stative(clause) or clause.modal is not Modal.NONE
+        )
+        said = self.clause(replace(clause, negative=True) if did else clause, "是不是")
+        either = {"会": "会不会", "有": "有没有", "没有": "有没有" if did else "是不是 没有"}
+        return re.sub("是不是 (会|有|没有)", lambda found: either[found[1]], said)
+
+    def will(self, clause: Clause, time: str, later: str) -> str:
+        """What says that it will be: 我明天要看报告, 您明天看报告吗, 他明天会看报告吗, 他会迟到."""
+        who = clause.roles.get("S")
+        person = who is None or not who.noun or self.noun(who).type in ("person", "family", "profession", "group")
+        vague = not time or bool(re.search("之前|之内|很快|稍后|就$|接下来", bare(time)))
+        if clause.frame in ("take_place", "start_event", "end_event") and not vague:
+            return ""
+        if not person or clause.frame in UNWILLED or clause.gap or later or (who is None and not clause.asked):
+            return "会"
+        if clause.asked == "how_long":
+            return "要"
+        if clause.asked == "when" or (clause.mood is Mood.YES_NO and not vague and clause.person == "2"):
+            return ""
+        vague = vague or clause.mood is Mood.YES_NO
+        return "会" if vague and not re.match(GOES, self.cell(clause)) else "要"
 
     def refuses(self, clause: Clause) -> bool:
         """我明天不吃午饭."""
@@ -253,19 +187,42 @@ class ChinesePhrases(Linearizer):
         person = not who.noun or self.noun(who).type in ("person", "family", "profession")
         return "" if not person else "当时" if what.adjective in MOMENTARY else "那时候"
 
+    def noun_type(self, clause: Clause, role: str) -> str:
+        np = clause.roles.get(role)
+        return self.noun(np).type if np is not None and np.noun else ""
+
     def direct(self, clause: Clause) -> bool:
         """Whether its object follows the verb."""
         return "O" in clause.roles and self.cell(clause).endswith(" O")
 
+    def fronted(self, clause: Clause) -> Adverbial | None:
+        front = super().fronted(clause)  # 她每周都 …
+        habit = front is not None and self.words.adverbial_kinds[front.key] == "time_habit"
+        return None if habit else front
+
+    def before_subject(self, clause: Clause) -> Phrase | None:
+        """The direct object that is "both …": 报告和幻灯片，她都看了."""
+        np = clause.roles.get("O")
+        direct = clause.frame in self.words.frames and self.cell(clause).endswith(" O")
+        both = np is not None and np.link == "both" and not any(each.det in ("a", "num") for each in np.members)
+        return np if both and direct else None
+
+    def ends_done(self, clause: Clause) -> bool:
+        """Whether 了 stands at the end: 已经发报告了, 您发报告了吗, but 已经发了一份报告."""
+        if clause.negative or clause.modal is not Modal.NONE or clause.asked or clause.gap or self.stative(clause):
+            return False
+        thing = clause.roles.get("O")
+        asks = clause.mood is Mood.YES_NO
+        counted = thing is not None and thing.det in (("num", "many") if asks else ("a", "num", "many"))
+        counted = counted or "很多" in self.cell(clause)  # 花了很多钱吗
+        return not counted and (clause.tense is Tense.DONE or (asks and clause.tense is Tense.PAST))
+
     def named_again(self, it: Phrase, thing: Phrase | None) -> Phrase:
-        """What 它 stands for, unless it is of a kind that one calls so, or has a long name."""
+        """What 它 stands for, where nobody calls it so: 讨论心理健康，因为心理健康很重要."""
         noun = self.words.nouns[it.noun]
-        known = noun.type in UNIQUE
-        if noun.type in BY_NAME or len(noun.cells["zh"]) not in ((2,) if known else (1, 2)):
+        if noun.type not in UNIQUE - PLACES or len(noun.cells["zh"]) != 2:
             return it
-        det = thing.det if thing is not None and thing.det == "the" else "this"
-        pointed = not known and not {noun.type, noun.key} & POINTED_AT
-        return Phrase(it.mark, noun=it.noun, det="this" if pointed else det)
+        return Phrase(it.mark, noun=it.noun, det=thing.det if thing is not None and thing.det == "the" else "this")
 
     def changed(self, words: str) -> str:
         """A state that one got into: 他很累 → 他累了."""
@@ -311,7 +268,10 @@ class ChinesePhrases(Linearizer):
             case _ if det in PRONOUNS and modifier.endswith("的") and not (np.plural or kin or noun.mass):
                 lead = f"{PRONOUNS[det]}那{measure}"
             case _ if det in PRONOUNS:
-                near = (kin and not modifier and len(word) < 4) or "的" in word
+                ours = det == "we" and noun.type == "person"
+                close = kin or np.noun in CLOSE
+                short = (close and len(word) < 4) or noun.type == "group"
+                near = (not modifier and (ours or short)) or "的" in word
                 lead = PRONOUNS[det] + ("" if near else "的")
         if np.relative is not None:
             relative = self.clause(np.relative)

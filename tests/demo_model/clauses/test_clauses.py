@@ -40,7 +40,7 @@ def test_what_has_not_been_done_yet() -> None:
         "es": "Todavía no le ha enviado el informe al cliente.",
         "de": "Sie hat dem Kunden den Bericht noch nicht geschickt.",
         "fr": "Elle n'a pas encore envoyé le rapport au client.",
-        "zh": "她还没有给客户发报告。",
+        "zh": "她还没给客户发报告。",
     }
 
 

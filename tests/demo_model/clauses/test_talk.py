@@ -199,7 +199,7 @@ def test_one_agrees_with_the_auxiliary_of_what_was_said() -> None:
     assert said["en"] == "She hasn't read the report yet. Neither have we."
     assert said["es"] == "Todavía no ha leído el informe. Nosotros tampoco."
     assert said["fr"] == "Elle n'a pas encore lu le rapport. Nous non plus."
-    assert said["zh"] == "她还没有看报告。我们也没有。"
+    assert said["zh"] == "她还没看报告。我们也没有。"
     need = Clause("need", 9, {"S": SHE, "O": REPORT}, negative=True)
     needed = texts(Utterance(need, "neither", replace(need, roles={"S": Phrase(7, pronoun="we")})))
     assert needed["zh"] == "她不需要报告。我们也不需要。"

@@ -1,0 +1,204 @@
+"""The words of the Chinese rules: which verbs and nouns are said in which way."""
+
+from __future__ import annotations
+
+import re
+
+from demo_model.clauses.syntax import Modal
+
+PRONOUNS = {
+    "it": "它",
+    "weather": "",
+    "i": "我",
+    "we": "我们",
+    "you": "您",
+    "he": "他",
+    "she": "她",
+    "they": "他们",
+    "that": "那个",
+    "who": "谁",
+}
+DETERMINERS = {"how_much": "多少", "what_kind": "什么样的", "whose": "谁的", "many": "很多", "all": "所有"}
+ASKED = {"when": "什么时候", "where": "在哪里", "why": "为什么", "how": "怎么", "how_often": "多久"}
+MODAL = {
+    Modal.CAN: ("可以", "不能"),
+    Modal.MUST: ("得", "不用"),
+    Modal.WANT: ("想", "不想"),
+    Modal.SHOULD: ("应该", "不应该"),
+    Modal.MIGHT: ("可能会", "可能不会"),
+}
+MATRIX = {"think": "觉得", "know": "知道", "hope": "希望", "say": "说", "whether": "不知道"}
+RESULTS = dict.fromkeys("写做烤洗修煮煎泡织熨切画叠点租买种", "好")
+RESULTS |= dict.fromkeys("去看读喝吃教学听谈提找笑哭尝用骑弹讲唱说遛喂等拍", "过")
+RESULTS |= dict.fromkeys(
+    ("帮助", "联系", "通知", "批评", "表扬", "拜访", "参观", "观察", "讨论", "看望", "照顾"), "过"
+)
+"""A verb → what it takes with 已经: 已经看过书了."""
+AGAIN = {
+    **dict.fromkeys(("check", "proofread", "read", "read_book", "test", "test_code"), "一遍"),
+    **dict.fromkeys(("review_code", "correct", "inspect"), "一遍"),
+    **dict.fromkeys(("iron", "repair", "discuss_with", "summarize"), "一下"),
+    **{"wrap": "起来", "store": "起来", "save": "下来", "print": "出来"},
+    **{"taste": "一口", "drive": "一会儿", "use": "一段时间"},
+}
+"""What is said in place of 它 after these."""
+TO_IT = {"send": "=发给 T O", "give": "=送给 T O", "share": "=分享给 T O", "submit": "=提交给 T O"}
+TO_IT_ONCE = {
+    **{"read_book": "=看完 O", "eat": "=吃掉 O", "serve": "把O =端上桌", "advertise": "给O =做|广告"},
+    **{"upload": "把O =上传", "translate": "把O =翻译出来", "deploy": "把O =部署好", "launch": "把O =推向市场"},
+    **{"furnish": "把O =布置好", "fold": "把O =叠好", "sign": "把O =签好", "distribute": "把O =分发下去"},
+    **{"pay": "把O =付清", "solve": "把O =解决", "configure": "把O =配置好", "optimize": "对O =进行|优化"},
+    **{"exchange": "把O =换掉", "report_problem": "把O =报告给 T", "present": "把O =介绍给 T"},
+    **{"install": "把O =安装好"},
+}
+"""Frame → its cell if the object is 它, which is not said; the second if it was done."""
+UNDER_WAY = {
+    **{"open_event": "给O =致|开幕词", "record": "=录 O"},
+    **{"go_shopping": "=买|东西", "hike": "=远足", "camp": "=露营", "fish": "=钓|鱼", "jog": "=慢跑"},
+    **{"run": "=跑|步", "swim": "=游|泳", "ski": "=滑|雪", "cycle": "=骑|自行车", "go_bed": "=准备睡觉"},
+    **dict.fromkeys(("pick_up", "pick_up_guest"), "=~在去接 O 的路上"),
+    **dict.fromkeys(("travel", "fly", "leave_for", "go_to_shop"), "=~在去 T 的路上"),
+    **{"go_theatre": "=~在去剧院的路上", "go_cinema": "=~在去电影院的路上", "go_home": "=~在回家的路上"},
+    **{"go_beach": "=~在去海边的路上", "see_doctor": "=~在去看病的路上", "go_lunch": "=~在去吃午饭的路上"},
+    **{"go_school": "=~在上学的路上", "come_office": "=~在来公司的路上", "return_from": "=~在从 T 回来的路上"},
+    "go_holiday": "=~在去度假的路上",
+    "take_to_vet": "=~在带 O 去看兽医的路上",
+}
+"""Frame → its cell for what is going on."""
+ONCE = {
+    **{"吵|架": "吵了一架", "洗|澡": "洗了个澡", "泡|澡": "泡了个澡", "谈|话": "谈了谈", "聊|天": "聊了聊"},
+    **{"散|步": "散了会儿步", "做|报告": "做了个报告", "睡|午觉": "睡了个午觉", "打|招呼": "打了个招呼"},
+    **{"量": "量了一下", "休息": "休息了一下", "待在|家里": "待在家里", "答应给": "答应给", "找": "找过"},
+}
+"""Verb → how it is said of what was done, where no rule puts 了 in its place."""
+THEN = {
+    **dict.fromkeys(("cancel", "postpone", "delete_account", "return_goods", "return_item", "exchange"), "后来又"),
+    **dict.fromkeys(("check", "correct", "proofread", "print", "share", "upload", "archive", "test"), "并"),
+    **dict.fromkeys(("test_code", "review_code", "deploy", "optimize", "configure", "discuss_with"), "并"),
+    **dict.fromkeys(("explain", "summarize", "comment_on", "distribute", "sign", "submit", "solve"), "并"),
+    **dict.fromkeys(("report_problem", "launch", "advertise", "file_doc", "translate", "furnish"), "并"),
+    "find": "最后",
+}
+"""What is done next with the same thing → what joins it, if not 然后."""
+MOMENTARY = frozenset(
+    [
+        *("busy", "tired", "hungry", "ill", "nervous", "happy", "satisfied", "disappointed", "angry", "worried"),
+        *("sad (person)", "excited", "relaxed", "surprised", "thirsty", "sleepy", "impatient", "grateful"),
+    ]
+)
+"""What people are at a moment (当时), not as they are (那时候)."""
+LASTING = frozenset(
+    [
+        *("live_city", "live_in", "own_company", "have", "have_thing", "know_person", "work_at", "respect"),
+        *("collect_thing", "belong", "love", "trust", "be_responsible", "understand_language"),
+        *("rich", "famous", "strong (person)"),
+    ]
+)
+"""Frames and adjectives of states that were so before (以前), not at that moment (当时)."""
+BEFORE_VERB = ("向", "给", "对", "把", "和", "为")
+QUICK = "as soon as possible"
+POINTED_AT = frozenset(
+    [
+        *("animal", "dog", "wild", "remark", "text", "plan:method", "plan:plan", "product:feature", "plan:idea"),
+        *("plan:measure", "plan:change", "plan:compromise", "plan:suggestion", "plan:proposal"),
+        *("person:colleague", "person:student", "person:partner", "profession:pupil"),
+        *("person:employee", "person:designer", "person:graphic designer", "person:web designer"),
+    ]
+)
+"""Nouns, or types of them, that would be all of their kind, or a verb, without 那."""
+UNIQUE = frozenset(
+    [
+        *(
+            "person",
+            "family",
+            "profession",
+            "group",
+            "city",
+            "topic",
+            "skill",
+            "sport",
+            "subject",
+            "money",
+            "charge",
+        ),
+        *("nature", "sight", "amenity", "site", "fixture", "transport", "opening", "staple", "ingredient"),
+    ]
+)
+"""Types of nouns that one knows without 这."""
+PLACES = frozenset(["sight", "amenity", "site", "fixture", "opening", "transport", "nature"])
+"""Types of things one knows that are 它 all the same."""
+SAID_OF = (
+    ("庆祝", "(?:^生日|纪念日)$", "过"),
+    ("设立", "(?:店|餐厅|健身房|幼儿园|食堂)$", "开"),
+    (
+        "做完",
+        "(?:报告|文章|信|稿|文件|月报|总结|摘要|书|手册|指南|说明|须知|教程|简报|备忘录|纪要|记录|邮件|评估)$",
+        "写完",
+    ),
+    ("穿上", "(?:帽子?|围巾|手套|头巾|披肩)$", "戴上"),
+    ("穿上", "(?:领带|领结|皮带)$", "系上"),
+    ("脱下", "(?:帽子?|手套)$", "摘下"),
+    ("做完", "(?:政策|制度|规定|规范|计划|方案|时间表|路线图)$", "制定完"),
+    ("做完", "(?:任务|项目|分析|调查|盘点|核算|检查|测试|设计|订单|工作|审计|调研)$", "完成"),
+    ("弹", "提琴$", "拉"),
+    ("做", "(?:系统|软件|应用|程序|网站|平台|数据库|工具|功能)$", "开发"),
+    ("泡", "(?:柠檬水|昔|汁|鸡尾酒)$", "做"),
+    ("打", "^足球$", "踢"),
+)
+"""A verb, objects that take another one, and that one."""
+OTHERWISE = {"person:client": "委托人", "person:trainee": "见习生"}
+"""What these are called beside customers and interns."""
+CLOSE = frozenset(
+    [
+        *("person:boss", "person:colleague", "person:manager", "person:mentor"),
+        *("profession:neighbour", "profession:landlord"),
+    ]
+)
+"""People who are somebody's without 的, like the family: 我老板."""
+OWN = frozenset(["dog", "family:child", "family:baby", "feast:birthday", "feast:wedding anniversary"])
+"""Whose these are goes without saying, if they are the subject's own."""
+CARRIED = ("small", "supplies", "document", "certificate", "position")
+WITH_ONE = frozenset(["lose", "lose_doc", "lose_job", "advertise_job", "forget", "look_for", "find", "wear"])
+"""What one loses, forgets or finds again is one's own: 她弄丢了钱包."""
+BRIEFLY = frozenset(
+    [
+        *("检查", "比较", "解释", "确认", "测试", "更新", "整理", "打扫", "量", "核实", "校对", "审阅"),
+        *("收拾", "概括", "总结", "澄清", "估算", "精简", "调整", "讨论", "评估", "分析", "清洁", "扫"),
+        *("修", "修理", "看", "准备", "描述", "联系", "简化", "优化", "改正", "翻译", "打印", "扫描"),
+        *("计算", "修改", "清洗", "布置", "谈", "切"),
+    ]
+)
+"""Verbs that one asks for with 一下."""
+UNWILLED = frozenset(
+    [
+        *(
+            "ask_for",
+            "arrive_late",
+            "break_down",
+            "break_thing",
+            "catch_cold",
+            "cause",
+            "cough",
+            "crash",
+            "cry",
+            "drop",
+        ),
+        *("exceed", "fail_exam", "fall_asleep", "find", "find_job", "find_problem", "forget", "forget_day"),
+        *("forget_event", "forget_password", "get_from", "get_hint", "get_job", "ignore", "laugh", "lose"),
+        *("lose_doc", "lose_job", "lose_match", "lose_weight", "miss_deadline", "miss_event", "miss_transport"),
+        *("notice", "overlook", "pass_exam", "reach_target", "receive", "receive_goods", "recover", "see_nature"),
+        *("smile", "solve", "support", "support_plan", "sweat", "win"),
+    ]
+)
+"""Frames of what will happen (会), not of what somebody is going to do (要)."""
+TAKEN = frozenset(
+    [
+        *("adopt", "borrow_book", "borrow_device", "buy", "buy_for", "buy_medicine", "buy_thing", "choose"),
+        *("find_problem", "get_from", "order", "order_goods", "order_online", "receive", "receive_goods", "rent"),
+        *("build_furniture", "develop", "knit", "sew", "write_essay", "hire", "try_on"),
+    ]
+)
+"""Frames of what comes to one, or to be, so that a noun alone would be a new thing: 我买了那艘帆船."""
+GOES = "=?去|=来|=回.家|出去|=坐飞机|=动身|=开车去"
+"""Cells of where one is going, which one means to do."""
+ROLE = re.compile(r"^([^OT]*)([OT])([^OT]*)$")

@@ -1,0 +1,185 @@
+"""Composed Chinese as people say it: what is planned, whose it is, what follows, how one asks."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+
+from demo_model.clauses.syntax import Adverbial, Clause, Modal, Mood, Phrase, Predicate, Tense, Utterance
+from tests.demo_model.clauses.said import REPORT, read
+from tests.demo_model.clauses.test_chinese import HE, YOU, chinese
+
+TOMORROW = (Adverbial(5, "tomorrow"),)
+
+
+@pytest.mark.parametrize(
+    ("noun", "det", "text"),
+    [
+        ("person:boss", "i", "我老板"),
+        ("person:colleague", "he", "他同事"),
+        ("family:mother", "i", "我妈妈"),
+        ("person:team leader", "we", "我们团队负责人"),
+        ("group:marketing team", "they", "他们市场团队"),
+        ("person:team leader", "he", "他的团队负责人"),
+        ("family:twin brother", "she", "她的双胞胎兄弟"),
+    ],
+)
+def test_those_who_are_near_are_ones_own_without_de(noun: str, det: str, text: str) -> None:
+    said = Clause("inform", 9, {"S": Phrase(1, name="Nora"), "O": Phrase(2, noun=noun, det=det)}, Tense.PAST)
+    assert chinese(said) == f"Nora通知了{text}。"
+
+
+def test_what_one_loses_is_ones_own() -> None:
+    lost = Clause("lose", 9, {"S": HE, "O": Phrase(2, noun="small:wallet", det="he")}, Tense.PAST)
+    assert chinese(lost) == "他弄丢了钱包。"
+    assert chinese(replace(lost, roles={**lost.roles, "O": Phrase(2, noun="small:wallet", det="she")})) == (
+        "他弄丢了她的钱包。"
+    )
+
+
+@pytest.mark.parametrize(
+    ("changes", "text"),
+    [
+        ({"adverbials": TOMORROW}, "他明天要看报告。"),
+        ({"adverbials": TOMORROW, "mood": Mood.YES_NO}, "他明天会看报告吗？"),
+        ({"adverbials": TOMORROW, "mood": Mood.YES_NO, "roles": {"S": YOU, "O": REPORT}}, "您明天看报告吗？"),
+        ({"asked": "where", "mood": Mood.WH, "adverbials": TOMORROW}, "他明天要在哪里看报告？"),
+        ({"adverbials": (Adverbial(5, "by Friday evening"),)}, "他星期五晚上之前会看报告。"),
+        ({"asked": "when", "mood": Mood.WH}, "他什么时候看报告？"),
+        ({}, "他会看报告。"),
+        ({"frame": "go_home", "roles": {"S": HE}}, "他要回家。"),
+        (
+            {"frame": "arrive_late", "roles": {"S": HE}, "adverbials": TOMORROW},
+            "他明天会迟到。",
+        ),
+    ],
+)
+def test_a_plan_is_what_somebody_is_going_to_do(changes: dict[str, object], text: str) -> None:
+    assert chinese(replace(read(HE, Tense.FUTURE), **changes)) == text  # type: ignore[arg-type]
+
+
+def test_one_thinks_and_hopes_that_it_will_be() -> None:
+    plan = read(HE, Tense.FUTURE, embedded=True, adverbials=TOMORROW)
+    assert chinese(Utterance(plan, "think", speaker=YOU)) == "您觉得他明天会看报告。"
+    assert chinese(Utterance(plan, "hope", speaker=YOU)) == "您希望他明天能看报告。"
+    assert chinese(Utterance(plan, "know", speaker=YOU)) == "您知道他明天要看报告。"
+
+
+@pytest.mark.parametrize(
+    ("clause", "text"),
+    [
+        (read(HE, embedded=True), "您不知道他有没有看报告。"),
+        (read(HE, Tense.FUTURE, embedded=True), "您不知道他会不会看报告。"),
+        (read(HE, Tense.DONE, embedded=True), "您不知道他是不是已经看过报告了。"),
+        (Clause("have_time", 9, {"S": HE}, embedded=True), "您不知道他有没有时间。"),
+        (Clause("be", 9, {"S": HE}, predicate=Predicate(5, "busy")), "您不知道他是不是很忙。"),
+    ],
+)
+def test_whether_it_is_so(clause: Clause, text: str) -> None:
+    assert chinese(Utterance(clause, "whether", speaker=YOU)) == text
+
+
+@pytest.mark.parametrize(
+    ("frame", "roles", "text"),
+    [
+        ("read", {"S": HE, "O": REPORT}, "他每周看两次报告。"),
+        ("help", {"S": HE, "O": YOU}, "他每周帮您两次。"),
+        ("go_walk", {"S": HE}, "他每周散两次步。"),
+    ],
+)
+def test_how_many_times_follows_the_verb(frame: str, roles: dict[str, Phrase], text: str) -> None:
+    assert chinese(Clause(frame, 9, roles, adverbials=(Adverbial(5, "twice a week"),))) == text
+
+
+def test_what_comes_to_one_is_named_exactly() -> None:
+    bike = {"S": HE, "O": Phrase(2, noun="vehicle:bicycle", det="the")}
+    assert chinese(Clause("buy", 9, bike, Tense.PAST)) == "他买了那辆自行车。"
+    assert chinese(Clause("wash", 9, bike, Tense.PAST)) == "他洗了自行车。"
+
+
+def test_what_follows_a_reason() -> None:
+    hot = Clause("weather_hot", 6, {"S": Phrase(4, pronoun="weather")}, Tense.PAST)
+    home = Clause("go_home", 9, {"S": HE}, Tense.PAST)
+    assert chinese(Utterance(hot, "so", home)) == "当时天气很热，他就回家了。"
+    assert chinese(Utterance(home, "because", replace(hot, embedded=True))) == "因为天气很热，他回家了。"
+    late = Clause("arrive_late", 6, {"S": HE}, Tense.PAST)
+    assert chinese(Utterance(late, "so", read(HE))) == "他迟到了，所以看了报告。"
+    assert chinese(Utterance(late, "so", home)) == "他迟到了，就回家了。"
+    done = Clause("finish", 6, {"S": HE, "O": REPORT}, Tense.PAST)
+    assert (
+        chinese(Utterance(done, "so", Clause("rest", 9, {"S": HE}, Tense.PAST))) == "他写完了报告，就休息了一下。"
+    )
+
+
+def test_the_second_of_two_verbs_has_its_object() -> None:
+    it = Phrase(5, pronoun="it", noun="document:report", refers="O")
+    translate = Clause("translate", 6, {"S": HE, "O": it}, Tense.PAST, embedded=True)
+    assert chinese(Utterance(read(HE), "and", translate)) == "他看了报告，并把它翻译出来了。"
+
+
+def test_what_one_is_asked_for_is_done_briefly() -> None:
+    check = replace(read(YOU, Tense.FUTURE), frame="check", mood=Mood.IMPERATIVE)
+    assert chinese(check) == "请检查一下报告。"
+    assert chinese(replace(check, negative=True)) == "请不要检查报告。"
+    loud = Clause("speak_loud", 9, {"S": YOU}, mood=Mood.REQUEST)
+    assert chinese(loud) == "您能大声一点吗？"
+
+
+def test_in_detail_stands_before_the_verb() -> None:
+    detail = (Adverbial(5, "in detail"),)
+    talk = Clause("discuss_with", 9, {"S": HE, "O": REPORT, "T": YOU}, Tense.PAST, adverbials=detail)
+    assert chinese(talk) == "他和您详细讨论了报告。"
+
+
+def test_whether_there_is_one_is_asked_without_one() -> None:
+    shop = Phrase(2, noun="site:shop", det="a")
+    assert chinese(Clause("own_company", 9, {"S": YOU, "O": shop}, mood=Mood.YES_NO)) == "您有商店吗？"
+
+
+def test_so_will_they_is_said_as_it_was() -> None:
+    plan = read(HE, Tense.FUTURE, adverbials=TOMORROW)
+    you = replace(plan, roles={**plan.roles, "S": YOU})
+    assert chinese(Utterance(plan, "too", you)) == "他明天要看报告。您也要。"
+
+
+def test_how_long_one_learns() -> None:
+    music = Phrase(2, noun="subject:biology", det="bare")
+    learn = Clause("study", 9, {"S": HE, "O": music}, Tense.FUTURE, mood=Mood.WH, asked="how_long")
+    assert chinese(learn) == "他要学多久生物？"
+
+
+def test_what_is_being_done_is_not_done_yet() -> None:
+    safe = Phrase(2, noun="opening:safe", det="the")
+    assert chinese(Clause("lock", 9, {"S": HE, "O": safe}, Tense.NOW)) == "他正在锁保险箱。"
+
+
+def test_when_one_wants_to_is_asked_after_wanting() -> None:
+    asked = read(YOU, Tense.HABIT, modal=Modal.WANT, asked="when", mood=Mood.WH)
+    assert chinese(asked) == "您想什么时候看报告？"
+
+
+def test_what_is_held_at_a_time_needs_no_will() -> None:
+    held = Clause("take_place", 9, {"S": Phrase(1, noun="event:meeting", det="the")}, Tense.FUTURE)
+    assert chinese(replace(held, adverbials=TOMORROW)) == "会议明天举行。"
+    assert chinese(held) == "会议会举行。"
+
+
+def test_once_more_stands_before_who_is_there() -> None:
+    again = (Adverbial(5, "again"), Adverbial(6, "with {P}", phrase=Phrase(7, pronoun="you")))
+    assert chinese(read(HE, adverbials=again)) == "他又和您一起看了报告。"
+    assert chinese(read(HE, modal=Modal.WANT, adverbials=again[:1])) == "他当时想再看报告。"
+
+
+def test_yes_answers_what_is_so() -> None:
+    hope = Clause("look_forward", 9, {"S": YOU, "O": Phrase(2, noun="event:party", det="the")}, Tense.NOW)
+    asked, said = replace(hope, mood=Mood.YES_NO), replace(hope, roles={**hope.roles, "S": HE})
+    assert chinese(Utterance(asked, "yes", said)) == "您期待聚会吗？是的。"
+
+
+def test_one_goes_to_do_sport() -> None:
+    lake = (Adverbial(5, "by the lake"),)
+    swim = Clause("swim", 9, {"S": HE}, Tense.PAST)
+    assert chinese(swim) == "他去游泳了。"
+    assert chinese(replace(swim, adverbials=lake)) == "他去湖边游泳了。"
+    assert chinese(replace(swim, tense=Tense.NOW)) == "他正在游泳。"
