@@ -44,7 +44,7 @@ _UNOWNED = frozenset(
 )
 _ONES_OWN_PEOPLE = ("person:colleague", "person:boss", "person:assistant", "person:team leader", "person:intern")
 """People at work that are mostly somebody's."""
-COUNTABLE = frozenset(
+_COUNTABLE = frozenset(
     [
         *("document", "device", "supplies", "furniture"),
         *("food", "fruit", "vegetable", "sweet", "clothes", "dishes", "text", "gift", "plant"),
@@ -231,7 +231,7 @@ class PhraseComposer:
             "many": 0,
             "all": 0.3,
         }
-        if plain or noun.type not in COUNTABLE or (subject and noun.type in _PEOPLE):
+        if plain or noun.type not in _COUNTABLE or (subject and noun.type in _PEOPLE):
             weights |= {"num": 0, "many": 0, "all": 0, "i": 0}
         if noun.type in _PEOPLE:
             weights |= {"this": 0, "a": 4 if fresh else 0, "we": 2 if noun.type == "person" else 0}
@@ -244,7 +244,7 @@ class PhraseComposer:
             weights |= {"we": 0, "i": 0}
         if fresh:
             weights |= {"we": 0, "i": 0}
-        if noun.key in ALWAYS_PLURAL:
+        if noun.key in ALWAYS_PLURAL or noun.key not in self.classes["counted"]:
             weights |= {"num": 0}
         if noun.type == "position" and not fresh:
             weights = {"the": 1}

@@ -111,7 +111,7 @@ def test_what_is_asked_of_a_noun_is_asked_of_that_noun() -> None:
     nouns = load_words().nouns
     asked = [utterance.first.wanted for utterance, _ in composed(26, 2000) if utterance.first.wanted]
     asked = [np for np in asked if np.det in tables and nouns[np.noun].type != "person"]
-    assert len(asked) > 50
+    assert len(asked) > 30
     for np in asked:
         if np.det != "how_many" or nouns[np.noun].key not in expanded(["seat", "stock"]):
             assert {np.noun, nouns[np.noun].type} & set(expanded([tables[np.det]]))
@@ -148,7 +148,11 @@ def test_no_verb_is_echoed_by_its_object_and_nothing_is_in_itself() -> None:
 def test_english_lets_people_know_and_calls_anna_back() -> None:
     anna = Phrase(2, name="Anna")
     values = {2: ("name", "Anna")}
-    for frame, said in (("inform", "She let Anna know."), ("call_back", "She called Anna back.")):
+    for frame, said in (
+        ("inform", "She let Anna know."),
+        ("call_back", "She called Anna back."),
+        ("pick_up", "She picked Anna up."),
+    ):
         told = Utterance(Clause(frame, 4, {"S": SHE, "O": anna}, Tense.PAST), values=values)
         assert texts(told)["en"] == said
     tried = Clause("turn_on", 4, {"S": SHE, "O": Phrase(2, noun="device:printer", det="the")}, Tense.PAST)
