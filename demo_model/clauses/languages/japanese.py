@@ -154,13 +154,7 @@ class Japanese(JapanesePhrases):
         exists = ""
         if clause.frame == "exist" and clause.predicate and clause.predicate.place:
             exists = self.place(clause.predicate.place, "に")
-        return phrase(
-            phrase(self.adverbial(front), "、" if subject or bare(self.adverbial(front))[-1] not in "にで" else "")
-            if front
-            else "",
-            exists,
-            subject,
-            self.when(rest),
+        words = phrase(
             "今 、" if clause.tense is Tense.NOW and not clause.adverbials and clause.mark % 3 == 0 else "",
             self.places(rest, "cause"),
             question if clause.asked != "S" else "",
@@ -172,6 +166,15 @@ class Japanese(JapanesePhrases):
             question if clause.asked == "S" else "",
             *(manner, words) if self.fixed_last(clause) else (words, manner),
             marked(end, mark),
+        )
+        return phrase(
+            phrase(self.adverbial(front), "、" if subject or bare(self.adverbial(front))[-1] not in "にで" else "")
+            if front
+            else "",
+            exists,
+            subject,
+            self.when(rest, words),
+            words,
         )
 
     def understood(self, clause: Clause, subject: Phrase, style: str, same: bool) -> bool:
@@ -275,7 +278,7 @@ class Japanese(JapanesePhrases):
             subject = phrase(self.noun_phrase(said.speaker, ""), "は")
             other = said.speaker.person[0] == "3"
             inner = first.roles["S"].pronoun if "S" in first.roles else ""
-            own = said.speaker.name and inner in ("he", "she") and said.link != "hope"
+            own = said.speaker.name and inner in ("he", "she") and said.link == "say"
             drop = inner if own else said.speaker.pronoun
             theirs = first.roles.get("S")
             if other and theirs is not None and theirs.noun and self.owner(said.speaker, theirs) == theirs.det:
@@ -316,7 +319,7 @@ class Japanese(JapanesePhrases):
         pronoun = second.roles["S"].pronoun if "S" in second.roles else ""
         same = pronoun if pronoun and "S" in first.roles and first.roles["S"].pronoun == pronoun else ""
         topic = "same" if same else "は"
-        if said.link in ("so", "and"):
+        if said.link in ("so", "and", "but"):
             second = self.named_before(second, first)
         elif said.link in ("if", "when", "because"):
             first = self.named_before(first, second)

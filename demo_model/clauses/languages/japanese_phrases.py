@@ -302,10 +302,11 @@ class JapanesePhrases(Linearizer):
         frame = self.words.frames.get(clause.frame)
         return frame.tags if frame else frozenset()
 
-    def when(self, clause: Clause) -> str:
-        """The time, with a comma if it would run into the next noun: 昨日の朝、年次報告書を."""
+    def when(self, clause: Clause, follows: str) -> str:
+        """The time, with a comma if it would run into the next noun: 昨日の朝、年次報告書を; 昨日、顧客に."""
         words = self.places(clause, "time", "deadline")
-        return self.paused(words) if len(bare(words)) > _SHORT else words
+        short = len(bare(words)) <= _SHORT and not "一" <= follows[:1] <= "鿿"
+        return words if short else self.paused(words)
 
     def paused(self, words: str) -> str:
         return phrase(words, "、") if words and bare(words)[-1] > "一" else words

@@ -100,7 +100,7 @@ def test_a_time_comes_where_each_language_has_it() -> None:
     said = send(tense=Tense.PAST, adverbials=(Adverbial(5, "yesterday"),))
     assert said["de"] == "Sie hat dem Kunden gestern den Bericht geschickt."
     assert said["zh"] == "她昨天给客户发了报告。"
-    assert said["ja"] == "彼女は昨日顧客に報告書を送りました。"
+    assert said["ja"] == "彼女は昨日、顧客に報告書を送りました。"
 
 
 def test_the_words_are_complete() -> None:

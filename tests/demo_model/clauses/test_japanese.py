@@ -129,6 +129,8 @@ def test_japanese_does_not_name_again_whom_the_first_clause_is_about() -> None:
     him = replace(helped, roles={"S": I, "O": Phrase(5, pronoun="he")})
     quarrel = Clause("quarrel_family", 6, {"S": SHE, "O": Phrase(2, noun="family:sister", det="she")}, Tense.PAST)
     sorry = Clause("apologize", 4, {"S": replace(SHE, mark=7), "O": replace(SHE, mark=5)}, Tense.PAST)
+    not_yet = replace(sorry, tense=Tense.DONE, negative=True)
+    assert texts(Utterance(quarrel, "but", not_yet))["ja"] == "彼女は姉と喧嘩しましたが、まだ謝っていません。"
     assert texts(Utterance(quarrel, "so", sorry))["ja"] == "彼女は姉と喧嘩したので、謝りました。"
     assert texts(Utterance(lost, "so", him))["ja"] == "彼女が財布をなくしたので、彼を助けました。"
 
@@ -176,6 +178,13 @@ def test_japanese_does_not_say_again_whose_family_it_is_that_somebody_speaks_of(
     rest = Clause("rest", 4, {"S": mother}, Tense.FUTURE)
     assert texts(Utterance(rest, "say", speaker=Phrase(1, name="Eli")))["ja"] == (
         "Eliさんは、お母さんが休憩すると言っていました。"
+    )
+    he = replace(rest, roles={"S": Phrase(2, pronoun="he")})
+    assert (
+        texts(Utterance(he, "say", speaker=Phrase(1, name="Eli")))["ja"] == "Eliさんは休憩すると言っていました。"
+    )
+    assert texts(Utterance(he, "think", speaker=Phrase(1, name="Eli")))["ja"] == (
+        "Eliさんは、彼が休憩すると思っています。"
     )
 
 
