@@ -21,7 +21,7 @@ from demo_model.clauses.syntax import (
     Utterance,
 )
 
-_ASKS = {"which": 40, "how_many": 25, "how_much": 8, "what_kind": 15, "whose": 12}
+_ASKS = {"which": 40, "how_many": 25, "how_much": 10, "what_kind": 15, "whose": 12}
 _CHOSEN = frozenset(
     [
         *("document", "device", "product", "plan", "event", "person", "group", "task", "text", "show"),
