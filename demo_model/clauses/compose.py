@@ -220,7 +220,9 @@ class Composer(LinkedComposer):
         kind = self.random.choice([*put, "staff", "family"])
         noun = self.random.choice([each for each in self._nouns([kind]) if each.key not in ALWAYS_PLURAL])
         places = put.get(kind) or self._adverbials["place_office" if kind == "staff" else "place_daily"]
-        places = [each for each in places if noun.cells["en"] not in each]  # no backpack in the backpack
+        places = [
+            each for each in places if not each.endswith(f" {noun.cells['en']}")
+        ]  # no backpack in the backpack
         place = Predicate(self.mark(), place=self.adverbial(self.random.choice(places)))
         if noun.mass or (kind in put and self.odds(0.5)):
             count = self.random.randint(2, _MANY) if self.odds(0.4) and not noun.mass else 0

@@ -21,7 +21,7 @@ from demo_model.clauses.syntax import (
     Utterance,
 )
 
-_ASKS = {"which": 40, "how_many": 25, "how_much": 8, "what_kind": 15, "whose": 12}
+_ASKS = {"which": 40, "how_many": 25, "how_much": 6, "what_kind": 15, "whose": 12}
 _CHOSEN = frozenset(
     [
         *("document", "device", "product", "plan", "event", "person", "group", "task", "text", "show"),
@@ -308,7 +308,7 @@ class TalkComposer(ClauseComposer):
             said.modal is Modal.NONE
             and said.tense in (Tense.DONE, Tense.PAST)
             and link == "no"
-            and self.odds(0.4)
+            and self.odds(0.8)
             and due
         ):
             link, said = "not_yet", replace(said, adverbials=())

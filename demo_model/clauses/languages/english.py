@@ -92,8 +92,8 @@ class English(Linearizer):
         if np.members:
             return self.joined(np, lambda each: self.noun_phrase(each, case))
         if np.pronoun == "it":
-            many = case != "S" and np.noun and _MANY.search(self.noun(np).cells["en"])
-            return marked("them" if many else "it", np.mark)
+            several = case != "S" and np.noun and _MANY.search(self.noun(np).cells["en"])
+            return marked("them" if several else "it", np.mark)
         if np.pronoun:
             return marked((_SUBJECT if case == "S" else _OBJECT)[np.pronoun], np.mark)
         if np.name:
@@ -230,9 +230,9 @@ class English(Linearizer):
                     continue
                 rest.append(phrase(preposition, self.noun_phrase(np, "O")) if np else marked(how, clause.mark))
                 if role == "O" and particle:
-                    words = [marked(particle, clause.mark), rest[-1]]
+                    both = [marked(particle, clause.mark), rest[-1]]
                     late = np is not None and (np.pronoun or np.name)  # "switch it on", "pick Anna up"
-                    rest[-1], particle = phrase(*(reversed(words) if late else words)), ""
+                    rest[-1], particle = phrase(*(reversed(both) if late else both)), ""
             subject = self.noun_phrase(clause.roles["S"], "S") if "S" in clause.roles and clause.gap != "S" else ""
             if particle:
                 rest.insert(0, marked(particle, clause.mark))
