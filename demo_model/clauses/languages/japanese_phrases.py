@@ -224,7 +224,7 @@ class JapanesePhrases(Linearizer):
         if np.adjective:
             word = self.said_of(np.adjective, np).removesuffix("1") + word
         match np.det:
-            case "the" if case == "that":
+            case "the" if case == "that" and np.of is None:
                 word = "その" + word
             case "this":
                 word = ("これらの" if np.plural and self.counter(np) != "足" else "この") + word
@@ -291,12 +291,12 @@ class JapanesePhrases(Linearizer):
         return phrase(self.adverbial(each), particle)
 
     def owner(self, subject: Phrase | None, thing: Phrase) -> str:
-        """Whose things the subject's are: of a name or a noun, his or hers. "+" if both are one's family."""
+        """Whose things the subject's are: of a name his or hers, of a noun his. "+" if both are one's family."""
         if subject is None or subject.pronoun or subject.members:
             return subject.pronoun if subject and subject.pronoun != "that" else ""
         if subject.noun and self.noun(subject).type == "family":
             return thing.det + "+" if thing.det == subject.det else ""
-        return thing.det if thing.det in ("he", "she") else ""
+        return thing.det if thing.det == "he" or (thing.det == "she" and not subject.noun) else ""
 
     def tags(self, clause: Clause) -> frozenset[str]:
         frame = self.words.frames.get(clause.frame)

@@ -66,6 +66,11 @@ def test_japanese_leaves_out_whose_it_is_and_says_what_one_can_and_should_do() -
     assert "彼の報告書" in send(roles=his, tense=Tense.PAST)["ja"]
     uncle = Clause("call_family", 4, {"S": Phrase(1, name="Eli"), "O": Phrase(2, noun="family:uncle", det="he")})
     assert texts(Utterance(replace(uncle, tense=Tense.PAST)))["ja"] == "Eliさんは叔父に電話しました。"
+    hers = Clause("call", 4, {"S": CUSTOMER, "O": Phrase(5, noun="family:mother", det="she")}, Tense.PAST)
+    assert texts(hers)["ja"] == "顧客は彼女のお母さんに電話しました。"
+    of_eli = Phrase(5, noun="document:report", det="the", of=Phrase(6, name="Eli"))
+    clear = Clause("be", 4, {"S": of_eli}, predicate=Predicate(7, adjective="clear"))
+    assert texts(clear)["ja"] == "Eliさんの報告書はわかりやすいです。"
     asked = send(modal=Modal.SHOULD, mood=Mood.WH, asked="when")
     assert asked["ja"] == "彼女はいつ顧客に報告書を送ればいいですか？"
     assert send(tense=Tense.PAST, mood=Mood.WH, asked="why")["ja"] == "彼女はなぜ顧客に報告書を送ったんですか？"
