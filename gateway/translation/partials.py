@@ -172,28 +172,25 @@ class Partials:
 
     def draft(self, room: Room, key: UtteranceKey, lang: str) -> tuple[str, str]:
         """What readers were shown for good of an utterance, and a guess at what follows; empty if nothing was."""
-        spoken = self._of(room, key[0]).get(key[1])
-        translation = None if spoken is None else spoken.translations.get(lang)
+        translation = self._of(room, key[0]).get(key[1], _NOTHING).translations.get(lang)
         if translation is None:
             return room.live.committed(key, lang), ""  # of another gateway
         return translation.shown.committed, translation.policy.draft
 
     def died_on(self, room: Room, key: UtteranceKey) -> str | None:
         """The lane that a translation of it may have killed."""
-        spoken = self._of(room, key[0]).get(key[1], OpenUtterance())
+        spoken = self._of(room, key[0]).get(key[1], _NOTHING)
         return next((each.died_on for each in spoken.translations.values() if each.died_on is not None), None)
 
     def stop(self, room: Room, key: UtteranceKey) -> None:
         """Nothing more of it is translated or shown until another revision comes."""
-        if (spoken := self._of(room, key[0]).get(key[1])) is not None:
-            self._stop_all(spoken)
+        self._stop_all(self._of(room, key[0]).get(key[1], _NOTHING))
 
     def said(self, room: Room, utterance: Utterance) -> None:
         """It is final."""
         if utterance.traceparent:
-            for translation in (
-                self._of(room, utterance.participant).get(utterance.id, _NOTHING).translations.values()
-            ):
+            spoken = self._of(room, utterance.participant).get(utterance.id, _NOTHING)
+            for translation in spoken.translations.values():
                 if translation.trace is not None:
                     about = {"source": utterance.lang, "target": translation.lang}
                     translation.trace.tell(utterance.traceparent, **about)
@@ -309,14 +306,12 @@ class Partials:
                     self._scheduler.withdraw(translation.ticket)
             if due:
                 self._begin(room, spoken, due, now_s)
-            if later_s and spoken.timer is None:
+            if spoken.timer is not None:
+                spoken.timer.cancel()
+            if later_s:
                 # Not all together, or the event loop would be late again.
                 look_s = min(*later_s, _LOOK_S * random.uniform(0.5, 1))  # noqa: S311 -- no secret
-                spoken.timer = asyncio.get_running_loop().call_later(look_s, self._look, room, spoken)
-
-    def _look(self, room: Room, spoken: OpenUtterance) -> None:
-        spoken.timer = None
-        self._go_on(room, spoken)
+                spoken.timer = asyncio.get_running_loop().call_later(look_s, self._go_on, room, spoken)
 
     def _begin(self, room: Room, spoken: OpenUtterance, due: list[OpenTranslation], now_s: float) -> None:
         account = room.account_of(due[0].revision.participant)
