@@ -17,8 +17,7 @@ import logging
 import random
 import time
 from collections import OrderedDict
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable
 from functools import cache
 from types import TracebackType
 from typing import Self
@@ -288,7 +287,7 @@ class Partials:
         One generation at a time for each: the next is not admitted before the last has given its place back. One
         of a revision that is out of date is ended, when the next may begin.
         """
-        with self._left_to_final(*spoken.translations.values()):
+        try:
             due: list[OpenTranslation] = []
             later_s: list[float] = []
             now_s = time.monotonic()
@@ -312,6 +311,8 @@ class Partials:
                 # Not all together, or the event loop would be late again.
                 look_s = min(*later_s, _LOOK_S * random.uniform(0.5, 1))  # noqa: S311 -- no secret
                 spoken.timer = asyncio.get_running_loop().call_later(look_s, self._go_on, room, spoken)
+        except Exception:
+            _leave_to_final(*spoken.translations.values())
 
     def _begin(self, room: Room, spoken: OpenUtterance, due: list[OpenTranslation], now_s: float) -> None:
         account = room.account_of(due[0].revision.participant)
@@ -331,26 +332,17 @@ class Partials:
             translation.ticket, translation.running = ticket, translation.revision
             self._tasks.create_task(self._translate(room, spoken, translation, ticket))
 
-    @contextmanager
-    def _left_to_final(self, *translations: OpenTranslation) -> Iterator[None]:
-        """An error that should not be leaves these to the final; it would end the tasks of all others."""
-        try:
-            yield
-        except Exception:
-            _log.exception("an unfinished utterance is left to its final")
-            for translation in translations:
-                translation.broken = True
-
     async def _translate(
         self, room: Room, spoken: OpenUtterance, translation: OpenTranslation, ticket: Ticket
     ) -> None:
         try:
-            with self._left_to_final(translation):
-                try:
-                    outcome = self._generated(room, translation, await self._scheduler.collect(ticket))
-                except GatewayError as error:
-                    outcome = self._failed(translation, ticket, error)
-                self._ended(translation, outcome, ticket)
+            try:
+                outcome = self._generated(room, translation, await self._scheduler.collect(ticket))
+            except GatewayError as error:
+                outcome = self._failed(translation, ticket, error)
+            self._ended(translation, outcome, ticket)
+        except Exception:
+            _leave_to_final(translation)
         finally:
             translation.ticket = translation.running = None
         self._go_on(room, spoken)
@@ -392,3 +384,10 @@ class Partials:
             about |= {"lane": ticket.lane or metrics.DEFAULT_ENGINE, "tokens": ticket.tokens}
             about |= {"queue_ms": timings.queue_ms, "first_token_ms": timings.first_token_ms}
         trace.ended(outcome, time.monotonic() - translation.begun_s, **about)
+
+
+def _leave_to_final(*translations: OpenTranslation) -> None:
+    """After an error that should not be, which would end the tasks of all others."""
+    _log.exception("an unfinished utterance is left to its final")
+    for translation in translations:
+        translation.broken = True
