@@ -58,7 +58,7 @@ SIGNALS = frozenset({signal.SIGINT, signal.SIGTERM, signal.SIGHUP})
 # Longest wait for killed child processes to be gone.
 _KILL_S = 1.0
 
-# Time between two checks of the engine's state while nothing is generated.
+# Time between two looks at the engine's state and load.
 _LOOK_S = 0.1
 
 # A host that no gateway has ends once its event loop has not turned for so much longer than it would wait for one.
