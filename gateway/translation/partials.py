@@ -17,8 +17,7 @@ import logging
 import random
 import time
 from collections import OrderedDict
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable
 from functools import cache
 from types import TracebackType
 from typing import Self
@@ -172,28 +171,25 @@ class Partials:
 
     def draft(self, room: Room, key: UtteranceKey, lang: str) -> tuple[str, str]:
         """What readers were shown for good of an utterance, and a guess at what follows; empty if nothing was."""
-        spoken = self._of(room, key[0]).get(key[1])
-        translation = None if spoken is None else spoken.translations.get(lang)
+        translation = self._of(room, key[0]).get(key[1], _NOTHING).translations.get(lang)
         if translation is None:
             return room.live.committed(key, lang), ""  # of another gateway
         return translation.shown.committed, translation.policy.draft
 
     def died_on(self, room: Room, key: UtteranceKey) -> str | None:
         """The lane that a translation of it may have killed."""
-        spoken = self._of(room, key[0]).get(key[1], OpenUtterance())
+        spoken = self._of(room, key[0]).get(key[1], _NOTHING)
         return next((each.died_on for each in spoken.translations.values() if each.died_on is not None), None)
 
     def stop(self, room: Room, key: UtteranceKey) -> None:
         """Nothing more of it is translated or shown until another revision comes."""
-        if (spoken := self._of(room, key[0]).get(key[1])) is not None:
-            self._stop_all(spoken)
+        self._stop_all(self._of(room, key[0]).get(key[1], _NOTHING))
 
     def said(self, room: Room, utterance: Utterance) -> None:
         """It is final."""
         if utterance.traceparent:
-            for translation in (
-                self._of(room, utterance.participant).get(utterance.id, _NOTHING).translations.values()
-            ):
+            spoken = self._of(room, utterance.participant).get(utterance.id, _NOTHING)
+            for translation in spoken.translations.values():
                 if translation.trace is not None:
                     about = {"source": utterance.lang, "target": translation.lang}
                     translation.trace.tell(utterance.traceparent, **about)
@@ -291,7 +287,7 @@ class Partials:
         One generation at a time for each: the next is not admitted before the last has given its place back. One
         of a revision that is out of date is ended, when the next may begin.
         """
-        with self._left_to_final(*spoken.translations.values()):
+        try:
             due: list[OpenTranslation] = []
             later_s: list[float] = []
             now_s = time.monotonic()
@@ -309,14 +305,14 @@ class Partials:
                     self._scheduler.withdraw(translation.ticket)
             if due:
                 self._begin(room, spoken, due, now_s)
-            if later_s and spoken.timer is None:
+            if spoken.timer is not None:
+                spoken.timer.cancel()
+            if later_s:
                 # Not all together, or the event loop would be late again.
                 look_s = min(*later_s, _LOOK_S * random.uniform(0.5, 1))  # noqa: S311 -- no secret
-                spoken.timer = asyncio.get_running_loop().call_later(look_s, self._look, room, spoken)
-
-    def _look(self, room: Room, spoken: OpenUtterance) -> None:
-        spoken.timer = None
-        self._go_on(room, spoken)
+                spoken.timer = asyncio.get_running_loop().call_later(look_s, self._go_on, room, spoken)
+        except Exception:
+            _leave_to_final(*spoken.translations.values())
 
     def _begin(self, room: Room, spoken: OpenUtterance, due: list[OpenTranslation], now_s: float) -> None:
         account = room.account_of(due[0].revision.participant)
@@ -336,26 +332,17 @@ class Partials:
             translation.ticket, translation.running = ticket, translation.revision
             self._tasks.create_task(self._translate(room, spoken, translation, ticket))
 
-    @contextmanager
-    def _left_to_final(self, *translations: OpenTranslation) -> Iterator[None]:
-        """An error that should not be leaves these to the final; it would end the tasks of all others."""
-        try:
-            yield
-        except Exception:
-            _log.exception("an unfinished utterance is left to its final")
-            for translation in translations:
-                translation.broken = True
-
     async def _translate(
         self, room: Room, spoken: OpenUtterance, translation: OpenTranslation, ticket: Ticket
     ) -> None:
         try:
-            with self._left_to_final(translation):
-                try:
-                    outcome = self._generated(room, translation, await self._scheduler.collect(ticket))
-                except GatewayError as error:
-                    outcome = self._failed(translation, ticket, error)
-                self._ended(translation, outcome, ticket)
+            try:
+                outcome = self._generated(room, translation, await self._scheduler.collect(ticket))
+            except GatewayError as error:
+                outcome = self._failed(translation, ticket, error)
+            self._ended(translation, outcome, ticket)
+        except Exception:
+            _leave_to_final(translation)
         finally:
             translation.ticket = translation.running = None
         self._go_on(room, spoken)
@@ -397,3 +384,10 @@ class Partials:
             about |= {"lane": ticket.lane or metrics.DEFAULT_ENGINE, "tokens": ticket.tokens}
             about |= {"queue_ms": timings.queue_ms, "first_token_ms": timings.first_token_ms}
         trace.ended(outcome, time.monotonic() - translation.begun_s, **about)
+
+
+def _leave_to_final(*translations: OpenTranslation) -> None:
+    """After an error that should not be, which would end the tasks of all others."""
+    _log.exception("an unfinished utterance is left to its final")
+    for translation in translations:
+        translation.broken = True

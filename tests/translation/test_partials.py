@@ -256,6 +256,22 @@ async def test_each_millisecond_of_lateness_delays_by_a_tenth_of_a_second_up_to_
                 lag_s = 60.0
 
 
+@swiftly
+async def test_one_that_falls_due_sooner_than_it_seemed_is_not_late() -> None:
+    async with stage() as r:
+        await r.reader("live")
+        lag_s = 0.0
+        r.partials = r.finals._partials = Partials(r.scheduler, pace_s=0.2, lag_s=lambda: lag_s)
+        async with r.partials:
+            await spoken(r, SERIES[:1])
+            lag_s = 10.0
+            r.hear("we will meet", 2)
+            lag_s = 0.0
+            r.hear("we will meet on", 3)
+            await asyncio.sleep(0.11)
+            assert [request.text for request in r.engine.requests] == ["we will", "we will meet on"]
+
+
 async def test_a_full_event_loop_ends_no_generation_until_the_next_may_follow() -> None:
     async with stage() as r:
         await r.reader("live")

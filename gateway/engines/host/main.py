@@ -58,7 +58,7 @@ SIGNALS = frozenset({signal.SIGINT, signal.SIGTERM, signal.SIGHUP})
 # Longest wait for killed child processes to be gone.
 _KILL_S = 1.0
 
-# Time between two checks of the engine's state while nothing is generated.
+# Time between two looks at the engine's state and load.
 _LOOK_S = 0.1
 
 # A host that no gateway has ends once its event loop has not turned for so much longer than it would wait for one.
@@ -208,8 +208,7 @@ class _Host:
         self._shared_at = shared_at
         self._keep = keep
         self._ended = asyncio.Event()
-        # The load is sent with the token, so it is never older than a token.
-        self._all = EngineWork(engine, on_token=self._look_at_load, on_failure=self._look)
+        self._all = EngineWork(engine, on_failure=self._look)
         self.sharing = Sharing(self._all)
         # How many gateways have had this host.
         self._gateways = 0
@@ -329,9 +328,6 @@ class _Host:
         if (state := State(health, None if log_path is None else str(log_path))) != self._state:
             self._state = state
             self._say(state)
-        self._look_at_load()
-
-    def _look_at_load(self) -> None:
         capacity = self._all.capacity()
         if (load := Load(capacity.running, capacity.waiting, capacity.lag_s)) != self._load:
             self._load = load

@@ -41,19 +41,11 @@ _log = logging.getLogger(__name__)
 class EngineWork:
     """What an engine does for everybody.
 
-    on_token: called before each token is sent. on_failure: called when a generation failed; this may be the
-    first sign that the engine died.
+    on_failure: called when a generation failed; this may be the first sign that the engine died.
     """
 
-    def __init__(
-        self,
-        engine: Engine,
-        *,
-        on_token: Callable[[], None] = lambda: None,
-        on_failure: Callable[[], None] = lambda: None,
-    ) -> None:
+    def __init__(self, engine: Engine, *, on_failure: Callable[[], None] = lambda: None) -> None:
         self.engine = engine
-        self.on_token = on_token
         self.on_failure = on_failure
         # Of this process, while it is measured.
         self.lag = EventLoopLag()
@@ -151,7 +143,6 @@ class GatewayWork:
 
         def tell(event: TokenEvent) -> None:
             work.progress += 1
-            work.on_token()
             say(Generated(number, event))
 
         held = not (work.turns.free(alone=request.alone) and work.ready)

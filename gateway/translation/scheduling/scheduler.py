@@ -17,11 +17,10 @@ import logging
 import time
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
-from functools import partial
 
 from msgspec.structs import replace
 
-from gateway.domain.engine import EngineState, TokenEvent, TranslationRequest
+from gateway.domain.engine import EngineState, TranslationRequest
 from gateway.domain.errors import (
     Cancelled,
     DeadlineExceeded,
@@ -34,6 +33,7 @@ from gateway.domain.errors import (
 from gateway.domain.grants import tenant_of_account
 from gateway.domain.ports import Engine
 from gateway.translation.scheduling import measures
+from gateway.translation.scheduling.attempt import Attempt, OnText
 from gateway.translation.scheduling.deadlines import Deadlines
 from gateway.translation.scheduling.door import Door
 from gateway.translation.scheduling.lanes import Lane, Lanes, Route, drained, failed, stopped
@@ -45,9 +45,6 @@ from gateway.translation.scheduling.ticket import SUSPECT_CRASHES, Generated, St
 __all__ = ["Scheduler"]
 
 _log = logging.getLogger(__name__)
-
-# Is told the whole text of an attempt whenever there is more of it, and the empty text when the engine died.
-OnText = Callable[[str], None]
 
 
 class Scheduler:
@@ -249,50 +246,24 @@ class Scheduler:
         await ticket.turn.wait()
         if self._lanes[ticket.lane].state is not EngineState.READY:
             return False  # the turn was older than the crash
-        ticket.text = ""
-        ticket.tokens = ticket.generated = 0
-        ticket.last = None
+        attempt = Attempt(ticket, on_text, self._quotas, self._clock)
         traceparent = ticket.span.traceparent
         request = replace(ticket.request, lane=ticket.lane, alone=ticket.suspect, traceparent=traceparent)
         try:
-            await self._engine.generate(request, partial(self._grown, ticket, on_text))
+            await self._engine.generate(request, attempt.take)
         except EngineRestarting:
             return False  # it had not begun, so it is no part in the crash
         except EngineUnavailable:
             if ticket.last is not None:
                 return True  # it died after its last word
             ticket.crashed()
-            if on_text is not None:
-                on_text("")
+            attempt.died()
             if not ticket.request.final:
                 raise  # a newer revision will come, and this may be what killed the engine
             return False
         finally:
             measures.tokens(ticket.request, ticket.generated, ticket.tokens - ticket.generated)
         return True
-
-    def _grown(self, ticket: Ticket, on_text: OnText | None, event: TokenEvent) -> None:
-        if ticket.first_token_s is None and event.tokens:
-            ticket.first_token_s = self._clock()
-            measures.first_token(ticket)
-        if not ticket.charged:
-            self._charge(ticket)
-        ticket.tokens += event.tokens + event.reused
-        ticket.generated += event.tokens
-        # Some tokenizers begin with a space that is no part of the translation.
-        ticket.text += event.text if ticket.text else event.text.lstrip()
-        if on_text is not None:
-            on_text(ticket.text)
-        if event.finish is not None:
-            ticket.last = event
-            ticket.finished_s = self._clock()
-            measures.finished(ticket, event)
-
-    def _charge(self, ticket: Ticket) -> None:
-        """Count a text whose translation begins, whatever becomes of it."""
-        ticket.charged = True
-        tenant = tenant_of_account(ticket.account)
-        self._quotas.translated(tenant, ticket.meeting, ticket.request.target, len(ticket.request.text))
 
     def _put_back(self, ticket: Ticket) -> None:
         """Let a ticket wait again whose lane died, for another or for that one. Raises where that is its end."""

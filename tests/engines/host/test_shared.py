@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable
+from pathlib import Path
 
 import pytest
 from msgspec.structs import replace
 
 from gateway.domain.engine import EngineHealth, EngineState
 from gateway.domain.errors import EngineRestarting, EngineUnavailable, StartupError
-from gateway.engines.host.shared import SharedEngine
+from gateway.engines.host.shared import _AGAIN_S, SharedEngine
 from gateway.engines.simulated import Rule, Script, SimulatedEngine
 from tests.engines.host.pairs import request
 from tests.engines.host.workers import READY, RESTARTING, shared_engine, worker
@@ -124,6 +125,28 @@ async def test_a_connection_that_is_lost_is_made_again() -> None:
         channel.close()
         await until(lambda: engine._channel is not channel and engine.health().state is EngineState.READY)
         assert await text_of(engine, "good") == "[de] good"
+
+
+async def test_what_ends_with_a_lost_connection_leaves_the_next_one_alone(monkeypatch: pytest.MonkeyPatch) -> None:
+    async with shared_engine(SimulatedEngine(FAST)) as shared, worker(shared) as engine:
+        connect, connected = engine._connect, 0
+
+        async def counted(path: Path) -> None:
+            nonlocal connected
+            connected += 1
+            await connect(path)
+
+        monkeypatch.setattr(engine, "_connect", counted)
+        running = events_of(engine, request("endless"))
+        await anext(running)
+        await asyncio.sleep(2 * _AGAIN_S)  # then it connects again at once
+        assert engine._channel is not None
+        engine._channel.close()
+        with pytest.raises(EngineUnavailable):
+            async for _ in running:
+                pass
+        await until(lambda: engine.health().state is EngineState.READY)
+        assert connected == 1
 
 
 async def test_one_that_is_stopped_does_not_start() -> None:

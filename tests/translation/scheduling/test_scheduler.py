@@ -25,6 +25,7 @@ from gateway.domain.errors import (
     DeadlineExceeded,
     Draining,
     EngineFailed,
+    EngineRestarting,
     EngineUnavailable,
     GatewayError,
     Overloaded,
@@ -33,6 +34,7 @@ from gateway.domain.errors import (
 )
 from gateway.domain.quotas import NO_QUOTA, Quota
 from gateway.engines.simulated import Rule, Script, SimulatedEngine
+from gateway.engines.supervisor import Supervisor
 from gateway.protocol.limits import Limits
 from gateway.protocol.messages import (
     TranslationFailed,
@@ -471,15 +473,51 @@ async def test_an_engine_that_makes_an_error_of_the_interruption_does_not_hide_t
         await task
 
 
-async def test_what_reading_breaks_becomes_an_error_of_the_tree() -> None:
-    def broken(_: str) -> None:
-        raise RuntimeError("a bug")
+async def test_what_breaks_in_the_engine_becomes_an_error_of_the_tree() -> None:
+    class Buggy(SteppedEngine):
+        async def generate(self, request: TranslationRequest, on_event: OnEvent) -> None:
+            raise RuntimeError("a bug")
 
-    scheduler = Scheduler(SteppedEngine(), max_waiting=10)
+    scheduler = Scheduler(Buggy(), max_waiting=10)
     (ticket,) = scheduler.admit("m", requests("a"))
     with pytest.raises(EngineFailed, match="unknown reason"):
-        await scheduler.collect(ticket, broken)
+        await consume(scheduler, ticket)
     assert scheduler.running == 0
+
+
+@pytest.mark.parametrize("error", [RuntimeError, ValueError, EngineFailed, EngineUnavailable, EngineRestarting])
+async def test_what_breaks_in_who_is_told_is_not_the_engines_doing(
+    error: type[Exception], caplog: pytest.LogCaptureFixture
+) -> None:
+    def broken(_: str) -> None:
+        raise error("a bug")
+
+    engine = Supervisor(SimulatedEngine)
+    await engine.start()
+    scheduler = Scheduler(engine, max_waiting=10)
+    broken_one, sound = scheduler.admit("m", requests("a", "b"))
+    with pytest.raises(GatewayError, match=r"The gateway failed") as raised:
+        await scheduler.collect(broken_one, broken)
+    assert (raised.value.code, broken_one.crashes) == ("internal", 0)
+    assert engine.health().state is EngineState.READY
+    assert await consume(scheduler, sound) == "[ja] x"
+    assert len(caplog.records) == 1
+    await engine.stop()
+
+
+async def test_what_breaks_in_who_is_told_that_the_engine_died_is_not_its_doing_either() -> None:
+    def broken(text: str) -> None:
+        if not text:
+            raise EngineRestarting("a bug")
+
+    engine = SteppedEngine()
+    scheduler = Scheduler(engine, max_waiting=10)
+    (ticket,) = scheduler.admit("m", requests("a"))
+    task = asyncio.create_task(scheduler.collect(ticket, broken))
+    await spin(lambda: ticket.text)
+    engine.die()
+    with pytest.raises(GatewayError, match=r"The gateway failed"):
+        await task
 
 
 # ---------------------------------------------------------------- deadline
