@@ -36,7 +36,7 @@ def numbers(report: dict[str, Any]) -> str:
         f"Trained with `{settings['command']}` on one {settings['device']} (torch {settings['torch']}): "
         f"{settings['parameters'] / 1e6:.1f} M parameters ({shape['layers']} layers of width {shape['hidden']}, "
         f"{shape['vocabulary']:,} tokens), {last['step']:,} steps, {last['tokens'] / 1e6:,.0f} M tokens in "
-        f"{last['seconds'] / 60:.1f} minutes; {settings['patterns']} patterns, "
+        f"{last['seconds'] / 60:.1f} minutes; {settings['patterns']:,} patterns, "
         f"{settings['held_out_patterns']} of them held out.",
         "",
         "| suite | sentences | chrF into and out of English: mean (lowest) | other directions: mean (lowest) "
