@@ -98,7 +98,7 @@ export const ar = {
   "composer.microphone": "التحدث في الميكروفون",
   "composer.send": "إرسال",
   "composer.try": "جرّب جملة",
-  "composer.demo": "يعرف النموذج التجريبي جمل اجتماعات كهذه، ولا يكاد يعرف غيرها.",
+  "composer.demo": "يعرف النموذج التجريبي جملاً كهذه. وما لا يعرفه جيداً يضع عليه علامة «غير مؤكد».",
   "composer.length": "{length} من {most}",
   "composer.first": "اكتب شيئًا أولًا.",
   "composer.first_or_pick": "اكتب شيئًا أولًا، أو اختر جملة.",

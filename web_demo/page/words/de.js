@@ -97,7 +97,7 @@ export const de = {
   "composer.microphone": "Ins Mikrofon sprechen",
   "composer.send": "Senden",
   "composer.try": "Einen Satz ausprobieren",
-  "composer.demo": "Das Demo-Modell kennt Meeting-Sätze wie diese und sonst wenig.",
+  "composer.demo": "Das Demo-Modell kennt Sätze wie diese. Was es nicht gut kennt, markiert es als unsicher.",
   "composer.length": "{length} von {most}",
   "composer.first": "Geben Sie zuerst etwas ein.",
   "composer.first_or_pick": "Geben Sie zuerst etwas ein oder wählen Sie einen Satz.",

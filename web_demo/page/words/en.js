@@ -100,7 +100,7 @@ export const en = {
   "composer.microphone": "Speak into the microphone",
   "composer.send": "Send",
   "composer.try": "Try a sentence",
-  "composer.demo": "The demo model knows meeting sentences like these, and little else.",
+  "composer.demo": "The demo model knows sentences like these. What it does not know well, it marks as unsure.",
   "composer.length": "{length} of {most}",
   "composer.first": "Type something first.",
   "composer.first_or_pick": "Type something first, or pick a sentence.",

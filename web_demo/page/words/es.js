@@ -97,7 +97,7 @@ export const es = {
   "composer.microphone": "Hablar por el micrófono",
   "composer.send": "Enviar",
   "composer.try": "Probar una frase",
-  "composer.demo": "El modelo de demostración conoce frases de reunión como estas y poco más.",
+  "composer.demo": "El modelo de demostración conoce frases como estas. Lo que no conoce bien lo marca como dudoso.",
   "composer.length": "{length} de {most}",
   "composer.first": "Escriba algo primero.",
   "composer.first_or_pick": "Escriba algo primero o elija una frase.",

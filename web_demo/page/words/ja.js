@@ -97,7 +97,7 @@ export const ja = {
   "composer.microphone": "マイクで話す",
   "composer.send": "送信",
   "composer.try": "例文を試す",
-  "composer.demo": "デモ用モデルは、このような会議の文しかほとんど訳せません。",
+  "composer.demo": "デモ用モデルが知っているのは、このような文です。よく知らない文の訳には「不確か」と表示します。",
   "composer.length": "{length} / {most}",
   "composer.first": "先に何か入力してください。",
   "composer.first_or_pick": "先に何か入力するか、例文を選んでください。",

@@ -97,7 +97,7 @@ export const zh = {
   "composer.microphone": "对着麦克风说",
   "composer.send": "发送",
   "composer.try": "试试例句",
-  "composer.demo": "演示模型只懂这类会议用句，其他所知甚少。",
+  "composer.demo": "演示模型懂得这类句子。没有把握的译文会标为“不确定”。",
   "composer.length": "{length} / {most}",
   "composer.first": "请先输入内容。",
   "composer.first_or_pick": "请先输入内容，或选择一个例句。",
