@@ -37,6 +37,10 @@ class Situation:
     def attempt(self, on_text: OnText | None = None) -> Attempt:
         return Attempt(self.ticket, on_text or self.told.append, self.quotas, lambda: self.now_s)
 
+    def times(self) -> tuple[float | None, float | None]:
+        """Of the first token and of the end."""
+        return self.ticket.first_token_s, self.ticket.finished_s
+
     @property
     def charged(self) -> DayOfTenant:
         return self.quotas.today("acme")
@@ -105,17 +109,17 @@ def test_the_first_token_is_that_of_the_first_attempt_and_the_end_that_of_the_la
     attempt = s.attempt()
     s.now_s = 1.0
     attempt.take(TokenEvent("Guten", 0, reused=1))
-    assert s.ticket.first_token_s is None, "nothing was generated yet"
+    assert s.times() == (None, None), "nothing was generated yet"
     s.now_s = 2.0
     attempt.take(TokenEvent(" Tag", 1))
     s.now_s = 3.0
     again = s.attempt()
     again.take(TokenEvent("Guten Tag", 2))
-    assert (s.ticket.first_token_s, s.ticket.finished_s, s.ticket.last) == (2.0, None, None)
+    assert (s.times(), s.ticket.last) == ((2.0, None), None)
     s.now_s = 4.0
     last = TokenEvent("!", 1, STOP)
     again.take(last)
-    assert (s.ticket.first_token_s, s.ticket.finished_s, s.ticket.last) == (2.0, 4.0, last)
+    assert (s.times(), s.ticket.last) == ((2.0, 4.0), last)
 
 
 # ---------------------------------------------------------------- charges
