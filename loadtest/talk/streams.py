@@ -139,8 +139,9 @@ def bare(text: str, lang: str) -> str:
 
 
 def spoken_words(text: str, lang: str) -> list[str]:
-    """What is said in one go, spaces included: the parts make up `text`. In ja and zh as `word_ends` has it."""
-    return [text[start:end] for start, end in pairwise([0, *word_ends(text, lang)])]
+    """What is said in one go, with the spaces before it: the parts make up `text`. As `word_ends` has it."""
+    ends = [len(text[:end].rstrip()) for end in word_ends(text, lang)]
+    return [text[start:end] for start, end in pairwise([0, *ends])]
 
 
 def _small(word: str) -> str:

@@ -128,6 +128,18 @@ def test_every_language_is_spoken_word_by_word(lang: str) -> None:
         assert all(revision.text == revision.text.strip() for revision in stream.revisions)
 
 
+@pytest.mark.parametrize(
+    ("text", "lang", "spoken"),
+    [
+        ("Ask Ana Silva.", "en", ["Ask", " Ana", " Silva."]),
+        ("Julian Carterさん、どうぞ。", "ja", ["Julian", " Carter", "さん、", "どうぞ。"]),
+        ("问 Julian Carter。", "zh", ["问", " Julian", " Carter。"]),
+    ],
+)
+def test_a_space_is_said_with_the_word_behind_it(text: str, lang: str, spoken: list[str]) -> None:
+    assert spoken_words(text, lang) == spoken
+
+
 # ---------------------------------------------------------------- by hand
 
 

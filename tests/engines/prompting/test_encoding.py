@@ -16,6 +16,15 @@ from gateway.domain.engine import TranslationOptions, TranslationRequest
 from gateway.domain.errors import EngineFailed
 from gateway.engines.prompting.encoding import EncodedPrompt, Opening, PromptEncoder
 from gateway.engines.prompting.families import FAMILIES, detect
+from tests.engines.prompting.cuts import (
+    CAPITAL_WORD,
+    HAN_WORD,
+    LOWER_WORD,
+    encoded,
+    letters_that_a_third_parts,
+    one_token,
+    rare_characters,
+)
 
 TEXTS = ["Hello there.", " lead", "trail ", "a  b", "日本語です。", "x\ny", "🙂", "Tanakaさん", "1,250 €", ""]
 
@@ -123,14 +132,13 @@ def test_stop_strings_of_a_family_become_token_ids(tokenizer: Any) -> None:
 
 # ---------------------------------------------------------------- how the answer is proposed to begin
 
-# 鬱 is three tokens of this tokenizer, 金曜日 is one.
 PROPOSED = [
     ("", ""),
     ("Bitte", ""),
     ("", "Bitte aktualisieren Sie"),
     ("Bitte aktualisieren", " Sie das Ticket"),
     ("金曜日", "までに"),
-    ("鬱", "鬱です"),
+    ("{rare}", "{rare}です"),
     (" a ", " b "),
     ("🙂\n", "\t🙂"),
 ]
@@ -146,8 +154,10 @@ def opened(
 
 @pytest.mark.parametrize(("prefix", "draft"), PROPOSED)
 def test_an_opening_is_prefix_and_draft(tokenizer: Any, prefix: str, draft: str) -> None:
+    rare, _ = rare_characters(tokenizer)
+    prefix, draft = prefix.format(rare=rare), draft.format(rare=rare)
     made, prompt, opening = opened(tokenizer, prefix, draft)
-    assert opening.ids == tokenizer.encode(prefix + draft, add_special_tokens=False, split_special_tokens=True)
+    assert opening.ids == encoded(tokenizer, prefix + draft)
     assert made.cut(prompt, opening, len(opening.ids), keep=True) == (len(opening.ids), prefix + draft)
     assert made.cut(prompt, opening, opening.cover, keep=True) == (opening.cover, prefix)
     assert made.cut(prompt, opening, 0, keep=False) == (0, "")
@@ -157,36 +167,34 @@ def test_it_continues_the_prompt_of_a_chat_model(tokenizer: Any) -> None:
     tokenizer.chat_template = "{% for m in messages %}{{ m.content }}{% endfor %}Answer: "
     made, prompt, opening = opened(tokenizer, "Bitte", " aktualisieren", family="chat")
     assert tokenizer.decode(prompt.ids + opening.ids).endswith("Answer: Bitte aktualisieren")
-    assert made.cut(prompt, opening, 1, keep=True) == (1, "Bitte")
+    count = len(encoded(tokenizer, "Bitte"))
+    assert made.cut(prompt, opening, count, keep=True) == (count, "Bitte")
 
 
 def test_a_beginning_that_would_change_the_prompts_tokens_is_encoded_alone(tokenizer: Any) -> None:
-    tokenizer.chat_template = "{% for m in messages %}{{ m.content }}{% endfor %}Mon"
-    made, prompt, opening = opened(tokenizer, "tag", "", family="chat")
-    joined = tokenizer.encode("Montag", add_special_tokens=False)
-    assert joined != [*tokenizer.encode("Mon", add_special_tokens=False), *opening.ids]
-    assert opening.ids == tokenizer.encode("tag", add_special_tokens=False)
-    assert made.cut(prompt, opening, len(opening.ids), keep=True)[1] == "tag"
+    word = one_token(tokenizer, CAPITAL_WORD)
+    begun, rest = word[:3], word[3:]
+    tokenizer.chat_template = "{% for m in messages %}{{ m.content }}{% endfor %}" + begun
+    made, prompt, opening = opened(tokenizer, rest, "", family="chat")
+    assert encoded(tokenizer, word) != [*encoded(tokenizer, begun), *opening.ids]
+    assert opening.ids == encoded(tokenizer, rest)
+    assert made.cut(prompt, opening, len(opening.ids), keep=True)[1] == rest
 
 
 def test_characters_are_not_cut_in_two(tokenizer: Any) -> None:
-    made, prompt, opening = opened(tokenizer, "", "金曜日。鬱です")
-    before = tokenizer.encode("金曜日。", add_special_tokens=False)
-    assert len(tokenizer.encode("鬱", add_special_tokens=False)) == 3
+    rare, _ = rare_characters(tokenizer)
+    made, prompt, opening = opened(tokenizer, "", f"金曜日。{rare}です")
+    before = encoded(tokenizer, "金曜日。")
     for count in range(len(before), len(before) + 3):
         assert made.cut(prompt, opening, count, keep=False) == (len(before), "金曜日。")
-    assert made.cut(prompt, opening, len(before) + 3, keep=False) == (len(before) + 3, "金曜日。鬱")
+    assert made.cut(prompt, opening, len(before) + 3, keep=False) == (len(before) + 3, f"金曜日。{rare}")
 
 
 def test_the_sign_for_half_a_character_is_a_character_too(tokenizer: Any) -> None:
     made, prompt, opening = opened(tokenizer, "", "x\ufffdy")
-    assert [made.cut(prompt, opening, count, keep=False)[1] for count in range(1, 6)] == [
-        "x",
-        "x",
-        "x",
-        "x",
-        "x\ufffdy",
-    ]
+    whole = len(opening.ids)
+    cut = [made.cut(prompt, opening, count, keep=False)[1] for count in range(1, whole + 1)]
+    assert cut == [*["x"] * (whole - 1), "x\ufffdy"]
 
 
 def test_tokens_that_say_something_else_than_the_draft_are_not_taken_over(tokenizer: Any) -> None:
@@ -199,18 +207,21 @@ def test_tokens_that_say_something_else_than_the_draft_are_not_taken_over(tokeni
 
 
 def test_a_token_over_the_border_covers_the_prefix_and_is_not_within(tokenizer: Any) -> None:
-    made, prompt, opening = opened(tokenizer, "金曜", "日までに")
+    word = one_token(tokenizer, HAN_WORD)
+    prefix, rest = word[:2], word[2:]
+    made, prompt, opening = opened(tokenizer, prefix, f"{rest}までに")
     assert (opening.within, opening.cover) == (0, 1)
-    assert made.cut(prompt, opening, 1, keep=True) == (1, "金曜日")
-    alone = made.opening(prompt, "金曜", "")
+    assert made.cut(prompt, opening, 1, keep=True) == (1, word)
+    alone = made.opening(prompt, prefix, "")
     assert alone.within == alone.cover == len(alone.ids)
-    assert made.cut(prompt, alone, alone.cover, keep=True)[1] == "金曜"
+    assert made.cut(prompt, alone, alone.cover, keep=True)[1] == prefix
 
 
 def test_the_tokens_before_one_over_the_border_may_be_others_than_the_prefix_has_alone(tokenizer: Any) -> None:
-    made, prompt, opening = opened(tokenizer, " einenpa", "usa")
-    assert [tokenizer.decode([token]) for token in opening.ids] == [" einen", "p", "ausa"]
-    assert [tokenizer.decode([token]) for token in made.opening(prompt, " einenpa", "").ids] == [" einen", "pa"]
+    two, third = letters_that_a_third_parts(tokenizer)
+    made, prompt, opening = opened(tokenizer, f".{two}", third)
+    assert [tokenizer.decode([token]) for token in opening.ids] == [".", two[0], two[1] + third]
+    assert [tokenizer.decode([token]) for token in made.opening(prompt, f".{two}", "").ids] == [".", two]
     assert (opening.within, opening.cover) == (1, 3)
 
 
@@ -245,8 +256,11 @@ def followed(tokenizer: Any, text: str, token: int, **settings: Any) -> str | No
 @pytest.mark.parametrize("text", ["", "Bitte", "Bitte ", "金曜日", "🙂"])
 @pytest.mark.parametrize("more", [" und", "Bitte", " ", ".", "日", "会議", "\n"])
 def test_a_token_is_what_it_says_behind_others(tokenizer: Any, text: str, more: str) -> None:
-    (token,) = tokenizer.encode(more, add_special_tokens=False)
-    assert followed(tokenizer, text, token) == more
+    token = encoded(tokenizer, more)[0]
+    said = tokenizer.decode([token])
+    assert said
+    assert more.startswith(said)
+    assert followed(tokenizer, text, token) == said
 
 
 def test_a_control_token_says_nothing(tokenizer: Any) -> None:
@@ -267,7 +281,7 @@ def test_neither_does_one_that_only_the_vocabulary_calls_so_or_that_ends_the_ans
 
 
 def test_neither_does_one_that_is_not_a_whole_character(tokenizer: Any) -> None:
-    made, prompt, opening = opened(tokenizer, "", "です。鬱")
+    made, prompt, opening = opened(tokenizer, "", f"です。{rare_characters(tokenizer)[0]}")
     *before, first, second, third = opening.ids
     assert made.follow(prompt, before, first) is None
     assert made.follow(prompt, [*before, first], second) is None
@@ -279,6 +293,7 @@ def test_it_is_told_from_the_prompts_last_token_on(tokenizer: Any) -> None:
     """Some decoders drop the space at the very beginning."""
     dropping = copy.deepcopy(tokenizer)
     dropping.backend_tokenizer.decoder = Sequence([dropping.backend_tokenizer.decoder, Strip(" ", 1, 0)])
-    (token,) = dropping.encode(" und", add_special_tokens=False)
-    assert dropping.decode([token]) == "und"
-    assert followed(dropping, "", token) == " und"
+    word = one_token(tokenizer, LOWER_WORD)
+    (token,) = encoded(dropping, word)
+    assert dropping.decode([token]) == word[1:]
+    assert followed(dropping, "", token) == word

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import logging
 from dataclasses import dataclass, field
-from typing import Any
+from itertools import takewhile
+from typing import Any, NamedTuple
 
 import pytest
 
@@ -14,12 +15,10 @@ from gateway.engines.prompting import verification
 from gateway.engines.prompting.encoding import EncodedPrompt, PromptEncoder
 from gateway.engines.prompting.families import detect
 from gateway.engines.prompting.verification import Probe, VerifiedPrefix, verify_proposal
+from tests.engines.prompting.cuts import HAN_WORD, LOWER_WORD, encoded, one_token, rare_characters
 
-# Its tokens: Bitte, aktualisieren, a space, Sie, das, a space, Ticket, bis, a space, Montag, the dot.
 ANSWER = "Bitte aktualisieren Sie das Ticket bis Montag."
 OTHER = "Das Ticket ist alt."
-# What the model says behind anything but its answer: one token, which no test proposes there.
-ELSEWHERE = " oder"
 
 
 @pytest.fixture(scope="module")
@@ -49,7 +48,7 @@ class Rows:
 
 
 class Model:
-    """Says one answer, and behind any other beginning `ELSEWHERE`.
+    """Says one answer, and behind any other beginning `elsewhere`, one token that no test proposes there.
 
     gaps: how much less likely than its choice it finds these tokens, nats; others 9. tied: its choice is as likely
     as another token. cached: so many tokens of a prompt are in the prefix cache, and their rows are garbage that
@@ -63,7 +62,8 @@ class Model:
             tokenizer, detect(marker, "m"), window=200, output_base=32, output_per_source_token=3.0
         )
         self.answer = self.encode(answer)
-        (self.elsewhere,) = self.encode(ELSEWHERE)
+        self.elsewhere = one_token(tokenizer, LOWER_WORD)
+        (self._elsewhere,) = self.encode(self.elsewhere)
         self.gaps: dict[int, float] = {}
         self.tied = False
         self.cached = 0
@@ -73,13 +73,21 @@ class Model:
         self.probes: list[tuple[str, bool]] = []
 
     def encode(self, text: str) -> list[int]:
-        ids: list[int] = self.tokenizer.encode(text, add_special_tokens=False, split_special_tokens=True)
-        return ids
+        return encoded(self.tokenizer, text)
+
+    def agreed(self, text: str) -> int:
+        """With how many tokens of the answer this text begins."""
+        both = zip(self.encode(text), self.answer, strict=False)
+        return len([*takewhile(lambda pair: pair[0] == pair[1], both)])
+
+    def text(self, count: int) -> str:
+        """So many tokens of the answer."""
+        return str(self.tokenizer.decode(self.answer[:count]))
 
     def choose(self, said: list[int]) -> int:
         """What it says behind these tokens."""
         on_track = said == self.answer[: len(said)]
-        return [*self.answer, self.tokenizer.eos_token_id][len(said)] if on_track else self.elsewhere
+        return [*self.answer, self.tokenizer.eos_token_id][len(said)] if on_track else self._elsewhere
 
     def go_on(self, found: VerifiedPrefix) -> str:
         """The whole text: what the reader is told first, and what is generated behind it."""
@@ -147,16 +155,22 @@ async def test_a_right_draft_is_the_whole_answer(model: Model) -> None:
 
 
 async def test_the_beginning_of_the_answer_is_taken_over_and_not_finished(model: Model) -> None:
-    found = await model.begin(draft="Bitte aktualisieren Sie")
+    draft = "Bitte aktualisieren Sie"
+    count = model.agreed(draft)
+    assert model.text(count) == draft
+    found = await model.begin(draft=draft)
     assert found.event is not None
-    assert (found.event.text, found.event.finish) == ("Bitte aktualisieren Sie das", None)
-    assert (found.event.tokens, found.event.reused) == (1, 4)
+    assert (found.event.text, found.event.finish) == (model.text(count + 1), None)
+    assert (found.event.tokens, found.event.reused) == (1, count)
     assert found.event.prompt_tokens == found.event.cached_tokens == 0, "known on the last event"
 
 
 async def test_a_draft_is_taken_over_up_to_where_the_model_says_something_else(model: Model) -> None:
-    found = await model.begin(draft="Bitte aktualisieren Quatsch das Ticket bis Montag.")
-    assert (found.text, found.reused) == ("Bitte aktualisieren Sie", 3)
+    draft = "Bitte aktualisieren Quatsch das Ticket bis Montag."
+    count = model.agreed(draft)
+    assert model.text(count).startswith("Bitte aktualisieren")
+    found = await model.begin(draft=draft)
+    assert (found.text, found.reused) == (model.text(count + 1), count)
 
 
 async def test_a_wrong_draft_is_no_event(model: Model) -> None:
@@ -177,16 +191,17 @@ async def test_a_choice_between_equally_likely_tokens_is_left_to_the_model(model
 
 
 async def test_a_tolerance_is_not_for_the_draft(model: Model) -> None:
-    wrong = model.encode(" gut")[0]
-    model.gaps[wrong] = 0.01
+    count = model.agreed("Bitte gut")
+    model.gaps[model.encode("Bitte gut")[count]] = 0.01
     found = await model.begin(draft="Bitte gut", tolerance=3.0)
-    assert (found.text, found.reused) == ("Bitte aktualisieren", 1)
+    assert (found.text, found.reused) == (model.text(count + 1), count)
 
 
 async def test_a_character_is_not_cut_in_two(tokenizer: Any) -> None:
-    model = Model(tokenizer, "です。鬱")
-    assert model.encode("鬱")[:2] == model.encode("鬰")[:2]
-    found = await model.begin(draft="です。鬰")
+    rare, similar = rare_characters(tokenizer)
+    model = Model(tokenizer, f"です。{rare}")
+    assert model.agreed(f"です。{similar}") == len(model.encode("です。")) + 2
+    found = await model.begin(draft=f"です。{similar}")
     assert found.text == "です。"
     assert found.ids == model.encode("です。")
 
@@ -196,16 +211,19 @@ async def test_a_character_is_not_cut_in_two(tokenizer: Any) -> None:
 
 @pytest.mark.parametrize("final", [True, False])
 async def test_a_right_prefix_is_kept(model: Model, final: bool) -> None:
-    found = await model.begin(prefix="Bitte aktualisieren", tolerance=0.0, final=final)
-    assert (found.text, found.finish, found.probes) == ("Bitte aktualisieren ", None, 1)
-    assert (found.ids, found.reused) == (model.answer[:3], 2)
+    prefix = "Bitte aktualisieren"
+    count = model.agreed(prefix)
+    assert model.text(count) == prefix
+    found = await model.begin(prefix=prefix, tolerance=0.0, final=final)
+    assert (found.text, found.finish, found.probes) == (model.text(count + 1), None, 1)
+    assert (found.ids, found.reused) == (model.answer[: count + 1], count)
 
 
 async def test_a_token_within_the_tolerance_is_kept(model: Model) -> None:
     for token in model.encode(" gut"):
         model.gaps[token] = 3.0
     found = await model.begin(prefix="Bitte gut", tolerance=3.1, final=False)
-    assert (found.text, found.reused) == (f"Bitte gut{ELSEWHERE}", 2)
+    assert (found.text, found.reused) == (f"Bitte gut{model.elsewhere}", len(model.encode("Bitte gut")))
     assert (await model.begin(prefix="Bitte gut", tolerance=2.9, final=False)).finish is FinishReason.REJECTED
 
 
@@ -221,7 +239,7 @@ async def test_a_final_goes_on_from_what_the_model_says_without_a_prefix(model: 
     for token in model.encode(" gut"):
         model.gaps[token] = 1.0
     found = await model.begin(prefix="Bitte gut Quatsch", draft=ANSWER, tolerance=3.0)
-    assert (found.text, found.finish) == ("Bitte", None)
+    assert (found.text, found.finish) == (model.text(model.agreed("Bitte gut")), None)
 
 
 @pytest.mark.parametrize("final", [True, False])
@@ -235,7 +253,7 @@ async def test_without_a_tolerance_nothing_is_asked_about_the_prefix(model: Mode
 
 async def test_without_a_tolerance_a_draft_behind_any_prefix_is_looked_at(model: Model) -> None:
     found = await model.begin(prefix=OTHER, draft=" Quatsch")
-    assert (found.text, found.probes) == (OTHER + ELSEWHERE, 1)
+    assert (found.text, found.probes) == (OTHER + model.elsewhere, 1)
     assert found.reused == len(model.encode(OTHER))
 
 
@@ -271,34 +289,39 @@ def test_a_prefix_without_any_token_is_told_too() -> None:
 
 
 async def test_what_the_probe_says_behind_an_accepted_draft_is_not_generated_again(model: Model) -> None:
+    count = model.agreed("Bitte aktualisieren")
+    assert model.text(count) == "Bitte aktualisieren"
     found = await model.begin(draft="Bitte aktualisieren")
-    assert (found.text, found.finish) == ("Bitte aktualisieren ", None)
-    assert (found.ids, found.reused) == (model.answer[:3], 2)
+    assert (found.text, found.finish) == (model.text(count + 1), None)
+    assert (found.ids, found.reused) == (model.answer[: count + 1], count)
     assert found.event is not None
-    assert (found.event.tokens, found.event.reused) == (1, 2), "it was generated, by the probe"
+    assert (found.event.tokens, found.event.reused) == (1, count), "it was generated, by the probe"
 
 
 async def test_the_models_choice_instead_of_a_refused_draft_token_is_taken(model: Model) -> None:
+    count = model.agreed("Bitte gut")
     found = await model.begin(draft="Bitte gut")
-    assert (found.text, found.ids, found.reused) == ("Bitte aktualisieren", model.answer[:2], 1)
+    assert (found.text, found.ids, found.reused) == (model.text(count + 1), model.answer[: count + 1], count)
     found = await model.begin(draft=OTHER)
     assert found.event is not None
-    assert (found.event.text, found.event.tokens, found.event.reused) == ("Bitte", 1, 0)
+    assert (found.event.text, found.event.tokens, found.event.reused) == (model.text(1), 1, 0)
 
 
 async def test_the_models_choice_instead_of_a_refused_prefix_is_taken_in_a_final(model: Model) -> None:
+    count = model.agreed("Bitte gut")
     found = await model.begin(prefix="Bitte gut", draft=" das Ticket", tolerance=3.0)
-    assert (found.text, found.ids, found.reused) == ("Bitte aktualisieren", model.answer[:2], 1)
+    assert (found.text, found.ids, found.reused) == (model.text(count + 1), model.answer[: count + 1], count)
     found = await model.begin(prefix=OTHER, tolerance=3.0)
-    assert (found.text, found.ids, found.reused) == ("Bitte", model.answer[:1], 0)
+    assert (found.text, found.ids, found.reused) == (model.text(1), model.answer[:1], 0)
 
 
 async def test_a_choice_behind_tokens_that_are_dropped_is_not_taken(model: Model) -> None:
     """What it says behind `Bitte gut` is nothing to go on from behind `Bitte`."""
     for token in model.encode(" gut"):
         model.gaps[token] = 1.0
+    count = model.agreed("Bitte gut")
     found = await model.begin(prefix="Bitte gut Quatsch", tolerance=3.0)
-    assert (found.text, found.ids, found.reused) == ("Bitte", model.answer[:1], 1)
+    assert (found.text, found.ids, found.reused) == (model.text(count), model.answer[:count], count)
 
 
 async def test_nothing_is_taken_behind_a_prefix_that_ends_a_partial(model: Model) -> None:
@@ -309,51 +332,56 @@ async def test_nothing_is_taken_behind_a_prefix_that_ends_a_partial(model: Model
 
 @pytest.mark.parametrize("draft", ["Bitte", "Bitte Quatsch"])
 async def test_a_control_token_is_not_taken(model: Model, draft: str) -> None:
+    said = model.encode("Bitte")
     for control in ("</s>", "<to>", "<de>", "<pad>"):
-        model.answer = [*model.encode("Bitte"), model.tokenizer.convert_tokens_to_ids(control)]
+        model.answer = [*said, model.tokenizer.convert_tokens_to_ids(control)]
         found = await model.begin(draft=draft)
-        assert (found.text, found.ids, found.reused) == ("Bitte", model.answer[:1], 1)
+        assert (found.text, found.ids, found.reused) == ("Bitte", said, len(said))
 
 
 async def test_an_answer_that_ends_where_the_draft_goes_on_is_not_finished_here(model: Model) -> None:
-    found = await model.begin(draft=f"{ANSWER}{ELSEWHERE}")
+    found = await model.begin(draft=f"{ANSWER}{model.elsewhere}")
     assert (found.text, found.ids, found.finish) == (ANSWER, model.answer, None)
 
 
-@pytest.mark.parametrize("draft", ["です。", "です。Quatsch", "です。鬰", "です。x鬱"])
-async def test_half_a_character_is_not_taken(tokenizer: Any, draft: str) -> None:
-    model = Model(tokenizer, "です。鬱です")
-    assert len(model.encode("鬱")) == 3
-    found = await model.begin(draft=draft)
-    assert (found.text, found.ids, found.reused) == ("です。", model.encode("です。"), 2)
+@pytest.mark.parametrize("tail", ["", "Quatsch", "{similar}", "x{rare}"])
+async def test_half_a_character_is_not_taken(tokenizer: Any, tail: str) -> None:
+    rare, similar = rare_characters(tokenizer)
+    model = Model(tokenizer, f"です。{rare}です")
+    said = model.encode("です。")
+    found = await model.begin(draft="です。" + tail.format(rare=rare, similar=similar))
+    assert (found.text, found.ids, found.reused) == ("です。", said, len(said))
 
 
 async def test_a_choice_between_equally_likely_tokens_is_not_taken(model: Model) -> None:
-    (wrong,) = model.encode(" gut")
-    for gap, text in ((0.0, "Bitte"), (0.001, "Bitte aktualisieren")):
+    count = model.agreed("Bitte gut")
+    wrong = model.encode("Bitte gut")[count]
+    for gap, known in ((0.0, count), (0.001, count + 1)):
         model.gaps[wrong] = gap
         found = await model.begin(draft="Bitte gut")
-        assert (found.text, found.reused) == (text, 1)
+        assert (found.text, found.reused) == (model.text(known), count)
 
 
 async def test_the_last_token_that_the_answer_may_have_is_left_to_be_generated(tokenizer: Any) -> None:
-    model = Model(tokenizer, " mit" * 150)
+    word = one_token(tokenizer, LOWER_WORD)
+    model = Model(tokenizer, word * 150)
     await model.begin()
     limit = model.prompt.max_tokens
     assert len(model.prompt.ids) + limit < 200, "the limit is the answer's, not the window's"
     for accepted, known in ((limit - 3, limit - 2), (limit - 2, limit - 1), (limit - 1, limit - 1)):
-        for wrong in ("", " gut"):
-            found = await model.begin(draft=" mit" * accepted + wrong)
+        for wrong in ("", "."):
+            found = await model.begin(draft=word * accepted + wrong)
             assert (len(found.ids), found.reused, found.finish) == (known, accepted, None)
-    longest = await model.begin(draft=" mit" * 150)
+    longest = await model.begin(draft=word * 150)
     assert (len(longest.ids), longest.reused) == (limit - 1, limit - 1)
-    beyond = await model.begin(prefix=" mit" * (limit + 5), draft=" mit", tolerance=3.0)
+    beyond = await model.begin(prefix=word * (limit + 5), draft=word, tolerance=3.0)
     assert (len(beyond.ids), beyond.reused) == (limit + 5, limit + 5)
 
 
-# 鬱 and 🙂 are three and more tokens each.
-ANSWERS = pytest.mark.parametrize("answer", [ANSWER, "金曜日までに、鬱な会議です🙂。"], ids=["german", "japanese"])
-TAILS = ("", "x", " ", " Quatsch", "。", "鬰", "日までに", "\ufffd", "</s>")
+ANSWERS = pytest.mark.parametrize(
+    "answer", [ANSWER, "金曜日までに、{rare}な会議です🙂。"], ids=["german", "japanese"]
+)
+TAILS = ("", "x", " ", " Quatsch", "。", "{similar}", "日までに", "\ufffd", "</s>")
 
 
 def held_against(model: Model, found: VerifiedPrefix) -> None:
@@ -368,6 +396,8 @@ def held_against(model: Model, found: VerifiedPrefix) -> None:
 @ANSWERS
 @pytest.mark.parametrize("tail", TAILS)
 async def test_wherever_a_draft_is_cut_the_text_is_the_answer(tokenizer: Any, answer: str, tail: str) -> None:
+    rare, similar = rare_characters(tokenizer)
+    answer, tail = answer.format(rare=rare), tail.format(similar=similar)
     model = Model(tokenizer, answer)
     for cut in range(len(answer) + 1):
         found = await model.begin(draft=answer[:cut] + tail)
@@ -380,6 +410,8 @@ async def test_wherever_a_draft_is_cut_the_text_is_the_answer(tokenizer: Any, an
 async def test_wherever_a_prefix_is_cut_the_text_of_a_final_is_the_answer(
     tokenizer: Any, answer: str, tail: str
 ) -> None:
+    rare, similar = rare_characters(tokenizer)
+    answer, tail = answer.format(rare=rare), tail.format(similar=similar)
     model = Model(tokenizer, answer)
     for cut in range(1, len(answer) + 1):
         held_against(model, await model.begin(prefix=answer[:cut] + tail, tolerance=0.0))
@@ -389,33 +421,44 @@ async def test_wherever_a_prefix_is_cut_the_text_of_a_final_is_the_answer(
 # ---------------------------------------------------------------- a token over the border
 
 
+class Border(NamedTuple):
+    """A word of one token, which a prefix and its draft share."""
+
+    model: Model
+    word: str
+    prefix: str
+    draft: str
+
+
 @pytest.fixture
-def japanese(tokenizer: Any) -> Model:
-    model = Model(tokenizer, "金曜日までに")
-    assert len(model.answer) == 2
-    return model
+def border(tokenizer: Any) -> Border:
+    word = one_token(tokenizer, HAN_WORD)
+    return Border(Model(tokenizer, f"{word}までに"), word, word[:2], f"{word[2:]}までに")
 
 
 @pytest.mark.parametrize("tolerance", [None, 3.0])
 async def test_a_token_over_the_border_is_taken_where_the_model_chooses_it(
-    japanese: Model, tolerance: float | None
+    border: Border, tolerance: float | None
 ) -> None:
-    found = await japanese.begin(prefix="金曜", draft="日までに", tolerance=tolerance)
-    assert (found.text, found.finish, found.probes) == ("金曜日までに", FinishReason.STOP, 1)
+    found = await border.model.begin(prefix=border.prefix, draft=border.draft, tolerance=tolerance)
+    assert (found.text, found.finish, found.probes) == (f"{border.word}までに", FinishReason.STOP, 1)
 
 
-async def test_where_it_does_not_the_prefix_is_looked_at_alone(japanese: Model) -> None:
-    japanese.answer = japanese.encode("金曜までに")
-    found = await japanese.begin(prefix="金曜", draft="日までに", tolerance=3.0)
-    assert [text for text, _ in japanese.probes] == ["金曜日までに", "金曜"]
-    assert (found.text, found.finish, found.probes) == ("金曜までに", None, 2)
-    assert (found.ids, found.reused) == (japanese.answer, 2)
+async def test_where_it_does_not_the_prefix_is_looked_at_alone(border: Border) -> None:
+    model = border.model
+    model.answer = model.encode(f"{border.prefix}までに")
+    count = model.agreed(border.prefix)
+    assert model.text(count) == border.prefix
+    found = await model.begin(prefix=border.prefix, draft=border.draft, tolerance=3.0)
+    assert [text for text, _ in model.probes] == [f"{border.word}までに", border.prefix]
+    assert (found.text, found.finish, found.probes) == (model.text(count + 1), None, 2)
+    assert (found.ids, found.reused) == (model.answer[: count + 1], count)
 
 
-async def test_where_it_does_not_a_prefix_without_a_tolerance_is_kept_alone(japanese: Model) -> None:
-    japanese.answer = japanese.encode("土曜日")
-    found = await japanese.begin(prefix="金曜", draft="日までに")
-    assert (found.text, found.probes) == ("金曜", 1)
+async def test_where_it_does_not_a_prefix_without_a_tolerance_is_kept_alone(border: Border) -> None:
+    border.model.answer = border.model.encode("です。")
+    found = await border.model.begin(prefix=border.prefix, draft=border.draft)
+    assert (found.text, found.probes) == (border.prefix, 1)
 
 
 # ---------------------------------------------------------------- what the engine does not tell
@@ -425,7 +468,7 @@ async def test_rows_that_the_prefix_cache_left_unwritten_are_not_read(model: Mod
     prompt = len(model.encode("<s><en><de><final>"))  # more than the real prompt has tokens
     model.cached = prompt + 60
     found = await model.begin(draft=OTHER)
-    assert (found.text, found.reused) == ("Bitte", 0)
+    assert (found.text, found.reused) == (model.text(1), 0)
     assert [read_cache for _, read_cache in model.probes] == [True, False]
     assert found.probes == 2
     assert found.cached_tokens > 0
@@ -480,14 +523,17 @@ async def test_without_log_probabilities_the_prefix_is_kept_and_the_draft_left_o
 async def test_what_is_taken_over_is_rated_with_what_the_model_thought_of_it(model: Model) -> None:
     for token in model.encode(" gut"):
         model.gaps[token] = 0.4
-    # "Bitte" is the model's own choice, at -0.1, and " gut" is at -0.5.
+    # "Bitte" is the model's own choice, each token at -0.1, and each of " gut" is at -0.5.
+    own, count = model.agreed("Bitte gut"), len(model.encode("Bitte gut"))
     found = await model.begin(prefix="Bitte gut", tolerance=0.5)
-    assert (found.reused, found.rated) == (2, 2)
-    assert found.logprob == pytest.approx(-0.6)
+    assert (found.reused, found.rated) == (count, count)
+    assert found.logprob == pytest.approx(-0.1 * own - 0.5 * (count - own))
     # The model's choice in place of what it refuses was looked at as well.
-    found = await model.begin(prefix="Bitte aktualisieren gut", tolerance=0.1)
-    assert (found.reused, found.rated, len(found.ids)) == (2, 3, 3)
-    assert found.logprob == pytest.approx(-0.3)
+    prefix = "Bitte aktualisieren gut"
+    own = model.agreed(prefix)
+    found = await model.begin(prefix=prefix, tolerance=0.1)
+    assert (found.reused, found.rated, len(found.ids)) == (own, own + 1, own + 1)
+    assert found.logprob == pytest.approx(-0.1 * (own + 1))
 
 
 async def test_what_was_not_looked_at_is_not_rated(model: Model) -> None:

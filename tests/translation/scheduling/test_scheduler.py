@@ -25,7 +25,6 @@ from gateway.domain.errors import (
     DeadlineExceeded,
     Draining,
     EngineFailed,
-    EngineRestarting,
     EngineUnavailable,
     GatewayError,
     Overloaded,
@@ -34,7 +33,6 @@ from gateway.domain.errors import (
 )
 from gateway.domain.quotas import NO_QUOTA, Quota
 from gateway.engines.simulated import Rule, Script, SimulatedEngine
-from gateway.engines.supervisor import Supervisor
 from gateway.protocol.limits import Limits
 from gateway.protocol.messages import (
     TranslationFailed,
@@ -217,23 +215,6 @@ async def test_a_tenant_has_no_more_waiting_than_its_quota_in_all_its_meetings()
     assert scheduler.waiting_by_tenant() == {"acme": 3, "other": 3}
     for ticket in tickets:
         scheduler.withdraw(ticket)
-
-
-async def test_a_final_is_charged_once_its_translation_begins_whatever_becomes_of_it() -> None:
-    quotas, engine = Quotas(), SteppedEngine(max_running=3)
-    scheduler = Scheduler(engine, max_waiting=100, lookahead=0, quotas=quotas)
-    whole, cut, never = scheduler.admit("acme/m", requests("whole", "cut", "never"), account="tenant:acme")
-    [live] = scheduler.admit("acme/m", [replace(request("live", priority=1), final=False)], account="tenant:acme")
-    scheduler.withdraw(never)
-    tasks = collect(scheduler, whole, cut, live)
-    await spin(lambda: len(engine.begun) == 3)
-    engine.let("whole", "live")
-    await tasks[0]
-    await tasks[2]
-    scheduler.withdraw(cut)
-    await asyncio.gather(*tasks, return_exceptions=True)
-    assert quotas.today("acme").characters == 2
-    assert quotas.today("acme").minutes == 1
 
 
 async def test_a_waiting_ticket_can_be_withdrawn() -> None:
@@ -483,41 +464,6 @@ async def test_what_breaks_in_the_engine_becomes_an_error_of_the_tree() -> None:
     with pytest.raises(EngineFailed, match="unknown reason"):
         await consume(scheduler, ticket)
     assert scheduler.running == 0
-
-
-@pytest.mark.parametrize("error", [RuntimeError, ValueError, EngineFailed, EngineUnavailable, EngineRestarting])
-async def test_what_breaks_in_who_is_told_is_not_the_engines_doing(
-    error: type[Exception], caplog: pytest.LogCaptureFixture
-) -> None:
-    def broken(_: str) -> None:
-        raise error("a bug")
-
-    engine = Supervisor(SimulatedEngine)
-    await engine.start()
-    scheduler = Scheduler(engine, max_waiting=10)
-    broken_one, sound = scheduler.admit("m", requests("a", "b"))
-    with pytest.raises(GatewayError, match=r"The gateway failed") as raised:
-        await scheduler.collect(broken_one, broken)
-    assert (raised.value.code, broken_one.crashes) == ("internal", 0)
-    assert engine.health().state is EngineState.READY
-    assert await consume(scheduler, sound) == "[ja] x"
-    assert len(caplog.records) == 1
-    await engine.stop()
-
-
-async def test_what_breaks_in_who_is_told_that_the_engine_died_is_not_its_doing_either() -> None:
-    def broken(text: str) -> None:
-        if not text:
-            raise EngineRestarting("a bug")
-
-    engine = SteppedEngine()
-    scheduler = Scheduler(engine, max_waiting=10)
-    (ticket,) = scheduler.admit("m", requests("a"))
-    task = asyncio.create_task(scheduler.collect(ticket, broken))
-    await spin(lambda: ticket.text)
-    engine.die()
-    with pytest.raises(GatewayError, match=r"The gateway failed"):
-        await task
 
 
 # ---------------------------------------------------------------- deadline
