@@ -10,6 +10,7 @@ from demo_model.clauses.languages.chinese_words import (
     AGAIN,
     ASKED,
     BRIEFLY,
+    HIT,
     MATRIX,
     MODAL,
     ONCE,
@@ -35,7 +36,9 @@ class Chinese(ChinesePhrases):
         for token in self.cell(clause).split():
             if token.startswith("="):
                 verb, _, kindly = token[1:].partition("/")
-                asking = clause.mood in (Mood.IMPERATIVE, Mood.REQUEST, Mood.LETS)
+                can = clause.modal is Modal.CAN and asks and clause.person == "2"
+                asking = can or clause.mood in (Mood.IMPERATIVE, Mood.REQUEST, Mood.LETS)
+                asking = asking and not any(each.key == "again" for each in clause.adverbials)
                 kindly = kindly or (f"{verb}一下" if verb in BRIEFLY and self.direct(clause) else "")
                 verb = kindly if kindly and asking and not clause.negative else verb
                 continue
@@ -89,8 +92,6 @@ class Chinese(ChinesePhrases):
         if clause.asked == "how_long" and "多" not in head:
             le = "了" if clause.tense is Tense.PAST else ""
             will = "会" if clause.tense is Tense.FUTURE else ""
-            if self.direct(clause) and len(head) > 1:
-                return f"{will}花{le}多长时间", plain
             if head == "去":
                 return will, marked(f"{head}{tail}{le}多久", clause.mark)
             if self.direct(clause) and self.noun_type(clause, "O") in ("skill", "subject", "sport", "instrument"):
@@ -110,7 +111,7 @@ class Chinese(ChinesePhrases):
                 return ("没有" if negative else "" if clause.mood is Mood.YES_NO else "正"), plain
             case Tense.NOW if not verb.startswith("很"):
                 plain = marked(
-                    re.sub("(?<=.)[完上下掉]$|(?<=[借送])来$", "", head) + tail, clause.mark
+                    re.sub("(?<=.)[完上下掉好]$|(?<=[借送])来$", "", head) + tail, clause.mark
                 )  # 正在写报告
                 return ("没有在" if negative else "在" if clause.mood is Mood.YES_NO else "正在"), plain
             case Tense.FUTURE if not self.stative(clause) or head in ("有",):
@@ -169,7 +170,9 @@ class Chinese(ChinesePhrases):
         if identifies and not clause.asked:
             time = phrase("是", time)
         refused = clause.negative and clause.tense is Tense.FUTURE and clause.mood is Mood.STATEMENT
-        if (refused and not clause.embedded) or (clause.asked == "S" and (clause.wanted or identifies)):
+        if (refused and not clause.embedded) or (
+            clause.asked == "S" and (clause.wanted or identifies or clause.tense is Tense.FUTURE)
+        ):
             start, time = phrase(start, time.removeprefix("在")), ""
         counted = re.match("(.*)(.次)(.)$", time)  # 每周帮他两次
         time, times = (counted[1] + counted[3], counted[2] + counted[3]) if counted else (time, "")
@@ -201,9 +204,10 @@ class Chinese(ChinesePhrases):
             later = phrase(later, "都" if several or each_time else "")
             return phrase(start, subject, time, later, question, self.places(rest, "frequency"), self.be(clause))
         before, verb, after, stative = self.pieces(clause)
-        cause, where = self.places(rest, "cause"), phrase(quick, self.places(rest, "place", "companion"))
+        cause, where = self.places(rest, "cause"), self.places(rest, "place")
         if verb[0] == "去" and re.match("在(?!没有)", where) and not {"O", "T"} & set(clause.roles):  # 去乡下远足
             where, verb = "去" + where[1:], verb[1:].removeprefix("|")
+        where = phrase(quick, self.places(rest, "companion"), where)  # 和侄女在公园玩
         manner = self.places(rest, "manner")
         if clause.tense in (Tense.PAST, Tense.DONE) and not clause.negative and clause.modal is Modal.NONE:
             manner = manner.replace("再", "又")
@@ -213,28 +217,30 @@ class Chinese(ChinesePhrases):
             before, manner = [*before, manner], ""
         often = self.places(rest, "frequency")
         length = self.places(rest, "length")
+        times = times or self.once_more(clause, manner or where)
+        head, _, tail = verb.partition("|")
+        named = times and self.direct(clause) and not clause.roles["O"].pronoun
+        asked_to = marked(head + (times if named or tail else "") + tail, clause.mark)
+        what = phrase(where, manner, *before, asked_to, *after, "" if named or tail else times, length)
         match clause.mood:
             case Mood.IMPERATIVE:
-                what = phrase(where, manner, *before, marked(verb.replace("|", ""), clause.mark), *after, length)
                 first = ("", time) if time.startswith("过") else (time, "")
                 return phrase(first[1], "请", first[0], "不要" if clause.negative else "", what)
             case Mood.REQUEST:
-                what = phrase(where, manner, *before, marked(verb.replace("|", ""), clause.mark), *after, length)
                 return phrase("您", time, "能", what, "吗")
             case Mood.LETS:
-                what = phrase(where, manner, *before, marked(verb.replace("|", ""), clause.mark), *after, length)
                 return phrase(
                     "我们", time, "不要" if clause.negative else "", what, "了" if clause.negative else "吧"
                 )
         cut = verb.partition("|")
         aux, verb = self.verbs(clause, verb, stative, when)
         if clause.tense is Tense.FUTURE and aux.startswith("会"):
-            aux = self.will(clause, phrase(start, time), later) + aux[1:]
+            aux = self.will(clause, phrase(start, time, quick), later) + aux[1:]
         if (times and not after) or (self.direct(clause) and not clause.roles["O"].pronoun):
             verb = phrase(marked(cut[0], clause.mark), times, marked(cut[2], clause.mark)) if times else verb
         else:
             length = phrase(times, length)
-        if clause.asked == "how_long" and self.direct(clause) and "花" not in aux and " " in verb:
+        if clause.asked == "how_long" and self.direct(clause) and " " in verb:
             after = []
         both = self.before_subject(clause)
         if both is not None:
@@ -243,7 +249,7 @@ class Chinese(ChinesePhrases):
             aux = phrase("都", aux.replace("正在", "在"))
         if stative and before and not self.cell(clause).startswith("在"):
             before, aux = [*before, aux], ""  # 肚子不疼
-        last = "的" if identifies else "了" if self.ends_done(clause) else ""
+        last = "的" if identifies else "了" if self.ends_done(clause) or self.soon(clause, aux) else ""
         early = clause.asked in ("where", "how") or clause.modal is Modal.WANT  # 您想什么时候看报告
         end = phrase(last, "吗" if clause.mood is Mood.YES_NO else "")
         return phrase(
@@ -330,17 +336,13 @@ class Chinese(ChinesePhrases):
         thing = first.roles.get("O")
         named = self.direct(first) and thing is not None and thing.det != "a"
         if about is not None and about.pronoun == "it" and said.link == "because":
-            unknown = self.about(first, second) is not second
-            again = self.named_again(about, thing)
-            second = replace(second, roles={"S": again}, gap="S" if unknown else "")
-            if thing is not None and again is about:  # 想换这把椅子，因为它很旧
-                that = self.pointed(thing, "that" if first.tense is Tense.PAST else "this")
-                first = replace(first, roles={**first.roles, "O": that})
-            words = self.planned(first, self.clause(first, self.then(first)))
-            return phrase(words, "，因为", self.clause(second), mark)
+            return phrase(self.reasoned(first, second), mark)
         if about is not None and about.refers == "S" and said.link == "because":
-            why = self.changed(self.clause(replace(second, roles={"S": first.roles["S"]})))
-            return phrase(why, self.therefore(second, replace(first, embedded=True), drop=True), mark)
+            when = tuple(each for each in first.adverbials if self.kind(each) == "time")
+            others = tuple(each for each in first.adverbials if each not in when)
+            why = self.changed(self.clause(replace(second, roles={"S": first.roles["S"]}, adverbials=when)))
+            main = replace(first, embedded=True, adverbials=others)
+            return phrase(why, self.therefore(second, main, drop=True), mark)
         if about is not None and about.refers == "S" and said.link == "although":
             subject = self.noun_phrase(first.roles["S"], "S")
             does = self.clause(replace(first, embedded=True), "还是", drop=True)
@@ -364,6 +366,12 @@ class Chinese(ChinesePhrases):
         over = first.modal is not Modal.NONE or (said.link == "so" and not turned)
         later = "就" if said.link == "if" and not asks else self.then(first) if over else ""
         later = phrase(later, "还是") if said.link == "although" else later
+        weather = event is not None and event.types["S"] == ("weather",) and self.stative(second)
+        hit = weather or (shared and second.frame in HIT)  # 天气很热，我就去游泳了
+        if when and not asks and second.tense is Tense.PAST and hit:
+            return phrase(self.clause(second), "，", self.clause(first, "就", drop=shared), mark)
+        if later == "就" and self.willed(first):
+            first = replace(first, tense=Tense.HABIT)  # 如果下雪，他们就泡茶
         follows = said.link in ("because", "although", "if", "when")
         main = replace(first, embedded=follows)
         words = phrase(self.clause(main, later, drop=shared and follows), tail)

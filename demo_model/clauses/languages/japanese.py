@@ -124,7 +124,8 @@ class Japanese(JapanesePhrases):
         same = topic == "same"
         inside = style in ("attributive", "plain", "ka", "hope")
         topic = "は" if same else topic
-        if (clause.frame == "exist" and clause.mood is not Mood.YES_NO) or clause.asked == "S":
+        asks_for = clause.mood is Mood.YES_NO and subject_np is not None and subject_np.det != "num"
+        if (clause.frame == "exist" and not asks_for) or clause.asked == "S":
             topic = "が"
         asking = clause.mood in ASKING_MOODS
         told = clause.mood is Mood.STATEMENT and style in ("polite", "te")
@@ -369,7 +370,7 @@ class Japanese(JapanesePhrases):
             left["O"] = replace(thing, pronoun="it")
             thing = replace(thing, det="the") if thing.det and self.owner(doer, thing) == thing.det else thing
         named = replace(second, roles={"S": thing}) if thing is not None else second
-        main = replace(first, roles=left)
+        main = replace(first, roles=left, embedded=True)
         if link == "although":
             return phrase(self.clause(named, "polite"), "が 、", self.clause(main, "polite"))
         what = second.predicate

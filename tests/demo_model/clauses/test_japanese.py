@@ -16,7 +16,7 @@ def test_japanese_names_what_a_reason_is_about() -> None:
     buy = Clause("buy", 4, {"S": SHE, "O": Phrase(2, noun="clothes:coat", det="the")}, Tense.PAST, negative=True)
     it = Phrase(5, pronoun="it", noun="clothes:coat", refers="O")
     dear = Clause("be", 6, {"S": it}, Tense.PAST, predicate=Predicate(7, adjective="expensive"))
-    assert texts(Utterance(buy, "because", dear))["ja"] == "コートが高かったので、彼女は買いませんでした。"
+    assert texts(Utterance(buy, "because", dear))["ja"] == "彼女はコートが高かったので、買いませんでした。"
     assert texts(Utterance(buy, "although", dear))["ja"] == "そのコートは高かったですが、彼女は買いませんでした。"
     rest = Clause("rest", 4, {"S": SHE}, Tense.PAST)
     tired = Clause("be", 6, {"S": replace(SHE, mark=5, refers="S")}, predicate=Predicate(7, adjective="tired"))
@@ -130,14 +130,14 @@ def test_japanese_has_ga_where_all_is_new() -> None:
 def test_japanese_does_not_name_again_whom_the_first_clause_is_about() -> None:
     lost = Clause("lose", 6, {"S": SHE, "O": Phrase(2, noun="small:wallet", det="she")}, Tense.PAST)
     helped = Clause("help", 4, {"S": I, "O": replace(SHE, mark=5)}, Tense.PAST)
-    assert texts(Utterance(lost, "so", helped))["ja"] == "彼女が財布をなくしたので、助けました。"
+    assert texts(Utterance(lost, "so", helped))["ja"] == "彼女が財布をなくしたので、力になりました。"
     him = replace(helped, roles={"S": I, "O": Phrase(5, pronoun="he")})
     quarrel = Clause("quarrel_family", 6, {"S": SHE, "O": Phrase(2, noun="family:sister", det="she")}, Tense.PAST)
     sorry = Clause("apologize", 4, {"S": replace(SHE, mark=7), "O": replace(SHE, mark=5)}, Tense.PAST)
     not_yet = replace(sorry, tense=Tense.DONE, negative=True)
     assert texts(Utterance(quarrel, "but", not_yet))["ja"] == "彼女は姉と喧嘩しましたが、まだ謝っていません。"
     assert texts(Utterance(quarrel, "so", sorry))["ja"] == "彼女は姉と喧嘩したので、謝りました。"
-    assert texts(Utterance(lost, "so", him))["ja"] == "彼女が財布をなくしたので、彼を助けました。"
+    assert texts(Utterance(lost, "so", him))["ja"] == "彼女が財布をなくしたので、彼を手伝いました。"
 
 
 def test_japanese_chooses_verbs_by_what_is_worn_and_by_what_has_not_happened_yet() -> None:
@@ -203,7 +203,7 @@ def test_japanese_honours_all_of_somebodys_family_and_says_how_often_before_wher
 def test_japanese_hopes_it_of_somebody_and_that_it_happens() -> None:
     eli = Phrase(1, name="Eli")
     rest = Clause("rest", 4, {"S": replace(SHE, mark=2)}, Tense.FUTURE)
-    assert texts(Utterance(rest, "hope", speaker=eli))["ja"] == "Eliさんは、彼女に休憩してほしいと思っています。"
+    assert texts(Utterance(rest, "hope", speaker=eli))["ja"] == "Eliさんは、彼女が休憩してくれるといいと思っています。"
     to_me = Clause("send", 4, {"S": replace(SHE, mark=5), "O": REPORT, "T": replace(I, mark=6)}, Tense.FUTURE)
     assert texts(Utterance(to_me, "hope", speaker=eli))["ja"] == (
         "Eliさんは、彼女が私に報告書を送ってくれるといいと思っています。"
