@@ -211,6 +211,7 @@ class Chinese(ChinesePhrases):
         manner = self.places(rest, "manner")
         if clause.tense in (Tense.PAST, Tense.DONE) and not clause.negative and clause.modal is Modal.NONE:
             manner = manner.replace("再", "又")
+        manner = manner.replace("再", "重新") if clause.tense is Tense.NOW else manner
         if bare(manner) in ("再", "又"):  # 又和您一起看了
             where, manner = phrase(manner, where), ""
         if bare(manner) in ("详细", "仔细", "快速"):  # 和她详细讨论
@@ -394,10 +395,3 @@ class Chinese(ChinesePhrases):
         return phrase(
             other, ("后" if awaited else "之后" if happens else "的时候") + ("" if shared else "，"), words, mark
         )
-
-    def rewrite(self, before: str, after: str) -> tuple[str, str] | None:
-        if before in ("正在", "没有在", "在") and after.startswith("在"):
-            return before[:-1], after
-        if before.endswith("都") and after == "都":
-            return "", after
-        return None

@@ -140,9 +140,11 @@ class ChinesePhrases(Linearizer):
             return phrase(self.planned(first, self.clause(first, self.then(first))), "，因为", why)
         left = {role: np for role, np in first.roles.items() if role != "O"}
         cell = self.cell(first)
-        kept = "O" in cell.split(" ")[0] and not cell.startswith("把")  # 为它做准备
-        first = replace(first, embedded=True, roles=left | ({"O": replace(it, noun=thing.noun)} if kept else {}))
-        why = self.clause(replace(second, roles={"S": thing}))
+        kept = "O" in cell.split(" ")[0] and not (cell.startswith("把") or "=投" in cell)  # 为它做准备
+        again = {"O": thing} if self.noun_type(first, "O") in ("money", "charge") else {}  # 降低了费用
+        again = {"O": replace(it, noun=thing.noun)} if kept else again
+        first = replace(first, embedded=True, roles=left | again)
+        why = self.changed(self.clause(replace(second, roles={"S": thing})))
         return phrase(why, "，所以", self.planned(first, self.clause(first, self.then(first))))
 
     def willed(self, clause: Clause) -> bool:
@@ -195,7 +197,9 @@ class ChinesePhrases(Linearizer):
 
     def once_more(self, clause: Clause, manner: str) -> str:
         """How often, with 再: 再讲解一遍."""
-        if bare(manner) != "再" or clause.negative or self.stative(clause) or clause.asked:
+        thing = clause.roles.get("O")
+        counted = thing is not None and thing.det in ("a", "num", "many")
+        if bare(manner) != "再" or clause.negative or self.stative(clause) or clause.asked or counted:
             return ""
         return "一遍" if clause.frame in ONE_MORE else "一次"
 
@@ -246,7 +250,8 @@ class ChinesePhrases(Linearizer):
     def before_subject(self, clause: Clause) -> Phrase | None:
         """The direct object that is "both …": 报告和幻灯片，她都看了."""
         np = clause.roles.get("O")
-        direct = clause.frame in self.words.frames and self.cell(clause).endswith(" O")
+        told = clause.mood in (Mood.STATEMENT, Mood.YES_NO, Mood.WH)
+        direct = told and clause.frame in self.words.frames and self.cell(clause).endswith(" O")
         both = np is not None and np.link == "both" and not any(each.det in ("a", "num") for each in np.members)
         return np if both and direct else None
 
@@ -262,7 +267,7 @@ class ChinesePhrases(Linearizer):
 
     def changed(self, words: str) -> str:
         """A state that one got into: 他很累 → 他累了."""
-        return re.sub(r"(?<!不)很([饿渴累困])", r"\1了", words)
+        return re.sub(r"(?<!不)很([饿渴累困旧])", r"\1了", words)
 
     def noun_phrase(self, np: Phrase, case: str) -> str:
         if np.members:
@@ -317,3 +322,10 @@ class ChinesePhrases(Linearizer):
             return phrase(marked(before, np.mark), relative, "的", marked(after, np.mark))
         words = marked(lead + word, np.mark)
         return phrase(self.noun_phrase(np.of, ""), "的", words) if np.of is not None else words
+
+    def rewrite(self, before: str, after: str) -> tuple[str, str] | None:
+        if before in ("正在", "没有在", "在") and after.startswith("在"):
+            return before[:-1], after
+        if before.endswith("都") and after == "都":
+            return "", after
+        return None

@@ -144,7 +144,7 @@ class Japanese(JapanesePhrases):
             if clause.frame == "be" and clause.predicate and clause.predicate.adjective and topic == "は":
                 own = "that" if subject_np.det == "the" else own
             if topic == "が" and clause.frame == "be" and "が" in word.text:
-                topic = "は"  # リスクが高いので
+                topic = "に" if "がある" in word.text else "は"  # 説得力があるので, リスクが高いので
             at = "に" if style in ("tara", "node", "toki") and topic == "が" else "には"
             particle = at if to_one and topic in ("は", "が") else topic
             subject = self.with_particle(subject_np, own, particle, clause.frame == "exist")
@@ -174,7 +174,7 @@ class Japanese(JapanesePhrases):
             done,
             self.places(rest, "length"),
             question if clause.asked == "S" else "",
-            *(manner, words) if self.fixed_last(clause) else (words, manner),
+            *(manner, words) if self.fixed_last(clause) or word.text == "する" else (words, manner),
             marked(end, mark),
         )
         return phrase(
@@ -200,9 +200,6 @@ class Japanese(JapanesePhrases):
             return False
         thing = clause.roles.get("O")
         return subject.pronoun == "i" or len(clause.frame + (thing.noun if thing else "")) % 4 > 0
-
-    def opener_end(self, key: str) -> str:
-        return "。" if key in ("yes, of course", "exactly", "okay", "good morning", "sorry") else self.comma
 
     def answered(self, link: str, clause: Clause) -> str:
         if link in ("too", "neither"):
@@ -284,7 +281,7 @@ class Japanese(JapanesePhrases):
                     end = "と 思っています 。" if other else "と 思います 。"
                     return phrase(subject, self.clause(first, "plain", drop, topic), end)
                 case "know":
-                    known = "ことを" if other else "ことは"
+                    known = "ことを" if subject else "ことは"
                     return phrase(subject, self.clause(first, "attributive", drop), known, "知っています 。")
                 case "hope" if not other:
                     return phrase(self.clause(first, "plain", drop, "が"), "と いいのですが 。")
@@ -311,9 +308,8 @@ class Japanese(JapanesePhrases):
             case "and":
                 return phrase(self.clause(first, "te", "", topic), "、", self.clause(second, "polite", same), mark)
             case "but":
-                not_it = second.negative and "O" in second.roles and second.roles["O"].pronoun == "it"
-                contrast = "contrast" if not_it and same in ("i", "we") else "は"
-                one = self.clause(first, "polite", "", contrast)
+                topic = "contrast" if self.undone(second) and same in ("i", "we") else "は"
+                one = self.clause(first, "polite", "", topic)
                 return phrase(one, "が 、", self.clause(second, "polite", same), mark)
             case "so":
                 return phrase(
@@ -380,7 +376,7 @@ class Japanese(JapanesePhrases):
                 said = replace(thing, det="bare", adjective=what.adjective)
                 kind = Predicate(what.mark, phrase=said, degree=what.degree)
                 named = replace(second, roles={}, predicate=kind)
-        if what is not None and what.adjective and named.roles:
+        if what is not None and what.adjective and named.roles and what.degree != "too":
             named = replace(named, predicate=replace(what, adjective=f"+{what.adjective}"))
         when = tuple(each for each in first.adverbials if about == "S" and self.kind(each) == "time")
         named = replace(named, adverbials=when)
@@ -391,7 +387,7 @@ class Japanese(JapanesePhrases):
             times = tuple(each for each in first.adverbials if self.kind(each) == "time")
             left = {role: np for role, np in left.items() if role != "S"}
             others = tuple(each for each in first.adverbials if each not in times)
-            lead = phrase(self.with_particle(doer, "own", "は"), self.when(first, ""))
+            lead = phrase(self.with_particle(doer, "own", "は"), self.paused(self.places(first, "time")))
             main = replace(main, roles=left, adverbials=others)
         return phrase(
             lead,

@@ -360,7 +360,9 @@ class JapanesePhrases(Linearizer):
             and doer.pronoun not in ("i", "we")
             and (self.living(doer) or (bool(doer.noun) and self.noun(doer).type == "group"))
         )
-        return able and not ours and clause.modal is Modal.NONE and not self.stative(clause)
+        return (
+            able and not ours and clause.modal is Modal.NONE and "O" in clause.roles and not self.stative(clause)
+        )
 
     def explained(self, clause: Clause, past: bool) -> bool:
         """Whether one asks with んですか: for a reason or a way, for what one knows was done, what others want."""
@@ -370,6 +372,9 @@ class JapanesePhrases(Linearizer):
             return True
         which = clause.wanted.det if clause.wanted else ""
         return past and (which == "whose" or (clause.asked in _EXPLAINED and which in ("", "which")))
+
+    def opener_end(self, key: str) -> str:
+        return "。" if key in ("yes, of course", "exactly", "okay", "good morning", "sorry") else self.comma
 
     def asks_to(self, clause: Clause) -> bool:
         """Whether "can you" asks somebody to do it: 準備をしてもらえますか."""
