@@ -349,7 +349,8 @@ class Chinese(ChinesePhrases):
             does = self.clause(replace(first, embedded=True), "还是", drop=True)
             return phrase(subject, "虽然", self.clause(second, drop=True), "，但", does, mark)
         if about is not None and about.refers == "O" and said.link == "although" and not named:
-            return phrase(self.clause(first), "，尽管", self.clause(second), mark)
+            why = self.clause(replace(second, gap="S"))
+            return phrase("虽然", why, "，但", self.clause(replace(first, embedded=True), "还是"), mark)
         if about is not None and about.refers == "O" and said.link == "although":
             second = replace(second, roles={**second.roles, "S": first.roles["O"]})
             first = replace(first, roles={role: np for role, np in first.roles.items() if role != "O"})

@@ -381,6 +381,12 @@ class JapanesePhrases(Linearizer):
         you = clause.mood is Mood.YES_NO and clause.person == "2" and not clause.negative
         return you and clause.modal is Modal.CAN and clause.frame in TABLES["frames"]["asked_to"]
 
+    def undone(self, clause: Clause) -> bool:
+        """Whether it has not been done to what was named just before: スカートは洗いましたが."""
+        thing = clause.roles.get("O")
+        it = thing is not None and thing.pronoun == "it"
+        return it and clause.negative and clause.frame not in TABLES["not_yet"]
+
     def told_now(self, clause: Clause) -> bool:
         """Whether 今 says it: each third time."""
         told = clause.mood is Mood.STATEMENT and not clause.adverbials

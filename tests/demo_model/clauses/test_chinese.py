@@ -183,7 +183,7 @@ def test_a_reason_has_its_subject() -> None:
     it = Phrase(5, pronoun="it", noun="product:website", refers="O")
     used = Clause("use", 9, {"S": HE, "O": Phrase(2, noun="product:website", det="the")}, Tense.PAST)
     fast = Clause("be", 6, {"S": it}, Tense.PAST, predicate=Predicate(7, "fast"))
-    assert chinese(Utterance(used, "because", fast)) == "那个网站很快，所以他使用了。"
+    assert chinese(Utterance(used, "because", fast)) == "那个网站很快，所以他用了。"
 
 
 def test_what_one_waits_for_and_what_follows() -> None:
