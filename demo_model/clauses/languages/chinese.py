@@ -218,7 +218,7 @@ class Chinese(ChinesePhrases):
             before, manner = [*before, manner], ""
         often = self.places(rest, "frequency")
         length = self.places(rest, "length")
-        times = times or self.once_more(clause, manner or where)
+        times = times or self.once_more(clause)
         head, _, tail = verb.partition("|")
         named = times and self.direct(clause) and not clause.roles["O"].pronoun
         asked_to = marked(head + (times if named or tail else "") + tail, clause.mark)

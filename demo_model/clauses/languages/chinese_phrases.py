@@ -195,11 +195,13 @@ class ChinesePhrases(Linearizer):
         told = clause.mood is Mood.STATEMENT and not (clause.adverbials or clause.gap or clause.embedded)
         return will == "要" and told and clause.frame in SOON
 
-    def once_more(self, clause: Clause, manner: str) -> str:
+    def once_more(self, clause: Clause) -> str:
         """How often, with 再: 再讲解一遍."""
         thing = clause.roles.get("O")
+        again = any(each.key == "again" for each in clause.adverbials)
+        was = clause.tense in (Tense.PAST, Tense.DONE, Tense.NOW) and clause.modal is Modal.NONE
         counted = thing is not None and thing.det in ("a", "num", "many")
-        if bare(manner) != "再" or clause.negative or self.stative(clause) or clause.asked or counted:
+        if not again or was or counted or clause.negative or clause.asked or self.stative(clause):
             return ""
         return "一遍" if clause.frame in ONE_MORE else "一次"
 

@@ -137,8 +137,6 @@ UNIQUE = frozenset(
     ]
 )
 """Types of nouns that one knows without 这."""
-PLACES = frozenset(["sight", "amenity", "site", "fixture", "opening", "transport", "nature"])
-"""Types of things one knows that are 它 all the same."""
 SAID_OF = (
     ("庆祝", "(?:^生日|纪念日)$", "过"),
     ("设立", "(?:店|餐厅|健身房|幼儿园|食堂)$", "开"),
@@ -218,7 +216,7 @@ TAKEN = frozenset(
 GOES = "=?去|=来|=回.家|出去|=坐飞机|=动身|=开车去"
 """Cells of where one is going, which one means to do."""
 ROLE = re.compile(r"^([^OT]*)([OT])([^OT]*)$")
-SOON = ("get_married", "marry", "move_house", "move_in", "resign", "retire")
+SOON = ("marry", "move_house", "move_in", "resign", "retire")
 """What is said with 要 … 了 if no time is named."""
 ENJOYED = {"drink": "喝"} | dict.fromkeys(("food", "fruit", "vegetable", "sweet", "meal", "staple"), "吃")
 ENJOYED |= {"show": "看", "sport": "做"}

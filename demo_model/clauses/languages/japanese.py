@@ -14,7 +14,7 @@ from demo_model.clauses.languages.japanese_phrases import (
     verb,
     with_modal,
 )
-from demo_model.clauses.marks import bare, marked, phrase
+from demo_model.clauses.marks import marked, phrase
 from demo_model.clauses.syntax import (
     ASKED_FRAMES,
     Clause,
@@ -77,7 +77,8 @@ class Japanese(JapanesePhrases):
                         or (owner == "you" and clause.roles[each[0]].pronoun in ("i", "we"))
                     ):
                         continue  # 手伝ってください
-                    particle = "は" if clause.negative and each[1:] == "が" else each[1:]
+                    asks = clause.mood is Mood.YES_NO and clause.person == "2" and last == "ある"
+                    particle = "は" if (clause.negative or asks) and each[1:] == "が" else each[1:]
                     particle = (
                         "は" if contrast and each == "Oを" else "が" if can_do and each == "Oを" else particle
                     )
@@ -177,13 +178,11 @@ class Japanese(JapanesePhrases):
             *(manner, words) if self.fixed_last(clause) or word.text == "する" else (words, manner),
             marked(end, mark),
         )
+        time = self.when(rest, words)
         return phrase(
-            phrase(self.adverbial(front), "、" if subject or bare(self.adverbial(front))[-1] not in "にで" else "")
-            if front
-            else "",
+            self.opening(front, bool(subject)) if front else "",
             exists,
-            subject,
-            self.when(rest, words),
+            *((time, subject) if clause.asked == "S" else (subject, time)),
             words,
         )
 
@@ -212,9 +211,9 @@ class Japanese(JapanesePhrases):
             return phrase(self.noun_phrase(clause.roles["S"], ""), also, yet, words, end)
         if link == "not_yet":
             return "いいえ 、 まだです"
-        bare = replace(clause, roles={"S": clause.roles["S"]}, adverbials=())
-        words, word = self.arguments(bare)
-        said = phrase("" if word.text == "する" else words, marked(self.end(bare, word, "polite"), clause.mark))
+        short = replace(clause, roles={"S": clause.roles["S"]}, adverbials=())
+        words, word = self.arguments(short)
+        said = phrase("" if word.text == "する" else words, marked(self.end(short, word, "polite"), clause.mark))
         return phrase("はい 、" if link == "yes" else "いいえ 、", said)
 
     def end(self, clause: Clause, word: Word, style: str) -> str:

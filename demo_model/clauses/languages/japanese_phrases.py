@@ -354,15 +354,11 @@ class JapanesePhrases(Linearizer):
     def asked_of(self, clause: Clause) -> bool:
         """Whether one can hope it of somebody: 彼に来てほしい."""
         doer = clause.roles.get("S")
+        if doer is None or doer.pronoun in ("i", "we") or "O" not in clause.roles or self.stative(clause):
+            return False
         ours = any(np.pronoun in ("i", "we") for role, np in clause.roles.items() if role != "S")
-        able = (
-            doer is not None
-            and doer.pronoun not in ("i", "we")
-            and (self.living(doer) or (bool(doer.noun) and self.noun(doer).type == "group"))
-        )
-        return (
-            able and not ours and clause.modal is Modal.NONE and "O" in clause.roles and not self.stative(clause)
-        )
+        able = self.living(doer) or (bool(doer.noun) and self.noun(doer).type == "group")
+        return able and not ours and clause.modal is Modal.NONE
 
     def explained(self, clause: Clause, past: bool) -> bool:
         """Whether one asks with んですか: for a reason or a way, for what one knows was done, what others want."""
@@ -386,6 +382,13 @@ class JapanesePhrases(Linearizer):
         thing = clause.roles.get("O")
         it = thing is not None and thing.pronoun == "it"
         return it and clause.negative and clause.frame not in TABLES["not_yet"]
+
+    def opening(self, front: Adverbial, named: bool) -> str:
+        """A time that begins the sentence: 数日前、彼女は, 数日前に行きました."""
+        words = self.adverbial(front)
+        if named and len(bare(words)) > _SHORT + 1:
+            words = re.sub("(?<![時分半])に(.)$", r"\1", words)
+        return phrase(words, "、" if named or bare(words)[-1] not in "にで" else "")
 
     def told_now(self, clause: Clause) -> bool:
         """Whether 今 says it: each third time."""

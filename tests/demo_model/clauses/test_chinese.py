@@ -297,3 +297,35 @@ def test_two_verbs_and_one_le() -> None:
 )
 def test_a_change_needs_no_time(frame: str, text: str) -> None:
     assert chinese(Clause(frame, 9, {"S": HE}, Tense.PAST)) == text
+
+
+def test_again_says_how_often_and_an_asked_quantity_follows_the_verb() -> None:
+    again = (Adverbial(5, "again"),)
+    assert chinese(read(YOU, Tense.FUTURE, mood=Mood.IMPERATIVE, adverbials=again)) == "请再看一遍报告。"
+    assert chinese(Clause("call", 9, {"S": YOU, "O": HE}, mood=Mood.IMPERATIVE, adverbials=again)) == (
+        "请再给他打一次电话。"
+    )
+    many = replace(REPORT, det="how_many", plural=True)
+    sent = Clause("forward", 9, {"S": YOU, "O": many, "T": HE}, Tense.PAST, mood=Mood.WH, asked="O")
+    assert chinese(sent) == "您给他转发了几份报告？"
+    assert chinese(read(YOU, Tense.HABIT, modal=Modal.CAN, mood=Mood.YES_NO)) == "您可以看一下报告吗？"
+
+
+def test_what_is_near_and_who_will_do_it() -> None:
+    assert chinese(Clause("marry", 9, {"S": HE}, Tense.FUTURE)) == "他要结婚了。"
+    who = Clause("go_bed", 9, {}, Tense.FUTURE, mood=Mood.WH, asked="S", adverbials=(Adverbial(5, "tomorrow"),))
+    assert chinese(who) == "明天谁要去睡觉？"
+
+
+def test_the_weather_and_a_loss_are_reasons() -> None:
+    hot = Clause("weather_hot", 8, {"S": Phrase(4, pronoun="weather")}, Tense.PAST)
+    assert chinese(Utterance(read(HE), "when", hot)) == "天气很热，他就看了报告。"
+    lost = Clause("lose_doc", 8, {"S": HE, "O": REPORT}, Tense.PAST)
+    called = Clause("call", 9, {"S": HE, "O": YOU}, Tense.PAST)
+    assert chinese(Utterance(called, "when", lost)) == "他弄丢了报告，就给您打了电话。"
+
+
+def test_both_things_one_is_asked_to_read_are_named() -> None:
+    both = Phrase(2, members=(REPORT, replace(REPORT, mark=3, noun="document:list")), link="both", plural=True)
+    asked = Clause("read", 9, {"S": YOU, "O": both}, mood=Mood.IMPERATIVE)
+    assert chinese(asked).startswith("请看一下报告和")

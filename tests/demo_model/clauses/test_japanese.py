@@ -223,3 +223,37 @@ def test_japanese_does_not_say_whose_company_somebody_has_if_it_is_their_own() -
     fish = Clause("fish", 4, {"S": I}, Tense.PAST, adverbials=(Adverbial(5, "with {P}", aunt),))
     assert texts(fish)["ja"] == "叔母と一緒に釣りに行きました。"
     assert texts(replace(fish, roles={"S": SHE}))["ja"] == "彼女は私の叔母と一緒に釣りに行きました。"
+
+
+def test_japanese_asks_with_morau_and_says_what_seems_best_of_oneself() -> None:
+    room = Clause(
+        "set_up_room", 4, {"S": Phrase(1, pronoun="you"), "O": Phrase(2, noun="hall:meeting room", det="the")}
+    )
+    asked = replace(room, modal=Modal.CAN, mood=Mood.YES_NO)
+    assert texts(asked)["ja"] == "会議室の準備をしてもらえますか？"
+    able = replace(room, roles=room.roles | {"S": SHE}, modal=Modal.CAN)
+    assert texts(able)["ja"] == "彼女は会議室の準備ができます。"
+    assert texts(replace(room, roles=room.roles | {"S": I}, modal=Modal.SHOULD))["ja"] == (
+        "会議室の準備をした方がよさそうです。"
+    )
+
+
+def test_japanese_says_the_time_before_who_and_contrasts_what_is_not_done_yet() -> None:
+    who = Clause(
+        "read", 4, {"O": REPORT}, Tense.FUTURE, mood=Mood.WH, asked="S", adverbials=(Adverbial(5, "tomorrow"),)
+    )
+    assert texts(who)["ja"] == "明日は誰が報告書を読みますか？"
+    read = Clause("read", 4, {"S": I, "O": REPORT}, Tense.PAST)
+    it = Phrase(5, pronoun="it", noun="document:report", refers="O")
+    sign = Clause("translate", 6, {"S": replace(I, mark=7), "O": it}, Tense.DONE, negative=True)
+    assert texts(Utterance(read, "but", sign))["ja"] == "報告書は読みましたが、まだ翻訳していません。"
+
+
+def test_a_japanese_reason_stands_where_the_thing_is_not_lost() -> None:
+    screen = Phrase(2, noun="device:screen", det="the")
+    it = Phrase(5, pronoun="it", noun=screen.noun, refers="O")
+    old = Clause("be", 6, {"S": it}, Tense.PAST, predicate=Predicate(7, adjective="old"))
+    replaced = Clause("replace", 4, {"S": SHE, "O": screen}, Tense.PAST, adverbials=(Adverbial(8, "last week"),))
+    assert texts(Utterance(replaced, "because", old))["ja"] == (
+        "彼女は先週、画面が古くなっていたので、交換しました。"
+    )
