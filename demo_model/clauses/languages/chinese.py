@@ -180,22 +180,7 @@ class Chinese(ChinesePhrases):
         if clause.modal is not Modal.NONE and time.startswith("在"):  # 想在茶歇前打印
             late, time = time, ""
         if clause.frame == "exist":
-            assert subject_np is not None  # noqa: S101
-            place = clause.predicate.place if clause.predicate else None
-            where = self.adverbial(place).removeprefix("在") if place else ""
-            inside = (
-                place is not None and place.key.startswith("in the ") and not re.search("[里上中下边面].$", where)
-            )
-            where = re.sub("(.)$", r"里\1", where) if inside else where
-            has = (
-                ("不会有" if clause.negative else "会有")
-                if clause.tense is Tense.FUTURE
-                else "没有"
-                if clause.negative
-                else "有"
-            )
-            np = replace(subject_np, det="bare") if subject_np.det == "a" and clause.negative else subject_np
-            return phrase(start, time, where, later, marked(has, clause.mark), self.noun_phrase(np, ""))
+            return phrase(start, time, self.exists(clause, later))
         asks = ASKED.get(clause.asked, "")
         question = "是" + asks if asks and identifies else asks
         each_time = any(re.match("every (?!two|other)", each.key) for each in rest.adverbials)

@@ -195,6 +195,24 @@ class ChinesePhrases(Linearizer):
         told = clause.mood is Mood.STATEMENT and not (clause.adverbials or clause.gap or clause.embedded)
         return will == "要" and told and clause.frame in SOON
 
+    def exists(self, clause: Clause, later: str) -> str:
+        """What there is: 冰箱里有黄油."""
+        subject_np = clause.roles["S"]
+        asks = clause.mood is Mood.YES_NO
+        place = clause.predicate.place if clause.predicate else None
+        where = self.adverbial(place).removeprefix("在") if place else ""
+        inside = place is not None and place.key.startswith("in the ") and not re.search("[里上中下边面].$", where)
+        where = re.sub("(.)$", r"里\1", where) if inside else where
+        has = (
+            ("不会有" if clause.negative else "会有")
+            if clause.tense is Tense.FUTURE
+            else "没有"
+            if clause.negative
+            else "有"
+        )
+        np = replace(subject_np, det="bare") if subject_np.det == "a" and (clause.negative or asks) else subject_np
+        return phrase(where, later, marked(has, clause.mark), self.noun_phrase(np, ""))
+
     def once_more(self, clause: Clause) -> str:
         """How often, with 再: 再讲解一遍."""
         thing = clause.roles.get("O")
@@ -264,6 +282,7 @@ class ChinesePhrases(Linearizer):
         thing = clause.roles.get("O")
         asks = clause.mood is Mood.YES_NO
         counted = thing is not None and thing.det in (("num", "many") if asks else ("a", "num", "many"))
+        counted = counted or (thing is not None and any(each.det in ("a", "num") for each in thing.members))
         counted = counted or "很多" in self.cell(clause)  # 花了很多钱吗
         return not counted and (clause.tense is Tense.DONE or (asks and clause.tense is Tense.PAST))
 

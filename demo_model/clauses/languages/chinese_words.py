@@ -69,7 +69,7 @@ ONCE = {
     **{"吵|架": "吵了一架", "洗|澡": "洗了个澡", "泡|澡": "泡了个澡", "谈|话": "谈了谈", "聊|天": "聊了聊"},
     **{"散|步": "散了会儿步", "做|报告": "做了个报告", "睡|午觉": "睡了个午觉", "打|招呼": "打了个招呼"},
     **{"量": "量了一下", "休息": "休息了一下", "待在|家里": "待在家里", "答应给": "答应了给", "找": "找过"},
-    **{"拍|照": "拍了照", "做|饭": "做了饭", "丢": "丢了"},
+    **{"邀请": "邀请", "拍|照": "拍了照", "做|饭": "做了饭", "丢": "丢了"},
 }
 """Verb → how it is said of what was done, where no rule puts 了 in its place."""
 THEN = {
@@ -209,7 +209,7 @@ TAKEN = frozenset(
     [
         *("adopt", "borrow_book", "borrow_device", "buy", "buy_for", "buy_medicine", "buy_thing", "choose"),
         *("find_problem", "get_from", "order", "order_goods", "order_online", "receive", "receive_goods", "rent"),
-        *("build_furniture", "develop", "knit", "sew", "write_essay", "hire", "try_on"),
+        *("build_furniture", "develop", "prefer", "invest", "knit", "sew", "write_essay", "hire", "try_on"),
     ]
 )
 """Frames of what comes to one, or to be, so that a noun alone would be a new thing: 我买了那艘帆船."""

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from dataclasses import replace
 
 from demo_model.clauses.languages.japanese_phrases import (
@@ -56,16 +55,19 @@ class Japanese(JapanesePhrases):
             return phrase(than, marked(degree, what.mark) if degree else ""), word
         cell = self.words.frames[clause.frame].cells["ja"]
         thing = clause.roles.get("O")
-        if thing is not None and clause.tense is Tense.DONE and clause.negative and thing.pronoun == "it":
-            cell = TABLES["not_yet"].get(clause.frame, cell)
-        elif thing is not None and thing.pronoun == "it":
-            cell = TABLES["unsaid"].get(clause.frame, cell)
+        if thing is not None and thing.pronoun == "it":
+            undone = clause.tense is Tense.DONE and clause.negative
+            cell = TABLES["not_yet" if undone else "unsaid"].get(clause.frame, cell)
         *rest, last = cell.split()
         if thing is not None and thing.noun:
             noun, verbs = self.noun(thing), TABLES["said_with"].get(clause.frame, {})
             last = verbs.get(noun.cells["ja"]) or verbs.get(noun.type) or last
         words: list[str] = []
-        can_do = last == "する" and clause.modal is Modal.CAN and not self.asks_to(clause)
+        turned = {}
+        if last == "する" and clause.modal is Modal.CAN and not self.asks_to(clause):
+            turned = {"を": "が"}  # 準備ができます
+        elif last == "ある" and clause.mood is Mood.YES_NO and clause.person == "2":
+            turned = {"が": "は"}  # 時間はありますか
         for each in rest:
             if each[0] in "OT":
                 if each[0] in clause.roles and clause.roles[each[0]].pronoun == "it":
@@ -77,16 +79,15 @@ class Japanese(JapanesePhrases):
                         or (owner == "you" and clause.roles[each[0]].pronoun in ("i", "we"))
                     ):
                         continue  # 手伝ってください
-                    asks = clause.mood is Mood.YES_NO and clause.person == "2" and last == "ある"
-                    particle = "は" if (clause.negative or asks) and each[1:] == "が" else each[1:]
+                    particle = turned.get(each[1:], each[1:])
                     particle = (
-                        "は" if contrast and each == "Oを" else "が" if can_do and each == "Oを" else particle
+                        "は" if (each == "Oが" and clause.negative) or (each == "Oを" and contrast) else particle
                     )
                     words.append(self.with_particle(clause.roles[each[0]], owner, particle))
                 elif clause.asked == each[0]:
                     words.append("何" + each[1:])
             else:
-                words.append(marked(re.sub("を$", "が", each) if can_do else each, clause.mark))
+                words.append(marked(each[:-1] + turned.get(each[-1], each[-1]), clause.mark))
         asked, _, wanted = last.partition("/")
         return phrase(*words), verb(
             wanted if wanted and (clause.mood in ASKING_MOODS or self.asks_to(clause)) else asked

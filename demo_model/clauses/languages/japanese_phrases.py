@@ -305,7 +305,11 @@ class JapanesePhrases(Linearizer):
         if subject is None or subject.pronoun or subject.members:
             return subject.pronoun if subject and subject.pronoun != "that" else ""
         if subject.noun and self.noun(subject).type == "family":
-            return thing.det + "+" if thing.det == subject.det else ""
+            own = {"f": "she", "m": "he"}.get(self.noun(subject).genders["es"])
+            kin = not thing.noun or self.noun(thing).type == "family"
+            return (
+                thing.det + "+" if thing.det == subject.det else thing.det if thing.det == own and not kin else ""
+            )
         return thing.det if thing.det == "he" or (thing.det == "she" and not subject.noun) else ""
 
     def tags(self, clause: Clause) -> frozenset[str]:
@@ -387,7 +391,7 @@ class JapanesePhrases(Linearizer):
         """A time that begins the sentence: 数日前、彼女は, 数日前に行きました."""
         words = self.adverbial(front)
         if named and len(bare(words)) > _SHORT + 1:
-            words = re.sub("(?<![時分半])に(.)$", r"\1", words)
+            words = re.sub("(?<![時分半中])に(.)$", r"\1", words)
         return phrase(words, "、" if named or bare(words)[-1] not in "にで" else "")
 
     def told_now(self, clause: Clause) -> bool:
