@@ -97,7 +97,7 @@ class Chinese(ChinesePhrases):
             if self.direct(clause) and self.noun_type(clause, "O") in ("skill", "subject", "sport", "instrument"):
                 return will, marked(f"{head}{le}多久", clause.mark)
             again = phrase(plain, self.noun_phrase(clause.roles["O"], "")) if self.direct(clause) else ""
-            return will, phrase(again, marked(f"{head}{le}多久{tail.removeprefix('话')}", clause.mark))
+            return will, phrase(again, marked(f"{head}{le}多久{tail.strip('话天')}", clause.mark))
         if clause.modal is not Modal.NONE:
             if clause.modal is Modal.MUST and clause.tense is Tense.PAST and not negative:
                 return "不得不", plain
@@ -320,7 +320,8 @@ class Chinese(ChinesePhrases):
         about = second.roles.get("S")
         shared = about is not None and bool(about.pronoun) and about.pronoun == first.roles["S"].pronoun
         thing = first.roles.get("O")
-        named = self.direct(first) and thing is not None and thing.det != "a"
+        moved = self.direct(first) or self.cell(first).startswith("把")
+        named = moved and thing is not None and thing.det != "a"
         if about is not None and about.pronoun == "it" and said.link == "because":
             return phrase(self.reasoned(first, second), mark)
         if about is not None and about.refers == "S" and said.link == "because":

@@ -201,6 +201,9 @@ class Japanese(JapanesePhrases):
         thing = clause.roles.get("O")
         return subject.pronoun == "i" or len(clause.frame + (thing.noun if thing else "")) % 4 > 0
 
+    def opener_end(self, key: str) -> str:
+        return "。" if key in ("yes, of course", "exactly", "okay", "good morning", "sorry") else self.comma
+
     def answered(self, link: str, clause: Clause) -> str:
         if link in ("too", "neither"):
             with_one = clause.frame in TABLES["frames"]["with_someone"]

@@ -23,6 +23,7 @@ _OWN = ("i", "we", "own", "counted", "you")
 _SHORT = 2
 _RELATED = re.compile("(?:[前後]に|まで.*|中に|早く|すぐ|直後.*|で)$")
 """Times that no は stands after."""
+_TIED = re.compile("(?<![時分半中])に(.)$")
 _LIVING = ("person", "family", "animal", "profession")
 
 _EXPLAINED = ("when", "where", "S")
@@ -325,6 +326,8 @@ class JapanesePhrases(Linearizer):
             and not (clause.wanted or _RELATED.search(bare(words)))
         ):
             return phrase(re.sub("に(.)$", r"\1", words), "は") if words else ""  # 水曜日は誰が
+        if "に" in follows.split() and _TIED.search(words):  # 金曜日の午後、秘書に
+            return phrase(_TIED.sub(r"\1", words), "、")
         short = len(bare(words)) <= _SHORT and not "一" <= follows[:1] <= "鿿"
         return words if short else self.paused(words)
 
@@ -373,9 +376,6 @@ class JapanesePhrases(Linearizer):
         which = clause.wanted.det if clause.wanted else ""
         return past and (which == "whose" or (clause.asked in _EXPLAINED and which in ("", "which")))
 
-    def opener_end(self, key: str) -> str:
-        return "。" if key in ("yes, of course", "exactly", "okay", "good morning", "sorry") else self.comma
-
     def asks_to(self, clause: Clause) -> bool:
         """Whether "can you" asks somebody to do it: 準備をしてもらえますか."""
         you = clause.mood is Mood.YES_NO and clause.person == "2" and not clause.negative
@@ -391,7 +391,7 @@ class JapanesePhrases(Linearizer):
         """A time that begins the sentence: 数日前、彼女は, 数日前に行きました."""
         words = self.adverbial(front)
         if named and len(bare(words)) > _SHORT + 1:
-            words = re.sub("(?<![時分半中])に(.)$", r"\1", words)
+            words = _TIED.sub(r"\1", words)
         return phrase(words, "、" if named or bare(words)[-1] not in "にで" else "")
 
     def told_now(self, clause: Clause) -> bool:
