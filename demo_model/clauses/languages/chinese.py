@@ -320,7 +320,7 @@ class Chinese(ChinesePhrases):
         about = second.roles.get("S")
         shared = about is not None and bool(about.pronoun) and about.pronoun == first.roles["S"].pronoun
         thing = first.roles.get("O")
-        moved = self.direct(first) or self.cell(first).startswith("把")
+        moved = "O" in first.roles and (self.direct(first) or self.cell(first).startswith("把"))
         named = moved and thing is not None and thing.det != "a"
         if about is not None and about.pronoun == "it" and said.link == "because":
             return phrase(self.reasoned(first, second), mark)
