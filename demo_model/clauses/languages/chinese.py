@@ -10,6 +10,7 @@ from demo_model.clauses.languages.chinese_words import (
     AGAIN,
     ASKED,
     BRIEFLY,
+    HIT,
     MATRIX,
     MODAL,
     ONCE,
@@ -35,7 +36,9 @@ class Chinese(ChinesePhrases):
         for token in self.cell(clause).split():
             if token.startswith("="):
                 verb, _, kindly = token[1:].partition("/")
-                asking = clause.mood in (Mood.IMPERATIVE, Mood.REQUEST, Mood.LETS)
+                can = clause.modal is Modal.CAN and asks and clause.person == "2"
+                asking = can or clause.mood in (Mood.IMPERATIVE, Mood.REQUEST, Mood.LETS)
+                asking = asking and not any(each.key == "again" for each in clause.adverbials)
                 kindly = kindly or (f"{verb}一下" if verb in BRIEFLY and self.direct(clause) else "")
                 verb = kindly if kindly and asking and not clause.negative else verb
                 continue
@@ -89,14 +92,12 @@ class Chinese(ChinesePhrases):
         if clause.asked == "how_long" and "多" not in head:
             le = "了" if clause.tense is Tense.PAST else ""
             will = "会" if clause.tense is Tense.FUTURE else ""
-            if self.direct(clause) and len(head) > 1:
-                return f"{will}花{le}多长时间", plain
             if head == "去":
                 return will, marked(f"{head}{tail}{le}多久", clause.mark)
             if self.direct(clause) and self.noun_type(clause, "O") in ("skill", "subject", "sport", "instrument"):
                 return will, marked(f"{head}{le}多久", clause.mark)
             again = phrase(plain, self.noun_phrase(clause.roles["O"], "")) if self.direct(clause) else ""
-            return will, phrase(again, marked(f"{head}{le}多久{tail.removeprefix('话')}", clause.mark))
+            return will, phrase(again, marked(f"{head}{le}多久{tail.strip('话天')}", clause.mark))
         if clause.modal is not Modal.NONE:
             if clause.modal is Modal.MUST and clause.tense is Tense.PAST and not negative:
                 return "不得不", plain
@@ -110,7 +111,7 @@ class Chinese(ChinesePhrases):
                 return ("没有" if negative else "" if clause.mood is Mood.YES_NO else "正"), plain
             case Tense.NOW if not verb.startswith("很"):
                 plain = marked(
-                    re.sub("(?<=.)[完上下掉]$|(?<=[借送])来$", "", head) + tail, clause.mark
+                    re.sub("(?<=.)[完上下掉好]$|(?<=[借送])来$", "", head) + tail, clause.mark
                 )  # 正在写报告
                 return ("没有在" if negative else "在" if clause.mood is Mood.YES_NO else "正在"), plain
             case Tense.FUTURE if not self.stative(clause) or head in ("有",):
@@ -169,7 +170,9 @@ class Chinese(ChinesePhrases):
         if identifies and not clause.asked:
             time = phrase("是", time)
         refused = clause.negative and clause.tense is Tense.FUTURE and clause.mood is Mood.STATEMENT
-        if (refused and not clause.embedded) or (clause.asked == "S" and (clause.wanted or identifies)):
+        if (refused and not clause.embedded) or (
+            clause.asked == "S" and (clause.wanted or identifies or clause.tense is Tense.FUTURE)
+        ):
             start, time = phrase(start, time.removeprefix("在")), ""
         counted = re.match("(.*)(.次)(.)$", time)  # 每周帮他两次
         time, times = (counted[1] + counted[3], counted[2] + counted[3]) if counted else (time, "")
@@ -177,22 +180,7 @@ class Chinese(ChinesePhrases):
         if clause.modal is not Modal.NONE and time.startswith("在"):  # 想在茶歇前打印
             late, time = time, ""
         if clause.frame == "exist":
-            assert subject_np is not None  # noqa: S101
-            place = clause.predicate.place if clause.predicate else None
-            where = self.adverbial(place).removeprefix("在") if place else ""
-            inside = (
-                place is not None and place.key.startswith("in the ") and not re.search("[里上中下边面].$", where)
-            )
-            where = re.sub("(.)$", r"里\1", where) if inside else where
-            has = (
-                ("不会有" if clause.negative else "会有")
-                if clause.tense is Tense.FUTURE
-                else "没有"
-                if clause.negative
-                else "有"
-            )
-            np = replace(subject_np, det="bare") if subject_np.det == "a" and clause.negative else subject_np
-            return phrase(start, time, where, later, marked(has, clause.mark), self.noun_phrase(np, ""))
+            return phrase(start, time, self.exists(clause, later))
         asks = ASKED.get(clause.asked, "")
         question = "是" + asks if asks and identifies else asks
         each_time = any(re.match("every (?!two|other)", each.key) for each in rest.adverbials)
@@ -201,40 +189,44 @@ class Chinese(ChinesePhrases):
             later = phrase(later, "都" if several or each_time else "")
             return phrase(start, subject, time, later, question, self.places(rest, "frequency"), self.be(clause))
         before, verb, after, stative = self.pieces(clause)
-        cause, where = self.places(rest, "cause"), phrase(quick, self.places(rest, "place", "companion"))
+        cause, where = self.places(rest, "cause"), self.places(rest, "place")
         if verb[0] == "去" and re.match("在(?!没有)", where) and not {"O", "T"} & set(clause.roles):  # 去乡下远足
             where, verb = "去" + where[1:], verb[1:].removeprefix("|")
+        where = phrase(quick, self.places(rest, "companion"), where)  # 和侄女在公园玩
         manner = self.places(rest, "manner")
         if clause.tense in (Tense.PAST, Tense.DONE) and not clause.negative and clause.modal is Modal.NONE:
             manner = manner.replace("再", "又")
+        manner = manner.replace("再", "重新") if clause.tense is Tense.NOW else manner
         if bare(manner) in ("再", "又"):  # 又和您一起看了
             where, manner = phrase(manner, where), ""
         if bare(manner) in ("详细", "仔细", "快速"):  # 和她详细讨论
             before, manner = [*before, manner], ""
         often = self.places(rest, "frequency")
         length = self.places(rest, "length")
+        times = times or self.once_more(clause)
+        head, _, tail = verb.partition("|")
+        named = times and self.direct(clause) and not clause.roles["O"].pronoun
+        asked_to = marked(head + (times if named or tail else "") + tail, clause.mark)
+        what = phrase(where, manner, *before, asked_to, *after, "" if named or tail else times, length)
         match clause.mood:
             case Mood.IMPERATIVE:
-                what = phrase(where, manner, *before, marked(verb.replace("|", ""), clause.mark), *after, length)
                 first = ("", time) if time.startswith("过") else (time, "")
                 return phrase(first[1], "请", first[0], "不要" if clause.negative else "", what)
             case Mood.REQUEST:
-                what = phrase(where, manner, *before, marked(verb.replace("|", ""), clause.mark), *after, length)
                 return phrase("您", time, "能", what, "吗")
             case Mood.LETS:
-                what = phrase(where, manner, *before, marked(verb.replace("|", ""), clause.mark), *after, length)
                 return phrase(
                     "我们", time, "不要" if clause.negative else "", what, "了" if clause.negative else "吧"
                 )
         cut = verb.partition("|")
         aux, verb = self.verbs(clause, verb, stative, when)
         if clause.tense is Tense.FUTURE and aux.startswith("会"):
-            aux = self.will(clause, phrase(start, time), later) + aux[1:]
+            aux = self.will(clause, phrase(start, time, quick), later) + aux[1:]
         if (times and not after) or (self.direct(clause) and not clause.roles["O"].pronoun):
             verb = phrase(marked(cut[0], clause.mark), times, marked(cut[2], clause.mark)) if times else verb
         else:
             length = phrase(times, length)
-        if clause.asked == "how_long" and self.direct(clause) and "花" not in aux and " " in verb:
+        if clause.asked == "how_long" and self.direct(clause) and " " in verb:
             after = []
         both = self.before_subject(clause)
         if both is not None:
@@ -243,7 +235,7 @@ class Chinese(ChinesePhrases):
             aux = phrase("都", aux.replace("正在", "在"))
         if stative and before and not self.cell(clause).startswith("在"):
             before, aux = [*before, aux], ""  # 肚子不疼
-        last = "的" if identifies else "了" if self.ends_done(clause) else ""
+        last = "的" if identifies else "了" if self.ends_done(clause) or self.soon(clause, aux) else ""
         early = clause.asked in ("where", "how") or clause.modal is Modal.WANT  # 您想什么时候看报告
         end = phrase(last, "吗" if clause.mood is Mood.YES_NO else "")
         return phrase(
@@ -328,25 +320,23 @@ class Chinese(ChinesePhrases):
         about = second.roles.get("S")
         shared = about is not None and bool(about.pronoun) and about.pronoun == first.roles["S"].pronoun
         thing = first.roles.get("O")
-        named = self.direct(first) and thing is not None and thing.det != "a"
+        moved = "O" in first.roles and (self.direct(first) or self.cell(first).startswith("把"))
+        named = moved and thing is not None and thing.det != "a"
         if about is not None and about.pronoun == "it" and said.link == "because":
-            unknown = self.about(first, second) is not second
-            again = self.named_again(about, thing)
-            second = replace(second, roles={"S": again}, gap="S" if unknown else "")
-            if thing is not None and again is about:  # 想换这把椅子，因为它很旧
-                that = self.pointed(thing, "that" if first.tense is Tense.PAST else "this")
-                first = replace(first, roles={**first.roles, "O": that})
-            words = self.planned(first, self.clause(first, self.then(first)))
-            return phrase(words, "，因为", self.clause(second), mark)
+            return phrase(self.reasoned(first, second), mark)
         if about is not None and about.refers == "S" and said.link == "because":
-            why = self.changed(self.clause(replace(second, roles={"S": first.roles["S"]})))
-            return phrase(why, self.therefore(second, replace(first, embedded=True), drop=True), mark)
+            when = tuple(each for each in first.adverbials if self.kind(each) == "time")
+            others = tuple(each for each in first.adverbials if each not in when)
+            why = self.changed(self.clause(replace(second, roles={"S": first.roles["S"]}, adverbials=when)))
+            main = replace(first, embedded=True, adverbials=others)
+            return phrase(why, self.therefore(second, main, drop=True), mark)
         if about is not None and about.refers == "S" and said.link == "although":
             subject = self.noun_phrase(first.roles["S"], "S")
             does = self.clause(replace(first, embedded=True), "还是", drop=True)
             return phrase(subject, "虽然", self.clause(second, drop=True), "，但", does, mark)
         if about is not None and about.refers == "O" and said.link == "although" and not named:
-            return phrase(self.clause(first), "，尽管", self.clause(second), mark)
+            why = self.clause(replace(second, gap="S"))
+            return phrase("虽然", why, "，但", self.clause(replace(first, embedded=True), "还是"), mark)
         if about is not None and about.refers == "O" and said.link == "although":
             second = replace(second, roles={**second.roles, "S": first.roles["O"]})
             first = replace(first, roles={role: np for role, np in first.roles.items() if role != "O"})
@@ -364,6 +354,12 @@ class Chinese(ChinesePhrases):
         over = first.modal is not Modal.NONE or (said.link == "so" and not turned)
         later = "就" if said.link == "if" and not asks else self.then(first) if over else ""
         later = phrase(later, "还是") if said.link == "although" else later
+        weather = event is not None and event.types["S"] == ("weather",) and self.stative(second)
+        hit = weather or (shared and second.frame in HIT)  # 天气很热，我就去游泳了
+        if when and not asks and second.tense is Tense.PAST and hit:
+            return phrase(self.clause(second), "，", self.clause(first, "就", drop=shared), mark)
+        if later == "就" and self.willed(first):
+            first = replace(first, tense=Tense.HABIT)  # 如果下雪，他们就泡茶
         follows = said.link in ("because", "although", "if", "when")
         main = replace(first, embedded=follows)
         words = phrase(self.clause(main, later, drop=shared and follows), tail)
@@ -386,10 +382,3 @@ class Chinese(ChinesePhrases):
         return phrase(
             other, ("后" if awaited else "之后" if happens else "的时候") + ("" if shared else "，"), words, mark
         )
-
-    def rewrite(self, before: str, after: str) -> tuple[str, str] | None:
-        if before in ("正在", "没有在", "在") and after.startswith("在"):
-            return before[:-1], after
-        if before.endswith("都") and after == "都":
-            return "", after
-        return None

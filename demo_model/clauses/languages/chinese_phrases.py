@@ -12,15 +12,17 @@ from demo_model.clauses.languages.chinese_words import (
     CARRIED,
     CLOSE,
     DETERMINERS,
+    ENJOYED,
     GOES,
     LASTING,
     MOMENTARY,
+    ONE_MORE,
     OTHERWISE,
     OWN,
-    PLACES,
     POINTED_AT,
     PRONOUNS,
     SAID_OF,
+    SOON,
     TO_IT,
     TO_IT_ONCE,
     UNDER_WAY,
@@ -37,7 +39,9 @@ from demo_model.recogniser import NUMBER_WORDS
 def adjective(cell: str) -> str:
     """What stands before a noun. cell: 漂亮的, 目标~高的 (~: the degree), =坏的/坏了 (a state)."""
     word = re.sub("~(?=.的)", "很", cell.removeprefix("=").partition("/")[0]).replace("~", "")
-    short = cell.startswith("=") and len(word) <= 3 and word not in ("生病的", "当前的")  # 生蘑菇, 二手衬衫
+    short = (
+        cell.startswith("=") and len(word) <= 3 and word not in ("生病的", "当前的", "对的")
+    )  # 生蘑菇, 二手衬衫
     return word.removesuffix("的") if short else word
 
 
@@ -91,6 +95,12 @@ class ChinesePhrases(Linearizer):
         if clause.tense is Tense.NOW and clause.frame in UNDER_WAY:
             return UNDER_WAY[clause.frame]
         usual = self.words.frames[clause.frame].cells["zh"]
+        if clause.asked == "how_long" and usual.startswith("=去"):
+            return UNDER_WAY.get(clause.frame, usual)  # 他要慢跑多久
+        if thing is not None and thing.det in ("how_many", "how_much"):  # 给她转发了几条消息
+            usual = re.sub("^把O =(.+)给 T$", r"给T =\1 O", usual)
+        if usual == "=~喜欢 O" and thing is not None and thing.noun:
+            usual = f"=~喜欢{ENJOYED.get(self.noun(thing).type, '')} O"
         noun = self.noun(thing).cells["zh"] if thing is not None and thing.noun else ""
         for verb, objects, other in SAID_OF:
             if usual == f"={verb} O" and re.search(objects, noun):
@@ -116,13 +126,35 @@ class ChinesePhrases(Linearizer):
         """What follows: 他累了，就睡着了, but 他迟到了，所以道了歉."""
         event = self.words.frames.get(why.frame)
         weather = event is not None and event.types["S"] == ("weather",)
-        ended = why.frame in ("finish", "complete_task")
-        goes = drop and (ended or bool(re.match("=?去|=回.家|出去", self.cell(does))))
         then = self.clause(does, "就", drop=drop)
         once = does.tense is Tense.PAST and does.modal is Modal.NONE and not does.negative and "了" in then
-        if once and (weather or goes or self.stative(why)):
+        if once and (weather or drop or self.stative(why)):
             return phrase("，", then)
         return phrase("，所以", self.planned(does, self.clause(does, self.then(does), drop=drop)))
+
+    def reasoned(self, first: Clause, second: Clause) -> str:
+        """A reason that lies in what it is done to comes first: 屏幕旧了，所以他换了."""
+        it, thing = second.roles["S"], first.roles.get("O")
+        if thing is None or thing.det == "a" or self.about(first, second) is not second:
+            why = self.clause(replace(second, gap="S"))
+            return phrase(self.planned(first, self.clause(first, self.then(first))), "，因为", why)
+        left = {role: np for role, np in first.roles.items() if role != "O"}
+        cell = self.cell(first)
+        kept = "O" in cell.split(" ")[0] and not (cell.startswith("把") or "=投" in cell)  # 为它做准备
+        again = {"O": thing} if self.noun_type(first, "O") in ("money", "charge") else {}  # 降低了费用
+        again = {"O": replace(it, noun=thing.noun)} if kept else again
+        first = replace(first, embedded=True, roles=left | again)
+        why = self.changed(self.clause(replace(second, roles={"S": thing})))
+        return phrase(why, "，所以", self.planned(first, self.clause(first, self.then(first))))
+
+    def willed(self, clause: Clause) -> bool:
+        """Whether it is what somebody means to do."""
+        who = clause.roles.get("S")
+        person = who is not None and (
+            not who.noun or self.noun(who).type in ("person", "family", "profession", "group")
+        )
+        plain = clause.modal is Modal.NONE and not clause.negative and not self.stative(clause)
+        return clause.tense is Tense.FUTURE and person and plain and clause.frame not in UNWILLED
 
     def planned(self, clause: Clause, words: str) -> str:
         """What one will do for a reason: 他累了，所以要回家."""
@@ -144,7 +176,7 @@ class ChinesePhrases(Linearizer):
         """What says that it will be: 我明天要看报告, 您明天看报告吗, 他明天会看报告吗, 他会迟到."""
         who = clause.roles.get("S")
         person = who is None or not who.noun or self.noun(who).type in ("person", "family", "profession", "group")
-        vague = not time or bool(re.search("之前|之内|很快|稍后|就$|接下来", bare(time)))
+        vague = not time or bool(re.search("之前|之内|很快|尽快|稍后|就$|接下来", bare(time)))
         if clause.frame in ("take_place", "start_event", "end_event") and not vague:
             return ""
         if not person or clause.frame in UNWILLED or clause.gap or later or (who is None and not clause.asked):
@@ -153,8 +185,43 @@ class ChinesePhrases(Linearizer):
             return "要"
         if clause.asked == "when" or (clause.mood is Mood.YES_NO and not vague and clause.person == "2"):
             return ""
-        vague = vague or clause.mood is Mood.YES_NO
-        return "会" if vague and not re.match(GOES, self.cell(clause)) else "要"
+        asks = clause.mood is Mood.YES_NO
+        promised = not time and clause.person[0] in "12"  # 我会优化算法
+        unsure = asks or promised or (vague and bool(time))
+        return "会" if unsure and not re.match(GOES, self.cell(clause)) else "要"
+
+    def soon(self, clause: Clause, will: str) -> bool:
+        """Whether 了 says that it is near: 他要结婚了."""
+        told = clause.mood is Mood.STATEMENT and not (clause.adverbials or clause.gap or clause.embedded)
+        return will == "要" and told and clause.frame in SOON
+
+    def exists(self, clause: Clause, later: str) -> str:
+        """What there is: 冰箱里有黄油."""
+        subject_np = clause.roles["S"]
+        asks = clause.mood is Mood.YES_NO
+        place = clause.predicate.place if clause.predicate else None
+        where = self.adverbial(place).removeprefix("在") if place else ""
+        inside = place is not None and place.key.startswith("in the ") and not re.search("[里上中下边面].$", where)
+        where = re.sub("(.)$", r"里\1", where) if inside else where
+        has = (
+            ("不会有" if clause.negative else "会有")
+            if clause.tense is Tense.FUTURE
+            else "没有"
+            if clause.negative
+            else "有"
+        )
+        np = replace(subject_np, det="bare") if subject_np.det == "a" and (clause.negative or asks) else subject_np
+        return phrase(where, later, marked(has, clause.mark), self.noun_phrase(np, ""))
+
+    def once_more(self, clause: Clause) -> str:
+        """How often, with 再: 再讲解一遍."""
+        thing = clause.roles.get("O")
+        again = any(each.key == "again" for each in clause.adverbials)
+        was = clause.tense in (Tense.PAST, Tense.DONE, Tense.NOW) and clause.modal is Modal.NONE
+        counted = thing is not None and thing.det in ("a", "num", "many")
+        if not again or was or counted or clause.negative or clause.asked or self.stative(clause):
+            return ""
+        return "一遍" if clause.frame in ONE_MORE else "一次"
 
     def refuses(self, clause: Clause) -> bool:
         """我明天不吃午饭."""
@@ -203,7 +270,8 @@ class ChinesePhrases(Linearizer):
     def before_subject(self, clause: Clause) -> Phrase | None:
         """The direct object that is "both …": 报告和幻灯片，她都看了."""
         np = clause.roles.get("O")
-        direct = clause.frame in self.words.frames and self.cell(clause).endswith(" O")
+        told = clause.mood in (Mood.STATEMENT, Mood.YES_NO, Mood.WH)
+        direct = told and clause.frame in self.words.frames and self.cell(clause).endswith(" O")
         both = np is not None and np.link == "both" and not any(each.det in ("a", "num") for each in np.members)
         return np if both and direct else None
 
@@ -214,19 +282,13 @@ class ChinesePhrases(Linearizer):
         thing = clause.roles.get("O")
         asks = clause.mood is Mood.YES_NO
         counted = thing is not None and thing.det in (("num", "many") if asks else ("a", "num", "many"))
+        counted = counted or (thing is not None and any(each.det in ("a", "num") for each in thing.members))
         counted = counted or "很多" in self.cell(clause)  # 花了很多钱吗
         return not counted and (clause.tense is Tense.DONE or (asks and clause.tense is Tense.PAST))
 
-    def named_again(self, it: Phrase, thing: Phrase | None) -> Phrase:
-        """What 它 stands for, where nobody calls it so: 讨论心理健康，因为心理健康很重要."""
-        noun = self.words.nouns[it.noun]
-        if noun.type not in UNIQUE - PLACES or len(noun.cells["zh"]) != 2:
-            return it
-        return Phrase(it.mark, noun=it.noun, det=thing.det if thing is not None and thing.det == "the" else "this")
-
     def changed(self, words: str) -> str:
         """A state that one got into: 他很累 → 他累了."""
-        return re.sub(r"(?<!不)很([饿渴累困])", r"\1了", words)
+        return re.sub(r"(?<!不)很([饿渴累困旧])", r"\1了", words)
 
     def noun_phrase(self, np: Phrase, case: str) -> str:
         if np.members:
@@ -281,3 +343,10 @@ class ChinesePhrases(Linearizer):
             return phrase(marked(before, np.mark), relative, "的", marked(after, np.mark))
         words = marked(lead + word, np.mark)
         return phrase(self.noun_phrase(np.of, ""), "的", words) if np.of is not None else words
+
+    def rewrite(self, before: str, after: str) -> tuple[str, str] | None:
+        if before in ("正在", "没有在", "在") and after.startswith("在"):
+            return before[:-1], after
+        if before.endswith("都") and after == "都":
+            return "", after
+        return None

@@ -28,7 +28,7 @@ MODAL = {
     Modal.MIGHT: ("可能会", "可能不会"),
 }
 MATRIX = {"think": "觉得", "know": "知道", "hope": "希望", "say": "说", "whether": "不知道"}
-RESULTS = dict.fromkeys("写做烤洗修煮煎泡织熨切画叠点租买种", "好")
+RESULTS = dict.fromkeys([*"写做烤洗修煮煎泡织熨切画叠点租买种", "准备"], "好")
 RESULTS |= dict.fromkeys("去看读喝吃教学听谈提找笑哭尝用骑弹讲唱说遛喂等拍", "过")
 RESULTS |= dict.fromkeys(
     ("帮助", "联系", "通知", "批评", "表扬", "拜访", "参观", "观察", "讨论", "看望", "照顾"), "过"
@@ -37,7 +37,7 @@ RESULTS |= dict.fromkeys(
 AGAIN = {
     **dict.fromkeys(("check", "proofread", "read", "read_book", "test", "test_code"), "一遍"),
     **dict.fromkeys(("review_code", "correct", "inspect"), "一遍"),
-    **dict.fromkeys(("iron", "repair", "discuss_with", "summarize"), "一下"),
+    **dict.fromkeys(("iron", "repair", "discuss_with", "summarize", "optimize"), "一下"),
     **{"wrap": "起来", "store": "起来", "save": "下来", "print": "出来"},
     **{"taste": "一口", "drive": "一会儿", "use": "一段时间"},
 }
@@ -45,11 +45,11 @@ AGAIN = {
 TO_IT = {"send": "=发给 T O", "give": "=送给 T O", "share": "=分享给 T O", "submit": "=提交给 T O"}
 TO_IT_ONCE = {
     **{"read_book": "=看完 O", "eat": "=吃掉 O", "serve": "把O =端上桌", "advertise": "给O =做|广告"},
-    **{"upload": "把O =上传", "translate": "把O =翻译出来", "deploy": "把O =部署好", "launch": "把O =推向市场"},
-    **{"furnish": "把O =布置好", "fold": "把O =叠好", "sign": "把O =签好", "distribute": "把O =分发下去"},
-    **{"pay": "把O =付清", "solve": "把O =解决", "configure": "把O =配置好", "optimize": "对O =进行|优化"},
-    **{"exchange": "把O =换掉", "report_problem": "把O =报告给 T", "present": "把O =介绍给 T"},
-    **{"install": "把O =安装好"},
+    **{"upload": "=上传 O", "translate": "=翻译出来 O", "deploy": "=部署好 O", "launch": "=推向市场 O"},
+    **{"furnish": "=布置好 O", "fold": "=叠好 O", "sign": "=签好 O", "distribute": "=分发下去 O"},
+    **{"pay": "=付清 O", "configure": "=配置好 O", "exchange": "=换掉 O", "report_problem": "=报告给 T O"},
+    **{"present": "=展示给 T O", "install": "=安装好 O", "return_goods": "=寄回去 O", "return_item": "=退回去 O"},
+    **dict.fromkeys(("file_doc", "archive"), "=归|档 O"),
 }
 """Frame → its cell if the object is 它, which is not said; the second if it was done."""
 UNDER_WAY = {
@@ -68,7 +68,8 @@ UNDER_WAY = {
 ONCE = {
     **{"吵|架": "吵了一架", "洗|澡": "洗了个澡", "泡|澡": "泡了个澡", "谈|话": "谈了谈", "聊|天": "聊了聊"},
     **{"散|步": "散了会儿步", "做|报告": "做了个报告", "睡|午觉": "睡了个午觉", "打|招呼": "打了个招呼"},
-    **{"量": "量了一下", "休息": "休息了一下", "待在|家里": "待在家里", "答应给": "答应给", "找": "找过"},
+    **{"量": "量了一下", "休息": "休息了一下", "待在|家里": "待在家里", "答应给": "答应了给", "找": "找过"},
+    **{"邀请": "邀请", "拍|照": "拍了照", "做|饭": "做了饭", "丢": "丢了"},
 }
 """Verb → how it is said of what was done, where no rule puts 了 in its place."""
 THEN = {
@@ -99,7 +100,18 @@ BEFORE_VERB = ("向", "给", "对", "把", "和", "为")
 QUICK = "as soon as possible"
 POINTED_AT = frozenset(
     [
-        *("animal", "dog", "wild", "remark", "text", "plan:method", "plan:plan", "product:feature", "plan:idea"),
+        *(
+            "animal",
+            "dog",
+            "wild",
+            "remark",
+            "text",
+            "code:query",
+            "plan:method",
+            "plan:plan",
+            "product:feature",
+            "plan:idea",
+        ),
         *("plan:measure", "plan:change", "plan:compromise", "plan:suggestion", "plan:proposal"),
         *("person:colleague", "person:student", "person:partner", "profession:pupil"),
         *("person:employee", "person:designer", "person:graphic designer", "person:web designer"),
@@ -125,14 +137,12 @@ UNIQUE = frozenset(
     ]
 )
 """Types of nouns that one knows without 这."""
-PLACES = frozenset(["sight", "amenity", "site", "fixture", "opening", "transport", "nature"])
-"""Types of things one knows that are 它 all the same."""
 SAID_OF = (
     ("庆祝", "(?:^生日|纪念日)$", "过"),
     ("设立", "(?:店|餐厅|健身房|幼儿园|食堂)$", "开"),
     (
         "做完",
-        "(?:报告|文章|信|稿|文件|月报|总结|摘要|书|手册|指南|说明|须知|教程|简报|备忘录|纪要|记录|邮件|评估)$",
+        "(?:报告|文章|信|稿|文件|月报|总结|摘要|书|手册|指南|说明|须知|教程|简报|备忘录|纪要|记录|邮件|评估|描述|合同|说明书|论文)$",
         "写完",
     ),
     ("穿上", "(?:帽子?|围巾|手套|头巾|披肩)$", "戴上"),
@@ -144,6 +154,10 @@ SAID_OF = (
     ("做", "(?:系统|软件|应用|程序|网站|平台|数据库|工具|功能)$", "开发"),
     ("泡", "(?:柠檬水|昔|汁|鸡尾酒)$", "做"),
     ("打", "^足球$", "踢"),
+    ("弄坏", "(?:杯子?|盘子?|碗|瓶子?|碟子?)$", "打碎"),
+    ("清洁", "(?:桌子?|椅子?|柜子?|架子?|沙发|镜子|凳子?)$", "擦"),
+    ("开发", "(?:战略|策略|方案|计划|培训项目)$", "制定"),
+    ("发运", "(?:包裹|样品)$", "寄出"),
 )
 """A verb, objects that take another one, and that one."""
 OTHERWISE = {"person:client": "委托人", "person:trainee": "见习生"}
@@ -187,7 +201,7 @@ UNWILLED = frozenset(
         *("forget_event", "forget_password", "get_from", "get_hint", "get_job", "ignore", "laugh", "lose"),
         *("lose_doc", "lose_job", "lose_match", "lose_weight", "miss_deadline", "miss_event", "miss_transport"),
         *("notice", "overlook", "pass_exam", "reach_target", "receive", "receive_goods", "recover", "see_nature"),
-        *("smile", "solve", "support", "support_plan", "sweat", "win"),
+        *("smile", "solve", "support", "support_plan", "sweat", "win", "help", "help_family"),
     ]
 )
 """Frames of what will happen (会), not of what somebody is going to do (要)."""
@@ -195,10 +209,45 @@ TAKEN = frozenset(
     [
         *("adopt", "borrow_book", "borrow_device", "buy", "buy_for", "buy_medicine", "buy_thing", "choose"),
         *("find_problem", "get_from", "order", "order_goods", "order_online", "receive", "receive_goods", "rent"),
-        *("build_furniture", "develop", "knit", "sew", "write_essay", "hire", "try_on"),
+        *("build_furniture", "develop", "prefer", "invest", "knit", "sew", "write_essay", "hire", "try_on"),
     ]
 )
 """Frames of what comes to one, or to be, so that a noun alone would be a new thing: 我买了那艘帆船."""
 GOES = "=?去|=来|=回.家|出去|=坐飞机|=动身|=开车去"
 """Cells of where one is going, which one means to do."""
 ROLE = re.compile(r"^([^OT]*)([OT])([^OT]*)$")
+SOON = ("marry", "move_house", "move_in", "resign", "retire")
+"""What is said with 要 … 了 if no time is named."""
+ENJOYED = {"drink": "喝"} | dict.fromkeys(("food", "fruit", "vegetable", "sweet", "meal", "staple"), "吃")
+ENJOYED |= {"show": "看", "sport": "做"}
+"""A type → what one likes to do with it: 喜欢喝牛奶."""
+ONE_MORE = frozenset(
+    [
+        *(
+            "explain",
+            "explain_code",
+            "check",
+            "read",
+            "read_book",
+            "review_code",
+            "test",
+            "test_code",
+            "proofread",
+        ),
+        *(
+            "repeat",
+            "show",
+            "present",
+            "describe",
+            "inspect",
+            "review_plan",
+            "analyze",
+            "rewrite",
+            "verify",
+            "summarize",
+        ),
+    ]
+)
+"""What is done 一遍 if it is done again, not 一次."""
+HIT = ("forget", "forget_password", "lose", "lose_doc", "miss_transport")
+"""What one does something about at once: 她忘了密码，就 …, not 忘记密码之后."""

@@ -13,10 +13,9 @@ from demo_model.clauses.languages.japanese_phrases import (
     verb,
     with_modal,
 )
-from demo_model.clauses.marks import bare, marked, phrase
+from demo_model.clauses.marks import marked, phrase
 from demo_model.clauses.syntax import (
     ASKED_FRAMES,
-    Adverbial,
     Clause,
     Modal,
     Mood,
@@ -28,17 +27,13 @@ from demo_model.clauses.syntax import (
 
 _ASKED = {
     **{"when": "いつ", "where": "どこで", "why": "なぜ", "how": "どうやって", "S": "誰が", "O": "何を"},
-    **{"how_long": "どのくらいの間 、", "how_often": "どのくらいの頻度で"},
+    **{"how_long": "どのくらい", "how_often": "どのくらいの頻度で"},
 }
-_EXPLAINED = ("when", "where", "S")
-"""What is asked for with んですか if it is past: one knows that it was done. Why and how are always asked so."""
-_GLAD = "glad"
-_FELT = {"happy": _GLAD}
 
 
 class Japanese(JapanesePhrases):
-    def arguments(self, clause: Clause) -> tuple[str, Word]:
-        """The words between subject and verb, and the verb."""
+    def arguments(self, clause: Clause, contrast: bool = False) -> tuple[str, Word]:
+        """The words between subject and verb, and the verb. contrast: スカートは洗いましたが."""
         subject = clause.roles.get("S")
         if clause.frame == "exist":
             return "", verb("いる1" if self.living(subject) else "ある")
@@ -49,7 +44,9 @@ class Japanese(JapanesePhrases):
             if what.phrase is not None:
                 very = "とても" if what.degree == "very" else ""
                 return phrase(very, self.noun_phrase(what.phrase, "")), Word("", "na")
-            word = adjective("嬉しい" if what.adjective == _GLAD else self.said_of(what.adjective, subject))
+            cell = self.said_of(what.adjective, subject)
+            one_feels = subject is not None and subject.pronoun in ("i", "we") and cell.endswith("そうな")
+            word = adjective(cell.removesuffix("そうな") + "い" if one_feels else cell)
             degree = {"very": "とても"}.get(what.degree, "")
             than = phrase(self.noun_phrase(what.than, "that"), "より") if what.than else ""
             if what.degree == "too":
@@ -58,13 +55,19 @@ class Japanese(JapanesePhrases):
             return phrase(than, marked(degree, what.mark) if degree else ""), word
         cell = self.words.frames[clause.frame].cells["ja"]
         thing = clause.roles.get("O")
-        if thing is not None and clause.tense is Tense.DONE and clause.negative and thing.pronoun == "it":
-            cell = TABLES["not_yet"].get(clause.frame, cell)
+        if thing is not None and thing.pronoun == "it":
+            undone = clause.tense is Tense.DONE and clause.negative
+            cell = TABLES["not_yet" if undone else "unsaid"].get(clause.frame, cell)
         *rest, last = cell.split()
         if thing is not None and thing.noun:
             noun, verbs = self.noun(thing), TABLES["said_with"].get(clause.frame, {})
             last = verbs.get(noun.cells["ja"]) or verbs.get(noun.type) or last
         words: list[str] = []
+        turned = {}
+        if last == "する" and clause.modal is Modal.CAN and not self.asks_to(clause):
+            turned = {"を": "が"}  # 準備ができます
+        elif last == "ある" and clause.mood is Mood.YES_NO and clause.person == "2":
+            turned = {"が": "は"}  # 時間はありますか
         for each in rest:
             if each[0] in "OT":
                 if each[0] in clause.roles and clause.roles[each[0]].pronoun == "it":
@@ -76,20 +79,27 @@ class Japanese(JapanesePhrases):
                         or (owner == "you" and clause.roles[each[0]].pronoun in ("i", "we"))
                     ):
                         continue  # 手伝ってください
-                    particle = "は" if clause.negative and each[1:] == "が" else each[1:]
+                    particle = turned.get(each[1:], each[1:])
+                    particle = (
+                        "は" if (each == "Oが" and clause.negative) or (each == "Oを" and contrast) else particle
+                    )
                     words.append(self.with_particle(clause.roles[each[0]], owner, particle))
                 elif clause.asked == each[0]:
                     words.append("何" + each[1:])
             else:
-                words.append(marked(each, clause.mark))
+                words.append(marked(each[:-1] + turned.get(each[-1], each[-1]), clause.mark))
         asked, _, wanted = last.partition("/")
-        return phrase(*words), verb(wanted if wanted and clause.mood in ASKING_MOODS else asked)
+        return phrase(*words), verb(
+            wanted if wanted and (clause.mood in ASKING_MOODS or self.asks_to(clause)) else asked
+        )
 
     def predicate(self, clause: Clause, word: Word) -> tuple[Word, bool, bool]:
         """The inflected end with modality and aspect in it: (word, negative, past)."""
         negative, past = clause.negative, clause.tense is Tense.PAST
+        if self.asks_to(clause):
+            return Word("もらえる", "1", word.te()), False, False
         if clause.modal.value:
-            return with_modal(word, clause.modal, clause.mood, clause.person[0] == "3", negative, past)
+            return with_modal(word, clause.modal, clause.mood, clause.person[0], negative, past)
         given = {np.pronoun for role, np in clause.roles.items() if role != "S"} & {"i", "we"}
         if given and clause.frame in TABLES["frames"]["favours"] and clause.person[0] in "23" and not negative:
             word = Word("くれる", "1", word.te())
@@ -103,19 +113,21 @@ class Japanese(JapanesePhrases):
     def clause(self, clause: Clause, style: str, drop: str = "", topic: str = "は") -> str:
         """style: polite, plain, attributive, tara, te … drop: a pronoun that is not said."""
         clause = replace(clause, adverbials=tuple(self.with_own(clause, each) for each in clause.adverbials))
-        words, word = self.arguments(clause)
+        words, word = self.arguments(clause, topic == "contrast")
         mark = (
             clause.predicate.mark if clause.predicate is not None and clause.predicate.adjective else clause.mark
         )
         subject_np = clause.roles.get("S")
         subject = ""
+        topic = "は" if topic == "contrast" else topic
         if style in ("attributive", "tara", "node", "toki") and topic != "same":
             topic = "が"
         to_one = clause.frame in TABLES["frames"]["with_someone"] and style != "attributive" and topic != "same"
         same = topic == "same"
         inside = style in ("attributive", "plain", "ka", "hope")
         topic = "は" if same else topic
-        if clause.frame == "exist" or clause.asked == "S":
+        asks_for = clause.mood is Mood.YES_NO and subject_np is not None and subject_np.det != "num"
+        if (clause.frame == "exist" and not asks_for) or clause.asked == "S":
             topic = "が"
         asking = clause.mood in ASKING_MOODS
         told = clause.mood is Mood.STATEMENT and style in ("polite", "te")
@@ -134,7 +146,7 @@ class Japanese(JapanesePhrases):
             if clause.frame == "be" and clause.predicate and clause.predicate.adjective and topic == "は":
                 own = "that" if subject_np.det == "the" else own
             if topic == "が" and clause.frame == "be" and "が" in word.text:
-                topic = "は"  # リスクが高いので
+                topic = "に" if "がある" in word.text else "は"  # 説得力があるので, リスクが高いので
             at = "に" if style in ("tara", "node", "toki") and topic == "が" else "には"
             particle = at if to_one and topic in ("は", "が") else topic
             subject = self.with_particle(subject_np, own, particle, clause.frame == "exist")
@@ -155,7 +167,7 @@ class Japanese(JapanesePhrases):
         if clause.frame == "exist" and clause.predicate and clause.predicate.place:
             exists = self.place(clause.predicate.place, "に")
         words = phrase(
-            "今 、" if clause.tense is Tense.NOW and not clause.adverbials and clause.mark % 3 == 0 else "",
+            "今 、" if self.told_now(clause) else "",
             self.places(rest, "cause"),
             question if clause.asked != "S" else "",
             self.paused(self.places(rest, "frequency")),
@@ -164,16 +176,14 @@ class Japanese(JapanesePhrases):
             done,
             self.places(rest, "length"),
             question if clause.asked == "S" else "",
-            *(manner, words) if self.fixed_last(clause) else (words, manner),
+            *(manner, words) if self.fixed_last(clause) or word.text == "する" else (words, manner),
             marked(end, mark),
         )
+        time = self.when(rest, words)
         return phrase(
-            phrase(self.adverbial(front), "、" if subject or bare(self.adverbial(front))[-1] not in "にで" else "")
-            if front
-            else "",
+            self.opening(front, bool(subject)) if front else "",
             exists,
-            subject,
-            self.when(rest, words),
+            *((time, subject) if clause.asked == "S" else (subject, time)),
             words,
         )
 
@@ -191,33 +201,23 @@ class Japanese(JapanesePhrases):
         thing = clause.roles.get("O")
         return subject.pronoun == "i" or len(clause.frame + (thing.noun if thing else "")) % 4 > 0
 
-    def happens(self, clause: Clause, front: Adverbial | None) -> bool:
-        """Whether all of it is new, so that the subject takes が: プリンターが故障しました."""
-        subject = clause.roles.get("S")
-        if subject is None or clause.negative or clause.modal is not Modal.NONE or subject.link == "both":
-            return False
-        if clause.frame in TABLES["frames"]["happens"]:
-            return not subject.pronoun
-        new = front is not None or clause.tense is Tense.NOW
-        thing = subject.members[0] if subject.members else subject
-        return bool(thing.noun) and new and clause.tense is not Tense.HABIT and not self.stative(clause)
-
     def opener_end(self, key: str) -> str:
         return "。" if key in ("yes, of course", "exactly", "okay", "good morning", "sorry") else self.comma
 
     def answered(self, link: str, clause: Clause) -> str:
         if link in ("too", "neither"):
+            with_one = clause.frame in TABLES["frames"]["with_someone"]
             same = replace(clause, roles={"S": clause.roles["S"]}, adverbials=(), mood=Mood.STATEMENT)
             words, word = self.arguments(same)
-            also = "にも" if clause.frame in TABLES["frames"]["with_someone"] else "も"
+            words, also = ("", "にも") if with_one else (words, "も")
             yet = "" if clause.tense is not Tense.DONE else "まだ" if clause.negative else "もう"
             end = marked(self.end(same, word, "polite"), clause.mark)
             return phrase(self.noun_phrase(clause.roles["S"], ""), also, yet, words, end)
         if link == "not_yet":
             return "いいえ 、 まだです"
-        bare = replace(clause, roles={"S": clause.roles["S"]}, adverbials=())
-        words, word = self.arguments(bare)
-        said = phrase(words, marked(self.end(bare, word, "polite"), clause.mark))
+        short = replace(clause, roles={"S": clause.roles["S"]}, adverbials=())
+        words, word = self.arguments(short)
+        said = phrase("" if word.text == "する" else words, marked(self.end(short, word, "polite"), clause.mark))
         return phrase("はい 、" if link == "yes" else "いいえ 、", said)
 
     def end(self, clause: Clause, word: Word, style: str) -> str:
@@ -252,25 +252,9 @@ class Japanese(JapanesePhrases):
                 return last.plain(negative, past, "な" if clause.asked else "") + ("の" if clause.asked else "")
             case "te":
                 return last.te()
-            case "hope":
-                return last.negative_stem() + "ないで" if negative else last.te()
+            case "hope" if not negative:
+                return last.te() + "くれる"
         return last.plain(negative, past)
-
-    def asked_of(self, clause: Clause) -> bool:
-        """Whether one can hope it of somebody: 彼に来てほしい."""
-        doer = clause.roles.get("S")
-        ours = any(np.pronoun in ("i", "we") for role, np in clause.roles.items() if role != "S")
-        able = doer is not None and (self.living(doer) or (bool(doer.noun) and self.noun(doer).type == "group"))
-        return able and not ours and clause.modal is Modal.NONE and not self.stative(clause)
-
-    def explained(self, clause: Clause, past: bool) -> bool:
-        """Whether one asks with んですか: for a reason or a way, for what one knows was done, what others want."""
-        if clause.modal is Modal.WANT and clause.person[0] == "3":
-            return True
-        if clause.modal is Modal.NONE and clause.asked in ("why", "how"):
-            return True
-        which = clause.wanted.det if clause.wanted else ""
-        return past and (which == "whose" or (clause.asked in _EXPLAINED and which in ("", "which")))
 
     def utterance(self, said: Utterance) -> str:
         first, second = said.first, said.second
@@ -300,18 +284,18 @@ class Japanese(JapanesePhrases):
                     end = "と 思っています 。" if other else "と 思います 。"
                     return phrase(subject, self.clause(first, "plain", drop, topic), end)
                 case "know":
-                    return phrase(subject, self.clause(first, "attributive", drop), "ことを 知っています 。")
+                    known = "ことを" if subject else "ことは"
+                    return phrase(subject, self.clause(first, "attributive", drop), known, "知っています 。")
                 case "hope" if not other:
                     return phrase(self.clause(first, "plain", drop, "が"), "と いいのですが 。")
-                case "hope" if self.asked_of(first):
-                    return phrase(subject, self.clause(first, "hope", drop, "に"), "ほしいと 思っています 。")
                 case "hope":
-                    return phrase(subject, self.clause(first, "plain", drop, "が"), "と いいと 思っています 。")
+                    style = "hope" if self.asked_of(first) else "plain"
+                    return phrase(subject, self.clause(first, style, drop, "が"), "と いいと 思っています 。")
             ka = "か" if first.asked else "かどうか"
             plain = replace(first, mood=Mood.STATEMENT)
             asked = phrase(self.clause(plain, "ka", drop, "が"), ka)
             if not other:
-                return phrase(asked, "わかりません 。")
+                return phrase(asked, "、 私たちには" if said.speaker.pronoun == "we" else "", "わかりません 。")
             return phrase(subject, asked, "知りません 。" if ka == "かどうか" else "を 知りません 。")
         mark = "。" if first.mood not in (Mood.YES_NO, Mood.WH, Mood.REQUEST) else "？"
         if second is None:
@@ -327,7 +311,9 @@ class Japanese(JapanesePhrases):
             case "and":
                 return phrase(self.clause(first, "te", "", topic), "、", self.clause(second, "polite", same), mark)
             case "but":
-                return phrase(self.clause(first, "polite"), "が 、", self.clause(second, "polite", same), mark)
+                topic = "contrast" if self.undone(second) and same in ("i", "we") else "は"
+                one = self.clause(first, "polite", "", topic)
+                return phrase(one, "が 、", self.clause(second, "polite", same), mark)
             case "so":
                 return phrase(
                     self.clause(first, "node", "", topic), "ので 、", self.clause(second, "polite", same), mark
@@ -336,13 +322,21 @@ class Japanese(JapanesePhrases):
                 return phrase(self.reasoned(first, second, said.link), mark)
             case "if":
                 return phrase(
-                    "" if same else "もし",
+                    "" if same or first.mood in ASKING_MOODS else "もし",
                     self.clause(second, "tara", "", topic),
                     "、",
                     self.clause(first, "polite", same),
                     mark,
                 )
         if second.tense is Tense.PAST or self.stative(second):
+            if (
+                second.tense is Tense.PAST
+                and first.mood is Mood.STATEMENT
+                and second.frame in TABLES["frames"]["causes"]
+            ):
+                return phrase(
+                    self.clause(second, "node", "", topic), "ので 、", self.clause(first, "polite", same), mark
+                )
             after = "後 、" if same and not self.stative(second) else "とき 、"
             return phrase(self.clause(second, "toki", "", topic), after, self.clause(first, "polite", same), mark)
         return phrase(self.clause(second, "tara", "", topic), "、", self.clause(first, "polite", same), mark)
@@ -375,7 +369,7 @@ class Japanese(JapanesePhrases):
             left["O"] = replace(thing, pronoun="it")
             thing = replace(thing, det="the") if thing.det and self.owner(doer, thing) == thing.det else thing
         named = replace(second, roles={"S": thing}) if thing is not None else second
-        main = replace(first, roles=left)
+        main = replace(first, roles=left, embedded=True)
         if link == "although":
             return phrase(self.clause(named, "polite"), "が 、", self.clause(main, "polite"))
         what = second.predicate
@@ -385,10 +379,21 @@ class Japanese(JapanesePhrases):
                 said = replace(thing, det="bare", adjective=what.adjective)
                 kind = Predicate(what.mark, phrase=said, degree=what.degree)
                 named = replace(second, roles={}, predicate=kind)
-        elif what is not None and what.adjective and about == "S":
-            named = replace(named, predicate=replace(what, adjective=_FELT.get(what.adjective, what.adjective)))
+        if what is not None and what.adjective and named.roles and what.degree != "too":
+            named = replace(named, predicate=replace(what, adjective=f"+{what.adjective}"))
+        when = tuple(each for each in first.adverbials if about == "S" and self.kind(each) == "time")
+        named = replace(named, adverbials=when)
+        main = replace(main, adverbials=tuple(each for each in first.adverbials if each not in when))
         new = about == "O" and doer is not None and doer.noun and not first.negative
+        lead = ""
+        if about == "O" and doer is not None and not new and named.roles and first.person[0] == "3":
+            times = tuple(each for each in first.adverbials if self.kind(each) == "time")
+            left = {role: np for role, np in left.items() if role != "S"}
+            others = tuple(each for each in first.adverbials if each not in times)
+            lead = phrase(self.with_particle(doer, "own", "は"), self.paused(self.places(first, "time")))
+            main = replace(main, roles=left, adverbials=others)
         return phrase(
+            lead,
             self.clause(named, "node", "", "same" if about == "S" else "が"),
             "ので 、",
             self.clause(main, "polite", "", "が" if new else "は"),

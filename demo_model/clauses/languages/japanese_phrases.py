@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import tomllib
 from abc import abstractmethod
 from dataclasses import dataclass, replace
@@ -10,7 +11,7 @@ from typing import ClassVar
 from demo_model.clauses.languages.linearizer import Linearizer
 from demo_model.clauses.lexicon import WORDS
 from demo_model.clauses.marks import bare, marked, phrase
-from demo_model.clauses.syntax import Adverbial, Clause, Modal, Mood, Phrase
+from demo_model.clauses.syntax import Adverbial, Clause, Modal, Mood, Phrase, Tense
 
 TABLES = tomllib.loads((WORDS / "japanese.toml").read_text(encoding="utf-8"))
 _PRONOUNS = TABLES["pronouns"]
@@ -20,8 +21,13 @@ _LOVERS = ("彼女", "彼氏")
 _OWN = ("i", "we", "own", "counted", "you")
 """Where 母 is the speaker's own mother, and 上司 the speaker's own boss."""
 _SHORT = 2
+_RELATED = re.compile("(?:[前後]に|まで.*|中に|早く|すぐ|直後.*|で)$")
+"""Times that no は stands after."""
+_TIED = re.compile("(?<![時分半中])に(.)$")
 _LIVING = ("person", "family", "animal", "profession")
 
+_EXPLAINED = ("when", "where", "S")
+"""What is asked for with んですか if it is past: one knows that it was done. Why and how are always asked so."""
 ASKING_MOODS = (Mood.IMPERATIVE, Mood.REQUEST, Mood.LETS)
 
 _GODAN = {
@@ -162,9 +168,9 @@ def adjective(cell: str) -> Word:
 
 
 def with_modal(
-    word: Word, modal: Modal, mood: Mood, third: bool, negative: bool, past: bool
+    word: Word, modal: Modal, mood: Mood, person: str, negative: bool, past: bool
 ) -> tuple[Word, bool, bool]:
-    """What one can, must, wants to … do: (word, negative, past). third: he, she or they."""
+    """What one can, must, wants to … do: (word, negative, past). person: 1, 2 or 3."""
     match modal:
         case Modal.CAN:
             return word.potential(), negative, past
@@ -174,6 +180,9 @@ def with_modal(
             return Word("ある", "5", word.dictionary() + "必要が"), False, past
         case Modal.MUST:
             return Word("なる", "5", word.negative_stem() + "なければ"), True, past
+        case Modal.SHOULD if person == "1" and mood is Mood.STATEMENT:  # not advice for who listens
+            what = word.negative_stem() + "ない" if negative else word.ta()
+            return Word("よさそう", "na", what + "方が"), False, past
         case Modal.SHOULD if negative:
             return Word("いい", "i", word.negative_stem() + "ない方が"), False, past
         case Modal.SHOULD if mood is Mood.WH:
@@ -182,7 +191,7 @@ def with_modal(
             return Word("いい", "i", word.ta() + "方が"), False, past
         case Modal.MIGHT:
             return Word("しれる", "1", word.plain(negative, False, "") + "かも"), True, False
-        case Modal.WANT if third and mood is Mood.STATEMENT:
+        case Modal.WANT if person == "3" and mood is Mood.STATEMENT:
             return Word("いる", "1", word.stem() + "たがって"), negative, past
     return Word("たい", "i", word.stem()), negative, past
 
@@ -259,6 +268,8 @@ class JapanesePhrases(Linearizer):
 
     def said_of(self, key: str, np: Phrase | None) -> str:
         """The adjective as it is said of this type of thing: 広い部屋, 大きい机."""
+        if key.startswith("+"):  # a reason
+            return TABLES["reason"].get(key[1:]) or self.said_of(key[1:], np)
         kind = self.noun(np).type if np is not None and np.noun else ""
         return TABLES["said_of"].get(key, {}).get(kind) or self.words.adjectives[key]["ja"]
 
@@ -295,7 +306,11 @@ class JapanesePhrases(Linearizer):
         if subject is None or subject.pronoun or subject.members:
             return subject.pronoun if subject and subject.pronoun != "that" else ""
         if subject.noun and self.noun(subject).type == "family":
-            return thing.det + "+" if thing.det == subject.det else ""
+            own = {"f": "she", "m": "he"}.get(self.noun(subject).genders["es"])
+            kin = not thing.noun or self.noun(thing).type == "family"
+            return (
+                thing.det + "+" if thing.det == subject.det else thing.det if thing.det == own and not kin else ""
+            )
         return thing.det if thing.det == "he" or (thing.det == "she" and not subject.noun) else ""
 
     def tags(self, clause: Clause) -> frozenset[str]:
@@ -305,6 +320,14 @@ class JapanesePhrases(Linearizer):
     def when(self, clause: Clause, follows: str) -> str:
         """The time, with a comma if it would run into the next noun: 昨日の朝、年次報告書を; 昨日、顧客に."""
         words = self.places(clause, "time", "deadline")
+        if (
+            clause.asked == "S"
+            and clause.tense is Tense.FUTURE
+            and not (clause.wanted or _RELATED.search(bare(words)))
+        ):
+            return phrase(re.sub("に(.)$", r"\1", words), "は") if words else ""  # 水曜日は誰が
+        if "に" in follows.split() and _TIED.search(words):  # 金曜日の午後、秘書に
+            return phrase(_TIED.sub(r"\1", words), "、")
         short = len(bare(words)) <= _SHORT and not "一" <= follows[:1] <= "鿿"
         return words if short else self.paused(words)
 
@@ -323,3 +346,55 @@ class JapanesePhrases(Linearizer):
         if whom is None or not whom.det or self.owner(clause.roles.get("S"), whom) != whom.det:
             return each
         return replace(each, phrase=replace(whom, det="the"))
+
+    def happens(self, clause: Clause, front: Adverbial | None) -> bool:
+        """Whether all of it is new, so that the subject takes が: プリンターが故障しました."""
+        subject = clause.roles.get("S")
+        if subject is None or clause.negative or clause.modal is not Modal.NONE or subject.link == "both":
+            return False
+        if clause.frame in TABLES["frames"]["happens"]:
+            return not subject.pronoun
+        new = front is not None or clause.tense is Tense.NOW
+        thing = subject.members[0] if subject.members else subject
+        return bool(thing.noun) and new and clause.tense is not Tense.HABIT and not self.stative(clause)
+
+    def asked_of(self, clause: Clause) -> bool:
+        """Whether one can hope it of somebody: 彼に来てほしい."""
+        doer = clause.roles.get("S")
+        if doer is None or doer.pronoun in ("i", "we") or "O" not in clause.roles or self.stative(clause):
+            return False
+        ours = any(np.pronoun in ("i", "we") for role, np in clause.roles.items() if role != "S")
+        able = self.living(doer) or (bool(doer.noun) and self.noun(doer).type == "group")
+        return able and not ours and clause.modal is Modal.NONE
+
+    def explained(self, clause: Clause, past: bool) -> bool:
+        """Whether one asks with んですか: for a reason or a way, for what one knows was done, what others want."""
+        if clause.modal is Modal.WANT and clause.person[0] == "3":
+            return True
+        if clause.modal is Modal.NONE and clause.asked in ("why", "how"):
+            return True
+        which = clause.wanted.det if clause.wanted else ""
+        return past and (which == "whose" or (clause.asked in _EXPLAINED and which in ("", "which")))
+
+    def asks_to(self, clause: Clause) -> bool:
+        """Whether "can you" asks somebody to do it: 準備をしてもらえますか."""
+        you = clause.mood is Mood.YES_NO and clause.person == "2" and not clause.negative
+        return you and clause.modal is Modal.CAN and clause.frame in TABLES["frames"]["asked_to"]
+
+    def undone(self, clause: Clause) -> bool:
+        """Whether it has not been done to what was named just before: スカートは洗いましたが."""
+        thing = clause.roles.get("O")
+        it = thing is not None and thing.pronoun == "it"
+        return it and clause.negative and clause.frame not in TABLES["not_yet"]
+
+    def opening(self, front: Adverbial, named: bool) -> str:
+        """A time that begins the sentence: 数日前、彼女は, 数日前に行きました."""
+        words = self.adverbial(front)
+        if named and len(bare(words)) > _SHORT + 1:
+            words = _TIED.sub(r"\1", words)
+        return phrase(words, "、" if named or bare(words)[-1] not in "にで" else "")
+
+    def told_now(self, clause: Clause) -> bool:
+        """Whether 今 says it: each third time."""
+        told = clause.mood is Mood.STATEMENT and not clause.adverbials
+        return told and clause.tense is Tense.NOW and clause.mark % 3 == 0

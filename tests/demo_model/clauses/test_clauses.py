@@ -64,7 +64,7 @@ def test_a_question_with_a_question_word() -> None:
     assert said["en"] == "What will she send to the customer?"
     assert said["de"] == "Was wird sie dem Kunden schicken?"
     assert said["fr"] == "Qu'est-ce qu'elle enverra au client ?"
-    assert said["zh"] == "她会给客户发什么？"
+    assert said["zh"] == "她要给客户发什么？"
 
 
 def test_a_separable_verb_is_split_in_a_main_clause_and_whole_in_a_subordinate_one() -> None:

@@ -16,7 +16,7 @@ def test_japanese_names_what_a_reason_is_about() -> None:
     buy = Clause("buy", 4, {"S": SHE, "O": Phrase(2, noun="clothes:coat", det="the")}, Tense.PAST, negative=True)
     it = Phrase(5, pronoun="it", noun="clothes:coat", refers="O")
     dear = Clause("be", 6, {"S": it}, Tense.PAST, predicate=Predicate(7, adjective="expensive"))
-    assert texts(Utterance(buy, "because", dear))["ja"] == "コートが高かったので、彼女は買いませんでした。"
+    assert texts(Utterance(buy, "because", dear))["ja"] == "彼女はコートが高かったので、買いませんでした。"
     assert texts(Utterance(buy, "although", dear))["ja"] == "そのコートは高かったですが、彼女は買いませんでした。"
     rest = Clause("rest", 4, {"S": SHE}, Tense.PAST)
     tired = Clause("be", 6, {"S": replace(SHE, mark=5, refers="S")}, predicate=Predicate(7, adjective="tired"))
@@ -130,14 +130,14 @@ def test_japanese_has_ga_where_all_is_new() -> None:
 def test_japanese_does_not_name_again_whom_the_first_clause_is_about() -> None:
     lost = Clause("lose", 6, {"S": SHE, "O": Phrase(2, noun="small:wallet", det="she")}, Tense.PAST)
     helped = Clause("help", 4, {"S": I, "O": replace(SHE, mark=5)}, Tense.PAST)
-    assert texts(Utterance(lost, "so", helped))["ja"] == "彼女が財布をなくしたので、助けました。"
+    assert texts(Utterance(lost, "so", helped))["ja"] == "彼女が財布をなくしたので、力になりました。"
     him = replace(helped, roles={"S": I, "O": Phrase(5, pronoun="he")})
     quarrel = Clause("quarrel_family", 6, {"S": SHE, "O": Phrase(2, noun="family:sister", det="she")}, Tense.PAST)
     sorry = Clause("apologize", 4, {"S": replace(SHE, mark=7), "O": replace(SHE, mark=5)}, Tense.PAST)
     not_yet = replace(sorry, tense=Tense.DONE, negative=True)
     assert texts(Utterance(quarrel, "but", not_yet))["ja"] == "彼女は姉と喧嘩しましたが、まだ謝っていません。"
     assert texts(Utterance(quarrel, "so", sorry))["ja"] == "彼女は姉と喧嘩したので、謝りました。"
-    assert texts(Utterance(lost, "so", him))["ja"] == "彼女が財布をなくしたので、彼を助けました。"
+    assert texts(Utterance(lost, "so", him))["ja"] == "彼女が財布をなくしたので、彼を手伝いました。"
 
 
 def test_japanese_chooses_verbs_by_what_is_worn_and_by_what_has_not_happened_yet() -> None:
@@ -203,7 +203,7 @@ def test_japanese_honours_all_of_somebodys_family_and_says_how_often_before_wher
 def test_japanese_hopes_it_of_somebody_and_that_it_happens() -> None:
     eli = Phrase(1, name="Eli")
     rest = Clause("rest", 4, {"S": replace(SHE, mark=2)}, Tense.FUTURE)
-    assert texts(Utterance(rest, "hope", speaker=eli))["ja"] == "Eliさんは、彼女に休憩してほしいと思っています。"
+    assert texts(Utterance(rest, "hope", speaker=eli))["ja"] == "Eliさんは、彼女が休憩するといいと思っています。"
     to_me = Clause("send", 4, {"S": replace(SHE, mark=5), "O": REPORT, "T": replace(I, mark=6)}, Tense.FUTURE)
     assert texts(Utterance(to_me, "hope", speaker=eli))["ja"] == (
         "Eliさんは、彼女が私に報告書を送ってくれるといいと思っています。"
@@ -223,3 +223,37 @@ def test_japanese_does_not_say_whose_company_somebody_has_if_it_is_their_own() -
     fish = Clause("fish", 4, {"S": I}, Tense.PAST, adverbials=(Adverbial(5, "with {P}", aunt),))
     assert texts(fish)["ja"] == "叔母と一緒に釣りに行きました。"
     assert texts(replace(fish, roles={"S": SHE}))["ja"] == "彼女は私の叔母と一緒に釣りに行きました。"
+
+
+def test_japanese_asks_with_morau_and_says_what_seems_best_of_oneself() -> None:
+    room = Clause(
+        "set_up_room", 4, {"S": Phrase(1, pronoun="you"), "O": Phrase(2, noun="hall:meeting room", det="the")}
+    )
+    asked = replace(room, modal=Modal.CAN, mood=Mood.YES_NO)
+    assert texts(asked)["ja"] == "会議室の準備をしてもらえますか？"
+    able = replace(room, roles=room.roles | {"S": SHE}, modal=Modal.CAN)
+    assert texts(able)["ja"] == "彼女は会議室の準備ができます。"
+    assert texts(replace(room, roles=room.roles | {"S": I}, modal=Modal.SHOULD))["ja"] == (
+        "会議室の準備をした方がよさそうです。"
+    )
+
+
+def test_japanese_says_the_time_before_who_and_contrasts_what_is_not_done_yet() -> None:
+    who = Clause(
+        "read", 4, {"O": REPORT}, Tense.FUTURE, mood=Mood.WH, asked="S", adverbials=(Adverbial(5, "tomorrow"),)
+    )
+    assert texts(who)["ja"] == "明日は誰が報告書を読みますか？"
+    read = Clause("read", 4, {"S": I, "O": REPORT}, Tense.PAST)
+    it = Phrase(5, pronoun="it", noun="document:report", refers="O")
+    sign = Clause("translate", 6, {"S": replace(I, mark=7), "O": it}, Tense.DONE, negative=True)
+    assert texts(Utterance(read, "but", sign))["ja"] == "報告書は読みましたが、まだ翻訳していません。"
+
+
+def test_a_japanese_reason_stands_where_the_thing_is_not_lost() -> None:
+    screen = Phrase(2, noun="device:screen", det="the")
+    it = Phrase(5, pronoun="it", noun=screen.noun, refers="O")
+    old = Clause("be", 6, {"S": it}, Tense.PAST, predicate=Predicate(7, adjective="old"))
+    replaced = Clause("replace", 4, {"S": SHE, "O": screen}, Tense.PAST, adverbials=(Adverbial(8, "last week"),))
+    assert texts(Utterance(replaced, "because", old))["ja"] == (
+        "彼女は先週、画面が古くなっていたので、交換しました。"
+    )

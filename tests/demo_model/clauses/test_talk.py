@@ -64,7 +64,7 @@ def test_how_many_is_counted_as_each_language_counts() -> None:
     assert whom["de"] == "Wie vielen Kunden haben Sie geholfen?"
     who = asked("help", "S", replace(CUSTOMER, det="how_many", plural=True), O=SHE)
     assert who["en"] == "How many customers helped her?"
-    assert who["ja"] == "何人の顧客が彼女を助けましたか？"
+    assert who["ja"] == "何人の顧客が彼女を手伝いましたか？"
     assert who["zh"] == "有多少客户帮了她？"
 
 
@@ -85,7 +85,7 @@ def test_an_indirect_question_keeps_the_order_of_a_statement() -> None:
 
 def test_how_long_and_how_often() -> None:
     long = texts(Clause("wait_for", 9, {"S": YOU, "O": CUSTOMER}, Tense.PAST, mood=Mood.WH, asked="how_long"))
-    assert (long["ja"], long["zh"]) == ("どのくらいの間、顧客を待ちましたか？", "您等客户等了多久？")
+    assert (long["ja"], long["zh"]) == ("どのくらい顧客を待ちましたか？", "您等客户等了多久？")
     often = texts(Clause("call", 9, {"S": YOU, "O": CUSTOMER}, mood=Mood.WH, asked="how_often"))
     assert often["zh"] == "您多久给客户打一次电话？"
     assert often["es"] == "¿Con qué frecuencia llama usted al cliente?"
