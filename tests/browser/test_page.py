@@ -371,7 +371,9 @@ async def test_a_text_that_is_too_long_stays_in_the_field(
         assert await overflow_px(page) == 0
 
 
-async def test_the_bundled_model_is_said_to_know_little(gateway: GatewayProcess, open_page: OpenPage) -> None:
+async def test_the_bundled_model_is_said_to_know_sentences_like_these(
+    gateway: GatewayProcess, open_page: OpenPage
+) -> None:
     async with open_page(gateway.url, **PHONE) as watch:
         page = watch.page
         demo_model, line = page.get_by_test_id("demo-model"), page.locator(".empty-state").get_by_test_id("model")
@@ -386,9 +388,7 @@ async def test_the_bundled_model_is_said_to_know_little(gateway: GatewayProcess,
         await page.route("**/v1/languages", bundled)
         await page.reload()
         await expect(demo_model).to_be_visible()
-        await expect(demo_model).to_contain_text(
-            "The demo model knows meeting sentences like these, and little else."
-        )
+        await expect(demo_model).to_contain_text("What it does not know well, it marks as unsure.")
         await connected(page)
         command = "make demo MODEL=tencent/HY-MT1.5-1.8B"
         await expect(line).to_have_text(
