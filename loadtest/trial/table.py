@@ -76,7 +76,7 @@ def summary_tables(summaries: Sequence[Summary], objective: Objective) -> list[T
         *((f"{part} CPU s per 1,000 tokens", _cpu(part)) for part in parts),
         *((f"{part} cores", _cores(part)) for part in dict.fromkeys(p for each in summaries for p in each.cores)),
         ("of serving: gateway's processes cores", _gateway_cores),
-        ("of serving: engine's host process cores", lambda each: _known_cores(each.host_cores)),
+        ("of serving: engine's host process cores", _host_cores),
         ("of serving: store cores", lambda each: _known_cores(each.store_cores)),
         ("GPU busy, mean %", lambda each: number(each.gpu_percent)),
         ("GPU memory, MiB", lambda each: number(each.gpu_memory_mib)),
@@ -127,8 +127,9 @@ def _limited(summaries: Sequence[Summary]) -> str:
 _COST_CAPTION = (
     "Serving: what answers clients, one process of vLLM's server or more, and of a gateway its process, or its "
     "workers with their store, and the one that hosts its engine; engine: what is below them; clients: the load "
-    "test's own; other: the rest of the machine. Serving memory: of all its processes. NVML's utilisation is an "
-    "average over some 100 ms or more, so shorter gaps do not show."
+    "test's own; other: the rest of the machine. Serving memory: of all its processes. Of several GPUs that the "
+    "engines use, how busy they are is the mean, and memory the sum. NVML's utilisation is an average over some "
+    "100 ms or more, so shorter gaps do not show."
 )
 
 
@@ -189,6 +190,14 @@ def _gateway_cores(summary: Summary) -> str:
     apart = [cores for cores in (summary.host_cores, summary.store_cores) if cores is not None]
     serving = summary.cores.get("serving")
     return NONE if not apart or serving is None else f"{serving - sum(apart):.2f}"
+
+
+def _host_cores(summary: Summary) -> str:
+    """One process is full at one core, however many there are."""
+    told = _known_cores(summary.host_cores)
+    if summary.hosts < 2 or summary.fullest_host_cores is None:
+        return told
+    return f"{told} (the fullest of {summary.hosts}: {summary.fullest_host_cores:.2f})"
 
 
 def _known_cores(cores: float | None) -> str:

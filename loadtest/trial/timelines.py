@@ -24,7 +24,8 @@ def timelines(trials: Sequence[Trial]) -> Iterator[Chart]:
         yield Chart(
             title="GPU over time",
             caption="Share of the time in which the GPU was busy, as NVML tells it: itself an average over some "
-            f"100 ms or more, so shorter gaps do not show.{which}",
+            "100 ms or more, so shorter gaps do not show. Of several GPUs that the engines use, the "
+            f"mean.{which}",
             x_label=_SECONDS,
             y_label="GPU busy, %",
             series=gpu,
