@@ -149,6 +149,13 @@ def test_the_fullest_host_of_several_engines_is_told_beside_all_of_them() -> Non
     assert "| 0.90 |" in table_of(made_up("sweep", [alone]))
 
 
+def test_several_gpus_are_said_to_be_several() -> None:
+    trial = open_trial(10, 1, 1)
+    both = [msgspec.structs.replace(each, gpus={"2": 40.0, "3": 60.0}) for each in trial.samples]
+    assert "The engines use 2 GPUs" in table_of(made_up("sweep", [msgspec.structs.replace(trial, samples=both)]))
+    assert "The engines use" not in table_of(made_up("sweep", [trial]))
+
+
 def test_failures_are_told_with_their_reasons() -> None:
     refused = [Record(f"l{n}", "en", 0.0, 0.0, None, None, failed="overloaded") for n in range(3)]
     trial = msgspec.structs.replace(open_trial(10, 1, 1), records=refused)

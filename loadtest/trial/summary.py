@@ -104,6 +104,8 @@ class Summary(Struct, frozen=True, kw_only=True):
     first_words: Percentiles = _NOTHING
     # As in `Trial`, of any repetition.
     with_drain: bool = False
+    # How many GPUs the engines use, where there are several; 0 otherwise.
+    gpus: int = 0
     # As `Trial.host_cpu_s`; None unless all repetitions tell.
     host_cores: float | None = None
     # How many processes that is, and what the fullest of them uses; None unless all repetitions tell.
@@ -190,6 +192,7 @@ def summarise(trials: Sequence[Trial], objective: Objective) -> Summary:
         ),
         with_drain=any(trial.with_drain for trial in trials),
         host_cores=_cores_of(trials, [trial.host_cpu_s for trial in trials]),
+        gpus=max((len(sample.gpus) for sample in samples), default=0),
         hosts=max(len(trial.hosts_cpu_s) for trial in trials),
         fullest_host_cores=_cores_of(trials, [max(trial.hosts_cpu_s, default=None) for trial in trials]),
         store_cores=_cores_of(trials, [trial.store_cpu_s for trial in trials]),

@@ -90,7 +90,7 @@ def summary_tables(summaries: Sequence[Summary], objective: Objective) -> list[T
         _without_empty(
             Table("Speed and latency", *_columns(speed, summaries), _speed_caption(objective, again, summaries))
         ),
-        _without_empty(Table("What it cost", *_columns(cost, summaries), _COST_CAPTION)),
+        _without_empty(Table("What it cost", *_columns(cost, summaries), _cost_caption(summaries))),
     ]
 
 
@@ -127,10 +127,17 @@ def _limited(summaries: Sequence[Summary]) -> str:
 _COST_CAPTION = (
     "Serving: what answers clients, one process of vLLM's server or more, and of a gateway its process, or its "
     "workers with their store, and the one that hosts its engine; engine: what is below them; clients: the load "
-    "test's own; other: the rest of the machine. Serving memory: of all its processes. Of several GPUs that the "
-    "engines use, how busy they are is the mean, and memory the sum. NVML's utilisation is an average over some "
-    "100 ms or more, so shorter gaps do not show."
+    "test's own; other: the rest of the machine. Serving memory: of all its processes. NVML's utilisation is an "
+    "average over some 100 ms or more, so shorter gaps do not show."
 )
+
+
+def _cost_caption(summaries: Sequence[Summary]) -> str:
+    gpus = max(each.gpus for each in summaries)
+    several = (
+        f" The engines use {gpus} GPUs: how busy these are is the mean, their memory the sum." if gpus > 1 else ""
+    )
+    return _COST_CAPTION + several
 
 
 def _columns(
