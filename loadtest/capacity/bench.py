@@ -9,13 +9,13 @@ from __future__ import annotations
 import asyncio
 import os
 import time
-from collections.abc import Awaitable, Callable, Generator
+from collections.abc import Awaitable, Callable, Generator, Mapping
 from typing import Any
 
 from msgspec import Struct
 
 from loadtest.capacity.offer import Offer
-from loadtest.capacity.points import Measured, judge
+from loadtest.capacity.points import Cores, Measured, judge
 from loadtest.capacity.search import Ended, Found, Run
 from loadtest.driving.driver import driver
 from loadtest.measuring.measure import measure
@@ -79,7 +79,7 @@ class Bench:
                 discard_s=offered.beginning_s,
                 allow_bottleneck=True,
             )
-        cores = len(os.sched_getaffinity(0))
+        cores = Cores(own=len(os.sched_getaffinity(0)), machine=os.cpu_count() or 1)
         full = slots(self._running.settings)
         point = judge(trial, run, self._offer, seed=offered.seed, slots=full, cores=cores)
         return Measured(point, trial)
@@ -107,11 +107,14 @@ def slots(settings: dict[str, Any]) -> int | None:
     """Sequences in all batches of a gateway with these settings; None for one of somebody else's."""
     if "url" in settings:
         return None
-    engine = settings.get("engine", {})
+    workers = settings.get("workers", 1)
+    return sum(_slots_of(engine, workers) for engine in settings.get("engines") or [settings.get("engine", {})])
+
+
+def _slots_of(engine: Mapping[str, Any], workers: int) -> int:
     if engine.get("kind") == "simulated":
         script = engine.get("script", {})
-        engines = 1 if script.get("shared", True) else settings.get("workers", 1)
-        return int(script.get("max_running", 16)) * engines
+        return int(script.get("max_running", 16)) * (1 if script.get("shared", True) else workers)
     return int(engine.get("max_num_seqs", 16))
 
 

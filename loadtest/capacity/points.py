@@ -20,6 +20,7 @@ from loadtest.trial.values import Finding, Sample, Trial
 
 __all__ = [
     "OF_PARTIALS",
+    "Cores",
     "Measured",
     "Point",
     "driver_limit",
@@ -89,6 +90,14 @@ class Point(Struct, frozen=True, kw_only=True):
         return max(0.0, self.generated_per_s / self.tokens_per_s - 1)
 
 
+class Cores(Struct, frozen=True):
+    """How many there are."""
+
+    # Those that the load test may use, with all that it starts.
+    own: int
+    machine: int
+
+
 class Measured(Struct, frozen=True):
     """A point and the trial behind it."""
 
@@ -96,8 +105,8 @@ class Measured(Struct, frozen=True):
     trial: Trial
 
 
-def judge(trial: Trial, run: Run, offer: Offer, *, seed: int, slots: int | None, cores: int) -> Point:
-    """What a trial amounts to. seed: of what was said. slots: sequences in the engine's batch, where known."""
+def judge(trial: Trial, run: Run, offer: Offer, *, seed: int, slots: int | None, cores: Cores) -> Point:
+    """What a trial amounts to. seed: of what was said. slots: sequences in all batches, where known."""
     summary = summarise([trial], offer.objective)
     driver = trial.settings.get(DRIVER_WAS_THE_LIMIT)
     if driver is not None and (summary.met or not _excused(trial, offer)):
@@ -152,11 +161,9 @@ def _generated_per_s(samples: Sequence[Sample]) -> float | None:
     return round((after - before) / (last_s - first_s), 1)
 
 
-def limit(trial: Trial, slots: int | None, cores: int) -> str:
+def limit(trial: Trial, slots: int | None, cores: Cores) -> str:
     """What was full while this ran, for people; where nothing was, the latency alone was too much."""
     elapsed_s = max(trial.elapsed_s, 1e-9)
-    used = sum(trial.cpu_s.values()) / elapsed_s
-    gpu = [each.gpu for each in trial.samples if each.gpu is not None]
     running = [each.running for each in trial.samples if each.running is not None]
     waiting = [each.waiting for each in trial.samples if each.waiting is not None]
     # Each of these has one event loop, which is on one core at a time.
@@ -164,15 +171,40 @@ def limit(trial: Trial, slots: int | None, cores: int) -> str:
     full = [f"{name} ({cores_used:.2f} cores)" for name, cores_used in loops if cores_used >= _FULL]
     if slots and running and (mean := sum(running) / len(running)) >= _FULL * slots:
         behind = f", {sum(waiting) / len(waiting):.0f} waiting" if waiting else ""
-        full.append(f"the engine's batch ({mean:.1f} of {slots} sequences{behind})")
-    if gpu and (busy := sum(gpu) / len(gpu)) >= 100 * _FULL:
-        full.append(f"the GPU ({busy:.0f} % busy)")
-    if used >= _FULL * cores:
-        # Of a gateway of somebody else's, its own part is not known.
-        other = trial.cpu_s.get("other", 0.0) / elapsed_s if "serving" in trial.cpu_s else 0.0
-        others = f", {other:.1f} by other programs" if other > _NOTED_CORES else ""
-        full.append(f"the CPU ({used:.1f} of {cores} cores{others})")
+        batch = "the engines' batches" if len(trial.settings.get("engines", [])) > 1 else "the engine's batch"
+        full.append(f"{batch} ({mean:.1f} of {slots} sequences{behind})")
+    if (gpus := _busy(trial.samples)) and (busy := max(gpus)) >= 100 * _FULL:
+        full.append(f"{_fullest(len(gpus), 'the GPU', 'GPUs')} ({busy:.0f} % busy)")
+    full += _cpu(trial, elapsed_s, cores)
     return ", ".join(full) or "nothing"
+
+
+def _cpu(trial: Trial, elapsed_s: float, cores: Cores) -> list[str]:
+    """The machine where all of it is in use, by whomever; else the run's own use of the cores that it may use."""
+    used = sum(trial.cpu_s.values()) / elapsed_s
+    other = trial.cpu_s.get("other", 0.0) / elapsed_s
+    if used >= _FULL * cores.machine:
+        # Of a gateway of somebody else's, its own part is not known.
+        others = f", {other:.1f} by other programs" if other > _NOTED_CORES and "serving" in trial.cpu_s else ""
+        return [f"the CPU ({used:.1f} of the machine's {cores.machine} cores{others})"]
+    if used - other >= _FULL * cores.own:
+        return [f"the cores that the load test may use ({used - other:.1f} of {cores.own})"]
+    return []
+
+
+def _busy(samples: Sequence[Sample]) -> list[float]:
+    """Of each GPU, how busy it was, percent."""
+    told: dict[str, list[float]] = {}
+    for sample in samples:
+        alone = {} if sample.gpu is None else {"": sample.gpu}
+        for name, busy in (sample.gpus or alone).items():
+            told.setdefault(name, []).append(busy)
+    return [sum(each) / len(each) for each in told.values()]
+
+
+def _fullest(count: int, one: str, several: str) -> str:
+    """What is full is one of them."""
+    return one if count < 2 else f"the fullest of {count} {several}"
 
 
 def _serving_s(trial: Trial) -> list[tuple[str, float]]:
@@ -181,7 +213,9 @@ def _serving_s(trial: Trial) -> list[tuple[str, float]]:
     workers = trial.settings.get("workers", 1)
     name = "the gateway's process" if workers == 1 else f"each of the gateway's {workers} processes"
     own_s = (serving_s - host_s - store_s) / workers
-    each = [(name, own_s), ("the engine's host process", host_s), ("the store", store_s)]
+    hosts_s = trial.hosts_cpu_s or [host_s]
+    host = _fullest(len(hosts_s), "the engine's host process", "engine host processes")
+    each = [(name, own_s), (host, max(hosts_s)), ("the store", store_s)]
     return sorted(each, key=lambda process: -process[1])
 
 

@@ -12,22 +12,21 @@ from __future__ import annotations
 
 import re
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 
 from msgspec import Struct
 
 from loadtest.systems import processes
 
-__all__ = ["HOST", "STORE", "Accounts", "Reading"]
+__all__ = ["HOST", "STORE", "Accounts", "Reading", "hosts"]
 
 HOST = "host"
-"""The process in which a gateway's engine runs: told by itself, and counted in `serving` too. Among the parts
-that are given, its process, where it is not found below the gateway's."""
+"""The process in which a gateway's engine runs: told by itself, and counted in `serving` too. Those of further
+engines are `host 2`, `host 3` … Among the parts that are given, its process, where it is not found below the
+gateway's."""
 
 STORE = "store"
 """The store that a gateway's workers share, where one was started below it: counted in `serving` too."""
-
-_TOLD_TWICE = (HOST, STORE)
 
 # Processes come and go slowly; looking for them costs a millisecond.
 _SEARCH_S = 2.0
@@ -39,16 +38,25 @@ _ENGINE_HOST = re.compile(r"^gateway engine host\b")
 _BESIDE = re.compile(rf"^{processes.BESIDE_ITS_ENGINE}\b")
 
 
+def hosts(parts: Iterable[str]) -> list[str]:
+    """Those of these parts that are hosts of engines."""
+    return [part for part in parts if part.partition(" ")[0] == HOST]
+
+
+def _told_twice(part: str) -> bool:
+    return part == STORE or bool(hosts([part]))
+
+
 class Reading(Struct, frozen=True):
     # On the machine's monotonic clock.
     at_s: float
-    # So far, by part; to be subtracted from a later one. `HOST` and `STORE` are there where such processes are.
+    # So far, by part; to be subtracted from a later one. Hosts and `STORE` are there where such processes are.
     cpu_s: dict[str, float]
 
     def since(self, earlier: Reading) -> dict[str, float]:
         """CPU seconds between two readings, by part."""
         # Before its first reading, such a process has used nothing.
-        before = {part: 0.0 if part in _TOLD_TWICE else now_s for part, now_s in self.cpu_s.items()}
+        before = {part: 0.0 if _told_twice(part) else now_s for part, now_s in self.cpu_s.items()}
         before |= earlier.cpu_s
         return {part: max(now_s - before[part], 0.0) for part, now_s in self.cpu_s.items()}
 
@@ -77,14 +85,14 @@ class Accounts:
                 self._spent_s[pid] = used_s
             cpu_s[part] = cpu_s.get(part, 0.0) + self._spent_s.get(pid, 0.0)
         cpu_s["other"] = processes.everything_cpu_s() - sum(cpu_s.values())
-        for part in cpu_s.keys() & _TOLD_TWICE:
+        for part in filter(_told_twice, [*cpu_s]):
             cpu_s["serving"] += cpu_s[part]
         return Reading(now_s, cpu_s)
 
     def serving_mib(self) -> float | None:
         """Resident memory of all that serves now, what they share counted in each; None where nothing serves."""
         self._search()
-        serving = [pid for pid, part in self._owner.items() if part in ("serving", *_TOLD_TWICE)]
+        serving = [pid for pid, part in self._owner.items() if part == "serving" or _told_twice(part)]
         return round(sum(map(processes.resident_mib, serving)), 1) if serving else None
 
     def _search(self) -> None:
@@ -96,7 +104,7 @@ class Accounts:
 
     def _below(self, part: str, pid: int) -> str | None:
         """To which part a process below this one belongs; None where another says so, or none."""
-        if part not in ("serving", *_TOLD_TWICE):
+        if part != "serving" and not _told_twice(part):
             return part
         # Looked at each time: a process is named a moment after it began. One that ended has no name any more.
         name = processes.command(pid)
@@ -105,7 +113,14 @@ class Accounts:
         if _BESIDE.search(name):
             return None
         if _ENGINE_HOST.search(name):
-            return HOST
+            return self._host(pid)
         if processes.STORE.search(name):
             return STORE
         return "serving" if any(each.search(name) for each in _SERVING) else "engine"
+
+    def _host(self, pid: int) -> str:
+        """The part of this process, which hosts an engine."""
+        known = hosts(dict.fromkeys(self._owner.values()))
+        if (own := self._owner.get(pid)) in known:
+            return own
+        return f"{HOST} {len(known) + 1}" if known else HOST

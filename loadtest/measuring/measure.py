@@ -16,8 +16,8 @@ from msgspec.structs import replace
 
 from loadtest.driving.driven import Driven, bottleneck
 from loadtest.driving.driver import Driver
-from loadtest.measuring.accounting import HOST, STORE, Accounts
-from loadtest.measuring.sampling import counters, sampling
+from loadtest.measuring.accounting import HOST, STORE, Accounts, hosts
+from loadtest.measuring.sampling import counters, engine_gpus, sampling
 from loadtest.measuring.unfinished_speech import PARTIALS, translated, translated_part
 from loadtest.report.commands import Say
 from loadtest.results import LoadtestError
@@ -63,7 +63,8 @@ async def measure(
     say(f"{name}, repetition {repetition}" if repetition else f"{name}, warming up")
     parts = _parts(running, driver)
     before = await asyncio.to_thread(_counted, running.metrics_url)
-    async with sampling(parts, running.metrics_url, counters(running.address)) as samples:
+    gpus = await asyncio.to_thread(engine_gpus, running.settings)
+    async with sampling(parts, running.metrics_url, counters(running.address), gpus=gpus) as samples:
         driven = await driver.play(lines, load=load, keep_text=keep_text, limit_s=limit_s, stage=name)
     window = _window(driven, lines, load, discard_s)
     if window.until_s <= window.from_s:
@@ -91,7 +92,7 @@ async def measure(
     left = [each for each in driven.records if each.failed is not None and window.holds(each.due_s)]
     from_s, until_s = driven.began_s + window.from_s, driven.began_s + window.until_s
     used_s = _used_s(samples, from_s, until_s)
-    host_s, store_s = used_s.pop(HOST, None), used_s.pop(STORE, None)
+    hosts_s, store_s = [used_s.pop(part) for part in hosts([*used_s])], used_s.pop(STORE, None)
     played_s = driven.began_s, driven.began_s + driven.elapsed_s
     return Trial(
         name=name,
@@ -109,7 +110,8 @@ async def measure(
         ),
         clients=driven.clients,
         cpu_s=used_s,
-        host_cpu_s=host_s,
+        host_cpu_s=round(sum(hosts_s), 4) if hosts_s else None,
+        hosts_cpu_s=hosts_s,
         store_cpu_s=store_s,
         memory_mib=await asyncio.to_thread(Accounts(parts).serving_mib),
         samples=_within(samples, from_s, until_s),

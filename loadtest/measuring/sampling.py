@@ -12,16 +12,21 @@ import threading
 import time
 from collections.abc import AsyncIterator, Mapping, Sequence
 from contextlib import asynccontextmanager
+from statistics import fmean
+from typing import Any
 
-from msgspec import Struct
+from msgspec import Struct, convert
 from msgspec.structs import asdict
 
+from gateway.config.settings import EngineSettings
 from gateway.engines.gpu import Gpu, gpus
+from gateway.engines.vllm.arguments import gpus_used
+from gateway.engines.vllm.devices import spelled
 from loadtest.measuring.accounting import Accounts
 from loadtest.systems.metrics import get, only
 from loadtest.trial.values import Address, Http, OpenAiServer, Sample
 
-__all__ = ["Counters", "counters", "sampling"]
+__all__ = ["Counters", "counters", "engine_gpus", "sampling"]
 
 # A server is asked so often at most, and for so small a part of the time, because answering is work for it.
 _SCRAPE_S = 0.5
@@ -54,12 +59,30 @@ def counters(address: Address) -> Counters:
             return _GATEWAY
 
 
+def engine_gpus(settings: Mapping[str, Any]) -> list[Gpu]:
+    """The GPUs that the engines of a gateway with these settings use, each once.
+
+    Where nobody knows, as of a gateway of somebody else's, the first that there is. It takes milliseconds, so not
+    in an event loop.
+    """
+    used: dict[int, Gpu] = {}
+    for engine in settings.get("engines") or [settings.get("engine", {})]:
+        if engine.get("kind") == "simulated":
+            continue
+        device = engine.get("device")
+        able = gpus(None if device is None else spelled(device))
+        count = gpus_used(convert({"extra": engine.get("extra", {})}, EngineSettings))
+        used |= {each.index: each for each in able[:count]}
+    return [used[index] for index in sorted(used)]
+
+
 @asynccontextmanager
 async def sampling(
     parts: Mapping[str, Sequence[int]],
     metrics_url: str | None,
     counters: Counters = _GATEWAY,
     *,
+    gpus: Sequence[Gpu] = (),
     hz: float = 10.0,
 ) -> AsyncIterator[list[Sample]]:
     """The list grows by `hz` samples a second until the block ends; `at_s` is the machine's monotonic clock.
@@ -67,7 +90,7 @@ async def sampling(
     The first has no `cores`, the last is taken at the end. parts: as `Accounts` takes them. What a server says of
     itself stands in the first sample after it said it, and is None in those between.
     """
-    sampler = _Sampler(Accounts(parts), metrics_url, counters, 1 / hz)
+    sampler = _Sampler(Accounts(parts), metrics_url, counters, gpus, 1 / hz)
     threads = [threading.Thread(target=sampler.sample, name="sampling", daemon=True)]
     if metrics_url is not None:
         threads.append(threading.Thread(target=sampler.scrape, name="scraping", daemon=True))
@@ -82,20 +105,27 @@ async def sampling(
 
 
 class _Sampler:
-    def __init__(self, accounts: Accounts, metrics_url: str | None, counters: Counters, period_s: float) -> None:
+    def __init__(
+        self,
+        accounts: Accounts,
+        metrics_url: str | None,
+        counters: Counters,
+        gpus: Sequence[Gpu],
+        period_s: float,
+    ) -> None:
         self.samples: list[Sample] = []
         self.stop = threading.Event()
         self._accounts = accounts
         self._fields = {name: field for field, name in asdict(counters).items()}
         self._metrics_url = only(metrics_url, self._fields) if metrics_url is not None else None
+        self._gpus = gpus
         self._period_s = period_s
         self._said: dict[str, float] = {}
 
     def sample(self) -> None:
-        device = next(iter(gpus()), None)
         before = self._accounts.read()
         due_s = before.at_s
-        self._append(due_s, {}, device)
+        self._append(due_s, {})
         last = False
         while not last:
             due_s = max(due_s + self._period_s, time.monotonic())
@@ -103,18 +133,21 @@ class _Sampler:
             now = self._accounts.read(search=last)
             elapsed_s = max(now.at_s - before.at_s, 1e-6)
             cores = {part: round(used_s / elapsed_s, 4) for part, used_s in now.since(before).items()}
-            self._append(now.at_s, cores, device)
+            self._append(now.at_s, cores)
             before = now
 
-    def _append(self, at_s: float, cores: dict[str, float], device: Gpu | None) -> None:
+    def _append(self, at_s: float, cores: dict[str, float]) -> None:
         said, self._said = self._said, {}
-        busy = device.busy() if device is not None else None
-        memory = device.memory() if device is not None else None
+        busy = {
+            str(each.index): round(share * 100, 1) for each in self._gpus if (share := each.busy()) is not None
+        }
+        used = [memory.used for each in self._gpus if (memory := each.memory()) is not None]
         self.samples.append(
             Sample(
                 at_s=at_s,
-                gpu=None if busy is None else round(busy * 100, 1),
-                gpu_memory_mib=None if memory is None else round(memory.used / 2**20, 1),
+                gpu=round(fmean(busy.values()), 1) if busy else None,
+                gpus=busy if len(busy) > 1 else {},
+                gpu_memory_mib=round(sum(used) / 2**20, 1) if used else None,
                 cores=cores,
                 **said,
             )

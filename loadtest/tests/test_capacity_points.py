@@ -12,7 +12,7 @@ from msgspec.structs import replace
 
 from loadtest.capacity.curve import Plan, findings
 from loadtest.capacity.offer import Offer, Unit, described
-from loadtest.capacity.points import Point, driver_limit, judge, limit, points_table, too_few
+from loadtest.capacity.points import Cores, Point, driver_limit, judge, limit, points_table, too_few
 from loadtest.capacity.search import Ended, Found, Run
 from loadtest.measuring.measure import DRIVER_WAS_THE_LIMIT
 from loadtest.results import LoadtestError
@@ -147,6 +147,9 @@ def test_loads_in_words(unit: Unit, load: float, words: str) -> None:
 # ---------------------------------------------------------------- points
 
 
+CORES = Cores(own=2, machine=2)
+
+
 def trial(first_ms: Sequence[float | None], **changes: Any) -> Trial:
     """One translation for each time to its first token; null: it failed. Each ends 100 ms later."""
     records = [
@@ -180,7 +183,7 @@ def trial(first_ms: Sequence[float | None], **changes: Any) -> Trial:
 def point(
     first_ms: Sequence[float | None], run: Run | None = None, offer: Offer = REQUESTS, **changes: Any
 ) -> Point:
-    return judge(trial(first_ms, **changes), run or Run(10), offer, seed=1, slots=16, cores=2)
+    return judge(trial(first_ms, **changes), run or Run(10), offer, seed=1, slots=16, cores=CORES)
 
 
 def test_an_objective_is_kept_by_all_but_one_in_a_hundred() -> None:
@@ -205,22 +208,44 @@ def test_tokens_of_everything_are_those_that_the_engine_counted() -> None:
     ({"cpu_s": {"serving": 12.0}, "host_cpu_s": 2.0}, "the gateway's process (1.00 cores)"),
     (
         {"cpu_s": {"serving": 18.0}, "host_cpu_s": 8.6},
-        "the gateway's process (0.94 cores), the engine's host process (0.86 cores), the CPU (1.8 of 2 cores)",
+        "the gateway's process (0.94 cores), the engine's host process (0.86 cores), "
+        "the CPU (1.8 of the machine's 2 cores)",
     ),
     (
         {"settings": {"workers": 2}, "cpu_s": {"serving": 18.2}},
-        "each of the gateway's 2 processes (0.91 cores), the CPU (1.8 of 2 cores)",
+        "each of the gateway's 2 processes (0.91 cores), the CPU (1.8 of the machine's 2 cores)",
     ),
     ({"settings": {"workers": 2}, "cpu_s": {"serving": 12.0}}, "nothing"),
     ({"settings": {"workers": 2}, "cpu_s": {"serving": 16.0}, "store_cpu_s": 9.0}, "the store (0.90 cores)"),
+    (
+        {"cpu_s": {"serving": 12.0}, "host_cpu_s": 11.0, "hosts_cpu_s": [2.0, 9.0]},
+        "the fullest of 2 engine host processes (0.90 cores)",
+    ),
+    ({"cpu_s": {"serving": 12.0}, "host_cpu_s": 11.0, "hosts_cpu_s": [5.0, 6.0]}, "nothing"),
     ({"samples": [Sample(0, running=16, waiting=4)]}, "the engine's batch (16.0 of 16 sequences, 4 waiting)"),
     ({"samples": [Sample(0, running=3)]}, "nothing"),
     ({"samples": [Sample(0, gpu=97)]}, "the GPU (97 % busy)"),
-    ({"cpu_s": {"other": 19.0}}, "the CPU (1.9 of 2 cores)"),
-    ({"cpu_s": {"serving": 1.0, "engine": 8.0, "other": 10.0}}, "the CPU (1.9 of 2 cores, 1.0 by other programs)"),
+    ({"samples": [Sample(0, gpu=70, gpus={"2": 42, "3": 98})]}, "the fullest of 2 GPUs (98 % busy)"),
+    ({"samples": [Sample(0, gpus={"2": 98, "3": 42}), Sample(0, gpus={"2": 42, "3": 98})]}, "nothing"),
+    ({"cpu_s": {"other": 19.0}}, "the CPU (1.9 of the machine's 2 cores)"),
+    (
+        {"cpu_s": {"serving": 1.0, "engine": 8.0, "other": 10.0}},
+        "the CPU (1.9 of the machine's 2 cores, 1.0 by other programs)",
+    ),
 ])  # fmt: skip
 def test_what_was_full(changes: dict[str, Any], full: str) -> None:
-    assert limit(trial([100.0], **changes), 16, 2) == full
+    assert limit(trial([100.0], **changes), 16, CORES) == full
+
+
+def test_the_cores_in_use_are_held_against_those_that_they_could_be_of() -> None:
+    half = Cores(own=17, machine=34)
+
+    def told(serving: float, other: float) -> str:
+        return limit(trial([100.0], cpu_s={"engine": 10 * serving, "other": 10 * other}), 512, half)
+
+    assert told(6, 20) == "nothing"
+    assert told(16, 2) == "the cores that the load test may use (16.0 of 17)"
+    assert told(16, 16) == "the CPU (32.0 of the machine's 34 cores)"
 
 
 LATE = ProcessUse(cpu_s=1, elapsed_s=10, lag_p50_ms=1, lag_p99_ms=150, lag_max_ms=400)
@@ -240,7 +265,7 @@ def test_what_was_sent_late_is_the_drivers_too() -> None:
     settings = {DRIVER_WAS_THE_LIMIT: "It was late."}
     lost = trial([500.0] * 10, clients=[LATE], settings=settings)
     sent_late = replace(lost, records=[replace(each, sent_s=each.due_s + 0.1) for each in lost.records])
-    assert judge(sent_late, Run(10), REQUESTS, seed=1, slots=16, cores=2).driver == "It was late."
+    assert judge(sent_late, Run(10), REQUESTS, seed=1, slots=16, cores=CORES).driver == "It was late."
 
 
 def test_a_few_translations_are_said_to_be_few() -> None:
@@ -303,7 +328,7 @@ def spoken(
         replace(each, began_s=each.due_s - 2, shown_s=each.due_s - 2 + ms / 1000)
         for each, ms in zip(own.records, shown_ms, strict=True)
     ]
-    return judge(replace(own, records=records), Run(load), offer, seed=1, slots=16, cores=2)
+    return judge(replace(own, records=records), Run(load), offer, seed=1, slots=16, cores=CORES)
 
 
 def test_first_words_count_where_they_are_asked_for() -> None:

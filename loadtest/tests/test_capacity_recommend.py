@@ -195,6 +195,8 @@ def test_a_gateways_settings_tell_the_size_of_its_batch() -> None:
     alone = {"engine": {"kind": "simulated", "script": {"max_running": 8, "shared": False}}}
     assert slots({**alone, "workers": 4}) == 32
     assert slots(with_batch({}, 4)) == 4
+    lanes = [{"name": "a", "max_num_seqs": 256}, {"name": "b", **simulated["engine"]}, {"name": "c"}]
+    assert slots({"engines": lanes, "workers": 6}) == 256 + 8 + 16
     assert slots({"url": "http://somewhere"}) is None
 
 

@@ -12,6 +12,7 @@ import threading
 import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
+from dataclasses import replace as replaced
 from http.server import BaseHTTPRequestHandler, HTTPServer
 from typing import Any, cast
 
@@ -21,9 +22,9 @@ from msgspec.structs import replace
 from loadtest.driving.driven import Driven
 from loadtest.driving.driver import Driver
 from loadtest.measuring import measure as measuring
-from loadtest.measuring.accounting import HOST, STORE, Accounts, Reading
+from loadtest.measuring.accounting import HOST, STORE, Accounts, Reading, hosts
 from loadtest.measuring.measure import DRIVER_WAS_THE_LIMIT, measure
-from loadtest.measuring.sampling import counters, sampling
+from loadtest.measuring.sampling import counters, engine_gpus, sampling
 from loadtest.results import LoadtestError
 from loadtest.systems import processes
 from loadtest.systems.running import Running
@@ -44,6 +45,7 @@ from loadtest.trial.values import (
     WebSocketGateway,
 )
 from tests.clocks import swiftly
+from tests.engines.nvml import Device, installed
 
 # ---------------------------------------------------------------- a server that says something of itself
 
@@ -169,6 +171,18 @@ def test_what_hosts_a_gateways_engine_serves_and_is_told_apart() -> None:
         assert accounts.serving_mib() == pytest.approx(mib, rel=0.05)
 
 
+def test_each_host_of_several_engines_is_told() -> None:
+    with named("gateway", "gateway engine host", "gateway engine host") as gateway:
+        while len(processes.named_below(gateway, re.compile("^gateway engine host"))) < 2:
+            time.sleep(0.02)
+        used_s = Accounts({"serving": [gateway]}).read().cpu_s
+        second = f"{HOST} 2"
+        assert hosts([*used_s]) == [HOST, second]
+        assert used_s["serving"] > used_s[HOST] + used_s[second]
+        # Found later, it had used nothing before.
+        assert Reading(2.0, {second: 1.0}).since(Reading(1.0, {})) == {second: 1.0}
+
+
 def test_a_gateway_beside_its_engine_is_no_part_of_the_engine() -> None:
     with named("client", processes.BESIDE_ITS_ENGINE) as client:
         while not (below := processes.named_below(client, re.compile(f"^{processes.BESIDE_ITS_ENGINE}"))):
@@ -252,6 +266,43 @@ async def test_a_server_that_says_nothing_leaves_nulls() -> None:
         while len(samples) < 5:
             await asyncio.sleep(0.01)
     assert {(sample.running, sample.waiting, sample.tokens) for sample in samples} == {(None, None, None)}
+
+
+FOUR = [Device(f"GPU-{index}", busy=10 * index, used=index * 2**30) for index in range(4)]
+
+
+@pytest.mark.parametrize(
+    ("settings", "indexes"),
+    [
+        ({"engine": {}}, [1]),
+        ({"engine": {"device": "cuda:3"}}, [3]),
+        ({"engine": {"device": "2,3"}}, [2]),
+        ({"engine": {"device": "2,3", "extra": {"tensor_parallel_size": 2}}}, [2, 3]),
+        ({"engines": [{"device": "3"}, {"device": "2"}, {"device": "3", "kind": "vllm"}]}, [2, 3]),
+        ({"engines": [{"device": "3"}, {"kind": "simulated"}]}, [3]),
+        ({"engine": {"kind": "simulated"}}, []),
+        ({"url": "http://somewhere"}, [1]),
+    ],
+)
+def test_the_gpus_are_those_that_the_engines_use(
+    settings: dict[str, Any], indexes: list[int], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    installed(monkeypatch, *FOUR)
+    monkeypatch.setenv("CUDA_VISIBLE_DEVICES", "1,0")
+    assert [each.index for each in engine_gpus(settings)] == indexes
+
+
+async def test_a_trial_has_the_mean_of_its_gpus_and_each_of_them(monkeypatch: pytest.MonkeyPatch) -> None:
+    installed(monkeypatch, *FOUR)
+
+    async def sampled(**settings: Any) -> Sample:
+        running = replaced(_EXISTING, settings=settings)
+        return (await _measured([_record(0.0)], running)).samples[-1]
+
+    several = await sampled(engines=[{"device": "2"}, {"device": "3"}])
+    assert (several.gpu, several.gpus, several.gpu_memory_mib) == (25, {"2": 20, "3": 30}, 5 * 1024)
+    one = await sampled(engine={"device": "2"})
+    assert (one.gpu, one.gpus, one.gpu_memory_mib) == (20, {}, 2 * 1024)
 
 
 def test_cpu_is_counted_between_two_moments_alone() -> None:

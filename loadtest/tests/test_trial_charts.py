@@ -117,6 +117,14 @@ def test_nothing_is_shown_of_trials_in_which_nothing_was_asked() -> None:
     assert drawn([msgspec.structs.replace(open_trial(20, 1, 1), records=[])]) == {}
 
 
+def test_a_chart_of_several_gpus_says_that_it_is_their_mean() -> None:
+    trial = open_trial(10, 1, 1)
+    both = [msgspec.structs.replace(each, gpus={"2": 40.0, "3": 60.0}) for each in trial.samples]
+    several = drawn([msgspec.structs.replace(trial, samples=both)])
+    assert "The mean of the 2 GPUs that the engines use." in several["GPU over time"].caption
+    assert "The mean" not in drawn([trial])["GPU over time"].caption
+
+
 def test_no_chart_has_more_series_than_can_be_told_apart() -> None:
     trials = [
         closed_trial(f"system {number}", in_flight, 1, 1, slots=4, token_s=0.005)

@@ -142,6 +142,20 @@ def test_columns_of_which_nothing_is_known_are_left_out() -> None:
     assert "| failed |" in text
 
 
+def test_the_fullest_host_of_several_engines_is_told_beside_all_of_them() -> None:
+    trial = msgspec.structs.replace(open_trial(10, 1, 1), elapsed_s=10.0, host_cpu_s=11.0, hosts_cpu_s=[2.0, 9.0])
+    assert "| 1.10 (the fullest of 2: 0.90) |" in table_of(made_up("sweep", [trial]))
+    alone = msgspec.structs.replace(trial, host_cpu_s=9.0, hosts_cpu_s=[9.0])
+    assert "| 0.90 |" in table_of(made_up("sweep", [alone]))
+
+
+def test_several_gpus_are_said_to_be_several() -> None:
+    trial = open_trial(10, 1, 1)
+    both = [msgspec.structs.replace(each, gpus={"2": 40.0, "3": 60.0}) for each in trial.samples]
+    assert "The engines use 2 GPUs" in table_of(made_up("sweep", [msgspec.structs.replace(trial, samples=both)]))
+    assert "The engines use" not in table_of(made_up("sweep", [trial]))
+
+
 def test_failures_are_told_with_their_reasons() -> None:
     refused = [Record(f"l{n}", "en", 0.0, 0.0, None, None, failed="overloaded") for n in range(3)]
     trial = msgspec.structs.replace(open_trial(10, 1, 1), records=refused)

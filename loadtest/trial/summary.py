@@ -85,7 +85,7 @@ class Summary(Struct, frozen=True, kw_only=True):
     cores: dict[str, float]
     # The most of all repetitions.
     memory_mib: float | None
-    # The mean of what NVML says.
+    # The mean of what NVML says, of several GPUs over all of them, and the most of their memory together.
     gpu_percent: float | None
     gpu_memory_mib: float | None
     # Of the repetitions in which the server's counters moved; None where it was asked too seldom.
@@ -104,8 +104,13 @@ class Summary(Struct, frozen=True, kw_only=True):
     first_words: Percentiles = _NOTHING
     # As in `Trial`, of any repetition.
     with_drain: bool = False
+    # How many GPUs the engines use, where there are several; 0 otherwise.
+    gpus: int = 0
     # As `Trial.host_cpu_s`; None unless all repetitions tell.
     host_cores: float | None = None
+    # How many processes that is, and what the fullest of them uses; None unless all repetitions tell.
+    hosts: int = 0
+    fullest_host_cores: float | None = None
     # As `Trial.store_cpu_s`, likewise.
     store_cores: float | None = None
     # From when a line was sent, the last time where it was refused before, of those that had a first token: how
@@ -187,6 +192,9 @@ def summarise(trials: Sequence[Trial], objective: Objective) -> Summary:
         ),
         with_drain=any(trial.with_drain for trial in trials),
         host_cores=_cores_of(trials, [trial.host_cpu_s for trial in trials]),
+        gpus=max((len(sample.gpus) for sample in samples), default=0),
+        hosts=max(len(trial.hosts_cpu_s) for trial in trials),
+        fullest_host_cores=_cores_of(trials, [max(trial.hosts_cpu_s, default=None) for trial in trials]),
         store_cores=_cores_of(trials, [trial.store_cpu_s for trial in trials]),
         since_sent=_percentiles(_since_sent_ms(records)),
         retries=sum(each.retries for each in records),

@@ -76,7 +76,7 @@ def summary_tables(summaries: Sequence[Summary], objective: Objective) -> list[T
         *((f"{part} CPU s per 1,000 tokens", _cpu(part)) for part in parts),
         *((f"{part} cores", _cores(part)) for part in dict.fromkeys(p for each in summaries for p in each.cores)),
         ("of serving: gateway's processes cores", _gateway_cores),
-        ("of serving: engine's host process cores", lambda each: _known_cores(each.host_cores)),
+        ("of serving: engine's host process cores", _host_cores),
         ("of serving: store cores", lambda each: _known_cores(each.store_cores)),
         ("GPU busy, mean %", lambda each: number(each.gpu_percent)),
         ("GPU memory, MiB", lambda each: number(each.gpu_memory_mib)),
@@ -90,7 +90,7 @@ def summary_tables(summaries: Sequence[Summary], objective: Objective) -> list[T
         _without_empty(
             Table("Speed and latency", *_columns(speed, summaries), _speed_caption(objective, again, summaries))
         ),
-        _without_empty(Table("What it cost", *_columns(cost, summaries), _COST_CAPTION)),
+        _without_empty(Table("What it cost", *_columns(cost, summaries), _cost_caption(summaries))),
     ]
 
 
@@ -130,6 +130,14 @@ _COST_CAPTION = (
     "test's own; other: the rest of the machine. Serving memory: of all its processes. NVML's utilisation is an "
     "average over some 100 ms or more, so shorter gaps do not show."
 )
+
+
+def _cost_caption(summaries: Sequence[Summary]) -> str:
+    gpus = max(each.gpus for each in summaries)
+    several = (
+        f" The engines use {gpus} GPUs: how busy these are is the mean, their memory the sum." if gpus > 1 else ""
+    )
+    return _COST_CAPTION + several
 
 
 def _columns(
@@ -189,6 +197,14 @@ def _gateway_cores(summary: Summary) -> str:
     apart = [cores for cores in (summary.host_cores, summary.store_cores) if cores is not None]
     serving = summary.cores.get("serving")
     return NONE if not apart or serving is None else f"{serving - sum(apart):.2f}"
+
+
+def _host_cores(summary: Summary) -> str:
+    """One process is full at one core, however many there are."""
+    told = _known_cores(summary.host_cores)
+    if summary.hosts < 2 or summary.fullest_host_cores is None:
+        return told
+    return f"{told} (the fullest of {summary.hosts}: {summary.fullest_host_cores:.2f})"
 
 
 def _known_cores(cores: float | None) -> str:

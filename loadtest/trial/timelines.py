@@ -20,11 +20,13 @@ _SECONDS = "seconds after the trial's beginning"
 def timelines(trials: Sequence[Trial]) -> Iterator[Chart]:
     """GPU or CPU, and sequences in the engine, of these trials; a panel each."""
     which = f" First repetition of each of {len(trials)} trials." if len(trials) > 1 else ""
+    gpus = max((len(sample.gpus) for trial in trials for sample in trial.samples), default=0)
+    several = f" The mean of the {gpus} GPUs that the engines use." if gpus else ""
     if gpu := _series(trials, ("", lambda sample: sample.gpu)):
         yield Chart(
             title="GPU over time",
             caption="Share of the time in which the GPU was busy, as NVML tells it: itself an average over some "
-            f"100 ms or more, so shorter gaps do not show.{which}",
+            f"100 ms or more, so shorter gaps do not show.{several}{which}",
             x_label=_SECONDS,
             y_label="GPU busy, %",
             series=gpu,

@@ -209,11 +209,15 @@ class Sample(Struct, frozen=True, omit_defaults=True):
     """The machine at one moment; None where it cannot be known."""
 
     at_s: float
-    # Busy, percent.
+    # Busy, percent: the mean of the GPUs that the engines use.
     gpu: float | None = None
+    # Each of these, by its number for NVIDIA's tools, where there are several.
+    gpus: dict[str, float] = {}
+    # Of all of them together.
     gpu_memory_mib: float | None = None
     # CPU cores in use since the sample before, by part as in `Trial.cpu_s`; `host` and `store`, of those of
-    # `serving`, are what the process that hosts a gateway's engine and the workers' store use.
+    # `serving`, are what the process that hosts a gateway's engine and the workers' store use; `host 2` and so on
+    # are those of further engines.
     cores: dict[str, float] = {}
     # Sequences, as the engine counts them.
     running: float | None = None
@@ -263,8 +267,10 @@ class Trial(Struct, frozen=True, kw_only=True):
     generated: int | None = None
     # Whether the window goes on to the last record, since too little of the pass came before the last line.
     with_drain: bool = False
-    # Of `serving`, the CPU time of the process that hosts a gateway's engine; None without such a process.
+    # Of `serving`, the CPU time of the processes that host a gateway's engines; None without such a process.
     host_cpu_s: float | None = None
+    # The same of each of them; empty in results of before it was told.
+    hosts_cpu_s: list[float] = []
     # Of `serving`, the CPU time of the store that workers share; None without one.
     store_cpu_s: float | None = None
     # Of the partials that an idle gateway would have translated, the part that was, in the whole pass; None where

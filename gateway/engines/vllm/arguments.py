@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from gateway.engines.vllm import hardware
-from gateway.engines.vllm.options import VllmOptions
+from gateway.engines.vllm.options import VllmOptions, VllmSettings
 
 __all__ = ["device_environment", "engine_arguments", "engine_environment", "gpus_used", "shares_memory"]
 
@@ -57,7 +57,7 @@ def engine_environment(options: VllmOptions) -> dict[str, str]:
     return environment
 
 
-def gpus_used(options: VllmOptions) -> int:
+def gpus_used(options: VllmSettings) -> int:
     """How many GPUs the engine runs on, where it runs on GPUs."""
     parallel = ("tensor_parallel_size", "pipeline_parallel_size", "data_parallel_size")
     return math.prod(int(options.extra.get(name, 1)) for name in parallel)
