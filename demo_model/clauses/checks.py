@@ -19,7 +19,7 @@ _WRONG = {
     "de": r"\b(?:zu dem|zu der|von dem|bei dem|in dem|an dem)\b(?!,| [^,]+, d(?:er|ie|as|e[nm])\b)"
     r"|\bein (?:der|die|das)\b|\|",
     "fr": r"\b[jdnmtsl]e (?!yoga|yaourt|yo-yo|user )[aâeéèêiîoôuy]\w|\bque (?:il|elle|ils|elles|on|Anna)\b|"
-    r"\b(?:de|à) (?:le|les)\b(?! \w+(?:er|ir|re)\b)|\bsi ils?\b"
+    r"\b(?:de|à) (?:le|les)\b(?! (?:(?:lui|leur) )?\w+(?:er|ir|re)\b)|\bsi ils?\b"
     r"|\*|[^ ][?!]",
     "es": r"\bde el\b|\ba el\b|\by (?:i|hi)(?![eao])\w|\bcon mí\b|\*|~|\bla (?:acta|agua|área|aula)\b",
     "ja": r"[ぁ-鿿] | [ぁ-鿿]|はを|をを|がが(?!っ)|だな|なな|しいだと|[TO]を|[るい]1(?!\d)",
@@ -27,6 +27,10 @@ _WRONG = {
 }
 _GERMAN_SUB = re.compile(r", (?:dass|ob|weil|obwohl) ([^,.?]+)(?!, d[eia])[,.?]")
 _GERMAN_FINITE = re.compile(r"(?:t|e|en|e?[lr]n|ß|ag|ann|uss|ill|arf|ar|[ai]nd|bin|ird|sei|a[mb]|ing)$")
+
+
+_CAUSES = ("follow", "before", "after")
+"""Tables of what happens and who does what because of it."""
 
 
 def _verbs(causes: list[str]) -> list[str]:
@@ -73,15 +77,19 @@ def word_problems() -> Iterator[str]:
                         yield f"choices [{table}] {key}: {each} is neither a type nor a noun"
                 continue
             known_keys = {
-                "follow": set(words.frames),
+                **{each: set(words.frames) for each in _CAUSES},
                 "then": set(words.frames),
                 "reasons": set(words.adjectives),
             }.get(table)
             if known_keys is not None and key not in known_keys:
                 yield f"choices [{table}]: {key} does not exist"
-            for each in members if table != "follow" else _verbs(members):
+            for each in members if table not in _CAUSES else _verbs(members):
                 if each.lstrip("+-!") not in (words.adjectives if table == "adjectives" else words.frames):
                     yield f"choices [{table}] {key}: {each} does not exist"
+            named = [each for row in members if table in _CAUSES for each in re.findall(r"[SOT]=(?!\$)(.*)", row)]
+            for each in expanded([each for row in named for each in row.split(",")]):
+                if each not in words.nouns and each not in words.by_type:
+                    yield f"choices [{table}] {key}: {each} is neither a type nor a noun"
             if table in ("manners", "causes", "companions", "during") and key not in words.adverbials:
                 yield f"choices [{table}]: {key} does not exist"
 

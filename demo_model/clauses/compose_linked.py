@@ -7,7 +7,7 @@ from abc import abstractmethod
 from collections.abc import Sequence
 from dataclasses import replace
 
-from demo_model.clauses.compose_phrases import said_of
+from demo_model.clauses.compose_phrases import ALWAYS_PLURAL, said_of
 from demo_model.clauses.compose_talk import TalkComposer
 from demo_model.clauses.syntax import PERSONS, Clause, Modal, Mood, Phrase, Tense, Utterance
 from demo_model.sampling import Sampler
@@ -36,24 +36,8 @@ class LinkedComposer(TalkComposer):
 
     def _linked(self) -> Utterance:
         """If …, when …, but, so: an event and what is done because of it."""
-        happens = self.random.choice(list(self.choices["follow"]))
-        narrowed, reactions = {}, []
-        for each in self.choices["follow"][happens]:
-            if each.startswith("@"):
-                narrowed = {each[1]: each[3:].split(",")}
-            else:
-                reactions.append(each)
-        who, _, does = self.random.choice(reactions).partition(":")
-        key, _, filled = does.partition(" ")
-        subject = None
-        if "people" in self._types(self.words.frames[happens].types["S"]):
-            frames = (self.words.frames[happens], self.words.frames[key])
-            being = who != "please" and any(each.cells["fr"].startswith(("+", "se_")) for each in frames)
-            known = being or who == "other"  # French participles after être need the gender
-            pronouns = _GENDERED if known else ("i", "we", *_GENDERED)
-            subject = Phrase(self.mark(), pronoun=self.random.choice(pronouns))
-        elif who in ("same", "not"):
-            subject = Phrase(self.mark(), pronoun="they")  # a company
+        happens, narrowed, who, key, filled = self._drawn("follow")
+        subject = self._whom(happens, key, who)
         if who == "please" and subject is not None:
             subject = replace(subject, pronoun=self.random.choice(_GENDERED)) if self.odds(0.6) else None
         event = self.clause([happens], Mood.STATEMENT, {Tense.PAST: 1}, False, subject, plain=True)
@@ -71,12 +55,7 @@ class LinkedComposer(TalkComposer):
             )
             link = "when" if happens in self.choices["verbs"]["expected"] and self.odds(0.6) else "if"
             return Utterance(asked, link, replace(event, tense=Tense.HABIT))
-        actor = event.roles["S"] if who in ("same", "not") else None
-        if who == "any":
-            actor = Phrase(self.mark(), pronoun=self.random.choice(("i", "we", *_GENDERED)))
-        if who == "other":
-            others = ("i", "we") if event.roles["S"].pronoun in _GENDERED else ("he", "she")
-            actor = Phrase(self.mark(), pronoun=self.random.choice(others))
+        actor = self._does(who, event)
         when = "stative" in self.words.frames[happens].tags or happens in self.choices["verbs"]["noticed"]
         frame = self.words.frames[happens]
         foreseen = happens not in self.choices["verbs"]["unasked"]
@@ -93,6 +72,96 @@ class LinkedComposer(TalkComposer):
         if link in ("if", "when"):
             return Utterance(second, link, replace(event, tense=Tense.HABIT) if link == "if" else event)
         return Utterance(event, link, second)
+
+    def _drawn(self, table: str) -> tuple[str, dict[str, list[str]], str, str, str]:
+        """What happens and of what types its roles are; who does what then, and what plays the roles of that."""
+        happens = self.random.choice(list(self.choices[table]))
+        narrowed, reactions = {}, []
+        for each in self.choices[table][happens]:
+            if each.startswith("@"):
+                narrowed = {each[1]: each[3:].split(",")}
+            else:
+                reactions.append(each)
+        who, _, does = self.random.choice(reactions).partition(":")
+        key, _, filled = does.partition(" ")
+        return happens, narrowed, who, key, filled
+
+    def _whom(self, happens: str, key: str, who: str) -> Phrase | None:
+        """Whom it happens to."""
+        if "people" in self._types(self.words.frames[happens].types["S"]):
+            frames = (self.words.frames[happens], self.words.frames[key])
+            being = who != "please" and any(each.cells["fr"].startswith(("+", "se_")) for each in frames)
+            known = being or who == "other"  # French participles after être need the gender
+            return Phrase(self.mark(), pronoun=self.random.choice(_GENDERED if known else ("i", "we", *_GENDERED)))
+        if who in ("same", "not"):
+            return Phrase(self.mark(), pronoun="they")  # a company
+        return None
+
+    def _does(self, who: str, event: Clause) -> Phrase | None:
+        """Who does something because of it, or before or after it."""
+        if who in ("same", "not"):
+            return event.roles["S"]
+        if who == "any":
+            return Phrase(self.mark(), pronoun=self.random.choice(("i", "we", *_GENDERED)))
+        if who == "other":
+            others = ("i", "we") if event.roles["S"].pronoun in _GENDERED else ("he", "she")
+            return Phrase(self.mark(), pronoun=self.random.choice(others))
+        return None
+
+    def _ordered(self) -> Utterance:
+        """One thing is done before or after another: "We need to talk to her before we change the plan." """
+        table = "before" if self.odds(0.6) else "after"
+        happens, narrowed, who, key, filled = self._drawn(table)
+        subject = self._whom(happens, key, who)
+        event = self.clause([happens], Mood.STATEMENT, {Tense.PAST: 1}, False, subject, plain=True)
+        plain = {role: self._known_thing(np) for role, np in event.roles.items()}
+        plain |= self._narrowed(narrowed, event.roles["S"].pronoun)
+        if filled == "O=$O":  # it
+            if plain["O"].noun in ALWAYS_PLURAL or plain["O"].det == "bare":
+                return self._ordered()
+            plain["O"] = replace(self._known_thing(plain["O"]), plural=False)
+        event = replace(event, adverbials=(), roles=plain)
+        does = self.clause([key], Mood.STATEMENT, {Tense.PAST: 1}, False, self._does(who, event), plain=True)
+        said = does.roles | self._filled(filled, event, key)
+        fresh = key in self.choices["verbs"]["fresh"]
+        said = {role: np if fresh and not np.relative else self._known_thing(np) for role, np in said.items()}
+        does = replace(does, adverbials=(), roles=said)
+        main, other, link = does, event, table
+        if table == "before" and who == "same" and self.odds(0.35):
+            main, other, link = event, does, "after"
+        if main is does and does.roles.get("O", Phrase(0)).refers == "O":
+            thing, it = event.roles["O"], does.roles["O"]
+            main = replace(does, roles={**does.roles, "O": thing})
+            other = replace(event, roles={**event.roles, "O": it})
+        return self._timed(main, link, other, who)
+
+    def _timed(self, main: Clause, link: str, other: Clause, who: str) -> Utterance:
+        """It was, will be, has to be or should be so, or somebody is asked to do it."""
+        doer = main.roles["S"]
+        asked = doer.pronoun and main.frame not in self.choices["verbs"]["own_will"] and "O" in main.roles
+        kinds = {"past": 45, "future": 22, "must": 14, "should": 7, "want": 4, "please": 12 if asked else 0}
+        kind = self.random.choices(list(kinds), list(kinds.values()))[0]
+        if kind == "past":
+            return Utterance(replace(main, tense=Tense.PAST), link, replace(other, tense=Tense.PAST))
+        other = replace(other, tense=Tense.HABIT)
+        if kind == "please":
+            you = Phrase(0, pronoun="you")
+            mine = {role: self._of_you(np) for role, np in main.roles.items()} | {"S": you}
+            theirs = {role: self._of_you(np) for role, np in other.roles.items()}
+            if who == "same":
+                theirs["S"] = you
+            please = replace(main, tense=Tense.FUTURE, mood=Mood.IMPERATIVE, roles=mine)
+            return Utterance(please, link, replace(other, roles=theirs))
+        modal = {"future": Modal.NONE}.get(kind) or Modal(kind)
+        return Utterance(
+            replace(main, tense=Tense.HABIT if modal.value else Tense.FUTURE, modal=modal), link, other
+        )
+
+    def _of_you(self, np: Phrase) -> Phrase:
+        """What is mine or theirs, as it is said to somebody who is asked to do something with it."""
+        if np.det not in PERSONS:
+            return np
+        return replace(np, det="you" if self.words.nouns[np.noun].type == "family" else "the")
 
     def _known_thing(self, np: Phrase) -> Phrase:
         """What is awaited is known: "when they solve the problem"."""

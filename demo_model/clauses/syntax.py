@@ -14,6 +14,8 @@ class Tense(Enum):
     NOW = "now"
     """Happening at the moment."""
     PAST = "past"
+    PRIOR = "prior"
+    """Over when something else was done."""
     DONE = "done"
     """Already done; negated: not yet done."""
     FUTURE = "future"
@@ -154,8 +156,8 @@ class Clause:
 class Utterance:
     """A sentence: one clause, or two with a link; or a question or a statement and what somebody answers.
 
-    link: a connective (because, if, when, although, and, but, so), a matrix verb (think, know, hope, say,
-    whether) whose subject is `speaker`, or how `second` answers in short: one of ANSWERS.
+    link: a connective (because, if, when, although, before, after, and, but, so), a matrix verb (think, know,
+    hope, say, whether) whose subject is `speaker`, or how `second` answers in short: one of ANSWERS.
     """
 
     first: Clause
@@ -168,3 +170,8 @@ class Utterance:
     """What is said after a question: a key of the openers [answer] (I think so …)."""
     values: dict[int, tuple[str, Value]] = field(default_factory=dict)
     """Mark → (kind, value) of what is copied or counted; other marks are phrases."""
+
+    @property
+    def early(self) -> bool:
+        """Whether "before …" or "after …" begins the sentence."""
+        return self.first.mood is Mood.STATEMENT and self.first.mark % (2 if self.link == "after" else 4) == 0

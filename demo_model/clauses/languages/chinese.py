@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from dataclasses import replace
 
-from demo_model.clauses.languages.chinese_phrases import ChinesePhrases, said_of
+from demo_model.clauses.languages.chinese_phrases import ChinesePhrases
 from demo_model.clauses.languages.chinese_words import (
     AGAIN,
     ASKED,
@@ -125,23 +125,6 @@ class Chinese(ChinesePhrases):
         if negative:
             return ("没" if head[0] in "有在" else "不"), marked(head.removeprefix("很") + tail, clause.mark)
         return "", plain
-
-    def be(self, clause: Clause) -> str:
-        what = clause.predicate
-        assert what is not None  # noqa: S101
-        negative, past = clause.negative, clause.tense
-        will = "会" if past is Tense.FUTURE else ""
-        if what.place is not None:
-            return phrase(
-                ("不会" if negative else "会") if will else "不" if negative else "", self.adverbial(what.place)
-            )
-        if what.phrase is not None:
-            return phrase("不是" if negative else "是", self.noun_phrase(what.phrase, "be"))
-        cell = self.words.adjectives[what.adjective]["zh"]
-        than = self.noun_phrase(what.than, "") if what.than is not None else ""
-        asks = clause.mood is Mood.YES_NO
-        word = said_of(cell, what.degree, negative, asks, bool(will))
-        return phrase("" if not than else "没有" if negative else "比", than, marked(word, what.mark))
 
     def clause(self, clause: Clause, later: str = "", when: bool = False, drop: bool = False) -> str:
         """later: a word between the subject and the rest (就, 所以 …)."""
@@ -317,6 +300,8 @@ class Chinese(ChinesePhrases):
             if first.mood is Mood.YES_NO and first.frame in ("be", "exist"):
                 end = phrase(end, "吗")
             return phrase(end, mark)
+        if said.link in ("before", "after"):
+            return phrase(self.around(said), mark)
         about = second.roles.get("S")
         shared = about is not None and bool(about.pronoun) and about.pronoun == first.roles["S"].pronoun
         thing = first.roles.get("O")
@@ -325,9 +310,9 @@ class Chinese(ChinesePhrases):
         if about is not None and about.pronoun == "it" and said.link == "because":
             return phrase(self.reasoned(first, second), mark)
         if about is not None and about.refers == "S" and said.link == "because":
-            when = tuple(each for each in first.adverbials if self.kind(each) == "time")
-            others = tuple(each for each in first.adverbials if each not in when)
-            why = self.changed(self.clause(replace(second, roles={"S": first.roles["S"]}, adverbials=when)))
+            times = tuple(each for each in first.adverbials if self.kind(each) == "time")
+            others = tuple(each for each in first.adverbials if each not in times)
+            why = self.changed(self.clause(replace(second, roles={"S": first.roles["S"]}, adverbials=times)))
             main = replace(first, embedded=True, adverbials=others)
             return phrase(why, self.therefore(second, main, drop=True), mark)
         if about is not None and about.refers == "S" and said.link == "although":
@@ -382,3 +367,19 @@ class Chinese(ChinesePhrases):
         return phrase(
             other, ("后" if awaited else "之后" if happens else "的时候") + ("" if shared else "，"), words, mark
         )
+
+    def around(self, said: Utterance) -> str:
+        """她看报告之前，先打了电话; 他看了报告之后，我打了电话. What comes first names the thing,
+        but for what will be done after something: 检查之后，请发布新闻稿."""
+        before, over = said.link == "before", said.first.tense is Tense.PAST
+        first, second = self.in_order(said, before or over)
+        shared, asks = self.same_subject(said), first.mood is not Mood.STATEMENT
+        again = second.roles.get("O", second.roles["S"]).pronoun == "it"
+        second = replace(second, tense=Tense.HABIT if before or again else Tense.PAST)
+        other = self.clause(second, when=True, drop=shared and asks)
+        first = replace(first, embedded=True)
+        words = self.clause(first, "先" if before and shared else "", drop=shared and not asks)
+        if first.roles.get("O", second.roles["S"]).pronoun == "it" and first.tense is not Tense.PAST and not asks:
+            words = phrase(words, marked(AGAIN.get(first.frame, ""), first.mark))
+        words = re.sub("^先 (得|要|应该|会|想) ", r"\1先 ", words)
+        return phrase(other, "之前，" if before else "之后，", words)

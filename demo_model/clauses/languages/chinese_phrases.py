@@ -113,6 +113,23 @@ class ChinesePhrases(Linearizer):
             return np
         return np if self.noun(np).type in UNIQUE else replace(np, det=det)
 
+    def be(self, clause: Clause) -> str:
+        what = clause.predicate
+        assert what is not None  # noqa: S101
+        negative, past = clause.negative, clause.tense
+        will = "会" if past is Tense.FUTURE else ""
+        if what.place is not None:
+            return phrase(
+                ("不会" if negative else "会") if will else "不" if negative else "", self.adverbial(what.place)
+            )
+        if what.phrase is not None:
+            return phrase("不是" if negative else "是", self.noun_phrase(what.phrase, "be"))
+        cell = self.words.adjectives[what.adjective]["zh"]
+        than = self.noun_phrase(what.than, "") if what.than is not None else ""
+        asks = clause.mood is Mood.YES_NO
+        word = said_of(cell, what.degree, negative, asks, bool(will))
+        return phrase("" if not than else "没有" if negative else "比", than, marked(word, what.mark))
+
     def own(self, np: Phrase, clause: Clause) -> bool:
         """Whether it is the subject's, which goes without saying: 我得照看孩子."""
         subject = clause.roles.get("S")

@@ -176,6 +176,8 @@ class English(Linearizer):
         match clause.tense:
             case Tense.FUTURE:
                 return "will", main(head)
+            case Tense.PRIOR:
+                return "had", main(participle)
             case Tense.NOW if not be:
                 return present, main(ing)
             case Tense.DONE if not be:
@@ -325,6 +327,10 @@ class English(Linearizer):
             return text + " ."
         if second is None:
             return f"{text} {mark}"
+        if said.link in ("before", "after"):
+            first, second = self.in_order(said, said.early)
+            other = phrase(said.link, self.around(said, second))
+            return phrase(other, ",", self.clause(first), mark) if said.early else phrase(text, other, mark)
         other = self.clause(second)
         subject = first.roles["S"].pronoun if "S" in first.roles else ""
         again = subject and second.roles["S"].pronoun == subject and second.tense is first.tense
@@ -339,6 +345,14 @@ class English(Linearizer):
                 if first.mood in (Mood.YES_NO, Mood.WH, Mood.REQUEST, Mood.IMPERATIVE):
                     return phrase(text, link, other, mark)
                 return phrase(link, other, ",", text, mark)
+
+    def around(self, said: Utterance, second: Clause) -> str:
+        """After she read, had read, reading: each in a third of the sentences."""
+        kind = second.mark % 3
+        if kind == 0 and self.same_subject(said):
+            return self.clause(replace(second, tense=Tense.NOW), full=True).split(" ", 2)[2]
+        prior = kind == 1 and said.link == "after" and second.tense is Tense.PAST
+        return self.clause(replace(second, tense=Tense.PRIOR) if prior else second)
 
     def backshifted(self, clause: Clause) -> str:
         """What was said: one tense earlier."""

@@ -6,52 +6,21 @@ import re
 from dataclasses import replace
 from typing import ClassVar
 
-from demo_model.clauses.languages.french_forms import POSSESSIVE, FrenchForms
+from demo_model.clauses.languages.french_forms import (
+    AROUND,
+    ASKED,
+    CLITIC,
+    LINKS,
+    MODAL,
+    POSSESSIVE,
+    REFLEXIVE,
+    SUBJECT,
+    TONIC,
+    FrenchForms,
+)
 from demo_model.clauses.marks import bare, marked, phrase
 from demo_model.clauses.syntax import ASKED_FRAMES, Clause, Modal, Mood, Phrase, Predicate, Tense, Utterance
 
-_SUBJECT = {
-    "i": "je",
-    "we": "nous",
-    "you": "vous",
-    "he": "il",
-    "she": "elle",
-    "they": "ils",
-    "that": "cela",
-    "weather": "il",
-    "who": "qui",
-}
-_TONIC = {"i": "moi", "we": "nous", "you": "vous", "he": "lui", "she": "elle", "they": "eux", "that": "cela"}
-_TONIC["who"] = "qui"
-_CLITIC = {
-    "i": ("me", "me"),
-    "we": ("nous", "nous"),
-    "you": ("vous", "vous"),
-    "he": ("le", "lui"),
-    "she": ("la", "lui"),
-    "they": ("les", "leur"),
-}
-_REFLEXIVE = {"1s": "me", "1p": "nous", "2": "vous"}
-_MODAL = {
-    Modal.CAN: "pouvoir",
-    Modal.MUST: "devoir",
-    Modal.WANT: "vouloir",
-    Modal.SHOULD: "devoir",
-}
-_LINKS = {
-    "because": "parce que",
-    "if": "si",
-    "when": "quand",
-    "although": "même si",
-    "and": "et",
-    "but": "mais",
-    "so": "donc",
-}
-_ASKED = {
-    **{"when": "quand", "where": "où", "why": "pourquoi", "how": "comment", "S": "qui", "O": "que"},
-    **{"how_long": "combien de temps", "how_often": "à quelle fréquence", "amount": "combien"},
-    **{"age": "quel âge", "owner": "à qui", "place": "où"},
-}
 _SOON = ("in {duration}", "in a few minutes", "in half an hour", "tonight")
 """What happens then is said with "aller"."""
 _AVOIDED = ("avoid", "look_forward")
@@ -70,7 +39,7 @@ _SOME = re.compile(r"^(?:du |des |une? |de la (?!part)|de (?=l'))(?:l')?")
 
 
 class French(FrenchForms):
-    question_words: ClassVar = _ASKED
+    question_words: ClassVar = ASKED
     joins: ClassVar = {
         "and": ("", ",", "et", ""),
         "or": ("", ",", "ou", ""),
@@ -78,10 +47,11 @@ class French(FrenchForms):
         "either": ("soit", ", soit", ", soit", ""),
         "etc": ("", ",", ",", "et ainsi de suite"),
     }
-    subjects: ClassVar = _SUBJECT
-    tonics: ClassVar = _TONIC
-    clitics: ClassVar = _CLITIC
-    links: ClassVar = _LINKS
+    subjects: ClassVar = SUBJECT
+    tonics: ClassVar = TONIC
+    clitics: ClassVar = CLITIC
+    links: ClassVar = LINKS
+    arounds: ClassVar = AROUND
     during = "pendant"
     of_it: ClassVar = {"de": "en", "à": "y", "sur": "y"}
     graver: ClassVar = {"big": "serious"}
@@ -155,7 +125,7 @@ class French(FrenchForms):
             aux, verb = "être", verb[1:]
         if verb.startswith("se_"):
             aux, verb = "être", verb[3:]
-            clitics.insert(0, "se" if self.casual(clause) else _REFLEXIVE.get(clause.person, "se"))
+            clitics.insert(0, "se" if self.casual(clause) else REFLEXIVE.get(clause.person, "se"))
         if clause.mood in (Mood.IMPERATIVE, Mood.LETS, Mood.REQUEST):
             return self.asking(clause, verb, clitics, rest)
         soon = [each for each in clause.adverbials if each.key in ("soon", "recently")]
@@ -193,6 +163,10 @@ class French(FrenchForms):
         """
         mark, person, past, said = clause.mark, clause.person, clause.tense is Tense.PAST, mood == "said"
         infinitive = marked(verb, mark)
+        if mood == "infinitive":
+            return [], "", phrase(*_kept(clitics), infinitive)
+        if mood == "subjunctive":
+            return clitics, marked(self.form(verb, mood, person), mark), ""
         if clause.modal is not Modal.NONE:
             now = "imperfect" if said else "present"
             tense = "conditional" if clause.modal is Modal.SHOULD else "imperfect" if past else now
@@ -200,9 +174,9 @@ class French(FrenchForms):
                 return [], self.form("avoir", tense, person), phrase("besoin de", *_kept(clitics), infinitive)
             if clause.modal is Modal.MUST and past:
                 return [], self.form("avoir", now, person), phrase("dû", *clitics, infinitive)
-            return [], self.form(_MODAL[clause.modal], tense, person), phrase(*clitics, infinitive)
+            return [], self.form(MODAL[clause.modal], tense, person), phrase(*clitics, infinitive)
         match clause.tense:
-            case Tense.PAST if self.stative(clause) and verb != "comprendre":
+            case Tense.PAST if self.stative(clause) and mood != "having" and verb != "comprendre":
                 return clitics, marked(self.form(verb, "imperfect", person), mark), ""
             case Tense.PAST | Tense.DONE:
                 participle = self.form(verb, "participle", person)
@@ -217,7 +191,7 @@ class French(FrenchForms):
                 elif clause.asked == "O" and (asked := self.direct_object(clause)) is not None:
                     participle = self.agreed(participle, self.agreement(asked))
                 tense = "imperfect" if said else "future" if mood == "over" else "present"
-                finite = self.form(aux, tense, person)
+                finite = aux if mood == "having" else self.form(aux, tense, person)
                 return clitics, finite, marked(participle, mark)
             case Tense.NOW:
                 inner = phrase("en train de", *_kept(clitics), infinitive)
@@ -316,7 +290,7 @@ class French(FrenchForms):
         if clause.asked == "S" and clause.frame != "exist":
             return phrase("" if wanted else "qui", self.clause(plain, ""))
         if clause.frame in ASKED_FRAMES:
-            return phrase(_ASKED[clause.asked], self.clause(plain, "inverted"))
+            return phrase(ASKED[clause.asked], self.clause(plain, "inverted"))
         if clause.asked == "O" and wanted is None and not link:
             return phrase("ce que", self.clause(plain, ""))
         return phrase(self.question(clause), link, self.clause(plain, ""))
@@ -336,7 +310,7 @@ class French(FrenchForms):
             case Modal.MUST:
                 return "oui , il le faut" if yes else "non , ce n'est pas nécessaire"
         verb = self.form(
-            _MODAL[clause.modal], "conditional" if clause.modal is Modal.SHOULD else "present", clause.person
+            MODAL[clause.modal], "conditional" if clause.modal is Modal.SHOULD else "present", clause.person
         )
         said = self.noun_phrase(subject, "S")
         verb = phrase(verb, "bien" if yes and clause.modal is Modal.WANT else "")
@@ -365,6 +339,15 @@ class French(FrenchForms):
         second = said.second
         lasted = said.link == "when" and second is not None and second.tense is Tense.PAST and self.stative(second)
         return "comme" if lasted else super().link(said)
+
+    def around(self, said: Utterance, second: Clause) -> str:
+        """After is said of what is over: après avoir lu, après qu'elle aura lu, après qu'elle a lu."""
+        past = second.tense is Tense.PAST
+        if said.link == "after":
+            second = replace(second, tense=Tense.PAST)
+        if said.link == "after" and past and not self.same_subject(said):
+            return phrase("après que", self.clause(second, ""))
+        return super().around(said, second)
 
     def subordinate(self, said: Utterance, second: Clause) -> str:
         later = said.link == "when" and said.first.tense is Tense.FUTURE and second.tense is Tense.HABIT

@@ -6,7 +6,7 @@ import re
 
 from demo_model.clauses.languages.romance import Romance
 from demo_model.clauses.marks import marked, phrase
-from demo_model.clauses.syntax import Phrase
+from demo_model.clauses.syntax import Modal, Phrase
 from demo_model.grammar import starts_with_vowel
 from demo_model.recogniser import NUMBER_WORDS
 
@@ -66,6 +66,17 @@ POSSESSIVE = {
     "you": "votre votre vos",
     "they": "leur leur leurs",
 }
+_SUBJUNCTIVE = {
+    "être": "sois soit soyons soyez soient",
+    "avoir": "aie ait ayons ayez aient",
+    "aller": "aille aille allions alliez aillent",
+    "faire": "fasse fasse fassions fassiez fassent",
+    "pouvoir": "puisse puisse puissions puissiez puissent",
+    "savoir": "sache sache sachions sachiez sachent",
+    "vouloir": "veuille veuille voulions vouliez veuillent",
+    "pleuvoir": "pleuve pleuve pleuvions pleuviez pleuvent",
+}
+"""What no rule makes, person by person."""
 _BEFORE = frozenset(
     [
         "nouveau",
@@ -86,6 +97,55 @@ _BEFORE = frozenset(
         "gentil",
     ]
 )
+
+SUBJECT = {
+    "i": "je",
+    "we": "nous",
+    "you": "vous",
+    "he": "il",
+    "she": "elle",
+    "they": "ils",
+    "that": "cela",
+    "weather": "il",
+    "who": "qui",
+}
+TONIC = {"i": "moi", "we": "nous", "you": "vous", "he": "lui", "she": "elle", "they": "eux", "that": "cela"}
+TONIC["who"] = "qui"
+CLITIC = {
+    "i": ("me", "me"),
+    "we": ("nous", "nous"),
+    "you": ("vous", "vous"),
+    "he": ("le", "lui"),
+    "she": ("la", "lui"),
+    "they": ("les", "leur"),
+}
+REFLEXIVE = {"1s": "me", "1p": "nous", "2": "vous"}
+MODAL = {
+    Modal.CAN: "pouvoir",
+    Modal.MUST: "devoir",
+    Modal.WANT: "vouloir",
+    Modal.SHOULD: "devoir",
+}
+LINKS = {
+    "because": "parce que",
+    "if": "si",
+    "when": "quand",
+    "although": "même si",
+    "and": "et",
+    "but": "mais",
+    "so": "donc",
+}
+ASKED = {
+    **{"when": "quand", "where": "où", "why": "pourquoi", "how": "comment", "S": "qui", "O": "que"},
+    **{"how_long": "combien de temps", "how_often": "à quelle fréquence", "amount": "combien"},
+    **{"age": "quel âge", "owner": "à qui", "place": "où"},
+}
+AROUND = {
+    ("before", True): ("avant de", "infinitive"),
+    ("after", True): ("après", "having"),
+    ("before", False): ("avant que", "subjunctive"),
+    ("after", False): ("après que", "over"),
+}
 
 
 class FrenchForms(Romance):
@@ -216,6 +276,12 @@ class FrenchForms(Romance):
                 ("ai", "a", "ons", "ez", "ont") if tense == "future" else ("ais", "ait", "ions", "iez", "aient")
             )
             return stem + endings[at]
+        if tense == "subjunctive":
+            irregular = _SUBJUNCTIVE.get(verb, "").split()
+            if irregular:
+                return irregular[at]
+            if at not in (2, 3):
+                return present[4].removesuffix("ent") + {0: "e", 1: "e", 4: "ent"}[at]
         stem = "ét" if verb == "être" else present[2].removesuffix("ons")
         stem = stem.removesuffix("e") if at in (2, 3) and stem.endswith("ge") else stem
         if stem.endswith("ç") and at in (2, 3):

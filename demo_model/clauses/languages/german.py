@@ -2,15 +2,21 @@
 
 from __future__ import annotations
 
-import re
 from dataclasses import replace
 from functools import partial
 
 from demo_model.clauses.languages.german_forms import (
     ARTICLES,
+    ASKED,
     AUX,
     DER,
+    FLAT,
     LASTING,
+    LINKS,
+    LYING,
+    MODAL,
+    MODALS,
+    OPEN,
     PRETERITE,
     WAY,
     GermanForms,
@@ -21,28 +27,7 @@ from demo_model.clauses.languages.german_forms import (
 from demo_model.clauses.marks import bare, marked, phrase
 from demo_model.clauses.syntax import Clause, Modal, Mood, Phrase, Predicate, Tense, Utterance
 
-_MODAL = {  # infinitive → first and third person singular, past stem
-    "können": ("kann", "konnte"),
-    "müssen": ("muss", "musste"),
-    "mögen": ("möchte", "wollte"),
-    "sollen": ("sollte", "sollte"),
-}
-_MODALS = {
-    Modal.CAN: "können",
-    Modal.MUST: "müssen",
-    Modal.WANT: "mögen",
-    Modal.SHOULD: "sollen",
-}
 _REFLEXIVE = {"1s": "mich", "1p": "uns"}
-_LINKS = {"because": "weil", "if": "wenn", "when": "wenn", "although": "obwohl"}
-_ASKED = {
-    **{"when": "wann", "where": "wo", "why": "warum", "how": "wie", "S": "wer", "O": "was", "place": "wo"},
-    **{"how_long": "wie lange", "how_often": "wie oft", "amount": "wie viel", "age": "wie alt", "owner": "wem"},
-}
-_LYING = ("small", "text", "document", "supplies", "dishes")
-"""Types of things that lie where they are, but most dishes stand."""
-_OPEN = re.compile("auf|unter|neben|hinter|zwischen|im Regal")
-_FLAT = re.compile(r"(?i:messer|löffel|gabel|stäbchen|öffner|schäler|zieher|kelle|brett|holz|reibe)$")
 _UNCLEAR = ("sie", "Sie", "es", "das")
 """Pronouns that could be the subject."""
 _MATRIX = {"think": "glauben", "know": "wissen", "hope": "hoffen", "say": "sagen", "whether": "wissen"}
@@ -75,14 +60,16 @@ class German(GermanForms):
             finite = ended(PRETERITE[base])
             return finite if base in AUX else marked(finite, mark), [marked(prefix, mark)] if prefix else []
         if clause.modal is not Modal.NONE:
-            present, preterite = _MODAL[_MODALS[clause.modal]]
+            present, preterite = MODAL[MODALS[clause.modal]]
             if past:
                 return ended(preterite), [infinitive]
-            many = _MODALS[clause.modal] if clause.modal in (Modal.CAN, Modal.MUST) else present + "n"
+            many = MODALS[clause.modal] if clause.modal in (Modal.CAN, Modal.MUST) else present + "n"
             return (present if person in ("1s", "3s") else many), [infinitive]
         match clause.tense:
             case Tense.FUTURE:
                 return self.conjugated("werden", person), [infinitive]
+            case Tense.PRIOR:
+                return ended(PRETERITE[aux]), [marked(self.participle(base, prefix), mark)]
             case Tense.PAST | Tense.DONE:
                 return self.conjugated(aux, person), [marked(self.participle(base, prefix), mark)]
         finite = marked(self.conjugated(base, person), mark)
@@ -233,10 +220,10 @@ class German(GermanForms):
         """The verb that says where something is: things lie."""
         place, thing = clause.predicate.place if clause.predicate else None, clause.roles["S"]
         where = self.words.adverbial_kinds[place.key] if place else ""
-        open_ = place is not None and _OPEN.match(self.words.adverbials[place.key]["de"])
-        if where != "place_thing" or not open_ or not thing.noun or self.noun(thing).type not in _LYING:
+        open_ = place is not None and OPEN.match(self.words.adverbials[place.key]["de"])
+        if where != "place_thing" or not open_ or not thing.noun or self.noun(thing).type not in LYING:
             return "+sein"
-        stands = self.noun(thing).type == "dishes" and not _FLAT.search(self.noun(thing).cells["de"])
+        stands = self.noun(thing).type == "dishes" and not FLAT.search(self.noun(thing).cells["de"])
         return "stehen" if stands else "liegen"
 
     def new(self, np: Phrase) -> bool:
@@ -306,7 +293,7 @@ class German(GermanForms):
         plain = replace(clause, mood=Mood.STATEMENT)
         if clause.asked == "S" and clause.wanted and clause.frame != "exist":
             return self.clause(plain, "main" if order == "first" else "sub")
-        word = _ASKED.get(clause.asked, "")
+        word = ASKED.get(clause.asked, "")
         if clause.wanted:
             word = self.noun_phrase(clause.wanted, "acc")
             for role, how, np in self.complements(clause)[1] if clause.frame != "exist" else ():
@@ -378,7 +365,15 @@ class German(GermanForms):
                 return phrase(self.main(first), ", aber", self.main(second), mark)
             case "so":
                 return phrase(self.main(first), ", deshalb", self.clause(_present(second), "inverted"), mark)
-        word = _LINKS[said.link]
+        word = LINKS[said.link]
+        if said.link in ("before", "after"):
+            first, second = self.in_order(said, said.early)
+            if said.link == "after":
+                second = replace(second, tense=Tense.PRIOR if second.tense is Tense.PAST else Tense.PAST)
+            other = phrase(word, self.clause(second, "sub"))
+            if said.early:
+                return phrase(other, ",", self.main(_present(first), "inverted"), mark)
+            return phrase(self.main(first), ",", other, mark)
         weather = "S" in second.roles and second.roles["S"].pronoun == "weather"
         if said.link == "when" and second.tense is Tense.PAST:
             word = "als"

@@ -9,7 +9,7 @@ from typing import ClassVar
 
 from demo_model.clauses.languages.linearizer import Linearizer
 from demo_model.clauses.marks import marked, phrase
-from demo_model.clauses.syntax import Clause, Phrase
+from demo_model.clauses.syntax import Clause, Modal, Phrase
 from demo_model.recogniser import NUMBER_WORDS
 
 _CASES = ("nom", "acc", "dat", "gen")
@@ -168,6 +168,36 @@ _IT = {
     "p": ("sie", "sie", "ihnen"),
 }
 _POSSESSIVE = {"i": "mein", "we": "unser", "you": "Ihr", "he": "sein", "she": "ihr", "they": "ihr"}
+
+MODAL = {  # infinitive → first and third person singular, past stem
+    "können": ("kann", "konnte"),
+    "müssen": ("muss", "musste"),
+    "mögen": ("möchte", "wollte"),
+    "sollen": ("sollte", "sollte"),
+}
+MODALS = {
+    Modal.CAN: "können",
+    Modal.MUST: "müssen",
+    Modal.WANT: "mögen",
+    Modal.SHOULD: "sollen",
+}
+
+LINKS = {
+    "because": "weil",
+    "if": "wenn",
+    "when": "wenn",
+    "although": "obwohl",
+    "before": "bevor",
+    "after": "nachdem",
+}
+ASKED = {
+    **{"when": "wann", "where": "wo", "why": "warum", "how": "wie", "S": "wer", "O": "was", "place": "wo"},
+    **{"how_long": "wie lange", "how_often": "wie oft", "amount": "wie viel", "age": "wie alt", "owner": "wem"},
+}
+LYING = ("small", "text", "document", "supplies", "dishes")
+"""Types of things that lie where they are, but most dishes stand."""
+OPEN = re.compile("auf|unter|neben|hinter|zwischen|im Regal")
+FLAT = re.compile(r"(?i:messer|löffel|gabel|stäbchen|öffner|schäler|zieher|kelle|brett|holz|reibe)$")
 
 
 class GermanForms(Linearizer):

@@ -303,6 +303,8 @@ class Japanese(JapanesePhrases):
         pronoun = second.roles["S"].pronoun if "S" in second.roles else ""
         same = pronoun if pronoun and "S" in first.roles and first.roles["S"].pronoun == pronoun else ""
         topic = "same" if same else "は"
+        if said.link in ("before", "after"):
+            return phrase(self.around(said, same), mark)
         if said.link in ("so", "and", "but"):
             second = self.named_before(second, first)
         elif said.link in ("if", "when", "because"):
@@ -341,24 +343,16 @@ class Japanese(JapanesePhrases):
             return phrase(self.clause(second, "toki", "", topic), after, self.clause(first, "polite", same), mark)
         return phrase(self.clause(second, "tara", "", topic), "、", self.clause(first, "polite", same), mark)
 
-    def named_before(self, later: Clause, clause: Clause) -> Clause:
-        """Whom the first clause is about is not named again: 彼が財布をなくしたので、助けました."""
-        subject, doer = clause.roles.get("S"), later.roles.get("S")
-        known = {np.pronoun for np in (subject,) if np is not None and np != doer}
-        if subject is not None and doer is not None and subject.pronoun and subject.pronoun == doer.pronoun:
-            known = (
-                {"he", "she"}
-                if any(self.living(np) for role, np in clause.roles.items() if role != "S")
-                else set()
-            )
-        elif doer is not None and doer.pronoun not in ("i", "we", "you"):
-            known = set()
-        again = {
-            role: replace(np, pronoun="it")
-            for role, np in later.roles.items()
-            if role != "S" and np.pronoun in known & {"he", "she", "they"}
-        }
-        return replace(later, roles={**later.roles, **again})
+    def around(self, said: Utterance, same: str) -> str:
+        """送る前に, 読んだ後; 読んでから for each second one if the same person does both. It names the thing."""
+        first, second = self.in_order(said, True)
+        first = self.named_before(first, second)
+        style, word = "toki", "前に 、" if said.link == "before" else "後 、"
+        if said.link == "after" and same and second.mark % 2:
+            style, word = "te", "から 、"
+        second = replace(second, tense=Tense.PAST if word == "後 、" else Tense.HABIT)
+        topic = "same" if same else "は"
+        return phrase(self.clause(second, style, "", topic), word, self.clause(first, "polite", same))
 
     def reasoned(self, first: Clause, second: Clause, link: str) -> str:
         """The reason comes first and names what it is about; the main clause leaves that out."""

@@ -273,6 +273,25 @@ class JapanesePhrases(Linearizer):
         kind = self.noun(np).type if np is not None and np.noun else ""
         return TABLES["said_of"].get(key, {}).get(kind) or self.words.adjectives[key]["ja"]
 
+    def named_before(self, later: Clause, clause: Clause) -> Clause:
+        """Whom the first clause is about is not named again: 彼が財布をなくしたので、助けました."""
+        subject, doer = clause.roles.get("S"), later.roles.get("S")
+        known = {np.pronoun for np in (subject,) if np is not None and np != doer}
+        if subject is not None and doer is not None and subject.pronoun and subject.pronoun == doer.pronoun:
+            known = (
+                {"he", "she"}
+                if any(self.living(np) for role, np in clause.roles.items() if role != "S")
+                else set()
+            )
+        elif doer is not None and doer.pronoun not in ("i", "we", "you"):
+            known = set()
+        again = {
+            role: replace(np, pronoun="it")
+            for role, np in later.roles.items()
+            if role != "S" and np.pronoun in known & {"he", "she", "they"}
+        }
+        return replace(later, roles={**later.roles, **again})
+
     def counter(self, np: Phrase) -> str:
         noun = self.noun(np)
         return noun.counter or TABLES["counters"].get(noun.key) or TABLES["counters"].get(noun.type, "つ")

@@ -102,6 +102,29 @@ class Linearizer(ABC):
             return second
         return replace(second, roles={**second.roles, "S": Phrase(subject.mark, pronoun="that")})
 
+    def same_subject(self, said: Utterance) -> bool:
+        """Whether who does what is said in the second clause is the one of the first."""
+        if said.second is None or "S" not in said.second.roles or "S" not in said.first.roles:
+            return False
+        other = said.second.roles["S"]
+        return bool(other.refers == "S" or (other.pronoun and other.pronoun == said.first.roles["S"].pronoun))
+
+    def in_order(self, said: Utterance, early: bool) -> tuple[Clause, Clause]:
+        """Both clauses of "before" and "after": a thing is named in the one that is said first, "it" in the other.
+
+        early: the second is said first.
+        """
+        first, second = said.first, said.second
+        assert second is not None  # noqa: S101
+        thing, again = first.roles.get("O"), second.roles.get("O")
+        if not early or thing is None or again is None or again.refers != "O":
+            return first, second
+        named, it = replace(thing, mark=again.mark), replace(again, mark=thing.mark)
+        return (
+            replace(first, roles={**first.roles, "O": it}),
+            replace(second, roles={**second.roles, "O": named}),
+        )
+
     def places(self, clause: Clause, *kinds: str) -> str:
         """The adverbials of these kinds, in the order of the kinds."""
         return phrase(

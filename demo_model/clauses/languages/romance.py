@@ -29,6 +29,8 @@ class Romance(Linearizer):
     tonics: ClassVar[dict[str, str]]
     clitics: ClassVar[dict[str, tuple[str, str]]]
     links: ClassVar[dict[str, str]]
+    arounds: ClassVar[dict[tuple[str, bool], tuple[str, str]]]
+    """(before or after, whether the subject is the same) → the word and the mood that follows."""
     question_words: ClassVar[dict[str, str]]
     during: ClassVar[str]
     """What asks for how long one did something: durante, pendant."""
@@ -138,6 +140,12 @@ class Romance(Linearizer):
         start, mark = self.ends(first)
         if second is None:
             return phrase(start, self.main(first), mark)
+        if said.link in ("before", "after"):
+            first, second = self.in_order(said, said.early)
+            other = self.around(said, second)
+            if said.early:
+                return phrase(other, ",", start, self.clause(first, ""), mark)
+            return phrase(start, self.main(first), other, mark)
         word = self.link(said)
         if said.link in ("and", "but", "so"):
             comma = "" if said.link == "and" else ","
@@ -148,6 +156,12 @@ class Romance(Linearizer):
         if said.link in ("because", "although") or first.mood is not Mood.STATEMENT:
             return phrase(start, self.main(first), other, mark)
         return phrase(other, ",", self.clause(first, ""), mark)
+
+    def around(self, said: Utterance, second: Clause) -> str:
+        """Before and after: an infinitive if the subject is the same."""
+        same = self.same_subject(said)
+        word, mood = self.arounds[said.link, same]
+        return phrase(word, self.clause(replace(second, gap="S") if same else second, "", mood))
 
     def agreement(self, np: Phrase | None) -> str:
         """m, f, mp or fp."""

@@ -8,6 +8,7 @@ from typing import ClassVar
 from zlib import crc32
 
 from demo_model.clauses.languages.spanish_forms import (
+    AROUND,
     ASKED,
     CLITIC,
     FOOD,
@@ -44,6 +45,7 @@ class Spanish(SpanishForms):
     tonics: ClassVar = TONIC
     clitics: ClassVar = CLITIC
     links: ClassVar = LINKS
+    arounds: ClassVar = AROUND
     during = "durante"
     graver: ClassVar = {"big": "serious"}
     degrees: ClassVar = {"very": "muy", "too": "demasiado", "more": "más"}
@@ -123,6 +125,8 @@ class Spanish(SpanishForms):
             return self.asking(clause, verb, clitics, rest)
         if clause.tense is Tense.NOW and verb == "ir" and rest and bare(rest[0]).startswith(("a ", "al ")):
             rest.insert(0, "de camino")
+        if mood == "infinitive":
+            return phrase(marked(attached(verb, clitics), mark), *rest, self.ending(clause))
         person = clause.person
         past = clause.tense is Tense.PAST
         no = ("todavía no" if clause.tense is Tense.DONE else "no") if clause.negative else ""
@@ -146,6 +150,7 @@ class Spanish(SpanishForms):
             match clause.tense:
                 case Tense.PAST if mood != "imperfect" or self.stative(clause):
                     tense = "imperfect" if self.stative(clause) else "preterite"
+                    tense = "past subjunctive" if mood == "subjunctive" else tense
                     finite = marked(self.form(verb, tense, person), mark)
                 case Tense.DONE | Tense.PAST:
                     finite = {"1s": "he", "1p": "hemos", "3p": "han"}.get(person, "ha")

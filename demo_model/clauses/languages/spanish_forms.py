@@ -194,6 +194,12 @@ LINKS = {
     "but": "pero",
     "so": "así que",
 }
+AROUND = {
+    ("before", True): ("antes de", "infinitive"),
+    ("after", True): ("después de", "infinitive"),
+    ("before", False): ("antes de que", "subjunctive"),
+    ("after", False): ("después de que", "subjunctive"),
+}
 ASKED = {
     **{"when": "cuándo", "where": "dónde", "why": "por qué", "how": "cómo", "S": "quién", "O": "qué"},
     **{"how_long": "cuánto tiempo", "how_often": "con qué frecuencia", "amount": "cuánto"},
@@ -234,6 +240,10 @@ class SpanishForms(Romance):
             return {"ser": "era era éramos eran", "ir": "iba iba íbamos iban", "ver": "veía veía veíamos veían"}[
                 verb
             ].split()[at]
+        if tense == "past subjunctive":
+            ended = self.form(verb, "preterite", "3p").removesuffix("ron")
+            ended = ended[:-1] + ended[-1].translate(_ACCENTS) if at == 2 else ended
+            return ended + ("ra", "ra", "ramos", "ran")[at]
         ending = _ENDINGS[tense, kind].split()[at]
         if tense == "subjunctive":
             first = table[0] if table and table[0] not in ("-", "soy", "estoy", "doy", "voy", "sé") else stem + "o"
