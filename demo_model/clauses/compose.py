@@ -64,11 +64,11 @@ class Composer(LinkedComposer):
     def draw(self) -> Utterance:
         """The next utterance."""
         kinds: dict[Callable[[], Utterance], float] = {
-            self._single: 0.36,
+            self._single: 0.39,
             self._described: 0.11,
-            self._linked: 0.10,
+            self._linked: 0.08,
             self._continued: 0.04,
-            self._ordered: 0.07,
+            self._ordered: 0.06,
             self._reasoned: 0.06,
             self._reported: 0.09,
             self._asking: 0.07,

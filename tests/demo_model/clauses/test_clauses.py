@@ -135,7 +135,7 @@ def test_a_seed_gives_the_same_sentences_and_another_seed_others() -> None:
 
 
 def test_most_sentences_are_as_long_as_speech_and_every_kind_occurs() -> None:
-    said = list(composed(3, 800))
+    said = list(composed(3, 1200))
     lengths = [len(text["en"].split()) for _, text in said]
     assert sum(4 <= length <= 12 for length in lengths) > 0.7 * len(said)
     firsts = [utterance.first for utterance, _ in said]

@@ -7,7 +7,7 @@ from dataclasses import replace
 from demo_model.clauses.syntax import Clause, Modal, Mood, Phrase, Tense, Utterance
 from tests.demo_model.clauses.said import CUSTOMER, REPORT, SHE, read, texts
 
-I = Phrase(5, pronoun="i")
+ME = Phrase(5, pronoun="i")
 HE = Phrase(5, pronoun="he")
 IT = Phrase(6, pronoun="it", noun="document:report", refers="O")
 
@@ -39,8 +39,8 @@ def test_after_of_another_subject_may_begin_the_sentence() -> None:
 
 
 def test_before_something_that_will_be() -> None:
-    must = Clause("read", 13, {"S": I, "O": REPORT}, modal=Modal.MUST)
-    sends = Clause("send", 9, {"S": I, "O": IT, "T": CUSTOMER})
+    must = Clause("read", 13, {"S": ME, "O": REPORT}, modal=Modal.MUST)
+    sends = Clause("send", 9, {"S": ME, "O": IT, "T": CUSTOMER})
     assert texts(Utterance(must, "before", sends)) == {
         "en": "I have to read the report before sending it to the customer.",
         "ja": "顧客に報告書を送る前に、読まなければなりません。",
