@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import replace
+from functools import cached_property
 
 from demo_model.clauses.compose_adverbials import AdverbialComposer
 from demo_model.clauses.compose_phrases import expanded
@@ -38,26 +39,21 @@ class ClauseComposer(AdverbialComposer):
 
         wanted: what is asked for, and the phrase of that role, if it has one.
         """
+        if mood is None:
+            mood = self.random.choices(
+                (Mood.STATEMENT, Mood.YES_NO, Mood.WH, Mood.IMPERATIVE, Mood.REQUEST, Mood.LETS),
+                (64, 13, 9, 4, 6, 4),
+            )[0]
+        if mood in (Mood.IMPERATIVE, Mood.REQUEST, Mood.LETS):
+            wishes = self._proposed if mood is Mood.LETS else self._requested
+            fitting = [key for key in keys if key in wishes]
+            keys, mood = fitting or keys, mood if fitting else Mood.STATEMENT
         frame = self.words.frames[self.random.choice(keys)]
         stative = "stative" in frame.tags
         verbs = self.choices["verbs"]
         due = frame.key in self.choices["times"]["done"] or frame.key in self.choices["times"]["brief"]
         wished = due or frame.key in self.choices["times"]["some_day"] + self.choices["times"]["notable"]
         human = bool({"human", "anyone", "boss", "firm", "tech"} & set(frame.types["S"]))
-        if mood is None:
-            mood = self.random.choices(
-                (Mood.STATEMENT, Mood.YES_NO, Mood.WH, Mood.IMPERATIVE, Mood.REQUEST, Mood.LETS),
-                (64, 13, 9, 5, 4, 5),
-            )[0]
-        if mood in (Mood.IMPERATIVE, Mood.REQUEST, Mood.LETS) and (
-            stative
-            or not {"human", "anyone", "tech"} & set(frame.types["S"])
-            or "O" not in frame.types
-            or frame.key in self.choices["verbs"]["unasked"]
-            or frame.key in self.choices["verbs"]["own_will"]
-            or (mood is Mood.LETS and frame.key not in self._shared())
-        ):
-            mood = Mood.STATEMENT
         if stative and mood is Mood.WH:
             mood = Mood.YES_NO
         asks = mood in (Mood.YES_NO, Mood.WH)
@@ -170,6 +166,24 @@ class ClauseComposer(AdverbialComposer):
         """To test a test case."""
         verb = frame.cells["en"].replace("_", " ").split()[0]
         return len(verb) > _SHORT_VERB and verb in self.words.nouns[np.noun].cells["en"]
+
+    @cached_property
+    def _requested(self) -> set[str]:
+        """What one asks others to do."""
+        refused = {*self.choices["verbs"]["unasked"], *self.choices["verbs"]["own_will"]}
+        return {
+            key
+            for key, frame in self.words.frames.items()
+            if "stative" not in frame.tags
+            and {"human", "anyone", "tech"} & set(frame.types["S"])
+            and "O" in frame.types
+            and key not in refused
+        }
+
+    @cached_property
+    def _proposed(self) -> set[str]:
+        """What one proposes to do together."""
+        return self._requested & {*self._shared()}
 
     def _shared(self) -> list[str]:
         """What several people do together."""
