@@ -96,3 +96,20 @@ def test_what_lasted() -> None:
     waited = texts(Clause("wait_for", 10, {"S": SHE, "O": CUSTOMER}, Tense.PAST, adverbials=(lasted,)))
     assert waited["de"] == "Sie hat 2 Stunden lang auf den Kunden gewartet."
     assert waited["zh"] == "她等了客户2小时。"
+
+
+def test_a_small_duration_is_a_word_in_half_of_the_sentences() -> None:
+    def ago(mark: int, count: int) -> dict[str, str]:
+        time = Adverbial(mark, "{duration} ago", values=(("duration", (count, "hours")),))
+        return texts(read(SHE, adverbials=(time,)))
+
+    assert ago(15, 3) == {
+        "en": "She read the report three hours ago.",
+        "ja": "彼女は3時間前に報告書を読みました。",
+        "es": "Leyó el informe hace tres horas.",
+        "de": "Sie hat den Bericht vor drei Stunden gelesen.",
+        "fr": "Elle a lu le rapport il y a trois heures.",
+        "zh": "她三小时前看了报告。",
+    }
+    assert ago(16, 3)["en"] == "She read the report 3 hours ago."
+    assert ago(15, 15)["de"] == "Sie hat den Bericht vor 15 Stunden gelesen."
