@@ -26,6 +26,8 @@ _AT_HOME = re.compile(
 )
 _DISTANT = re.compile(r"month|year|date|weeks|quarter|spring|summer|autumn|winter|Christmas|long time")
 _SOME_DAY = re.compile(r"days|other day|week|recently|soon|later|sometime|\{weekday")
+_DAY = re.compile(r"^(yesterday|this morning|this afternoon|yesterday evening|yesterday afternoon)$")
+"""The times of what is said to have lasted."""
 _VAGUE = re.compile(r"always|sometimes|days$|days ago|other day|recently|soon$|^later|sometime|weeks|minutes|hour")
 """The times of what is not asked for, nor wanted or proposed."""
 _SOON = re.compile(r"^in a few days|soon$|^later|sometime|next few weeks")
@@ -115,6 +117,17 @@ class AdverbialComposer(PhraseComposer):
         if clause.asked not in ("when", "how_often", "how_long"):
             out += self._times(
                 clause, frame, stative, always=frame.key in ("start_event", "end_event", "take_place")
+            )
+        over = (
+            clause.tense is Tense.PAST
+            and clause.modal is Modal.NONE
+            and not clause.negative
+            and clause.mood is Mood.STATEMENT
+        )
+        if over and frame.key in self.choices["times"]["lasting"] and self.odds(0.4):
+            return replace(
+                clause,
+                adverbials=(*(each for each in out if _DAY.search(each.key)), self.adverbial("for {duration}")),
             )
         for table, share in (("places", 0.3), ("manners", 0.25), ("causes", 0.25), ("companions", 0.3)):
             fitting = [key for key, frames in self.choices[table].items() if frame.key in frames]

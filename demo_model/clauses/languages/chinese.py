@@ -205,6 +205,9 @@ class Chinese(ChinesePhrases):
         aux, verb = self.verbs(clause, verb, stative, when)
         if clause.tense is Tense.FUTURE and aux.startswith("会"):
             aux = self.will(clause, phrase(start, time, quick), later) + aux[1:]
+        if length and not after and clause.tense is Tense.PAST:  # 看了2小时电视, 谈了2小时
+            of = marked(re.sub("[话觉]$", "", cut[2]), clause.mark)
+            verb, length = phrase(marked(f"{cut[0]}了", clause.mark), length, of), ""
         if (times and not after) or (self.direct(clause) and not clause.roles["O"].pronoun):
             verb = phrase(marked(cut[0], clause.mark), times, marked(cut[2], clause.mark)) if times else verb
         else:
@@ -377,8 +380,9 @@ class Chinese(ChinesePhrases):
         again = second.roles.get("O", second.roles["S"]).pronoun == "it"
         second = replace(second, tense=Tense.HABIT if before or again else Tense.PAST)
         other = self.clause(second, when=True, drop=shared and asks)
-        first = replace(first, embedded=True)
-        words = self.clause(first, "先" if before and shared else "", drop=shared and not asks)
+        words = self.clause(
+            replace(first, embedded=True), "先" if before and shared else "", drop=shared and not asks
+        )
         if first.roles.get("O", second.roles["S"]).pronoun == "it" and first.tense is not Tense.PAST and not asks:
             words = phrase(words, marked(AGAIN.get(first.frame, ""), first.mark))
         words = re.sub("^先 (得|要|应该|会|想) ", r"\1先 ", words)

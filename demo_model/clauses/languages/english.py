@@ -303,7 +303,7 @@ class English(Linearizer):
         return None if late else front
 
     def ending(self, clause: Clause) -> str:
-        return self.places(clause, "manner", "companion", "place", "time", "deadline", "length", "cause")
+        return self.places(clause, "manner", "companion", "place", "length", "time", "deadline", "cause")
 
     def utterance(self, said: Utterance) -> str:
         first, second = said.first, said.second

@@ -12,8 +12,11 @@ from demo_model.clauses.lexicon import Noun, load_words
 from demo_model.clauses.marks import marked, phrase
 from demo_model.clauses.syntax import ANSWERS, Adverbial, Clause, Phrase, Utterance
 from demo_model.grammar import Slot, inflect
+from demo_model.recogniser import NUMBER_WORDS
 
 _HOLE = re.compile(r"\{([a-z]+|P)(?:[:.]([^{}]*))?\}")
+_WORDS = 12
+"""Up to here a duration is a word in each second sentence: two hours, 2 hours."""
 
 
 class Linearizer(ABC):
@@ -87,7 +90,13 @@ class Linearizer(ABC):
             if kind == "P":
                 assert each.phrase is not None  # noqa: S101
                 return " " + self.noun_phrase(each.phrase, form) + " "
-            return inflect(Slot(kind, kind, form), values[kind], self.language).replace(" ", "\u2060")
+            text = inflect(Slot(kind, kind, form), values[kind], self.language)
+            match kind, values[kind]:
+                case "duration", (int(count), _) if (
+                    each.mark % 2 and self.language != "ja" and 2 <= count <= _WORDS
+                ):
+                    text = text.replace(str(count), NUMBER_WORDS[self.language][count - 2])
+            return text.replace(" ", "\u2060")
 
         return marked(_HOLE.sub(fill, template), each.mark)
 

@@ -237,7 +237,7 @@ class Romance(Linearizer):
         )
 
     def ending(self, clause: Clause) -> str:
-        return self.places(clause, "manner", "companion", "place", "time", "deadline", "length", "cause")
+        return self.places(clause, "manner", "companion", "place", "length", "time", "deadline", "cause")
 
     def may_front(self, clause: Clause) -> bool:
         return clause.mood is Mood.STATEMENT and not clause.gap and not clause.asked

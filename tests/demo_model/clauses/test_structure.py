@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from demo_model.clauses.syntax import Clause, Modal, Mood, Phrase, Tense, Utterance
+from demo_model.clauses.syntax import Adverbial, Clause, Modal, Mood, Phrase, Tense, Utterance
 from tests.demo_model.clauses.said import CUSTOMER, REPORT, SHE, read, texts
 
 ME = Phrase(5, pronoun="i")
@@ -81,3 +81,35 @@ def test_one_is_asked_to_do_something_first() -> None:
         "fr": "Lisez le rapport avant de le signer, s'il vous plaît.",
         "zh": "签署报告之前，请看一下。",
     }
+
+
+def test_what_lasted() -> None:
+    lasted = Adverbial(14, "for {duration}", values=(("duration", (2, "hours")),))
+    assert texts(Clause("watch_tv", 10, {"S": SHE}, Tense.PAST, adverbials=(lasted,))) == {
+        "en": "She watched television for 2 hours.",
+        "ja": "彼女は2時間テレビを見ました。",
+        "es": "Vio la televisión durante 2 horas.",
+        "de": "Sie hat 2 Stunden lang ferngesehen.",
+        "fr": "Elle a regardé la télé pendant 2 heures.",
+        "zh": "她看了2小时电视。",
+    }
+    waited = texts(Clause("wait_for", 10, {"S": SHE, "O": CUSTOMER}, Tense.PAST, adverbials=(lasted,)))
+    assert waited["de"] == "Sie hat 2 Stunden lang auf den Kunden gewartet."
+    assert waited["zh"] == "她等了客户2小时。"
+
+
+def test_a_small_duration_is_a_word_in_half_of_the_sentences() -> None:
+    def ago(mark: int, count: int) -> dict[str, str]:
+        time = Adverbial(mark, "{duration} ago", values=(("duration", (count, "hours")),))
+        return texts(read(SHE, adverbials=(time,)))
+
+    assert ago(15, 3) == {
+        "en": "She read the report three hours ago.",
+        "ja": "彼女は3時間前に報告書を読みました。",
+        "es": "Leyó el informe hace tres horas.",
+        "de": "Sie hat den Bericht vor drei Stunden gelesen.",
+        "fr": "Elle a lu le rapport il y a trois heures.",
+        "zh": "她三小时前看了报告。",
+    }
+    assert ago(16, 3)["en"] == "She read the report 3 hours ago."
+    assert ago(15, 15)["de"] == "Sie hat den Bericht vor 15 Stunden gelesen."

@@ -206,7 +206,7 @@ def test_one_agrees_with_the_auxiliary_of_what_was_said() -> None:
 
 
 def test_talk_occurs_among_what_is_composed() -> None:
-    said = [utterance for utterance, _ in composed(11, 2000)]
+    said = [utterance for utterance, _ in composed(11, 3000)]
     asking = Counter(utterance.first.wanted.det for utterance in said if utterance.first.wanted)
     assert {"which", "how_many", "how_much", "what_kind", "whose"} <= set(asking)
     asked_for = {utterance.first.asked for utterance in said}
