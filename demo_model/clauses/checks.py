@@ -86,8 +86,8 @@ def word_problems() -> Iterator[str]:
             for each in members if table not in _CAUSES else _verbs(members):
                 if each.lstrip("+-!") not in (words.adjectives if table == "adjectives" else words.frames):
                     yield f"choices [{table}] {key}: {each} does not exist"
-            named = [each for row in members if table in _CAUSES for each in re.findall(r"[SOT]=(?!\$)(.*)", row)]
-            for each in expanded([each for row in named for each in row.split(",")]):
+            filled = [each for row in members if table in _CAUSES for each in re.findall(r"[SOT]=(?!\$)(.*)", row)]
+            for each in expanded([each for row in filled for each in row.split(",")]):
                 if each not in words.nouns and each not in words.by_type:
                     yield f"choices [{table}] {key}: {each} is neither a type nor a noun"
             if table in ("manners", "causes", "companions", "during") and key not in words.adverbials:

@@ -76,7 +76,7 @@ class OpenUtterance:
 
     # By language.
     translations: dict[str, OpenTranslation] = field(default_factory=dict)
-    # Looks again at which of them are due; None while none had to wait.
+    # Looks again at which of them are due: the last that was set.
     timer: asyncio.TimerHandle | None = None
     heard: Heard = field(default_factory=Heard)
     # Its live translation has ended, though it may still be revised.

@@ -67,7 +67,7 @@ def engine_gpus(settings: Mapping[str, Any]) -> list[Gpu]:
     """
     used: dict[int, Gpu] = {}
     for engine in settings.get("engines") or [settings.get("engine", {})]:
-        if engine.get("kind") == "simulated":
+        if engine.get("kind") in ("simulated", "remote"):
             continue
         device = engine.get("device")
         able = gpus(None if device is None else spelled(device))

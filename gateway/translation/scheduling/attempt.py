@@ -25,11 +25,11 @@ OnText = Callable[[str], None]
 
 
 class NotTakenIn(Exception):
-    """The gateway failed on what the engine gave. No `GatewayError`: from a generation, those are the engine's."""
+    """The gateway failed on what the engine gave. Not a `GatewayError`, which would be taken for the engine's."""
 
 
 class Attempt:
-    """One attempt of the engine at a translation.
+    """One attempt of the engine at a translation. Making one forgets what an earlier attempt gave.
 
     clock: the scheduler's. What fails here is logged, gives the ticket up as an internal error, and raises
     `NotTakenIn`.

@@ -254,6 +254,8 @@ class Scheduler:
         except EngineRestarting:
             return False  # it had not begun, so it is no part in the crash
         except EngineUnavailable:
+            if ticket.given_up is not None:
+                raise ticket.given_up from None  # the gateway failed on what it gave, and then the engine died
             if ticket.last is not None:
                 return True  # it died after its last word
             ticket.crashed()

@@ -138,7 +138,7 @@ export class Composer {
    * Set the languages to speak. Selects the user's last choice, or one that the browser prefers.
    * @param {readonly import("../ui/languages.js").Language[]} languages
    * @param {object} options
-   * @param {boolean} options.demo Whether the model knows little more than the sample sentences.
+   * @param {boolean} options.demo Whether it is the bundled model.
    * @param {boolean} [options.sentences] Whether sample sentences are offered.
    */
   offer(languages, { demo, sentences = true }) {

@@ -97,7 +97,7 @@ export const fr = {
   "composer.microphone": "Parler dans le microphone",
   "composer.send": "Envoyer",
   "composer.try": "Essayer une phrase",
-  "composer.demo": "Le modèle de démonstration connaît des phrases comme celles-ci. Ce qu'il connaît mal, il le marque comme incertain.",
+  "composer.demo": "Le modèle de démonstration connaît des phrases comme celles-ci. Ce qu’il connaît mal, il le marque comme incertain.",
   "composer.length": "{length} sur {most}",
   "composer.first": "Écrivez d’abord quelque chose.",
   "composer.first_or_pick": "Écrivez d’abord quelque chose ou choisissez une phrase.",
