@@ -49,7 +49,10 @@ def compared(reports: Iterable[tuple[str, Mapping[str, Any]]]) -> str:
             f"{into:.1f}",
             "" if before is None else f"{mean - before:+.1f}",
             *(f"{score:.1f}" for score in means(scores["own"]["test"])),
-            *(f"{scores['suites'][each]['chrf_mean_english']:.1f}" if each in scores["suites"] else "" for each in _SUITES),
+            *(
+                f"{scores['suites'][each]['chrf_mean_english']:.1f}" if each in scores["suites"] else ""
+                for each in _SUITES
+            ),
         ]
         before = mean
         lines.append("| " + " | ".join(cells) + " |")

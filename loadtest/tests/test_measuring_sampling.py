@@ -280,6 +280,7 @@ FOUR = [Device(f"GPU-{index}", busy=10 * index, used=index * 2**30) for index in
         ({"engine": {"device": "2,3", "extra": {"tensor_parallel_size": 2}}}, [2, 3]),
         ({"engines": [{"device": "3"}, {"device": "2"}, {"device": "3", "kind": "vllm"}]}, [2, 3]),
         ({"engines": [{"device": "3"}, {"kind": "simulated"}]}, [3]),
+        ({"engines": [{"device": "3"}, {"kind": "remote"}]}, [3]),
         ({"engine": {"kind": "simulated"}}, []),
         ({"url": "http://somewhere"}, [1]),
     ],

@@ -272,6 +272,21 @@ async def test_one_that_falls_due_sooner_than_it_seemed_is_not_late() -> None:
             assert [request.text for request in r.engine.requests] == ["we will", "we will meet on"]
 
 
+async def test_an_utterance_is_looked_at_by_one_timer_however_often_it_is_revised() -> None:
+    async with stage() as r:
+        await r.reader("live")
+        r.partials = r.finals._partials = Partials(r.scheduler, pace_s=60.0, lag_s=lambda: 10.0)
+        async with r.partials:
+            timers: list[asyncio.TimerHandle | None] = []
+            for rev in range(1, 6):
+                r.hear("we will meet " * rev, rev)
+                ((spoken,),) = [
+                    of_one.values() for of_room in r.partials._open.values() for of_one in of_room.values()
+                ]
+                timers.append(spoken.timer)
+            assert [timer is not None and not timer.cancelled() for timer in timers] == [False] * 4 + [True]
+
+
 async def test_a_full_event_loop_ends_no_generation_until_the_next_may_follow() -> None:
     async with stage() as r:
         await r.reader("live")

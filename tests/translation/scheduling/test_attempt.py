@@ -7,7 +7,7 @@ import asyncio
 import pytest
 from msgspec.structs import replace
 
-from gateway.domain.engine import EngineState, FinishReason, TokenEvent, TranslationRequest
+from gateway.domain.engine import EngineState, FinishReason, OnEvent, TokenEvent, TranslationRequest
 from gateway.domain.errors import Cancelled, EngineFailed, EngineRestarting, EngineUnavailable, GatewayError
 from gateway.domain.quotas import DayOfTenant
 from gateway.engines.simulated import SimulatedEngine
@@ -241,3 +241,24 @@ async def test_what_breaks_in_who_is_told_that_the_engine_died_is_not_its_doing_
     engine.die()
     with pytest.raises(GatewayError, match=r"The gateway failed"):
         await task
+
+
+async def test_what_breaks_in_the_moment_the_engine_dies_is_not_tried_again() -> None:
+    """An engine that is dead by then tells of its own death instead of what it was told."""
+
+    class Dying(SteppedEngine):
+        async def generate(self, request: TranslationRequest, on_event: OnEvent) -> None:
+            try:
+                await super().generate(request, on_event)
+            except NotTakenIn:
+                self.die()
+                raise EngineUnavailable("dead") from None
+
+    def breaks(_: str) -> None:
+        raise RuntimeError("a bug")
+
+    scheduler = Scheduler(Dying(), max_waiting=10)
+    (ticket,) = scheduler.admit("m", [request("a")])
+    with pytest.raises(GatewayError, match=r"The gateway failed"):
+        async with asyncio.timeout(5):
+            await scheduler.collect(ticket, breaks)
