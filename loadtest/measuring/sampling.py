@@ -19,7 +19,8 @@ from msgspec import Struct, convert
 from msgspec.structs import asdict
 
 from gateway.config.settings import EngineSettings
-from gateway.engines.gpu import Gpu, gpus
+from gateway.engines import gpu
+from gateway.engines.gpu import Gpu
 from gateway.engines.vllm.arguments import gpus_used
 from gateway.engines.vllm.devices import spelled
 from loadtest.measuring.accounting import Accounts
@@ -70,7 +71,7 @@ def engine_gpus(settings: Mapping[str, Any]) -> list[Gpu]:
         if engine.get("kind") in ("simulated", "remote"):
             continue
         device = engine.get("device")
-        able = gpus(None if device is None else spelled(device))
+        able = gpu.gpus(None if device is None else spelled(device))
         count = gpus_used(convert({"extra": engine.get("extra", {})}, EngineSettings))
         used |= {each.index: each for each in able[:count]}
     return [used[index] for index in sorted(used)]
@@ -146,7 +147,7 @@ class _Sampler:
             Sample(
                 at_s=at_s,
                 gpu=round(fmean(busy.values()), 1) if busy else None,
-                gpus=busy if len(busy) > 1 else {},
+                gpus=busy if len(self._gpus) > 1 else {},
                 gpu_memory_mib=round(sum(used) / 2**20, 1) if used else None,
                 cores=cores,
                 **said,

@@ -139,7 +139,8 @@ def bare(text: str, lang: str) -> str:
 
 
 def spoken_words(text: str, lang: str) -> list[str]:
-    """What is said in one go, with the spaces before it: the parts make up `text`, but for spaces at its end. As `word_ends` has it."""
+    """What is said in one go, with the spaces before it, as `word_ends` has it. The parts make up `text`, but for
+    spaces at its end."""
     ends = [len(text[:end].rstrip()) for end in word_ends(text, lang)]
     return [text[start:end] for start, end in pairwise([0, *ends])]
 
