@@ -15,9 +15,9 @@ A translation is wrong if a reader would call it wrong. Sentences of five kinds 
 - `development`: the development set of sentences that people wrote (`demo_model.own`).
 
 For the last three, `readings.tsv` says which answers a reader called right or wrong (`--answers FILE` writes what
-there is to read). Any other answer of these and of `composed` is right from a chrF of 80 against the reference on; how often that agrees with
-the readings is part of the report. The model is calibrated on one half of the sentences and reported on the other;
-a sentence is in the same half in all its directions.
+there is to read). Any other answer of these and of `composed` is right from a chrF of 80 against the reference on;
+how often that agrees with the readings is part of the report. The model is calibrated on one half of the sentences
+and reported on the other; a sentence is in the same half in all its directions.
 """
 
 from __future__ import annotations

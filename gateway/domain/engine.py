@@ -116,7 +116,8 @@ class TokenEvent(Struct, frozen=True):
 
 
 OnEvent = Callable[[TokenEvent], None]
-"""Is told of a generation's output as it comes. Must not raise a `GatewayError`: it would be taken for the engine's."""
+"""Is told of a generation's output as it comes. Must not raise a `GatewayError`, which would be taken for the
+engine's."""
 
 
 class EngineState(Enum):
