@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
 from demo_model import LANGUAGES
 from demo_model.clauses.compose import Composer
@@ -28,7 +28,6 @@ _WRONG = {
 _GERMAN_SUB = re.compile(r", (?:dass|ob|weil|obwohl) ([^,.?]+)(?!, d[eia])[,.?]")
 _GERMAN_FINITE = re.compile(r"(?:t|e|en|e?[lr]n|ß|ag|ann|uss|ill|arf|ar|[ai]nd|bin|ird|sei|a[mb]|ing)$")
 
-
 _CAUSES = ("follow", "before", "after")
 """Tables of what happens and who does what because of it."""
 
@@ -38,15 +37,21 @@ def _verbs(causes: list[str]) -> list[str]:
     return [each.split(":", 1)[1].split()[0] for each in causes if not each.startswith("@")]
 
 
+def _strangers(where: str, types: Sequence[str], known: frozenset[str] = frozenset()) -> Iterator[str]:
+    """Which of these are neither types nor nouns. known: what else they may be."""
+    words = load_words()
+    for each in expanded(types):
+        if each not in known and each not in words.nouns and each not in words.by_type:
+            yield f"{where} {each} is neither a type nor a noun"
+
+
 def word_problems() -> Iterator[str]:
     """Types, nouns, frames and adverbials that are named somewhere but do not exist."""
     words = load_words()
-    known = {"people", "we", "they", "weather"}
+    known = frozenset(("people", "we", "they", "weather"))
     for frame in words.frames.values():
         for role, types in frame.types.items():
-            for each in expanded(types):
-                if each not in known and each not in words.nouns and each not in words.by_type:
-                    yield f"[{frame.key}] {role}: {each} is neither a type nor a noun"
+            yield from _strangers(f"[{frame.key}] {role}:", types, known)
         for language in LANGUAGES:
             roles = set(re.findall(r"[SOT](?![a-z])", frame.cells[language]))
             if {"O", "T"} & set(frame.types) != roles - {"S"}:
@@ -56,9 +61,7 @@ def word_problems() -> Iterator[str]:
     for adjective, types in words.adjective_types.items():
         if adjective not in words.adjectives:
             yield f"[{adjective}] is no adjective"
-        for each in expanded(types):
-            if each not in words.nouns and each not in words.by_type:
-                yield f"[{adjective}] {each} is neither a type nor a noun"
+        yield from _strangers(f"[{adjective}]", types)
     for noun in words.nouns.values():
         if set(noun.cells) != set(LANGUAGES):
             yield f"[{noun.key}] has not all languages"
@@ -72,9 +75,7 @@ def word_problems() -> Iterator[str]:
             if table in ("compared", "jobs"):
                 if key not in (words.adjectives if table == "compared" else words.frames):
                     yield f"choices [{table}]: {key} does not exist"
-                for each in expanded(members):
-                    if each not in words.nouns and each not in words.by_type:
-                        yield f"choices [{table}] {key}: {each} is neither a type nor a noun"
+                yield from _strangers(f"choices [{table}] {key}:", members)
                 continue
             known_keys = {
                 **{each: set(words.frames) for each in _CAUSES},
@@ -87,9 +88,7 @@ def word_problems() -> Iterator[str]:
                 if each.lstrip("+-!") not in (words.adjectives if table == "adjectives" else words.frames):
                     yield f"choices [{table}] {key}: {each} does not exist"
             filled = [each for row in members if table in _CAUSES for each in re.findall(r"[SOT]=(?!\$)(.*)", row)]
-            for each in expanded([each for row in filled for each in row.split(",")]):
-                if each not in words.nouns and each not in words.by_type:
-                    yield f"choices [{table}] {key}: {each} is neither a type nor a noun"
+            yield from _strangers(f"choices [{table}] {key}:", [each for row in filled for each in row.split(",")])
             if table in ("manners", "causes", "companions", "during") and key not in words.adverbials:
                 yield f"choices [{table}]: {key} does not exist"
 

@@ -40,10 +40,7 @@ class LinkedComposer(TalkComposer):
         subject = self._whom(happens, key, who)
         if who == "please" and subject is not None:
             subject = replace(subject, pronoun=self.random.choice(_GENDERED)) if self.odds(0.6) else None
-        event = self.clause([happens], Mood.STATEMENT, {Tense.PAST: 1}, False, subject, plain=True)
-        whose = event.roles["S"].pronoun
-        plain = {role: self._known_thing(np) for role, np in event.roles.items()}
-        event = replace(event, adverbials=(), roles=plain | self._narrowed(narrowed, whose))
+        event = self._event(happens, subject, narrowed)
         if who == "please":
             doer = event.roles["S"]
             if doer.pronoun in ("i", "we"):
@@ -86,6 +83,13 @@ class LinkedComposer(TalkComposer):
         key, _, filled = does.partition(" ")
         return happens, narrowed, who, key, filled
 
+    def _event(self, happens: str, subject: Phrase | None, narrowed: dict[str, list[str]]) -> Clause:
+        """What happens, to things that are known."""
+        event = self.clause([happens], Mood.STATEMENT, {Tense.PAST: 1}, False, subject, plain=True)
+        known = {role: self._known_thing(np) for role, np in event.roles.items()}
+        roles = known | self._narrowed(narrowed, event.roles["S"].pronoun)
+        return replace(event, adverbials=(), roles=roles)
+
     def _whom(self, happens: str, key: str, who: str) -> Phrase | None:
         """Whom it happens to."""
         if "people" in self._types(self.words.frames[happens].types["S"]):
@@ -113,14 +117,12 @@ class LinkedComposer(TalkComposer):
         table = "before" if self.odds(0.6) else "after"
         happens, narrowed, who, key, filled = self._drawn(table)
         subject = self._whom(happens, key, who)
-        event = self.clause([happens], Mood.STATEMENT, {Tense.PAST: 1}, False, subject, plain=True)
-        plain = {role: self._known_thing(np) for role, np in event.roles.items()}
-        plain |= self._narrowed(narrowed, event.roles["S"].pronoun)
+        event = self._event(happens, subject, narrowed)
         if filled == "O=$O":  # it
-            if plain["O"].noun in ALWAYS_PLURAL or plain["O"].det == "bare":
+            thing = event.roles["O"]
+            if thing.noun in ALWAYS_PLURAL or thing.det == "bare":
                 return self._ordered()
-            plain["O"] = replace(self._known_thing(plain["O"]), plural=False)
-        event = replace(event, adverbials=(), roles=plain)
+            event = replace(event, roles=event.roles | {"O": replace(self._known_thing(thing), plural=False)})
         does = self.clause([key], Mood.STATEMENT, {Tense.PAST: 1}, False, self._does(who, event), plain=True)
         said = does.roles | self._filled(filled, event, key)
         fresh = key in self.choices["verbs"]["fresh"]
