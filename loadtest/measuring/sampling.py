@@ -20,7 +20,6 @@ from msgspec.structs import asdict
 
 from gateway.config.settings import EngineSettings
 from gateway.engines import gpu
-from gateway.engines.gpu import Gpu
 from gateway.engines.vllm.arguments import gpus_used
 from gateway.engines.vllm.devices import spelled
 from loadtest.measuring.accounting import Accounts
@@ -60,13 +59,13 @@ def counters(address: Address) -> Counters:
             return _GATEWAY
 
 
-def engine_gpus(settings: Mapping[str, Any]) -> list[Gpu]:
+def engine_gpus(settings: Mapping[str, Any]) -> list[gpu.Gpu]:
     """The GPUs that the engines of a gateway with these settings use, each once.
 
     Where nobody knows, as of a gateway of somebody else's, the first that there is. It takes milliseconds, so not
     in an event loop.
     """
-    used: dict[int, Gpu] = {}
+    used: dict[int, gpu.Gpu] = {}
     for engine in settings.get("engines") or [settings.get("engine", {})]:
         if engine.get("kind") in ("simulated", "remote"):
             continue
@@ -83,7 +82,7 @@ async def sampling(
     metrics_url: str | None,
     counters: Counters = _GATEWAY,
     *,
-    gpus: Sequence[Gpu] = (),
+    gpus: Sequence[gpu.Gpu] = (),
     hz: float = 10.0,
 ) -> AsyncIterator[list[Sample]]:
     """The list grows by `hz` samples a second until the block ends; `at_s` is the machine's monotonic clock.
@@ -111,7 +110,7 @@ class _Sampler:
         accounts: Accounts,
         metrics_url: str | None,
         counters: Counters,
-        gpus: Sequence[Gpu],
+        gpus: Sequence[gpu.Gpu],
         period_s: float,
     ) -> None:
         self.samples: list[Sample] = []

@@ -14,13 +14,14 @@ from collections.abc import Iterable, Iterator, Sequence
 from msgspec import Struct
 
 from loadtest.results import Spread, nearest_rank, spread
-from loadtest.trial.values import Closed, Load, Objective, Record, Trial
+from loadtest.trial.values import Closed, Load, Objective, Record, Sample, Trial
 
 __all__ = [
     "Level",
     "Percentiles",
     "Summary",
     "requests_per_s",
+    "several_gpus",
     "summaries",
     "summarise",
     "tokens_per_s",
@@ -138,6 +139,11 @@ def summaries(trials: Iterable[Trial], objective: Objective) -> list[Summary]:
     return [summarise(own, objective) for own in named.values()]
 
 
+def several_gpus(samples: Iterable[Sample]) -> int:
+    """How many GPUs the engines use, where there are several; 0 otherwise."""
+    return max((len(each.gpus) for each in samples), default=0)
+
+
 def summarise(trials: Sequence[Trial], objective: Objective) -> Summary:
     """The repetitions of one trial; there is at least one, and all have the same load."""
     first = trials[0]
@@ -192,7 +198,7 @@ def summarise(trials: Sequence[Trial], objective: Objective) -> Summary:
         ),
         with_drain=any(trial.with_drain for trial in trials),
         host_cores=_cores_of(trials, [trial.host_cpu_s for trial in trials]),
-        gpus=max((len(sample.gpus) for sample in samples), default=0),
+        gpus=several_gpus(samples),
         hosts=max(len(trial.hosts_cpu_s) for trial in trials),
         fullest_host_cores=_cores_of(trials, [max(trial.hosts_cpu_s, default=None) for trial in trials]),
         store_cores=_cores_of(trials, [trial.store_cpu_s for trial in trials]),

@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 
 from loadtest.report.content import Chart, Series
+from loadtest.trial.summary import several_gpus
 from loadtest.trial.values import Sample, Trial
 
 __all__ = ["timelines"]
@@ -20,7 +21,7 @@ _SECONDS = "seconds after the trial's beginning"
 def timelines(trials: Sequence[Trial]) -> Iterator[Chart]:
     """GPU or CPU, and sequences in the engine, of these trials; a panel each."""
     which = f" First repetition of each of {len(trials)} trials." if len(trials) > 1 else ""
-    gpus = max((len(sample.gpus) for trial in trials for sample in trial.samples), default=0)
+    gpus = several_gpus(sample for trial in trials for sample in trial.samples)
     several = f" The mean of the {gpus} GPUs that the engines use." if gpus else ""
     if gpu := _series(trials, ("", lambda sample: sample.gpu)):
         yield Chart(
