@@ -18,7 +18,7 @@ from msgspec.structs import replace
 from websockets.asyncio.client import ClientConnection, connect
 
 from gateway.config import EngineSettings, Settings, StoreSettings
-from gateway.engines.simulated import Script
+from gateway.engines.simulated import Rule, Script
 from gateway.server.uvicorn_server import reserve
 from gateway.workers.parent import Parent
 from gateway.workers.process import WorkerProcess
@@ -38,6 +38,11 @@ def settings(script: Script | None = None, **fields: Any) -> Settings:
         stall_s=fields.pop("stall_s", 60),
     )
     return replace(Settings(engine=engine, store=store, delta_interval_s=0.1, **fields), port=0)
+
+
+def stalling(**fields: Any) -> Script:
+    """Of "STALL two" it translates a word and then waits for somebody to cancel it."""
+    return Script(rules=(Rule(match="STALL", stall_after=2),), **fields)
 
 
 class Running:
@@ -87,6 +92,11 @@ class Running:
         assert len(found) == 1, (sample, found)
         return float(found[0])
 
+    async def runs(self, engine: str, count: int) -> None:
+        """Until the engine is known to run at least so many sequences."""
+        while await self.metric(f'gateway_engine_running{{engine="{engine}"}}') < count:
+            await asyncio.sleep(0.05)
+
     async def session(self, number: int) -> Session:
         """A session at this worker, reading Japanese and speaking English."""
         others = []
@@ -125,6 +135,11 @@ class Session:
 
     async def say(self, id: str, text: str = "good morning") -> None:
         await self.send(type="utterance.final", id=id, rev=1, text=text)
+
+    async def cancel(self, id: str) -> None:
+        """What was said last, and is not translated yet."""
+        await self.send(type="utterance.cancel", id=id)
+        await self.until("translation.failed", utterance=id)
 
     async def next(self) -> dict[str, Any]:
         message: dict[str, Any] = json.loads(await self.connection.recv())
