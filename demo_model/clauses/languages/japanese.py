@@ -50,7 +50,7 @@ class Japanese(JapanesePhrases):
             degree = {"very": "とても"}.get(what.degree, "")
             than = phrase(self.noun_phrase(what.than, "that"), "より") if what.than else ""
             if what.degree == "too":
-                stem = word.adjective_stem() if word.kind == "i" else word.text
+                stem = word.adjective_stem() if word.kind == "i" else word.text if word.kind == "na" else word.stem()
                 word = Word("すぎる", "1", stem)
             return phrase(than, marked(degree, what.mark) if degree else ""), word
         cell = self.words.frames[clause.frame].cells["ja"]
@@ -58,32 +58,30 @@ class Japanese(JapanesePhrases):
         if thing is not None and thing.pronoun == "it":
             undone = clause.tense is Tense.DONE and clause.negative
             cell = TABLES["not_yet" if undone else "unsaid"].get(clause.frame, cell)
-        *rest, last = cell.split()
-        if thing is not None and thing.noun:
-            noun, verbs = self.noun(thing), TABLES["said_with"].get(clause.frame, {})
-            last = verbs.get(noun.cells["ja"]) or verbs.get(noun.type) or last
+        if clause.gap == "O":
+            cell = TABLES["of_it"].get(clause.frame, cell)
+        *rest, last = self.verb_of(clause, cell).split()
         words: list[str] = []
         turned = {}
         if last == "する" and clause.modal is Modal.CAN and not self.asks_to(clause):
             turned = {"を": "が"}  # 準備ができます
-        elif last == "ある" and clause.mood is Mood.YES_NO and clause.person == "2":
-            turned = {"が": "は"}  # 時間はありますか
+        elif self.asks_about(clause, last):
+            turned = {"が": "は"}  # 時間はありますか, 天気はいいですか
         for each in rest:
             if each[0] in "OT":
                 if each[0] in clause.roles and clause.roles[each[0]].pronoun == "it":
                     continue  # what was named just before
                 if each[0] in clause.roles:
                     owner = self.owner(subject, clause.roles[each[0]])
-                    if clause.frame in TABLES["frames"]["favours"] and (
-                        clause.roles[each[0]].pronoun == "you"
-                        or (owner == "you" and clause.roles[each[0]].pronoun in ("i", "we"))
-                    ):
+                    if self.goes_without(clause, owner, clause.roles[each[0]]):
                         continue  # 手伝ってください
                     particle = turned.get(each[1:], each[1:])
                     particle = (
                         "は" if (each == "Oが" and clause.negative) or (each == "Oを" and contrast) else particle
                     )
-                    words.append(self.with_particle(clause.roles[each[0]], owner, particle))
+                    said = self.with_particle(clause.roles[each[0]], owner, particle)
+                    paper = clause.frame in TABLES["frames"]["contracts"]
+                    words.append(said.replace("契約書", "契約") if paper else said)
                 elif clause.asked == each[0]:
                     words.append("何" + each[1:])
             else:
@@ -101,12 +99,13 @@ class Japanese(JapanesePhrases):
         if clause.modal.value:
             return with_modal(word, clause.modal, clause.mood, clause.person[0], negative, past)
         given = {np.pronoun for role, np in clause.roles.items() if role != "S"} & {"i", "we"}
-        if given and clause.frame in TABLES["frames"]["favours"] and clause.person[0] in "23" and not negative:
+        if given and self.favour(clause) and clause.person[0] in "23":
             word = Word("くれる", "1", word.te())
         if clause.tense is Tense.DONE:
             return (Word("いる", "1", word.te()), True, False) if negative else (word, False, True)
         resultative = "teiru" in self.tags(clause)
-        if clause.tense is Tense.NOW or (resultative and word.kind in ("1", "5", "する")):
+        going_on = clause.tense is Tense.NOW and clause.frame not in TABLES["frames"]["at_once"]
+        if going_on or (resultative and word.kind in ("1", "5", "する")):
             return Word("いる", "1", word.te()), negative, past
         return word, negative, past
 
@@ -147,7 +146,8 @@ class Japanese(JapanesePhrases):
                 own = "that" if subject_np.det == "the" else own
             if topic == "が" and clause.frame == "be" and "が" in word.text:
                 topic = "に" if "がある" in word.text else "は"  # 説得力があるので, リスクが高いので
-            at = "に" if style in ("tara", "node", "toki") and topic == "が" else "には"
+            at = "は" if clause.frame in TABLES["frames"]["topic_alone"] else "には"
+            at = "に" if style in ("tara", "node", "toki") and topic == "が" else at
             particle = at if to_one and topic in ("は", "が") else topic
             subject = self.with_particle(subject_np, own, particle, clause.frame == "exist")
         question = ""
@@ -286,11 +286,12 @@ class Japanese(JapanesePhrases):
                 case "know":
                     known = "ことを" if subject else "ことは"
                     return phrase(subject, self.clause(first, "attributive", drop), known, "知っています 。")
-                case "hope" if not other:
-                    return phrase(self.clause(first, "plain", drop, "が"), "と いいのですが 。")
                 case "hope":
-                    style = "hope" if self.asked_of(first) else "plain"
-                    return phrase(subject, self.clause(first, style, drop, "が"), "と いいと 思っています 。")
+                    style = "hope" if other and self.asked_of(first) else "plain"
+                    hoped = self.clause(first, style, drop, "が").replace("まもなく", "早く")
+                    if not other:
+                        return phrase(hoped, "と いいのですが 。")
+                    return phrase(subject, hoped, "と いいと 思っています 。")
             ka = "か" if first.asked else "かどうか"
             plain = replace(first, mood=Mood.STATEMENT)
             asked = phrase(self.clause(plain, "ka", drop, "が"), ka)

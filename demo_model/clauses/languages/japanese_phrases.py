@@ -116,10 +116,17 @@ class Word:
         good = self.text == "いい" or self.text.endswith(("がいい", "にいい"))
         return self.before + (self.text[:-2] + "よ" if good else self.text[:-1])
 
+    @property
+    def hard(self) -> str:
+        """What is not easy to do: わかりにくい of わかりやすい, else nothing."""
+        return self.text.removesuffix("やすい") + "にくい" if self.text.endswith("やすい") else ""
+
     def polite(self, negative: bool, past: bool) -> str:
+        if negative and self.hard:
+            return replace(self, text=self.hard).polite(False, past)
         if self.kind == "i":
             if negative:
-                return self.adjective_stem() + ("くなかったです" if past else "くないです")
+                return self.adjective_stem() + ("くありませんでした" if past else "くありません")
             return self.adjective_stem() + "かったです" if past else self.dictionary() + "です"
         if self.kind == "na" and negative and self.text.endswith("必要"):
             return self.dictionary() + ("ありませんでした" if past else "ありません")
@@ -138,6 +145,8 @@ class Word:
 
     def plain(self, negative: bool, past: bool, da: str = "だ") -> str:
         """da: what a na word has after it in the present: だ, な, の or である."""
+        if negative and self.hard:
+            return replace(self, text=self.hard).plain(False, past, da)
         if self.kind == "i":
             if negative:
                 return self.adjective_stem() + ("くなかった" if past else "くない")
@@ -253,6 +262,8 @@ class JapanesePhrases(Linearizer):
             case "i" | "we" if case in _OWN and (
                 (noun.type == "family" and word not in _LOVERS) or noun.key in TABLES["own"]["related"]
             ):
+                pass
+            case "i" | "we" if noun.key in TABLES["own"]["unsaid"]:
                 pass
             case "i" | "we" as det if noun.type in TABLES["own"][det]:
                 word = "うちの" + word
@@ -399,6 +410,35 @@ class JapanesePhrases(Linearizer):
         """Whether "can you" asks somebody to do it: 準備をしてもらえますか."""
         you = clause.mood is Mood.YES_NO and clause.person == "2" and not clause.negative
         return you and clause.modal is Modal.CAN and clause.frame in TABLES["frames"]["asked_to"]
+
+    def verb_of(self, clause: Clause, cell: str) -> str:
+        """The frame's cell with the verb, or all of it, that goes with one of its nouns: 帽子をかぶる, 面接に呼ぶ."""
+        verbs = TABLES["said_with"].get(clause.frame, {})
+        for role in "OT":
+            np = clause.roles.get(role)
+            if np is not None and np.noun:
+                noun = self.noun(np)
+                said = verbs.get(noun.cells["ja"]) or verbs.get(noun.type)
+                if said:
+                    return said if " " in said else f"{cell.rpartition(' ')[0]} {said}"
+        return cell
+
+    def favour(self, clause: Clause) -> bool:
+        """Whether it is done for somebody: 待ってくれました."""
+        frames = TABLES["frames"]
+        return clause.frame in frames["favours"] or clause.frame in frames["kindnesses"]
+
+    def goes_without(self, clause: Clause, owner: str, whom: Phrase) -> bool:
+        """Whether for whom a favour is done goes without saying. owner: whose the subject's own things are."""
+        if owner == "you" and whom.pronoun in ("i", "we"):
+            return self.favour(clause)
+        return whom.pronoun == "you" and clause.frame in TABLES["frames"]["favours"]
+
+    def asks_about(self, clause: Clause, last: str) -> bool:
+        """Whether what is there is what a question or a denial is about: 時間はありますか, 天気はよくないです."""
+        if clause.frame.startswith("weather_"):
+            return clause.mood is Mood.YES_NO or clause.negative
+        return last == "ある" and clause.mood is Mood.YES_NO and clause.person == "2"
 
     def undone(self, clause: Clause) -> bool:
         """Whether it has not been done to what was named just before: スカートは洗いましたが."""

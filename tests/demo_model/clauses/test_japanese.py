@@ -28,7 +28,7 @@ def test_japanese_joins_what_the_same_person_does() -> None:
     first = Clause("write", 4, {"S": SHE, "O": REPORT}, Tense.PAST)
     it = Phrase(5, pronoun="it", noun="document:report", refers="O")
     again = Clause("send", 6, {"S": SHE, "O": it, "T": CUSTOMER}, Tense.PAST)
-    assert texts(Utterance(first, "and", again))["ja"] == "彼女は報告書を書いて、顧客に送りました。"
+    assert texts(Utterance(first, "and", again))["ja"] == "彼女は報告書を書いて、お客様に送りました。"
     cold = Clause("catch_cold", 6, {"S": SHE})
     stay = Clause("stay_home", 4, {"S": SHE}, Tense.FUTURE)
     assert texts(Utterance(stay, "if", cold))["ja"] == "彼女は風邪を引いたら、家にいます。"
@@ -61,19 +61,19 @@ def test_japanese_has_one_topic_for_what_one_needs_and_does() -> None:
 
 def test_japanese_leaves_out_whose_it_is_and_says_what_one_can_and_should_do() -> None:
     own = SEND | {"O": replace(REPORT, det="she")}
-    assert send(roles=own, tense=Tense.PAST)["ja"] == "彼女は顧客に報告書を送りました。"
+    assert send(roles=own, tense=Tense.PAST)["ja"] == "彼女はお客様に報告書を送りました。"
     his = SEND | {"O": replace(REPORT, det="he")}
     assert "彼の報告書" in send(roles=his, tense=Tense.PAST)["ja"]
     uncle = Clause("call_family", 4, {"S": Phrase(1, name="Eli"), "O": Phrase(2, noun="family:uncle", det="he")})
     assert texts(Utterance(replace(uncle, tense=Tense.PAST)))["ja"] == "Eliさんは叔父に電話しました。"
     hers = Clause("call", 4, {"S": CUSTOMER, "O": Phrase(5, noun="family:mother", det="she")}, Tense.PAST)
-    assert texts(hers)["ja"] == "顧客は彼女のお母さんに電話しました。"
+    assert texts(hers)["ja"] == "お客様は彼女のお母さんに電話しました。"
     of_eli = Phrase(5, noun="document:report", det="the", of=Phrase(6, name="Eli"))
     clear = Clause("be", 4, {"S": of_eli}, predicate=Predicate(7, adjective="clear"))
     assert texts(clear)["ja"] == "Eliさんの報告書はわかりやすいです。"
     asked = send(modal=Modal.SHOULD, mood=Mood.WH, asked="when")
-    assert asked["ja"] == "彼女はいつ顧客に報告書を送ればいいですか？"
-    assert send(tense=Tense.PAST, mood=Mood.WH, asked="why")["ja"] == "彼女はなぜ顧客に報告書を送ったんですか？"
+    assert asked["ja"] == "彼女はいつお客様に報告書を送ればいいですか？"
+    assert send(tense=Tense.PAST, mood=Mood.WH, asked="why")["ja"] == "彼女はなぜお客様に報告書を送ったんですか？"
 
 
 def test_a_japanese_reason_stands_before_the_thing_and_the_main_clause_leaves_it_out() -> None:
@@ -114,7 +114,7 @@ def test_japanese_says_uchi_of_the_speakers_people_and_nothing_where_only_they_c
     assert texts(call)["ja"] == "彼女はうちの上司に電話しました。"
     assert texts(Clause("call", 4, {"S": boss, "O": SHE}, Tense.PAST))["ja"] == "上司は彼女に電話しました。"
     mine = Clause("call", 4, {"S": replace(boss, noun="person:customer"), "O": SHE}, Tense.PAST)
-    assert texts(mine)["ja"] == "うちの顧客は彼女に電話しました。"
+    assert texts(mine)["ja"] == "お客様は彼女に電話しました。"
 
 
 def test_japanese_has_ga_where_all_is_new() -> None:
@@ -123,14 +123,14 @@ def test_japanese_has_ga_where_all_is_new() -> None:
     assert texts(broken)["ja"] == "プリンターが故障しました。"
     assert texts(replace(broken, negative=True))["ja"] == "プリンターは故障しませんでした。"
     reading = Clause("read", 4, {"S": CUSTOMER, "O": REPORT}, Tense.NOW)
-    assert "顧客が" in texts(reading)["ja"]
-    assert "顧客は" in texts(replace(reading, tense=Tense.PAST))["ja"]
+    assert "お客様が" in texts(reading)["ja"]
+    assert "お客様は" in texts(replace(reading, tense=Tense.PAST))["ja"]
 
 
 def test_japanese_does_not_name_again_whom_the_first_clause_is_about() -> None:
     lost = Clause("lose", 6, {"S": SHE, "O": Phrase(2, noun="small:wallet", det="she")}, Tense.PAST)
     helped = Clause("help", 4, {"S": I, "O": replace(SHE, mark=5)}, Tense.PAST)
-    assert texts(Utterance(lost, "so", helped))["ja"] == "彼女が財布をなくしたので、力になりました。"
+    assert texts(Utterance(lost, "so", helped))["ja"] == "彼女が財布をなくしたので、手助けしました。"
     him = replace(helped, roles={"S": I, "O": Phrase(5, pronoun="he")})
     quarrel = Clause("quarrel_family", 6, {"S": SHE, "O": Phrase(2, noun="family:sister", det="she")}, Tense.PAST)
     sorry = Clause("apologize", 4, {"S": replace(SHE, mark=7), "O": replace(SHE, mark=5)}, Tense.PAST)
@@ -148,7 +148,7 @@ def test_japanese_chooses_verbs_by_what_is_worn_and_by_what_has_not_happened_yet
         "彼女はコートを着ました。"
     )
     lie = Clause("tell", 4, {"S": SHE, "O": Phrase(2, noun="story:lie", det="a"), "T": CUSTOMER}, Tense.PAST)
-    assert texts(lie)["ja"] == "彼女は顧客に嘘をつきました。"
+    assert texts(lie)["ja"] == "彼女はお客様に嘘をつきました。"
     room = Phrase(2, noun="room:kitchen", det="the", adjective="large")
     assert texts(Clause("clean", 4, {"S": SHE, "O": room}, Tense.PAST))["ja"] == "彼女は広い台所を掃除しました。"
     cat = Clause("have", 4, {"S": SHE, "O": Phrase(2, noun="animal:cat", det="a")})
@@ -170,7 +170,7 @@ def test_japanese_inflects_cute_as_it_does_high_and_good_by_itself() -> None:
 def test_japanese_says_all_after_people_and_this_of_a_pair() -> None:
     guests = Phrase(2, noun="person:guest", det="all", plural=True)
     assert (
-        texts(Clause("call", 4, {"S": SHE, "O": guests}, Tense.PAST))["ja"] == "彼女はお客様全員に電話しました。"
+        texts(Clause("call", 4, {"S": SHE, "O": guests}, Tense.PAST))["ja"] == "彼女はゲスト全員に電話しました。"
     )
     files = replace(guests, noun="document:file")
     assert "すべてのファイル" in texts(Clause("read", 4, {"S": SHE, "O": files}, Tense.PAST))["ja"]
@@ -255,5 +255,5 @@ def test_a_japanese_reason_stands_where_the_thing_is_not_lost() -> None:
     old = Clause("be", 6, {"S": it}, Tense.PAST, predicate=Predicate(7, adjective="old"))
     replaced = Clause("replace", 4, {"S": SHE, "O": screen}, Tense.PAST, adverbials=(Adverbial(8, "last week"),))
     assert texts(Utterance(replaced, "because", old))["ja"] == (
-        "彼女は先週、画面が古くなっていたので、交換しました。"
+        "彼女は先週、ディスプレイが古くなっていたので、交換しました。"
     )
