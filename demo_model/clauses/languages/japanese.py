@@ -48,7 +48,7 @@ class Japanese(JapanesePhrases):
             one_feels = subject is not None and subject.pronoun in ("i", "we") and cell.endswith("そうな")
             word = adjective(cell.removesuffix("そうな") + "い" if one_feels else cell)
             degree = {"very": "とても"}.get(what.degree, "")
-            than = phrase(self.noun_phrase(what.than, "that"), "より") if what.than else ""
+            than = phrase(self.noun_phrase(what.than, ""), "より") if what.than else ""
             if what.degree == "too":
                 stem = word.adjective_stem() if word.kind == "i" else word.text if word.kind == "na" else word.stem()
                 word = Word("すぎる", "1", stem)

@@ -23,7 +23,7 @@ _OWN = ("i", "we", "own", "counted", "you")
 _SHORT = 2
 _RELATED = re.compile("(?:[前後]に|まで.*|中に|早く|すぐ|直後.*|で)$")
 """Times that no は stands after."""
-_TIED = re.compile("(?<![時分半中])に(.)$")
+_TIED = re.compile("(?<![時分半中])(?<!の前)に(.)$")
 _LIVING = ("person", "family", "animal", "profession")
 
 _EXPLAINED = ("when", "where", "S")
@@ -432,7 +432,7 @@ class JapanesePhrases(Linearizer):
         """Whether for whom a favour is done goes without saying. owner: whose the subject's own things are."""
         if owner == "you" and whom.pronoun in ("i", "we"):
             return self.favour(clause)
-        return whom.pronoun == "you" and clause.frame in TABLES["frames"]["favours"]
+        return whom.pronoun == "you" and not clause.gap and clause.frame in TABLES["frames"]["favours"]
 
     def asks_about(self, clause: Clause, last: str) -> bool:
         """Whether what is there is what a question or a denial is about: 時間はありますか, 天気はよくないです."""

@@ -50,6 +50,38 @@ def test_japanese_says_for_whom_a_favour_is_done_and_whose_family_it_is() -> Non
     )
 
 
+def test_japanese_says_what_is_not_done_for_the_speaker_and_whom_a_relative_clause_is_about() -> None:
+    call_back = Clause("call_back", 4, {"S": SHE, "O": I}, Tense.PAST, negative=True)
+    assert texts(call_back)["ja"] == "彼女は私に折り返し電話してくれませんでした。"
+    assert texts(replace(call_back, tense=Tense.DONE))["ja"].endswith("電話してくれていません。")
+    waited = Clause("wait_for", 4, {"S": SHE, "O": replace(I, pronoun="we")}, Tense.PAST)
+    assert texts(waited)["ja"] == "彼女は私たちを待ってくれました。"
+    asked = replace(waited, roles=waited.roles | {"S": Phrase(1, pronoun="you")}, mood=Mood.REQUEST)
+    assert texts(asked)["ja"] == "待っていただけますか？"
+    helped = Clause("help", 6, {"O": Phrase(7, pronoun="you")}, Tense.PAST, gap="S", embedded=True)
+    colleague = Phrase(2, noun="person:colleague", det="the", relative=helped)
+    rest = Clause("rest", 4, {"S": colleague}, Tense.PAST)
+    assert texts(rest)["ja"] == "あなたを手伝った同僚は休憩しました。"
+
+
+def test_japanese_tells_apart_what_is_mentioned_planned_and_asked() -> None:
+    mentioned = Clause("mention", 6, {"S": SHE}, Tense.PAST, gap="O", embedded=True)
+    problem = Phrase(2, noun="problem:problem", det="the", relative=mentioned)
+    assert texts(Clause("solve", 4, {"S": I, "O": problem}, Tense.PAST))["ja"] == (
+        "彼女が言っていた問題を解決しました。"
+    )
+    book = Phrase(2, noun="text:novel", det="the")
+    lend = Clause("lend", 4, {"S": I, "O": book, "T": SHE}, Tense.NOW, adverbials=(Adverbial(5, "tomorrow"),))
+    assert texts(lend)["ja"].endswith("小説を貸します。")
+    question = Clause("have_question", 4, {"S": SHE})
+    assert texts(question)["ja"] == "彼女は質問があります。"
+    nice = Clause("weather_nice", 4, {"S": Phrase(1, pronoun="weather")}, mood=Mood.YES_NO)
+    assert texts(nice)["ja"] == "天気はいいですか？"
+    soon = Clause("call", 4, {"S": SHE, "O": CUSTOMER}, Tense.FUTURE, adverbials=(Adverbial(5, "soon"),))
+    assert texts(soon)["ja"].startswith("彼女はまもなく")
+    assert texts(Utterance(soon, "hope", speaker=I))["ja"].startswith("彼女が早く")
+
+
 def test_japanese_has_one_topic_for_what_one_needs_and_does() -> None:
     need = Clause("need_rest", 6, {"S": SHE})
     leave = Clause("take_day_off", 4, {"S": SHE}, Tense.FUTURE)
@@ -161,10 +193,27 @@ def test_japanese_chooses_verbs_by_what_is_worn_and_by_what_has_not_happened_yet
     assert texts(Utterance(sought, "but", found))["ja"] == "彼女は鍵を探しましたが、まだ見つかっていません。"
 
 
+def test_japanese_chooses_the_verb_by_what_somebody_is_invited_to_won_or_prolongs() -> None:
+    interview = Phrase(2, noun="event:interview", det="the")
+    invited = Clause("invite", 4, {"S": SHE, "O": CUSTOMER, "T": interview}, Tense.PAST)
+    assert texts(invited)["ja"] == "彼女はお客様を面接に呼びました。"
+    tournament = Phrase(2, noun="event:tournament", det="the")
+    assert texts(Clause("win", 4, {"S": SHE, "O": tournament}, Tense.PAST))["ja"] == (
+        "彼女はトーナメントで優勝しました。"
+    )
+    contract = Phrase(2, noun="document:purchase contract", det="the")
+    assert texts(Clause("extend_contract", 4, {"S": SHE, "O": contract}, Tense.PAST))["ja"] == (
+        "彼女は売買契約を延長しました。"
+    )
+    assert "売買契約書に" in texts(Clause("sign", 4, {"S": SHE, "O": contract}, Tense.PAST))["ja"]
+
+
 def test_japanese_inflects_cute_as_it_does_high_and_good_by_itself() -> None:
     assert adjective("かわいい").plain(False, True) == "かわいかった"
     assert adjective("居心地がいい").plain(False, True) == "居心地がよかった"
     assert adjective("いい").plain(True, False) == "よくない"
+    assert adjective("わかりやすい").polite(True, False) == "わかりにくいです"
+    assert adjective("高い").polite(True, True) == "高くありませんでした"
 
 
 def test_japanese_says_all_after_people_and_this_of_a_pair() -> None:
