@@ -50,7 +50,7 @@ class Japanese(JapanesePhrases):
             degree = {"very": "とても"}.get(what.degree, "")
             than = phrase(self.noun_phrase(what.than, ""), "より") if what.than else ""
             if what.degree == "too":
-                stem = word.adjective_stem() if word.kind == "i" else word.text if word.kind == "na" else word.stem()
+                stem = word.adjective_stem() if word.kind == "i" else word.text
                 word = Word("すぎる", "1", stem)
             return phrase(than, marked(degree, what.mark) if degree else ""), word
         cell = self.words.frames[clause.frame].cells["ja"]

@@ -412,7 +412,7 @@ class JapanesePhrases(Linearizer):
         return you and clause.modal is Modal.CAN and clause.frame in TABLES["frames"]["asked_to"]
 
     def verb_of(self, clause: Clause, cell: str) -> str:
-        """The frame's cell with the verb, or all of it, that goes with one of its nouns: 帽子をかぶる, 面接に呼ぶ."""
+        """The frame's cell with the verb, or all of it, that goes with its nouns: 帽子をかぶる, 面接に呼ぶ."""
         verbs = TABLES["said_with"].get(clause.frame, {})
         for role in "OT":
             np = clause.roles.get(role)
