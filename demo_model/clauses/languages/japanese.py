@@ -88,7 +88,9 @@ class Japanese(JapanesePhrases):
                 words.append(marked(each[:-1] + turned.get(each[-1], each[-1]), clause.mark))
         asked, _, wanted = last.partition("/")
         return phrase(*words), verb(
-            wanted if wanted and (clause.mood in ASKING_MOODS or self.asks_to(clause)) else asked
+            wanted
+            if wanted and self.to_us(clause) and (clause.mood in ASKING_MOODS or self.asks_to(clause))
+            else asked
         )
 
     def predicate(self, clause: Clause, word: Word) -> tuple[Word, bool, bool]:
@@ -223,7 +225,9 @@ class Japanese(JapanesePhrases):
     def end(self, clause: Clause, word: Word, style: str) -> str:
         match clause.mood:
             case Mood.IMPERATIVE:
-                return word.negative_stem() + "ないでください" if clause.negative else word.te() + "ください"
+                if clause.negative:
+                    return word.negative_stem() + "ないでください"
+                return (TABLES["please"].get(clause.frame) if self.to_us(clause) else "") or word.te() + "ください"
             case Mood.REQUEST:
                 return word.te() + "いただけますか"
             case Mood.LETS:
@@ -278,7 +282,10 @@ class Japanese(JapanesePhrases):
                 case "say":
                     if first.tense is Tense.PAST and self.stative(first):
                         first = replace(first, tense=Tense.HABIT)
-                    return phrase(subject, self.clause(first, "plain", drop, "が"), "と 言っていました 。")
+                    told = self.clause(first, "plain", drop, "が")
+                    if inner and inner == drop:  # 行きたいと言っていました
+                        told = told.replace("たいと思っている", "たい").replace("たいと思っていた", "たい")
+                    return phrase(subject, told, "と 言っていました 。")
                 case "think":
                     topic = "は" if first.frame == "be" and not other else "が"
                     end = "と 思っています 。" if other else "と 思います 。"

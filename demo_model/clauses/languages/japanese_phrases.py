@@ -201,7 +201,7 @@ def with_modal(
         case Modal.MIGHT:
             return Word("しれる", "1", word.plain(negative, False, "") + "かも"), True, False
         case Modal.WANT if person == "3" and mood is Mood.STATEMENT:
-            return Word("いる", "1", word.stem() + "たがって"), negative, past
+            return Word("いる", "1", word.stem() + "たいと思って"), negative, past
     return Word("たい", "i", word.stem()), negative, past
 
 
@@ -352,6 +352,7 @@ class JapanesePhrases(Linearizer):
         words = self.places(clause, "time", "deadline")
         if (
             clause.asked == "S"
+            and clause.mood is Mood.WH
             and clause.tense is Tense.FUTURE
             and not (clause.wanted or _RELATED.search(bare(words)))
         ):
@@ -439,6 +440,11 @@ class JapanesePhrases(Linearizer):
         if clause.frame.startswith("weather_"):
             return clause.mood is Mood.YES_NO or clause.negative
         return last == "ある" and clause.mood is Mood.YES_NO and clause.person == "2"
+
+    def to_us(self, clause: Clause) -> bool:
+        """Whether it is done to the speaker."""
+        thing = clause.roles.get("O")
+        return thing is not None and thing.pronoun in ("i", "we")
 
     def undone(self, clause: Clause) -> bool:
         """Whether it has not been done to what was named just before: スカートは洗いましたが."""

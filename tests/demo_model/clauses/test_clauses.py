@@ -49,7 +49,7 @@ def test_what_has_not_been_done_yet() -> None:
     [
         (Modal.CAN, "Sie kann dem Kunden den Bericht schicken.", "報告書を送れます。"),
         (Modal.MUST, "Sie muss dem Kunden den Bericht schicken.", "報告書を送らなければなりません。"),
-        (Modal.WANT, "Sie möchte dem Kunden den Bericht schicken.", "報告書を送りたがっています。"),
+        (Modal.WANT, "Sie möchte dem Kunden den Bericht schicken.", "報告書を送りたいと思っています。"),
         (Modal.SHOULD, "Sie sollte dem Kunden den Bericht schicken.", "報告書を送った方がいいです。"),
     ],
 )

@@ -58,6 +58,9 @@ def test_japanese_says_what_is_not_done_for_the_speaker_and_whom_a_relative_clau
     assert texts(waited)["ja"] == "彼女は私たちを待ってくれました。"
     asked = replace(waited, roles=waited.roles | {"S": Phrase(1, pronoun="you")}, mood=Mood.REQUEST)
     assert texts(asked)["ja"] == "待っていただけますか？"
+    inform = Clause("inform", 4, {"S": Phrase(1, pronoun="you"), "O": I}, mood=Mood.IMPERATIVE)
+    assert texts(inform)["ja"] == "お知らせください。"
+    assert texts(replace(inform, roles=inform.roles | {"O": CUSTOMER}))["ja"] == "お客様に連絡してください。"
     helped = Clause("help", 6, {"O": Phrase(7, pronoun="you")}, Tense.PAST, gap="S", embedded=True)
     colleague = Phrase(2, noun="person:colleague", det="the", relative=helped)
     rest = Clause("rest", 4, {"S": colleague}, Tense.PAST)
@@ -80,6 +83,19 @@ def test_japanese_tells_apart_what_is_mentioned_planned_and_asked() -> None:
     soon = Clause("call", 4, {"S": SHE, "O": CUSTOMER}, Tense.FUTURE, adverbials=(Adverbial(5, "soon"),))
     assert texts(soon)["ja"].startswith("彼女はまもなく")
     assert texts(Utterance(soon, "hope", speaker=I))["ja"].startswith("彼女が早く")
+
+
+def test_japanese_says_what_others_want() -> None:
+    wish = Clause("rest", 4, {"S": SHE}, modal=Modal.WANT)
+    assert texts(wish)["ja"] == "彼女は休憩したいと思っています。"
+    assert texts(replace(wish, negative=True))["ja"] == "彼女は休憩したいと思っていません。"
+    assert texts(Utterance(replace(wish, embedded=True), "say", speaker=SHE))["ja"] == (
+        "彼女は休憩したいと言っていました。"
+    )
+    who = Clause("read", 4, {"O": REPORT}, Tense.FUTURE, mood=Mood.WH, asked="S")
+    who = replace(who, adverbials=(Adverbial(5, "tomorrow"),))
+    assert "明日は誰が" in texts(who)["ja"]
+    assert "明日は" not in texts(Utterance(who, "whether", speaker=SHE))["ja"]
 
 
 def test_japanese_has_one_topic_for_what_one_needs_and_does() -> None:
