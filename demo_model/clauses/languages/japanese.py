@@ -15,6 +15,7 @@ from demo_model.clauses.languages.japanese_phrases import (
 )
 from demo_model.clauses.marks import marked, phrase
 from demo_model.clauses.syntax import (
+    ANSWERS,
     ASKED_FRAMES,
     Clause,
     Modal,
@@ -32,8 +33,11 @@ _ASKED = {
 
 
 class Japanese(JapanesePhrases):
-    def arguments(self, clause: Clause, contrast: bool = False) -> tuple[str, Word]:
-        """The words between subject and verb, and the verb. contrast: スカートは洗いましたが."""
+    def arguments(self, clause: Clause, contrast: bool = False, named: bool = True) -> tuple[str, Word]:
+        """The words between subject and verb, and the verb. contrast: スカートは洗いましたが.
+
+        named: whether objects are; in an answer the verb alone goes with them.
+        """
         subject = clause.roles.get("S")
         if clause.frame == "exist":
             return "", verb("いる1" if self.living(subject) else "ある")
@@ -69,7 +73,7 @@ class Japanese(JapanesePhrases):
             turned = {"が": "は"}  # 時間はありますか, 天気はいいですか
         for each in rest:
             if each[0] in "OT":
-                if each[0] in clause.roles and clause.roles[each[0]].pronoun == "it":
+                if not named or (each[0] in clause.roles and clause.roles[each[0]].pronoun == "it"):
                     continue  # what was named just before
                 if each[0] in clause.roles:
                     owner = self.owner(subject, clause.roles[each[0]])
@@ -100,7 +104,9 @@ class Japanese(JapanesePhrases):
             return Word("もらえる", "1", word.te()), False, False
         if clause.modal.value:
             return with_modal(word, clause.modal, clause.mood, clause.person[0], negative, past)
-        given = {np.pronoun for role, np in clause.roles.items() if role != "S"} & {"i", "we"}
+        asked = clause.mood in (Mood.YES_NO, Mood.WH) and clause.person[0] == "3"  # 招待してくれましたか
+        theirs = {"i", "we", "you"} if asked else {"i", "we"}
+        given = {np.pronoun for role, np in clause.roles.items() if role != "S"} & theirs
         if given and self.favour(clause) and clause.person[0] in "23":
             word = Word("くれる", "1", word.te())
         if clause.tense is Tense.DONE:
@@ -206,11 +212,18 @@ class Japanese(JapanesePhrases):
     def opener_end(self, key: str) -> str:
         return "。" if key in ("yes, of course", "exactly", "okay", "good morning", "sorry") else self.comma
 
+    def opened(self, said: Utterance) -> str:
+        """The answer has the objects of the question, for the verb goes with them: はい、かぶりました."""
+        if said.link in ANSWERS and said.second is not None:
+            roles = {**said.first.roles, **said.second.roles}
+            said = replace(said, second=replace(said.second, roles=roles))
+        return super().opened(said)
+
     def answered(self, link: str, clause: Clause) -> str:
         if link in ("too", "neither"):
             with_one = clause.frame in TABLES["frames"]["with_someone"]
             same = replace(clause, roles={"S": clause.roles["S"]}, adverbials=(), mood=Mood.STATEMENT)
-            words, word = self.arguments(same)
+            words, word = self.arguments(clause, named=False)
             words, also = ("", "にも") if with_one else (words, "も")
             yet = "" if clause.tense is not Tense.DONE else "まだ" if clause.negative else "もう"
             end = marked(self.end(same, word, "polite"), clause.mark)
@@ -218,7 +231,7 @@ class Japanese(JapanesePhrases):
         if link == "not_yet":
             return "いいえ 、 まだです"
         short = replace(clause, roles={"S": clause.roles["S"]}, adverbials=())
-        words, word = self.arguments(short)
+        words, word = self.arguments(clause, named=False)
         said = phrase("" if word.text == "する" else words, marked(self.end(short, word, "polite"), clause.mark))
         return phrase("はい 、" if link == "yes" else "いいえ 、", said)
 
@@ -285,6 +298,7 @@ class Japanese(JapanesePhrases):
                     told = self.clause(first, "plain", drop, "が")
                     if inner and inner == drop:  # 行きたいと言っていました
                         told = told.replace("たいと思っている", "たい").replace("たいと思っていた", "たい")
+                    told = told.replace("たいと思ってい", "たがってい")
                     return phrase(subject, told, "と 言っていました 。")
                 case "think":
                     topic = "は" if first.frame == "be" and not other else "が"

@@ -58,6 +58,8 @@ def test_japanese_says_what_is_not_done_for_the_speaker_and_whom_a_relative_clau
     assert texts(waited)["ja"] == "彼女は私たちを待ってくれました。"
     asked = replace(waited, roles=waited.roles | {"S": Phrase(1, pronoun="you")}, mood=Mood.REQUEST)
     assert texts(asked)["ja"] == "待っていただけますか？"
+    invited = Clause("invite", 4, {"S": SHE, "O": Phrase(5, pronoun="you")}, Tense.PAST, mood=Mood.YES_NO)
+    assert texts(invited)["ja"] == "彼女は招待してくれましたか？"
     inform = Clause("inform", 4, {"S": Phrase(1, pronoun="you"), "O": I}, mood=Mood.IMPERATIVE)
     assert texts(inform)["ja"] == "お知らせください。"
     assert texts(replace(inform, roles=inform.roles | {"O": CUSTOMER}))["ja"] == "お客様に連絡してください。"
@@ -92,6 +94,7 @@ def test_japanese_says_what_others_want() -> None:
     assert texts(Utterance(replace(wish, embedded=True), "say", speaker=SHE))["ja"] == (
         "彼女は休憩したいと言っていました。"
     )
+    assert "休憩したがっている" in texts(Utterance(replace(wish, embedded=True), "say", speaker=I))["ja"]
     who = Clause("read", 4, {"O": REPORT}, Tense.FUTURE, mood=Mood.WH, asked="S")
     who = replace(who, adverbials=(Adverbial(5, "tomorrow"),))
     assert "明日は誰が" in texts(who)["ja"]
@@ -222,6 +225,13 @@ def test_japanese_chooses_the_verb_by_what_somebody_is_invited_to_won_or_prolong
         "彼女は売買契約を延長しました。"
     )
     assert "売買契約書に" in texts(Clause("sign", 4, {"S": SHE, "O": contract}, Tense.PAST))["ja"]
+
+
+def test_japanese_answers_with_the_verb_that_goes_with_the_object() -> None:
+    hat = {"S": SHE, "O": Phrase(2, noun="clothes:hat", det="the")}
+    asked = Clause("wear", 4, hat, Tense.PAST, mood=Mood.YES_NO)
+    answer = Clause("wear", 5, {"S": SHE}, Tense.PAST)
+    assert texts(Utterance(asked, "yes", answer))["ja"] == "彼女は帽子をかぶりましたか？はい、かぶりました。"
 
 
 def test_japanese_inflects_cute_as_it_does_high_and_good_by_itself() -> None:
