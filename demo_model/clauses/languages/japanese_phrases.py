@@ -226,13 +226,7 @@ class JapanesePhrases(Linearizer):
 
     def noun_phrase(self, np: Phrase, case: str) -> str:
         if np.members:
-            first, *others = np.members
-            one = all(each.noun and each.det == first.det and first.det in _PRONOUNS for each in others)
-
-            def member(each: Phrase) -> str:
-                return self.noun_phrase(each, first.det + "+" if one and each is not first else case)
-
-            return self.joined(np, member)  # 彼女の甥御さんとお父さん
+            return self.joined(np, lambda each: self.member(np, each, case))
         if np.pronoun:
             return marked(_PRONOUNS[np.pronoun], np.mark)
         if np.name:
@@ -277,6 +271,12 @@ class JapanesePhrases(Linearizer):
             words = phrase(self.clause(np.relative, "attributive", case if case in _PRONOUNS else ""), words)
         return words
 
+    def member(self, np: Phrase, each: Phrase, case: str) -> str:
+        """One of several: whose they all are is said once, 彼女の甥御さんとお父さん."""
+        first, *others = np.members
+        one = all(other.noun and other.det == first.det and first.det in _PRONOUNS for other in others)
+        return self.noun_phrase(each, first.det + "+" if one and each is not first else case)
+
     def said_of(self, key: str, np: Phrase | None) -> str:
         """The adjective as it is said of this type of thing: 広い部屋, 大きい机."""
         if key.startswith("+"):  # a reason
@@ -311,7 +311,7 @@ class JapanesePhrases(Linearizer):
         """A phrase and its particle: も for each of both; 何人 stands after を, or が of what there is."""
         if np.link == "both" and particle in ("は", "が", "を", "に", "と", "から"):
             also = ("" if particle in ("は", "が", "を") else particle) + "も"
-            return phrase(*(phrase(self.noun_phrase(each, case), also) for each in np.members))
+            return phrase(*(phrase(self.member(np, each, case), also) for each in np.members))
         if np.det == "num" and particle in ("を", "が") and np.relative is None:
             counted = marked(f"{np.count}{self.counter(np)}", np.mark)
             return phrase(self.noun_phrase(np, "counted"), particle, counted)

@@ -154,7 +154,7 @@ def test_japanese_does_not_say_i_where_it_is_clear_but_in_what_others_say_and_of
         "彼女は、私が報告書を読んだと言っていました。"
     )
     barber = Clause("be", 4, {"S": I}, predicate=Predicate(7, phrase=Phrase(8, noun="profession:barber", det="a")))
-    assert texts(barber)["ja"] == "私は理髪師です。"
+    assert texts(barber)["ja"] == "私は理容師です。"
     whether = Utterance(Clause("read", 4, {"S": SHE, "O": REPORT}, Tense.PAST), "whether", speaker=I)
     assert texts(whether)["ja"] == "彼女が報告書を読んだかどうかわかりません。"
 
