@@ -255,6 +255,8 @@ class Japanese(JapanesePhrases):
                 ka = "か" if clause.mood in (Mood.YES_NO, Mood.WH) else ""
                 if ka and self.explained(clause, past):
                     return last.plain(negative, past, "な") + "んですか"
+                if self.planned(clause):
+                    return last.dictionary() + "予定です"
                 return last.polite(negative, past) + ka
             case "tara":
                 return last.plain(negative, True) + "ら"

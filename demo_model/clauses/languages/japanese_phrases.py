@@ -24,6 +24,8 @@ _SHORT = 2
 _RELATED = re.compile("(?:[前後]に|まで.*|中に|早く|すぐ|直後.*|で)$")
 """Times that no は stands after."""
 _TIED = re.compile("(?<![時分半中])(?<!の前)に(.)$")
+_AT_ONCE = re.compile("soon|later$|minutes|hour|noon")
+"""Times that are too near to be a plan."""
 _LIVING = ("person", "family", "animal", "profession")
 
 _EXPLAINED = ("when", "where", "S")
@@ -440,6 +442,17 @@ class JapanesePhrases(Linearizer):
         if clause.frame.startswith("weather_"):
             return clause.mood is Mood.YES_NO or clause.negative
         return last == "ある" and clause.mood is Mood.YES_NO and clause.person == "2"
+
+    def planned(self, clause: Clause) -> bool:
+        """Whether it is what others are going to do on some day, each second time: 明日出席する予定です."""
+        doer = clause.roles.get("S")
+        if doer is None or clause.tense is not Tense.FUTURE or clause.mood is not Mood.STATEMENT or clause.negative:
+            return False
+        if clause.modal is not Modal.NONE or clause.person[0] != "3" or clause.frame in TABLES["frames"]["unplanned"]:
+            return False
+        someone = bool(doer.members) or self.living(doer) or self.noun(doer).type == "group"
+        on_a_day = any(self.kind(each) == "time" and not _AT_ONCE.search(each.key) for each in clause.adverbials)
+        return someone and on_a_day and len(clause.frame) % 2 == 0
 
     def to_us(self, clause: Clause) -> bool:
         """Whether it is done to the speaker."""

@@ -101,6 +101,15 @@ def test_japanese_says_what_others_want() -> None:
     assert "明日は" not in texts(Utterance(who, "whether", speaker=SHE))["ja"]
 
 
+def test_japanese_says_what_others_are_going_to_do_on_some_day() -> None:
+    rest = Clause("rest", 4, {"S": SHE}, Tense.FUTURE, adverbials=(Adverbial(5, "tomorrow"),))
+    assert texts(rest)["ja"] == "彼女は明日、休憩する予定です。"
+    assert texts(replace(rest, adverbials=(Adverbial(5, "soon"),)))["ja"] == "彼女はまもなく休憩します。"
+    assert texts(replace(rest, roles={"S": I}))["ja"] == "明日、休憩します。"
+    assert texts(replace(rest, negative=True))["ja"] == "彼女は明日、休憩しません。"
+    assert texts(replace(rest, frame="win", roles={"S": SHE}))["ja"].endswith("ます。")
+
+
 def test_japanese_has_one_topic_for_what_one_needs_and_does() -> None:
     need = Clause("need_rest", 6, {"S": SHE})
     leave = Clause("take_day_off", 4, {"S": SHE}, Tense.FUTURE)
