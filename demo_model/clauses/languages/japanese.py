@@ -305,7 +305,8 @@ class Japanese(JapanesePhrases):
                 case "think":
                     topic = "は" if first.frame == "be" and not other else "が"
                     end = "と 思っています 。" if other else "と 思います 。"
-                    return phrase(subject, self.clause(first, "plain", drop, topic), end)
+                    thought = self.clause(first, "plain", drop, topic).replace("たいと思ってい", "たがってい")
+                    return phrase(subject, thought, end)
                 case "know":
                     known = "ことを" if subject else "ことは"
                     return phrase(subject, self.clause(first, "attributive", drop), known, "知っています 。")

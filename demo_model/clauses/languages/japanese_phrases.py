@@ -283,8 +283,10 @@ class JapanesePhrases(Linearizer):
         """The adjective as it is said of this type of thing: 広い部屋, 大きい机."""
         if key.startswith("+"):  # a reason
             return TABLES["reason"].get(key[1:]) or self.said_of(key[1:], np)
-        kind = self.noun(np).type if np is not None and np.noun else ""
-        return TABLES["said_of"].get(key, {}).get(kind) or self.words.adjectives[key]["ja"]
+        said = TABLES["said_of"].get(key, {})
+        noun = self.noun(np) if np is not None and np.noun else None
+        own = noun and (said.get(noun.cells["ja"]) or said.get(noun.type))
+        return own or self.words.adjectives[key]["ja"]
 
     def named_before(self, later: Clause, clause: Clause) -> Clause:
         """Whom the first clause is about is not named again: 彼が財布をなくしたので、助けました."""
@@ -446,13 +448,14 @@ class JapanesePhrases(Linearizer):
     def planned(self, clause: Clause) -> bool:
         """Whether it is what others are going to do on some day, each second time: 明日出席する予定です."""
         doer = clause.roles.get("S")
-        if doer is None or clause.tense is not Tense.FUTURE or clause.mood is not Mood.STATEMENT or clause.negative:
+        if doer is None or clause.tense is not Tense.FUTURE or clause.mood is not Mood.STATEMENT:
             return False
-        if clause.modal is not Modal.NONE or clause.person[0] != "3" or clause.frame in TABLES["frames"]["unplanned"]:
+        if clause.negative or clause.modal is not Modal.NONE or clause.person[0] != "3":
             return False
         someone = bool(doer.members) or self.living(doer) or self.noun(doer).type == "group"
-        on_a_day = any(self.kind(each) == "time" and not _AT_ONCE.search(each.key) for each in clause.adverbials)
-        return someone and on_a_day and len(clause.frame) % 2 == 0
+        times = (each.key for each in clause.adverbials if self.kind(each) == "time")
+        wanted = len(clause.frame) % 2 == 0 and clause.frame not in TABLES["frames"]["unplanned"]
+        return wanted and someone and any(not _AT_ONCE.search(each) for each in times)
 
     def to_us(self, clause: Clause) -> bool:
         """Whether it is done to the speaker."""
