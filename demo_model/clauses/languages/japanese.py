@@ -222,7 +222,7 @@ class Japanese(JapanesePhrases):
     def answered(self, link: str, clause: Clause) -> str:
         if link in ("too", "neither"):
             with_one = clause.frame in TABLES["frames"]["with_someone"]
-            same = replace(clause, roles={"S": clause.roles["S"]}, adverbials=(), mood=Mood.STATEMENT)
+            same = replace(clause, adverbials=(), mood=Mood.STATEMENT)
             words, word = self.arguments(clause, named=False)
             words, also = ("", "にも") if with_one else (words, "も")
             yet = "" if clause.tense is not Tense.DONE else "まだ" if clause.negative else "もう"
@@ -230,7 +230,7 @@ class Japanese(JapanesePhrases):
             return phrase(self.noun_phrase(clause.roles["S"], ""), also, yet, words, end)
         if link == "not_yet":
             return "いいえ 、 まだです"
-        short = replace(clause, roles={"S": clause.roles["S"]}, adverbials=())
+        short = replace(clause, adverbials=())
         words, word = self.arguments(clause, named=False)
         said = phrase("" if word.text == "する" else words, marked(self.end(short, word, "polite"), clause.mark))
         return phrase("はい 、" if link == "yes" else "いいえ 、", said)

@@ -23,7 +23,7 @@ _OWN = ("i", "we", "own", "counted", "you")
 _SHORT = 2
 _RELATED = re.compile("(?:[前後]に|まで.*|中に|早く|すぐ|直後.*|で)$")
 """Times that no は stands after."""
-_TIED = re.compile("(?<![時分半中])(?<!の前)に(.)$")
+_TIED = re.compile("(?<![時分半中で])(?<!の前)に(.)$")
 _AT_ONCE = re.compile("soon|later$|minutes|hour|noon")
 """Times that are too near to be a plan."""
 _LIVING = ("person", "family", "animal", "profession")

@@ -87,6 +87,11 @@ def test_japanese_tells_apart_what_is_mentioned_planned_and_asked() -> None:
     assert texts(Utterance(soon, "hope", speaker=I))["ja"].startswith("彼女が早く")
 
 
+def test_japanese_says_until_when_and_not_how_long() -> None:
+    by_then = Clause("call", 4, {"S": I, "O": CUSTOMER}, Tense.FUTURE, adverbials=(Adverbial(5, "by tomorrow"),))
+    assert texts(by_then)["ja"] == "明日までにお客様に電話します。"
+
+
 def test_japanese_says_what_others_want() -> None:
     wish = Clause("rest", 4, {"S": SHE}, modal=Modal.WANT)
     assert texts(wish)["ja"] == "彼女は休憩したいと思っています。"
@@ -241,6 +246,9 @@ def test_japanese_answers_with_the_verb_that_goes_with_the_object() -> None:
     asked = Clause("wear", 4, hat, Tense.PAST, mood=Mood.YES_NO)
     answer = Clause("wear", 5, {"S": SHE}, Tense.PAST)
     assert texts(Utterance(asked, "yes", answer))["ja"] == "彼女は帽子をかぶりましたか？はい、かぶりました。"
+    called = Clause("call", 4, {"S": SHE, "O": I}, Tense.PAST)
+    also = Clause("call", 5, {"S": Phrase(6, name="Eli")}, Tense.PAST)
+    assert texts(Utterance(called, "too", also))["ja"].endswith("Eliさんも電話してくれました。")
 
 
 def test_japanese_inflects_cute_as_it_does_high_and_good_by_itself() -> None:
