@@ -280,7 +280,7 @@ class JapanesePhrases(Linearizer):
         return self.noun_phrase(each, first.det + "+" if one and each is not first else case)
 
     def said_of(self, key: str, np: Phrase | None) -> str:
-        """The adjective as it is said of this type of thing: 広い部屋, 大きい机."""
+        """The adjective as it is said of this thing or its type: 広い部屋, 大きい机, 少ない予算."""
         if key.startswith("+"):  # a reason
             return TABLES["reason"].get(key[1:]) or self.said_of(key[1:], np)
         said = TABLES["said_of"].get(key, {})
@@ -440,7 +440,7 @@ class JapanesePhrases(Linearizer):
         return whom.pronoun == "you" and not clause.gap and clause.frame in TABLES["frames"]["favours"]
 
     def asks_about(self, clause: Clause, last: str) -> bool:
-        """Whether what is there is what a question or a denial is about: 時間はありますか, 天気はよくないです."""
+        """Whether what is there is what a question or a denial is about: 時間はありますか, 天気はよくありません."""
         if clause.frame.startswith("weather_"):
             return clause.mood is Mood.YES_NO or clause.negative
         return last == "ある" and clause.mood is Mood.YES_NO and clause.person == "2"
@@ -451,6 +451,8 @@ class JapanesePhrases(Linearizer):
         if doer is None or clause.tense is not Tense.FUTURE or clause.mood is not Mood.STATEMENT:
             return False
         if clause.negative or clause.modal is not Modal.NONE or clause.person[0] != "3":
+            return False
+        if doer.pronoun in ("it", "that", "weather"):
             return False
         someone = bool(doer.members) or self.living(doer) or self.noun(doer).type == "group"
         times = (each.key for each in clause.adverbials if self.kind(each) == "time")

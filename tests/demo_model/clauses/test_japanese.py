@@ -113,6 +113,8 @@ def test_japanese_says_what_others_are_going_to_do_on_some_day() -> None:
     assert texts(replace(rest, roles={"S": I}))["ja"] == "明日、休憩します。"
     assert texts(replace(rest, negative=True))["ja"] == "彼女は明日、休憩しません。"
     assert texts(replace(rest, frame="win", roles={"S": SHE}))["ja"].endswith("ます。")
+    weather = {"S": Phrase(1, pronoun="weather")}
+    assert texts(replace(rest, frame="hail", roles=weather))["ja"].endswith("ひょうが降ります。")
 
 
 def test_japanese_has_one_topic_for_what_one_needs_and_does() -> None:
