@@ -440,7 +440,7 @@ class JapanesePhrases(Linearizer):
         return whom.pronoun == "you" and not clause.gap and clause.frame in TABLES["frames"]["favours"]
 
     def asks_about(self, clause: Clause, last: str) -> bool:
-        """Whether what is there is what a question or a denial is about: 時間はありますか, 天気はよくありません."""
+        """Whether a question or a denial is about what there is: 時間はありますか, 天気はよくありません."""
         if clause.frame.startswith("weather_"):
             return clause.mood is Mood.YES_NO or clause.negative
         return last == "ある" and clause.mood is Mood.YES_NO and clause.person == "2"
