@@ -15,6 +15,7 @@ from demo_model.clauses.languages.japanese_phrases import (
 )
 from demo_model.clauses.marks import marked, phrase
 from demo_model.clauses.syntax import (
+    ANSWERS,
     ASKED_FRAMES,
     Clause,
     Modal,
@@ -32,8 +33,11 @@ _ASKED = {
 
 
 class Japanese(JapanesePhrases):
-    def arguments(self, clause: Clause, contrast: bool = False) -> tuple[str, Word]:
-        """The words between subject and verb, and the verb. contrast: スカートは洗いましたが."""
+    def arguments(self, clause: Clause, contrast: bool = False, named: bool = True) -> tuple[str, Word]:
+        """The words between subject and verb, and the verb. contrast: スカートは洗いましたが.
+
+        named: whether objects are; in an answer the verb alone goes with them.
+        """
         subject = clause.roles.get("S")
         if clause.frame == "exist":
             return "", verb("いる1" if self.living(subject) else "ある")
@@ -48,7 +52,7 @@ class Japanese(JapanesePhrases):
             one_feels = subject is not None and subject.pronoun in ("i", "we") and cell.endswith("そうな")
             word = adjective(cell.removesuffix("そうな") + "い" if one_feels else cell)
             degree = {"very": "とても"}.get(what.degree, "")
-            than = phrase(self.noun_phrase(what.than, "that"), "より") if what.than else ""
+            than = phrase(self.noun_phrase(what.than, ""), "より") if what.than else ""
             if what.degree == "too":
                 stem = word.adjective_stem() if word.kind == "i" else word.text
                 word = Word("すぎる", "1", stem)
@@ -58,39 +62,39 @@ class Japanese(JapanesePhrases):
         if thing is not None and thing.pronoun == "it":
             undone = clause.tense is Tense.DONE and clause.negative
             cell = TABLES["not_yet" if undone else "unsaid"].get(clause.frame, cell)
-        *rest, last = cell.split()
-        if thing is not None and thing.noun:
-            noun, verbs = self.noun(thing), TABLES["said_with"].get(clause.frame, {})
-            last = verbs.get(noun.cells["ja"]) or verbs.get(noun.type) or last
+        if clause.gap == "O":
+            cell = TABLES["of_it"].get(clause.frame, cell)
+        *rest, last = self.verb_of(clause, cell).split()
         words: list[str] = []
         turned = {}
         if last == "する" and clause.modal is Modal.CAN and not self.asks_to(clause):
             turned = {"を": "が"}  # 準備ができます
-        elif last == "ある" and clause.mood is Mood.YES_NO and clause.person == "2":
-            turned = {"が": "は"}  # 時間はありますか
+        elif self.asks_about(clause, last):
+            turned = {"が": "は"}  # 時間はありますか, 天気はいいですか
         for each in rest:
             if each[0] in "OT":
-                if each[0] in clause.roles and clause.roles[each[0]].pronoun == "it":
+                if not named or (each[0] in clause.roles and clause.roles[each[0]].pronoun == "it"):
                     continue  # what was named just before
                 if each[0] in clause.roles:
                     owner = self.owner(subject, clause.roles[each[0]])
-                    if clause.frame in TABLES["frames"]["favours"] and (
-                        clause.roles[each[0]].pronoun == "you"
-                        or (owner == "you" and clause.roles[each[0]].pronoun in ("i", "we"))
-                    ):
+                    if self.goes_without(clause, owner, clause.roles[each[0]]):
                         continue  # 手伝ってください
                     particle = turned.get(each[1:], each[1:])
                     particle = (
                         "は" if (each == "Oが" and clause.negative) or (each == "Oを" and contrast) else particle
                     )
-                    words.append(self.with_particle(clause.roles[each[0]], owner, particle))
+                    said = self.with_particle(clause.roles[each[0]], owner, particle)
+                    paper = clause.frame in TABLES["frames"]["contracts"]
+                    words.append(said.replace("契約書", "契約") if paper else said)
                 elif clause.asked == each[0]:
                     words.append("何" + each[1:])
             else:
                 words.append(marked(each[:-1] + turned.get(each[-1], each[-1]), clause.mark))
         asked, _, wanted = last.partition("/")
         return phrase(*words), verb(
-            wanted if wanted and (clause.mood in ASKING_MOODS or self.asks_to(clause)) else asked
+            wanted
+            if wanted and self.to_us(clause) and (clause.mood in ASKING_MOODS or self.asks_to(clause))
+            else asked
         )
 
     def predicate(self, clause: Clause, word: Word) -> tuple[Word, bool, bool]:
@@ -100,13 +104,16 @@ class Japanese(JapanesePhrases):
             return Word("もらえる", "1", word.te()), False, False
         if clause.modal.value:
             return with_modal(word, clause.modal, clause.mood, clause.person[0], negative, past)
-        given = {np.pronoun for role, np in clause.roles.items() if role != "S"} & {"i", "we"}
-        if given and clause.frame in TABLES["frames"]["favours"] and clause.person[0] in "23" and not negative:
+        asked = clause.mood in (Mood.YES_NO, Mood.WH) and clause.person[0] == "3"  # 招待してくれましたか
+        theirs = {"i", "we", "you"} if asked else {"i", "we"}
+        given = {np.pronoun for role, np in clause.roles.items() if role != "S"} & theirs
+        if given and self.favour(clause) and clause.person[0] in "23":
             word = Word("くれる", "1", word.te())
         if clause.tense is Tense.DONE:
             return (Word("いる", "1", word.te()), True, False) if negative else (word, False, True)
         resultative = "teiru" in self.tags(clause)
-        if clause.tense is Tense.NOW or (resultative and word.kind in ("1", "5", "する")):
+        going_on = clause.tense is Tense.NOW and clause.frame not in TABLES["frames"]["at_once"]
+        if going_on or (resultative and word.kind in ("1", "5", "する")):
             return Word("いる", "1", word.te()), negative, past
         return word, negative, past
 
@@ -147,7 +154,8 @@ class Japanese(JapanesePhrases):
                 own = "that" if subject_np.det == "the" else own
             if topic == "が" and clause.frame == "be" and "が" in word.text:
                 topic = "に" if "がある" in word.text else "は"  # 説得力があるので, リスクが高いので
-            at = "に" if style in ("tara", "node", "toki") and topic == "が" else "には"
+            at = "は" if clause.frame in TABLES["frames"]["topic_alone"] else "には"
+            at = "に" if style in ("tara", "node", "toki") and topic == "が" else at
             particle = at if to_one and topic in ("は", "が") else topic
             subject = self.with_particle(subject_np, own, particle, clause.frame == "exist")
         question = ""
@@ -204,26 +212,35 @@ class Japanese(JapanesePhrases):
     def opener_end(self, key: str) -> str:
         return "。" if key in ("yes, of course", "exactly", "okay", "good morning", "sorry") else self.comma
 
+    def opened(self, said: Utterance) -> str:
+        """The answer has the objects of the question, for the verb goes with them: はい、かぶりました."""
+        if said.link in ANSWERS and said.second is not None:
+            roles = {**said.first.roles, **said.second.roles}
+            said = replace(said, second=replace(said.second, roles=roles))
+        return super().opened(said)
+
     def answered(self, link: str, clause: Clause) -> str:
         if link in ("too", "neither"):
             with_one = clause.frame in TABLES["frames"]["with_someone"]
-            same = replace(clause, roles={"S": clause.roles["S"]}, adverbials=(), mood=Mood.STATEMENT)
-            words, word = self.arguments(same)
+            same = replace(clause, adverbials=(), mood=Mood.STATEMENT)
+            words, word = self.arguments(clause, named=False)
             words, also = ("", "にも") if with_one else (words, "も")
             yet = "" if clause.tense is not Tense.DONE else "まだ" if clause.negative else "もう"
             end = marked(self.end(same, word, "polite"), clause.mark)
             return phrase(self.noun_phrase(clause.roles["S"], ""), also, yet, words, end)
         if link == "not_yet":
             return "いいえ 、 まだです"
-        short = replace(clause, roles={"S": clause.roles["S"]}, adverbials=())
-        words, word = self.arguments(short)
+        short = replace(clause, adverbials=())
+        words, word = self.arguments(clause, named=False)
         said = phrase("" if word.text == "する" else words, marked(self.end(short, word, "polite"), clause.mark))
         return phrase("はい 、" if link == "yes" else "いいえ 、", said)
 
     def end(self, clause: Clause, word: Word, style: str) -> str:
         match clause.mood:
             case Mood.IMPERATIVE:
-                return word.negative_stem() + "ないでください" if clause.negative else word.te() + "ください"
+                if clause.negative:
+                    return word.negative_stem() + "ないでください"
+                return (TABLES["please"].get(clause.frame) if self.to_us(clause) else "") or word.te() + "ください"
             case Mood.REQUEST:
                 return word.te() + "いただけますか"
             case Mood.LETS:
@@ -238,6 +255,8 @@ class Japanese(JapanesePhrases):
                 ka = "か" if clause.mood in (Mood.YES_NO, Mood.WH) else ""
                 if ka and self.explained(clause, past):
                     return last.plain(negative, past, "な") + "んですか"
+                if self.planned(clause):
+                    return last.dictionary() + "予定です"
                 return last.polite(negative, past) + ka
             case "tara":
                 return last.plain(negative, True) + "ら"
@@ -278,19 +297,25 @@ class Japanese(JapanesePhrases):
                 case "say":
                     if first.tense is Tense.PAST and self.stative(first):
                         first = replace(first, tense=Tense.HABIT)
-                    return phrase(subject, self.clause(first, "plain", drop, "が"), "と 言っていました 。")
+                    told = self.clause(first, "plain", drop, "が")
+                    if inner and inner == drop:  # 行きたいと言っていました
+                        told = told.replace("たいと思っている", "たい").replace("たいと思っていた", "たい")
+                    told = told.replace("たいと思ってい", "たがってい")
+                    return phrase(subject, told, "と 言っていました 。")
                 case "think":
                     topic = "は" if first.frame == "be" and not other else "が"
                     end = "と 思っています 。" if other else "と 思います 。"
-                    return phrase(subject, self.clause(first, "plain", drop, topic), end)
+                    thought = self.clause(first, "plain", drop, topic).replace("たいと思ってい", "たがってい")
+                    return phrase(subject, thought, end)
                 case "know":
                     known = "ことを" if subject else "ことは"
                     return phrase(subject, self.clause(first, "attributive", drop), known, "知っています 。")
-                case "hope" if not other:
-                    return phrase(self.clause(first, "plain", drop, "が"), "と いいのですが 。")
                 case "hope":
-                    style = "hope" if self.asked_of(first) else "plain"
-                    return phrase(subject, self.clause(first, style, drop, "が"), "と いいと 思っています 。")
+                    style = "hope" if other and self.asked_of(first) else "plain"
+                    hoped = self.clause(first, style, drop, "が").replace("まもなく", "早く")
+                    if not other:
+                        return phrase(hoped, "と いいのですが 。")
+                    return phrase(subject, hoped, "と いいと 思っています 。")
             ka = "か" if first.asked else "かどうか"
             plain = replace(first, mood=Mood.STATEMENT)
             asked = phrase(self.clause(plain, "ka", drop, "が"), ka)

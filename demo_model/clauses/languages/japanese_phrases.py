@@ -23,7 +23,9 @@ _OWN = ("i", "we", "own", "counted", "you")
 _SHORT = 2
 _RELATED = re.compile("(?:[前後]に|まで.*|中に|早く|すぐ|直後.*|で)$")
 """Times that no は stands after."""
-_TIED = re.compile("(?<![時分半中])に(.)$")
+_TIED = re.compile("(?<![時分半中で])(?<!の前)に(.)$")
+_AT_ONCE = re.compile("soon|later$|minutes|hour|noon")
+"""Times that are too near to be a plan."""
 _LIVING = ("person", "family", "animal", "profession")
 
 _EXPLAINED = ("when", "where", "S")
@@ -116,10 +118,17 @@ class Word:
         good = self.text == "いい" or self.text.endswith(("がいい", "にいい"))
         return self.before + (self.text[:-2] + "よ" if good else self.text[:-1])
 
+    @property
+    def hard(self) -> str:
+        """What is not easy to do: わかりにくい of わかりやすい, else nothing."""
+        return self.text.removesuffix("やすい") + "にくい" if self.text.endswith("やすい") else ""
+
     def polite(self, negative: bool, past: bool) -> str:
+        if negative and self.hard:
+            return replace(self, text=self.hard).polite(False, past)
         if self.kind == "i":
             if negative:
-                return self.adjective_stem() + ("くなかったです" if past else "くないです")
+                return self.adjective_stem() + ("くありませんでした" if past else "くありません")
             return self.adjective_stem() + "かったです" if past else self.dictionary() + "です"
         if self.kind == "na" and negative and self.text.endswith("必要"):
             return self.dictionary() + ("ありませんでした" if past else "ありません")
@@ -138,6 +147,8 @@ class Word:
 
     def plain(self, negative: bool, past: bool, da: str = "だ") -> str:
         """da: what a na word has after it in the present: だ, な, の or である."""
+        if negative and self.hard:
+            return replace(self, text=self.hard).plain(False, past, da)
         if self.kind == "i":
             if negative:
                 return self.adjective_stem() + ("くなかった" if past else "くない")
@@ -192,7 +203,7 @@ def with_modal(
         case Modal.MIGHT:
             return Word("しれる", "1", word.plain(negative, False, "") + "かも"), True, False
         case Modal.WANT if person == "3" and mood is Mood.STATEMENT:
-            return Word("いる", "1", word.stem() + "たがって"), negative, past
+            return Word("いる", "1", word.stem() + "たいと思って"), negative, past
     return Word("たい", "i", word.stem()), negative, past
 
 
@@ -217,13 +228,7 @@ class JapanesePhrases(Linearizer):
 
     def noun_phrase(self, np: Phrase, case: str) -> str:
         if np.members:
-            first, *others = np.members
-            one = all(each.noun and each.det == first.det and first.det in _PRONOUNS for each in others)
-
-            def member(each: Phrase) -> str:
-                return self.noun_phrase(each, first.det + "+" if one and each is not first else case)
-
-            return self.joined(np, member)  # 彼女の甥御さんとお父さん
+            return self.joined(np, lambda each: self.member(np, each, case))
         if np.pronoun:
             return marked(_PRONOUNS[np.pronoun], np.mark)
         if np.name:
@@ -254,6 +259,8 @@ class JapanesePhrases(Linearizer):
                 (noun.type == "family" and word not in _LOVERS) or noun.key in TABLES["own"]["related"]
             ):
                 pass
+            case "i" | "we" if noun.key in TABLES["own"]["unsaid"]:
+                pass
             case "i" | "we" as det if noun.type in TABLES["own"][det]:
                 word = "うちの" + word
             case det if _PRONOUNS.get(det):
@@ -266,12 +273,20 @@ class JapanesePhrases(Linearizer):
             words = phrase(self.clause(np.relative, "attributive", case if case in _PRONOUNS else ""), words)
         return words
 
+    def member(self, np: Phrase, each: Phrase, case: str) -> str:
+        """One of several: whose they all are is said once, 彼女の甥御さんとお父さん."""
+        first, *others = np.members
+        one = all(other.noun and other.det == first.det and first.det in _PRONOUNS for other in others)
+        return self.noun_phrase(each, first.det + "+" if one and each is not first else case)
+
     def said_of(self, key: str, np: Phrase | None) -> str:
-        """The adjective as it is said of this type of thing: 広い部屋, 大きい机."""
+        """The adjective as it is said of this thing or its type: 広い部屋, 大きい机, 少ない予算."""
         if key.startswith("+"):  # a reason
             return TABLES["reason"].get(key[1:]) or self.said_of(key[1:], np)
-        kind = self.noun(np).type if np is not None and np.noun else ""
-        return TABLES["said_of"].get(key, {}).get(kind) or self.words.adjectives[key]["ja"]
+        said = TABLES["said_of"].get(key, {})
+        noun = self.noun(np) if np is not None and np.noun else None
+        own = noun and (said.get(noun.cells["ja"]) or said.get(noun.type))
+        return own or self.words.adjectives[key]["ja"]
 
     def named_before(self, later: Clause, clause: Clause) -> Clause:
         """Whom the first clause is about is not named again: 彼が財布をなくしたので、助けました."""
@@ -300,7 +315,7 @@ class JapanesePhrases(Linearizer):
         """A phrase and its particle: も for each of both; 何人 stands after を, or が of what there is."""
         if np.link == "both" and particle in ("は", "が", "を", "に", "と", "から"):
             also = ("" if particle in ("は", "が", "を") else particle) + "も"
-            return phrase(*(phrase(self.noun_phrase(each, case), also) for each in np.members))
+            return phrase(*(phrase(self.member(np, each, case), also) for each in np.members))
         if np.det == "num" and particle in ("を", "が") and np.relative is None:
             counted = marked(f"{np.count}{self.counter(np)}", np.mark)
             return phrase(self.noun_phrase(np, "counted"), particle, counted)
@@ -341,6 +356,7 @@ class JapanesePhrases(Linearizer):
         words = self.places(clause, "time", "deadline")
         if (
             clause.asked == "S"
+            and clause.mood is Mood.WH
             and clause.tense is Tense.FUTURE
             and not (clause.wanted or _RELATED.search(bare(words)))
         ):
@@ -399,6 +415,54 @@ class JapanesePhrases(Linearizer):
         """Whether "can you" asks somebody to do it: 準備をしてもらえますか."""
         you = clause.mood is Mood.YES_NO and clause.person == "2" and not clause.negative
         return you and clause.modal is Modal.CAN and clause.frame in TABLES["frames"]["asked_to"]
+
+    def verb_of(self, clause: Clause, cell: str) -> str:
+        """The frame's cell with the verb, or all of it, that goes with its nouns: 帽子をかぶる, 面接に呼ぶ."""
+        verbs = TABLES["said_with"].get(clause.frame, {})
+        for role in "OT":
+            np = clause.roles.get(role)
+            if np is not None and np.noun:
+                noun = self.noun(np)
+                said = verbs.get(noun.cells["ja"]) or verbs.get(noun.type)
+                if said:
+                    return said if " " in said else f"{cell.rpartition(' ')[0]} {said}"
+        return cell
+
+    def favour(self, clause: Clause) -> bool:
+        """Whether it is done for somebody: 待ってくれました."""
+        frames = TABLES["frames"]
+        return clause.frame in frames["favours"] or clause.frame in frames["kindnesses"]
+
+    def goes_without(self, clause: Clause, owner: str, whom: Phrase) -> bool:
+        """Whether for whom a favour is done goes without saying. owner: whose the subject's own things are."""
+        if owner == "you" and whom.pronoun in ("i", "we"):
+            return self.favour(clause)
+        return whom.pronoun == "you" and not clause.gap and clause.frame in TABLES["frames"]["favours"]
+
+    def asks_about(self, clause: Clause, last: str) -> bool:
+        """Whether a question or a denial is about what there is: 時間はありますか, 天気はよくありません."""
+        if clause.frame.startswith("weather_"):
+            return clause.mood is Mood.YES_NO or clause.negative
+        return last == "ある" and clause.mood is Mood.YES_NO and clause.person == "2"
+
+    def planned(self, clause: Clause) -> bool:
+        """Whether it is what others are going to do on some day, each second time: 明日出席する予定です."""
+        doer = clause.roles.get("S")
+        if doer is None or clause.tense is not Tense.FUTURE or clause.mood is not Mood.STATEMENT:
+            return False
+        if clause.negative or clause.modal is not Modal.NONE or clause.person[0] != "3":
+            return False
+        if doer.pronoun in ("it", "that", "weather"):
+            return False
+        someone = bool(doer.members) or self.living(doer) or self.noun(doer).type == "group"
+        times = (each.key for each in clause.adverbials if self.kind(each) == "time")
+        wanted = len(clause.frame) % 2 == 0 and clause.frame not in TABLES["frames"]["unplanned"]
+        return wanted and someone and any(not _AT_ONCE.search(each) for each in times)
+
+    def to_us(self, clause: Clause) -> bool:
+        """Whether it is done to the speaker."""
+        thing = clause.roles.get("O")
+        return thing is not None and thing.pronoun in ("i", "we")
 
     def undone(self, clause: Clause) -> bool:
         """Whether it has not been done to what was named just before: スカートは洗いましたが."""

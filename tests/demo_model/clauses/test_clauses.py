@@ -25,7 +25,7 @@ I = Phrase(1, pronoun="i")  # noqa: E741
 def test_a_statement_about_the_past_in_six_languages() -> None:
     assert send(tense=Tense.PAST) == {
         "en": "She sent the report to the customer.",
-        "ja": "彼女は顧客に報告書を送りました。",
+        "ja": "彼女はお客様に報告書を送りました。",
         "es": "Le envió el informe al cliente.",
         "de": "Sie hat dem Kunden den Bericht geschickt.",
         "fr": "Elle a envoyé le rapport au client.",
@@ -36,7 +36,7 @@ def test_a_statement_about_the_past_in_six_languages() -> None:
 def test_what_has_not_been_done_yet() -> None:
     assert send(tense=Tense.DONE, negative=True) == {
         "en": "She hasn't sent the report to the customer yet.",
-        "ja": "彼女はまだ顧客に報告書を送っていません。",
+        "ja": "彼女はまだお客様に報告書を送っていません。",
         "es": "Todavía no le ha enviado el informe al cliente.",
         "de": "Sie hat dem Kunden den Bericht noch nicht geschickt.",
         "fr": "Elle n'a pas encore envoyé le rapport au client.",
@@ -47,15 +47,15 @@ def test_what_has_not_been_done_yet() -> None:
 @pytest.mark.parametrize(
     ("modal", "german", "japanese"),
     [
-        (Modal.CAN, "Sie kann dem Kunden den Bericht schicken.", "彼女は顧客に報告書を送れます。"),
-        (Modal.MUST, "Sie muss dem Kunden den Bericht schicken.", "彼女は顧客に報告書を送らなければなりません。"),
-        (Modal.WANT, "Sie möchte dem Kunden den Bericht schicken.", "彼女は顧客に報告書を送りたがっています。"),
-        (Modal.SHOULD, "Sie sollte dem Kunden den Bericht schicken.", "彼女は顧客に報告書を送った方がいいです。"),
+        (Modal.CAN, "Sie kann dem Kunden den Bericht schicken.", "報告書を送れます。"),
+        (Modal.MUST, "Sie muss dem Kunden den Bericht schicken.", "報告書を送らなければなりません。"),
+        (Modal.WANT, "Sie möchte dem Kunden den Bericht schicken.", "報告書を送りたいと思っています。"),
+        (Modal.SHOULD, "Sie sollte dem Kunden den Bericht schicken.", "報告書を送った方がいいです。"),
     ],
 )
 def test_modal_verbs(modal: Modal, german: str, japanese: str) -> None:
     said = send(modal=modal)
-    assert (said["de"], said["ja"]) == (german, japanese)
+    assert (said["de"], said["ja"]) == (german, "彼女はお客様に" + japanese)
 
 
 def test_a_question_with_a_question_word() -> None:
@@ -82,7 +82,7 @@ def test_a_relative_clause() -> None:
     said = texts(Utterance(Clause("pay", 4, {"S": I, "O": invoice}, Tense.PAST)))
     assert said["de"] == "Ich habe die Rechnung bezahlt, die sie dem Kunden geschickt hat."
     assert said["fr"] == "J'ai payé la facture qu'elle a envoyée au client."
-    assert said["ja"] == "彼女が顧客に送った請求書を支払いました。"
+    assert said["ja"] == "彼女がお客様に送った請求書を支払いました。"
     assert said["zh"] == "我付了她给客户发的那张发票。"
 
 
@@ -100,7 +100,7 @@ def test_a_time_comes_where_each_language_has_it() -> None:
     said = send(tense=Tense.PAST, adverbials=(Adverbial(5, "yesterday"),))
     assert said["de"] == "Sie hat dem Kunden gestern den Bericht geschickt."
     assert said["zh"] == "她昨天给客户发了报告。"
-    assert said["ja"] == "彼女は昨日、顧客に報告書を送りました。"
+    assert said["ja"] == "彼女は昨日お客様に報告書を送りました。"
 
 
 def test_the_words_are_complete() -> None:
@@ -225,7 +225,7 @@ def test_a_spanish_clitic_is_part_of_the_infinitive_in_a_request() -> None:
 def test_a_prefix_does_not_wait_for_what_its_language_leaves_out() -> None:
     asked = Clause("call", 4, {"S": Phrase(1, pronoun="you"), "O": CUSTOMER}, Tense.FUTURE, mood=Mood.YES_NO)
     said = sentences(Utterance(asked))
-    assert cut_target(said["ja"], len("顧客に電話"), said["en"], "en").startswith("will you")
+    assert cut_target(said["ja"], len("お客様に電話"), said["en"], "en").startswith("will you")
 
 
 def test_the_same_thing_is_a_pronoun_the_second_time() -> None:
@@ -257,7 +257,7 @@ def test_the_weather_has_no_subject_where_none_is_said() -> None:
 def test_what_may_happen() -> None:
     said = send(modal=Modal.MIGHT, negative=True)
     assert said["en"] == "She might not send the report to the customer."
-    assert said["ja"] == "彼女は顧客に報告書を送らないかもしれません。"
+    assert said["ja"] == "彼女はお客様に報告書を送らないかもしれません。"
     assert said["de"] == "Sie schickt dem Kunden den Bericht vielleicht nicht."
     assert said["zh"] == "她可能不会给客户发报告。"
 

@@ -28,7 +28,7 @@ def test_japanese_joins_what_the_same_person_does() -> None:
     first = Clause("write", 4, {"S": SHE, "O": REPORT}, Tense.PAST)
     it = Phrase(5, pronoun="it", noun="document:report", refers="O")
     again = Clause("send", 6, {"S": SHE, "O": it, "T": CUSTOMER}, Tense.PAST)
-    assert texts(Utterance(first, "and", again))["ja"] == "彼女は報告書を書いて、顧客に送りました。"
+    assert texts(Utterance(first, "and", again))["ja"] == "彼女は報告書を書いて、お客様に送りました。"
     cold = Clause("catch_cold", 6, {"S": SHE})
     stay = Clause("stay_home", 4, {"S": SHE}, Tense.FUTURE)
     assert texts(Utterance(stay, "if", cold))["ja"] == "彼女は風邪を引いたら、家にいます。"
@@ -50,6 +50,73 @@ def test_japanese_says_for_whom_a_favour_is_done_and_whose_family_it_is() -> Non
     )
 
 
+def test_japanese_says_what_is_not_done_for_the_speaker_and_whom_a_relative_clause_is_about() -> None:
+    call_back = Clause("call_back", 4, {"S": SHE, "O": I}, Tense.PAST, negative=True)
+    assert texts(call_back)["ja"] == "彼女は私に折り返し電話してくれませんでした。"
+    assert texts(replace(call_back, tense=Tense.DONE))["ja"].endswith("電話してくれていません。")
+    waited = Clause("wait_for", 4, {"S": SHE, "O": replace(I, pronoun="we")}, Tense.PAST)
+    assert texts(waited)["ja"] == "彼女は私たちを待ってくれました。"
+    asked = replace(waited, roles=waited.roles | {"S": Phrase(1, pronoun="you")}, mood=Mood.REQUEST)
+    assert texts(asked)["ja"] == "待っていただけますか？"
+    invited = Clause("invite", 4, {"S": SHE, "O": Phrase(5, pronoun="you")}, Tense.PAST, mood=Mood.YES_NO)
+    assert texts(invited)["ja"] == "彼女は招待してくれましたか？"
+    inform = Clause("inform", 4, {"S": Phrase(1, pronoun="you"), "O": I}, mood=Mood.IMPERATIVE)
+    assert texts(inform)["ja"] == "お知らせください。"
+    assert texts(replace(inform, roles=inform.roles | {"O": CUSTOMER}))["ja"] == "お客様に連絡してください。"
+    helped = Clause("help", 6, {"O": Phrase(7, pronoun="you")}, Tense.PAST, gap="S", embedded=True)
+    colleague = Phrase(2, noun="person:colleague", det="the", relative=helped)
+    rest = Clause("rest", 4, {"S": colleague}, Tense.PAST)
+    assert texts(rest)["ja"] == "あなたを手伝った同僚は休憩しました。"
+
+
+def test_japanese_tells_apart_what_is_mentioned_planned_and_asked() -> None:
+    mentioned = Clause("mention", 6, {"S": SHE}, Tense.PAST, gap="O", embedded=True)
+    problem = Phrase(2, noun="problem:problem", det="the", relative=mentioned)
+    assert texts(Clause("solve", 4, {"S": I, "O": problem}, Tense.PAST))["ja"] == (
+        "彼女が言っていた問題を解決しました。"
+    )
+    book = Phrase(2, noun="text:novel", det="the")
+    lend = Clause("lend", 4, {"S": I, "O": book, "T": SHE}, Tense.NOW, adverbials=(Adverbial(5, "tomorrow"),))
+    assert texts(lend)["ja"].endswith("小説を貸します。")
+    question = Clause("have_question", 4, {"S": SHE})
+    assert texts(question)["ja"] == "彼女は質問があります。"
+    nice = Clause("weather_nice", 4, {"S": Phrase(1, pronoun="weather")}, mood=Mood.YES_NO)
+    assert texts(nice)["ja"] == "天気はいいですか？"
+    soon = Clause("call", 4, {"S": SHE, "O": CUSTOMER}, Tense.FUTURE, adverbials=(Adverbial(5, "soon"),))
+    assert texts(soon)["ja"].startswith("彼女はまもなく")
+    assert texts(Utterance(soon, "hope", speaker=I))["ja"].startswith("彼女が早く")
+
+
+def test_japanese_says_until_when_and_not_how_long() -> None:
+    by_then = Clause("call", 4, {"S": I, "O": CUSTOMER}, Tense.FUTURE, adverbials=(Adverbial(5, "by tomorrow"),))
+    assert texts(by_then)["ja"] == "明日までにお客様に電話します。"
+
+
+def test_japanese_says_what_others_want() -> None:
+    wish = Clause("rest", 4, {"S": SHE}, modal=Modal.WANT)
+    assert texts(wish)["ja"] == "彼女は休憩したいと思っています。"
+    assert texts(replace(wish, negative=True))["ja"] == "彼女は休憩したいと思っていません。"
+    assert texts(Utterance(replace(wish, embedded=True), "say", speaker=SHE))["ja"] == (
+        "彼女は休憩したいと言っていました。"
+    )
+    assert "休憩したがっている" in texts(Utterance(replace(wish, embedded=True), "say", speaker=I))["ja"]
+    who = Clause("read", 4, {"O": REPORT}, Tense.FUTURE, mood=Mood.WH, asked="S")
+    who = replace(who, adverbials=(Adverbial(5, "tomorrow"),))
+    assert "明日は誰が" in texts(who)["ja"]
+    assert "明日は" not in texts(Utterance(who, "whether", speaker=SHE))["ja"]
+
+
+def test_japanese_says_what_others_are_going_to_do_on_some_day() -> None:
+    rest = Clause("rest", 4, {"S": SHE}, Tense.FUTURE, adverbials=(Adverbial(5, "tomorrow"),))
+    assert texts(rest)["ja"] == "彼女は明日、休憩する予定です。"
+    assert texts(replace(rest, adverbials=(Adverbial(5, "soon"),)))["ja"] == "彼女はまもなく休憩します。"
+    assert texts(replace(rest, roles={"S": I}))["ja"] == "明日、休憩します。"
+    assert texts(replace(rest, negative=True))["ja"] == "彼女は明日、休憩しません。"
+    assert texts(replace(rest, frame="win", roles={"S": SHE}))["ja"].endswith("ます。")
+    weather = {"S": Phrase(1, pronoun="weather")}
+    assert texts(replace(rest, frame="hail", roles=weather))["ja"].endswith("ひょうが降ります。")
+
+
 def test_japanese_has_one_topic_for_what_one_needs_and_does() -> None:
     need = Clause("need_rest", 6, {"S": SHE})
     leave = Clause("take_day_off", 4, {"S": SHE}, Tense.FUTURE)
@@ -61,19 +128,19 @@ def test_japanese_has_one_topic_for_what_one_needs_and_does() -> None:
 
 def test_japanese_leaves_out_whose_it_is_and_says_what_one_can_and_should_do() -> None:
     own = SEND | {"O": replace(REPORT, det="she")}
-    assert send(roles=own, tense=Tense.PAST)["ja"] == "彼女は顧客に報告書を送りました。"
+    assert send(roles=own, tense=Tense.PAST)["ja"] == "彼女はお客様に報告書を送りました。"
     his = SEND | {"O": replace(REPORT, det="he")}
     assert "彼の報告書" in send(roles=his, tense=Tense.PAST)["ja"]
     uncle = Clause("call_family", 4, {"S": Phrase(1, name="Eli"), "O": Phrase(2, noun="family:uncle", det="he")})
     assert texts(Utterance(replace(uncle, tense=Tense.PAST)))["ja"] == "Eliさんは叔父に電話しました。"
     hers = Clause("call", 4, {"S": CUSTOMER, "O": Phrase(5, noun="family:mother", det="she")}, Tense.PAST)
-    assert texts(hers)["ja"] == "顧客は彼女のお母さんに電話しました。"
+    assert texts(hers)["ja"] == "お客様は彼女のお母さんに電話しました。"
     of_eli = Phrase(5, noun="document:report", det="the", of=Phrase(6, name="Eli"))
     clear = Clause("be", 4, {"S": of_eli}, predicate=Predicate(7, adjective="clear"))
     assert texts(clear)["ja"] == "Eliさんの報告書はわかりやすいです。"
     asked = send(modal=Modal.SHOULD, mood=Mood.WH, asked="when")
-    assert asked["ja"] == "彼女はいつ顧客に報告書を送ればいいですか？"
-    assert send(tense=Tense.PAST, mood=Mood.WH, asked="why")["ja"] == "彼女はなぜ顧客に報告書を送ったんですか？"
+    assert asked["ja"] == "彼女はいつお客様に報告書を送ればいいですか？"
+    assert send(tense=Tense.PAST, mood=Mood.WH, asked="why")["ja"] == "彼女はなぜお客様に報告書を送ったんですか？"
 
 
 def test_a_japanese_reason_stands_before_the_thing_and_the_main_clause_leaves_it_out() -> None:
@@ -103,7 +170,7 @@ def test_japanese_does_not_say_i_where_it_is_clear_but_in_what_others_say_and_of
         "彼女は、私が報告書を読んだと言っていました。"
     )
     barber = Clause("be", 4, {"S": I}, predicate=Predicate(7, phrase=Phrase(8, noun="profession:barber", det="a")))
-    assert texts(barber)["ja"] == "私は理髪師です。"
+    assert texts(barber)["ja"] == "私は理容師です。"
     whether = Utterance(Clause("read", 4, {"S": SHE, "O": REPORT}, Tense.PAST), "whether", speaker=I)
     assert texts(whether)["ja"] == "彼女が報告書を読んだかどうかわかりません。"
 
@@ -114,7 +181,7 @@ def test_japanese_says_uchi_of_the_speakers_people_and_nothing_where_only_they_c
     assert texts(call)["ja"] == "彼女はうちの上司に電話しました。"
     assert texts(Clause("call", 4, {"S": boss, "O": SHE}, Tense.PAST))["ja"] == "上司は彼女に電話しました。"
     mine = Clause("call", 4, {"S": replace(boss, noun="person:customer"), "O": SHE}, Tense.PAST)
-    assert texts(mine)["ja"] == "うちの顧客は彼女に電話しました。"
+    assert texts(mine)["ja"] == "お客様は彼女に電話しました。"
 
 
 def test_japanese_has_ga_where_all_is_new() -> None:
@@ -123,14 +190,14 @@ def test_japanese_has_ga_where_all_is_new() -> None:
     assert texts(broken)["ja"] == "プリンターが故障しました。"
     assert texts(replace(broken, negative=True))["ja"] == "プリンターは故障しませんでした。"
     reading = Clause("read", 4, {"S": CUSTOMER, "O": REPORT}, Tense.NOW)
-    assert "顧客が" in texts(reading)["ja"]
-    assert "顧客は" in texts(replace(reading, tense=Tense.PAST))["ja"]
+    assert "お客様が" in texts(reading)["ja"]
+    assert "お客様は" in texts(replace(reading, tense=Tense.PAST))["ja"]
 
 
 def test_japanese_does_not_name_again_whom_the_first_clause_is_about() -> None:
     lost = Clause("lose", 6, {"S": SHE, "O": Phrase(2, noun="small:wallet", det="she")}, Tense.PAST)
     helped = Clause("help", 4, {"S": I, "O": replace(SHE, mark=5)}, Tense.PAST)
-    assert texts(Utterance(lost, "so", helped))["ja"] == "彼女が財布をなくしたので、力になりました。"
+    assert texts(Utterance(lost, "so", helped))["ja"] == "彼女が財布をなくしたので、手助けしました。"
     him = replace(helped, roles={"S": I, "O": Phrase(5, pronoun="he")})
     quarrel = Clause("quarrel_family", 6, {"S": SHE, "O": Phrase(2, noun="family:sister", det="she")}, Tense.PAST)
     sorry = Clause("apologize", 4, {"S": replace(SHE, mark=7), "O": replace(SHE, mark=5)}, Tense.PAST)
@@ -148,7 +215,7 @@ def test_japanese_chooses_verbs_by_what_is_worn_and_by_what_has_not_happened_yet
         "彼女はコートを着ました。"
     )
     lie = Clause("tell", 4, {"S": SHE, "O": Phrase(2, noun="story:lie", det="a"), "T": CUSTOMER}, Tense.PAST)
-    assert texts(lie)["ja"] == "彼女は顧客に嘘をつきました。"
+    assert texts(lie)["ja"] == "彼女はお客様に嘘をつきました。"
     room = Phrase(2, noun="room:kitchen", det="the", adjective="large")
     assert texts(Clause("clean", 4, {"S": SHE, "O": room}, Tense.PAST))["ja"] == "彼女は広い台所を掃除しました。"
     cat = Clause("have", 4, {"S": SHE, "O": Phrase(2, noun="animal:cat", det="a")})
@@ -161,16 +228,43 @@ def test_japanese_chooses_verbs_by_what_is_worn_and_by_what_has_not_happened_yet
     assert texts(Utterance(sought, "but", found))["ja"] == "彼女は鍵を探しましたが、まだ見つかっていません。"
 
 
+def test_japanese_chooses_the_verb_by_what_somebody_is_invited_to_won_or_prolongs() -> None:
+    interview = Phrase(2, noun="event:interview", det="the")
+    invited = Clause("invite", 4, {"S": SHE, "O": CUSTOMER, "T": interview}, Tense.PAST)
+    assert texts(invited)["ja"] == "彼女はお客様を面接に呼びました。"
+    tournament = Phrase(2, noun="event:tournament", det="the")
+    assert texts(Clause("win", 4, {"S": SHE, "O": tournament}, Tense.PAST))["ja"] == (
+        "彼女はトーナメントで優勝しました。"
+    )
+    contract = Phrase(2, noun="document:purchase contract", det="the")
+    assert texts(Clause("extend_contract", 4, {"S": SHE, "O": contract}, Tense.PAST))["ja"] == (
+        "彼女は売買契約を延長しました。"
+    )
+    assert "売買契約書に" in texts(Clause("sign", 4, {"S": SHE, "O": contract}, Tense.PAST))["ja"]
+
+
+def test_japanese_answers_with_the_verb_that_goes_with_the_object() -> None:
+    hat = {"S": SHE, "O": Phrase(2, noun="clothes:hat", det="the")}
+    asked = Clause("wear", 4, hat, Tense.PAST, mood=Mood.YES_NO)
+    answer = Clause("wear", 5, {"S": SHE}, Tense.PAST)
+    assert texts(Utterance(asked, "yes", answer))["ja"] == "彼女は帽子をかぶりましたか？はい、かぶりました。"
+    called = Clause("call", 4, {"S": SHE, "O": I}, Tense.PAST)
+    also = Clause("call", 5, {"S": Phrase(6, name="Eli")}, Tense.PAST)
+    assert texts(Utterance(called, "too", also))["ja"].endswith("Eliさんも電話してくれました。")
+
+
 def test_japanese_inflects_cute_as_it_does_high_and_good_by_itself() -> None:
     assert adjective("かわいい").plain(False, True) == "かわいかった"
     assert adjective("居心地がいい").plain(False, True) == "居心地がよかった"
     assert adjective("いい").plain(True, False) == "よくない"
+    assert adjective("わかりやすい").polite(True, False) == "わかりにくいです"
+    assert adjective("高い").polite(True, True) == "高くありませんでした"
 
 
 def test_japanese_says_all_after_people_and_this_of_a_pair() -> None:
     guests = Phrase(2, noun="person:guest", det="all", plural=True)
     assert (
-        texts(Clause("call", 4, {"S": SHE, "O": guests}, Tense.PAST))["ja"] == "彼女はお客様全員に電話しました。"
+        texts(Clause("call", 4, {"S": SHE, "O": guests}, Tense.PAST))["ja"] == "彼女はゲスト全員に電話しました。"
     )
     files = replace(guests, noun="document:file")
     assert "すべてのファイル" in texts(Clause("read", 4, {"S": SHE, "O": files}, Tense.PAST))["ja"]
@@ -255,5 +349,5 @@ def test_a_japanese_reason_stands_where_the_thing_is_not_lost() -> None:
     old = Clause("be", 6, {"S": it}, Tense.PAST, predicate=Predicate(7, adjective="old"))
     replaced = Clause("replace", 4, {"S": SHE, "O": screen}, Tense.PAST, adverbials=(Adverbial(8, "last week"),))
     assert texts(Utterance(replaced, "because", old))["ja"] == (
-        "彼女は先週、画面が古くなっていたので、交換しました。"
+        "彼女は先週、ディスプレイが古くなっていたので、交換しました。"
     )

@@ -19,7 +19,7 @@ def call(who: Phrase, mark: int = 13, tense: Tense = Tense.PAST) -> Clause:
 def test_after_of_the_same_subject() -> None:
     assert texts(Utterance(call(SHE), "after", read(SHE))) == {
         "en": "She called the customer after reading the report.",
-        "ja": "彼女は報告書を読んでから、顧客に電話しました。",
+        "ja": "彼女は報告書を読んでから、お客様に電話しました。",
         "es": "Llamó al cliente después de leer el informe.",
         "de": "Sie hat den Kunden angerufen, nachdem sie den Bericht gelesen hatte.",
         "fr": "Elle a appelé le client après avoir lu le rapport.",
@@ -30,7 +30,7 @@ def test_after_of_the_same_subject() -> None:
 def test_after_of_another_subject_may_begin_the_sentence() -> None:
     assert texts(Utterance(call(HE, 14), "after", replace(read(SHE), mark=10))) == {
         "en": "After she had read the report, he called the customer.",
-        "ja": "彼女が報告書を読んだ後、彼は顧客に電話しました。",
+        "ja": "彼女が報告書を読んだ後、彼はお客様に電話しました。",
         "es": "Después de que ella leyera el informe, él llamó al cliente.",
         "de": "Nachdem sie den Bericht gelesen hatte, hat er den Kunden angerufen.",
         "fr": "Après qu'elle a lu le rapport, il a appelé le client.",
@@ -43,7 +43,7 @@ def test_before_something_that_will_be() -> None:
     sends = Clause("send", 9, {"S": ME, "O": IT, "T": CUSTOMER})
     assert texts(Utterance(must, "before", sends)) == {
         "en": "I have to read the report before sending it to the customer.",
-        "ja": "顧客に報告書を送る前に、読まなければなりません。",
+        "ja": "お客様に報告書を送る前に、読まなければなりません。",
         "es": "Tengo que leer el informe antes de enviárselo al cliente.",
         "de": "Ich muss den Bericht lesen, bevor ich ihn dem Kunden schicke.",
         "fr": "Je dois lire le rapport avant de l'envoyer au client.",
@@ -52,7 +52,7 @@ def test_before_something_that_will_be() -> None:
     others = replace(sends, roles={**sends.roles, "S": HE}, mark=10)
     assert texts(Utterance(must, "before", others)) == {
         "en": "I have to read the report before he sends it to the customer.",
-        "ja": "彼が顧客に報告書を送る前に、読まなければなりません。",
+        "ja": "彼がお客様に報告書を送る前に、読まなければなりません。",
         "es": "Tengo que leer el informe antes de que se lo envíe al cliente.",
         "de": "Ich muss den Bericht lesen, bevor er ihn dem Kunden schickt.",
         "fr": "Je dois lire le rapport avant qu'il l'envoie au client.",

@@ -28,7 +28,7 @@ def together(link: str, *members: Phrase) -> Phrase:
 def test_which_comes_first_with_its_preposition() -> None:
     assert asked("send", "T", replace(CUSTOMER, det="which"), S=YOU, O=REPORT) == {
         "en": "Which customer did you send the report to?",
-        "ja": "どの顧客に報告書を送りましたか？",
+        "ja": "どのお客様に報告書を送りましたか？",
         "es": "¿A qué cliente le envió usted el informe?",
         "de": "Welchem Kunden haben Sie den Bericht geschickt?",
         "fr": "À quel client est-ce que vous avez envoyé le rapport ?",
@@ -60,11 +60,11 @@ def test_how_many_is_counted_as_each_language_counts() -> None:
     shoes = asked("buy", "O", Phrase(2, noun="clothes:shoe", det="how_many", plural=True), S=YOU)
     assert (shoes["ja"], shoes["zh"]) == ("靴を何足買いましたか？", "您买了几只鞋？")
     whom = asked("help", "O", replace(CUSTOMER, det="how_many", plural=True), S=YOU)
-    assert whom["ja"] == "顧客を何人助けましたか？"
+    assert whom["ja"] == "お客様を何人サポートしましたか？"
     assert whom["de"] == "Wie vielen Kunden haben Sie geholfen?"
     who = asked("help", "S", replace(CUSTOMER, det="how_many", plural=True), O=SHE)
     assert who["en"] == "How many customers helped her?"
-    assert who["ja"] == "何人の顧客が彼女を手伝いましたか？"
+    assert who["ja"] == "何人のお客様が彼女を手伝いましたか？"
     assert who["zh"] == "有多少客户帮了她？"
 
 
@@ -85,7 +85,7 @@ def test_an_indirect_question_keeps_the_order_of_a_statement() -> None:
 
 def test_how_long_and_how_often() -> None:
     long = texts(Clause("wait_for", 9, {"S": YOU, "O": CUSTOMER}, Tense.PAST, mood=Mood.WH, asked="how_long"))
-    assert (long["ja"], long["zh"]) == ("どのくらい顧客を待ちましたか？", "您等客户等了多久？")
+    assert (long["ja"], long["zh"]) == ("どのくらいお客様を待ちましたか？", "您等客户等了多久？")
     often = texts(Clause("call", 9, {"S": YOU, "O": CUSTOMER}, mood=Mood.WH, asked="how_often"))
     assert often["zh"] == "您多久给客户打一次电话？"
     assert often["es"] == "¿Con qué frecuencia llama usted al cliente?"
@@ -97,7 +97,7 @@ def test_members_of_an_object_each_have_their_preposition_and_their_case() -> No
     assert said["es"] == "Les envió el informe al cliente y al banco."
     assert said["fr"] == "Elle a envoyé le rapport au client et à la banque."
     assert said["de"] == "Sie hat dem Kunden und der Bank den Bericht geschickt."
-    assert said["ja"] == "彼女は顧客と銀行に報告書を送りました。"
+    assert said["ja"] == "彼女はお客様と銀行に報告書を送りました。"
     other = texts(Clause("discuss_with", 9, {"S": SHE, "O": REPORT, "T": together("and", CUSTOMER, BANK)}))
     assert other["zh"] == "她和客户以及银行讨论报告。"
 
@@ -131,7 +131,7 @@ def test_spanish_says_e_before_i_and_u_before_o(link: str, names: tuple[str, ...
 def test_both() -> None:
     subject = texts(Clause("pay", 9, {"S": together("both", CUSTOMER, BANK), "O": INVOICE}, Tense.PAST))
     assert subject["fr"] == "Le client et la banque ont tous les deux payé la facture."
-    assert subject["ja"] == "顧客も銀行も請求書を支払いました。"
+    assert subject["ja"] == "お客様も銀行も請求書を支払いました。"
     assert subject["zh"] == "客户和银行都付了发票。"
     women = together("both", BANK, Phrase(6, noun="group:company", det="the"))
     assert texts(Clause("pay", 9, {"S": women, "O": INVOICE}, Tense.PAST))["fr"].startswith(
@@ -150,7 +150,7 @@ def test_what_is_named_among_others_and_what_is_one_of_two() -> None:
     assert said["ja"] == "彼女はパンやチーズなどを買いました。"
     assert said["fr"] == "Elle a acheté du pain, du fromage et ainsi de suite."
     one = texts(Clause("read", 9, {"S": together("either", CUSTOMER, BANK), "O": REPORT}, Tense.PAST))
-    assert one["ja"] == "顧客か銀行のどちらかが報告書を読みました。"
+    assert one["ja"] == "お客様か銀行のどちらかが報告書を読みました。"
     assert one["de"] == "Entweder der Kunde oder die Bank hat den Bericht gelesen."
     came = texts(Clause("come_office", 9, {"S": together("either", CUSTOMER, BANK)}, Tense.PAST))
     assert came["fr"] == "Soit le client, soit la banque est venue au bureau."
