@@ -20,6 +20,7 @@ from typing import TYPE_CHECKING, Any
 
 import torch
 from torch import Tensor, distributed
+from torch.multiprocessing import ProcessExitedException, ProcessRaisedException, spawn
 from torch.nn.utils import parameters_to_vector, vector_to_parameters
 
 if TYPE_CHECKING:
@@ -78,8 +79,8 @@ def on_ranks(work: Callable[..., Any], count: int, device: str, *arguments: Any)
         store = Path(folder) / "store"
         each = (work, count, device, store, context.Barrier(count), errors, arguments)
         try:
-            torch.multiprocessing.spawn(_rank, each, count)
-        except torch.multiprocessing.ProcessException as error:
+            spawn(_rank, each, count)
+        except (ProcessRaisedException, ProcessExitedException) as error:
             # When one fails, others lose their connection to it, and may be the first to have ended.
             if errors.empty():
                 raise
