@@ -139,14 +139,20 @@ def _work(
     stop: Any,
 ) -> None:
     os.environ["TOKENIZERS_PARALLELISM"] = "false"
+    parent = multiprocessing.parent_process()
+
+    def over() -> bool:
+        # A parent that was killed has told nobody to stop.
+        return bool(stop.is_set()) or (parent is not None and not parent.is_alive())
+
     for batch in batches(seed, load_tokenizer(Path(folder)), tokens_per_batch, recipe):
-        while not stop.is_set():
+        while not over():
             try:
                 out.put(batch, timeout=0.5)
                 break
             except queue.Full:
                 continue
-        if stop.is_set():
+        if over():
             out.cancel_join_thread()
             return
 
@@ -179,15 +185,18 @@ class BatchPool:
             process.start()
 
     def next(self) -> Batch:
-        """The next batch. Raises RuntimeError if every worker has died."""
+        """The next batch. Raises RuntimeError if a worker has died and there is none for seconds."""
         if self._local is not None:
             return next(self._local)
         while True:
             try:
                 return self._queue.get(timeout=5)
             except queue.Empty:
-                if not any(process.is_alive() for process in self._processes):
-                    raise RuntimeError("every worker has died") from None
+                # The others, if any, may wait for a lock that it had.
+                if died := [process.exitcode for process in self._processes if process.exitcode is not None]:
+                    raise RuntimeError(
+                        f"{len(died)} of {len(self._processes)} workers have died: {died}"
+                    ) from None
 
     @property
     def waiting(self) -> int:

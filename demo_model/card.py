@@ -32,8 +32,10 @@ def numbers(report: dict[str, Any]) -> str:
     """The card's block of numbers, as Markdown."""
     settings, scores, curve = report["settings"], report["scores"], report["curve"]
     shape, last = settings["shape"], curve[-1]
+    gpus = settings.get("gpus", 1)
     lines = [
-        f"Trained with `{settings['command']}` on one {settings['device']} (torch {settings['torch']}): "
+        f"Trained with `{settings['command']}` on {'one' if gpus == 1 else gpus} {settings['device']} "
+        f"(torch {settings['torch']}): "
         f"{settings['parameters'] / 1e6:.1f} M parameters ({shape['layers']} layers of width {shape['hidden']}, "
         f"{shape['vocabulary']:,} tokens), {last['step']:,} steps, {last['tokens'] / 1e6:,.0f} M tokens in "
         f"{last['seconds'] / 60:.1f} minutes; {settings['patterns']:,} patterns, "

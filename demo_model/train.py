@@ -1,6 +1,7 @@
-"""Trains the bundled model on one GPU, scores it and saves it.
+"""Trains the bundled model on the GPUs of one machine, scores it and saves it.
 
     python -m demo_model.train FOLDER --minutes 6            # one GPU
+    python -m demo_model.train FOLDER --minutes 6 --gpus 4   # four, each with its own batch of a step
     python -m demo_model.train FOLDER --tiny --steps 60      # a CPU, to check that everything works
     python -m demo_model.train FOLDER --tiny --pair en-de --steps 400    # 40 sentences of one pair, by heart
 
@@ -27,13 +28,13 @@ from pathlib import Path
 from typing import Any
 
 import torch
-from torch.optim.swa_utils import AveragedModel
 
 from demo_model import DIRECTIONS
 from demo_model.batches import BatchPool, Phrases, Recipe
 from demo_model.evaluate import Item, chrf, score, sentence_items, summary, table, translate
 from demo_model.model import TINY, Shape, TranslationModel, load, save
 from demo_model.patterns import held_out_patterns, in_part, load_patterns, pattern_files
+from demo_model.ranks import Ranks, on_ranks
 from demo_model.tokenizer import load_tokenizer, save_tokenizer, train_tokenizer
 
 _WARM_UP_STEPS = 300
@@ -78,11 +79,8 @@ def sample_chrf(
 
 
 def train(options: argparse.Namespace) -> dict[str, Any]:
+    """Returns the report, as in training.json. Raises RuntimeError if a worker or a rank has failed."""
     started = time.monotonic()
-    device = torch.device(options.device)
-    cuda = device.type == "cuda"
-    torch.manual_seed(options.seed)
-    torch.set_float32_matmul_precision("high")
     folder: Path = options.folder
     folder.mkdir(parents=True, exist_ok=True)
     if options.init or options.teacher:
@@ -94,7 +92,27 @@ def train(options: argparse.Namespace) -> dict[str, Any]:
     save_tokenizer(tokenizer, folder)
     print(f"tokenizer: {tokenizer.get_vocab_size()} tokens, {time.monotonic() - started:.0f} s", flush=True)
 
-    pool = BatchPool(f"{options.seed}", folder, options.batch_tokens, options.workers, options.recipe)
+    if options.gpus == 1:
+        run(Ranks(), options, started)
+    else:
+        on_ranks(run, options.gpus, torch.device(options.device).type, options, started)
+    report: dict[str, Any] = json.loads((folder / "training.json").read_text(encoding="utf-8"))
+    return report
+
+
+def run(ranks: Ranks, options: argparse.Namespace, started: float) -> None:
+    """Trains with the tokenizer in the folder; the first rank scores and saves. started: of time.monotonic()."""
+    folder: Path = options.folder
+    tokenizer = load_tokenizer(folder)
+    device = torch.device(options.device)
+    if ranks.count > 1 and device.type == "cuda":
+        device = torch.device("cuda", ranks.rank)
+    cuda = device.type == "cuda"
+    torch.manual_seed(options.seed)
+    torch.set_float32_matmul_precision("high")
+    # Sentences of its own for each rank.
+    seed = f"{options.seed}" if ranks.first else f"{options.seed}/rank {ranks.rank}"
+    pool = BatchPool(seed, folder, options.batch_tokens, options.workers, options.recipe)
     try:
         if options.init:
             model = load(options.init, device)
@@ -103,10 +121,17 @@ def train(options: argparse.Namespace) -> dict[str, Any]:
             model = TranslationModel(Shape(vocabulary=tokenizer.get_vocab_size(), **sizes)).to(device)
         model.drop(options.dropout)
         model.train()
-        print(f"model: {model.parameters_count / 1e6:.2f} M parameters", flush=True)
-        curve = _steps(model, tokenizer, pool, device, options, started)
+        if ranks.first:
+            print(f"model: {model.parameters_count / 1e6:.2f} M parameters", flush=True)
+        else:
+            # The weights are the same in all ranks; what is dropped is not.
+            torch.manual_seed(options.seed + ranks.rank)
+        curve = _steps(model, tokenizer, pool, device, options, ranks)
+        ranks.leave()
     finally:
         pool.close()
+    if not ranks.first:
+        return
 
     model.eval()
     if cuda:
@@ -116,6 +141,7 @@ def train(options: argparse.Namespace) -> dict[str, Any]:
         "settings": {
             "command": " ".join(["python -m demo_model.train", *map(_without_parents, options.arguments)]),
             "device": torch.cuda.get_device_name(device) if cuda else "CPU",
+            "gpus": ranks.count,
             "torch": torch.__version__,
             "shape": asdict(model.shape),
             "parameters": model.parameters_count,
@@ -137,7 +163,6 @@ def train(options: argparse.Namespace) -> dict[str, Any]:
     report["settings"]["total_seconds"] = round(time.monotonic() - started, 1)
     _write(folder, report)
     print(f"saved {', '.join(names)} in {folder} after {time.monotonic() - started:.0f} s", flush=True)
-    return report
 
 
 def _without_parents(argument: str) -> str:
@@ -156,14 +181,19 @@ def _steps(
     pool: BatchPool,
     device: torch.device,
     options: argparse.Namespace,
-    started: float,
+    ranks: Ranks,
 ) -> list[dict[str, float]]:
+    """Trains the model; returns the curve, whose loss and tokens are of all ranks."""
     cuda = device.type == "cuda"
     optimizer = optimizer_for(model, options.learning_rate, fused=cuda)
     loss_of = torch.compile(model.loss, dynamic=True) if options.compile else model.loss
     teacher = load(options.teacher, device).eval() if options.teacher else None
-    average = AveragedModel(model) if options.average else None
-    items = sentence_items("unseen", 4 if options.tiny else 16, seed=1) if options.samples else []
+    parameters = list(model.parameters())
+    # Not torch's AveragedModel, which waits for the GPU in each step.
+    average = [torch.zeros_like(each) for each in parameters] if options.average else None
+    averaged = 0
+    sampled = options.samples and ranks.first
+    items = sentence_items("unseen", 4 if options.tiny else 16, seed=1) if sampled else []
     curve: list[dict[str, float]] = []
     recent = torch.zeros((), device=device)
     count = tokens = targets = step = 0
@@ -172,11 +202,12 @@ def _steps(
     next_look = 0.0
     waited = 0.0
     while True:
-        progress = step / options.steps if options.steps else (time.monotonic() - begun) / seconds
-        if progress >= 1:
-            break
         asked = time.monotonic()
         batch = pool.next()
+        progress = step / options.steps if options.steps else (time.monotonic() - begun) / seconds
+        progress, all_tokens, all_targets = ranks.agree(progress, batch.tokens.size, len(batch.predicted))
+        if progress >= 1:
+            break
         waited += time.monotonic() - asked
         ids = torch.from_numpy(batch.tokens.astype("int64"))
         predicted = torch.from_numpy(batch.predicted.astype("int64"))
@@ -188,19 +219,26 @@ def _steps(
             group["lr"] = rate
         with torch.autocast(device.type, torch.bfloat16, enabled=cuda):
             loss = loss_of(ids, predicted, teacher.expected(ids, predicted) if teacher else None)
+        # The sum over the ranks is then the mean over all their target tokens.
+        loss = loss * (len(batch.predicted) / all_targets)
         loss.backward()
-        torch.nn.utils.clip_grad_norm_(model.parameters(), 1.0)
+        ranks.add([parameter.grad for parameter in parameters])
+        torch.nn.utils.clip_grad_norm_(parameters, 1.0)
         optimizer.step()
         optimizer.zero_grad(set_to_none=True)
         if average is not None and progress >= 1 - options.average:
-            average.update_parameters(model)
+            averaged += 1
+            with torch.no_grad():
+                for mean, parameter in zip(average, parameters, strict=True):
+                    mean.lerp_(parameter, 1 / averaged)
         recent += loss.detach()
         count += 1
         step += 1
-        tokens += batch.tokens.size
-        targets += len(batch.predicted)
+        tokens += int(all_tokens)
+        targets += int(all_targets)
         if step % options.log_every == 0 or (options.steps and step == options.steps):
             elapsed = time.monotonic() - begun
+            ranks.add([recent])
             point = {"step": step, "seconds": round(elapsed, 1), "loss": round(float(recent) / count, 4)}
             point |= {"learning_rate": round(rate, 7), "tokens": tokens, "target_tokens": targets}
             point["waited"] = round(waited, 1)
@@ -210,15 +248,16 @@ def _steps(
                 point |= sample_chrf(model, tokenizer, items, device)
                 next_look = progress + 0.12
             curve.append(point)
-            print(
-                f"{point}  {tokens / elapsed:,.0f} tokens/s, {pool.waiting} ready",
-                flush=True,
-            )
+            if ranks.first:
+                print(f"{point}  {tokens / elapsed:,.0f} tokens/s, {pool.waiting} ready", flush=True)
     if curve and step != curve[-1]["step"] and count:
         elapsed = round(time.monotonic() - begun, 1)
+        ranks.add([recent])
         curve.append({"step": step, "seconds": elapsed, "loss": round(float(recent) / count, 4), "tokens": tokens})
-    if average is not None and average.n_averaged:
-        model.load_state_dict(average.module.state_dict())
+    if average is not None and averaged:
+        with torch.no_grad():
+            for mean, parameter in zip(average, parameters, strict=True):
+                parameter.copy_(mean)
     return curve
 
 
@@ -253,8 +292,13 @@ def parse(arguments: list[str]) -> argparse.Namespace:
     parser.add_argument("--average", type=share, default=0.0, help="share of the steps, the last, to average over")
     parser.add_argument("--teacher", type=Path, help="folder of a model to learn from, beside the corpus")
     parser.add_argument("--device", default="cuda" if torch.cuda.is_available() else "cpu")
-    parser.add_argument("--workers", type=int, help="processes that generate (default: one less than the cores)")
-    parser.add_argument("--batch-tokens", type=int, default=0, help="tokens in a batch, padding included")
+    parser.add_argument("--gpus", type=int, default=1, help="GPUs")
+    parser.add_argument(
+        "--workers", type=int, help="processes that generate, for each GPU (default: by the cores)"
+    )
+    parser.add_argument(
+        "--batch-tokens", type=int, default=0, help="tokens in a batch, padding included, for each GPU"
+    )
     parser.add_argument("--learning-rate", type=float, default=0, help="peak learning rate")
     parser.add_argument("--hidden", type=int, default=384, choices=[256, 320, 384, 448, 512])
     parser.add_argument("--layers", type=int, default=6)
@@ -268,6 +312,10 @@ def parse(arguments: list[str]) -> argparse.Namespace:
     parser.add_argument("--log-every", type=int, default=0, help="steps between two points of the curve")
     options = parser.parse_args(arguments)
     options.arguments = arguments
+    if options.gpus < 1:
+        parser.error(f"--gpus {options.gpus} is less than 1")
+    if options.device.startswith("cuda") and options.gpus > (found := torch.cuda.device_count()):
+        parser.error(f"--gpus {options.gpus}, but there are {found}")
     if options.init and options.teacher:
         first, second = (
             folder.joinpath("tokenizer.json").read_bytes() for folder in (options.init, options.teacher)
@@ -287,7 +335,7 @@ def parse(arguments: list[str]) -> argparse.Namespace:
     options.batch_tokens = options.batch_tokens or (2048 if options.tiny else 32_768)
     options.log_every = options.log_every or (20 if options.tiny else 200)
     if options.workers is None:
-        options.workers = 0 if options.tiny else max(1, (os.cpu_count() or 2) - 1)
+        options.workers = 0 if options.tiny else max(1, (os.cpu_count() or 2) // options.gpus - 1)
     return options
 
 

@@ -275,13 +275,17 @@ def fake_report() -> dict[str, Any]:
 
 
 def test_the_card_takes_its_numbers_from_the_run(tmp_path: Path) -> None:
-    from demo_model.card import CARD, draw, write_card
+    from demo_model.card import CARD, draw, numbers, write_card
 
     card = tmp_path / "README.md"
     card.write_text(CARD.read_text(encoding="utf-8"), encoding="utf-8")
     write_card(fake_report(), card)
     once = card.read_text(encoding="utf-8")
     assert "100.00% of 12" in once
+    assert "Trained with `c` on one d (torch 2)" in once
+    report = fake_report()
+    report["settings"]["gpus"] = 4
+    assert "on 4 d (torch 2)" in numbers(report)
     assert once.count("| en |") >= 1
     assert "| everyday, out of English | 40.0 | 90.0 | 90.0 | 90.0 | 90.0 | 80.0 |" in once
     write_card(fake_report(), card)
