@@ -68,7 +68,7 @@ class LinkedComposer(TalkComposer):
         second = replace(second, tense=tense, negative=link == "but", adverbials=(), roles=roles)
         if link in ("if", "when"):
             return Utterance(second, link, replace(event, tense=Tense.HABIT) if link == "if" else event)
-        return Utterance(event, link, second)
+        return Utterance(event, "that's why" if link == "so" and self.odds(0.25) else link, second)
 
     def _drawn(self, table: str) -> tuple[str, dict[str, list[str]], str, str, str]:
         """What happens and of what types its roles are; who does what then, and what plays the roles of that."""

@@ -107,6 +107,11 @@ class ChinesePhrases(Linearizer):
                 return f"={other} O"
         return usual
 
+    def fronted(self, clause: Clause) -> Adverbial | None:
+        """A reason stands before what one could not or has to do: 因为下雨，我们没能去."""
+        causes = [each for each in clause.adverbials if self.kind(each) == "cause" and not clause.embedded]
+        return causes[0] if causes and clause.modal is not Modal.NONE else super().fronted(clause)
+
     def pointed(self, np: Phrase, det: str) -> Phrase:
         """The thing something is said of: 这件衬衫很薄, not 衬衫很薄. What one knows is as it was."""
         if not np.noun or np.det != "the" or np.plural or np.adjective or np.relative or np.of:
@@ -258,6 +263,8 @@ class ChinesePhrases(Linearizer):
         """What says that a state is over, where no time says it."""
         lasts = (self.stative(clause) or clause.modal is not Modal.NONE) and clause.frame != "come_from"
         if clause.tense is not Tense.PAST or not lasts or self.places(clause, "time"):
+            return ""
+        if clause.modal is Modal.CAN and clause.negative:  # 没能
             return ""
         what, who = clause.predicate, clause.roles.get("S")
         before = what is not None and (what.phrase is not None or what.adjective in LASTING)
