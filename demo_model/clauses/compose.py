@@ -99,6 +99,9 @@ class Composer(EverydayComposer):
         if thing and person in PERSONS and thing.det in ("a", "the", "this") and not (thing.of or thing.relative):
             own = clause.frame in self.choices["verbs"]["own"] and thing.noun.startswith(("small:", "supplies:"))
             roles = {**roles, "O": replace(thing, det=person if own else thing.det)}
+        if clause.tense is Tense.PLANNED and not clause.adverbials and clause.asked != "when":  # that would be now
+            now = clause.frame not in self.choices["verbs"]["not_now"]
+            clause = replace(clause, tense=Tense.NOW if now else Tense.FUTURE)
         unfit = "minutes|hour|just now|duration" if reported else "^$"
         unfit += "" if person in ("i", "we") else "|my birthday"
         said = tuple(each for each in clause.adverbials if not re.search(unfit, each.key))

@@ -253,7 +253,9 @@ class ClauseComposer(AdverbialComposer):
                 if asks and np.pronoun and (modal is Modal.SHOULD or (modal is Modal.CAN and self.odds(0.5))):
                     np = replace(np, pronoun=self.random.choice(("i", "we")))
                 avoid.append(np.pronoun)
-                roles["S"] = self._richer(np, 0, frame.key, tense is Tense.PAST) if not asks and subject is None else np
+                roles["S"] = (
+                    self._richer(np, 0, frame.key, tense is Tense.PAST) if not asks and subject is None else np
+                )
             else:
                 fresh = role == "O" and frame.key in self.choices["verbs"]["fresh"]
                 plain = asks or frame.key in self.choices["verbs"]["unasked"]

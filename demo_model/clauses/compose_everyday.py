@@ -9,7 +9,12 @@ from demo_model.clauses.compose_phrases import ALWAYS_PLURAL
 from demo_model.clauses.syntax import Adverbial, Clause, Modal, Mood, Phrase, Predicate, Tense, Utterance
 
 _PEOPLE = ("i", "i", "we", "we", "he", "she", "they")
-_UNITS = {"hours": ("minutes", "hours"), "days": ("days", "weeks"), "months": ("weeks", "months"), "years": ("months",)}
+_UNITS = {
+    "hours": ("minutes", "hours"),
+    "days": ("days", "weeks"),
+    "months": ("weeks", "months"),
+    "years": ("months",),
+}
 _SINCE = {
     "hours": ("since {clock}", "since {clock}", "since {clock}", "since this morning"),
     "days": (
@@ -22,16 +27,20 @@ _SINCE = {
 _SPANS = {
     "hours": ("{duration}", "{duration}", "{duration}", "half an hour", "an hour", "an hour", "a few hours"),
     "days": ("{duration}", "{duration}", "a few days", "a week", "a week", "a few weeks", "a month"),
-    "months": ("{duration}", "{duration}", "a few months", "a few weeks", "a month", "a year", "two years", "three years"),
+    "months": (
+        *("{duration}", "{duration}", "a few months", "a few weeks", "a month", "a year", "two years"),
+        "three years",
+    ),
     "years": (
         *("{duration}", "a year", "two years", "three years", "four years", "five years", "ten years"),
         *("twenty years", "many years", "a long time", "a few months"),
     ),
 }
-_LENGTHS = {"hours": ("half an hour", "an hour", "a few hours", "the whole afternoon"), "days": ("a day", "a few days", "a week", "a month")}
+_LENGTHS = {
+    "hours": ("half an hour", "an hour", "a few hours", "the whole afternoon"),
+    "days": ("a few days", "a week", "a month"),
+}
 _LONGEST = {"minutes": (10, 15, 20, 30, 40, 45), "hours": range(2, 6), "days": range(2, 7), "weeks": range(2, 7)}
-_AT_NIGHT = ("sleep", "rest", "fall_asleep")
-_UNTIMED = ("have_cold", "have_fever", "be_in_meeting", "be_on_phone", "be_down", "be_without_power")
 
 
 class EverydayComposer(LinkedComposer):
@@ -95,7 +104,7 @@ class EverydayComposer(LinkedComposer):
         return replace(going_on, roles=roles, mood=Mood.WH, asked="how_long", adverbials=())
 
     def _asked_about(self, np: Phrase, subject: Phrase) -> Phrase:
-        if np.pronoun in ("i", "we", subject.pronoun) or np.name:
+        if np.name or (np.pronoun and np.pronoun in ("i", "we", subject.pronoun)):
             others = [each for each in ("he", "she", "they") if each != subject.pronoun]
             self.values.pop(np.mark, None)
             return Phrase(np.mark, pronoun=self.random.choice(others))
@@ -111,8 +120,7 @@ class EverydayComposer(LinkedComposer):
         adjective = self.random.choice(self.choices["adjectives"][table])
         noun = self.random.choice(self._nouns(self.words.adjective_types[adjective]))
         if noun.type in ("person", "family", "profession"):
-            pronoun = self.random.choice(("he", "she", "they") if adjective == "ill" else _PEOPLE)
-            subject = Phrase(self.mark(), pronoun=pronoun)
+            subject = Phrase(self.mark(), pronoun=self.random.choice(("he", "she", "they")))
             if self.odds(0.4):
                 subject = self._known_thing(self.noun(noun, True, True))
         else:
@@ -137,7 +145,7 @@ class EverydayComposer(LinkedComposer):
 
     def _caused(self) -> Utterance:
         """We postponed the meeting because of the strike. I couldn't sleep because of the noise."""
-        key, _, who, does, filled = self._row("causes")
+        key, _, who, does, filled = self._drawn("causes")
         frame = self.words.frames[does]
         anybody = {"people"} & set(self._types(frame.types["S"]))
         person = Phrase(self.mark(), pronoun=self.random.choice(_PEOPLE)) if anybody and self.odds(0.75) else None
@@ -156,43 +164,45 @@ class EverydayComposer(LinkedComposer):
             said = replace(said, tense=Tense.FUTURE)
         elif human and not stative and draw < 0.32 and does not in self.choices["verbs"]["unasked"]:
             said = replace(said, tense=Tense.HABIT, modal=Modal.MUST)
-        when = []
-        if said.tense is Tense.PAST and not stative and self.odds(0.35):
-            when = [each for each in self._time(frame, "time_past", negative=True)]
+        dated = said.tense is Tense.PAST and not stative and self.odds(0.35)
+        when = self._time(frame, "time_past", negative=True) if dated else []
         return Utterance(replace(said, adverbials=(*when, cause)))
-
-    def _row(self, table: str) -> tuple[str, dict[str, list[str]], str, str, str]:
-        return self._drawn(table)
 
     def _told(self, said: Clause, filled: str) -> Clause:
         """With what its roles are filled with, nothing of it unknown."""
         fresh = said.frame in self.choices["verbs"]["fresh"]
-        known = {role: np if fresh and not np.relative else self._known_thing(np) for role, np in said.roles.items()}
+        known = {
+            role: np if fresh and not np.relative else self._known_thing(np) for role, np in said.roles.items()
+        }
         roles = {**known, **self._filled(filled, said, said.frame)}
         thing = roles.get("O")
         if thing is not None and thing.noun:
             plural = thing.noun in ALWAYS_PLURAL
-            roles["O"] = replace(thing, of=None, relative=None, plural=plural, det="a" if thing.count else thing.det, count=0)
+            roles["O"] = replace(
+                thing, of=None, relative=None, plural=plural, det="a" if thing.count else thing.det, count=0
+            )
         return replace(said, roles=roles, adverbials=())
 
     def _concluded(self) -> Utterance:
         """That's why we postponed the meeting."""
         key = self.random.choice(self.choices["concluded"]["said"])
-        tenses = {Tense.PAST: 70, Tense.FUTURE: 20}
+        tenses = {Tense.PAST: 7.0, Tense.FUTURE: 2.0}
         said = self.clause([key], Mood.STATEMENT, tenses, True)
         if said.modal in (Modal.CAN, Modal.MIGHT):
             said = replace(said, modal=Modal.NONE, tense=Tense.PAST, adverbials=())
         times = tuple(each for each in said.adverbials if self.words.adverbial_kinds[each.key].startswith("time"))
         said = replace(said, adverbials=times[:1] if self.odds(0.4) else ())
-        return Utterance(replace(said, roles={role: self._known(np) for role, np in said.roles.items()}), "that's why")
-
-    def _known(self, np: Phrase) -> Phrase:
-        return replace(np, relative=None)
+        return Utterance(
+            replace(said, roles={role: replace(np, relative=None) for role, np in said.roles.items()}),
+            "that's why",
+        )
 
     def _meant(self) -> Utterance:
         """She called the supplier to cancel the order. I'll send it to you so that you can check it."""
-        key, narrowed, who, does, filled = self._row("purpose")
-        main = self.clause([key], Mood.STATEMENT, {Tense.PAST: 1}, False, self._whom(key, does, "same"), plain=True)
+        key, narrowed, who, does, filled = self._drawn("purpose")
+        main = self.clause(
+            [key], Mood.STATEMENT, {Tense.PAST: 1}, False, self._whom(key, does, "same"), plain=True
+        )
         roles = {role: self._known_thing(np) for role, np in main.roles.items()}
         roles |= self._narrowed(narrowed, roles["S"].pronoun)
         roles = {role: replace(np, of=None) if np.noun else np for role, np in roles.items()}
@@ -239,11 +249,11 @@ class EverydayComposer(LinkedComposer):
         if filled == "O=$O" and thing is not None:
             it = Phrase(self.mark(), pronoun="it", noun=thing.noun, refers="O")
             second = replace(second, roles={**second.roles, "O": it}, adverbials=())
-            roles["O"] = replace(thing, plural=False, count=0, det="the" if please or thing.det == "a" else thing.det)
+            roles["O"] = replace(
+                thing, plural=False, count=0, det="the" if please or thing.det == "a" else thing.det
+            )
         else:
             second = self._told(second, filled)
-        if "T" in second.roles and second.frame == "send":
-            second = replace(second, roles={role: np for role, np in second.roles.items() if role != "T"})
         future = please or self.odds(0.4)
         tense = Tense.HABIT if future else Tense.PAST
         second = replace(second, tense=tense, modal=Modal.CAN)

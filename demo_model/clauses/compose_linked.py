@@ -267,6 +267,7 @@ class LinkedComposer(TalkComposer):
                 for each in first.adverbials[: 0 if momentary else 1]
                 if not each.key.startswith(("because", "in the mean", "during"))
                 if about.refers != "S" or re.search("yesterday|today|^this |last night|just", each.key)
+                if about.refers != "S" or not re.search("time}|clock}", each.key)  # one is not tired at eight
             ]
             return Utterance(replace(first, adverbials=tuple(said)), link, second)
         return self._single()

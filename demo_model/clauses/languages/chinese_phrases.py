@@ -107,11 +107,6 @@ class ChinesePhrases(Linearizer):
                 return f"={other} O"
         return usual
 
-    def fronted(self, clause: Clause) -> Adverbial | None:
-        """A reason stands before what one could not or has to do: 因为下雨，我们没能去."""
-        causes = [each for each in clause.adverbials if self.kind(each) == "cause" and not clause.embedded]
-        return causes[0] if causes and clause.modal is not Modal.NONE else super().fronted(clause)
-
     def pointed(self, np: Phrase, det: str) -> Phrase:
         """The thing something is said of: 这件衬衫很薄, not 衬衫很薄. What one knows is as it was."""
         if not np.noun or np.det != "the" or np.plural or np.adjective or np.relative or np.of:
@@ -288,6 +283,8 @@ class ChinesePhrases(Linearizer):
 
     def fronted(self, clause: Clause) -> Adverbial | None:
         front = super().fronted(clause)  # 她每周都 …
+        if front is None and clause.modal is Modal.MUST and not clause.embedded:  # 因为下雨，我们得推迟
+            front = next((each for each in clause.adverbials if self.kind(each) == "cause"), None)
         habit = front is not None and self.words.adverbial_kinds[front.key] == "time_habit"
         return None if habit else front
 

@@ -1,10 +1,9 @@
-"""How long something has gone on or a state lasted, and since when: 已经等了两个小时了, 从星期一起就病了, 病了一个星期."""
+"""How long something has gone on or lasted, and since when: 已经等了两个小时了, 从星期一起就病了."""
 
 from __future__ import annotations
 
 import re
 from abc import abstractmethod
-from dataclasses import replace
 
 from demo_model.clauses.languages.chinese_phrases import ChinesePhrases
 from demo_model.clauses.marks import marked, phrase
@@ -18,7 +17,13 @@ _STATES = {
 _SPANNED = {
     **{"be_in_meeting": "=开|会", "be_on_phone": "=打|电话", "be_on_holiday": "=休|假", "be_away": "=出|差"},
     **{"be_off_sick": "=请|病假", "be_in_hospital": "=住|院", "be_without_power": "=停|电", "be_down": "=瘫痪"},
-    **{"have_cold": "=感冒", "have_fever": "=发|烧", "live_city": "在T =住", "stay_home": "在家 =待"},
+    **{
+        "have_cold": "=感冒",
+        "have_fever": "=发|烧",
+        "live_city": "在T =住",
+        "prepare_exam": "为O =准备",
+        "stay_home": "在家 =待",
+    },
 }
 """Frame → its cell if one says how long."""
 _WITHOUT = re.compile("^[话天觉]$")
@@ -61,14 +66,16 @@ class ChineseSpans(ChinesePhrases):
         already = "已经" if goes_on and not clause.asked else ""
         last = "了" if goes_on else ""
         if stative or (clause.frame == "be" and (goes_on or not tail)):  # 认识他三年了, 关门三天了, 病了一个星期
-            le = "" if stative or tail or len(head) > 1 else "了"
+            le = "" if goes_on and (stative or tail or len(head) > 1) else "了"
             done = marked(f"{head}{tail}{le}", mark)
             return phrase(subject, when, already, where, *before, done, *after, length, last, self.asks(clause))
         thing = clause.roles.get("O")
         done, of = marked(f"{head}了", mark), marked(_WITHOUT.sub("", tail), mark)
         people = ("person", "family", "profession", "group")
         known = thing is not None and (thing.pronoun or thing.name or self.noun_type(clause, "O") in people)
-        if after and not known and thing is not None and thing.det not in ("bare", "", "a"):  # 找钥匙已经找了两个小时了
+        if (
+            after and not known and thing is not None and thing.det not in ("bare", "", "a")
+        ):  # 找钥匙已经找了两个小时了
             before, after, tail = [*before, marked(head, mark), *after], [], ""
             return phrase(subject, when, where, *before, already, done, length, last, self.asks(clause))
         parts = (done, *after, length) if known else (done, length, of, *after)

@@ -10,16 +10,16 @@ _FRENCH = ("treize", "quatorze", "quinze", "seize", "dix-sept", "dix-huit", "dix
 
 
 def clock(hour: int, minute: int, language: str, form: str = "", casual: bool = False) -> str:
-    """The words of a time. hour: 1 to 20; minute: 0, 15, 30 or 45.
+    """The words of a time. hour: 1 to 23, of the end of a span at most 20; minute: 0, 15, 30 or 45.
 
-    form: "until" ends a span of hours; "bare" is without the Spanish article. casual: "at three", not "at three o'clock".
+    form: "until" ends a span of hours; "bare" is without the Spanish article. casual: without "o'clock".
     """
     shown = (hour - 1) % 12 + 1
     if language == "ja":
         return f"{shown}時" + {0: "", 30: "半"}.get(minute, f"{minute}分")
     if language == "fr" and hour > 12 and form == "until":
         return f"{_FRENCH[hour - 13]} heures" + {30: " trente", 15: " quinze"}.get(minute, "")
-    ahead = minute == 45 and language != "zh" or (minute == 30 and language == "de")
+    ahead = (minute == 45 and language != "zh") or (minute == 30 and language == "de")
     shown = shown % 12 + 1 if ahead else shown
     word = _ONE[language] if shown == 1 else NUMBER_WORDS[language][shown - 2]
     match language:
@@ -30,6 +30,7 @@ def clock(hour: int, minute: int, language: str, form: str = "", casual: bool = 
             full = word if casual else f"{word.removesuffix('s') if shown == 1 else word} Uhr"
             return {0: full, 15: f"Viertel nach {word}", 30: f"halb {word}", 45: f"Viertel vor {word}"}[minute]
         case "fr":
+            word = "*huit" if shown == 8 else word  # de huit heures
             hours = "midi" if shown == 12 else f"{word} heure" + ("s" if shown > 1 else "")
             half = " et demi" if shown == 12 else " et demie"
             return hours + {0: "", 15: " et quart", 30: half, 45: " moins le quart"}[minute]

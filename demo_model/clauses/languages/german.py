@@ -249,7 +249,10 @@ class German(GermanForms):
         at = next((index for index, (_, new) in enumerate(placed) if new), len(placed))
         texts = [text for text, _ in placed]
         known, fresh = phrase(*texts[:at]), phrase(*texts[at:])
-        when, often = self.places(clause, "time", "since", "span", "deadline", "cause"), self.places(clause, "frequency")
+        when, often = (
+            self.places(clause, "time", "since", "span", "deadline", "cause"),
+            self.places(clause, "frequency"),
+        )
         if clause.tense is Tense.ONGOING and (clause.asked or clause.mark % 2):  # schon seit Montag
             when = phrase("schon", when)
         where = self.places(clause, "companion", "length", "place", "manner")
@@ -373,7 +376,9 @@ class German(GermanForms):
             case "but":
                 return phrase(self.main(first), ", aber", self.main(second), mark)
             case "to":
-                return phrase(self.main(first), ", um", self.clause(replace(second, tense=Tense.HABIT), "zu"), mark)
+                return phrase(
+                    self.main(first), ", um", self.clause(replace(second, tense=Tense.HABIT), "zu"), mark
+                )
             case "so that":
                 return phrase(self.main(first), ", damit", self.clause(second, "sub"), mark)
             case "so":

@@ -157,6 +157,8 @@ class Japanese(JapanesePhrases):
             question = "どのくらい" if clause.asked == "how_long" else ""
         elif clause.asked in _ASKED and not clause.wanted and not (clause.asked == "O" and "何" in words):
             question = _ASKED[clause.asked]
+            if clause.tense is Tense.ONGOING and self.stative(clause):
+                question += "前から"
         where = self.places(clause, "place")
         ni = "ni" in self.tags(clause)
         done = ""
@@ -337,8 +339,8 @@ class Japanese(JapanesePhrases):
                     mark,
                 )
         weather = "S" in second.roles and second.roles["S"].pronoun == "weather"
-        if weather and second.tense is Tense.PAST and first.mood is Mood.STATEMENT:
-            second = replace(second, tense=Tense.HABIT if self.stative(second) else Tense.PAST)
+        if weather and second.tense is Tense.PAST and self.stative(second):  # 暑いときは海に行きました
+            second = replace(second, tense=Tense.HABIT)
             return phrase(self.clause(second, "toki"), "ときは 、", self.clause(first, "polite"), mark)
         if second.tense is Tense.PAST or self.stative(second):
             if (

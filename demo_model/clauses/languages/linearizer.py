@@ -49,7 +49,9 @@ class Linearizer(ABC):
             answer = phrase(answer[0].upper() + answer[1:], self.stop)
         if said.link == "that's why":
             first = phrase(self.utterance(replace(said, link="", second=None))) if said.second else ""
-            return phrase(before, first, self.concluded(replace(said.second or said.first, embedded=True)), self.stop)
+            return phrase(
+                before, first, self.concluded(replace(said.second or said.first, embedded=True)), self.stop
+            )
         return phrase(before, self.utterance(said), answer)
 
     def opener_end(self, key: str) -> str:
@@ -100,7 +102,7 @@ class Linearizer(ABC):
                 return " " + self.noun_phrase(each.phrase, form) + " "
             match kind, values[kind]:
                 case "clock" | "until", (int(hour), int(minute)):
-                    form = kind if kind == "until" else form
+                    form = form or kind
                     casual = each.mark % 2 > 0 or "until" in values
                     return clock(hour, minute, self.language, form, casual)
             text = inflect(Slot(kind, kind, form), values[kind], self.language)

@@ -165,7 +165,7 @@ class Spanish(SpanishForms):
                 case Tense.DONE | Tense.PAST | Tense.PRIOR:
                     finite = {"1s": "he", "1p": "hemos", "3p": "han"}.get(person, "ha")
                     if mood == "imperfect" or clause.tense is Tense.PRIOR:
-                        finite = self.form("haber", mood, person)
+                        finite = self.form("haber", "imperfect", person)
                     inner = marked(self.form(verb, "participle", person), mark)
                 case Tense.NOW if clause.frame not in LASTING and verb != "ir":
                     finite, inner = (
@@ -201,7 +201,7 @@ class Spanish(SpanishForms):
         return phrase(words, "," if front and (words.count(" ") > 2 or self.kind(front) == "cause") else "")
 
     def carries_on(self, clause: Clause, verb: str) -> bool:
-        """Whether "llevar" says it: lleva dos horas esperando, lleva una semana enfermo; but lo conozco desde hace …"""
+        """Whether "llevar" says it: lleva dos horas esperando, una semana enfermo; but lo conozco desde hace …"""
         if clause.frame == "be":
             return verb == "estar" and bool(self.places(clause, "span"))
         return not self.stative(clause)
@@ -209,7 +209,9 @@ class Spanish(SpanishForms):
     def carried(self, clause: Clause, verb: str, clitics: list[str]) -> tuple[str, Clause]:
         """What follows "llevar", dos horas esperando, and the clause without the time."""
         spent = " ".join(self.places(clause, "span").split()[2:])  # without "desde hace"
-        doing = "" if clause.frame == "be" else marked(gerund(self.form(verb, "gerund", "3s"), clitics), clause.mark)
+        doing = (
+            "" if clause.frame == "be" else marked(gerund(self.form(verb, "gerund", "3s"), clitics), clause.mark)
+        )
         others = tuple(each for each in clause.adverbials if self.kind(each) != "span")
         return phrase(spent, doing), replace(clause, adverbials=others)
 

@@ -103,7 +103,11 @@ def attached(infinitive: str, clitics: list[str]) -> str:
 
 def gerund(form: str, clitics: list[str]) -> str:
     """esperando → esperándolo."""
-    return re.sub("([ae])(?=ndo$)", lambda found: found[1].translate(_ACCENTS), form) + "".join(map(bare, clitics)) if clitics else form
+    return (
+        re.sub("([ae])(?=ndo$)", lambda found: found[1].translate(_ACCENTS), form) + "".join(map(bare, clitics))
+        if clitics
+        else form
+    )
 
 
 def stressed(clause: Clause) -> Clause:
@@ -210,7 +214,13 @@ AROUND = {
 ASKED = {
     **{"when": "cuándo", "where": "dónde", "why": "por qué", "how": "cómo", "S": "quién", "O": "qué"},
     **{"how_long": "cuánto tiempo", "how_often": "con qué frecuencia", "amount": "cuánto"},
-    **{"age": "cuántos años", "owner": "de quién", "place": "dónde", "since": "desde cuándo", "so_far": "cuánto tiempo"},
+    **{
+        "age": "cuántos años",
+        "owner": "de quién",
+        "place": "dónde",
+        "since": "desde cuándo",
+        "so_far": "cuánto tiempo",
+    },
 }
 MATRIX = {"think": "creer", "know": "saber", "hope": "esperar", "whether": "saber"}
 MODAL = {
