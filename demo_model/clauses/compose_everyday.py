@@ -79,6 +79,8 @@ class EverydayComposer(LinkedComposer):
         """What has been going on, with what is known."""
         key = self.random.choice(self.choices["ongoing"][kind])
         said = self._doing(key, Tense.HABIT)
+        if key == "sleep" and said.roles["S"].pronoun in ("i", "we"):  # one would not say so
+            said = replace(said, roles={"S": Phrase(self.mark(), pronoun="he")})
         time = self._until_now(kind)
         if "know" in key and "{month}" in time.key:
             time = self._spell("for many years (until now)", ())
@@ -148,7 +150,8 @@ class EverydayComposer(LinkedComposer):
         key, _, who, does, filled = self._drawn("causes")
         frame = self.words.frames[does]
         anybody = {"people"} & set(self._types(frame.types["S"]))
-        person = Phrase(self.mark(), pronoun=self.random.choice(_PEOPLE)) if anybody and self.odds(0.75) else None
+        nobodys_job = does in self.choices["jobs"] or self.odds(0.75)
+        person = Phrase(self.mark(), pronoun=self.random.choice(_PEOPLE)) if anybody and nobodys_job else None
         said = self.clause([does], Mood.STATEMENT, {Tense.PAST: 1, Tense.HABIT: 0}, False, person, plain=True)
         said = self._told(said, filled)
         cause = self.adverbial(key)
@@ -177,10 +180,10 @@ class EverydayComposer(LinkedComposer):
         roles = {**known, **self._filled(filled, said, said.frame)}
         thing = roles.get("O")
         if thing is not None and thing.noun:
+            unknown = thing.count or thing.det == "a"
+            det = ("a" if fresh else "the") if unknown else thing.det
             plural = thing.noun in ALWAYS_PLURAL
-            roles["O"] = replace(
-                thing, of=None, relative=None, plural=plural, det="a" if thing.count else thing.det, count=0
-            )
+            roles["O"] = replace(thing, of=None, relative=None, plural=plural, det=det, count=0)
         return replace(said, roles=roles, adverbials=())
 
     def _concluded(self) -> Utterance:

@@ -306,6 +306,12 @@ class English(Linearizer):
         late = front is not None and (clause.modal is not Modal.NONE or _LAST.search(front.key))
         return None if late else front
 
+    def adverbial(self, each: Adverbial) -> str:
+        """Due to the strike, for every fourth "because of"."""
+        words = super().adverbial(each)
+        formal = self.kind(each) == "cause" and each.mark % 4 == 3
+        return re.sub("(?i)^because(.) of", r"due\1 to", words) if formal else words
+
     def ending(self, clause: Clause) -> str:
         kinds = ("manner", "companion", "place", "length", "span", "time", "since", "deadline", "cause")
         return self.places(clause, *kinds)

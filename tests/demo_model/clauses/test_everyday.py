@@ -168,7 +168,7 @@ def test_a_state_that_is_over() -> None:
 
 def test_a_reason_that_is_no_clause() -> None:
     noise = Adverbial(14, "because of the noise")
-    could_not = Clause("sleep", 8, {"S": I}, Tense.PAST, True, Modal.CAN, adverbials=(replace(noise, mark=15),))
+    could_not = Clause("sleep", 8, {"S": I}, Tense.PAST, True, Modal.CAN, adverbials=(replace(noise, mark=13),))
     assert texts(could_not) == {
         "en": "I couldn't sleep because of the noise.",
         "ja": "うるさくて寝られませんでした。",
@@ -177,6 +177,8 @@ def test_a_reason_that_is_no_clause() -> None:
         "fr": "Je n'ai pas pu dormir à cause du bruit.",
         "zh": "我因为太吵没睡着。",
     }
+    due = replace(could_not, adverbials=(replace(noise, mark=15),))
+    assert texts(due)["en"] == "I couldn't sleep due to the noise."
     first = texts(
         Clause(
             "close",
