@@ -60,7 +60,8 @@ class AdverbialComposer(PhraseComposer):
             hour, minute = self._clock(key, frame)
             if "{until}" in template:
                 hour, minute = self.random.randint(8, 14), self.random.choice((0, 0, 30))
-                values.append(("until", (hour + self.random.randint(1, 3), self.random.choice((minute, 0)))))
+                end = min(hour + self.random.choice((1, 2, 3, 8)), 18)
+                values.append(("until", (end, self.random.choice((minute, 0)))))
             values.insert(0, ("clock", (hour, minute)))
         phrase = None
         if "{P" in template:

@@ -64,7 +64,7 @@ class ClauseComposer(AdverbialComposer):
         if frame.key in verbs["told"] and wanted is None:
             mood = Mood.STATEMENT
         if Tense.NOW in tenses and frame.key in verbs["planned"]:
-            tenses = {**tenses, Tense.PLANNED: 2 * tenses[Tense.NOW]}
+            tenses = {**tenses, Tense.PLANNED: 4 * tenses[Tense.NOW]}
         if Tense.NOW in tenses and frame.key in (*verbs["not_now"], *verbs["planned"]):
             tenses = {tense: share for tense, share in tenses.items() if tense is not Tense.NOW}
         if frame.key in verbs["general"]:

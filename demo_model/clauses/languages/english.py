@@ -174,6 +174,8 @@ class English(Linearizer):
 
         present, was = _BE.get(person, ("are", "were"))
         match clause.tense:
+            case Tense.FUTURE if self.intended(clause):
+                return present, phrase("going to", main(head))
             case Tense.FUTURE:
                 return "will", main(head)
             case Tense.PRIOR:
@@ -389,7 +391,7 @@ class English(Linearizer):
         subject = clause.roles["S"]
         said = self.noun_phrase(subject, "S")
         verb = "be" if clause.frame == "be" else self.complements(clause)[0].partition("_")[0]
-        aux = self.group(clause, verb, True, clause.mark)[0]
+        aux = self.group(replace(clause, embedded=False), verb, True, clause.mark)[0]  # as it was asked
         match link:
             case "yes":
                 return phrase("yes ,", said, aux)

@@ -205,7 +205,9 @@ class French(FrenchForms):
                 inner = phrase("en train de", *_kept(clitics), infinitive)
                 return [], self.form("être", "imperfect" if said else "present", person), inner
             case Tense.FUTURE if (
-                not said and verb != "aller" and any(each.key in _SOON for each in clause.adverbials)
+                not (said or mood)
+                and verb != "aller"
+                and (self.intended(clause) or any(each.key in _SOON for each in clause.adverbials))
             ):
                 return [], self.form("aller", "present", person), phrase(*clitics, infinitive)
             case Tense.FUTURE:

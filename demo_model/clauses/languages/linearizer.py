@@ -11,11 +11,12 @@ from typing import ClassVar
 from demo_model.clauses.languages.clock import clock
 from demo_model.clauses.lexicon import Noun, load_words
 from demo_model.clauses.marks import marked, phrase
-from demo_model.clauses.syntax import ANSWERS, Adverbial, Clause, Phrase, Tense, Utterance
+from demo_model.clauses.syntax import ANSWERS, FIXED_FRAMES, Adverbial, Clause, Phrase, Tense, Utterance
 from demo_model.grammar import Slot, inflect
 from demo_model.recogniser import NUMBER_WORDS
 
 _HOLE = re.compile(r"\{([a-z]+|P)(?:[:.]([^{}]*))?\}")
+_INTENDED = 4
 _WORDS = 12
 """Up to here a duration is a word in each second sentence: two hours, 2 hours."""
 
@@ -189,6 +190,11 @@ class Linearizer(ABC):
     def lasted(self, clause: Clause) -> bool:
         """Whether a state was over after a time: she was ill for a week."""
         return clause.tense is Tense.PAST and any(self.kind(each) == "length" for each in clause.adverbials)
+
+    def intended(self, clause: Clause) -> bool:
+        """Whether it is "going to" be, va a or va: every fourth future."""
+        free = not clause.embedded and clause.frame not in FIXED_FRAMES
+        return free and clause.tense is Tense.FUTURE and clause.mark % _INTENDED == _INTENDED - 1
 
     def settled(self, clause: Clause) -> Clause:
         """What is settled is said in the present in other languages: ich treffe sie morgen."""

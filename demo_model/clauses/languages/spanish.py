@@ -172,6 +172,10 @@ class Spanish(SpanishForms):
                         self.form("estar", mood if mood == "imperfect" else "present", person),
                         marked(self.form(verb, "gerund", person), mark),
                     )
+                case Tense.FUTURE if (
+                    not mood and verb != "ir" and person != "1p" and self.intended(clause)
+                ):  # not vamos a: let's
+                    finite, inner = self.form("ir", "present", person), phrase("a", marked(verb, mark))
                 case Tense.FUTURE if mood != "subjunctive":
                     finite = marked(self.form(verb, "conditional" if mood else "future", person), mark)
                 case _:

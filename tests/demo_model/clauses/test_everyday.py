@@ -256,6 +256,21 @@ def test_what_is_settled_is_no_progressive_elsewhere() -> None:
     }
 
 
+def test_every_fourth_future_is_going_to() -> None:
+    calls = Clause("call", 7, {"S": I, "O": CUSTOMER}, Tense.FUTURE)
+    assert texts(calls) == {
+        "en": "I'm going to call the customer.",
+        "ja": "顧客に電話します。",
+        "es": "Voy a llamar al cliente.",
+        "de": "Ich werde den Kunden anrufen.",
+        "fr": "Je vais appeler le client.",
+        "zh": "我会给客户打电话。",
+    }
+    assert texts(replace(calls, roles={"S": WE, "O": CUSTOMER}))["es"] == "Llamaremos al cliente."
+    so_is_she = replace(calls, roles={"S": SHE}, embedded=True)
+    assert texts(Utterance(calls, "too", so_is_she))["en"].endswith("So is she.")
+
+
 def test_what_was_over_when_something_else_was_done() -> None:
     mention = Clause("mention", 8, {"S": WE}, Tense.PRIOR, gap="O")
     said = texts(replace(read(SHE), roles={"S": SHE, "O": replace(REPORT, relative=mention)}))
@@ -294,7 +309,7 @@ def test_figures_are_plural_everywhere() -> None:
 
 @pytest.fixture(scope="module")
 def drawn() -> list[Utterance]:
-    return [said for said, _ in composed(43, 5000)]
+    return [said for said, _ in composed(51, 5000)]
 
 
 def test_what_goes_on_says_since_when_and_what_is_settled_says_when(drawn: list[Utterance]) -> None:
