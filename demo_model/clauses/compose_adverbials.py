@@ -88,7 +88,7 @@ class AdverbialComposer(PhraseComposer):
             if not (plain and _VAGUE.search(key))
             if not (_AT_WORK if "daily" in frame.tags else _AT_HOME).search(key) or key in self.choices["during"]
         ]
-        fitting += [key for key in fitting if "{clock}" in key] * 2
+        fitting += [key for key in fitting if "{clock}" in key] * 3
         return [self.adverbial(self.random.choice(fitting), frame=frame.key)] if fitting else []
 
     def _when(self, key: str, frame: str) -> bool:

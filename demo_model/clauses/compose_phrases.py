@@ -317,7 +317,10 @@ class PhraseComposer:
             said = roles.get(role)
             unknown = said is not None and role != gap and not (said.pronoun or said.name)
             if said is not None and unknown and "people" in self._types(frame.types[role]):
-                roles[role] = Phrase(said.mark, pronoun=self.random.choice(who))
+                taken = {np.pronoun for np in roles.values()}
+                taken |= {"i", "we"} if {"i", "we"} & taken else set()  # not "that I had shown me"
+                others = [each for each in who if each not in taken] or ["they"]
+                roles[role] = Phrase(said.mark, pronoun=self.random.choice(others))
         return Clause(frame.key, self.mark(), self._known_gender(frame, roles, tense), tense, gap=gap)
 
     def _relatives(self, gap: str, noun: str) -> list[Frame]:

@@ -8,11 +8,13 @@ import pytest
 
 from demo_model import LANGUAGES
 from demo_model.clauses.checks import composed
+from demo_model.clauses.compose import Composer
 from demo_model.clauses.compose_phrases import choices
 from demo_model.clauses.languages.clock import clock
 from demo_model.clauses.lexicon import load_words
 from demo_model.clauses.syntax import Adverbial, Clause, Modal, Mood, Phrase, Predicate, Tense, Utterance
 from demo_model.grammar import Value
+from demo_model.sampling import Sampler, Split
 from tests.demo_model.clauses.said import CUSTOMER, REPORT, SHE, read, texts
 
 I = Phrase(1, pronoun="i")  # noqa: E741
@@ -305,6 +307,18 @@ def test_figures_are_plural_everywhere() -> None:
         assert "cifras de ventas" in said["es"]
         assert "Verkaufszahlen" in said["de"]
         assert "chiffres de vente" in said["fr"]
+
+
+def test_nobody_shows_himself_the_invoice_that_is_meant() -> None:
+    """The invoice I had shown me."""
+    composer = Composer(Sampler(3, Split.ANY))
+    invoice = load_words().nouns["document:invoice"]
+    for _ in range(400):
+        clause = composer._relative(Phrase(90, noun=invoice.key, det="the"), invoice, "pay", True)
+        assert clause is not None
+        people = [np.pronoun for np in clause.roles.values() if np.pronoun]
+        assert len(people) == len(set(people))
+        assert not {"i", "we"} <= set(people)
 
 
 @pytest.fixture(scope="module")
