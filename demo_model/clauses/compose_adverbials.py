@@ -93,7 +93,7 @@ class AdverbialComposer(PhraseComposer):
 
     def _when(self, key: str, frame: str) -> bool:
         during, times = self.choices["during"], self.choices["times"]
-        if "{clock}" in key:
+        if "{clock}" in key and self.words.adverbial_kinds[key] != "deadline":
             hour = self._hours(key, frame)
             return bool(hour) and frame in times["hours" if "{until}" in key else "clock"]
         if frame in times["undated"]:
@@ -188,7 +188,8 @@ class AdverbialComposer(PhraseComposer):
             return []
         if asking or (clause.modal is not Modal.NONE and clause.tense is not Tense.PAST):
             if self.odds(0.35) and clause.modal not in (Modal.CAN, Modal.SHOULD):
-                kind = "deadline" if self.odds(0.3) and asking else "time_future"
+                due = self.odds(0.5) and (asking or clause.modal is Modal.MUST)
+                kind = "deadline" if due and frame.key in self.choices["times"]["done"] else "time_future"
                 return self._time(frame, kind, negative=clause.negative, plain=True)
             return []
         plain = bool(clause.asked)

@@ -23,7 +23,7 @@ _OWN = ("i", "we", "own", "counted", "you")
 _SHORT = 2
 _RELATED = re.compile("(?:[前後]に|まで.*|中に|早く|すぐ|直後.*|で)$")
 """Times that no は stands after."""
-_TIED = re.compile("(?<![時分半中])に(.)$")
+_TIED = re.compile("(?<![時分半中で])に(.)$")
 _LIVING = ("person", "family", "animal", "profession")
 
 _EXPLAINED = ("when", "where", "S")

@@ -65,6 +65,19 @@ def test_the_time_of_day_in_words() -> None:
     }
 
 
+def test_by_five() -> None:
+    five = Adverbial(15, "by {clock}", values=(("clock", (17, 0)),))
+    please = Clause("call", 8, {"S": YOU, "O": CUSTOMER}, Tense.FUTURE, mood=Mood.IMPERATIVE, adverbials=(five,))
+    assert texts(please) == {
+        "en": "Please call the customer by five.",
+        "ja": "5時までに顧客に電話してください。",
+        "es": "Por favor, llame al cliente antes de las cinco.",
+        "de": "Bitte rufen Sie den Kunden bis fünf an.",
+        "fr": "Appelez le client avant cinq heures, s'il vous plaît.",
+        "zh": "请五点之前给客户打个电话。",
+    }
+
+
 def test_from_nine_to_five() -> None:
     hours: tuple[tuple[str, Value], ...] = (("clock", (8, 0)), ("until", (17, 0)))
     office = Adverbial(14, "from {clock} to {until}", values=hours)
