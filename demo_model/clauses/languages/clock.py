@@ -12,7 +12,7 @@ _FRENCH = ("treize", "quatorze", "quinze", "seize", "dix-sept", "dix-huit", "dix
 def clock(hour: int, minute: int, language: str, form: str = "", casual: bool = False) -> str:
     """The words of a time. hour: 1 to 23, of the end of a span at most 20; minute: 0, 15, 30 or 45.
 
-    form: "until" ends a span of hours; "bare" is without the Spanish article. casual: without "o'clock".
+    form: "until" ends a span of hours; "bare" is without the Spanish article; "apart" follows a weekday. casual: without "o'clock".
     """
     shown = (hour - 1) % 12 + 1
     if language == "ja":
@@ -35,6 +35,9 @@ def clock(hour: int, minute: int, language: str, form: str = "", casual: bool = 
             half = " et demi" if shown == 12 else " et demie"
             return hours + {0: "", 15: " et quart", 30: half, 45: " moins le quart"}[minute]
         case "zh":
-            return f"{word}点" + {0: "", 15: "一刻", 30: "半", 45: "三刻"}[minute]
+            part = (
+                ("中午" if hour == 12 else "上午") if form == "apart" and word[0] == "十" else ""
+            )  # 星期二|十二点
+            return f"{part}{word}点" + {0: "", 15: "一刻", 30: "半", 45: "三刻"}[minute]
     article = "" if form == "bare" else "la " if shown == 1 else "las "
     return article + word + {0: "", 15: " y cuarto", 30: " y media", 45: " menos cuarto"}[minute]

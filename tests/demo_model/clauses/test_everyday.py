@@ -65,6 +65,17 @@ def test_the_time_of_day_in_words() -> None:
     }
 
 
+def test_a_chinese_weekday_and_an_hour_are_told_apart() -> None:
+    values: tuple[tuple[str, Value], ...] = (("weekday", "Tuesday"), ("clock", (12, 0)))
+    noon = Adverbial(15, "on {weekday} at {clock}", values=values)
+    called = Clause("call", 8, {"S": SHE, "O": CUSTOMER}, Tense.FUTURE, adverbials=(noon,))
+    assert texts(called)["zh"] == "她星期二中午十二点要给客户打电话。"
+    values = (("weekday", "Tuesday"), ("clock", (15, 0)))
+    assert (
+        texts(replace(called, adverbials=(replace(noon, values=values),)))["zh"] == "她星期二三点要给客户打电话。"
+    )
+
+
 def test_by_five() -> None:
     five = Adverbial(15, "by {clock}", values=(("clock", (17, 0)),))
     please = Clause("call", 8, {"S": YOU, "O": CUSTOMER}, Tense.FUTURE, mood=Mood.IMPERATIVE, adverbials=(five,))
