@@ -12,7 +12,8 @@ _FRENCH = ("treize", "quatorze", "quinze", "seize", "dix-sept", "dix-huit", "dix
 def clock(hour: int, minute: int, language: str, form: str = "", casual: bool = False) -> str:
     """The words of a time. hour: 1 to 23, of the end of a span at most 20; minute: 0, 15, 30 or 45.
 
-    form: "until" ends a span of hours; "bare" is without the Spanish article; "apart" follows a weekday. casual: without "o'clock".
+    form: "until" ends a span of hours; "bare" is without the Spanish article; "apart" follows a Chinese weekday.
+    casual: without "o'clock".
     """
     shown = (hour - 1) % 12 + 1
     if language == "ja":
