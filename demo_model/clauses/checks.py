@@ -18,7 +18,7 @@ _WRONG = {
     "en": r"\ba (?!one)[aeio]\w|\ban [bcdfgjklmnpqrstvwxz]\w| 's\b|\bdon't (?:does|has)\b|\bamn't\b|\bi\b(?!')",
     "de": r"\b(?:zu dem|zu der|von dem|bei dem|in dem|an dem)\b(?!,| [^,]+, d(?:er|ie|as|e[nm])\b)"
     r"|\bein (?:der|die|das)\b|\|",
-    "fr": r"\b[jdnmtsl]e (?!yoga|yaourt|yo-yo|user )[aâeéèêiîoôuy]\w|\bque (?:il|elle|ils|elles|on|Anna)\b|"
+    "fr": r"\b[jdnmtsl]e (?!yoga|yaourt|yo-yo|user |onze)[aâeéèêiîoôuy]\w|\bque (?:il|elle|ils|elles|on|Anna)\b|"
     r"\b(?:de|à) (?:le|les)\b(?! (?:(?:lui|leur) )?\w+(?:er|ir|re)\b)|\bsi ils?\b"
     r"|\*|[^ ][?!]",
     "es": r"\bde el\b|\ba el\b|\by (?:i|hi)(?![eao])\w|\bcon mí\b|\*|~|\bla (?:acta|agua|área|aula)\b",
