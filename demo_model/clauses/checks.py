@@ -18,7 +18,7 @@ _WRONG = {
     "en": r"\ba (?!one)[aeio]\w|\ban [bcdfgjklmnpqrstvwxz]\w| 's\b|\bdon't (?:does|has)\b|\bamn't\b|\bi\b(?!')",
     "de": r"\b(?:zu dem|zu der|von dem|bei dem|in dem|an dem)\b(?!,| [^,]+, d(?:er|ie|as|e[nm])\b)"
     r"|\bein (?:der|die|das)\b|\|",
-    "fr": r"\b[jdnmtsl]e (?!yoga|yaourt|yo-yo|user )[aâeéèêiîoôuy]\w|\bque (?:il|elle|ils|elles|on|Anna)\b|"
+    "fr": r"\b[jdnmtsl]e (?!yoga|yaourt|yo-yo|user |onze)[aâeéèêiîoôuy]\w|\bque (?:il|elle|ils|elles|on|Anna)\b|"
     r"\b(?:de|à) (?:le|les)\b(?! (?:(?:lui|leur) )?\w+(?:er|ir|re)\b)|\bsi ils?\b"
     r"|\*|[^ ][?!]",
     "es": r"\bde el\b|\ba el\b|\by (?:i|hi)(?![eao])\w|\bcon mí\b|\*|~|\bla (?:acta|agua|área|aula)\b",
@@ -28,7 +28,7 @@ _WRONG = {
 _GERMAN_SUB = re.compile(r", (?:dass|ob|weil|obwohl) ([^,.?]+)(?!, d[eia])[,.?]")
 _GERMAN_FINITE = re.compile(r"(?:t|e|en|e?[lr]n|ß|ag|ann|uss|ill|arf|ar|[ai]nd|bin|ird|sei|a[mb]|ing)$")
 
-_CAUSES = ("follow", "before", "after")
+_CAUSES = ("follow", "before", "after", "causes", "purpose")
 """Tables of what happens and who does what because of it."""
 
 
@@ -79,6 +79,7 @@ def word_problems() -> Iterator[str]:
                 continue
             known_keys = {
                 **{each: set(words.frames) for each in _CAUSES},
+                "causes": set(words.adverbials),
                 "then": set(words.frames),
                 "reasons": set(words.adjectives),
             }.get(table)
@@ -89,7 +90,7 @@ def word_problems() -> Iterator[str]:
                     yield f"choices [{table}] {key}: {each} does not exist"
             filled = [each for row in members if table in _CAUSES for each in re.findall(r"[SOT]=(?!\$)(.*)", row)]
             yield from _strangers(f"choices [{table}] {key}:", [each for row in filled for each in row.split(",")])
-            if table in ("manners", "causes", "companions", "during") and key not in words.adverbials:
+            if table in ("manners", "companions", "during") and key not in words.adverbials:
                 yield f"choices [{table}]: {key} does not exist"
 
 

@@ -5,8 +5,9 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Sequence
 from dataclasses import replace
+from itertools import count
 
-from demo_model.clauses.compose_linked import LinkedComposer
+from demo_model.clauses.compose_everyday import EverydayComposer
 from demo_model.clauses.compose_phrases import ALWAYS_PLURAL
 from demo_model.clauses.lexicon import PARTITIVE
 from demo_model.clauses.syntax import (
@@ -38,6 +39,7 @@ _OWNED = (
     "fixture",
 )
 _MANY = 5
+_ATTEMPTS = 2000
 _WORK = frozenset(
     [
         *("document", "plan", "product", "event", "problem", "task", "person", "group", "data", "money", "code"),
@@ -55,7 +57,7 @@ def frames(clause: Clause | None) -> set[str]:
     return ({clause.frame} - FIXED_FRAMES).union(*relatives)
 
 
-class Composer(LinkedComposer):
+class Composer(EverydayComposer):
     """A stream of utterances. Two composers whose samplers have the same seed give the same stream.
 
     part: the share of frames, nouns and adjectives that are used; of less than 0.1, some sentences have none.
@@ -64,7 +66,7 @@ class Composer(LinkedComposer):
     def draw(self) -> Utterance:
         """The next utterance."""
         kinds: dict[Callable[[], Utterance], float] = {
-            self._single: 0.39,
+            self._single: 0.34,
             self._described: 0.11,
             self._linked: 0.08,
             self._continued: 0.04,
@@ -74,11 +76,15 @@ class Composer(LinkedComposer):
             self._asking: 0.07,
             self._coordinated: 0.06,
             self._answered: 0.04,
+            self._lasting: 0.045,
+            self._caused: 0.025,
+            self._meant: 0.025,
+            self._concluded: 0.012,
         }
         kind = self.random.choices(list(kinds), list(kinds.values()))[0]
-        while True:
+        for attempt in count():
             self.values, self._mark = {}, 0
-            said = kind()
+            said = kind() if attempt < _ATTEMPTS else self._single()  # of a small part few sentences may be left
             if self._is_in_part(said):
                 break
         second = replace(said.second, embedded=True) if said.second else None
@@ -93,6 +99,9 @@ class Composer(LinkedComposer):
         if thing and person in PERSONS and thing.det in ("a", "the", "this") and not (thing.of or thing.relative):
             own = clause.frame in self.choices["verbs"]["own"] and thing.noun.startswith(("small:", "supplies:"))
             roles = {**roles, "O": replace(thing, det=person if own else thing.det)}
+        if clause.tense is Tense.PLANNED and not clause.adverbials and clause.asked != "when":  # that would be now
+            now = clause.frame not in self.choices["verbs"]["not_now"]
+            clause = replace(clause, tense=Tense.NOW if now else Tense.FUTURE)
         unfit = "minutes|hour|just now|duration" if reported else "^$"
         unfit += "" if person in ("i", "we") else "|my birthday"
         said = tuple(each for each in clause.adverbials if not re.search(unfit, each.key))

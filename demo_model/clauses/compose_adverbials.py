@@ -16,7 +16,7 @@ _ROUND = frozenset((count, "minutes") for count in (5, 10, 15, 20, 30, 40, 45)) 
 """The durations that one says without a watch."""
 _HASTY = ("immediately", "quickly", "as soon as possible")
 _BRIEF = re.compile(r"minutes|hour|just now|\{duration|right after")
-_CLOCK = re.compile(r"\{time|at noon")
+_CLOCK = re.compile(r"\{(?:time|clock)|at noon")
 _AROUND = re.compile(r"\{P\}|^after|^before|break|meantime|lunchtime|before lunch|after lunch")
 _PLAIN = re.compile(r"^(yesterday|last week|this morning|yesterday evening|tomorrow|next week|this evening)$")
 """The times of what is not done."""
@@ -36,6 +36,9 @@ _EVENING = re.compile(r"night|evening")
 _NOT_EVENING = re.compile(r"morning|noon|lunch|breakfast|school|\{time")
 _NOT_MORNING = re.compile(r"evening|night|noon|lunch|dinner|midnight|bed|\{time")
 _NOT_NOON = re.compile(r"morning|evening|night|afternoon|breakfast|lunch|noon|dinner|bed|school|twice|\{time")
+_USUAL = {"morning": range(6, 9), "noon": range(12, 14), "go_bed": range(21, 24), "evening": range(18, 21)}
+_TOLD = {"morning": range(8, 12), "afternoon": range(13, 18)}
+"""What one does at what hours, and the hours of a part of the day."""
 _OFTEN = re.compile(r"day|morning|evening|night|once a day|twice a day|afternoon|always")
 _SELDOM = re.compile(r"year|summer|winter")
 
@@ -43,7 +46,8 @@ _SELDOM = re.compile(r"year|summer|winter")
 class AdverbialComposer(PhraseComposer):
     """Times, places, manners and companions that fit a clause."""
 
-    def adverbial(self, key: str, avoid: Sequence[str] = ()) -> Adverbial:
+    def adverbial(self, key: str, avoid: Sequence[str] = (), frame: str = "") -> Adverbial:
+        """A time, a place … with what fills it. frame: what is done at an hour."""
         template = self.words.adverbials[key]["en"]
         values: list[tuple[str, Value]] = []
         for kind in ("weekday", "date", "time", "month", "duration", "place", "room"):
@@ -52,6 +56,13 @@ class AdverbialComposer(PhraseComposer):
                 while kind == "duration" and value not in _ROUND:
                     value = self.sampler.value(kind)
                 values.append((kind, value))
+        if "{clock}" in template:
+            hour, minute = self._clock(key, frame)
+            if "{until}" in template:
+                hour, minute = self.random.randint(8, 14), self.random.choice((0, 0, 30))
+                end = min(hour + self.random.choice((1, 2, 3, 8)), 18)
+                values.append(("until", (end, self.random.choice((minute, 0)))))
+            values.insert(0, ("clock", (hour, minute)))
         phrase = None
         if "{P" in template:
             (kind,) = self.words.adverbial_types[key]
@@ -77,10 +88,14 @@ class AdverbialComposer(PhraseComposer):
             if not (plain and _VAGUE.search(key))
             if not (_AT_WORK if "daily" in frame.tags else _AT_HOME).search(key) or key in self.choices["during"]
         ]
-        return [self.adverbial(self.random.choice(fitting))] if fitting else []
+        fitting += [key for key in fitting if "{clock}" in key] * 3
+        return [self.adverbial(self.random.choice(fitting), frame=frame.key)] if fitting else []
 
     def _when(self, key: str, frame: str) -> bool:
         during, times = self.choices["during"], self.choices["times"]
+        if "{clock}" in key and self.words.adverbial_kinds[key] != "deadline":
+            hour = self._hours(key, frame)
+            return bool(hour) and frame in times["hours" if "{until}" in key else "clock"]
         if frame in times["undated"]:
             return False
         if key in during:
@@ -109,6 +124,19 @@ class AdverbialComposer(PhraseComposer):
                 return frame in times[table]
         return True
 
+    def _hours(self, key: str, frame: str) -> range:
+        """The hours at which one does it: none if what the time says is not when one does."""
+        times = self.choices["times"]
+        usual = next((hours for table, hours in _USUAL.items() if frame in times.get(table, (table,))), None)
+        told = next((hours for word, hours in _TOLD.items() if word in key), None)
+        if usual is None or told is None:
+            return usual or told or range(8, 18)
+        return range(max(usual.start, told.start), min(usual.stop, told.stop))
+
+    def _clock(self, key: str, frame: str) -> tuple[int, int]:
+        hour = self.random.choice(self._hours(key, frame))
+        return hour, self.random.choice((0, 0, 0, 30, 30, 15, 45))
+
     def _with_adverbials(self, clause: Clause, frame: Frame) -> Clause:
         if any(np.relative for np in clause.roles.values()):
             return clause  # it would be unclear what the adverbial belongs to
@@ -129,14 +157,13 @@ class AdverbialComposer(PhraseComposer):
                 clause,
                 adverbials=(*(each for each in out if _DAY.search(each.key)), self.adverbial("for {duration}")),
             )
-        for table, share in (("places", 0.3), ("manners", 0.25), ("causes", 0.25), ("companions", 0.3)):
+        for table, share in (("places", 0.3), ("manners", 0.25), ("companions", 0.3)):
             fitting = [key for key, frames in self.choices[table].items() if frame.key in frames]
             if not fitting or not self.odds(share) or len(out) > 1 or clause.asked in _ASKED_HOW:
                 continue
             said = clause.mood is Mood.STATEMENT and clause.modal is Modal.NONE
             unfit = {
                 "places": clause.asked or clause.modal is not Modal.NONE or not said,
-                "causes": clause.mood not in (Mood.STATEMENT, Mood.YES_NO),
                 "manners": clause.asked or (said and clause.tense in (Tense.NOW, Tense.HABIT)),
             }.get(table) or (table != "places" and (clause.negative or clause.asked or clause.tense is Tense.DONE))
             key = self.random.choice(fitting)
@@ -161,7 +188,8 @@ class AdverbialComposer(PhraseComposer):
             return []
         if asking or (clause.modal is not Modal.NONE and clause.tense is not Tense.PAST):
             if self.odds(0.35) and clause.modal not in (Modal.CAN, Modal.SHOULD):
-                kind = "deadline" if self.odds(0.3) and asking else "time_future"
+                due = self.odds(0.5) and (asking or clause.modal is Modal.MUST)
+                kind = "deadline" if due and frame.key in self.choices["times"]["done"] else "time_future"
                 return self._time(frame, kind, negative=clause.negative, plain=True)
             return []
         plain = bool(clause.asked)
@@ -172,6 +200,8 @@ class AdverbialComposer(PhraseComposer):
             case Tense.FUTURE if always or self.odds(0.7):
                 kinds = ("time_future", "time_future", "time_any")
                 return self._time(frame, *kinds, negative=clause.negative, plain=plain)
+            case Tense.PLANNED:
+                return self._time(frame, "time_future", plain=True)
             case Tense.HABIT if not stative:
                 wh = clause.mood is Mood.WH or clause.negative or always
                 if wh or (self.odds(0.5) and clause.mood is not Mood.YES_NO):

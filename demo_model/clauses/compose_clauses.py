@@ -63,7 +63,9 @@ class ClauseComposer(AdverbialComposer):
             tenses = {Tense.PAST: 36, Tense.FUTURE: 24, Tense.DONE: 12, Tense.NOW: 9, Tense.HABIT: 13}
         if frame.key in verbs["told"] and wanted is None:
             mood = Mood.STATEMENT
-        if Tense.NOW in tenses and frame.key in verbs["not_now"]:
+        if Tense.NOW in tenses and frame.key in verbs["planned"]:
+            tenses = {**tenses, Tense.PLANNED: 4 * tenses[Tense.NOW]}
+        if Tense.NOW in tenses and frame.key in (*verbs["not_now"], *verbs["planned"]):
             tenses = {tense: share for tense, share in tenses.items() if tense is not Tense.NOW}
         if frame.key in verbs["general"]:
             tenses, modals, mood = {Tense.HABIT: 1}, False, Mood.YES_NO if asks else mood
@@ -117,7 +119,7 @@ class ClauseComposer(AdverbialComposer):
             and (stative or modal is not Modal.NONE or frame.key in self.choices["times"]["done"])
             and mood in (Mood.STATEMENT, Mood.IMPERATIVE)
             and (mood is Mood.STATEMENT or frame.key in verbs["forbidden"])
-            and tense is not Tense.NOW
+            and tense not in (Tense.NOW, Tense.PLANNED)
             and (stative or tense is not Tense.HABIT or modal is not Modal.NONE)
         )
         roles = self._roles(frame, mood, asked, modal, tense, subject)
@@ -251,7 +253,9 @@ class ClauseComposer(AdverbialComposer):
                 if asks and np.pronoun and (modal is Modal.SHOULD or (modal is Modal.CAN and self.odds(0.5))):
                     np = replace(np, pronoun=self.random.choice(("i", "we")))
                 avoid.append(np.pronoun)
-                roles["S"] = self._richer(np, 0, frame.key) if not asks and subject is None else np
+                roles["S"] = (
+                    self._richer(np, 0, frame.key, tense is Tense.PAST) if not asks and subject is None else np
+                )
             else:
                 fresh = role == "O" and frame.key in self.choices["verbs"]["fresh"]
                 plain = asks or frame.key in self.choices["verbs"]["unasked"]
@@ -299,5 +303,6 @@ class ClauseComposer(AdverbialComposer):
                     or "T" in frame.types
                     or bool("S" in roles and roles["S"].relative),
                     frame.key,
+                    tense is Tense.PAST,
                 )
         return roles

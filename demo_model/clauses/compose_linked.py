@@ -68,7 +68,7 @@ class LinkedComposer(TalkComposer):
         second = replace(second, tense=tense, negative=link == "but", adverbials=(), roles=roles)
         if link in ("if", "when"):
             return Utterance(second, link, replace(event, tense=Tense.HABIT) if link == "if" else event)
-        return Utterance(event, link, second)
+        return Utterance(event, "that's why" if link == "so" and self.odds(0.25) else link, second)
 
     def _drawn(self, table: str) -> tuple[str, dict[str, list[str]], str, str, str]:
         """What happens and of what types its roles are; who does what then, and what plays the roles of that."""
@@ -267,6 +267,7 @@ class LinkedComposer(TalkComposer):
                 for each in first.adverbials[: 0 if momentary else 1]
                 if not each.key.startswith(("because", "in the mean", "during"))
                 if about.refers != "S" or re.search("yesterday|today|^this |last night|just", each.key)
+                if about.refers != "S" or not re.search("time}|clock}", each.key)  # one is not tired at eight
             ]
             return Utterance(replace(first, adverbials=tuple(said)), link, second)
         return self._single()

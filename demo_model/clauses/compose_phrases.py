@@ -279,8 +279,8 @@ class PhraseComposer:
         fitting = _adjectives_of(noun, self.part)
         return self.random.choice(fitting) if fitting else ""
 
-    def _richer(self, np: Phrase, depth: int, frame: str) -> Phrase:
-        """Perhaps with a possessor or a relative clause."""
+    def _richer(self, np: Phrase, depth: int, frame: str, past: bool) -> Phrase:
+        """Perhaps with a possessor or a relative clause. past: whether the clause is about the past."""
         if not np.noun or depth or np.det not in ("the", "all") or np.adjective:
             return np
         noun = self.words.nouns[np.noun]
@@ -296,16 +296,17 @@ class PhraseComposer:
         if owned and self.odds(0.12) and not np.plural:
             return replace(np, of=self._name())
         if self.odds(0.03 if noun.type in _PEOPLE else 0.07):
-            return replace(np, relative=self._relative(np, noun, frame))
+            return replace(np, relative=self._relative(np, noun, frame, past))
         return np
 
-    def _relative(self, np: Phrase, noun: Noun, main: str) -> Clause | None:
+    def _relative(self, np: Phrase, noun: Noun, main: str, past: bool) -> Clause | None:
+        """What tells which is meant: that they mentioned, or had mentioned before something else was done."""
         gap = "S" if noun.type in ("person", "profession") else "O"
         frames = [frame for frame in self._relatives(gap, noun.key) if frame.key != main]
         if not frames:
             return None
         frame = self.random.choice(frames)
-        tense = Tense.PAST
+        tense = Tense.PRIOR if past and self.odds(0.5) else Tense.PAST
         roles = {gap: replace(np, relative=None)} if gap == "S" else {}
         for role, types in frame.types.items():
             if role == gap or role in roles:
@@ -316,7 +317,10 @@ class PhraseComposer:
             said = roles.get(role)
             unknown = said is not None and role != gap and not (said.pronoun or said.name)
             if said is not None and unknown and "people" in self._types(frame.types[role]):
-                roles[role] = Phrase(said.mark, pronoun=self.random.choice(who))
+                taken = {np.pronoun for np in roles.values()}
+                taken |= {"i", "we"} if {"i", "we"} & taken else set()  # not "that I had shown me"
+                others = [each for each in who if each not in taken] or ["they"]
+                roles[role] = Phrase(said.mark, pronoun=self.random.choice(others))
         return Clause(frame.key, self.mark(), self._known_gender(frame, roles, tense), tense, gap=gap)
 
     def _relatives(self, gap: str, noun: str) -> list[Frame]:
@@ -371,7 +375,7 @@ class PhraseComposer:
         being = frame.cells["fr"].startswith(("+", "se_"))
         if (
             being
-            and tense in (Tense.PAST, Tense.DONE)
+            and tense in (Tense.PAST, Tense.DONE, Tense.PRIOR)
             and subject
             and (subject.name or subject.pronoun in ("i", "you", "we"))
         ):

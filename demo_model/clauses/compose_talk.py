@@ -342,7 +342,7 @@ class TalkComposer(ClauseComposer):
             said = self.clause(self._domain(), Mood.STATEMENT, subject=subject, plain=True)
             frame = self.words.frames[said.frame]
             fits = "people" in self._types(frame.types["S"]) and said.roles["S"].pronoun == subject.pronoun
-            fits = fits and said.tense is not Tense.NOW and "T" not in frame.types
+            fits = fits and said.tense not in (Tense.NOW, Tense.PLANNED) and "T" not in frame.types
             if fits and "~" not in frame.cells["es"] and said.frame != "depend":
                 break
             self._mark, self.values = marks, values

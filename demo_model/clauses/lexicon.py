@@ -206,7 +206,11 @@ def load_words() -> Words:
     for kind, rows in _table("adverbials").items():
         for key, cells in rows.items():
             english, *types = key.split(" @")
-            adverbials[english] = {"en": english, **dict(zip(LANGUAGES[1:], cells, strict=True))}
+            # "for a week (until now)" is the other "for a week"
+            adverbials[english] = {
+                "en": english.partition(" (")[0],
+                **dict(zip(LANGUAGES[1:], cells, strict=True)),
+            }
             adverbial_kinds[english] = kind
             adverbial_types[english] = tuple(types[0].split(",")) if types else ()
     return Words(

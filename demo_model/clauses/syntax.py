@@ -19,6 +19,10 @@ class Tense(Enum):
     DONE = "done"
     """Already done; negated: not yet done."""
     FUTURE = "future"
+    PLANNED = "planned"
+    """Settled for a time that is named: "I'm meeting her tomorrow"."""
+    ONGOING = "ongoing"
+    """Begun some time ago and not over: "she has been waiting for an hour"."""
 
 
 class Modal(Enum):
@@ -47,6 +51,8 @@ ASKED_FRAMES = {"cost": "amount", "age": "age", "whose_is": "owner", "take_time"
 """Frame that only asks → what it asks for: how much it costs, how old she is, whose it is, where it is."""
 FIXED_FRAMES = frozenset([*ASKED_FRAMES, "be", "exist", "depend"])
 """Those that no other can stand for."""
+PURPOSES = ("to", "so that")
+""" "She called to confirm the date": of the same subject; "I sent it so that he could check it": of another."""
 ANSWERS = ("yes", "no", "not_yet", "too", "neither")
 """ "Yes, we did." "No, she hasn't." "No, not yet." "So do I." "Neither do we." """
 
@@ -156,8 +162,9 @@ class Clause:
 class Utterance:
     """A sentence: one clause, or two with a link; or a question or a statement and what somebody answers.
 
-    link: a connective (because, if, when, although, before, after, and, but, so), a matrix verb (think, know,
-    hope, say, whether) whose subject is `speaker`, or how `second` answers in short: one of ANSWERS.
+    link: a connective (because, if, when, although, before, after, and, but, so, to, so that), a matrix verb
+    (think, know, hope, say, whether) whose subject is `speaker`, or how `second` answers in short: one of ANSWERS.
+    "that's why" begins a sentence of its own: `second`, or `first` if what it follows from was said before.
     """
 
     first: Clause

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from dataclasses import replace
 
-from demo_model.clauses.languages.chinese_phrases import ChinesePhrases
+from demo_model.clauses.languages.chinese_spans import ChineseSpans
 from demo_model.clauses.languages.chinese_words import (
     AGAIN,
     ASKED,
@@ -21,12 +21,13 @@ from demo_model.clauses.languages.chinese_words import (
     TAKEN,
     THEN,
     TO_IT_ONCE,
+    UNABLE,
 )
 from demo_model.clauses.marks import bare, marked, phrase
-from demo_model.clauses.syntax import Clause, Modal, Mood, Tense, Utterance
+from demo_model.clauses.syntax import PURPOSES, Clause, Modal, Mood, Tense, Utterance
 
 
-class Chinese(ChinesePhrases):
+class Chinese(ChineseSpans):
     def pieces(self, clause: Clause) -> tuple[list[str], str, list[str], bool]:
         """What stands before the verb, the verb, what follows, whether it takes no 了."""
         before: list[str] = []
@@ -98,11 +99,16 @@ class Chinese(ChinesePhrases):
                 return will, marked(f"{head}{le}多久", clause.mark)
             again = phrase(plain, self.noun_phrase(clause.roles["O"], "")) if self.direct(clause) else ""
             return will, phrase(again, marked(f"{head}{le}多久{tail.strip('话天')}", clause.mark))
+        past = clause.tense is Tense.PAST
+        if clause.modal is Modal.CAN and negative and clause.frame in UNABLE:
+            return "", marked(UNABLE[clause.frame][past], clause.mark)
         if clause.modal is not Modal.NONE:
             if clause.modal is Modal.MUST and clause.tense is Tense.PAST and not negative:
                 return "不得不", plain
             if clause.modal is Modal.SHOULD and clause.asked == "when" and not negative:
                 return "该", plain
+            if clause.modal is Modal.CAN and past and negative:
+                return "没能", plain
             return MODAL[clause.modal][negative], plain
         match clause.tense:
             case Tense.DONE:
@@ -128,6 +134,10 @@ class Chinese(ChinesePhrases):
 
     def clause(self, clause: Clause, later: str = "", when: bool = False, drop: bool = False) -> str:
         """later: a word between the subject and the rest (就, 所以 …)."""
+        if self.spans(clause):
+            return self.spanned(clause)
+        same = {Tense.PLANNED: Tense.FUTURE, Tense.PRIOR: Tense.PAST}
+        clause = replace(clause, tense=same.get(clause.tense, clause.tense))
         subject_np, identifies = clause.roles.get("S"), self.identifies(clause)
         adjective = clause.predicate is not None and clause.predicate.adjective
         if subject_np is not None and (
@@ -205,9 +215,6 @@ class Chinese(ChinesePhrases):
         aux, verb = self.verbs(clause, verb, stative, when)
         if clause.tense is Tense.FUTURE and aux.startswith("会"):
             aux = self.will(clause, phrase(start, time, quick), later) + aux[1:]
-        if length and not after and clause.tense is Tense.PAST:  # 看了2小时电视, 谈了2小时
-            of = marked(re.sub("[话觉]$", "", cut[2]), clause.mark)
-            verb, length = phrase(marked(f"{cut[0]}了", clause.mark), length, of), ""
         if (times and not after) or (self.direct(clause) and not clause.roles["O"].pronoun):
             verb = phrase(marked(cut[0], clause.mark), times, marked(cut[2], clause.mark)) if times else verb
         else:
@@ -305,6 +312,8 @@ class Chinese(ChinesePhrases):
             return phrase(end, mark)
         if said.link in ("before", "after"):
             return phrase(self.around(said), mark)
+        if said.link in PURPOSES:
+            return phrase(self.meant(first, second, said.link), mark)
         about = second.roles.get("S")
         shared = about is not None and bool(about.pronoun) and about.pronoun == first.roles["S"].pronoun
         thing = first.roles.get("O")
@@ -342,8 +351,7 @@ class Chinese(ChinesePhrases):
         over = first.modal is not Modal.NONE or (said.link == "so" and not turned)
         later = "就" if said.link == "if" and not asks else self.then(first) if over else ""
         later = phrase(later, "还是") if said.link == "although" else later
-        weather = event is not None and event.types["S"] == ("weather",) and self.stative(second)
-        hit = weather or (shared and second.frame in HIT)  # 天气很热，我就去游泳了
+        hit = shared and second.frame in HIT  # 她忘了密码，就更改了密码
         if when and not asks and second.tense is Tense.PAST and hit:
             return phrase(self.clause(second), "，", self.clause(first, "就", drop=shared), mark)
         if later == "就" and self.willed(first):
@@ -370,6 +378,24 @@ class Chinese(ChinesePhrases):
         return phrase(
             other, ("后" if awaited else "之后" if happens else "的时候") + ("" if shared else "，"), words, mark
         )
+
+    def concluded(self, clause: Clause) -> str:
+        return phrase("所以", self.planned(clause, self.clause(clause, self.then(clause))))
+
+    def meant(self, first: Clause, second: Clause, link: str) -> str:
+        """为了确认日期，她打了电话; 她去超市买面包了; 她发了报告，好让他看."""
+        second = replace(second, tense=Tense.HABIT, modal=Modal.NONE)
+        if link == "so that":
+            it = "O" in second.roles and second.roles["O"].pronoun == "it"
+            briefly = it and self.pieces(second)[1] in BRIEFLY  # 好让他看一下
+            other = phrase(self.clause(second), marked("一下", second.mark) if briefly else "")
+            return phrase(self.clause(first, self.then(first)), "，好让", other)
+        why = self.clause(second, drop=True)
+        if self.cell(first) not in ("=去 T", "=回|家", "=来|公司", "=坐飞机去 T"):
+            return phrase("为了", why, "，", self.clause(replace(first, embedded=True), self.then(first)))
+        over = first.tense is Tense.PAST
+        goes = self.clause(replace(first, tense=Tense.HABIT) if over else first)
+        return phrase(goes, why, "了" if over else "")
 
     def around(self, said: Utterance) -> str:
         """她看报告之前，先打了电话; 他看了报告之后，我打了电话. What comes first names the thing,

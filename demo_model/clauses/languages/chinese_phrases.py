@@ -259,6 +259,8 @@ class ChinesePhrases(Linearizer):
         lasts = (self.stative(clause) or clause.modal is not Modal.NONE) and clause.frame != "come_from"
         if clause.tense is not Tense.PAST or not lasts or self.places(clause, "time"):
             return ""
+        if clause.modal is Modal.CAN and clause.negative:  # 没能
+            return ""
         what, who = clause.predicate, clause.roles.get("S")
         before = what is not None and (what.phrase is not None or what.adjective in LASTING)
         if before or clause.frame in LASTING:
@@ -281,6 +283,8 @@ class ChinesePhrases(Linearizer):
 
     def fronted(self, clause: Clause) -> Adverbial | None:
         front = super().fronted(clause)  # 她每周都 …
+        if front is None and clause.modal is Modal.MUST and not clause.embedded:  # 因为下雨，我们得推迟
+            front = next((each for each in clause.adverbials if self.kind(each) == "cause"), None)
         habit = front is not None and self.words.adverbial_kinds[front.key] == "time_habit"
         return None if habit else front
 

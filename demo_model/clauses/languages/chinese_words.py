@@ -27,6 +27,8 @@ MODAL = {
     Modal.SHOULD: ("应该", "不应该"),
     Modal.MIGHT: ("可能会", "可能不会"),
 }
+UNABLE = {"sleep": ("睡不着", "没睡着"), "fall_asleep": ("睡不着", "没睡着")}
+"""Frame → what is said of somebody who cannot or could not do it."""
 MATRIX = {"think": "觉得", "know": "知道", "hope": "希望", "say": "说", "whether": "不知道"}
 RESULTS = dict.fromkeys([*"写做烤洗修煮煎泡织熨切画叠点租买种", "准备"], "好")
 RESULTS |= dict.fromkeys("去看读喝吃教学听谈提找笑哭尝用骑弹讲唱说遛喂等拍", "过")

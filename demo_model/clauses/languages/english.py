@@ -174,11 +174,17 @@ class English(Linearizer):
 
         present, was = _BE.get(person, ("are", "were"))
         match clause.tense:
+            case Tense.FUTURE if self.intended(clause):
+                return present, phrase("going to", main(head))
             case Tense.FUTURE:
                 return "will", main(head)
             case Tense.PRIOR:
                 return "had", main(participle)
-            case Tense.NOW if not be:
+            case Tense.ONGOING if be or self.stative(clause):
+                return ("has" if person == "3s" else "have"), main(participle)
+            case Tense.ONGOING:
+                return ("has" if person == "3s" else "have"), phrase("been", main(ing))
+            case Tense.NOW | Tense.PLANNED if not be:
                 return present, main(ing)
             case Tense.DONE if not be:
                 return ("has" if person == "3s" else "have"), main(participle)
@@ -302,8 +308,15 @@ class English(Linearizer):
         late = front is not None and (clause.modal is not Modal.NONE or _LAST.search(front.key))
         return None if late else front
 
+    def adverbial(self, each: Adverbial) -> str:
+        """Due to the strike, for every fourth "because of"."""
+        words = super().adverbial(each)
+        formal = self.kind(each) == "cause" and each.mark % 4 == 3
+        return re.sub("(?i)^because(.) of", r"due\1 to", words) if formal else words
+
     def ending(self, clause: Clause) -> str:
-        return self.places(clause, "manner", "companion", "place", "length", "time", "deadline", "cause")
+        kinds = ("manner", "companion", "place", "length", "span", "time", "since", "deadline", "cause")
+        return self.places(clause, *kinds)
 
     def utterance(self, said: Utterance) -> str:
         first, second = said.first, said.second
@@ -327,6 +340,9 @@ class English(Linearizer):
             return text + " ."
         if second is None:
             return f"{text} {mark}"
+        if said.link == "to":
+            wants = self.clause(replace(second, gap="S", modal=Modal.WANT, tense=Tense.HABIT), full=True)
+            return phrase(text, wants.partition(" ")[2], mark)
         if said.link in ("before", "after"):
             first, second = self.in_order(said, said.early)
             other = phrase(said.link, self.around(said, second))
@@ -337,7 +353,7 @@ class English(Linearizer):
         if said.link == "and" and again and second.tense is Tense.PAST and not second.negative:
             return phrase(text, "and", other.split(" ", 1)[1], mark)
         match said.link:
-            case "because" | "although":
+            case "because" | "although" | "so that":
                 return phrase(text, said.link, other, mark)
             case "and" | "but" | "so":
                 return phrase(text, ",", said.link, other, mark)
@@ -345,6 +361,9 @@ class English(Linearizer):
                 if first.mood in (Mood.YES_NO, Mood.WH, Mood.REQUEST, Mood.IMPERATIVE):
                     return phrase(text, link, other, mark)
                 return phrase(link, other, ",", text, mark)
+
+    def concluded(self, clause: Clause) -> str:
+        return phrase("that's why", self.clause(clause))
 
     def around(self, said: Utterance, second: Clause) -> str:
         """After she read, had read, reading: each in a third of the sentences."""
@@ -372,7 +391,7 @@ class English(Linearizer):
         subject = clause.roles["S"]
         said = self.noun_phrase(subject, "S")
         verb = "be" if clause.frame == "be" else self.complements(clause)[0].partition("_")[0]
-        aux = self.group(clause, verb, True, clause.mark)[0]
+        aux = self.group(replace(clause, embedded=False), verb, True, clause.mark)[0]  # as it was asked
         match link:
             case "yes":
                 return phrase("yes ,", said, aux)

@@ -53,6 +53,7 @@ class French(FrenchForms):
     links: ClassVar = LINKS
     arounds: ClassVar = AROUND
     during = "pendant"
+    why = "c'est pour cela que"
     of_it: ClassVar = {"de": "en", "à": "y", "sur": "y"}
     graver: ClassVar = {"big": "serious"}
     degrees: ClassVar = {"very": "très", "too": "trop", "more": "plus"}
@@ -61,6 +62,7 @@ class French(FrenchForms):
         return phrase("qui" if clause.gap == "S" else "que", self.clause(clause, "", antecedent=np))
 
     def clause(self, clause: Clause, order: str, mood: str = "", antecedent: Phrase | None = None) -> str:
+        clause = self.settled(clause)
         subject_np = clause.roles.get("S")
         both, perhaps = "", "peut-être" if clause.modal is Modal.MIGHT else ""
         if perhaps:
@@ -165,20 +167,25 @@ class French(FrenchForms):
         infinitive = marked(verb, mark)
         if mood == "infinitive":
             return [], "", phrase(*_kept(clitics), infinitive)
-        if mood == "subjunctive":
+        if mood == "subjunctive" and clause.modal is Modal.NONE:
             return clitics, marked(self.form(verb, mood, person), mark), ""
         if clause.modal is not Modal.NONE:
             now = "imperfect" if said else "present"
+            if clause.modal is Modal.CAN and past and clause.negative:  # je n'ai pas pu venir
+                return [], self.form("avoir", now, person), phrase("pu", *clitics, infinitive)
             tense = "conditional" if clause.modal is Modal.SHOULD else "imperfect" if past else now
+            tense = mood if mood == "subjunctive" else tense
             if clause.modal is Modal.MUST and clause.negative:
                 return [], self.form("avoir", tense, person), phrase("besoin de", *_kept(clitics), infinitive)
             if clause.modal is Modal.MUST and past:
                 return [], self.form("avoir", now, person), phrase("dû", *clitics, infinitive)
             return [], self.form(MODAL[clause.modal], tense, person), phrase(*clitics, infinitive)
         match clause.tense:
-            case Tense.PAST if self.stative(clause) and mood != "having" and verb != "comprendre":
+            case Tense.PAST if (
+                self.stative(clause) and mood != "having" and verb != "comprendre" and not self.lasted(clause)
+            ):
                 return clitics, marked(self.form(verb, "imperfect", person), mark), ""
-            case Tense.PAST | Tense.DONE:
+            case Tense.PAST | Tense.DONE | Tense.PRIOR:
                 participle = self.form(verb, "participle", person)
                 if verb in ("faire", "laisser") and _CAUSED.search(self.words.frames[clause.frame].cells["fr"]):
                     pass  # les a fait frire
@@ -190,6 +197,7 @@ class French(FrenchForms):
                     participle = self.agreed(participle, self.agreement(antecedent))
                 elif clause.asked == "O" and (asked := self.direct_object(clause)) is not None:
                     participle = self.agreed(participle, self.agreement(asked))
+                said = said or clause.tense is Tense.PRIOR
                 tense = "imperfect" if said else "future" if mood == "over" else "present"
                 finite = aux if mood == "having" else self.form(aux, tense, person)
                 return clitics, finite, marked(participle, mark)
@@ -197,7 +205,9 @@ class French(FrenchForms):
                 inner = phrase("en train de", *_kept(clitics), infinitive)
                 return [], self.form("être", "imperfect" if said else "present", person), inner
             case Tense.FUTURE if (
-                not said and verb != "aller" and any(each.key in _SOON for each in clause.adverbials)
+                not (said or mood)
+                and verb != "aller"
+                and (self.intended(clause) or any(each.key in _SOON for each in clause.adverbials))
             ):
                 return [], self.form("aller", "present", person), phrase(*clitics, infinitive)
             case Tense.FUTURE:
@@ -333,12 +343,6 @@ class French(FrenchForms):
             return phrase(subject, verb, "que", self.clause(first, ""), ".")
         inner = self.asked(first) if first.asked else phrase("si", self.clause(first, ""))
         return phrase(subject, "ne", verb, "pas", inner, ".")
-
-    def link(self, said: Utterance) -> str:
-        """While a state lasted, one thing happened: comme, as "quand" would tell what used to happen."""
-        second = said.second
-        lasted = said.link == "when" and second is not None and second.tense is Tense.PAST and self.stative(second)
-        return "comme" if lasted else super().link(said)
 
     def around(self, said: Utterance, second: Clause) -> str:
         """After is said of what is over: après avoir lu, après qu'elle aura lu, après qu'elle a lu."""

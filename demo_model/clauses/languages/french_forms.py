@@ -138,13 +138,16 @@ LINKS = {
 ASKED = {
     **{"when": "quand", "where": "où", "why": "pourquoi", "how": "comment", "S": "qui", "O": "que"},
     **{"how_long": "combien de temps", "how_often": "à quelle fréquence", "amount": "combien"},
-    **{"age": "quel âge", "owner": "à qui", "place": "où"},
+    **{"age": "quel âge", "owner": "à qui", "place": "où", "since": "depuis combien de temps"},
+    "so_far": "depuis combien de temps",
 }
 AROUND = {
     ("before", True): ("avant de", "infinitive"),
     ("after", True): ("après", "having"),
     ("before", False): ("avant que", "subjunctive"),
     ("after", False): ("après que", "over"),
+    ("to", True): ("pour", "infinitive"),
+    ("so that", False): ("pour que", "subjunctive"),
 }
 
 

@@ -96,9 +96,9 @@ class German(GermanForms):
 
     def clause(self, clause: Clause, order: str) -> str:
         """order: main, sub (the verb last), rel (no subject, the verb last), first (the verb first), inverted,
-        gapped (no subject, the verb first), shared (nor the auxiliary)."""
+        gapped (no subject, the verb first), shared (nor the auxiliary), zu (the infinitive, no subject)."""
         perhaps = "vielleicht" if clause.modal is Modal.MIGHT else ""
-        clause = self.spoken(replace(clause, modal=Modal.NONE) if perhaps else clause)
+        clause = self.spoken(self.settled(replace(clause, modal=Modal.NONE) if perhaps else clause))
         objects: dict[str, tuple[str, bool]] = {}
         pronouns: list[tuple[int, str]] = []
         pp: list[str] = []
@@ -196,6 +196,10 @@ class German(GermanForms):
         if clause.mood in (Mood.IMPERATIVE, Mood.LETS):
             return phrase(self.asking(clause, verb, clitics, field), after)
         match order:
+            case "zu":
+                prefix, _, base = verb.removeprefix("+").rpartition("|")
+                to = f"{prefix}zu{base}" if prefix else f"zu {base}"
+                return phrase(clitics, field, marked(to, clause.mark), after)
             case "sub" | "rel":
                 if end and "|" in verb and bare(end[0]) == verb.removeprefix("+").partition("|")[0]:
                     finite, end = marked(bare(end[0]) + bare(finite), clause.mark), []
@@ -245,7 +249,12 @@ class German(GermanForms):
         at = next((index for index, (_, new) in enumerate(placed) if new), len(placed))
         texts = [text for text, _ in placed]
         known, fresh = phrase(*texts[:at]), phrase(*texts[at:])
-        when, often = self.places(clause, "time", "deadline", "cause"), self.places(clause, "frequency")
+        when, often = (
+            self.places(clause, "time", "since", "span", "deadline", "cause"),
+            self.places(clause, "frequency"),
+        )
+        if clause.tense is Tense.ONGOING and (clause.asked or clause.mark % 2):  # schon seit Montag
+            when = phrase("schon", when)
         where = self.places(clause, "companion", "length", "place", "manner")
         if negative:
             when = phrase(when, often)
@@ -317,6 +326,9 @@ class German(GermanForms):
             finite = self.conjugated("machen", clause.person)
         return phrase("ja ," if link == "yes" else "nein ,", finite, said, "nicht" if link == "no" else "")
 
+    def concluded(self, clause: Clause) -> str:
+        return phrase("deshalb", self.clause(_present(clause), "inverted"))
+
     def verb(self, clause: Clause) -> str:
         return self.complements(clause)[0].split("_")[-1]
 
@@ -363,6 +375,12 @@ class German(GermanForms):
                 return phrase(self.main(first), "und", self.added(first, second), mark)
             case "but":
                 return phrase(self.main(first), ", aber", self.main(second), mark)
+            case "to":
+                return phrase(
+                    self.main(first), ", um", self.clause(replace(second, tense=Tense.HABIT), "zu"), mark
+                )
+            case "so that":
+                return phrase(self.main(first), ", damit", self.clause(second, "sub"), mark)
             case "so":
                 return phrase(self.main(first), ", deshalb", self.clause(_present(second), "inverted"), mark)
         word = LINKS[said.link]

@@ -307,7 +307,7 @@ class GermanForms(Linearizer):
             return "weiß"
         stem = verb.removesuffix("n").removesuffix("e") if verb.endswith("en") else verb.removesuffix("n")
         if person == "1s":
-            return stem[:-2] + "le" if stem.endswith("el") else stem + "e"
+            return stem[:-2] + "le" if re.search("[^i]el$", stem) else stem + "e"  # sammle, but spiele
         prefix, table = self.forms(verb)
         if table and table[0] != "-":
             return prefix + table[0]

@@ -17,6 +17,7 @@ from demo_model.clauses.marks import marked, phrase
 from demo_model.clauses.syntax import (
     ANSWERS,
     ASKED_FRAMES,
+    PURPOSES,
     Clause,
     Modal,
     Mood,
@@ -99,7 +100,7 @@ class Japanese(JapanesePhrases):
 
     def predicate(self, clause: Clause, word: Word) -> tuple[Word, bool, bool]:
         """The inflected end with modality and aspect in it: (word, negative, past)."""
-        negative, past = clause.negative, clause.tense is Tense.PAST
+        negative, past = clause.negative, clause.tense in (Tense.PAST, Tense.PRIOR)
         if self.asks_to(clause):
             return Word("もらえる", "1", word.te()), False, False
         if clause.modal.value:
@@ -112,8 +113,8 @@ class Japanese(JapanesePhrases):
         if clause.tense is Tense.DONE:
             return (Word("いる", "1", word.te()), True, False) if negative else (word, False, True)
         resultative = "teiru" in self.tags(clause)
-        going_on = clause.tense is Tense.NOW and clause.frame not in TABLES["frames"]["at_once"]
-        if going_on or (resultative and word.kind in ("1", "5", "する")):
+        lasts = clause.tense is Tense.ONGOING and not self.stative(clause)
+        if lasts or clause.tense is Tense.NOW or (resultative and word.kind in ("1", "5", "する")):
             return Word("いる", "1", word.te()), negative, past
         return word, negative, past
 
@@ -163,6 +164,8 @@ class Japanese(JapanesePhrases):
             question = "どのくらい" if clause.asked == "how_long" else ""
         elif clause.asked in _ASKED and not clause.wanted and not (clause.asked == "O" and "何" in words):
             question = _ASKED[clause.asked]
+            if clause.tense is Tense.ONGOING and self.stative(clause):
+                question += "前から"
         where = self.places(clause, "place")
         ni = "ni" in self.tags(clause)
         done = ""
@@ -271,6 +274,8 @@ class Japanese(JapanesePhrases):
                 return last.plain(negative, past, "な" if clause.asked else "") + ("の" if clause.asked else "")
             case "te":
                 return last.te()
+            case "stem":
+                return last.stem() + "に"
             case "hope" if not negative:
                 return last.te() + "くれる"
         return last.plain(negative, past)
@@ -330,6 +335,8 @@ class Japanese(JapanesePhrases):
         topic = "same" if same else "は"
         if said.link in ("before", "after"):
             return phrase(self.around(said, same), mark)
+        if said.link in PURPOSES:
+            return phrase(self.meant(said), mark)
         if said.link in ("so", "and", "but"):
             second = self.named_before(second, first)
         elif said.link in ("if", "when", "because"):
@@ -355,6 +362,10 @@ class Japanese(JapanesePhrases):
                     self.clause(first, "polite", same),
                     mark,
                 )
+        weather = "S" in second.roles and second.roles["S"].pronoun == "weather"
+        if weather and second.tense is Tense.PAST and self.stative(second):  # 暑いときは海に行きました
+            second = replace(second, tense=Tense.HABIT)
+            return phrase(self.clause(second, "toki"), "ときは 、", self.clause(first, "polite"), mark)
         if second.tense is Tense.PAST or self.stative(second):
             if (
                 second.tense is Tense.PAST
@@ -367,6 +378,24 @@ class Japanese(JapanesePhrases):
             after = "後 、" if same and not self.stative(second) else "とき 、"
             return phrase(self.clause(second, "toki", "", topic), after, self.clause(first, "polite", same), mark)
         return phrase(self.clause(second, "tara", "", topic), "、", self.clause(first, "polite", same), mark)
+
+    def concluded(self, clause: Clause) -> str:
+        past = clause.tense is Tense.PAST
+        return phrase("それで 、" if past else "ですから 、", self.clause(clause, "polite"))
+
+    def meant(self, said: Utterance) -> str:
+        """確認するために, 彼が確認できるように; 買いに if one goes there for it."""
+        first, second = self.in_order(said, True)
+        second = replace(second, tense=Tense.HABIT)
+        if said.link == "so that":
+            first = self.named_before(first, second)
+            return phrase(self.clause(second, "toki"), "ように 、", self.clause(first, "polite"))
+        goes = self.arguments(first)[1].text in ("行く", "来る", "帰る")
+        doer = first.roles["S"]
+        named = "" if self.understood(first, doer, "polite", False) else self.with_particle(doer, "own", "は")
+        why = self.clause(second, "stem" if goes else "toki", second.roles["S"].pronoun, "same")
+        main = self.clause(first, "polite", doer.pronoun)
+        return phrase(named, why, "" if goes else "ために 、", main)
 
     def around(self, said: Utterance, same: str) -> str:
         """送る前に, 読んだ後; 読んでから for each second one if the same person does both. It names the thing."""

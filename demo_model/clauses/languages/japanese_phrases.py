@@ -251,7 +251,7 @@ class JapanesePhrases(Linearizer):
             case asking if asking in _ASKING:
                 word = _ASKING[asking] + word
             case det if det == case.removesuffix("+") and word not in _LOVERS:  # whose it is goes without saying
-                if case.endswith("+") and det != "i":
+                if (case.endswith("+") or det == "you") and det != "i":
                     word = TABLES["family"].get(word, word)
             case "you" if noun.type == "family":
                 word = TABLES["family"].get(word) or f"あなたの{word}"
@@ -332,6 +332,11 @@ class JapanesePhrases(Linearizer):
             bool(np.name) or np.pronoun not in ("", "that") or (bool(np.noun) and self.noun(np).type in _LIVING)
         )
 
+    def adverbial(self, each: Adverbial) -> str:
+        """10分間, 2日間: but 2時間."""
+        words = super().adverbial(each)
+        return re.sub("(?<=[分日月])(?=.$)", "間", words) if self.kind(each) == "length" else words
+
     def place(self, each: Adverbial, particle: str) -> str:
         return phrase(self.adverbial(each), particle)
 
@@ -353,7 +358,7 @@ class JapanesePhrases(Linearizer):
 
     def when(self, clause: Clause, follows: str) -> str:
         """The time, with a comma if it would run into the next noun: 昨日の朝、年次報告書を; 昨日、顧客に."""
-        words = self.places(clause, "time", "deadline")
+        words = self.places(clause, "time", "since", "span", "deadline")
         if (
             clause.asked == "S"
             and clause.mood is Mood.WH

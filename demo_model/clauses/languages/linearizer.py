@@ -8,13 +8,15 @@ from collections.abc import Callable
 from dataclasses import replace
 from typing import ClassVar
 
+from demo_model.clauses.languages.clock import clock
 from demo_model.clauses.lexicon import Noun, load_words
 from demo_model.clauses.marks import marked, phrase
-from demo_model.clauses.syntax import ANSWERS, Adverbial, Clause, Phrase, Utterance
+from demo_model.clauses.syntax import ANSWERS, FIXED_FRAMES, Adverbial, Clause, Phrase, Tense, Utterance
 from demo_model.grammar import Slot, inflect
 from demo_model.recogniser import NUMBER_WORDS
 
 _HOLE = re.compile(r"\{([a-z]+|P)(?:[:.]([^{}]*))?\}")
+_INTENDED = 4
 _WORDS = 12
 """Up to here a duration is a word in each second sentence: two hours, 2 hours."""
 
@@ -46,6 +48,11 @@ class Linearizer(ABC):
             said = replace(said, link="", second=None)
         if answer:
             answer = phrase(answer[0].upper() + answer[1:], self.stop)
+        if said.link == "that's why":
+            first = phrase(self.utterance(replace(said, link="", second=None))) if said.second else ""
+            return phrase(
+                before, first, self.concluded(replace(said.second or said.first, embedded=True)), self.stop
+            )
         return phrase(before, self.utterance(said), answer)
 
     def opener_end(self, key: str) -> str:
@@ -55,6 +62,10 @@ class Linearizer(ABC):
     @abstractmethod
     def answered(self, link: str, clause: Clause) -> str:
         """The short answer, without the stop. clause: what the answer would be at full length."""
+
+    @abstractmethod
+    def concluded(self, clause: Clause) -> str:
+        """ "That's why …", without the stop."""
 
     @abstractmethod
     def utterance(self, said: Utterance) -> str:
@@ -90,6 +101,11 @@ class Linearizer(ABC):
             if kind == "P":
                 assert each.phrase is not None  # noqa: S101
                 return " " + self.noun_phrase(each.phrase, form) + " "
+            match kind, values[kind]:
+                case "clock" | "until", (int(hour), int(minute)):
+                    form = form or kind
+                    casual = each.mark % 2 > 0 or "until" in values
+                    return clock(hour, minute, self.language, form, casual)
             text = inflect(Slot(kind, kind, form), values[kind], self.language)
             match kind, values[kind]:
                 case "duration", (int(count), _) if (
@@ -141,9 +157,10 @@ class Linearizer(ABC):
         )
 
     def fronted(self, clause: Clause) -> Adverbial | None:
-        """The time that begins a statement: that of every third clause, so that learners meet both orders."""
+        """The time that begins a statement, in every sixth clause, or the reason, in every second."""
         for each in () if clause.embedded else clause.adverbials:
-            if self.kind(each) == "time" and clause.mark % 3 == 0 and each.mark % 2 == 0:
+            often = self.kind(each) == "cause" or (self.kind(each) in ("time", "since") and clause.mark % 3 == 0)
+            if often and each.mark % 2 == 0:
                 return each
         return None
 
@@ -169,6 +186,19 @@ class Linearizer(ABC):
             else:
                 out.append(("", each.replace("_", " "), None))
         return verb, out
+
+    def lasted(self, clause: Clause) -> bool:
+        """Whether a state was over after a time: she was ill for a week."""
+        return clause.tense is Tense.PAST and any(self.kind(each) == "length" for each in clause.adverbials)
+
+    def intended(self, clause: Clause) -> bool:
+        """Whether it is "going to" be, va a or va: every fourth future."""
+        free = not clause.embedded and clause.frame not in FIXED_FRAMES
+        return free and clause.tense is Tense.FUTURE and clause.mark % _INTENDED == _INTENDED - 1
+
+    def settled(self, clause: Clause) -> Clause:
+        """What is settled is said in the present in other languages: ich treffe sie morgen."""
+        return replace(clause, tense=Tense.HABIT) if clause.tense is Tense.PLANNED else clause
 
     def stative(self, clause: Clause) -> bool:
         return clause.frame in ("be", "exist") or "stative" in self.words.frames[clause.frame].tags

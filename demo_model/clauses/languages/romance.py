@@ -8,7 +8,7 @@ from typing import ClassVar
 
 from demo_model.clauses.languages.linearizer import Linearizer
 from demo_model.clauses.marks import marked, phrase
-from demo_model.clauses.syntax import FIXED_FRAMES, Clause, Mood, Phrase, Predicate, Utterance
+from demo_model.clauses.syntax import FIXED_FRAMES, PURPOSES, Clause, Mood, Phrase, Predicate, Tense, Utterance
 
 
 @dataclass
@@ -34,6 +34,8 @@ class Romance(Linearizer):
     question_words: ClassVar[dict[str, str]]
     during: ClassVar[str]
     """What asks for how long one did something: durante, pendant."""
+    why: ClassVar[str]
+    """That's why."""
     of_it: ClassVar[dict[str, str]] = {}
     """Preposition → what stands for it and a thing: en, y."""
     graver: ClassVar[dict[str, str]] = {}
@@ -140,6 +142,8 @@ class Romance(Linearizer):
         start, mark = self.ends(first)
         if second is None:
             return phrase(start, self.main(first), mark)
+        if said.link in PURPOSES:
+            return phrase(start, self.main(first), self.around(said, second), mark)
         if said.link in ("before", "after"):
             first, second = self.in_order(said, said.early)
             other = self.around(said, second)
@@ -157,9 +161,12 @@ class Romance(Linearizer):
             return phrase(start, self.main(first), other, mark)
         return phrase(other, ",", self.clause(first, ""), mark)
 
+    def concluded(self, clause: Clause) -> str:
+        return phrase(self.why, self.clause(clause, ""))
+
     def around(self, said: Utterance, second: Clause) -> str:
-        """Before and after: an infinitive if the subject is the same."""
-        same = self.same_subject(said)
+        """Before, after, in order to: an infinitive if the subject is the same."""
+        same = said.link == "to" or (said.link != "so that" and self.same_subject(said))
         word, mood = self.arounds[said.link, same]
         return phrase(word, self.clause(replace(second, gap="S") if same else second, "", mood))
 
@@ -218,6 +225,8 @@ class Romance(Linearizer):
             if np is not None and role == clause.asked:
                 return self.governed(how.partition(".")[0], np, clause.frame)
         word = self.noun_phrase(clause.wanted, "") if clause.wanted else self.question_words[clause.asked]
+        if clause.tense is Tense.ONGOING:
+            return self.question_words["since" if self.stative(clause) else "so_far"]
         lasting = clause.asked == "how_long" and clause.frame not in FIXED_FRAMES and not self.stative(clause)
         return phrase(self.during, word) if lasting and any(self.parts(clause).rest) else word
 
@@ -237,7 +246,8 @@ class Romance(Linearizer):
         )
 
     def ending(self, clause: Clause) -> str:
-        return self.places(clause, "manner", "companion", "place", "length", "time", "deadline", "cause")
+        kinds = ("manner", "companion", "place", "length", "span", "time", "since", "deadline", "cause")
+        return self.places(clause, *kinds)
 
     def may_front(self, clause: Clause) -> bool:
         return clause.mood is Mood.STATEMENT and not clause.gap and not clause.asked

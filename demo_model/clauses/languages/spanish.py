@@ -24,6 +24,7 @@ from demo_model.clauses.languages.spanish_forms import (
     TONIC,
     SpanishForms,
     attached,
+    gerund,
     stressed,
     with_clitics,
 )
@@ -47,6 +48,7 @@ class Spanish(SpanishForms):
     links: ClassVar = LINKS
     arounds: ClassVar = AROUND
     during = "durante"
+    why = "por eso"
     graver: ClassVar = {"big": "serious"}
     degrees: ClassVar = {"very": "muy", "too": "demasiado", "more": "más"}
 
@@ -57,6 +59,7 @@ class Spanish(SpanishForms):
         return phrase(que, re.sub(r"\bprestado\b", lent, self.clause(clause, "")))
 
     def clause(self, clause: Clause, order: str, mood: str = "") -> str:
+        clause = self.settled(clause)
         subject_np = clause.roles.get("S")
         subject = self.subject(clause, order)
         front = self.fronted(clause) if self.may_front(clause) and order == "main" else None
@@ -134,10 +137,13 @@ class Spanish(SpanishForms):
         inner = ""
         if clause.modal is not Modal.NONE:
             modal = MODAL[clause.modal]
+            unable = clause.modal is Modal.CAN and clause.negative  # no pude venir
             tense = (
                 "conditional"
                 if clause.modal in (Modal.SHOULD, Modal.MIGHT)
-                else ("preterite" if clause.modal is Modal.MUST else "imperfect")
+                else "past subjunctive"
+                if past and mood == "subjunctive"
+                else ("preterite" if clause.modal is Modal.MUST or unable else "imperfect")
                 if past
                 else mood or "present"
             )
@@ -148,20 +154,28 @@ class Spanish(SpanishForms):
             finite, inner = self.form(modal, tense, person), phrase(que, marked(whole, mark))
         else:
             match clause.tense:
+                case Tense.ONGOING if self.carries_on(clause, verb):
+                    finite = self.form("llevar", "present", person)
+                    inner, clause = self.carried(clause, verb, clitics)
+                    clitics = []
                 case Tense.PAST if mood != "imperfect" or self.stative(clause):
-                    tense = "imperfect" if self.stative(clause) else "preterite"
+                    tense = "imperfect" if self.stative(clause) and not self.lasted(clause) else "preterite"
                     tense = "past subjunctive" if mood == "subjunctive" else tense
                     finite = marked(self.form(verb, tense, person), mark)
-                case Tense.DONE | Tense.PAST:
+                case Tense.DONE | Tense.PAST | Tense.PRIOR:
                     finite = {"1s": "he", "1p": "hemos", "3p": "han"}.get(person, "ha")
-                    if mood == "imperfect":
-                        finite = self.form("haber", mood, person)
+                    if mood == "imperfect" or clause.tense is Tense.PRIOR:
+                        finite = self.form("haber", "imperfect", person)
                     inner = marked(self.form(verb, "participle", person), mark)
                 case Tense.NOW if clause.frame not in LASTING and verb != "ir":
                     finite, inner = (
                         self.form("estar", mood if mood == "imperfect" else "present", person),
                         marked(self.form(verb, "gerund", person), mark),
                     )
+                case Tense.FUTURE if (
+                    not mood and verb != "ir" and person != "1p" and self.intended(clause)
+                ):  # not vamos a: let's
+                    finite, inner = self.form("ir", "present", person), phrase("a", marked(verb, mark))
                 case Tense.FUTURE if mood != "subjunctive":
                     finite = marked(self.form(verb, "conditional" if mood else "future", person), mark)
                 case _:
@@ -176,7 +190,8 @@ class Spanish(SpanishForms):
         verbs = phrase(no, ya, *clitics, finite, inner)
         if bare(often) == "regularmente":
             often, verbs = "", phrase(verbs, often)
-        if order == "inverted" and clause.modal is not Modal.NONE and (tail or held):
+        carried = clause.modal is not Modal.NONE or (clause.tense is Tense.ONGOING and inner)
+        if order == "inverted" and carried and (tail or held or not clause.modal.value):
             return phrase(often, no, *clitics, finite, subject, inner, *held, tail)
         if order == "inverted" and subject_np is not None and subject_np.pronoun:
             return phrase(often, verbs, subject, *held, tail)
@@ -187,7 +202,22 @@ class Spanish(SpanishForms):
     def before(self, front: Adverbial | None) -> str:
         """A time that begins the sentence: a short one without a comma."""
         words = self.adverbial(front) if front else ""
-        return phrase(words, "," if words.count(" ") > 2 else "")
+        return phrase(words, "," if front and (words.count(" ") > 2 or self.kind(front) == "cause") else "")
+
+    def carries_on(self, clause: Clause, verb: str) -> bool:
+        """Whether "llevar" says it: lleva dos horas esperando, una semana enfermo; but lo conozco desde hace …"""
+        if clause.frame == "be":
+            return verb == "estar" and bool(self.places(clause, "span"))
+        return not self.stative(clause)
+
+    def carried(self, clause: Clause, verb: str, clitics: list[str]) -> tuple[str, Clause]:
+        """What follows "llevar", dos horas esperando, and the clause without the time."""
+        spent = " ".join(self.places(clause, "span").split()[2:])  # without "desde hace"
+        doing = (
+            "" if clause.frame == "be" else marked(gerund(self.form(verb, "gerund", "3s"), clitics), clause.mark)
+        )
+        others = tuple(each for each in clause.adverbials if self.kind(each) != "span")
+        return phrase(spent, doing), replace(clause, adverbials=others)
 
     def weak(self, clause: Clause) -> list[Phrase | None]:
         """What is said by a clitic, or could be."""
@@ -197,6 +227,8 @@ class Spanish(SpanishForms):
 
     def fronted(self, clause: Clause) -> Adverbial | None:
         """A time does not wait until the end of a long clause, nor of a denied one."""
+        if clause.tense is Tense.ONGOING:
+            return None
         times = [] if clause.embedded else [each for each in clause.adverbials if self.kind(each) == "time"]
         if not times or clause.mood is not Mood.STATEMENT:
             return super().fronted(clause)
@@ -370,12 +402,6 @@ class Spanish(SpanishForms):
         about = second.roles.get("S")
         same = about is not None and about.pronoun and about.pronoun == first.roles["S"].pronoun
         return replace(second, gap="S") if same else second
-
-    def link(self, said: Utterance) -> str:
-        """Cuando hacía calor, but como hacía calor, fue a la playa."""
-        second = said.second
-        before = second is not None and second.tense is Tense.PAST and self.stative(second)
-        return "como" if before and said.link == "when" else super().link(said)
 
     def opened(self, said: Utterance) -> str:
         if said.link == "not_yet":  # ¿se ha inscrito? Todavía no

@@ -101,6 +101,15 @@ def attached(infinitive: str, clitics: list[str]) -> str:
     return infinitive + "".join(map(bare, clitics))
 
 
+def gerund(form: str, clitics: list[str]) -> str:
+    """esperando → esperándolo."""
+    return (
+        re.sub("([ae])(?=ndo$)", lambda found: found[1].translate(_ACCENTS), form) + "".join(map(bare, clitics))
+        if clitics
+        else form
+    )
+
+
 def stressed(clause: Clause) -> Clause:
     """He, she and they are said: the verb alone would be heard as that of "usted"."""
     np = clause.roles.get("S")
@@ -199,11 +208,19 @@ AROUND = {
     ("after", True): ("después de", "infinitive"),
     ("before", False): ("antes de que", "subjunctive"),
     ("after", False): ("después de que", "subjunctive"),
+    ("to", True): ("para", "infinitive"),
+    ("so that", False): ("para que", "subjunctive"),
 }
 ASKED = {
     **{"when": "cuándo", "where": "dónde", "why": "por qué", "how": "cómo", "S": "quién", "O": "qué"},
     **{"how_long": "cuánto tiempo", "how_often": "con qué frecuencia", "amount": "cuánto"},
-    **{"age": "cuántos años", "owner": "de quién", "place": "dónde"},
+    **{
+        "age": "cuántos años",
+        "owner": "de quién",
+        "place": "dónde",
+        "since": "desde cuándo",
+        "so_far": "cuánto tiempo",
+    },
 }
 MATRIX = {"think": "creer", "know": "saber", "hope": "esperar", "whether": "saber"}
 MODAL = {

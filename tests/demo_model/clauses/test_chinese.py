@@ -317,9 +317,9 @@ def test_what_is_near_and_who_will_do_it() -> None:
     assert chinese(who) == "明天谁要去睡觉？"
 
 
-def test_the_weather_and_a_loss_are_reasons() -> None:
+def test_the_weather_is_a_time_and_a_loss_is_a_reason() -> None:
     hot = Clause("weather_hot", 8, {"S": Phrase(4, pronoun="weather")}, Tense.PAST)
-    assert chinese(Utterance(read(HE), "when", hot)) == "天气很热，他就看了报告。"
+    assert chinese(Utterance(read(HE), "when", hot)) == "天气热的时候，他看了报告。"
     lost = Clause("lose_doc", 8, {"S": HE, "O": REPORT}, Tense.PAST)
     called = Clause("call", 9, {"S": HE, "O": YOU}, Tense.PAST)
     assert chinese(Utterance(called, "when", lost)) == "他弄丢了报告，就给您打了电话。"

@@ -78,7 +78,7 @@ def test_what_may_not_happen_is_not_what_cannot_happen() -> None:
 
 def test_one_event_while_a_state_lasted() -> None:
     hungry = Clause("be_hungry", 8, {"S": SHE}, Tense.PAST)
-    assert french(Utterance(SEND, "when", hungry)) == "Comme elle avait faim, elle a envoyé le rapport au client."
+    assert french(Utterance(SEND, "when", hungry)) == "Quand elle avait faim, elle a envoyé le rapport au client."
     called = Clause("call", 8, {"S": SHE, "O": THEM}, Tense.PAST)
     assert french(Utterance(SEND, "when", called)).startswith("Quand elle les a appelés, ")
 

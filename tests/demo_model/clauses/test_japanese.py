@@ -76,7 +76,7 @@ def test_japanese_tells_apart_what_is_mentioned_planned_and_asked() -> None:
         "彼女が言っていた問題を解決しました。"
     )
     book = Phrase(2, noun="text:novel", det="the")
-    lend = Clause("lend", 4, {"S": I, "O": book, "T": SHE}, Tense.NOW, adverbials=(Adverbial(5, "tomorrow"),))
+    lend = Clause("lend", 4, {"S": I, "O": book, "T": SHE}, Tense.PLANNED, adverbials=(Adverbial(5, "tomorrow"),))
     assert texts(lend)["ja"].endswith("小説を貸します。")
     question = Clause("have_question", 4, {"S": SHE})
     assert texts(question)["ja"] == "彼女は質問があります。"

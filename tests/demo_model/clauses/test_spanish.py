@@ -110,7 +110,9 @@ def test_not_yet_answers_a_perfect_and_a_state_is_a_reason() -> None:
     asked = read(THEY, mood=Mood.YES_NO)
     assert spanish(Utterance(asked, "not_yet", asked)) == "¿Ya han leído ellos el informe? No, todavía no."
     hungry = Clause("be_hungry", 8, {"S": THEY}, Tense.PAST, embedded=True)
-    assert spanish(Utterance(read(CUSTOMER), "when", hungry)) == "Como tenían hambre, el cliente leyó el informe."
+    assert (
+        spanish(Utterance(read(CUSTOMER), "when", hungry)) == "Cuando tenían hambre, el cliente leyó el informe."
+    )
 
 
 def test_none_was_written() -> None:
