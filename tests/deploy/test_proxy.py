@@ -17,11 +17,11 @@ from websockets.asyncio.client import connect as websocket
 from gateway.client import ClientSession, connect
 from gateway.config import Settings, StoreSettings
 from gateway.protocol.messages import TranslationFinal
+from loadtest.systems.server import free_port
 from scripts.stack import proxy_settings
 from tests.certificates import certificate
 from tests.deploy.programs import running as running_program
 from tests.gateways import Running, running
-from tests.processes import free_port
 from tests.redis_server import shared_server
 
 pytestmark = pytest.mark.slow
