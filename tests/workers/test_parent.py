@@ -70,13 +70,13 @@ async def test_a_worker_that_is_killed_is_started_again_and_others_are_not_distu
         os.kill(before[1], signal.SIGKILL)
         with pytest.raises(ConnectionClosed):
             await first.until("translation.final")
+        await until(lambda: gateway.pids[1] != before[1])
         # What it ran is ended in the engine, which is the same as before.
         while await gateway.metric('gateway_engine_running{engine="default"}') != 1:
             await asyncio.sleep(0.05)
         await second.cancel("u1")
         await second.say("u2")
         await second.until("translation.final", utterance="u2")
-        await until(lambda: gateway.pids[1] != before[1])
         await gateway.all_serve()
         assert gateway.pids[2] == before[2]
         assert await gateway.metric(crashes) == crashed

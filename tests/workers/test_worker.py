@@ -130,6 +130,9 @@ async def test_one_that_cannot_listen_says_so() -> None:
         refused = await end.next(Refused)
         assert isinstance(refused, Refused)
         assert "is taken" in refused.sentence
+        # It does not hang up before that is heard.
+        assert not (await asyncio.wait([end.serving], timeout=0.1))[0]
+        end.channel.say(Drain())
         await end.serving
         await until(lambda: shared_server().connections() == before)
         end.channel.close()
