@@ -56,7 +56,8 @@ async def proxied(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> AsyncItera
     port, plain_port = free_port(), free_port()
     store = StoreSettings(url=shared_server().url, prefix=f"{secrets.token_hex(4)}:")
     settings = replace(Settings(store=store), trusted_proxies=("127.0.0.1",), max_connections_per_address=3)
-    async with running(settings) as one, running(settings) as another:
+    # On ports that others can have again.
+    async with running(settings, port=free_port()) as one, running(settings, port=free_port()) as another:
         gateways = {"gateway-1:8000": f"127.0.0.1:{one.port}", "gateway-2:8000": f"127.0.0.1:{another.port}"}
         config = proxy_settings(tmp_path, gateways, port, plain_port, tls.cert, tls.key)
         file, log = tmp_path / "nginx.conf", tmp_path / "nginx.log"

@@ -22,6 +22,7 @@ from tokenizers import Tokenizer
 from gateway.client import ClientSession, Reconnected, connect
 from gateway.config import BUNDLED_MODEL
 from gateway.protocol.messages import Error, TranslationFailed, TranslationFinal, UtteranceAccepted
+from loadtest.systems.server import free_port
 from tests.e2e.test_real_engine import SENTENCES
 from tests.processes import (
     COMMAND,
@@ -160,7 +161,8 @@ def settings(broken_engine: Path) -> dict[str, str]:
 @pytest.fixture(scope="module")
 def gateway(handover: Path, settings: dict[str, str]) -> Iterator[GatewayProcess]:
     """One for all that is done to an engine; each test leaves it ready, but the last, which ends it."""
-    with gateway_process(*_lasting(handover), env=settings) as process:
+    # On a port that the next one can have.
+    with gateway_process(*_lasting(handover), "--port", str(free_port()), env=settings) as process:
         yield process.ready()
         assert process.end() == 0
     assert "Traceback" not in process.said
