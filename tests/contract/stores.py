@@ -12,6 +12,7 @@ import secrets
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from typing import Any, Protocol, cast
+from unittest import mock
 
 from gateway.domain.glossaries.port import Glossaries
 from gateway.domain.log import Publication
@@ -23,11 +24,15 @@ from gateway.stores.glossaries.memory import MemoryGlossaries, MemoryGlossariesS
 from gateway.stores.memory_log import MemoryEventLog, MemoryStore
 from gateway.stores.memory_meter import MemoryMeter, MemoryMeterStore
 from gateway.stores.memory_register import MemoryRegister, MemoryRegisterStore
+from gateway.stores.redis import log as redis_log
+from gateway.stores.redis import meter as redis_meter
+from gateway.stores.redis import register as redis_register
 from gateway.stores.redis.log import RedisEventLog
 from gateway.stores.redis.meter import RedisMeter
 from gateway.stores.redis.register import RedisRegister
 from gateway.stores.redis.store import RedisStore
 from gateway.stores.sharded import Placement, ShardedEventLog, ShardedRegister, ShardedWebhookOutbox
+from gateway.stores.webhooks import in_redis as redis_webhooks
 from gateway.stores.webhooks.in_redis import RedisWebhookOutbox
 from gateway.stores.webhooks.memory import MemoryWebhookOutbox, MemoryWebhookStore
 from tests.redis_server import RedisServer, shared_server
@@ -149,6 +154,9 @@ _READ = {
 }
 
 
+_FOREVER_S = 86_400.0
+
+
 def _parts(answer: Any) -> Iterator[bytes]:
     if isinstance(answer, list):
         for part in answer:
@@ -168,7 +176,7 @@ class _Redis:
         self._stores: list[RedisStore] = []
 
     async def _another(self) -> RedisStore:
-        store = RedisStore(self._server.url, prefix=self._prefix)
+        store = RedisStore(self._server.url, prefix=self._prefix, patience_s=_FOREVER_S)
         await store.start()
         self._stores.append(store)
         return store
@@ -181,7 +189,7 @@ class _Redis:
         return log
 
     async def register(self) -> Register:
-        register = RedisRegister(await self._another(), keep_s=self._keep_sessions_s)
+        register = RedisRegister(await self._another(), keep_s=_FOREVER_S)
         self._all.append(register)
         self._heard_of.append(register)
         return register
@@ -202,7 +210,15 @@ class _Redis:
 
     async def pass_time(self, seconds: float) -> None:
         await asyncio.sleep(seconds + 0.01)
+        # How long a session may be away counts here alone, or those of a busy machine would be forgotten earlier.
+        self._keep_sessions(self._keep_sessions_s)
         await self.sweep()
+        self._keep_sessions(_FOREVER_S)
+
+    def _keep_sessions(self, keep_s: float) -> None:
+        for register in self._heard_of:
+            if isinstance(register, RedisRegister):
+                register._keep_ms = round(keep_s * 1_000)
 
     async def lose(self, gateway: EventLog | Register) -> None:
         assert isinstance(gateway, RedisEventLog | RedisRegister)
@@ -239,15 +255,19 @@ class _Redis:
 
 @asynccontextmanager
 async def _redis(**bounds: Any) -> AsyncIterator[Store]:
-    store = _Redis(shared_server(), **bounds)
-    sweeping = asyncio.create_task(store.keep_sweeping())
-    try:
-        yield store
-    finally:
-        sweeping.cancel()
-        with contextlib.suppress(asyncio.CancelledError):
-            await sweeping
-        await store.close()
+    with contextlib.ExitStack() as patient:
+        # A store that is slow is there.
+        for module in (redis_log, redis_register, redis_webhooks, redis_meter):
+            patient.enter_context(mock.patch.object(module, "_SHORT_PATIENCE_S", _FOREVER_S))
+        store = _Redis(shared_server(), **bounds)
+        sweeping = asyncio.create_task(store.keep_sweeping())
+        try:
+            yield store
+        finally:
+            sweeping.cancel()
+            with contextlib.suppress(asyncio.CancelledError):
+                await sweeping
+            await store.close()
 
 
 class _OnTheSecond(Placement):
