@@ -155,6 +155,7 @@ _READ = {
 
 
 _FOREVER_S = 86_400.0
+_FOREVER_MS = 86_400_000
 
 
 def _parts(answer: Any) -> Iterator[bytes]:
@@ -174,6 +175,8 @@ class _Redis:
         self._heard_of: list[RedisEventLog | RedisRegister] = []
         self._all: list[RedisEventLog | RedisRegister] = []
         self._stores: list[RedisStore] = []
+        # In ms, also of what is not recorded.
+        self._keep_of: dict[RedisEventLog | RedisRegister, tuple[int, int]] = {}
 
     async def _another(self) -> RedisStore:
         store = RedisStore(self._server.url, prefix=self._prefix, patience_s=_FOREVER_S)
@@ -183,13 +186,17 @@ class _Redis:
 
     async def gateway(self) -> EventLog:
         log = RedisEventLog(await self._another(), **self._bounds)
+        self._keep_of[log] = log._bounds[0], log._unrecorded_ms
+        self._keep(log, forever=True)
         await log.start()
         self._all.append(log)
         self._heard_of.append(log)
         return log
 
     async def register(self) -> Register:
-        register = RedisRegister(await self._another(), keep_s=_FOREVER_S)
+        register = RedisRegister(await self._another(), keep_s=self._keep_sessions_s)
+        self._keep_of[register] = register._keep_ms, 0
+        self._keep(register, forever=True)
         self._all.append(register)
         self._heard_of.append(register)
         return register
@@ -210,15 +217,22 @@ class _Redis:
 
     async def pass_time(self, seconds: float) -> None:
         await asyncio.sleep(seconds + 0.01)
-        # How long a session may be away counts here alone, or those of a busy machine would be forgotten earlier.
-        self._keep_sessions(self._keep_sessions_s)
-        await self.sweep()
-        self._keep_sessions(_FOREVER_S)
+        # For how long something is kept counts here alone, or a busy machine would be too late for it elsewhere.
+        for forever in (False, True):
+            for each in self._heard_of:
+                self._keep(each, forever=forever)
+            due = self._server.ask(f"ZRANGE {self._prefix}due 0 -1").split()[2::2]
+            if due:
+                self._server.ask(f"ZADD {self._prefix}due {' '.join(f'0 {name}' for name in due)}")
+            await self.sweep()
 
-    def _keep_sessions(self, keep_s: float) -> None:
-        for register in self._heard_of:
-            if isinstance(register, RedisRegister):
-                register._keep_ms = round(keep_s * 1_000)
+    def _keep(self, gateway: RedisEventLog | RedisRegister, *, forever: bool) -> None:
+        kept_ms = (_FOREVER_MS, _FOREVER_MS) if forever else self._keep_of[gateway]
+        if isinstance(gateway, RedisRegister):
+            gateway._keep_ms = kept_ms[0]
+        else:
+            gateway._bounds = (kept_ms[0], *gateway._bounds[1:])
+            gateway._unrecorded_ms = kept_ms[1]
 
     async def lose(self, gateway: EventLog | Register) -> None:
         assert isinstance(gateway, RedisEventLog | RedisRegister)

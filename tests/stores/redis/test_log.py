@@ -17,6 +17,7 @@ import pytest
 from gateway.domain.errors import LogUnavailable, SessionReplaced
 from gateway.domain.log import Accepted, LogUsage, Publication, Said, Unfinished
 from gateway.domain.register import Fence
+from gateway.stores.redis import log as redis_log
 from gateway.stores.redis.log import RedisEventLog
 from gateway.stores.redis.store import RedisStore
 from gateway.stores.sealing import Seal
@@ -96,7 +97,7 @@ async def test_a_promise_whose_answer_is_lost_is_concluded_once(
 
 
 async def test_what_was_accepted_without_an_answer_is_taken_over(
-    network: Proxy, ben: RedisEventLog, prefix: str
+    network: Proxy, ben: RedisEventLog, prefix: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     async with opened(network.url, prefix=prefix) as ana, reading(ben, "ja"):
         network.loses_answers = True
@@ -106,6 +107,8 @@ async def test_what_was_accepted_without_an_answer_is_taken_over(
         await until_said(ben)
         network.loses_answers = False
         network.cut()
+        # It is there, however slow.
+        monkeypatch.setattr(redis_log, "_SHORT_PATIENCE_S", 3_600.0)
         assert await ana.take_over() == (Unfinished("standup", HELLO, 1, ("ja",)),)
         assert await ana.take_over() == ()
 
@@ -136,7 +139,7 @@ async def test_what_was_accepted_after_all_is_not_in_doubt(
 
 
 async def test_what_was_taken_over_without_an_answer_is_not_lost(
-    network: Proxy, ben: RedisEventLog, prefix: str
+    network: Proxy, ben: RedisEventLog, prefix: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     async with opened(network.url, prefix=prefix) as ana:
         async with reading(ana, "ja"):
@@ -147,6 +150,7 @@ async def test_what_was_taken_over_without_an_answer_is_not_lost(
             await ana.take_over()
         network.loses_answers = False
         network.cut()
+        monkeypatch.setattr(redis_log, "_SHORT_PATIENCE_S", 3_600.0)
         assert await ana.take_over() == (Unfinished("standup", HELLO, 1, ("ja",), tries=2),)
         assert await ana.take_over() == ()
 
