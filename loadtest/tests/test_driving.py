@@ -263,7 +263,8 @@ async def test_what_has_not_ended_in_time_has_failed() -> None:
         address = WebSocketGateway(f"http://127.0.0.1:{gateway.port}")
         async with driver(address, Open(10.0), processes=1, say=quiet) as crowd:
             a, b = Line("a", "one", "en", ("de",)), Line("b", "STALL", "en", ("de",))
-            limit_s, failed = 1.0, {"a": "time limit"}
+            limit_s = 1.0
+            failed: dict[str, str | None] = {"a": "time limit"}
             # Until it is long enough on this machine for the one that does not stall.
             while failed["a"] == "time limit":
                 played = await crowd.play([a, b], limit_s=limit_s)
