@@ -318,6 +318,8 @@ async def test_a_reader_that_is_stopped_costs_its_bound_and_gets_everything_late
         "GATEWAY__ENGINE__SCRIPT__TOKEN_S": "0",
         "GATEWAY__EVENT_LOG__MAX_PUBLICATIONS": "100000",
         "GATEWAY__EVENT_LOG__MAX_BYTES": str(2**32),
+        # It is dropped for what it has not read, not because it has answered no ping while others spoke.
+        "GATEWAY__PING_TIMEOUT_S": "3600",
     }
     words = "x" * 1_900  # two tokens, and much to write
     with gateway_process("--engine", "simulated", env=settings) as gateway:
