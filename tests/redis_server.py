@@ -70,9 +70,10 @@ class RedisServer:
             connection.sendall(f"{command}\r\n".encode())
             return connection.recv(65_536).decode()
 
-    def connections(self) -> int:
-        """How many there are, this question's included."""
-        return self.ask("CLIENT LIST").count(" fd=")
+    def connections(self) -> set[str]:
+        """The number of each, which nobody has again; without this question's."""
+        listed = self.ask("CLIENT LIST").splitlines()
+        return {line.split()[0] for line in listed if line.startswith("id=") and "cmd=client|list " not in line}
 
     def freeze(self) -> None:
         """It does nothing more, and nobody is told, until it thaws."""

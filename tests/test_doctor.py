@@ -20,10 +20,10 @@ from gateway.engines.simulated import Script
 from gateway.engines.vllm import hardware
 from gateway.identity import key_file
 from gateway.identity.key_file import KeyFile
+from loadtest.systems.server import free_port
 from tests.administration import Operator
 from tests.certificates import certificate
 from tests.engines.nvml import Device, installed
-from tests.processes import free_port
 from tests.redis_server import shared_server
 from tests.workers.gateways import taken_port
 

@@ -67,7 +67,7 @@ async def test_stores_that_do_not_belong_together_are_let_go_of() -> None:
     store = Store(Settings(store=StoreSettings(url=f"{url} {url}", prefix=f"{secrets.token_hex(4)}:")), nothing)
     with pytest.raises(StartupError, match="named twice"):
         await store.open()
-    await until(lambda: shared_server().connections() == before)
+    await until(lambda: shared_server().connections() <= before)
 
 
 async def test_a_store_that_cannot_be_reached_is_told_at_the_start() -> None:

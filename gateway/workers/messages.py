@@ -72,7 +72,7 @@ class Serves(Struct, frozen=True, tag="serves", array_like=True):
 
 
 class Refused(Struct, frozen=True, tag="refused", array_like=True):
-    """This worker cannot start and ends: the sentence of its `StartupError`."""
+    """This worker cannot start: the sentence of its `StartupError`. It ends once it is told to `Drain`."""
 
     sentence: str
 

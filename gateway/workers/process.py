@@ -143,6 +143,8 @@ class WorkerProcess:
                 self._changed()
             case Refused():
                 self.refused = message.sentence
+                # It waits to be told that this was heard.
+                self.say(Drain())
             case Report():
                 self.report = message
             case GetMetrics():

@@ -56,6 +56,9 @@ _METRICS_S = 5.0
 # Longest wait for an engine that is ready, before anybody is served.
 _ENGINE_S = 10.0
 
+# Longest wait for the parent to have heard why there is no worker; one of another version may not answer.
+_REFUSED_S = 30.0
+
 
 def run(sock: socket.socket, settings: Settings, number: int, protocols: tuple[int, ...]) -> None:
     """The main function of a worker's process, which may be of a later version than its parent.
@@ -116,9 +119,7 @@ class _Worker:
         settings = self._settings
         await self._channel.open(sock)
         if self._protocols != PROTOCOLS:
-            self._channel.say(
-                Refused(f"version {__version__} speaks to its parent in another way: restart the gateway")
-            )
+            await self._refuse(f"version {__version__} speaks to its parent in another way: restart the gateway")
             return None
         try:
             self._gateway = gateway = Gateway(settings, workers=self)
@@ -135,10 +136,18 @@ class _Worker:
                 await gateway.store.leave()
                 raise
         except StartupError as error:
-            self._channel.say(Refused(error.message))
+            await self._refuse(error.message)
             return None
         self._server = DrainingServer(served, gateway.drain, shared=True, on_started=self._serves)
         return listening
+
+    async def _refuse(self, sentence: str) -> None:
+        """Say why it cannot serve, and wait to be cancelled: it is told to drain, or has lost its parent.
+
+        If it hung up at once, a parent that speaks at that moment would lose the connection before it has read.
+        """
+        self._channel.say(Refused(sentence))
+        await asyncio.sleep(_REFUSED_S)
 
     def _serves(self) -> None:
         self._channel.say(Serves())

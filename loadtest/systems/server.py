@@ -9,6 +9,7 @@ from __future__ import annotations
 import asyncio
 import json
 import os
+import secrets
 import signal
 import socket
 import time
@@ -29,6 +30,9 @@ _START_S, _LOOK_S = 600.0, 0.25
 
 # Long enough for an engine to shut down in order; what hangs longer is killed. Then for killed ones to be gone.
 _STOP_S, _KILL_S = 90.0, 10.0
+
+# From which the kernel chooses ports of connections, and of servers that name none.
+_RANGE = Path("/proc/sys/net/ipv4/ip_local_port_range")
 
 
 class Server:
@@ -149,10 +153,13 @@ async def serving(server: Server, name: str, say: Say) -> AsyncIterator[Server]:
 
 
 def free_port() -> int:
-    """A loopback port that nobody listens on now."""
-    with socket.socket() as sock:
-        sock.bind(("127.0.0.1", 0))
-        return int(sock.getsockname()[1])
+    """A loopback port that nobody has now, and that the kernel gives nobody who does not ask for it."""
+    first = int(_RANGE.read_text().split()[0])
+    while True:
+        with socket.socket() as sock, suppress(OSError):
+            sock.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+            sock.bind(("127.0.0.1", first - 1 - secrets.randbelow(first - 1_024) if first > 2_048 else 0))
+            return int(sock.getsockname()[1])
 
 
 def _reason(body: str) -> str:

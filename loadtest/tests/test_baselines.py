@@ -7,8 +7,8 @@ import os
 import signal
 import sys
 import time
-from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
+from collections.abc import AsyncIterator, Iterator
+from contextlib import asynccontextmanager, contextmanager, suppress
 from pathlib import Path
 from typing import Any
 
@@ -107,6 +107,19 @@ class Service:
     def workers(self) -> list[int]:
         return [pid for pid in processes.below(self.pid) if "spawn_main" in processes.command(pid)]
 
+    @contextmanager
+    def held(self) -> Iterator[None]:
+        """Its workers do nothing meanwhile."""
+        workers = self.workers()
+        for pid in workers:
+            os.kill(pid, signal.SIGSTOP)
+        try:
+            yield
+        finally:
+            for pid in workers:
+                with suppress(ProcessLookupError):
+                    os.kill(pid, signal.SIGCONT)
+
     async def close(self) -> None:
         await self._client.aclose()
 
@@ -135,10 +148,11 @@ async def test_one_worker_takes_one_text_after_the_other() -> None:
             return answer
 
         async with asyncio.TaskGroup() as tasks:
-            first = tasks.create_task(ask(LONG))
-            await service.until("baseline_running", 1)
-            second = tasks.create_task(ask(SENTENCE))
-            await service.until("baseline_waiting", 1)
+            with service.held():
+                first = tasks.create_task(ask(LONG))
+                await service.until("baseline_running", 1)
+                second = tasks.create_task(ask(SENTENCE))
+                await service.until("baseline_waiting", 1)
         assert ended == [LONG["text"], SENTENCE["text"]]
         alone, waited = first.result(), second.result()
         assert (alone["text"], alone["tokens"]) == (f"[de] {LONG['text']}", 12)
@@ -148,8 +162,8 @@ async def test_one_worker_takes_one_text_after_the_other() -> None:
         response_s = await service.metric("baseline_response_seconds_total")
         assert queue_s is not None
         assert response_s is not None
-        # The second spent in queues about what the first took in all, 0.1 + 11 * 0.05 s by the script.
-        assert 0.3 < queue_s < response_s
+        # The second spent in queues at least what the first took in all, by the script.
+        assert 0.1 + 11 * 0.05 <= queue_s < response_s
         assert await service.metric("baseline_running") == 0
 
 
@@ -158,15 +172,16 @@ async def test_two_workers_take_two_at_a_time() -> None:
     async with serving("two-workers") as service:
         assert len(service.workers()) == 2
         async with asyncio.TaskGroup() as tasks:
-            asked = [tasks.create_task(service.translate(LONG)) for _ in range(3)]
-            await service.until("baseline_running", 2)
-            assert await service.metric("baseline_waiting") == 1
+            with service.held():
+                asked = [tasks.create_task(service.translate(LONG)) for _ in range(3)]
+                await service.until("baseline_waiting", 1)
+                assert await service.metric("baseline_running") == 2
         assert {each.result().status_code for each in asked} == {200}
 
 
 @pytest.mark.slow
 async def test_a_static_batch_ends_together() -> None:
-    async with serving("static-batching", batch=2, window_s=5.0) as service:
+    async with serving("static-batching", batch=2, window_s=3_600.0) as service:
         began_s, ended_s = time.monotonic(), []
 
         async def ask(body: dict[str, str]) -> int:
@@ -183,11 +198,12 @@ async def test_a_static_batch_ends_together() -> None:
 async def test_a_full_queue_refuses() -> None:
     async with serving("one-worker", max_waiting=1) as service:
         async with asyncio.TaskGroup() as tasks:
-            running = tasks.create_task(service.translate(LONG))
-            await service.until("baseline_running", 1)
-            waiting = tasks.create_task(service.translate(SENTENCE))
-            await service.until("baseline_waiting", 1)
-            refused = await service.translate(SENTENCE)
+            with service.held():
+                running = tasks.create_task(service.translate(LONG))
+                await service.until("baseline_running", 1)
+                waiting = tasks.create_task(service.translate(SENTENCE))
+                await service.until("baseline_waiting", 1)
+                refused = await service.translate(SENTENCE)
             assert refused.status_code == 503
             assert "waiting" in refused.json()["error"]
         assert [running.result().status_code, waiting.result().status_code] == [200, 200]
@@ -212,13 +228,13 @@ async def test_a_dead_worker_ends_all_that_waits(which: int) -> None:
     async with serving("two-workers") as service:
         workers = service.workers()
         async with asyncio.TaskGroup() as tasks:
-            asked = [tasks.create_task(service.translate(LONG)) for _ in range(5)]
-            await service.until("baseline_waiting", 3)
-            os.kill(workers[which], signal.SIGKILL)
-        assert {each.result().status_code for each in asked} <= {200, 500}
-        errors = [each.result().json()["error"] for each in asked if each.result().status_code == 500]
-        assert len(errors) >= 3
-        assert all("The process of worker" in error for error in errors)
+            with service.held():
+                asked = [tasks.create_task(service.translate(LONG)) for _ in range(5)]
+                await service.until("baseline_waiting", 3)
+                os.kill(workers[which], signal.SIGKILL)
+                answers = await asyncio.gather(*asked)
+        assert {answer.status_code for answer in answers} == {500}
+        assert all("The process of worker" in answer.json()["error"] for answer in answers)
 
 
 @pytest.mark.slow
@@ -236,9 +252,10 @@ async def test_a_stop_finishes_what_was_accepted() -> None:
         below = processes.below(service.pid)
         assert below
         async with asyncio.TaskGroup() as tasks:
-            accepted = [tasks.create_task(service.translate(LONG)) for _ in range(2)]
-            await service.until("baseline_waiting", 1)
-            os.kill(service.pid, signal.SIGTERM)
+            with service.held():
+                accepted = [tasks.create_task(service.translate(LONG)) for _ in range(2)]
+                await service.until("baseline_waiting", 1)
+                os.kill(service.pid, signal.SIGTERM)
         assert [each.result().status_code for each in accepted] == [200, 200]
         while any(map(processes.resident_mib, [service.pid, *below])):
             await asyncio.sleep(0.02)

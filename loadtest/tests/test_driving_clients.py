@@ -212,7 +212,8 @@ async def test_an_open_loop_that_outruns_the_gateway_reaches_no_limit_of_a_sessi
 async def test_a_session_that_is_lost_fails_what_was_said_in_it_and_is_replaced() -> None:
     async with running() as gateway, websocket.client(address(gateway), Closed(1), ALONE) as client:
         playing = asyncio.create_task(play(client, [line("a", "STALL"), line("b")]))
-        await asyncio.sleep(0.1)
+        while not gateway.gateway.scheduler.running:
+            await asyncio.sleep(0.001)
         await gateway.gateway.stream.close_all(1.0)
         with pytest.raises(ExceptionGroup) as raised:
             await playing
@@ -330,8 +331,14 @@ async def test_what_a_baseline_refuses_is_a_failed_record() -> None:
 
 
 async def test_an_open_loop_takes_as_many_connections_as_it_needs() -> None:
+    asked, all_of_them = 0, asyncio.Event()
+
     async def wait(_path: str, _body: bytes, write: Callable[[bytes], Awaitable[None]]) -> None:
-        await asyncio.sleep(0.3)
+        nonlocal asked
+        asked += 1
+        if asked == 100:
+            all_of_them.set()
+        await all_of_them.wait()
         await write(whole("200 OK", b'{"text":"x","tokens":1}'))
 
     async with Server(wait).serving() as server, http.client(Http(server.url), Open(500.0), ALONE) as client:

@@ -32,11 +32,12 @@ async def test_of_several_engines_one_is_killed_and_the_others_stay(tmp_path: Pa
     try:
         await gateway.start(60)
         await lost(0)
-        assert gateway.signal_engine(signal.SIGKILL)
-        await lost(1)
+        # Again, if it is back before anybody looks.
+        while await gateway.engines_lost() != 1:
+            gateway.signal_engine(signal.SIGKILL)
         await lost(0)
         restarts = [await gateway.metric("gateway_engine_restarts_total", engine=f"engine-{n}") for n in (1, 2)]
-        assert restarts == [1, 0]
+        assert [bool(count) for count in restarts] == [True, False]
     finally:
         await gateway.end()
 
@@ -49,15 +50,13 @@ async def test_workers_the_store_and_the_engine_can_be_killed(tmp_path: Path) ->
         serving["now"] = await gateway.serving()
         return serving["now"] == 2
 
-    async def fewer_serve() -> bool:
-        return not await all_serve()
-
     try:
         await gateway.start(60)
         await until(all_serve)
         assert all(mib > 0 for mib in gateway.memory_mib())
-        assert gateway.signal_worker(1, signal.SIGKILL)
-        await until(fewer_serve)
+        # Again, if there is another one before anybody looks.
+        while await all_serve():
+            gateway.signal_worker(1, signal.SIGKILL)
         await until(all_serve)
         for break_it in (gateway.signal_store, gateway.signal_engine):
             assert break_it(signal.SIGKILL)

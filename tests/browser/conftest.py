@@ -9,6 +9,7 @@ from pathlib import Path
 
 import pytest
 
+from loadtest.systems.server import free_port
 from tests.processes import GatewayProcess, gateway_process
 
 # As fast as it goes, and texts that ask for trouble.
@@ -33,11 +34,11 @@ StartGateway = Callable[..., GatewayProcess]
 def start_gateway(tmp_path: Path) -> Iterator[StartGateway]:
     """Starts gateways that end with the test."""
     with ExitStack() as running:
-
-        def start(config: str = SCRIPT, port: int = 0) -> GatewayProcess:
+        # On a port that another one can have again.
+        def start(config: str = SCRIPT, port: int | None = None) -> GatewayProcess:
             file = tmp_path / "gateway.toml"
             file.write_text(config)
-            arguments = ("--config", str(file), "--port", str(port), "--log-level", "warning")
+            arguments = ("--config", str(file), "--port", str(port or free_port()), "--log-level", "warning")
             return running.enter_context(gateway_process(*arguments)).listening()
 
         yield start

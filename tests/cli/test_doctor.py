@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from gateway.cli.main import main
-from tests.processes import free_port
+from loadtest.systems.server import free_port
 
 
 def test_a_line_for_each_finding(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:

@@ -22,6 +22,7 @@ from gateway.protocol.messages import (
     TranslationFinal,
     UtteranceAccepted,
 )
+from loadtest.systems.server import free_port
 from tests.clocks import swiftly
 from tests.gateways import running
 
@@ -126,7 +127,7 @@ async def test_what_is_being_said_is_translated_until_somebody_wants_to_read_fin
 async def test_a_gateway_that_restarts_gets_what_it_had_not_accepted() -> None:
     async with AsyncExitStack() as stack:
         before = AsyncExitStack()
-        first = await before.enter_async_context(running())
+        first = await before.enter_async_context(running(port=free_port()))
         session = await stack.enter_async_context(
             connect(first.url, meeting="standup", reads=["ja"], speaks="en", jitter=lambda: 0.0)
         )

@@ -12,6 +12,7 @@ import secrets
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from typing import Any, Protocol, cast
+from unittest import mock
 
 from gateway.domain.glossaries.port import Glossaries
 from gateway.domain.log import Publication
@@ -23,11 +24,15 @@ from gateway.stores.glossaries.memory import MemoryGlossaries, MemoryGlossariesS
 from gateway.stores.memory_log import MemoryEventLog, MemoryStore
 from gateway.stores.memory_meter import MemoryMeter, MemoryMeterStore
 from gateway.stores.memory_register import MemoryRegister, MemoryRegisterStore
+from gateway.stores.redis import log as redis_log
+from gateway.stores.redis import meter as redis_meter
+from gateway.stores.redis import register as redis_register
 from gateway.stores.redis.log import RedisEventLog
 from gateway.stores.redis.meter import RedisMeter
 from gateway.stores.redis.register import RedisRegister
 from gateway.stores.redis.store import RedisStore
 from gateway.stores.sharded import Placement, ShardedEventLog, ShardedRegister, ShardedWebhookOutbox
+from gateway.stores.webhooks import in_redis as redis_webhooks
 from gateway.stores.webhooks.in_redis import RedisWebhookOutbox
 from gateway.stores.webhooks.memory import MemoryWebhookOutbox, MemoryWebhookStore
 from tests.redis_server import RedisServer, shared_server
@@ -149,6 +154,10 @@ _READ = {
 }
 
 
+_FOREVER_S = 86_400.0
+_FOREVER_MS = 86_400_000
+
+
 def _parts(answer: Any) -> Iterator[bytes]:
     if isinstance(answer, list):
         for part in answer:
@@ -166,15 +175,19 @@ class _Redis:
         self._heard_of: list[RedisEventLog | RedisRegister] = []
         self._all: list[RedisEventLog | RedisRegister] = []
         self._stores: list[RedisStore] = []
+        # In ms, also of what is not recorded.
+        self._keep_of: dict[RedisEventLog | RedisRegister, tuple[int, int]] = {}
 
     async def _another(self) -> RedisStore:
-        store = RedisStore(self._server.url, prefix=self._prefix)
+        store = RedisStore(self._server.url, prefix=self._prefix, patience_s=_FOREVER_S)
         await store.start()
         self._stores.append(store)
         return store
 
     async def gateway(self) -> EventLog:
         log = RedisEventLog(await self._another(), **self._bounds)
+        self._keep_of[log] = log._bounds[0], log._unrecorded_ms
+        self._keep(log, forever=True)
         await log.start()
         self._all.append(log)
         self._heard_of.append(log)
@@ -182,6 +195,8 @@ class _Redis:
 
     async def register(self) -> Register:
         register = RedisRegister(await self._another(), keep_s=self._keep_sessions_s)
+        self._keep_of[register] = register._keep_ms, 0
+        self._keep(register, forever=True)
         self._all.append(register)
         self._heard_of.append(register)
         return register
@@ -202,7 +217,22 @@ class _Redis:
 
     async def pass_time(self, seconds: float) -> None:
         await asyncio.sleep(seconds + 0.01)
-        await self.sweep()
+        # For how long something is kept counts here alone, or a busy machine would be too late for it elsewhere.
+        for forever in (False, True):
+            for each in self._heard_of:
+                self._keep(each, forever=forever)
+            due = self._server.ask(f"ZRANGE {self._prefix}due 0 -1").split()[2::2]
+            if due:
+                self._server.ask(f"ZADD {self._prefix}due {' '.join(f'0 {name}' for name in due)}")
+            await self.sweep()
+
+    def _keep(self, gateway: RedisEventLog | RedisRegister, *, forever: bool) -> None:
+        kept_ms = (_FOREVER_MS, _FOREVER_MS) if forever else self._keep_of[gateway]
+        if isinstance(gateway, RedisRegister):
+            gateway._keep_ms = kept_ms[0]
+        else:
+            gateway._bounds = (kept_ms[0], *gateway._bounds[1:])
+            gateway._unrecorded_ms = kept_ms[1]
 
     async def lose(self, gateway: EventLog | Register) -> None:
         assert isinstance(gateway, RedisEventLog | RedisRegister)
@@ -239,15 +269,19 @@ class _Redis:
 
 @asynccontextmanager
 async def _redis(**bounds: Any) -> AsyncIterator[Store]:
-    store = _Redis(shared_server(), **bounds)
-    sweeping = asyncio.create_task(store.keep_sweeping())
-    try:
-        yield store
-    finally:
-        sweeping.cancel()
-        with contextlib.suppress(asyncio.CancelledError):
-            await sweeping
-        await store.close()
+    with contextlib.ExitStack() as patient:
+        # A store that is slow is there.
+        for module in (redis_log, redis_register, redis_webhooks, redis_meter):
+            patient.enter_context(mock.patch.object(module, "_SHORT_PATIENCE_S", _FOREVER_S))
+        store = _Redis(shared_server(), **bounds)
+        sweeping = asyncio.create_task(store.keep_sweeping())
+        try:
+            yield store
+        finally:
+            sweeping.cancel()
+            with contextlib.suppress(asyncio.CancelledError):
+                await sweeping
+            await store.close()
 
 
 class _OnTheSecond(Placement):

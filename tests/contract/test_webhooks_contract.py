@@ -198,9 +198,8 @@ async def test_without_promises_it_is_ready_soon(two: Two) -> None:
     fence = await two.here.register.begin(ANA, replace(record(), reads=()))
     await say(two.here)
     await two.here.register.end(ANA, fence)
-    assert await two.here.types() == [STARTED, ENDED]
     await two.store.pass_time(A_WHILE_S)
-    assert await two.here.types() == [READY]
+    assert await two.here.types() == [STARTED, ENDED, READY]
 
 
 async def test_where_nothing_was_said_or_all_is_erased_there_is_none(two: Two) -> None:
@@ -238,11 +237,12 @@ async def test_where_all_that_was_said_has_expired_there_is_none(open_store: Ope
 
 
 async def test_if_somebody_comes_back_before_it_the_next_end_counts(two: Two) -> None:
-    fence = await two.here.register.begin(ANA, replace(record(), reads=()))
-    await say(two.here)
+    fence = await two.here.register.begin(ANA, record())
+    await say(two.here, ["ja"])
     await two.here.register.end(ANA, fence)
     await two.store.pass_time(0.01)
-    fence = await two.there.register.begin(BO, replace(record("bo"), reads=()))
+    fence = await two.there.register.begin(BO, record("bo"))
+    assert await two.here.log.conclude("acme/m", translated("やあ。"))
     await two.store.pass_time(A_WHILE_S)
     assert await two.here.types() == [STARTED, ENDED, STARTED]
     await two.there.register.end(BO, fence)
@@ -292,22 +292,31 @@ async def test_what_failed_is_tried_again_with_the_same_event(two: Two) -> None:
     await two.here.register.begin(ANA, record())
     [delivery] = await two.here.claim()
     await two.here.outbox.settle(HOOK, delivery, Settled("It answered with status 500.", 0.3))
-    assert await two.there.claim() == []
     await two.store.pass_time(0.4)
     [again] = await two.there.claim()
     assert again.event == delivery.event
     assert again.tries == 2
     assert again.age_s >= 0.3
-    await two.there.outbox.settle(HOOK, again, DONE)
+    # Not earlier than that.
+    await two.there.outbox.settle(HOOK, again, Settled("It answered with status 500.", 3_600.0))
     await two.store.pass_time(0.4)
-    assert (await two.here.outbox.tend(HOOK, 9)).waiting == 0
+    tended = await two.here.outbox.tend(HOOK, 9)
+    assert (tended.deliveries, tended.waiting) == ((), 1)
+
+
+async def test_what_was_taken_does_not_wait_any_more(two: Two) -> None:
+    await two.here.register.begin(ANA, record())
+    [delivery] = await two.here.claim()
+    await two.here.outbox.settle(HOOK, delivery, DONE)
+    assert (await two.there.outbox.tend(HOOK, 9)).waiting == 0
 
 
 async def test_another_gateway_gets_what_was_not_settled(two: Two, monkeypatch: pytest.MonkeyPatch) -> None:
-    for module in (in_redis, memory):
-        monkeypatch.setattr(module, "LEASE_S", 0.3)
     await two.here.register.begin(ANA, record())
-    [lost] = await two.here.claim()
+    with monkeypatch.context() as soon:
+        for module in (in_redis, memory):
+            soon.setattr(module, "LEASE_S", 0.3)
+        [lost] = await two.here.claim()
     await two.store.pass_time(0.4)
     [taken] = await two.there.claim()
     assert (taken.event, taken.tries) == (lost.event, 2)

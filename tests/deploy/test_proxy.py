@@ -17,11 +17,11 @@ from websockets.asyncio.client import connect as websocket
 from gateway.client import ClientSession, connect
 from gateway.config import Settings, StoreSettings
 from gateway.protocol.messages import TranslationFinal
+from loadtest.systems.server import free_port
 from scripts.stack import proxy_settings
 from tests.certificates import certificate
 from tests.deploy.programs import running as running_program
 from tests.gateways import Running, running
-from tests.processes import free_port
 from tests.redis_server import shared_server
 
 pytestmark = pytest.mark.slow
@@ -56,7 +56,8 @@ async def proxied(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> AsyncItera
     port, plain_port = free_port(), free_port()
     store = StoreSettings(url=shared_server().url, prefix=f"{secrets.token_hex(4)}:")
     settings = replace(Settings(store=store), trusted_proxies=("127.0.0.1",), max_connections_per_address=3)
-    async with running(settings) as one, running(settings) as another:
+    # On ports that others can have again.
+    async with running(settings, port=free_port()) as one, running(settings, port=free_port()) as another:
         gateways = {"gateway-1:8000": f"127.0.0.1:{one.port}", "gateway-2:8000": f"127.0.0.1:{another.port}"}
         config = proxy_settings(tmp_path, gateways, port, plain_port, tls.cert, tls.key)
         file, log = tmp_path / "nginx.conf", tmp_path / "nginx.log"

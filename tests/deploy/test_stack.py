@@ -21,8 +21,9 @@ from websockets.typing import Origin
 
 from gateway.client import connect
 from gateway.protocol.messages import TranslationFinal
+from loadtest.systems.server import free_port
 from tests.cli.commands import ROOT
-from tests.processes import DEFAULT_SIGNALS, alive, descendants, free_port
+from tests.processes import DEFAULT_SIGNALS, alive, descendants
 
 pytestmark = pytest.mark.slow
 

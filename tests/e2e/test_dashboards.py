@@ -19,9 +19,10 @@ import yaml
 from gateway.client import connect
 from gateway.engines.vllm import hardware
 from gateway.protocol.messages import TranslationFinal
+from loadtest.systems.server import free_port
 from scripts import dashboards
 from tests.deploy.programs import DEPLOY, running
-from tests.processes import GatewayProcess, free_port
+from tests.processes import GatewayProcess
 
 pytestmark = pytest.mark.engine
 

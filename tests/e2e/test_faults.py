@@ -22,6 +22,7 @@ from tokenizers import Tokenizer
 from gateway.client import ClientSession, Reconnected, connect
 from gateway.config import BUNDLED_MODEL
 from gateway.protocol.messages import Error, TranslationFailed, TranslationFinal, UtteranceAccepted
+from loadtest.systems.server import free_port
 from tests.e2e.test_real_engine import SENTENCES
 from tests.processes import (
     COMMAND,
@@ -160,7 +161,8 @@ def settings(broken_engine: Path) -> dict[str, str]:
 @pytest.fixture(scope="module")
 def gateway(handover: Path, settings: dict[str, str]) -> Iterator[GatewayProcess]:
     """One for all that is done to an engine; each test leaves it ready, but the last, which ends it."""
-    with gateway_process(*_lasting(handover), env=settings) as process:
+    # On a port that the next one can have.
+    with gateway_process(*_lasting(handover), "--port", str(free_port()), env=settings) as process:
         yield process.ready()
         assert process.end() == 0
     assert "Traceback" not in process.said
@@ -316,6 +318,8 @@ async def test_a_reader_that_is_stopped_costs_its_bound_and_gets_everything_late
         "GATEWAY__ENGINE__SCRIPT__TOKEN_S": "0",
         "GATEWAY__EVENT_LOG__MAX_PUBLICATIONS": "100000",
         "GATEWAY__EVENT_LOG__MAX_BYTES": str(2**32),
+        # It is dropped for what it has not read, not because it has answered no ping while others spoke.
+        "GATEWAY__PING_TIMEOUT_S": "3600",
     }
     words = "x" * 1_900  # two tokens, and much to write
     with gateway_process("--engine", "simulated", env=settings) as gateway:

@@ -19,8 +19,8 @@ import pytest
 
 from gateway.client import connect
 from gateway.protocol.messages import TranslationFinal
+from loadtest.systems.server import free_port
 from scripts import image
-from tests.processes import free_port
 
 # An engine on two busy cores may take minutes.
 pytestmark = [pytest.mark.image, pytest.mark.timeout(600)]

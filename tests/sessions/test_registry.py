@@ -35,6 +35,7 @@ from gateway.protocol.messages import (
 )
 from gateway.sessions.effects import Accept, Acknowledge, Update
 from gateway.sessions.entrance import Entry
+from loadtest.systems.server import free_port
 from tests.clocks import swiftly
 from tests.gateways import running
 from tests.meetings import away, finals, joined, logged, say
@@ -566,8 +567,8 @@ async def test_an_empty_meeting_is_let_go_of_and_its_log_stays() -> None:
 @swiftly
 async def test_a_restarted_gateway_goes_on_where_it_was(tmp_path: Any) -> None:
     settings = Settings(drain_s=0.1, event_log=EventLogSettings(handover_file=str(tmp_path / "handover")))
-    async with running(settings) as gateway, joined(gateway, speaks="en", name="Ana") as ana:
-        port = gateway.port
+    port = free_port()
+    async with running(settings, port=port) as gateway, joined(gateway, speaks="en", name="Ana") as ana:
         async with joined(gateway, reads=["ja"], name="Bo") as bo:
             await ana.peer.send(say("1"))
             await bo.until(TranslationFinal)

@@ -4,13 +4,15 @@ from __future__ import annotations
 
 import asyncio
 import json
+import os
 import re
 import secrets
+import signal
 import socket
 import tempfile
 import urllib.request
-from collections.abc import AsyncIterator, Callable
-from contextlib import asynccontextmanager
+from collections.abc import AsyncIterator, Callable, Iterator
+from contextlib import asynccontextmanager, contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -35,7 +37,7 @@ def settings(script: Script | None = None, **fields: Any) -> Settings:
         kind="simulated",
         script=script or Script(token_s=0.005),
         restart_backoff_s=0,
-        stall_s=fields.pop("stall_s", 60),
+        stall_s=fields.pop("stall_s", 3_600),
     )
     return replace(Settings(engine=engine, store=store, delta_interval_s=0.1, **fields), port=0)
 
@@ -86,11 +88,24 @@ class Running:
         return await asyncio.to_thread(get, f"http://127.0.0.1:{self.port}{path}")
 
     async def metric(self, sample: str) -> float:
-        """The value of one sample, such as `gateway_sessions{worker="1"}`."""
-        _, page = await self.get("/metrics")
-        found = re.findall(rf"^{re.escape(sample)} (\S+)$", page, re.MULTILINE)
+        """The value of one sample, such as `gateway_sessions{worker="1"}`, once its worker answers in time."""
+        while not (found := re.findall(rf"^{re.escape(sample)} (\S+)$", await self._metrics(), re.MULTILINE)):
+            pass
         assert len(found) == 1, (sample, found)
         return float(found[0])
+
+    async def _metrics(self) -> str:
+        return (await self.get("/metrics"))[1]
+
+    @contextmanager
+    def held(self) -> Iterator[None]:
+        """The only engine gives nothing meanwhile."""
+        host = self.host_pid
+        os.kill(host, signal.SIGSTOP)
+        try:
+            yield
+        finally:
+            os.kill(host, signal.SIGCONT)
 
     async def runs(self, engine: str, count: int) -> None:
         """Until the engine is known to run at least so many sequences."""
@@ -135,6 +150,11 @@ class Session:
 
     async def say(self, id: str, text: str = "good morning") -> None:
         await self.send(type="utterance.final", id=id, rev=1, text=text)
+
+    async def is_accepted(self, id: str) -> None:
+        """It will be translated, whatever happens."""
+        await self.say(id)
+        await self.until("utterance.accepted", id=id)
 
     async def cancel(self, id: str) -> None:
         """What was said last, and is not translated yet."""

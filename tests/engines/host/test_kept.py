@@ -31,6 +31,13 @@ from tests.processes import alive
 
 pytestmark = pytest.mark.slow
 
+
+@pytest.fixture(autouse=True)
+def _patience(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A busy machine is no reason to end a host."""
+    monkeypatch.setattr(module, "_HELLO_S", 3_600.0)
+
+
 BUILD = partial(
     SimulatedEngine, Script(first_token_s=0, token_s=0, rules=(Rule(match="endless", repeat=100_000),))
 )
@@ -57,6 +64,19 @@ class Hanging(SimulatedEngine):
         while (self._folder / "hang").exists():
             time.sleep(0.01)
         return super().generate(request, on_event)
+
+
+class Impatient:
+    """A clock on which only pauses take time, and too much of it."""
+
+    def __init__(self) -> None:
+        self._now_s = 0.0
+
+    def monotonic(self) -> float:
+        return self._now_s
+
+    def sleep(self, _seconds: float) -> None:
+        self._now_s += 2 * module._HELLO_S
 
 
 @asynccontextmanager
@@ -196,8 +216,8 @@ async def test_one_that_does_not_answer_is_ended(
 async def test_one_that_another_gateway_has_is_left_alone(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
-    monkeypatch.setattr(module, "_HELLO_S", 0.2)
     async with gateway(tmp_path) as first:
+        monkeypatch.setattr(module, "time", Impatient())
         async with gateway(tmp_path, keep_s=0) as second:
             assert pid_of(second) != pid_of(first)
         assert await text_of(first, "undisturbed") == "[de] undisturbed"

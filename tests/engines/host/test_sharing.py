@@ -98,7 +98,9 @@ async def test_the_loss_of_a_worker_ends_what_it_ran_and_nothing_else() -> None:
         await close(theirs)
 
 
-async def test_one_that_is_frozen_gives_its_seats_back() -> None:
+async def test_one_that_is_frozen_gives_its_seats_back(monkeypatch: pytest.MonkeyPatch) -> None:
+    # Not before it has any.
+    monkeypatch.setattr(sharing, "DEMAND_S", 3_600.0)
     async with shared_engine(SimulatedEngine(SIXTEEN)) as shared, worker(shared) as a:
         frozen: Channel[ToHost, ToGateway] = Channel(ToGateway, lambda _: None, lambda: None)
         await asyncio.get_running_loop().create_unix_connection(lambda: frozen, str(shared.path))
@@ -107,6 +109,7 @@ async def test_one_that_is_frozen_gives_its_seats_back() -> None:
         running = await begin(a, 1)
         await until(lambda: seats(a) == [8])
         # It says nothing more.
+        monkeypatch.undo()
         await until(lambda: seats(a) == [16])
         await close(running)
         frozen.close()

@@ -12,7 +12,7 @@ import pytest
 from gateway.domain.errors import LogUnavailable, StartupError
 from gateway.stores.redis.checks import check, ids_of, remember
 from gateway.stores.redis.store import RedisStore
-from tests.processes import free_port
+from loadtest.systems.server import free_port
 from tests.redis_server import RedisServer, shared_server
 
 Start = Callable[..., RedisServer]

@@ -17,6 +17,7 @@ import pytest
 from gateway.domain.errors import LogUnavailable, SessionReplaced
 from gateway.domain.log import Accepted, LogUsage, Publication, Said, Unfinished
 from gateway.domain.register import Fence
+from gateway.stores.redis import log as redis_log
 from gateway.stores.redis.log import RedisEventLog
 from gateway.stores.redis.store import RedisStore
 from gateway.stores.sealing import Seal
@@ -96,7 +97,7 @@ async def test_a_promise_whose_answer_is_lost_is_concluded_once(
 
 
 async def test_what_was_accepted_without_an_answer_is_taken_over(
-    network: Proxy, ben: RedisEventLog, prefix: str
+    network: Proxy, ben: RedisEventLog, prefix: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     async with opened(network.url, prefix=prefix) as ana, reading(ben, "ja"):
         network.loses_answers = True
@@ -106,6 +107,8 @@ async def test_what_was_accepted_without_an_answer_is_taken_over(
         await until_said(ben)
         network.loses_answers = False
         network.cut()
+        # It is there, however slow.
+        monkeypatch.setattr(redis_log, "_SHORT_PATIENCE_S", 3_600.0)
         assert await ana.take_over() == (Unfinished("standup", HELLO, 1, ("ja",)),)
         assert await ana.take_over() == ()
 
@@ -136,7 +139,7 @@ async def test_what_was_accepted_after_all_is_not_in_doubt(
 
 
 async def test_what_was_taken_over_without_an_answer_is_not_lost(
-    network: Proxy, ben: RedisEventLog, prefix: str
+    network: Proxy, ben: RedisEventLog, prefix: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     async with opened(network.url, prefix=prefix) as ana:
         async with reading(ana, "ja"):
@@ -147,6 +150,7 @@ async def test_what_was_taken_over_without_an_answer_is_not_lost(
             await ana.take_over()
         network.loses_answers = False
         network.cut()
+        monkeypatch.setattr(redis_log, "_SHORT_PATIENCE_S", 3_600.0)
         assert await ana.take_over() == (Unfinished("standup", HELLO, 1, ("ja",), tries=2),)
         assert await ana.take_over() == ()
 
@@ -379,9 +383,15 @@ async def test_a_store_that_has_forgotten_the_scripts_gets_them_again(server: Re
         assert (await log.accept("standup", HELLO)).known
 
 
+def keep_for(log: RedisEventLog, seconds: float) -> None:
+    """From now on. What was written before is kept for so long once its meeting is due."""
+    log._bounds = (round(seconds * 1_000), *log._bounds[1:])
+
+
 async def test_a_full_store_takes_nothing_new_and_what_it_has_is_finished(server: RedisServer) -> None:
-    async with opened(server.url, keep_s=0.5) as log, reading(log, "ja") as live:
+    async with opened(server.url, keep_s=3_600.0) as log, reading(log, "ja") as live:
         await log.accept("standup", HELLO)
+        server.ask("ZADD gateway:due 0 standup")
         server.ask("CONFIG SET maxmemory 1")
         with pytest.raises(LogUnavailable, match="full"):
             await log.accept("standup", utterance("more"))
@@ -389,6 +399,7 @@ async def test_a_full_store_takes_nothing_new_and_what_it_has_is_finished(server
             await log.claim("standup", {1: ["de"]})
         assert await log.conclude("standup", translated("やあ")) is not None
         await log.read("standup", 0)
+        keep_for(log, 0.1)
         server.ask(f"DEL gateway:gateway:{log.store.id}")
         await log.sweep()
         assert server.ask(f"EXISTS gateway:gateway:{log.store.id}") == ":1\r\n"
@@ -404,7 +415,7 @@ async def test_a_full_store_takes_nothing_new_and_what_it_has_is_finished(server
 
 
 async def test_usage_is_that_of_each_account_and_ends_with_the_logs(prefix: str) -> None:
-    async with opened(shared_server().url, prefix=prefix, keep_s=1.0, meeting_bytes=10_000) as log:
+    async with opened(shared_server().url, prefix=prefix, keep_s=3_600.0, meeting_bytes=10_000) as log:
         async with log.subscribe("standup", nothing, account="acme") as subscription:
             await subscription.reads(["ja"])
             await log.accept("standup", HELLO)
@@ -414,6 +425,8 @@ async def test_usage_is_that_of_each_account_and_ends_with_the_logs(prefix: str)
             assert usage.publications == 3
             assert usage.bytes == sum(usage.bytes_by_account.values())
             assert usage.bytes_by_account["acme"] > usage.bytes_by_account[""] > 0
+        keep_for(log, 0.1)
+        shared_server().ask(f"ZADD {prefix}due 0 standup 0 retro")
         while await log.usage() != LogUsage(0, 0, {}):
             await asyncio.sleep(0.01)
             await log.sweep()
@@ -519,14 +532,16 @@ async def test_a_meeting_that_has_vanished_does_not_stand_in_the_way(prefix: str
 
 async def test_without_any_gateway_what_was_said_goes_all_the_same(prefix: str) -> None:
     server = shared_server()
-    async with opened(server.url, prefix=prefix, keep_s=0.4) as log, reading(log, "ja"):
+    async with opened(server.url, prefix=prefix, keep_s=400.0) as log, reading(log, "ja"):
         await log.accept("standup", HELLO)
         await log.conclude("standup", untranslated("no luck"))
         await log.accept("standup", utterance("unfinished"))
         for key in ("log", "said"):
-            assert 0 < int(server.ask(f"PTTL {prefix}{{standup}}:{key}")[1:]) <= 1_200
-    await asyncio.sleep(1.25)
-    async with opened(server.url, prefix=prefix, keep_s=0.4) as log:
+            assert 0 < int(server.ask(f"PTTL {prefix}{{standup}}:{key}")[1:]) <= 1_200_000
+    # As when that has passed.
+    server.ask(f"DEL {prefix}{{standup}}:log {prefix}{{standup}}:said")
+    server.ask(f"ZADD {prefix}due 0 standup")
+    async with opened(server.url, prefix=prefix, keep_s=0.1) as log:
         while await log.usage() != LogUsage(0, 0, {}):
             await asyncio.sleep(0.01)
             await log.sweep()
