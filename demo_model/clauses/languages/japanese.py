@@ -33,8 +33,8 @@ _ASKED = {
     **{"when": "いつ", "where": "どこで", "why": "なぜ", "how": "どうやって", "S": "誰が", "O": "何を"},
     **{"how_long": "どのくらい", "how_often": "どのくらいの頻度で"},
 }
-_WITH_NI = tuple("朝夜春夏秋冬末後")
-"""What に may stand after at the end of a time."""
+_WITH_NI = re.compile("(の[朝夜春夏秋冬]|[午直]後|末)$")
+"""Times that に may stand after."""
 
 
 class Japanese(JapanesePhrases):
@@ -74,6 +74,8 @@ class Japanese(JapanesePhrases):
             cell = TABLES["lasted"].get(clause.frame, cell)
         if clause.gap == "O":
             cell = TABLES["of_it"].get(clause.frame, cell)
+        if subject is not None and subject.det == "you":
+            cell = TABLES["of_yours"].get(clause.frame, cell)
         *rest, last = self.verb_of(clause, cell).split()
         words: list[str] = []
         turned = {}
@@ -125,6 +127,9 @@ class Japanese(JapanesePhrases):
         if clause.tense is Tense.DONE:
             return (Word("いる", "1", word.te()), True, False) if negative else (word, False, True)
         resultative = "teiru" in self.tags(clause)
+        regular = any(self.kind(each) == "frequency" for each in clause.adverbials)
+        if regular and asked and clause.tense is Tense.HABIT and not self.stative(clause):  # 毎日しますか
+            return Word("いる", "1", word.te()), negative, past
         lasts = clause.tense is Tense.ONGOING and not self.stative(clause)
         if lasts or clause.tense is Tense.NOW or (resultative and word.kind in ("1", "5", "する")):
             return Word("いる", "1", word.te()), negative, past
@@ -180,7 +185,7 @@ class Japanese(JapanesePhrases):
             subject = self.with_particle(subject_np, own, particle, clause.frame == "exist")
         question = ""
         if clause.frame in ASKED_FRAMES:
-            question = "どのくらい" if clause.asked == "how_long" else ""
+            question = "どのくらい 時間が" if clause.asked == "how_long" else ""
         elif clause.asked in _ASKED and not clause.wanted and not (clause.asked == "O" and "何" in words):
             question = _ASKED[clause.asked]
             if clause.tense is Tense.ONGOING and self.stative(clause):
@@ -192,7 +197,8 @@ class Japanese(JapanesePhrases):
             done = "まだ" if clause.negative else "もう"
         rest = self.without(clause, front)
         end = self.end(clause, word, style)
-        manner = self.places(rest, "manner")
+        manner, length = self.places(rest, "manner"), self.places(rest, "length")
+        fixed = self.fixed_last(clause) or word.text == "する" or clause.frame in TABLES["lasted"]
         exists = ""
         if clause.frame == "exist" and clause.predicate and clause.predicate.place:
             exists = self.place(clause.predicate.place, "に")
@@ -204,9 +210,8 @@ class Japanese(JapanesePhrases):
             phrase(where, "に" if ni else "で") if where else "",
             self.places(rest, "companion"),
             done,
-            self.places(rest, "length"),
             question if clause.asked == "S" else "",
-            *(manner, words) if self.fixed_last(clause) or word.text == "する" else (words, manner),
+            *(length, manner, words) if fixed else (words, length, manner),  # 督促状を3時間待ちました
             marked(end, mark),
         )
         time = self.when(rest, words)
@@ -440,7 +445,7 @@ class Japanese(JapanesePhrases):
         words = self.clause(clause, "polite").split()
         return phrase(
             *(
-                ("に" if bare(before)[-1:] in _WITH_NI else "") if each == "、" else each
+                ("に" if _WITH_NI.search(bare(before)) else "") if each == "、" else each
                 for before, each in zip(["", *words], words, strict=False)
             )
         )
@@ -452,7 +457,7 @@ class Japanese(JapanesePhrases):
         )
 
     def meant(self, said: Utterance) -> str:
-        """確認するために; 彼が確認できるように, where what is done names the thing; 買いに if one goes there for it."""
+        """確認するために; 買いに if one goes there for it; 彼が確認できるように: what is done names the thing."""
         if said.link == "so that":
             first, second = said.first, said.second
             assert second is not None  # noqa: S101
@@ -522,7 +527,7 @@ class Japanese(JapanesePhrases):
                 why = phrase(self.clause(replace(named, tense=Tense.HABIT), "plain"), "という 理由で 、")
             else:
                 why = phrase(self.clause(named, "node"), "ので 、")
-            return phrase(lead, why, self.clause(main, "polite"))
+            return phrase(lead, why, self.without_pause(main))
         when = tuple(each for each in first.adverbials if self.kind(each) == "time")
         named = replace(named, adverbials=when)
         main = replace(main, adverbials=tuple(each for each in first.adverbials if each not in when))

@@ -459,3 +459,17 @@ def test_a_japanese_reason_stands_where_the_thing_is_not_lost() -> None:
     assert texts(Utterance(replaced, "because", old))["ja"] == (
         "彼女は、ディスプレイが古くなっていたので、先週交換しました。"
     )
+
+
+def test_japanese_says_how_long_after_what_it_was_done_to_and_asks_of_habits_and_ages() -> None:
+    waited = Clause("wait_for", 4, {"S": SHE, "O": CUSTOMER}, Tense.PAST, adverbials=(Adverbial(5, "for a week"),))
+    assert texts(waited)["ja"] == "彼女はお客様を1週間待ちました。"
+    takes = Clause("take_time", 4, {"S": Phrase(1, noun="event:meeting", det="the")}, mood=Mood.WH)
+    assert texts(replace(takes, asked="how_long"))["ja"] == "会議はどのくらい時間がかかりますか？"
+    reads = Clause("read", 4, {"S": SHE, "O": REPORT}, mood=Mood.YES_NO, adverbials=(Adverbial(5, "always"),))
+    assert texts(reads)["ja"] == "彼女はいつも報告書を読んでいますか？"
+    age = Clause("age", 4, {"S": Phrase(1, noun="family:mother", det="you")}, mood=Mood.WH, asked="age")
+    assert texts(age)["ja"] == "お母さんはおいくつですか？"
+    assert texts(replace(age, roles={"S": Phrase(1, noun="family:mother", det="she")}))["ja"].endswith(
+        "何歳ですか？"
+    )
