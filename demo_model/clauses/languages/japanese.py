@@ -74,6 +74,8 @@ class Japanese(JapanesePhrases):
             cell = TABLES["lasted"].get(clause.frame, cell)
         if clause.gap == "O":
             cell = TABLES["of_it"].get(clause.frame, cell)
+        if clause.modal is Modal.CAN:
+            cell = TABLES["able"].get(clause.frame, cell)
         if subject is not None and subject.det == "you":
             cell = TABLES["of_yours"].get(clause.frame, cell)
         *rest, last = self.verb_of(clause, cell).split()
@@ -411,9 +413,7 @@ class Japanese(JapanesePhrases):
                 one = self.clause(first, "polite", "", topic)
                 return phrase(one, "が 、", self.clause(second, "polite", same), mark)
             case "so":
-                then = self.clause(second, "polite", same)
-                if second.frame == "relax":
-                    then = then.replace("のんびりし", "ほっとし")
+                then = self.relieved(second, self.clause(second, "polite", same))
                 return phrase(self.clause(first, "node", "", topic), "ので 、", then, mark)
             case "although" | "because":
                 return phrase(self.reasoned(first, second, said.link), mark)
@@ -450,11 +450,14 @@ class Japanese(JapanesePhrases):
             )
         )
 
+    def relieved(self, clause: Clause, words: str) -> str:
+        """What one feels for a reason: 合格したので、ほっとしました."""
+        return words.replace("のんびりし", "ほっとし") if clause.frame == "relax" else words
+
     def concluded(self, clause: Clause) -> str:
-        past = clause.tense is Tense.PAST
-        return phrase(
-            "それで 、" if past else "ですから 、", self.clause(clause, "explains" if past else "polite")
-        )
+        if clause.tense is Tense.PAST:
+            return phrase("それで 、", self.relieved(clause, self.clause(clause, "explains")))
+        return phrase("ですから 、", self.clause(clause, "polite"))
 
     def meant(self, said: Utterance) -> str:
         """確認するために; 買いに if one goes there for it; 彼が確認できるように: what is done names the thing."""

@@ -247,6 +247,13 @@ def test_japanese_says_in_spite_of_a_state_and_what_one_could_not_solve() -> Non
     assert texts(Utterance(rest, "although", tired))["ja"] == "彼女は疲れていたのに、休憩しませんでした。"
     solved = Clause("solve", 4, {"S": SHE, "O": Phrase(2, noun="problem:problem", det="the")}, Tense.PAST)
     assert texts(replace(solved, negative=True))["ja"] == "彼女は問題を解決できませんでした。"
+    sleepless = Clause("fall_asleep", 4, {"S": SHE}, Tense.PAST, negative=True, modal=Modal.CAN)
+    assert texts(sleepless)["ja"] == "彼女は寝付けませんでした。"
+    passed = Clause("pass_exam", 6, {"S": SHE, "O": Phrase(2, noun="schoolwork:exam", det="the")}, Tense.PAST)
+    relaxed = Clause("relax", 4, {"S": replace(SHE, mark=7)}, Tense.PAST)
+    assert texts(relaxed)["ja"] == "彼女はのんびりしました。"
+    assert texts(Utterance(passed, "so", relaxed))["ja"].endswith("ので、ほっとしました。")
+    assert texts(Utterance(passed, "that's why", relaxed))["ja"].endswith("ほっとしたんです。")
     away = Clause("be_on_holiday", 4, {"S": SHE}, Tense.PAST)
     assert texts(away)["ja"] == "彼女は休暇中でした。"
     weeks = replace(away, adverbials=(Adverbial(5, "for a week"),))
