@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import replace
 
 from demo_model.clauses.languages.japanese_phrases import (
     ASKING_MOODS,
+    FOR_US,
     TABLES,
     JapanesePhrases,
     Word,
@@ -13,7 +15,7 @@ from demo_model.clauses.languages.japanese_phrases import (
     verb,
     with_modal,
 )
-from demo_model.clauses.marks import marked, phrase
+from demo_model.clauses.marks import bare, marked, phrase
 from demo_model.clauses.syntax import (
     ANSWERS,
     ASKED_FRAMES,
@@ -31,6 +33,8 @@ _ASKED = {
     **{"when": "いつ", "where": "どこで", "why": "なぜ", "how": "どうやって", "S": "誰が", "O": "何を"},
     **{"how_long": "どのくらい", "how_often": "どのくらいの頻度で"},
 }
+_WITH_NI = re.compile("(の[朝夜春夏秋冬]|[午直]後|末)$")
+"""Times that に may stand after."""
 
 
 class Japanese(JapanesePhrases):
@@ -53,6 +57,9 @@ class Japanese(JapanesePhrases):
             one_feels = subject is not None and subject.pronoun in ("i", "we") and cell.endswith("そうな")
             word = adjective(cell.removesuffix("そうな") + "い" if one_feels else cell)
             degree = {"very": "とても"}.get(what.degree, "")
+            part, ga, quality = word.text.rpartition("が")
+            if degree and ga and what.degree != "too" and quality not in ("ある", "ない"):  # リスクがとても高い
+                word, degree = Word(quality, word.kind, part + ga + degree), ""
             than = phrase(self.noun_phrase(what.than, ""), "より") if what.than else ""
             if what.degree == "too":
                 stem = word.adjective_stem() if word.kind == "i" else word.text
@@ -63,8 +70,14 @@ class Japanese(JapanesePhrases):
         if thing is not None and thing.pronoun == "it":
             undone = clause.tense is Tense.DONE and clause.negative
             cell = TABLES["not_yet" if undone else "unsaid"].get(clause.frame, cell)
+        if self.lasted(clause):
+            cell = TABLES["lasted"].get(clause.frame, cell)
         if clause.gap == "O":
             cell = TABLES["of_it"].get(clause.frame, cell)
+        if clause.modal is Modal.CAN:
+            cell = TABLES["able"].get(clause.frame, cell)
+        if subject is not None and subject.det == "you":
+            cell = TABLES["of_yours"].get(clause.frame, cell)
         *rest, last = self.verb_of(clause, cell).split()
         words: list[str] = []
         turned = {}
@@ -86,7 +99,7 @@ class Japanese(JapanesePhrases):
                     )
                     said = self.with_particle(clause.roles[each[0]], owner, particle)
                     paper = clause.frame in TABLES["frames"]["contracts"]
-                    words.append(said.replace("契約書", "契約") if paper else said)
+                    words.append(re.sub("(契約|申請)書", r"\1", said) if paper else said)
                 elif clause.asked == each[0]:
                     words.append("何" + each[1:])
             else:
@@ -105,14 +118,20 @@ class Japanese(JapanesePhrases):
             return Word("もらえる", "1", word.te()), False, False
         if clause.modal.value:
             return with_modal(word, clause.modal, clause.mood, clause.person[0], negative, past)
+        if negative and past and clause.frame in TABLES["frames"]["unable"]:
+            return word.potential(), negative, past
         asked = clause.mood in (Mood.YES_NO, Mood.WH) and clause.person[0] == "3"  # 招待してくれましたか
         theirs = {"i", "we", "you"} if asked else {"i", "we"}
         given = {np.pronoun for role, np in clause.roles.items() if role != "S"} & theirs
-        if given and self.favour(clause) and clause.person[0] in "23":
+        welcome = FOR_US in clause.roles
+        if welcome or (given and self.favour(clause) and clause.person[0] in "23"):
             word = Word("くれる", "1", word.te())
         if clause.tense is Tense.DONE:
             return (Word("いる", "1", word.te()), True, False) if negative else (word, False, True)
         resultative = "teiru" in self.tags(clause)
+        regular = any(self.kind(each) == "frequency" for each in clause.adverbials)
+        if regular and asked and clause.tense is Tense.HABIT and not self.stative(clause):  # 毎日しますか
+            return Word("いる", "1", word.te()), negative, past
         lasts = clause.tense is Tense.ONGOING and not self.stative(clause)
         if lasts or clause.tense is Tense.NOW or (resultative and word.kind in ("1", "5", "する")):
             return Word("いる", "1", word.te()), negative, past
@@ -132,14 +151,19 @@ class Japanese(JapanesePhrases):
             topic = "が"
         to_one = clause.frame in TABLES["frames"]["with_someone"] and style != "attributive" and topic != "same"
         same = topic == "same"
-        inside = style in ("attributive", "plain", "ka", "hope")
+        inside = style in ("attributive", "plain", "ka")
         topic = "は" if same else topic
         asks_for = clause.mood is Mood.YES_NO and subject_np is not None and subject_np.det != "num"
         if (clause.frame == "exist" and not asks_for) or clause.asked == "S":
             topic = "が"
         asking = clause.mood in ASKING_MOODS
-        told = clause.mood is Mood.STATEMENT and style in ("polite", "te")
+        told = clause.mood is Mood.STATEMENT and style in ("polite", "te", "explains")
         front = self.fronted(clause) if told or (clause.mood is Mood.STATEMENT and style == "node") else None
+        if front is not None and self.kind(front) == "cause" and bare(self.adverbial(front)).endswith("で"):
+            front = None  # 彼は仕事で欠席しました
+        for each in clause.adverbials if told and not clause.embedded else ():
+            if self.kind(each) == "cause" and bare(self.adverbial(each)).endswith("が高いため"):
+                front = each  # コストが高いため、彼女は, for it is not she who is dear
         if told and topic == "は" and not same and self.happens(clause, front):
             topic = "が"
         if (
@@ -152,16 +176,18 @@ class Japanese(JapanesePhrases):
         ):
             own = "" if (clause.embedded and inside) or clause.mood is not Mood.STATEMENT else "own"
             if clause.frame == "be" and clause.predicate and clause.predicate.adjective and topic == "は":
-                own = "that" if subject_np.det == "the" else own
-            if topic == "が" and clause.frame == "be" and "が" in word.text:
-                topic = "に" if "がある" in word.text else "は"  # 説得力があるので, リスクが高いので
+                own = "that" if subject_np.det == "the" and not self.living(subject_np) else own
+            if topic == "が" and clause.frame == "be" and "が" in word.dictionary():
+                topic = (
+                    "に" if "がある" in word.text else "は" if words else "の"
+                )  # 説得力があるので, 戦略のリスクが高いので
             at = "は" if clause.frame in TABLES["frames"]["topic_alone"] else "には"
             at = "に" if style in ("tara", "node", "toki") and topic == "が" else at
             particle = at if to_one and topic in ("は", "が") else topic
             subject = self.with_particle(subject_np, own, particle, clause.frame == "exist")
         question = ""
         if clause.frame in ASKED_FRAMES:
-            question = "どのくらい" if clause.asked == "how_long" else ""
+            question = "どのくらい 時間が" if clause.asked == "how_long" else ""
         elif clause.asked in _ASKED and not clause.wanted and not (clause.asked == "O" and "何" in words):
             question = _ASKED[clause.asked]
             if clause.tense is Tense.ONGOING and self.stative(clause):
@@ -173,7 +199,8 @@ class Japanese(JapanesePhrases):
             done = "まだ" if clause.negative else "もう"
         rest = self.without(clause, front)
         end = self.end(clause, word, style)
-        manner = self.places(rest, "manner")
+        manner, length = self.places(rest, "manner"), self.places(rest, "length")
+        fixed = self.fixed_last(clause) or word.text == "する" or clause.frame in TABLES["lasted"]
         exists = ""
         if clause.frame == "exist" and clause.predicate and clause.predicate.place:
             exists = self.place(clause.predicate.place, "に")
@@ -185,12 +212,13 @@ class Japanese(JapanesePhrases):
             phrase(where, "に" if ni else "で") if where else "",
             self.places(rest, "companion"),
             done,
-            self.places(rest, "length"),
             question if clause.asked == "S" else "",
-            *(manner, words) if self.fixed_last(clause) or word.text == "する" else (words, manner),
+            *(length, manner, words) if fixed else (words, length, manner),  # 督促状を3時間待ちました
             marked(end, mark),
         )
         time = self.when(rest, words)
+        if subject_np is not None and self.living(subject_np) and clause.frame not in TABLES["frames"]["happens"]:
+            time = time.replace("まもなく", "近いうちに")
         return phrase(
             self.opening(front, bool(subject)) if front else "",
             exists,
@@ -207,7 +235,11 @@ class Japanese(JapanesePhrases):
             return True
         if clause.embedded and style in ("plain", "ka"):
             return False
-        if style not in ("polite", "te", "plain", "ka") or clause.frame == "be" or clause.modal is Modal.MIGHT:
+        if (
+            style not in ("polite", "te", "plain", "ka", "explains")
+            or clause.frame == "be"
+            or clause.modal is Modal.MIGHT
+        ):
             return False
         thing = clause.roles.get("O")
         return subject.pronoun == "i" or len(clause.frame + (thing.noun if thing else "")) % 4 > 0
@@ -220,23 +252,42 @@ class Japanese(JapanesePhrases):
         if said.link in ANSWERS and said.second is not None:
             roles = {**said.first.roles, **said.second.roles}
             said = replace(said, second=replace(said.second, roles=roles))
+        if said.link == "that's why" and said.second is not None:
+            said = replace(said, first=self.thanked(said.first, said.second))
+        own = said.first.roles.get("S")
+        if said.answer and own is not None and own.pronoun == "you":
+            answer = self.of_oneself(said.answer, said.first)
+            if answer:
+                return phrase(super().opened(replace(said, answer="")), answer, self.stop)
         return super().opened(said)
 
     def answered(self, link: str, clause: Clause) -> str:
         if link in ("too", "neither"):
-            with_one = clause.frame in TABLES["frames"]["with_someone"]
-            same = replace(clause, adverbials=(), mood=Mood.STATEMENT)
-            words, word = self.arguments(clause, named=False)
-            words, also = ("", "にも") if with_one else (words, "も")
-            yet = "" if clause.tense is not Tense.DONE else "まだ" if clause.negative else "もう"
-            end = marked(self.end(same, word, "polite"), clause.mark)
-            return phrase(self.noun_phrase(clause.roles["S"], ""), also, yet, words, end)
+            return phrase(self.noun_phrase(clause.roles["S"], ""), marked("もです", clause.mark))
         if link == "not_yet":
             return "いいえ 、 まだです"
-        short = replace(clause, adverbials=())
+        begin = "はい 、" if link == "yes" else "いいえ 、"
+        if self.planned(replace(clause, mood=Mood.YES_NO, negative=False)):
+            return phrase(begin, marked("その予定です" if link == "yes" else "その予定はありません", clause.mark))
+        return phrase(begin, self.done_so(clause, "polite"))
+
+    def done_so(self, clause: Clause, style: str) -> str:
+        """The verb alone, without what was named in the question: 送りました."""
         words, word = self.arguments(clause, named=False)
-        said = phrase("" if word.text == "する" else words, marked(self.end(short, word, "polite"), clause.mark))
-        return phrase("はい 、" if link == "yes" else "いいえ 、", said)
+        short = replace(clause, adverbials=())
+        return phrase("" if word.text == "する" else words, marked(self.end(short, word, style), clause.mark))
+
+    def of_oneself(self, answer: str, asked: Clause) -> str:
+        """What one says of one's own act, which そうです does not fit: たぶん送ったと思います."""
+        past = asked.tense in (Tense.PAST, Tense.DONE) and asked.modal is Modal.NONE
+        own = TABLES["answers_past" if past else "answers_future"].get(answer, "")
+        if "{" not in own:
+            return str(own)
+        roles = {role: np for role, np in asked.roles.items() if role != "S"}
+        one = replace(asked, roles={**roles, "S": Phrase(asked.mark, pronoun="i")}, mood=Mood.STATEMENT)
+        one = replace(one, tense=Tense.PAST if past else one.tense, negative="{not}" in own)
+        before, _, after = own.replace("{not}", "{}").partition("{}")
+        return phrase(before, self.done_so(one, "plain"), after)
 
     def end(self, clause: Clause, word: Word, style: str) -> str:
         match clause.mood:
@@ -259,7 +310,7 @@ class Japanese(JapanesePhrases):
                 if ka and self.explained(clause, past):
                     return last.plain(negative, past, "な") + "んですか"
                 if self.planned(clause):
-                    return last.dictionary() + "予定です"
+                    return last.dictionary() + "予定です" + ka
                 return last.polite(negative, past) + ka
             case "tara":
                 return last.plain(negative, True) + "ら"
@@ -276,8 +327,8 @@ class Japanese(JapanesePhrases):
                 return last.te()
             case "stem":
                 return last.stem() + "に"
-            case "hope" if not negative:
-                return last.te() + "くれる"
+            case "explains":
+                return last.plain(negative, past, "な") + "んです"
         return last.plain(negative, past)
 
     def utterance(self, said: Utterance) -> str:
@@ -289,7 +340,14 @@ class Japanese(JapanesePhrases):
             own = said.speaker.name and inner in ("he", "she") and said.link == "say"
             drop = inner if own else said.speaker.pronoun
             theirs = first.roles.get("S")
-            if other and theirs is not None and theirs.noun and self.owner(said.speaker, theirs) == theirs.det:
+            named_self = said.speaker.name and theirs is not None and theirs.det in ("he", "she")  # or another's
+            if (
+                other
+                and theirs is not None
+                and theirs.noun
+                and not named_self
+                and self.owner(said.speaker, theirs) == theirs.det
+            ):
                 theirs = replace(theirs, det="you" if self.noun(theirs).type == "family" else "the")
                 first = replace(first, roles={**first.roles, "S": theirs})  # お母さんが来ると言っていました
             first = replace(first, embedded=other)
@@ -313,30 +371,36 @@ class Japanese(JapanesePhrases):
                     thought = self.clause(first, "plain", drop, topic).replace("たいと思ってい", "たがってい")
                     return phrase(subject, thought, end)
                 case "know":
-                    known = "ことを" if subject else "ことは"
-                    return phrase(subject, self.clause(first, "attributive", drop), known, "知っています 。")
+                    known = "ことを 知っています 。" if subject else "のは わかっています 。"
+                    return phrase(subject, self.clause(first, "attributive", drop), known)
                 case "hope":
-                    style = "hope" if other and self.asked_of(first) else "plain"
-                    hoped = self.clause(first, style, drop, "が").replace("まもなく", "早く")
+                    first = self.welcome(first) if self.asked_of(first) else first
+                    hoped = self.clause(first, "attributive" if other else "plain", drop, "が")
+                    hoped = re.sub("まもなく|近いうちに", "早く", hoped)
                     if not other:
                         return phrase(hoped, "と いいのですが 。")
-                    return phrase(subject, hoped, "と いいと 思っています 。")
+                    return phrase(subject, hoped, "ことを 願っています 。")
             ka = "か" if first.asked else "かどうか"
             plain = replace(first, mood=Mood.STATEMENT)
             asked = phrase(self.clause(plain, "ka", drop, "が"), ka)
             if not other:
                 return phrase(asked, "、 私たちには" if said.speaker.pronoun == "we" else "", "わかりません 。")
-            return phrase(subject, asked, "知りません 。" if ka == "かどうか" else "を 知りません 。")
+            return phrase(subject, asked, "知りません 。")
         mark = "。" if first.mood not in (Mood.YES_NO, Mood.WH, Mood.REQUEST) else "？"
         if second is None:
             return phrase(self.clause(first, "polite"), mark)
         pronoun = second.roles["S"].pronoun if "S" in second.roles else ""
         same = pronoun if pronoun and "S" in first.roles and first.roles["S"].pronoun == pronoun else ""
         topic = "same" if same else "は"
+        weather = pronoun == "weather"
         if said.link in ("before", "after"):
             return phrase(self.around(said, same), mark)
         if said.link in PURPOSES:
             return phrase(self.meant(said), mark)
+        if said.link == "so":
+            first = self.thanked(first, second)
+        elif said.link in ("if", "when"):
+            second = self.thanked(second, first)
         if said.link in ("so", "and", "but"):
             second = self.named_before(second, first)
         elif said.link in ("if", "when", "because"):
@@ -349,23 +413,20 @@ class Japanese(JapanesePhrases):
                 one = self.clause(first, "polite", "", topic)
                 return phrase(one, "が 、", self.clause(second, "polite", same), mark)
             case "so":
-                return phrase(
-                    self.clause(first, "node", "", topic), "ので 、", self.clause(second, "polite", same), mark
-                )
+                then = self.relieved(second, self.clause(second, "polite", same))
+                return phrase(self.clause(first, "node", "", topic), "ので 、", then, mark)
             case "although" | "because":
                 return phrase(self.reasoned(first, second, said.link), mark)
             case "if":
                 return phrase(
-                    "" if same or first.mood in ASKING_MOODS else "もし",
+                    "" if same or weather or first.mood in ASKING_MOODS else "もし",
                     self.clause(second, "tara", "", topic),
                     "、",
                     self.clause(first, "polite", same),
                     mark,
                 )
-        weather = "S" in second.roles and second.roles["S"].pronoun == "weather"
-        if weather and second.tense is Tense.PAST and self.stative(second):  # 暑いときは海に行きました
-            second = replace(second, tense=Tense.HABIT)
-            return phrase(self.clause(second, "toki"), "ときは 、", self.clause(first, "polite"), mark)
+        if weather and second.tense is Tense.PAST and self.stative(second):  # 暑かったので、海に行きました
+            return phrase(self.clause(second, "node"), "ので 、", self.clause(first, "polite"), mark)
         if second.tense is Tense.PAST or self.stative(second):
             if (
                 second.tense is Tense.PAST
@@ -379,17 +440,39 @@ class Japanese(JapanesePhrases):
             return phrase(self.clause(second, "toki", "", topic), after, self.clause(first, "polite", same), mark)
         return phrase(self.clause(second, "tara", "", topic), "、", self.clause(first, "polite", same), mark)
 
+    def without_pause(self, clause: Clause) -> str:
+        """What is said after two commas: 来年の秋に増やします for 来年の秋、増やします."""
+        words = self.clause(clause, "polite").split()
+        return phrase(
+            *(
+                ("に" if _WITH_NI.search(bare(before)) else "") if each == "、" else each
+                for before, each in zip(["", *words], words, strict=False)
+            )
+        )
+
+    def relieved(self, clause: Clause, words: str) -> str:
+        """What one feels for a reason: 合格したので、ほっとしました."""
+        return words.replace("のんびりし", "ほっとし") if clause.frame == "relax" else words
+
     def concluded(self, clause: Clause) -> str:
-        past = clause.tense is Tense.PAST
-        return phrase("それで 、" if past else "ですから 、", self.clause(clause, "polite"))
+        if clause.tense is Tense.PAST:
+            return phrase("それで 、", self.relieved(clause, self.clause(clause, "explains")))
+        return phrase("ですから 、", self.clause(clause, "polite"))
 
     def meant(self, said: Utterance) -> str:
-        """確認するために, 彼が確認できるように; 買いに if one goes there for it."""
+        """確認するために; 買いに if one goes there for it; 彼が確認できるように: what is done names the thing."""
+        if said.link == "so that":
+            first, second = said.first, said.second
+            assert second is not None  # noqa: S101
+            first = self.named_before(first, second)
+            able, ours = second.roles.get("S"), ("i", "we")
+            for_us = first.mood in ASKING_MOODS or any(np.pronoun in ours for np in first.roles.values())
+            if able is not None and able.pronoun in ours and for_us:  # 印刷できるように、送ってください
+                second = replace(second, roles={**second.roles, "S": replace(able, refers="S")})
+            second = replace(second, tense=Tense.HABIT)
+            return phrase(self.clause(second, "toki"), "ように 、", self.clause(first, "polite"))
         first, second = self.in_order(said, True)
         second = replace(second, tense=Tense.HABIT)
-        if said.link == "so that":
-            first = self.named_before(first, second)
-            return phrase(self.clause(second, "toki"), "ように 、", self.clause(first, "polite"))
         goes = self.arguments(first)[1].text in ("行く", "来る", "帰る")
         doer = first.roles["S"]
         named = "" if self.understood(first, doer, "polite", False) else self.with_particle(doer, "own", "は")
@@ -409,7 +492,11 @@ class Japanese(JapanesePhrases):
         return phrase(self.clause(second, style, "", topic), word, self.clause(first, "polite", same))
 
     def reasoned(self, first: Clause, second: Clause, link: str) -> str:
-        """The reason comes first and names what it is about; the main clause leaves that out."""
+        """Who does it, the reason, what is done: 彼女は、コートが高かったので、買いませんでした.
+
+        The reason names what it is about, and the main clause leaves that out, but for what is new:
+        父は、安いので、その炊飯器を買います.
+        """
         about = second.roles["S"].refers
         doer, thing = first.roles.get("S"), first.roles.get(about)
         left = {role: np for role, np in first.roles.items() if role != about}
@@ -419,30 +506,32 @@ class Japanese(JapanesePhrases):
         named = replace(second, roles={"S": thing}) if thing is not None else second
         main = replace(first, roles=left, embedded=True)
         if link == "although":
+            if about == "S" and first.tense is Tense.PAST:
+                return phrase(self.clause(named, "node", "", "same"), "のに 、", self.clause(main, "polite"))
             return phrase(self.clause(named, "polite"), "が 、", self.clause(main, "polite"))
         what = second.predicate
-        if about == "O" and what is not None and thing is not None:
-            state = self.words.adjectives[what.adjective]["ja"].endswith("ている1") or what.degree == "too"
-            if thing.det == "a" and thing.of is None and not thing.adjective and not state:
-                said = replace(thing, det="bare", adjective=what.adjective)
-                kind = Predicate(what.mark, phrase=said, degree=what.degree)
-                named = replace(second, roles={}, predicate=kind)
-        if what is not None and what.adjective and named.roles and what.degree != "too":
+        if what is not None and what.adjective and what.degree != "too":
             named = replace(named, predicate=replace(what, adjective=f"+{what.adjective}"))
-        when = tuple(each for each in first.adverbials if about == "S" and self.kind(each) == "time")
+        if about == "O" and doer is not None and thing is not None and what is not None:
+            lead = ""
+            if doer.pronoun != "you" and not self.understood(first, doer, "polite", False):
+                lead = phrase(self.with_particle(doer, "own", "は"), "、")
+            main = replace(main, roles={**left, "S": replace(doer, refers="S")})
+            state = self.words.adjectives[what.adjective]["ja"].endswith("ている1") or what.degree == "too"
+            if thing.det != "a" or thing.of or thing.adjective or thing.relative or state or first.negative:
+                return phrase(lead, self.clause(named, "node", "", "が"), "ので 、", self.without_pause(main))
+            if self.living(thing) or self.words.adjectives[what.adjective]["ja"] == "いい":
+                kind = replace(thing, det="bare", adjective=what.adjective)
+                named = replace(named, roles={}, predicate=Predicate(what.mark, phrase=kind, degree=what.degree))
+                return phrase(lead, self.clause(named, "node"), "ので 、", self.without_pause(main))
+            named = replace(named, roles={"S": replace(thing, refers="S")})
+            main = replace(main, roles={**main.roles, "O": replace(thing, det="that")})
+            if lead and self.of_people(what.adjective):  # else it would be she who is reliable
+                why = phrase(self.clause(replace(named, tense=Tense.HABIT), "plain"), "という 理由で 、")
+            else:
+                why = phrase(self.clause(named, "node"), "ので 、")
+            return phrase(lead, why, self.without_pause(main))
+        when = tuple(each for each in first.adverbials if self.kind(each) == "time")
         named = replace(named, adverbials=when)
         main = replace(main, adverbials=tuple(each for each in first.adverbials if each not in when))
-        new = about == "O" and doer is not None and doer.noun and not first.negative
-        lead = ""
-        if about == "O" and doer is not None and not new and named.roles and first.person[0] == "3":
-            times = tuple(each for each in first.adverbials if self.kind(each) == "time")
-            left = {role: np for role, np in left.items() if role != "S"}
-            others = tuple(each for each in first.adverbials if each not in times)
-            lead = phrase(self.with_particle(doer, "own", "は"), self.paused(self.places(first, "time")))
-            main = replace(main, roles=left, adverbials=others)
-        return phrase(
-            lead,
-            self.clause(named, "node", "", "same" if about == "S" else "が"),
-            "ので 、",
-            self.clause(main, "polite", "", "が" if new else "は"),
-        )
+        return phrase(self.clause(named, "node", "", "same"), "ので 、", self.clause(main, "polite"))

@@ -23,13 +23,16 @@ _OWN = ("i", "we", "own", "counted", "you")
 _SHORT = 2
 _RELATED = re.compile("(?:[前後]に|まで.*|中に|早く|すぐ|直後.*|で)$")
 """Times that no は stands after."""
-_TIED = re.compile("(?<![時分半中で])(?<!の前)に(.)$")
-_AT_ONCE = re.compile("soon|later$|minutes|hour|noon")
+_TIED = re.compile("(?<![時分半中でめ])(?<!の前)に(.)$")
+_AT_ONCE = re.compile("soon|later$|minutes|hour|before noon")
 """Times that are too near to be a plan."""
-_LIVING = ("person", "family", "animal", "profession")
+_PEOPLE = ("person", "family", "profession")
+_LIVING = (*_PEOPLE, "animal", "dog", "wild")
 
 _EXPLAINED = ("when", "where", "S")
 """What is asked for with んですか if it is past: one knows that it was done. Why and how are always asked so."""
+FOR_US = "for us"
+"""A role that is not said: who is glad of it, so that it is してくれる."""
 ASKING_MOODS = (Mood.IMPERATIVE, Mood.REQUEST, Mood.LETS)
 
 _GODAN = {
@@ -204,6 +207,8 @@ def with_modal(
             return Word("しれる", "1", word.plain(negative, False, "") + "かも"), True, False
         case Modal.WANT if person == "3" and mood is Mood.STATEMENT:
             return Word("いる", "1", word.stem() + "たいと思って"), negative, past
+        case Modal.WANT if person == "3":
+            return Word("いる", "1", word.stem() + "たがって"), negative, past
     return Word("たい", "i", word.stem()), negative, past
 
 
@@ -240,6 +245,8 @@ class JapanesePhrases(Linearizer):
         match np.det:
             case "the" if case == "that" and np.of is None:
                 word = "その" + word
+            case "that":  # what was new a moment ago
+                word = "その" + word
             case "this":
                 word = ("これらの" if np.plural and self.counter(np) != "足" else "この") + word
             case "many":
@@ -254,18 +261,18 @@ class JapanesePhrases(Linearizer):
                 if (case.endswith("+") or det == "you") and det != "i":
                     word = TABLES["family"].get(word, word)
             case "you" if noun.type == "family":
-                word = TABLES["family"].get(word) or f"あなたの{word}"
+                word = TABLES["family"].get(word) or f"そちらの{word}"
             case "i" | "we" if case in _OWN and (
                 (noun.type == "family" and word not in _LOVERS) or noun.key in TABLES["own"]["related"]
             ):
                 pass
-            case "i" | "we" if noun.key in TABLES["own"]["unsaid"]:
+            case "i" | "we" if noun.key in TABLES["own"]["unsaid"] or noun.type in TABLES["own"]["unsaid"]:
                 pass
             case "i" | "we" as det if noun.type in TABLES["own"][det]:
                 word = "うちの" + word
             case det if _PRONOUNS.get(det):
                 honoured = TABLES["family"].get(word, word) if det in ("he", "she", "they") else word
-                word = f"{_PRONOUNS[det]}の{honoured}"
+                word = f"{'そちら' if det == 'you' else _PRONOUNS[det]}の{honoured}"
         words = marked(word, np.mark)
         if np.of is not None:
             words = phrase(self.noun_phrase(np.of, ""), "の", words)
@@ -405,7 +412,26 @@ class JapanesePhrases(Linearizer):
             return False
         ours = any(np.pronoun in ("i", "we") for role, np in clause.roles.items() if role != "S")
         able = self.living(doer) or (bool(doer.noun) and self.noun(doer).type == "group")
-        return able and not ours and clause.modal is Modal.NONE
+        return able and not ours and not clause.negative and clause.modal is Modal.NONE
+
+    def welcome(self, clause: Clause) -> Clause:
+        """As what somebody is glad of: 見つけてくれた."""
+        return replace(clause, roles={**clause.roles, FOR_US: Phrase(clause.mark, pronoun="we")})
+
+    def thanked(self, clause: Clause, then: Clause) -> Clause:
+        """The clause as what one thanks somebody for, if that is what one does then."""
+        doer = then.roles.get("S")
+        if then.frame not in TABLES["frames"]["thanks"] or doer is None or doer.pronoun not in ("i", "we"):
+            return clause
+        return self.welcome(clause) if self.asked_of(clause) else clause
+
+    def of_people(self, adjective: str) -> bool:
+        """Whether people are said to be so too."""
+        same = self.words.adjectives[adjective]["ja"]
+        types = (
+            self.words.adjective_types[key] for key, row in self.words.adjectives.items() if row["ja"] == same
+        )
+        return any(set(each) & {*_PEOPLE, "anyone", "human", "staff"} for each in types)
 
     def explained(self, clause: Clause, past: bool) -> bool:
         """Whether one asks with んですか: for a reason or a way, for what one knows was done, what others want."""
@@ -451,18 +477,24 @@ class JapanesePhrases(Linearizer):
         return last == "ある" and clause.mood is Mood.YES_NO and clause.person == "2"
 
     def planned(self, clause: Clause) -> bool:
-        """Whether it is what others are going to do on some day, each second time: 明日出席する予定です."""
+        """Whether it is what others are going to do on some day, each second time: 明日出席する予定です.
+
+        Of what will be done one always asks so, and of what one asks for never: 送ってくれますか.
+        """
         doer = clause.roles.get("S")
-        if doer is None or clause.tense is not Tense.FUTURE or clause.mood is not Mood.STATEMENT:
+        asked = clause.mood in (Mood.YES_NO, Mood.WH)
+        if doer is None or clause.tense is not Tense.FUTURE or not (asked or clause.mood is Mood.STATEMENT):
             return False
-        if clause.negative or clause.modal is not Modal.NONE or clause.person[0] != "3":
+        if clause.negative or clause.modal is not Modal.NONE or (clause.person[0] != "3" and not asked):
             return False
-        if doer.pronoun in ("it", "that", "weather"):
+        if doer.pronoun in ("it", "that", "weather") or clause.frame in TABLES["frames"]["unplanned"]:
             return False
         someone = bool(doer.members) or self.living(doer) or self.noun(doer).type == "group"
-        times = (each.key for each in clause.adverbials if self.kind(each) == "time")
-        wanted = len(clause.frame) % 2 == 0 and clause.frame not in TABLES["frames"]["unplanned"]
-        return wanted and someone and any(not _AT_ONCE.search(each) for each in times)
+        times = tuple(each.key for each in clause.adverbials if self.kind(each) == "time")
+        if asked:
+            ours = any(np.pronoun in ("i", "we") for role, np in clause.roles.items() if role != "S")
+            return someone and not ours and not self.stative(clause) and not any(map(_AT_ONCE.search, times))
+        return len(clause.frame) % 2 == 0 and someone and any(not _AT_ONCE.search(each) for each in times)
 
     def to_us(self, clause: Clause) -> bool:
         """Whether it is done to the speaker."""

@@ -246,7 +246,7 @@ def test_the_weather_has_no_subject_where_none_is_said() -> None:
     rain = Clause("rain", 2, {"S": Phrase(1, pronoun="weather")}, Tense.PAST)
     assert texts(Utterance(rain, opener="statement:by the way")) == {
         "en": "By the way, it rained.",
-        "ja": "ところで、雨が降りました。",
+        "ja": "ちなみに、雨が降りました。",
         "es": "Por cierto, llovió.",
         "de": "Übrigens, es hat geregnet.",
         "fr": "Au fait, il a plu.",

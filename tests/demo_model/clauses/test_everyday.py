@@ -243,7 +243,7 @@ def test_so_that_somebody_else_can() -> None:
     sent = Clause("send", 8, {"S": I, "O": REPORT, "T": Phrase(3, pronoun="he")}, Tense.PAST)
     assert texts(Utterance(sent, "so that", checks)) == {
         "en": "I sent him the report so that he could check it.",
-        "ja": "彼が報告書を確認できるように、送りました。",
+        "ja": "彼が確認できるように、報告書を送りました。",
         "es": "Le envié el informe para que lo pudiera revisar.",
         "de": "Ich habe ihm den Bericht geschickt, damit er ihn überprüfen konnte.",
         "fr": "Je lui ai envoyé le rapport pour qu'il puisse le vérifier.",
@@ -258,7 +258,7 @@ def test_that_is_why() -> None:
     postponed = Clause("postpone", 8, {"S": WE, "O": Phrase(7, noun="event:meeting", det="the")}, Tense.PAST)
     assert texts(Utterance(postponed, "that's why")) == {
         "en": "That's why we postponed the meeting.",
-        "ja": "それで、会議を延期しました。",
+        "ja": "それで、会議を延期したんです。",
         "es": "Por eso aplazamos la reunión.",
         "de": "Deshalb haben wir die Besprechung verschoben.",
         "fr": "C'est pour cela que nous avons reporté la réunion.",
@@ -310,7 +310,7 @@ def test_when_the_weather_was_so() -> None:
     hot = Clause("weather_hot", 8, {"S": WEATHER}, Tense.PAST)
     assert texts(Utterance(read(SHE), "when", hot)) == {
         "en": "When it was very hot, she read the report.",
-        "ja": "とても暑いときは、彼女は報告書を読みました。",
+        "ja": "とても暑かったので、彼女は報告書を読みました。",
         "es": "Cuando hacía mucho calor, leyó el informe.",
         "de": "Als es sehr heiß war, hat sie den Bericht gelesen.",
         "fr": "Quand il faisait très chaud, elle a lu le rapport.",

@@ -16,7 +16,7 @@ def test_japanese_names_what_a_reason_is_about() -> None:
     buy = Clause("buy", 4, {"S": SHE, "O": Phrase(2, noun="clothes:coat", det="the")}, Tense.PAST, negative=True)
     it = Phrase(5, pronoun="it", noun="clothes:coat", refers="O")
     dear = Clause("be", 6, {"S": it}, Tense.PAST, predicate=Predicate(7, adjective="expensive"))
-    assert texts(Utterance(buy, "because", dear))["ja"] == "彼女はコートが高かったので、買いませんでした。"
+    assert texts(Utterance(buy, "because", dear))["ja"] == "彼女は、コートが高かったので、買いませんでした。"
     assert texts(Utterance(buy, "although", dear))["ja"] == "そのコートは高かったですが、彼女は買いませんでした。"
     rest = Clause("rest", 4, {"S": SHE}, Tense.PAST)
     tired = Clause("be", 6, {"S": replace(SHE, mark=5, refers="S")}, predicate=Predicate(7, adjective="tired"))
@@ -83,7 +83,7 @@ def test_japanese_tells_apart_what_is_mentioned_planned_and_asked() -> None:
     nice = Clause("weather_nice", 4, {"S": Phrase(1, pronoun="weather")}, mood=Mood.YES_NO)
     assert texts(nice)["ja"] == "天気はいいですか？"
     soon = Clause("call", 4, {"S": SHE, "O": CUSTOMER}, Tense.FUTURE, adverbials=(Adverbial(5, "soon"),))
-    assert texts(soon)["ja"].startswith("彼女はまもなく")
+    assert texts(soon)["ja"].startswith("彼女は近いうちに")
     assert texts(Utterance(soon, "hope", speaker=I))["ja"].startswith("彼女が早く")
 
 
@@ -109,7 +109,7 @@ def test_japanese_says_what_others_want() -> None:
 def test_japanese_says_what_others_are_going_to_do_on_some_day() -> None:
     rest = Clause("rest", 4, {"S": SHE}, Tense.FUTURE, adverbials=(Adverbial(5, "tomorrow"),))
     assert texts(rest)["ja"] == "彼女は明日、休憩する予定です。"
-    assert texts(replace(rest, adverbials=(Adverbial(5, "soon"),)))["ja"] == "彼女はまもなく休憩します。"
+    assert texts(replace(rest, adverbials=(Adverbial(5, "soon"),)))["ja"] == "彼女は近いうちに休憩します。"
     assert texts(replace(rest, roles={"S": I}))["ja"] == "明日、休憩します。"
     assert texts(replace(rest, negative=True))["ja"] == "彼女は明日、休憩しません。"
     assert texts(replace(rest, frame="win", roles={"S": SHE}))["ja"].endswith("ます。")
@@ -149,8 +149,122 @@ def test_a_japanese_reason_stands_before_the_thing_and_the_main_clause_leaves_it
     reliable = Clause("be", 6, {"S": it}, Tense.PAST, predicate=Predicate(7, adjective="reliable"))
     chose = Clause("choose", 4, {"S": SHE, "O": app}, Tense.PAST)
     assert texts(Utterance(chose, "because", reliable))["ja"] == (
-        "信頼できるカレンダーアプリだったので、彼女は選びました。"
+        "彼女は、信頼できるという理由で、そのカレンダーアプリを選びました。"
     )
+    cheap = replace(reliable, predicate=Predicate(7, adjective="cheap"))
+    boss = replace(chose, roles=chose.roles | {"S": Phrase(1, noun="person:boss", det="the")})
+    assert (
+        texts(Utterance(boss, "because", cheap))["ja"]
+        == "上司は、安かったので、そのカレンダーアプリを選びました。"
+    )
+    mine = replace(chose, roles=chose.roles | {"S": I})
+    assert texts(Utterance(mine, "because", cheap))["ja"] == "安かったので、そのカレンダーアプリを選びました。"
+    kitten = replace(app, noun="animal:kitten")
+    cute = replace(reliable, roles={"S": replace(it, noun=kitten.noun)}, predicate=Predicate(7, adjective="cute"))
+    adopted = replace(chose, frame="adopt", roles={"S": SHE, "O": kitten})
+    assert texts(Utterance(adopted, "because", cute))["ja"] == "彼女は、かわいい子猫だったので、引き取りました。"
+
+
+def test_japanese_says_who_acts_before_the_reason_and_what_of_it_is_so() -> None:
+    rival = Phrase(1, noun="group:competitor", det="we")
+    budget = Phrase(2, noun="money:budget", det="the")
+    it = Phrase(5, pronoun="it", noun=budget.noun, refers="O")
+    low = Clause("be", 6, {"S": it}, predicate=Predicate(7, adjective="low"))
+    more = Clause("increase", 4, {"S": rival, "O": budget}, Tense.FUTURE)
+    more = replace(more, adverbials=(Adverbial(8, "next year"),))
+    assert texts(Utterance(more, "because", low))["ja"] == "競合他社は、予算が少ないので、来年増やす予定です。"
+    plan = Phrase(2, noun="plan:strategy", det="the")
+    risky = replace(low, roles={"S": replace(it, noun=plan.noun)}, predicate=Predicate(7, adjective="risky"))
+    against = Clause("reject", 4, {"S": SHE, "O": plan}, Tense.PAST)
+    risky = replace(risky, tense=Tense.PAST)
+    assert (
+        texts(Utterance(against, "because", risky))["ja"] == "彼女は、戦略のリスクが高かったので、却下しました。"
+    )
+    alone = replace(risky, roles={"S": plan}, predicate=Predicate(7, adjective="risky", degree="very"))
+    assert texts(alone)["ja"] == "その戦略はリスクがとても高かったです。"
+
+
+def test_japanese_names_the_thing_in_what_is_done_so_that_one_can() -> None:
+    it = Phrase(5, pronoun="it", noun=REPORT.noun, refers="O")
+    sent = Clause("forward", 4, {"S": Phrase(1, pronoun="you"), "O": REPORT, "T": I}, mood=Mood.IMPERATIVE)
+    can = Clause("print", 6, {"S": replace(I, mark=7), "O": it}, modal=Modal.CAN)
+    assert texts(Utterance(sent, "so that", can))["ja"] == "印刷できるように、報告書を転送してください。"
+    hers = replace(can, roles={"S": replace(SHE, mark=7), "O": it})
+    printed = Clause("print", 4, {"S": Phrase(1, pronoun="he"), "O": REPORT}, Tense.PAST)
+    assert texts(Utterance(printed, "so that", replace(hers, frame="read")))["ja"] == (
+        "彼女が読めるように、彼は報告書を印刷しました。"
+    )
+
+
+def test_japanese_answers_of_ones_own_act_and_of_plans() -> None:
+    asked = Clause("read", 4, {"S": Phrase(1, pronoun="you"), "O": REPORT}, Tense.PAST, mood=Mood.YES_NO)
+    assert texts(Utterance(asked, answer="probably"))["ja"] == "報告書を読みましたか？たぶん読んだと思います。"
+    assert texts(Utterance(asked, answer="I'm not sure"))["ja"].endswith("？はっきり覚えていません。")
+    assert texts(Utterance(asked, answer="of course"))["ja"].endswith("？もちろんです。")
+    will = replace(asked, tense=Tense.FUTURE)
+    assert (
+        texts(Utterance(will, answer="I don't think so"))["ja"] == "報告書を読む予定ですか？読まないと思います。"
+    )
+    she = replace(will, roles={"S": SHE, "O": REPORT})
+    assert (
+        texts(Utterance(she, answer="probably"))["ja"] == "彼女は報告書を読む予定ですか？たぶんそうだと思います。"
+    )
+    no = Clause("read", 5, {"S": I}, Tense.FUTURE, negative=True)
+    assert texts(Utterance(will, "no", no))["ja"].endswith("？いいえ、その予定はありません。")
+    yes = replace(no, roles={"S": SHE}, negative=False)
+    assert texts(Utterance(she, "yes", yes))["ja"].endswith("？はい、その予定です。")
+    opened = Clause("open_window", 4, {"S": SHE, "O": Phrase(2, noun="opening:window", det="the")}, Tense.FUTURE)
+    assert texts(replace(opened, mood=Mood.YES_NO))["ja"] == "彼女は窓を開けますか？"
+    to_me = Clause("send", 4, {"S": SHE, "O": REPORT, "T": I}, Tense.FUTURE, mood=Mood.YES_NO)
+    assert texts(to_me)["ja"].endswith("くれますか？")
+
+
+def test_japanese_thanks_for_what_was_done_for_one() -> None:
+    found = Clause("find_problem", 6, {"S": SHE, "O": Phrase(2, noun="problem:bug", det="the")}, Tense.PAST)
+    thanked = Clause("thank", 4, {"S": I, "O": replace(SHE, mark=5)}, Tense.PAST)
+    assert texts(Utterance(found, "so", thanked))["ja"] == "彼女がバグを見つけてくれたので、お礼を言いました。"
+    boss = replace(thanked, roles={"S": replace(SHE, mark=7), "O": Phrase(5, noun="person:boss", det="the")})
+    assert "見つけたので" in texts(Utterance(found, "so", boss))["ja"]
+    why = texts(Utterance(found, "that's why", thanked))["ja"]
+    assert why == "彼女はバグを見つけてくれました。それで、彼女にお礼を言ったんです。"
+    later = replace(thanked, tense=Tense.FUTURE)
+    assert "見つけてくれたら" in texts(Utterance(later, "if", replace(found, tense=Tense.HABIT)))["ja"]
+    hoped = Utterance(replace(found, tense=Tense.FUTURE), "hope", speaker=I)
+    assert texts(hoped)["ja"] == "彼女がバグを見つけてくれるといいのですが。"
+
+
+def test_japanese_says_the_cause_after_who_but_for_what_could_be_said_of_them() -> None:
+    work = Clause("work_overtime", 4, {"S": SHE}, Tense.PAST, adverbials=(Adverbial(6, "because of work"),))
+    assert texts(work)["ja"].startswith("彼女は仕事で")
+    dear = replace(work, adverbials=(Adverbial(5, "because of the high costs"),))
+    assert texts(dear)["ja"].startswith("コストが高いため、彼女は")
+
+
+def test_japanese_says_in_spite_of_a_state_and_what_one_could_not_solve() -> None:
+    rest = Clause("rest", 4, {"S": SHE}, Tense.PAST, negative=True)
+    tired = Clause("be", 6, {"S": replace(SHE, mark=5, refers="S")}, Tense.PAST)
+    tired = replace(tired, predicate=Predicate(7, adjective="tired"))
+    assert texts(Utterance(rest, "although", tired))["ja"] == "彼女は疲れていたのに、休憩しませんでした。"
+    solved = Clause("solve", 4, {"S": SHE, "O": Phrase(2, noun="problem:problem", det="the")}, Tense.PAST)
+    assert texts(replace(solved, negative=True))["ja"] == "彼女は問題を解決できませんでした。"
+    sleepless = Clause("fall_asleep", 4, {"S": SHE}, Tense.PAST, negative=True, modal=Modal.CAN)
+    assert texts(sleepless)["ja"] == "彼女は寝付けませんでした。"
+    passed = Clause("pass_exam", 6, {"S": SHE, "O": Phrase(2, noun="schoolwork:exam", det="the")}, Tense.PAST)
+    relaxed = Clause("relax", 4, {"S": replace(SHE, mark=7)}, Tense.PAST)
+    assert texts(relaxed)["ja"] == "彼女はのんびりしました。"
+    assert texts(Utterance(passed, "so", relaxed))["ja"].endswith("ので、ほっとしました。")
+    assert texts(Utterance(passed, "that's why", relaxed))["ja"].endswith("ほっとしたんです。")
+    away = Clause("be_on_holiday", 4, {"S": SHE}, Tense.PAST)
+    assert texts(away)["ja"] == "彼女は休暇中でした。"
+    weeks = replace(away, adverbials=(Adverbial(5, "for a week"),))
+    assert texts(weeks)["ja"] == "彼女は1週間休暇を取っていました。"
+
+
+def test_japanese_asks_what_others_want_and_speaks_of_what_is_yours() -> None:
+    wish = Clause("rest", 4, {"S": SHE}, modal=Modal.WANT, mood=Mood.YES_NO)
+    assert texts(wish)["ja"] == "彼女は休憩したがっているんですか？"
+    yours = Clause("read", 4, {"S": SHE, "O": replace(REPORT, det="you")}, Tense.PAST)
+    assert texts(yours)["ja"] == "彼女はそちらの報告書を読みました。"
 
 
 def test_japanese_says_when_of_what_happens_to_others_and_after_of_what_one_did() -> None:
@@ -175,10 +289,10 @@ def test_japanese_does_not_say_i_where_it_is_clear_but_in_what_others_say_and_of
     assert texts(whether)["ja"] == "彼女が報告書を読んだかどうかわかりません。"
 
 
-def test_japanese_says_uchi_of_the_speakers_people_and_nothing_where_only_they_can_be_meant() -> None:
+def test_japanese_does_not_say_whose_people_at_work_are_where_only_the_speakers_can_be_meant() -> None:
     boss = Phrase(2, noun="person:boss", det="we")
     call = Clause("call", 4, {"S": SHE, "O": boss}, Tense.PAST)
-    assert texts(call)["ja"] == "彼女はうちの上司に電話しました。"
+    assert texts(call)["ja"] == "彼女は上司に電話しました。"
     assert texts(Clause("call", 4, {"S": boss, "O": SHE}, Tense.PAST))["ja"] == "上司は彼女に電話しました。"
     mine = Clause("call", 4, {"S": replace(boss, noun="person:customer"), "O": SHE}, Tense.PAST)
     assert texts(mine)["ja"] == "お客様は彼女に電話しました。"
@@ -250,7 +364,7 @@ def test_japanese_answers_with_the_verb_that_goes_with_the_object() -> None:
     assert texts(Utterance(asked, "yes", answer))["ja"] == "彼女は帽子をかぶりましたか？はい、かぶりました。"
     called = Clause("call", 4, {"S": SHE, "O": I}, Tense.PAST)
     also = Clause("call", 5, {"S": Phrase(6, name="Eli")}, Tense.PAST)
-    assert texts(Utterance(called, "too", also))["ja"].endswith("Eliさんも電話してくれました。")
+    assert texts(Utterance(called, "too", also))["ja"].endswith("Eliさんもです。")
 
 
 def test_japanese_inflects_cute_as_it_does_high_and_good_by_itself() -> None:
@@ -276,8 +390,9 @@ def test_japanese_does_not_say_again_whose_family_it_is_that_somebody_speaks_of(
     mother = Phrase(2, noun="family:mother", det="she")
     rest = Clause("rest", 4, {"S": mother}, Tense.FUTURE)
     assert texts(Utterance(rest, "say", speaker=Phrase(1, name="Eli")))["ja"] == (
-        "Eliさんは、お母さんが休憩すると言っていました。"
+        "Eliさんは、彼女のお母さんが休憩すると言っていました。"
     )
+    assert texts(Utterance(rest, "say", speaker=SHE))["ja"] == "彼女は、お母さんが休憩すると言っていました。"
     he = replace(rest, roles={"S": Phrase(2, pronoun="he")})
     assert (
         texts(Utterance(he, "say", speaker=Phrase(1, name="Eli")))["ja"] == "Eliさんは休憩すると言っていました。"
@@ -297,10 +412,10 @@ def test_japanese_honours_all_of_somebodys_family_and_says_how_often_before_wher
 def test_japanese_hopes_it_of_somebody_and_that_it_happens() -> None:
     eli = Phrase(1, name="Eli")
     rest = Clause("rest", 4, {"S": replace(SHE, mark=2)}, Tense.FUTURE)
-    assert texts(Utterance(rest, "hope", speaker=eli))["ja"] == "Eliさんは、彼女が休憩するといいと思っています。"
+    assert texts(Utterance(rest, "hope", speaker=eli))["ja"] == "Eliさんは、彼女が休憩することを願っています。"
     to_me = Clause("send", 4, {"S": replace(SHE, mark=5), "O": REPORT, "T": replace(I, mark=6)}, Tense.FUTURE)
     assert texts(Utterance(to_me, "hope", speaker=eli))["ja"] == (
-        "Eliさんは、彼女が私に報告書を送ってくれるといいと思っています。"
+        "Eliさんは、彼女が私に報告書を送ってくれることを願っています。"
     )
 
 
@@ -349,5 +464,19 @@ def test_a_japanese_reason_stands_where_the_thing_is_not_lost() -> None:
     old = Clause("be", 6, {"S": it}, Tense.PAST, predicate=Predicate(7, adjective="old"))
     replaced = Clause("replace", 4, {"S": SHE, "O": screen}, Tense.PAST, adverbials=(Adverbial(8, "last week"),))
     assert texts(Utterance(replaced, "because", old))["ja"] == (
-        "彼女は先週、ディスプレイが古くなっていたので、交換しました。"
+        "彼女は、ディスプレイが古くなっていたので、先週交換しました。"
+    )
+
+
+def test_japanese_says_how_long_after_what_it_was_done_to_and_asks_of_habits_and_ages() -> None:
+    waited = Clause("wait_for", 4, {"S": SHE, "O": CUSTOMER}, Tense.PAST, adverbials=(Adverbial(5, "for a week"),))
+    assert texts(waited)["ja"] == "彼女はお客様を1週間待ちました。"
+    takes = Clause("take_time", 4, {"S": Phrase(1, noun="event:meeting", det="the")}, mood=Mood.WH)
+    assert texts(replace(takes, asked="how_long"))["ja"] == "会議はどのくらい時間がかかりますか？"
+    reads = Clause("read", 4, {"S": SHE, "O": REPORT}, mood=Mood.YES_NO, adverbials=(Adverbial(5, "always"),))
+    assert texts(reads)["ja"] == "彼女はいつも報告書を読んでいますか？"
+    age = Clause("age", 4, {"S": Phrase(1, noun="family:mother", det="you")}, mood=Mood.WH, asked="age")
+    assert texts(age)["ja"] == "お母さんはおいくつですか？"
+    assert texts(replace(age, roles={"S": Phrase(1, noun="family:mother", det="she")}))["ja"].endswith(
+        "何歳ですか？"
     )
