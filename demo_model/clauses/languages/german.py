@@ -27,6 +27,8 @@ from demo_model.clauses.languages.german_forms import (
 from demo_model.clauses.marks import bare, marked, phrase
 from demo_model.clauses.syntax import Clause, Modal, Mood, Phrase, Predicate, Tense, Utterance
 
+_IN_FULL = ("invest",)
+"""Frames whose preposition keeps apart from the article: in das Modell investieren."""
 _REFLEXIVE = {"1s": "mich", "1p": "uns"}
 _UNCLEAR = ("sie", "Sie", "es", "das")
 """Pronouns that could be the subject."""
@@ -121,6 +123,8 @@ class German(GermanForms):
                 clause = replace(clause, roles={})
         else:
             subject = self.noun_phrase(subject_np, "nom") if subject_np else ""
+            if clause.frame == "weather_sunny" and subject_np is not None:
+                subject = marked("die Sonne", subject_np.mark)
             if clause.frame == "be":
                 verb, what = self.being(clause), clause.predicate
                 if what is not None:
@@ -156,7 +160,7 @@ class German(GermanForms):
                         noch = "noch" if clause.tense is Tense.DONE else ""
                     elif not preposition and negative and np.det == "all":
                         negative, noch = False, "noch nicht" if clause.tense is Tense.DONE else "nicht"
-                    whole = "*" if np.relative is not None and preposition else ""
+                    whole = "*" if preposition and (np.relative is not None or clause.frame in _IN_FULL) else ""
                     if np.relative is not None:
                         after = phrase(",", self.relative(np, np.relative), ",")
                         np = replace(np, relative=None)
@@ -292,10 +296,8 @@ class German(GermanForms):
         return phrase("bitte", marked(base, clause.mark), "Sie", clitics, field, ending)
 
     def casual(self, clause: Clause) -> bool:
-        """Everyday things are proposed with a question; so is what would say "uns" twice."""
-        persons = any(np.pronoun for role, np in clause.roles.items() if role != "S")
-        cell = self.words.frames[clause.frame].cells["de"]
-        return "daily" in self.words.frames[clause.frame].tags or persons or "sich" in cell
+        """What would say "uns" twice is proposed with a question."""
+        return "sich" in self.words.frames[clause.frame].cells["de"]
 
     def asks(self, clause: Clause, order: str) -> str:
         """order: first (a question of its own) or sub."""
@@ -312,6 +314,12 @@ class German(GermanForms):
         last = "rel" if clause.asked == "S" and not clause.wanted else "sub"
         return phrase(word, self.clause(plain, "first" if order == "first" else last))
 
+    def opened(self, said: Utterance) -> str:
+        """ "Übrigens habe ich …", but "übrigens, haben Sie …?"."""
+        if said.opener != "statement:by the way" or said.second is not None or said.speaker is not None:
+            return super().opened(said)
+        return phrase("übrigens", self.clause(said.first, "inverted"), ".")
+
     def answered(self, link: str, clause: Clause) -> str:
         said = self.noun_phrase(clause.roles["S"], "nom")
         match link:
@@ -323,7 +331,7 @@ class German(GermanForms):
                 return phrase(said, "auch", "nicht" if link == "neither" else "")
         finite, _ = self.group(clause, self.verb(clause), clause.mark)
         if clause.tense is Tense.FUTURE and clause.modal is Modal.NONE:
-            finite = self.conjugated("machen", clause.person)
+            finite = phrase("das", self.conjugated("machen", clause.person))
         return phrase("ja ," if link == "yes" else "nein ,", finite, said, "nicht" if link == "no" else "")
 
     def concluded(self, clause: Clause) -> str:
@@ -397,6 +405,8 @@ class German(GermanForms):
             word = "als"
         elif said.link == "when" and first.tense is Tense.FUTURE and not (weather or self.stative(second)):
             word, second = "sobald", replace(second, tense=Tense.PAST)  # "wenn er" would be: whenever he
+        elif said.link == "if" and first.mood is not Mood.STATEMENT:
+            word = "falls"  # "sagen Sie Bescheid, wenn er" would be: when he
         other = phrase(word, self.clause(self.about(first, second), "sub"))
         if said.link in ("because", "although") or first.mood is not Mood.STATEMENT:
             return phrase(self.main(first), ",", other, mark)

@@ -30,7 +30,7 @@ PRETERITE = {
     **{"sein": "war", "haben": "hatte", "mögen": "mochte", "kennen": "kannte", "brauchen": "brauchte"},
     **{"besitzen": "besaß", "hängen": "hing", "gehören": "gehörte", "kommen": "kam", "liegen": "lag"},
     **{"stehen": "stand", "geben": "gab", "kosten": "kostete", "dauern": "dauerte", "passen": "passte"},
-    **{"schmecken": "schmeckte"},
+    **{"schmecken": "schmeckte", "scheinen": "schien"},
 }
 """States of the past that are not told in the Perfekt: the stem of the past."""
 WAY = re.compile(r"nach Hause|ins (?:Kino|Theater)|zu[mr]? (?!Arzt)|an den Strand")
