@@ -58,7 +58,8 @@ def said_of(cell: str, degree: str, negative: bool, asks: bool, future: bool) ->
     state = cell.partition("/")[2]
     if state:
         change = state.removesuffix("了").replace("着", "")
-        return "没" + change if negative else will + change if future else state
+        no = "不" if state.startswith("能") else "没"
+        return no + change if negative else will + change if future else state
     if cell.startswith("="):
         return ("不是" if negative else "是") + cell[1:]
     topic, _, word = cell.removesuffix("的").removeprefix("很").rpartition("~")
@@ -123,6 +124,9 @@ class ChinesePhrases(Linearizer):
         if usual == "=错过 O" and noun.endswith("课") and clause.tense is Tense.PAST and not clause.negative:
             return "=没上成 O"
         return usual
+
+    def adverbial(self, each: Adverbial) -> str:
+        return re.sub(r"(?<=[\d一两三四五六七八九十])小时", "个小时", super().adverbial(each))
 
     def pointed(self, np: Phrase, det: str) -> Phrase:
         """The thing something is said of: 这件衬衫很薄, not 衬衫很薄. What one knows is as it was."""
@@ -247,7 +251,8 @@ class ChinesePhrases(Linearizer):
         if asks and not vague and clause.person == "2":
             return "要"
         verb = self.cell(clause).partition("=")[2]
-        if clause.asked == "S" and who is None and self.direct(clause) and not WATCHED.match(verb):
+        leisure = self.noun_type(clause, "O") in ("sport", "instrument", "show")
+        if clause.asked == "S" and who is None and self.direct(clause) and not (leisure or WATCHED.match(verb)):
             return "来"
         if asks and SKILLS.match(verb):  # 会 is: whether she can
             return "打算"
@@ -392,12 +397,12 @@ class ChinesePhrases(Linearizer):
                 lead = "哪些" if np.plural else "哪" + measure
             case "how_many":
                 lead = ("有" if case == "S" else "") + ("多少" if measure == "位" else "几" + measure)
+            case "own" if modifier.endswith("的") and not np.plural:
+                lead = f"自己那{measure}"
             case "how_much" | "what_kind" | "whose" | "many" | "all" | "own":
                 lead = DETERMINERS[det]
             case "num":
                 lead = NUMBER_WORDS["zh"][np.count - 2] + measure
-            case "own" if modifier.endswith("的") and not np.plural:
-                lead = f"自己那{measure}"
             case _ if det in PRONOUNS and modifier.endswith("的") and not (np.plural or kin or noun.mass):
                 lead = f"{PRONOUNS[det]}那{measure}"
             case _ if det in PRONOUNS:

@@ -131,7 +131,7 @@ POINTED_AT = frozenset(
             "plan:idea",
         ),
         *("plan:measure", "plan:change", "plan:compromise", "plan:suggestion", "plan:proposal"),
-        *("person:colleague", "person:student", "person:partner", "profession:pupil"),
+        *("person:colleague", "person:student", "person:partner", "profession:pupil", "person:team member"),
         *("person:employee", "person:designer", "person:graphic designer", "person:web designer"),
     ]
 )
@@ -160,7 +160,7 @@ SAID_OF = (
     ("设立", "(?:店|餐厅|健身房|幼儿园|食堂)$", "开"),
     (
         "做完",
-        "(?:报告|文章|信|稿|文件|月报|总结|摘要|书|手册|指南|说明|须知|教程|简报|备忘录|纪要|记录|邮件|评估|描述|合同|说明书|论文)$",
+        "(?:报告|文章|信|(?<!演示文)稿|文件|月报|总结|摘要|书|手册|指南|说明|须知|教程|简报|备忘录|纪要|记录|邮件|评估|描述|合同|说明书|论文)$",
         "写完",
     ),
     ("穿上", "(?:帽子?|围巾|手套|头巾|披肩)$", "戴上"),
