@@ -29,6 +29,10 @@ from demo_model.clauses.syntax import Clause, Modal, Mood, Phrase, Predicate, Te
 
 _IN_FULL = ("invest",)
 """Frames whose preposition keeps apart from the article: in das Modell investieren."""
+_SPORT = (["joggen"], ["laufen"])
+"""Where one was, if one went to do it."""
+_STILL = ("famous",)
+"""Adjectives of what is still so: weil es berühmt ist."""
 _REFLEXIVE = {"1s": "mich", "1p": "uns"}
 _UNCLEAR = ("sie", "Sie", "es", "das")
 """Pronouns that could be the subject."""
@@ -99,6 +103,7 @@ class German(GermanForms):
     def clause(self, clause: Clause, order: str) -> str:
         """order: main, sub (the verb last), rel (no subject, the verb last), first (the verb first), inverted,
         gapped (no subject, the verb first), shared (nor the auxiliary), zu (the infinitive, no subject)."""
+        clause = replace(clause, roles={role: self.several(np) for role, np in clause.roles.items()})
         perhaps = "vielleicht" if clause.modal is Modal.MIGHT else ""
         clause = self.spoken(self.settled(replace(clause, modal=Modal.NONE) if perhaps else clause))
         objects: dict[str, tuple[str, bool]] = {}
@@ -177,6 +182,8 @@ class German(GermanForms):
                 if "sich" in fixed:
                     pronouns.append((0, _REFLEXIVE.get(clause.person, "sich")))
                 words = [each for each in fixed if each != "sich"]
+                if verb == "+gehen" and words[-1:] in _SPORT and clause.tense in (Tense.PAST, Tense.PRIOR):
+                    verb, clause = "+sein", replace(clause, tense=Tense.PAST)  # er war laufen
                 if negative and words:
                     words, negative = negated(words)
                 if words and words[0] in ARTICLES:
@@ -400,6 +407,9 @@ class German(GermanForms):
             if said.early:
                 return phrase(other, ",", self.main(_present(first), "inverted"), mark)
             return phrase(self.main(first), ",", other, mark)
+        still = second.predicate is not None and second.predicate.adjective.partition(" ")[0] in _STILL
+        if said.link == "because" and still and second.roles["S"].pronoun == "it":
+            second = replace(second, tense=Tense.HABIT)
         weather = "S" in second.roles and second.roles["S"].pronoun == "weather"
         if said.link == "when" and second.tense is Tense.PAST:
             word = "als"

@@ -267,4 +267,5 @@ def test_one_waits_for_a_while() -> None:
 def test_both_did_it_for_hours() -> None:
     both = Phrase(8, members=(HE, YOU), link="both", plural=True)
     hours = (Adverbial(5, "for {duration}", values=(("duration", (2, "hours")),)),)
-    assert chinese(Clause("play_cards", 9, {"S": both}, Tense.PAST, adverbials=hours))
+    played = Clause("play_cards", 9, {"S": both}, Tense.PAST, adverbials=hours)
+    assert chinese(played) == "他和您都打了两个小时牌。"

@@ -257,3 +257,30 @@ def test_what_will_be_done_is_answered_with_das() -> None:
 def test_one_invests_in_the_thing_itself() -> None:
     model = Phrase(2, noun="product:model", det="the")
     assert german(Clause("invest", 4, {"S": SHE, "O": model})) == "Sie investiert in das Modell."
+
+
+def test_costs_are_several() -> None:
+    costs = Phrase(2, noun="money:storage cost", det="the")
+    high = Clause("be", 4, {"S": costs}, predicate=Predicate(5, adjective="high"))
+    assert german(high) == "Die Lagerkosten sind hoch."
+    reduce = Clause("reduce", 4, {"S": SHE, "O": replace(costs, adjective="high")}, Tense.PAST)
+    assert german(reduce) == "Sie hat die hohen Lagerkosten gesenkt."
+    it = Phrase(6, pronoun="it", noun="money:storage cost", refers="O")
+    assert german(Utterance(reduce, "because", replace(high, roles={"S": it}))) == (
+        "Sie hat die hohen Lagerkosten gesenkt, weil sie hoch sind."
+    )
+
+
+def test_one_was_jogging() -> None:
+    jog = Clause("jog", 4, {"S": SHE}, Tense.PAST)
+    assert german(jog) == "Sie war joggen."
+    assert german(Utterance(WRITE, "after", jog)) == ("Nachdem sie joggen war, hat sie den Bericht geschrieben.")
+
+
+def test_what_is_famous_is_so_still() -> None:
+    castle = Phrase(2, noun="sight:castle", det="a")
+    it = Phrase(6, pronoun="it", noun="sight:castle", refers="O")
+    famous = Clause("be", 4, {"S": it}, Tense.PAST, predicate=Predicate(5, adjective="famous"))
+    assert german(Utterance(Clause("visit_sight", 4, {"S": SHE, "O": castle}, Tense.PAST), "because", famous)) == (
+        "Sie hat ein Schloss besichtigt, weil es berühmt ist."
+    )
