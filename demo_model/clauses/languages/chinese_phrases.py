@@ -126,7 +126,8 @@ class ChinesePhrases(Linearizer):
         return usual
 
     def adverbial(self, each: Adverbial) -> str:
-        return re.sub(r"(?<=[\d一两三四五六七八九十])小时", "个小时", super().adverbial(each))
+        words = re.sub(r"(?<=[\d一两三四五六七八九十])小时", "个小时", super().adverbial(each))
+        return re.sub("早上(?=1[01]|十)", "上午", words)
 
     def pointed(self, np: Phrase, det: str) -> Phrase:
         """The thing something is said of: 这件衬衫很薄, not 衬衫很薄. What one knows is as it was."""
@@ -198,13 +199,13 @@ class ChinesePhrases(Linearizer):
         cell = self.cell(first)
         kept = "O" in cell.split(" ")[0] and not (cell.startswith("把") or "=投" in cell)  # 为它做准备
         again = {"O": thing} if self.noun_type(first, "O") in ("money", "charge") else {}  # 降低了费用
-        named = replace(it, noun=thing.noun)
+        it = replace(it, noun=thing.noun)
         later = first.tense is Tense.FUTURE or first.modal is not Modal.NONE
         kept = kept or first.frame in SAYS_IT or (first.frame in TO_IT_LATER and not first.negative)
         kept = kept or (
             later and first.frame not in AGAIN and bool(self.to_it(first, cell.partition("=")[2].split(" ")[0]))
         )
-        again = {"O": named} if kept else again
+        again = {"O": it} if kept else again
         first = replace(first, embedded=True, roles=left | again)
         why = self.changed(self.clause(replace(second, roles={"S": thing})))
         return phrase(why, "，所以", self.planned(first, self.clause(first, self.then(first))))

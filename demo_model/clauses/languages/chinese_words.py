@@ -57,14 +57,14 @@ TO_IT_ONCE = {
     **{"upload": "=上传 O", "translate": "=翻译出来 O", "deploy": "=部署好 O", "launch": "=推向市场 O"},
     **{"furnish": "=布置好 O", "fold": "=叠好 O", "sign": "=签好 O", "distribute": "=分发下去 O"},
     **{"pay": "=付清 O", "configure": "=配置好 O", "exchange": "=换掉 O", "report_problem": "=报告给 T O"},
-    **{"present": "=展示给 T O", "install": "=安装好 O", "return_goods": "=寄回去 O", "return_item": "=退回去 O"},
+    **{"present": "=展示给 T O", "install": "=安装好 O", "return_goods": "=寄回去 O", "return_item": "=还回去 O"},
     **dict.fromkeys(("file_doc", "archive"), "=归|档 O"),
     "store": "=存放好 O",
 }
 """Frame → its cell if the object is 它, which is not said; the second if it was done."""
 ONLY_ONCE = ("use", "drive", "taste", "read_book")
 """Frames that say so of what was done, not of what will be."""
-TO_IT_LATER = {"replace": "把O =换掉", "exchange": "把O =换掉"}
+TO_IT_LATER = {"replace": "把O =换掉", "exchange": "把O =换掉", "increase": "把O =提高", "reduce": "把O =降低"}
 """Frame → its cell if it is done to 它."""
 SAYS_IT = ("adopt",)
 """Frames that say 它."""

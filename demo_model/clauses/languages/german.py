@@ -29,6 +29,13 @@ from demo_model.clauses.syntax import Clause, Modal, Mood, Phrase, Predicate, Te
 
 _IN_FULL = ("invest",)
 """Frames whose preposition keeps apart from the article: in das Modell investieren."""
+_SAID_OF = (
+    ("senken", "budget", "kürzen"),
+    ("auf_den_Markt_bringen", "datenbank", "in_Betrieb_nehmen"),
+    ("auf_den_Markt_bringen", "website", "online_stellen"),
+    ("auf_den_Markt_bringen", "shop", "online_stellen"),
+)
+"""A verb, what a thing is called that takes another one, and that one."""
 _SPORT = (["joggen"], ["laufen"])
 """Where one was, if one went to do it."""
 _STILL = ("famous",)
@@ -46,6 +53,15 @@ class German(GermanForms):
         if clause.gap == "S":
             return phrase(pronoun, self.clause(clause, "rel"))
         return phrase(pronoun, self.clause(clause, "sub"))
+
+    def complements(self, clause: Clause) -> tuple[str, list[tuple[str, str, Phrase | None]]]:
+        verb, rest = super().complements(clause)
+        thing = clause.roles.get("O")
+        noun = self.noun(thing).cells["de"].lower() if thing is not None and thing.noun else ""
+        for usual, ending, other in _SAID_OF:
+            if verb == usual and noun.endswith(ending):
+                return other, rest
+        return verb, rest
 
     def group(self, clause: Clause, verb: str, mark: int) -> tuple[str, list[str]]:
         """The finite verb and what stands at the end: ("hat", ["abgesagt"]), ("sagt", ["ab"])."""
@@ -182,7 +198,8 @@ class German(GermanForms):
                 if "sich" in fixed:
                     pronouns.append((0, _REFLEXIVE.get(clause.person, "sich")))
                 words = [each for each in fixed if each != "sich"]
-                if verb == "+gehen" and words[-1:] in _SPORT and clause.tense in (Tense.PAST, Tense.PRIOR):
+                went = clause.tense in (Tense.PAST, Tense.PRIOR) and clause.modal is Modal.NONE
+                if verb == "+gehen" and words[-1:] in _SPORT and went:
                     verb, clause = "+sein", replace(clause, tense=Tense.PAST)  # er war laufen
                 if negative and words:
                     words, negative = negated(words)

@@ -274,6 +274,7 @@ def test_costs_are_several() -> None:
 def test_one_was_jogging() -> None:
     jog = Clause("jog", 4, {"S": SHE}, Tense.PAST)
     assert german(jog) == "Sie war joggen."
+    assert german(replace(jog, modal=Modal.CAN)) == "Sie konnte joggen gehen."
     assert german(Utterance(WRITE, "after", jog)) == ("Nachdem sie joggen war, hat sie den Bericht geschrieben.")
 
 
@@ -283,4 +284,13 @@ def test_what_is_famous_is_so_still() -> None:
     famous = Clause("be", 4, {"S": it}, Tense.PAST, predicate=Predicate(5, adjective="famous"))
     assert german(Utterance(Clause("visit_sight", 4, {"S": SHE, "O": castle}, Tense.PAST), "because", famous)) == (
         "Sie hat ein Schloss besichtigt, weil es berühmt ist."
+    )
+
+
+def test_a_budget_is_cut_and_a_database_taken_into_service() -> None:
+    budget = Phrase(2, noun="money:budget", det="the")
+    assert german(Clause("reduce", 4, {"S": SHE, "O": budget}, Tense.PAST)) == "Sie hat das Budget gekürzt."
+    base = Phrase(2, noun="product:database", det="the")
+    assert german(Clause("launch", 4, {"S": SHE, "O": base}, Tense.PAST)) == (
+        "Sie hat die Datenbank in Betrieb genommen."
     )
