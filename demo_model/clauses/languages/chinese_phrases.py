@@ -113,6 +113,8 @@ class ChinesePhrases(Linearizer):
             usual = re.sub("^把O =(.+)给 T$", r"给T =\1 O", usual)
         if thing is not None and thing.noun and thing.det in ("the", "this", *_OWNERS):  # 把报告发给他
             usual = re.sub("^给T =([发寄]) O$", r"把O =\1给 T", usual)
+        elif clause.frame == "sell" and thing is not None:
+            usual = "向T =出售 O"
         if clause.frame == "deliver" and clause.person[0] == "1":
             return "把O =送过去"
         if usual == "=~喜欢 O" and thing is not None and thing.noun:
@@ -200,11 +202,8 @@ class ChinesePhrases(Linearizer):
         kept = "O" in cell.split(" ")[0] and not (cell.startswith("把") or "=投" in cell)  # 为它做准备
         again = {"O": thing} if self.noun_type(first, "O") in ("money", "charge") else {}  # 降低了费用
         it = replace(it, noun=thing.noun)
-        later = first.tense is Tense.FUTURE or first.modal is not Modal.NONE
         kept = kept or first.frame in SAYS_IT or (first.frame in TO_IT_LATER and not first.negative)
-        kept = kept or (
-            later and first.frame not in AGAIN and bool(self.to_it(first, cell.partition("=")[2].split(" ")[0]))
-        )
+        kept = kept or self.to_it(first, cell.partition("=")[2].split(" ")[0]) == "一下"
         again = {"O": it} if kept else again
         first = replace(first, embedded=True, roles=left | again)
         why = self.changed(self.clause(replace(second, roles={"S": thing})))

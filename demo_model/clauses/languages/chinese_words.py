@@ -232,6 +232,7 @@ TAKEN = frozenset(
         *("adopt", "borrow_book", "borrow_device", "buy", "buy_for", "buy_medicine", "buy_thing", "choose"),
         *("find_problem", "get_from", "order", "order_goods", "order_online", "receive", "receive_goods", "rent"),
         *("sell", "sell_used", "sell_thing", "recommend", "recommend_book", "buy_company", "manage", "listen"),
+        "launch",
         *("build_furniture", "develop", "prefer", "invest", "knit", "sew", "write_essay", "hire", "try_on"),
     ]
 )

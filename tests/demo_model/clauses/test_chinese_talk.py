@@ -213,6 +213,7 @@ def test_one_finishes_what_comes_before_something() -> None:
         ("replace", "device:screen", "broken", Tense.FUTURE, "这块显示屏坏了，所以他要把它换掉。"),
         ("replace", "device:screen", "broken", Tense.PAST, "这块显示屏坏了，所以他把它换掉了。"),
         ("shorten", "document:report", "long", Tense.FUTURE, "这份报告很长，所以他要精简一下。"),
+        ("summarize", "document:report", "long", Tense.PAST, "这份报告很长，所以他总结了一下。"),
         ("read", "document:report", "long", Tense.FUTURE, "这份报告很长，所以他要看。"),
     ],
 )
@@ -269,3 +270,12 @@ def test_both_did_it_for_hours() -> None:
     hours = (Adverbial(5, "for {duration}", values=(("duration", (2, "hours")),)),)
     played = Clause("play_cards", 9, {"S": both}, Tense.PAST, adverbials=hours)
     assert chinese(played) == "他和您都打了两个小时牌。"
+
+
+def test_what_is_known_is_sold_with_ba() -> None:
+    phone = Phrase(2, noun="device:laptop", det="the")
+    sold = Clause("sell", 9, {"S": HE, "O": phone, "T": YOU}, Tense.PAST)
+    assert chinese(sold) == "他把那台笔记本电脑卖给了您。"
+    assert chinese(replace(sold, roles={**sold.roles, "O": replace(phone, det="a")})) == (
+        "他向您出售了一台笔记本电脑。"
+    )
