@@ -7,9 +7,11 @@ from dataclasses import replace
 
 from demo_model.clauses.languages.chinese_spans import ChineseSpans
 from demo_model.clauses.languages.chinese_words import (
-    AGAIN,
     ASKED,
     BRIEFLY,
+    FINISHED,
+    FINISHED_GOING,
+    HIRED,
     HIT,
     MATRIX,
     MODAL,
@@ -18,13 +20,16 @@ from demo_model.clauses.languages.chinese_words import (
     RESULTS,
     ROLE,
     SAID_OF,
+    SAYS_IT,
     TAKEN,
     THEN,
-    TO_IT_ONCE,
     UNABLE,
 )
 from demo_model.clauses.marks import bare, marked, phrase
 from demo_model.clauses.syntax import PURPOSES, Clause, Modal, Mood, Tense, Utterance
+
+_BRIEF = 5
+"""A time of so many signs begins a sentence without a comma: 昨天她看了报告."""
 
 
 class Chinese(ChineseSpans):
@@ -49,12 +54,16 @@ class Chinese(ChineseSpans):
             else:
                 preposition, role, end = found.groups()
                 np = clause.roles.get(role)
-                if np is not None and np.pronoun == "it" and verb and not (preposition or end):
-                    once = clause.tense is Tense.PAST and not clause.negative
-                    after.append(AGAIN.get(clause.frame, "") if once and clause.frame not in TO_IT_ONCE else "")
+                dropped = np is not None and np.pronoun == "it" and verb and not (preposition or end)
+                if dropped and clause.frame not in SAYS_IT:
+                    after.append(self.to_it(clause, verb))
                     continue
                 if np is not None and self.own(np, clause):
                     np = replace(np, det="bare")
+                elif np is not None and self.selfs(np, clause):
+                    np = replace(np, det="own")
+                if np is not None and clause.frame in HIRED and role == "O" and np.det == "the" and not np.plural:
+                    np = replace(np, det="that")
                 if np is not None and role == "O" and clause.frame in TAKEN:
                     np = self.pointed(np, "that")
                 none = (
@@ -81,7 +90,14 @@ class Chinese(ChineseSpans):
         plain = marked(head + tail, clause.mark)
         alone = len(tail) == 1 and not {"O", "T"} & set(clause.roles)  # 回家了, but 吃了午饭
         at_end = alone or head[0] in "去来" or self.cell(clause).startswith("去")
-        perfect = marked(ONCE.get(verb) or (f"{head}{tail}了" if at_end else f"{head}了{tail}"), clause.mark)
+        weather = "S" in clause.roles and clause.roles["S"].pronoun == "weather"
+        over = when and not (negative or stative or weather) and clause.modal is Modal.NONE
+        if over and head in FINISHED:
+            return "", marked(f"{head}完{tail}", clause.mark)
+        if over and head == "去" and tail in FINISHED_GOING:
+            return "", marked(FINISHED_GOING[tail], clause.mark)
+        once = None if verb == "等" and "O" in clause.roles else ONCE.get(verb)
+        perfect = marked(once or (f"{head}{tail}了" if at_end else f"{head}了{tail}"), clause.mark)
         short = len(head) == 1 and "O" in clause.roles and not tail  # 丢了钥匙之后
         if clause.asked == "why" or self.identifies(clause):
             perfect = plain
@@ -158,7 +174,10 @@ class Chinese(ChineseSpans):
         fronts = clause.mood is Mood.STATEMENT and not (clause.gap or identifies)
         front = self.fronted(clause) if fronts else None
         rest = self.without(clause, front)
-        start = phrase(self.adverbial(front), "，") if front else ""
+        start = self.adverbial(front) if front else ""
+        brief = front is not None and self.kind(front) == "time" and not front.values
+        brief = brief and len("".join(map(bare, start.split()))) <= _BRIEF
+        start = phrase(start, "" if brief else "，") if front else ""
         time = self.places(rest, "time", "deadline")
         if identifies and not clause.asked:
             time = phrase("是", time)
@@ -259,7 +278,7 @@ class Chinese(ChineseSpans):
         said_again = cell.startswith("=") or (head != "去" and "表示" not in cell and cell[0] not in "去为")
         said_again = said_again and not any(cell == f"={verb} O" for verb, *_ in SAID_OF)  # 穿上 or 戴上
         if link == "too" and done and not self.stative(clause) and said_again:
-            verb = head + (tail if len(tail) == 1 or head == "去" else "") + "了"
+            verb = head + (tail if len(tail) == 1 else "") + "了"
             return phrase(said, "也", marked(verb, clause.mark))
         if link == "too":
             will = self.will(clause, self.places(clause, "time", "deadline"), "")
@@ -290,7 +309,17 @@ class Chinese(ChineseSpans):
             verb = ("会的" if plan else "是的") if yes else "不会" if plan else "没有"
         if not yes or verb in ("会的", "是的", MODAL[Modal.CAN][0]):
             return verb
-        return phrase("是的 ，", said, "已经" if clause.tense is Tense.DONE else "", verb)
+        if clause.modal is Modal.NONE:  # 解释了
+            return verb if said_again else "是的"
+        return phrase("是的 ，", said, verb)
+
+    def opened(self, said: Utterance) -> str:
+        words = super().opened(said)
+        if said.link == "that's why":
+            return words.replace(" 。 所以", " ， 所以")
+        asked, answers = said.first.roles.get("S"), said.second.roles.get("S") if said.second is not None else None
+        several = said.link in ("yes", "no", "not_yet") and answers is not None and answers.pronoun == "we"
+        return words.replace("您", "你们") if several and asked is not None and asked.pronoun == "you" else words
 
     def utterance(self, said: Utterance) -> str:
         first, second = said.first, said.second
@@ -373,10 +402,11 @@ class Chinese(ChineseSpans):
                 return phrase("如果", self.changed(other), "，", words, mark)
             case "although":
                 return phrase("虽然", other, "，但是", words, mark)
+        close = shared or (about is not None and about.pronoun == "weather")
         if self.stative(second):
             other = re.sub(r"了(.?)$", r"\1", other.replace("很", "", 1))
         return phrase(
-            other, ("后" if awaited else "之后" if happens else "的时候") + ("" if shared else "，"), words, mark
+            other, ("后" if awaited else "之后" if happens else "的时候") + ("" if close else "，"), words, mark
         )
 
     def concluded(self, clause: Clause) -> str:
@@ -405,11 +435,11 @@ class Chinese(ChineseSpans):
         shared, asks = self.same_subject(said), first.mood is not Mood.STATEMENT
         again = second.roles.get("O", second.roles["S"]).pronoun == "it"
         second = replace(second, tense=Tense.HABIT if before or again else Tense.PAST)
-        other = self.clause(second, when=True, drop=shared and asks)
+        other = self.clause(second, when=not before, drop=shared and asks)
         words = self.clause(
             replace(first, embedded=True), "先" if before and shared else "", drop=shared and not asks
         )
-        if first.roles.get("O", second.roles["S"]).pronoun == "it" and first.tense is not Tense.PAST and not asks:
-            words = phrase(words, marked(AGAIN.get(first.frame, ""), first.mark))
         words = re.sub("^先 (得|要|应该|会|想) ", r"\1先 ", words)
+        if not before and shared and words.startswith("请 ") and not first.negative:
+            return phrase("请", other, "之后再", words.removeprefix("请 "))
         return phrase(other, "之前，" if before else "之后，", words)

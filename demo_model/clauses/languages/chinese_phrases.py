@@ -8,7 +8,9 @@ from dataclasses import replace
 from typing import ClassVar
 
 from demo_model.clauses.languages.chinese_words import (
+    AGAIN,
     BEFORE_VERB,
+    BRIEFLY,
     CARRIED,
     CLOSE,
     DETERMINERS,
@@ -17,17 +19,22 @@ from demo_model.clauses.languages.chinese_words import (
     LASTING,
     MOMENTARY,
     ONE_MORE,
+    ONLY_ONCE,
     OTHERWISE,
     OWN,
     POINTED_AT,
     PRONOUNS,
     SAID_OF,
+    SAYS_IT,
+    SKILLS,
     SOON,
     TO_IT,
+    TO_IT_LATER,
     TO_IT_ONCE,
     UNDER_WAY,
     UNIQUE,
     UNWILLED,
+    WATCHED,
     WITH_ONE,
 )
 from demo_model.clauses.languages.linearizer import Linearizer
@@ -51,7 +58,8 @@ def said_of(cell: str, degree: str, negative: bool, asks: bool, future: bool) ->
     state = cell.partition("/")[2]
     if state:
         change = state.removesuffix("了").replace("着", "")
-        return "没" + change if negative else will + change if future else state
+        no = "不" if state.startswith("能") else "没"
+        return no + change if negative else will + change if future else state
     if cell.startswith("="):
         return ("不是" if negative else "是") + cell[1:]
     topic, _, word = cell.removesuffix("的").removeprefix("很").rpartition("~")
@@ -63,6 +71,9 @@ def said_of(cell: str, degree: str, negative: bool, asks: bool, future: bool) ->
         return f"没{word}" if word.startswith("有") and word != "有趣" else f"{topic}不{word}"
     much = {"very": "很" if asks else "非常"}.get(degree, "" if asks else "很")
     return will + topic + much + word
+
+
+_OWNERS = ("i", "we", "you", "he", "she", "they")
 
 
 class ChinesePhrases(Linearizer):
@@ -90,6 +101,7 @@ class ChinesePhrases(Linearizer):
         if thing is not None and thing.pronoun == "it":
             once = clause.tense is Tense.PAST and not clause.negative
             found = TO_IT.get(clause.frame) or (TO_IT_ONCE.get(clause.frame) if once else None)
+            found = found or (None if clause.negative else TO_IT_LATER.get(clause.frame))
             if found:
                 return found
         if clause.tense is Tense.NOW and clause.frame in UNDER_WAY:
@@ -99,13 +111,25 @@ class ChinesePhrases(Linearizer):
             return UNDER_WAY.get(clause.frame, usual)  # 他要慢跑多久
         if thing is not None and thing.det in ("how_many", "how_much"):  # 给她转发了几条消息
             usual = re.sub("^把O =(.+)给 T$", r"给T =\1 O", usual)
+        if thing is not None and thing.noun and thing.det in ("the", "this", *_OWNERS):  # 把报告发给他
+            usual = re.sub("^给T =([发寄]) O$", r"把O =\1给 T", usual)
+        elif clause.frame == "sell" and thing is not None:
+            usual = "向T =出售 O"
+        if clause.frame == "deliver" and clause.person[0] == "1":
+            return "把O =送过去"
         if usual == "=~喜欢 O" and thing is not None and thing.noun:
             usual = f"=~喜欢{ENJOYED.get(self.noun(thing).type, '')} O"
         noun = self.noun(thing).cells["zh"] if thing is not None and thing.noun else ""
         for verb, objects, other in SAID_OF:
-            if usual == f"={verb} O" and re.search(objects, noun):
-                return f"={other} O"
+            if usual.endswith(f"={verb} O") and re.search(objects, noun):
+                return f"{usual.removesuffix(f'={verb} O')}={other} O"
+        if usual == "=错过 O" and noun.endswith("课") and clause.tense is Tense.PAST and not clause.negative:
+            return "=没上成 O"
         return usual
+
+    def adverbial(self, each: Adverbial) -> str:
+        words = re.sub(r"(?<=[\d一两三四五六七八九十])小时", "个小时", super().adverbial(each))
+        return re.sub("早上(?=1[01]|十)", "上午", words)
 
     def pointed(self, np: Phrase, det: str) -> Phrase:
         """The thing something is said of: 这件衬衫很薄, not 衬衫很薄. What one knows is as it was."""
@@ -139,6 +163,23 @@ class ChinesePhrases(Linearizer):
         with_one = clause.frame in WITH_ONE and self.noun(np).type in CARRIED
         return ours or with_one or bool({np.noun, self.noun(np).type} & OWN)
 
+    def to_it(self, clause: Clause, verb: str) -> str:
+        """What is said in place of 它: 检查了一遍, 要检查一遍, 应该改进一下."""
+        told = clause.mood is Mood.STATEMENT and not clause.negative
+        once = told and clause.tense is Tense.PAST and clause.modal is Modal.NONE
+        later = told and (clause.tense is Tense.FUTURE or clause.modal is not Modal.NONE)
+        if not (once or later) or (once and clause.frame in TO_IT_ONCE):
+            return ""
+        again = "" if later and clause.frame in ONLY_ONCE else AGAIN.get(clause.frame)
+        return again if again is not None else "一下" if later and verb in BRIEFLY else ""
+
+    def selfs(self, np: Phrase, clause: Clause) -> bool:
+        """Whether it is the thing of him who does it: 他重写了自己的报告."""
+        subject = clause.roles.get("S")
+        if not np.noun or subject is None or np.det != subject.pronoun or np.det not in ("he", "she", "they"):
+            return False
+        return self.noun(np).type not in ("person", "family", "profession", "group", "home", "city")
+
     def therefore(self, why: Clause, does: Clause, drop: bool) -> str:
         """What follows: 他累了，就睡着了, but 他迟到了，所以道了歉."""
         event = self.words.frames.get(why.frame)
@@ -153,13 +194,17 @@ class ChinesePhrases(Linearizer):
         """A reason that lies in what it is done to comes first: 屏幕旧了，所以他换了."""
         it, thing = second.roles["S"], first.roles.get("O")
         if thing is None or thing.det == "a" or self.about(first, second) is not second:
-            why = self.clause(replace(second, gap="S"))
+            named = thing is not None and not thing.plural and self.about(first, second) is second
+            why = self.clause(second if named else replace(second, gap="S"))  # 因为它很便宜
             return phrase(self.planned(first, self.clause(first, self.then(first))), "，因为", why)
         left = {role: np for role, np in first.roles.items() if role != "O"}
         cell = self.cell(first)
         kept = "O" in cell.split(" ")[0] and not (cell.startswith("把") or "=投" in cell)  # 为它做准备
         again = {"O": thing} if self.noun_type(first, "O") in ("money", "charge") else {}  # 降低了费用
-        again = {"O": replace(it, noun=thing.noun)} if kept else again
+        it = replace(it, noun=thing.noun)
+        kept = kept or first.frame in SAYS_IT or (first.frame in TO_IT_LATER and not first.negative)
+        kept = kept or self.to_it(first, cell.partition("=")[2].split(" ")[0]) == "一下"
+        again = {"O": it} if kept else again
         first = replace(first, embedded=True, roles=left | again)
         why = self.changed(self.clause(replace(second, roles={"S": thing})))
         return phrase(why, "，所以", self.planned(first, self.clause(first, self.then(first))))
@@ -200,9 +245,17 @@ class ChinesePhrases(Linearizer):
             return "会"
         if clause.asked == "how_long":
             return "要"
-        if clause.asked == "when" or (clause.mood is Mood.YES_NO and not vague and clause.person == "2"):
+        if clause.asked == "when":
             return ""
         asks = clause.mood is Mood.YES_NO
+        if asks and not vague and clause.person == "2":
+            return "要"
+        verb = self.cell(clause).partition("=")[2]
+        leisure = self.noun_type(clause, "O") in ("sport", "instrument", "show")
+        if clause.asked == "S" and who is None and self.direct(clause) and not (leisure or WATCHED.match(verb)):
+            return "来"
+        if asks and SKILLS.match(verb):  # 会 is: whether she can
+            return "打算"
         promised = not time and clause.person[0] in "12"  # 我会优化算法
         unsure = asks or promised or (vague and bool(time))
         return "会" if unsure and not re.match(GOES, self.cell(clause)) else "要"
@@ -344,14 +397,16 @@ class ChinesePhrases(Linearizer):
                 lead = "哪些" if np.plural else "哪" + measure
             case "how_many":
                 lead = ("有" if case == "S" else "") + ("多少" if measure == "位" else "几" + measure)
-            case "how_much" | "what_kind" | "whose" | "many" | "all":
+            case "own" if modifier.endswith("的") and not np.plural:
+                lead = f"自己那{measure}"
+            case "how_much" | "what_kind" | "whose" | "many" | "all" | "own":
                 lead = DETERMINERS[det]
             case "num":
                 lead = NUMBER_WORDS["zh"][np.count - 2] + measure
             case _ if det in PRONOUNS and modifier.endswith("的") and not (np.plural or kin or noun.mass):
                 lead = f"{PRONOUNS[det]}那{measure}"
             case _ if det in PRONOUNS:
-                ours = det == "we" and noun.type == "person"
+                ours = det == "we" and word.startswith("团队")
                 close = kin or np.noun in CLOSE
                 short = (close and len(word) < 4) or noun.type == "group"
                 near = (not modifier and (ours or short)) or "的" in word

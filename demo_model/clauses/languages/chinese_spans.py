@@ -16,7 +16,7 @@ _STATES = {
 """An adjective → the verb of which one says how long."""
 _SPANNED = {
     **{"be_in_meeting": "=开|会", "be_on_phone": "=打|电话", "be_on_holiday": "=休|假", "be_away": "=出|差"},
-    **{"be_off_sick": "=请|病假", "be_in_hospital": "=住|院", "be_without_power": "=停|电", "be_down": "=瘫痪"},
+    **{"be_off_sick": "=休|病假", "be_in_hospital": "=住|院", "be_without_power": "=停|电", "be_down": "=瘫痪"},
     **{
         "have_cold": "=感冒",
         "have_fever": "=发|烧",
@@ -46,6 +46,8 @@ class ChineseSpans(ChinesePhrases):
     def spanned(self, clause: Clause) -> str:
         subject = self.noun_phrase(clause.roles["S"], "S") if "S" in clause.roles else ""
         when, where = self.places(clause, "time"), self.places(clause, "companion", "place")
+        if "S" in clause.roles and clause.roles["S"].link == "both":
+            when = phrase(when, "都")
         before: list[str] = []
         after: list[str] = []
         stative = False

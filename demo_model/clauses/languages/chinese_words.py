@@ -18,7 +18,14 @@ PRONOUNS = {
     "that": "那个",
     "who": "谁",
 }
-DETERMINERS = {"how_much": "多少", "what_kind": "什么样的", "whose": "谁的", "many": "很多", "all": "所有"}
+DETERMINERS = {
+    "own": "自己的",
+    "how_much": "多少",
+    "what_kind": "什么样的",
+    "whose": "谁的",
+    "many": "很多",
+    "all": "所有",
+}
 ASKED = {"when": "什么时候", "where": "在哪里", "why": "为什么", "how": "怎么", "how_often": "多久"}
 MODAL = {
     Modal.CAN: ("可以", "不能"),
@@ -40,20 +47,27 @@ AGAIN = {
     **dict.fromkeys(("check", "proofread", "read", "read_book", "test", "test_code"), "一遍"),
     **dict.fromkeys(("review_code", "correct", "inspect"), "一遍"),
     **dict.fromkeys(("iron", "repair", "discuss_with", "summarize", "optimize"), "一下"),
-    **{"wrap": "起来", "store": "起来", "save": "下来", "print": "出来"},
+    **{"wrap": "起来", "save": "下来", "print": "出来"},
     **{"taste": "一口", "drive": "一会儿", "use": "一段时间"},
 }
 """What is said in place of 它 after these."""
 TO_IT = {"send": "=发给 T O", "give": "=送给 T O", "share": "=分享给 T O", "submit": "=提交给 T O"}
 TO_IT_ONCE = {
-    **{"read_book": "=看完 O", "eat": "=吃掉 O", "serve": "把O =端上桌", "advertise": "给O =做|广告"},
+    **{"read_book": "=看完 O", "eat": "=吃掉 O", "serve": "=端上|桌 O", "advertise": "给O =做|广告"},
     **{"upload": "=上传 O", "translate": "=翻译出来 O", "deploy": "=部署好 O", "launch": "=推向市场 O"},
     **{"furnish": "=布置好 O", "fold": "=叠好 O", "sign": "=签好 O", "distribute": "=分发下去 O"},
     **{"pay": "=付清 O", "configure": "=配置好 O", "exchange": "=换掉 O", "report_problem": "=报告给 T O"},
-    **{"present": "=展示给 T O", "install": "=安装好 O", "return_goods": "=寄回去 O", "return_item": "=退回去 O"},
+    **{"present": "=展示给 T O", "install": "=安装好 O", "return_goods": "=寄回去 O", "return_item": "=还回去 O"},
     **dict.fromkeys(("file_doc", "archive"), "=归|档 O"),
+    "store": "=存放好 O",
 }
 """Frame → its cell if the object is 它, which is not said; the second if it was done."""
+ONLY_ONCE = ("use", "drive", "taste", "read_book")
+"""Frames that say so of what was done, not of what will be."""
+TO_IT_LATER = {"replace": "把O =换掉", "exchange": "把O =换掉", "increase": "把O =提高", "reduce": "把O =降低"}
+"""Frame → its cell if it is done to 它."""
+SAYS_IT = ("adopt",)
+"""Frames that say 它."""
 UNDER_WAY = {
     **{"open_event": "给O =致|开幕词", "record": "=录 O"},
     **{"go_shopping": "=买|东西", "hike": "=远足", "camp": "=露营", "fish": "=钓|鱼", "jog": "=慢跑"},
@@ -71,7 +85,8 @@ ONCE = {
     **{"吵|架": "吵了一架", "洗|澡": "洗了个澡", "泡|澡": "泡了个澡", "聊|天": "聊了聊"},
     **{"散|步": "散了会儿步", "做|报告": "做了个报告", "睡|午觉": "睡了个午觉", "打|招呼": "打了个招呼"},
     **{"量": "量了一下", "休息": "休息了一下", "待在|家里": "待在家里", "答应给": "答应了给", "找": "找过"},
-    **{"邀请": "邀请", "拍|照": "拍了照", "做|饭": "做了饭", "丢": "丢了"},
+    **{"过|夜": "过了一夜", "放松": "放松了一下", "等": "等了一会儿", "没上成": "没上成"},
+    **{"拍|照": "拍了照", "做|饭": "做了饭", "丢": "丢了"},
 }
 """Verb → how it is said of what was done, where no rule puts 了 in its place."""
 THEN = {
@@ -81,6 +96,7 @@ THEN = {
     **dict.fromkeys(("explain", "summarize", "comment_on", "distribute", "sign", "submit", "solve"), "并"),
     **dict.fromkeys(("report_problem", "launch", "advertise", "file_doc", "translate", "furnish"), "并"),
     "find": "最后",
+    "serve": "",
 }
 """What is done next with the same thing → what joins it, if not 然后."""
 MOMENTARY = frozenset(
@@ -115,7 +131,7 @@ POINTED_AT = frozenset(
             "plan:idea",
         ),
         *("plan:measure", "plan:change", "plan:compromise", "plan:suggestion", "plan:proposal"),
-        *("person:colleague", "person:student", "person:partner", "profession:pupil"),
+        *("person:colleague", "person:student", "person:partner", "profession:pupil", "person:team member"),
         *("person:employee", "person:designer", "person:graphic designer", "person:web designer"),
     ]
 )
@@ -144,7 +160,7 @@ SAID_OF = (
     ("设立", "(?:店|餐厅|健身房|幼儿园|食堂)$", "开"),
     (
         "做完",
-        "(?:报告|文章|信|稿|文件|月报|总结|摘要|书|手册|指南|说明|须知|教程|简报|备忘录|纪要|记录|邮件|评估|描述|合同|说明书|论文)$",
+        "(?:报告|文章|信|(?<!演示文)稿|文件|月报|总结|摘要|书|手册|指南|说明|须知|教程|简报|备忘录|纪要|记录|邮件|评估|描述|合同|说明书|论文)$",
         "写完",
     ),
     ("穿上", "(?:帽子?|围巾|手套|头巾|披肩)$", "戴上"),
@@ -160,6 +176,10 @@ SAID_OF = (
     ("清洁", "(?:桌子?|椅子?|柜子?|架子?|沙发|镜子|凳子?)$", "擦"),
     ("开发", "(?:战略|策略|方案|计划|培训项目)$", "制定"),
     ("发运", "(?:包裹|样品)$", "寄出"),
+    ("否决", "(?:合同|协议)$", "拒签"),
+    ("展示", "(?:计划|方案|策略|路线图)$", "介绍"),
+    ("降低", "预算$", "削减"),
+    ("预订", "按摩$", "预约"),
 )
 """A verb, objects that take another one, and that one."""
 OTHERWISE = {"person:client": "委托人", "person:trainee": "见习生"}
@@ -181,7 +201,7 @@ BRIEFLY = frozenset(
         *("检查", "比较", "解释", "确认", "测试", "更新", "整理", "打扫", "量", "核实", "校对", "审阅"),
         *("收拾", "概括", "总结", "澄清", "估算", "精简", "调整", "讨论", "评估", "分析", "清洁", "扫"),
         *("修", "修理", "看", "准备", "描述", "联系", "简化", "优化", "改正", "翻译", "打印", "扫描"),
-        *("计算", "修改", "清洗", "布置", "谈", "切"),
+        *("计算", "修改", "清洗", "布置", "谈", "切", "改进", "更改"),
     ]
 )
 """Verbs that one asks for with 一下."""
@@ -211,10 +231,14 @@ TAKEN = frozenset(
     [
         *("adopt", "borrow_book", "borrow_device", "buy", "buy_for", "buy_medicine", "buy_thing", "choose"),
         *("find_problem", "get_from", "order", "order_goods", "order_online", "receive", "receive_goods", "rent"),
+        *("sell", "sell_used", "sell_thing", "recommend", "recommend_book", "buy_company", "manage", "listen"),
+        "launch",
         *("build_furniture", "develop", "prefer", "invest", "knit", "sew", "write_essay", "hire", "try_on"),
     ]
 )
 """Frames of what comes to one, or to be, so that a noun alone would be a new thing: 我买了那艘帆船."""
+HIRED = ("hire", "recommend_person", "interview")
+"""Frames of one of several people: 聘用了那位律师."""
 GOES = "=?去|=来|=回.家|出去|=坐飞机|=动身|=开车去"
 """Cells of where one is going, which one means to do."""
 ROLE = re.compile(r"^([^OT]*)([OT])([^OT]*)$")
@@ -251,5 +275,20 @@ ONE_MORE = frozenset(
     ]
 )
 """What is done 一遍 if it is done again, not 一次."""
+FINISHED = frozenset(
+    [
+        *"看读吃喝写做洗听讲唱画切煮烤修扫擦量熨织缝遛跑游骑弹谈聊泡打干散",
+        *("检查", "打印", "扫描", "讨论", "打扫", "收拾", "准备", "翻译", "校对", "测试", "修改", "修理", "布置"),
+        *("清洁", "粉刷", "面试", "核实", "总结", "分析", "安装", "整理", "练习", "复习", "填写", "调试", "清洗"),
+        *("计算", "比较", "审阅", "编辑"),
+    ]
+)
+"""Verbs that are said with 完 before 之后: 看完报告之后."""
+FINISHED_GOING = {"跑步": "跑完步", "慢跑": "慢跑完", "看电影": "看完电影", "吃午饭": "吃完午饭"}
+"""Where one went → what is over before 之后."""
+SKILLS = re.compile("[织缝弹拉唱跳游滑骑说画]|做\\|饭|开车")
+"""Verbs that 会 would say one is able to."""
+WATCHED = re.compile("参加|[看读听吃喝]")
+"""Verbs of what one takes part in, so that one does not ask who comes to do it (谁来)."""
 HIT = ("forget", "forget_password", "lose", "lose_doc", "miss_transport")
 """What one does something about at once: 她忘了密码，就 …, not 忘记密码之后."""

@@ -27,6 +27,19 @@ from demo_model.clauses.languages.german_forms import (
 from demo_model.clauses.marks import bare, marked, phrase
 from demo_model.clauses.syntax import Clause, Modal, Mood, Phrase, Predicate, Tense, Utterance
 
+_IN_FULL = ("invest",)
+"""Frames whose preposition keeps apart from the article: in das Modell investieren."""
+_SAID_OF = (
+    ("senken", "budget", "kürzen"),
+    ("auf_den_Markt_bringen", "datenbank", "in_Betrieb_nehmen"),
+    ("auf_den_Markt_bringen", "website", "online_stellen"),
+    ("auf_den_Markt_bringen", "shop", "online_stellen"),
+)
+"""A verb, what a thing is called that takes another one, and that one."""
+_SPORT = (["joggen"], ["laufen"])
+"""Where one was, if one went to do it."""
+_STILL = ("famous",)
+"""Adjectives of what is still so: weil es berühmt ist."""
 _REFLEXIVE = {"1s": "mich", "1p": "uns"}
 _UNCLEAR = ("sie", "Sie", "es", "das")
 """Pronouns that could be the subject."""
@@ -40,6 +53,15 @@ class German(GermanForms):
         if clause.gap == "S":
             return phrase(pronoun, self.clause(clause, "rel"))
         return phrase(pronoun, self.clause(clause, "sub"))
+
+    def complements(self, clause: Clause) -> tuple[str, list[tuple[str, str, Phrase | None]]]:
+        verb, rest = super().complements(clause)
+        thing = clause.roles.get("O")
+        noun = self.noun(thing).cells["de"].lower() if thing is not None and thing.noun else ""
+        for usual, ending, other in _SAID_OF:
+            if verb == usual and noun.endswith(ending):
+                return other, rest
+        return verb, rest
 
     def group(self, clause: Clause, verb: str, mark: int) -> tuple[str, list[str]]:
         """The finite verb and what stands at the end: ("hat", ["abgesagt"]), ("sagt", ["ab"])."""
@@ -97,6 +119,7 @@ class German(GermanForms):
     def clause(self, clause: Clause, order: str) -> str:
         """order: main, sub (the verb last), rel (no subject, the verb last), first (the verb first), inverted,
         gapped (no subject, the verb first), shared (nor the auxiliary), zu (the infinitive, no subject)."""
+        clause = replace(clause, roles={role: self.several(np) for role, np in clause.roles.items()})
         perhaps = "vielleicht" if clause.modal is Modal.MIGHT else ""
         clause = self.spoken(self.settled(replace(clause, modal=Modal.NONE) if perhaps else clause))
         objects: dict[str, tuple[str, bool]] = {}
@@ -121,6 +144,8 @@ class German(GermanForms):
                 clause = replace(clause, roles={})
         else:
             subject = self.noun_phrase(subject_np, "nom") if subject_np else ""
+            if clause.frame == "weather_sunny" and subject_np is not None:
+                subject = marked("die Sonne", subject_np.mark)
             if clause.frame == "be":
                 verb, what = self.being(clause), clause.predicate
                 if what is not None:
@@ -156,7 +181,7 @@ class German(GermanForms):
                         noch = "noch" if clause.tense is Tense.DONE else ""
                     elif not preposition and negative and np.det == "all":
                         negative, noch = False, "noch nicht" if clause.tense is Tense.DONE else "nicht"
-                    whole = "*" if np.relative is not None and preposition else ""
+                    whole = "*" if preposition and (np.relative is not None or clause.frame in _IN_FULL) else ""
                     if np.relative is not None:
                         after = phrase(",", self.relative(np, np.relative), ",")
                         np = replace(np, relative=None)
@@ -173,6 +198,9 @@ class German(GermanForms):
                 if "sich" in fixed:
                     pronouns.append((0, _REFLEXIVE.get(clause.person, "sich")))
                 words = [each for each in fixed if each != "sich"]
+                went = clause.tense in (Tense.PAST, Tense.PRIOR) and clause.modal is Modal.NONE
+                if verb == "+gehen" and words[-1:] in _SPORT and went:
+                    verb, clause = "+sein", replace(clause, tense=Tense.PAST)  # er war laufen
                 if negative and words:
                     words, negative = negated(words)
                 if words and words[0] in ARTICLES:
@@ -292,10 +320,8 @@ class German(GermanForms):
         return phrase("bitte", marked(base, clause.mark), "Sie", clitics, field, ending)
 
     def casual(self, clause: Clause) -> bool:
-        """Everyday things are proposed with a question; so is what would say "uns" twice."""
-        persons = any(np.pronoun for role, np in clause.roles.items() if role != "S")
-        cell = self.words.frames[clause.frame].cells["de"]
-        return "daily" in self.words.frames[clause.frame].tags or persons or "sich" in cell
+        """What would say "uns" twice is proposed with a question."""
+        return "sich" in self.words.frames[clause.frame].cells["de"]
 
     def asks(self, clause: Clause, order: str) -> str:
         """order: first (a question of its own) or sub."""
@@ -312,6 +338,12 @@ class German(GermanForms):
         last = "rel" if clause.asked == "S" and not clause.wanted else "sub"
         return phrase(word, self.clause(plain, "first" if order == "first" else last))
 
+    def opened(self, said: Utterance) -> str:
+        """ "Übrigens habe ich …", but "übrigens, haben Sie …?"."""
+        if said.opener != "statement:by the way" or said.second is not None or said.speaker is not None:
+            return super().opened(said)
+        return phrase("übrigens", self.clause(said.first, "inverted"), ".")
+
     def answered(self, link: str, clause: Clause) -> str:
         said = self.noun_phrase(clause.roles["S"], "nom")
         match link:
@@ -323,7 +355,7 @@ class German(GermanForms):
                 return phrase(said, "auch", "nicht" if link == "neither" else "")
         finite, _ = self.group(clause, self.verb(clause), clause.mark)
         if clause.tense is Tense.FUTURE and clause.modal is Modal.NONE:
-            finite = self.conjugated("machen", clause.person)
+            finite = phrase("das", self.conjugated("machen", clause.person))
         return phrase("ja ," if link == "yes" else "nein ,", finite, said, "nicht" if link == "no" else "")
 
     def concluded(self, clause: Clause) -> str:
@@ -392,11 +424,16 @@ class German(GermanForms):
             if said.early:
                 return phrase(other, ",", self.main(_present(first), "inverted"), mark)
             return phrase(self.main(first), ",", other, mark)
+        still = second.predicate is not None and second.predicate.adjective.partition(" ")[0] in _STILL
+        if said.link == "because" and still and second.roles["S"].pronoun == "it":
+            second = replace(second, tense=Tense.HABIT)
         weather = "S" in second.roles and second.roles["S"].pronoun == "weather"
         if said.link == "when" and second.tense is Tense.PAST:
             word = "als"
         elif said.link == "when" and first.tense is Tense.FUTURE and not (weather or self.stative(second)):
             word, second = "sobald", replace(second, tense=Tense.PAST)  # "wenn er" would be: whenever he
+        elif said.link == "if" and first.mood is not Mood.STATEMENT:
+            word = "falls"  # "sagen Sie Bescheid, wenn er" would be: when he
         other = phrase(word, self.clause(self.about(first, second), "sub"))
         if said.link in ("because", "although") or first.mood is not Mood.STATEMENT:
             return phrase(self.main(first), ",", other, mark)

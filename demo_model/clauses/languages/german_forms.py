@@ -30,7 +30,7 @@ PRETERITE = {
     **{"sein": "war", "haben": "hatte", "mögen": "mochte", "kennen": "kannte", "brauchen": "brauchte"},
     **{"besitzen": "besaß", "hängen": "hing", "gehören": "gehörte", "kommen": "kam", "liegen": "lag"},
     **{"stehen": "stand", "geben": "gab", "kosten": "kostete", "dauern": "dauerte", "passen": "passte"},
-    **{"schmecken": "schmeckte"},
+    **{"schmecken": "schmeckte", "scheinen": "schien"},
 }
 """States of the past that are not told in the Perfekt: the stem of the past."""
 WAY = re.compile(r"nach Hause|ins (?:Kino|Theater)|zu[mr]? (?!Arzt)|an den Strand")
@@ -210,13 +210,17 @@ class GermanForms(Linearizer):
         "etc": ("", ",", ",", "und so weiter"),
     }
 
+    def several(self, np: Phrase) -> Phrase:
+        """Costs are only spoken of in the plural: die Kosten."""
+        return replace(np, plural=True) if np.noun and self.noun(np).cells["de"].lower().endswith("kosten") else np
+
     def gender(self, np: Phrase) -> str:
-        if np.plural:
+        if self.several(np).plural:
             return "p"
         return self.noun(np).genders["de"].replace("w", "m") if np.noun else "n"
 
     def noun_phrase(self, np: Phrase, case: str) -> str:
-        case = case or "acc"
+        case, np = case or "acc", self.several(np)
         if np.members:
             return self.joined(np, lambda each: self.noun_phrase(each, case))
         if np.pronoun == "it":

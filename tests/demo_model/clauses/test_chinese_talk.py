@@ -43,7 +43,7 @@ def test_what_one_loses_is_ones_own() -> None:
     [
         ({"adverbials": TOMORROW}, "他明天要看报告。"),
         ({"adverbials": TOMORROW, "mood": Mood.YES_NO}, "他明天会看报告吗？"),
-        ({"adverbials": TOMORROW, "mood": Mood.YES_NO, "roles": {"S": YOU, "O": REPORT}}, "您明天看报告吗？"),
+        ({"adverbials": TOMORROW, "mood": Mood.YES_NO, "roles": {"S": YOU, "O": REPORT}}, "您明天要看报告吗？"),
         ({"asked": "where", "mood": Mood.WH, "adverbials": TOMORROW}, "他明天要在哪里看报告？"),
         ({"adverbials": (Adverbial(5, "by Friday evening"),)}, "他星期五晚上之前会看报告。"),
         ({"asked": "when", "mood": Mood.WH}, "他什么时候看报告？"),
@@ -183,3 +183,99 @@ def test_one_goes_to_do_sport() -> None:
     assert chinese(swim) == "他去游泳了。"
     assert chinese(replace(swim, adverbials=lake)) == "他去湖边游泳了。"
     assert chinese(replace(swim, tense=Tense.NOW)) == "他正在游泳。"
+
+
+def test_one_finishes_what_comes_before_something() -> None:
+    novel = Phrase(2, noun="text:novel", det="the")
+    it = Phrase(5, pronoun="it", noun="text:novel", refers="O")
+    back = Clause("return_item", 9, {"S": YOU, "O": it}, Tense.FUTURE, mood=Mood.IMPERATIVE)
+    reads = Clause("read_book", 6, {"S": YOU, "O": novel}, Tense.PAST)
+    assert (
+        chinese(
+            Utterance(
+                replace(back, roles={"S": YOU, "O": novel}), "after", replace(reads, roles={"S": YOU, "O": it})
+            )
+        )
+        == "请看完之后再把那本小说还回去。"
+    )
+    rest = Clause("rest", 9, {"S": HE}, Tense.PAST)
+    assert chinese(Utterance(rest, "after", Clause("jog", 6, {"S": HE}, Tense.PAST))) == (
+        "他慢跑完之后，休息了一下。"
+    )
+    assert chinese(Utterance(rest, "after", Clause("call", 6, {"S": HE, "O": YOU}, Tense.PAST))) == (
+        "他给您打完电话之后，休息了一下。"
+    )
+
+
+@pytest.mark.parametrize(
+    ("frame", "noun", "adjective", "tense", "text"),
+    [
+        ("replace", "device:screen", "broken", Tense.FUTURE, "这块显示屏坏了，所以他要把它换掉。"),
+        ("replace", "device:screen", "broken", Tense.PAST, "这块显示屏坏了，所以他把它换掉了。"),
+        ("shorten", "document:report", "long", Tense.FUTURE, "这份报告很长，所以他要精简一下。"),
+        ("summarize", "document:report", "long", Tense.PAST, "这份报告很长，所以他总结了一下。"),
+        ("read", "document:report", "long", Tense.FUTURE, "这份报告很长，所以他要看。"),
+    ],
+)
+def test_what_is_done_to_a_thing_for_a_reason(
+    frame: str, noun: str, adjective: str, tense: Tense, text: str
+) -> None:
+    it = Phrase(5, pronoun="it", noun=noun, refers="O")
+    why = Clause("be", 6, {"S": it}, embedded=True, predicate=Predicate(7, adjective))
+    said = Clause(frame, 9, {"S": HE, "O": Phrase(2, noun=noun, det="the")}, tense)
+    assert chinese(Utterance(said, "because", why)) == text
+
+
+def test_a_new_thing_is_it_in_the_reason() -> None:
+    it = Phrase(5, pronoun="it", noun="animal:cat", refers="O")
+    cute = Clause("be", 6, {"S": it}, embedded=True, predicate=Predicate(7, "cute"))
+    adopts = Clause("adopt", 9, {"S": HE, "O": Phrase(2, noun="animal:cat", det="a")}, Tense.PAST)
+    assert chinese(Utterance(adopts, "because", cute)) == "他收养了一只猫，因为它很可爱。"
+
+
+def test_who_comes_to_do_it_and_who_is_able_to() -> None:
+    write = Clause("write", 9, {"O": REPORT}, Tense.FUTURE, mood=Mood.WH, asked="S")
+    assert chinese(write) == "谁来写报告？"
+    assert chinese(replace(write, frame="read")) == "谁要看报告？"
+    knit = Clause("knit", 9, {"S": HE, "O": Phrase(2, noun="clothes:scarf", det="a")}, Tense.FUTURE)
+    assert chinese(replace(knit, mood=Mood.YES_NO)).startswith("他打算织")
+
+
+def test_you_who_answer_we_are_several() -> None:
+    asked = read(YOU, mood=Mood.YES_NO)
+    we = replace(asked, roles={**asked.roles, "S": Phrase(7, pronoun="we")}, mood=Mood.STATEMENT)
+    assert chinese(Utterance(asked, "yes", we)) == "你们看报告了吗？看了。"
+
+
+def test_what_follows_is_no_sentence_of_its_own() -> None:
+    late = Clause("arrive_late", 6, {"S": HE}, Tense.PAST)
+    assert chinese(Utterance(late, "that's why", read(YOU, embedded=True))) == "他迟到了，所以您看了报告。"
+
+
+def test_one_missed_a_class() -> None:
+    lesson = Phrase(2, noun="event:swimming lesson", det="the")
+    missed = Clause("miss_event", 9, {"S": HE, "O": lesson}, Tense.PAST)
+    assert chinese(missed) == "他没上成游泳课。"
+    assert chinese(replace(missed, tense=Tense.FUTURE)) == "他会错过游泳课。"
+
+
+def test_one_waits_for_a_while() -> None:
+    station = Phrase(2, noun="amenity:train station", det="the")
+    assert chinese(Clause("wait_at", 9, {"S": HE, "T": station}, Tense.PAST)) == "他在火车站等了一会儿。"
+    assert chinese(Clause("wait_for", 9, {"S": HE, "O": YOU}, Tense.PAST)) == "他等了您。"
+
+
+def test_both_did_it_for_hours() -> None:
+    both = Phrase(8, members=(HE, YOU), link="both", plural=True)
+    hours = (Adverbial(5, "for {duration}", values=(("duration", (2, "hours")),)),)
+    played = Clause("play_cards", 9, {"S": both}, Tense.PAST, adverbials=hours)
+    assert chinese(played) == "他和您都打了两个小时牌。"
+
+
+def test_what_is_known_is_sold_with_ba() -> None:
+    phone = Phrase(2, noun="device:laptop", det="the")
+    sold = Clause("sell", 9, {"S": HE, "O": phone, "T": YOU}, Tense.PAST)
+    assert chinese(sold) == "他把那台笔记本电脑卖给了您。"
+    assert chinese(replace(sold, roles={**sold.roles, "O": replace(phone, det="a")})) == (
+        "他向您出售了一台笔记本电脑。"
+    )

@@ -29,7 +29,7 @@ def test_a_statement_about_the_past_in_six_languages() -> None:
         "es": "Le envió el informe al cliente.",
         "de": "Sie hat dem Kunden den Bericht geschickt.",
         "fr": "Elle a envoyé le rapport au client.",
-        "zh": "她给客户发了报告。",
+        "zh": "她把报告发给了客户。",
     }
 
 
@@ -40,7 +40,7 @@ def test_what_has_not_been_done_yet() -> None:
         "es": "Todavía no le ha enviado el informe al cliente.",
         "de": "Sie hat dem Kunden den Bericht noch nicht geschickt.",
         "fr": "Elle n'a pas encore envoyé le rapport au client.",
-        "zh": "她还没给客户发报告。",
+        "zh": "她还没把报告发给客户。",
     }
 
 
@@ -99,7 +99,7 @@ def test_a_comparison() -> None:
 def test_a_time_comes_where_each_language_has_it() -> None:
     said = send(tense=Tense.PAST, adverbials=(Adverbial(5, "yesterday"),))
     assert said["de"] == "Sie hat dem Kunden gestern den Bericht geschickt."
-    assert said["zh"] == "她昨天给客户发了报告。"
+    assert said["zh"] == "她昨天把报告发给了客户。"
     assert said["ja"] == "彼女は昨日お客様に報告書を送りました。"
 
 
@@ -248,7 +248,7 @@ def test_the_weather_has_no_subject_where_none_is_said() -> None:
         "en": "By the way, it rained.",
         "ja": "ちなみに、雨が降りました。",
         "es": "Por cierto, llovió.",
-        "de": "Übrigens, es hat geregnet.",
+        "de": "Übrigens hat es geregnet.",
         "fr": "Au fait, il a plu.",
         "zh": "对了，下雨了。",
     }
@@ -259,7 +259,7 @@ def test_what_may_happen() -> None:
     assert said["en"] == "She might not send the report to the customer."
     assert said["ja"] == "彼女はお客様に報告書を送らないかもしれません。"
     assert said["de"] == "Sie schickt dem Kunden den Bericht vielleicht nicht."
-    assert said["zh"] == "她可能不会给客户发报告。"
+    assert said["zh"] == "她可能不会把报告发给客户。"
 
 
 def test_what_one_likes_is_all_of_its_kind() -> None:

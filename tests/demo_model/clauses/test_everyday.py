@@ -109,7 +109,7 @@ def test_what_has_gone_on_for_hours() -> None:
         "es": "Llevamos dos horas esperándola.",
         "de": "Wir warten seit zwei Stunden auf sie.",
         "fr": "Nous l'attendons depuis deux heures.",
-        "zh": "我们已经等了她两小时了。",
+        "zh": "我们已经等了她两个小时了。",
     }
     assert ongoing("rain", S=WEATHER) == {
         "en": "It's been raining for two hours.",
@@ -117,10 +117,10 @@ def test_what_has_gone_on_for_hours() -> None:
         "es": "Lleva dos horas lloviendo.",
         "de": "Es regnet seit zwei Stunden.",
         "fr": "Il pleut depuis deux heures.",
-        "zh": "已经下了两小时雨了。",
+        "zh": "已经下了两个小时雨了。",
     }
-    assert ongoing("read", S=SHE, O=REPORT)["zh"] == "她看报告已经看了两小时了。"
-    assert ongoing("be_in_meeting", S=SHE)["zh"] == "她已经开了两小时会了。"
+    assert ongoing("read", S=SHE, O=REPORT)["zh"] == "她看报告已经看了两个小时了。"
+    assert ongoing("be_in_meeting", S=SHE)["zh"] == "她已经开了两个小时会了。"
 
 
 def test_a_state_that_has_lasted_is_told_in_the_present_or_the_english_perfect() -> None:
@@ -136,7 +136,7 @@ def test_a_state_that_has_lasted_is_told_in_the_present_or_the_english_perfect()
     ill = Clause("be", 8, {"S": SHE}, Tense.ONGOING, predicate=Predicate(7, adjective="ill"), adverbials=(HOURS,))
     assert texts(ill)["es"] == "Lleva dos horas enferma."
     assert texts(ill)["en"] == "She's been ill for two hours."
-    assert texts(ill)["zh"] == "她已经病了两小时了。"
+    assert texts(ill)["zh"] == "她已经病了两个小时了。"
 
 
 def test_since_when() -> None:
@@ -180,7 +180,7 @@ def test_a_state_that_is_over() -> None:
         "es": "El servidor estuvo fuera de servicio durante dos horas.",
         "de": "Der Server war zwei Stunden lang nicht erreichbar.",
         "fr": "Le serveur a été en panne pendant deux heures.",
-        "zh": "服务器瘫痪了两小时。",
+        "zh": "服务器瘫痪了两个小时。",
     }
     week = Adverbial(15, "for a week")
     ill = Clause("be", 8, {"S": SHE}, Tense.PAST, predicate=Predicate(7, adjective="ill"), adverbials=(week,))
@@ -247,7 +247,7 @@ def test_so_that_somebody_else_can() -> None:
         "es": "Le envié el informe para que lo pudiera revisar.",
         "de": "Ich habe ihm den Bericht geschickt, damit er ihn überprüfen konnte.",
         "fr": "Je lui ai envoyé le rapport pour qu'il puisse le vérifier.",
-        "zh": "我给他发了报告，好让他检查一下。",
+        "zh": "我把报告发给了他，好让他检查一下。",
     }
     later = texts(Utterance(replace(sent, tense=Tense.FUTURE), "so that", replace(checks, tense=Tense.HABIT)))
     assert later["en"] == "I'll send him the report so that he can check it."
@@ -314,7 +314,7 @@ def test_when_the_weather_was_so() -> None:
         "es": "Cuando hacía mucho calor, leyó el informe.",
         "de": "Als es sehr heiß war, hat sie den Bericht gelesen.",
         "fr": "Quand il faisait très chaud, elle a lu le rapport.",
-        "zh": "天气热的时候，她看了报告。",
+        "zh": "天气热的时候她看了报告。",
     }
 
 

@@ -148,12 +148,11 @@ def test_what_one_plays_has_no_article() -> None:
     assert german(never) == "Sie hat kein Klavier gespielt."
 
 
-def test_everyday_things_are_proposed_with_a_question() -> None:
+def test_what_is_proposed_says_uns_once() -> None:
     we = Phrase(1, pronoun="we")
     cake = Phrase(2, noun="food:cake", det="a")
-    assert german(Clause("bake", 4, {"S": we, "O": cake}, mood=Mood.LETS)) == "Wollen wir einen Kuchen backen?"
-    work = Clause("write", 4, {"S": we, "O": REPORT}, mood=Mood.LETS)
-    assert german(work) == "Lassen Sie uns den Bericht schreiben."
+    assert german(Clause("bake", 4, {"S": we, "O": cake}, mood=Mood.LETS)) == "Lassen Sie uns einen Kuchen backen."
+    assert german(Clause("relax", 4, {"S": we}, mood=Mood.LETS)) == "Wollen wir uns entspannen?"
 
 
 def test_what_somebody_owns() -> None:
@@ -225,4 +224,73 @@ def test_a_name_is_weak_but_for_its_genitive() -> None:
     assert (
         german(replace(WRITE, roles={"S": SHE, "O": owner}))
         == "Sie hat den Bericht des Benutzernamens geschrieben."
+    )
+
+
+def test_falls_is_not_taken_for_when() -> None:
+    asks = Clause("call", 7, {"S": Phrase(1, pronoun="you"), "O": BOSS}, Tense.FUTURE, mood=Mood.IMPERATIVE)
+    read = replace(WRITE, tense=Tense.HABIT)
+    assert german(Utterance(asks, "if", read)) == "Bitte rufen Sie den Chef an, falls sie den Bericht schreibt."
+    told = replace(asks, mood=Mood.STATEMENT)
+    assert german(Utterance(told, "if", read)) == "Wenn sie den Bericht schreibt, rufen Sie den Chef an."
+
+
+def test_the_sun_shines() -> None:
+    sunny = Clause("weather_sunny", 7, {"S": Phrase(1, pronoun="weather")}, Tense.PAST)
+    assert german(sunny) == "Die Sonne schien."
+    assert german(Utterance(WRITE, "when", sunny)) == "Als die Sonne schien, hat sie den Bericht geschrieben."
+
+
+def test_by_the_way_is_the_first_part_of_a_statement() -> None:
+    assert german(Utterance(WRITE, opener="statement:by the way")) == "Übrigens hat sie den Bericht geschrieben."
+    asked = replace(WRITE, mood=Mood.YES_NO)
+    assert german(Utterance(asked, opener="question:by the way")) == "Übrigens, hat sie den Bericht geschrieben?"
+
+
+def test_what_will_be_done_is_answered_with_das() -> None:
+    asked = replace(WRITE, tense=Tense.FUTURE, mood=Mood.YES_NO)
+    answer = replace(asked, mood=Mood.STATEMENT)
+    assert german(Utterance(asked, "yes", answer)).endswith("? Ja, das macht sie.")
+    assert german(Utterance(asked, "no", replace(answer, negative=True))).endswith("? Nein, das macht sie nicht.")
+
+
+def test_one_invests_in_the_thing_itself() -> None:
+    model = Phrase(2, noun="product:model", det="the")
+    assert german(Clause("invest", 4, {"S": SHE, "O": model})) == "Sie investiert in das Modell."
+
+
+def test_costs_are_several() -> None:
+    costs = Phrase(2, noun="money:storage cost", det="the")
+    high = Clause("be", 4, {"S": costs}, predicate=Predicate(5, adjective="high"))
+    assert german(high) == "Die Lagerkosten sind hoch."
+    reduce = Clause("reduce", 4, {"S": SHE, "O": replace(costs, adjective="high")}, Tense.PAST)
+    assert german(reduce) == "Sie hat die hohen Lagerkosten gesenkt."
+    it = Phrase(6, pronoun="it", noun="money:storage cost", refers="O")
+    assert german(Utterance(reduce, "because", replace(high, roles={"S": it}))) == (
+        "Sie hat die hohen Lagerkosten gesenkt, weil sie hoch sind."
+    )
+
+
+def test_one_was_jogging() -> None:
+    jog = Clause("jog", 4, {"S": SHE}, Tense.PAST)
+    assert german(jog) == "Sie war joggen."
+    assert german(replace(jog, modal=Modal.CAN)) == "Sie konnte joggen gehen."
+    assert german(Utterance(WRITE, "after", jog)) == ("Nachdem sie joggen war, hat sie den Bericht geschrieben.")
+
+
+def test_what_is_famous_is_so_still() -> None:
+    castle = Phrase(2, noun="sight:castle", det="a")
+    it = Phrase(6, pronoun="it", noun="sight:castle", refers="O")
+    famous = Clause("be", 4, {"S": it}, Tense.PAST, predicate=Predicate(5, adjective="famous"))
+    assert german(Utterance(Clause("visit_sight", 4, {"S": SHE, "O": castle}, Tense.PAST), "because", famous)) == (
+        "Sie hat ein Schloss besichtigt, weil es berühmt ist."
+    )
+
+
+def test_a_budget_is_cut_and_a_database_taken_into_service() -> None:
+    budget = Phrase(2, noun="money:budget", det="the")
+    assert german(Clause("reduce", 4, {"S": SHE, "O": budget}, Tense.PAST)) == "Sie hat das Budget gekürzt."
+    base = Phrase(2, noun="product:database", det="the")
+    assert german(Clause("launch", 4, {"S": SHE, "O": base}, Tense.PAST)) == (
+        "Sie hat die Datenbank in Betrieb genommen."
     )

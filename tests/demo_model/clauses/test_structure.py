@@ -23,7 +23,7 @@ def test_after_of_the_same_subject() -> None:
         "es": "Llamó al cliente después de leer el informe.",
         "de": "Sie hat den Kunden angerufen, nachdem sie den Bericht gelesen hatte.",
         "fr": "Elle a appelé le client après avoir lu le rapport.",
-        "zh": "她看了报告之后，给客户打了电话。",
+        "zh": "她看完报告之后，给客户打了电话。",
     }
 
 
@@ -34,7 +34,7 @@ def test_after_of_another_subject_may_begin_the_sentence() -> None:
         "es": "Después de que ella leyera el informe, él llamó al cliente.",
         "de": "Nachdem sie den Bericht gelesen hatte, hat er den Kunden angerufen.",
         "fr": "Après qu'elle a lu le rapport, il a appelé le client.",
-        "zh": "她看了报告之后，他给客户打了电话。",
+        "zh": "她看完报告之后，他给客户打了电话。",
     }
 
 
@@ -47,7 +47,7 @@ def test_before_something_that_will_be() -> None:
         "es": "Tengo que leer el informe antes de enviárselo al cliente.",
         "de": "Ich muss den Bericht lesen, bevor ich ihn dem Kunden schicke.",
         "fr": "Je dois lire le rapport avant de l'envoyer au client.",
-        "zh": "我给客户发报告之前，得先看一遍。",
+        "zh": "我把报告发给客户之前，得先看一遍。",
     }
     others = replace(sends, roles={**sends.roles, "S": HE}, mark=10)
     assert texts(Utterance(must, "before", others)) == {
@@ -56,7 +56,7 @@ def test_before_something_that_will_be() -> None:
         "es": "Tengo que leer el informe antes de que se lo envíe al cliente.",
         "de": "Ich muss den Bericht lesen, bevor er ihn dem Kunden schickt.",
         "fr": "Je dois lire le rapport avant qu'il l'envoie au client.",
-        "zh": "他给客户发报告之前，我得看一遍。",
+        "zh": "他把报告发给客户之前，我得看一遍。",
     }
 
 
@@ -91,11 +91,11 @@ def test_what_lasted() -> None:
         "es": "Vio la televisión durante 2 horas.",
         "de": "Sie hat 2 Stunden lang ferngesehen.",
         "fr": "Elle a regardé la télé pendant 2 heures.",
-        "zh": "她看了2小时电视。",
+        "zh": "她看了2个小时电视。",
     }
     waited = texts(Clause("wait_for", 10, {"S": SHE, "O": CUSTOMER}, Tense.PAST, adverbials=(lasted,)))
     assert waited["de"] == "Sie hat 2 Stunden lang auf den Kunden gewartet."
-    assert waited["zh"] == "她等了客户2小时。"
+    assert waited["zh"] == "她等了客户2个小时。"
 
 
 def test_a_small_duration_is_a_word_in_half_of_the_sentences() -> None:
@@ -109,7 +109,7 @@ def test_a_small_duration_is_a_word_in_half_of_the_sentences() -> None:
         "es": "Leyó el informe hace tres horas.",
         "de": "Sie hat den Bericht vor drei Stunden gelesen.",
         "fr": "Elle a lu le rapport il y a trois heures.",
-        "zh": "她三小时前看了报告。",
+        "zh": "她三个小时前看了报告。",
     }
     assert ago(16, 3)["en"] == "She read the report 3 hours ago."
     assert ago(15, 15)["de"] == "Sie hat den Bericht vor 15 Stunden gelesen."

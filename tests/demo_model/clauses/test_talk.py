@@ -32,7 +32,7 @@ def test_which_comes_first_with_its_preposition() -> None:
         "es": "¿A qué cliente le envió usted el informe?",
         "de": "Welchem Kunden haben Sie den Bericht geschickt?",
         "fr": "À quel client est-ce que vous avez envoyé le rapport ?",
-        "zh": "您给哪位客户发了报告？",
+        "zh": "您把报告发给了哪位客户？",
     }
 
 
@@ -166,7 +166,7 @@ def test_two_things_that_are_alike_agree_with_the_adjective() -> None:
 @pytest.mark.parametrize(
     ("link", "changes", "english", "german", "japanese", "chinese"),
     [
-        ("yes", {}, "Yes, we did.", "Ja, haben wir.", "はい、送りました。", "是的，我们发了。"),
+        ("yes", {}, "Yes, we did.", "Ja, haben wir.", "はい、送りました。", "发了。"),
         ("no", {}, "No, we didn't.", "Nein, haben wir nicht.", "いいえ、送りませんでした。", "没有。"),
         ("not_yet", {}, "No, not yet.", "Nein, noch nicht.", "いいえ、まだです。", "还没有。"),
         (
