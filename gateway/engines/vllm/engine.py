@@ -201,7 +201,8 @@ class VllmEngine:
             self._api.cache_environment(True)
         except (EngineFailed, EngineUnavailable) as error:
             raise StartupError(f"The model loads but cannot translate: {error.message}") from error
-        _log.info("engine ready: %s, prompt family %s", self._profile.model, self._family.name)
+        if self._attachment is None:
+            _log.info("engine ready: %s, prompt family %s", self._profile.model, self._family.name)
 
     async def stop(self) -> None:
         failed = self.health().state is EngineState.FAILED

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import asyncio
+import pickle
 import sys
 import types
 from pathlib import Path
@@ -11,6 +13,8 @@ import pytest
 from msgspec.structs import replace
 
 from gateway.engines.vllm.clients import Attachment, attached, launching_for, why_not
+from gateway.engines.vllm.engine import VllmEngine
+from gateway.engines.vllm.options import VllmOptions
 
 ONE = Attachment(1, 3, "/run/engine.1", {"model": "m"}, Path("/log"))
 TWO = replace(ONE, index=2, at="/run/engine.2")
@@ -97,3 +101,26 @@ def test_another_process_attaches_itself_by_its_number() -> None:
     addresses = {"input_address": "ipc:///run/engine.2-in", "output_address": "ipc:///run/engine.2-out"}
     api: Any = Api()
     assert attached(api, TWO, ["logger"]) == ({"model": "m"}, ["logger"], addresses, 3, 2)
+
+
+@pytest.mark.usefixtures("core_client")
+async def test_the_process_with_the_engine_starts_all_others_or_says_why_there_are_none(
+    caplog: pytest.LogCaptureFixture, tmp_path: Path
+) -> None:
+    begun: list[Any] = []
+
+    async def begin(builds: list[Any]) -> None:
+        begun.extend(pickle.loads(pickle.dumps(builds)))  # noqa: S301
+
+    engine = VllmEngine(VllmOptions(model="m"))
+    engine._api = Api()  # type: ignore[assignment]
+    engine.log_path = Path("/log")
+    engine.divide(2, tmp_path / "engine-7.sock", begin)
+    # In a thread, as vLLM is imported and started there.
+    assert await asyncio.to_thread(engine._start_others, {"data_parallel_size": 2}) == []
+    assert not begun
+    assert "engine.front_ends is taken as 1, since its engine is several ones (data_parallel_size)" in caplog.text
+    found = await asyncio.to_thread(engine._start_others, {"model": "m"})
+    at = [str(tmp_path / f"engine-7.{number}") for number in (1, 2)]
+    assert found == [Attachment(number, 3, at[number - 1], {"model": "m"}, Path("/log")) for number in (1, 2)]
+    assert [build()._attachment for build in begun] == found
