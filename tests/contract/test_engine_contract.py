@@ -1,8 +1,8 @@
 """The duties of every adapter of the Engine port.
 
 The simulated engine, a pool of two, the same in a process of its own, both ways of reaching it there, also where
-others reach it by another such process, and two real ones in such a process run the same tests: the engine of vLLM,
-and a real `vllm serve` that is asked from there.
+others reach it by another such process, and two real ones in such a process run the same tests: vLLM's engine, and
+a real `vllm serve` that is asked from there.
 """
 
 from __future__ import annotations

@@ -35,13 +35,18 @@ async def test_each_worker_has_its_front_end_and_goes_on_when_one_dies() -> None
         hosted = gateway.parent.engines.hosted[""]
         assert [path.suffix for path in hosted.shared_at] == [".1", ".2"]
         sessions = {number: await gateway.session(number) for number in (1, 2)}
-        for number, session in sessions.items():
-            await session.say("a", LONG)
-            await session.until("translation.delta")
-            # Only its own front end has something to run.
-            await gateway.runs("default", number)
         before = front_ends(gateway)
         assert [*before] == ["1", "2"]
+        # Nobody needs the other's.
+        os.kill(before["1"], signal.SIGSTOP)
+        await sessions[2].say("first")
+        await sessions[2].until("translation.final", utterance="first")
+        os.kill(before["1"], signal.SIGCONT)
+
+        for number, session in sessions.items():
+            await session.say("a", LONG)
+            await session.until("translation.delta", utterance="a")
+            await gateway.runs("default", number)
 
         os.kill(before["1"], signal.SIGKILL)
         for session in sessions.values():
