@@ -161,12 +161,12 @@ def hosted(
 
 
 def front_ends(engine: EngineSettings, workers: int) -> int:
-    """How many processes are to ask this engine for so many workers; one that is kept may have others."""
+    """How many processes are to ask this engine for so many workers. One that was kept has as many as before."""
     if workers == 1:
         return 1
     if engine.front_ends is None:
         return min((workers + 1) // 2, _MOST_FRONT_ENDS) if engine.kind == "vllm" and gpu_present() else 1
-    return engine.front_ends
+    return min(engine.front_ends, workers)
 
 
 def kept_hosts(settings: Settings, folder: Path, *, workers: bool) -> KeptHosts | None:

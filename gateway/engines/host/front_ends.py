@@ -16,6 +16,8 @@ from functools import partial
 from pathlib import Path
 from typing import Any, Protocol, runtime_checkable
 
+from msgspec.structs import replace
+
 from gateway.domain.engine import (
     EngineCapacity,
     EngineHealth,
@@ -196,6 +198,8 @@ class _FrontEnd(HostedEngine):
 
     def tell(self, seats: Seats) -> None:
         """See `Sharer`."""
+        # It is asked itself how late it is.
+        seats = replace(seats, lag_s=0.0)
         if seats != self._seats:
             self._seats = seats
             self._say(seats)
