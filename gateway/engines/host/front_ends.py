@@ -200,7 +200,8 @@ class _FrontEnd(HostedEngine):
         """See `Sharer`."""
         # It is asked itself how late it is.
         seats = replace(seats, lag_s=0.0)
-        if seats != self._seats:
+        # What is said before there is a connection is lost.
+        if seats != self._seats and self._life.state is EngineState.READY:
             self._seats = seats
             self._say(seats)
 
