@@ -21,6 +21,7 @@ from gateway.domain.engine import EngineState
 from gateway.domain.errors import StartupError
 from gateway.domain.pairs import PairPattern
 from gateway.domain.ports import Engine
+from gateway.engines.host.front_ends import DividedEngine
 from gateway.engines.host.kept import KeptHosts, Waiting, look
 from gateway.engines.host.kept import check as check_kept
 from gateway.engines.host.proxy import HostedEngine, start_host
@@ -32,6 +33,7 @@ from gateway.engines.simulated import SimulatedEngine, simulated_engines
 from gateway.engines.supervisor import RestartPolicy, Supervisor
 from gateway.engines.vllm.devices import devices_of
 from gateway.engines.vllm.engine import VllmEngine
+from gateway.engines.vllm.hardware import gpu_present
 from gateway.engines.vllm.options import VllmOptions
 from gateway.engines.vllm.plan import can_be_planned, plan
 
@@ -40,6 +42,7 @@ __all__ = [
     "engine_options",
     "engine_plans",
     "engine_pool",
+    "front_ends",
     "hosted",
     "kept_hosts",
     "lane_changes",
@@ -52,6 +55,9 @@ __all__ = [
 
 # Of the engines that wait, in the gateway's folder.
 _KEPT = "engines"
+
+# Unless the settings say otherwise.
+_MOST_FRONT_ENDS = 4
 
 # What vLLM and its libraries read from the environment.
 _ENVIRONMENT = ("CUDA_", "NVIDIA_", "VLLM_", "HF_", "OMP_", "TORCH")
@@ -136,13 +142,31 @@ def _engine_factory(engine: EngineSettings, settings: Settings, kept: KeptHosts 
 
 
 def hosted(
-    engine: EngineSettings, settings: Settings, kept: KeptHosts | None, shared_at: Path | None = None
+    engine: EngineSettings,
+    settings: Settings,
+    kept: KeptHosts | None,
+    shared_at: Path | None = None,
+    workers: int = 1,
 ) -> HostedEngine:
-    """An engine in a process of its own. shared_at: where workers reach it; one that is kept has its own path."""
+    """An engine in a process of its own.
+
+    shared_at: where so many workers reach it; one that is kept has its own path.
+    """
     build = engine_builder(engine, settings)
+    if (count := front_ends(engine, workers)) > 1:
+        build = partial(DividedEngine, build, count)
     if kept is None:
         return HostedEngine(partial(start_host, build, shared_at))
     return HostedEngine(partial(kept.open, build, made_of(engine, settings)), leaves=lambda: kept.leaving)
+
+
+def front_ends(engine: EngineSettings, workers: int) -> int:
+    """How many processes are to ask this engine for so many workers. One that was kept has as many as before."""
+    if workers == 1:
+        return 1
+    if engine.front_ends is None:
+        return min((workers + 1) // 2, _MOST_FRONT_ENDS) if engine.kind == "vllm" and gpu_present() else 1
+    return min(engine.front_ends, workers)
 
 
 def kept_hosts(settings: Settings, folder: Path, *, workers: bool) -> KeptHosts | None:
@@ -207,7 +231,7 @@ def made_of(engine: EngineSettings, settings: Settings) -> str:
         options = engine_options(settings, engine)
         files = sorted(Path(engine.model).expanduser().glob("*"))
     environment = {name: value for name, value in os.environ.items() if name.startswith(_ENVIRONMENT)}
-    parts = (engine.kind, options, list(_states(files)), list(_versions()), environment)
+    parts = (engine.kind, options, engine.front_ends, list(_states(files)), list(_versions()), environment)
     return hashlib.sha256(msgspec.json.encode(parts, order="sorted")).hexdigest()
 
 

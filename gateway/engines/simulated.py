@@ -10,7 +10,9 @@ from __future__ import annotations
 import asyncio
 import re
 from collections import Counter
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Awaitable, Callable, Iterator, Sequence
+from functools import partial
+from pathlib import Path
 from typing import Annotated
 
 from msgspec import Meta, Struct
@@ -27,6 +29,7 @@ from gateway.domain.engine import (
     TranslationRequest,
 )
 from gateway.domain.errors import EngineFailed, StartupError
+from gateway.domain.ports import Engine
 from gateway.engines.in_flight import Generations
 from gateway.engines.lifecycle import Lifecycle
 
@@ -93,9 +96,18 @@ class SimulatedEngine:
         self._generations = Generations()
         self._waiting = 0
         self._running = 0
+        self._begin: Callable[[], Awaitable[None]] | None = None
+
+    def divide(
+        self, count: int, _at: Path, begin: Callable[[list[Callable[[], Engine]]], Awaitable[None]]
+    ) -> None:
+        """See `Divisible`."""
+        self._begin = lambda: begin([partial(SimulatedEngine, self._script)] * count)
 
     async def start(self) -> None:
         self._life.become(EngineState.STARTING, "the simulated engine is loading")
+        if self._begin is not None:
+            await self._begin()
         await asyncio.sleep(self._script.load_s)
         if self._life.state is not EngineState.STARTING:
             raise StartupError(f"The simulated engine was not started: {self._life.health.reason}.")

@@ -33,7 +33,9 @@ _numbers = itertools.count(1)
 class HostedAnew:
     """One engine after another, each in a host of its own. on_change: as of a supervisor."""
 
-    def __init__(self, engine: EngineSettings, settings: Settings, folder: Path, kept: KeptHosts | None) -> None:
+    def __init__(
+        self, engine: EngineSettings, settings: Settings, folder: Path, kept: KeptHosts | None, workers: int
+    ) -> None:
         self.settings = engine
         # One of several; None: the only one.
         self.lane = engine if isinstance(engine, LaneSettings) else None
@@ -42,6 +44,7 @@ class HostedAnew:
         self._all_settings = settings
         self._folder = folder
         self._kept = kept
+        self._workers = workers
         # What it could do when it was last ready: for workers that start while it is not.
         self._profile: EngineProfile | None = None
         self.supervisor = Supervisor(
@@ -56,7 +59,7 @@ class HostedAnew:
             # For the whole to be ready; each worker has its own.
             return engine_builder(self.settings, self._all_settings)()
         path = self._folder / f"engine-{next(_numbers)}.sock"
-        self.hosted = hosted(self.settings, self._all_settings, self._kept, path)
+        self.hosted = hosted(self.settings, self._all_settings, self._kept, path, self._workers)
         return self.hosted
 
     def told(self, health: EngineHealth) -> EngineIs:
@@ -64,12 +67,12 @@ class HostedAnew:
         if self.lane is not None:
             with contextlib.suppress(EngineUnavailable):
                 self._profile = self.supervisor.profile()
-        path = None if self.hosted is None else self.hosted.shared_at
-        return EngineIs(health, None if path is None else str(path), self.name, self._profile)
+        paths = [] if self.hosted is None else [str(path) for path in self.hosted.shared_at]
+        return EngineIs(health, paths, self.name, self._profile)
 
 
 class Engines:
-    """folder: private, for sockets. say: tells all workers something. kept: as of `hosted`."""
+    """folder: private, for sockets. say: tells all workers something. kept, workers: as of `hosted`."""
 
     def __init__(
         self,
@@ -77,12 +80,14 @@ class Engines:
         folder: Path,
         say: Callable[[EngineIs], None],
         kept: KeptHosts | None = None,
+        workers: int = 1,
     ) -> None:
         self._folder = folder
         self._kept = kept
+        self._workers = workers
         self._say = say
         self._told: dict[str, EngineIs] = {}
-        each = [HostedAnew(engine, settings, folder, kept) for engine in config.engines_of(settings)]
+        each = [self._anew(engine, settings) for engine in config.engines_of(settings)]
         self._engines = {engine.name: engine for engine in each}
         self.engine: Supervisor | Pool
         if settings.engines:
@@ -97,6 +102,9 @@ class Engines:
     def hosted(self) -> dict[str, HostedEngine]:
         """Name → what it runs in now."""
         return {name: each.hosted for name, each in self._engines.items() if each.hosted is not None}
+
+    def _anew(self, engine: EngineSettings, settings: Settings) -> HostedAnew:
+        return HostedAnew(engine, settings, self._folder, self._kept, self._workers)
 
     def _lane(self, engine: HostedAnew) -> Lane:
         assert engine.lane is not None  # noqa: S101 -- one of several
@@ -124,7 +132,7 @@ class Engines:
 
     async def add(self, wanted: Settings) -> None:
         """Start the engines that are new in these settings. Raises `StartupError`; then all stays as it was."""
-        added = [HostedAnew(lane, wanted, self._folder, self._kept) for lane in self._changes(wanted)[0]]
+        added = [self._anew(lane, wanted) for lane in self._changes(wanted)[0]]
         if added:
             assert isinstance(self.engine, Pool)  # noqa: S101 -- there are several
             await self.engine.add([self._lane(each) for each in added])

@@ -28,15 +28,15 @@ __all__ = [
 
 # How workers are spoken to, and how engines are. The first is raised with every change of a message below, but
 # `Refused`, which every version understands.
-PROTOCOLS = (1, ENGINE_PROTOCOL)
+PROTOCOLS = (2, ENGINE_PROTOCOL)
 
 
 class EngineIs(Struct, frozen=True, tag="engine_is", array_like=True):
     """How the engine is, and where it is reached."""
 
     health: EngineHealth
-    # Path of its host's Unix socket. None while there is none.
-    path: str | None = None
+    # Paths of the Unix sockets where it is reached, each worker at one of them. Empty while there is none.
+    paths: list[str] = []
     # Of several, its name, and what it can do, also while it is being started again; None until that is known.
     name: str = ""
     profile: EngineProfile | None = None

@@ -75,14 +75,15 @@ def run(sock: socket.socket, settings: Settings, number: int, protocols: tuple[i
     log_to(sys.stderr, style_for(sys.stderr, settings.log_level, settings.log_format), who=f"worker {number}")
     settle_interpreter()
     with asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner:
-        runner.run(_Worker(settings, protocols).serve(sock))
+        runner.run(_Worker(settings, protocols, number).serve(sock))
 
 
 class _Worker:
     """Also the `Workers` of its gateway."""
 
-    def __init__(self, settings: Settings, protocols: tuple[int, ...] = PROTOCOLS) -> None:
+    def __init__(self, settings: Settings, protocols: tuple[int, ...] = PROTOCOLS, number: int = 1) -> None:
         self._settings = settings
+        self._number = number
         self._protocols = protocols
         names = [lane.name for lane in settings.engines] or ([""] if settings.engine.is_shared else [])
         self.engines: Mapping[str, SharedEngine] = {name: SharedEngine() for name in names}
@@ -176,7 +177,8 @@ class _Worker:
             case EngineIs():
                 # Of others it is told when new settings have them, which are another worker's.
                 if (engine := self.engines.get(message.name)) is not None:
-                    path = None if message.path is None else Path(message.path)
+                    paths = message.paths
+                    path = Path(paths[(self._number - 1) % len(paths)]) if paths else None
                     engine.told(message.health, path, message.profile)
                 self._waits_for.discard(message.name)
                 if not self._waits_for:

@@ -1,7 +1,8 @@
 """The duties of every adapter of the Engine port.
 
-The simulated engine, a pool of two, the same in a process of its own, both ways of reaching it there, and two real
-ones in such a process run the same tests: vLLM's engine, and a real `vllm serve` that is asked from there.
+The simulated engine, a pool of two, the same in a process of its own, both ways of reaching it there, also where
+others reach it by another such process, and two real ones in such a process run the same tests: vLLM's engine, and
+a real `vllm serve` that is asked from there.
 """
 
 from __future__ import annotations
@@ -10,7 +11,7 @@ import asyncio
 import contextlib
 import os
 import signal
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Callable
 from functools import partial
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -25,6 +26,7 @@ from gateway.domain.errors import EngineFailed, EngineUnavailable
 from gateway.domain.pairs import PairPattern
 from gateway.domain.ports import Engine
 from gateway.engines.host import processes, proxy
+from gateway.engines.host.front_ends import DividedEngine
 from gateway.engines.host.processes import Process
 from gateway.engines.host.proxy import HostedEngine, start_host
 from gateway.engines.host.shared import SharedEngine
@@ -49,6 +51,7 @@ KINDS = [
     "pool",
     pytest.param("hosted", marks=pytest.mark.slow),
     pytest.param("shared", marks=pytest.mark.slow),
+    pytest.param("divided", marks=pytest.mark.slow),
     pytest.param("vllm", marks=pytest.mark.engine),
     pytest.param("remote", marks=pytest.mark.engine),
 ]
@@ -66,16 +69,16 @@ HALF = partial(SimulatedEngine, Script(first_token_s=0.001, token_s=0.001, max_r
 class OfOneWorker(SharedEngine):
     """What a worker has, and with it what its parent does."""
 
-    def __init__(self) -> None:
+    def __init__(self, build: Callable[[], Engine]) -> None:
         super().__init__()
         self._folder = TemporaryDirectory()
         path = Path(self._folder.name) / "engine.sock"
-        self._hosted = HostedEngine(partial(start_host, SIMULATED, path))
-        self._hosted._life.on_change = partial(self._tell, path)
+        self._hosted = HostedEngine(partial(start_host, build, path))
+        self._hosted._life.on_change = self._tell
 
-    def _tell(self, path: Path, health: EngineHealth) -> None:
+    def _tell(self, health: EngineHealth) -> None:
         # As a parent's word, it comes a little later.
-        asyncio.get_running_loop().call_soon(self.told, health, path)
+        asyncio.get_running_loop().call_soon(self.told, health, self._hosted.shared_at[-1])
 
     async def start(self) -> None:
         await self._hosted.start()
@@ -93,7 +96,9 @@ def new_engine(kind: str, server: VllmServer | None = None) -> Engine:
         case "simulated":
             return SIMULATED()
         case "shared":
-            return OfOneWorker()
+            return OfOneWorker(SIMULATED)
+        case "divided":
+            return OfOneWorker(partial(DividedEngine, SIMULATED, 2))
         case "pool":
             return Pool([Lane(name, Supervisor(HALF, ONCE), [PairPattern.parse("*")]) for name in "ab"])
         case "remote":
@@ -462,7 +467,7 @@ async def test_engines_die_hang_and_stop_in_one_process(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     """One test for three engines: real ones take half a minute to start. The first is that of the tests above."""
-    if kind in ("hosted", "shared"):
+    if kind in ("hosted", "shared", "divided"):
         # The others hang below their host, which does not wait for so long.
         monkeypatch.setattr(proxy, "_GRACE_S", 0.5)
     if kind not in ("vllm", "remote"):

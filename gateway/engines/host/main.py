@@ -25,7 +25,7 @@ from typing import Any, NamedTuple
 import uvloop
 from setproctitle import setproctitle
 
-from gateway import __version__
+from gateway import __version__, metrics
 from gateway.domain.engine import EngineState
 from gateway.domain.errors import StartupError
 from gateway.domain.ports import Engine
@@ -36,6 +36,10 @@ from gateway.engines.host.messages import (
     GetActivity,
     Hello,
     Load,
+    Pause,
+    Paused,
+    Resume,
+    Seats,
     Started,
     State,
     Stop,
@@ -43,7 +47,8 @@ from gateway.engines.host.messages import (
     ToHost,
 )
 from gateway.engines.host.orphans import exit_when_hung, exit_with_parent
-from gateway.engines.host.sharing import Sharing
+from gateway.engines.host.sharing import Divided, Sharing
+from gateway.engines.host.turns import Pauses
 from gateway.engines.host.work import EngineWork, GatewayWork
 from gateway.runtime import LogStyle, log_to, settle_interpreter
 
@@ -86,17 +91,24 @@ class Keep(NamedTuple):
     made_of: str
 
 
-def run(sock: socket.socket, build: Callable[[], Engine], log_as: LogStyle, shared_at: Path | None = None) -> None:
+def run(
+    sock: socket.socket,
+    build: Callable[[], Engine],
+    log_as: LogStyle,
+    shared_at: Path | None = None,
+    front_end: int = 0,
+) -> None:
     """The main function of a process that hosts an engine, and ends with the process that has started it.
 
     shared_at: a Unix socket, in a private folder, at which gateways share the engine once it has started.
+    front_end: its number, from 1, if it is a front end of an engine that the other process hosts.
     """
     # Signals of a terminal, or to the gateway's process group, then do not reach this process or its children.
     os.setsid()
-    _take_signals()
+    _take_signals(front_end)
     # Child processes that are loading would wait for minutes for a host that is gone.
     exit_with_parent(_kill_below)
-    _run(sock, build, log_as, shared_at, None)
+    _run(sock, build, log_as, shared_at, None, front_end)
 
 
 def run_kept(descriptor: int) -> None:
@@ -113,8 +125,9 @@ def run_kept(descriptor: int) -> None:
     _run(socket.socket(fileno=descriptor), build, log_as, shared_at, keep)
 
 
-def _take_signals() -> None:
-    setproctitle("gateway engine host")
+def _take_signals(front_end: int = 0) -> None:
+    setproctitle(f"gateway engine front end {front_end}" if front_end else "gateway engine host")
+    metrics.FRONT_END = front_end
     for number in SIGNALS:
         # Unlike SIG_IGN, a handler is not inherited by vLLM's processes, which are ended by signals.
         signal.signal(number, lambda *_: None)
@@ -127,13 +140,14 @@ def _run(
     log_as: LogStyle,
     shared_at: Path | None,
     keep: Keep | None,
+    front_end: int = 0,
 ) -> None:
     settle_interpreter()
     # While vLLM starts, stderr goes to a file, so the log needs its own descriptor.
     with os.fdopen(os.dup(2), "w", buffering=1) as terminal:
         log_to(terminal, log_as)
         with asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner:
-            runner.run(_host(sock, build, shared_at, keep))
+            runner.run(_host(sock, build, shared_at, keep, front_end))
 
 
 def _kill_below() -> None:
@@ -142,14 +156,14 @@ def _kill_below() -> None:
 
 
 async def _host(
-    sock: socket.socket, build: Callable[[], Engine], shared_at: Path | None, keep: Keep | None
+    sock: socket.socket, build: Callable[[], Engine], shared_at: Path | None, keep: Keep | None, front_end: int
 ) -> None:
     engine = build()
     starting = asyncio.create_task(engine.start())
     # Let `start` run its first step: it creates the log file, and the first message names it.
     await asyncio.sleep(0)
     try:
-        await serve(sock, engine, starting, shared_at, keep)
+        await serve(sock, engine, starting, shared_at, keep, front_end)
     finally:
         await engine.stop()
         # A stopped engine does not continue its start, and the gateway knows the outcome.
@@ -163,17 +177,19 @@ async def serve(
     starting: asyncio.Future[None],
     shared_at: Path | None = None,
     keep: Keep | None = None,
+    front_end: int = 0,
 ) -> None:
     """Serve the engine to the gateway at the other end until that says stop or is gone. Does not stop the engine.
 
     starting: done once the engine has started, or failed to start. shared_at: see `run`; the gateway at the other
     end is then the parent of those that come there. keep: if the gateway is gone, the next one is waited for.
+    front_end: see `run`.
     """
     if keep is not None and _is_gone(sock):
         # Nobody would find this host: the next gateway may have looked already.
         sock.close()
         return
-    host = _Host(engine, starting, shared_at, keep)
+    host = _Host(engine, starting, shared_at, keep, front_end)
     try:
         async with contextlib.AsyncExitStack() as sharing:
             if shared_at is not None:
@@ -202,6 +218,7 @@ class _Host:
         starting: asyncio.Future[None],
         shared_at: Path | None = None,
         keep: Keep | None = None,
+        front_end: int = 0,
     ) -> None:
         self._engine = engine
         self._starting = starting
@@ -209,7 +226,16 @@ class _Host:
         self._keep = keep
         self._ended = asyncio.Event()
         self._all = EngineWork(engine, on_failure=self._look)
-        self.sharing = Sharing(self._all)
+        self.sharing = Sharing(self._all, front_end, self._say)
+        # Of a front end, with the host that has started it.
+        self._pauses = Pauses(self._say, lambda: self._all.turns.turn(alone=True))
+        if front_end:
+            self._all.above = self._pauses.lasting
+        if isinstance(engine, Divided):
+            assert shared_at is not None  # noqa: S101 -- others reach it
+            engine.join(shared_at, self.sharing)
+        # Whether the gateway waits to hear what the engine is doing.
+        self._is_asked = False
         # How many gateways have had this host.
         self._gateways = 0
         # The one that has it.
@@ -260,6 +286,7 @@ class _Host:
             self._close(self.gateway)
         if self._closing:
             await asyncio.wait(self._closing)
+        await self._pauses.close()
 
     def _close(self, gateway: _Gateway) -> None:
         gateway.close()
@@ -313,7 +340,7 @@ class _Host:
         try:
             starting.result()
             profile, most = self._engine.profile(), self._engine.capacity().max_running
-            self._say(Started(profile=profile, max_running=most))
+            self._say(Started(profile=profile, max_running=most, front_ends=self._all.front_ends))
         except StartupError as error:
             self._say(Started(error.message, "".join(traceback.format_exception(error))))
         except Exception as error:
@@ -332,13 +359,21 @@ class _Host:
         if (load := Load(capacity.running, capacity.waiting, capacity.lag_s)) != self._load:
             self._load = load
             self._say(load)
+        if self._is_asked and (activity := self._all.activity()) is not None:
+            self._is_asked = False
+            self._say(activity)
 
     def heard(self, message: ToHost, work: GatewayWork) -> None:
         match message:
             case Stop():
                 self._end()
             case GetActivity():
-                self._say(self._all.activity)
+                self._is_asked = True
+                self._look()
+            case Seats():
+                self.sharing.granted(message)
+            case Pause() | Paused() | Resume():
+                self._pauses.heard(message)
             case _:
                 work.heard(message)
 

@@ -1,7 +1,9 @@
 """The messages between a gateway and the process that hosts its engine.
 
 Where several gateways share the engine, each of them speaks to the host with the same messages; `Seats` and
-`Demand` are theirs alone, `GetActivity`, `State` and `Stop` are of the process that started the host.
+`Demand` are theirs alone, `GetActivity`, `State` and `Stop` are of the process that started the host. Where that
+is the host of an engine with several front ends, each of which is a host as well, it gives them `Seats` for their
+`Demand`, and either may ask the other to `Pause`.
 
 A host that outlives gateways greets each with `Hello`, which every version understands; the rest is understood
 where `PROTOCOL` is the same.
@@ -33,6 +35,10 @@ __all__ = [
     "Load",
     "Metrics",
     "OfGeneration",
+    "OfPause",
+    "Pause",
+    "Paused",
+    "Resume",
     "Seats",
     "Started",
     "State",
@@ -45,7 +51,7 @@ __all__ = [
 
 
 # Raised with every change of a message below, or of a value in one: `tests/engines/host/test_messages.py` notices.
-PROTOCOL = 2
+PROTOCOL = 3
 
 
 class Hello(Struct, frozen=True):
@@ -87,7 +93,10 @@ class GetMetrics(Struct, frozen=True, tag="get_metrics", array_like=True):
 
 
 class Demand(Struct, frozen=True, tag="demand", array_like=True):
-    """How many more translations this gateway would ask for now if it had seats for them."""
+    """How many more translations this gateway would ask for now if it had seats for them.
+
+    Of a front end: how many its gateways run, and would ask for.
+    """
 
     waiting: Wanted
 
@@ -117,6 +126,8 @@ class Started(Struct, frozen=True, tag="started", array_like=True):
     trace: str = ""
     profile: EngineProfile | None = None
     max_running: int = 0
+    # Paths of the Unix sockets of its front ends, where gateways reach it. Empty: at the host's own.
+    front_ends: list[str] = []
 
 
 class Load(Struct, frozen=True, tag="load", array_like=True):
@@ -145,6 +156,28 @@ class Seats(Struct, frozen=True, tag="seats", array_like=True):
     waiting: int
     # See `EngineCapacity`.
     lag_s: float = 0.0
+
+
+class Pause(Struct, frozen=True, tag="pause", array_like=True):
+    """Let everything that runs end, and begin nothing, until `Resume` with this number; answered by `Paused`.
+
+    What whoever asks runs itself is not meant.
+    """
+
+    # Chosen by whoever asks; each number is used once.
+    number: int
+
+
+class Paused(Struct, frozen=True, tag="paused", array_like=True):
+    """Nothing runs any more."""
+
+    number: int
+
+
+class Resume(Struct, frozen=True, tag="resume", array_like=True):
+    """That was all, or it is not wanted any more."""
+
+    number: int
 
 
 class Held(Struct, frozen=True, tag="held", array_like=True):
@@ -187,9 +220,10 @@ class Metrics(Struct, frozen=True, tag="metrics", array_like=True):
     page: bytes
 
 
-ToHost = Generate | Aborted | GetMetrics | Demand | GetActivity | Stop
+OfPause = Pause | Paused | Resume
+ToHost = Generate | Aborted | GetMetrics | Demand | GetActivity | Stop | Seats | OfPause
 OfGeneration = Held | Begun | Generated | GenerationFailed
-ToGateway = State | Started | Load | Seats | Activity | OfGeneration | Metrics
+ToGateway = State | Started | Load | Seats | Activity | OfGeneration | Metrics | Demand | OfPause
 
 
 def generation_failed(number: int, error: GatewayError) -> GenerationFailed:

@@ -123,14 +123,15 @@ class Host:
             _log.error("processes of the engine do not end: %s", ", ".join(str(process.pid) for process in left))
 
 
-def start_host(build: Callable[[], Engine], shared_at: Path | None = None) -> Host:
+def start_host(build: Callable[[], Engine], shared_at: Path | None = None, front_end: int = 0) -> Host:
     """Start a process that hosts the engine made by `build`.
 
     shared_at: a Unix socket, in a private folder, at which other gateways reach the engine once it is ready.
+    front_end: its number, from 1, if it is one of several front ends of an engine that this process hosts.
     """
     ours, theirs = socket.socketpair()
     process = multiprocessing.get_context("spawn").Process(
-        target=main.run, args=(theirs, build, log_style(), shared_at), name="engine host"
+        target=main.run, args=(theirs, build, log_style(), shared_at, front_end), name="engine host"
     )
     # Starting the process would start the tracker too, and that unblocks signals. So it is started first.
     resource_tracker.ensure_running()
@@ -165,13 +166,15 @@ class HostedEngine:
         self._life = Lifecycle(on_change=self._changed)
         self._capacity = EngineCapacity(0, 0, 0)
         self._profile: EngineProfile | None = None
+        self._front_ends: list[Path] = []
         self._started: asyncio.Future[Started] | None = None
         self._generations = Generations()
         self._answers = Answers()
         self._numbers = itertools.count(1)
         self._measuring: dict[int, asyncio.Future[bytes]] = {}
         self._activity = Activity(0, 0)
-        self._asking = False
+        # Whether it has been asked for its activity and has not answered.
+        self.asking = False
         self.log_path: Path | None = None
 
     @property
@@ -180,9 +183,10 @@ class HostedEngine:
         return None if self._host is None else self._host.pid
 
     @property
-    def shared_at(self) -> Path | None:
-        """Where other gateways reach the engine once it is ready, if anywhere."""
-        return None if self._host is None else self._host.shared_at
+    def shared_at(self) -> list[Path]:
+        """Where other gateways reach the engine once it is ready, if anywhere: each at one of them."""
+        own = [] if self._host is None or self._host.shared_at is None else [self._host.shared_at]
+        return self._front_ends or own
 
     # ------------------------------------------------------------ life
 
@@ -279,10 +283,14 @@ class HostedEngine:
             case Started():
                 self._starts(message)
             case Activity():
-                self._activity, self._asking = message, False
+                self._activity, self.asking = message, False
             case Metrics():
                 if (measuring := self._measuring.get(message.number)) is not None and not measuring.done():
                     measuring.set_result(message.page)
+
+    def _say(self, message: ToHost) -> None:
+        if self._channel is not None:
+            self._channel.say(message)
 
     def _starts(self, started: Started) -> None:
         if self._started is None or self._started.done():
@@ -291,6 +299,7 @@ class HostedEngine:
             self._life.become(EngineState.FAILED, started.failed)
         else:
             self._profile = started.profile
+            self._front_ends = [Path(path) for path in started.front_ends]
             self._capacity = replace(self._capacity, max_running=started.max_running)
             self._was_ready = True
             self._life.become(EngineState.READY)
@@ -335,9 +344,9 @@ class HostedEngine:
 
         Asks the host for news, which are here at the next call. A host that has not answered is waited for.
         """
-        known = self._asking or self._activity.generations > 0, self._activity.progress
-        if self._channel is not None and not self._asking:
-            self._asking = True
+        known = self.asking or self._activity.generations > 0, self._activity.progress
+        if self._channel is not None and not self.asking:
+            self.asking = True
             self._channel.say(GetActivity())
         return known
 

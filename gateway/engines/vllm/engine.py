@@ -15,9 +15,9 @@ import contextlib
 import gc
 import logging
 import os
-import sys
 import tempfile
-from collections.abc import Callable, Coroutine, Iterator, Sequence
+from collections.abc import Callable, Coroutine, Sequence
+from functools import partial
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -31,6 +31,7 @@ from gateway.domain.engine import (
     TranslationRequest,
 )
 from gateway.domain.errors import EngineFailed, EngineUnavailable, GatewayError, StartupError
+from gateway.domain.ports import Engine
 from gateway.engines import gpu
 from gateway.engines.host import processes
 from gateway.engines.in_flight import Generations
@@ -49,9 +50,11 @@ from gateway.engines.vllm.arguments import (
     gpus_used,
     shares_memory,
 )
+from gateway.engines.vllm.clients import Attachment, attached, launching_for, why_not
 from gateway.engines.vllm.completions import TranslationCompletions, VllmRequests
 from gateway.engines.vllm.load import EngineLoad, load_logger
 from gateway.engines.vllm.options import VllmOptions
+from gateway.engines.vllm.output import output_to
 from gateway.engines.vllm.plan import plan
 
 __all__ = ["RawEngine", "VllmEngine"]
@@ -72,10 +75,18 @@ class RawEngine(NamedTuple):
 
 
 class VllmEngine:
-    """Engine port over `AsyncLLMEngine`. A process starts one at a time."""
+    """Engine port over `AsyncLLMEngine`, and `Divisible`. A process starts one at a time.
 
-    def __init__(self, options: VllmOptions) -> None:
+    attachment: to the engine that another process has started.
+    """
+
+    def __init__(self, options: VllmOptions, attachment: Attachment | None = None) -> None:
         self._options = options
+        self._attachment = attachment
+        # Whether other processes ask the engine too.
+        self._shared = attachment is not None
+        # Starts them, as far as it is possible with these arguments.
+        self._start_others: Callable[[dict[str, Any]], list[Attachment]] = lambda _: []
         self._life = Lifecycle()
         self._profile: EngineProfile | None = None
         self._family: PromptFamily | None = None
@@ -89,9 +100,33 @@ class VllmEngine:
         self._others: frozenset[processes.Process] = frozenset()
         self._processes: frozenset[processes.Process] = frozenset()
         self._building: asyncio.Future[None] | None = None
+        # None as long as there is none, and if it belongs to another process.
         self.log_path: Path | None = None
 
     # ------------------------------------------------------------ life
+
+    def divide(
+        self, count: int, at: Path, begin: Callable[[list[Callable[[], Engine]]], Coroutine[Any, Any, None]]
+    ) -> None:
+        """See `Divisible`."""
+        loop = asyncio.get_running_loop()
+
+        def start_others(arguments: dict[str, Any]) -> list[Attachment]:
+            assert self._api is not None  # noqa: S101 -- vLLM is imported
+            assert self.log_path is not None  # noqa: S101 -- it is being started
+            if why := why_not(self._api, arguments):
+                _log.warning("engine.front_ends is taken as 1, since %s", why)
+                return []
+            others = [
+                Attachment(number, count + 1, str(at.with_suffix(f".{number}")), arguments, self.log_path)
+                for number in range(1, count + 1)
+            ]
+            builds: list[Callable[[], Engine]] = [partial(VllmEngine, self._options, each) for each in others]
+            asyncio.run_coroutine_threadsafe(begin(builds), loop).result()
+            self._shared = True
+            return others
+
+        self._start_others = start_others
 
     async def start(self) -> None:
         try:
@@ -107,14 +142,20 @@ class VllmEngine:
         options = self._options
         self._say("reading the model's config")
         # A name on the hub was looked at before this process was started.
-        if model_config.read_config(options.model) is not None:
-            self._family = plan(options).family
+        if (config := model_config.read_config(options.model)) is not None:
             self._calibration = read_calibration(options.model)
-        if shares_memory(options):
-            preflight.check_shared_memory()
+        if (attachment := self._attachment) is not None:
+            handle = os.open(attachment.log, os.O_WRONLY | os.O_APPEND)
+            if config is not None:
+                self._family = model_config.find_family(config, options.model, options.family)
+        else:
+            if config is not None:
+                self._family = plan(options).family
+            if shares_memory(options):
+                preflight.check_shared_memory()
+            handle, name = tempfile.mkstemp(prefix="gateway-engine-", suffix=".log")
+            self.log_path = Path(name)
         self._say("importing vLLM (about 10 s)")
-        handle, name = tempfile.mkstemp(prefix="gateway-engine-", suffix=".log")
-        self.log_path = Path(name)
         self._others = processes.children()
         # The thread cannot be cancelled; `stop` waits for it.
         self._building = asyncio.ensure_future(asyncio.to_thread(self._build, handle))
@@ -160,7 +201,8 @@ class VllmEngine:
             self._api.cache_environment(True)
         except (EngineFailed, EngineUnavailable) as error:
             raise StartupError(f"The model loads but cannot translate: {error.message}") from error
-        _log.info("engine ready: %s, prompt family %s", self._profile.model, self._family.name)
+        if self._attachment is None:
+            _log.info("engine ready: %s, prompt family %s", self._profile.model, self._family.name)
 
     async def stop(self) -> None:
         failed = self.health().state is EngineState.FAILED
@@ -221,31 +263,47 @@ class VllmEngine:
         finally:
             os.close(log)
         # vLLM's log of this process goes to the same file as that of the engine process.
-        assert self.log_path is not None  # noqa: S101 -- `log` is its descriptor
+        path = self.log_path if self._attachment is None else self._attachment.log
+        assert path is not None  # noqa: S101 -- `log` is its descriptor
         log_of_vllm = logging.getLogger("vllm")
         log_of_vllm.setLevel(logging.WARNING)
-        log_of_vllm.handlers = [logging.FileHandler(self.log_path)]
+        log_of_vllm.handlers = [logging.FileHandler(path)]
 
     def _import_and_spawn(self, log: int) -> None:
+        attachment = self._attachment
         for name, value in engine_environment(self._options).items():
             os.environ.setdefault(name, value)
+        if attachment is not None:
+            # The process that loads the engine knows how long it may take, and ends this one.
+            os.environ["VLLM_ENGINE_READY_TIMEOUT_S"] = "1000000"
         os.environ.update(device_environment(self._options))
-        with _output_to(log):
+        with output_to(log):
             self._api = api = VllmApi()
             if self._life.state is EngineState.STOPPED:
                 raise StartupError("The gateway was stopped while vLLM was being imported.")
             hub = "" if self._family else ", after the download if the model is not here yet"
             self._say(f"starting the engine process (about 30 s on a CPU{hub})")
-            arguments = {
-                # The model's own limit, or what fits into the cache: many take more than any utterance needs.
-                "max_model_len": -1,
-                "enable_log_requests": False,
-                "disable_log_stats": False,
-                **engine_arguments(self._options),
-            }
-            self._engine = api.AsyncLLM.from_engine_args(
-                api.AsyncEngineArgs(**arguments), stat_loggers=[load_logger(self._load, api.PrometheusStatLogger)]
+            arguments = (
+                attachment.arguments
+                if attachment is not None
+                else {
+                    # The model's own limit, or what fits into the cache: many take more than any utterance needs.
+                    "max_model_len": -1,
+                    "enable_log_requests": False,
+                    "disable_log_stats": False,
+                    **engine_arguments(self._options),
+                }
             )
+        # These write to the terminal.
+        others = self._start_others(arguments)
+        asked = (lambda: self._engine.output_processor.get_num_unfinished_requests()) if self._shared else None
+        loggers = [load_logger(self._load, api.PrometheusStatLogger, asked)]
+        with output_to(log), launching_for(others) if others else contextlib.nullcontext():
+            if attachment is not None:
+                self._engine = attached(api, attachment, loggers)
+            else:
+                given = api.AsyncEngineArgs(**arguments)
+                self._engine = api.AsyncLLM.from_engine_args(given, stat_loggers=loggers)
             # The gateway has its own statistics of requests and tokens. vLLM's cost a tenth of a full event loop;
             # only traces need them. The statistics of the engine's steps are not affected.
             if arguments.get("otlp_traces_endpoint") is None:
@@ -311,6 +369,10 @@ class VllmEngine:
         return self._life.health
 
     def capacity(self) -> EngineCapacity:
+        if self._shared:
+            # What others run there is theirs to tell.
+            running = min(len(self._generations), self._options.max_num_seqs)
+            return EngineCapacity(self._options.max_num_seqs, running, len(self._generations) - running)
         return EngineCapacity(self._options.max_num_seqs, self._load.running, self._load.waiting)
 
     def profile(self) -> EngineProfile:
@@ -333,23 +395,3 @@ _GRACE_S = 12.0
 _KILL_S = 5.0
 # Time between two attempts to kill an engine that is still starting.
 _LOOK_S = 0.1
-
-
-@contextlib.contextmanager
-def _output_to(descriptor: int) -> Iterator[None]:
-    """Let a process started inside this context inherit `descriptor` as its stdout and stderr.
-
-    The engine's log is long, so it goes to a file. Our own log handlers still write to the terminal, because
-    `host.main` gives them a duplicate of the terminal's descriptor before an engine starts.
-    """
-    sys.stdout.flush()
-    sys.stderr.flush()
-    saved = [os.dup(1), os.dup(2)]
-    try:
-        os.dup2(descriptor, 1)
-        os.dup2(descriptor, 2)
-        yield
-    finally:
-        for number, original in zip((1, 2), saved, strict=True):
-            os.dup2(original, number)
-            os.close(original)

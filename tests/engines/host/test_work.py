@@ -8,6 +8,7 @@ from msgspec.structs import replace
 
 from gateway.engines.host.messages import (
     Aborted,
+    Activity,
     Begun,
     Generate,
     Generated,
@@ -23,6 +24,12 @@ from tests.engines.host.pairs import Faulty, request
 FAST = Script(first_token_s=0, token_s=0, rules=(Rule(match="endless", repeat=1_000), Rule("bad", fail_after=1)))
 
 
+def _activity(work: EngineWork) -> Activity:
+    activity = work.activity()
+    assert activity is not None
+    return activity
+
+
 async def test_generations_and_tokens_are_counted_for_all() -> None:
     engine = SimulatedEngine(FAST)
     await engine.start()
@@ -33,16 +40,16 @@ async def test_generations_and_tokens_are_counted_for_all() -> None:
     two = GatewayWork(work, said.append, ids="2:")
     one.heard(Generate(1, request("a word")))
     two.heard(Generate(1, request("endless")))
-    assert (len(one), len(two), work.activity.generations) == (1, 1, 2)
+    assert (len(one), len(two), _activity(work).generations) == (1, 1, 2)
     while len(one):
         await asyncio.sleep(0)
     # Two that began, one that ended, at least its three tokens.
-    assert work.activity.progress >= 6
+    assert _activity(work).progress >= 6
     assert changes == [1 + 1 - 1, 1]
     two.heard(Aborted(1))
     while len(two):
         await asyncio.sleep(0)
-    assert work.activity.generations == 0
+    assert _activity(work).generations == 0
     assert [m.event.text for m in said if isinstance(m, Generated)][:1] == ["[de]"]
 
 
@@ -56,7 +63,7 @@ async def test_the_end_of_one_is_not_that_of_others() -> None:
         gateway.heard(Generate(2, request("endless")))
     await one.close()
     await asyncio.sleep(0)
-    assert (len(one), len(two), work.activity.generations) == (0, 2, 2)
+    assert (len(one), len(two), _activity(work).generations) == (0, 2, 2)
     await two.close()
 
 

@@ -1,0 +1,376 @@
+"""One engine with several front ends, each in a process of its own; workers are in the test's."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import signal
+from collections.abc import AsyncGenerator, AsyncIterator, Callable
+from contextlib import asynccontextmanager
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import pytest
+from msgspec.structs import replace
+
+from gateway.domain.engine import EngineState, TokenEvent
+from gateway.domain.errors import EngineRestarting, EngineUnavailable, StartupError
+from gateway.domain.ports import Engine
+from gateway.engines.host import processes
+from gateway.engines.host.front_ends import DividedEngine, Divisible
+from gateway.engines.host.kept import KeptHosts
+from gateway.engines.host.proxy import HostedEngine, start_host
+from gateway.engines.host.seats import Wanted
+from gateway.engines.host.shared import SharedEngine
+from gateway.engines.simulated import Rule, Script, SimulatedEngine
+from tests.engines.host.pairs import request
+from tests.engines.host.workers import READY
+from tests.generations import events_of
+from tests.processes import alive
+
+pytestmark = pytest.mark.slow
+
+RULES = (Rule(match="endless", repeat=100_000), Rule(match="kills", crash_after=2))
+SIXTEEN = Script(first_token_s=0.001, token_s=0.001, max_running=16, rules=RULES)
+
+
+SIMULATED = partial(SimulatedEngine, SIXTEEN)
+
+
+class Refusing(SimulatedEngine):
+    """Its front ends cannot be started."""
+
+    def divide(self, count: int, at: Path, begin: Callable[[list[Callable[[], Engine]]], Any]) -> None:
+        super().divide(count, at, lambda _: begin([Faulty] * count))
+
+
+class Faulty(SimulatedEngine):
+    async def start(self) -> None:
+        raise StartupError("There is no core.")
+
+
+class Reporting(SimulatedEngine):
+    """Its process says what it would say of vLLM."""
+
+    async def metrics(self, _names: object = ()) -> bytes:
+        running = self.capacity().running
+        return (
+            f"# HELP asked_total Asked.\n# TYPE asked_total counter\nasked_total {running}.0\n"
+            f"# HELP running Runs.\n# TYPE running gauge\nrunning {7 if running else 9}.0\n"
+        ).encode()
+
+    def divide(self, count: int, at: Path, begin: Callable[[list[Callable[[], Engine]]], Any]) -> None:
+        super().divide(count, at, lambda _: begin([partial(Reporting, SIXTEEN)] * count))
+
+
+class Undivided:
+    """An engine that can have no front ends."""
+
+    def __init__(self) -> None:
+        engine = SimulatedEngine(SIXTEEN)
+        for name in ("start", "stop", "generate", "health", "capacity", "profile", "metrics"):
+            setattr(self, name, getattr(engine, name))
+
+
+class Engines:
+    """How the parent of workers sees the engine, and those that it was asked for."""
+
+    def __init__(self, parent: HostedEngine) -> None:
+        self.parent = parent
+        self.workers: list[SharedEngine] = []
+
+    async def worker(self, front_end: int) -> SharedEngine:
+        """One at the front end with this number."""
+        engine = SharedEngine()
+        engine.told(READY, self.parent.shared_at[front_end - 1])
+        await engine.start()
+        self.workers.append(engine)
+        return engine
+
+    def pid(self, front_end: int) -> int:
+        return next(pid for pid, name in self.names().items() if name == f"gateway engine front end {front_end}")
+
+    def names(self) -> dict[int, str]:
+        """All processes of the engine."""
+        host = processes.of(self.parent.pid)
+        return {each.pid: title(each.pid) for each in processes.descendants(host)}
+
+
+def title(pid: int) -> str:
+    return Path(f"/proc/{pid}/cmdline").read_bytes().strip(b"\0").decode()
+
+
+@asynccontextmanager
+async def divided(folder: Path, build: Callable[[], Engine] = SIMULATED, count: int = 2) -> AsyncIterator[Engines]:
+    parent = HostedEngine(partial(start_host, partial(DividedEngine, build, count), folder / "engine.sock"))
+    engines = Engines(parent)
+    try:
+        await parent.start()
+        yield engines
+    finally:
+        for each in engines.workers:
+            await each.stop()
+        await parent.stop()
+
+
+async def until(met: Callable[[], bool]) -> None:
+    """The suite's timeout is the bound."""
+    while not met():
+        await asyncio.sleep(0.01)
+
+
+async def begin(engine: SharedEngine, count: int) -> list[AsyncGenerator[TokenEvent, None]]:
+    running = [events_of(engine, request("endless", str(n))) for n in range(count)]
+    for generation in running:
+        await anext(generation)
+    return running
+
+
+async def close(running: list[AsyncGenerator[TokenEvent, None]]) -> None:
+    for generation in running:
+        await generation.aclose()
+
+
+async def text_of(engine: SharedEngine, text: str) -> str:
+    return "".join([event.text async for event in events_of(engine, request(text))])
+
+
+def seats(*engines: SharedEngine) -> list[int]:
+    return [engine.capacity().max_running for engine in engines]
+
+
+async def test_each_is_a_process_that_translates_and_ends_with_the_engine(tmp_path: Path) -> None:
+    async with divided(tmp_path) as engines:
+        assert len(set(engines.parent.shared_at)) == 2
+        names = sorted(name for name in engines.names().values() if name.startswith("gateway"))
+        assert names == ["gateway engine front end 1", "gateway engine front end 2", "gateway engine host"]
+        pids = [*engines.names()]
+        for number in (1, 2):
+            assert await text_of(await engines.worker(number), "good morning") == "[de] good morning"
+        # Whoever has the host itself asks there.
+        text = [event.text async for event in events_of(engines.parent, request("to the host"))]
+        assert "".join(text) == "[de] to the host"
+    assert not [pid for pid in pids if alive(pid)]
+
+
+async def test_seats_are_divided_among_front_ends_and_then_among_their_workers(tmp_path: Path) -> None:
+    async with divided(tmp_path) as engines:
+        a, b, c = await engines.worker(1), await engines.worker(1), await engines.worker(2)
+        await until(lambda: seats(a, b, c) == [16, 16, 16])
+        a.waiting = lambda: Wanted(50)
+        running = await begin(a, 2)
+        await until(lambda: seats(a, b, c) == [16, 1, 1])
+        c.waiting = lambda: Wanted(50)
+        running += await begin(c, 1)
+        await until(lambda: seats(a, b, c) == [8, 1, 8])
+        b.waiting = lambda: Wanted(50)
+        running += await begin(b, 1)
+        await until(lambda: seats(a, b, c) == [4, 4, 8])
+        # What one front end leaves is the other's.
+        c.waiting = lambda: Wanted(3)
+        await until(lambda: seats(a, b, c) == [6, 6, 4])
+        await close(running)
+
+
+async def test_the_load_is_that_of_all(tmp_path: Path) -> None:
+    async with divided(tmp_path, partial(SimulatedEngine, replace(SIXTEEN, max_running=3))) as engines:
+        a, b = await engines.worker(1), await engines.worker(2)
+        running = await begin(a, 2) + await begin(b, 2)
+        # Each front end runs two, and the engine three.
+        for each in (engines.parent, a, b):
+            await until(lambda each=each: (each.capacity().running, each.capacity().waiting) == (3, 1))  # type: ignore[misc]
+        await close(running)
+
+
+async def test_tokens_of_all_front_ends_are_progress_and_one_that_hangs_is_none(tmp_path: Path) -> None:
+    async with divided(tmp_path) as engines:
+        a, b = await engines.worker(1), await engines.worker(2)
+        running = await begin(a, 1) + await begin(b, 1)
+        await until(lambda: engines.parent.activity()[0])
+
+        async def progresses() -> None:
+            before = engines.parent.activity()[1]
+            await until(lambda: engines.parent.activity()[1] > before)
+
+        await progresses()
+        # That of one alone, too.
+        await running.pop().aclose()
+        await progresses()
+        os.kill(engines.pid(2), signal.SIGSTOP)
+        # It was asked, and has not answered: this is no progress, although the other goes on.
+        assert await stands_still(engines.parent, running[0])
+        os.kill(engines.pid(2), signal.SIGCONT)
+        await progresses()
+        await close(running)
+
+
+async def test_one_page_counts_for_all_and_shows_the_state_that_those_see_who_ask(tmp_path: Path) -> None:
+    async with divided(tmp_path, partial(Reporting, SIXTEEN)) as engines:
+        a, b = await engines.worker(1), await engines.worker(2)
+        assert (await engines.parent.metrics()).decode().splitlines() == [
+            "# HELP asked_total Asked.",
+            "# TYPE asked_total counter",
+            "asked_total 0.0",
+            "# HELP running Runs.",
+            "# TYPE running gauge",
+            "running 9.0",
+        ]
+        running = await begin(a, 2) + await begin(b, 1)
+        await until(lambda: engines.parent.capacity().running == 3)
+        page = (await engines.parent.metrics()).decode()
+        assert "asked_total 3.0" in page
+        assert "running 7.0" in page
+        await close(running)
+
+
+async def stands_still(parent: HostedEngine, beside: AsyncGenerator[TokenEvent, None]) -> bool:
+    """Whether nobody knows of progress any more, as long as there is much."""
+    stood = 0
+    while stood < 3:
+        before = parent.activity()
+        for _ in range(200):
+            await anext(beside)
+        stood = stood + 1 if parent.activity() == before else 0
+    return parent.activity()[0]
+
+
+# ---------------------------------------------------------------- alone
+
+
+async def test_one_that_runs_alone_waits_for_the_other_front_end_and_is_waited_for(tmp_path: Path) -> None:
+    async with divided(tmp_path) as engines:
+        a, b = await engines.worker(1), await engines.worker(2)
+        running = await begin(a, 1)
+        texts: list[str] = []
+        suspect = replace(request("endless", "suspect"), alone=True)
+        alone = asyncio.create_task(b.generate(suspect, lambda event: texts.append(event.text)))
+        # What comes after it waits at the other front end.
+        while True:
+            late = events_of(a, request("late"))
+            first = asyncio.create_task(anext(late))
+            await asyncio.wait([first], timeout=0.2)
+            if not first.done():
+                break
+            await late.aclose()
+        assert not texts
+        await close(running)
+        await until(lambda: bool(texts))
+        assert not first.done()
+        alone.cancel()
+        assert (await first).text == "[de]"
+        await late.aclose()
+
+
+async def test_two_front_ends_want_to_run_alone_at_once(tmp_path: Path) -> None:
+    async with divided(tmp_path) as engines:
+        workers = [await engines.worker(1), await engines.worker(2)]
+        now: set[str] = set()
+
+        async def alone(engine: SharedEngine, id: str) -> None:
+            def tell(_event: TokenEvent) -> None:
+                now.add(id)
+                assert now == {id}
+
+            await engine.generate(replace(request("a text to itself", id), alone=True), tell)
+            now.discard(id)
+
+        await asyncio.gather(*(alone(workers[n % 2], str(n)) for n in range(12)))
+
+
+async def test_a_worker_that_goes_while_it_waits_to_run_alone_holds_nobody_up(tmp_path: Path) -> None:
+    async with divided(tmp_path) as engines:
+        a, b = await engines.worker(1), await engines.worker(2)
+        running = await begin(a, 1)
+        suspect = replace(request("endless", "suspect"), alone=True)
+        alone = asyncio.create_task(b.generate(suspect, lambda _: None))
+        # Until the other front end is held.
+        while True:
+            late = asyncio.create_task(text_of(a, "late"))
+            await asyncio.wait([late], timeout=0.2)
+            if not late.done():
+                break
+        assert b._channel is not None
+        b._channel._transport.abort()  # type: ignore[union-attr]
+        assert await late == "[de] late"
+        with pytest.raises(EngineRestarting):  # it had not begun
+            await alone
+        await close(running)
+
+
+# ---------------------------------------------------------------- death
+
+
+async def test_the_death_of_one_is_that_of_the_engine(tmp_path: Path) -> None:
+    async with divided(tmp_path) as engines:
+        a, b = await engines.worker(1), await engines.worker(2)
+        running = await begin(a, 1) + await begin(b, 1)
+        pids = [*engines.names()]
+        os.kill(engines.pid(2), signal.SIGKILL)
+        await until(lambda: engines.parent.health().state is EngineState.FAILED)
+        assert engines.parent.health().reason == "front end 2: the engine's process ended by signal 9"
+        with pytest.raises(EngineUnavailable):
+            async for _ in running[1]:
+                pass
+        await engines.parent.stop()
+        assert not [pid for pid in pids if alive(pid)]
+        await close(running)
+
+
+async def test_an_engine_that_dies_in_one_of_them_dies(tmp_path: Path) -> None:
+    async with divided(tmp_path) as engines:
+        a = await engines.worker(1)
+        with pytest.raises(EngineUnavailable):
+            await text_of(a, "this kills it")
+        await until(lambda: engines.parent.health().state is EngineState.FAILED)
+        assert engines.parent.health().reason == "front end 1: the script says that this text kills it"
+
+
+async def test_they_end_with_the_host_however_it_ends(tmp_path: Path) -> None:
+    async with divided(tmp_path) as engines:
+        pids = [*engines.names()]
+        assert engines.parent.pid is not None
+        os.kill(engines.parent.pid, signal.SIGKILL)
+        await until(lambda: not [pid for pid in pids if alive(pid)])
+
+
+async def test_why_one_could_not_be_started_is_why_the_engine_could_not(tmp_path: Path) -> None:
+    with pytest.raises(StartupError, match=r"^There is no core\."):
+        async with divided(tmp_path, Refusing):
+            raise AssertionError
+
+
+async def test_an_engine_that_can_have_none_is_asked_by_its_host(tmp_path: Path) -> None:
+    assert not isinstance(Undivided(), Divisible)
+    async with divided(tmp_path, Undivided) as engines:  # type: ignore[arg-type]
+        assert engines.parent.shared_at == [tmp_path / "engine.sock"]
+        assert await text_of(await engines.worker(1), "all the same") == "[de] all the same"
+
+
+# ---------------------------------------------------------------- kept
+
+
+async def test_the_next_gateway_has_the_same_front_ends(tmp_path: Path) -> None:
+    build = partial(DividedEngine, partial(SimulatedEngine, SIXTEEN), 2)
+    places = []
+    for _ in range(2):
+        kept = KeptHosts(tmp_path, 60)
+        await asyncio.to_thread(kept.find, ["a"])
+        parent = HostedEngine(partial(kept.open, build, "a"), leaves=lambda kept=kept: kept.leaving)  # type: ignore[misc]
+        await parent.start()
+        engines = Engines(parent)
+        places.append((parent.pid, parent.shared_at))
+        for number in (1, 2):
+            assert await text_of(await engines.worker(number), "still there") == "[de] still there"
+        # As soon as one has gone, the seats are another's.
+        worker = engines.workers[-1]
+        await until(lambda worker=worker: seats(worker) == [16])  # type: ignore[misc]
+        for each in engines.workers:
+            await each.stop()
+        pids = [*engines.names()]
+        kept.leaving = len(places) == 1
+        await parent.stop()
+    assert places[0] == places[1]
+    assert not [pid for pid in pids if alive(pid)]
+    KeptHosts(tmp_path, 60).find([])
+    assert os.listdir(tmp_path) == []
