@@ -33,7 +33,6 @@ from gateway.engines.simulated import SimulatedEngine, simulated_engines
 from gateway.engines.supervisor import RestartPolicy, Supervisor
 from gateway.engines.vllm.devices import devices_of
 from gateway.engines.vllm.engine import VllmEngine
-from gateway.engines.vllm.hardware import gpu_present
 from gateway.engines.vllm.options import VllmOptions
 from gateway.engines.vllm.plan import can_be_planned, plan
 
@@ -42,7 +41,6 @@ __all__ = [
     "engine_options",
     "engine_plans",
     "engine_pool",
-    "front_ends",
     "hosted",
     "kept_hosts",
     "lane_changes",
@@ -55,9 +53,6 @@ __all__ = [
 
 # Of the engines that wait, in the gateway's folder.
 _KEPT = "engines"
-
-# Unless the settings say otherwise.
-_MOST_FRONT_ENDS = 4
 
 # What vLLM and its libraries read from the environment.
 _ENVIRONMENT = ("CUDA_", "NVIDIA_", "VLLM_", "HF_", "OMP_", "TORCH")
@@ -153,20 +148,12 @@ def hosted(
     shared_at: where so many workers reach it; one that is kept has its own path.
     """
     build = engine_builder(engine, settings)
-    if (count := front_ends(engine, workers)) > 1:
+    # One that was kept has as many as before.
+    if (count := min(engine.front_ends, workers)) > 1:
         build = partial(DividedEngine, build, count)
     if kept is None:
         return HostedEngine(partial(start_host, build, shared_at))
     return HostedEngine(partial(kept.open, build, made_of(engine, settings)), leaves=lambda: kept.leaving)
-
-
-def front_ends(engine: EngineSettings, workers: int) -> int:
-    """How many processes are to ask this engine for so many workers. One that was kept has as many as before."""
-    if workers == 1:
-        return 1
-    if engine.front_ends is None:
-        return min((workers + 1) // 2, _MOST_FRONT_ENDS) if engine.kind == "vllm" and gpu_present() else 1
-    return min(engine.front_ends, workers)
 
 
 def kept_hosts(settings: Settings, folder: Path, *, workers: bool) -> KeptHosts | None:

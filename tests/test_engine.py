@@ -9,7 +9,7 @@ from prometheus_client import REGISTRY
 
 from gateway.config import EngineSettings, LaneSettings, Settings
 from gateway.domain.errors import StartupError
-from gateway.engine import engine_options, engine_pool, front_ends, lane_changes, made_of, show_engines, supervised
+from gateway.engine import engine_options, engine_pool, lane_changes, made_of, show_engines, supervised
 from gateway.engines.simulated import Script
 
 
@@ -91,15 +91,3 @@ def test_a_kept_engine_is_used_only_for_the_same_settings_model_and_environment(
     weights.write_text("a new one")
     others.add(made_of(engine, settings))
     assert len({before, *others}) == 7
-
-
-@pytest.mark.parametrize("gpu", [True, False])
-def test_how_many_processes_ask_an_engine(monkeypatch: pytest.MonkeyPatch, gpu: bool) -> None:
-    monkeypatch.setattr("gateway.engine.gpu_present", lambda: gpu)
-    own, simulated = EngineSettings(), EngineSettings(kind="simulated")
-    assert [front_ends(own, workers) for workers in (1, 2, 3, 6, 8, 20)] == (
-        [1, 1, 2, 3, 4, 4] if gpu else [1] * 6
-    )
-    assert front_ends(simulated, 6) == front_ends(EngineSettings(kind="remote"), 6) == 1
-    # As an operator says, but for a gateway of one process, which asks by itself.
-    assert [front_ends(EngineSettings(front_ends=3), workers) for workers in (1, 2, 5)] == [1, 2, 3]

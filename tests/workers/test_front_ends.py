@@ -31,7 +31,8 @@ def front_ends(gateway: Running) -> dict[str, int]:
 
 
 async def test_each_worker_has_its_front_end_and_goes_on_when_one_dies() -> None:
-    async with workers(divided(2)) as gateway:
+    # No more than there are workers.
+    async with workers(divided(3)) as gateway:
         hosted = gateway.parent.engines.hosted[""]
         assert [path.suffix for path in hosted.shared_at] == [".1", ".2"]
         sessions = {number: await gateway.session(number) for number in (1, 2)}
