@@ -54,8 +54,8 @@ _CONTRACTED = {
     ("de", "des"): "de",
 }
 _ELIDED = frozenset(
-    ["je", "me", "te", "se", "le", "la", "de", "que", "ne", "ce", "jusque", "parce", "lorsque"]
-) - {"parce"}
+    ["je", "me", "te", "se", "le", "la", "de", "que", "ne", "ce", "jusque", "lorsque"]
+)
 
 
 POSSESSIVE = {
@@ -130,6 +130,7 @@ LINKS = {
     "because": "parce que",
     "if": "si",
     "when": "quand",
+    "as": "comme",
     "although": "même si",
     "and": "et",
     "but": "mais",

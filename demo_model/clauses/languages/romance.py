@@ -90,6 +90,10 @@ class Romance(Linearizer):
         """The clause after "and", "but" or "so"."""
         return second
 
+    def aspect(self, first: Clause) -> str:
+        """The mood of a past that follows `first`, or nothing."""
+        return ""
+
     def noun_phrase(self, np: Phrase, case: str) -> str:
         if np.members:
             own = case if self.people_take_a else ""  # Anna y yo, but Anna et moi
@@ -132,7 +136,12 @@ class Romance(Linearizer):
         return self.adverbial(what.place) if what.place else ""
 
     def link(self, said: Utterance) -> str:
-        """The word that joins the clauses."""
+        """The word that joins the clauses: como, comme, of how it was when something was done."""
+        first, second = said.first, said.second
+        if said.link == "when" and second is not None and first.mood is Mood.STATEMENT:
+            was = second.tense is Tense.PAST and self.stative(second) and not self.lasted(second)
+            if was and first.tense is Tense.PAST and not self.stative(first):
+                return self.links["as"]
         return self.links[said.link]
 
     def utterance(self, said: Utterance) -> str:
@@ -154,7 +163,12 @@ class Romance(Linearizer):
         if said.link in ("and", "but", "so"):
             comma = "" if said.link == "and" else ","
             return phrase(
-                start, self.main(first), comma, word, self.clause(self.continued(first, second), ""), mark
+                start,
+                self.main(first),
+                comma,
+                word,
+                self.clause(self.continued(first, second), "", self.aspect(first)),
+                mark,
             )
         other = phrase(word, self.subordinate(said, second))
         if said.link in ("because", "although") or first.mood is not Mood.STATEMENT:

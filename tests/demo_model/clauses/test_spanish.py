@@ -26,7 +26,7 @@ def test_a_pronoun_is_said_only_where_the_verb_could_speak_of_another_one() -> N
     assert spanish(read(THEY)) == "Leyeron el informe."
     assert spanish(read(SHE, mood=Mood.YES_NO)) == "¿Leyó ella el informe?"
     asked = read(THEY, mood=Mood.WH, asked="when")
-    assert spanish(asked) == "¿Cuándo leyeron ellos el informe?"
+    assert spanish(asked) == "¿Cuándo leyeron el informe?"
     assert (
         spanish(Utterance(asked, "whether", speaker=CUSTOMER)) == "El cliente no sabe cuándo leyeron el informe."
     )
@@ -108,10 +108,10 @@ def test_one_has_sleep_and_what_is_lent_agrees() -> None:
 
 def test_not_yet_answers_a_perfect_and_a_state_is_a_reason() -> None:
     asked = read(THEY, mood=Mood.YES_NO)
-    assert spanish(Utterance(asked, "not_yet", asked)) == "¿Ya han leído ellos el informe? No, todavía no."
+    assert spanish(Utterance(asked, "not_yet", asked)) == "¿Ya han leído el informe? No, todavía no."
     hungry = Clause("be_hungry", 8, {"S": THEY}, Tense.PAST, embedded=True)
     assert (
-        spanish(Utterance(read(CUSTOMER), "when", hungry)) == "Cuando tenían hambre, el cliente leyó el informe."
+        spanish(Utterance(read(CUSTOMER), "when", hungry)) == "Como tenían hambre, el cliente leyó el informe."
     )
 
 
