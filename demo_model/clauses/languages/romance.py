@@ -58,6 +58,10 @@ class Romance(Linearizer):
     def adjective(self, key: str, agreement: str) -> str: ...
 
     @abstractmethod
+    def ended(self, base: str, agreement: str) -> str:
+        """An adjective or a participle in its gender and number."""
+
+    @abstractmethod
     def better(self, key: str, agreement: str) -> str:
         """The comparative of an adjective that has one of its own, or nothing."""
 
@@ -223,6 +227,9 @@ class Romance(Linearizer):
         verb, fixed = head, [tail.replace("_", " ")] if tail else []
         if self.people_take_a and reflexive:
             verb = verb.removesuffix("se")
+        if verb in ("ser", "être") and fixed and fixed[0].isalpha():  # not en réunion
+            rest[:0] = fixed = [self.ended(fixed[0], self.agreement(clause.roles.get("S")))]
+            return Parts(verb, clitics, rest, fixed)
         return Parts(reflexive + verb, clitics, [*fixed, *rest], fixed)
 
     def governed(self, preposition: str, np: Phrase, frame: str) -> str:

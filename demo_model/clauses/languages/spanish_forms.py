@@ -282,7 +282,6 @@ class SpanishForms(Romance):
         return stem + ending
 
     def ended(self, base: str, agreement: str) -> str:
-        """An adjective or a participle in its gender and number."""
         if agreement[0] == "f":
             base = base[:-1] + "a" if base.endswith("o") else base + "a" if base.endswith("dor") else base
         return plural(base) if agreement.endswith("p") else base

@@ -196,3 +196,37 @@ def test_one_has_hunger_and_waits_with_impatience() -> None:
     assert french(Clause("look_forward", 9, {"S": SHE, "O": seminar}, Tense.NOW)) == (
         "Elle attend le séminaire avec impatience."
     )
+
+
+def test_let_us_is_an_imperative() -> None:
+    lets = replace(SEND, roles={**SEND.roles, "S": WE}, mood=Mood.LETS)
+    assert french(lets) == "Envoyons le rapport au client."
+    assert french(replace(lets, negative=True)) == "N'envoyons pas le rapport au client."
+    assert french(replace(lets, roles={"S": WE, "O": IT, "T": THEM})) == "Envoyons-le-leur."
+
+
+def test_an_amount_after_de_and_a() -> None:
+    sauce = Phrase(2, noun="ingredient:soy sauce", det="bare")
+    assert french(Clause("need_thing", 9, {"S": THEM, "O": sauce})) == "Ils ont besoin de sauce soja."
+    assert french(Clause("allergic", 9, {"S": THEM, "O": sauce})) == "Ils sont allergiques à la sauce soja."
+
+
+def test_as_soon_as_and_although() -> None:
+    call = Clause("call", 4, {"S": Phrase(1, pronoun="you"), "O": THEM}, Tense.FUTURE, mood=Mood.IMPERATIVE)
+    send = replace(SEND, mark=8, tense=Tense.HABIT)
+    assert french(Utterance(call, "when", send)) == (
+        "Appelez-les dès qu'elle aura envoyé le rapport au client, s'il vous plaît."
+    )
+    tired = Clause("be", 7, {"S": SHE}, Tense.PAST, predicate=Predicate(8, adjective="tired"))
+    assert french(Utterance(SEND, "although", tired)) == (
+        "Elle a envoyé le rapport au client alors qu'elle était fatiguée."
+    )
+    assert french(Utterance(send, "although", replace(tired, tense=Tense.HABIT))) == (
+        "Elle envoie le rapport au client même si elle est fatiguée."
+    )
+
+
+def test_a_day_is_not_confirmed_with_cest_fait() -> None:
+    yesterday = (Adverbial(7, "yesterday"),)
+    asked = replace(SEND, mood=Mood.YES_NO, adverbials=yesterday)
+    assert french(Utterance(asked, "yes", replace(asked, mood=Mood.STATEMENT))).endswith(" ? Oui.")

@@ -210,3 +210,87 @@ def test_what_is_eaten_up() -> None:
     assert spanish(Clause("eat", 9, {"S": Phrase(1, pronoun="we"), "O": it}, Tense.PAST)) == "Nos lo comimos."
     cake = replace(it, pronoun="", det="the")
     assert spanish(Clause("eat", 9, {"S": CUSTOMER, "O": cake}, Tense.PAST)) == "El cliente comió el pastel."
+
+
+MOTHER = Phrase(5, noun="family:mother", det="he")
+TODAY = (Adverbial(7, "this morning"),)
+
+
+@pytest.mark.parametrize(
+    ("subject", "mood", "text"),
+    [
+        (SHE, Mood.STATEMENT, "Llamó a la madre de él."),
+        (HE, Mood.STATEMENT, "Llamó a su madre."),
+        (Phrase(1, pronoun="i"), Mood.STATEMENT, "Llamé a su madre."),
+        (Phrase(1, name="Anna"), Mood.STATEMENT, "Anna llamó a la madre de él."),
+        (Phrase(1, name="Marie"), Mood.STATEMENT, "Marie llamó a su madre."),
+        (YOU, Mood.YES_NO, "¿Llamó usted a la madre de él?"),
+        (HE, Mood.YES_NO, "¿Llamó él a su madre?"),
+    ],
+)
+def test_su_is_said_only_where_it_is_clear_whose(subject: Phrase, mood: Mood, text: str) -> None:
+    clause = Clause("call", 8, {"S": subject, "O": MOTHER}, Tense.PAST, mood=mood)
+    assert spanish(clause).removeprefix("Ella ").removeprefix("Él ").capitalize() == text.capitalize()
+
+
+def test_somebody_elses_mother_is_named_as_hers() -> None:
+    call = Clause("call", 8, {"S": MOTHER, "O": CUSTOMER}, Tense.PAST)
+    assert spanish(call) == "Su madre llamó al cliente."
+    assert spanish(replace(call, mood=Mood.YES_NO)) == "¿La madre de él llamó al cliente?"
+    said = replace(call, embedded=True)
+    assert spanish(Utterance(said, "whether", speaker=SHE)).endswith("sabe si la madre de él llamó al cliente.")
+    assert spanish(Utterance(said, "whether", speaker=HE)).endswith("sabe si su madre llamó al cliente.")
+
+
+def test_those_who_answer_with_we_are_asked_as_several() -> None:
+    asked, answer = read(YOU, mood=Mood.YES_NO), read(Phrase(3, pronoun="we"))
+    assert spanish(Utterance(asked, "no", answer)) == "¿Leyeron ustedes el informe? No."
+    assert spanish(Utterance(asked, "no", read(Phrase(3, pronoun="i")))) == "¿Leyó usted el informe? No."
+
+
+def test_what_was_done_today_is_in_the_perfect() -> None:
+    today = read(CUSTOMER, adverbials=TODAY)
+    again = Clause("sign", 8, {"S": SHE, "O": Phrase(4, noun="document:report", pronoun="it", refers="O")}, Tense.PAST)
+    assert spanish(today) == "El cliente ha leído el informe esta mañana."
+    assert spanish(Utterance(replace(today, roles={**today.roles, "S": THEY}), "and", replace(again, roles={**again.roles, "S": THEY}))) == (
+        "Han leído el informe esta mañana y lo han firmado."
+    )
+    yesterday = read(CUSTOMER, adverbials=(Adverbial(7, "yesterday"),))
+    assert spanish(yesterday) == "El cliente leyó el informe ayer."
+
+
+def test_for_what_reason_it_was_changed() -> None:
+    costs = (Adverbial(7, "because of the high costs"),)
+    assert spanish(read(CUSTOMER, adverbials=costs)) == "El cliente leyó el informe por los altos costes."
+    changed = Clause("change", 8, {"S": THEY, "O": REPORT}, Tense.PAST, adverbials=costs)
+    assert spanish(changed) == "Cambiaron el informe debido a los altos costes."
+
+
+def test_who_is_introduced_to_whom() -> None:
+    said = Clause("introduce_family", 8, {"S": THEY, "O": MOTHER, "T": CUSTOMER}, Tense.PAST)
+    said = replace(said, roles={**said.roles, "O": replace(MOTHER, det="i")})
+    assert spanish(said) == "Le presentaron mi madre al cliente."
+    assert spanish(replace(said, roles={**said.roles, "O": SHE})) == "Se la presentaron al cliente."
+
+
+def test_a_meeting_that_is_over_was_so() -> None:
+    boring = Predicate(6, adjective="boring")
+    meeting = Phrase(2, noun="event:meeting", det="the")
+    was = Clause("be", 9, {"S": meeting}, Tense.PAST, predicate=boring)
+    assert spanish(was) == "La reunión fue aburrida."
+    because = Utterance(read(CUSTOMER), "because", replace(was, embedded=True))
+    assert spanish(because).endswith("porque la reunión era aburrida.")
+
+
+def test_a_form_of_two_persons_has_its_subject() -> None:
+    assert spanish(read(SHE, Tense.HABIT, modal=Modal.SHOULD)) == "Ella debería leer el informe."
+    assert spanish(Utterance(read(SHE, Tense.HABIT, modal=Modal.SHOULD, embedded=True), "that's why")) == (
+        "Por eso ella debería leer el informe."
+    )
+    hoped = Utterance(read(SHE, Tense.FUTURE, embedded=True), "hope", speaker=Phrase(3, pronoun="i"))
+    assert spanish(hoped) == "Espero que ella lea el informe."
+
+
+def test_one_is_allergic_to_all_of_it() -> None:
+    mustard = Phrase(2, noun="ingredient:mustard", det="bare")
+    assert spanish(Clause("allergic", 9, {"S": THEY, "O": mustard})) == "Son alérgicos a la mostaza."
