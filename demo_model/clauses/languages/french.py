@@ -312,6 +312,11 @@ class French(FrenchForms):
             return phrase("ce que", self.clause(plain, ""))
         return phrase(self.question(clause), link, self.clause(plain, ""))
 
+    def opened(self, said: Utterance) -> str:
+        if said.link == "yes" and said.second is not None:  # "c'est fait" is no answer to "yesterday"
+            said = replace(said, second=replace(said.second, adverbials=said.first.adverbials))
+        return super().opened(said)
+
     def answered(self, link: str, clause: Clause) -> str:
         subject = clause.roles["S"]
         match link:

@@ -53,9 +53,7 @@ _CONTRACTED = {
     ("à", "les"): "aux",
     ("de", "des"): "de",
 }
-_ELIDED = frozenset(
-    ["je", "me", "te", "se", "le", "la", "de", "que", "ne", "ce", "jusque", "lorsque"]
-)
+_ELIDED = frozenset(["je", "me", "te", "se", "le", "la", "de", "que", "ne", "ce", "jusque", "lorsque"])
 
 
 POSSESSIVE = {

@@ -122,6 +122,9 @@ class Spanish(SpanishForms):
             rest = ["" if clause.asked else self.noun_phrase(shown, ""), self.adverbial(place) if place else ""]
             clause = replace(clause, roles={"S": replace(subject_np, plural=False)})
         else:
+            owned = clause.roles.get("O") if clause.negative and self.complements(clause)[0] == "tener" else None
+            if owned is not None and owned.det == "a" and not owned.plural:  # no tenemos violonchelo
+                clause = replace(clause, roles={**clause.roles, "O": replace(owned, det="")})
             parts = self.parts(clause)
             verb, rest = parts.verb, [marked(each, mark) for each in parts.rest]
             fixed = len(parts.fixed) + sum(not each[0] for each in self.complements(clause)[1][:1])
@@ -180,7 +183,9 @@ class Spanish(SpanishForms):
                     finite = self.form("llevar", "present", person)
                     inner, clause = self.carried(clause, verb, clitics)
                     clitics = []
-                case Tense.PAST if not self.stative(clause) and (mood == "perfect" or (not mood and _today(clause))):
+                case Tense.PAST if (mood == "perfect" or (not mood and _today(clause))) and not self.stative(
+                    clause
+                ):
                     finite = self.form("haber", "present", person)
                     inner = marked(self.form(verb, "participle", person), mark)
                 case Tense.PAST if mood != "imperfect" or self.stative(clause):

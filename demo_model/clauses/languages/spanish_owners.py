@@ -13,7 +13,8 @@ _OWNERS = ("he", "she", "they", "you")
 def with_owners(said: Utterance, said_of: Callable[[Phrase], str]) -> Utterance:
     """The sentence with "la abuela de ella" where "su abuela" would be heard as somebody else's.
 
-    said_of: whom "su" is said of if a phrase is the only one that it can be: he, she, they, you, "he she" (a name that may be a man's or a woman's), or nothing.
+    said_of: whom "su" is said of if a phrase is the only one that it can be: he, she, they, you, "he she" of a
+    name that may be a man's or a woman's, or nothing.
     """
     around = [each for each in (said.speaker, said.first.roles.get("S")) if each is not None]
     if said.second is not None and "S" in said.second.roles:
@@ -41,7 +42,8 @@ def with_owners(said: Utterance, said_of: Callable[[Phrase], str]) -> Utterance:
             roles["S"] = owned(subject, beside)
         for role, np in clause.roles.items():
             if role != "S":
-                roles[role] = owned(np, rivals)
+                own = subject is None and not said_of(np)  # ¿quién perdió su llave?
+                roles[role] = owned(np, set() if own else rivals)
         adverbials = tuple(
             each if each.phrase is None else replace(each, phrase=owned(each.phrase, rivals))
             for each in clause.adverbials
@@ -53,4 +55,5 @@ def with_owners(said: Utterance, said_of: Callable[[Phrase], str]) -> Utterance:
     if said.second is None:
         return replace(said, first=first)
     doer = said.first.roles.get("S")
-    return replace(said, first=first, second=told(said.second, heard, set(said_of(doer).split()) if doer else heard))
+    beside = set(said_of(doer).split()) if doer else heard
+    return replace(said, first=first, second=told(said.second, heard, beside))

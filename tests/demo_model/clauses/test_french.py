@@ -229,4 +229,5 @@ def test_as_soon_as_and_although() -> None:
 def test_a_day_is_not_confirmed_with_cest_fait() -> None:
     yesterday = (Adverbial(7, "yesterday"),)
     asked = replace(SEND, mood=Mood.YES_NO, adverbials=yesterday)
-    assert french(Utterance(asked, "yes", replace(asked, mood=Mood.STATEMENT))).endswith(" ? Oui.")
+    assert french(Utterance(asked, "yes", SEND)).endswith(" ? Oui.")
+    assert french(Utterance(replace(asked, adverbials=()), "yes", SEND)).endswith(" ? Oui, c'est fait.")

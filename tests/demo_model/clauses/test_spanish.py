@@ -110,9 +110,7 @@ def test_not_yet_answers_a_perfect_and_a_state_is_a_reason() -> None:
     asked = read(THEY, mood=Mood.YES_NO)
     assert spanish(Utterance(asked, "not_yet", asked)) == "¿Ya han leído el informe? No, todavía no."
     hungry = Clause("be_hungry", 8, {"S": THEY}, Tense.PAST, embedded=True)
-    assert (
-        spanish(Utterance(read(CUSTOMER), "when", hungry)) == "Como tenían hambre, el cliente leyó el informe."
-    )
+    assert spanish(Utterance(read(CUSTOMER), "when", hungry)) == "Como tenían hambre, el cliente leyó el informe."
 
 
 def test_none_was_written() -> None:
@@ -242,6 +240,13 @@ def test_somebody_elses_mother_is_named_as_hers() -> None:
     assert spanish(Utterance(said, "whether", speaker=HE)).endswith("sabe si su madre llamó al cliente.")
 
 
+def test_who_asks_for_the_owner() -> None:
+    key = Phrase(2, noun="small:key", det="he")
+    asked = Clause("lose", 8, {"O": key}, Tense.PAST, mood=Mood.WH, asked="S")
+    assert spanish(asked) == "¿Quién perdió su llave?"
+    assert spanish(replace(asked, frame="call", roles={"O": MOTHER})) == "¿Quién llamó a la madre de él?"
+
+
 def test_those_who_answer_with_we_are_asked_as_several() -> None:
     asked, answer = read(YOU, mood=Mood.YES_NO), read(Phrase(3, pronoun="we"))
     assert spanish(Utterance(asked, "no", answer)) == "¿Leyeron ustedes el informe? No."
@@ -249,10 +254,10 @@ def test_those_who_answer_with_we_are_asked_as_several() -> None:
 
 
 def test_what_was_done_today_is_in_the_perfect() -> None:
-    today = read(CUSTOMER, adverbials=TODAY)
-    again = Clause("sign", 8, {"S": SHE, "O": Phrase(4, noun="document:report", pronoun="it", refers="O")}, Tense.PAST)
-    assert spanish(today) == "El cliente ha leído el informe esta mañana."
-    assert spanish(Utterance(replace(today, roles={**today.roles, "S": THEY}), "and", replace(again, roles={**again.roles, "S": THEY}))) == (
+    assert spanish(read(CUSTOMER, adverbials=TODAY)) == "El cliente ha leído el informe esta mañana."
+    it = Phrase(4, noun="document:report", pronoun="it", refers="O")
+    signed = Clause("sign", 8, {"S": THEY, "O": it}, Tense.PAST)
+    assert spanish(Utterance(read(THEY, adverbials=TODAY), "and", signed)) == (
         "Han leído el informe esta mañana y lo han firmado."
     )
     yesterday = read(CUSTOMER, adverbials=(Adverbial(7, "yesterday"),))
@@ -289,6 +294,13 @@ def test_a_form_of_two_persons_has_its_subject() -> None:
     )
     hoped = Utterance(read(SHE, Tense.FUTURE, embedded=True), "hope", speaker=Phrase(3, pronoun="i"))
     assert spanish(hoped) == "Espero que ella lea el informe."
+
+
+def test_one_has_no_cello() -> None:
+    cello = Phrase(2, noun="instrument:cello", det="a")
+    have = Clause("have_thing", 9, {"S": THEY, "O": cello}, negative=True)
+    assert spanish(have) == "No tienen violonchelo."
+    assert spanish(replace(have, negative=False)) == "Tienen un violonchelo."
 
 
 def test_one_is_allergic_to_all_of_it() -> None:
