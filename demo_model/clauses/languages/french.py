@@ -245,23 +245,32 @@ class French(FrenchForms):
             case Mood.LETS if self.casual(clause):
                 verb = marked(self.form(verb, "imperfect", "3s"), clause.mark)
                 return phrase("et si on", *clitics, verb, tail)
-            case Mood.LETS:
-                return phrase("je propose de", ne, *_kept(clitics), infinitive, tail)
+            case Mood.LETS if clause.negative:
+                return phrase("ne", *clitics, marked(self.form(verb, "present", "1p"), clause.mark), "pas", tail)
         if clause.negative:
             return phrase("merci de", ne, *clitics, infinitive, tail)
         after = sorted(map(bare, clitics), key=lambda each: each not in ("le", "la", "les"))
-        words = [self.form(verb, "present", "2"), *("moi" if each == "me" else each for each in after)]
+        words = [
+            self.form(verb, "present", "1p" if clause.mood is Mood.LETS else "2"),
+            *("moi" if each == "me" else each for each in after),
+        ]
         return phrase(marked("-".join(words), clause.mark), tail)
 
     def casual(self, clause: Clause) -> bool:
         """Everyday things are proposed with a question."""
-        return clause.mood is Mood.LETS and "daily" in self.words.frames[clause.frame].tags
+        return clause.mood is Mood.LETS and not clause.negative and "daily" in self.words.frames[clause.frame].tags
 
     def governed(self, preposition: str, np: Phrase, frame: str) -> str:
         if preposition == "de la part de" and np.pronoun in POSSESSIVE:
             return phrase("de", marked(POSSESSIVE[np.pronoun].split()[1], np.mark), "part")
         if frame == "talk_about" and np.det == "bare":
             np = replace(np, det="name")
+        if np.noun and preposition in ("de", "à"):
+            some = np.det == "bare" and self.noun(np).partitive
+            if preposition == "à" and some:  # allergique à la moutarde
+                np = replace(np, det="the")
+            elif some or (np.plural and np.det in ("", "a")):  # besoin de sauce soja
+                np = replace(np, det="name")
         return super().governed(preposition, np, frame)
 
     def better(self, key: str, agreement: str) -> str:
@@ -295,8 +304,6 @@ class French(FrenchForms):
             return phrase(whose, "sont" if wanted.plural else "est", self.noun_phrase(thing, ""))
         if link and clause.frame == "exist":
             return self.clause(replace(plain, asked=""), "")
-        if link and clause.asked == "how_often":
-            return phrase(self.clause(plain, ""), "tous les combien")
         if clause.asked == "S" and clause.frame != "exist":
             return phrase("" if wanted else "qui", self.clause(plain, ""))
         if clause.frame in ASKED_FRAMES:
@@ -304,6 +311,11 @@ class French(FrenchForms):
         if clause.asked == "O" and wanted is None and not link:
             return phrase("ce que", self.clause(plain, ""))
         return phrase(self.question(clause), link, self.clause(plain, ""))
+
+    def opened(self, said: Utterance) -> str:
+        if said.link == "yes" and said.second is not None:  # "c'est fait" is no answer to "yesterday"
+            said = replace(said, second=replace(said.second, adverbials=said.first.adverbials))
+        return super().opened(said)
 
     def answered(self, link: str, clause: Clause) -> str:
         subject = clause.roles["S"]
@@ -315,7 +327,7 @@ class French(FrenchForms):
         yes = link == "yes"
         match clause.modal:
             case Modal.NONE:
-                done = clause.tense is not Tense.FUTURE
+                done = clause.tense is not Tense.FUTURE and not self.places(clause, "time")
                 return phrase("oui", ", c'est fait" if done else "") if yes else "non"
             case Modal.MUST:
                 return "oui , il le faut" if yes else "non , ce n'est pas nécessaire"
@@ -352,6 +364,14 @@ class French(FrenchForms):
         if said.link == "after" and past and not self.same_subject(said):
             return phrase("après que", self.clause(second, ""))
         return super().around(said, second)
+
+    def link(self, said: Utterance) -> str:
+        """Dès que of what is asked for, alors que of what was so."""
+        if said.link == "when" and said.first.mood in (Mood.IMPERATIVE, Mood.REQUEST):
+            return "dès que"
+        if said.link == "although" and said.second is not None and said.second.tense is Tense.PAST:
+            return "alors que"
+        return super().link(said)
 
     def subordinate(self, said: Utterance, second: Clause) -> str:
         later = said.link == "when" and said.first.tense is Tense.FUTURE and second.tense is Tense.HABIT

@@ -53,9 +53,7 @@ _CONTRACTED = {
     ("à", "les"): "aux",
     ("de", "des"): "de",
 }
-_ELIDED = frozenset(
-    ["je", "me", "te", "se", "le", "la", "de", "que", "ne", "ce", "jusque", "parce", "lorsque"]
-) - {"parce"}
+_ELIDED = frozenset(["je", "me", "te", "se", "le", "la", "de", "que", "ne", "ce", "jusque", "lorsque"])
 
 
 POSSESSIVE = {
@@ -130,6 +128,7 @@ LINKS = {
     "because": "parce que",
     "if": "si",
     "when": "quand",
+    "as": "comme",
     "although": "même si",
     "and": "et",
     "but": "mais",
@@ -159,7 +158,12 @@ class FrenchForms(Romance):
         base, *given = self.words.adjectives[key]["fr"].split("/")
         if " " in base or "'" in base:
             return base
-        word = (given[0] if given and given[0] else feminine(base)) if agreement[0] == "f" else base
+        if agreement[0] == "f" and given and given[0]:
+            return plural(given[0]) if agreement.endswith("p") else given[0]
+        return self.ended(base, agreement)
+
+    def ended(self, base: str, agreement: str) -> str:
+        word = feminine(base) if agreement[0] == "f" else base
         return plural(word) if agreement.endswith("p") else word
 
     def it(self, np: Phrase) -> str:

@@ -58,6 +58,10 @@ class Romance(Linearizer):
     def adjective(self, key: str, agreement: str) -> str: ...
 
     @abstractmethod
+    def ended(self, base: str, agreement: str) -> str:
+        """An adjective or a participle in its gender and number."""
+
+    @abstractmethod
     def better(self, key: str, agreement: str) -> str:
         """The comparative of an adjective that has one of its own, or nothing."""
 
@@ -89,6 +93,10 @@ class Romance(Linearizer):
     def continued(self, first: Clause, second: Clause) -> Clause:
         """The clause after "and", "but" or "so"."""
         return second
+
+    def aspect(self, first: Clause) -> str:
+        """The mood of a past that follows `first`, or nothing."""
+        return ""
 
     def noun_phrase(self, np: Phrase, case: str) -> str:
         if np.members:
@@ -132,7 +140,12 @@ class Romance(Linearizer):
         return self.adverbial(what.place) if what.place else ""
 
     def link(self, said: Utterance) -> str:
-        """The word that joins the clauses."""
+        """The word that joins the clauses: como, comme, of how it was when something was done."""
+        first, second = said.first, said.second
+        if said.link == "when" and second is not None and first.mood is Mood.STATEMENT:
+            was = second.tense is Tense.PAST and self.stative(second) and not self.lasted(second)
+            if was and first.tense is Tense.PAST and not self.stative(first):
+                return self.links["as"]
         return self.links[said.link]
 
     def utterance(self, said: Utterance) -> str:
@@ -154,7 +167,12 @@ class Romance(Linearizer):
         if said.link in ("and", "but", "so"):
             comma = "" if said.link == "and" else ","
             return phrase(
-                start, self.main(first), comma, word, self.clause(self.continued(first, second), ""), mark
+                start,
+                self.main(first),
+                comma,
+                word,
+                self.clause(self.continued(first, second), "", self.aspect(first)),
+                mark,
             )
         other = phrase(word, self.subordinate(said, second))
         if said.link in ("because", "although") or first.mood is not Mood.STATEMENT:
@@ -209,6 +227,9 @@ class Romance(Linearizer):
         verb, fixed = head, [tail.replace("_", " ")] if tail else []
         if self.people_take_a and reflexive:
             verb = verb.removesuffix("se")
+        if verb in ("ser", "être") and fixed and fixed[0].isalpha():  # not en réunion
+            rest[:0] = fixed = [self.ended(fixed[0], self.agreement(clause.roles.get("S")))]
+            return Parts(verb, clitics, rest, fixed)
         return Parts(reflexive + verb, clitics, [*fixed, *rest], fixed)
 
     def governed(self, preposition: str, np: Phrase, frame: str) -> str:

@@ -7,6 +7,7 @@ from dataclasses import replace
 from typing import ClassVar
 from zlib import crc32
 
+from demo_model.clauses.languages.romance import Parts
 from demo_model.clauses.languages.spanish_forms import (
     AROUND,
     ASKED,
@@ -16,20 +17,38 @@ from demo_model.clauses.languages.spanish_forms import (
     LINKS,
     MATRIX,
     MODAL,
+    POSSESSIVE,
     PROMPT,
     REFLEXIVE,
     STRESSED,
     SUBJECT,
     TASTES,
+    TODAY,
     TONIC,
+    YOU_ALL,
     SpanishForms,
     attached,
     gerund,
     stressed,
     with_clitics,
 )
+from demo_model.clauses.languages.spanish_owners import with_owners
 from demo_model.clauses.marks import bare, marked, phrase
-from demo_model.clauses.syntax import Adverbial, Clause, Modal, Mood, Phrase, Predicate, Tense, Utterance
+from demo_model.clauses.syntax import (
+    ANSWERS,
+    FIXED_FRAMES,
+    Adverbial,
+    Clause,
+    Modal,
+    Mood,
+    Phrase,
+    Predicate,
+    Tense,
+    Utterance,
+)
+
+_ARTICLES = {"de": "", "a": "the"}
+"""What a kind of thing has after a preposition: hablar de innovación, alergia a la mostaza."""
 
 
 class Spanish(SpanishForms):
@@ -60,6 +79,8 @@ class Spanish(SpanishForms):
 
     def clause(self, clause: Clause, order: str, mood: str = "") -> str:
         clause = self.settled(clause)
+        if mood == "perfect" and (clause.tense is not Tense.PAST or clause.modal is not Modal.NONE):
+            mood = ""
         subject_np = clause.roles.get("S")
         subject = self.subject(clause, order)
         front = self.fronted(clause) if self.may_front(clause) and order == "main" else None
@@ -68,6 +89,7 @@ class Spanish(SpanishForms):
             said = replace(self.without(clause, front), modal=Modal.NONE, tense=Tense.HABIT)
             return phrase(start, "puede que", self.clause(said, "", "subjunctive"))
         mark = clause.mark
+        kind = ""
         clitics: list[str] = []
         held: list[str] = []
         fixed = 0
@@ -100,6 +122,9 @@ class Spanish(SpanishForms):
             rest = ["" if clause.asked else self.noun_phrase(shown, ""), self.adverbial(place) if place else ""]
             clause = replace(clause, roles={"S": replace(subject_np, plural=False)})
         else:
+            owned = clause.roles.get("O") if clause.negative and self.complements(clause)[0] == "tener" else None
+            if owned is not None and owned.det == "a" and not owned.plural:  # no tenemos violonchelo
+                clause = replace(clause, roles={**clause.roles, "O": replace(owned, det="")})
             parts = self.parts(clause)
             verb, rest = parts.verb, [marked(each, mark) for each in parts.rest]
             fixed = len(parts.fixed) + sum(not each[0] for each in self.complements(clause)[1][:1])
@@ -158,12 +183,19 @@ class Spanish(SpanishForms):
                     finite = self.form("llevar", "present", person)
                     inner, clause = self.carried(clause, verb, clitics)
                     clitics = []
+                case Tense.PAST if (mood == "perfect" or (not mood and _today(clause))) and not self.stative(
+                    clause
+                ):
+                    finite = self.form("haber", "present", person)
+                    inner = marked(self.form(verb, "participle", person), mark)
                 case Tense.PAST if mood != "imperfect" or self.stative(clause):
-                    tense = "imperfect" if self.stative(clause) and not self.lasted(clause) else "preterite"
+                    whole_event = verb == "ser" and kind == "event" and not clause.embedded  # la reunión fue larga
+                    stative = self.stative(clause) and not self.lasted(clause) and not whole_event
+                    tense = "imperfect" if stative else "preterite"
                     tense = "past subjunctive" if mood == "subjunctive" else tense
                     finite = marked(self.form(verb, tense, person), mark)
                 case Tense.DONE | Tense.PAST | Tense.PRIOR:
-                    finite = {"1s": "he", "1p": "hemos", "3p": "han"}.get(person, "ha")
+                    finite = self.form("haber", "present", person)
                     if mood == "imperfect" or clause.tense is Tense.PRIOR:
                         finite = self.form("haber", "imperfect", person)
                     inner = marked(self.form(verb, "participle", person), mark)
@@ -199,9 +231,14 @@ class Spanish(SpanishForms):
             return phrase(often, verbs, *held, subject, tail)
         return phrase(start, subject, often, verbs, tail)
 
+    def ending(self, clause: Clause) -> str:
+        """Cambiar una cosa por otra is to swap them: it is changed "debido a"."""
+        swaps = clause.frame not in FIXED_FRAMES and self.complements(clause)[0] == "cambiar"
+        return _due(super().ending(clause)) if swaps else super().ending(clause)
+
     def before(self, front: Adverbial | None) -> str:
         """A time that begins the sentence: a short one without a comma."""
-        words = self.adverbial(front) if front else ""
+        words = _due(self.adverbial(front)) if front else ""
         return phrase(words, "," if front and (words.count(" ") > 2 or self.kind(front) == "cause") else "")
 
     def carries_on(self, clause: Clause, verb: str) -> bool:
@@ -243,14 +280,17 @@ class Spanish(SpanishForms):
             return None
         known = all(np.det not in ("", "a", "bare", "none") or np.name for np in clause.roles.values())
         asks = clause.asked or "S" not in clause.roles
-        return times[0] if times[0].key in PROMPT or (asks and known) else None
+        prompt = times[0].key in PROMPT and times[0].key != "the other day"
+        return times[0] if prompt or (asks and known) else None
 
     def subject(self, clause: Clause, order: str) -> str:
         """He and she, if another one is spoken of, or at every third beginning: learners meet both."""
         np = clause.roles.get("S")
         if clause.gap == "S" or np is None or np.pronoun in ("i", "we"):
             return ""
-        if np.pronoun == "they" and np.det != STRESSED:
+        if np.det == YOU_ALL:
+            return marked("ustedes", np.mark)
+        if np.pronoun == "they":
             return ""
         noun = "".join(each.noun for each in clause.roles.values())
         begins = order == "main" and clause.mood is Mood.STATEMENT and not clause.embedded
@@ -267,6 +307,8 @@ class Spanish(SpanishForms):
             said = replace(said, first=stressed(said.first))
         elif said.first.mood in (Mood.IMPERATIVE, Mood.REQUEST) and said.second is not None:
             said = replace(said, second=stressed(said.second))
+        elif said.speaker is None and _shared_form(said.first, self.stative(said.first)):
+            said = replace(said, first=stressed(said.first))
         thing = said.first.roles.get("O")
         over = said.first.tense in (Tense.PAST, Tense.DONE) and said.first.modal is Modal.NONE
         if said.second is None and said.first.negative and over and thing is not None and thing.det == "a":
@@ -284,10 +326,21 @@ class Spanish(SpanishForms):
             return clause
         return replace(clause, roles={**clause.roles, "S": replace(mine, det=STRESSED)})
 
+    def parts(self, clause: Clause) -> Parts:
+        """Le presenté mi cuñado a mi padre: who is introduced has no "a" beside the one that has."""
+        parts = super().parts(clause)
+        whom, to = clause.roles.get("O"), clause.roles.get("T")
+        if parts.verb == "presentar" and whom is not None and to is not None and not (whom.pronoun or to.pronoun):
+            parts.rest[0] = self.noun_phrase(whom, "")
+        return parts
+
+    def concluded(self, clause: Clause) -> str:
+        return super().concluded(stressed(clause) if _shared_form(clause, self.stative(clause)) else clause)
+
     def governed(self, preposition: str, np: Phrase, frame: str) -> str:
         """Hablar de innovación, but la innovación es importante."""
         return super().governed(
-            preposition, replace(np, det="") if preposition == "de" and np.det == "bare" else np, frame
+            preposition, replace(np, det=_ARTICLES.get(preposition, "bare")) if np.det == "bare" else np, frame
         )
 
     def pleasing(self, clause: Clause, verb: str, order: str) -> str:
@@ -387,6 +440,8 @@ class Spanish(SpanishForms):
         about = first.roles.get("S")
         if about is not None and {speaker.pronoun, about.pronoun} == {"he", "she"}:
             first = replace(first, roles={**first.roles, "S": replace(about, det=STRESSED)})
+        if speaker.person[0] == "1" and (said.link == "hope" or _shared_form(first, self.stative(first))):
+            first = stressed(first)
         if said.link == "say":
             said_so = self.clause(first, "", "imperfect")
             return phrase(subject, self.form("decir", "preterite", person), "que", said_so, ".")
@@ -403,14 +458,38 @@ class Spanish(SpanishForms):
         same = about is not None and about.pronoun and about.pronoun == first.roles["S"].pronoun
         return replace(second, gap="S") if same else second
 
+    def aspect(self, first: Clause) -> str:
+        return "perfect" if _today(first) else ""
+
     def opened(self, said: Utterance) -> str:
+        said = with_owners(said, self.said_of)
         if said.link == "not_yet":  # ¿se ha inscrito? Todavía no
             said = replace(said, first=replace(said.first, tense=Tense.DONE))
+        asked = said.first.roles.get("S")
+        if said.link in ANSWERS and said.second is not None and asked is not None and asked.pronoun == "you":
+            answering = said.second.roles.get("S")
+            if answering is not None and answering.pronoun == "we":
+                all_of_you = replace(asked, pronoun="they", det=YOU_ALL)
+                said = replace(said, first=replace(said.first, roles={**said.first.roles, "S": all_of_you}))
         return super().opened(said)
+
+    def said_of(self, np: Phrase) -> str:
+        """Whom "su" would be said of beside this phrase: he, she, they or you, or nobody; Anna is she, Kim he."""
+        if np.members:
+            return "they" if np.person == "3p" else ""
+        if np.name:
+            last = np.name.split()[0][-1]
+            return "she" if last == "a" else "he she" if last in "eiy" else "he"
+        if np.pronoun:
+            return np.pronoun if np.pronoun in POSSESSIVE and np.pronoun != "i" else ""
+        if not np.noun or self.noun(np).type not in ("person", "family", "group", "profession"):
+            return ""
+        return "they" if np.plural else "she" if self.agreement(np)[0] == "f" else "he"
 
     def subordinate(self, said: Utterance, second: Clause) -> str:
         later = said.link == "when" and second.tense in (Tense.HABIT, Tense.FUTURE)
-        return self.clause(second, "", "subjunctive" if later and said.first.tense is Tense.FUTURE else "")
+        mood = "subjunctive" if later and said.first.tense is Tense.FUTURE else self.aspect(said.first)
+        return self.clause(second, "", mood)
 
     def rewrite(self, before: str, after: str) -> tuple[str, str] | None:
         low = before.lower()
@@ -423,3 +502,23 @@ class Spanish(SpanishForms):
         if low == "o" and re.match(r"h?[oó]", after.lower()):
             return "u", after
         return None
+
+
+def _today(clause: Clause) -> bool:
+    """Of what was done today one says "ha leído"."""
+    return any(each.key in TODAY for each in clause.adverbials)
+
+
+def _due(words: str) -> str:
+    """Debido al ruido, for "por el ruido"."""
+    return re.sub(r"\bpor(.) (?=(?:el|la|los|una?)\1 (?!mañana|tarde|noche))", r"debido\1 a\1 ", words)
+
+
+def _shared_form(clause: Clause, stative: bool) -> bool:
+    """Whether the verb of "he" is that of "I": debería, necesitaba."""
+    if clause.modal is Modal.NONE:
+        return clause.tense is Tense.PAST and stative
+    if clause.modal is Modal.MIGHT:
+        return not clause.negative
+    could = clause.modal in (Modal.CAN, Modal.WANT) and clause.tense is Tense.PAST and not clause.negative
+    return clause.modal is Modal.SHOULD or could

@@ -111,9 +111,9 @@ def gerund(form: str, clitics: list[str]) -> str:
 
 
 def stressed(clause: Clause) -> Clause:
-    """He, she and they are said: the verb alone would be heard as that of "usted"."""
+    """He and she are said: the verb alone would be heard as that of "usted"."""
     np = clause.roles.get("S")
-    if np is None or np.pronoun not in ("he", "she", "they") or np.refers:
+    if np is None or np.pronoun not in ("he", "she") or np.refers:
         return clause
     return replace(clause, roles={**clause.roles, "S": replace(np, det=STRESSED)})
 
@@ -189,6 +189,10 @@ EVALUATIVE = frozenset(
 TASTES = frozenset(["ácido", "amargo", "delicioso", "dulce", "picante", "rico", "salado"])
 STRESSED = "stressed"
 """In place of a determiner: a pronoun that is said."""
+YOU_ALL = "you all"
+"""In place of a determiner of "they": it is "ustedes", for those who answer with "we"."""
+TODAY = ("earlier today", "this morning", "this morning at {clock}")
+"""Times of what one says "ha leído" of."""
 PROMPT = ("soon", "recently", "just now", "earlier today", "the other day")
 """Times that do not wait until the end."""
 LASTING = ("look_forward",)
@@ -198,6 +202,7 @@ LINKS = {
     "because": "porque",
     "if": "si",
     "when": "cuando",
+    "as": "como",
     "although": "aunque",
     "and": "y",
     "but": "pero",
@@ -277,7 +282,6 @@ class SpanishForms(Romance):
         return stem + ending
 
     def ended(self, base: str, agreement: str) -> str:
-        """An adjective or a participle in its gender and number."""
         if agreement[0] == "f":
             base = base[:-1] + "a" if base.endswith("o") else base + "a" if base.endswith("dor") else base
         return plural(base) if agreement.endswith("p") else base

@@ -215,7 +215,7 @@ def test_a_reason_that_is_no_clause() -> None:
         )
     )
     assert first["en"] == "Because of the noise, she closed the window."
-    assert first["es"] == "Por el ruido, cerró la ventana."
+    assert first["es"] == "Debido al ruido, cerró la ventana."
     assert first["de"] == "Wegen des Lärms hat sie das Fenster geschlossen."
     assert first["zh"] == "因为太吵，她关上了窗户。"
 
@@ -275,7 +275,7 @@ def test_what_is_settled_is_no_progressive_elsewhere() -> None:
     assert texts(Clause("meet", 8, {"S": I, "O": CUSTOMER}, Tense.PLANNED, adverbials=(tomorrow,))) == {
         "en": "I'm meeting the customer tomorrow at three.",
         "ja": "明日の3時にお客様に会います。",
-        "es": "Veo al cliente mañana a las tres.",
+        "es": "Me reúno con el cliente mañana a las tres.",
         "de": "Ich treffe den Kunden morgen um drei.",
         "fr": "Je rencontre le client demain à trois heures.",
         "zh": "我明天三点要和客户见面。",
@@ -311,9 +311,9 @@ def test_when_the_weather_was_so() -> None:
     assert texts(Utterance(read(SHE), "when", hot)) == {
         "en": "When it was very hot, she read the report.",
         "ja": "とても暑かったので、彼女は報告書を読みました。",
-        "es": "Cuando hacía mucho calor, leyó el informe.",
+        "es": "Como hacía mucho calor, leyó el informe.",
         "de": "Als es sehr heiß war, hat sie den Bericht gelesen.",
-        "fr": "Quand il faisait très chaud, elle a lu le rapport.",
+        "fr": "Comme il faisait très chaud, elle a lu le rapport.",
         "zh": "天气热的时候她看了报告。",
     }
 

@@ -31,7 +31,7 @@ def test_a_request_is_an_imperative_with_its_pronouns_after_it() -> None:
 
 def test_a_pronoun_is_not_contracted_with_the_preposition_before_it() -> None:
     lets = Clause("congratulate", 4, {"S": WE, "O": THEM}, mood=Mood.LETS)
-    assert french(lets) == "Je propose de les féliciter."
+    assert french(lets) == "Félicitons-les."
     now = Clause("read", 4, {"S": SHE, "O": IT}, Tense.NOW)
     assert french(now) == "Elle est en train de le lire."
     must = Clause("write", 4, {"S": SHE, "O": IT}, modal=Modal.MUST, negative=True)
@@ -78,14 +78,14 @@ def test_what_may_not_happen_is_not_what_cannot_happen() -> None:
 
 def test_one_event_while_a_state_lasted() -> None:
     hungry = Clause("be_hungry", 8, {"S": SHE}, Tense.PAST)
-    assert french(Utterance(SEND, "when", hungry)) == "Quand elle avait faim, elle a envoyé le rapport au client."
+    assert french(Utterance(SEND, "when", hungry)) == "Comme elle avait faim, elle a envoyé le rapport au client."
     called = Clause("call", 8, {"S": SHE, "O": THEM}, Tense.PAST)
     assert french(Utterance(SEND, "when", called)).startswith("Quand elle les a appelés, ")
 
 
 def test_how_often_and_who_one_writes_to() -> None:
     often = Clause("call", 4, {"S": SHE, "O": CUSTOMER}, mood=Mood.WH, asked="how_often")
-    assert french(often) == "Elle appelle le client tous les combien ?"
+    assert french(often) == "À quelle fréquence est-ce qu'elle appelle le client ?"
     whom = Clause("write_to", 4, {"S": SHE, "O": Phrase(6, pronoun="who")}, Tense.NOW, mood=Mood.WH, asked="O")
     assert french(whom) == "À qui est-ce qu'elle écrit ?"
 
@@ -196,3 +196,38 @@ def test_one_has_hunger_and_waits_with_impatience() -> None:
     assert french(Clause("look_forward", 9, {"S": SHE, "O": seminar}, Tense.NOW)) == (
         "Elle attend le séminaire avec impatience."
     )
+
+
+def test_let_us_is_an_imperative() -> None:
+    lets = replace(SEND, roles={**SEND.roles, "S": WE}, mood=Mood.LETS)
+    assert french(lets) == "Envoyons le rapport au client."
+    assert french(replace(lets, negative=True)) == "N'envoyons pas le rapport au client."
+    assert french(replace(lets, roles={"S": WE, "O": IT, "T": THEM})) == "Envoyons-le-leur."
+
+
+def test_an_amount_after_de_and_a() -> None:
+    sauce = Phrase(2, noun="ingredient:soy sauce", det="bare")
+    assert french(Clause("need_thing", 9, {"S": THEM, "O": sauce})) == "Ils ont besoin de sauce soja."
+    assert french(Clause("allergic", 9, {"S": THEM, "O": sauce})) == "Ils sont allergiques à la sauce soja."
+
+
+def test_as_soon_as_and_although() -> None:
+    call = Clause("call", 4, {"S": Phrase(1, pronoun="you"), "O": THEM}, Tense.FUTURE, mood=Mood.IMPERATIVE)
+    send = replace(SEND, mark=8, tense=Tense.HABIT)
+    assert french(Utterance(call, "when", send)) == (
+        "Appelez-les dès qu'elle aura envoyé le rapport au client, s'il vous plaît."
+    )
+    tired = Clause("be", 7, {"S": SHE}, Tense.PAST, predicate=Predicate(8, adjective="tired"))
+    assert french(Utterance(SEND, "although", tired)) == (
+        "Elle a envoyé le rapport au client alors qu'elle était fatiguée."
+    )
+    assert french(Utterance(send, "although", replace(tired, tense=Tense.HABIT))) == (
+        "Elle envoie le rapport au client même si elle est fatiguée."
+    )
+
+
+def test_a_day_is_not_confirmed_with_cest_fait() -> None:
+    yesterday = (Adverbial(7, "yesterday"),)
+    asked = replace(SEND, mood=Mood.YES_NO, adverbials=yesterday)
+    assert french(Utterance(asked, "yes", SEND)).endswith(" ? Oui.")
+    assert french(Utterance(replace(asked, adverbials=()), "yes", SEND)).endswith(" ? Oui, c'est fait.")
