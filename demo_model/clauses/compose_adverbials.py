@@ -8,7 +8,7 @@ from dataclasses import replace
 
 from demo_model.clauses.compose_phrases import PEERS, PhraseComposer
 from demo_model.clauses.lexicon import Frame
-from demo_model.clauses.syntax import Adverbial, Clause, Modal, Mood, Phrase, Tense
+from demo_model.clauses.syntax import PERSONS, Adverbial, Clause, Modal, Mood, Phrase, Tense
 from demo_model.grammar import Value
 
 _ASKED_HOW = ("where", "how", "why", "how_long", "how_often")
@@ -174,7 +174,10 @@ class AdverbialComposer(PhraseComposer):
             if key == "place_office":
                 key = self.random.choice(self._rooms(key))
             known = [np.pronoun for role, np in clause.roles.items() if role == "S"]
-            out.append(self.adverbial(key, [*known, "you"] if clause.tense is Tense.HABIT else known))
+            said = self.adverbial(key, [*known, "you"] if clause.tense is Tense.HABIT else known)
+            if said.phrase is not None and said.phrase.noun.startswith("family") and known and known[0] in PERSONS:
+                said = replace(said, phrase=replace(said.phrase, det=known[0]))
+            out.append(said)
         return replace(clause, adverbials=tuple(out))
 
     def _rooms(self, key: str) -> list[str]:
@@ -184,7 +187,9 @@ class AdverbialComposer(PhraseComposer):
         asking = clause.mood in (Mood.IMPERATIVE, Mood.REQUEST, Mood.LETS)
         if asking and frame.key in self.choices["times"]["soon"] and self.odds(0.12):
             return [self.adverbial("as soon as possible")]
-        if clause.mood is Mood.LETS and frame.key not in self.choices["times"]["some_day"]:
+        if (clause.mood is Mood.LETS and frame.key not in self.choices["times"]["some_day"]) or (
+            asking and clause.negative
+        ):
             return []
         if asking or (clause.modal is not Modal.NONE and clause.tense is not Tense.PAST):
             if self.odds(0.35) and clause.modal not in (Modal.CAN, Modal.SHOULD):

@@ -43,8 +43,10 @@ _SAID = {
 """Auxiliaries after "said that"."""
 _LAST = re.compile(r"ago|\{time|soon|later|minutes|hour|possible|noon|recently|just now|\{P\}|sometime")
 """Times that do not begin a sentence."""
-_MANY = re.compile(r"(?:figures|details|minutes)$")
+_MANY = re.compile(r"(?:figures|details|minutes|instructions|phones)$")
 """Nouns that are plural as they stand."""
+_SOME = re.compile(r"soup$")
+"""Nouns of what one has some, not one."""
 _NOT = {"can": "can't", "will": "won't", "am": "am not", "might": "might not"}
 _SHORT = {"am": "'m", "are": "'re", "is": "'s", "am not": "'m not", "will": "'ll", "have": "'ve", "has": "'s"}
 """Auxiliaries after a pronoun, in speech."""
@@ -107,6 +109,8 @@ class English(Linearizer):
         match np.det:
             case "a" if _MANY.search(word):
                 pass
+            case "a" if _SOME.search(word) and not np.plural:
+                words = phrase("some", words)
             case "the" | "this":
                 many = np.plural or _MANY.search(word)
                 words = phrase("these" if np.det == "this" and many else np.det, words)
@@ -399,7 +403,7 @@ class English(Linearizer):
                 return phrase("no ,", said, _NOT.get(aux) or aux + "n't")
             case "not_yet":
                 return "no , not yet"
-        if subject.pronoun == "i" and clause.mark % 2:
+        if subject.pronoun == "i" and clause.mark % 2 and clause.tense is Tense.HABIT:  # "she did it": so did I
             return phrase(marked("me", subject.mark), link)
         return phrase("so" if link == "too" else link, aux, said)
 
