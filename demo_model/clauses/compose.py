@@ -115,9 +115,12 @@ class Composer(EverydayComposer):
         subject, thing = clause.roles.get("S"), clause.roles.get("O")
         roles = clause.roles
         person = subject.pronoun if subject else ""
+        mine = clause.frame in self.choices["verbs"]["own"]
         if thing and person in PERSONS and thing.det in ("a", "the", "this") and not (thing.of or thing.relative):
-            own = clause.frame in self.choices["verbs"]["own"] and thing.noun.startswith(("small:", "supplies:"))
-            roles = {**roles, "O": replace(thing, det=person if own else thing.det)}
+            small = mine and thing.noun.startswith(("small:", "supplies:"))
+            roles = {**roles, "O": replace(thing, det=person if small else thing.det)}
+        if mine and thing and subject and subject.noun and thing.det in ("i", "we"):
+            roles = {**roles, "O": replace(thing, det="the")}  # not "my uncle forgot my watch"
         if clause.tense is Tense.PLANNED and not clause.adverbials and clause.asked != "when":  # that would be now
             now = clause.frame not in self.choices["verbs"]["not_now"]
             clause = replace(clause, tense=Tense.NOW if now else Tense.FUTURE)
@@ -306,6 +309,7 @@ class Composer(EverydayComposer):
                 for each in ("he", "she", "they", "we")
                 if each != speaker.pronoun
                 and (each != "we" or link != "whether")
+                and (each != "we" or speaker.pronoun != "i" or inner.tense is Tense.FUTURE)  # one knows the past
                 and not any(each == np.pronoun for np in inner.roles.values())
             ]
             inner = replace(

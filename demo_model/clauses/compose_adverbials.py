@@ -116,7 +116,7 @@ class AdverbialComposer(PhraseComposer):
         if key == "as soon as possible":
             return frame in times["soon"]
         if self.words.adverbial_kinds[key] == "deadline":
-            return frame in times["done"]
+            return frame in times["done"] and frame not in times["undue"]
         if frame in times["large"]:
             return bool(_DISTANT.search(key)) and not re.search("weeks|date", key)
         for pattern, table in ((_BRIEF, "brief"), (_CLOCK, "brief"), (_AROUND, "around"), (_DISTANT, "notable")):
@@ -174,10 +174,11 @@ class AdverbialComposer(PhraseComposer):
             if key == "place_office":
                 key = self.random.choice(self._rooms(key))
             known = [np.pronoun for role, np in clause.roles.items() if role == "S"]
-            said = self.adverbial(key, [*known, "you"] if clause.tense is Tense.HABIT else known)
-            if said.phrase is not None and said.phrase.noun.startswith("family") and known and known[0] in PERSONS:
-                said = replace(said, phrase=replace(said.phrase, det=known[0]))
-            out.append(said)
+            how = self.adverbial(key, [*known, "you"] if clause.tense is Tense.HABIT else known)
+            kin = how.phrase is not None and how.phrase.noun.startswith("family")
+            if kin and how.phrase and known and known[0] in PERSONS:
+                how = replace(how, phrase=replace(how.phrase, det=known[0]))  # one goes with one's own
+            out.append(how)
         return replace(clause, adverbials=tuple(out))
 
     def _rooms(self, key: str) -> list[str]:
@@ -194,10 +195,10 @@ class AdverbialComposer(PhraseComposer):
         if asking or (clause.modal is not Modal.NONE and clause.tense is not Tense.PAST):
             if self.odds(0.35) and clause.modal not in (Modal.CAN, Modal.SHOULD):
                 due = self.odds(0.5) and (asking or clause.modal is Modal.MUST)
-                kind = "deadline" if due and frame.key in self.choices["times"]["done"] else "time_future"
+                kind = "deadline" if due and self._when("by {weekday}", frame.key) else "time_future"
                 return self._time(frame, kind, negative=clause.negative, plain=True)
             return []
-        plain = bool(clause.asked)
+        plain = clause.mood in (Mood.YES_NO, Mood.WH)
         match clause.tense:
             case Tense.PAST if always or self.odds(0 if stative or clause.modal is not Modal.NONE else 0.6):
                 kinds = ("time_past", "time_past", "time_any")

@@ -295,7 +295,7 @@ class ClauseComposer(AdverbialComposer):
                     np = replace(np, det="the")
                 owner = roles["S"].pronoun if "S" in roles else ""
                 if np.det in ("i", "we") and owner in PERSONS and self.words.nouns[np.noun].type != "family":
-                    np = replace(np, det=owner)
+                    np = replace(np, det="the" if frame.key in self.choices["verbs"]["others"] else owner)
                 avoid.append(np.pronoun)
                 for _ in range(_ATTEMPTS):
                     if not np.noun or not (

@@ -14,6 +14,8 @@ from demo_model.sampling import Sampler
 
 _OF_PEOPLE = ("tired", "busy", "ill", "nervous", "happy", "hungry")
 """The adjectives of a person that are a reason."""
+_UNFORESEEN = ("lose_job", "fail_exam", "lose_match")
+"""After what nobody plans to do something."""
 _GENDERED = ("he", "she", "they")
 
 
@@ -142,9 +144,11 @@ class LinkedComposer(TalkComposer):
         """It was, will be, has to be or should be so, or somebody is asked to do it."""
         doer = main.roles["S"]
         asked = doer.pronoun and main.frame not in self.choices["verbs"]["own_will"] and "O" in main.roles
-        kinds = {"past": 45, "future": 22, "must": 14, "should": 7, "want": 4, "please": 12 if asked else 0}
+        due = main.frame in self.choices["times"]["done"] or "office" in self.words.frames[main.frame].tags
+        kinds = {"past": 45, "future": 22, "want": 4, "please": 12 if asked else 0}
+        kinds |= {"must": 14, "should": 7} if due else {}  # one does not have to play cards
         kind = self.random.choices(list(kinds), list(kinds.values()))[0]
-        if kind == "past":
+        if kind == "past" or other.frame in _UNFORESEEN:
             return Utterance(replace(main, tense=Tense.PAST), link, replace(other, tense=Tense.PAST))
         other = replace(other, tense=Tense.HABIT)
         if kind == "please":
@@ -271,7 +275,8 @@ class LinkedComposer(TalkComposer):
                 if about.refers != "S" or re.search("yesterday|today|^this |last night|just", each.key)
                 if about.refers != "S" or not re.search("time}|clock}", each.key)  # one is not tired at eight
             ]
-            if thing is not None and thing.det == "a" and about.refers == "O" and not although and not first.negative:
+            this = about.refers == "O" and not although and not first.negative
+            if this and thing is not None and thing.det == "a":
                 first = replace(first, roles={**first.roles, "O": replace(thing, det="this")})
             return Utterance(replace(first, adverbials=tuple(said)), link, second)
         return self._single()

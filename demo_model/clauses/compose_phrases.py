@@ -263,7 +263,7 @@ class PhraseComposer:
         if noun.type == "money":
             weights = {"the": 6, "this": 1}
         if noun.key in ONES_OWN_PEOPLE and not fresh:
-            weights = {"the": 2, "i": 10, "we": 3}
+            weights = {"the": 1, "i": 10, "we": 3}
         if noun.key in ("group:management", "code:source code"):
             weights = {"the": 1}
         det = self.random.choices(list(weights), list(weights.values()))[0]

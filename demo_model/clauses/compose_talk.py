@@ -48,7 +48,8 @@ _APART = frozenset(
             "body",
             "instrument",
         ),
-        *("group", "fruit", "vegetable", "amenity", "site", "sight", "plan", "remark", "problem", "product"),
+        *("topic", "group", "fruit", "vegetable", "amenity", "site", "sight", "plan", "remark", "problem"),
+        "product",
     ]
 )
 """Types whose nouns are seldom named together."""
@@ -325,7 +326,8 @@ class TalkComposer(ClauseComposer):
         future = asked.tense not in (Tense.PAST, Tense.DONE) or asked.modal is not Modal.NONE
         own = own or (asked.roles["S"].pronoun == "you" and not future and re.search("prob|maybe|sure", answer))
         unfit = "afraid not|not as|probably not|course not" if future else "depends|yet|good question"
-        return not own and not re.search(unfit, answer)
+        able = asked.modal is Modal.CAN and "hope" in answer
+        return not own and not able and not re.search(unfit, answer)
 
     def _answering(self, asked: Phrase) -> Phrase | None:
         """Who is spoken of in the answer: "Did you …?" "Yes, we …"."""

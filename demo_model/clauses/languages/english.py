@@ -45,7 +45,7 @@ _LAST = re.compile(r"ago|\{time|soon|later|minutes|hour|possible|noon|recently|j
 """Times that do not begin a sentence."""
 _MANY = re.compile(r"(?:figures|details|minutes|instructions|phones)$")
 """Nouns that are plural as they stand."""
-_SOME = re.compile(r"soup$")
+_SOME = re.compile(r"(?:soup|porridge)$")
 """Nouns of what one has some, not one."""
 _NOT = {"can": "can't", "will": "won't", "am": "am not", "might": "might not"}
 _SHORT = {"am": "'m", "are": "'re", "is": "'s", "am not": "'m not", "will": "'ll", "have": "'ve", "has": "'s"}
@@ -94,8 +94,7 @@ class English(Linearizer):
         if np.members:
             return self.joined(np, lambda each: self.noun_phrase(each, case))
         if np.pronoun == "it":
-            several = case != "S" and np.noun and _MANY.search(self.noun(np).cells["en"])
-            return marked("them" if several else "it", np.mark)
+            return marked("it", np.mark)
         if np.pronoun:
             return marked((_SUBJECT if case == "S" else _OBJECT)[np.pronoun], np.mark)
         if np.name:
@@ -212,8 +211,15 @@ class English(Linearizer):
             return self.noun_phrase(what.phrase, "O")
         return self.adverbial(what.place) if what.place else ""
 
+    def plain_plural(self, np: Phrase) -> Phrase:
+        """Plural if the noun has no singular: "the minutes are long", "they are long"."""
+        if not np.noun or np.plural or not _MANY.search(self.noun(np).cells["en"]):
+            return np
+        return replace(np, plural=True, pronoun=np.pronoun and "they")
+
     def clause(self, clause: Clause, full: bool = False) -> str:
         """full: without contractions."""
+        clause = replace(clause, roles={role: self.plain_plural(np) for role, np in clause.roles.items()})
         asks = clause.mood in (Mood.YES_NO, Mood.WH) and (clause.asked != "S" or clause.frame == "exist")
         wanted = ""
         particle = ""
