@@ -294,8 +294,10 @@ class ClauseComposer(AdverbialComposer):
                 if np.det == "we" and np.noun[:6] != "family" and "S" in roles and roles["S"].det == "we":
                     np = replace(np, det="the")
                 owner = roles["S"].pronoun if "S" in roles else ""
+                if np.det in ("i", "we") and role == "O" and frame.key in self.choices["verbs"]["others"]:
+                    np = replace(np, det="the")
                 if np.det in ("i", "we") and owner in PERSONS and self.words.nouns[np.noun].type != "family":
-                    np = replace(np, det="the" if frame.key in self.choices["verbs"]["others"] else owner)
+                    np = replace(np, det=owner)
                 avoid.append(np.pronoun)
                 for _ in range(_ATTEMPTS):
                     if not np.noun or not (

@@ -15,8 +15,9 @@ from pathlib import Path
 from demo_model.clauses.lexicon import WORDS, Frame, Noun, load_words
 from demo_model.clauses.syntax import PERSONS, Clause, Phrase, Tense
 from demo_model.grammar import Value
+from demo_model.lexicon import load_lexicon
 from demo_model.patterns import in_part
-from demo_model.sampling import Sampler, load_lexicon
+from demo_model.sampling import Sampler
 
 _COMMON = 0.75
 """Of the names that nobody has, how many are drawn again."""
