@@ -28,7 +28,7 @@ _DISTANT = re.compile(r"month|year|date|weeks|quarter|spring|summer|autumn|winte
 _SOME_DAY = re.compile(r"days|other day|week|recently|soon|later|sometime|\{weekday")
 _DAY = re.compile(r"^(yesterday|this morning|this afternoon|yesterday evening|yesterday afternoon)$")
 """The times of what is said to have lasted."""
-_VAGUE = re.compile(r"always|sometimes|days$|days ago|other day|recently|soon$|^later|sometime|weeks|minutes|hour")
+_VAGUE = re.compile(r"always|sometime|days$|days ago|other day|recently|soon$|^later|weeks|minutes|hour|duration")
 """The times of what is not asked for, nor wanted or proposed."""
 _SOON = re.compile(r"^in a few days|soon$|^later|sometime|next few weeks")
 _NEAR = re.compile(r"^(yesterday|yesterday afternoon|this morning|tomorrow|this afternoon|on \{weekday\})$")

@@ -7,7 +7,7 @@ from dataclasses import replace
 from functools import cached_property
 
 from demo_model.clauses.compose_adverbials import AdverbialComposer
-from demo_model.clauses.compose_phrases import expanded
+from demo_model.clauses.compose_phrases import ONES_OWN_PEOPLE, expanded
 from demo_model.clauses.lexicon import Frame
 from demo_model.clauses.syntax import PERSONS, Clause, Modal, Mood, Phrase, Tense
 
@@ -232,6 +232,8 @@ class ClauseComposer(AdverbialComposer):
         np = self.role(types, True, asks=asks, plain=frame.key in self.choices["verbs"]["unasked"])
         if asks and np.noun and self.words.nouns[np.noun].type == "family" and np.det in ("i", "we"):
             np = replace(np, det="you")  # one knows what one's own mother does
+        if asks and np.noun in ONES_OWN_PEOPLE and np.det == "i":
+            np = replace(np, det="we")
         return np
 
     def _roles(
@@ -294,7 +296,10 @@ class ClauseComposer(AdverbialComposer):
                 if np.det == "we" and np.noun[:6] != "family" and "S" in roles and roles["S"].det == "we":
                     np = replace(np, det="the")
                 owner = roles["S"].pronoun if "S" in roles else ""
-                if np.det in ("i", "we") and role == "O" and frame.key in self.choices["verbs"]["others"]:
+                shared = np.noun.startswith("plan:") and np.noun not in self.classes["authored"]  # a merger
+                if np.det in ("i", "we") and (
+                    shared or (role == "O" and frame.key in self.choices["verbs"]["others"])
+                ):
                     np = replace(np, det="the")
                 if np.det in ("i", "we") and owner in PERSONS and self.words.nouns[np.noun].type != "family":
                     np = replace(np, det=owner)

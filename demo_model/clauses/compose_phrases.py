@@ -48,6 +48,8 @@ _UNOWNED = frozenset(
 )
 ONES_OWN_PEOPLE = ("person:colleague", "person:boss", "person:assistant", "person:team leader", "person:intern")
 """People at work that are mostly somebody's."""
+_HIRED = ("person:assistant", "person:intern")
+"""Those of them that one hires."""
 _COUNTABLE = frozenset(
     [
         *("document", "device", "supplies", "furniture"),
@@ -251,6 +253,8 @@ class PhraseComposer:
             and not subject
         ):
             weights |= {"we": 0, "i": 8, "all": 0}
+        if noun.type in ("clothes", "small"):
+            weights |= {"we": 0}
         if noun.type in _UNOWNED:
             weights |= {"we": 0, "i": 0}
         if fresh:
@@ -263,7 +267,7 @@ class PhraseComposer:
             weights = {"i": 3, "he": 1, "she": 1}
         if noun.type == "money":
             weights = {"the": 6, "this": 1}
-        if noun.key in ONES_OWN_PEOPLE and not fresh:
+        if noun.key in ONES_OWN_PEOPLE and not (fresh and noun.key in _HIRED):
             weights = {"the": 1, "i": 10, "we": 3}
         if noun.key in ("group:management", "code:source code"):
             weights = {"the": 1}
