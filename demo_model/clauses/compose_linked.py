@@ -188,7 +188,8 @@ class LinkedComposer(TalkComposer):
             thing = replace(self.noun(self.random.choice(self._nouns(kinds)), False, True), adjective="")
             own = (
                 whose
-                if whose in PERSONS and (thing.det in ("i", "we") or thing.noun[:6] == "small:")
+                if whose in PERSONS
+                and (thing.det in ("i", "we") or thing.noun.startswith(("small:", "position:")))
                 else thing.det
             )
             out[role] = replace(thing, det=own)
