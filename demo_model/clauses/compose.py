@@ -312,9 +312,11 @@ class Composer(EverydayComposer):
                 and (each != "we" or speaker.pronoun != "i" or inner.tense is Tense.FUTURE)  # one knows the past
                 and not any(each == np.pronoun for np in inner.roles.values())
             ]
-            inner = replace(
-                inner, roles={**inner.roles, "S": replace(same, pronoun=self.random.choice(others or ["they"]))}
-            )
+            who = self.random.choice(others or ["they"])
+            own = {  # still one's own: "we lost our job"
+                role: replace(np, det=who) if np.det == same.pronoun else np for role, np in inner.roles.items()
+            }
+            inner = replace(inner, roles={**own, "S": replace(same, pronoun=who)})
             inner = replace(
                 inner, roles=self._known_gender(self.words.frames[inner.frame], inner.roles, inner.tense)
             )
