@@ -313,10 +313,10 @@ class Composer(EverydayComposer):
                 and not any(each == np.pronoun for np in inner.roles.values())
             ]
             who = self.random.choice(others or ["they"])
-            own = {  # still one's own: "we lost our job"
+            mine = {  # still one's own: "we lost our job"
                 role: replace(np, det=who) if np.det == same.pronoun else np for role, np in inner.roles.items()
             }
-            inner = replace(inner, roles={**own, "S": replace(same, pronoun=who)})
+            inner = replace(inner, roles={**mine, "S": replace(same, pronoun=who)})
             inner = replace(
                 inner, roles=self._known_gender(self.words.frames[inner.frame], inner.roles, inner.tense)
             )
