@@ -86,7 +86,7 @@ def word_problems() -> Iterator[str]:
             if known_keys is not None and key not in known_keys:
                 yield f"choices [{table}]: {key} does not exist"
             for each in members if table not in _CAUSES else _verbs(members):
-                if each.lstrip("+-!") not in (words.adjectives if table == "adjectives" else words.frames):
+                if each.lstrip("+-&!") not in (words.adjectives if table == "adjectives" else words.frames):
                     yield f"choices [{table}] {key}: {each} does not exist"
             filled = [each for row in members if table in _CAUSES for each in re.findall(r"[SOT]=(?!\$)(.*)", row)]
             yield from _strangers(f"choices [{table}] {key}:", [each for row in filled for each in row.split(",")])

@@ -8,7 +8,7 @@ from dataclasses import replace
 from itertools import count
 
 from demo_model.clauses.compose_everyday import EverydayComposer
-from demo_model.clauses.compose_phrases import ALWAYS_PLURAL
+from demo_model.clauses.compose_phrases import ALWAYS_PLURAL, SPOUSES
 from demo_model.clauses.lexicon import PARTITIVE
 from demo_model.clauses.syntax import (
     FIXED_FRAMES,
@@ -39,6 +39,8 @@ _OWNED = (
     "fixture",
 )
 _MANY = 5
+_SEVERAL = ("text", "paper", "stationery", "stock", "table_fruit")
+"""Of what there are several in one place."""
 _ATTEMPTS = 2000
 _WORK = frozenset(
     [
@@ -55,6 +57,23 @@ def frames(clause: Clause | None) -> set[str]:
         return set()
     relatives = [frames(each.relative) for each in clause.roles.values()]
     return ({clause.frame} - FIXED_FRAMES).union(*relatives)
+
+
+def named(clause: Clause | None) -> list[str]:
+    """The nouns of a clause, but for what "it" stands for."""
+    if clause is None:
+        return []
+    phrases = [np for role, np in clause.roles.items() if role != clause.gap]
+    phrases += [each.phrase for each in clause.adverbials if each.phrase]
+    phrases += [member for np in phrases for member in np.members]
+    nouns = [np.noun for np in phrases if np.noun and not np.pronoun]
+    return nouns + [noun for np in phrases for noun in named(np.relative)]
+
+
+def repeated(said: Utterance) -> bool:
+    """Whether one noun is said of two: "the colleague has lunch with the colleague"."""
+    nouns = named(said.first) + named(said.second)
+    return len(nouns) > len(set(nouns))
 
 
 class Composer(EverydayComposer):
@@ -85,7 +104,7 @@ class Composer(EverydayComposer):
         for attempt in count():
             self.values, self._mark = {}, 0
             said = kind() if attempt < _ATTEMPTS else self._single()  # of a small part few sentences may be left
-            if self._is_in_part(said):
+            if self._is_in_part(said) and (attempt >= _ATTEMPTS or not repeated(said)):
                 break
         second = replace(said.second, embedded=True) if said.second else None
         first = self._sensible(said.first, said.speaker is not None)
@@ -96,9 +115,12 @@ class Composer(EverydayComposer):
         subject, thing = clause.roles.get("S"), clause.roles.get("O")
         roles = clause.roles
         person = subject.pronoun if subject else ""
+        mine = clause.frame in self.choices["verbs"]["own"]
         if thing and person in PERSONS and thing.det in ("a", "the", "this") and not (thing.of or thing.relative):
-            own = clause.frame in self.choices["verbs"]["own"] and thing.noun.startswith(("small:", "supplies:"))
-            roles = {**roles, "O": replace(thing, det=person if own else thing.det)}
+            small = mine and thing.noun.startswith(("small:", "supplies:"))
+            roles = {**roles, "O": replace(thing, det=person if small else thing.det)}
+        if mine and thing and subject and subject.noun and thing.det in ("i", "we"):
+            roles = {**roles, "O": replace(thing, det="the")}  # not "my uncle forgot my watch"
         if clause.tense is Tense.PLANNED and not clause.adverbials and clause.asked != "when":  # that would be now
             now = clause.frame not in self.choices["verbs"]["not_now"]
             clause = replace(clause, tense=Tense.NOW if now else Tense.FUTURE)
@@ -183,7 +205,8 @@ class Composer(EverydayComposer):
                 degree = "more" if than else "very"
         past = self.odds(0.22) and adjective not in self.choices["adjectives"]["lasting"]
         tense = Tense.PAST if past else Tense.HABIT
-        negative = not degree and mood is Mood.STATEMENT and self.odds(0.18)
+        deniable = adjective not in self.choices["adjectives"]["affirmed"]
+        negative = not degree and mood is Mood.STATEMENT and deniable and self.odds(0.18)
         predicate = Predicate(self.mark(), adjective=adjective, degree=degree, than=than)
         return self._being(subject, predicate, tense, mood, negative)
 
@@ -235,7 +258,8 @@ class Composer(EverydayComposer):
         ]  # no backpack in the backpack
         place = Predicate(self.mark(), place=self.adverbial(self.random.choice(places)))
         if noun.mass or (kind in put and self.odds(0.5)):
-            count = self.random.randint(2, _MANY) if self.odds(0.4) and not noun.mass else 0
+            several = kind in _SEVERAL and mood is Mood.STATEMENT and not noun.mass
+            count = self.random.randint(2, _MANY) if several and self.odds(0.4) else 0
             det = "num" if count else "bare" if noun.mass else "a"
             there = Phrase(self.mark(), noun=noun.key, det=det, plural=bool(count), count=count)
             return Utterance(Clause("exist", self.mark(), {"S": there}, mood=mood, predicate=place))
@@ -285,14 +309,22 @@ class Composer(EverydayComposer):
                 for each in ("he", "she", "they", "we")
                 if each != speaker.pronoun
                 and (each != "we" or link != "whether")
+                and (each != "we" or speaker.pronoun != "i" or inner.tense is Tense.FUTURE)  # one knows the past
                 and not any(each == np.pronoun for np in inner.roles.values())
             ]
-            inner = replace(
-                inner, roles={**inner.roles, "S": replace(same, pronoun=self.random.choice(others or ["they"]))}
-            )
+            who = self.random.choice(others or ["they"])
+            mine = {  # still one's own: "we lost our job"
+                role: replace(np, det=who) if np.det == same.pronoun else np for role, np in inner.roles.items()
+            }
+            inner = replace(inner, roles={**mine, "S": replace(same, pronoun=who)})
             inner = replace(
                 inner, roles=self._known_gender(self.words.frames[inner.frame], inner.roles, inner.tense)
             )
+        whose = inner.roles.get("S")
+        if whose is not None and whose.noun.startswith("family") and whose.det in ("he", "she"):
+            own = speaker.pronoun in ("he", "she") and whose.noun not in SPOUSES
+            det = speaker.pronoun if own else "i"  # whose would be unclear
+            inner = replace(inner, roles={**inner.roles, "S": replace(whose, det=det)})
         if "stative" in self.words.frames[inner.frame].tags and link in ("hope", "whether", "say"):
             return self._single()
         past_when = inner.asked in ("when", "where", "how") and inner.tense is Tense.PAST

@@ -8,7 +8,7 @@ from dataclasses import replace
 
 from demo_model.clauses.compose_phrases import PEERS, PhraseComposer
 from demo_model.clauses.lexicon import Frame
-from demo_model.clauses.syntax import Adverbial, Clause, Modal, Mood, Phrase, Tense
+from demo_model.clauses.syntax import PERSONS, Adverbial, Clause, Modal, Mood, Phrase, Tense
 from demo_model.grammar import Value
 
 _ASKED_HOW = ("where", "how", "why", "how_long", "how_often")
@@ -28,7 +28,7 @@ _DISTANT = re.compile(r"month|year|date|weeks|quarter|spring|summer|autumn|winte
 _SOME_DAY = re.compile(r"days|other day|week|recently|soon|later|sometime|\{weekday")
 _DAY = re.compile(r"^(yesterday|this morning|this afternoon|yesterday evening|yesterday afternoon)$")
 """The times of what is said to have lasted."""
-_VAGUE = re.compile(r"always|sometimes|days$|days ago|other day|recently|soon$|^later|sometime|weeks|minutes|hour")
+_VAGUE = re.compile(r"always|sometime|days$|days ago|other day|recently|soon$|^later|weeks|minutes|hour|duration")
 """The times of what is not asked for, nor wanted or proposed."""
 _SOON = re.compile(r"^in a few days|soon$|^later|sometime|next few weeks")
 _NEAR = re.compile(r"^(yesterday|yesterday afternoon|this morning|tomorrow|this afternoon|on \{weekday\})$")
@@ -116,7 +116,7 @@ class AdverbialComposer(PhraseComposer):
         if key == "as soon as possible":
             return frame in times["soon"]
         if self.words.adverbial_kinds[key] == "deadline":
-            return frame in times["done"]
+            return frame in times["done"] and frame not in times["undue"]
         if frame in times["large"]:
             return bool(_DISTANT.search(key)) and not re.search("weeks|date", key)
         for pattern, table in ((_BRIEF, "brief"), (_CLOCK, "brief"), (_AROUND, "around"), (_DISTANT, "notable")):
@@ -174,7 +174,11 @@ class AdverbialComposer(PhraseComposer):
             if key == "place_office":
                 key = self.random.choice(self._rooms(key))
             known = [np.pronoun for role, np in clause.roles.items() if role == "S"]
-            out.append(self.adverbial(key, [*known, "you"] if clause.tense is Tense.HABIT else known))
+            how = self.adverbial(key, [*known, "you"] if clause.tense is Tense.HABIT else known)
+            kin = how.phrase is not None and how.phrase.noun.startswith("family")
+            if kin and how.phrase and known and known[0] in PERSONS:
+                how = replace(how, phrase=replace(how.phrase, det=known[0]))  # one goes with one's own
+            out.append(how)
         return replace(clause, adverbials=tuple(out))
 
     def _rooms(self, key: str) -> list[str]:
@@ -184,15 +188,17 @@ class AdverbialComposer(PhraseComposer):
         asking = clause.mood in (Mood.IMPERATIVE, Mood.REQUEST, Mood.LETS)
         if asking and frame.key in self.choices["times"]["soon"] and self.odds(0.12):
             return [self.adverbial("as soon as possible")]
-        if clause.mood is Mood.LETS and frame.key not in self.choices["times"]["some_day"]:
+        if (clause.mood is Mood.LETS and frame.key not in self.choices["times"]["some_day"]) or (
+            asking and clause.negative
+        ):
             return []
         if asking or (clause.modal is not Modal.NONE and clause.tense is not Tense.PAST):
             if self.odds(0.35) and clause.modal not in (Modal.CAN, Modal.SHOULD):
                 due = self.odds(0.5) and (asking or clause.modal is Modal.MUST)
-                kind = "deadline" if due and frame.key in self.choices["times"]["done"] else "time_future"
+                kind = "deadline" if due and self._when("by {weekday}", frame.key) else "time_future"
                 return self._time(frame, kind, negative=clause.negative, plain=True)
             return []
-        plain = bool(clause.asked)
+        plain = clause.mood in (Mood.YES_NO, Mood.WH)
         match clause.tense:
             case Tense.PAST if always or self.odds(0 if stative or clause.modal is not Modal.NONE else 0.6):
                 kinds = ("time_past", "time_past", "time_any")

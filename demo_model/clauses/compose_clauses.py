@@ -7,7 +7,7 @@ from dataclasses import replace
 from functools import cached_property
 
 from demo_model.clauses.compose_adverbials import AdverbialComposer
-from demo_model.clauses.compose_phrases import expanded
+from demo_model.clauses.compose_phrases import ONES_OWN_PEOPLE, expanded
 from demo_model.clauses.lexicon import Frame
 from demo_model.clauses.syntax import PERSONS, Clause, Modal, Mood, Phrase, Tense
 
@@ -56,6 +56,8 @@ class ClauseComposer(AdverbialComposer):
         human = bool({"human", "anyone", "boss", "firm", "tech"} & set(frame.types["S"]))
         if stative and mood is Mood.WH:
             mood = Mood.YES_NO
+        if mood is Mood.YES_NO and frame.key in verbs["unasked"] and frame.key not in verbs["wondered"]:
+            mood = Mood.STATEMENT
         asks = mood in (Mood.YES_NO, Mood.WH)
         if frame.key in verbs["urged"] and tenses is None:
             mood = self.random.choice((Mood.IMPERATIVE, Mood.REQUEST))
@@ -134,9 +136,12 @@ class ClauseComposer(AdverbialComposer):
         counted = "O" in roles and roles["O"].det in ("many", "num", *(("all",) if negative else ()))
         if stative and "O" in roles and roles["O"].det == "a" and frame.key in verbs["liked"]:
             roles["O"] = replace(roles["O"], det="the")
+        if frame.key in ("have", "have_thing") and "O" in roles and roles["O"].det == "the":
+            roles["O"] = replace(roles["O"], det="the" if roles["O"].plural else "a", of=None, relative=None)
         if stative and "S" in roles and roles["S"].count:
             roles["S"] = replace(roles["S"], det="the", plural=False, count=0)
-        if counted and (negative or asked_for or again) and frame.key not in verbs["several"]:
+        uncounted = counted and roles["O"].det == "num" and frame.key not in self.choices["asked"]["how_many"]
+        if counted and (negative or asked_for or again or uncounted) and frame.key not in verbs["several"]:
             roles["O"] = replace(roles["O"], det="the", plural=False, count=0)
         thing = roles.get("O")
         unfinished = (
@@ -227,6 +232,8 @@ class ClauseComposer(AdverbialComposer):
         np = self.role(types, True, asks=asks, plain=frame.key in self.choices["verbs"]["unasked"])
         if asks and np.noun and self.words.nouns[np.noun].type == "family" and np.det in ("i", "we"):
             np = replace(np, det="you")  # one knows what one's own mother does
+        if asks and np.noun in ONES_OWN_PEOPLE and np.det == "i":
+            np = replace(np, det="we")
         return np
 
     def _roles(
@@ -250,6 +257,8 @@ class ClauseComposer(AdverbialComposer):
                 np = subject or self._actor(frame, types, asks)
                 if np.pronoun in ("we", "they") and frame.key in self.choices["verbs"]["single"]:
                     np = replace(np, pronoun=self.random.choice(("he", "she")))
+                if asks and np.noun and modal is Modal.SHOULD:
+                    np = Phrase(np.mark, pronoun="we")
                 if asks and np.pronoun and (modal is Modal.SHOULD or (modal is Modal.CAN and self.odds(0.5))):
                     np = replace(np, pronoun=self.random.choice(("i", "we")))
                 avoid.append(np.pronoun)
@@ -287,6 +296,11 @@ class ClauseComposer(AdverbialComposer):
                 if np.det == "we" and np.noun[:6] != "family" and "S" in roles and roles["S"].det == "we":
                     np = replace(np, det="the")
                 owner = roles["S"].pronoun if "S" in roles else ""
+                shared = np.noun.startswith("plan:") and np.noun not in self.classes["authored"]  # a merger
+                if np.det in ("i", "we") and (
+                    shared or (role == "O" and frame.key in self.choices["verbs"]["others"])
+                ):
+                    np = replace(np, det="the")
                 if np.det in ("i", "we") and owner in PERSONS and self.words.nouns[np.noun].type != "family":
                     np = replace(np, det=owner)
                 avoid.append(np.pronoun)

@@ -14,6 +14,8 @@ from demo_model.sampling import Sampler
 
 _OF_PEOPLE = ("tired", "busy", "ill", "nervous", "happy", "hungry")
 """The adjectives of a person that are a reason."""
+_UNFORESEEN = ("lose_job", "fail_exam", "lose_match")
+"""After what nobody plans to do something."""
 _GENDERED = ("he", "she", "they")
 
 
@@ -53,8 +55,9 @@ class LinkedComposer(TalkComposer):
             link = "when" if happens in self.choices["verbs"]["expected"] and self.odds(0.6) else "if"
             return Utterance(asked, link, replace(event, tense=Tense.HABIT))
         actor = self._does(who, event)
-        when = "stative" in self.words.frames[happens].tags or happens in self.choices["verbs"]["noticed"]
         frame = self.words.frames[happens]
+        lasts = "stative" in frame.tags and "weather" not in frame.types["S"]  # "when it was sunny" is a habit
+        when = lasts or happens in self.choices["verbs"]["noticed"]
         foreseen = happens not in self.choices["verbs"]["unasked"]
         foreseen = foreseen and ("stative" not in frame.tags or "weather" in frame.types["S"])
         link = (
@@ -141,9 +144,11 @@ class LinkedComposer(TalkComposer):
         """It was, will be, has to be or should be so, or somebody is asked to do it."""
         doer = main.roles["S"]
         asked = doer.pronoun and main.frame not in self.choices["verbs"]["own_will"] and "O" in main.roles
-        kinds = {"past": 45, "future": 22, "must": 14, "should": 7, "want": 4, "please": 12 if asked else 0}
+        due = main.frame in self.choices["times"]["done"] or "office" in self.words.frames[main.frame].tags
+        kinds = {"past": 45, "future": 22, "want": 4, "please": 12 if asked else 0}
+        kinds |= {"must": 14, "should": 7} if due else {}  # one does not have to play cards
         kind = self.random.choices(list(kinds), list(kinds.values()))[0]
-        if kind == "past":
+        if kind == "past" or other.frame in _UNFORESEEN:
             return Utterance(replace(main, tense=Tense.PAST), link, replace(other, tense=Tense.PAST))
         other = replace(other, tense=Tense.HABIT)
         if kind == "please":
@@ -183,7 +188,8 @@ class LinkedComposer(TalkComposer):
             thing = replace(self.noun(self.random.choice(self._nouns(kinds)), False, True), adjective="")
             own = (
                 whose
-                if whose in PERSONS and (thing.det in ("i", "we") or thing.noun[:6] == "small:")
+                if whose in PERSONS
+                and (thing.det in ("i", "we") or thing.noun.startswith(("small:", "position:")))
                 else thing.det
             )
             out[role] = replace(thing, det=own)
@@ -218,19 +224,20 @@ class LinkedComposer(TalkComposer):
             if thing.plural or thing.det == "bare" or thing.relative or first.roles["S"].pronoun != shared.pronoun:
                 continue
             noun = self.words.nouns[thing.noun]
-            fitting = [each for each in then[key] if self._fits(self.words.frames[each.lstrip("!")], "O", noun)]
+            fitting = [each for each in then[key] if self._fits(self.words.frames[each.lstrip("&!")], "O", noun)]
             if fitting:
                 break
         next_one = self.random.choice(fitting)
-        frame = self.words.frames[next_one.lstrip("!")]
+        frame = self.words.frames[next_one.lstrip("&!")]
         first = replace(first, roles=first.roles | {"O": thing})
         roles = {"S": first.roles["S"], "O": Phrase(self.mark(), pronoun="it", noun=noun.key, refers="O")}
         if "T" in frame.types:
             roles["T"] = replace(self.role(frame.types["T"], avoid=[shared.pronoun]), adjective="")
         link = "but" if next_one.startswith("!") else "and"
-        tense = Tense.PAST if link == "and" else Tense.DONE
-        second = Clause(frame.key, self.mark(), roles, tense, negative=link == "but")
-        return Utterance(replace(first, adverbials=first.adverbials[:1]), link, second)
+        undone = "!" in next_one
+        second = Clause(frame.key, self.mark(), roles, Tense.DONE if undone else Tense.PAST, negative=undone)
+        later = frame.key in self.choices["verbs"]["later"]  # not on the day of the first
+        return Utterance(replace(first, adverbials=() if later else first.adverbials[:1]), link, second)
 
     def _reasoned(self) -> Utterance:
         """Because, although: with what its object or its subject is like."""
@@ -269,6 +276,9 @@ class LinkedComposer(TalkComposer):
                 if about.refers != "S" or re.search("yesterday|today|^this |last night|just", each.key)
                 if about.refers != "S" or not re.search("time}|clock}", each.key)  # one is not tired at eight
             ]
+            this = about.refers == "O" and not although and not first.negative
+            if this and thing is not None and thing.det == "a":
+                first = replace(first, roles={**first.roles, "O": replace(thing, det="this")})
             return Utterance(replace(first, adverbials=tuple(said)), link, second)
         return self._single()
 

@@ -15,9 +15,12 @@ from pathlib import Path
 from demo_model.clauses.lexicon import WORDS, Frame, Noun, load_words
 from demo_model.clauses.syntax import PERSONS, Clause, Phrase, Tense
 from demo_model.grammar import Value
+from demo_model.lexicon import load_lexicon
 from demo_model.patterns import in_part
 from demo_model.sampling import Sampler
 
+_COMMON = 0.75
+"""Of the names that nobody has, how many are drawn again."""
 _COUNTED = 5
 _PEOPLE = ("person", "profession")
 SPOUSES = ("family:wife", "family:husband")
@@ -40,10 +43,13 @@ _UNOWNED = frozenset(
         "term",
         "problem",
         "incident",
+        "opening",
     ]
 )
-_ONES_OWN_PEOPLE = ("person:colleague", "person:boss", "person:assistant", "person:team leader", "person:intern")
+ONES_OWN_PEOPLE = ("person:colleague", "person:boss", "person:assistant", "person:team leader", "person:intern")
 """People at work that are mostly somebody's."""
+_HIRED = ("person:assistant", "person:intern")
+"""Those of them that one hires."""
 _COUNTABLE = frozenset(
     [
         *("document", "device", "supplies", "furniture"),
@@ -55,6 +61,11 @@ _COUNTABLE = frozenset(
 
 NAMED_ONLY = ("family:baby", "family:child")
 """Nouns that play no role for their type alone: one does not call one's baby."""
+
+
+@cache
+def _known_names() -> frozenset[str]:
+    return frozenset(load_lexicon().names)
 
 
 @cache
@@ -206,6 +217,8 @@ class PhraseComposer:
 
     def _name(self) -> Phrase:
         mark, name = self.mark(), self.sampler.name()
+        if name.split()[0] not in _known_names() and self.sampler.known_names and self.odds(_COMMON):
+            name = self.sampler.name()  # most are common ones
         self.values[mark] = ("name", name)
         return Phrase(mark, name=name)
 
@@ -215,7 +228,7 @@ class PhraseComposer:
             return Phrase(mark, noun=noun.key, det="name")
         if noun.type in ("family", "feast"):
             married = noun.key in SPOUSES
-            det = self.random.choices(("i", "he", "she"), (6, 1, 1))[0]
+            det = self.random.choices(("i", "he", "she"), (10, 1, 1))[0]
             if married and det != "i":
                 det = "he" if noun.key == "family:wife" else "she"
             return Phrase(mark, noun=noun.key, det=det, plural=noun.key in ALWAYS_PLURAL)
@@ -240,6 +253,8 @@ class PhraseComposer:
             and not subject
         ):
             weights |= {"we": 0, "i": 8, "all": 0}
+        if noun.type in ("clothes", "small"):
+            weights |= {"we": 0}
         if noun.type in _UNOWNED:
             weights |= {"we": 0, "i": 0}
         if fresh:
@@ -252,8 +267,8 @@ class PhraseComposer:
             weights = {"i": 3, "he": 1, "she": 1}
         if noun.type == "money":
             weights = {"the": 6, "this": 1}
-        if noun.key in _ONES_OWN_PEOPLE:
-            weights = {"the": 2, "i": 10, "we": 3}
+        if noun.key in ONES_OWN_PEOPLE and not (fresh and noun.key in _HIRED):
+            weights = {"the": 1, "i": 10, "we": 3}
         if noun.key in ("group:management", "code:source code"):
             weights = {"the": 1}
         det = self.random.choices(list(weights), list(weights.values()))[0]

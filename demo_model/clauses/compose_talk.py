@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 from demo_model.clauses.compose_clauses import ClauseComposer
-from demo_model.clauses.compose_phrases import ALWAYS_PLURAL, SPOUSES
+from demo_model.clauses.compose_phrases import ALWAYS_PLURAL, ONES_OWN_PEOPLE, SPOUSES
 from demo_model.clauses.lexicon import Frame, Noun
 from demo_model.clauses.syntax import (
     ASKED_FRAMES,
@@ -48,7 +48,8 @@ _APART = frozenset(
             "body",
             "instrument",
         ),
-        *("group", "fruit", "vegetable", "amenity", "site", "sight", "plan", "remark", "problem", "product"),
+        *("topic", "group", "fruit", "vegetable", "amenity", "site", "sight", "plan", "remark", "problem"),
+        "product",
     ]
 )
 """Types whose nouns are seldom named together."""
@@ -190,7 +191,7 @@ class TalkComposer(ClauseComposer):
             ("and", "both", "either", "or"),
             (
                 70,
-                8,
+                4,
                 12 * (said.tense is Tense.FUTURE and said.mood is Mood.STATEMENT),
                 6 * (said.mood is Mood.YES_NO),
             ),
@@ -244,6 +245,8 @@ class TalkComposer(ClauseComposer):
             return []  # the contract and the sales contract
         fresh = frame in self.choices["verbs"]["fresh"] and not subject
         det = "a" if fresh else "the"
+        if any(each.key in ONES_OWN_PEOPLE for each in chosen) and self.odds(0.7):
+            det = "we"
         owner = self.random.choice(("i", "i", "i", "he", "she"))
         out = []
         for noun in chosen:
@@ -321,8 +324,10 @@ class TalkComposer(ClauseComposer):
             return False
         own = asked.roles["S"].pronoun == "you" and re.search("hope|know|afraid|question|depends", answer)
         future = asked.tense not in (Tense.PAST, Tense.DONE) or asked.modal is not Modal.NONE
+        own = own or (asked.roles["S"].pronoun == "you" and not future and re.search("prob|maybe|sure", answer))
         unfit = "afraid not|not as|probably not|course not" if future else "depends|yet|good question"
-        return not own and not re.search(unfit, answer)
+        able = asked.modal is Modal.CAN and "hope" in answer
+        return not own and not able and not re.search(unfit, answer)
 
     def _answering(self, asked: Phrase) -> Phrase | None:
         """Who is spoken of in the answer: "Did you …?" "Yes, we …"."""
@@ -339,7 +344,9 @@ class TalkComposer(ClauseComposer):
         while True:
             marks, values = self._mark, dict(self.values)
             subject = Phrase(self.mark(), pronoun=self.random.choice(("i", "i", "we", "he", "she")))
-            said = self.clause(self._domain(), Mood.STATEMENT, subject=subject, plain=True)
+            keys = self._domain()
+            alike = [each for each in keys if each in self.choices["together"]["alike"]] or keys
+            said = self.clause(alike, Mood.STATEMENT, subject=subject, plain=True)
             frame = self.words.frames[said.frame]
             fits = "people" in self._types(frame.types["S"]) and said.roles["S"].pronoun == subject.pronoun
             fits = fits and said.tense not in (Tense.NOW, Tense.PLANNED) and "T" not in frame.types

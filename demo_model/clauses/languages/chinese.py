@@ -390,7 +390,8 @@ class Chinese(ChineseSpans):
         words = phrase(self.clause(main, later, drop=shared and follows), tail)
         match said.link:
             case "and":
-                return phrase(words, "，" + (THEN.get(second.frame, "然后") if shared else ""), other, mark)
+                then = THEN.get(second.frame, "然后") if shared and not second.negative else ""
+                return phrase(words, "，" + then, other, mark)
             case "but":
                 return phrase(words, "，但是", other, mark)
             case "so":

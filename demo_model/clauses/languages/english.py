@@ -43,8 +43,10 @@ _SAID = {
 """Auxiliaries after "said that"."""
 _LAST = re.compile(r"ago|\{time|soon|later|minutes|hour|possible|noon|recently|just now|\{P\}|sometime")
 """Times that do not begin a sentence."""
-_MANY = re.compile(r"(?:figures|details|minutes)$")
+_MANY = re.compile(r"(?:figures|details|minutes|instructions|phones)$")
 """Nouns that are plural as they stand."""
+_SOME = re.compile(r"(?:soup|porridge)$")
+"""Nouns of what one has some, not one."""
 _NOT = {"can": "can't", "will": "won't", "am": "am not", "might": "might not"}
 _SHORT = {"am": "'m", "are": "'re", "is": "'s", "am not": "'m not", "will": "'ll", "have": "'ve", "has": "'s"}
 """Auxiliaries after a pronoun, in speech."""
@@ -92,8 +94,7 @@ class English(Linearizer):
         if np.members:
             return self.joined(np, lambda each: self.noun_phrase(each, case))
         if np.pronoun == "it":
-            several = case != "S" and np.noun and _MANY.search(self.noun(np).cells["en"])
-            return marked("them" if several else "it", np.mark)
+            return marked("it", np.mark)
         if np.pronoun:
             return marked((_SUBJECT if case == "S" else _OBJECT)[np.pronoun], np.mark)
         if np.name:
@@ -107,6 +108,8 @@ class English(Linearizer):
         match np.det:
             case "a" if _MANY.search(word):
                 pass
+            case "a" if _SOME.search(word) and not np.plural:
+                words = phrase("some", words)
             case "the" | "this":
                 many = np.plural or _MANY.search(word)
                 words = phrase("these" if np.det == "this" and many else np.det, words)
@@ -208,8 +211,15 @@ class English(Linearizer):
             return self.noun_phrase(what.phrase, "O")
         return self.adverbial(what.place) if what.place else ""
 
+    def plain_plural(self, np: Phrase) -> Phrase:
+        """Plural if the noun has no singular: "the minutes are long", "they are long"."""
+        if not np.noun or np.plural or not _MANY.search(self.noun(np).cells["en"]):
+            return np
+        return replace(np, plural=True, pronoun=np.pronoun and "they")
+
     def clause(self, clause: Clause, full: bool = False) -> str:
         """full: without contractions."""
+        clause = replace(clause, roles={role: self.plain_plural(np) for role, np in clause.roles.items()})
         asks = clause.mood in (Mood.YES_NO, Mood.WH) and (clause.asked != "S" or clause.frame == "exist")
         wanted = ""
         particle = ""
@@ -399,7 +409,7 @@ class English(Linearizer):
                 return phrase("no ,", said, _NOT.get(aux) or aux + "n't")
             case "not_yet":
                 return "no , not yet"
-        if subject.pronoun == "i" and clause.mark % 2:
+        if subject.pronoun == "i" and clause.mark % 2 and clause.tense is Tense.HABIT:  # "she did it": so did I
             return phrase(marked("me", subject.mark), link)
         return phrase("so" if link == "too" else link, aux, said)
 

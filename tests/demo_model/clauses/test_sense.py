@@ -3,15 +3,24 @@
 from __future__ import annotations
 
 import re
+from functools import cache
 
 from demo_model.clauses.checks import composed
+from demo_model.clauses.compose import Composer
 from demo_model.clauses.compose_phrases import choices, expanded, said_of
 from demo_model.clauses.lexicon import load_words
 from demo_model.clauses.syntax import Clause, Modal, Mood, Phrase, Predicate, Tense, Utterance
 from demo_model.grammar import Value
+from demo_model.sampling import Sampler
 from tests.demo_model.clauses.said import SEND, SHE, send, texts
 
 I = Phrase(1, pronoun="i")  # noqa: E741
+
+
+@cache
+def drawn() -> list[Utterance]:
+    composer = Composer(Sampler(31))
+    return [composer.draw() for _ in range(8000)]
 
 
 def test_english_says_what_was_said_one_tense_earlier_and_asks_with_yet() -> None:
@@ -158,3 +167,69 @@ def test_english_lets_people_know_and_calls_anna_back() -> None:
         assert texts(told)["en"] == said
     tried = Clause("turn_on", 4, {"S": SHE, "O": Phrase(2, noun="device:printer", det="the")}, Tense.PAST)
     assert texts(Utterance(tried))["en"] == "She switched on the printer."
+
+
+def test_one_noun_is_not_said_of_two() -> None:
+    """The colleague does not have lunch with the colleague."""
+    for said in drawn():
+        nouns: list[str] = []
+        for clause in (said.first, said.second):
+            phrases = [*clause.roles.values(), *(each.phrase for each in clause.adverbials)] if clause else []
+            phrases += [member for np in phrases if np for member in np.members]
+            nouns += [np.noun for np in phrases if np and np.noun and not np.pronoun]
+        assert len(nouns) == len(set(nouns)), nouns
+
+
+def test_one_knows_what_one_did_oneself() -> None:
+    answered = [said for said in drawn() if said.answer]
+    own = [said for said in answered if said.first.roles["S"].pronoun == "you" and said.first.tense is Tense.PAST]
+    assert len(own) > 5
+    assert not [said.answer for said in own if re.search("probably|maybe|sure|hope", said.answer)]
+
+
+def test_what_is_lost_is_not_found_yet_without_a_but() -> None:
+    undone = [said for said in drawn() if said.second and said.first.frame == "lose"]
+    found = [said for said in undone if said.second and said.second.frame == "find" and said.second.negative]
+    assert found
+    assert {said.link for said in found} == {"and"}
+    chinese = {texts(said)["zh"] for said in found}
+    assert not [each for each in chinese if "最后" in each]
+
+
+def test_amounts_occasions_and_times_make_sense() -> None:
+    """Nobody switches on three phones, nor eats out when it was sunny, nor sends back that day what he ordered."""
+    countable = {*choices()["asked"]["how_many"], *choices()["verbs"]["several"], "exist"}
+    for said in drawn():
+        thing = said.first.roles.get("O")
+        assert thing is None or thing.det != "num" or said.first.frame in countable
+        assert said.link != "when" or said.second is None or "weather_" not in said.second.frame
+        assert not (said.first.mood is Mood.IMPERATIVE and said.first.negative and said.first.adverbials)
+        if said.second is not None and said.second.frame in ("return_goods", "exchange") and said.link == "and":
+            assert not said.first.adverbials
+
+
+def test_what_is_chosen_for_what_it_is_like_is_this_one() -> None:
+    reasoned = [said for said in drawn() if said.link == "because" and said.second]
+    chosen = [said for said in reasoned if said.second and said.second.roles["S"].refers == "O"]
+    assert len(chosen) > 30
+    assert not [said for said in chosen if said.first.roles["O"].det == "a" and not said.first.negative]
+
+
+def test_english_nouns_that_are_always_plural_or_of_which_one_has_some() -> None:
+    minutes = Phrase(2, noun="document:safety instructions", det="the")
+    clear = Clause("be", 4, {"S": minutes}, predicate=Predicate(5, adjective="clear"))
+    assert texts(clear)["en"] == "The safety instructions are clear."
+    it = Phrase(6, pronoun="it", noun="document:safety instructions", refers="O")
+    outdated = Clause("be", 8, {"S": it}, predicate=Predicate(9, adjective="outdated"))
+    said = Utterance(Clause("read", 7, {"S": SHE, "O": minutes}, Tense.PAST), "because", outdated)
+    assert texts(said)["en"] == "She read the safety instructions because they're outdated."
+    soup = Phrase(2, noun="food:soup", det="a")
+    assert texts(Clause("order_food", 4, {"S": SHE, "O": soup}, Tense.PAST))["en"] == "She ordered some soup."
+
+
+def test_english_me_too_answers_how_it_is_not_what_was_done() -> None:
+    for tense in (Tense.PAST, Tense.FUTURE, Tense.DONE):
+        first = Clause("sleep", 4, {"S": SHE}, tense)
+        for mark in (5, 6):
+            answer = Clause("sleep", mark, {"S": I}, tense)
+            assert "Me too" not in texts(Utterance(first, "too", answer))["en"]
