@@ -364,7 +364,8 @@ class VllmEngine:
 
     def health(self) -> EngineHealth:
         if self._life.state is EngineState.READY and self._engine is not None and self._engine.errored:
-            self._life.become(EngineState.FAILED, f"the engine process died (log: {self.log_path})")
+            log = self._attachment.log if self._attachment is not None else self.log_path
+            self._life.become(EngineState.FAILED, f"the engine process died (log: {log})")
             self._generations.end("The engine process died.")
         return self._life.health
 

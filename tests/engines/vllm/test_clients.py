@@ -12,6 +12,7 @@ from typing import Any
 import pytest
 from msgspec.structs import replace
 
+from gateway.domain.engine import EngineHealth, EngineState
 from gateway.engines.vllm.clients import Attachment, attached, launching_for, why_not
 from gateway.engines.vllm.engine import VllmEngine
 from gateway.engines.vllm.options import VllmOptions
@@ -124,3 +125,10 @@ async def test_the_process_with_the_engine_starts_all_others_or_says_why_there_a
     at = [str(tmp_path / f"engine-7.{number}") for number in (1, 2)]
     assert found == [Attachment(number, 3, at[number - 1], {"model": "m"}, Path("/log")) for number in (1, 2)]
     assert [build()._attachment for build in begun] == found
+
+
+def test_one_that_notices_the_death_of_the_engine_names_the_log_of_whoever_started_it() -> None:
+    engine = VllmEngine(VllmOptions(model="m"), ONE)
+    engine._life.become(EngineState.READY)
+    engine._engine = types.SimpleNamespace(errored=True)
+    assert engine.health() == EngineHealth(EngineState.FAILED, "the engine process died (log: /log)")
