@@ -27,7 +27,7 @@ __all__ = [
 
 
 # How workers are spoken to, and how engines are. The first is raised with every change of a message below, but
-# `Refused`, which every version understands.
+# `Refused` and `Drain`, which every version understands.
 PROTOCOLS = (2, ENGINE_PROTOCOL)
 
 

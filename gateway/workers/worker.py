@@ -14,7 +14,9 @@ import socket
 import sys
 from collections.abc import Mapping, Sequence
 from pathlib import Path
+from typing import Any
 
+import msgspec
 import uvloop
 from setproctitle import setproctitle
 
@@ -95,7 +97,11 @@ class _Worker:
         self._opening: asyncio.Task[socket.socket | None] | None = None
         self._server: DrainingServer | None = None
         self._drains = False
-        self._channel: Channel[ToParent, ToWorker] = Channel(ToWorker, self._heard, self._lost)
+        self._channel: Channel[ToParent, Any] = (
+            Channel(ToWorker, self._heard, self._lost)
+            if protocols == PROTOCOLS
+            else Channel(Any, self._heard_in_another_way, self._lost)
+        )
         self._questions = Questions(self._channel.say, _METRICS_S)
         self._answering: set[asyncio.Task[None]] = set()
 
@@ -199,6 +205,11 @@ class _Worker:
                 task.add_done_callback(self._answering.discard)
             case Metrics():
                 self._questions.answered(message)
+
+    def _heard_in_another_way(self, message: Any) -> None:
+        """The parent speaks to workers of another version, which is not to keep this one from saying so."""
+        if message == msgspec.to_builtins(Drain()):
+            self._drain()
 
     async def _answer(self, message: GetMetrics) -> None:
         # The parent has those of the engines, once for all workers.

@@ -6,6 +6,7 @@ import asyncio
 import signal
 import socket
 from pathlib import Path
+from typing import Any
 
 import pytest
 from msgspec.structs import replace
@@ -17,6 +18,7 @@ from gateway.engines.simulated import Script, SimulatedEngine
 from gateway.server.http.readiness import Whole
 from gateway.server.uvicorn_server import reserve
 from gateway.workers.messages import (
+    PROTOCOLS,
     Drain,
     EngineIs,
     GetMetrics,
@@ -25,7 +27,6 @@ from gateway.workers.messages import (
     Report,
     Serves,
     ToParent,
-    ToWorker,
 )
 from gateway.workers.worker import _Worker
 from tests.engines.host.workers import shared_engine
@@ -38,13 +39,13 @@ from tests.workers.gateways import settings, taken_port
 class FarEnd:
     """What a parent hears from a worker in the test's own event loop."""
 
-    def __init__(self, given: Settings) -> None:
+    def __init__(self, given: Settings, protocols: tuple[int, ...] = PROTOCOLS) -> None:
         self.heard: list[ToParent] = []
         self._some = asyncio.Event()
-        self.channel: Channel[ToWorker, ToParent] = Channel(ToParent, self._hear, self._some.set)
+        self.channel: Channel[Any, ToParent] = Channel(ToParent, self._hear, self._some.set)
         ours, theirs = socket.socketpair()
         self._ours = ours
-        self.serving = asyncio.create_task(_Worker(given).serve(theirs))
+        self.serving = asyncio.create_task(_Worker(given, protocols).serve(theirs))
 
     def _hear(self, message: ToParent) -> None:
         self.heard.append(message)
@@ -137,6 +138,21 @@ async def test_one_that_cannot_listen_says_so() -> None:
         await end.serving
         await until(lambda: shared_server().connections() <= before)
         end.channel.close()
+
+
+async def test_one_that_does_not_understand_its_parent_says_so_whatever_that_says() -> None:
+    end = FarEnd(settings(), protocols=(1, 2))
+    await end.open()
+    # As version 1 of the protocol says where the engine is.
+    end.channel.say(["engine_is", {"state": "ready", "reason": ""}, "/run/engine-1.sock", "", None])
+    refused = await end.next(Refused)
+    assert isinstance(refused, Refused)
+    assert "speaks to its parent in another way" in refused.sentence
+    end.channel.say(["engine_is", {"state": "ready", "reason": ""}, "/run/engine-1.sock", "", None])
+    assert not (await asyncio.wait([end.serving], timeout=0.1))[0]
+    end.channel.say(Drain())
+    await end.serving
+    end.channel.close()
 
 
 @pytest.mark.slow

@@ -146,6 +146,8 @@ class DividedEngine:
 
     def capacity(self) -> EngineCapacity:
         own = self._own.capacity()
+        if not self._fronts:
+            return own
         each = [own, *(front.capacity() for front in self._fronts)]
         asked = sum(capacity.running + capacity.waiting for capacity in each)
         running = min(asked, own.max_running)
@@ -156,6 +158,8 @@ class DividedEngine:
         return self._own.profile()
 
     async def metrics(self, names: Sequence[str] = ()) -> bytes:
+        if not self._fronts:
+            return await self._own.metrics(names)
         engines: list[Engine] = [self._own, *self._fronts]
         busy = [index for index, engine in enumerate(engines) if engine.capacity().running]
         pages = await asyncio.gather(*(engine.metrics(names) for engine in engines))

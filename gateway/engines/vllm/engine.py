@@ -102,6 +102,7 @@ class VllmEngine:
         self._building: asyncio.Future[None] | None = None
         # None as long as there is none, and if it belongs to another process.
         self.log_path: Path | None = None
+        self._log = attachment.log if attachment is not None else None
 
     # ------------------------------------------------------------ life
 
@@ -144,8 +145,7 @@ class VllmEngine:
         # A name on the hub was looked at before this process was started.
         if (config := model_config.read_config(options.model)) is not None:
             self._calibration = read_calibration(options.model)
-        if (attachment := self._attachment) is not None:
-            handle = os.open(attachment.log, os.O_WRONLY | os.O_APPEND)
+        if self._attachment is not None:
             if config is not None:
                 self._family = model_config.find_family(config, options.model, options.family)
         else:
@@ -154,7 +154,11 @@ class VllmEngine:
             if shares_memory(options):
                 preflight.check_shared_memory()
             handle, name = tempfile.mkstemp(prefix="gateway-engine-", suffix=".log")
-            self.log_path = Path(name)
+            os.close(handle)
+            self.log_path = self._log = Path(name)
+        assert self._log is not None  # noqa: S101 -- of this engine, or of the attachment
+        # Several processes write to it.
+        handle = os.open(self._log, os.O_WRONLY | os.O_APPEND)
         self._say("importing vLLM (about 10 s)")
         self._others = processes.children()
         # The thread cannot be cancelled; `stop` waits for it.
@@ -263,11 +267,10 @@ class VllmEngine:
         finally:
             os.close(log)
         # vLLM's log of this process goes to the same file as that of the engine process.
-        path = self.log_path if self._attachment is None else self._attachment.log
-        assert path is not None  # noqa: S101 -- `log` is its descriptor
+        assert self._log is not None  # noqa: S101 -- `log` is its descriptor
         log_of_vllm = logging.getLogger("vllm")
         log_of_vllm.setLevel(logging.WARNING)
-        log_of_vllm.handlers = [logging.FileHandler(path)]
+        log_of_vllm.handlers = [logging.FileHandler(self._log)]
 
     def _import_and_spawn(self, log: int) -> None:
         attachment = self._attachment
@@ -364,7 +367,7 @@ class VllmEngine:
 
     def health(self) -> EngineHealth:
         if self._life.state is EngineState.READY and self._engine is not None and self._engine.errored:
-            self._life.become(EngineState.FAILED, f"the engine process died (log: {self.log_path})")
+            self._life.become(EngineState.FAILED, f"the engine process died (log: {self._log})")
             self._generations.end("The engine process died.")
         return self._life.health
 

@@ -14,7 +14,7 @@ from typing import Any
 import pytest
 from msgspec.structs import replace
 
-from gateway.domain.engine import EngineState, TokenEvent
+from gateway.domain.engine import EngineCapacity, EngineState, TokenEvent
 from gateway.domain.errors import EngineRestarting, EngineUnavailable, StartupError
 from gateway.domain.ports import Engine
 from gateway.engines.host import processes
@@ -345,6 +345,20 @@ async def test_an_engine_that_can_have_none_is_asked_by_its_host(tmp_path: Path)
     async with divided(tmp_path, Undivided) as engines:  # type: ignore[arg-type]
         assert engines.parent.shared_at == [tmp_path / "engine.sock"]
         assert await text_of(await engines.worker(1), "all the same") == "[de] all the same"
+
+
+async def test_an_engine_that_can_have_none_is_as_busy_as_it_says() -> None:
+    class Full(SimulatedEngine):
+        def capacity(self) -> EngineCapacity:
+            # As vLLM while its cache is full.
+            return EngineCapacity(16, 3, 4)
+
+        async def metrics(self, _names: object = ()) -> bytes:
+            return b"as it is"
+
+    full = DividedEngine(Full, 2)
+    assert full.capacity() == EngineCapacity(16, 3, 4)
+    assert await full.metrics() == b"as it is"
 
 
 # ---------------------------------------------------------------- kept

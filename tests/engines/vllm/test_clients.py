@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import os
 import pickle
 import sys
 import types
@@ -12,6 +13,8 @@ from typing import Any
 import pytest
 from msgspec.structs import replace
 
+from gateway.domain.engine import EngineHealth, EngineState
+from gateway.domain.errors import StartupError
 from gateway.engines.vllm.clients import Attachment, attached, launching_for, why_not
 from gateway.engines.vllm.engine import VllmEngine
 from gateway.engines.vllm.options import VllmOptions
@@ -124,3 +127,32 @@ async def test_the_process_with_the_engine_starts_all_others_or_says_why_there_a
     at = [str(tmp_path / f"engine-7.{number}") for number in (1, 2)]
     assert found == [Attachment(number, 3, at[number - 1], {"model": "m"}, Path("/log")) for number in (1, 2)]
     assert [build()._attachment for build in begun] == found
+
+
+def test_one_that_notices_the_death_of_the_engine_names_the_log_of_whoever_started_it() -> None:
+    engine = VllmEngine(VllmOptions(model="m"), ONE)
+    engine._life.become(EngineState.READY)
+    engine._engine = types.SimpleNamespace(errored=True)
+    assert engine.health() == EngineHealth(EngineState.FAILED, "the engine process died (log: /log)")
+
+
+async def test_what_several_processes_write_to_the_log_is_all_there(monkeypatch: pytest.MonkeyPatch) -> None:
+    def build(self: VllmEngine, handle: int) -> None:
+        said = b"engine\n" if self._attachment is None else b"front end\n"
+        os.write(handle, said)
+        if self._attachment is None:
+            other = VllmEngine(VllmOptions(model="m"), replace(ONE, log=self.log_path))
+            with pytest.raises(StartupError):
+                asyncio.run(other.start())
+        os.write(handle, said)
+        os.close(handle)
+        raise StartupError("That was all.")
+
+    monkeypatch.setattr(VllmEngine, "_build", build)
+    engine = VllmEngine(VllmOptions(model="m"))
+    with pytest.raises(StartupError, match=r"^That was all\."):
+        await engine.start()
+    assert engine.log_path is not None
+    assert engine.log_path.read_text() == "engine\nfront end\nfront end\nengine\n"
+    await engine.stop()
+    engine.log_path.unlink()
