@@ -165,9 +165,8 @@ class DividedEngine:
         pages = await asyncio.gather(*(engine.metrics(names) for engine in engines))
         # An engine tells one of those that ask it how it is: one that asks nothing has heard of it a while ago,
         # and if nobody asks, whoever heard last knows that it is idle.
-        if busy:
-            return summed(pages, [pages[index] for index in busy], max)
-        return summed(pages, pages, min)
+        gauges, choice = ([pages[index] for index in busy], max) if busy else (pages, min)
+        return await asyncio.to_thread(summed, pages, gauges, choice)
 
 
 class _FrontEnd(HostedEngine):
