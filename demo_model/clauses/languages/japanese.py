@@ -274,11 +274,12 @@ class Japanese(JapanesePhrases):
             roles = {**said.first.roles, **said.second.roles}
             said = replace(said, second=replace(said.second, roles=roles))
         if said.link == "that's why" and said.second is not None:
-            said = replace(said, first=self.thanked(said.first, said.second))
-            doer, again = said.first.roles.get("S"), said.second.roles.get("S")
+            then = said.second
+            said = replace(said, first=self.thanked(said.first, then))
+            doer, again = said.first.roles.get("S"), then.roles.get("S")
             if doer and again and doer.pronoun and doer.pronoun == again.pronoun:  # それで、水を飲んだんです
-                roles = {**said.second.roles, "S": replace(again, refers="S")}
-                said = replace(said, second=replace(said.second, roles=roles))
+                roles = {**then.roles, "S": replace(again, refers="S")}
+                said = replace(said, second=replace(then, roles=roles))
         own = said.first.roles.get("S")
         if said.answer and own is not None and own.pronoun == "you":
             answer = self.of_oneself(said.answer, said.first)
@@ -534,18 +535,22 @@ class Japanese(JapanesePhrases):
 
     def dealt_with(self, main: Clause, thing: Phrase, adjective: str) -> str:
         """What somebody does about it: 昨日、修理業者が修理しました; of what one likes 彼女は写真を撮ります."""
-        doer = main.roles["S"]
-        needs = adjective in TABLES["dealt_with"]["adjectives"] or thing.det == "this"
-        free = main.modal in (Modal.NONE, Modal.MUST) and main.mood is Mood.STATEMENT
-        if main.negative or not needs or not free or doer.link == "both" or doer.pronoun == "we":
+        if not self.deals(main, thing, adjective):
             return self.without_pause(main)
         if main.tense is not Tense.PAST:
             return self.without_pause(main, "が")  # 来年増やす予定です
-        if doer.pronoun and thing.det != "this":
-            return self.without_pause(main)
         when = next((each for each in main.adverbials if self.kind(each) == "time"), None)
         said = self.without_pause(self.without(main, when), "が")
         return phrase(self.opening(when, False) if when else "", said)
+
+    def deals(self, main: Clause, thing: Phrase, adjective: str) -> bool:
+        """Whether somebody does what has to be done about the thing, so that who does it is what is new."""
+        doer = main.roles["S"]
+        if main.negative or main.mood is not Mood.STATEMENT or main.modal not in (Modal.NONE, Modal.MUST):
+            return False
+        if doer.pronoun == "we" or doer.link == "both" or (doer.pronoun and main.tense is Tense.PAST):
+            return False
+        return adjective in TABLES["dealt_with"]["adjectives"] or (thing.det == "this" and not doer.pronoun)
 
     def reasoned(self, first: Clause, second: Clause, link: str) -> str:
         """The reason, who does it, what is done: コートが高かったので、彼女は買いませんでした.
@@ -574,7 +579,7 @@ class Japanese(JapanesePhrases):
             then = self.without_pause(main) if unsaid else self.dealt_with(main, thing, what.adjective)
             state = self.words.adjectives[what.adjective]["ja"].endswith("ている1") or what.degree == "too"
             if thing.det != "a" or thing.of or thing.adjective or thing.relative or state or first.negative:
-                topic = "same" if thing.det == "this" else "が"
+                topic = "same" if thing.det == "this" and self.deals(main, thing, what.adjective) else "が"
                 return phrase(self.clause(named, "node", "", topic), "ので 、", then)
             if self.living(thing) or self.words.adjectives[what.adjective]["ja"] == "いい":
                 kind = replace(thing, det="bare", adjective=what.adjective)

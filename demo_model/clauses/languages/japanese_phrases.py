@@ -396,10 +396,8 @@ class JapanesePhrases(Linearizer):
 
     def foreign(self, subject: Phrase | None) -> bool:
         """Whether people whose owner is not named would be taken for the subject's: 彼は上司に."""
-        if subject is None or (subject.noun and not subject.members):
-            return False
-        who = subject.members or (subject,)
-        return not any(each.pronoun in ("i", "we", "you", "that", "it", "weather") for each in who)
+        who = (subject.members or (subject,)) if subject is not None else ()
+        return bool(who) and all(each.name or each.pronoun in ("he", "she", "they") for each in who)
 
     def with_owners(self, clause: Clause, *roles: str) -> Clause:
         """My colleague is named as mine, your sister as yours. roles: only these, and only what is not yours."""

@@ -500,6 +500,8 @@ def test_japanese_names_whose_people_they_are_where_he_or_she_could_be_meant() -
     assert texts(asked)["ja"] == "彼女は、あなたのお姉さんが休憩したかどうか知りません。"
     assert texts(replace(rest, mood=Mood.YES_NO))["ja"] == "私の上司は休憩しましたか？"
     both = Phrase(2, members=(boss, replace(boss, mark=3, noun="person:colleague")), link="and", plural=True)
+    team = replace(both, members=(replace(boss, noun="group:sales team", det="the"), boss))
+    assert texts(replace(rest, roles={"S": team}))["ja"] == "営業チームと上司は休憩しました。"
     assert "私たちの上司と同僚に" in texts(replace(call, roles={"S": SHE, "O": both}))["ja"]
 
 
@@ -562,6 +564,9 @@ def test_japanese_says_the_reason_first_and_who_does_something_about_it() -> Non
     told = replace(told, adverbials=(Adverbial(8, "at noon"),))
     big = Clause("be", 6, {"S": replace(it, noun=problem.noun)}, predicate=Predicate(7, adjective="big"))
     assert texts(Utterance(told, "because", big))["ja"].startswith("問題が大きいので、彼女が正午にお客様に")
+    worth = replace(long, predicate=Predicate(7, adjective="interesting"))
+    minds = replace(sums, frame="read", roles={"S": SHE, "O": replace(minutes, det="this")})
+    assert texts(Utterance(minds, "because", worth))["ja"] == "この議事録が面白いので、彼女は読みます。"
     this = replace(sums, roles={"S": SHE, "O": replace(minutes, det="this")})
     assert texts(Utterance(this, "because", long))["ja"] == "この議事録は長いので、彼女が要約します。"
 
