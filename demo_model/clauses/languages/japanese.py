@@ -87,6 +87,8 @@ class Japanese(JapanesePhrases):
             turned = {"を": "が"}  # 準備ができます
         elif self.asks_about(clause, last):
             turned = {"が": "は"}  # 時間はありますか, 天気はいいですか
+        elif clause.negative and last == "必要な":
+            turned = {"が": "は"}  # 助けは必要ありません
         for each in rest:
             if each[0] in "OT":
                 if not named or (each[0] in clause.roles and clause.roles[each[0]].pronoun == "it"):
@@ -288,6 +290,12 @@ class Japanese(JapanesePhrases):
         return super().opened(said)
 
     def answered(self, link: str, clause: Clause) -> str:
+        acts = not self.stative(clause) or (clause.negative and clause.frame not in ("be", "exist"))
+        if link in ("too", "neither") and acts:  # 彼も食べました, but 彼もです of what somebody has or is
+            frames = TABLES["frames"]
+            needs = clause.frame in frames["with_someone"] and clause.frame not in frames["topic_alone"]
+            also = marked("にも" if needs else "も", clause.mark)
+            return phrase(self.noun_phrase(clause.roles["S"], ""), also, self.done_so(clause, "polite"))
         if link in ("too", "neither"):
             return phrase(self.noun_phrase(clause.roles["S"], ""), marked("もです", clause.mark))
         if link == "not_yet":

@@ -289,7 +289,10 @@ class JapanesePhrases(Linearizer):
     def said_of(self, key: str, np: Phrase | None) -> str:
         """The adjective as it is said of this thing or its type: 広い部屋, 大きい机, 少ない予算."""
         if key.startswith("+"):  # a reason
-            return TABLES["reason"].get(key[1:]) or self.said_of(key[1:], np)
+            key = key[1:]
+            noun = self.noun(np) if np is not None and np.noun else None
+            hoped = noun and TABLES["reason_of"].get(key, {}).get(noun.type)
+            return hoped or TABLES["reason"].get(key) or self.said_of(key, np)
         said = TABLES["said_of"].get(key, {})
         noun = self.noun(np) if np is not None and np.noun else None
         own = noun and (said.get(noun.cells["ja"]) or said.get(noun.type))

@@ -365,7 +365,15 @@ def test_japanese_answers_with_the_verb_that_goes_with_the_object() -> None:
     assert texts(Utterance(asked, "yes", answer))["ja"] == "彼女は帽子をかぶりましたか？はい、かぶりました。"
     called = Clause("call", 4, {"S": SHE, "O": I}, Tense.PAST)
     also = Clause("call", 5, {"S": Phrase(6, name="Eli")}, Tense.PAST)
-    assert texts(Utterance(called, "too", also))["ja"].endswith("Eliさんもです。")
+    assert texts(Utterance(called, "too", also))["ja"].endswith("Eliさんも電話してくれました。")
+    never = replace(also, negative=True)
+    need = Clause("need_help", 4, {"S": SHE}, negative=True)
+    nor = replace(need, roles={"S": Phrase(6, name="Eli")})
+    assert texts(Utterance(need, "neither", nor))["ja"].endswith("Eliさんにも助けは必要ありません。")
+    likes = replace(need, negative=False)
+    assert texts(Utterance(likes, "too", replace(nor, negative=False)))["ja"].endswith("Eliさんもです。")
+    both = Utterance(replace(called, negative=True), "neither", never)
+    assert texts(both)["ja"].endswith("Eliさんも電話してくれませんでした。")
 
 
 def test_japanese_inflects_cute_as_it_does_high_and_good_by_itself() -> None:
@@ -566,7 +574,7 @@ def test_japanese_says_the_reason_first_and_who_does_something_about_it() -> Non
     assert texts(Utterance(told, "because", big))["ja"].startswith("問題が大きいので、彼女が正午にお客様に")
     worth = replace(long, predicate=Predicate(7, adjective="interesting"))
     minds = replace(sums, frame="read", roles={"S": SHE, "O": replace(minutes, det="this")})
-    assert texts(Utterance(minds, "because", worth))["ja"] == "この議事録が面白いので、彼女は読みます。"
+    assert texts(Utterance(minds, "because", worth))["ja"] == "この議事録が興味深いので、彼女は読みます。"
     this = replace(sums, roles={"S": SHE, "O": replace(minutes, det="this")})
     assert texts(Utterance(this, "because", long))["ja"] == "この議事録は長いので、彼女が要約します。"
 
