@@ -577,7 +577,13 @@ class Japanese(JapanesePhrases):
         if link == "although":
             if about == "S" and first.tense is Tense.PAST:
                 return phrase(self.clause(named, "node", "", "same"), "のに 、", self.clause(main, "polite"))
-            return phrase(self.clause(named, "polite"), "が 、", self.clause(main, "polite"))
+            quality = second.predicate.adjective if second.predicate is not None else ""
+            vague = quality in TABLES["felt"]["adjectives"] or self.of_people(quality)
+            if about == "O" and thing is not None and thing.det == "a" and not thing.relative and not vague:
+                named = replace(named, roles={"S": replace(thing, refers="S")})  # 高かったのですが、コートを
+                main = replace(main, roles={**left, "O": first.roles[about]})
+            told = self.clause(named, "explains").replace("んです", "のです")
+            return phrase(told, "が 、", self.clause(main, "polite"))
         what = second.predicate
         if what is not None and what.adjective and what.degree != "too":
             named = replace(named, predicate=replace(what, adjective=f"+{what.adjective}"))

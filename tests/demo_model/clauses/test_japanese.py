@@ -17,7 +17,15 @@ def test_japanese_names_what_a_reason_is_about() -> None:
     it = Phrase(5, pronoun="it", noun="clothes:coat", refers="O")
     dear = Clause("be", 6, {"S": it}, Tense.PAST, predicate=Predicate(7, adjective="expensive"))
     assert texts(Utterance(buy, "because", dear))["ja"] == "コートが高かったので、彼女は買いませんでした。"
-    assert texts(Utterance(buy, "although", dear))["ja"] == "そのコートは高かったですが、彼女は買いませんでした。"
+    assert (
+        texts(Utterance(buy, "although", dear))["ja"] == "そのコートは高かったのですが、彼女は買いませんでした。"
+    )
+    some = replace(buy, roles=buy.roles | {"O": Phrase(2, noun="clothes:coat", det="a")}, negative=False)
+    assert texts(Utterance(some, "although", dear))["ja"] == "高かったのですが、彼女はコートを買いました。"
+    film = Phrase(2, noun="show:film", det="a")
+    sad = replace(dear, roles={"S": replace(it, noun=film.noun)}, predicate=Predicate(7, adjective="sad"))
+    watched = replace(some, frame="watch", roles={"S": SHE, "O": film})
+    assert texts(Utterance(watched, "although", sad))["ja"] == "映画は悲しかったのですが、彼女は見ました。"
     rest = Clause("rest", 4, {"S": SHE}, Tense.PAST)
     tired = Clause("be", 6, {"S": replace(SHE, mark=5, refers="S")}, predicate=Predicate(7, adjective="tired"))
     tired = replace(tired, tense=Tense.PAST)
