@@ -33,7 +33,7 @@ _ASKED = {
     **{"when": "いつ", "where": "どこで", "why": "なぜ", "how": "どうやって", "S": "誰が", "O": "何を"},
     **{"how_long": "どのくらい", "how_often": "どのくらいの頻度で"},
 }
-_WITH_NI = re.compile("(の[朝夜春夏秋冬]|[午直]後|末)$")
+_WITH_NI = re.compile("(の[朝夜春夏秋冬]|[午直]後|末|の.曜日|正午)$")
 """Times that に may stand after."""
 
 
@@ -70,6 +70,8 @@ class Japanese(JapanesePhrases):
         if thing is not None and thing.pronoun == "it":
             undone = clause.tense is Tense.DONE and clause.negative
             cell = TABLES["not_yet" if undone else "unsaid"].get(clause.frame, cell)
+        if clause.tense in (Tense.PAST, Tense.PRIOR) and not clause.negative:
+            cell = TABLES["told"].get(clause.frame, cell)
         if self.lasted(clause):
             cell = TABLES["lasted"].get(clause.frame, cell)
         if clause.gap == "O":
@@ -85,6 +87,8 @@ class Japanese(JapanesePhrases):
             turned = {"を": "が"}  # 準備ができます
         elif self.asks_about(clause, last):
             turned = {"が": "は"}  # 時間はありますか, 天気はいいですか
+        elif clause.negative and last == "必要な":
+            turned = {"が": "は"}  # 助けは必要ありません
         for each in rest:
             if each[0] in "OT":
                 if not named or (each[0] in clause.roles and clause.roles[each[0]].pronoun == "it"):
@@ -139,7 +143,12 @@ class Japanese(JapanesePhrases):
 
     def clause(self, clause: Clause, style: str, drop: str = "", topic: str = "は") -> str:
         """style: polite, plain, attributive, tara, te … drop: a pronoun that is not said."""
+        clause = self.got(clause, style, topic, drop)
         clause = replace(clause, adverbials=tuple(self.with_own(clause, each) for each in clause.adverbials))
+        if self.foreign(clause.roles.get("S")):
+            clause = self.with_owners(clause)
+        elif clause.mood in (Mood.YES_NO, Mood.WH) and clause.person[0] == "3" and style == "polite":
+            clause = self.with_owners(clause, "S")  # 私たちの同僚は, and not yours
         words, word = self.arguments(clause, topic == "contrast")
         mark = (
             clause.predicate.mark if clause.predicate is not None and clause.predicate.adjective else clause.mark
@@ -189,11 +198,12 @@ class Japanese(JapanesePhrases):
         if clause.frame in ASKED_FRAMES:
             question = "どのくらい 時間が" if clause.asked == "how_long" else ""
         elif clause.asked in _ASKED and not clause.wanted and not (clause.asked == "O" and "何" in words):
-            question = _ASKED[clause.asked]
-            if clause.tense is Tense.ONGOING and self.stative(clause):
+            ni = "ni" in self.tags(clause) or clause.frame in TABLES["frames"]["into"]
+            question = "どこに" if ni and clause.asked == "where" else _ASKED[clause.asked]
+            if clause.tense is Tense.ONGOING and clause.asked == "how_long":
                 question += "前から"
         where = self.places(clause, "place")
-        ni = "ni" in self.tags(clause)
+        ni = "ni" in self.tags(clause) or clause.frame in TABLES["frames"]["into"]
         done = ""
         if clause.tense is Tense.DONE:
             done = "まだ" if clause.negative else "もう"
@@ -207,13 +217,14 @@ class Japanese(JapanesePhrases):
         words = phrase(
             "今 、" if self.told_now(clause) else "",
             self.places(rest, "cause"),
-            question if clause.asked != "S" else "",
+            question if clause.asked != "S" and question != "どこに" else "",
             self.paused(self.places(rest, "frequency")),
             phrase(where, "に" if ni else "で") if where else "",
             self.places(rest, "companion"),
             done,
             question if clause.asked == "S" else "",
             *(length, manner, words) if fixed else (words, length, manner),  # 督促状を3時間待ちました
+            question if question == "どこに" else "",  # 車をどこに停めたんですか
             marked(end, mark),
         )
         time = self.when(rest, words)
@@ -226,13 +237,26 @@ class Japanese(JapanesePhrases):
             words,
         )
 
+    def got(self, clause: Clause, style: str, topic: str, drop: str) -> Clause:
+        """What somebody got is the subject where が stands: 彼の仕事が決まったので, but 彼は仕事が決まりました."""
+        doer, thing = clause.roles.get("S"), clause.roles.get("O")
+        inside = topic == "が" or style in ("attributive", "tara", "node", "toki")
+        if not inside or topic == "same" or clause.gap or doer is None or thing is None or not thing.noun:
+            return clause
+        if doer.refers or doer.pronoun in ("i", "we", "you", drop or "-"):
+            return clause
+        if not self.settles(clause):
+            return clause
+        rest = {role: np for role, np in clause.roles.items() if role not in ("S", FOR_US)}
+        return replace(clause, roles={**rest, "O": replace(thing, det="the", of=doer)})
+
     def understood(self, clause: Clause, subject: Phrase, style: str, same: bool) -> bool:
-        """I and we go without saying, but for each fourth "we", so that learners meet it."""
+        """I goes without saying, and we as well where it was said."""
         advised = clause.modal is Modal.SHOULD and clause.mood in (Mood.YES_NO, Mood.WH)
         if subject.pronoun not in ("i", "we") or not (advised or clause.mood is Mood.STATEMENT):
             return False
         if same:
-            return True
+            return subject.pronoun == "i"
         if clause.embedded and style in ("plain", "ka"):
             return False
         if (
@@ -241,8 +265,7 @@ class Japanese(JapanesePhrases):
             or clause.modal is Modal.MIGHT
         ):
             return False
-        thing = clause.roles.get("O")
-        return subject.pronoun == "i" or len(clause.frame + (thing.noun if thing else "")) % 4 > 0
+        return subject.pronoun == "i"
 
     def opener_end(self, key: str) -> str:
         return "。" if key in ("yes, of course", "exactly", "okay", "good morning", "sorry") else self.comma
@@ -253,7 +276,12 @@ class Japanese(JapanesePhrases):
             roles = {**said.first.roles, **said.second.roles}
             said = replace(said, second=replace(said.second, roles=roles))
         if said.link == "that's why" and said.second is not None:
-            said = replace(said, first=self.thanked(said.first, said.second))
+            then = said.second
+            said = replace(said, first=self.thanked(said.first, then))
+            doer, again = said.first.roles.get("S"), then.roles.get("S")
+            if doer and again and doer.pronoun and doer.pronoun == again.pronoun:  # それで、水を飲んだんです
+                roles = {**then.roles, "S": replace(again, refers="S")}
+                said = replace(said, second=replace(then, roles=roles))
         own = said.first.roles.get("S")
         if said.answer and own is not None and own.pronoun == "you":
             answer = self.of_oneself(said.answer, said.first)
@@ -262,6 +290,12 @@ class Japanese(JapanesePhrases):
         return super().opened(said)
 
     def answered(self, link: str, clause: Clause) -> str:
+        acts = not self.stative(clause) or (clause.negative and clause.frame not in ("be", "exist"))
+        if link in ("too", "neither") and acts:  # 彼も食べました, but 彼もです of what somebody has or is
+            frames = TABLES["frames"]
+            needs = clause.frame in frames["with_someone"] and clause.frame not in frames["topic_alone"]
+            also = marked("にも" if needs else "も", clause.mark)
+            return phrase(self.noun_phrase(clause.roles["S"], ""), also, self.done_so(clause, "polite"))
         if link in ("too", "neither"):
             return phrase(self.noun_phrase(clause.roles["S"], ""), marked("もです", clause.mark))
         if link == "not_yet":
@@ -269,6 +303,8 @@ class Japanese(JapanesePhrases):
         begin = "はい 、" if link == "yes" else "いいえ 、"
         if self.planned(replace(clause, mood=Mood.YES_NO, negative=False)):
             return phrase(begin, marked("その予定です" if link == "yes" else "その予定はありません", clause.mark))
+        if clause.modal is Modal.WANT and clause.person[0] == "3":
+            return phrase(begin, marked("言っています" if link == "yes" else "言っていません", clause.mark))
         return phrase(begin, self.done_so(clause, "polite"))
 
     def done_so(self, clause: Clause, style: str) -> str:
@@ -339,6 +375,8 @@ class Japanese(JapanesePhrases):
             inner = first.roles["S"].pronoun if "S" in first.roles else ""
             own = said.speaker.name and inner in ("he", "she") and said.link == "say"
             drop = inner if own else said.speaker.pronoun
+            if self.foreign(said.speaker) and first.person[0] != "1":
+                first = self.with_owners(first)
             theirs = first.roles.get("S")
             named_self = said.speaker.name and theirs is not None and theirs.det in ("he", "she")  # or another's
             if (
@@ -366,12 +404,15 @@ class Japanese(JapanesePhrases):
                     told = told.replace("たいと思ってい", "たがってい")
                     return phrase(subject, told, "と 言っていました 。")
                 case "think":
-                    topic = "は" if first.frame == "be" and not other else "が"
+                    undone = not other and first.negative and first.modal is Modal.NONE
+                    if undone and first.tense is Tense.PAST and first.frame not in TABLES["frames"]["unable"]:
+                        first = first if self.stative(first) else replace(first, tense=Tense.NOW)
+                    topic = "は" if not other and (undone or first.frame == "be") else "が"
                     end = "と 思っています 。" if other else "と 思います 。"
                     thought = self.clause(first, "plain", drop, topic).replace("たいと思ってい", "たがってい")
                     return phrase(subject, thought, end)
                 case "know":
-                    known = "ことを 知っています 。" if subject else "のは わかっています 。"
+                    known = "ことを 知っています 。" if subject else "ことは 知っています 。"
                     return phrase(subject, self.clause(first, "attributive", drop), known)
                 case "hope":
                     first = self.welcome(first) if self.asked_of(first) else first
@@ -409,7 +450,7 @@ class Japanese(JapanesePhrases):
             case "and":
                 return phrase(self.clause(first, "te", "", topic), "、", self.clause(second, "polite", same), mark)
             case "but":
-                topic = "contrast" if self.undone(second) and same in ("i", "we") else "は"
+                topic = "contrast" if self.undone(second) and same == "i" else "は"
                 one = self.clause(first, "polite", "", topic)
                 return phrase(one, "が 、", self.clause(second, "polite", same), mark)
             case "so":
@@ -440,9 +481,9 @@ class Japanese(JapanesePhrases):
             return phrase(self.clause(second, "toki", "", topic), after, self.clause(first, "polite", same), mark)
         return phrase(self.clause(second, "tara", "", topic), "、", self.clause(first, "polite", same), mark)
 
-    def without_pause(self, clause: Clause) -> str:
+    def without_pause(self, clause: Clause, topic: str = "は") -> str:
         """What is said after two commas: 来年の秋に増やします for 来年の秋、増やします."""
-        words = self.clause(clause, "polite").split()
+        words = self.clause(clause, "polite", "", topic).split()
         return phrase(
             *(
                 ("に" if _WITH_NI.search(bare(before)) else "") if each == "、" else each
@@ -467,8 +508,17 @@ class Japanese(JapanesePhrases):
             first = self.named_before(first, second)
             able, ours = second.roles.get("S"), ("i", "we")
             for_us = first.mood in ASKING_MOODS or any(np.pronoun in ours for np in first.roles.values())
-            if able is not None and able.pronoun in ours and for_us:  # 印刷できるように、送ってください
-                second = replace(second, roles={**second.roles, "S": replace(able, refers="S")})
+            if able is not None and able.pronoun in ours and for_us:
+                if first.mood in ASKING_MOODS:  # 印刷できるように、送ってください
+                    second = replace(second, roles={**second.roles, "S": replace(able, refers="S")})
+                else:  # 私が印刷できるように、送ってくれました
+                    told = {
+                        role: replace(np, pronoun="it")
+                        for role, np in first.roles.items()
+                        if role != "S" and np.pronoun == able.pronoun
+                    }
+                    first = replace(first, roles={**first.roles, **told})
+                    first = self.welcome(first) if told else first
             second = replace(second, tense=Tense.HABIT)
             return phrase(self.clause(second, "toki"), "ように 、", self.clause(first, "polite"))
         first, second = self.in_order(said, True)
@@ -491,11 +541,30 @@ class Japanese(JapanesePhrases):
         topic = "same" if same else "は"
         return phrase(self.clause(second, style, "", topic), word, self.clause(first, "polite", same))
 
+    def dealt_with(self, main: Clause, thing: Phrase, adjective: str) -> str:
+        """What somebody does about it: 昨日、修理業者が修理しました; of what one likes 彼女は写真を撮ります."""
+        if not self.deals(main, thing, adjective):
+            return self.without_pause(main)
+        if main.tense is not Tense.PAST:
+            return self.without_pause(main, "が")  # 来年増やす予定です
+        when = next((each for each in main.adverbials if self.kind(each) == "time"), None)
+        said = self.without_pause(self.without(main, when), "が")
+        return phrase(self.opening(when, False) if when else "", said)
+
+    def deals(self, main: Clause, thing: Phrase, adjective: str) -> bool:
+        """Whether somebody does what has to be done about the thing, so that who does it is what is new."""
+        doer = main.roles["S"]
+        if main.negative or main.mood is not Mood.STATEMENT or main.modal not in (Modal.NONE, Modal.MUST):
+            return False
+        if doer.pronoun == "we" or doer.link == "both" or (doer.pronoun and main.tense is Tense.PAST):
+            return False
+        return adjective in TABLES["dealt_with"]["adjectives"] or (thing.det == "this" and not doer.pronoun)
+
     def reasoned(self, first: Clause, second: Clause, link: str) -> str:
-        """Who does it, the reason, what is done: 彼女は、コートが高かったので、買いませんでした.
+        """The reason, who does it, what is done: コートが高かったので、彼女は買いませんでした.
 
         The reason names what it is about, and the main clause leaves that out, but for what is new:
-        父は、安いので、その炊飯器を買います.
+        安いので、父はその炊飯器を買います.
         """
         about = second.roles["S"].refers
         doer, thing = first.roles.get("S"), first.roles.get(about)
@@ -508,29 +577,36 @@ class Japanese(JapanesePhrases):
         if link == "although":
             if about == "S" and first.tense is Tense.PAST:
                 return phrase(self.clause(named, "node", "", "same"), "のに 、", self.clause(main, "polite"))
-            return phrase(self.clause(named, "polite"), "が 、", self.clause(main, "polite"))
+            quality = second.predicate.adjective if second.predicate is not None else ""
+            vague = quality in TABLES["felt"]["adjectives"] or self.of_people(quality)
+            if about == "O" and thing is not None and thing.det == "a" and not thing.relative and not vague:
+                named = replace(named, roles={"S": replace(thing, refers="S")})  # 高かったのですが、コートを
+                main = replace(main, roles={**left, "O": first.roles[about]})
+            told = self.clause(named, "explains").replace("んです", "のです")
+            return phrase(told, "が 、", self.clause(main, "polite"))
         what = second.predicate
         if what is not None and what.adjective and what.degree != "too":
             named = replace(named, predicate=replace(what, adjective=f"+{what.adjective}"))
         if about == "O" and doer is not None and thing is not None and what is not None:
-            lead = ""
-            if doer.pronoun != "you" and not self.understood(first, doer, "polite", False):
-                lead = phrase(self.with_particle(doer, "own", "は"), "、")
-            main = replace(main, roles={**left, "S": replace(doer, refers="S")})
+            unsaid = doer.pronoun == "you" or self.understood(first, doer, "polite", False)
+            main = replace(main, roles={**left, "S": replace(doer, refers="S") if unsaid else doer})
+            then = self.without_pause(main) if unsaid else self.dealt_with(main, thing, what.adjective)
             state = self.words.adjectives[what.adjective]["ja"].endswith("ている1") or what.degree == "too"
             if thing.det != "a" or thing.of or thing.adjective or thing.relative or state or first.negative:
-                return phrase(lead, self.clause(named, "node", "", "が"), "ので 、", self.without_pause(main))
+                topic = "same" if thing.det == "this" and self.deals(main, thing, what.adjective) else "が"
+                return phrase(self.clause(named, "node", "", topic), "ので 、", then)
             if self.living(thing) or self.words.adjectives[what.adjective]["ja"] == "いい":
                 kind = replace(thing, det="bare", adjective=what.adjective)
                 named = replace(named, roles={}, predicate=Predicate(what.mark, phrase=kind, degree=what.degree))
-                return phrase(lead, self.clause(named, "node"), "ので 、", self.without_pause(main))
+                return phrase(self.clause(named, "node"), "ので 、", then)
             named = replace(named, roles={"S": replace(thing, refers="S")})
             main = replace(main, roles={**main.roles, "O": replace(thing, det="that")})
-            if lead and self.of_people(what.adjective):  # else it would be she who is reliable
+            then = self.without_pause(main) if unsaid else self.dealt_with(main, thing, what.adjective)
+            if not unsaid and self.of_people(what.adjective):  # else it would be she who is reliable
                 why = phrase(self.clause(replace(named, tense=Tense.HABIT), "plain"), "という 理由で 、")
             else:
                 why = phrase(self.clause(named, "node"), "ので 、")
-            return phrase(lead, why, self.without_pause(main))
+            return phrase(why, then)
         when = tuple(each for each in first.adverbials if self.kind(each) == "time")
         named = replace(named, adverbials=when)
         main = replace(main, adverbials=tuple(each for each in first.adverbials if each not in when))

@@ -208,7 +208,7 @@ def with_modal(
         case Modal.WANT if person == "3" and mood is Mood.STATEMENT:
             return Word("いる", "1", word.stem() + "たいと思って"), negative, past
         case Modal.WANT if person == "3":
-            return Word("いる", "1", word.stem() + "たがって"), negative, past
+            return Word("いる", "1", word.stem() + "たいと言って"), negative, past
     return Word("たい", "i", word.stem()), negative, past
 
 
@@ -271,7 +271,7 @@ class JapanesePhrases(Linearizer):
             case "i" | "we" as det if noun.type in TABLES["own"][det]:
                 word = "うちの" + word
             case det if _PRONOUNS.get(det):
-                honoured = TABLES["family"].get(word, word) if det in ("he", "she", "they") else word
+                honoured = TABLES["family"].get(word, word) if det in ("he", "she", "they", "yours") else word
                 word = f"{'そちら' if det == 'you' else _PRONOUNS[det]}の{honoured}"
         words = marked(word, np.mark)
         if np.of is not None:
@@ -289,7 +289,10 @@ class JapanesePhrases(Linearizer):
     def said_of(self, key: str, np: Phrase | None) -> str:
         """The adjective as it is said of this thing or its type: 広い部屋, 大きい机, 少ない予算."""
         if key.startswith("+"):  # a reason
-            return TABLES["reason"].get(key[1:]) or self.said_of(key[1:], np)
+            key = key[1:]
+            noun = self.noun(np) if np is not None and np.noun else None
+            hoped = noun and TABLES["reason_of"].get(key, {}).get(noun.type)
+            return hoped or TABLES["reason"].get(key) or self.said_of(key, np)
         said = TABLES["said_of"].get(key, {})
         noun = self.noun(np) if np is not None and np.noun else None
         own = noun and (said.get(noun.cells["ja"]) or said.get(noun.type))
@@ -394,11 +397,39 @@ class JapanesePhrases(Linearizer):
             return each
         return replace(each, phrase=replace(whom, det="the"))
 
+    def foreign(self, subject: Phrase | None) -> bool:
+        """Whether people whose owner is not named would be taken for the subject's: 彼は上司に."""
+        who = (subject.members or (subject,)) if subject is not None else ()
+        return bool(who) and all(each.name or each.pronoun in ("he", "she", "they") for each in who)
+
+    def with_owners(self, clause: Clause, *roles: str) -> Clause:
+        """My colleague is named as mine, your sister as yours. roles: only these, and only what is not yours."""
+        named = {
+            role: self.with_owner(np) if not roles or (role in roles and np.det != "you") else np
+            for role, np in clause.roles.items()
+        }
+        around = tuple(
+            replace(each, phrase=self.with_owner(each.phrase)) if each.phrase and not roles else each
+            for each in clause.adverbials
+        )
+        return replace(clause, roles=named, adverbials=around)
+
+    def with_owner(self, np: Phrase) -> Phrase:
+        members = tuple(map(self.with_owner, np.members))
+        of = self.with_owner(np.of) if np.of is not None else None
+        kind = self.noun(np).type if np.noun else ""
+        own = kind in ("person", "profession") and np.noun not in TABLES["own"]["served"]
+        det = {"i": "my", "we": "our"}.get(np.det, np.det) if own else np.det
+        det = "yours" if kind == "family" and det == "you" else det
+        return replace(np, det=det, members=members, of=of)
+
     def happens(self, clause: Clause, front: Adverbial | None) -> bool:
         """Whether all of it is new, so that the subject takes が: プリンターが故障しました."""
         subject = clause.roles.get("S")
         if subject is None or clause.negative or clause.modal is not Modal.NONE or subject.link == "both":
             return False
+        if self.settles(clause):
+            return False  # 妹は仕事が決まりました
         if clause.frame in TABLES["frames"]["happens"]:
             return not subject.pronoun
         new = front is not None or clause.tense is Tense.NOW
@@ -435,9 +466,7 @@ class JapanesePhrases(Linearizer):
 
     def explained(self, clause: Clause, past: bool) -> bool:
         """Whether one asks with んですか: for a reason or a way, for what one knows was done, what others want."""
-        if clause.modal is Modal.WANT and clause.person[0] == "3":
-            return True
-        if clause.modal is Modal.NONE and clause.asked in ("why", "how"):
+        if clause.modal in (Modal.NONE, Modal.WANT) and clause.asked in ("why", "how"):
             return True
         which = clause.wanted.det if clause.wanted else ""
         return past and (which == "whose" or (clause.asked in _EXPLAINED and which in ("", "which")))
@@ -458,6 +487,10 @@ class JapanesePhrases(Linearizer):
                 if said:
                     return said if " " in said else f"{cell.rpartition(' ')[0]} {said}"
         return cell
+
+    def settles(self, clause: Clause) -> bool:
+        """Whether what somebody gets is the subject: 仕事が決まる."""
+        return self.verb_of(clause, "").strip().endswith("決まる")
 
     def favour(self, clause: Clause) -> bool:
         """Whether it is done for somebody: 待ってくれました."""
@@ -517,4 +550,4 @@ class JapanesePhrases(Linearizer):
     def told_now(self, clause: Clause) -> bool:
         """Whether 今 says it: each third time."""
         told = clause.mood is Mood.STATEMENT and not clause.adverbials
-        return told and clause.tense is Tense.NOW and clause.mark % 3 == 0
+        return told and clause.tense is Tense.NOW and not clause.negative and clause.mark % 3 == 0

@@ -159,7 +159,7 @@ def test_how_long_one_has_been_doing_it() -> None:
     asked = Clause("wait_for", 8, {"S": YOU, "O": CUSTOMER}, Tense.ONGOING, mood=Mood.WH, asked="how_long")
     assert texts(asked) == {
         "en": "How long have you been waiting for the customer?",
-        "ja": "どのくらいお客様を待っていますか？",
+        "ja": "どのくらい前からお客様を待っていますか？",
         "es": "¿Cuánto tiempo lleva usted esperando al cliente?",
         "de": "Wie lange warten Sie schon auf den Kunden?",
         "fr": "Depuis combien de temps est-ce que vous attendez le client ?",
@@ -258,7 +258,7 @@ def test_that_is_why() -> None:
     postponed = Clause("postpone", 8, {"S": WE, "O": Phrase(7, noun="event:meeting", det="the")}, Tense.PAST)
     assert texts(Utterance(postponed, "that's why")) == {
         "en": "That's why we postponed the meeting.",
-        "ja": "それで、会議を延期したんです。",
+        "ja": "それで、私たちは会議を延期したんです。",
         "es": "Por eso aplazamos la reunión.",
         "de": "Deshalb haben wir die Besprechung verschoben.",
         "fr": "C'est pour cela que nous avons reporté la réunion.",

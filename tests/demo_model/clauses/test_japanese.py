@@ -16,8 +16,16 @@ def test_japanese_names_what_a_reason_is_about() -> None:
     buy = Clause("buy", 4, {"S": SHE, "O": Phrase(2, noun="clothes:coat", det="the")}, Tense.PAST, negative=True)
     it = Phrase(5, pronoun="it", noun="clothes:coat", refers="O")
     dear = Clause("be", 6, {"S": it}, Tense.PAST, predicate=Predicate(7, adjective="expensive"))
-    assert texts(Utterance(buy, "because", dear))["ja"] == "彼女は、コートが高かったので、買いませんでした。"
-    assert texts(Utterance(buy, "although", dear))["ja"] == "そのコートは高かったですが、彼女は買いませんでした。"
+    assert texts(Utterance(buy, "because", dear))["ja"] == "コートが高かったので、彼女は買いませんでした。"
+    assert (
+        texts(Utterance(buy, "although", dear))["ja"] == "そのコートは高かったのですが、彼女は買いませんでした。"
+    )
+    some = replace(buy, roles=buy.roles | {"O": Phrase(2, noun="clothes:coat", det="a")}, negative=False)
+    assert texts(Utterance(some, "although", dear))["ja"] == "高かったのですが、彼女はコートを買いました。"
+    film = Phrase(2, noun="show:film", det="a")
+    sad = replace(dear, roles={"S": replace(it, noun=film.noun)}, predicate=Predicate(7, adjective="sad"))
+    watched = replace(some, frame="watch", roles={"S": SHE, "O": film})
+    assert texts(Utterance(watched, "although", sad))["ja"] == "映画は悲しかったのですが、彼女は見ました。"
     rest = Clause("rest", 4, {"S": SHE}, Tense.PAST)
     tired = Clause("be", 6, {"S": replace(SHE, mark=5, refers="S")}, predicate=Predicate(7, adjective="tired"))
     tired = replace(tired, tense=Tense.PAST)
@@ -149,37 +157,34 @@ def test_a_japanese_reason_stands_before_the_thing_and_the_main_clause_leaves_it
     reliable = Clause("be", 6, {"S": it}, Tense.PAST, predicate=Predicate(7, adjective="reliable"))
     chose = Clause("choose", 4, {"S": SHE, "O": app}, Tense.PAST)
     assert texts(Utterance(chose, "because", reliable))["ja"] == (
-        "彼女は、信頼できるという理由で、そのカレンダーアプリを選びました。"
+        "信頼できるという理由で、彼女はそのカレンダーアプリを選びました。"
     )
     cheap = replace(reliable, predicate=Predicate(7, adjective="cheap"))
     boss = replace(chose, roles=chose.roles | {"S": Phrase(1, noun="person:boss", det="the")})
     assert (
-        texts(Utterance(boss, "because", cheap))["ja"]
-        == "上司は、安かったので、そのカレンダーアプリを選びました。"
+        texts(Utterance(boss, "because", cheap))["ja"] == "安かったので、上司はそのカレンダーアプリを選びました。"
     )
     mine = replace(chose, roles=chose.roles | {"S": I})
     assert texts(Utterance(mine, "because", cheap))["ja"] == "安かったので、そのカレンダーアプリを選びました。"
     kitten = replace(app, noun="animal:kitten")
     cute = replace(reliable, roles={"S": replace(it, noun=kitten.noun)}, predicate=Predicate(7, adjective="cute"))
     adopted = replace(chose, frame="adopt", roles={"S": SHE, "O": kitten})
-    assert texts(Utterance(adopted, "because", cute))["ja"] == "彼女は、かわいい子猫だったので、引き取りました。"
+    assert texts(Utterance(adopted, "because", cute))["ja"] == "かわいい子猫だったので、彼女は引き取りました。"
 
 
-def test_japanese_says_who_acts_before_the_reason_and_what_of_it_is_so() -> None:
+def test_japanese_says_the_reason_before_who_acts_and_what_of_it_is_so() -> None:
     rival = Phrase(1, noun="group:competitor", det="we")
     budget = Phrase(2, noun="money:budget", det="the")
     it = Phrase(5, pronoun="it", noun=budget.noun, refers="O")
     low = Clause("be", 6, {"S": it}, predicate=Predicate(7, adjective="low"))
     more = Clause("increase", 4, {"S": rival, "O": budget}, Tense.FUTURE)
     more = replace(more, adverbials=(Adverbial(8, "next year"),))
-    assert texts(Utterance(more, "because", low))["ja"] == "競合他社は、予算が少ないので、来年増やす予定です。"
+    assert texts(Utterance(more, "because", low))["ja"] == "予算が少ないので、競合他社は来年増やす予定です。"
     plan = Phrase(2, noun="plan:strategy", det="the")
     risky = replace(low, roles={"S": replace(it, noun=plan.noun)}, predicate=Predicate(7, adjective="risky"))
     against = Clause("reject", 4, {"S": SHE, "O": plan}, Tense.PAST)
     risky = replace(risky, tense=Tense.PAST)
-    assert (
-        texts(Utterance(against, "because", risky))["ja"] == "彼女は、戦略のリスクが高かったので、却下しました。"
-    )
+    assert texts(Utterance(against, "because", risky))["ja"] == "戦略のリスクが高かったので、彼女は却下しました。"
     alone = replace(risky, roles={"S": plan}, predicate=Predicate(7, adjective="risky", degree="very"))
     assert texts(alone)["ja"] == "その戦略はリスクがとても高かったです。"
 
@@ -262,7 +267,11 @@ def test_japanese_says_in_spite_of_a_state_and_what_one_could_not_solve() -> Non
 
 def test_japanese_asks_what_others_want_and_speaks_of_what_is_yours() -> None:
     wish = Clause("rest", 4, {"S": SHE}, modal=Modal.WANT, mood=Mood.YES_NO)
-    assert texts(wish)["ja"] == "彼女は休憩したがっているんですか？"
+    assert texts(wish)["ja"] == "彼女は休憩したいと言っていますか？"
+    doubt = replace(wish, mood=Mood.STATEMENT, negative=True)
+    assert texts(Utterance(wish, "no", doubt))["ja"].endswith("？いいえ、言っていません。")
+    why = replace(wish, mood=Mood.WH, asked="why")
+    assert texts(why)["ja"] == "彼女はなぜ休憩したいと言っているんですか？"
     yours = Clause("read", 4, {"S": SHE, "O": replace(REPORT, det="you")}, Tense.PAST)
     assert texts(yours)["ja"] == "彼女はそちらの報告書を読みました。"
 
@@ -292,7 +301,7 @@ def test_japanese_does_not_say_i_where_it_is_clear_but_in_what_others_say_and_of
 def test_japanese_does_not_say_whose_people_at_work_are_where_only_the_speakers_can_be_meant() -> None:
     boss = Phrase(2, noun="person:boss", det="we")
     call = Clause("call", 4, {"S": SHE, "O": boss}, Tense.PAST)
-    assert texts(call)["ja"] == "彼女は上司に電話しました。"
+    assert texts(replace(call, roles={"S": I, "O": boss}))["ja"] == "上司に電話しました。"
     assert texts(Clause("call", 4, {"S": boss, "O": SHE}, Tense.PAST))["ja"] == "上司は彼女に電話しました。"
     mine = Clause("call", 4, {"S": replace(boss, noun="person:customer"), "O": SHE}, Tense.PAST)
     assert texts(mine)["ja"] == "お客様は彼女に電話しました。"
@@ -364,7 +373,15 @@ def test_japanese_answers_with_the_verb_that_goes_with_the_object() -> None:
     assert texts(Utterance(asked, "yes", answer))["ja"] == "彼女は帽子をかぶりましたか？はい、かぶりました。"
     called = Clause("call", 4, {"S": SHE, "O": I}, Tense.PAST)
     also = Clause("call", 5, {"S": Phrase(6, name="Eli")}, Tense.PAST)
-    assert texts(Utterance(called, "too", also))["ja"].endswith("Eliさんもです。")
+    assert texts(Utterance(called, "too", also))["ja"].endswith("Eliさんも電話してくれました。")
+    never = replace(also, negative=True)
+    need = Clause("need_help", 4, {"S": SHE}, negative=True)
+    nor = replace(need, roles={"S": Phrase(6, name="Eli")})
+    assert texts(Utterance(need, "neither", nor))["ja"].endswith("Eliさんにも助けは必要ありません。")
+    likes = replace(need, negative=False)
+    assert texts(Utterance(likes, "too", replace(nor, negative=False)))["ja"].endswith("Eliさんもです。")
+    both = Utterance(replace(called, negative=True), "neither", never)
+    assert texts(both)["ja"].endswith("Eliさんも電話してくれませんでした。")
 
 
 def test_japanese_inflects_cute_as_it_does_high_and_good_by_itself() -> None:
@@ -464,7 +481,7 @@ def test_a_japanese_reason_stands_where_the_thing_is_not_lost() -> None:
     old = Clause("be", 6, {"S": it}, Tense.PAST, predicate=Predicate(7, adjective="old"))
     replaced = Clause("replace", 4, {"S": SHE, "O": screen}, Tense.PAST, adverbials=(Adverbial(8, "last week"),))
     assert texts(Utterance(replaced, "because", old))["ja"] == (
-        "彼女は、ディスプレイが古くなっていたので、先週交換しました。"
+        "ディスプレイが古くなっていたので、彼女は先週交換しました。"
     )
 
 
@@ -479,4 +496,104 @@ def test_japanese_says_how_long_after_what_it_was_done_to_and_asks_of_habits_and
     assert texts(age)["ja"] == "お母さんはおいくつですか？"
     assert texts(replace(age, roles={"S": Phrase(1, noun="family:mother", det="she")}))["ja"].endswith(
         "何歳ですか？"
+    )
+
+
+def test_japanese_names_whose_people_they_are_where_he_or_she_could_be_meant() -> None:
+    boss, sister = Phrase(2, noun="person:boss", det="we"), Phrase(2, noun="family:sister", det="you")
+    call = Clause("call", 4, {"S": SHE, "O": boss}, Tense.PAST)
+    assert texts(call)["ja"] == "彼女は私たちの上司に電話しました。"
+    eli = Phrase(1, name="Eli")
+    company = (Adverbial(5, "with {P}", replace(boss, noun="person:colleague", det="i")),)
+    assert texts(replace(call, roles={"S": eli, "O": CUSTOMER}, adverbials=company))["ja"] == (
+        "Eliさんは私の同僚と一緒にお客様に電話しました。"
+    )
+    served = replace(boss, noun="person:customer")
+    assert texts(replace(call, roles={"S": eli, "O": served}))["ja"] == "Eliさんはお客様に電話しました。"
+    rest = Clause("rest", 4, {"S": replace(boss, det="i")}, Tense.PAST)
+    assert texts(Utterance(rest, "say", speaker=SHE))["ja"] == "彼女は、私の上司が休憩したと言っていました。"
+    asked = Utterance(replace(rest, roles={"S": sister}), "whether", speaker=SHE)
+    assert texts(asked)["ja"] == "彼女は、あなたのお姉さんが休憩したかどうか知りません。"
+    assert texts(replace(rest, mood=Mood.YES_NO))["ja"] == "私の上司は休憩しましたか？"
+    both = Phrase(2, members=(boss, replace(boss, mark=3, noun="person:colleague")), link="and", plural=True)
+    team = replace(both, members=(replace(boss, noun="group:sales team", det="the"), boss))
+    assert texts(replace(rest, roles={"S": team}))["ja"] == "営業チームと上司は休憩しました。"
+    assert "私たちの上司と同僚に" in texts(replace(call, roles={"S": SHE, "O": both}))["ja"]
+
+
+def test_japanese_says_we_once() -> None:
+    we = replace(I, pronoun="we")
+    wrote = Clause("write", 4, {"S": we, "O": REPORT}, Tense.PAST)
+    assert texts(wrote)["ja"] == "私たちは報告書を書きました。"
+    it = Phrase(5, pronoun="it", noun=REPORT.noun, refers="O")
+    sent = Clause("send", 6, {"S": replace(we, mark=7), "O": it, "T": CUSTOMER}, Tense.PAST)
+    assert texts(Utterance(wrote, "and", sent))["ja"] == "私たちは報告書を書いて、お客様に送りました。"
+    still = replace(sent, tense=Tense.DONE, negative=True)
+    assert texts(Utterance(wrote, "but", still))["ja"].startswith("私たちは報告書を書きましたが、")
+
+
+def test_japanese_says_whose_job_was_settled_where_it_is_a_reason() -> None:
+    he = Phrase(1, pronoun="he")
+    got = Clause("get_job", 6, {"S": he, "O": Phrase(2, noun="position:job", det="he")}, Tense.PAST)
+    assert texts(got)["ja"] == "彼は仕事が決まりました。"
+    sister = replace(got, mark=3, roles=got.roles | {"S": Phrase(1, noun="family:sister", det="i")})
+    sister = replace(sister, roles=sister.roles | {"O": Phrase(2, noun="position:job", det="a")})
+    news = replace(sister, adverbials=(Adverbial(8, "yesterday"),))
+    assert texts(news)["ja"] == "昨日、姉は仕事が決まりました。"
+    praise = Clause("congratulate", 4, {"S": I, "O": replace(he, mark=5)}, Tense.PAST)
+    assert texts(Utterance(got, "so", praise))["ja"].startswith("彼の仕事が決まったので、")
+    own = Utterance(replace(got, embedded=True), "say", speaker=Phrase(8, name="Eli"))
+    assert texts(own)["ja"] == "Eliさんは仕事が決まったと言っていました。"
+
+
+def test_japanese_asks_where_something_is_put_and_since_when_it_goes_on() -> None:
+    park = Clause("park", 4, {"S": SHE, "O": Phrase(2, noun="motor:car", det="we")}, Tense.PAST, mood=Mood.WH)
+    assert texts(replace(park, asked="where"))["ja"] == "彼女はうちの車をどこに停めたんですか？"
+    wait = Clause("wait_for", 4, {"S": SHE, "O": CUSTOMER}, Tense.ONGOING, mood=Mood.WH, asked="how_long")
+    assert texts(wait)["ja"] == "彼女はどのくらい前からお客様を待っていますか？"
+
+
+def test_japanese_thinks_that_something_is_not_done_and_knows_that_it_is() -> None:
+    read = Clause("read", 4, {"S": SHE, "O": REPORT}, Tense.PAST)
+    denied = Utterance(replace(read, negative=True), "think", speaker=I)
+    assert texts(denied)["ja"] == "彼女は報告書を読んでいないと思います。"
+    assert texts(Utterance(read, "think", speaker=I))["ja"] == "彼女が報告書を読んだと思います。"
+    assert texts(Utterance(read, "know", speaker=I))["ja"] == "彼女が報告書を読んだことは知っています。"
+
+
+def test_japanese_says_the_reason_first_and_who_does_something_about_it() -> None:
+    device = Phrase(2, noun="device:washing machine", det="the")
+    it = Phrase(5, pronoun="it", noun=device.noun, refers="O")
+    broken = Clause("be", 6, {"S": it}, Tense.PAST, predicate=Predicate(7, adjective="broken"))
+    craftsman = Phrase(1, noun="profession:craftsman", det="the")
+    repaired = Clause("repair", 4, {"S": craftsman, "O": device}, Tense.PAST)
+    repaired = replace(repaired, adverbials=(Adverbial(8, "last week"),))
+    assert texts(Utterance(repaired, "because", broken))["ja"] == (
+        "洗濯機が壊れていたので、先週、修理業者が修理しました。"
+    )
+    minutes = replace(device, noun="document:meeting minutes")
+    long = Clause("be", 6, {"S": replace(it, noun=minutes.noun)}, predicate=Predicate(7, adjective="long"))
+    sums = Clause("summarize", 4, {"S": SHE, "O": minutes}, Tense.FUTURE)
+    assert texts(Utterance(sums, "because", long))["ja"] == "議事録が長いので、彼女が要約します。"
+    problem = replace(device, noun="problem:problem")
+    told = Clause("report_problem", 4, {"S": SHE, "O": problem, "T": CUSTOMER}, Tense.FUTURE)
+    told = replace(told, adverbials=(Adverbial(8, "at noon"),))
+    big = Clause("be", 6, {"S": replace(it, noun=problem.noun)}, predicate=Predicate(7, adjective="big"))
+    assert texts(Utterance(told, "because", big))["ja"].startswith("問題が大きいので、彼女が正午にお客様に")
+    worth = replace(long, predicate=Predicate(7, adjective="interesting"))
+    minds = replace(sums, frame="read", roles={"S": SHE, "O": replace(minutes, det="this")})
+    assert texts(Utterance(minds, "because", worth))["ja"] == "この議事録が興味深いので、彼女は読みます。"
+    this = replace(sums, roles={"S": SHE, "O": replace(minutes, det="this")})
+    assert texts(Utterance(this, "because", long))["ja"] == "この議事録は長いので、彼女が要約します。"
+
+
+def test_japanese_does_not_say_again_who_acts_after_therefore_but_who_can() -> None:
+    thirsty = Clause("be", 6, {"S": SHE}, Tense.PAST, predicate=Predicate(7, adjective="tired"))
+    rest = Clause("rest", 4, {"S": replace(SHE, mark=5)}, Tense.PAST)
+    assert texts(Utterance(thirsty, "that's why", rest))["ja"] == "彼女は疲れていました。それで、休憩したんです。"
+    sent = Clause("send", 4, {"S": SHE, "O": REPORT, "T": I}, Tense.PAST)
+    it = Phrase(5, pronoun="it", noun=REPORT.noun, refers="O")
+    can = Clause("print", 6, {"S": replace(I, mark=7), "O": it}, Tense.PAST, modal=Modal.CAN)
+    assert texts(Utterance(sent, "so that", can))["ja"] == (
+        "私が印刷できるように、彼女は報告書を送ってくれました。"
     )
