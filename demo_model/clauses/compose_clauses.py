@@ -236,6 +236,13 @@ class ClauseComposer(AdverbialComposer):
             np = replace(np, det="we")
         return np
 
+    def _fitting(self, frame: Frame, role: str, types: Sequence[str], roles: dict[str, Phrase]) -> Sequence[str]:
+        """The types of a role, narrower where another one is known: a mechanic repairs cars, not phones."""
+        nouns = [np.noun for np in roles.values() if np.noun]
+        rows = [f"{frame.key} {role} of:{each}" for noun in nouns for each in (noun, noun.split(":")[0])]
+        paired = self.choices["paired"]
+        return next((paired[row] for row in rows if row in paired), types)
+
     def _roles(
         self, frame: Frame, mood: Mood, asked: str, modal: Modal, tense: Tense, subject: Phrase | None
     ) -> dict[str, Phrase]:
@@ -268,12 +275,14 @@ class ClauseComposer(AdverbialComposer):
             else:
                 fresh = role == "O" and frame.key in self.choices["verbs"]["fresh"]
                 plain = asks or frame.key in self.choices["verbs"]["unasked"]
+                types = self._fitting(frame, role, types, roles)
                 np = self.role(types, False, fresh, avoid, plain=plain)
                 own = np.pronoun in ("i", "we") and "S" in roles
+                usual = tense is Tense.HABIT and modal is Modal.NONE  # not "do you usually work with me"
                 if (
                     own
                     and asks
-                    and (roles["S"].pronoun != "you" or asked.startswith("how_") or tense is Tense.PAST)
+                    and (roles["S"].pronoun != "you" or asked.startswith("how_") or tense is Tense.PAST or usual)
                 ):
                     np = replace(np, pronoun=self.random.choice(("he", "she", "they")))
                     if np.pronoun in avoid:
