@@ -126,6 +126,8 @@ class Composer(EverydayComposer):
             roles = {**roles, "O": replace(thing, det=person if person in PERSONS else "the")}
         elif disposed and thing and subject and subject.noun and thing.det in PERSONS:
             roles = {**roles, "O": replace(thing, det="the")}  # not "his grandfather sold our lamp"
+        if disposed and "O" in roles and roles["O"].of:
+            roles = {**roles, "O": replace(roles["O"], of=None)}  # not "I sold Anna's bed"
         over = clause.tense in (Tense.PAST, Tense.DONE, Tense.PRIOR) and clause.modal is Modal.NONE
         if over and thing and thing.det == "this" and clause.frame in self.choices["verbs"]["gone"]:
             roles = {**roles, "O": replace(thing, det="the")}

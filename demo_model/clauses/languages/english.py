@@ -90,6 +90,9 @@ class English(Linearizer):
         "etc": ("", ",", ",", "and so on"),
     }
 
+    def opener_end(self, key: str) -> str:
+        return ": " if key == "one question" else self.comma
+
     def noun_phrase(self, np: Phrase, case: str) -> str:
         if np.members:
             return self.joined(np, lambda each: self.noun_phrase(each, case))
