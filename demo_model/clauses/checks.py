@@ -74,9 +74,10 @@ def word_problems() -> Iterator[str]:
                 if missing:
                     yield f"choices [{table}] {key}: {missing} do not exist"
                 continue
-            if table in ("compared", "jobs", "paired"):
+            if table in ("compared", "jobs", "paired", "broader"):
                 verb = key.split()[0] if table == "paired" else key
-                if verb not in (words.adjectives if table == "compared" else words.frames):
+                known = {"compared": words.adjectives, "broader": words.nouns}.get(table, words.frames)
+                if verb not in known:
                     yield f"choices [{table}]: {key} does not exist"
                 yield from _strangers(f"choices [{table}] {key}:", members, frozenset(["people"]))
                 continue

@@ -148,7 +148,7 @@ class ClauseComposer(AdverbialComposer):
             tense is Tense.DONE
             or tense is Tense.NOW
             or (negative and not stative)
-            or asked in ("when", "why", "where", "how")
+            or asked in ("S", "when", "why", "where", "how")
         )
         if unfinished and thing is not None and thing.det == "a" and not frame.key.startswith("have"):
             roles["O"] = replace(thing, det="the")
@@ -311,7 +311,10 @@ class ClauseComposer(AdverbialComposer):
                 ):
                     np = replace(np, det="the")
                 if np.det in ("i", "we") and owner in PERSONS and self.words.nouns[np.noun].type != "family":
-                    np = replace(np, det=owner)
+                    one = self.words.nouns[np.noun].type in ("clothes", "small")  # not "they washed their dress"
+                    np = replace(np, det="the" if one and owner in ("we", "they") and not np.plural else owner)
+                if asks and np.det == "i" and np.noun.startswith("body:"):
+                    np = replace(np, det=self.random.choice(("he", "she")))  # one knows about one's own knee
                 avoid.append(np.pronoun)
                 for _ in range(_ATTEMPTS):
                     if not np.noun or not (

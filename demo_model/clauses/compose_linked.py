@@ -276,7 +276,7 @@ class LinkedComposer(TalkComposer):
             said = [
                 each
                 for each in first.adverbials[: 0 if momentary else 1]
-                if not each.key.startswith(("because", "in the mean", "during"))
+                if not each.key.startswith(("because", "in the mean", "during", "by mistake"))
                 if about.refers != "S" or re.search("yesterday|today|^this |last night|just", each.key)
                 if about.refers != "S" or not re.search("time}|clock}", each.key)  # one is not tired at eight
             ]

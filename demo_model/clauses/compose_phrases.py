@@ -248,7 +248,11 @@ class PhraseComposer:
         if plain or noun.type not in _COUNTABLE or (subject and noun.type in _PEOPLE):
             weights |= {"num": 0, "many": 0, "all": 0, "i": 0}
         if noun.type in _PEOPLE:
-            weights |= {"this": 0, "a": 4 if fresh else 0, "we": 2 if noun.type == "person" else 0}
+            weights |= {
+                "this": 0,
+                "a": 4 if fresh else 0,
+                "we": 2 if noun.type == "person" and noun.key != "person:applicant" else 0,
+            }
         if (
             noun.type in ("food", "gift", "plant", "small", "clothes", "animal", "text", "meal", "sweet")
             and not subject

@@ -248,12 +248,17 @@ class TalkComposer(ClauseComposer):
             else [each.key for each in alike if each.key not in ALWAYS_PLURAL]
         )
         alike = [each for each in alike if each.key in near]
+        if kind == "drink" and frame == "order_food":
+            return []  # nobody orders beer and tea
         if len(alike) < count + 1 or kind in _APART:
             return []
         chosen = self.random.sample(alike, count)
         words = [each.cells["en"] for each in chosen]
         if any(one != other and one.endswith(other) for one in words for other in words):
             return []  # the contract and the sales contract
+        named = {each.key for each in chosen}
+        if any(named & set(self.choices["broader"].get(each, ())) for each in named):
+            return []
         fresh = frame in self.choices["verbs"]["fresh"] and not subject
         det = "a" if fresh else "the"
         if any(each.key in ONES_OWN_PEOPLE for each in chosen) and self.odds(0.7):
@@ -384,6 +389,9 @@ class TalkComposer(ClauseComposer):
         )
         who = self._name() if named or self.odds(0.25) else Phrase(self.mark(), pronoun=self.random.choice(others))
         said = replace(said, negative=link == "neither")
+        thing = said.roles.get("O")
+        if thing and thing.det in PERSONS and thing.noun[:6] != "family":
+            said = replace(said, roles={**said.roles, "O": replace(thing, det="the")})  # theirs would be another
         if link == "neither":
             roles = {
                 role: replace(np, det="the", plural=False, count=0) if np.det in ("num", "many", "all") else np

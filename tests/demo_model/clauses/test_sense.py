@@ -66,7 +66,7 @@ def test_what_is_done_about_something_is_in_the_table_of_causes() -> None:
 
 def test_a_time_fits_what_is_done() -> None:
     """Nobody develops a platform half an hour ago, nor is a move as soon as possible."""
-    clauses = [utterance.first for utterance, _ in composed(23, 4000)]
+    clauses = [utterance.first for utterance in drawn()]
     timed = [(clause.frame, each.key) for clause in clauses for each in clause.adverbials]
     times = choices()["times"]
     for pattern, table in (
@@ -332,3 +332,12 @@ def test_english_has_a_colon_after_one_question() -> None:
     asked = Clause("send", 4, SEND | {"S": you}, Tense.PAST, mood=Mood.WH, asked="when")
     said = texts(Utterance(asked, opener="question:one question"))["en"]
     assert said == "One question: when did you send the report to the customer?"
+
+
+def test_meat_is_not_named_beside_beef_nor_drinks_in_one_order() -> None:
+    together = [np.members for said in drawn() for np in said.first.roles.values() if np.members]
+    nouns = [{each.noun for each in members} for members in together]
+    assert not [each for each in nouns for noun in each if each & set(choices()["broader"].get(noun, ()))]
+    ordered = [said.first.roles["O"].members for said in drawn() if said.first.frame == "order_food"]
+    assert len([members for members in ordered if members]) > 5
+    assert not [each.noun for members in ordered for each in members if each.noun.startswith("drink:")]
