@@ -327,6 +327,7 @@ class ClauseComposer(AdverbialComposer):
                     asks
                     or tense is Tense.DONE
                     or "T" in frame.types
+                    or frame.key in self.choices["verbs"]["unmade"]
                     or bool("S" in roles and roles["S"].relative),
                     frame.key,
                     tense is Tense.PAST,

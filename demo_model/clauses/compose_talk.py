@@ -123,6 +123,8 @@ class TalkComposer(ClauseComposer):
             noun = self._noun_for(frame, role, det)
             if noun and role == "T" and "O" in frame.types and noun.type not in ("person", "group"):
                 continue
+            if noun and role != "S" and self._echoes(frame, Phrase(0, noun=noun.key)):
+                continue
             if det + role == "how_manyS":
                 noun = self.random.choice(self._nouns(self._types(["attendant"])))
             if noun is None:
@@ -133,7 +135,9 @@ class TalkComposer(ClauseComposer):
             human = role != "S" and "people" in self._types(frame.types["S"])
             subject = self._addressed(frame) if human else None
             said = self.clause([frame.key], Mood.WH, tenses, False, subject, wanted=(role, wanted))
-            if [np.noun[:7] for np in said.roles.values()].count("family:") < _RELATIVES:
+            kin = [np.noun[:7] for np in said.roles.values()].count("family:")
+            stock = det == "how_many" and noun.type in ("device", "furniture")  # a niece buys no ten computers
+            if kin < (1 if stock else _RELATIVES):
                 return said
 
     def _acts(self, frame: Frame) -> bool:
@@ -162,7 +166,11 @@ class TalkComposer(ClauseComposer):
         if det in _ASKED_OF and role != "S":
             known = self._types([_ASKED_OF[det]])
             return noun.key in known or noun.type in known
-        return noun.type in _CHOSEN and noun.key != "person:boss" if det == "which" else noun.type == "person"
+        return (
+            noun.type in _CHOSEN and noun.key not in ("person:boss", "transport:taxi")
+            if det == "which"
+            else noun.type == "person"
+        )
 
     # Things together
 
@@ -398,5 +406,6 @@ class TalkComposer(ClauseComposer):
                 for role, np in said.roles.items()
             }
             said = replace(said, roles=roles)
+        said = replace(said, adverbials=tuple(each for each in said.adverbials if each.phrase is None))
         second = replace(said, roles={"S": who}, adverbials=())
         return Utterance(said if link == "too" else replace(said, adverbials=()), link, second)

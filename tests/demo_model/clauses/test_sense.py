@@ -276,6 +276,8 @@ def test_what_is_gone_is_not_this_one_and_what_one_gives_away_is_ones_own() -> N
         assert not (over and thing.det == "this" and said.first.frame in verbs["gone"]), said.first.frame
         if said.first.frame in verbs["disposed"] and subject.noun and not thing.members:
             assert thing.det not in ("i", "we", "you")
+        if said.link in ("too", "neither"):  # nor "He had lunch with me. So did I."
+            assert not [each for each in said.first.adverbials if each.phrase]
         if said.link in ("too", "neither") and said.first.frame in verbs["gone"]:
             assert thing.det in ("a", "bare"), said.first.frame
 
