@@ -76,8 +76,8 @@ def word_problems() -> Iterator[str]:
                 continue
             if table in ("compared", "jobs", "paired", "broader"):
                 verb = key.split()[0] if table == "paired" else key
-                known = {"compared": words.adjectives, "broader": words.nouns}.get(table, words.frames)
-                if verb not in known:
+                keys = {"compared": set(words.adjectives), "broader": set(words.nouns)}
+                if verb not in keys.get(table, set(words.frames)):
                     yield f"choices [{table}]: {key} does not exist"
                 yield from _strangers(f"choices [{table}] {key}:", members, frozenset(["people"]))
                 continue
