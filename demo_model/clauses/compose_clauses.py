@@ -275,8 +275,8 @@ class ClauseComposer(AdverbialComposer):
             else:
                 fresh = role == "O" and frame.key in self.choices["verbs"]["fresh"]
                 plain = asks or frame.key in self.choices["verbs"]["unasked"]
-                types = self._fitting(frame, role, types, roles)
-                np = self.role(types, False, fresh, avoid, plain=plain)
+                fitting = self._fitting(frame, role, types, roles)
+                np = self.role(fitting, False, fresh, avoid, plain=plain)
                 own = np.pronoun in ("i", "we") and "S" in roles
                 usual = tense is Tense.HABIT and modal is Modal.NONE  # not "do you usually work with me"
                 if (
@@ -321,7 +321,7 @@ class ClauseComposer(AdverbialComposer):
                         self._echoes(frame, np) or np.noun in [each.noun for each in roles.values()]
                     ):
                         break
-                    np = self.role(types, False, fresh, avoid)
+                    np = self.role(fitting, False, fresh, avoid)
                 roles[role] = self._richer(
                     np,
                     asks
