@@ -30,11 +30,13 @@ _GERMAN_FINITE = re.compile(r"(?:t|e|en|e?[lr]n|ß|ag|ann|uss|ill|arf|ar|[ai]nd|
 
 _CAUSES = ("follow", "before", "after", "causes", "purpose")
 """Tables of what happens and who does what because of it."""
+_FILLED = ("ongoing", "lasted")
+"""Tables of verbs, some with what a role is."""
 
 
 def _verbs(causes: list[str]) -> list[str]:
     """ "same:inform O=person:boss" → "inform"."""
-    return [each.split(":", 1)[1].split()[0] for each in causes if not each.startswith("@")]
+    return [each.split()[0].rpartition(":")[2] for each in causes if not each.startswith("@")]
 
 
 def _strangers(where: str, types: Sequence[str], known: frozenset[str] = frozenset()) -> Iterator[str]:
@@ -72,10 +74,12 @@ def word_problems() -> Iterator[str]:
                 if missing:
                     yield f"choices [{table}] {key}: {missing} do not exist"
                 continue
-            if table in ("compared", "jobs"):
-                if key not in (words.adjectives if table == "compared" else words.frames):
+            if table in ("compared", "jobs", "paired", "broader"):
+                verb = key.split()[0] if table == "paired" else key
+                keys = {"compared": set(words.adjectives), "broader": set(words.nouns)}
+                if verb not in keys.get(table, set(words.frames)):
                     yield f"choices [{table}]: {key} does not exist"
-                yield from _strangers(f"choices [{table}] {key}:", members)
+                yield from _strangers(f"choices [{table}] {key}:", members, frozenset(["people"]))
                 continue
             known_keys = {
                 **{each: set(words.frames) for each in _CAUSES},
@@ -85,10 +89,11 @@ def word_problems() -> Iterator[str]:
             }.get(table)
             if known_keys is not None and key not in known_keys:
                 yield f"choices [{table}]: {key} does not exist"
-            for each in members if table not in _CAUSES else _verbs(members):
+            for each in _verbs(members) if table in (*_CAUSES, *_FILLED) else members:
                 if each.lstrip("+-&!") not in (words.adjectives if table == "adjectives" else words.frames):
                     yield f"choices [{table}] {key}: {each} does not exist"
-            filled = [each for row in members if table in _CAUSES for each in re.findall(r"[SOT]=(?!\$)(.*)", row)]
+            causes = members if table in (*_CAUSES, *_FILLED) else ()
+            filled = [each for row in causes for each in re.findall(r"[SOT]=(?!\$)(.*)", row)]
             yield from _strangers(f"choices [{table}] {key}:", [each for row in filled for each in row.split(",")])
             if table in ("manners", "companions", "during") and key not in words.adverbials:
                 yield f"choices [{table}]: {key} does not exist"

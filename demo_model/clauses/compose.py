@@ -39,7 +39,7 @@ _OWNED = (
     "fixture",
 )
 _MANY = 5
-_SEVERAL = ("text", "paper", "stationery", "stock", "table_fruit")
+_SEVERAL = ("bound", "sheet", "stationery", "stock", "table_fruit")
 """Of what there are several in one place."""
 _ATTEMPTS = 2000
 _WORK = frozenset(
@@ -121,6 +121,16 @@ class Composer(EverydayComposer):
             roles = {**roles, "O": replace(thing, det=person if small else thing.det)}
         if mine and thing and subject and subject.noun and thing.det in ("i", "we"):
             roles = {**roles, "O": replace(thing, det="the")}  # not "my uncle forgot my watch"
+        disposed = clause.frame in self.choices["verbs"]["disposed"]
+        if disposed and thing and subject and thing.det in PERSONS and subject.noun[:6] != "family":
+            roles = {**roles, "O": replace(thing, det=person if person in PERSONS else "the")}
+        elif disposed and thing and subject and subject.noun and thing.det in PERSONS:
+            roles = {**roles, "O": replace(thing, det="the")}  # not "his grandfather sold our lamp"
+        if disposed and "O" in roles and roles["O"].of:
+            roles = {**roles, "O": replace(roles["O"], of=None)}  # not "I sold Anna's bed"
+        over = clause.tense in (Tense.PAST, Tense.DONE, Tense.PRIOR) and clause.modal is Modal.NONE
+        if over and thing and thing.det == "this" and clause.frame in self.choices["verbs"]["gone"]:
+            roles = {**roles, "O": replace(thing, det="the")}
         if clause.tense is Tense.PLANNED and not clause.adverbials and clause.asked != "when":  # that would be now
             now = clause.frame not in self.choices["verbs"]["not_now"]
             clause = replace(clause, tense=Tense.NOW if now else Tense.FUTURE)
@@ -159,7 +169,9 @@ class Composer(EverydayComposer):
             and said.tense is not Tense.FUTURE
             and said.modal is Modal.NONE,
             "excuse me": "S" in said.roles and said.roles["S"].pronoun == "you",
-            "one question": said.mood is Mood.WH and said.asked in ("when", "where", "how"),
+            "one question": said.mood is Mood.WH
+            and said.asked in ("when", "where", "how")
+            and "office" in self.words.frames[said.frame].tags,
             "good morning": own and said.modal is Modal.NONE and said.tense is Tense.DONE,
             "sorry": own,
         }

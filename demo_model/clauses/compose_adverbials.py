@@ -163,7 +163,7 @@ class AdverbialComposer(PhraseComposer):
                 continue
             said = clause.mood is Mood.STATEMENT and clause.modal is Modal.NONE
             unfit = {
-                "places": clause.asked or clause.modal is not Modal.NONE or not said,
+                "places": clause.negative or clause.asked or clause.modal is not Modal.NONE or not said,
                 "manners": clause.asked or (said and clause.tense in (Tense.NOW, Tense.HABIT)),
             }.get(table) or (table != "places" and (clause.negative or clause.asked or clause.tense is Tense.DONE))
             key = self.random.choice(fitting)
@@ -174,7 +174,9 @@ class AdverbialComposer(PhraseComposer):
             if key == "place_office":
                 key = self.random.choice(self._rooms(key))
             known = [np.pronoun for role, np in clause.roles.items() if role == "S"]
-            how = self.adverbial(key, [*known, "you"] if clause.tense is Tense.HABIT else known)
+            how = self.adverbial(
+                key, [*known, "you"] if clause.tense in (Tense.HABIT, Tense.NOW, Tense.DONE) else known
+            )
             kin = how.phrase is not None and how.phrase.noun.startswith("family")
             if kin and how.phrase and known and known[0] in PERSONS:
                 how = replace(how, phrase=replace(how.phrase, det=known[0]))  # one goes with one's own

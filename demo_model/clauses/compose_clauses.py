@@ -148,7 +148,7 @@ class ClauseComposer(AdverbialComposer):
             tense is Tense.DONE
             or tense is Tense.NOW
             or (negative and not stative)
-            or asked in ("when", "why", "where", "how")
+            or asked in ("S", "when", "why", "where", "how")
         )
         if unfinished and thing is not None and thing.det == "a" and not frame.key.startswith("have"):
             roles["O"] = replace(thing, det="the")
@@ -236,6 +236,13 @@ class ClauseComposer(AdverbialComposer):
             np = replace(np, det="we")
         return np
 
+    def _fitting(self, frame: Frame, role: str, types: Sequence[str], roles: dict[str, Phrase]) -> Sequence[str]:
+        """The types of a role, narrower where another one is known: a mechanic repairs cars, not phones."""
+        nouns = [np.noun for np in roles.values() if np.noun]
+        rows = [f"{frame.key} {role} of:{each}" for noun in nouns for each in (noun, noun.split(":")[0])]
+        paired = self.choices["paired"]
+        return next((paired[row] for row in rows if row in paired), types)
+
     def _roles(
         self, frame: Frame, mood: Mood, asked: str, modal: Modal, tense: Tense, subject: Phrase | None
     ) -> dict[str, Phrase]:
@@ -268,12 +275,14 @@ class ClauseComposer(AdverbialComposer):
             else:
                 fresh = role == "O" and frame.key in self.choices["verbs"]["fresh"]
                 plain = asks or frame.key in self.choices["verbs"]["unasked"]
-                np = self.role(types, False, fresh, avoid, plain=plain)
+                fitting = self._fitting(frame, role, types, roles)
+                np = self.role(fitting, False, fresh, avoid, plain=plain)
                 own = np.pronoun in ("i", "we") and "S" in roles
+                usual = tense is Tense.HABIT and modal is Modal.NONE  # not "do you usually work with me"
                 if (
                     own
                     and asks
-                    and (roles["S"].pronoun != "you" or asked.startswith("how_") or tense is Tense.PAST)
+                    and (roles["S"].pronoun != "you" or asked.startswith("how_") or tense is Tense.PAST or usual)
                 ):
                     np = replace(np, pronoun=self.random.choice(("he", "she", "they")))
                     if np.pronoun in avoid:
@@ -302,19 +311,23 @@ class ClauseComposer(AdverbialComposer):
                 ):
                     np = replace(np, det="the")
                 if np.det in ("i", "we") and owner in PERSONS and self.words.nouns[np.noun].type != "family":
-                    np = replace(np, det=owner)
+                    one = self.words.nouns[np.noun].type in ("clothes", "small")  # not "they washed their dress"
+                    np = replace(np, det="the" if one and owner in ("we", "they") and not np.plural else owner)
+                if asks and np.det == "i" and np.noun.startswith("body:"):
+                    np = replace(np, det=self.random.choice(("he", "she")))  # one knows about one's own knee
                 avoid.append(np.pronoun)
                 for _ in range(_ATTEMPTS):
                     if not np.noun or not (
                         self._echoes(frame, np) or np.noun in [each.noun for each in roles.values()]
                     ):
                         break
-                    np = self.role(types, False, fresh, avoid)
+                    np = self.role(fitting, False, fresh, avoid)
                 roles[role] = self._richer(
                     np,
                     asks
                     or tense is Tense.DONE
                     or "T" in frame.types
+                    or frame.key in self.choices["verbs"]["unmade"]
                     or bool("S" in roles and roles["S"].relative),
                     frame.key,
                     tense is Tense.PAST,

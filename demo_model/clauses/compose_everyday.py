@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import replace
 
 from demo_model.clauses.compose_linked import LinkedComposer
@@ -40,6 +41,7 @@ _LENGTHS = {
     "hours": ("half an hour", "an hour", "a few hours", "the whole afternoon"),
     "days": ("a few days", "a week", "a month"),
 }
+_WEEKS = re.compile("weeks|month")
 _LONGEST = {"minutes": (10, 15, 20, 30, 40, 45), "hours": range(2, 6), "days": range(2, 7), "weeks": range(2, 7)}
 
 
@@ -77,27 +79,32 @@ class EverydayComposer(LinkedComposer):
 
     def _going_on(self, kind: str) -> Clause:
         """What has been going on, with what is known."""
-        key = self.random.choice(self.choices["ongoing"][kind])
-        said = self._doing(key, Tense.HABIT)
+        key, _, filled = self.random.choice(self.choices["ongoing"][kind]).partition(" ")
+        said = self._doing(key, Tense.HABIT, filled)
         if key == "sleep" and said.roles["S"].pronoun in ("i", "we"):  # one would not say so
             said = replace(said, roles={"S": Phrase(self.mark(), pronoun="he")})
         time = self._until_now(kind)
+        while key in self.choices["lasted"]["short"] and _WEEKS.search(f"{time.key} {time.values}"):
+            time = self._until_now(kind)
         if "know" in key and "{month}" in time.key:
             time = self._spell("for many years (until now)", ())
         return replace(said, tense=Tense.ONGOING, adverbials=(time,))
 
-    def _doing(self, key: str, tense: Tense) -> Clause:
+    def _doing(self, key: str, tense: Tense, filled: str = "") -> Clause:
         frame = self.words.frames[key]
         anybody = {"people"} & set(self._types(frame.types["S"]))
         who = Phrase(self.mark(), pronoun=self.random.choice(_PEOPLE)) if anybody and self.odds(0.7) else None
         said = self.clause([key], Mood.STATEMENT, {Tense.PAST: 1, tense: 1}, False, who, plain=True)
-        roles = {role: self._known_thing(np) for role, np in said.roles.items()}
+        roles = said.roles | self._filled(filled, said, key)
+        roles = {role: self._known_thing(np) for role, np in roles.items()}
         roles = {role: replace(np, of=None) if np.noun else np for role, np in roles.items()}
         return replace(said, tense=tense, roles=roles, adverbials=(), negative=False, modal=Modal.NONE)
 
     def _how_long(self, going_on: Clause) -> Clause:
         """How long have you been working there?"""
         subject = going_on.roles["S"]
+        if subject.noun and subject.det in ("i", "we"):
+            subject = replace(subject, det="you")  # one knows how long one's own boss has been at it
         if subject.pronoun != "weather" and not subject.noun:
             you = self.random.choice(("you", "you", "you", "he", "she", "they"))
             subject = Phrase(subject.mark, pronoun=you)
@@ -140,8 +147,12 @@ class EverydayComposer(LinkedComposer):
             length = "for {duration}" if self.odds(0.5) else f"for {self.random.choice(_LENGTHS['days'])}"
             units = _UNITS["days"]
         else:
-            said = self._doing(self.random.choice(self.choices["lasted"][kind]), Tense.PAST)
-        return Utterance(replace(said, adverbials=(self._spell(length, units),)))
+            key, _, filled = self.random.choice(self.choices["lasted"][kind]).partition(" ")
+            said = self._doing(key, Tense.PAST, filled)
+        time = self._spell(length, units)
+        while said.frame in self.choices["lasted"]["short"] and _WEEKS.search(f"{time.key} {time.values}"):
+            time = self._spell("for {duration}", units)
+        return Utterance(replace(said, adverbials=(time,)))
 
     # Why and what for
 

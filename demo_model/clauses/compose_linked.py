@@ -7,7 +7,7 @@ from abc import abstractmethod
 from collections.abc import Sequence
 from dataclasses import replace
 
-from demo_model.clauses.compose_phrases import ALWAYS_PLURAL, said_of
+from demo_model.clauses.compose_phrases import ALWAYS_PLURAL, ONES_OWN_PEOPLE, said_of
 from demo_model.clauses.compose_talk import TalkComposer
 from demo_model.clauses.syntax import PERSONS, Clause, Modal, Mood, Phrase, Tense, Utterance
 from demo_model.sampling import Sampler
@@ -68,10 +68,14 @@ class LinkedComposer(TalkComposer):
         tense = {"but": Tense.DONE, "if": Tense.FUTURE}.get(link, Tense.PAST)
         second = self.clause([key], Mood.STATEMENT, {tense: 1}, False, actor, plain=True)
         roles = second.roles | self._filled(filled, event, key)
+        if who in ("same", "not") and roles["S"].pronoun in PERSONS:
+            own = {role: np for role, np in roles.items() if np.noun in ONES_OWN_PEOPLE and np.det in PERSONS}
+            roles |= {role: replace(np, det=roles["S"].pronoun) for role, np in own.items()}
         second = replace(second, tense=tense, negative=link == "but", adverbials=(), roles=roles)
         if link in ("if", "when"):
             return Utterance(second, link, replace(event, tense=Tense.HABIT) if link == "if" else event)
-        return Utterance(event, "that's why" if link == "so" and self.odds(0.25) else link, second)
+        befell = "stative" in frame.tags or happens in self.choices["verbs"]["unasked"]  # not what one did oneself
+        return Utterance(event, "that's why" if link == "so" and befell and self.odds(0.25) else link, second)
 
     def _drawn(self, table: str) -> tuple[str, dict[str, list[str]], str, str, str]:
         """What happens and of what types its roles are; who does what then, and what plays the roles of that."""
@@ -272,7 +276,7 @@ class LinkedComposer(TalkComposer):
             said = [
                 each
                 for each in first.adverbials[: 0 if momentary else 1]
-                if not each.key.startswith(("because", "in the mean", "during"))
+                if not each.key.startswith(("because", "in the mean", "during", "by mistake"))
                 if about.refers != "S" or re.search("yesterday|today|^this |last night|just", each.key)
                 if about.refers != "S" or not re.search("time}|clock}", each.key)  # one is not tired at eight
             ]
@@ -296,8 +300,12 @@ class LinkedComposer(TalkComposer):
     def _reasons(self, first: Clause, about: Phrase, link: str) -> list[str]:
         """The adjectives that speak for what was done, or against it (although)."""
         wanted = ("+" if (link == "because") != first.negative else "-") + first.frame
+        ahead = first.frame in self.choices["verbs"]["judged"] and first.tense is not Tense.PAST
+        unknown = self.choices["adjectives"]["judged"] if ahead else ()
         return [
             key
             for key, actions in self.choices["reasons"].items()
-            if wanted in actions and (key in said_of(about.noun) if about.noun else key in _OF_PEOPLE)
+            if wanted in actions
+            and key not in unknown
+            and (key in said_of(about.noun) if about.noun else key in _OF_PEOPLE)
         ]

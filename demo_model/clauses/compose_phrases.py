@@ -19,8 +19,8 @@ from demo_model.lexicon import load_lexicon
 from demo_model.patterns import in_part
 from demo_model.sampling import Sampler
 
-_COMMON = 0.75
-"""Of the names that nobody has, how many are drawn again."""
+_COMMON = 0.86
+"""Of the names that nobody has, how many are drawn again: so that each tenth is one."""
 _COUNTED = 5
 _PEOPLE = ("person", "profession")
 SPOUSES = ("family:wife", "family:husband")
@@ -65,7 +65,8 @@ NAMED_ONLY = ("family:baby", "family:child")
 
 @cache
 def _known_names() -> frozenset[str]:
-    return frozenset(load_lexicon().names)
+    lexicon = load_lexicon()
+    return frozenset(part for name in (*lexicon.names, *lexicon.surnames) for part in name.split())
 
 
 @cache
@@ -217,7 +218,7 @@ class PhraseComposer:
 
     def _name(self) -> Phrase:
         mark, name = self.mark(), self.sampler.name()
-        if name.split()[0] not in _known_names() and self.sampler.known_names and self.odds(_COMMON):
+        while not _known_names().issuperset(name.split()) and self.sampler.known_names and self.odds(_COMMON):
             name = self.sampler.name()  # most are common ones
         self.values[mark] = ("name", name)
         return Phrase(mark, name=name)
@@ -247,7 +248,11 @@ class PhraseComposer:
         if plain or noun.type not in _COUNTABLE or (subject and noun.type in _PEOPLE):
             weights |= {"num": 0, "many": 0, "all": 0, "i": 0}
         if noun.type in _PEOPLE:
-            weights |= {"this": 0, "a": 4 if fresh else 0, "we": 2 if noun.type == "person" else 0}
+            weights |= {
+                "this": 0,
+                "a": 4 if fresh else 0,
+                "we": 2 if noun.type == "person" and noun.key != "person:applicant" else 0,
+            }
         if (
             noun.type in ("food", "gift", "plant", "small", "clothes", "animal", "text", "meal", "sweet")
             and not subject

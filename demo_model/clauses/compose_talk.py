@@ -58,6 +58,10 @@ _ASKED_OF = {"how_much": "measured", "how_many": "counted", "whose": "lent", "wh
 _THERE = (("seat", "place_office"), ("attendant", "place_office"), ("stock", "stock"))
 
 
+_RELATIVES = 2
+"""Two of one's family are too many for a question of which."""
+
+
 class TalkComposer(ClauseComposer):
     """Utterances; `Composer` draws them among others."""
 
@@ -117,6 +121,10 @@ class TalkComposer(ClauseComposer):
             if role not in frame.types or "stative" in frame.tags or frame.key in self.choices["verbs"]["unasked"]:
                 continue
             noun = self._noun_for(frame, role, det)
+            if noun and role == "T" and "O" in frame.types and noun.type not in ("person", "group"):
+                continue
+            if noun and role != "S" and self._echoes(frame, Phrase(0, noun=noun.key)):
+                continue
             if det + role == "how_manyS":
                 noun = self.random.choice(self._nouns(self._types(["attendant"])))
             if noun is None:
@@ -126,7 +134,11 @@ class TalkComposer(ClauseComposer):
             tenses = {Tense.PAST: 2.0, Tense.FUTURE: 0.0 if det in ("how_much", "whose") else 1.0}
             human = role != "S" and "people" in self._types(frame.types["S"])
             subject = self._addressed(frame) if human else None
-            return self.clause([frame.key], Mood.WH, tenses, False, subject, wanted=(role, wanted))
+            said = self.clause([frame.key], Mood.WH, tenses, False, subject, wanted=(role, wanted))
+            kin = [np.noun[:7] for np in said.roles.values()].count("family:")
+            stock = det == "how_many" and noun.type in ("device", "furniture")  # a niece buys no ten computers
+            if kin < (1 if stock else _RELATIVES):
+                return said
 
     def _acts(self, frame: Frame) -> bool:
         """Whether its subject is somebody who does something."""
@@ -154,7 +166,11 @@ class TalkComposer(ClauseComposer):
         if det in _ASKED_OF and role != "S":
             known = self._types([_ASKED_OF[det]])
             return noun.key in known or noun.type in known
-        return noun.type in _CHOSEN if det == "which" else noun.type == "person"
+        return (
+            noun.type in _CHOSEN and noun.key not in ("person:boss", "transport:taxi")
+            if det == "which"
+            else noun.type == "person"
+        )
 
     # Things together
 
@@ -173,8 +189,9 @@ class TalkComposer(ClauseComposer):
             if (role == "S" and mood is not Mood.STATEMENT) or (role != "S" and "stative" in frame.tags):
                 continue
             np = self._together(frame, role, said)
-            if np is None:
-                continue
+            again = said.tense is Tense.HABIT and said.modal is Modal.NONE
+            if np is None or (again and any(each.det == "a" for each in np.members)):
+                continue  # not "she regularly buys a pudding and a muffin"
             roles = {each: replace(other, relative=None) for each, other in said.roles.items()} | {role: np}
             thing = roles.get("O")
             if role == "S" and thing and thing.det in PERSONS and thing.noun and thing.noun[:6] != "family":
@@ -183,7 +200,9 @@ class TalkComposer(ClauseComposer):
             return Utterance(replace(said, roles=roles, negative=False, adverbials=tuple(adverbials)))
 
     def _together(self, frame: Frame, role: str, said: Clause) -> Phrase | None:
-        types = self._types(self.actors(frame.types[role]) if role == "S" else frame.types[role])
+        others = {each: np for each, np in said.roles.items() if each != role}
+        types = self.actors(frame.types[role]) if role == "S" else frame.types[role]
+        types = self._types(self._fitting(frame, role, types, others))
         several = self._shared() if role == "S" else self.choices["together"]["things" if role == "O" else "to"]
         if frame.key not in several or "city" in types:
             return None
@@ -237,12 +256,17 @@ class TalkComposer(ClauseComposer):
             else [each.key for each in alike if each.key not in ALWAYS_PLURAL]
         )
         alike = [each for each in alike if each.key in near]
+        if kind == "drink" and frame == "order_food":
+            return []  # nobody orders beer and tea
         if len(alike) < count + 1 or kind in _APART:
             return []
         chosen = self.random.sample(alike, count)
         words = [each.cells["en"] for each in chosen]
         if any(one != other and one.endswith(other) for one in words for other in words):
             return []  # the contract and the sales contract
+        named = {each.key for each in chosen}
+        if any(named & set(self.choices["broader"].get(each, ())) for each in named):
+            return []
         fresh = frame in self.choices["verbs"]["fresh"] and not subject
         det = "a" if fresh else "the"
         if any(each.key in ONES_OWN_PEOPLE for each in chosen) and self.odds(0.7):
@@ -350,7 +374,14 @@ class TalkComposer(ClauseComposer):
             frame = self.words.frames[said.frame]
             fits = "people" in self._types(frame.types["S"]) and said.roles["S"].pronoun == subject.pronoun
             fits = fits and said.tense not in (Tense.NOW, Tense.PLANNED) and "T" not in frame.types
-            if fits and "~" not in frame.cells["es"] and said.frame != "depend":
+            thing = said.roles.get("O")
+            gone = thing is not None and thing.det not in ("a", "bare")
+            if (
+                fits
+                and not (gone and frame.key in self.choices["verbs"]["gone"])
+                and "~" not in frame.cells["es"]
+                and said.frame != "depend"
+            ):
                 break
             self._mark, self.values = marks, values
         refused = (
@@ -366,11 +397,15 @@ class TalkComposer(ClauseComposer):
         )
         who = self._name() if named or self.odds(0.25) else Phrase(self.mark(), pronoun=self.random.choice(others))
         said = replace(said, negative=link == "neither")
+        thing = said.roles.get("O")
+        if thing and thing.det in PERSONS and thing.noun[:6] != "family":
+            said = replace(said, roles={**said.roles, "O": replace(thing, det="the")})  # theirs would be another
         if link == "neither":
             roles = {
                 role: replace(np, det="the", plural=False, count=0) if np.det in ("num", "many", "all") else np
                 for role, np in said.roles.items()
             }
             said = replace(said, roles=roles)
+        said = replace(said, adverbials=tuple(each for each in said.adverbials if each.phrase is None))
         second = replace(said, roles={"S": who}, adverbials=())
         return Utterance(said if link == "too" else replace(said, adverbials=()), link, second)

@@ -15,7 +15,7 @@ from demo_model.patterns import Sentence, Span
 
 _BASE = 0xE000
 _COMMAS = (",", "，", "、")
-_STOPS = ",.?!，。、？！\u2060"
+_STOPS = ",.?!:，。、？！\u2060"
 _PLURAL = re.compile(r"[a-z]{2}s'$")
 """An English possessor, not a French elision: the parents' evening."""
 _MARK = re.compile("[\ue000-\ue0ff]")

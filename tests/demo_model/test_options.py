@@ -157,7 +157,7 @@ def test_a_student_cannot_have_two_tokenizers(
 
 def drawn(part: float) -> list[Utterance]:
     composer = Composer(Sampler(4, Split.ANY, part=part), part)
-    return [composer.draw() for _ in range(4000)]
+    return [composer.draw() for _ in range(7000)]
 
 
 def test_a_half_of_the_corpus_has_half_of_its_patterns_frames_and_words() -> None:

@@ -45,7 +45,7 @@ _LAST = re.compile(r"ago|\{time|soon|later|minutes|hour|possible|noon|recently|j
 """Times that do not begin a sentence."""
 _MANY = re.compile(r"(?:figures|details|minutes|instructions|phones)$")
 """Nouns that are plural as they stand."""
-_SOME = re.compile(r"(?:soup|porridge)$")
+_SOME = re.compile(r"(?:soup|porridge|syrup)$")
 """Nouns of what one has some, not one."""
 _NOT = {"can": "can't", "will": "won't", "am": "am not", "might": "might not"}
 _SHORT = {"am": "'m", "are": "'re", "is": "'s", "am not": "'m not", "will": "'ll", "have": "'ve", "has": "'s"}
@@ -89,6 +89,9 @@ class English(Linearizer):
         "either": ("either", ",", "or", ""),
         "etc": ("", ",", ",", "and so on"),
     }
+
+    def opener_end(self, key: str) -> str:
+        return ": " if key == "one question" else self.comma
 
     def noun_phrase(self, np: Phrase, case: str) -> str:
         if np.members:

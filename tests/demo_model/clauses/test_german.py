@@ -218,7 +218,7 @@ def test_where_one_goes_and_what_one_plans() -> None:
 
 
 def test_a_name_is_weak_but_for_its_genitive() -> None:
-    name = Phrase(2, noun="credential:user name", det="the")
+    name = Phrase(2, noun="credential:username", det="the")
     assert german(Clause("change", 4, {"S": SHE, "O": name}, Tense.PAST)) == "Sie hat den Benutzernamen geändert."
     owner = replace(REPORT, of=name)
     assert (

@@ -11,6 +11,7 @@ from demo_model.clauses.compose_phrases import choices, expanded, said_of
 from demo_model.clauses.lexicon import load_words
 from demo_model.clauses.syntax import Clause, Modal, Mood, Phrase, Predicate, Tense, Utterance
 from demo_model.grammar import Value
+from demo_model.lexicon import load_lexicon
 from demo_model.sampling import Sampler
 from tests.demo_model.clauses.said import SEND, SHE, send, texts
 
@@ -65,7 +66,7 @@ def test_what_is_done_about_something_is_in_the_table_of_causes() -> None:
 
 def test_a_time_fits_what_is_done() -> None:
     """Nobody develops a platform half an hour ago, nor is a move as soon as possible."""
-    clauses = [utterance.first for utterance, _ in composed(23, 4000)]
+    clauses = [utterance.first for utterance in drawn()]
     timed = [(clause.frame, each.key) for clause in clauses for each in clause.adverbials]
     times = choices()["times"]
     for pattern, table in (
@@ -233,3 +234,112 @@ def test_english_me_too_answers_how_it_is_not_what_was_done() -> None:
         for mark in (5, 6):
             answer = Clause("sleep", mark, {"S": I}, tense)
             assert "Me too" not in texts(Utterance(first, "too", answer))["en"]
+
+
+def test_who_does_it_and_what_it_depends_on_fit_what_it_is_done_to() -> None:
+    """A mechanic does not repair a phone, nor does a salary increase depend on a schedule."""
+    paired, seen = choices()["paired"], 0
+    types = load_words().nouns
+    for said in drawn():
+        for clause in (said.first, said.second):
+            if clause is None or said.link in ("if", "when"):
+                continue
+            for other, owner in clause.roles.items():
+                noun = owner.noun
+                for role, np in clause.roles.items() if noun and not owner.pronoun else ():
+                    if role == other:
+                        continue
+                    row = paired.get(f"{clause.frame} {role} of:{noun}")
+                    for thing in (np, *np.members):
+                        if row and thing.noun and not thing.pronoun:
+                            seen += 1
+                            assert {thing.noun, types[thing.noun].type} & set(expanded(row)), (clause.frame, noun)
+    assert seen > 20
+
+
+def test_what_one_did_oneself_is_not_why() -> None:
+    """ "He finished the report. That's why he went home." """
+    frames = load_words().frames
+    why = [said.first.frame for said in drawn() if said.link == "that's why" and said.second]
+    assert len(why) > 10
+    assert {each for each in why if "stative" not in frames[each].tags} <= {*choices()["verbs"]["unasked"]}
+
+
+def test_what_is_gone_is_not_this_one_and_what_one_gives_away_is_ones_own() -> None:
+    """Nobody sold this bench, nor did his grandfather sell our lamp, nor did two eat the same soup."""
+    verbs = choices()["verbs"]
+    for said in drawn():
+        thing, subject = said.first.roles.get("O"), said.first.roles.get("S")
+        if thing is None or subject is None:
+            continue
+        over = said.first.tense in (Tense.PAST, Tense.DONE) and said.first.modal is Modal.NONE
+        assert not (over and thing.det == "this" and said.first.frame in verbs["gone"]), said.first.frame
+        if said.first.frame in verbs["disposed"] and subject.noun and not thing.members:
+            assert thing.det not in ("i", "we", "you")
+        if said.link in ("too", "neither"):  # nor "He had lunch with me. So did I."
+            assert not [each for each in said.first.adverbials if each.phrase]
+        if said.link in ("too", "neither") and said.first.frame in verbs["gone"]:
+            assert thing.det in ("a", "bare"), said.first.frame
+
+
+def test_one_asks_which_of_what_there_is_a_choice_of() -> None:
+    """ "Which birthday party will your father invite your cousin to?" """
+    asked = [said.first for said in drawn() if said.first.asked in said.first.roles]
+    which = [each for each in asked if each.roles[each.asked].det == "which"]
+    assert len(which) > 50
+    for clause in which:
+        assert [np.noun[:7] for np in clause.roles.values()].count("family:") < 2
+        if clause.asked == "T" and "O" in clause.roles:
+            assert clause.roles["T"].noun.split(":")[0] in ("person", "group")
+
+
+def test_a_habit_is_not_of_two_single_things() -> None:
+    """ "She regularly buys a pudding and a muffin." """
+    for said in drawn():
+        if said.first.tense is Tense.HABIT and said.first.modal is Modal.NONE and said.first.frame != "exist":
+            dets = [member.det for np in said.first.roles.values() for member in np.members]
+            assert "a" not in dets
+
+
+def test_what_is_over_in_days_does_not_go_on_for_weeks() -> None:
+    """Nobody has been translating an email since last month."""
+    lasted = [said.first for said in drawn() if said.first.frame in choices()["lasted"]["short"]]
+    times = [
+        str(each) for clause in lasted for each in clause.adverbials if "for " in each.key or "since" in each.key
+    ]
+    assert len(times) > 20
+    assert not [each for each in times if re.search("weeks|month", each)]
+
+
+def test_what_one_will_see_is_not_judged_yet() -> None:
+    """ "I'm going to watch this match because it's good." """
+    judged = {*choices()["adjectives"]["judged"]}
+    for said in drawn():
+        ahead = said.first.frame in choices()["verbs"]["judged"] and said.first.tense is not Tense.PAST
+        if said.link == "because" and ahead and said.second and said.second.predicate:
+            assert said.second.predicate.adjective not in judged
+
+
+def test_nine_names_in_ten_are_names_that_people_have() -> None:
+    lexicon = load_lexicon()
+    known = {part for name in (*lexicon.names, *lexicon.surnames) for part in name.split()}
+    names = [str(value) for said in drawn() for kind, value in said.values.values() if kind == "name"]
+    assert len(names) > 500
+    invented = [name for name in names if not known.issuperset(name.split())]
+    assert 0.06 < len(invented) / len(names) < 0.14
+
+
+def test_english_has_a_colon_after_one_question() -> None:
+    you = Phrase(1, pronoun="you")
+    asked = Clause("send", 4, SEND | {"S": you}, Tense.PAST, mood=Mood.WH, asked="when")
+    said = texts(Utterance(asked, opener="question:one question"))["en"]
+    assert said == "One question: when did you send the report to the customer?"
+
+
+def test_meat_is_not_named_beside_beef_nor_drinks_in_one_order() -> None:
+    together = [np.members for said in drawn() for np in said.first.roles.values() if np.members]
+    nouns = [{each.noun for each in members} for members in together]
+    assert not [each for each in nouns for noun in each if each & set(choices()["broader"].get(noun, ()))]
+    ordered = [said.first.roles["O"].members for said in drawn() if said.first.frame == "order_food"]
+    assert len([members for members in ordered if members]) > 5
+    assert not [each.noun for members in ordered for each in members if each.noun.startswith("drink:")]
