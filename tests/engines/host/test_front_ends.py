@@ -14,7 +14,7 @@ from typing import Any
 import pytest
 from msgspec.structs import replace
 
-from gateway.domain.engine import EngineCapacity, EngineState, TokenEvent
+from gateway.domain.engine import EngineCapacity, EngineState, OnEvent, TokenEvent, TranslationRequest
 from gateway.domain.errors import EngineRestarting, EngineUnavailable, StartupError
 from gateway.domain.ports import Engine
 from gateway.engines.host import processes
@@ -62,6 +62,28 @@ class Reporting(SimulatedEngine):
 
     def divide(self, count: int, at: Path, begin: Callable[[list[Callable[[], Engine]]], Any]) -> None:
         super().divide(count, at, lambda _: begin([partial(Reporting, SIXTEEN)] * count))
+
+
+class Noting(SimulatedEngine):
+    """Its processes note in one file what begins and ends; channels of two of them may be read in any order."""
+
+    def __init__(self, at: Path) -> None:
+        super().__init__(SIXTEEN)
+        self._at = at
+
+    async def generate(self, request: TranslationRequest, on_event: OnEvent) -> None:
+        self._note("begin", request)
+        try:
+            await super().generate(request, on_event)
+        finally:
+            self._note("end", request)
+
+    def _note(self, what: str, request: TranslationRequest) -> None:
+        with self._at.open("a", encoding="utf-8") as notes:
+            notes.write(f"{what} {request.id}\n")
+
+    def divide(self, count: int, at: Path, begin: Callable[[list[Callable[[], Engine]]], Any]) -> None:
+        super().divide(count, at, lambda _: begin([partial(Noting, self._at)] * count))
 
 
 class Undivided:
@@ -263,19 +285,15 @@ async def test_one_that_runs_alone_waits_for_the_other_front_end_and_is_waited_f
 
 
 async def test_two_front_ends_want_to_run_alone_at_once(tmp_path: Path) -> None:
-    async with divided(tmp_path) as engines:
+    async with divided(tmp_path, partial(Noting, tmp_path / "notes")) as engines:
         workers = [await engines.worker(1), await engines.worker(2)]
-        now: set[str] = set()
-
-        async def alone(engine: SharedEngine, id: str) -> None:
-            def tell(_event: TokenEvent) -> None:
-                now.add(id)
-                assert now == {id}
-
-            await engine.generate(replace(request("a text to itself", id), alone=True), tell)
-            now.discard(id)
-
-        await asyncio.gather(*(alone(workers[n % 2], str(n)) for n in range(12)))
+        texts = [replace(request("a text to itself", f"alone {n}"), alone=True) for n in range(12)]
+        await asyncio.gather(*(workers[n % 2].generate(text, lambda _: None) for n, text in enumerate(texts)))
+        # The last end may be noted after its text was told of.
+        await until(lambda: (tmp_path / "notes").read_text().count("\n") == 24)
+        notes = [line.split(" ", 1) for line in (tmp_path / "notes").read_text().splitlines()]
+        assert [what for what, _ in notes] == ["begin", "end"] * 12
+        assert [id for _, id in notes[::2]] == [id for _, id in notes[1::2]]
 
 
 async def test_a_worker_that_goes_while_it_waits_to_run_alone_holds_nobody_up(tmp_path: Path) -> None:
