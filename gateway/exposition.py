@@ -69,7 +69,7 @@ def summed(pages: Sequence[bytes], gauges: Sequence[bytes], choose: Callable[[It
     samples: dict[str, dict[str, list[float]]] = {}
     counted: set[str] = set()
     for page in pages:
-        name = ""
+        name, has_gauges = "", page in gauges
         for line in page.decode().splitlines():
             if (described := _ABOUT.match(line)) is not None:
                 name = described.group(1)
@@ -77,7 +77,7 @@ def summed(pages: Sequence[bytes], gauges: Sequence[bytes], choose: Callable[[It
                     about[name].append(line)
                 if line.endswith((" counter", " histogram", " summary")):
                     counted.add(name)
-            elif line and (name in counted or page in gauges):
+            elif line and (name in counted or has_gauges):
                 sample, _, value = line.rpartition(" ")
                 samples.setdefault(name, {}).setdefault(sample, []).append(float(value))
     lines: list[str] = []

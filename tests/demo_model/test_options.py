@@ -22,14 +22,6 @@ Run = Callable[..., Path]
 
 
 @pytest.fixture
-def torch() -> Any:
-    pytest.importorskip("tokenizers")
-    torch = pytest.importorskip("torch")
-    torch.set_num_threads(1)
-    return torch
-
-
-@pytest.fixture
 def run(torch: Any, tmp_path: Path) -> Run:
     """Trains a tiny model with these arguments; returns its folder."""
     from demo_model.train import main

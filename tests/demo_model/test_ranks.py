@@ -25,14 +25,6 @@ TINY = ("--tiny", "--device", "cpu", "--batch-tokens", "512", "--sets", "0")
 
 
 @pytest.fixture(scope="module")
-def torch() -> Any:
-    pytest.importorskip("tokenizers")
-    torch = pytest.importorskip("torch")
-    torch.set_num_threads(1)
-    return torch
-
-
-@pytest.fixture(scope="module")
 def trained(torch: Any, tmp_path_factory: pytest.TempPathFactory) -> Path:
     """The folder of a command's run on two ranks, with what it printed in printed.txt."""
     folder = tmp_path_factory.mktemp("trained")

@@ -25,7 +25,7 @@ from gateway.engines.host.seats import Wanted
 from gateway.engines.host.shared import SharedEngine
 from gateway.engines.simulated import Rule, Script, SimulatedEngine
 from tests.engines.host.pairs import request
-from tests.engines.host.workers import READY
+from tests.engines.host.workers import READY, begin, close, seats, until
 from tests.generations import events_of
 from tests.processes import alive
 
@@ -136,30 +136,8 @@ async def divided(folder: Path, build: Callable[[], Engine] = SIMULATED, count: 
         await parent.stop()
 
 
-async def until(met: Callable[[], bool]) -> None:
-    """The suite's timeout is the bound."""
-    while not met():
-        await asyncio.sleep(0.01)
-
-
-async def begin(engine: SharedEngine, count: int) -> list[AsyncGenerator[TokenEvent, None]]:
-    running = [events_of(engine, request("endless", str(n))) for n in range(count)]
-    for generation in running:
-        await anext(generation)
-    return running
-
-
-async def close(running: list[AsyncGenerator[TokenEvent, None]]) -> None:
-    for generation in running:
-        await generation.aclose()
-
-
 async def text_of(engine: SharedEngine, text: str) -> str:
     return "".join([event.text async for event in events_of(engine, request(text))])
-
-
-def seats(*engines: SharedEngine) -> list[int]:
-    return [engine.capacity().max_running for engine in engines]
 
 
 async def test_each_is_a_process_that_translates_and_ends_with_the_engine(tmp_path: Path) -> None:

@@ -4,55 +4,31 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import AsyncGenerator, Callable
 from contextlib import AsyncExitStack
 
 import pytest
 from msgspec.structs import replace
 
-from gateway.domain.engine import OnEvent, TokenEvent, TranslationRequest
+from gateway.domain.engine import OnEvent, TranslationRequest
 from gateway.domain.errors import GatewayError
 from gateway.engines.host import sharing
 from gateway.engines.host.channel import Channel
 from gateway.engines.host.messages import Demand, Generate, ToGateway, ToHost
 from gateway.engines.host.seats import Wanted
-from gateway.engines.host.shared import SharedEngine
 from gateway.engines.simulated import Rule, Script, SimulatedEngine
 from gateway.translation.scheduling.scheduler import Scheduler
 from tests.engines.host.pairs import request
-from tests.engines.host.workers import Shared, fleet, shared_engine, worker
+from tests.engines.host.workers import Shared, begin, close, fleet, seats, shared_engine, until, worker
 from tests.generations import events_of
 
 ENDLESS = (Rule(match="endless", repeat=20_000),)
 SIXTEEN = Script(first_token_s=0.001, token_s=0.001, max_running=16, rules=ENDLESS)
 
 
-async def until(met: Callable[[], bool]) -> None:
-    """The suite's timeout is the bound."""
-    while not met():
-        await asyncio.sleep(0.005)
-
-
-async def begin(engine: SharedEngine, count: int) -> list[AsyncGenerator[TokenEvent, None]]:
-    running = [events_of(engine, request("endless", str(n))) for n in range(count)]
-    for generation in running:
-        await anext(generation)
-    return running
-
-
-async def close(running: list[AsyncGenerator[TokenEvent, None]]) -> None:
-    for generation in running:
-        await generation.aclose()
-
-
 def in_host(shared: Shared) -> int:
     """Generations in flight, as the host has told its parent."""
     shared.parent.activity()
     return shared.parent._activity.generations
-
-
-def seats(*engines: SharedEngine) -> list[int]:
-    return [engine.capacity().max_running for engine in engines]
 
 
 async def test_seats_follow_what_each_wants() -> None:

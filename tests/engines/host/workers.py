@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import asyncio
 import socket
-from collections.abc import AsyncIterator
+from collections.abc import AsyncGenerator, AsyncIterator, Callable
 from contextlib import asynccontextmanager
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
-from gateway.domain.engine import EngineHealth, EngineState
+from gateway.domain.engine import EngineHealth, EngineState, TokenEvent
 from gateway.engines.host.main import serve
 from gateway.engines.host.proxy import Host, HostedEngine
 from gateway.engines.host.seats import Wanted
@@ -17,6 +17,8 @@ from gateway.engines.host.shared import SharedEngine
 from gateway.engines.simulated import Script, SimulatedEngine, simulated_engines
 from gateway.engines.supervisor import RestartPolicy, Supervisor
 from gateway.translation.scheduling.scheduler import Scheduler
+from tests.engines.host.pairs import request
+from tests.generations import events_of
 
 READY = EngineHealth(EngineState.READY)
 RESTARTING = EngineHealth(EngineState.RESTARTING, "It is being started again.")
@@ -67,6 +69,29 @@ async def worker(shared: Shared) -> AsyncIterator[SharedEngine]:
         yield engine
     finally:
         await engine.stop()
+
+
+async def until(met: Callable[[], bool]) -> None:
+    """The suite's timeout is the bound."""
+    while not met():
+        await asyncio.sleep(0.005)
+
+
+async def begin(engine: SharedEngine, count: int) -> list[AsyncGenerator[TokenEvent, None]]:
+    """So many generations of a text that does not end, each of which runs."""
+    running = [events_of(engine, request("endless", str(n))) for n in range(count)]
+    for generation in running:
+        await anext(generation)
+    return running
+
+
+async def close(running: list[AsyncGenerator[TokenEvent, None]]) -> None:
+    for generation in running:
+        await generation.aclose()
+
+
+def seats(*engines: SharedEngine) -> list[int]:
+    return [engine.capacity().max_running for engine in engines]
 
 
 class Fleet:
