@@ -97,6 +97,11 @@ class Running:
     async def _metrics(self) -> str:
         return (await self.get("/metrics"))[1]
 
+    def mends_its_engine(self) -> None:
+        """Once the only engine is started again, nothing holds it up."""
+        hosted = self.parent.engines._engines[""]
+        hosted.settings = replace(hosted.settings, script=Script())
+
     @contextmanager
     def held(self) -> Iterator[None]:
         """The only engine gives nothing meanwhile."""
@@ -160,6 +165,21 @@ class Session:
         """What was said last, and is not translated yet."""
         await self.send(type="utterance.cancel", id=id)
         await self.until("translation.failed", utterance=id)
+
+    async def begun(self, id: str) -> None:
+        """Until its translation is on its way, or there already: who is late sees only its end."""
+        while not any(
+            message["type"] in ("translation.delta", "translation.final") and message["utterance"] == id
+            for message in self.received
+        ):
+            await self.next()
+
+    async def finished(self, id: str) -> dict[str, Any]:
+        """What was said is translated, or was already."""
+        for message in self.received:
+            if message["type"] == "translation.final" and message["utterance"] == id:
+                return message
+        return await self.until("translation.final", utterance=id)
 
     async def next(self) -> dict[str, Any]:
         message: dict[str, Any] = json.loads(await self.connection.recv())

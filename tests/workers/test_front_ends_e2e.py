@@ -13,13 +13,13 @@ from msgspec.structs import replace
 from gateway.config import Settings
 from gateway.engines.simulated import Script
 from tests.processes import alive, descendants
-from tests.workers.gateways import LONG, Running, settings, workers
+from tests.workers.gateways import Running, settings, stalling, workers
 
 pytestmark = pytest.mark.slow
 
 
-def divided(count: int, **fields: float) -> Settings:
-    given = settings(Script(token_s=0.005), **fields)
+def divided(count: int, script: Script | None = None, **fields: float) -> Settings:
+    given = settings(script, **fields)
     return replace(given, engine=replace(given.engine, front_ends=count))
 
 
@@ -32,7 +32,7 @@ def front_ends(gateway: Running) -> dict[str, int]:
 
 async def test_each_worker_has_its_front_end_and_goes_on_when_one_dies() -> None:
     # No more than there are workers.
-    async with workers(divided(3)) as gateway:
+    async with workers(divided(3, stalling())) as gateway:
         hosted = gateway.parent.engines.hosted[""]
         assert [path.suffix for path in hosted.shared_at] == [".1", ".2"]
         sessions = {number: await gateway.session(number) for number in (1, 2)}
@@ -45,14 +45,14 @@ async def test_each_worker_has_its_front_end_and_goes_on_when_one_dies() -> None
         os.kill(before["1"], signal.SIGCONT)
 
         for number, session in sessions.items():
-            await session.say("a", LONG)
-            await session.until("translation.delta", utterance="a")
+            await session.say("a", "STALL two")
             await gateway.runs("default", number)
 
+        gateway.mends_its_engine()
         os.kill(before["1"], signal.SIGKILL)
         for session in sessions.values():
             final = await session.until("translation.final", utterance="a")
-            assert final["text"] == f"[ja] {LONG}"
+            assert final["text"] == "[ja] STALL two"
         await gateway.ready()
         assert await gateway.metric('gateway_engine_restarts_total{engine="default",reason="crash"}') == 1
         after = front_ends(gateway)

@@ -27,7 +27,7 @@ from gateway.workers import restarts
 from gateway.workers.parent import Parent
 from gateway.workers.process import WorkerProcess
 from tests.processes import alive
-from tests.workers.gateways import LONG, Running, Session, settings, stalling, until, workers
+from tests.workers.gateways import LONG, Running, settings, stalling, until, workers
 
 pytestmark = pytest.mark.slow
 
@@ -43,12 +43,6 @@ def raising(sentence: str) -> Callable[[], Settings]:
         raise StartupError(sentence)
 
     return load
-
-
-async def finished(session: Session) -> None:
-    """Until u1 is translated, if it is not yet."""
-    if not any(message["type"] == "translation.final" for message in session.received):
-        await session.until("translation.final", utterance="u1")
 
 
 async def rolled(gateway: Running) -> None:
@@ -201,9 +195,7 @@ async def test_the_engine_is_started_again_once_for_all_workers() -> None:
             await session.say("u1", f"STALL {LONG}")
         for session in sessions:
             await session.until("translation.delta")
-        # Only the one that dies holds them up.
-        hosted = gateway.parent.engines._engines[""]
-        hosted.settings = replace(hosted.settings, script=Script())
+        gateway.mends_its_engine()
         os.kill(gateway.host_pid, signal.SIGKILL)
         for session in sessions:
             # Each once, and whole.
@@ -249,12 +241,12 @@ async def test_reload_replaces_one_after_another_and_nothing_accepted_is_lost() 
         sessions = [await gateway.session(number) for number in (1, 2)]
         for session in sessions:
             await session.say("u1", LONG)
-            await session.until("translation.delta")
+            await session.begun("u1")
         served: list[bool] = []
         watching = asyncio.create_task(always_served(gateway, served))
         gateway.parent.reload(lambda: replace(given, limits=Limits(text_chars=4_321)))
         for session in sessions:
-            await session.until("translation.final", utterance="u1")
+            await session.finished("u1")
         await rolled(gateway)
         watching.cancel()
         assert served
@@ -341,10 +333,10 @@ async def test_the_end_of_the_parent_drains_all_workers_at_once() -> None:
         for session in sessions:
             await session.say("u1", LONG)
         for session in sessions:
-            await session.until("translation.delta")
+            await session.begun("u1")
         gateway.parent.stop()
         for session in sessions:
-            await session.until("translation.final", utterance="u1")
+            await session.finished("u1")
     assert not any(map(alive, pids))
 
 
@@ -518,7 +510,7 @@ async def test_new_settings_bring_engines_and_take_others_away_while_people_spea
         await session.say("u1", LONG)
         gateway.parent.reload(partial(replace, after, store=before.store))
         # It is finished where it was begun, before that worker and its engine end.
-        await finished(session)
+        await session.finished("u1")
         await rolled(gateway)
         assert engines(gateway) == {"new": "ready"}
         _, page = await gateway.get("/v1/languages")
