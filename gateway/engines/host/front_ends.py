@@ -27,7 +27,7 @@ from gateway.domain.engine import (
     TranslationRequest,
 )
 from gateway.domain.ports import Engine
-from gateway.engines.host.messages import Activity, Demand, Pause, Paused, Resume, Seats, ToGateway
+from gateway.engines.host.messages import Activity, Demands, Pause, Paused, Resume, Seats, ToGateway
 from gateway.engines.host.proxy import Host, HostedEngine, start_host
 from gateway.engines.host.seats import Wanted
 from gateway.engines.host.sharing import Sharing
@@ -192,7 +192,7 @@ class _FrontEnd(HostedEngine):
         self._paused = paused
         self._on_failure = on_failure
         self._sharing = sharing
-        self._wanted = Wanted()
+        self._wanted = [Wanted()]
         self._seats: Seats | None = None
         self.pauses = Pauses(self._say, self._alone)
 
@@ -214,7 +214,7 @@ class _FrontEnd(HostedEngine):
         async with self._sharing.work.turns.turn(alone=True), self._paused(self):
             yield
 
-    def wanted(self, _now_s: float) -> Wanted:
+    def wanted(self, _now_s: float) -> list[Wanted]:
         """See `Sharer`."""
         return self._wanted
 
@@ -229,8 +229,8 @@ class _FrontEnd(HostedEngine):
 
     def _heard(self, message: ToGateway) -> None:
         match message:
-            case Demand():
-                self._wanted = message.waiting
+            case Demands():
+                self._wanted = message.wanted
                 self._sharing.divide()
             case Pause() | Paused() | Resume():
                 self.pauses.heard(message)

@@ -194,7 +194,7 @@ async def test_each_is_a_process_that_translates_and_ends_with_the_engine(tmp_pa
     assert not [pid for pid in pids if alive(pid)]
 
 
-async def test_seats_are_divided_among_front_ends_and_then_among_their_workers(tmp_path: Path) -> None:
+async def test_seats_are_divided_among_all_workers_whichever_front_end_they_ask(tmp_path: Path) -> None:
     async with divided(tmp_path) as engines:
         a, b, c = await engines.worker(1), await engines.worker(1), await engines.worker(2)
         await until(lambda: seats(a, b, c) == [16, 16, 16])
@@ -206,8 +206,8 @@ async def test_seats_are_divided_among_front_ends_and_then_among_their_workers(t
         await until(lambda: seats(a, b, c) == [8, 1, 8])
         b.waiting = lambda: Wanted(50)
         running += await begin(b, 1)
-        await until(lambda: seats(a, b, c) == [4, 4, 8])
-        # What one front end leaves is the other's.
+        await until(lambda: seats(a, b, c) == [6, 5, 5])
+        # What one leaves is for the others, also at the other front end.
         c.waiting = lambda: Wanted(3)
         await until(lambda: seats(a, b, c) == [6, 6, 4])
         await close(running)
