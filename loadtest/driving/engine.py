@@ -150,7 +150,7 @@ async def _beside(engine: Engine, address: EngineInProcess) -> AsyncIterator[Non
         with theirs, tempfile.TemporaryDirectory(prefix="loadtest-gateway-") as folder:
             # It returns when the other end is closed: with the gateway's process, or because that did not start.
             async with asyncio.TaskGroup() as tasks:
-                tasks.create_task(main.serve(ours, engine, started), name="engine host")
+                tasks.create_task(main.serve(ours, engine, started, main.Role()), name="engine host")
                 server = gateway_process(address.settings, Path(folder), port=address.port, engine=theirs)
                 try:
                     await server.start()

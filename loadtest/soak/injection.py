@@ -24,7 +24,7 @@ __all__ = ["Injection"]
 _LOOK_S, _LISTEN_S = 0.25, 0.02
 
 # An engine that dies is noticed at once; one that is stopped after `engine.stall_s`, once something is to be done.
-_NOTICED_S = {FaultKind.ENGINE_KILL: 15.0, FaultKind.ENGINE_STOP: 60.0}
+_NOTICED_S = {FaultKind.ENGINE_KILL: 15.0, FaultKind.FRONT_END_KILL: 15.0, FaultKind.ENGINE_STOP: 60.0}
 _REPAIRED_S = 240.0
 
 # A client that reads nothing overflows its outbox, or answers no ping.
@@ -83,7 +83,7 @@ class Injection:
             for fault in planned:
                 await asyncio.sleep(max(fault.began_s - self._now_s(), 0.0))
                 match fault.kind:
-                    case FaultKind.ENGINE_KILL | FaultKind.ENGINE_STOP:
+                    case FaultKind.ENGINE_KILL | FaultKind.ENGINE_STOP | FaultKind.FRONT_END_KILL:
                         tasks.create_task(self._break_engine(fault))
                     case FaultKind.RESTART:
                         tasks.create_task(self._restart(fault))
@@ -108,8 +108,7 @@ class Injection:
             await self._until(self._busy, _BUSY_S)
             note = f"{await self.gateway.work() or 0:.0f} translations under way"
             began_s, recovered_s = self._now_s(), None
-            number = signal.SIGKILL if fault.kind is FaultKind.ENGINE_KILL else signal.SIGSTOP
-            if not self.gateway.signal_engine(number):
+            if not self._signal_engine(fault):
                 raise LoadtestError("There is no engine process below the gateway.")
             if not await self._until(self._engine_gone, _NOTICED_S[fault.kind]):
                 note += "; the gateway did not notice"
@@ -118,6 +117,13 @@ class Injection:
             else:
                 raise LoadtestError(f"The engine was not ready within {_REPAIRED_S:g} s after it was lost.")
             self.made.append(replace(fault, began_s=began_s, recovered_s=recovered_s, note=note))
+
+    def _signal_engine(self, fault: Fault) -> bool:
+        if fault.kind is FaultKind.FRONT_END_KILL:
+            return self.gateway.signal_front_end(fault.target, signal.SIGKILL)
+        return self.gateway.signal_engine(
+            signal.SIGKILL if fault.kind is FaultKind.ENGINE_KILL else signal.SIGSTOP
+        )
 
     async def _restart(self, fault: Fault) -> None:
         async with self._everybody, self._processes, asyncio.TaskGroup() as tasks:

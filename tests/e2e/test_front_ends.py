@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 import asyncio
+import os
 import re
+import signal
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -18,6 +21,9 @@ SENTENCES = {
     "Can you hear me?": "Können Sie mich hören?",
     "Let's move the launch to Friday.": "Verschieben wir die Markteinführung auf Freitag.",
 }
+
+# Its processes.
+ENGINE = ["VLLM::EngineCore", "gateway engine front end 1", "gateway engine front end 2", "gateway engine host"]
 
 
 def titles(gateway: GatewayProcess) -> dict[int, str]:
@@ -38,36 +44,54 @@ async def said(session: ClientSession, text: str) -> str:
     raise AssertionError("the session ended")
 
 
-async def test_workers_ask_one_engine_by_different_processes(tmp_path: Path) -> None:
-    arguments = ("--workers", "2", "--state-dir", str(tmp_path))
+@pytest.fixture(scope="module")
+def gateway(tmp_path_factory: pytest.TempPathFactory) -> Iterator[GatewayProcess]:
+    """It is ready; nothing of it is left afterwards."""
+    arguments = ("--workers", "2", "--state-dir", str(tmp_path_factory.mktemp("state")))
     with gateway_process(*arguments, env={"GATEWAY__ENGINE__FRONT_ENDS": "2"}) as gateway:
-        await asyncio.to_thread(gateway.ready)
-        names = titles(gateway)
-        ours = [name for name in names.values() if name.startswith("gateway engine")]
-        assert sorted(ours) == ["gateway engine front end 1", "gateway engine front end 2", "gateway engine host"]
-        assert sum(name.startswith("VLLM::EngineCore") for name in names.values()) == 1
+        yield gateway.ready()
+        pids = [*titles(gateway)]
+        assert gateway.end() == 0
+    assert not [pid for pid in pids if alive(pid)]
 
-        started: set[str] = set()
-        while len(started) < 2:  # at least one session at each worker
-            async with connect(gateway.url, speaks="en", reads=["de"]) as session:
-                translated = [await said(session, text) for text in SENTENCES]
-            assert translated == [*SENTENCES.values()]
-            page = await asyncio.to_thread(gateway.get, "/metrics")
-            started |= set(re.findall(r'gateway_sessions_started_total\{worker="(\d)"\} [1-9]', page))
 
-        samples = [line.rpartition(" ")[0] for line in page.splitlines() if not line.startswith("#")]
-        assert len(samples) == len(set(samples)), "one page"
-        cpu = [name for name in samples if name.startswith("gateway_engine_process_cpu_seconds_total")]
-        assert sorted(cpu) == [
-            'gateway_engine_process_cpu_seconds_total{engine="default",front_end="1"}',
-            'gateway_engine_process_cpu_seconds_total{engine="default",front_end="2"}',
-            'gateway_engine_process_cpu_seconds_total{engine="default"}',
-        ]
-        # Both asked for prompts, which are counted together.
-        asked = await asyncio.to_thread(gateway.metric, "gateway_prompt_tokens_total")
-        assert await asyncio.to_thread(gateway.metric, "vllm:prefix_cache_queries_total") >= asked > 0
-        while await asyncio.to_thread(gateway.metric, "gateway_engine_running"):  # it is told a moment later
-            await asyncio.sleep(0.05)
-        assert await asyncio.to_thread(gateway.metric, "gateway_engine_step_seconds_count") > 0
-        assert await asyncio.to_thread(gateway.end) == 0
-    assert not [pid for pid in names if alive(pid)]
+def engine_of(gateway: GatewayProcess) -> list[str]:
+    found = (re.match("gateway engine.*|VLLM::EngineCore", name) for name in titles(gateway).values())
+    return sorted(match.group() for match in found if match is not None)
+
+
+async def test_workers_ask_one_engine_by_different_processes(gateway: GatewayProcess) -> None:
+    assert engine_of(gateway) == ENGINE
+    started: set[str] = set()
+    while len(started) < 2:  # at least one session at each worker
+        async with connect(gateway.url, speaks="en", reads=["de"]) as session:
+            translated = [await said(session, text) for text in SENTENCES]
+        assert translated == [*SENTENCES.values()]
+        page = await asyncio.to_thread(gateway.get, "/metrics")
+        started |= set(re.findall(r'gateway_sessions_started_total\{worker="(\d)"\} [1-9]', page))
+
+    samples = [line.rpartition(" ")[0] for line in page.splitlines() if not line.startswith("#")]
+    assert len(samples) == len(set(samples)), "one page"
+    cpu = [name for name in samples if name.startswith("gateway_engine_process_cpu_seconds_total")]
+    assert sorted(cpu) == [
+        'gateway_engine_process_cpu_seconds_total{engine="default",front_end="1"}',
+        'gateway_engine_process_cpu_seconds_total{engine="default",front_end="2"}',
+        'gateway_engine_process_cpu_seconds_total{engine="default"}',
+    ]
+    # Both asked for prompts, which are counted together.
+    asked = await asyncio.to_thread(gateway.metric, "gateway_prompt_tokens_total")
+    assert await asyncio.to_thread(gateway.metric, "vllm:prefix_cache_queries_total") >= asked > 0
+    while await asyncio.to_thread(gateway.metric, "gateway_engine_running"):  # it is told a moment later
+        await asyncio.sleep(0.05)
+    assert await asyncio.to_thread(gateway.metric, "gateway_engine_step_seconds_count") > 0
+
+
+def test_the_log_of_an_engine_of_which_a_front_end_dies_is_kept_and_named(gateway: GatewayProcess) -> None:
+    [pid] = [pid for pid, name in titles(gateway).items() if name == "gateway engine front end 2"]
+    os.kill(pid, signal.SIGKILL)
+    died = r"the engine died: front end 2: the engine's process ended by signal 9 \(log: (\S+)\)"
+    log = Path(gateway.wait_for(died).group(1))
+    gateway.wait_for("the engine is ready again after")
+    assert "EngineCore" in log.read_text()
+    assert engine_of(gateway) == ENGINE
+    log.unlink()

@@ -27,7 +27,7 @@ from gateway.domain.engine import (
     TranslationRequest,
 )
 from gateway.domain.ports import Engine
-from gateway.engines.host.messages import Activity, Demand, Pause, Paused, Resume, Seats, ToGateway
+from gateway.engines.host.messages import Activity, Demands, Pause, Paused, Resume, Seats, ToGateway
 from gateway.engines.host.proxy import Host, HostedEngine, start_host
 from gateway.engines.host.seats import Wanted
 from gateway.engines.host.sharing import Sharing
@@ -49,6 +49,9 @@ class Divisible(Engine, Protocol):
         begin: to be called with what makes the engine of each in a process of its own, as early as it can wait
         there for the rest. at: a path in a private folder; what it makes there differs from it in the suffix.
         """
+
+    def fail(self, reason: str) -> None:
+        """It has failed, since one of its front ends has; it keeps its log, if it has one."""
 
 
 class DividedEngine:
@@ -78,7 +81,7 @@ class DividedEngine:
     async def start(self) -> None:
         at, sharing = await self._joined
         if isinstance(self._own, Divisible):
-            self._own.divide(self._count, at, partial(self._begin, at, sharing))
+            self._own.divide(self._count, at, partial(self._begin, self._own, at, sharing))
         try:
             async with asyncio.TaskGroup() as self._starting:
                 self._starting.create_task(self._own.start())
@@ -86,15 +89,19 @@ class DividedEngine:
             # The first; it has ended the others.
             raise failed.exceptions[0] from None
 
-    async def _begin(self, at: Path, sharing: Sharing, builds: Sequence[Callable[[], Engine]]) -> None:
+    async def _begin(
+        self, engine: Divisible, at: Path, sharing: Sharing, builds: Sequence[Callable[[], Engine]]
+    ) -> None:
         """Start the front ends, which wait for the engine."""
-        if self._own.health().state is not EngineState.STARTING:
+        if engine.health().state is not EngineState.STARTING:
             return
         assert self._starting is not None  # noqa: S101 -- by `start`
         work = sharing.work
         for number, build in enumerate(builds, start=1):
             path = at.with_suffix(f".{number}")
-            front = _FrontEnd(partial(start_host, build, path, number), self._paused, sharing)
+            front = _FrontEnd(number, partial(start_host, build, path, number), self._paused, engine.fail, sharing)
+            # It may end before it has said anything.
+            front.log_path = self.log_path
             self._fronts.append(front)
             sharing.add(front)
             work.front_ends.append(str(path))
@@ -135,13 +142,9 @@ class DividedEngine:
 
     def health(self) -> EngineHealth:
         own = self._own.health()
-        if own.state in (EngineState.STARTING, EngineState.READY):
-            for number, front in enumerate(self._fronts, start=1):
-                health = front.health()
-                if health.state is EngineState.FAILED:
-                    return EngineHealth(EngineState.FAILED, f"front end {number}: {health.reason}")
-                if own.state is EngineState.READY and health.state is EngineState.STARTING:
-                    own = EngineHealth(EngineState.STARTING, "starting its front ends")
+        starting = any(front.health().state is EngineState.STARTING for front in self._fronts)
+        if own.state is EngineState.READY and starting:
+            return EngineHealth(EngineState.STARTING, "starting its front ends")
         return own
 
     def capacity(self) -> EngineCapacity:
@@ -170,18 +173,26 @@ class DividedEngine:
 
 
 class _FrontEnd(HostedEngine):
-    """One of them. paused: while its context lasts, nothing runs in the engine but what the given one runs."""
+    """One of them.
+
+    paused: while its context lasts, nothing runs in the engine but what the given one runs. on_failure: is told
+    which this one is and why it has failed.
+    """
 
     def __init__(
         self,
+        number: int,
         open: Callable[[], Host],
         paused: Callable[[_FrontEnd], contextlib.AbstractAsyncContextManager[None]],
+        on_failure: Callable[[str], None],
         sharing: Sharing,
     ) -> None:
         super().__init__(open)
+        self._number = number
         self._paused = paused
+        self._on_failure = on_failure
         self._sharing = sharing
-        self._wanted = Wanted()
+        self._wanted = [Wanted()]
         self._seats: Seats | None = None
         self.pauses = Pauses(self._say, self._alone)
 
@@ -189,13 +200,21 @@ class _FrontEnd(HostedEngine):
         await self.pauses.close()
         await super().stop()
 
+    def _discard_log(self, keep: bool) -> None:
+        """It is the engine's, which knows whether it is worth reading."""
+
+    def _changed(self, health: EngineHealth) -> None:
+        super()._changed(health)
+        if health.state is EngineState.FAILED:
+            self._on_failure(f"front end {self._number}: {health.reason}")
+
     @contextlib.asynccontextmanager
     async def _alone(self) -> AsyncIterator[None]:
         """While the context lasts, nothing runs but what this one runs: one of those that want it at a time."""
         async with self._sharing.work.turns.turn(alone=True), self._paused(self):
             yield
 
-    def wanted(self, _now_s: float) -> Wanted:
+    def wanted(self, _now_s: float) -> list[Wanted]:
         """See `Sharer`."""
         return self._wanted
 
@@ -210,8 +229,8 @@ class _FrontEnd(HostedEngine):
 
     def _heard(self, message: ToGateway) -> None:
         match message:
-            case Demand():
-                self._wanted = message.waiting
+            case Demands():
+                self._wanted = message.wanted
                 self._sharing.divide()
             case Pause() | Paused() | Resume():
                 self.pauses.heard(message)

@@ -29,7 +29,7 @@ from gateway.domain.errors import StartupError
 from gateway.domain.ports import Engine
 from gateway.engines.host import main, processes
 from gateway.engines.host.channel import read_message
-from gateway.engines.host.main import Keep
+from gateway.engines.host.main import Keep, Role
 from gateway.engines.host.messages import PROTOCOL, Hello
 from gateway.engines.host.proxy import Host
 from gateway.runtime import log_style
@@ -125,7 +125,7 @@ class KeptHosts:
             return found.pop()
         name = secrets.token_hex(4)
         keep = Keep(self._at(name, "host"), self._keep_s, made_of)
-        return _start(build, self._at(name, "workers"), keep, self._at(name, "log"))
+        return _start(build, Role(self._at(name, "workers"), keep), self._at(name, "log"))
 
 
 def look(folder: Path, wanted: Iterable[str]) -> list[Waiting]:
@@ -220,7 +220,7 @@ def _met(path: Path) -> tuple[KeptHost | None, Hello | None]:
         time.sleep(_LOOK_S)
 
 
-def _start(build: Callable[[], Engine], shared_at: Path, keep: Keep, log: Path) -> KeptHost:
+def _start(build: Callable[[], Engine], role: Role, log: Path) -> KeptHost:
     ours, theirs = socket.socketpair()
     try:
         # What would end with the pipe of a terminal, or keep it open, goes to a file.
@@ -242,7 +242,7 @@ def _start(build: Callable[[], Engine], shared_at: Path, keep: Keep, log: Path) 
     _children.add(child)
     assert child.stdin is not None  # noqa: S101 -- a pipe
     # Modules are found as they are here before what comes of them is read.
-    given = pickle.dumps((build, log_style(), shared_at, keep))
+    given = pickle.dumps((build, log_style(), role))
     with contextlib.suppress(BrokenPipeError), child.stdin as pipe:
         pickle.dump((sys.path, given), pipe)
-    return KeptHost(ours, child.pid, shared_at, child)
+    return KeptHost(ours, child.pid, role.shared_at, child)

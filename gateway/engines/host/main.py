@@ -52,7 +52,7 @@ from gateway.engines.host.turns import Pauses
 from gateway.engines.host.work import EngineWork, GatewayWork
 from gateway.runtime import LogStyle, log_to, settle_interpreter
 
-__all__ = ["SIGNALS", "Keep", "run", "run_kept", "serve", "signals_blocked"]
+__all__ = ["SIGNALS", "Keep", "Role", "run", "run_kept", "serve", "signals_blocked"]
 
 _log = logging.getLogger(__name__)
 
@@ -91,24 +91,26 @@ class Keep(NamedTuple):
     made_of: str
 
 
-def run(
-    sock: socket.socket,
-    build: Callable[[], Engine],
-    log_as: LogStyle,
-    shared_at: Path | None = None,
-    front_end: int = 0,
-) -> None:
-    """The main function of a process that hosts an engine, and ends with the process that has started it.
+class Role(NamedTuple):
+    """What a host is to other processes: by default, the host of one gateway."""
 
-    shared_at: a Unix socket, in a private folder, at which gateways share the engine once it has started.
-    front_end: its number, from 1, if it is a front end of an engine that the other process hosts.
-    """
+    # A Unix socket, in a private folder, at which gateways share the engine once it has started. The gateway that
+    # has the host is then the parent of those that come there.
+    shared_at: Path | None = None
+    # None: it ends with its gateway.
+    keep: Keep | None = None
+    # Its number, from 1, if it is a front end of an engine that the other process hosts.
+    front_end: int = 0
+
+
+def run(sock: socket.socket, build: Callable[[], Engine], log_as: LogStyle, role: Role) -> None:
+    """The main function of a process that hosts an engine, and ends with the process that has started it."""
     # Signals of a terminal, or to the gateway's process group, then do not reach this process or its children.
     os.setsid()
-    _take_signals(front_end)
+    _take_signals(role.front_end)
     # Child processes that are loading would wait for minutes for a host that is gone.
     exit_with_parent(_kill_below)
-    _run(sock, build, log_as, shared_at, None, front_end)
+    _run(sock, build, log_as, role)
 
 
 def run_kept(descriptor: int) -> None:
@@ -119,10 +121,10 @@ def run_kept(descriptor: int) -> None:
     _take_signals()
     path, given = pickle.load(sys.stdin.buffer)  # noqa: S301 -- from the process that has started this one
     sys.path[:] = path
-    build, log_as, shared_at, keep = pickle.loads(given)  # noqa: S301
+    build, log_as, role = pickle.loads(given)  # noqa: S301
     with open(os.devnull) as nothing:
         os.dup2(nothing.fileno(), 0)
-    _run(socket.socket(fileno=descriptor), build, log_as, shared_at, keep)
+    _run(socket.socket(fileno=descriptor), build, log_as, role)
 
 
 def _take_signals(front_end: int = 0) -> None:
@@ -134,20 +136,13 @@ def _take_signals(front_end: int = 0) -> None:
     signal.pthread_sigmask(signal.SIG_UNBLOCK, SIGNALS)
 
 
-def _run(
-    sock: socket.socket,
-    build: Callable[[], Engine],
-    log_as: LogStyle,
-    shared_at: Path | None,
-    keep: Keep | None,
-    front_end: int = 0,
-) -> None:
+def _run(sock: socket.socket, build: Callable[[], Engine], log_as: LogStyle, role: Role) -> None:
     settle_interpreter()
     # While vLLM starts, stderr goes to a file, so the log needs its own descriptor.
     with os.fdopen(os.dup(2), "w", buffering=1) as terminal:
         log_to(terminal, log_as)
         with asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner:
-            runner.run(_host(sock, build, shared_at, keep, front_end))
+            runner.run(_host(sock, build, role))
 
 
 def _kill_below() -> None:
@@ -155,15 +150,13 @@ def _kill_below() -> None:
     processes.kill(processes.descendants(own) - own, _KILL_S)
 
 
-async def _host(
-    sock: socket.socket, build: Callable[[], Engine], shared_at: Path | None, keep: Keep | None, front_end: int
-) -> None:
+async def _host(sock: socket.socket, build: Callable[[], Engine], role: Role) -> None:
     engine = build()
     starting = asyncio.create_task(engine.start())
     # Let `start` run its first step: it creates the log file, and the first message names it.
     await asyncio.sleep(0)
     try:
-        await serve(sock, engine, starting, shared_at, keep, front_end)
+        await serve(sock, engine, starting, role)
     finally:
         await engine.stop()
         # A stopped engine does not continue its start, and the gateway knows the outcome.
@@ -171,29 +164,21 @@ async def _host(
         await asyncio.wait([starting])
 
 
-async def serve(
-    sock: socket.socket,
-    engine: Engine,
-    starting: asyncio.Future[None],
-    shared_at: Path | None = None,
-    keep: Keep | None = None,
-    front_end: int = 0,
-) -> None:
+async def serve(sock: socket.socket, engine: Engine, starting: asyncio.Future[None], role: Role) -> None:
     """Serve the engine to the gateway at the other end until that says stop or is gone. Does not stop the engine.
 
-    starting: done once the engine has started, or failed to start. shared_at: see `run`; the gateway at the other
-    end is then the parent of those that come there. keep: if the gateway is gone, the next one is waited for.
-    front_end: see `run`.
+    starting: done once the engine has started, or failed to start.
     """
+    keep = role.keep
     if keep is not None and _is_gone(sock):
         # Nobody would find this host: the next gateway may have looked already.
         sock.close()
         return
-    host = _Host(engine, starting, shared_at, keep, front_end)
+    host = _Host(engine, starting, role)
     try:
         async with contextlib.AsyncExitStack() as sharing:
-            if shared_at is not None:
-                await sharing.enter_async_context(host.sharing.listening(shared_at))
+            if role.shared_at is not None:
+                await sharing.enter_async_context(host.sharing.listening(role.shared_at))
             if keep is not None:
                 await sharing.enter_async_context(host.kept_at(keep.at))
                 # A gateway that has it decides for itself how long it waits.
@@ -212,18 +197,10 @@ def _is_gone(sock: socket.socket) -> bool:
 
 
 class _Host:
-    def __init__(
-        self,
-        engine: Engine,
-        starting: asyncio.Future[None],
-        shared_at: Path | None = None,
-        keep: Keep | None = None,
-        front_end: int = 0,
-    ) -> None:
+    def __init__(self, engine: Engine, starting: asyncio.Future[None], role: Role) -> None:
         self._engine = engine
         self._starting = starting
-        self._shared_at = shared_at
-        self._keep = keep
+        self._shared_at, self._keep, front_end = role
         self._ended = asyncio.Event()
         self._all = EngineWork(engine, on_failure=self._look)
         self.sharing = Sharing(self._all, front_end, self._say)
@@ -232,8 +209,8 @@ class _Host:
         if front_end:
             self._all.above = self._pauses.lasting
         if isinstance(engine, Divided):
-            assert shared_at is not None  # noqa: S101 -- others reach it
-            engine.join(shared_at, self.sharing)
+            assert self._shared_at is not None  # noqa: S101 -- others reach it
+            engine.join(self._shared_at, self.sharing)
         # Whether the gateway waits to hear what the engine is doing.
         self._is_asked = False
         # How many gateways have had this host.

@@ -3,7 +3,7 @@
 Where several gateways share the engine, each of them speaks to the host with the same messages; `Seats` and
 `Demand` are theirs alone, `GetActivity`, `State` and `Stop` are of the process that started the host. Where that
 is the host of an engine with several front ends, each of which is a host as well, it gives them `Seats` for their
-`Demand`, and either may ask the other to `Pause`.
+`Demands`, and either may ask the other to `Pause`.
 
 A host that outlives gateways greets each with `Hello`, which every version understands; the rest is understood
 where `PROTOCOL` is the same.
@@ -25,6 +25,7 @@ __all__ = [
     "Activity",
     "Begun",
     "Demand",
+    "Demands",
     "Generate",
     "Generated",
     "GenerationFailed",
@@ -51,7 +52,7 @@ __all__ = [
 
 
 # Raised with every change of a message below, or of a value in one: `tests/engines/host/test_messages.py` notices.
-PROTOCOL = 3
+PROTOCOL = 4
 
 
 class Hello(Struct, frozen=True):
@@ -93,12 +94,15 @@ class GetMetrics(Struct, frozen=True, tag="get_metrics", array_like=True):
 
 
 class Demand(Struct, frozen=True, tag="demand", array_like=True):
-    """How many more translations this gateway would ask for now if it had seats for them.
-
-    Of a front end: how many its gateways run, and would ask for.
-    """
+    """How many more translations this gateway would ask for now if it had seats for them."""
 
     waiting: Wanted
+
+
+class Demands(Struct, frozen=True, tag="demands", array_like=True):
+    """What each of the gateways of this front end runs and would ask for; at least one."""
+
+    wanted: list[Wanted]
 
 
 class GetActivity(Struct, frozen=True, tag="get_activity", array_like=True):
@@ -223,7 +227,7 @@ class Metrics(Struct, frozen=True, tag="metrics", array_like=True):
 OfPause = Pause | Paused | Resume
 ToHost = Generate | Aborted | GetMetrics | Demand | GetActivity | Stop | Seats | OfPause
 OfGeneration = Held | Begun | Generated | GenerationFailed
-ToGateway = State | Started | Load | Seats | Activity | OfGeneration | Metrics | Demand | OfPause
+ToGateway = State | Started | Load | Seats | Activity | OfGeneration | Metrics | Demands | OfPause
 
 
 def generation_failed(number: int, error: GatewayError) -> GenerationFailed:

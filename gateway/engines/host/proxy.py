@@ -34,6 +34,7 @@ from gateway.domain.ports import Engine
 from gateway.engines.host import main, processes
 from gateway.engines.host.answers import Answers
 from gateway.engines.host.channel import Channel
+from gateway.engines.host.main import Role
 from gateway.engines.host.messages import (
     Activity,
     Begun,
@@ -124,14 +125,12 @@ class Host:
 
 
 def start_host(build: Callable[[], Engine], shared_at: Path | None = None, front_end: int = 0) -> Host:
-    """Start a process that hosts the engine made by `build`.
-
-    shared_at: a Unix socket, in a private folder, at which other gateways reach the engine once it is ready.
-    front_end: its number, from 1, if it is one of several front ends of an engine that this process hosts.
-    """
+    """Start a process that hosts the engine made by `build`. shared_at, front_end: of its `Role`."""
     ours, theirs = socket.socketpair()
     process = multiprocessing.get_context("spawn").Process(
-        target=main.run, args=(theirs, build, log_style(), shared_at, front_end), name="engine host"
+        target=main.run,
+        args=(theirs, build, log_style(), Role(shared_at, front_end=front_end)),
+        name="engine host",
     )
     # Starting the process would start the tracker too, and that unblocks signals. So it is started first.
     resource_tracker.ensure_running()

@@ -1,5 +1,6 @@
 """How many of an engine's seats each of several gateways may use: a max-min fair division, finals first.
 
+Those that share a front end of the engine get theirs together, as many as if each asked by itself.
 A seat is a place among the sequences that the engine runs together.
 Knows: numbers. Must not know: gateways, engines, time.
 """
@@ -37,21 +38,25 @@ def fair_shares(demands: Sequence[int], seats: int) -> list[int]:
     return shares
 
 
-def grants(wanted: Sequence[Wanted], seats: int) -> list[int]:
-    """How many sequences each may run now, at least one.
+def grants(wanted: Sequence[Sequence[Wanted]], seats: int) -> list[int]:
+    """How many sequences each group of gateways may run now, at least one.
 
-    Finals are served first; what they leave is for the others. Whoever has all they want may use what they would
-    get if they wanted more, so that one who has been idle can begin without asking. What is in use, at most what
-    each wants, is never more than there is; but whoever would get nothing may use one.
+    Gateways get the same whichever group they are in. Finals are served first; what they leave is for the others.
+    A group that has all it wants may use what it would get if one of it wanted more, so that one who has been idle
+    can begin without asking. What is in use, at most what each wants, is never more than there is; but whoever
+    would get nothing may use one.
     """
-    finals = fair_shares([each.finals for each in wanted], seats)
+    each = [one for group in wanted for one in group]
+    finals = fair_shares([one.finals for one in each], seats)
     left = seats - sum(finals)
-    demands = [each.others for each in wanted]
+    demands = [one.others for one in each]
     others = fair_shares(demands, left)
-    granted = []
-    for index, each in enumerate(wanted):
-        share = others[index]
-        if finals[index] == each.finals and share == each.others:
-            share = max(share, fair_shares([*demands[:index], seats, *demands[index + 1 :]], left)[index])
-        granted.append(max(1, finals[index] + share))
+    granted, end = [], 0
+    for group in wanted:
+        begin, end = end, end + len(group)
+        served, share = sum(finals[begin:end]), sum(others[begin:end])
+        if served + share == sum(one.finals + one.others for one in group):
+            more = (fair_shares([*demands[:i], seats, *demands[i + 1 :]], left) for i in range(begin, end))
+            share = max([share, *(sum(shares[begin:end]) for shares in more)])
+        granted.append(max(1, served + share))
     return granted

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import asyncio
 import itertools
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator, Callable, Sequence
 from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Protocol, runtime_checkable
@@ -19,7 +19,7 @@ from msgspec.structs import replace
 
 from gateway.domain.engine import EngineState
 from gateway.engines.host.channel import Channel
-from gateway.engines.host.messages import Demand, Generate, Seats, Started, ToGateway, ToHost
+from gateway.engines.host.messages import Demand, Demands, Generate, Seats, Started, ToGateway, ToHost
 from gateway.engines.host.seats import Wanted, grants
 from gateway.engines.host.work import EngineWork, GatewayWork
 
@@ -38,8 +38,8 @@ _UNREAD_BYTES = 4 * 2**20
 class Sharer(Protocol):
     """Somebody who gets a share of the seats."""
 
-    def wanted(self, now_s: float) -> Wanted:
-        """What it runs and wants to run."""
+    def wanted(self, now_s: float) -> Sequence[Wanted]:
+        """What it runs and wants to run; of a front end, each of its gateways."""
 
     def tell(self, seats: Seats) -> None:
         """Its seats, and how busy the engine is; called often."""
@@ -53,12 +53,12 @@ class Sharing:
     """
 
     def __init__(
-        self, work: EngineWork, front_end: int = 0, say: Callable[[Demand], None] = lambda _: None
+        self, work: EngineWork, front_end: int = 0, say: Callable[[Demands], None] = lambda _: None
     ) -> None:
         self.work = work
         self._front_end = front_end
         self._say = say
-        self._demanded = Wanted()
+        self._demanded = [Wanted()]
         self._granted: Seats | None = None
         self._others: list[Sharer] = []
         self._gateways: list[_Gateway] = []
@@ -107,10 +107,10 @@ class Sharing:
         sharers: list[Sharer] = [*self._gateways, *self._others]
         wanted = [sharer.wanted(now_s) for sharer in sharers]
         if self._front_end:
-            demanded = Wanted(sum(each.finals for each in wanted), sum(each.others for each in wanted))
+            demanded = [one for each in wanted for one in each] or [Wanted()]
             if demanded != self._demanded:
                 self._demanded = demanded
-                self._say(Demand(demanded))
+                self._say(Demands(demanded))
             there = replace(self._granted or Seats(1, 0, 0), lag_s=capacity.lag_s)
         for sharer, granted in zip(sharers, grants(wanted, there.granted), strict=True):
             sharer.tell(Seats(granted, there.running, there.waiting, there.lag_s))
@@ -142,10 +142,10 @@ class _Gateway:
         self.channel: Channel[ToGateway, ToHost] = _Greeting(self, work)
         self.work = GatewayWork(work, self.channel.say, ids=ids, on_change=sharing.divide)
 
-    def wanted(self, now_s: float) -> Wanted:
+    def wanted(self, now_s: float) -> list[Wanted]:
         running = self.work.wanted
         waiting = self._waiting if now_s - self._said_s < DEMAND_S else Wanted()
-        return Wanted(running.finals + waiting.finals, running.others + waiting.others)
+        return [Wanted(running.finals + waiting.finals, running.others + waiting.others)]
 
     def tell(self, seats: Seats) -> None:
         if seats != self._seats:

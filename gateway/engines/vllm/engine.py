@@ -15,7 +15,6 @@ import contextlib
 import gc
 import logging
 import os
-import tempfile
 from collections.abc import Callable, Coroutine, Sequence
 from functools import partial
 from pathlib import Path
@@ -54,7 +53,7 @@ from gateway.engines.vllm.clients import Attachment, attached, launching_for, wh
 from gateway.engines.vllm.completions import TranslationCompletions, VllmRequests
 from gateway.engines.vllm.load import EngineLoad, load_logger
 from gateway.engines.vllm.options import VllmOptions
-from gateway.engines.vllm.output import output_to
+from gateway.engines.vllm.output import EngineLog, output_to
 from gateway.engines.vllm.plan import plan
 
 __all__ = ["RawEngine", "VllmEngine"]
@@ -100,9 +99,11 @@ class VllmEngine:
         self._others: frozenset[processes.Process] = frozenset()
         self._processes: frozenset[processes.Process] = frozenset()
         self._building: asyncio.Future[None] | None = None
-        # None as long as there is none, and if it belongs to another process.
-        self.log_path: Path | None = None
-        self._log = attachment.log if attachment is not None else None
+        self._log = EngineLog(None if attachment is None else attachment.log)
+
+    @property
+    def log_path(self) -> Path | None:
+        return self._log.path
 
     # ------------------------------------------------------------ life
 
@@ -153,12 +154,7 @@ class VllmEngine:
                 self._family = plan(options).family
             if shares_memory(options):
                 preflight.check_shared_memory()
-            handle, name = tempfile.mkstemp(prefix="gateway-engine-", suffix=".log")
-            os.close(handle)
-            self.log_path = self._log = Path(name)
-        assert self._log is not None  # noqa: S101 -- of this engine, or of the attachment
-        # Several processes write to it.
-        handle = os.open(self._log, os.O_WRONLY | os.O_APPEND)
+        handle = self._log.open()
         self._say("importing vLLM (about 10 s)")
         self._others = processes.children()
         # The thread cannot be cancelled; `stop` waits for it.
@@ -235,7 +231,12 @@ class VllmEngine:
             gc.unfreeze()
             gc.collect()
         await asyncio.to_thread(self._kill)
-        self._discard_log(failed)
+        # After a failure, the error message names it for the operator.
+        self._log.close(keep=failed)
+
+    def fail(self, reason: str) -> None:
+        """See `Divisible`."""
+        self._life.become(EngineState.FAILED, reason)
 
     def _find_processes(self) -> None:
         self._processes |= processes.descendants(self._processes | (processes.children() - self._others))
@@ -245,13 +246,6 @@ class VllmEngine:
         self._find_processes()
         if left := processes.kill(self._processes, _KILL_S):
             _log.error("processes of the engine do not end: %s", ", ".join(str(process.pid) for process in left))
-
-    def _discard_log(self, failed: bool) -> None:
-        for handler in logging.getLogger("vllm").handlers:
-            handler.close()
-        # After a failure, the error message names this log for the operator.
-        if self.log_path is not None and not failed:
-            self.log_path.unlink(missing_ok=True)
 
     def _say(self, reason: str) -> None:
         self._life.become(EngineState.STARTING, reason)
@@ -266,11 +260,7 @@ class VllmEngine:
             self._import_and_spawn(log)
         finally:
             os.close(log)
-        # vLLM's log of this process goes to the same file as that of the engine process.
-        assert self._log is not None  # noqa: S101 -- `log` is its descriptor
-        log_of_vllm = logging.getLogger("vllm")
-        log_of_vllm.setLevel(logging.WARNING)
-        log_of_vllm.handlers = [logging.FileHandler(self._log)]
+        self._log.take_logger()
 
     def _import_and_spawn(self, log: int) -> None:
         attachment = self._attachment
@@ -367,7 +357,7 @@ class VllmEngine:
 
     def health(self) -> EngineHealth:
         if self._life.state is EngineState.READY and self._engine is not None and self._engine.errored:
-            self._life.become(EngineState.FAILED, f"the engine process died (log: {self._log})")
+            self._life.become(EngineState.FAILED, f"the engine process died (log: {self.log_path})")
             self._generations.end("The engine process died.")
         return self._life.health
 

@@ -1,16 +1,53 @@
 """Where an engine's processes write what they say.
 
-Knows: file descriptors. Must not know: what is started, what it says.
+Knows: file descriptors, vLLM's logger. Must not know: what is started, what it says.
 """
 
 from __future__ import annotations
 
 import contextlib
+import logging
 import os
 import sys
+import tempfile
 from collections.abc import Iterator
+from pathlib import Path
 
-__all__ = ["output_to"]
+__all__ = ["EngineLog", "output_to"]
+
+
+class EngineLog:
+    """A file that several processes append to.
+
+    path: of the log of an engine that another process has started, which keeps or discards it.
+    """
+
+    def __init__(self, path: Path | None = None) -> None:
+        # None as long as there is none.
+        self.path = path
+        self._is_own = path is None
+
+    def open(self) -> int:
+        """Its descriptor, for whoever closes it."""
+        if self.path is None:
+            handle, name = tempfile.mkstemp(prefix="gateway-engine-", suffix=".log")
+            os.close(handle)
+            self.path = Path(name)
+        return os.open(self.path, os.O_WRONLY | os.O_APPEND)
+
+    def take_logger(self) -> None:
+        """From now on, what vLLM logs in this process goes there, too; it is open."""
+        assert self.path is not None  # noqa: S101 -- it is open
+        log_of_vllm = logging.getLogger("vllm")
+        log_of_vllm.setLevel(logging.WARNING)
+        log_of_vllm.handlers = [logging.FileHandler(self.path)]
+
+    def close(self, *, keep: bool) -> None:
+        """keep: whether it is worth reading."""
+        for handler in logging.getLogger("vllm").handlers:
+            handler.close()
+        if self.path is not None and self._is_own and not keep:
+            self.path.unlink(missing_ok=True)
 
 
 @contextlib.contextmanager

@@ -8,7 +8,7 @@ from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager
 
 from gateway.domain.engine import OnEvent, TokenEvent, TranslationRequest
-from gateway.engines.host.main import serve
+from gateway.engines.host.main import Role, serve
 from gateway.engines.host.proxy import Host, HostedEngine
 from gateway.engines.simulated import SimulatedEngine
 from tests.generations import events_of
@@ -33,7 +33,7 @@ class Pair:
     async def serve(self) -> None:
         starting = asyncio.ensure_future(self.far.start())
         try:
-            await serve(self._theirs, self.far, starting)
+            await serve(self._theirs, self.far, starting, Role())
         finally:
             starting.cancel()
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import os
 import signal
 from collections.abc import AsyncGenerator, AsyncIterator, Callable
@@ -86,6 +87,39 @@ class Noting(SimulatedEngine):
         super().divide(count, at, lambda _: begin([partial(Noting, self._at)] * count))
 
 
+class Logging(SimulatedEngine):
+    """It has a log, which it keeps if it fails, and of which its front ends do not know."""
+
+    def __init__(self, at: Path, script: Script = SIXTEEN) -> None:
+        super().__init__(script)
+        self._at = at
+        self.log_path: Path | None = None
+
+    async def start(self) -> None:
+        self._at.write_text("what it said")
+        self.log_path = self._at
+        await super().start()
+
+    async def stop(self) -> None:
+        keeps = self.health().state is EngineState.FAILED
+        await super().stop()
+        if not keeps:
+            self._at.unlink()
+
+
+class Unloadable(Logging):
+    """Its front ends wait for it in vain."""
+
+    async def start(self) -> None:
+        await super().start()
+        self.fail("there is no memory")
+        raise StartupError("There is no memory.")
+
+    def divide(self, count: int, at: Path, begin: Callable[[list[Callable[[], Engine]]], Any]) -> None:
+        waiting = partial(SimulatedEngine, replace(SIXTEEN, load_s=3_600))
+        super().divide(count, at, lambda _: begin([waiting] * count))
+
+
 class Undivided:
     """An engine that can have no front ends."""
 
@@ -112,6 +146,12 @@ class Engines:
 
     def pid(self, front_end: int) -> int:
         return next(pid for pid, name in self.names().items() if name == f"gateway engine front end {front_end}")
+
+    async def pid_while_it_starts(self, front_end: int) -> int:
+        while True:
+            with contextlib.suppress(StopIteration, FileNotFoundError, ProcessLookupError):
+                return self.pid(front_end)
+            await asyncio.sleep(0.005)
 
     def names(self) -> dict[int, str]:
         """All processes of the engine."""
@@ -154,7 +194,7 @@ async def test_each_is_a_process_that_translates_and_ends_with_the_engine(tmp_pa
     assert not [pid for pid in pids if alive(pid)]
 
 
-async def test_seats_are_divided_among_front_ends_and_then_among_their_workers(tmp_path: Path) -> None:
+async def test_seats_are_divided_among_all_workers_whichever_front_end_they_ask(tmp_path: Path) -> None:
     async with divided(tmp_path) as engines:
         a, b, c = await engines.worker(1), await engines.worker(1), await engines.worker(2)
         await until(lambda: seats(a, b, c) == [16, 16, 16])
@@ -166,8 +206,8 @@ async def test_seats_are_divided_among_front_ends_and_then_among_their_workers(t
         await until(lambda: seats(a, b, c) == [8, 1, 8])
         b.waiting = lambda: Wanted(50)
         running += await begin(b, 1)
-        await until(lambda: seats(a, b, c) == [4, 4, 8])
-        # What one front end leaves is the other's.
+        await until(lambda: seats(a, b, c) == [6, 5, 5])
+        # What one leaves is for the others, also at the other front end.
         c.waiting = lambda: Wanted(3)
         await until(lambda: seats(a, b, c) == [6, 6, 4])
         await close(running)
@@ -311,6 +351,44 @@ async def test_the_death_of_one_is_that_of_the_engine(tmp_path: Path) -> None:
         await engines.parent.stop()
         assert not [pid for pid in pids if alive(pid)]
         await close(running)
+
+
+async def test_with_one_of_them_dies_the_engine_whose_log_is_named_and_kept(tmp_path: Path) -> None:
+    log = tmp_path / "engine.log"
+    async with divided(tmp_path, partial(Logging, log)) as engines:
+        os.kill(engines.pid(2), signal.SIGKILL)
+        await until(lambda: engines.parent.health().state is EngineState.FAILED)
+        reason = f"front end 2: the engine's process ended by signal 9 (log: {log})"
+        assert engines.parent.health().reason == reason
+    assert log.read_text() == "what it said"
+
+
+async def test_so_it_is_when_one_dies_while_they_start(tmp_path: Path) -> None:
+    log = tmp_path / "engine.log"
+    build = partial(Logging, log, replace(SIXTEEN, load_s=3_600))
+    parent = HostedEngine(partial(start_host, partial(DividedEngine, build, 2), tmp_path / "engine.sock"))
+    starting = asyncio.create_task(parent.start())
+    os.kill(await Engines(parent).pid_while_it_starts(1), signal.SIGKILL)
+    with pytest.raises(StartupError) as refused:
+        await starting
+    assert refused.value.message == f"The engine's process ended by signal 9 while it started (log: {log})."
+    await parent.stop()
+    assert log.read_text() == "what it said"
+
+
+async def test_the_log_of_an_engine_that_cannot_be_loaded_stays_when_its_front_ends_end(tmp_path: Path) -> None:
+    log = tmp_path / "engine.log"
+    with pytest.raises(StartupError, match=r"^There is no memory\."):
+        async with divided(tmp_path, partial(Unloadable, log)):
+            raise AssertionError
+    assert log.read_text() == "what it said"
+
+
+async def test_one_that_stops_in_order_leaves_no_log(tmp_path: Path) -> None:
+    log = tmp_path / "engine.log"
+    async with divided(tmp_path, partial(Logging, log)) as engines:
+        assert engines.parent.log_path == log
+    assert not log.exists()
 
 
 async def test_an_engine_that_dies_in_one_of_them_dies(tmp_path: Path) -> None:

@@ -21,7 +21,7 @@ from gateway.domain.errors import EngineUnavailable, StartupError
 from gateway.engines.host import kept as module
 from gateway.engines.host import main, orphans
 from gateway.engines.host.kept import KeptHosts
-from gateway.engines.host.main import Keep
+from gateway.engines.host.main import Keep, Role
 from gateway.engines.host.messages import PROTOCOL, Hello
 from gateway.engines.host.proxy import HostedEngine
 from gateway.engines.simulated import Rule, Script, SimulatedEngine
@@ -246,9 +246,8 @@ async def test_one_whose_gateway_is_gone_before_it_can_be_found_ends(tmp_path: P
     ours.close()
     engine = SimulatedEngine(Script())
     async with asyncio.timeout(60):
-        await main.serve(
-            theirs, engine, asyncio.create_task(engine.start()), None, Keep(tmp_path / "h", 3_600, "a")
-        )
+        role = Role(keep=Keep(tmp_path / "h", 3_600, "a"))
+        await main.serve(theirs, engine, asyncio.create_task(engine.start()), role)
     assert left_in(tmp_path) == set()
 
 

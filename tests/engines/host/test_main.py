@@ -14,7 +14,7 @@ import pytest
 from gateway.domain.errors import EngineFailed
 from gateway.engines.host import processes
 from gateway.engines.host.channel import Channel
-from gateway.engines.host.main import _Host
+from gateway.engines.host.main import Role, _Host
 from gateway.engines.host.messages import Aborted, Generate, Stop, ToGateway, ToHost
 from gateway.engines.host.proxy import HostedEngine, start_host
 from gateway.engines.simulated import Rule, Script, SimulatedEngine
@@ -59,7 +59,7 @@ async def test_what_is_given_up_before_it_begins_leaves_nothing_behind() -> None
     async with hosted_engine(SimulatedEngine()) as pair:
         await pair.near.start()
         ours, theirs = socket.socketpair()
-        host = _Host(pair.far, asyncio.get_running_loop().create_future())
+        host = _Host(pair.far, asyncio.get_running_loop().create_future(), Role())
         serving = asyncio.create_task(host.serve(theirs))
         speaker: Channel[ToHost, ToGateway] = Channel(ToGateway, lambda _: None, lambda: None)
         await speaker.open(ours)

@@ -140,9 +140,9 @@ class Processes:
         host.below = engine._paused
         self.works = [host]
         self.wires: list[Wire] = []
-        for _ in range(FRONT_ENDS):
+        for number in range(1, FRONT_ENDS + 1):
             work = EngineWork(SimulatedEngine())
-            front = _FrontEnd(_never, engine._paused, sharing)
+            front = _FrontEnd(number, _never, engine._paused, _never, sharing)
             up = Wire(front._heard)
             pauses = Pauses(up.say, lambda work=work: work.turns.turn(alone=True))  # type: ignore[misc]
             front._channel = down = Wire(pauses.heard)  # type: ignore[assignment]
@@ -182,7 +182,7 @@ class Processes:
         assert len(self.running) < 2 or not any(self.running.values()), "one that runs alone does not"
 
 
-def _never() -> Any:
+def _never(*_: object) -> Any:
     raise AssertionError
 
 

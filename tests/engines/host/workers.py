@@ -10,7 +10,7 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 
 from gateway.domain.engine import EngineHealth, EngineState, TokenEvent
-from gateway.engines.host.main import serve
+from gateway.engines.host.main import Role, serve
 from gateway.engines.host.proxy import Host, HostedEngine
 from gateway.engines.host.seats import Wanted
 from gateway.engines.host.shared import SharedEngine
@@ -35,7 +35,7 @@ class Shared:
         self._serving = asyncio.create_task(self._serve(theirs))
 
     async def _serve(self, sock: socket.socket) -> None:
-        await serve(sock, self.far, asyncio.ensure_future(self.far.start()), self.path)
+        await serve(sock, self.far, asyncio.ensure_future(self.far.start()), Role(self.path))
 
     async def die(self) -> None:
         """As the host's process does when it is killed."""
@@ -112,7 +112,7 @@ class Fleet:
         far = self._new_engine()
         self._path = self._folder / f"engine-{len(self._hosts)}.sock"
         starting = asyncio.ensure_future(far.start())
-        self._hosts.append(asyncio.ensure_future(serve(theirs, far, starting, self._path)))
+        self._hosts.append(asyncio.ensure_future(serve(theirs, far, starting, Role(self._path))))
         return HostedEngine(lambda: Host(ours, None))
 
     def _tell(self, health: EngineHealth) -> None:

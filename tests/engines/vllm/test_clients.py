@@ -117,7 +117,7 @@ async def test_the_process_with_the_engine_starts_all_others_or_says_why_there_a
 
     engine = VllmEngine(VllmOptions(model="m"))
     engine._api = Api()  # type: ignore[assignment]
-    engine.log_path = Path("/log")
+    engine._log.path = Path("/log")
     engine.divide(2, tmp_path / "engine-7.sock", begin)
     # In a thread, as vLLM is imported and started there.
     assert await asyncio.to_thread(engine._start_others, {"data_parallel_size": 2}) == []
@@ -156,3 +156,26 @@ async def test_what_several_processes_write_to_the_log_is_all_there(monkeypatch:
     assert engine.log_path.read_text() == "engine\nfront end\nfront end\nengine\n"
     await engine.stop()
     engine.log_path.unlink()
+
+
+async def test_the_log_belongs_to_whoever_started_the_engine(tmp_path: Path) -> None:
+    log = tmp_path / "log"
+    log.touch()
+    engine = VllmEngine(VllmOptions(model="m"), replace(ONE, log=log))
+    assert engine.log_path == log
+    await engine.stop()
+    assert log.exists()
+
+
+async def test_an_engine_that_failed_with_another_process_keeps_its_log() -> None:
+    for fails in (True, False):
+        engine = VllmEngine(VllmOptions(model="m"))
+        os.close(engine._log.open())
+        log = engine.log_path
+        assert log is not None
+        if fails:
+            engine.fail("front end 2: it is gone")
+            assert engine.health() == EngineHealth(EngineState.FAILED, "front end 2: it is gone")
+        await engine.stop()
+        assert log.exists() == fails
+        log.unlink(missing_ok=True)

@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
+import logging
 import os
 import subprocess
 import sys
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
-from gateway.engines.vllm.output import output_to
+from gateway.engines.vllm.output import EngineLog, output_to
 
 SAYS = [sys.executable, "-c", "import sys; print('said', flush=True); print('complained', file=sys.stderr)"]
 
@@ -24,3 +26,41 @@ def test_a_process_writes_to_the_file_only_inside(tmp_path: Path, capfd: pytest.
     subprocess.run(SAYS, check=True)
     assert log.read_text() == "said\ncomplained\n"
     assert capfd.readouterr() == ("before\nsaid\n", "complained\n")
+
+
+@pytest.fixture
+def log_of_vllm() -> Iterator[logging.Logger]:
+    logger = logging.getLogger("vllm")
+    before = logger.handlers, logger.level
+    yield logger
+    logger.handlers, logger.level = before
+
+
+def test_several_processes_and_the_logger_write_to_one_log(log_of_vllm: logging.Logger) -> None:
+    log = EngineLog()
+    assert log.path is None
+    own = log.open()
+    assert log.path is not None
+    others = EngineLog(log.path).open()
+    log.take_logger()
+    for number, handle in enumerate((own, others, own)):
+        os.write(handle, b"%d\n" % number)
+        log_of_vllm.warning("logged %d", number)
+        log_of_vllm.info("a detail")
+    os.close(own)
+    os.close(others)
+    assert log.path.read_text().split("\n") == ["0", "logged 0", "1", "logged 1", "2", "logged 2", ""]
+    log.close(keep=False)
+    assert not log.path.exists()
+
+
+def test_a_log_is_kept_if_it_is_worth_reading_or_belongs_to_another_process() -> None:
+    log = EngineLog()
+    os.close(log.open())
+    assert log.path is not None
+    EngineLog(log.path).close(keep=False)
+    assert log.path.exists()
+    log.close(keep=True)
+    assert log.path.exists()
+    log.path.unlink()
+    EngineLog().close(keep=False)
