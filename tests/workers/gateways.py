@@ -31,7 +31,7 @@ LONG = " ".join(f"w{n}" for n in range(300))
 
 
 def settings(script: Script | None = None, **fields: Any) -> Settings:
-    """Of workers on the tests' Redis, each time with keys of their own."""
+    """Of workers on the tests' Redis, each time with keys of their own; a busy machine is no reason to refuse."""
     store = StoreSettings(url=shared_server().url, prefix=f"{secrets.token_hex(4)}:")
     engine = EngineSettings(
         kind="simulated",
@@ -39,7 +39,8 @@ def settings(script: Script | None = None, **fields: Any) -> Settings:
         restart_backoff_s=0,
         stall_s=fields.pop("stall_s", 3_600),
     )
-    return replace(Settings(engine=engine, store=store, delta_interval_s=0.1, **fields), port=0)
+    fields = {"max_queue_s": 3_600, "delta_interval_s": 0.1, "port": 0, **fields}
+    return Settings(engine=engine, store=store, **fields)
 
 
 def stalling(**fields: Any) -> Script:

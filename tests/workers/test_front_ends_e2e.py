@@ -70,7 +70,7 @@ async def test_more_workers_than_front_ends_share_them() -> None:
 
 
 async def test_one_that_hangs_is_noticed_while_the_other_goes_on() -> None:
-    async with workers(divided(2, stall_s=2)) as gateway:
+    async with workers(divided(2, stall_s=5)) as gateway:
         before = front_ends(gateway)
         session = await gateway.session(1)
         os.kill(before["2"], signal.SIGSTOP)
