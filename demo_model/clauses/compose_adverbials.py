@@ -8,7 +8,7 @@ from dataclasses import replace
 
 from demo_model.clauses.compose_phrases import PEERS, PhraseComposer
 from demo_model.clauses.lexicon import Frame
-from demo_model.clauses.syntax import PERSONS, Adverbial, Clause, Modal, Mood, Phrase, Tense
+from demo_model.clauses.syntax import Adverbial, Clause, Modal, Mood, Phrase, Tense
 from demo_model.grammar import Value
 
 _ASKED_HOW = ("where", "how", "why", "how_long", "how_often")
@@ -177,9 +177,6 @@ class AdverbialComposer(PhraseComposer):
             how = self.adverbial(
                 key, [*known, "you"] if clause.tense in (Tense.HABIT, Tense.NOW, Tense.DONE) else known
             )
-            kin = how.phrase is not None and how.phrase.noun.startswith("family")
-            if kin and how.phrase and known and known[0] in PERSONS:
-                how = replace(how, phrase=replace(how.phrase, det=known[0]))  # one goes with one's own
             out.append(how)
         return replace(clause, adverbials=tuple(out))
 
