@@ -131,6 +131,8 @@ class LinkedComposer(TalkComposer):
         fresh = key in self.choices["verbs"]["fresh"]
         said = {role: np if fresh and not np.relative else self._known_thing(np) for role, np in said.items()}
         does = replace(does, adverbials=(), roles=said)
+        event = self._to_others(event, who)
+        does = does if filled.startswith("T=") else self._to_others(does, who)
         main, other, link = does, event, table
         if table == "before" and who == "same" and self.odds(0.35):
             main, other, link = event, does, "after"
@@ -154,12 +156,23 @@ class LinkedComposer(TalkComposer):
         if kind == "please":
             you = Phrase(0, pronoun="you")
             theirs = other.roles | ({"S": you} if who == "same" else {})
+            if link == "before" and other.roles.get("O", you).pronoun == "it" and who == "other":
+                theirs["S"] = Phrase(doer.mark, pronoun=self.random.choice(("i", "we")))  # who asks does it then
             please = replace(main, tense=Tense.FUTURE, mood=Mood.IMPERATIVE, roles=main.roles | {"S": you})
             return Utterance(please, link, replace(other, roles=theirs))
         modal = {"future": Modal.NONE}.get(kind) or Modal(kind)
         return Utterance(
             replace(main, tense=Tense.HABIT if modal.value else Tense.FUTURE, modal=modal), link, other
         )
+
+    def _to_others(self, clause: Clause, who: str) -> Clause:
+        """Not "you proofread it before they submit it to me", nor "before you send it to you"."""
+        to = clause.roles.get("T", Phrase(0))
+        if not to.pronoun or (to.pronoun != "you" and who != "other"):
+            return clause
+        while to.pronoun:
+            to = self.role(self.words.frames[clause.frame].types["T"], plain=True)
+        return replace(clause, roles={**clause.roles, "T": replace(to, adjective="")})
 
     def _known_thing(self, np: Phrase) -> Phrase:
         """What is awaited is known: "when they solve the problem"."""
