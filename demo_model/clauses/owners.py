@@ -26,7 +26,7 @@ _VERBS = ("own", "disposed", "told", "others")
 FACTS = frozenset(
     [
         *(*_DRAWN, *_WHO, *_VERBS, *PERSONS, "one", "spouse", "named", "kinsman", "ours", "joined"),
-        *("asked", "how_long", "linked", "reported", "alike", "company", "always"),
+        *("asked", "how_long", "linked", "reported", "alike", "company", "us", "always"),
     ]
 )
 """The conditions of a row, beside the verbs."""
@@ -68,6 +68,24 @@ def _of_verb(frame: str) -> frozenset[str]:
     return frozenset([frame, *(table for table in _VERBS if frame in verbs[table])])
 
 
+@cache
+def _marked() -> frozenset[str]:
+    """The verbs that give an owner even to what has none: one loses one's own key."""
+    words = {
+        word
+        for kind in KINDS
+        for row in rows("whose", kind)
+        if "known" in row.conditions
+        for word in row.conditions
+    }
+    return frozenset(frame for word in words for frame in choices()["verbs"].get(word, [word]))
+
+
+def _concerned(np: Phrase | None) -> bool:
+    """Whether anything of it can be somebody's."""
+    return np is not None and bool(np.det in PERSONS or np.members or np.relative or np.of)
+
+
 def _doer(subject: Phrase | None) -> str:
     """Who acts, as a pronoun, if one knows which."""
     if subject is None or subject.pronoun or subject.members or not subject.noun:
@@ -88,10 +106,16 @@ class _Sentence:
         self.facts |= {"linked"} if said.second is not None and said.link not in ANSWERS else set()
 
     def clause(self, said: Clause) -> Clause:
+        phrases = (*said.roles.values(), *(each.phrase for each in said.adverbials))
+        if said.frame not in _marked() and not any(map(_concerned, phrases)):
+            return said
         subject = said.roles.get("S")
         around = self.facts | self._acting(subject) | _of_verb(said.frame)
         around |= {"asked"} if said.mood in (Mood.YES_NO, Mood.WH) else set()
         around |= {"how_long"} if said.asked == "how_long" else set()
+        around |= (
+            {"us"} if any(np.pronoun in ("i", "we") for role, np in said.roles.items() if role != "S") else set()
+        )
         roles = dict(said.roles)
         if subject is not None and said.gap != "S":
             roles["S"] = self._phrase(subject, None, around, "whose_subject")

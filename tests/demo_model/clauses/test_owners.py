@@ -144,6 +144,17 @@ def test_one_asks_about_the_mother_of_the_one_who_is_asked() -> None:
     assert with_owners(Utterance(husband, "think", speaker=of("he"))).first.roles["S"].det == "i"
 
 
+def test_what_is_ours_is_not_introduced_to_us_as_ours() -> None:
+    """ "Zeonee introduced our participant to us." """
+    roles = {"S": of("she"), "O": Phrase(2, noun="person:participant", det="we"), "T": Phrase(3, pronoun="we")}
+    said = with_owners(Utterance(Clause("introduce_person", 4, roles, Tense.PAST)))
+    assert said.first.roles["O"].det == "the"
+    assert (
+        with_owners(Utterance(Clause("introduce_person", 4, roles | {"T": of("they")}))).first.roles["O"].det
+        == "she"
+    )
+
+
 def test_so_did_i_is_not_said_of_what_is_ones_own() -> None:
     read = Clause("read", 4, {"S": of("she"), "O": Phrase(2, noun="document:report", det="we")}, Tense.PAST)
     said = with_owners(Utterance(read, "too", replace(read, roles={"S": of("i")})))
