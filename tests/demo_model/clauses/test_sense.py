@@ -365,3 +365,18 @@ def test_nobody_is_asked_to_proofread_what_others_then_submit_to_the_one_who_ask
             assert doers[1] in ("i", "we")
     assert others > 10
     assert asked
+
+
+def test_what_is_done_at_noon_or_in_the_evening_is_not_done_every_morning() -> None:
+    """ "I go to lunch every afternoon." """
+    times, parts = choices()["times"], {"noon": "afternoon|morning|evening|night", "evening": "morning|noon"}
+    habits = [said.first for said in drawn() if said.first.tense is Tense.HABIT]
+    done = [
+        (part, each.key)
+        for part in parts
+        for clause in habits
+        for each in clause.adverbials
+        if clause.frame in times[part]
+    ]
+    assert {"noon", "evening"} == {part for part, _ in done}
+    assert not [key for part, key in done if re.search(parts[part], key)]
