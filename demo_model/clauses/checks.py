@@ -10,6 +10,7 @@ from demo_model.clauses.compose import Composer
 from demo_model.clauses.compose_phrases import choices, expanded
 from demo_model.clauses.lexicon import load_words
 from demo_model.clauses.linearize import sentences
+from demo_model.clauses.owners import FACTS, KINDS, OWNERS
 from demo_model.clauses.syntax import Utterance
 from demo_model.patterns import written
 from demo_model.sampling import Sampler, Split
@@ -73,6 +74,14 @@ def word_problems() -> Iterator[str]:
                 missing = sorted(set(members) - set(words.adverbials))
                 if missing:
                     yield f"choices [{table}] {key}: {missing} do not exist"
+                continue
+            if table in ("whose", "whose_subject"):
+                told = [each.partition(": ") for each in members]
+                conditions = {word for row in told for word in row[0].split()}
+                strange = {key} - KINDS | (conditions - FACTS - set(words.frames))
+                strange |= {row[2] for row in told} - OWNERS
+                if strange:
+                    yield f"choices [{table}] {key}: {sorted(strange)} do not exist"
                 continue
             if table in ("compared", "jobs", "paired", "broader"):
                 verb = key.split()[0] if table == "paired" else key

@@ -8,8 +8,9 @@ from dataclasses import replace
 from itertools import count
 
 from demo_model.clauses.compose_everyday import EverydayComposer
-from demo_model.clauses.compose_phrases import ALWAYS_PLURAL, SPOUSES
+from demo_model.clauses.compose_phrases import ALWAYS_PLURAL
 from demo_model.clauses.lexicon import PARTITIVE
+from demo_model.clauses.owners import with_owners
 from demo_model.clauses.syntax import (
     FIXED_FRAMES,
     PERSONS,
@@ -106,28 +107,15 @@ class Composer(EverydayComposer):
             said = kind() if attempt < _ATTEMPTS else self._single()  # of a small part few sentences may be left
             if self._is_in_part(said) and (attempt >= _ATTEMPTS or not repeated(said)):
                 break
+        said = with_owners(said)
         second = replace(said.second, embedded=True) if said.second else None
         first = self._sensible(said.first, said.speaker is not None)
         return replace(said, first=first, second=second, values=dict(self.values))
 
     def _sensible(self, clause: Clause, reported: bool) -> Clause:
-        """One loses one's own key; "in five minutes" is not reported, nor "on my birthday" said of others."""
+        """Nobody sold this bench; "in five minutes" is not reported, nor "on my birthday" said of others."""
         subject, thing = clause.roles.get("S"), clause.roles.get("O")
         roles = clause.roles
-        person = subject.pronoun if subject else ""
-        mine = clause.frame in self.choices["verbs"]["own"]
-        if thing and person in PERSONS and thing.det in ("a", "the", "this") and not (thing.of or thing.relative):
-            small = mine and thing.noun.startswith(("small:", "supplies:"))
-            roles = {**roles, "O": replace(thing, det=person if small else thing.det)}
-        if mine and thing and subject and subject.noun and thing.det in ("i", "we"):
-            roles = {**roles, "O": replace(thing, det="the")}  # not "my uncle forgot my watch"
-        disposed = clause.frame in self.choices["verbs"]["disposed"]
-        if disposed and thing and subject and thing.det in PERSONS and subject.noun[:6] != "family":
-            roles = {**roles, "O": replace(thing, det=person if person in PERSONS else "the")}
-        elif disposed and thing and subject and subject.noun and thing.det in PERSONS:
-            roles = {**roles, "O": replace(thing, det="the")}  # not "his grandfather sold our lamp"
-        if disposed and "O" in roles and roles["O"].of:
-            roles = {**roles, "O": replace(roles["O"], of=None)}  # not "I sold Anna's bed"
         over = clause.tense in (Tense.PAST, Tense.DONE, Tense.PRIOR) and clause.modal is Modal.NONE
         if over and thing and thing.det == "this" and clause.frame in self.choices["verbs"]["gone"]:
             roles = {**roles, "O": replace(thing, det="the")}
@@ -135,7 +123,7 @@ class Composer(EverydayComposer):
             now = clause.frame not in self.choices["verbs"]["not_now"]
             clause = replace(clause, tense=Tense.NOW if now else Tense.FUTURE)
         unfit = "minutes|hour|just now|duration" if reported else "^$"
-        unfit += "" if person in ("i", "we") else "|my birthday"
+        unfit += "" if subject and subject.pronoun in ("i", "we") else "|my birthday"
         said = tuple(each for each in clause.adverbials if not re.search(unfit, each.key))
         return replace(clause, roles=roles, adverbials=said, embedded=clause.embedded or reported)
 
@@ -283,8 +271,6 @@ class Composer(EverydayComposer):
     def _being(
         self, subject: Phrase, predicate: Predicate, tense: Tense, mood: Mood, negative: bool = False
     ) -> Clause:
-        if mood is Mood.YES_NO and subject.det in ("i", "we") and self.words.nouns[subject.noun].type == "family":
-            subject = replace(subject, det="you")
         return Clause("be", self.mark(), {"S": subject}, tense, negative, mood=mood, predicate=predicate)
 
     # What somebody says or thinks
@@ -325,18 +311,10 @@ class Composer(EverydayComposer):
                 and not any(each == np.pronoun for np in inner.roles.values())
             ]
             who = self.random.choice(others or ["they"])
-            mine = {  # still one's own: "we lost our job"
-                role: replace(np, det=who) if np.det == same.pronoun else np for role, np in inner.roles.items()
-            }
-            inner = replace(inner, roles={**mine, "S": replace(same, pronoun=who)})
+            inner = replace(inner, roles={**inner.roles, "S": replace(same, pronoun=who)})
             inner = replace(
                 inner, roles=self._known_gender(self.words.frames[inner.frame], inner.roles, inner.tense)
             )
-        whose = inner.roles.get("S")
-        if whose is not None and whose.noun.startswith("family") and whose.det in ("he", "she"):
-            own = speaker.pronoun in ("he", "she") and whose.noun not in SPOUSES
-            det = speaker.pronoun if own else "i"  # whose would be unclear
-            inner = replace(inner, roles={**inner.roles, "S": replace(whose, det=det)})
         if "stative" in self.words.frames[inner.frame].tags and link in ("hope", "whether", "say"):
             return self._single()
         past_when = inner.asked in ("when", "where", "how") and inner.tense is Tense.PAST

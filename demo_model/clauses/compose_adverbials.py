@@ -8,7 +8,7 @@ from dataclasses import replace
 
 from demo_model.clauses.compose_phrases import PEERS, PhraseComposer
 from demo_model.clauses.lexicon import Frame
-from demo_model.clauses.syntax import PERSONS, Adverbial, Clause, Modal, Mood, Phrase, Tense
+from demo_model.clauses.syntax import Adverbial, Clause, Modal, Mood, Phrase, Tense
 from demo_model.grammar import Value
 
 _ASKED_HOW = ("where", "how", "why", "how_long", "how_often")
@@ -36,6 +36,8 @@ _EVENING = re.compile(r"night|evening")
 _NOT_EVENING = re.compile(r"morning|noon|lunch|breakfast|school|\{time")
 _NOT_MORNING = re.compile(r"evening|night|noon|lunch|dinner|midnight|bed|\{time")
 _NOT_NOON = re.compile(r"morning|evening|night|afternoon|breakfast|lunch|noon|dinner|bed|school|twice|\{time")
+_OTHER_PARTS = {"evening": _NOT_EVENING, "morning": _NOT_MORNING, "noon": _NOT_NOON}
+"""A part of the day → the times of what is not done then."""
 _USUAL = {"morning": range(6, 9), "noon": range(12, 14), "go_bed": range(21, 24), "evening": range(18, 21)}
 _TOLD = {"morning": range(8, 12), "afternoon": range(13, 18)}
 """What one does at what hours, and the hours of a part of the day."""
@@ -100,6 +102,8 @@ class AdverbialComposer(PhraseComposer):
             return False
         if key in during:
             return frame in during[key]
+        if any(frame in times[table] and pattern.search(key) for table, pattern in _OTHER_PARTS.items()):
+            return False
         if self.words.adverbial_kinds[key] in ("time_habit", "frequency"):
             return not _SELDOM.search(key) and bool(_OFTEN.search(key)) == (frame in times["daily"])
         if _SOON.search(key) and frame not in times["some_day"]:
@@ -110,9 +114,6 @@ class AdverbialComposer(PhraseComposer):
             frame in times["light"] and _EVENING.search(key)
         ):
             return False
-        for table, pattern in (("evening", _NOT_EVENING), ("morning", _NOT_MORNING), ("noon", _NOT_NOON)):
-            if frame in times[table] and pattern.search(key):
-                return False
         if key == "as soon as possible":
             return frame in times["soon"]
         if self.words.adverbial_kinds[key] == "deadline":
@@ -177,9 +178,6 @@ class AdverbialComposer(PhraseComposer):
             how = self.adverbial(
                 key, [*known, "you"] if clause.tense in (Tense.HABIT, Tense.NOW, Tense.DONE) else known
             )
-            kin = how.phrase is not None and how.phrase.noun.startswith("family")
-            if kin and how.phrase and known and known[0] in PERSONS:
-                how = replace(how, phrase=replace(how.phrase, det=known[0]))  # one goes with one's own
             out.append(how)
         return replace(clause, adverbials=tuple(out))
 

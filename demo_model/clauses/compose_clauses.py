@@ -7,9 +7,9 @@ from dataclasses import replace
 from functools import cached_property
 
 from demo_model.clauses.compose_adverbials import AdverbialComposer
-from demo_model.clauses.compose_phrases import ONES_OWN_PEOPLE, expanded
+from demo_model.clauses.compose_phrases import expanded
 from demo_model.clauses.lexicon import Frame
-from demo_model.clauses.syntax import PERSONS, Clause, Modal, Mood, Phrase, Tense
+from demo_model.clauses.syntax import Clause, Modal, Mood, Phrase, Tense
 
 _ATTEMPTS = 20
 _SHORT_VERB = 3
@@ -229,12 +229,7 @@ class ClauseComposer(AdverbialComposer):
             types = ("people", "actor")
         if jobs and self.odds(0.25):
             return self.noun(self.words.nouns[self.random.choice(jobs)], True, True)
-        np = self.role(types, True, asks=asks, plain=frame.key in self.choices["verbs"]["unasked"])
-        if asks and np.noun and self.words.nouns[np.noun].type == "family" and np.det in ("i", "we"):
-            np = replace(np, det="you")  # one knows what one's own mother does
-        if asks and np.noun in ONES_OWN_PEOPLE and np.det == "i":
-            np = replace(np, det="we")
-        return np
+        return self.role(types, True, asks=asks, plain=frame.key in self.choices["verbs"]["unasked"])
 
     def _fitting(self, frame: Frame, role: str, types: Sequence[str], roles: dict[str, Phrase]) -> Sequence[str]:
         """The types of a role, narrower where another one is known: a mechanic repairs cars, not phones."""
@@ -290,31 +285,12 @@ class ClauseComposer(AdverbialComposer):
                 if np.pronoun == "you" and tense is Tense.HABIT and modal is Modal.NONE and not asks:
                     np = self._name()  # who is spoken to knows it
                 np = self._kin(np, roles.get("S"), frame.types[role])
-                if (
-                    frame.key in self.choices["verbs"]["told"]
-                    and np.det in ("i", "we")
-                    and np.noun[:6] != "family"
-                ):
-                    np = replace(np, det="the")
                 if asked == "how_long" or mood is Mood.YES_NO:
                     np = replace(np, adjective="")
                 if fresh and np.adjective in ("old", "current", "second-hand", "frozen"):
                     np = replace(np, adjective="")  # one does not build an old house
                 if frame.key in self.choices["verbs"]["several"] and np.det != "num":
                     np = replace(np, det="num", plural=True, count=self.random.randint(2, 3))
-                if np.det == "we" and np.noun[:6] != "family" and "S" in roles and roles["S"].det == "we":
-                    np = replace(np, det="the")
-                owner = roles["S"].pronoun if "S" in roles else ""
-                shared = np.noun.startswith("plan:") and np.noun not in self.classes["authored"]  # a merger
-                if np.det in ("i", "we") and (
-                    shared or (role == "O" and frame.key in self.choices["verbs"]["others"])
-                ):
-                    np = replace(np, det="the")
-                if np.det in ("i", "we") and owner in PERSONS and self.words.nouns[np.noun].type != "family":
-                    one = self.words.nouns[np.noun].type in ("clothes", "small")  # not "they washed their dress"
-                    np = replace(np, det="the" if one and owner in ("we", "they") and not np.plural else owner)
-                if asks and np.det == "i" and np.noun.startswith("body:"):
-                    np = replace(np, det=self.random.choice(("he", "she")))  # one knows about one's own knee
                 avoid.append(np.pronoun)
                 for _ in range(_ATTEMPTS):
                     if not np.noun or not (

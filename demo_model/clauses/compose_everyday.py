@@ -103,8 +103,6 @@ class EverydayComposer(LinkedComposer):
     def _how_long(self, going_on: Clause) -> Clause:
         """How long have you been working there?"""
         subject = going_on.roles["S"]
-        if subject.noun and subject.det in ("i", "we"):
-            subject = replace(subject, det="you")  # one knows how long one's own boss has been at it
         if subject.pronoun != "weather" and not subject.noun:
             you = self.random.choice(("you", "you", "you", "he", "she", "they"))
             subject = Phrase(subject.mark, pronoun=you)
@@ -117,7 +115,7 @@ class EverydayComposer(LinkedComposer):
             others = [each for each in ("he", "she", "they") if each != subject.pronoun]
             self.values.pop(np.mark, None)
             return Phrase(np.mark, pronoun=self.random.choice(others))
-        return self._of_you(np) if np.noun else np
+        return np
 
     def _been(self, kind: str) -> Clause:
         """She has been ill since Monday."""
@@ -218,7 +216,7 @@ class EverydayComposer(LinkedComposer):
             [key], Mood.STATEMENT, {Tense.PAST: 1}, False, self._whom(key, does, "same"), plain=True
         )
         roles = {role: self._known_thing(np) for role, np in main.roles.items()}
-        roles |= self._narrowed(narrowed, roles["S"].pronoun)
+        roles |= self._narrowed(narrowed)
         roles = {role: replace(np, of=None) if np.noun else np for role, np in roles.items()}
         if who == "same" and key in self.choices["verbs"]["fresh"] and "O" in roles:
             roles["O"] = replace(roles["O"], det="a" if roles["O"].det == "the" else roles["O"].det)

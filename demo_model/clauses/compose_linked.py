@@ -7,7 +7,7 @@ from abc import abstractmethod
 from collections.abc import Sequence
 from dataclasses import replace
 
-from demo_model.clauses.compose_phrases import ALWAYS_PLURAL, ONES_OWN_PEOPLE, said_of
+from demo_model.clauses.compose_phrases import ALWAYS_PLURAL, said_of
 from demo_model.clauses.compose_talk import TalkComposer
 from demo_model.clauses.syntax import PERSONS, Clause, Modal, Mood, Phrase, Tense, Utterance
 from demo_model.sampling import Sampler
@@ -68,9 +68,6 @@ class LinkedComposer(TalkComposer):
         tense = {"but": Tense.DONE, "if": Tense.FUTURE}.get(link, Tense.PAST)
         second = self.clause([key], Mood.STATEMENT, {tense: 1}, False, actor, plain=True)
         roles = second.roles | self._filled(filled, event, key)
-        if who in ("same", "not") and roles["S"].pronoun in PERSONS:
-            own = {role: np for role, np in roles.items() if np.noun in ONES_OWN_PEOPLE and np.det in PERSONS}
-            roles |= {role: replace(np, det=roles["S"].pronoun) for role, np in own.items()}
         second = replace(second, tense=tense, negative=link == "but", adverbials=(), roles=roles)
         if link in ("if", "when"):
             return Utterance(second, link, replace(event, tense=Tense.HABIT) if link == "if" else event)
@@ -94,8 +91,7 @@ class LinkedComposer(TalkComposer):
         """What happens, to things that are known."""
         event = self.clause([happens], Mood.STATEMENT, {Tense.PAST: 1}, False, subject, plain=True)
         known = {role: self._known_thing(np) for role, np in event.roles.items()}
-        roles = known | self._narrowed(narrowed, event.roles["S"].pronoun)
-        return replace(event, adverbials=(), roles=roles)
+        return replace(event, adverbials=(), roles=known | self._narrowed(narrowed))
 
     def _whom(self, happens: str, key: str, who: str) -> Phrase | None:
         """Whom it happens to."""
@@ -135,6 +131,8 @@ class LinkedComposer(TalkComposer):
         fresh = key in self.choices["verbs"]["fresh"]
         said = {role: np if fresh and not np.relative else self._known_thing(np) for role, np in said.items()}
         does = replace(does, adverbials=(), roles=said)
+        event = self._to_others(event, who)
+        does = does if filled.startswith("T=") else self._to_others(does, who)
         main, other, link = does, event, table
         if table == "before" and who == "same" and self.odds(0.35):
             main, other, link = event, does, "after"
@@ -157,22 +155,24 @@ class LinkedComposer(TalkComposer):
         other = replace(other, tense=Tense.HABIT)
         if kind == "please":
             you = Phrase(0, pronoun="you")
-            mine = {role: self._of_you(np) for role, np in main.roles.items()} | {"S": you}
-            theirs = {role: self._of_you(np) for role, np in other.roles.items()}
-            if who == "same":
-                theirs["S"] = you
-            please = replace(main, tense=Tense.FUTURE, mood=Mood.IMPERATIVE, roles=mine)
+            theirs = other.roles | ({"S": you} if who == "same" else {})
+            if link == "before" and other.roles.get("O", you).pronoun == "it" and who == "other":
+                theirs["S"] = Phrase(doer.mark, pronoun=self.random.choice(("i", "we")))  # who asks does it then
+            please = replace(main, tense=Tense.FUTURE, mood=Mood.IMPERATIVE, roles=main.roles | {"S": you})
             return Utterance(please, link, replace(other, roles=theirs))
         modal = {"future": Modal.NONE}.get(kind) or Modal(kind)
         return Utterance(
             replace(main, tense=Tense.HABIT if modal.value else Tense.FUTURE, modal=modal), link, other
         )
 
-    def _of_you(self, np: Phrase) -> Phrase:
-        """What is mine or theirs, as it is said to somebody who is asked to do something with it."""
-        if np.det not in PERSONS:
-            return np
-        return replace(np, det="you" if self.words.nouns[np.noun].type == "family" else "the")
+    def _to_others(self, clause: Clause, who: str) -> Clause:
+        """Not "you proofread it before they submit it to me", nor "before you send it to you"."""
+        to = clause.roles.get("T", Phrase(0))
+        if not to.pronoun or (to.pronoun != "you" and who != "other"):
+            return clause
+        while to.pronoun:
+            to = self.role(self.words.frames[clause.frame].types["T"], plain=True)
+        return replace(clause, roles={**clause.roles, "T": replace(to, adjective="")})
 
     def _known_thing(self, np: Phrase) -> Phrase:
         """What is awaited is known: "when they solve the problem"."""
@@ -185,19 +185,12 @@ class LinkedComposer(TalkComposer):
     def _ownerless(self, noun: str) -> bool:
         return self.words.nouns[noun].type not in ("family", "feast", "position", "small", "person")
 
-    def _narrowed(self, types: dict[str, list[str]], whose: str) -> dict[str, Phrase]:
+    def _narrowed(self, types: dict[str, list[str]]) -> dict[str, Phrase]:
         """What plays these roles, drawn again where it has to be one of these types."""
-        out = {}
-        for role, kinds in types.items():
-            thing = replace(self.noun(self.random.choice(self._nouns(kinds)), False, True), adjective="")
-            own = (
-                whose
-                if whose in PERSONS
-                and (thing.det in ("i", "we") or thing.noun.startswith(("small:", "position:")))
-                else thing.det
-            )
-            out[role] = replace(thing, det=own)
-        return out
+        return {
+            role: replace(self.noun(self.random.choice(self._nouns(kinds)), False, True), adjective="")
+            for role, kinds in types.items()
+        }
 
     def _filled(self, filled: str, event: Clause, key: str) -> dict[str, Phrase]:
         """ "O=person:boss,person:customer", "O=$S": what is named there plays the role."""

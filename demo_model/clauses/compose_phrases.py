@@ -13,7 +13,7 @@ from functools import cache
 from pathlib import Path
 
 from demo_model.clauses.lexicon import WORDS, Frame, Noun, load_words
-from demo_model.clauses.syntax import PERSONS, Clause, Phrase, Tense
+from demo_model.clauses.syntax import Clause, Phrase, Tense
 from demo_model.grammar import Value
 from demo_model.lexicon import load_lexicon
 from demo_model.patterns import in_part
@@ -370,24 +370,13 @@ class PhraseComposer:
         )
 
     def _kin(self, np: Phrase, subject: Phrase | None, types: Sequence[str]) -> Phrase:
-        """Not "we … my son", nor "your sister … my mother", nor "my aunt … my grandson"."""
-        kind = self.words.nouns[np.noun].type if np.noun else ""
-        if subject is not None and kind == "position" and np.det == "the" and subject.pronoun in PERSONS:
-            return replace(np, det=subject.pronoun)  # one loses one's own
-        if subject is None or kind not in ("family", "feast"):
+        """Not "my aunt … my grandson"."""
+        if subject is None or not np.noun or self.words.nouns[np.noun].type != "family":
             return np
-        if np.noun.startswith("feast"):
-            female = bool(subject.noun) and self.words.nouns[subject.noun].genders["es"] == "f"
-            whose = ("she" if female else "he") if subject.noun else "i"
-            return replace(np, det=subject.pronoun if subject.pronoun in ("i", "we", "he", "she") else whose)
-        if np.noun in SPOUSES:
-            np = replace(np, noun="family:sister")
-        if subject.noun and self.words.nouns[subject.noun].type == "family":
+        if subject.noun and self.words.nouns[subject.noun].type == "family" and "family" in types:
             others = [each for each in PEERS if each != subject.noun]
-            np = replace(np, noun=self.random.choice(others), plural=False) if "family" in types else np
-            return replace(np, det=subject.det)
-        others_own = subject.pronoun == "we" and np.det in ("i", "we")
-        return replace(np, det=self.random.choice(("he", "she"))) if others_own else np
+            return replace(np, noun=self.random.choice(others), plural=False)
+        return replace(np, noun="family:sister") if np.noun in SPOUSES else np
 
     def _known_gender(self, frame: Frame, roles: dict[str, Phrase], tense: Tense) -> dict[str, Phrase]:
         """French participles after être agree, so the subject must have a gender that is known."""

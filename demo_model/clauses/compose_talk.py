@@ -193,9 +193,6 @@ class TalkComposer(ClauseComposer):
             if np is None or (again and any(each.det == "a" for each in np.members)):
                 continue  # not "she regularly buys a pudding and a muffin"
             roles = {each: replace(other, relative=None) for each, other in said.roles.items()} | {role: np}
-            thing = roles.get("O")
-            if role == "S" and thing and thing.det in PERSONS and thing.noun and thing.noun[:6] != "family":
-                roles["O"] = replace(thing, det="the")
             adverbials = [each for each in said.adverbials if role != "S" or each.phrase is None]
             return Utterance(replace(said, roles=roles, negative=False, adverbials=tuple(adverbials)))
 
@@ -397,9 +394,6 @@ class TalkComposer(ClauseComposer):
         )
         who = self._name() if named or self.odds(0.25) else Phrase(self.mark(), pronoun=self.random.choice(others))
         said = replace(said, negative=link == "neither")
-        thing = said.roles.get("O")
-        if thing and thing.det in PERSONS and thing.noun[:6] != "family":
-            said = replace(said, roles={**said.roles, "O": replace(thing, det="the")})  # theirs would be another
         if link == "neither":
             roles = {
                 role: replace(np, det="the", plural=False, count=0) if np.det in ("num", "many", "all") else np

@@ -443,4 +443,6 @@ class Chinese(ChineseSpans):
         words = re.sub("^先 (得|要|应该|会|想) ", r"\1先 ", words)
         if not before and shared and words.startswith("请 ") and not first.negative:
             return phrase("请", other, "之后再", words.removeprefix("请 "))
+        if before and shared and words.startswith("请 "):
+            words = f"请 先 {words.removeprefix('请 ')}"
         return phrase(other, "之前，" if before else "之后，", words)

@@ -203,7 +203,7 @@ class ChinesePhrases(Linearizer):
         again = {"O": thing} if self.noun_type(first, "O") in ("money", "charge") else {}  # 降低了费用
         it = replace(it, noun=thing.noun)
         kept = kept or first.frame in SAYS_IT or (first.frame in TO_IT_LATER and not first.negative)
-        kept = kept or self.to_it(first, cell.partition("=")[2].split(" ")[0]) == "一下"
+        kept = kept or self.to_it(first, cell.partition("=")[2].split(" ")[0]) in ("一下", "下来")
         again = {"O": it} if kept else again
         first = replace(first, embedded=True, roles=left | again)
         why = self.changed(self.clause(replace(second, roles={"S": thing})))
@@ -336,7 +336,8 @@ class ChinesePhrases(Linearizer):
 
     def fronted(self, clause: Clause) -> Adverbial | None:
         front = super().fronted(clause)  # 她每周都 …
-        if front is None and clause.modal is Modal.MUST and not clause.embedded:  # 因为下雨，我们得推迟
+        due = clause.modal is Modal.MUST or clause.tense is Tense.FUTURE  # not 我因为罢工会
+        if front is None and due and not clause.embedded:  # 因为下雨，我们得推迟
             front = next((each for each in clause.adverbials if self.kind(each) == "cause"), None)
         habit = front is not None and self.words.adverbial_kinds[front.key] == "time_habit"
         return None if habit else front

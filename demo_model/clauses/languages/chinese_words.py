@@ -47,7 +47,7 @@ AGAIN = {
     **dict.fromkeys(("check", "proofread", "read", "read_book", "test", "test_code"), "一遍"),
     **dict.fromkeys(("review_code", "correct", "inspect"), "一遍"),
     **dict.fromkeys(("iron", "repair", "discuss_with", "summarize", "optimize"), "一下"),
-    **{"wrap": "起来", "save": "下来", "print": "出来"},
+    **{"wrap": "起来", "save": "下来", "photograph": "下来", "print": "出来"},
     **{"taste": "一口", "drive": "一会儿", "use": "一段时间"},
 }
 """What is said in place of 它 after these."""
@@ -66,7 +66,7 @@ ONLY_ONCE = ("use", "drive", "taste", "read_book")
 """Frames that say so of what was done, not of what will be."""
 TO_IT_LATER = {"replace": "把O =换掉", "exchange": "把O =换掉", "increase": "把O =提高", "reduce": "把O =降低"}
 """Frame → its cell if it is done to 它."""
-SAYS_IT = ("adopt",)
+SAYS_IT = ("adopt", "choose")
 """Frames that say 它."""
 UNDER_WAY = {
     **{"open_event": "给O =致|开幕词", "record": "=录 O"},
@@ -201,7 +201,7 @@ BRIEFLY = frozenset(
         *("检查", "比较", "解释", "确认", "测试", "更新", "整理", "打扫", "量", "核实", "校对", "审阅"),
         *("收拾", "概括", "总结", "澄清", "估算", "精简", "调整", "讨论", "评估", "分析", "清洁", "扫"),
         *("修", "修理", "看", "准备", "描述", "联系", "简化", "优化", "改正", "翻译", "打印", "扫描"),
-        *("计算", "修改", "清洗", "布置", "谈", "切", "改进", "更改"),
+        *("计算", "修改", "清洗", "布置", "谈", "切", "改进", "更改", "熨"),
     ]
 )
 """Verbs that one asks for with 一下."""

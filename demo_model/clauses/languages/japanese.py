@@ -78,6 +78,9 @@ class Japanese(JapanesePhrases):
             cell = TABLES["of_it"].get(clause.frame, cell)
         if clause.modal is Modal.CAN:
             cell = TABLES["able"].get(clause.frame, cell)
+        ours = subject is not None and subject.pronoun in ("i", "we")
+        if ours and clause.frame in TABLES["humble"] and any(np.pronoun == "you" for np in clause.roles.values()):
+            cell = f"{cell.rpartition(' ')[0]} {TABLES['humble'][clause.frame]}"
         if subject is not None and subject.det == "you":
             cell = TABLES["of_yours"].get(clause.frame, cell)
         *rest, last = self.verb_of(clause, cell).split()
@@ -560,11 +563,16 @@ class Japanese(JapanesePhrases):
             return False
         return adjective in TABLES["dealt_with"]["adjectives"] or (thing.det == "this" and not doer.pronoun)
 
+    def named_later(self, main: Clause, thing: Phrase, adjective: str) -> bool:
+        """Whether the verb takes what was chosen or left for what it is like, as who acts stands before it."""
+        named = adjective in TABLES["named_later"]["adjectives"] and not self.of_people(adjective)
+        return named and not main.negative and not self.deals(main, thing, adjective)
+
     def reasoned(self, first: Clause, second: Clause, link: str) -> str:
         """The reason, who does it, what is done: コートが高かったので、彼女は買いませんでした.
 
-        The reason names what it is about, and the main clause leaves that out, but for what is new:
-        安いので、父はその炊飯器を買います.
+        The reason names what it is about, and the main clause leaves that out, but for what is new and for what
+        is taken or left for what it is like: 安いので、父はその炊飯器を買います.
         """
         about = second.roles["S"].refers
         doer, thing = first.roles.get("S"), first.roles.get(about)
@@ -593,6 +601,10 @@ class Japanese(JapanesePhrases):
             then = self.without_pause(main) if unsaid else self.dealt_with(main, thing, what.adjective)
             state = self.words.adjectives[what.adjective]["ja"].endswith("ている1") or what.degree == "too"
             if thing.det != "a" or thing.of or thing.adjective or thing.relative or state or first.negative:
+                if not unsaid and self.named_later(main, thing, what.adjective):
+                    named = replace(named, roles={"S": replace(thing, refers="S")})
+                    then = self.without_pause(replace(main, roles={**main.roles, "O": thing}))
+                    return phrase(self.clause(named, "node"), "ので 、", then)
                 topic = "same" if thing.det == "this" and self.deals(main, thing, what.adjective) else "が"
                 return phrase(self.clause(named, "node", "", topic), "ので 、", then)
             if self.living(thing) or self.words.adjectives[what.adjective]["ja"] == "いい":

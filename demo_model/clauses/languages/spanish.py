@@ -146,6 +146,7 @@ class Spanish(SpanishForms):
             return self.pleasing(clause, verb[1:], order)
         if verb == "comer" and clitics and clause.tense is Tense.PAST:
             verb = "se_comer"  # all of it: nos la comimos
+        himself = verb.startswith("se_") and clause.person[0] == "3"  # "no se pudo ir" would be that nobody could
         if verb.startswith("se_"):
             verb = verb[3:]
             clitics.insert(0, REFLEXIVE.get(clause.person, "se"))
@@ -174,7 +175,7 @@ class Spanish(SpanishForms):
             )
             que = "que" if clause.modal is Modal.MUST else ""
             whole = verb
-            if order == "inverted" and subject_np is not None and not subject_np.pronoun:
+            if himself or (order == "inverted" and subject_np is not None and not subject_np.pronoun):
                 whole, clitics = attached(verb, clitics), []
             finite, inner = self.form(modal, tense, person), phrase(que, marked(whole, mark))
         else:

@@ -279,3 +279,32 @@ def test_what_is_known_is_sold_with_ba() -> None:
     assert chinese(replace(sold, roles={**sold.roles, "O": replace(phone, det="a")})) == (
         "他向您出售了一台笔记本电脑。"
     )
+
+
+def test_what_is_taken_for_what_it_is_like_is_not_left_out_after_one_syllable() -> None:
+    """ "喷泉非常壮观，所以游客拍了": of what?"""
+    fountain = Phrase(2, noun="sight:fountain", det="the")
+    it = Phrase(5, pronoun="it", noun=fountain.noun, refers="O")
+    great = Clause("be", 6, {"S": it}, Tense.PAST, predicate=Predicate(7, adjective="impressive"))
+    took = Clause("photograph", 4, {"S": HE, "O": fountain}, Tense.PAST)
+    assert chinese(Utterance(took, "because", great)).endswith("，所以他拍了下来。")
+    assert chinese(Utterance(replace(took, tense=Tense.FUTURE), "because", great)).endswith("，所以他要拍下来。")
+    app = Phrase(2, noun="product:calendar app", det="the")
+    good = replace(great, roles={"S": replace(it, noun=app.noun)}, predicate=Predicate(7, adjective="reliable"))
+    chose = replace(took, frame="choose", roles={"S": HE, "O": app})
+    assert chinese(Utterance(chose, "because", good)).endswith("，所以他选择了它。")
+
+
+def test_one_is_asked_to_do_first_what_is_done_before() -> None:
+    shirt = Phrase(2, noun="clothes:shirt", det="the")
+    wear = Clause("wear", 6, {"S": YOU, "O": Phrase(5, pronoun="it", noun=shirt.noun, refers="O")})
+    iron = Clause("iron", 4, {"S": YOU, "O": shirt}, Tense.FUTURE, mood=Mood.IMPERATIVE)
+    assert chinese(Utterance(iron, "before", wear)) == "穿上衬衫之前，请先熨一下。"
+
+
+def test_because_of_what_something_will_be_done_is_said_first() -> None:
+    """我因为罢工会推迟: "because of the strikers' union"."""
+    strike = (Adverbial(7, "because of the strike"),)
+    one = Phrase(1, pronoun="i")
+    said = Clause("postpone", 4, {"S": one, "O": Phrase(2, noun="event:meeting", det="the")}, Tense.FUTURE)
+    assert chinese(replace(said, adverbials=strike)) == "因为罢工，我要推迟会议。"

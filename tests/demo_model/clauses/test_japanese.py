@@ -184,7 +184,7 @@ def test_japanese_says_the_reason_before_who_acts_and_what_of_it_is_so() -> None
     risky = replace(low, roles={"S": replace(it, noun=plan.noun)}, predicate=Predicate(7, adjective="risky"))
     against = Clause("reject", 4, {"S": SHE, "O": plan}, Tense.PAST)
     risky = replace(risky, tense=Tense.PAST)
-    assert texts(Utterance(against, "because", risky))["ja"] == "戦略のリスクが高かったので、彼女は却下しました。"
+    assert texts(Utterance(against, "because", risky))["ja"] == "リスクが高かったので、彼女は戦略を却下しました。"
     alone = replace(risky, roles={"S": plan}, predicate=Predicate(7, adjective="risky", degree="very"))
     assert texts(alone)["ja"] == "その戦略はリスクがとても高かったです。"
 
@@ -587,6 +587,22 @@ def test_japanese_says_the_reason_first_and_who_does_something_about_it() -> Non
     assert texts(Utterance(this, "because", long))["ja"] == "この議事録は長いので、彼女が要約します。"
 
 
+def test_japanese_names_what_is_taken_for_what_it_is_like_beside_the_verb() -> None:
+    """ "噴水が印象的だったので、観光客は撮影しました": the verb would stand far from what it is done to."""
+    fountain = Phrase(2, noun="sight:fountain", det="the")
+    it = Phrase(5, pronoun="it", noun=fountain.noun, refers="O")
+    great = Clause("be", 6, {"S": it}, Tense.PAST, predicate=Predicate(7, adjective="impressive"))
+    took = Clause("photograph", 4, {"S": CUSTOMER, "O": fountain}, Tense.PAST)
+    assert texts(Utterance(took, "because", great))["ja"] == "印象的だったので、お客様は噴水を撮影しました。"
+    mine = replace(took, roles={"S": I, "O": fountain})
+    assert texts(Utterance(mine, "because", great))["ja"] == "噴水が印象的だったので、撮影しました。"
+    not_mine = replace(took, negative=True)
+    assert (
+        texts(Utterance(not_mine, "because", great))["ja"]
+        == "噴水が印象的だったので、お客様は撮影しませんでした。"
+    )
+
+
 def test_japanese_does_not_say_again_who_acts_after_therefore_but_who_can() -> None:
     thirsty = Clause("be", 6, {"S": SHE}, Tense.PAST, predicate=Predicate(7, adjective="tired"))
     rest = Clause("rest", 4, {"S": replace(SHE, mark=5)}, Tense.PAST)
@@ -597,3 +613,11 @@ def test_japanese_does_not_say_again_who_acts_after_therefore_but_who_can() -> N
     assert texts(Utterance(sent, "so that", can))["ja"] == (
         "私が印刷できるように、彼女は報告書を送ってくれました。"
     )
+
+
+def test_japanese_is_humble_about_what_one_does_for_the_one_who_is_spoken_to() -> None:
+    """Nothing else says to whom: "you" goes without saying."""
+    you = {"S": I, "T": Phrase(3, pronoun="you")}
+    assert send(roles=SEND | you, tense=Tense.FUTURE)["ja"] == "報告書をお送りします。"
+    assert send(roles=SEND | {"S": I}, tense=Tense.FUTURE)["ja"] == "お客様に報告書を送ります。"
+    assert send(roles=SEND | you, modal=Modal.WANT)["ja"] == "報告書をお送りしたいです。"

@@ -343,3 +343,35 @@ def test_meat_is_not_named_beside_beef_nor_drinks_in_one_order() -> None:
     ordered = [said.first.roles["O"].members for said in drawn() if said.first.frame == "order_food"]
     assert len([members for members in ordered if members]) > 5
     assert not [each.noun for members in ordered for each in members if each.noun.startswith("drink:")]
+
+
+def test_nobody_is_asked_to_proofread_what_others_then_submit_to_the_one_who_asks() -> None:
+    """ "Please proofread the report before they submit it to me", "before sending it to you"."""
+    others, asked = 0, 0
+    for said in drawn():
+        if said.link not in ("before", "after") or said.second is None:
+            continue
+        clauses = (said.first, said.second)
+        please = said.first.mood is Mood.IMPERATIVE
+        doers = [each.roles["S"].pronoun for each in clauses]
+        to = [each.roles["T"].pronoun if "T" in each.roles else "" for each in clauses]
+        assert not (please and "you" in to)
+        it = said.second.roles.get("O", SHE).pronoun == "it"
+        if it and doers[0] != doers[1]:
+            others += 1
+            assert not any(to)
+        if it and doers[0] != doers[1] and please and said.link == "before":
+            asked += 1
+            assert doers[1] in ("i", "we")
+    assert others > 10
+    assert asked
+
+
+def test_what_is_done_at_noon_or_in_the_evening_is_not_done_every_morning() -> None:
+    """ "I go to lunch every afternoon." """
+    composer = Composer(Sampler(63))
+    for frame, other in (("go_lunch", "afternoon|morning|evening|night"), ("have_dinner", "morning|noon")):
+        said = [composer.clause([frame], Mood.STATEMENT, {Tense.HABIT: 1}, False) for _ in range(300)]
+        times = [each.key for clause in said for each in clause.adverbials]
+        assert len(times) > 100
+        assert not [key for key in times if re.search(other, key)]

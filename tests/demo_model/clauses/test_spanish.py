@@ -264,6 +264,20 @@ def test_what_was_done_today_is_in_the_perfect() -> None:
     assert spanish(yesterday) == "El cliente leyó el informe ayer."
 
 
+def test_earlier_today_is_not_only_today() -> None:
+    earlier = read(CUSTOMER, adverbials=(Adverbial(7, "earlier today"),))
+    assert spanish(earlier) == "Hace un rato el cliente ha leído el informe."
+
+
+def test_what_one_can_do_oneself_is_not_what_can_be_done() -> None:
+    """ "No se pudo ir": nobody could."""
+    left = Clause("go_holiday", 8, {"S": HE}, Tense.PAST, True, Modal.CAN)
+    assert spanish(left) in ("No pudo irse de vacaciones.", "Él no pudo irse de vacaciones.")
+    assert spanish(replace(left, roles={"S": Phrase(1, pronoun="i")})) == "No me pude ir de vacaciones."
+    wants = replace(left, modal=Modal.WANT, tense=Tense.HABIT, negative=False, roles={"S": THEY})
+    assert spanish(wants) == "Quieren irse de vacaciones."
+
+
 def test_for_what_reason_it_was_changed() -> None:
     costs = (Adverbial(7, "because of the high costs"),)
     assert spanish(read(CUSTOMER, adverbials=costs)) == "El cliente leyó el informe por los altos costes."

@@ -79,7 +79,7 @@ def test_one_is_asked_to_do_something_first() -> None:
         "es": "Por favor, lea el informe antes de firmarlo.",
         "de": "Bitte lesen Sie den Bericht, bevor Sie ihn unterschreiben.",
         "fr": "Lisez le rapport avant de le signer, s'il vous plaît.",
-        "zh": "签署报告之前，请看一下。",
+        "zh": "签署报告之前，请先看一下。",
     }
 
 
