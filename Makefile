@@ -53,7 +53,7 @@ stack: install ## Two gateways with TLS, tokens, Redis, nginx and Prometheus on 
 	@scripts/deployment_tools.sh stack
 	@exec $(BIN)/python -m scripts.stack $(ARGS)
 
-check: install-dev lint types unit ## Lint, types and unit tests (about two minutes; no engine, no browser, but Redis)
+check: install-dev lint types unit ## Lint, types and unit tests (about three minutes on two cores; no engine, no browser, but Redis)
 
 lint: install-dev ## ruff: rules and formatting
 	$(BIN)/ruff check $(CODE)

@@ -7,8 +7,11 @@ import os
 import re
 import shutil
 import signal
+import sys
 from collections.abc import AsyncIterator, Iterator
+from importlib import import_module
 from pathlib import Path
+from types import ModuleType
 
 import hypothesis
 import pytest
@@ -33,6 +36,20 @@ if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
     signal.signal(signal.SIGINT, signal.default_int_handler)
 
 ROOT = Path(__file__).parent
+
+
+# `jsonschema` imports it, which compiles 38 grammars of addresses: 4 s in each process, for hardly any test.
+_ADDRESSES = ModuleType("rfc3987_syntax")
+
+
+def _is_valid_syntax(term: str, value: str) -> bool:
+    if sys.modules[_ADDRESSES.__name__] is _ADDRESSES:
+        del sys.modules[_ADDRESSES.__name__]
+    return bool(import_module(_ADDRESSES.__name__).is_valid_syntax(term, value))
+
+
+vars(_ADDRESSES)["is_valid_syntax"] = _is_valid_syntax
+sys.modules.setdefault(_ADDRESSES.__name__, _ADDRESSES)
 
 WITH_REAL_GATEWAY = (
     *("test_real_engine.py", "test_page_meeting.py", "test_page.py", "test_page_and_cli.py", "test_baselines.py"),
@@ -91,14 +108,26 @@ def pytest_xdist_make_scheduler(config: pytest.Config, log: Producer) -> LoadFil
     return _Together(config, log) if config.getoption("dist") == "loadgroup" else None
 
 
+_MARKS = "browser|engine|image|slow"
+
+
 def pytest_ignore_collect(collection_path: Path, config: pytest.Config) -> bool | None:
-    """With `-m engine` and its like, files without such a mark are not read: to collect all tests takes 10 s."""
+    """Files without a test that is wanted are not read: to collect all takes 10 s, in each process.
+
+    With `-m engine` and its like, those without such a mark; with `-m "not engine"`, those that are so as a whole.
+    """
     expression: str = config.getoption("markexpr")
-    wanted = re.findall(r"(?<!not )\b(browser|engine|image|slow)\b", expression)
-    if not wanted or "or not" in expression or not re.fullmatch(r"test_\w+\.py", collection_path.name):
+    if not expression or "or not" in expression or not re.fullmatch(r"test_\w+\.py", collection_path.name):
         return None
     text = collection_path.read_text()
-    return True if not any(f"mark.{mark}" in text for mark in wanted) else None
+    wanted = re.findall(rf"(?<!not )\b({_MARKS})\b", expression)
+    if wanted:
+        return True if not any(f"mark.{mark}" in text for mark in wanted) else None
+    if re.fullmatch(rf"not ({_MARKS})( and not ({_MARKS}))*", expression):
+        marks = re.search(r"^pytestmark = (\[[^]]*\]|.*)", text, re.MULTILINE)
+        unwanted = re.findall(_MARKS, expression)
+        return True if marks and set(unwanted) & set(re.findall(rf"mark\.({_MARKS})\b", marks[0])) else None
+    return None
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:

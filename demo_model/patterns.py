@@ -133,7 +133,7 @@ def stable_hash(*parts: object) -> int:
 
 def in_part(part: float, *what: object) -> bool:
     """Whether this belongs to a share of all that is like it. A smaller share is a part of a larger one."""
-    return stable_hash("part", *what) < part * 2**64
+    return part >= 1 or stable_hash("part", *what) < part * 2**64
 
 
 @cache

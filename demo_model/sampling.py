@@ -190,6 +190,15 @@ _CODAS = [
 _CONSONANTS = "bcdfghjklmnpqrstvwxz"
 
 
+@cache
+def _nouns(part: float) -> dict[str, tuple[str, ...]]:
+    """Kind of slot → its words, of many only a share."""
+    return {
+        kind: tuple(word for word in words if kind not in _MANY_WORDS or in_part(part, "noun", word))
+        for kind, words in load_lexicon().entries.items()
+    }
+
+
 class Sampler:
     """A stream of slot values. Two samplers with the same seed and split give the same stream.
 
@@ -203,10 +212,7 @@ class Sampler:
         self.split = split
         self.known_names = known_names
         lexicon = load_lexicon()
-        self._nouns = {
-            kind: tuple(word for word in words if kind not in _MANY_WORDS or in_part(part, "noun", word))
-            for kind, words in lexicon.entries.items()
-        }
+        self._nouns = _nouns(part)
         self._names = tuple(filter(self._allowed, lexicon.names))
         self._surnames = tuple(filter(self._allowed, lexicon.surnames))
         self._products = tuple(filter(self._allowed, lexicon.products))

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 import shlex
+from collections.abc import Iterable
 from itertools import takewhile
 from pathlib import Path
 
@@ -122,17 +123,20 @@ def test_every_metric_is_documented() -> None:
     assert set(table("operations.md", "Metrics")) == ours
 
 
-@pytest.mark.parametrize("page", PAGES, ids=[str(page.relative_to(ROOT)) for page in PAGES])
-def test_links_lead_somewhere(page: Path) -> None:
-    for target in re.findall(r"\]\((?!https?://|#)([^)#\s]+)", page.read_text()):
-        assert (page.parent / target).exists(), f"{page.name} links to {target}"
+def named(pattern: str, pages: Iterable[Path]) -> list[tuple[Path, str]]:
+    """(page, what the pattern finds in it)"""
+    return [(page, found) for page in pages for found in re.findall(pattern, page.read_text())]
 
 
-@pytest.mark.parametrize("page", PAGES, ids=[str(page.relative_to(ROOT)) for page in PAGES])
-def test_tests_that_are_named_exist(page: Path) -> None:
-    if page.name != "CHANGELOG.md":  # it tells of what there was
-        for named in re.findall(r"`(tests/[\w/.]+)`", page.read_text()):
-            assert (ROOT / named).exists(), f"{page.name} names {named}"
+def test_links_lead_somewhere() -> None:
+    links = named(r"\]\((?!https?://|#)([^)#\s]+)", PAGES)
+    assert [(str(page), target) for page, target in links if not (page.parent / target).exists()] == []
+
+
+def test_tests_that_are_named_exist() -> None:
+    # The changelog tells of what there was.
+    tests = named(r"`(tests/[\w/.]+)`", [page for page in PAGES if page.name != "CHANGELOG.md"])
+    assert [(str(page), test) for page, test in tests if not (ROOT / test).exists()] == []
 
 
 def commands(page: Path) -> list[list[str]]:

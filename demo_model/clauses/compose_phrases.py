@@ -133,6 +133,23 @@ def _predicated(part: float) -> list[str]:
     return [key for key in load_words().adjectives if key not in never and in_part(part, "adjective", key)]
 
 
+@cache
+def _frames(part: float) -> dict[str, list[str]]:
+    """Where one speaks → what can happen there."""
+    alone = [each for each in load_words().frames.values() if each.key not in choices()["verbs"]["linked"]]
+    used = [frame for frame in alone if in_part(part, "frame", frame.key)]
+    return {domain: [frame.key for frame in used if domain in frame.tags] for domain in ("office", "daily")}
+
+
+@cache
+def _adverbials() -> dict[str, list[str]]:
+    """Kind → the adverbials that are of it."""
+    found: dict[str, list[str]] = {}
+    for key, kind in load_words().adverbial_kinds.items():
+        found.setdefault(kind, []).append(key)
+    return found
+
+
 class PhraseComposer:
     """Noun phrases, names and pronouns, each with a mark of its own."""
 
@@ -145,14 +162,8 @@ class PhraseComposer:
         self.values: dict[int, tuple[str, Value]] = {}
         self._mark = 0
         self._tells: dict[tuple[str, str], list[Frame]] = {}
-        alone = [each for each in self.words.frames.values() if each.key not in self.choices["verbs"]["linked"]]
-        frames = [frame for frame in alone if in_part(part, "frame", frame.key)]
-        self._frames = {
-            domain: [frame.key for frame in frames if domain in frame.tags] for domain in ("office", "daily")
-        }
-        self._adverbials: dict[str, list[str]] = {}
-        for key, kind in self.words.adverbial_kinds.items():
-            self._adverbials.setdefault(kind, []).append(key)
+        self._frames = _frames(part)
+        self._adverbials = _adverbials()
 
     def _domain(self) -> list[str]:
         return self._frames["office" if self.odds(0.7) else "daily"]

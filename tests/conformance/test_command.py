@@ -11,6 +11,7 @@ from gateway.conformance.transcripts import transcripts
 from tests.conformance.drivers import printing, python_driver
 
 
+@pytest.mark.slow
 def test_the_python_client_keeps_to_every_transcript(capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["conformance", "--wait", "120", "--", *python_driver()]) == 0
     names = [transcript.name for transcript in transcripts()]

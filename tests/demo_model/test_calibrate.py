@@ -6,7 +6,17 @@ import json
 
 import pytest
 
-from demo_model.calibrate import READINGS, Answer, area_under_curve, fit, is_right, items, read_readings, report
+from demo_model.calibrate import (
+    MEASURES,
+    READINGS,
+    Answer,
+    area_under_curve,
+    fit,
+    is_right,
+    items,
+    read_readings,
+    report,
+)
 from demo_model.evaluate import Item
 from gateway.config import BUNDLED_MODEL
 from gateway.engines.prompting.confidence import CALIBRATION_FILE, read_calibration
@@ -34,7 +44,11 @@ def test_the_area_is_how_often_the_right_one_of_two_measures_higher(
     assert area_under_curve(right, wrong) == area
 
 
-def test_what_is_shown_as_sure_is_seldom_wrong_and_what_the_model_knows_is_sure() -> None:
+def test_what_is_shown_as_sure_is_seldom_wrong_and_what_the_model_knows_is_sure(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    # Nothing here is about known words, and it takes 3,000 sentences to know them.
+    monkeypatch.setitem(MEASURES, "known source words", lambda _: 0.0)
     found = answers()
     calibration = fit(found)
     lines = report(calibration, found)
@@ -43,6 +57,13 @@ def test_what_is_shown_as_sure_is_seldom_wrong_and_what_the_model_knows_is_sure(
     assert lines["corpus"]["sure"] == 60
     assert lines["development"]["sure"] == 0
     assert lines["all"]["sure_and_wrong"] <= 0.1 * lines["all"]["sure"]
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(("text", "share"), [("The report is finished.", 1.0), ("Xqzt wvrb the report", 0.5)])
+def test_words_are_known_that_the_corpus_says(text: str, share: float) -> None:
+    known = MEASURES["known source words"]
+    assert known(Answer(Item("paraphrase", "en", "de", True, text, ""), "", True, (0.0,), 2)) == share
 
 
 def test_a_sentence_is_in_the_same_half_in_all_its_directions() -> None:

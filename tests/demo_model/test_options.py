@@ -153,6 +153,7 @@ def drawn(part: float) -> list[Utterance]:
     return [composer.draw() for _ in range(2000)]
 
 
+@pytest.mark.slow
 def test_a_half_of_the_corpus_has_half_of_its_patterns_frames_and_words() -> None:
     whole, half, quarter = (PairSource(1, part=part) for part in (1.0, 0.5, 0.25))
     ids = [{pattern.id for pattern in source.patterns} for source in (whole, half, quarter)]

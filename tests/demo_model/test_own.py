@@ -15,7 +15,8 @@ import pytest
 
 from demo_model import DIRECTIONS, LANGUAGES
 from demo_model.clauses.compose import Composer
-from demo_model.clauses.linearize import sentences
+from demo_model.clauses.linearize import linearizers
+from demo_model.clauses.marks import finished
 from demo_model.grammar import Slot, Template
 from demo_model.lexicon import load_lexicon
 from demo_model.own import KINDS, SETS, OwnSentence, own_sentences
@@ -116,8 +117,12 @@ def test_no_pattern_makes_one_of_the_sentences() -> None:
 
 
 def test_none_of_many_composed_sentences_is_one_of_them() -> None:
-    composer = Composer(Sampler(1, Split.ANY))
-    composed = {written(sentences(composer.draw())["en"], "en").text for _ in range(2_000)}
+    composer, english = Composer(Sampler(1, Split.ANY)), linearizers()["en"]
+    said = [composer.draw() for _ in range(2_000)]
+    composed = {
+        written(finished(english.opened(each), english.glue, each.values, english.rewrite), "en").text
+        for each in said
+    }
     assert composed & {sentence.texts["en"] for sentence in EVERY} == set()
 
 

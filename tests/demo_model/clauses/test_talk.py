@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-from collections import Counter
 from dataclasses import replace
 
 import pytest
 
-from demo_model.clauses.checks import composed
 from demo_model.clauses.syntax import Clause, Modal, Mood, Phrase, Predicate, Tense, Utterance
 from tests.demo_model.clauses.said import REPORT, SHE, texts
 
@@ -203,15 +201,3 @@ def test_one_agrees_with_the_auxiliary_of_what_was_said() -> None:
     need = Clause("need", 9, {"S": SHE, "O": REPORT}, negative=True)
     needed = texts(Utterance(need, "neither", replace(need, roles={"S": Phrase(7, pronoun="we")})))
     assert needed["zh"] == "她不需要报告。我们也不需要。"
-
-
-def test_talk_occurs_among_what_is_composed() -> None:
-    said = [utterance for utterance, _ in composed(11, 3000)]
-    asking = Counter(utterance.first.wanted.det for utterance in said if utterance.first.wanted)
-    assert {"which", "how_many", "how_much", "what_kind", "whose"} <= set(asking)
-    asked_for = {utterance.first.asked for utterance in said}
-    assert {"how_long", "how_often", "amount", "age", "owner"} <= asked_for
-    links = {np.link for utterance in said for np in utterance.first.roles.values()}
-    assert {"and", "both", "either"} <= links
-    assert {"yes", "no", "too", "neither"} <= {utterance.link for utterance in said}
-    assert any(utterance.answer for utterance in said)

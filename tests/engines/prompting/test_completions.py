@@ -9,7 +9,6 @@ from typing import Any
 import pytest
 from msgspec.structs import replace
 
-from gateway.config import BUNDLED_MODEL
 from gateway.domain.engine import FinishReason, TokenEvent, TranslationRequest
 from gateway.domain.errors import EngineFailed
 from gateway.engines.prompting.completions import Completion, Completions, translated
@@ -22,10 +21,7 @@ ANSWER = (Completion("Guten", 2), Completion(" Morgen.", 1, FinishReason.STOP, c
 
 
 @pytest.fixture(scope="module")
-def encoder() -> PromptEncoder:
-    from transformers import AutoTokenizer
-
-    tokenizer: Any = AutoTokenizer.from_pretrained(BUNDLED_MODEL)
+def encoder(tokenizer: Any) -> PromptEncoder:
     marker = {"translation_gateway": {"prompt": "bundled", "languages": ["en", "de"]}}
     return PromptEncoder(tokenizer, detect(marker, "m"), window=200, output_base=8, output_per_source_token=0.0)
 

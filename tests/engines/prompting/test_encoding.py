@@ -11,7 +11,6 @@ from tokenizers.decoders import Sequence, Strip
 from tokenizers.normalizers import NFKC
 
 from demo_model import layout
-from gateway.config import BUNDLED_MODEL
 from gateway.domain.engine import TranslationOptions, TranslationRequest
 from gateway.domain.errors import EngineFailed
 from gateway.engines.prompting.encoding import EncodedPrompt, Opening, PromptEncoder
@@ -27,13 +26,6 @@ from tests.engines.prompting.cuts import (
 )
 
 TEXTS = ["Hello there.", " lead", "trail ", "a  b", "日本語です。", "x\ny", "🙂", "Tanakaさん", "1,250 €", ""]
-
-
-@pytest.fixture(scope="module")
-def tokenizer() -> Any:
-    from transformers import AutoTokenizer
-
-    return AutoTokenizer.from_pretrained(BUNDLED_MODEL)
 
 
 def encoder(tokenizer: Any, family: str = "bundled", window: int = 1_024) -> PromptEncoder:

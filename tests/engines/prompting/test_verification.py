@@ -9,7 +9,6 @@ from typing import Any, NamedTuple
 
 import pytest
 
-from gateway.config import BUNDLED_MODEL
 from gateway.domain.engine import FinishReason, TranslationRequest
 from gateway.engines.prompting import verification
 from gateway.engines.prompting.encoding import EncodedPrompt, PromptEncoder
@@ -19,13 +18,6 @@ from tests.engines.prompting.cuts import HAN_WORD, LOWER_WORD, encoded, one_toke
 
 ANSWER = "Bitte aktualisieren Sie das Ticket bis Montag."
 OTHER = "Das Ticket ist alt."
-
-
-@pytest.fixture(scope="module")
-def tokenizer() -> Any:
-    from transformers import AutoTokenizer
-
-    return AutoTokenizer.from_pretrained(BUNDLED_MODEL)
 
 
 @dataclass

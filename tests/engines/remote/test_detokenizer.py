@@ -6,17 +6,9 @@ from typing import Any
 
 import pytest
 
-from gateway.config import BUNDLED_MODEL
 from gateway.engines.remote.detokenizer import Detokenizer
 
 TEXTS = ["Guten Morgen.", "ローンチを金曜日に。", "🙂 鬱", "a  b", "1.250 €", ""]
-
-
-@pytest.fixture(scope="module")
-def tokenizer() -> Any:
-    from transformers import AutoTokenizer
-
-    return AutoTokenizer.from_pretrained(BUNDLED_MODEL)
 
 
 class Slow:

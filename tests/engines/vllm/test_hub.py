@@ -67,6 +67,7 @@ def test_a_model_that_is_there(hub: Hub, run: Run) -> None:
     assert sorted(hub.given) == ["config.json", "tokenizer_config.json"]
 
 
+@pytest.mark.slow
 def test_what_is_here_already_is_not_downloaded_again_and_needs_no_hub(hub: Hub, run: Run) -> None:
     run(_DOWNLOAD, "acme/small", hub)
     assert run(_LOOK, "acme/small", hub)["missing"] == 0
@@ -75,6 +76,7 @@ def test_what_is_here_already_is_not_downloaded_again_and_needs_no_hub(hub: Hub,
         assert (gone["weights"], gone["missing"]) == (WEIGHTS, 0)
 
 
+@pytest.mark.slow
 def test_a_download_that_was_interrupted_is_not_taken_for_a_model(hub: Hub, run: Run) -> None:
     hub.cut = 1_000
     with pytest.raises(subprocess.CalledProcessError):
