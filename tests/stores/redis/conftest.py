@@ -9,8 +9,19 @@ from pathlib import Path
 
 import pytest
 
+from gateway.stores.redis import log, meter, register
+from gateway.stores.redis.store import RedisStore
 from tests.redis_server import RedisServer, new_folder, shared_server
 from tests.stores.redis.proxy import Proxy, proxy
+
+
+@pytest.fixture(autouse=True)
+def _patient(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A store that is slow is there, for tests that let it never go."""
+    if not {"network", "server"} & set(request.fixturenames):
+        for module in (log, meter, register):
+            monkeypatch.setattr(module, "_SHORT_PATIENCE_S", 3_600.0)
+        monkeypatch.setitem(RedisStore.__init__.__kwdefaults__ or {}, "patience_s", 3_600.0)
 
 
 @pytest.fixture
