@@ -10,6 +10,7 @@ import signal
 import sys
 from collections.abc import AsyncIterator, Iterator
 from importlib import import_module
+from importlib.util import find_spec
 from pathlib import Path
 from types import ModuleType
 
@@ -43,13 +44,14 @@ _ADDRESSES = ModuleType("rfc3987_syntax")
 
 
 def _is_valid_syntax(term: str, value: str) -> bool:
-    if sys.modules[_ADDRESSES.__name__] is _ADDRESSES:
+    if sys.modules.get(_ADDRESSES.__name__) is _ADDRESSES:
         del sys.modules[_ADDRESSES.__name__]
     return bool(import_module(_ADDRESSES.__name__).is_valid_syntax(term, value))
 
 
 vars(_ADDRESSES)["is_valid_syntax"] = _is_valid_syntax
-sys.modules.setdefault(_ADDRESSES.__name__, _ADDRESSES)
+if find_spec(_ADDRESSES.__name__) is not None:
+    sys.modules.setdefault(_ADDRESSES.__name__, _ADDRESSES)
 
 WITH_REAL_GATEWAY = (
     *("test_real_engine.py", "test_page_meeting.py", "test_page.py", "test_page_and_cli.py", "test_baselines.py"),
@@ -108,7 +110,8 @@ def pytest_xdist_make_scheduler(config: pytest.Config, log: Producer) -> LoadFil
     return _Together(config, log) if config.getoption("dist") == "loadgroup" else None
 
 
-_MARKS = "browser|engine|image|slow"
+_MARK = "(browser|engine|image|slow)"
+_ALL_MARKED = re.compile(r"^pytestmark = (pytest\.mark\.\w+(\(.*\))?|\[[^]]*\])$", re.MULTILINE)
 
 
 def pytest_ignore_collect(collection_path: Path, config: pytest.Config) -> bool | None:
@@ -116,17 +119,17 @@ def pytest_ignore_collect(collection_path: Path, config: pytest.Config) -> bool 
 
     With `-m engine` and its like, those without such a mark; with `-m "not engine"`, those that are so as a whole.
     """
-    expression: str = config.getoption("markexpr")
-    if not expression or "or not" in expression or not re.fullmatch(r"test_\w+\.py", collection_path.name):
+    if not re.fullmatch(r"test_\w+\.py", collection_path.name):
         return None
-    text = collection_path.read_text()
-    wanted = re.findall(rf"(?<!not )\b({_MARKS})\b", expression)
-    if wanted:
+    expression: str = config.getoption("markexpr")
+    if re.fullmatch(rf"\(?{_MARK}( or {_MARK})*\)?( and not {_MARK})*", expression):
+        text = collection_path.read_text()
+        wanted = re.findall(rf"(?<!not )\b{_MARK}", expression)
         return True if not any(f"mark.{mark}" in text for mark in wanted) else None
-    if re.fullmatch(rf"not ({_MARKS})( and not ({_MARKS}))*", expression):
-        marks = re.search(r"^pytestmark = (\[[^]]*\]|.*)", text, re.MULTILINE)
-        unwanted = re.findall(_MARKS, expression)
-        return True if marks and set(unwanted) & set(re.findall(rf"mark\.({_MARKS})\b", marks[0])) else None
+    if re.fullmatch(rf"not {_MARK}( and not {_MARK})*", expression):
+        marks = _ALL_MARKED.search(collection_path.read_text())
+        unwanted = set(re.findall(_MARK, expression))
+        return True if marks and unwanted & set(re.findall(rf"mark\.{_MARK}\b", marks[0])) else None
     return None
 
 

@@ -109,7 +109,7 @@ class Injection:
             note = f"{await self.gateway.work() or 0:.0f} translations under way"
             began_s, recovered_s = self._now_s(), None
             if not self._signal_engine(fault):
-                raise LoadtestError("There is no engine process below the gateway.")
+                raise LoadtestError("There is no such process below the gateway.")
             if not await self._until(self._engine_gone, _NOTICED_S[fault.kind]):
                 note += "; the gateway did not notice"
             elif await self._until(self._engine_ready, _REPAIRED_S):

@@ -23,6 +23,7 @@ SENTENCES = {
 }
 
 # Its processes.
+OF_ENGINE = re.compile(r"gateway engine.*|VLLM::EngineCore")
 ENGINE = ["VLLM::EngineCore", "gateway engine front end 1", "gateway engine front end 2", "gateway engine host"]
 
 
@@ -56,7 +57,7 @@ def gateway(tmp_path_factory: pytest.TempPathFactory) -> Iterator[GatewayProcess
 
 
 def engine_of(gateway: GatewayProcess) -> list[str]:
-    found = (re.match("gateway engine.*|VLLM::EngineCore", name) for name in titles(gateway).values())
+    found = (OF_ENGINE.match(name) for name in titles(gateway).values())
     return sorted(match.group() for match in found if match is not None)
 
 
@@ -87,11 +88,12 @@ async def test_workers_ask_one_engine_by_different_processes(gateway: GatewayPro
 
 
 def test_the_log_of_an_engine_of_which_a_front_end_dies_is_kept_and_named(gateway: GatewayProcess) -> None:
-    [pid] = [pid for pid, name in titles(gateway).items() if name == "gateway engine front end 2"]
-    os.kill(pid, signal.SIGKILL)
-    died = r"the engine died: front end 2: the engine's process ended by signal 9 \(log: (\S+)\)"
+    before = {name: pid for pid, name in titles(gateway).items() if OF_ENGINE.match(name)}
+    os.kill(before["gateway engine front end 2"], signal.SIGKILL)
+    died = r"the engine died: front end 2 ended by signal 9 \(log: (\S+)\)"
     log = Path(gateway.wait_for(died).group(1))
     gateway.wait_for("the engine is ready again after")
     assert "EngineCore" in log.read_text()
     assert engine_of(gateway) == ENGINE
+    assert not [pid for pid in before.values() if alive(pid)]
     log.unlink()

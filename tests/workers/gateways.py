@@ -98,8 +98,8 @@ class Running:
     async def _metrics(self) -> str:
         return (await self.get("/metrics"))[1]
 
-    def mends_its_engine(self) -> None:
-        """Once the only engine is started again, nothing holds it up."""
+    def next_engine_is_sound(self) -> None:
+        """Once the only engine is started again, no fault of its script comes again."""
         hosted = self.parent.engines._engines[""]
         hosted.settings = replace(hosted.settings, script=Script())
 
@@ -166,14 +166,6 @@ class Session:
         """What was said last, and is not translated yet."""
         await self.send(type="utterance.cancel", id=id)
         await self.until("translation.failed", utterance=id)
-
-    async def begun(self, id: str) -> None:
-        """Until its translation is on its way, or there already: who is late sees only its end."""
-        while not any(
-            message["type"] in ("translation.delta", "translation.final") and message["utterance"] == id
-            for message in self.received
-        ):
-            await self.next()
 
     async def finished(self, id: str) -> dict[str, Any]:
         """What was said is translated, or was already."""

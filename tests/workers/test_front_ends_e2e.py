@@ -48,7 +48,7 @@ async def test_each_worker_has_its_front_end_and_goes_on_when_one_dies() -> None
             await session.say("a", "STALL two")
             await gateway.runs("default", number)
 
-        gateway.mends_its_engine()
+        gateway.next_engine_is_sound()
         os.kill(before["1"], signal.SIGKILL)
         for session in sessions.values():
             final = await session.until("translation.final", utterance="a")

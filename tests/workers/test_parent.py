@@ -195,7 +195,7 @@ async def test_the_engine_is_started_again_once_for_all_workers() -> None:
             await session.say("u1", f"STALL {LONG}")
         for session in sessions:
             await session.until("translation.delta")
-        gateway.mends_its_engine()
+        gateway.next_engine_is_sound()
         os.kill(gateway.host_pid, signal.SIGKILL)
         for session in sessions:
             # Each once, and whole.
@@ -239,14 +239,14 @@ async def test_reload_replaces_one_after_another_and_nothing_accepted_is_lost() 
     async with workers(given) as gateway:
         before = gateway.pids
         sessions = [await gateway.session(number) for number in (1, 2)]
-        for session in sessions:
-            await session.say("u1", LONG)
-            await session.begun("u1")
         served: list[bool] = []
-        watching = asyncio.create_task(always_served(gateway, served))
-        gateway.parent.reload(lambda: replace(given, limits=Limits(text_chars=4_321)))
+        with gateway.held():
+            for session in sessions:
+                await session.is_accepted("u1")
+            watching = asyncio.create_task(always_served(gateway, served))
+            gateway.parent.reload(lambda: replace(given, limits=Limits(text_chars=4_321)))
         for session in sessions:
-            await session.finished("u1")
+            await session.until("translation.final", utterance="u1")
         await rolled(gateway)
         watching.cancel()
         assert served
@@ -330,13 +330,12 @@ async def test_the_end_of_the_parent_drains_all_workers_at_once() -> None:
     async with workers(settings()) as gateway:
         sessions = [await gateway.session(number) for number in (1, 2)]
         pids = [*gateway.pids.values(), gateway.host_pid]
+        with gateway.held():
+            for session in sessions:
+                await session.is_accepted("u1")
+            gateway.parent.stop()
         for session in sessions:
-            await session.say("u1", LONG)
-        for session in sessions:
-            await session.begun("u1")
-        gateway.parent.stop()
-        for session in sessions:
-            await session.finished("u1")
+            await session.until("translation.final", utterance="u1")
     assert not any(map(alive, pids))
 
 

@@ -188,7 +188,7 @@ class _FrontEnd(HostedEngine):
         sharing: Sharing,
     ) -> None:
         super().__init__(open)
-        self._number = number
+        self._name = f"front end {number}"
         self._paused = paused
         self._on_failure = on_failure
         self._sharing = sharing
@@ -206,7 +206,8 @@ class _FrontEnd(HostedEngine):
     def _changed(self, health: EngineHealth) -> None:
         super()._changed(health)
         if health.state is EngineState.FAILED:
-            self._on_failure(f"front end {self._number}: {health.reason}")
+            names_it = health.reason.startswith(self._name)
+            self._on_failure(health.reason if names_it else f"{self._name}: {health.reason}")
 
     @contextlib.asynccontextmanager
     async def _alone(self) -> AsyncIterator[None]:

@@ -154,6 +154,8 @@ class HostedEngine:
 
     # Only the log of the newest failed engine is kept for the operator.
     _kept_log: ClassVar[Path | None] = None
+    # What has ended, in the reason of its failure.
+    _name = "the engine's process"
 
     def __init__(self, open: Callable[[], Host], leaves: Callable[[], bool] = lambda: False) -> None:
         self._open = open
@@ -315,8 +317,9 @@ class HostedEngine:
             return
         how = self._host.ending if self._host is not None else ""
         log = f" (log: {self.log_path})" if self.log_path else ""
-        self._life.become(EngineState.FAILED, f"the engine's process ended{how}{log}")
-        self._starts(Started(f"The engine's process ended{how} while it started{log}."))
+        self._life.become(EngineState.FAILED, f"{self._name} ended{how}{log}")
+        name = self._name[0].upper() + self._name[1:]
+        self._starts(Started(f"{name} ended{how} while it started{log}."))
 
     def _measured_nothing(self) -> None:
         for measuring in self._measuring.values():

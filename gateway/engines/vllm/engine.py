@@ -236,7 +236,9 @@ class VllmEngine:
 
     def fail(self, reason: str) -> None:
         """See `Divisible`."""
+        self.health()  # one that has died itself says so
         self._life.become(EngineState.FAILED, reason)
+        self._generations.end("The engine died.")
 
     def _find_processes(self) -> None:
         self._processes |= processes.descendants(self._processes | (processes.children() - self._others))

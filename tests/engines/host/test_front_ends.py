@@ -344,7 +344,7 @@ async def test_the_death_of_one_is_that_of_the_engine(tmp_path: Path) -> None:
         pids = [*engines.names()]
         os.kill(engines.pid(2), signal.SIGKILL)
         await until(lambda: engines.parent.health().state is EngineState.FAILED)
-        assert engines.parent.health().reason == "front end 2: the engine's process ended by signal 9"
+        assert engines.parent.health().reason == "front end 2 ended by signal 9"
         with pytest.raises(EngineUnavailable):
             async for _ in running[1]:
                 pass
@@ -353,17 +353,17 @@ async def test_the_death_of_one_is_that_of_the_engine(tmp_path: Path) -> None:
         await close(running)
 
 
-async def test_with_one_of_them_dies_the_engine_whose_log_is_named_and_kept(tmp_path: Path) -> None:
+async def test_the_death_of_one_is_that_of_the_engine_whose_log_is_named_and_kept(tmp_path: Path) -> None:
     log = tmp_path / "engine.log"
     async with divided(tmp_path, partial(Logging, log)) as engines:
         os.kill(engines.pid(2), signal.SIGKILL)
         await until(lambda: engines.parent.health().state is EngineState.FAILED)
-        reason = f"front end 2: the engine's process ended by signal 9 (log: {log})"
+        reason = f"front end 2 ended by signal 9 (log: {log})"
         assert engines.parent.health().reason == reason
     assert log.read_text() == "what it said"
 
 
-async def test_so_it_is_when_one_dies_while_they_start(tmp_path: Path) -> None:
+async def test_the_log_is_also_named_and_kept_when_one_dies_while_they_start(tmp_path: Path) -> None:
     log = tmp_path / "engine.log"
     build = partial(Logging, log, replace(SIXTEEN, load_s=3_600))
     parent = HostedEngine(partial(start_host, partial(DividedEngine, build, 2), tmp_path / "engine.sock"))
@@ -371,7 +371,7 @@ async def test_so_it_is_when_one_dies_while_they_start(tmp_path: Path) -> None:
     os.kill(await Engines(parent).pid_while_it_starts(1), signal.SIGKILL)
     with pytest.raises(StartupError) as refused:
         await starting
-    assert refused.value.message == f"The engine's process ended by signal 9 while it started (log: {log})."
+    assert refused.value.message == f"Front end 1 ended by signal 9 while it started (log: {log})."
     await parent.stop()
     assert log.read_text() == "what it said"
 

@@ -93,8 +93,8 @@ def test_a_text_that_leaves_no_room_for_an_answer_is_refused(tokenizer: Any) -> 
         encoder(tokenizer, window=100).encode(request("Good morning, everyone. " * 30))
 
 
-def test_background_gives_way_to_the_text(tokenizer: Any) -> None:
-    tokenizer.chat_template = "{% for m in messages %}{{ m.content }}{% endfor %}"
+def test_background_gives_way_to_the_text(tokenizer: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(tokenizer, "chat_template", "{% for m in messages %}{{ m.content }}{% endfor %}")
     spoken = tuple(f"{n} {'many words were said before this ' * 20}" for n in range(7))
     options = TranslationOptions(context=spoken)
     said = TranslationRequest(id="r", text="Short text.", source="en", target="ja", options=options)
@@ -106,11 +106,12 @@ def test_background_gives_way_to_the_text(tokenizer: Any) -> None:
     assert len(prompt.ids) + prompt.max_tokens <= 1_200
 
 
-def test_chat_models_get_their_own_template(tokenizer: Any) -> None:
-    tokenizer.chat_template = (
+def test_chat_models_get_their_own_template(tokenizer: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    template = (
         "{% for m in messages %}<s>{{ m.role }}: {{ m.content }}</s>{% endfor %}"
         "{% if add_generation_prompt %}<to>{% endif %}"
     )
+    monkeypatch.setattr(tokenizer, "chat_template", template)
     shown = tokenizer.decode(encoder(tokenizer, "chat").encode(request("Hello")).ids)
     assert shown.startswith("<s>user: Translate what was said")
     assert shown.endswith("<text>\nHello\n</text></s><to>")
@@ -155,18 +156,20 @@ def test_an_opening_is_prefix_and_draft(tokenizer: Any, prefix: str, draft: str)
     assert made.cut(prompt, opening, 0, keep=False) == (0, "")
 
 
-def test_it_continues_the_prompt_of_a_chat_model(tokenizer: Any) -> None:
-    tokenizer.chat_template = "{% for m in messages %}{{ m.content }}{% endfor %}Answer: "
+def test_it_continues_the_prompt_of_a_chat_model(tokenizer: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(tokenizer, "chat_template", "{% for m in messages %}{{ m.content }}{% endfor %}Answer: ")
     made, prompt, opening = opened(tokenizer, "Bitte", " aktualisieren", family="chat")
     assert tokenizer.decode(prompt.ids + opening.ids).endswith("Answer: Bitte aktualisieren")
     count = len(encoded(tokenizer, "Bitte"))
     assert made.cut(prompt, opening, count, keep=True) == (count, "Bitte")
 
 
-def test_a_beginning_that_would_change_the_prompts_tokens_is_encoded_alone(tokenizer: Any) -> None:
+def test_a_beginning_that_would_change_the_prompts_tokens_is_encoded_alone(
+    tokenizer: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
     word = one_token(tokenizer, CAPITAL_WORD)
     begun, rest = word[:3], word[3:]
-    tokenizer.chat_template = "{% for m in messages %}{{ m.content }}{% endfor %}" + begun
+    monkeypatch.setattr(tokenizer, "chat_template", "{% for m in messages %}{{ m.content }}{% endfor %}" + begun)
     made, prompt, opening = opened(tokenizer, rest, "", family="chat")
     assert encoded(tokenizer, word) != [*encoded(tokenizer, begun), *opening.ids]
     assert opening.ids == encoded(tokenizer, rest)

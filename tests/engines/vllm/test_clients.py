@@ -136,6 +136,14 @@ def test_one_that_notices_the_death_of_the_engine_names_the_log_of_whoever_start
     assert engine.health() == EngineHealth(EngineState.FAILED, "the engine process died (log: /log)")
 
 
+def test_no_front_end_is_blamed_for_the_death_of_the_engine_itself() -> None:
+    engine = VllmEngine(VllmOptions(model="m"), ONE)
+    engine._life.become(EngineState.READY)
+    engine._engine = types.SimpleNamespace(errored=True)
+    engine.fail("front end 1: the engine process died (log: /log)")
+    assert engine.health() == EngineHealth(EngineState.FAILED, "the engine process died (log: /log)")
+
+
 async def test_what_several_processes_write_to_the_log_is_all_there(monkeypatch: pytest.MonkeyPatch) -> None:
     def build(self: VllmEngine, handle: int) -> None:
         said = b"engine\n" if self._attachment is None else b"front end\n"

@@ -33,7 +33,8 @@ def log_of_vllm() -> Iterator[logging.Logger]:
     logger = logging.getLogger("vllm")
     before = logger.handlers, logger.level
     yield logger
-    logger.handlers, logger.level = before
+    logger.handlers, level = before
+    logger.setLevel(level)
 
 
 def test_several_processes_and_the_logger_write_to_one_log(log_of_vllm: logging.Logger) -> None:

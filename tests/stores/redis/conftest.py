@@ -17,11 +17,13 @@ from tests.stores.redis.proxy import Proxy, proxy
 
 @pytest.fixture(autouse=True)
 def _patient(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A store that is slow is there, for tests that let it never go."""
+    """Tests whose store never goes away wait for it, however slow it is."""
     if not {"network", "server"} & set(request.fixturenames):
         for module in (log, meter, register):
             monkeypatch.setattr(module, "_SHORT_PATIENCE_S", 3_600.0)
-        monkeypatch.setitem(RedisStore.__init__.__kwdefaults__ or {}, "patience_s", 3_600.0)
+        defaults = RedisStore.__init__.__kwdefaults__
+        assert defaults is not None
+        monkeypatch.setitem(defaults, "patience_s", 3_600.0)
 
 
 @pytest.fixture
