@@ -320,3 +320,18 @@ def test_one_has_no_cello() -> None:
 def test_one_is_allergic_to_all_of_it() -> None:
     mustard = Phrase(2, noun="ingredient:mustard", det="bare")
     assert spanish(Clause("allergic", 9, {"S": THEY, "O": mustard})) == "Son alérgicos a la mostaza."
+
+
+def test_spanish_names_whom_a_report_is_about_if_it_is_not_who_speaks() -> None:
+    said = Utterance(read(SHE, embedded=True), "say", speaker=Phrase(8, name="Quentin"))
+    assert spanish(said) == "Quentin dijo que ella había leído el informe."
+    assert spanish(replace(said, speaker=CUSTOMER)) == "El cliente dijo que ella había leído el informe."
+    assert spanish(replace(said, speaker=Phrase(8, name="Anna"))) == "Anna dijo que había leído el informe."
+    assert spanish(replace(said, speaker=Phrase(8, name="Kelly"))) == "Kelly dijo que había leído el informe."
+
+
+def test_spanish_asks_with_the_verb_first_what_something_is_like() -> None:
+    closed = Clause("be", 4, {"S": REPORT}, mood=Mood.YES_NO, predicate=Predicate(7, adjective="available"))
+    assert spanish(closed) == "¿Está disponible el informe?"
+    clear = replace(closed, predicate=Predicate(7, adjective="clear"), tense=Tense.PAST)
+    assert spanish(clear) == "¿Era claro el informe?"
