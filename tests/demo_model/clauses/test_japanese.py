@@ -579,7 +579,7 @@ def test_japanese_says_the_reason_first_and_who_does_something_about_it() -> Non
     told = Clause("report_problem", 4, {"S": SHE, "O": problem, "T": CUSTOMER}, Tense.FUTURE)
     told = replace(told, adverbials=(Adverbial(8, "at noon"),))
     big = Clause("be", 6, {"S": replace(it, noun=problem.noun)}, predicate=Predicate(7, adjective="big"))
-    assert texts(Utterance(told, "because", big))["ja"].startswith("問題が大きいので、彼女が正午にお客様に")
+    assert texts(Utterance(told, "because", big))["ja"].startswith("問題が深刻なので、彼女が正午にお客様に")
     worth = replace(long, predicate=Predicate(7, adjective="interesting"))
     minds = replace(sums, frame="read", roles={"S": SHE, "O": replace(minutes, det="this")})
     assert texts(Utterance(minds, "because", worth))["ja"] == "この議事録が興味深いので、彼女は読みます。"
