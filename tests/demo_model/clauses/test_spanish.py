@@ -335,3 +335,12 @@ def test_spanish_asks_with_the_verb_first_what_something_is_like() -> None:
     assert spanish(closed) == "¿Está disponible el informe?"
     clear = replace(closed, predicate=Predicate(7, adjective="clear"), tense=Tense.PAST)
     assert spanish(clear) == "¿Era claro el informe?"
+
+
+def test_one_contacts_with_somebody_and_what_tastes_good_is_good() -> None:
+    assert spanish(Clause("contact", 9, {"S": HE, "O": CUSTOMER}, Tense.PAST)).endswith("ontactó con el cliente.")
+    me = Clause("contact", 9, {"S": YOU, "O": Phrase(2, pronoun="i")}, Tense.FUTURE, mood=Mood.IMPERATIVE)
+    assert spanish(me) == "Por favor, contacte conmigo."
+    soup = Phrase(2, noun="food:soup", det="the")
+    assert spanish(Clause("taste_good", 9, {"S": soup})) == "La sopa está buena."
+    assert spanish(Clause("taste_good", 9, {"S": soup}, Tense.PAST)) == "La sopa estaba buena."
