@@ -381,7 +381,7 @@ class Japanese(JapanesePhrases):
             subject = phrase(self.noun_phrase(said.speaker, ""), "は")
             other = said.speaker.person[0] == "3"
             inner = first.roles["S"].pronoun if "S" in first.roles else ""
-            own = said.speaker.name and said.link == "say" and inner in self.taken_for(said.speaker)
+            own = said.speaker.name and said.link == "say" and inner in said.speaker.taken_for
             drop = inner if own else said.speaker.pronoun
             if self.foreign(said.speaker) and first.person[0] != "1":
                 first = self.with_owners(first)

@@ -85,11 +85,6 @@ class Linearizer(ABC):
     def name(self, np: Phrase) -> str:
         return np.name.replace(" ", "\u2060")
 
-    def taken_for(self, np: Phrase) -> tuple[str, ...]:
-        """Whether somebody who is named is taken for a woman, a man or either: Anna is she, Kim he."""
-        last = np.name.split()[0][-1]
-        return ("she",) if last == "a" else ("he", "she") if last in "eiy" else ("he",)
-
     def joined(self, np: Phrase, words: Callable[[Phrase], str]) -> str:
         """The words of the members and what joins them."""
         first, comma, last, after = self.joins[np.link]

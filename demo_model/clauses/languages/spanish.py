@@ -485,7 +485,7 @@ class Spanish(SpanishForms):
         if np.members:
             return "they" if np.person == "3p" else ""
         if np.name:
-            return " ".join(self.taken_for(np))
+            return " ".join(np.taken_for)
         if np.pronoun:
             return np.pronoun if np.pronoun in POSSESSIVE and np.pronoun != "i" else ""
         if not np.noun or self.noun(np).type not in ("person", "family", "group", "profession"):

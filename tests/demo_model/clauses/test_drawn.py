@@ -386,3 +386,12 @@ def test_those_who_come_to_a_course_are_not_called_participants(drawn: list[Utte
         subject, thing = clause.roles.get("S"), clause.roles.get("O")
         if subject and thing and subject.noun == "person:participant":
             assert thing.noun not in lessons
+
+
+def test_who_is_meant_by_he_and_she_is_known_beside_a_name(drawn: list[Utterance]) -> None:
+    """Virginie and Eli may be either, so nobody could tell whether "she" is another."""
+    said = [each for each in drawn if each.speaker and each.speaker.name and each.first.roles.get("S")]
+    about = [(each.speaker, each.first.roles["S"].pronoun) for each in said]
+    known = [speaker for speaker, pronoun in about if speaker and pronoun in ("he", "she")]
+    assert len(known) > 20
+    assert not [speaker.name for speaker in known if len(speaker.taken_for) > 1]
