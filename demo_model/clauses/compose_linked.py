@@ -223,7 +223,9 @@ class LinkedComposer(TalkComposer):
             noun = self.words.nouns[thing.noun]
             nexts = {each: self.words.frames[each.lstrip("&!")] for each in then[key]}
             fitting = [
-                each for each, frame in nexts.items() if self._fits(frame, "O", noun) and not self._echoes(frame, thing)
+                each
+                for each, frame in nexts.items()
+                if self._fits(frame, "O", noun) and not self._echoes(frame, thing)
             ]
             if fitting:
                 break

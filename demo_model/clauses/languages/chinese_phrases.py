@@ -156,7 +156,9 @@ class ChinesePhrases(Linearizer):
 
     def tasted(self, cell: str, np: Phrase | None) -> str:
         """One drinks what is liquid: 汤很好喝, but 比萨很好吃."""
-        liquid = np is not None and np.noun and (self.noun(np).cells["zh"][-1] == "汤" or self.noun(np).type == "drink")
+        liquid = (
+            np is not None and np.noun and (self.noun(np).cells["zh"][-1] == "汤" or self.noun(np).type == "drink")
+        )
         return cell.replace("好吃", "好喝") if liquid else cell
 
     def own(self, np: Phrase, clause: Clause) -> bool:

@@ -45,7 +45,10 @@ _SAID_OF = (
     ("auf_den_Markt_bringen", "firewall", "in_Betrieb_nehmen"),
 )
 """A verb, what a thing is called that takes another one, and that one."""
-_BARE = re.compile(r"(?!.* (?:um|vor|nach|bis) )(?!(?:am|ab|an|bei|bis|durch|für|i[mn]|nach|seit|u[mn]|von|vor|während|wegen|zu[mr]?|schon) )\w")
+_BARE = re.compile(
+    r"(?!.* (?:um|vor|nach|bis) )"
+    r"(?!(?:am|ab|an|bei|bis|durch|für|i[mn]|nach|seit|u[mn]|von|vor|während|wegen|zu[mr]?|schon) )\w"
+)
 """A time without a preposition, which stands before what is known: heute früh, letzte Woche."""
 _SPORT = (["joggen"], ["laufen"])
 """Where one was, if one went to do it."""

@@ -123,7 +123,9 @@ class Japanese(JapanesePhrases):
         negative, past = clause.negative, clause.tense in (Tense.PAST, Tense.PRIOR)
         if self.asks_to(clause):
             return Word("もらえる", "1", word.te()), False, False
-        asks = clause.mood in (Mood.YES_NO, Mood.WH) and clause.person == "2" and clause.asked not in ("why", "how")
+        asks = (
+            clause.mood in (Mood.YES_NO, Mood.WH) and clause.person == "2" and clause.asked not in ("why", "how")
+        )
         if clause.modal is Modal.WANT and asks and not (past or negative):
             return word, False, False  # 読みますか: one is not asked what one wants
         if clause.modal.value:
@@ -424,11 +426,11 @@ class Japanese(JapanesePhrases):
                     return phrase(subject, self.clause(first, "attributive", drop), known)
                 case "hope":
                     first = self.welcome(first) if self.asked_of(first) else first
-                    hoped = self.clause(first, "attributive" if other else "plain", drop, "が")
+                    hoped = self.clause(first, "plain", drop, "が")
                     hoped = re.sub("まもなく|近いうちに", "早く", hoped)
                     if not other:
                         return phrase(hoped, "と いいのですが 。")
-                    return phrase(subject, hoped, "ことを 願っています 。")
+                    return phrase(subject, hoped, "といいと 思っています 。")
             ka = "か" if first.asked else "かどうか"
             plain = replace(first, mood=Mood.STATEMENT)
             asked = phrase(self.clause(plain, "ka", drop, "が"), ka)

@@ -85,7 +85,7 @@ class Spanish(SpanishForms):
         subject = self.subject(clause, order)
         front = self.fronted(clause) if self.may_front(clause) and order == "main" else None
         start = self.before(front)
-        if clause.modal is Modal.MIGHT and clause.negative:  # no podría ir: could not go
+        if clause.modal is Modal.MIGHT:  # no podría ir: could not go
             said = replace(self.without(clause, front), modal=Modal.NONE, tense=Tense.HABIT)
             return phrase(start, "puede que", self.clause(said, "", "subjunctive"))
         mark = clause.mark
@@ -167,7 +167,7 @@ class Spanish(SpanishForms):
             unable = clause.modal is Modal.CAN and clause.negative  # no pude venir
             tense = (
                 "conditional"
-                if clause.modal in (Modal.SHOULD, Modal.MIGHT)
+                if clause.modal is Modal.SHOULD
                 else "past subjunctive"
                 if past and mood == "subjunctive"
                 else ("preterite" if clause.modal is Modal.MUST or unable else "imperfect")
@@ -525,6 +525,6 @@ def _shared_form(clause: Clause, stative: bool) -> bool:
     if clause.modal is Modal.NONE:
         return clause.tense is Tense.PAST and stative
     if clause.modal is Modal.MIGHT:
-        return not clause.negative
+        return True
     could = clause.modal in (Modal.CAN, Modal.WANT) and clause.tense is Tense.PAST and not clause.negative
     return clause.modal is Modal.SHOULD or could

@@ -315,7 +315,9 @@ def _after(first: Clause, second: Clause, noun: str) -> Utterance:
     thing = Phrase(2, noun=noun, det="the")
     it = Phrase(5, pronoun="it", noun=noun, refers="O")
     return Utterance(
-        replace(first, roles={**first.roles, "O": thing}), "after", replace(second, roles={**second.roles, "O": it})
+        replace(first, roles={**first.roles, "O": thing}),
+        "after",
+        replace(second, roles={**second.roles, "O": it}),
     )
 
 

@@ -234,7 +234,9 @@ def test_a_day_is_not_confirmed_with_cest_fait() -> None:
 
 
 def test_what_has_to_be_over_first_is_une_fois_que() -> None:
-    repair = Clause("repair", 6, {"S": Phrase(7, pronoun="they"), "O": Phrase(5, noun="device:computer", det="the")})
+    repair = Clause(
+        "repair", 6, {"S": Phrase(7, pronoun="they"), "O": Phrase(5, noun="device:computer", det="the")}
+    )
     test = Clause("test", 9, {"S": YOU, "O": Phrase(2, noun="device:printer", det="the")}, Tense.FUTURE)
     assert french(Utterance(replace(test, mood=Mood.IMPERATIVE), "after", repair)) == (
         "Testez l'imprimante une fois qu'ils auront réparé l'ordinateur, s'il vous plaît."

@@ -319,4 +319,7 @@ def test_furniture_stands_and_a_website_goes_live() -> None:
     many = replace(there, roles={"S": replace(desk, det="how_many", plural=True)}, mood=Mood.WH, asked="S")
     assert german(many) == "Wie viele Schreibtische stehen im Konferenzraum?"
     engine = Phrase(2, noun="product:search engine", det="the")
-    assert german(Clause("launch", 5, {"S": SHE, "O": engine}, Tense.PAST)) == "Sie hat die Suchmaschine live geschaltet."
+    assert (
+        german(Clause("launch", 5, {"S": SHE, "O": engine}, Tense.PAST))
+        == "Sie hat die Suchmaschine live geschaltet."
+    )

@@ -429,10 +429,10 @@ def test_japanese_honours_all_of_somebodys_family_and_says_how_often_before_wher
 def test_japanese_hopes_it_of_somebody_and_that_it_happens() -> None:
     eli = Phrase(1, name="Eli")
     rest = Clause("rest", 4, {"S": replace(SHE, mark=2)}, Tense.FUTURE)
-    assert texts(Utterance(rest, "hope", speaker=eli))["ja"] == "Eliさんは、彼女が休憩することを願っています。"
+    assert texts(Utterance(rest, "hope", speaker=eli))["ja"] == "Eliさんは、彼女が休憩するといいと思っています。"
     to_me = Clause("send", 4, {"S": replace(SHE, mark=5), "O": REPORT, "T": replace(I, mark=6)}, Tense.FUTURE)
     assert texts(Utterance(to_me, "hope", speaker=eli))["ja"] == (
-        "Eliさんは、彼女が私に報告書を送ってくれることを願っています。"
+        "Eliさんは、彼女が私に報告書を送ってくれるといいと思っています。"
     )
 
 

@@ -79,6 +79,17 @@ def test_what_somebody_said_is_in_the_past(tense: Tense, text: str) -> None:
     )
 
 
+def test_might_is_not_could() -> None:
+    """ "Podríamos leerlo" would propose it."""
+    might = read(CUSTOMER, Tense.HABIT, modal=Modal.MIGHT)
+    assert spanish(might) == "Puede que el cliente lea el informe."
+    assert (
+        spanish(replace(might, roles=might.roles | {"S": Phrase(1, pronoun="we")}))
+        == "Puede que leamos el informe."
+    )
+    assert spanish(replace(might, roles=might.roles | {"S": SHE})) == "Puede que ella lea el informe."
+
+
 def test_might_not_is_not_could_not() -> None:
     assert spanish(read(CUSTOMER, Tense.HABIT, modal=Modal.MIGHT, negative=True)) == (
         "Puede que el cliente no lea el informe."
