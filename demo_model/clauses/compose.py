@@ -301,11 +301,12 @@ class Composer(EverydayComposer):
             keys = [key for key in keys if key in known - {*self.choices["verbs"]["unasked"]}] or keys
         inner = self.clause(keys, mood, tenses, modals=link in ("think", "say"), plain=link == "hope")
         same = inner.roles.get("S")
+        unclear = {"he", "she"} if speaker.name and len(speaker.taken_for) > 1 else set[str]()
         if same is not None and same.pronoun in PERSONS:
             others = [
                 each
                 for each in ("he", "she", "they", "we")
-                if each != speaker.pronoun
+                if each not in {speaker.pronoun, *unclear}
                 and (each != "we" or link != "whether")
                 and (each != "we" or speaker.pronoun != "i" or inner.tense is Tense.FUTURE)  # one knows the past
                 and not any(each == np.pronoun for np in inner.roles.values())
@@ -315,6 +316,8 @@ class Composer(EverydayComposer):
             inner = replace(
                 inner, roles=self._known_gender(self.words.frames[inner.frame], inner.roles, inner.tense)
             )
+        if inner.roles.get("S", speaker).pronoun in unclear:
+            return self._single()
         if "stative" in self.words.frames[inner.frame].tags and link in ("hope", "whether", "say"):
             return self._single()
         past_when = inner.asked in ("when", "where", "how") and inner.tense is Tense.PAST

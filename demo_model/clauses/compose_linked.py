@@ -56,8 +56,7 @@ class LinkedComposer(TalkComposer):
             return Utterance(asked, link, replace(event, tense=Tense.HABIT))
         actor = self._does(who, event)
         frame = self.words.frames[happens]
-        lasts = "stative" in frame.tags and "weather" not in frame.types["S"]  # "when it was sunny" is a habit
-        when = lasts or happens in self.choices["verbs"]["noticed"]
+        when = happens in self.choices["verbs"]["noticed"]  # "when he had a headache" would be each time
         foreseen = happens not in self.choices["verbs"]["unasked"]
         foreseen = foreseen and ("stative" not in frame.tags or "weather" in frame.types["S"])
         link = (
@@ -123,7 +122,8 @@ class LinkedComposer(TalkComposer):
         event = self._event(happens, subject, narrowed)
         if filled == "O=$O":  # it
             thing = event.roles["O"]
-            if thing.noun in ALWAYS_PLURAL or thing.det == "bare":
+            echoed = thing.noun and self._echoes(self.words.frames[key], thing)  # to test a test case
+            if thing.noun in ALWAYS_PLURAL or thing.det == "bare" or echoed:
                 return self._ordered()
             event = replace(event, roles=event.roles | {"O": replace(self._known_thing(thing), plural=False)})
         does = self.clause([key], Mood.STATEMENT, {Tense.PAST: 1}, False, self._does(who, event), plain=True)
@@ -221,7 +221,12 @@ class LinkedComposer(TalkComposer):
             if thing.plural or thing.det == "bare" or thing.relative or first.roles["S"].pronoun != shared.pronoun:
                 continue
             noun = self.words.nouns[thing.noun]
-            fitting = [each for each in then[key] if self._fits(self.words.frames[each.lstrip("&!")], "O", noun)]
+            nexts = {each: self.words.frames[each.lstrip("&!")] for each in then[key]}
+            fitting = [
+                each
+                for each, frame in nexts.items()
+                if self._fits(frame, "O", noun) and not self._echoes(frame, thing)
+            ]
             if fitting:
                 break
         next_one = self.random.choice(fitting)

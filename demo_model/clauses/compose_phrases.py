@@ -279,6 +279,8 @@ class PhraseComposer:
             weights |= {"num": 0}
         if noun.type == "position" and not fresh:
             weights = {"the": 1}
+        if noun.key == "document:meeting minutes":  # which there are one of
+            weights |= {"a": 0}
         if noun.type == "body":
             weights = {"i": 3, "he": 1, "she": 1}
         if noun.type == "money":

@@ -135,6 +135,10 @@ class TalkComposer(ClauseComposer):
             human = role != "S" and "people" in self._types(frame.types["S"])
             subject = self._addressed(frame) if human else None
             said = self.clause([frame.key], Mood.WH, tenses, False, subject, wanted=(role, wanted))
+            others = {each: np for each, np in said.roles.items() if each != role}
+            types = self._fitting(frame, role, (), others)  # a courier delivers no stove
+            if types and noun not in self._nouns(self._types(types)):
+                continue
             kin = [np.noun[:7] for np in said.roles.values()].count("family:")
             stock = det == "how_many" and noun.type in ("device", "furniture")  # a niece buys no ten computers
             if kin < (1 if stock else _RELATIVES):

@@ -96,6 +96,12 @@ class Phrase:
             return {"i": "1s", "we": "1p", "you": "2", "they": "3p"}.get(self.pronoun, "3s")
         return "3p" if self.plural else "3s"
 
+    @property
+    def taken_for(self) -> tuple[str, ...]:
+        """Whether somebody who is named is taken for a woman, a man or either: Anna is she, Kim he."""
+        last = self.name.split()[0][-1]
+        return ("she",) if last == "a" else ("he", "she") if last in "eiy" else ("he",)
+
 
 @dataclass(frozen=True)
 class Adverbial:

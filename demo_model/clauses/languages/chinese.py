@@ -30,6 +30,7 @@ from demo_model.clauses.syntax import PURPOSES, Clause, Modal, Mood, Tense, Utte
 
 _BRIEF = 5
 """A time of so many signs begins a sentence without a comma: 昨天她看了报告."""
+_RIDES = re.compile("坐|开车")
 
 
 class Chinese(ChineseSpans):
@@ -94,8 +95,9 @@ class Chinese(ChineseSpans):
         over = when and not (negative or stative or weather) and clause.modal is Modal.NONE
         if over and head in FINISHED:
             return "", marked(f"{head}完{tail}", clause.mark)
-        if over and head == "去" and tail in FINISHED_GOING:
-            return "", marked(FINISHED_GOING[tail], clause.mark)
+        gone_for = (head + tail).removeprefix("去")
+        if over and head[0] == "去" and gone_for in FINISHED_GOING:
+            return "", marked(FINISHED_GOING[gone_for], clause.mark)
         once = None if verb == "等" and "O" in clause.roles else ONCE.get(verb)
         perfect = marked(once or (f"{head}{tail}了" if at_end else f"{head}了{tail}"), clause.mark)
         short = len(head) == 1 and "O" in clause.roles and not tail  # 丢了钥匙之后
@@ -206,6 +208,8 @@ class Chinese(ChineseSpans):
             where, verb = "去" + where[1:], verb[1:].removeprefix("|")
         where = phrase(quick, self.places(rest, "companion"), where)  # 和侄女在公园玩
         manner = self.places(rest, "manner")
+        if _RIDES.match(bare(manner)) and verb[0] not in "去来回":  # 坐火车去看望侄子
+            manner = phrase(manner, "去")
         if clause.tense in (Tense.PAST, Tense.DONE) and not clause.negative and clause.modal is Modal.NONE:
             manner = manner.replace("再", "又")
         manner = manner.replace("再", "重新") if clause.tense is Tense.NOW else manner
@@ -429,13 +433,11 @@ class Chinese(ChineseSpans):
         return phrase(goes, why, "了" if over else "")
 
     def around(self, said: Utterance) -> str:
-        """她看报告之前，先打了电话; 他看了报告之后，我打了电话. What comes first names the thing,
-        but for what will be done after something: 检查之后，请发布新闻稿."""
-        before, over = said.link == "before", said.first.tense is Tense.PAST
-        first, second = self.in_order(said, before or over)
+        """她看报告之前，先打了电话; 他看了报告之后，我打了电话. What comes first names the thing."""
+        before = said.link == "before"
+        first, second = self.in_order(said, True)
         shared, asks = self.same_subject(said), first.mood is not Mood.STATEMENT
-        again = second.roles.get("O", second.roles["S"]).pronoun == "it"
-        second = replace(second, tense=Tense.HABIT if before or again else Tense.PAST)
+        second = replace(second, tense=Tense.HABIT if before else Tense.PAST)
         other = self.clause(second, when=not before, drop=shared and asks)
         words = self.clause(
             replace(first, embedded=True), "先" if before and shared else "", drop=shared and not asks

@@ -106,7 +106,7 @@ class ChinesePhrases(Linearizer):
                 return found
         if clause.tense is Tense.NOW and clause.frame in UNDER_WAY:
             return UNDER_WAY[clause.frame]
-        usual = self.words.frames[clause.frame].cells["zh"]
+        usual = self.tasted(self.words.frames[clause.frame].cells["zh"], clause.roles.get("S"))
         if clause.asked == "how_long" and usual.startswith("=去"):
             return UNDER_WAY.get(clause.frame, usual)  # 他要慢跑多久
         if thing is not None and thing.det in ("how_many", "how_much"):  # 给她转发了几条消息
@@ -148,11 +148,18 @@ class ChinesePhrases(Linearizer):
             )
         if what.phrase is not None:
             return phrase("不是" if negative else "是", self.noun_phrase(what.phrase, "be"))
-        cell = self.words.adjectives[what.adjective]["zh"]
+        cell = self.tasted(self.words.adjectives[what.adjective]["zh"], clause.roles.get("S"))
         than = self.noun_phrase(what.than, "") if what.than is not None else ""
         asks = clause.mood is Mood.YES_NO
         word = said_of(cell, what.degree, negative, asks, bool(will))
         return phrase("" if not than else "没有" if negative else "比", than, marked(word, what.mark))
+
+    def tasted(self, cell: str, np: Phrase | None) -> str:
+        """One drinks what is liquid: 汤很好喝, but 比萨很好吃."""
+        liquid = (
+            np is not None and np.noun and (self.noun(np).cells["zh"][-1] == "汤" or self.noun(np).type == "drink")
+        )
+        return cell.replace("好吃", "好喝") if liquid else cell
 
     def own(self, np: Phrase, clause: Clause) -> bool:
         """Whether it is the subject's, which goes without saying: 我得照看孩子."""
@@ -171,7 +178,7 @@ class ChinesePhrases(Linearizer):
         if not (once or later) or (once and clause.frame in TO_IT_ONCE):
             return ""
         again = "" if later and clause.frame in ONLY_ONCE else AGAIN.get(clause.frame)
-        return again if again is not None else "一下" if later and verb in BRIEFLY else ""
+        return again if again is not None else "一下" if verb in BRIEFLY else ""
 
     def selfs(self, np: Phrase, clause: Clause) -> bool:
         """Whether it is the thing of him who does it: 他重写了自己的报告."""
@@ -203,7 +210,7 @@ class ChinesePhrases(Linearizer):
         again = {"O": thing} if self.noun_type(first, "O") in ("money", "charge") else {}  # 降低了费用
         it = replace(it, noun=thing.noun)
         kept = kept or first.frame in SAYS_IT or (first.frame in TO_IT_LATER and not first.negative)
-        kept = kept or self.to_it(first, cell.partition("=")[2].split(" ")[0]) in ("一下", "下来")
+        kept = kept or self.to_it(first, cell.partition("=")[2].split(" ")[0]) in ("一下", "一遍", "下来")
         again = {"O": it} if kept else again
         first = replace(first, embedded=True, roles=left | again)
         why = self.changed(self.clause(replace(second, roles={"S": thing})))
@@ -382,7 +389,7 @@ class ChinesePhrases(Linearizer):
         if np.name:
             return marked(self.name(np), np.mark)
         noun = self.noun(np)
-        modifier = adjective(self.words.adjectives[np.adjective]["zh"]) if np.adjective else ""
+        modifier = adjective(self.tasted(self.words.adjectives[np.adjective]["zh"], np)) if np.adjective else ""
         measure, kin = noun.measure, noun.type in ("family", "group")
         word = modifier + noun.cells["zh"]
         lead, det = "", np.det

@@ -46,12 +46,14 @@ RESULTS |= dict.fromkeys(
 AGAIN = {
     **dict.fromkeys(("check", "proofread", "read", "read_book", "test", "test_code"), "一遍"),
     **dict.fromkeys(("review_code", "correct", "inspect"), "一遍"),
-    **dict.fromkeys(("iron", "repair", "discuss_with", "summarize", "optimize"), "一下"),
+    **dict.fromkeys(("iron", "repair", "discuss_with", "summarize", "optimize", "wash", "wash_food"), "一下"),
+    **{"change_password": "", "watch": "一遍", "copy": "一份"},
     **{"wrap": "起来", "save": "下来", "photograph": "下来", "print": "出来"},
     **{"taste": "一口", "drive": "一会儿", "use": "一段时间"},
 }
 """What is said in place of 它 after these."""
 TO_IT = {"send": "=发给 T O", "give": "=送给 T O", "share": "=分享给 T O", "submit": "=提交给 T O"}
+TO_IT |= dict.fromkeys(("recommend", "recommend_book"), "=推荐给 T O")
 TO_IT_ONCE = {
     **{"read_book": "=看完 O", "eat": "=吃掉 O", "serve": "=端上|桌 O", "advertise": "给O =做|广告"},
     **{"upload": "=上传 O", "translate": "=翻译出来 O", "deploy": "=部署好 O", "launch": "=推向市场 O"},
@@ -59,7 +61,7 @@ TO_IT_ONCE = {
     **{"pay": "=付清 O", "configure": "=配置好 O", "exchange": "=换掉 O", "report_problem": "=报告给 T O"},
     **{"present": "=展示给 T O", "install": "=安装好 O", "return_goods": "=寄回去 O", "return_item": "=还回去 O"},
     **dict.fromkeys(("file_doc", "archive"), "=归|档 O"),
-    "store": "=存放好 O",
+    **{"store": "=存放好 O", "move_furniture": "=搬开 O"},
 }
 """Frame → its cell if the object is 它, which is not said; the second if it was done."""
 ONLY_ONCE = ("use", "drive", "taste", "read_book")
@@ -180,6 +182,7 @@ SAID_OF = (
     ("展示", "(?:计划|方案|策略|路线图)$", "介绍"),
     ("降低", "预算$", "削减"),
     ("预订", "按摩$", "预约"),
+    ("付", "发票$", "支付"),
 )
 """A verb, objects that take another one, and that one."""
 OTHERWISE = {"person:client": "委托人", "person:trainee": "见习生"}
@@ -201,7 +204,7 @@ BRIEFLY = frozenset(
         *("检查", "比较", "解释", "确认", "测试", "更新", "整理", "打扫", "量", "核实", "校对", "审阅"),
         *("收拾", "概括", "总结", "澄清", "估算", "精简", "调整", "讨论", "评估", "分析", "清洁", "扫"),
         *("修", "修理", "看", "准备", "描述", "联系", "简化", "优化", "改正", "翻译", "打印", "扫描"),
-        *("计算", "修改", "清洗", "布置", "谈", "切", "改进", "更改", "熨"),
+        *("计算", "修改", "更正", "搬", "清洗", "布置", "谈", "切", "改进", "更改", "熨"),
     ]
 )
 """Verbs that one asks for with 一下."""
@@ -277,14 +280,17 @@ ONE_MORE = frozenset(
 """What is done 一遍 if it is done again, not 一次."""
 FINISHED = frozenset(
     [
-        *"看读吃喝写做洗听讲唱画切煮烤修扫擦量熨织缝遛跑游骑弹谈聊泡打干散",
+        *"看读吃喝写做洗听讲唱画切煮烤修扫擦量熨织缝遛跑游骑弹谈聊泡打干散搬",
         *("检查", "打印", "扫描", "讨论", "打扫", "收拾", "准备", "翻译", "校对", "测试", "修改", "修理", "布置"),
-        *("清洁", "粉刷", "面试", "核实", "总结", "分析", "安装", "整理", "练习", "复习", "填写", "调试", "清洗"),
-        *("计算", "比较", "审阅", "编辑"),
+        *("清洁", "粉刷", "面试", "更正", "核实", "总结", "分析", "安装", "整理", "练习", "复习", "填写", "调试"),
+        *("清洗", "计算", "比较", "审阅", "编辑"),
     ]
 )
 """Verbs that are said with 完 before 之后: 看完报告之后."""
 FINISHED_GOING = {"跑步": "跑完步", "慢跑": "慢跑完", "看电影": "看完电影", "吃午饭": "吃完午饭"}
+FINISHED_GOING |= {"游泳": "游完泳", "滑雪": "滑完雪", "买东西": "买完东西", "钓鱼": "钓完鱼", "看病": "看完病"}
+FINISHED_GOING |= {"看话剧": "看完话剧", "骑自行车": "骑完自行车", "远足": "远足回来", "露营": "露营回来"}
+FINISHED_GOING |= {"度假": "度完假"}
 """Where one went → what is over before 之后."""
 SKILLS = re.compile("[织缝弹拉唱跳游滑骑说画]|做\\|饭|开车")
 """Verbs that 会 would say one is able to."""

@@ -24,6 +24,8 @@ _SUBJECT = {
 _OBJECT = {"i": "me", "we": "us", "you": "you", "he": "him", "she": "her", "they": "them", "that": "that"}
 _OBJECT["who"] = _SUBJECT["who"] = "who"
 _POSSESSIVE = {"i": "my", "we": "our", "you": "your", "he": "his", "she": "her", "they": "their"}
+_ONES_OWN = ("homework",)
+"""What is said with whose it is: we did our homework."""
 _BE = {"1s": ("am", "was"), "3s": ("is", "was")}
 _ASKED = {
     **{each: each for each in ("when", "where", "why", "how")},
@@ -249,7 +251,10 @@ class English(Linearizer):
                     wanted = self.noun_phrase(np, "O")
                     rest.append(marked(preposition, clause.mark))
                     continue
-                rest.append(phrase(preposition, self.noun_phrase(np, "O")) if np else marked(how, clause.mark))
+                own = self.possessive(clause.roles.get("S")) if how in _ONES_OWN else ""
+                rest.append(
+                    phrase(preposition, self.noun_phrase(np, "O")) if np else marked(phrase(own, how), clause.mark)
+                )
                 if role == "O" and particle:
                     both = [marked(particle, clause.mark), rest[-1]]
                     late = np is not None and (np.pronoun or np.name)  # "switch it on", "pick Anna up"
@@ -303,6 +308,14 @@ class English(Linearizer):
         there = clause.frame == "exist" and aux == "is"
         pronoun = clause.frame != "exist" and said is not None and said.pronoun not in ("", "that", "who")
         return _SHORT.get(aux, "") if (there or pronoun) and subject and rest and clause.mark % _CASUAL else ""
+
+    def possessive(self, np: Phrase | None) -> str:
+        """His or her, of somebody whose gender is known."""
+        if np is None or np.name:
+            return ""
+        female = bool(np.noun) and self.noun(np).genders["es"] == "f"
+        who = "they" if np.plural or np.members else "she" if female else "he"
+        return _POSSESSIVE.get(np.pronoun, "") if np.pronoun else _POSSESSIVE[who]
 
     def datives(
         self, verb: str, complements: list[tuple[str, str, Phrase | None]]

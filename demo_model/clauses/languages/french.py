@@ -174,6 +174,7 @@ class French(FrenchForms):
             if clause.modal is Modal.CAN and past and clause.negative:  # je n'ai pas pu venir
                 return [], self.form("avoir", now, person), phrase("pu", *clitics, infinitive)
             tense = "conditional" if clause.modal is Modal.SHOULD else "imperfect" if past else now
+            tense = "future" if clause.modal is Modal.MUST and clause.tense is Tense.FUTURE else tense
             tense = mood if mood == "subjunctive" else tense
             if clause.modal is Modal.MUST and clause.negative:
                 return [], self.form("avoir", tense, person), phrase("besoin de", *_kept(clitics), infinitive)
@@ -356,8 +357,14 @@ class French(FrenchForms):
         inner = self.asked(first) if first.asked else phrase("si", self.clause(first, ""))
         return phrase(subject, "ne", verb, "pas", inner, ".")
 
+    def utterance(self, said: Utterance) -> str:
+        first = said.first
+        if said.link == "after" and first.modal is Modal.MUST and first.tense is Tense.HABIT:
+            said = replace(said, first=replace(first, tense=Tense.FUTURE))  # je devrai le traduire
+        return super().utterance(said)
+
     def around(self, said: Utterance, second: Clause) -> str:
-        """After is said of what is over: après avoir lu, après qu'elle aura lu, après qu'elle a lu."""
+        """After is said of what is over: après avoir lu, une fois qu'elle aura lu, après qu'elle a lu."""
         past = second.tense is Tense.PAST
         if said.link == "after":
             second = replace(second, tense=Tense.PAST)

@@ -144,7 +144,7 @@ AROUND = {
     ("before", True): ("avant de", "infinitive"),
     ("after", True): ("après", "having"),
     ("before", False): ("avant que", "subjunctive"),
-    ("after", False): ("après que", "over"),
+    ("after", False): ("une fois que", "over"),
     ("to", True): ("pour", "infinitive"),
     ("so that", False): ("pour que", "subjunctive"),
 }

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import replace
 from functools import partial
 
@@ -34,8 +35,21 @@ _SAID_OF = (
     ("auf_den_Markt_bringen", "datenbank", "in_Betrieb_nehmen"),
     ("auf_den_Markt_bringen", "website", "online_stellen"),
     ("auf_den_Markt_bringen", "shop", "online_stellen"),
+    ("auf_den_Markt_bringen", "warenkorb", "live_schalten"),
+    ("auf_den_Markt_bringen", "suchmaschine", "live_schalten"),
+    ("auf_den_Markt_bringen", "plattform", "live_schalten"),
+    ("auf_den_Markt_bringen", "dienst", "ein|führen"),
+    ("auf_den_Markt_bringen", "system", "ein|führen"),
+    ("auf_den_Markt_bringen", "logo", "ein|führen"),
+    ("auf_den_Markt_bringen", "update", "veröffentlichen"),
+    ("auf_den_Markt_bringen", "firewall", "in_Betrieb_nehmen"),
 )
 """A verb, what a thing is called that takes another one, and that one."""
+_BARE = re.compile(
+    r"(?!.* (?:um|vor|nach|bis) )"
+    r"(?!(?:am|ab|an|bei|bis|durch|für|i[mn]|nach|seit|u[mn]|von|vor|während|wegen|zu[mr]?|schon) )\w"
+)
+"""A time without a preposition, which stands before what is known: heute früh, letzte Woche."""
 _SPORT = (["joggen"], ["laufen"])
 """Where one was, if one went to do it."""
 _STILL = ("famous",)
@@ -249,9 +263,11 @@ class German(GermanForms):
         return phrase(preposition, self.noun_phrase(np, case))
 
     def being(self, clause: Clause) -> str:
-        """The verb that says where something is: things lie."""
+        """The verb that says where something is: things lie, furniture stands."""
         place, thing = clause.predicate.place if clause.predicate else None, clause.roles["S"]
         where = self.words.adverbial_kinds[place.key] if place else ""
+        if clause.frame == "exist" and thing.noun and self.noun(thing).type == "furniture":
+            return "stehen"
         open_ = place is not None and OPEN.match(self.words.adverbials[place.key]["de"])
         if where != "place_thing" or not open_ or not thing.noun or self.noun(thing).type not in LYING:
             return "+sein"
@@ -281,7 +297,7 @@ class German(GermanForms):
             self.places(clause, "time", "since", "span", "deadline", "cause"),
             self.places(clause, "frequency"),
         )
-        if clause.tense is Tense.ONGOING and (clause.asked or clause.mark % 2):  # schon seit Montag
+        if clause.tense is Tense.ONGOING and (clause.asked or (when and clause.mark % 2)):  # schon seit Montag
             when = phrase("schon", when)
         where = self.places(clause, "companion", "length", "place", "manner")
         if negative:
@@ -308,6 +324,8 @@ class German(GermanForms):
                 done,
                 self.places(clause, "companion", "length", "manner"),
             )
+        if _BARE.match(bare(when)) and len(placed) == 1:  # morgen früh den Workshop
+            return phrase(perhaps, often, early, when, known, done, where)
         return phrase(perhaps, often, early, known, when, done, where)
 
     def asking(self, clause: Clause, verb: str, clitics: str, field: str) -> str:

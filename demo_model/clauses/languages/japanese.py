@@ -123,6 +123,11 @@ class Japanese(JapanesePhrases):
         negative, past = clause.negative, clause.tense in (Tense.PAST, Tense.PRIOR)
         if self.asks_to(clause):
             return Word("もらえる", "1", word.te()), False, False
+        asks = (
+            clause.mood in (Mood.YES_NO, Mood.WH) and clause.person == "2" and clause.asked not in ("why", "how")
+        )
+        if clause.modal is Modal.WANT and asks and not (past or negative):
+            return word, False, False  # 読みますか: one is not asked what one wants
         if clause.modal.value:
             return with_modal(word, clause.modal, clause.mood, clause.person[0], negative, past)
         if negative and past and clause.frame in TABLES["frames"]["unable"]:
@@ -304,6 +309,8 @@ class Japanese(JapanesePhrases):
         if link == "not_yet":
             return "いいえ 、 まだです"
         begin = "はい 、" if link == "yes" else "いいえ 、"
+        if clause.modal is Modal.WANT and clause.person[0] == "1" and clause.tense is not Tense.PAST:
+            clause = replace(clause, modal=Modal.NONE)  # 読みますか？はい、読みます
         if self.planned(replace(clause, mood=Mood.YES_NO, negative=False)):
             return phrase(begin, marked("その予定です" if link == "yes" else "その予定はありません", clause.mark))
         if clause.modal is Modal.WANT and clause.person[0] == "3":
@@ -376,7 +383,7 @@ class Japanese(JapanesePhrases):
             subject = phrase(self.noun_phrase(said.speaker, ""), "は")
             other = said.speaker.person[0] == "3"
             inner = first.roles["S"].pronoun if "S" in first.roles else ""
-            own = said.speaker.name and inner in ("he", "she") and said.link == "say"
+            own = said.speaker.name and said.link == "say" and inner in said.speaker.taken_for
             drop = inner if own else said.speaker.pronoun
             if self.foreign(said.speaker) and first.person[0] != "1":
                 first = self.with_owners(first)
@@ -415,15 +422,15 @@ class Japanese(JapanesePhrases):
                     thought = self.clause(first, "plain", drop, topic).replace("たいと思ってい", "たがってい")
                     return phrase(subject, thought, end)
                 case "know":
-                    known = "ことを 知っています 。" if subject else "ことは 知っています 。"
+                    known = "ことを 知っています 。" if subject else "のは 知っています 。"
                     return phrase(subject, self.clause(first, "attributive", drop), known)
                 case "hope":
                     first = self.welcome(first) if self.asked_of(first) else first
-                    hoped = self.clause(first, "attributive" if other else "plain", drop, "が")
+                    hoped = self.clause(first, "plain", drop, "が")
                     hoped = re.sub("まもなく|近いうちに", "早く", hoped)
                     if not other:
                         return phrase(hoped, "と いいのですが 。")
-                    return phrase(subject, hoped, "ことを 願っています 。")
+                    return phrase(subject, hoped, "といいと 思っています 。")
             ka = "か" if first.asked else "かどうか"
             plain = replace(first, mood=Mood.STATEMENT)
             asked = phrase(self.clause(plain, "ka", drop, "が"), ka)

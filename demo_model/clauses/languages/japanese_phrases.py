@@ -501,7 +501,9 @@ class JapanesePhrases(Linearizer):
         """Whether for whom a favour is done goes without saying. owner: whose the subject's own things are."""
         if owner == "you" and whom.pronoun in ("i", "we"):
             return self.favour(clause)
-        return whom.pronoun == "you" and not clause.gap and clause.frame in TABLES["frames"]["favours"]
+        others = clause.person[0] == "3" and clause.mood is Mood.STATEMENT  # 彼女はあなたに送りました
+        known = whom.pronoun == "you" and not clause.gap and not others
+        return known and clause.frame in TABLES["frames"]["favours"]
 
     def asks_about(self, clause: Clause, last: str) -> bool:
         """Whether a question or a denial is about what there is: 時間はありますか, 天気はよくありません."""

@@ -227,7 +227,7 @@ class Romance(Linearizer):
         verb, fixed = head, [tail.replace("_", " ")] if tail else []
         if self.people_take_a and reflexive:
             verb = verb.removesuffix("se")
-        if verb in ("ser", "être") and fixed and fixed[0].isalpha():  # not en réunion
+        if verb in ("ser", "estar", "être") and fixed and fixed[0].isalpha():  # not en réunion
             rest[:0] = fixed = [self.ended(fixed[0], self.agreement(clause.roles.get("S")))]
             return Parts(verb, clitics, rest, fixed)
         return Parts(reflexive + verb, clitics, [*fixed, *rest], fixed)

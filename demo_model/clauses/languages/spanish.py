@@ -85,7 +85,7 @@ class Spanish(SpanishForms):
         subject = self.subject(clause, order)
         front = self.fronted(clause) if self.may_front(clause) and order == "main" else None
         start = self.before(front)
-        if clause.modal is Modal.MIGHT and clause.negative:  # no podría ir: could not go
+        if clause.modal is Modal.MIGHT:  # no podría ir: could not go
             said = replace(self.without(clause, front), modal=Modal.NONE, tense=Tense.HABIT)
             return phrase(start, "puede que", self.clause(said, "", "subjunctive"))
         mark = clause.mark
@@ -109,6 +109,7 @@ class Spanish(SpanishForms):
             elif adjective.startswith("tener"):
                 verb = "tener"
             rest = [self.predicate(what, subject_np)] if what else []
+            held, rest = (rest, []) if order == "inverted" and what and not what.place else ([], rest)
         elif clause.frame == "exist":
             assert subject_np is not None  # noqa: S101
             verb, subject = "haber", ""
@@ -166,7 +167,7 @@ class Spanish(SpanishForms):
             unable = clause.modal is Modal.CAN and clause.negative  # no pude venir
             tense = (
                 "conditional"
-                if clause.modal in (Modal.SHOULD, Modal.MIGHT)
+                if clause.modal is Modal.SHOULD
                 else "past subjunctive"
                 if past and mood == "subjunctive"
                 else ("preterite" if clause.modal is Modal.MUST or unable else "imperfect")
@@ -391,9 +392,13 @@ class Spanish(SpanishForms):
     def main(self, clause: Clause) -> str:
         if clause.mood is Mood.WH:
             return self.asked(clause)
-        return self.clause(
-            clause, "inverted" if clause.mood is Mood.YES_NO and self.pronominal(clause) else "main"
-        )
+        turned = clause.mood is Mood.YES_NO and (self.pronominal(clause) or self.characterizes(clause))
+        return self.clause(clause, "inverted" if turned else "main")
+
+    def characterizes(self, clause: Clause) -> bool:
+        """Whether it says what something is or is like: ¿está disponible el informe?"""
+        what = clause.predicate
+        return clause.frame == "be" and what is not None and what.place is None
 
     def pronominal(self, clause: Clause) -> bool:
         """Whether its subject is a pronoun that is said."""
@@ -439,7 +444,8 @@ class Spanish(SpanishForms):
         if speaker.pronoun and (person[0] != "3" or speaker.mark % 4):
             subject = ""
         about = first.roles.get("S")
-        if about is not None and {speaker.pronoun, about.pronoun} == {"he", "she"}:
+        who = set(self.said_of(speaker).split())
+        if about is not None and about.pronoun in ("he", "she") and who and who <= {"he", "she"} - {about.pronoun}:
             first = replace(first, roles={**first.roles, "S": replace(about, det=STRESSED)})
         if speaker.person[0] == "1" and (said.link == "hope" or _shared_form(first, self.stative(first))):
             first = stressed(first)
@@ -479,8 +485,7 @@ class Spanish(SpanishForms):
         if np.members:
             return "they" if np.person == "3p" else ""
         if np.name:
-            last = np.name.split()[0][-1]
-            return "she" if last == "a" else "he she" if last in "eiy" else "he"
+            return " ".join(np.taken_for)
         if np.pronoun:
             return np.pronoun if np.pronoun in POSSESSIVE and np.pronoun != "i" else ""
         if not np.noun or self.noun(np).type not in ("person", "family", "group", "profession"):
@@ -520,6 +525,6 @@ def _shared_form(clause: Clause, stative: bool) -> bool:
     if clause.modal is Modal.NONE:
         return clause.tense is Tense.PAST and stative
     if clause.modal is Modal.MIGHT:
-        return not clause.negative
+        return True
     could = clause.modal in (Modal.CAN, Modal.WANT) and clause.tense is Tense.PAST and not clause.negative
     return clause.modal is Modal.SHOULD or could

@@ -233,7 +233,6 @@ MODAL = {
     Modal.MUST: "tener",
     Modal.WANT: "querer",
     Modal.SHOULD: "deber",
-    Modal.MIGHT: "poder",
 }
 
 

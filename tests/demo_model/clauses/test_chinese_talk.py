@@ -196,7 +196,7 @@ def test_one_finishes_what_comes_before_something() -> None:
                 replace(back, roles={"S": YOU, "O": novel}), "after", replace(reads, roles={"S": YOU, "O": it})
             )
         )
-        == "请看完之后再把那本小说还回去。"
+        == "请看完那本小说之后再把它还回去。"
     )
     rest = Clause("rest", 9, {"S": HE}, Tense.PAST)
     assert chinese(Utterance(rest, "after", Clause("jog", 6, {"S": HE}, Tense.PAST))) == (
@@ -214,7 +214,7 @@ def test_one_finishes_what_comes_before_something() -> None:
         ("replace", "device:screen", "broken", Tense.PAST, "这块显示屏坏了，所以他把它换掉了。"),
         ("shorten", "document:report", "long", Tense.FUTURE, "这份报告很长，所以他要精简一下。"),
         ("summarize", "document:report", "long", Tense.PAST, "这份报告很长，所以他总结了一下。"),
-        ("read", "document:report", "long", Tense.FUTURE, "这份报告很长，所以他要看。"),
+        ("read", "document:report", "long", Tense.FUTURE, "这份报告很长，所以他要看一遍。"),
     ],
 )
 def test_what_is_done_to_a_thing_for_a_reason(
@@ -308,3 +308,77 @@ def test_because_of_what_something_will_be_done_is_said_first() -> None:
     one = Phrase(1, pronoun="i")
     said = Clause("postpone", 4, {"S": one, "O": Phrase(2, noun="event:meeting", det="the")}, Tense.FUTURE)
     assert chinese(replace(said, adverbials=strike)) == "因为罢工，我要推迟会议。"
+
+
+def _after(first: Clause, second: Clause, noun: str) -> Utterance:
+    """The first is done after the second to the same thing."""
+    thing = Phrase(2, noun=noun, det="the")
+    it = Phrase(5, pronoun="it", noun=noun, refers="O")
+    return Utterance(
+        replace(first, roles={**first.roles, "O": thing}),
+        "after",
+        replace(second, roles={**second.roles, "O": it}),
+    )
+
+
+def test_what_will_be_done_after_something_is_named_where_it_comes_first() -> None:
+    please = Clause("test", 9, {"S": YOU}, Tense.FUTURE, mood=Mood.IMPERATIVE)
+    repairs = Clause("repair", 6, {"S": Phrase(7, pronoun="they")})
+    assert chinese(_after(please, repairs, "device:computer")) == "他们修理完电脑之后，请测试一下。"
+    has_to = Clause("translate", 9, {"S": Phrase(1, pronoun="i")}, modal=Modal.MUST)
+    assert chinese(_after(has_to, Clause("write", 6, {"S": HE}), "document:article")) == (
+        "他写完文章之后，我得翻译一下。"
+    )
+
+
+def test_what_is_done_to_what_was_named_has_a_complement() -> None:
+    """先改进了 sounds unfinished."""
+    launch = Clause("launch", 6, {"S": HE}, Tense.PAST)
+    before = replace(_after(Clause("improve", 9, {"S": HE}, Tense.PAST), launch, "product:app"), link="before")
+    assert chinese(before).endswith("先改进了一下。")
+    told = Clause("recommend_book", 9, {"S": HE, "T": Phrase(3, pronoun="they")}, Tense.PAST)
+    read_it = Clause("read_book", 6, {"S": HE}, Tense.PAST)
+    assert chinese(_after(told, read_it, "text:novel")).endswith("推荐给了他们。")
+
+
+def test_a_film_is_watched_to_its_end_and_an_invoice_is_not_paid_as_a_bill_is() -> None:
+    """看了一下 would be a glance."""
+    it = Phrase(5, pronoun="it", noun="show:series", refers="O")
+    good = Clause("be", 6, {"S": it}, Tense.PAST, embedded=True, predicate=Predicate(7, "good"))
+    watch = Clause("watch", 9, {"S": HE, "O": Phrase(2, noun="show:series", det="the")}, Tense.PAST)
+    assert chinese(Utterance(watch, "because", good)).endswith("所以他看了一遍。")
+    invoice = Phrase(2, noun="document:invoice", det="the")
+    assert chinese(Clause("pay", 9, {"S": HE, "O": invoice}, Tense.PAST)) == "他支付了发票。"
+
+
+def test_after_an_activity_it_is_over() -> None:
+    eat = Clause("eat_out", 9, {"S": HE}, Tense.PAST)
+    assert chinese(Utterance(eat, "after", Clause("go_cinema", 6, {"S": HE}, Tense.PAST))) == (
+        "他看完电影之后，出去吃饭了。"
+    )
+    assert chinese(Utterance(eat, "after", Clause("swim", 6, {"S": HE}, Tense.PAST))) == (
+        "他游完泳之后，出去吃饭了。"
+    )
+
+
+def test_soup_is_good_to_drink() -> None:
+    soup = Phrase(2, noun="food:soup", det="the")
+    assert chinese(Clause("taste_good", 9, {"S": soup})).endswith("很好喝。")
+    good = Clause("be", 9, {"S": soup}, predicate=Predicate(7, adjective="delicious"))
+    assert chinese(good).endswith("很好喝。")
+    assert "好吃" in chinese(replace(good, roles={"S": replace(soup, noun="food:pizza")}))
+
+
+def test_one_goes_by_train_to_do_something() -> None:
+    visit = Clause("visit_family", 9, {"S": HE, "O": Phrase(2, noun="family:nephew", det="he")}, Tense.PLANNED)
+    visit = replace(visit, adverbials=(Adverbial(5, "by train"), Adverbial(7, "this evening")))
+    assert "坐火车去看望" in chinese(visit)
+    office = Clause("come_office", 9, {"S": HE}, adverbials=(Adverbial(5, "by train"),))
+    assert "坐火车来公司" in chinese(office)
+
+
+def test_mistakes_are_corrected_and_furniture_is_carried() -> None:
+    report = Phrase(2, noun="document:report", det="the")
+    assert chinese(Clause("correct", 9, {"S": HE, "O": report}, Tense.PAST)) == "他更正了报告。"
+    sofa = Phrase(2, noun="furniture:sofa", det="the")
+    assert "搬沙发" in chinese(Clause("move_furniture", 9, {"S": HE, "O": sofa}, Tense.FUTURE))

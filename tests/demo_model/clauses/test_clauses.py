@@ -83,7 +83,7 @@ def test_a_relative_clause() -> None:
     assert said["de"] == "Ich habe die Rechnung bezahlt, die sie dem Kunden geschickt hat."
     assert said["fr"] == "J'ai payé la facture qu'elle a envoyée au client."
     assert said["ja"] == "彼女がお客様に送った請求書を支払いました。"
-    assert said["zh"] == "我付了她给客户发的那张发票。"
+    assert said["zh"] == "我支付了她给客户发的那张发票。"
 
 
 def test_a_comparison() -> None:

@@ -231,3 +231,31 @@ def test_a_day_is_not_confirmed_with_cest_fait() -> None:
     asked = replace(SEND, mood=Mood.YES_NO, adverbials=yesterday)
     assert french(Utterance(asked, "yes", SEND)).endswith(" ? Oui.")
     assert french(Utterance(replace(asked, adverbials=()), "yes", SEND)).endswith(" ? Oui, c'est fait.")
+
+
+def test_what_has_to_be_over_first_is_une_fois_que() -> None:
+    repair = Clause(
+        "repair", 6, {"S": Phrase(7, pronoun="they"), "O": Phrase(5, noun="device:computer", det="the")}
+    )
+    test = Clause("test", 9, {"S": YOU, "O": Phrase(2, noun="device:printer", det="the")}, Tense.FUTURE)
+    assert french(Utterance(replace(test, mood=Mood.IMPERATIVE), "after", repair)) == (
+        "Testez l'imprimante une fois qu'ils auront réparé l'ordinateur, s'il vous plaît."
+    )
+    must = replace(test, roles=test.roles | {"S": Phrase(1, pronoun="i")}, tense=Tense.HABIT, modal=Modal.MUST)
+    assert "je devrai tester" in french(Utterance(must, "after", repair)).lower()
+    assert french(must) == "Je dois tester l'imprimante."
+
+
+def test_a_proposal_is_rejected_a_cake_made_and_a_soup_good() -> None:
+    boss = Phrase(1, noun="person:boss", det="the")
+    proposal = Phrase(2, noun="plan:proposal", det="the")
+    assert french(Clause("reject", 9, {"S": boss, "O": proposal})) == "Le chef rejette la proposition."
+    cake = Phrase(2, noun="food:cake", det="a")
+    assert french(Clause("bake", 9, {"S": boss, "O": cake}, Tense.PAST)) == "Le chef a fait un gâteau."
+    soup = Phrase(2, noun="food:soup", det="the")
+    assert french(Clause("taste_good", 9, {"S": soup})) == "La soupe est bonne."
+    minutes = Phrase(2, noun="document:meeting minutes", det="the")
+    assert french(Clause("read", 9, {"S": boss, "O": minutes})) == "Le chef lit le compte rendu de réunion."
+    query = Phrase(2, noun="code:query", det="the")
+    faulty = Clause("be", 9, {"S": query}, predicate=Predicate(5, adjective="faulty"))
+    assert french(faulty) == "La requête est erronée."

@@ -185,7 +185,7 @@ def test_what_is_known_stands_before_the_time_and_the_place() -> None:
         german(replace(WRITE, adverbials=there[1:], tense=Tense.NOW)) == "Sie schreibt gerade den Bericht im Büro."
     )
     ask = replace(WRITE, mood=Mood.YES_NO, adverbials=(Adverbial(6, "yesterday"),))
-    assert german(ask) == "Hat sie den Bericht gestern geschrieben?"
+    assert german(ask) == "Hat sie gestern den Bericht geschrieben?"
     assert german(replace(SEND, tense=Tense.FUTURE, adverbials=there)) == (
         "Sie schickt dem Kunden morgen im Büro den Bericht."
     )
@@ -293,4 +293,33 @@ def test_a_budget_is_cut_and_a_database_taken_into_service() -> None:
     base = Phrase(2, noun="product:database", det="the")
     assert german(Clause("launch", 4, {"S": SHE, "O": base}, Tense.PAST)) == (
         "Sie hat die Datenbank in Betrieb genommen."
+    )
+
+
+def test_a_bare_time_stands_before_what_is_known_and_is_done_then() -> None:
+    """ "Er leitet den Workshop morgen früh" would be about when; with a preposition either is said."""
+    tomorrow = replace(WRITE, tense=Tense.FUTURE, adverbials=(Adverbial(6, "tomorrow morning"),))
+    assert german(tomorrow) == "Sie schreibt morgen früh den Bericht."
+    noon = replace(WRITE, adverbials=(Adverbial(6, "last week"),))
+    assert german(noon) == "Sie hat letzte Woche den Bericht geschrieben."
+    assert german(replace(noon, negative=True)) == "Sie hat den Bericht letzte Woche nicht geschrieben."
+
+
+def test_schon_does_not_stand_alone() -> None:
+    since = Clause("live_city", 5, {"S": SHE, "T": Phrase(2, noun="city:Berlin")}, Tense.ONGOING)
+    since = replace(since, mark=3, adverbials=(Adverbial(6, "since last year"),))
+    assert german(since) == "Seit letztem Jahr wohnt sie in Berlin."
+
+
+def test_furniture_stands_and_a_website_goes_live() -> None:
+    desk = Phrase(2, noun="furniture:desk", det="a")
+    room = Predicate(6, place=Adverbial(7, "in the conference room"))
+    there = Clause("exist", 5, {"S": desk}, predicate=room)
+    assert german(there) == "Im Konferenzraum steht ein Schreibtisch."
+    many = replace(there, roles={"S": replace(desk, det="how_many", plural=True)}, mood=Mood.WH, asked="S")
+    assert german(many) == "Wie viele Schreibtische stehen im Konferenzraum?"
+    engine = Phrase(2, noun="product:search engine", det="the")
+    assert (
+        german(Clause("launch", 5, {"S": SHE, "O": engine}, Tense.PAST))
+        == "Sie hat die Suchmaschine live geschaltet."
     )

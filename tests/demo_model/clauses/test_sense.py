@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from dataclasses import replace
 
 from demo_model.clauses.compose import Composer
 from demo_model.clauses.syntax import Clause, Mood, Phrase, Predicate, Tense, Utterance
@@ -81,3 +82,21 @@ def test_what_is_done_at_noon_or_in_the_evening_is_not_done_every_morning() -> N
         times = [each.key for clause in said for each in clause.adverbials]
         assert len(times) > 100
         assert not [key for key in times if re.search(other, key)]
+
+
+def test_english_homework_is_ones_own() -> None:
+    homework = Clause("do_homework", 4, {"S": Phrase(1, pronoun="we")}, Tense.PAST)
+    assert texts(homework)["en"] == "We did our homework."
+    son = Phrase(1, noun="family:son", det="i")
+    assert texts(replace(homework, roles={"S": son}))["en"] == "My son did his homework."
+    assert texts(replace(homework, roles={"S": replace(son, noun="family:daughter")}))["en"] == (
+        "My daughter did her homework."
+    )
+    assert texts(replace(homework, roles={"S": Phrase(1, name="Kim")}))["en"] == "Kim did homework."
+
+
+def test_the_minutes_are_those_of_the_meeting() -> None:
+    """ "Could you send him meeting minutes immediately?" """
+    composer = Composer(Sampler(3))
+    minutes = composer.words.nouns["document:meeting minutes"]
+    assert "a" not in {composer.noun(minutes, fresh=True).det for _ in range(200)}

@@ -79,6 +79,17 @@ def test_what_somebody_said_is_in_the_past(tense: Tense, text: str) -> None:
     )
 
 
+def test_might_is_not_could() -> None:
+    """ "Podríamos leerlo" would propose it."""
+    might = read(CUSTOMER, Tense.HABIT, modal=Modal.MIGHT)
+    assert spanish(might) == "Puede que el cliente lea el informe."
+    assert (
+        spanish(replace(might, roles=might.roles | {"S": Phrase(1, pronoun="we")}))
+        == "Puede que leamos el informe."
+    )
+    assert spanish(replace(might, roles=might.roles | {"S": SHE})) == "Puede que ella lea el informe."
+
+
 def test_might_not_is_not_could_not() -> None:
     assert spanish(read(CUSTOMER, Tense.HABIT, modal=Modal.MIGHT, negative=True)) == (
         "Puede que el cliente no lea el informe."
@@ -320,3 +331,27 @@ def test_one_has_no_cello() -> None:
 def test_one_is_allergic_to_all_of_it() -> None:
     mustard = Phrase(2, noun="ingredient:mustard", det="bare")
     assert spanish(Clause("allergic", 9, {"S": THEY, "O": mustard})) == "Son alérgicos a la mostaza."
+
+
+def test_spanish_names_whom_a_report_is_about_if_it_is_not_who_speaks() -> None:
+    said = Utterance(read(SHE, embedded=True), "say", speaker=Phrase(8, name="Quentin"))
+    assert spanish(said) == "Quentin dijo que ella había leído el informe."
+    assert spanish(replace(said, speaker=CUSTOMER)) == "El cliente dijo que ella había leído el informe."
+    assert spanish(replace(said, speaker=Phrase(8, name="Anna"))) == "Anna dijo que había leído el informe."
+    assert spanish(replace(said, speaker=Phrase(8, name="Kelly"))) == "Kelly dijo que había leído el informe."
+
+
+def test_spanish_asks_with_the_verb_first_what_something_is_like() -> None:
+    closed = Clause("be", 4, {"S": REPORT}, mood=Mood.YES_NO, predicate=Predicate(7, adjective="available"))
+    assert spanish(closed) == "¿Está disponible el informe?"
+    clear = replace(closed, predicate=Predicate(7, adjective="clear"), tense=Tense.PAST)
+    assert spanish(clear) == "¿Era claro el informe?"
+
+
+def test_one_contacts_with_somebody_and_what_tastes_good_is_good() -> None:
+    assert spanish(Clause("contact", 9, {"S": HE, "O": CUSTOMER}, Tense.PAST)).endswith("ontactó con el cliente.")
+    me = Clause("contact", 9, {"S": YOU, "O": Phrase(2, pronoun="i")}, Tense.FUTURE, mood=Mood.IMPERATIVE)
+    assert spanish(me) == "Por favor, contacte conmigo."
+    soup = Phrase(2, noun="food:soup", det="the")
+    assert spanish(Clause("taste_good", 9, {"S": soup})) == "La sopa está buena."
+    assert spanish(Clause("taste_good", 9, {"S": soup}, Tense.PAST)) == "La sopa estaba buena."

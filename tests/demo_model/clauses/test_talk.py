@@ -106,7 +106,7 @@ def test_members_of_a_subject_agree_with_the_verb() -> None:
     assert said["es"] == "El cliente y yo pagaremos la factura."
     assert said["fr"] == "Le client et moi, nous payerons la facture."
     assert said["de"] == "Der Kunde und ich werden die Rechnung bezahlen."
-    assert said["zh"] == "我和客户会付发票。"
+    assert said["zh"] == "我和客户会支付发票。"
 
 
 @pytest.mark.parametrize(
@@ -130,7 +130,7 @@ def test_both() -> None:
     subject = texts(Clause("pay", 9, {"S": together("both", CUSTOMER, BANK), "O": INVOICE}, Tense.PAST))
     assert subject["fr"] == "Le client et la banque ont tous les deux payé la facture."
     assert subject["ja"] == "お客様も銀行も請求書を支払いました。"
-    assert subject["zh"] == "客户和银行都付了发票。"
+    assert subject["zh"] == "客户和银行都支付了发票。"
     women = together("both", BANK, Phrase(6, noun="group:company", det="the"))
     assert texts(Clause("pay", 9, {"S": women, "O": INVOICE}, Tense.PAST))["fr"].startswith(
         "La banque et l'entreprise ont toutes les deux payé"
