@@ -99,11 +99,7 @@ def transcript(publications: Iterable[Publication]) -> Transcript:
 def cues(transcript: Transcript) -> tuple[Cue, ...]:
     """One cue per utterance, by start; those of one participant do not overlap."""
     spans = _recorded(transcript) or _arrived(transcript)
-    by_participant: dict[str, list[int]] = {}
-    for index, spoken in enumerate(transcript.utterances):
-        by_participant.setdefault(spoken.utterance.participant, []).append(index)
-    for indices in by_participant.values():
-        _part(spans, sorted(indices, key=lambda index: spans[index][0]))
+    _part(spans, transcript.utterances)
     order = sorted(range(len(spans)), key=lambda index: spans[index][0])
     return tuple(Cue(*spans[index], transcript.utterances[index]) for index in order)
 
@@ -160,20 +156,27 @@ def _estimate_ms(text: str) -> int:
     return min(max(len(text) * 1_000 // _CHARS_PER_S, least_ms), most_ms)
 
 
-def _part(spans: list[tuple[int, int]], indices: Sequence[int]) -> None:
-    """End each cue of one participant where the next begins, and leave each its shortest time.
+def _part(spans: list[tuple[int, int]], utterances: Sequence[Spoken]) -> None:
+    """End each cue of one participant where their next begins, and leave each its shortest time.
 
-    `indices` are by start. A cue that begins too soon after the one before it is moved back.
+    A cue that begins too soon after the one before it is moved back, and so are estimated ones that were accepted
+    after an estimated one that was moved.
     """
-    before: int | None = None
-    for index in indices:
+    own: dict[str, int] = {}
+    estimated_ms = 0
+    for index in sorted(range(len(spans)), key=lambda index: spans[index][0]):
         start_ms, end_ms = spans[index]
+        participant, position = utterances[index].utterance.participant, utterances[index].position_ms
+        before = own.get(participant)
+        if before is not None:
+            start_ms = max(start_ms, spans[before][0] + _CUE_MS)
+        if position is None:
+            start_ms = estimated_ms = max(start_ms, estimated_ms)
         if before is not None:
             earlier_ms, ended_ms = spans[before]
-            start_ms = max(start_ms, earlier_ms + _CUE_MS)
             spans[before] = (earlier_ms, min(ended_ms, start_ms))
         spans[index] = (start_ms, max(end_ms, start_ms + _CUE_MS))
-        before = index
+        own[participant] = index
 
 
 # ---------------------------------------------------------------- files

@@ -352,6 +352,13 @@ def test_cues_are_in_order_and_never_empty(made: Transcript) -> None:
 
 
 @given(meetings())
+@example(
+    meeting(
+        *((0, said("", by=ANA, id=str(n))) for n in range(4)),
+        (0, said("", by=KENJI, id="4")),
+        (0, said("", by=ANA, id="5", start_ms=0, end_ms=101)),
+    )
+)
 def test_cues_with_estimated_times_are_in_the_order_of_acceptance(made: Transcript) -> None:
     accepted = [u.utterance.key for u in made.utterances]
     shown = [cue.spoken for cue in cues(made)]
