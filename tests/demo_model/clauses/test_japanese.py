@@ -624,7 +624,7 @@ def test_japanese_is_humble_about_what_one_does_for_the_one_who_is_spoken_to() -
 
 
 def test_japanese_names_whom_a_report_is_about_if_it_is_not_who_speaks() -> None:
-    """Quentin is no woman: "he said that she …" would be lost without 彼女が."""
+    """Quentin is a man: "he said that she …" would be lost without 彼女が."""
     rest = Clause("rest", 4, {"S": SHE}, Tense.PAST)
     assert texts(Utterance(rest, "say", speaker=Phrase(8, name="Quentin")))["ja"] == (
         "Quentinさんは、彼女が休憩したと言っていました。"
