@@ -137,7 +137,7 @@ async def translations(session: ClientSession, texts: Sequence[str]) -> dict[tup
 
 
 # Training, and four engines that load one after another.
-@pytest.mark.timeout(1_200)
+@pytest.mark.timeout(1_800)
 def test_two_models_at_once_one_that_is_replaced_and_one_that_is_killed_while_people_speak(
     tmp_path: Path, small_model: Path
 ) -> None:
