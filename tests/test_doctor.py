@@ -23,6 +23,7 @@ from gateway.identity.key_file import KeyFile
 from loadtest.systems.server import free_port
 from tests.administration import Operator
 from tests.certificates import certificate
+from tests.engines.host.test_kept import Impatient
 from tests.engines.nvml import Device, installed
 from tests.redis_server import shared_server
 from tests.workers.gateways import taken_port
@@ -236,7 +237,8 @@ async def test_little_memory(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 async def test_an_engine_that_waits_for_the_gateway(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(kept_module, "_HELLO_S", 0.5)
+    # A busy machine is no reason not to answer.
+    monkeypatch.setattr(kept_module, "_HELLO_S", 3_600.0)
     script = Script(first_token_s=0, token_s=0)
     given = settings(engine=EngineSettings(kind="simulated", script=script), keep_engine_s=60.0)
 
@@ -253,7 +255,9 @@ async def test_an_engine_that_waits_for_the_gateway(tmp_path: Path, monkeypatch:
     pid = engine.pid
     assert pid is not None
     try:
-        state, _, said = await kept(given)
+        with monkeypatch.context() as impatient:
+            impatient.setattr(kept_module, "time", Impatient())
+            state, _, said = await kept(given)
         assert (state, "another gateway has it" in said) == ("warning", True)
         hosts.leaving = True
         await engine.stop()

@@ -341,7 +341,7 @@ async def test_nothing_that_is_kept_fails(monkeypatch: pytest.MonkeyPatch) -> No
 SIMULATED = (
     *("--engine", "simulated", "--set", "engine.script.first_token_s=0.05", "--set", "engine.script.token_s=0.02"),
     *("--model", "/somewhere/model-7b"),
-    *("--set", "engine.script.max_running=2", "--step-s", "2", "--quantile", "0.9", "--time-limit-s", "60"),
+    *("--set", "engine.script.max_running=2", "--step-s", "2", "--quantile", "0.9", "--time-limit-s", "3600"),
 )
 
 

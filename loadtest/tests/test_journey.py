@@ -49,6 +49,7 @@ from loadtest.trial.values import (
     Trial,
     WebSocketGateway,
 )
+from tests.clocks import swiftly
 
 ALL = (
     *("one-worker", "two-workers", "static-batching", "gateway-64-uniform"),
@@ -388,6 +389,7 @@ async def test_a_system_that_cannot_go_on_keeps_what_it_did(monkeypatch: pytest.
     assert loads == {"one-worker": [Closed(1)], "two-workers": BOTH, "recommended": BOTH}
 
 
+@swiftly
 async def test_what_was_measured_before_the_time_was_over_is_kept(monkeypatch: pytest.MonkeyPatch) -> None:
     loads, missing = await travel(monkeypatch, stops=("two-workers", 2), limit_s=0.2)
     assert loads == {"one-worker": BOTH, "recommended": BOTH, "two-workers": [Closed(1)]}

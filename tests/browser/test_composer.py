@@ -498,7 +498,7 @@ async def test_a_recogniser_that_ends_at_once_is_started_less_and_less_eagerly(
 ) -> None:
     failing = _RECOGNISER + "SpeechRecognition.prototype.start = function () { this.end(); };"
     async with open_composer(failing) as composer:
-        await composer.page.clock.install()
+        await stop_the_clock(composer.page)
         await composer.microphone.click()
         await composer.page.clock.run_for(60_000)
         # After 0, 0, 1.2, 2.4, 4.8, 9.6, and then every 10 seconds.

@@ -37,6 +37,7 @@ from tests.browser.pages import (
     sent,
     settled,
     show,
+    stop_the_clock,
     type_words,
     until,
     witness,
@@ -231,9 +232,14 @@ async def test_a_sentence_is_picked_and_said_word_by_word(gateway: GatewayProces
         chip = page.get_by_test_id("sentences").get_by_role("button").nth(5)
         sentence = await chip.inner_text()
         await chip.focus()
+        # It is not said to its end before anybody looks.
+        await stop_the_clock(page)
         await page.keyboard.press("Enter")
         said = page.get_by_test_id("utterance")
+        await until(lambda: bool(captions(watch)))
+        await page.clock.run_for(100)
         await expect(said).to_have_attribute("data-state", "speaking")
+        await page.clock.resume()
         await settled(said)
         await expect(cell(said, "zh")).to_have_text(f"[zh] {sentence}")
         await expect(cell(said, "en")).to_have_text(f"[en] {sentence}")

@@ -942,6 +942,7 @@ async def test_the_newest_stays_in_view_until_the_reader_scrolls_up(open_reader:
         await expect(reader.jump).to_be_visible()
         await reader.page.mouse.wheel(0, 3000)
         await expect(reader.jump).to_be_hidden()
+        await reader.at_rest()
         await reader.hear(caption("carl", "9", "New."))
         assert await reader.from_end() < 1
 

@@ -57,18 +57,22 @@ async def test_a_speaker_and_a_reader_who_are_cut_off_again_and_again_miss_nothi
                 if len(finals) == 12:
                     return
 
+        cuts = 0
         async with asyncio.TaskGroup() as tasks:
             tasks.create_task(listen())
             for number in range(12):
                 await ana.partial(f"number {number}", str(number))
                 await ana.final(f"This is number {number}.", str(number))
                 if number % 3 == 1:
+                    # The speaker may be back, and go on, long before the reader is.
+                    while len(recovered) < cuts:
+                        await asyncio.sleep(0.01)
                     proxy.cut()
+                    cuts += 1
                 async for event in ana:
                     if isinstance(event, UtteranceAccepted) and event.id == str(number):
                         break
-        assert len(recovered) >= 3
-        assert all(recovered)
+        assert recovered == [True] * 4
         assert (ana.started.participant, ben.started.participant) == participants
         texts = Counter(each.text for each in heard if isinstance(each, TranslationFinal))
         assert texts == {f"[ja] This is number {number}.": 1 for number in range(12)}

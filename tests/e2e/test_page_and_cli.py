@@ -17,7 +17,7 @@ from playwright.async_api import expect
 from gateway.config import BUNDLED_MODEL
 from tests.browser.pages import original
 from tests.conftest import OpenPage
-from tests.e2e.test_process import ctrl_c, drain, readiness
+from tests.e2e.test_process import UNHURRIED, ctrl_c, drain, readiness
 from tests.processes import DEFAULT_SIGNALS, GatewayProcess, gateway_process
 
 pytestmark = pytest.mark.engine
@@ -30,7 +30,7 @@ async def test_the_page_tells_that_the_engine_loads_and_translates_until_ctrl_c(
     open_page: OpenPage, artifacts: Path, tmp_path: Path
 ) -> None:
     own = shutil.copytree(BUNDLED_MODEL, tmp_path / "own-model")
-    with gateway_process("--model", str(own), prefix=("setsid", *DEFAULT_SIGNALS)) as gateway:
+    with gateway_process("--model", str(own), env=UNHURRIED, prefix=("setsid", *DEFAULT_SIGNALS)) as gateway:
         # What is to be loaded comes first. It answers at once, alive and not ready, and says why.
         gateway.listening()
         model, memory, speed, *_ = gateway.said.splitlines()

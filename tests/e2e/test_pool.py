@@ -21,7 +21,7 @@ import pytest
 from demo_model.generate import phrases
 from gateway.client import ClientSession, connect
 from gateway.protocol.messages import TranslationFailed, TranslationFinal
-from tests.e2e.test_process import drain, sigterm
+from tests.e2e.test_process import UNHURRIED, drain, sigterm
 from tests.processes import DEFAULT_SIGNALS, GatewayProcess, engine_processes, gateway_process
 
 pytestmark = pytest.mark.engine
@@ -137,7 +137,7 @@ async def translations(session: ClientSession, texts: Sequence[str]) -> dict[tup
 
 
 # Training, and four engines that load one after another.
-@pytest.mark.timeout(1_200)
+@pytest.mark.timeout(1_800)
 def test_two_models_at_once_one_that_is_replaced_and_one_that_is_killed_while_people_speak(
     tmp_path: Path, small_model: Path
 ) -> None:
@@ -166,7 +166,7 @@ def test_two_models_at_once_one_that_is_replaced_and_one_that_is_killed_while_pe
             assert rounds > 1
             assert "Guten Morgen" in (await translations(session, [UNKNOWN]))[UNKNOWN, "de"]
 
-    with gateway_process("--config", str(config), prefix=("setsid", *DEFAULT_SIGNALS)) as gateway:
+    with gateway_process("--config", str(config), env=UNHURRIED, prefix=("setsid", *DEFAULT_SIGNALS)) as gateway:
         gateway.ready()
         assert json.loads(gateway.get("/v1/languages"))["targets"] == {"en": ["ja", "de", "fr"]}
         asyncio.run(meeting())

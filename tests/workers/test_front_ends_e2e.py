@@ -33,6 +33,9 @@ def front_ends(gateway: Running) -> dict[str, int]:
 async def test_each_worker_has_its_front_end_and_goes_on_when_one_dies() -> None:
     # No more than there are workers.
     async with workers(divided(3, stalling())) as gateway:
+        # Of this test's process, in which other tests may have run.
+        crashes = 'gateway_engine_restarts_total{engine="default",reason="crash"}'
+        crashed = await gateway.metric(crashes)
         hosted = gateway.parent.engines.hosted[""]
         assert [path.suffix for path in hosted.shared_at] == [".1", ".2"]
         sessions = {number: await gateway.session(number) for number in (1, 2)}
@@ -54,7 +57,7 @@ async def test_each_worker_has_its_front_end_and_goes_on_when_one_dies() -> None
             final = await session.until("translation.final", utterance="a")
             assert final["text"] == "[ja] STALL two"
         await gateway.ready()
-        assert await gateway.metric('gateway_engine_restarts_total{engine="default",reason="crash"}') == 1
+        assert await gateway.metric(crashes) == crashed + 1
         after = front_ends(gateway)
         assert [*after] == ["1", "2"]
         assert not [pid for pid in before.values() if alive(pid)]
@@ -71,12 +74,13 @@ async def test_more_workers_than_front_ends_share_them() -> None:
 
 async def test_one_that_hangs_is_noticed_while_the_other_goes_on() -> None:
     async with workers(divided(2, stall_s=5)) as gateway:
-        before = front_ends(gateway)
+        stalls = 'gateway_engine_restarts_total{engine="default",reason="stall"}'
+        before, stalled = front_ends(gateway), await gateway.metric(stalls)
         session = await gateway.session(1)
         os.kill(before["2"], signal.SIGSTOP)
         # Something is translated at the other all the time.
         said = 0
-        while await gateway.metric('gateway_engine_restarts_total{engine="default",reason="stall"}') < 1:
+        while await gateway.metric(stalls) == stalled:
             said += 1
             await session.say(f"u{said}", "good morning to you all")
             await session.until("translation.final", utterance=f"u{said}")

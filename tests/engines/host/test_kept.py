@@ -67,16 +67,14 @@ class Hanging(SimulatedEngine):
 
 
 class Impatient:
-    """A clock on which only pauses take time, and too much of it."""
+    """A clock by which there is time for one answer, however long it takes, and for no other."""
 
     def __init__(self) -> None:
-        self._now_s = 0.0
+        # When it begins, when the answer is waited for, and when it is there.
+        self._looks = iter((0.0, 0.0, 2 * module._HELLO_S))
 
     def monotonic(self) -> float:
-        return self._now_s
-
-    def sleep(self, _seconds: float) -> None:
-        self._now_s += 2 * module._HELLO_S
+        return next(self._looks)
 
 
 @asynccontextmanager
