@@ -75,7 +75,7 @@ async def test_the_model_is_sure_of_what_it_knows_and_unsure_of_the_rest(real_ga
         await session.partial("We have 2 topics on")
         await session.final("We have 2 topics on the agenda today.")
         known = await finals(session, 5)
-        await session.final("My grandmother bought a red bicycle yesterday.")
+        await session.final("Photosynthesis turns sunlight and water into sugar.")
         unknown = await finals(session, 5)
     assert [final.unsure for final in known] == [UNSET] * 5
     assert [final.unsure for final in unknown] == [True] * 5
