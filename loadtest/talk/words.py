@@ -18,6 +18,11 @@ __all__ = ["Words"]
 
 # Of a text that no single sentence fills, one sentence has so many words.
 _SENTENCES = (6, 7, 8, 7, 9, 7)
+# Longer sentences without slots are left out: an engine answers from its cache what was said before in the same
+# words, and of what people say only short things come again.
+_MOST_FIXED_WORDS = 4
+# For the same reason, lengths that fewer patterns have.
+_FEWEST_PATTERNS = 20
 
 
 class Words:
@@ -67,5 +72,8 @@ def _patterns() -> dict[int, Sequence[Pattern]]:
     found: defaultdict[int, list[Pattern]] = defaultdict(list)
     for pattern in bundled_patterns():
         parts = pattern.templates["en"].parts
-        found[len("".join(part if isinstance(part, str) else "X" for part in parts).split())].append(pattern)
-    return dict(found)
+        words = len("".join(part if isinstance(part, str) else "X" for part in parts).split())
+        if pattern.slots or words <= _MOST_FIXED_WORDS:
+            found[words].append(pattern)
+    enough = (words for words in found if words <= _MOST_FIXED_WORDS or len(found[words]) >= _FEWEST_PATTERNS)
+    return {words: found[words] for words in enough}
