@@ -387,22 +387,22 @@ async def test_idle_sessions_that_the_gateway_closes_are_lost() -> None:
         def say(tasks: asyncio.TaskGroup, step: str) -> None:
             tasks.create_task(lose(step))
 
-        chosen = plan(
-            url=f"http://127.0.0.1:{gateway.port}",
-            scenario=Scenario(meetings=0),
-            idle=5,
-            seconds=1.0,
-            processes=2,
-        )
-        # Until that is long enough on this machine for both processes to notice.
+        held_s = 1.0
+        # Longer each time, until both processes have had the time to notice.
         while True:
+            chosen = plan(
+                url=f"http://127.0.0.1:{gateway.port}",
+                scenario=Scenario(meetings=0),
+                idle=5,
+                seconds=held_s,
+                processes=2,
+            )
             async with asyncio.TaskGroup() as tasks:
                 found = await run(chosen, partial(say, tasks))
             [held] = found.findings
             if held.value == "0":
                 break
-            assert chosen.seconds is not None
-            chosen = replace(chosen, seconds=2 * chosen.seconds)
+            held_s *= 2
     assert not held.passed
     assert "5 × closed with 1012" in held.note
 

@@ -16,7 +16,7 @@ from tests.patience import PATIENCE_MS
 
 pytestmark = pytest.mark.slow
 
-# What takes longer to start never will.
+# One that takes longer to start hangs.
 _START_S = PATIENCE_MS / 1_000
 
 

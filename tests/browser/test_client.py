@@ -395,7 +395,7 @@ async def test_what_is_said_while_offline_arrives_in_order_and_once(
         assert {final["text"] for final in await bo.heard("translation.final")} == {
             f"[fr] {text}" for text in texts
         }
-        # What one connection has told says nothing of how far another one is.
+        # Ana's connection may lag behind Bo's.
         await ana.until(f"{of('utterance.accepted')}.length === 20")
         assert await ana.heard("error") == []
 

@@ -232,7 +232,7 @@ async def test_a_sentence_is_picked_and_said_word_by_word(gateway: GatewayProces
         chip = page.get_by_test_id("sentences").get_by_role("button").nth(5)
         sentence = await chip.inner_text()
         await chip.focus()
-        # It is not said to its end before anybody looks.
+        # So that it cannot be said to its end before anybody looks.
         await stop_the_clock(page)
         await page.keyboard.press("Enter")
         said = page.get_by_test_id("utterance")

@@ -436,7 +436,7 @@ async def test_a_guest_of_a_gateway_with_keys_joins_speaks_and_comes_back(
             page = watch.page
             await page.goto(link())
             await join(page, "Ana")
-            # Its words are seen before they are accepted, and only then they outlive a reload.
+            # Its words are seen before they are accepted, and only then do they outlive a reload.
             await settled(await say(page, SENTENCE))
             # The same guest, with a token of now.
             await page.reload()

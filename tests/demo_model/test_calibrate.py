@@ -95,4 +95,5 @@ def test_the_bundled_models_calibration_keeps_what_is_promised() -> None:
     for group in ("all", "unlike the corpus"):
         assert lines[group]["auc"]["mean log-probability"] >= 0.85
     assert lines["all"]["sure_and_wrong"] <= 0.1 * lines["all"]["sure"]
-    assert lines["corpus"]["right_but_unsure"] <= 0.1 * lines["corpus"]["right"]
+    # Most of these have an invented name, which may well be copied wrong.
+    assert lines["corpus"]["right_but_unsure"] <= 0.08 * lines["corpus"]["right"]

@@ -72,8 +72,8 @@ async def until_answered(prometheus: Prometheus, query: str) -> None:
 
 
 def looks(prometheus: Prometheus) -> float:
-    """How often it has looked at the gateway."""
-    [answer] = prometheus.ask("count_over_time(up[1h])")
+    """How often it has looked at the gateway and had an answer."""
+    [answer] = prometheus.ask("sum_over_time(up[1h])")
     return float(answer["value"][1])
 
 

@@ -52,7 +52,7 @@ async def alone(real_gateway: GatewayProcess, text: str, target: str) -> str:
 
 async def nothing_runs(real_gateway: GatewayProcess) -> None:
     """Until the gateway, and then its engine, counts no more running; the suite's timeout is the bound."""
-    # In this order: before the gateway notices that a client has left, the engine may not have told what runs.
+    # In this order: before the gateway notices that a client has left, the engine's count may be an old one.
     for count in ("gateway_translations_running", "vllm:num_requests_running"):
         while await asyncio.to_thread(real_gateway.metric, count):
             await asyncio.sleep(0.05)
@@ -75,7 +75,7 @@ async def test_the_model_is_sure_of_what_it_knows_and_unsure_of_the_rest(real_ga
         await session.partial("We have 2 topics on")
         await session.final("We have 2 topics on the agenda today.")
         known = await finals(session, 5)
-        await session.final("Photosynthesis turns sunlight and water into sugar.")
+        await session.final("My grandmother used to grow tomatoes behind the railway station.")
         unknown = await finals(session, 5)
     assert [final.unsure for final in known] == [UNSET] * 5
     assert [final.unsure for final in unknown] == [True] * 5

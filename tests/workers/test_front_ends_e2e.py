@@ -33,7 +33,7 @@ def front_ends(gateway: Running) -> dict[str, int]:
 async def test_each_worker_has_its_front_end_and_goes_on_when_one_dies() -> None:
     # No more than there are workers.
     async with workers(divided(3, stalling())) as gateway:
-        # Of this test's process, in which other tests may have run.
+        # The counters are those of this process, in which other tests may have run.
         crashes = 'gateway_engine_restarts_total{engine="default",reason="crash"}'
         crashed = await gateway.metric(crashes)
         hosted = gateway.parent.engines.hosted[""]

@@ -67,14 +67,17 @@ class Hanging(SimulatedEngine):
 
 
 class Impatient:
-    """A clock by which there is time for one answer, however long it takes, and for no other."""
+    """A clock by which there is time for two answers, however long they take, and for no third."""
 
     def __init__(self) -> None:
-        # When it begins, when the answer is waited for, and when it is there.
-        self._looks = iter((0.0, 0.0, 2 * module._HELLO_S))
+        # When it begins, when the first answer is waited for and there, and when the second is waited for.
+        self._looks = iter((0.0, 0.0, 0.0, 0.0))
 
     def monotonic(self) -> float:
-        return next(self._looks)
+        return next(self._looks, 2 * module._HELLO_S)
+
+    def sleep(self, _seconds: float) -> None:
+        """No time passes."""
 
 
 @asynccontextmanager
@@ -215,6 +218,7 @@ async def test_one_that_another_gateway_has_is_left_alone(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
     async with gateway(tmp_path) as first:
+        monkeypatch.setattr(module, "_HELLO_S", 3_600.0)
         monkeypatch.setattr(module, "time", Impatient())
         async with gateway(tmp_path, keep_s=0) as second:
             assert pid_of(second) != pid_of(first)
