@@ -2,13 +2,10 @@
 
 from __future__ import annotations
 
-import asyncio
-from collections.abc import Callable
-
 from gateway.domain.log import LoggedEvent, Publication, Said, Timings, Translated, Untranslated, Utterance
 from gateway.domain.ports import EventLog
 
-__all__ = ["append", "nothing", "offsets", "said", "texts", "translated", "until", "untranslated", "utterance"]
+__all__ = ["append", "nothing", "offsets", "said", "texts", "translated", "untranslated", "utterance"]
 
 
 def utterance(text: str, id: str | None = None, **more: object) -> Utterance:
@@ -73,9 +70,3 @@ async def append(log: EventLog, meeting: str, event: LoggedEvent) -> Publication
     concluded = concluded or await log.conclude(meeting, event)
     assert concluded is not None, "nothing was said at this offset, or it has its outcome"
     return concluded
-
-
-async def until(condition: Callable[[], object]) -> None:
-    """The suite's timeout is the bound."""
-    while not condition():
-        await asyncio.sleep(0.001)

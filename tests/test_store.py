@@ -14,7 +14,8 @@ from gateway.store import Store
 from gateway.stores.memory_log import MemoryEventLog
 from gateway.stores.redis.log import RedisEventLog
 from gateway.stores.sharded import ShardedEventLog
-from tests.logs import until, utterance
+from tests.logs import utterance
+from tests.patience import until
 from tests.redis_server import shared_server, shared_urls
 
 

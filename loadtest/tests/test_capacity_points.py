@@ -77,8 +77,8 @@ def test_a_confirmation_is_longer_and_says_something_else() -> None:
 @pytest.mark.parametrize("offer", [MEETINGS, REQUESTS])
 def test_no_two_runs_say_the_same(offer: Offer) -> None:
     # A prompt that an engine has seen is answered from its cache. "Yeah", as everybody says, comes in all of them.
-    said = [{line.text for line in offer.at(8, number).lines if len(line.text) > 40} for number in range(4)]
-    assert all(len(texts) >= 5 for texts in said)
+    said = [{line.text for line in offer.at(10, number).lines if len(line.text) > 40} for number in range(4)]
+    assert all(len(texts) > 5 for texts in said)
     assert not any(one & other for one, other in combinations(said, 2))
     assert len({offer.at(4, number).seed for number in range(4)}) == 4
 

@@ -32,6 +32,7 @@ from loadtest.trial.values import (
     WebSocketGateway,
 )
 from tests.gateways import running
+from tests.patience import until
 from tests.processes import alive
 
 ROOT = Path(__file__).parents[2]
@@ -281,8 +282,7 @@ async def test_a_client_process_that_is_killed_ends_the_pass() -> None:
         address = WebSocketGateway(f"http://127.0.0.1:{gateway.port}")
         async with driver(address, Closed(2), processes=2, say=quiet) as crowd:
             playing = asyncio.create_task(crowd.play(lines(4, "STALL"), limit_s=300.0))
-            while gateway.gateway.scheduler.running < 2:  # of each process one
-                await asyncio.sleep(0.01)
+            await until(lambda: gateway.gateway.scheduler.running >= 2)  # of each process one
             os.kill(crowd.pids[1], signal.SIGKILL)
             with pytest.raises(LoadtestError, match="A client process ended before its time"):
                 await playing
@@ -325,8 +325,7 @@ async def test_client_processes_end_with_whoever_started_them(how: signal.Signal
         pids = [int(pid) for pid in (await parent.stdout.readline()).split()]
         assert len(pids) == 2
         assert all(map(alive, pids))
-        while gateway.gateway.scheduler.running < 4:  # all that is said
-            await asyncio.sleep(0.01)
+        await until(lambda: gateway.gateway.scheduler.running >= 4)  # all that is said
         parent.send_signal(how)
         await parent.wait()
         while any(map(alive, pids)):

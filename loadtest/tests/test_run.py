@@ -6,7 +6,6 @@ import argparse
 import asyncio
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
-from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -384,25 +383,23 @@ async def test_idle_sessions_that_the_gateway_closes_are_lost() -> None:
             if step.startswith("holding"):
                 await gateway.gateway.stream.close_all(1.0)
 
-        def say(tasks: asyncio.TaskGroup, step: str) -> None:
-            tasks.create_task(lose(step))
-
-        held_s = 1.0
-        # Longer each time, until both processes have had the time to notice.
-        while True:
+        async def held_for(seconds: float) -> Finding:
             chosen = plan(
                 url=f"http://127.0.0.1:{gateway.port}",
                 scenario=Scenario(meetings=0),
                 idle=5,
-                seconds=held_s,
+                seconds=seconds,
                 processes=2,
             )
             async with asyncio.TaskGroup() as tasks:
-                found = await run(chosen, partial(say, tasks))
+                found = await run(chosen, lambda step: tasks.create_task(lose(step)))
             [held] = found.findings
-            if held.value == "0":
-                break
-            held_s *= 2
+            return held
+
+        seconds = 1.0
+        # Longer each time, until both processes have had the time to notice.
+        while (held := await held_for(seconds)).value != "0":
+            seconds *= 2
     assert not held.passed
     assert "5 × closed with 1012" in held.note
 

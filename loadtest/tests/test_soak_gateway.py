@@ -33,18 +33,19 @@ async def test_of_several_engines_one_is_killed_and_the_others_stay(tmp_path: Pa
         names = ("engine-1", "engine-2")
         return sorted([await gateway.metric("gateway_engine_restarts_total", engine=name) or 0 for name in names])
 
-    async def none_lost() -> None:
-        while await gateway.engines_lost() != 0:
-            await asyncio.sleep(0.02)
+    async def restarted() -> bool:
+        return await restarts() != [0, 0]
+
+    async def none_lost() -> bool:
+        return await gateway.engines_lost() == 0
 
     try:
         await gateway.start(_START_S)
-        await none_lost()
+        await until(none_lost)
         assert gateway.signal_engine(signal.SIGKILL)
         # It may be back before anybody looks.
-        while await restarts() == [0, 0]:
-            await asyncio.sleep(0.02)
-        await none_lost()
+        await until(restarted)
+        await until(none_lost)
         assert await restarts() == [0, 1]
     finally:
         await gateway.end()
@@ -76,6 +77,9 @@ async def test_workers_the_store_and_the_engine_can_be_killed(tmp_path: Path) ->
         serving["now"] = await gateway.serving()
         return serving["now"] == 2
 
+    async def idle() -> bool:
+        return await gateway.work() == 0
+
     try:
         await gateway.start(_START_S)
         await until(all_serve)
@@ -89,8 +93,7 @@ async def test_workers_the_store_and_the_engine_can_be_killed(tmp_path: Path) ->
             while not break_it(signal.SIGCONT):  # there is another one
                 await asyncio.sleep(0.02)
         # It does not answer while its store or its engine is being started again.
-        while await gateway.work() != 0:
-            await asyncio.sleep(0.02)
+        await until(idle)
         assert await gateway.transcript("standup") is None
         assert not gateway.signal_worker(3, signal.SIGKILL)
         gateway.check()

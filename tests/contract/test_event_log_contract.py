@@ -20,7 +20,8 @@ from hypothesis import strategies as st
 from gateway.domain.log import LoggedEvent, Page, Publication, Said, Translated, Untranslated
 from gateway.domain.ports import EventLog
 from tests.contract.stores import STORES, OpenStore, Store
-from tests.logs import append, nothing, offsets, said, texts, translated, until, untranslated, utterance
+from tests.logs import append, nothing, offsets, said, texts, translated, untranslated, utterance
+from tests.patience import until
 
 
 class _InTurns:

@@ -14,7 +14,8 @@ from gateway.stores.memory_live_channel import MemoryLiveChannel, Switchboard
 from gateway.stores.redis.live_channel import RedisLiveChannel
 from gateway.stores.redis.store import RedisStore
 from gateway.stores.sharded import Placement, ShardedLiveChannel
-from tests.logs import until, utterance
+from tests.logs import utterance
+from tests.patience import until
 from tests.redis_server import shared_server
 
 Two = tuple[LiveChannel, LiveChannel]

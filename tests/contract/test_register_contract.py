@@ -20,7 +20,7 @@ from gateway.domain.ports import Register
 from gateway.domain.register import UNBOUNDED, Bounds, Held, Present, Registered, TenantCounts
 from gateway.domain.sessions import SessionRecord, UsedToken
 from tests.contract.stores import STORES, OpenStore, Store
-from tests.logs import until
+from tests.patience import until
 
 ANA, BO, CY = b"a" * 32, b"\x00 \n" + b"b" * 29, b"c" * 32
 SHOWN = Bounds(shown=10)

@@ -14,7 +14,8 @@ import pytest
 from gateway.domain.log import Publication
 from gateway.domain.ports import EventLog
 from tests.contract.stores import STORES, OpenStore, Store
-from tests.logs import nothing, texts, translated, until, utterance
+from tests.logs import nothing, texts, translated, utterance
+from tests.patience import until
 
 # Words that no other test says, and shorter than what a store would keep in another form.
 SAID, IN_GERMAN = "quokka-marmalade", "quokka-marmelade"

@@ -41,8 +41,9 @@ from gateway.stores.memory_log import MemoryEventLog, MemoryStore
 from tests.clocks import swiftly
 from tests.contract.stores import STORES, OpenStore
 from tests.gateways import SCRIPT, running
-from tests.logs import translated, until, untranslated, utterance
+from tests.logs import translated, untranslated, utterance
 from tests.meetings import away, captions, finals, joined, logged, say
+from tests.patience import until
 
 # ---------------------------------------------------------------- sharing
 

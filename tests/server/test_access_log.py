@@ -20,9 +20,9 @@ from gateway.protocol.rate_limit import TokenBucket
 from gateway.server import access_log
 from gateway.server.access_log import AccessLog
 from tests.gateways import running
-from tests.logs import until
 from tests.meetings import joined, say
 from tests.over_http import serving
+from tests.patience import until
 
 TEXT = {"text": "good morning", "source_lang": "en", "target_lang": "de"}
 

@@ -28,8 +28,8 @@ from gateway.protocol.messages import (
     UtteranceAccepted,
 )
 from tests.gateways import Running, running
-from tests.logs import until
 from tests.meetings import away, finals, joined, say
+from tests.patience import until
 from tests.redis_server import RedisServer, new_folder, shared_server, shared_urls
 
 

@@ -32,7 +32,8 @@ from gateway.stores.sharded import (
     ShardedWebhookOutbox,
 )
 from gateway.stores.webhooks.memory import MemoryWebhookOutbox, MemoryWebhookStore
-from tests.logs import nothing, texts, until, utterance
+from tests.logs import nothing, texts, utterance
+from tests.patience import until
 
 GRANT = Grant(tenant="acme", subject="ana", token_id="t1", roles=frozenset({"read"}), meeting="m", expires_s=2e9)
 TOKEN = UsedToken("acme", "t1", "ana", 2e9)

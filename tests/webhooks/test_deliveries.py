@@ -18,7 +18,7 @@ from gateway.domain.webhooks.values import Delivery, Settled, Tended, Webhook
 from gateway.stores.webhooks.memory import MemoryWebhookOutbox, MemoryWebhookStore
 from gateway.webhooks.deliveries import Deliveries, pause_s
 from gateway.webhooks.sender import Answer, Sender
-from tests.logs import until
+from tests.patience import until
 
 DAY_S = 86_400.0
 

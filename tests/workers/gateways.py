@@ -11,7 +11,7 @@ import signal
 import socket
 import tempfile
 import urllib.request
-from collections.abc import AsyncIterator, Callable, Iterator
+from collections.abc import AsyncIterator, Iterator
 from contextlib import asynccontextmanager, contextmanager
 from pathlib import Path
 from typing import Any
@@ -212,12 +212,6 @@ async def workers(given: Settings, count: int = 2) -> AsyncIterator[Running]:
             await running
             await gateway.close()
         assert parent.failure is None
-
-
-async def until(met: Callable[[], bool]) -> None:
-    """The suite's timeout is the bound."""
-    while not met():
-        await asyncio.sleep(0.02)
 
 
 def taken_port() -> socket.socket:

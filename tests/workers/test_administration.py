@@ -25,7 +25,8 @@ from gateway.workers.administration import routes
 from gateway.workers.parent import Parent
 from tests.administration import Operator
 from tests.over_http import check_problem
-from tests.workers.gateways import settings, until, workers
+from tests.patience import until
+from tests.workers.gateways import settings, workers
 
 pytestmark = pytest.mark.slow
 

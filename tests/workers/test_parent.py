@@ -26,8 +26,9 @@ from gateway.workers import parent as parents
 from gateway.workers import restarts
 from gateway.workers.parent import Parent
 from gateway.workers.process import WorkerProcess
+from tests.patience import until
 from tests.processes import alive
-from tests.workers.gateways import LONG, Running, settings, stalling, until, workers
+from tests.workers.gateways import LONG, Running, settings, stalling, workers
 
 pytestmark = pytest.mark.slow
 

@@ -17,8 +17,9 @@ from gateway.server.uvicorn_server import reserve
 from gateway.workers import process
 from gateway.workers.messages import EngineIs, GetMetrics
 from gateway.workers.process import WorkerProcess
+from tests.patience import until
 from tests.processes import alive
-from tests.workers.gateways import get, settings, until
+from tests.workers.gateways import get, settings
 
 pytestmark = pytest.mark.slow
 

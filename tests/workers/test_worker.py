@@ -30,7 +30,7 @@ from gateway.workers.messages import (
 )
 from gateway.workers.worker import _Worker
 from tests.engines.host.workers import shared_engine
-from tests.logs import until
+from tests.patience import until
 from tests.processes import alive, descendants, gateway_process
 from tests.redis_server import shared_server
 from tests.workers.gateways import settings, taken_port

@@ -26,8 +26,9 @@ from gateway.engines.host.seats import Wanted
 from gateway.engines.host.shared import SharedEngine
 from gateway.engines.simulated import Rule, Script, SimulatedEngine
 from tests.engines.host.pairs import request
-from tests.engines.host.workers import READY, begin, close, seats, until
+from tests.engines.host.workers import READY, begin, close, seats
 from tests.generations import events_of
+from tests.patience import until
 from tests.processes import alive
 
 pytestmark = pytest.mark.slow
@@ -278,9 +279,10 @@ async def stands_still(parent: HostedEngine, beside: AsyncGenerator[TokenEvent, 
 # ---------------------------------------------------------------- alone
 
 
-def is_held(engine: SharedEngine) -> bool:
-    """Whether the newest generation is known to wait for one that runs alone."""
-    return not [*engine._answers._answers.values()][-1].begun
+async def is_held(engine: SharedEngine, newest: asyncio.Task[Any]) -> bool:
+    """Whether the engine's newest generation waits for one that runs alone; it does not if it comes further."""
+    await until(lambda: newest.done() or not [*engine._answers._answers.values()][-1].begun)
+    return not newest.done()
 
 
 async def test_one_that_runs_alone_waits_for_the_other_front_end_and_is_waited_for(tmp_path: Path) -> None:
@@ -294,8 +296,7 @@ async def test_one_that_runs_alone_waits_for_the_other_front_end_and_is_waited_f
         while True:
             late = events_of(a, request("late"))
             first = asyncio.create_task(anext(late))
-            await until(lambda first=first: first.done() or is_held(a))  # type: ignore[misc]
-            if not first.done():
+            if await is_held(a, first):
                 break
             await late.aclose()
         assert not texts
@@ -328,8 +329,7 @@ async def test_a_worker_that_goes_while_it_waits_to_run_alone_holds_nobody_up(tm
         # Until the other front end is held.
         while True:
             late = asyncio.create_task(text_of(a, "late"))
-            await until(lambda late=late: late.done() or is_held(a))  # type: ignore[misc]
-            if not late.done():
+            if await is_held(a, late):
                 break
         assert b._channel is not None
         b._channel._transport.abort()  # type: ignore[union-attr]

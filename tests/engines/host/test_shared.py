@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -16,14 +15,9 @@ from gateway.engines.simulated import Rule, Script, SimulatedEngine
 from tests.engines.host.pairs import request
 from tests.engines.host.workers import READY, RESTARTING, shared_engine, worker
 from tests.generations import events_of
+from tests.patience import until
 
 FAST = Script(first_token_s=0, token_s=0.001, rules=(Rule(match="endless", repeat=20_000),))
-
-
-async def until(met: Callable[[], bool]) -> None:
-    """The suite's timeout is the bound."""
-    while not met():
-        await asyncio.sleep(0.005)
 
 
 async def text_of(engine: SharedEngine, text: str) -> str:

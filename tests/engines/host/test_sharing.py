@@ -18,8 +18,9 @@ from gateway.engines.host.seats import Wanted
 from gateway.engines.simulated import Rule, Script, SimulatedEngine
 from gateway.translation.scheduling.scheduler import Scheduler
 from tests.engines.host.pairs import request
-from tests.engines.host.workers import Shared, begin, close, fleet, seats, shared_engine, until, worker
+from tests.engines.host.workers import Shared, begin, close, fleet, seats, shared_engine, worker
 from tests.generations import events_of
+from tests.patience import until
 
 ENDLESS = (Rule(match="endless", repeat=20_000),)
 SIXTEEN = Script(first_token_s=0.001, token_s=0.001, max_running=16, rules=ENDLESS)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import socket
-from collections.abc import AsyncGenerator, AsyncIterator, Callable
+from collections.abc import AsyncGenerator, AsyncIterator
 from contextlib import asynccontextmanager
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -69,12 +69,6 @@ async def worker(shared: Shared) -> AsyncIterator[SharedEngine]:
         yield engine
     finally:
         await engine.stop()
-
-
-async def until(met: Callable[[], bool]) -> None:
-    """The suite's timeout is the bound."""
-    while not met():
-        await asyncio.sleep(0.005)
 
 
 async def begin(engine: SharedEngine, count: int) -> list[AsyncGenerator[TokenEvent, None]]:

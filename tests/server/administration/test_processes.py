@@ -13,8 +13,8 @@ from gateway.config import LaneSettings, Settings
 from gateway.domain.engine import EngineState
 from gateway.engines.simulated import Script
 from tests.administration import Operator, administered
-from tests.logs import until
 from tests.over_http import check_problem
+from tests.patience import until
 
 
 @pytest.fixture(autouse=True)

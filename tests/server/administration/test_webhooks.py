@@ -9,8 +9,8 @@ from gateway.config import Settings
 from gateway.domain.webhooks.values import Webhook
 from gateway.protocol.messages import SessionEnd, SessionStart, SessionStarted
 from tests.administration import Operator, administered
-from tests.logs import until
 from tests.over_http import check_problem
+from tests.patience import until
 from tests.webhooks.receiver import receiver
 
 

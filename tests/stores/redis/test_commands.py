@@ -13,7 +13,7 @@ from gateway.domain.errors import LogUnavailable
 from gateway.stores.redis import commands as redis_commands
 from gateway.stores.redis.commands import Commands
 from gateway.stores.redis.connection import Command, Full, Lost, NotLoaded, Refused
-from tests.logs import until
+from tests.patience import until
 
 
 class Wire:

@@ -12,7 +12,7 @@ from contextlib import AsyncExitStack
 from gateway.domain.live import Asked, LiveEvent, Withdrawn
 from gateway.stores.redis.live_channel import RedisLiveChannel
 from gateway.stores.redis.store import RedisStore
-from tests.logs import until
+from tests.patience import until
 from tests.redis_server import shared_server
 from tests.stores.redis.proxy import Proxy
 

@@ -22,7 +22,8 @@ from gateway.stores.redis import log as redis_log
 from gateway.stores.redis.log import RedisEventLog
 from gateway.stores.redis.store import RedisStore
 from gateway.stores.sealing import Seal
-from tests.logs import nothing, offsets, texts, translated, until, untranslated, utterance
+from tests.logs import nothing, offsets, texts, translated, untranslated, utterance
+from tests.patience import until
 from tests.redis_server import RedisServer, impatient, shared_server
 from tests.stores.redis.proxy import Proxy
 

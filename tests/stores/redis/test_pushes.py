@@ -11,7 +11,7 @@ import pytest
 from gateway.domain.errors import LogUnavailable
 from gateway.stores.redis.connection import Command, Connection
 from gateway.stores.redis.pushes import Pushes
-from tests.logs import until
+from tests.patience import until
 from tests.redis_server import shared_server
 
 

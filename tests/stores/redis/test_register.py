@@ -19,7 +19,8 @@ from gateway.domain.sessions import SessionRecord, UsedToken
 from gateway.stores.redis.log import RedisEventLog
 from gateway.stores.redis.register import RedisRegister
 from gateway.stores.redis.store import RedisStore
-from tests.logs import nothing, until, utterance
+from tests.logs import nothing, utterance
+from tests.patience import until
 from tests.redis_server import RedisServer, impatient, shared_server
 from tests.stores.redis.proxy import Proxy
 
