@@ -18,8 +18,6 @@ from demo_model.grammar import Value
 from demo_model.patterns import bundled_patterns, fill, written
 from demo_model.prefixes import word_ends
 
-__all__ = ["SCRIPT", "SPEAKERS", "Line", "Revision", "Utterance", "javascript", "sentence", "utterances"]
-
 SPEAKERS = (("Ana", "en"), ("Kenji", "ja"), ("Lucía", "es"), ("Jonas", "de"), ("Camille", "fr"))
 _ANA, _KENJI, _LUCIA, _JONAS, _CAMILLE = range(len(SPEAKERS))
 

@@ -25,8 +25,6 @@ from gateway.server.administration.operators import Operators
 from gateway.server.http import admin
 from gateway.server.http.readiness import Whole
 
-__all__ = ["admin_app", "operators"]
-
 _log = logging.getLogger(__name__)
 
 

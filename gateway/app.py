@@ -62,8 +62,6 @@ from gateway.translation.scheduling.quotas import Quotas
 from gateway.translation.scheduling.scheduler import Scheduler
 from gateway.webhooks.deliveries import Deliveries
 
-__all__ = ["Gateway", "Workers"]
-
 _log = logging.getLogger(__name__)
 
 # For outcomes to be published and outboxes to be read, once work has ended.

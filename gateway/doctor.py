@@ -37,8 +37,6 @@ from gateway.webhooks.message import read_secrets
 from gateway.webhooks.sender import Sender, proxy_of
 from gateway.workers.private_store import store_program
 
-__all__ = ["Finding", "examine"]
-
 # A certificate that is about to end.
 _RENEW_DAYS = 14
 

@@ -36,21 +36,6 @@ from gateway.engines.vllm.engine import VllmEngine
 from gateway.engines.vllm.options import VllmOptions
 from gateway.engines.vllm.plan import can_be_planned, plan
 
-__all__ = [
-    "engine_builder",
-    "engine_options",
-    "engine_plans",
-    "engine_pool",
-    "hosted",
-    "kept_hosts",
-    "lane_changes",
-    "made_of",
-    "pool_lane",
-    "show_engines",
-    "supervised",
-    "waiting_hosts",
-]
-
 # Of the engines that wait, in the gateway's folder.
 _KEPT = "engines"
 

@@ -10,16 +10,6 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Iterable, Sequence
 
-__all__ = [
-    "OPEN_METRICS_TYPE",
-    "as_open_metrics",
-    "as_text",
-    "from_open_metrics",
-    "has_examples",
-    "merged",
-    "summed",
-]
-
 OPEN_METRICS_TYPE = "application/openmetrics-text; version=1.0.0; charset=utf-8"
 
 _ABOUT = re.compile(r"# (?:HELP|TYPE) (\S+)")

@@ -11,8 +11,6 @@ from gateway.identity.authenticator import Keys
 from gateway.identity.jwks import PublicKeys, fetch
 from gateway.server.guard.hosts import is_loopback
 
-__all__ = ["keys_of", "operators_of"]
-
 
 def keys_of(settings: Settings) -> Keys | None:
     """None where nobody needs a token. Raises `StartupError` where everybody would be let in unasked."""

@@ -10,65 +10,12 @@ from __future__ import annotations
 import time
 from collections.abc import Iterator, Sequence
 
-from prometheus_client import REGISTRY, Counter, Gauge, Histogram, disable_created_metrics, generate_latest
-from prometheus_client.exposition import CONTENT_TYPE_LATEST
+from prometheus_client import REGISTRY, Counter, Histogram, disable_created_metrics, generate_latest
+from prometheus_client import Gauge as Gauge
+from prometheus_client.exposition import CONTENT_TYPE_LATEST as CONTENT_TYPE_LATEST
 from prometheus_client.metrics_core import CounterMetricFamily, Metric
 from prometheus_client.openmetrics import exposition as openmetrics
 from prometheus_client.registry import Collector
-
-__all__ = [
-    "CONTENT_TYPE_LATEST",
-    "DEFAULT_ENGINE",
-    "ENGINE_READY",
-    "ENGINE_RESTARTS",
-    "ENGINE_RESTART_S",
-    "ENGINE_RUNNING",
-    "ENGINE_START_FAILURES",
-    "ENGINE_STEP_S",
-    "ENGINE_WAITING",
-    "ERRORS",
-    "FINAL_TOKENS",
-    "FIRST_TOKEN_S",
-    "GENERATION_S",
-    "GPU_BUSY",
-    "GPU_MEMORY_TOTAL",
-    "GPU_MEMORY_USED",
-    "LOG_BYTES",
-    "LOG_PUBLICATIONS",
-    "MEETINGS",
-    "OUTBOX_MERGED",
-    "PARTIALS",
-    "PARTIAL_S",
-    "PARTIAL_TOKENS",
-    "PROMPT_TOKENS",
-    "PROMPT_TOKENS_CACHED",
-    "QUEUE_S",
-    "SESSIONS",
-    "SESSIONS_AWAY",
-    "SESSIONS_RESUMED",
-    "SESSIONS_STARTED",
-    "STORE_ANSWER_S",
-    "STORE_AVAILABLE",
-    "TENANT_CHARACTERS",
-    "TENANT_MINUTES",
-    "TENANT_USAGE",
-    "TOKENS",
-    "TOKENS_REUSED",
-    "TOKEN_INTERVAL_S",
-    "TRANSLATIONS",
-    "TRANSLATIONS_RETRIED",
-    "TRANSLATIONS_RUNNING",
-    "TRANSLATIONS_WAITING",
-    "TRANSLATION_S",
-    "UTTERANCES",
-    "WEBHOOK_DELIVERIES",
-    "WEBHOOK_OLDEST_S",
-    "WEBHOOK_WAITING",
-    "Gauge",
-    "engine_exposition",
-    "exposition",
-    "exposition_with_examples",
-]
 
 # Prometheus adds a creation time to every series; operators do not need it.
 disable_created_metrics()  # type: ignore[no-untyped-call]

@@ -23,21 +23,6 @@ import msgspec
 
 from gateway.tracing import spans
 
-__all__ = [
-    "RESERVED_FILES",
-    "EventLoopLag",
-    "LogStyle",
-    "Says",
-    "cancelled",
-    "log_from",
-    "log_level",
-    "log_style",
-    "log_to",
-    "raise_file_limit",
-    "settle_interpreter",
-    "style_for",
-]
-
 _log = logging.getLogger(__name__)
 
 # File descriptors kept for the engine, for logs, and for refusing clients.

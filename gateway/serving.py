@@ -45,8 +45,6 @@ from gateway.server.guard.tls import HSTS, TlsHandshake, server_context
 from gateway.server.guard.websocket import FrameBudget, GuardedWebSocket
 from gateway.server.uvicorn_server import DrainingServer, SideServer, listen
 
-__all__ = ["Terminal", "admin_config", "page_address", "refuse", "serve", "server_config", "tell_plans"]
-
 _log = logging.getLogger(__name__)
 
 # Seconds for a client to send the head of a request, and as many for its body.

@@ -14,8 +14,6 @@ from pathlib import Path
 
 from gateway.domain.errors import StartupError
 
-__all__ = ["check", "default_folder", "held", "holder"]
-
 _NAME = "gateway.pid"
 
 # For how long an earlier gateway's store may take to end.

@@ -41,8 +41,6 @@ from gateway.stores.sharded import (
 from gateway.stores.webhooks.in_redis import RedisWebhookOutbox
 from gateway.stores.webhooks.memory import MemoryWebhookOutbox, MemoryWebhookStore
 
-__all__ = ["Store"]
-
 # How long a sweep waits for a store.
 _PATIENCE_S = 1.0
 

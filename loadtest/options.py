@@ -20,29 +20,6 @@ from loadtest.results import LoadtestError
 from loadtest.talk.scenario import Scenario, Shape
 from loadtest.trial.values import Objective
 
-__all__ = [
-    "ENGINE_OPTIONS",
-    "add_driver",
-    "add_engine",
-    "add_languages",
-    "add_objective",
-    "add_talk",
-    "add_url",
-    "add_workers",
-    "add_workload",
-    "check",
-    "file",
-    "merged",
-    "model_name",
-    "objective",
-    "refuse",
-    "scenario",
-    "settings",
-    "shown",
-    "with_batch",
-    "with_share",
-]
-
 # A session of the driver stands for a crowd: what keeps one person from flooding a gateway would hold it back.
 _LIMITS = {"messages_per_s": 100_000, "messages_burst": 100_000}
 

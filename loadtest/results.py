@@ -12,8 +12,6 @@ from collections.abc import Callable, Coroutine, Iterable, Sequence
 
 from msgspec import Struct
 
-__all__ = ["LoadtestError", "Spread", "first_error", "go_on", "nearest_rank", "spread", "until_it_ends"]
-
 
 class LoadtestError(Exception):
     """The load test cannot go on; its text is one sentence for people."""

@@ -18,8 +18,6 @@ from pathlib import Path
 
 from gateway.config import BUNDLED_MODEL
 
-__all__ = ["SHAPES", "write"]
-
 _VOCABULARY = 151_936
 
 # From the config.json of Qwen/Qwen3-1.7B and Qwen/Qwen3-8B.

@@ -10,8 +10,6 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Self, TextIO
 
-__all__ = ["Progress", "terminal"]
-
 
 class Progress:
     """Shows the latest of what it is told."""

@@ -15,8 +15,6 @@ from demo_model.generate import Kind, PairSource
 from demo_model.patterns import bundled_patterns
 from loadtest.results import LoadtestError
 
-__all__ = ["SENTENCES", "Workload", "utterances"]
-
 # Sentences in an utterance → its share. Load that is all of one length measures another system: every sequence of
 # a batch then starts and ends together, which real talk never does.
 SENTENCES = {1: 0.5, 2: 0.25, 3: 0.15, 4: 0.1}

@@ -20,8 +20,6 @@ from typing import Any, Protocol
 
 from gateway import metrics
 
-__all__ = ["DASHBOARDS", "queries", "written"]
-
 FOLDER = Path(__file__).parents[1] / "deploy" / "grafana" / "dashboards"
 
 # Grafana's grid has 24 columns.

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import struct
 
-__all__ = ["BINARY", "CLOSE", "CONTINUATION", "PING", "PONG", "TEXT", "UPGRADE", "frame"]
-
 TEXT, BINARY, CONTINUATION, CLOSE, PING, PONG = 1, 2, 0, 8, 9, 10
 UPGRADE = (
     b"GET /v1/stream HTTP/1.1\r\nHost: 127.0.0.1\r\nConnection: Upgrade\r\nUpgrade: websocket\r\n"

@@ -10,8 +10,6 @@ from typing import Any
 from gateway.domain.engine import OnEvent, TokenEvent, TranslationRequest
 from gateway.domain.ports import Engine
 
-__all__ = ["events_of", "reading"]
-
 
 def events_of(engine: Engine, request: TranslationRequest) -> AsyncGenerator[TokenEvent, None]:
     """What an engine makes of a request; closing it ends the generation."""

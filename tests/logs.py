@@ -5,8 +5,6 @@ from __future__ import annotations
 from gateway.domain.log import LoggedEvent, Publication, Said, Timings, Translated, Untranslated, Utterance
 from gateway.domain.ports import EventLog
 
-__all__ = ["append", "nothing", "offsets", "said", "texts", "translated", "untranslated", "utterance"]
-
 
 def utterance(text: str, id: str | None = None, **more: object) -> Utterance:
     """Everything that an utterance can have. id: the text, if it has no other."""

@@ -18,8 +18,6 @@ from pathlib import Path
 from gateway.stores.redis.store import RedisStore
 from tests.patience import PATIENCE_MS
 
-__all__ = ["SAFE", "RedisServer", "impatient", "new_folder", "shared_server", "shared_urls"]
-
 # What the gateway asks of its store.
 SAFE = {"appendonly": "yes", "appendfsync": "always", "maxmemory-policy": "noeviction"}
 

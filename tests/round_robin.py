@@ -7,8 +7,6 @@ import contextlib
 import itertools
 from collections.abc import AsyncIterator, Sequence
 
-__all__ = ["RoundRobin", "round_robin"]
-
 
 class RoundRobin:
     def __init__(self, ports: Sequence[int]) -> None:

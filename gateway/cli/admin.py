@@ -19,8 +19,6 @@ from gateway.client import GatewayUnreachable
 from gateway.client.over_http import fetch, http_address
 from gateway.domain.roles import DEFAULT_TENANT
 
-__all__ = ["administer"]
-
 # Everybody's sessions are read for some of it.
 _ANSWER_S = 60.0
 

@@ -23,8 +23,6 @@ from gateway.domain.errors import Unauthenticated
 from gateway.domain.languages import language_name, normalise
 from gateway.protocol.messages import Error, SessionUpdated, TranslationFailed, TranslationFinal
 
-__all__ = ["chat"]
-
 HELP = """\
 Type a sentence to see it translated.
   /from LANG        the language you type in, such as /from de

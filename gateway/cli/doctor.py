@@ -16,8 +16,6 @@ from gateway.config import Settings
 from gateway.doctor import Finding, examine
 from gateway.domain.errors import StartupError
 
-__all__ = ["print_findings", "print_whether_settings_are_right"]
-
 
 def print_findings(
     config_file: Path | None,

@@ -17,8 +17,6 @@ from gateway.cli.terminal.drawing import printable
 from gateway.client import GatewayUnreachable
 from gateway.client.over_http import fetch, http_address
 
-__all__ = ["print_engines"]
-
 _ANSWER_S = 10.0
 
 

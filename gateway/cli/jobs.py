@@ -26,8 +26,6 @@ from gateway.domain.errors import (
 )
 from gateway.protocol.messages import Error, SessionUpdated, TranslationDelta, TranslationFailed, TranslationFinal
 
-__all__ = ["Job", "SessionOptions", "open_session"]
-
 # After this many refusals a text is given up.
 _ATTEMPTS = 20
 # Wait before a text is sent again if the gateway does not say how long to wait.

@@ -20,8 +20,6 @@ from gateway.identity import key_file
 from gateway.identity.authenticator import issue
 from gateway.identity.key_file import KeyFile
 
-__all__ = ["list_keys", "new_admin_key", "new_api_key", "new_signing_key", "print_token", "remove_key"]
-
 
 def new_signing_key(path: Path, tenant: str | None) -> int:
     """Add a signing key, in front of the others. Returns the exit status, as all commands do."""

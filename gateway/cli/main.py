@@ -27,8 +27,6 @@ if TYPE_CHECKING:
     from gateway.cli.meeting import MeetingOptions
     from gateway.cli.tokens import Token
 
-__all__ = ["main"]
-
 _DEFAULT_URL = DEFAULT_URL
 
 _INTERRUPTED = 130

@@ -17,8 +17,6 @@ from gateway.domain.errors import SessionIdle, SessionReplaced
 from gateway.domain.sessions import Stability
 from gateway.protocol.messages import Error, LanguagesChanged, SessionDraining
 
-__all__ = ["MeetingOptions", "join_meeting", "session_note"]
-
 # Errors that come right before the gateway closes. They are shown as the reason for the close.
 _LAST_WORDS = LAST_WORDS | {SessionIdle.code, SessionReplaced.code}
 

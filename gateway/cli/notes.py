@@ -20,18 +20,6 @@ from gateway.domain.errors import (
 )
 from gateway.protocol.messages import Error
 
-__all__ = [
-    "EXIT_FAILED",
-    "EXIT_UNREACHABLE",
-    "LAST_WORDS",
-    "TOKEN_NEEDED",
-    "TOKEN_REFUSED",
-    "EngineWait",
-    "announce",
-    "note",
-    "said_of",
-]
-
 EXIT_UNREACHABLE = 1
 EXIT_FAILED = 3
 

@@ -36,8 +36,6 @@ from gateway.protocol.messages import (
     UtteranceCancelled,
 )
 
-__all__ = ["Board", "read"]
-
 # Nonce of a ping. Its pong follows everything that was said before we joined.
 _NOW = "now"
 

@@ -22,8 +22,6 @@ from gateway.client import ClientSession, SessionClosed, SessionEvent
 from gateway.domain.close_codes import CloseCode
 from gateway.protocol.messages import Error, UtteranceAccepted
 
-__all__ = ["growing", "speak"]
-
 # Most lines without an answer at once; enough to keep a connection busy.
 _WINDOW = 8
 

@@ -11,8 +11,6 @@ from typing import BinaryIO
 from gateway.client import TokenUnavailable
 from gateway.client.tokens import Secret, checked
 
-__all__ = ["TOKEN_VARIABLE", "Token", "TokenFile", "token_now", "token_of"]
-
 TOKEN_VARIABLE = "GATEWAY_TOKEN"  # noqa: S105 -- the name of a variable
 
 

@@ -16,8 +16,6 @@ from gateway.client import TranscriptRefused
 from gateway.client.transcript import read_transcript, transcript_url
 from gateway.domain.errors import UnknownMeeting
 
-__all__ = ["print_transcript"]
-
 _ANSWER_S = 30.0
 
 

@@ -27,8 +27,6 @@ from gateway.protocol.messages import (
     TranslationFinal,
 )
 
-__all__ = ["CutOff", "one_text", "translate"]
-
 # Texts under way at once when the output is not a terminal.
 _WINDOW = 8
 

@@ -21,8 +21,6 @@ from gateway.client.tokens import Secret, Tokens, TokenSource
 from gateway.client.transcript import Transcript, erase_url, read_transcript, transcript_of, transcript_url
 from gateway.protocol.messages import Resume, SessionStarted, UtteranceFinal
 
-__all__ = ["BlockingSession", "connect", "erase_transcript", "fetch_transcript"]
-
 _P = ParamSpec("_P")
 _T = TypeVar("_T")
 

@@ -34,8 +34,6 @@ from gateway.domain.errors import Forbidden, InvalidMessage, Unauthenticated, Un
 from gateway.protocol.codec import Codec
 from gateway.protocol.messages import ClientMessage, Error, ServerMessage, SessionStart, SessionStarted
 
-__all__ = ["STREAM_PATH", "Connection", "Endpoint", "close_code", "not_authorized", "reopen", "stream_url"]
-
 STREAM_PATH = "/v1/stream"
 
 # Longest wait to open a connection, for the answer to `session.start`, and for a token to reconnect with.

@@ -19,20 +19,6 @@ from __future__ import annotations
 from gateway.domain.errors import Forbidden, Unauthenticated
 from gateway.protocol.messages import Error
 
-__all__ = [
-    "ClientError",
-    "EngineNotReady",
-    "GatewayUnreachable",
-    "InvalidAddress",
-    "NotAuthorized",
-    "SessionClosed",
-    "SessionRefused",
-    "TokenUnavailable",
-    "TranscriptRefused",
-    "UnreadableMessage",
-    "refusal",
-]
-
 
 class ClientError(Exception):
     """Base of the tree; its text is for people."""

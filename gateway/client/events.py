@@ -9,8 +9,6 @@ from msgspec import Struct
 
 from gateway.protocol.messages import ServerMessage, SessionStarted
 
-__all__ = ["Reconnected", "Reconnecting", "SessionEvent"]
-
 
 class Reconnecting(Struct, frozen=True, tag="client.reconnecting"):
     """There is no connection; the next attempt to open one follows after a delay."""

@@ -7,8 +7,6 @@ from __future__ import annotations
 
 import secrets
 
-__all__ = ["Ids"]
-
 # Without letters and digits that look alike.
 _LETTERS = "23456789abcdefghjkmnpqrstuvwxyz"
 _PREFIX_CHARS = 4

@@ -19,8 +19,6 @@ from msgspec.structs import replace
 from gateway.domain.errors import Draining, RateLimited, UnsupportedOption
 from gateway.protocol.messages import Error, SessionEnd, SessionStart, SessionUpdate, UtteranceFinal
 
-__all__ = ["Entry", "Outgoing"]
-
 # Wait before an entry is sent again if the gateway does not say how long to wait.
 _RETRY_MS = 500
 

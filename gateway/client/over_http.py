@@ -13,8 +13,6 @@ from urllib.request import ProxyHandler, Request, build_opener
 from gateway.client.connection import STREAM_PATH, stream_url
 from gateway.client.errors import GatewayUnreachable
 
-__all__ = ["fetch", "http_address"]
-
 _LOOPBACK = {"localhost", "127.0.0.1", "::1"}
 
 

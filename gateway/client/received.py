@@ -19,8 +19,6 @@ from gateway.protocol.messages import (
     TranslationFinal,
 )
 
-__all__ = ["Received"]
-
 # How many publications are recognised when they come again in another epoch.
 _REMEMBERED = 4_096
 

@@ -12,8 +12,6 @@ from gateway.domain.close_codes import CloseCode
 from gateway.domain.errors import Draining
 from gateway.protocol.messages import Error
 
-__all__ = ["BASE_S", "CAP_S", "RESTART_CAP_S", "Outage", "may_reconnect"]
-
 BASE_S = 0.25
 CAP_S = 15.0
 

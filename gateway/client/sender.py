@@ -19,8 +19,6 @@ from gateway.protocol.limits import Limits
 from gateway.protocol.messages import ClientMessage, SessionUpdate, UtteranceFinal
 from gateway.protocol.rate_limit import TokenBucket
 
-__all__ = ["Sender"]
-
 
 class Sender:
     """Sends messages on one connection after another.

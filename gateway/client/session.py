@@ -51,8 +51,6 @@ from gateway.protocol.messages import (
     UtterancePartial,
 )
 
-__all__ = ["ClientSession"]
-
 # Time for the last attempt before the session gives up.
 _LAST_ATTEMPT_S = 1.0
 

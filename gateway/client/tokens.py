@@ -14,8 +14,6 @@ from gateway.client.errors import ClientError, TokenUnavailable
 from gateway.domain.errors import Unauthenticated
 from gateway.protocol.messages import Error, ServerMessage, SessionRefreshed, TokenExpiring
 
-__all__ = ["Refreshing", "Secret", "TokenSource", "Tokens", "checked"]
-
 # What `connect` takes.
 TokenSource = str | Callable[[], str | Awaitable[str]]
 

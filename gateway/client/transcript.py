@@ -21,18 +21,6 @@ from gateway.client.errors import ClientError, GatewayUnreachable, TranscriptRef
 from gateway.client.over_http import fetch, http_address
 from gateway.client.tokens import Secret, Tokens, TokenSource
 
-__all__ = [
-    "Rendering",
-    "Transcript",
-    "TranscriptUtterance",
-    "erase_transcript",
-    "erase_url",
-    "fetch_transcript",
-    "read_transcript",
-    "transcript_of",
-    "transcript_url",
-]
-
 
 class Rendering(Struct, frozen=True):
     """An utterance in one language."""

@@ -27,8 +27,6 @@ from gateway.domain.pairs import PairPattern
 from gateway.domain.roles import NAME
 from gateway.engines.vllm.devices import spelled
 
-__all__ = ["load"]
-
 _Engine = TypeVar("_Engine", bound=EngineSettings)
 
 # Bytes of one session's outbox for everything besides the texts of an utterance: names, numbers, other messages.

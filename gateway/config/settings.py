@@ -16,18 +16,6 @@ from gateway.engines.simulated import Script
 from gateway.engines.vllm.options import VllmSettings
 from gateway.protocol.limits import Limits
 
-__all__ = [
-    "BUNDLED_MODEL",
-    "AuthSettings",
-    "EngineSettings",
-    "EventLogSettings",
-    "LaneSettings",
-    "Settings",
-    "StoreSettings",
-    "engines_of",
-    "part",
-]
-
 BUNDLED_MODEL = Path(__file__).parents[1] / "bundled_model"
 
 _Part = TypeVar("_Part", bound=Struct)

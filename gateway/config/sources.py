@@ -14,8 +14,6 @@ from msgspec import Struct
 
 from gateway.domain.errors import StartupError
 
-__all__ = ["Source", "environment_source", "file_source", "flag_source", "merged", "origin", "stated"]
-
 # Two underscores, because Kubernetes sets variables such as GATEWAY_PORT for a service named `gateway`.
 _PREFIX = "GATEWAY__"
 

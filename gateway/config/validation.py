@@ -18,8 +18,6 @@ from gateway.config.settings import Settings
 from gateway.config.sources import Source, merged, origin
 from gateway.domain.errors import StartupError
 
-__all__ = ["Range", "check_types", "check_values", "range_of"]
-
 # Type of a field → how its value is read, and the complaint if that fails.
 _SCALARS: dict[type[shapes.Type], tuple[type, str]] = {
     shapes.IntType: (int, "is not a whole number"),

@@ -16,8 +16,6 @@ from gateway.conformance.driver import DriverFailed
 from gateway.conformance.play import Deviation, play
 from gateway.conformance.transcripts import transcripts
 
-__all__ = ["list_transcripts", "run_conformance"]
-
 _FAILED = 3
 
 

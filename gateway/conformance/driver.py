@@ -12,8 +12,6 @@ from collections.abc import AsyncGenerator, Sequence
 from contextlib import asynccontextmanager, suppress
 from typing import Any
 
-__all__ = ["SHOWN", "Driver", "DriverFailed"]
-
 # What is looked at of what a driver prints; other events are the client's own business.
 SHOWN = frozenset({"translation.final", "translation.failed", "closed"})
 

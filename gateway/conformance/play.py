@@ -20,8 +20,6 @@ from gateway.conformance.transcripts import Names, Step, Transcript, filled, mat
 from gateway.domain.errors import GatewayError
 from gateway.protocol.messages import ClientMessage, Ping, Pong, ServerMessage, SessionStart
 
-__all__ = ["Deviation", "play"]
-
 _T = TypeVar("_T")
 
 _MOST_BYTES = 65_536

@@ -17,8 +17,6 @@ from gateway.domain.errors import InvalidMessage
 from gateway.protocol.codec import CODECS, JSON, negotiate
 from gateway.protocol.messages import ServerMessage
 
-__all__ = ["Visitor", "scripted_gateway"]
-
 
 class Visitor:
     """The gateway's end of one connection; `visit` counts them from 1."""

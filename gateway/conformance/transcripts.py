@@ -11,8 +11,6 @@ from typing import Any
 import msgspec
 from msgspec import Struct
 
-__all__ = ["Step", "Transcript", "filled", "matches", "transcripts"]
-
 Names = dict[str, Any]
 
 

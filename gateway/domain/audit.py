@@ -9,8 +9,6 @@ from typing import Literal
 
 from msgspec import Struct
 
-__all__ = ["Action", "AuditEntry"]
-
 # join, resume, refresh, leave: a session. message: something in a session that its token does not allow.
 # token, invite: issued. exchange: an invite for a token. transcript, usage: read. revoke: tokens.
 # erase: what was said in a meeting.

@@ -7,8 +7,6 @@ from __future__ import annotations
 
 from enum import IntEnum
 
-__all__ = ["CloseCode"]
-
 
 class CloseCode(IntEnum):
     """WebSocket close codes the gateway sends. 4000–4499: reconnect and resume; 4500–4999: do not."""

@@ -14,21 +14,6 @@ from msgspec import Struct
 
 from gateway.domain.pairs import Pair
 
-__all__ = [
-    "Confidence",
-    "EngineCapacity",
-    "EngineHealth",
-    "EngineProfile",
-    "EngineState",
-    "FinishReason",
-    "Formality",
-    "LaneHealth",
-    "OnEvent",
-    "TokenEvent",
-    "TranslationOptions",
-    "TranslationRequest",
-]
-
 Formality = Literal["formal", "informal"]
 
 

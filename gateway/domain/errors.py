@@ -51,52 +51,6 @@ from __future__ import annotations
 
 from typing import Any, ClassVar
 
-__all__ = [
-    "Cancelled",
-    "DailyQuotaExceeded",
-    "DeadlineExceeded",
-    "Draining",
-    "EngineFailed",
-    "EngineRestarting",
-    "EngineUnavailable",
-    "Forbidden",
-    "ForeignOrigin",
-    "GatewayError",
-    "InvalidMessage",
-    "InvalidValue",
-    "LimitExceeded",
-    "LogUnavailable",
-    "MessageTooLarge",
-    "NotRecorded",
-    "Overloaded",
-    "ProtocolError",
-    "QuotaExceeded",
-    "RateLimited",
-    "SessionAlreadyStarted",
-    "SessionEnding",
-    "SessionIdle",
-    "SessionNotStarted",
-    "SessionReplaced",
-    "SlowReader",
-    "StaleRevision",
-    "StartTimeout",
-    "StartupError",
-    "StateError",
-    "TokenExpired",
-    "TokenRevoked",
-    "TooManyInFlight",
-    "TooManySessions",
-    "Unauthenticated",
-    "Unavailable",
-    "UnknownMeeting",
-    "UnknownType",
-    "UnknownUtterance",
-    "UnsupportedLanguage",
-    "UnsupportedOption",
-    "UtteranceFinished",
-    "error_classes",
-]
-
 
 class GatewayError(Exception):
     """The gateway failed; this is a bug of the gateway. Base of the tree."""

@@ -12,19 +12,6 @@ from msgspec import Struct
 
 from gateway.domain.roles import DEFAULT_TENANT, ROLES, Role
 
-__all__ = [
-    "OPEN",
-    "Grant",
-    "Issued",
-    "Revocation",
-    "account_of_tenant",
-    "hash_of_meeting",
-    "meeting_key",
-    "meeting_name",
-    "tenant_of",
-    "tenant_of_account",
-]
-
 # Ids of meetings and tenants have no such character.
 _SEPARATOR = "/"
 

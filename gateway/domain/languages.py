@@ -8,8 +8,6 @@ from __future__ import annotations
 from collections.abc import Iterable
 from types import MappingProxyType
 
-__all__ = ["AUTO", "NAMES", "language_name", "normalise", "normalised"]
-
 AUTO = "auto"
 """Stands for the language of each text, which is to be detected."""
 

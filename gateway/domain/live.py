@@ -10,8 +10,6 @@ from msgspec import Struct
 
 from gateway.domain.log import Utterance
 
-__all__ = ["Asked", "Ended", "GrowingFinal", "LiveEvent", "Partial", "Reads", "Revised", "Unwanted", "Withdrawn"]
-
 
 class Revised(Struct, frozen=True, tag="revised"):
     """A new revision of what is being said."""

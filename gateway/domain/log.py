@@ -12,24 +12,6 @@ from msgspec import Meta, Struct
 
 from gateway.domain.engine import Confidence, Formality, TranslationOptions
 
-__all__ = [
-    "Accepted",
-    "LogUsage",
-    "LoggedEvent",
-    "LoggedMeeting",
-    "Owed",
-    "Page",
-    "Publication",
-    "Recent",
-    "Said",
-    "Timings",
-    "Translated",
-    "Unfinished",
-    "Untranslated",
-    "Utterance",
-    "UtteranceKey",
-]
-
 # What identifies an utterance in its meeting: (participant, utterance id).
 UtteranceKey = tuple[str, str]
 

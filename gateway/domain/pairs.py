@@ -13,8 +13,6 @@ from msgspec import Struct
 from gateway.domain.errors import InvalidValue
 from gateway.domain.languages import NAMES, normalise
 
-__all__ = ["Pair", "PairPattern", "pairs_among"]
-
 # Normalised tags of the source and of the target, which differ.
 Pair = tuple[str, str]
 

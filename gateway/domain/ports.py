@@ -28,18 +28,6 @@ from gateway.domain.quotas import DayOfTenant, Metered, Totals
 from gateway.domain.register import UNBOUNDED, Bounds, Fence, Held, Present, Registered, TenantCounts
 from gateway.domain.sessions import KeptMeeting, SessionRecord, UsedToken
 
-__all__ = [
-    "LEASE_S",
-    "Authenticator",
-    "Engine",
-    "EventLog",
-    "Issuer",
-    "LiveChannel",
-    "Meter",
-    "Register",
-    "Subscription",
-]
-
 # A gateway of which its store has not heard for so long is gone.
 LEASE_S = 6.0
 

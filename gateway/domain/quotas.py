@@ -12,18 +12,6 @@ from msgspec import Meta, Struct
 
 from gateway.domain.errors import QuotaExceeded, RateLimited
 
-__all__ = [
-    "NO_QUOTA",
-    "DayOfTenant",
-    "Metered",
-    "MinuteOfMeeting",
-    "Quota",
-    "Totals",
-    "Usage",
-    "check_joins",
-    "check_quota",
-]
-
 # After which a place that was taken may be free again.
 _PLACE_MS = 5_000
 

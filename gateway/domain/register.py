@@ -13,19 +13,6 @@ from gateway.domain.grants import Revocation
 from gateway.domain.quotas import check_joins, check_quota
 from gateway.domain.sessions import SessionRecord
 
-__all__ = [
-    "REVOCATION_S",
-    "UNBOUNDED",
-    "Bounds",
-    "Fence",
-    "Held",
-    "Present",
-    "Registered",
-    "TenantCounts",
-    "ends",
-    "what_is_revoked",
-]
-
 # For which an invite may be valid, and clocks may differ: then nothing that was issued before is valid, and a
 # revocation can be forgotten.
 REVOCATION_S = 7 * 86_400 + 3_600

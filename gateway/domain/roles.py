@@ -7,8 +7,6 @@ from __future__ import annotations
 
 from typing import Literal, get_args
 
-__all__ = ["DEFAULT_TENANT", "NAME", "ROLES", "Role"]
-
 # speak: say something. read: captions and translations. transcript: what was said before, over HTTP.
 # admin: revoke what the tenant issued, and read what it has used.
 Role = Literal["speak", "read", "transcript", "admin"]

@@ -17,8 +17,6 @@ from gateway.domain.log import Publication, Unfinished
 from gateway.domain.quotas import DayOfTenant
 from gateway.domain.webhooks.values import KeptWebhooks
 
-__all__ = ["HANDOVER_VERSION", "Handover", "KeptMeeting", "KeptSession", "SessionRecord", "Stability", "UsedToken"]
-
 # What a reader sees of an utterance that is still being said.
 # live: the earliest words; the last of them may change. stable: only words that stay. final: nothing.
 Stability = Literal["live", "stable", "final"]

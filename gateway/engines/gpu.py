@@ -14,8 +14,6 @@ from msgspec import Struct
 
 from gateway import metrics
 
-__all__ = ["Gpu", "driver_version", "gpus", "memory_mib", "show"]
-
 _VERSION_BYTES, _NAME_BYTES = 80, 96
 
 # Which of the clocks is that of the memory, and how often memory is transferred in each of its cycles.

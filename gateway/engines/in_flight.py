@@ -11,8 +11,6 @@ from types import TracebackType
 
 from gateway.domain.errors import EngineUnavailable
 
-__all__ = ["Generation", "Generations"]
-
 
 class Generations:
     """The generations in flight in one engine. After `end`, no new one can begin."""

@@ -19,8 +19,6 @@ from types import MappingProxyType
 from gateway.domain.engine import EngineHealth, EngineState
 from gateway.domain.errors import EngineUnavailable
 
-__all__ = ["Lifecycle"]
-
 _log = logging.getLogger(__name__)
 
 _STARTING, _READY, _RESTARTING, _FAILED, _STOPPED = EngineState

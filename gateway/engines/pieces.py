@@ -5,8 +5,6 @@ Knows: the time of a token, and how many sequences run. Must not know: which eng
 
 from __future__ import annotations
 
-__all__ = ["tokens_a_piece"]
-
 # Most pieces of text a second, over all sequences. A piece costs the gateway about 50 microseconds, and one frame
 # per reader. If the event loop cannot keep up, first words come late.
 _MOST_PIECES_PER_S = 2_500

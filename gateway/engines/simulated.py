@@ -33,8 +33,6 @@ from gateway.domain.ports import Engine
 from gateway.engines.in_flight import Generations
 from gateway.engines.lifecycle import Lifecycle
 
-__all__ = ["Rule", "Script", "SimulatedEngine", "simulated_engines"]
-
 
 class Rule(Struct, frozen=True):
     """What happens to a text that contains `match`."""

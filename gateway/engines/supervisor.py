@@ -31,8 +31,6 @@ from gateway.domain.ports import Engine
 from gateway.engines.in_flight import Generations
 from gateway.engines.lifecycle import Lifecycle
 
-__all__ = ["STEADY_S", "RestartPolicy", "Supervisor"]
-
 _log = logging.getLogger(__name__)
 
 # If an engine was ready for this long before it died, counting failures starts again.

@@ -27,8 +27,6 @@ from gateway.identity.jwks import PublicKeys
 from gateway.identity.key_file import API_KEY_PREFIX, KeyFile, SigningKey
 from gateway.identity.tokens import INVITE_MAX_S, TOKEN_BYTES, TOKEN_MAX_S, Claims, Key, sign, verify
 
-__all__ = ["DEFAULT_AUDIENCE", "Keys", "issue"]
-
 _log = logging.getLogger(__name__)
 
 DEFAULT_AUDIENCE = "translation-gateway"

@@ -21,8 +21,6 @@ import jwt
 
 from gateway.identity.tokens import Key
 
-__all__ = ["PublicKeys", "fetch", "parse"]
-
 _log = logging.getLogger(__name__)
 
 _FRESH_S = 300.0

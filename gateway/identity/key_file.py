@@ -23,22 +23,6 @@ from gateway.domain.errors import StartupError
 from gateway.domain.quotas import NO_QUOTA, Quota
 from gateway.domain.roles import NAME
 
-__all__ = [
-    "ADMIN_KEY_PREFIX",
-    "API_KEY_PREFIX",
-    "DEFAULT_ISSUER",
-    "AdminKey",
-    "ApiKey",
-    "KeyFile",
-    "SigningKey",
-    "hash_of",
-    "load",
-    "new_admin_key",
-    "new_api_key",
-    "new_signing_key",
-    "save",
-]
-
 _log = logging.getLogger(__name__)
 
 DEFAULT_ISSUER = "translation-gateway"

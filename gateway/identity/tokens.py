@@ -24,8 +24,6 @@ from gateway.domain.grants import Grant
 from gateway.domain.languages import normalised
 from gateway.domain.roles import NAME, Role
 
-__all__ = ["INVITE_MAX_S", "LEEWAY_S", "TOKEN_BYTES", "TOKEN_MAX_S", "Claims", "Key", "sign", "verify"]
-
 TOKEN_BYTES = 8_192
 # From `iat` to `exp`.
 TOKEN_MAX_S = 600

@@ -22,8 +22,6 @@ from gateway.meeting.history import History
 from gateway.meeting.live_text import HERE, LiveTranslation
 from gateway.meeting.live_view import LiveView
 
-__all__ = ["Elsewhere"]
-
 # How often a gateway says that it is there, and after which silence it is taken to be gone.
 _PRESENT_S = 3.0
 _GONE_S = 10.0

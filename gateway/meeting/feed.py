@@ -14,8 +14,6 @@ from gateway.meeting.outbox import Outbox
 from gateway.meeting.payload import Payload
 from gateway.protocol.from_domain import accepted_message, publication_message
 
-__all__ = ["Feed", "Seam"]
-
 # What is held back is passed on in one go, whether there is room for it or not; more is read from the log.
 _MOST_HELD = 16
 

@@ -12,8 +12,6 @@ from dataclasses import dataclass, field
 
 from gateway.domain.log import Publication, Recent, Said, Translated, Untranslated, Utterance, UtteranceKey
 
-__all__ = ["History", "Record"]
-
 
 @dataclass(eq=False)
 class Record:

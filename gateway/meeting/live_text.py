@@ -13,8 +13,6 @@ from gateway.domain.log import Utterance, UtteranceKey
 from gateway.meeting.payload import Payload
 from gateway.protocol.messages import TranslationDelta
 
-__all__ = ["HERE", "LiveCaption", "LiveText", "LiveTranslation"]
-
 # The origin of what this gateway makes, and of what some gateway is about to make.
 HERE, SOMEWHERE = "", "?"
 

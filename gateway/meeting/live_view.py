@@ -15,8 +15,6 @@ from gateway.meeting.payload import Payload
 from gateway.protocol.from_domain import caption_message
 from gateway.protocol.messages import UtteranceCancelled
 
-__all__ = ["LiveView"]
-
 
 class LiveView:
     """What members see, and what a latecomer is shown of it."""

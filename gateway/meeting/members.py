@@ -12,8 +12,6 @@ from gateway.domain.log import Publication, Said, Translated, Untranslated, Utte
 from gateway.domain.sessions import Stability
 from gateway.meeting.feed import Feed
 
-__all__ = ["Member", "Members"]
-
 
 @dataclass(eq=False, kw_only=True)
 class Member:

@@ -29,8 +29,6 @@ from gateway.protocol.messages import (
     UtteranceCancelled,
 )
 
-__all__ = ["Outbox"]
-
 # Handed to the writer at once; what it holds is no longer merged, nor counted.
 _BATCH = 64
 

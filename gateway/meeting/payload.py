@@ -13,8 +13,6 @@ from gateway.protocol.codec import Codec
 from gateway.protocol.messages import LanguagesChanged, ServerMessage, SessionStarted, TranslationDelta
 from gateway.tracing.utterances import Delivery
 
-__all__ = ["Payload"]
-
 # What a message costs beyond its texts: field names, numbers, and Python's own overhead. Generous on purpose.
 _OVERHEAD_BYTES = 256
 

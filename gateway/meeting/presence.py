@@ -17,8 +17,6 @@ from gateway.protocol.messages import (
     ServerMessage,
 )
 
-__all__ = ["Presence"]
-
 
 class Presence:
     """The participants of one meeting. members: those here, who are told of the others."""

@@ -33,8 +33,6 @@ from gateway.meeting.presence import Presence
 from gateway.protocol.from_domain import publication_message
 from gateway.tracing import utterances
 
-__all__ = ["Room"]
-
 _TellPresent = Callable[[str, Present | None], None]
 
 # A publication that is not delivered within so many seconds is not waited for.

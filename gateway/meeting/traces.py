@@ -18,8 +18,6 @@ from gateway.tracing import spans, utterances
 from gateway.tracing.spans import NOT_TRACED, Span, Value
 from gateway.tracing.utterances import Delivery
 
-__all__ = ["Accepting", "Joined", "concern", "delivery", "joining", "taken_over"]
-
 
 def _about(meeting: str) -> dict[str, Value]:
     tenant = tenant_of(meeting)

@@ -14,8 +14,6 @@ from msgspec import Struct
 
 from gateway.domain.log import Publication, Said, Translated, Untranslated, Utterance
 
-__all__ = ["Cue", "Spoken", "Transcript", "cues", "plain_text", "subrip", "transcript", "webvtt"]
-
 # Participants whose clocks differ by no more speak into one recording.
 _SHARED_CLOCK_MS = 2_000
 # Nobody's audio is longer: a position beyond it is something else, such as the time of day, and counts as none.

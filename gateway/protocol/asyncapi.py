@@ -20,20 +20,6 @@ from gateway.domain.errors import GatewayError, error_classes
 from gateway.protocol.codec import CODECS
 from gateway.protocol.messages import client_messages, server_messages
 
-__all__ = [
-    "CLOSE_CODES",
-    "LICENSE",
-    "Document",
-    "ErrorMeaning",
-    "asyncapi",
-    "components",
-    "doc",
-    "error_meaning",
-    "plain",
-    "ref",
-    "title",
-]
-
 Document = dict[str, Any]
 
 LICENSE = {"name": "Apache-2.0", "identifier": "Apache-2.0"}

@@ -21,21 +21,6 @@ from gateway.domain.errors import (
 from gateway.domain.languages import language_name, normalise
 from gateway.protocol.limits import Limits
 
-__all__ = [
-    "MEETING_ID",
-    "check_count",
-    "check_language_tag",
-    "check_length",
-    "check_meeting_id",
-    "check_pair",
-    "check_terms",
-    "check_text",
-    "is_meeting_id",
-    "supported_language",
-    "targets_by_source",
-    "unsupported_options",
-]
-
 # Regular expression for a whole meeting id. Its characters are safe in a URL path and in a file name. An id of
 # only dots is not valid, although it matches.
 MEETING_ID = "[A-Za-z0-9._~-]+"

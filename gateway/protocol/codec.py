@@ -15,8 +15,6 @@ import msgspec
 from gateway.domain.errors import InvalidMessage, MessageTooLarge, UnknownType
 from gateway.protocol.messages import ClientMessage, ServerMessage
 
-__all__ = ["CODECS", "JSON", "MSGPACK", "Codec", "negotiate", "where_and_why"]
-
 _PATH = re.compile(r" - at `\$\.?(?P<path>.*)`$")
 _ECHO_CHARS = 64
 _MISSING = re.compile(r"missing required field `(?P<name>[^`]+)`")

@@ -13,58 +13,6 @@ from msgspec import Meta, UnsetType
 from gateway.domain.engine import Formality
 from gateway.domain.sessions import Stability
 
-__all__ = [
-    "AtMs",
-    "Confidence",
-    "Context",
-    "DetectedLang",
-    "DrainMillis",
-    "EndMillis",
-    "Epoch",
-    "ErrorCode",
-    "ErrorField",
-    "ErrorText",
-    "ErrorUtterance",
-    "Formal",
-    "Glossary",
-    "Lang",
-    "MeetingId",
-    "Millis",
-    "Name",
-    "Nonce",
-    "Offset",
-    "Originals",
-    "OwnUtterance",
-    "Position",
-    "Reads",
-    "Record",
-    "Recorded",
-    "RetryMillis",
-    "Retryable",
-    "Rev",
-    "SaidRev",
-    "Secret",
-    "Speaker",
-    "Speaks",
-    "SpeaksNow",
-    "Stable",
-    "StartMillis",
-    "Target",
-    "Targets",
-    "Text",
-    "TheirName",
-    "TheyRead",
-    "TheySpeak",
-    "Token",
-    "TokenMillis",
-    "Traceparent",
-    "Unsure",
-    "Utterance",
-    "UtteranceLang",
-    "Who",
-]
-
-
 # The largest integer that JavaScript, JSON and msgpack all carry exactly.
 _MAX_INT = 2**53 - 1
 

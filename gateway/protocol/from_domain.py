@@ -20,8 +20,6 @@ from gateway.protocol.messages import (
     UtteranceAccepted,
 )
 
-__all__ = ["accepted_message", "caption_message", "error_message", "languages_message", "publication_message"]
-
 
 def error_message(error: GatewayError) -> Error:
     """An error of the tree as a message."""

@@ -9,8 +9,6 @@ from typing import Annotated
 
 from msgspec import Meta, Struct
 
-__all__ = ["Limits"]
-
 
 def _meta(description: str, at_least: int = 1) -> Meta:
     # In `extra`, so that decoding does not check it: a client must accept the limits of any gateway.

@@ -5,8 +5,6 @@ Knows: rates. Must not know: clocks (the time is an argument), sessions.
 
 from __future__ import annotations
 
-__all__ = ["TokenBucket"]
-
 
 class TokenBucket:
     """Admits `rate` messages a second on average, and `burst` at once. Times are seconds of any one clock."""

@@ -20,8 +20,6 @@ from gateway.meeting.outbox import Outbox
 from gateway.protocol.rate_limit import TokenBucket
 from gateway.sessions.seat import Seat
 
-__all__ = ["AccessLog", "Traffic", "route_of"]
-
 _log = logging.getLogger(__name__)
 
 _REQUEST_ID = b"x-request-id"

@@ -59,8 +59,6 @@ from gateway.sessions.entrance import Entry
 from gateway.sessions.machine import Session, State
 from gateway.sessions.seat import Seat
 
-__all__ = ["Connection"]
-
 _log = logging.getLogger(__name__)
 
 # Pings that are answered once a client has what it missed; of more, the newest.

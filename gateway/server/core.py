@@ -31,8 +31,6 @@ from gateway.translation.finals import Finals
 from gateway.translation.partials import Partials
 from gateway.translation.scheduling.scheduler import Scheduler
 
-__all__ = ["Core", "leaving"]
-
 
 class Core(Struct, frozen=True):
     """What a connection carries effects out with."""

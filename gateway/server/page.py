@@ -29,8 +29,6 @@ from starlette.types import Receive, Scope, Send
 from gateway.domain.errors import StartupError
 from gateway.server.http import bodies
 
-__all__ = ["admin_routes", "routes"]
-
 _PACKAGE = Path(__file__).parents[1]
 
 _INDEX = "index.html"

@@ -18,8 +18,6 @@ from gateway.sessions.registry import Registry
 from gateway.translation.scheduling.quotas import Quotas
 from gateway.translation.scheduling.scheduler import Scheduler
 
-__all__ = ["TenantUsage"]
-
 
 class TenantUsage:
     """The usage of all tenants."""

@@ -10,8 +10,6 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 from gateway.server.access_log import route_of
 from gateway.tracing import spans
 
-__all__ = ["Traced"]
-
 # Reading the page, health, metrics and languages is not worth a span.
 _READS = ("GET", "HEAD", "OPTIONS")
 _INTERFACE = "/v1/"

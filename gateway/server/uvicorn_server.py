@@ -17,8 +17,6 @@ import uvicorn
 
 from gateway.domain.errors import StartupError
 
-__all__ = ["DrainingServer", "SideServer", "listen", "reserve"]
-
 _log = logging.getLogger(__name__)
 
 _USER_TIMEOUT_MS = 60_000

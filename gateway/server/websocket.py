@@ -33,8 +33,6 @@ from gateway.server.guard.accounts import client_account
 from gateway.server.guard.identity import challenge
 from gateway.server.guard.origins import Origins
 
-__all__ = ["Stream"]
-
 # Connections that have not started a session yet.
 _MOST_UNSTARTED = 1_000
 

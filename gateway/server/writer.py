@@ -24,8 +24,6 @@ from gateway.protocol.messages import Error
 from gateway.server.access_log import Traffic
 from gateway.server.guard.websocket import WRITE_NOW, framed
 
-__all__ = ["Writer", "counted"]
-
 _log = logging.getLogger(__name__)
 
 # How long a peer that may not be reading gets to take the last frames.

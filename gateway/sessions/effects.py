@@ -15,20 +15,6 @@ from gateway.domain.log import Utterance
 from gateway.domain.sessions import Stability
 from gateway.protocol.messages import Resume, ServerMessage
 
-__all__ = [
-    "Accept",
-    "Acknowledge",
-    "Cancel",
-    "Close",
-    "Effect",
-    "Join",
-    "Refresh",
-    "Reply",
-    "Show",
-    "Update",
-    "Withdraw",
-]
-
 
 class Reply(Struct, frozen=True):
     """Send this to this session's client alone."""

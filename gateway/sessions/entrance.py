@@ -44,8 +44,6 @@ from gateway.sessions.seat import Finish, Seat, key_of, restored
 from gateway.sessions.seats import Seats, replaced
 from gateway.translation.finals import Finals
 
-__all__ = ["Client", "Entrance", "Entry"]
-
 _log = logging.getLogger(__name__)
 
 # How often a resume is tried that others get in the way of.

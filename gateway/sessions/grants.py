@@ -11,16 +11,6 @@ from gateway.domain.errors import Forbidden, InvalidValue
 from gateway.domain.grants import Grant
 from gateway.domain.roles import Role
 
-__all__ = [
-    "check_meeting",
-    "check_reads",
-    "check_recorded",
-    "check_role",
-    "check_speaks",
-    "may_read",
-    "wanted_record",
-]
-
 
 def check_role(grant: Grant, role: Role, field: str | None = None) -> None:
     """Raises `Forbidden`."""

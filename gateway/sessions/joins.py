@@ -21,8 +21,6 @@ from gateway.sessions.effects import Join
 from gateway.sessions.seat import Seat
 from gateway.translation.scheduling.quotas import Quotas
 
-__all__ = ["JoinRate", "Joins", "to_give_way"]
-
 # Seconds in which an account may join as often as it may at once: a restart lets everybody join again.
 _REFILL_S = 60.0
 

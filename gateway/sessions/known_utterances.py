@@ -11,8 +11,6 @@ from hashlib import blake2b
 
 from msgspec import Struct
 
-__all__ = ["REMEMBERED_UTTERANCES", "KnownUtterance", "KnownUtterances"]
-
 # Utterances that are remembered after they settled.
 REMEMBERED_UTTERANCES = 1_000
 

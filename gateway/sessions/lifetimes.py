@@ -20,8 +20,6 @@ from gateway.sessions.machine import State
 from gateway.sessions.seat import Seat
 from gateway.sessions.spent import SpentTokens
 
-__all__ = ["Lifetimes"]
-
 _log = logging.getLogger(__name__)
 
 # Before a session's time is over its client is told, so that it gets a new token.

@@ -74,8 +74,6 @@ from gateway.sessions.known_utterances import KnownUtterances
 from gateway.sessions.rules import Options, SessionRules
 from gateway.translation.spoken_language import SpokenLanguages
 
-__all__ = ["Rank", "Session", "State"]
-
 # The languages of a text, among those that are given, with their probabilities, the likeliest first.
 Rank = Callable[[str, Sequence[str]], Sequence[tuple[str, float]]]
 

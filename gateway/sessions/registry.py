@@ -46,8 +46,6 @@ from gateway.translation.finals import Finals
 from gateway.translation.partials import Partials
 from gateway.translation.scheduling.quotas import Quotas
 
-__all__ = ["Registry"]
-
 _log = logging.getLogger(__name__)
 
 

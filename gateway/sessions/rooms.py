@@ -13,8 +13,6 @@ from gateway.domain.log import UtteranceKey
 from gateway.domain.ports import EventLog, LiveChannel, Register
 from gateway.meeting.room import Room
 
-__all__ = ["Rooms"]
-
 
 class Rooms:
     """Opens and closes the rooms of a log and a register.

@@ -19,8 +19,6 @@ from gateway.protocol.limits import Limits
 from gateway.protocol.messages import UtteranceFinal, UtterancePartial
 from gateway.sessions.grants import check_role, check_speaks
 
-__all__ = ["CONTEXT_UTTERANCES", "Options", "SessionRules", "Terms"]
-
 # Target language → its (source term, target term) pairs, as in `Utterance.glossary`.
 Terms = tuple[tuple[str, tuple[tuple[str, str], ...]], ...]
 

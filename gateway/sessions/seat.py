@@ -23,8 +23,6 @@ from gateway.protocol.limits import Limits
 from gateway.sessions.effects import Accept, Close, Effect
 from gateway.sessions.machine import Session
 
-__all__ = ["Finish", "Seat", "key_of", "member_of", "recalled", "restored"]
-
 # Closes a connection after what is in its outbox, with the reason.
 Finish = Callable[[CloseCode, GatewayError | None], None]
 

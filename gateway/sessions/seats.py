@@ -22,8 +22,6 @@ from gateway.sessions.writes import Writes
 from gateway.translation.finals import Finals
 from gateway.translation.partials import Partials
 
-__all__ = ["Seats", "replaced"]
-
 _log = logging.getLogger(__name__)
 
 

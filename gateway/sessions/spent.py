@@ -13,8 +13,6 @@ from gateway.domain.grants import Grant, Revocation
 from gateway.domain.register import REVOCATION_S
 from gateway.domain.sessions import UsedToken
 
-__all__ = ["SpentTokens"]
-
 # Of one tenant; revoking everything needs one.
 _MOST_REVOCATIONS = 10_000
 

@@ -18,8 +18,6 @@ from gateway.domain.ports import Register
 from gateway.domain.sessions import SessionRecord, UsedToken
 from gateway.sessions.seat import Seat
 
-__all__ = ["Writes"]
-
 _log = logging.getLogger(__name__)
 
 _AT_ONCE = 256

@@ -16,8 +16,6 @@ import msgspec
 from gateway.domain.audit import AuditEntry
 from gateway.domain.errors import StartupError
 
-__all__ = ["AuditFile"]
-
 _log = logging.getLogger(__name__)
 
 _FLAGS = os.O_WRONLY | os.O_APPEND | os.O_CREAT | os.O_CLOEXEC

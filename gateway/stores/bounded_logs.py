@@ -17,8 +17,6 @@ from gateway.domain.sessions import KeptMeeting
 from gateway.stores.delivery import deliver_to
 from gateway.stores.publication_bytes import publication_bytes
 
-__all__ = ["MEETING_BYTES", "MEETING_SHARE", "BoundedLogs"]
-
 # Estimated bytes of a meeting that is not empty, besides its publications.
 MEETING_BYTES = 1_024
 # One meeting holds at most `max_bytes` divided by this, so that it cannot push out all others.

@@ -11,8 +11,6 @@ from collections.abc import Callable
 
 from gateway.domain.log import Publication
 
-__all__ = ["deliver_to"]
-
 _log = logging.getLogger(__name__)
 
 

@@ -24,8 +24,6 @@ import msgspec
 from gateway.domain.errors import StartupError
 from gateway.domain.sessions import HANDOVER_VERSION, Handover, KeptMeeting
 
-__all__ = ["check", "discard", "read", "write"]
-
 _log = logging.getLogger(__name__)
 
 # What msgspec raises for a number or a text that msgpack cannot carry.

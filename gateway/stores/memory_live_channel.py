@@ -11,8 +11,6 @@ from contextlib import asynccontextmanager
 
 from gateway.domain.live import LiveEvent
 
-__all__ = ["MemoryLiveChannel", "Switchboard"]
-
 _Deliver = Callable[[str, LiveEvent], None]
 
 

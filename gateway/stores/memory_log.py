@@ -37,8 +37,6 @@ from gateway.domain.register import Fence
 from gateway.domain.sessions import KeptMeeting
 from gateway.stores.bounded_logs import BoundedLogs
 
-__all__ = ["MemoryEventLog", "MemoryStore"]
-
 
 @dataclass(slots=True)
 class _Promise:

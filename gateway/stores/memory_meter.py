@@ -13,8 +13,6 @@ from collections.abc import Callable, Iterable, Mapping
 from gateway.domain.ports import LEASE_S
 from gateway.domain.quotas import DayOfTenant, Metered, MinuteOfMeeting, Totals
 
-__all__ = ["MemoryMeter", "MemoryMeterStore"]
-
 # For how long minutes are known to be counted.
 _REMEMBERED_MINUTES = 10
 

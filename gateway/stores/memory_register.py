@@ -29,8 +29,6 @@ from gateway.domain.register import (
 )
 from gateway.domain.sessions import SessionRecord, UsedToken
 
-__all__ = ["MemoryRegister", "MemoryRegisterStore"]
-
 _Deliver = Callable[[str, Present | None], None]
 
 # Clocks of those who issue tokens may differ from ours.

@@ -10,8 +10,6 @@ from typing import assert_never
 
 from gateway.domain.log import LoggedEvent, Publication, Said, Translated, Untranslated
 
-__all__ = ["publication_bytes"]
-
 # Estimated bytes of a publication, besides its texts.
 _PUBLICATION_BYTES = 512
 # Estimated bytes of what is remembered of an utterance and its outcomes.

@@ -14,8 +14,6 @@ from pathlib import Path
 
 from gateway.domain.errors import StartupError
 
-__all__ = ["Seal", "read_keys"]
-
 _KEY_BYTES = 32
 _ID_BYTES = 4
 _NONCE_BYTES = 12

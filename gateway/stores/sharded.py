@@ -36,8 +36,6 @@ from gateway.domain.sessions import KeptMeeting, SessionRecord, UsedToken
 from gateway.domain.webhooks.port import WebhookOutbox
 from gateway.domain.webhooks.values import Delivery, KeptWebhooks, Settled, Tended, Webhook, WebhookState
 
-__all__ = ["Placement", "ShardedEventLog", "ShardedLiveChannel", "ShardedRegister", "ShardedWebhookOutbox"]
-
 _log = logging.getLogger(__name__)
 
 # Meetings whose store is not worked out again.

@@ -21,8 +21,6 @@ if TYPE_CHECKING:
     from opentelemetry.sdk.trace import TracerProvider
     from opentelemetry.sdk.trace.export import SpanExporter
 
-__all__ = ["is_wanted", "start", "stop"]
-
 _log = logging.getLogger(__name__)
 
 _SERVICE = "translation-gateway"

@@ -14,8 +14,6 @@ from collections import Counter, deque
 from gateway.tracing import spans
 from gateway.tracing.spans import Value
 
-__all__ = ["PartialsTrace"]
-
 # Of one utterance and language; the newest. OpenTelemetry's SDK keeps as many of a span.
 _MOST_EVENTS = 128
 

@@ -12,25 +12,6 @@ from contextlib import contextmanager
 from contextvars import ContextVar
 from typing import Literal, Protocol
 
-__all__ = [
-    "NOT_TRACED",
-    "Event",
-    "Kind",
-    "Span",
-    "Tracer",
-    "Value",
-    "begin",
-    "current",
-    "exemplar",
-    "ids",
-    "is_on",
-    "past",
-    "remote",
-    "trace_with",
-    "tracer",
-    "within",
-]
-
 Value = str | int | float | bool
 
 # Its name, when it happened (Unix time in nanoseconds), its fields.

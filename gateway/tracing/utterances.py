@@ -13,8 +13,6 @@ from collections import OrderedDict
 from gateway.tracing import spans
 from gateway.tracing.spans import NOT_TRACED, Span, Value
 
-__all__ = ["Delivery", "begin", "close", "delivery", "event", "fail", "finished"]
-
 # More than these are not open together; the oldest waits for what will not come, such as a log that was lost.
 _MOST_OPEN = 10_000
 

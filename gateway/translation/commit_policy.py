@@ -21,8 +21,6 @@ from types import MappingProxyType
 import budoux
 import regex
 
-__all__ = ["FINAL_TOLERANCE", "MASK", "SPAN", "TOLERANCE", "UNSPACED", "CommitPolicy", "Heard", "Units", "units"]
-
 # Languages written without spaces between words. Where a word ends is found by BudouX, a small model made for
 # breaking lines; where it has none, the units are graphemes.
 UNSPACED = frozenset({"ja", "zh", "zh-hant", "th", "km", "my"})

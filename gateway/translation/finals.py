@@ -37,8 +37,6 @@ from gateway.translation.partials import Partials
 from gateway.translation.scheduling.scheduler import Scheduler
 from gateway.translation.scheduling.ticket import CATCHING_UP, FINAL, Ticket, request_id
 
-__all__ = ["Finals"]
-
 _log = logging.getLogger(__name__)
 
 # Of a language. Looking it up takes longer than counting.

@@ -15,8 +15,6 @@ from gateway.tracing.partials import PartialsTrace
 from gateway.translation.commit_policy import TOLERANCE, CommitPolicy, Heard
 from gateway.translation.scheduling.ticket import PARTIAL, Ticket, request_id
 
-__all__ = ["OpenTranslation", "OpenUtterance"]
-
 
 @dataclass(eq=False)
 class OpenTranslation:

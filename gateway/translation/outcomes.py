@@ -19,8 +19,6 @@ from gateway.domain.log import Translated, Untranslated, Utterance
 from gateway.meeting.room import Room
 from gateway.translation.owned import Owned
 
-__all__ = ["Outcomes", "one_less", "untranslated"]
-
 Of = TypeVar("Of")
 
 _log = logging.getLogger(__name__)

@@ -10,8 +10,6 @@ from collections.abc import Callable, Iterable, Iterator
 from gateway.domain.log import Utterance
 from gateway.meeting.room import Room
 
-__all__ = ["Owned"]
-
 
 class Owned:
     """Every promise that has no outcome yet."""

@@ -11,8 +11,6 @@ import asyncio
 import time
 from collections.abc import Callable
 
-__all__ = ["Throttle"]
-
 
 class Throttle:
     """Hands the growing text of one translation on as deltas, over all attempts of the engine.

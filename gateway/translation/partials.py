@@ -35,8 +35,6 @@ from gateway.translation.open_utterances import OpenTranslation, OpenUtterance
 from gateway.translation.scheduling.scheduler import Scheduler
 from gateway.translation.scheduling.ticket import Generated, Ticket
 
-__all__ = ["Partials"]
-
 _log = logging.getLogger(__name__)
 
 # Of an outcome and a language. Looking it up takes longer than counting.

@@ -15,8 +15,6 @@ from collections.abc import Sequence
 
 from msgspec import Struct
 
-__all__ = ["CERTAIN", "SpokenLanguages"]
-
 CERTAIN = 0.9
 """The least probability of a language that is certain. Of such, 999 of 1,000 are right, whatever their length."""
 

@@ -19,8 +19,6 @@ from gateway.domain.webhooks.values import Delivery, Event, Settled, Webhook
 from gateway.webhooks import message
 from gateway.webhooks.sender import Answer, Sender
 
-__all__ = ["Deliveries", "pause_s"]
-
 _log = logging.getLogger(__name__)
 
 # Deliveries of one webhook under way at this gateway.

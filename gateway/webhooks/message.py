@@ -19,8 +19,6 @@ from gateway.domain.errors import StartupError
 from gateway.domain.grants import meeting_name, tenant_of
 from gateway.domain.webhooks.values import Event
 
-__all__ = ["PING", "body", "headers", "read_secrets"]
-
 # The type of an event that only tests whether others arrive.
 PING = "ping"
 

@@ -16,8 +16,6 @@ from urllib.request import getproxies, proxy_bypass
 from gateway import __version__
 from gateway.domain.errors import StartupError
 
-__all__ = ["Answer", "Sender", "proxy_of"]
-
 # Longest time for a connection, and for everything. Shorter than the lease of a delivery.
 _CONNECT_S, _TOTAL_S = 5.0, 10.0
 

@@ -25,8 +25,6 @@ from gateway.webhooks.deliveries import Deliveries
 from gateway.workers.parent import Parent
 from gateway.workers.process import WorkerProcess
 
-__all__ = ["routes"]
-
 
 def routes(operators: Operators, store: Store, parent: Parent) -> list[BaseRoute]:
     """store: that of the workers, which is to be reached before anything is asked for."""

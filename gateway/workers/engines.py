@@ -24,8 +24,6 @@ from gateway.engines.pool.pool import Pool
 from gateway.engines.supervisor import RestartPolicy, Supervisor
 from gateway.workers.messages import EngineIs
 
-__all__ = ["Engines", "HostedAnew"]
-
 # No two hosts have one path: nobody takes an old host for the new one.
 _numbers = itertools.count(1)
 

@@ -11,21 +11,6 @@ from gateway.domain.engine import EngineHealth, EngineProfile
 from gateway.engines.host.messages import PROTOCOL as ENGINE_PROTOCOL
 from gateway.server.http.readiness import Whole
 
-__all__ = [
-    "PROTOCOLS",
-    "Drain",
-    "EngineIs",
-    "GetMetrics",
-    "LogFrom",
-    "Metrics",
-    "Refused",
-    "Report",
-    "Serves",
-    "ToParent",
-    "ToWorker",
-]
-
-
 # How workers are spoken to, and how engines are. The first is raised with every change of a message below, but
 # `Refused` and `Drain`, which every version understands.
 PROTOCOLS = (2, ENGINE_PROTOCOL)

@@ -28,8 +28,6 @@ from gateway.workers.messages import EngineIs, GetMetrics, LogFrom, Metrics
 from gateway.workers.process import WorkerProcess
 from gateway.workers.restarts import Restarts, with_what_may_change
 
-__all__ = ["Parent"]
-
 _log = logging.getLogger(__name__)
 
 # Time between two looks at the engine's progress while it loads, and between two reports of the workers.

@@ -20,8 +20,6 @@ from urllib.parse import quote
 
 from gateway.domain.errors import StartupError
 
-__all__ = ["PrivateStore", "data_folders", "store_program"]
-
 _log = logging.getLogger(__name__)
 
 _PROGRAMS = ("valkey-server", "redis-server")

@@ -31,8 +31,6 @@ from gateway.workers.messages import (
 )
 from gateway.workers.questions import Questions
 
-__all__ = ["WorkerProcess"]
-
 # Longest wait for one worker's metrics.
 _METRICS_S = 2.0
 

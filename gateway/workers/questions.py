@@ -12,8 +12,6 @@ from collections.abc import Callable, Sequence
 
 from gateway.workers.messages import GetMetrics, Metrics
 
-__all__ = ["Questions"]
-
 
 class Questions:
     """Those asked over one channel and not answered yet."""

@@ -12,8 +12,6 @@ from msgspec.structs import replace
 from gateway.config import Settings
 from gateway.domain.errors import StartupError
 
-__all__ = ["Restarts", "with_what_may_change"]
-
 _log = logging.getLogger(__name__)
 
 # Settings of what goes on running when the workers are replaced.

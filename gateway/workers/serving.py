@@ -36,8 +36,6 @@ from gateway.workers.administration import routes
 from gateway.workers.parent import Parent
 from gateway.workers.private_store import PrivateStore, data_folders
 
-__all__ = ["reload", "serve"]
-
 
 def serve(
     config_file: Path | None,

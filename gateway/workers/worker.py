@@ -48,8 +48,6 @@ from gateway.workers.messages import (
 )
 from gateway.workers.questions import Questions
 
-__all__ = ["run"]
-
 _log = logging.getLogger(__name__)
 
 # Longest wait for the metrics of all workers; the parent waits for less.

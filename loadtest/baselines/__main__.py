@@ -30,8 +30,6 @@ from gateway.server.uvicorn_server import DrainingServer, listen
 from loadtest.baselines.architecture import Plan
 from loadtest.baselines.workers import Refused, Workers
 
-__all__ = ["main"]
-
 # For accepted requests, after a signal.
 _DRAIN_S = 10
 

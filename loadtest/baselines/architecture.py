@@ -26,8 +26,6 @@ from loadtest.systems.running import Running
 from loadtest.systems.server import Server, free_port, serving
 from loadtest.trial.values import Http
 
-__all__ = ["ARCHITECTURES", "SHARED_MEMORY", "Plan", "baseline", "plan"]
-
 SHARED_MEMORY = 0.3
 """Each of two workers on one GPU had so much of its memory."""
 

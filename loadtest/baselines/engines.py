@@ -23,8 +23,6 @@ from gateway.engines.simulated import Rule, Script
 from gateway.engines.vllm.arguments import engine_arguments, engine_environment
 from loadtest.systems.prompting import prompts
 
-__all__ = ["BatchEngine", "Job", "SimulatedBatches", "Translation", "build"]
-
 
 class Job(Struct, frozen=True):
     """One text for one language."""

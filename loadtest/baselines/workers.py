@@ -25,8 +25,6 @@ from gateway.engines.host.orphans import exit_with_parent
 from loadtest.baselines.architecture import Plan
 from loadtest.baselines.engines import BatchEngine, Job, Translation, build
 
-__all__ = ["Refused", "Timed", "Workers"]
-
 # For workers to end by themselves, between looks at them, and to be gone once killed.
 _LEAVE_S, _LOOK_S, _KILL_S = 10.0, 0.05, 5.0
 

@@ -15,8 +15,6 @@ from loadtest.capacity.points import Point, there
 from loadtest.capacity.search import Found
 from loadtest.trial.values import Finding, Objective
 
-__all__ = ["Candidate", "Tried", "advise", "choose", "recommended_toml"]
-
 # Closer to the best than this counts as equally good: so much lies between two runs of the same settings.
 _NEAR = 0.03
 

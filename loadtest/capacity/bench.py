@@ -24,8 +24,6 @@ from loadtest.results import LoadtestError, go_on
 from loadtest.systems.metrics import get, metric
 from loadtest.systems.running import Running
 
-__all__ = ["Bench", "Followed", "Stopped", "follow", "slots"]
-
 _LOOK_S = 0.2
 
 # What a gateway may take to finish what it accepted under an overload.

@@ -28,8 +28,6 @@ from loadtest.talk import replay
 from loadtest.trial.report import trial_command
 from loadtest.trial.values import Report, Results
 
-__all__ = ["CAPACITY", "RECOMMEND", "SWEEP", "offer"]
-
 _UNITS = {"meetings": Unit.MEETINGS, "requests": Unit.REQUESTS}
 
 

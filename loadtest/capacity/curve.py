@@ -24,8 +24,6 @@ from loadtest.results import LoadtestError
 from loadtest.systems.running import Running
 from loadtest.trial.values import Finding, Results
 
-__all__ = ["HEADROOM", "Plan", "at_capacity", "capacity_findings", "curve", "findings", "with_headroom"]
-
 HEADROOM = 0.3
 """What is kept free of a capacity: for a busier hour, a gateway that is being restarted, talk that differs."""
 

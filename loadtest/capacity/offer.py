@@ -17,8 +17,6 @@ from loadtest.results import LoadtestError
 from loadtest.talk.scenario import Scenario, arrivals, check, meetings_lines, request_lines, translations_per_s
 from loadtest.trial.values import InMeetings, Line, Load, Objective, Open
 
-__all__ = ["Offer", "Unit", "described"]
-
 # No two runs on a gateway say the same: the engine keeps the prompts that it knows, and answers sooner.
 _SEEDS_APART = 1_000
 

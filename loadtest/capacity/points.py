@@ -18,20 +18,6 @@ from loadtest.report.markdown import NONE, number
 from loadtest.trial.summary import summarise
 from loadtest.trial.values import Finding, Sample, Trial
 
-__all__ = [
-    "OF_PARTIALS",
-    "Cores",
-    "Measured",
-    "Point",
-    "driver_limit",
-    "judge",
-    "limit",
-    "of_partials",
-    "points_table",
-    "there",
-    "too_few",
-]
-
 # From here on a part counts as full.
 _FULL = 0.85
 _NOTED_CORES = 0.1

@@ -27,8 +27,6 @@ from loadtest.results import LoadtestError, go_on
 from loadtest.systems.running import Running
 from loadtest.trial.values import Results, Trial
 
-__all__ = ["RecommendPlan", "recommend"]
-
 # Once it is known to carry less than this part of the best, a candidate is left.
 _WORTH = 0.9
 

@@ -14,15 +14,6 @@ from enum import Enum
 
 from msgspec import Struct
 
-__all__ = [
-    "Bounds",
-    "Ended",
-    "Found",
-    "Run",
-    "capacity_search",
-    "given_loads",
-]
-
 
 class Run(Struct, frozen=True):
     """What to offer. long: a confirmation, which takes longer."""

@@ -17,8 +17,6 @@ from loadtest.report.markdown import NONE, number
 from loadtest.trial.report import Extras
 from loadtest.trial.values import Report
 
-__all__ = ["extras"]
-
 
 def extras(report: Report) -> Extras:
     """Of a `sweep`, a `capacity` or a `recommend`."""

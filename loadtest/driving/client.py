@@ -16,8 +16,6 @@ from msgspec import Struct
 from loadtest.driving.tally import Tally
 from loadtest.trial.values import Line, Load
 
-__all__ = ["Client", "Share"]
-
 
 class Share(Struct, frozen=True):
     """Which of the client processes this is: `index` from 0, of `processes`. token: the same in all processes of

@@ -11,8 +11,6 @@ from msgspec import Struct
 
 from loadtest.trial.values import Closed, Delivered, Load, ProcessUse, Record
 
-__all__ = ["Driven", "bottleneck"]
-
 # A part of a core above which a process has no time to spare: what comes next to it waits.
 _MOST_CPU = 0.85
 

@@ -28,8 +28,6 @@ from loadtest.report.commands import Say
 from loadtest.results import LoadtestError, first_error
 from loadtest.trial.values import Address, Closed, Delivered, EngineInProcess, InMeetings, Line, Load, Open
 
-__all__ = ["Driven", "Driver", "driver", "split_lines", "split_load"]
-
 # For a client to open; an engine that compiles takes minutes.
 _OPEN_S = 120.0
 _OPEN_ENGINE_S = 900.0

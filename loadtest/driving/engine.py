@@ -35,8 +35,6 @@ from loadtest.systems.gateway import gateway_process
 from loadtest.systems.prompting import gateway_settings
 from loadtest.trial.values import Closed, EngineInProcess, Line, Open
 
-__all__ = ["client"]
-
 # How long an engine may go on after its last line, and how often it is looked at meanwhile.
 _IDLE_S = 10.0
 _LOOK_S = 0.02

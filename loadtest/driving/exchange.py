@@ -16,22 +16,6 @@ from msgspec import Struct
 from loadtest.driving.client import Share
 from loadtest.trial.values import Address, Delivered, Line, Load, ProcessUse, Record
 
-__all__ = [
-    "LINE_BYTES",
-    "Answer",
-    "Begin",
-    "Broken",
-    "Done",
-    "Order",
-    "Played",
-    "Prepare",
-    "Progress",
-    "ResetPrefixCache",
-    "Start",
-    "answers",
-    "orders",
-]
-
 # A pass of many thousand lines, with their text, is told in one line.
 LINE_BYTES = 512 * 2**20
 

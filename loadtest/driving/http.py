@@ -18,8 +18,6 @@ from loadtest.driving.requests import Answer, Requests, connections_for
 from loadtest.driving.tally import Tally
 from loadtest.trial.values import Closed, Http, Line, Open
 
-__all__ = ["client", "refusal"]
-
 _SHOWN_CHARS = 200
 
 

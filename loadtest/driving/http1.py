@@ -16,8 +16,6 @@ import httptools
 
 from loadtest.results import LoadtestError
 
-__all__ = ["BrokenResponse", "Connections"]
-
 _OPEN_S = 10.0
 _READ_BYTES = 2**16
 

@@ -31,8 +31,6 @@ from loadtest.driving.wire import Wire
 from loadtest.results import LoadtestError
 from loadtest.trial.values import InMeetings, Line, Load, WebSocketGateway
 
-__all__ = ["Meetings", "client"]
-
 # Of a name; what is longer in a recorded file is shortened. See `Limits.id_chars` and `Limits.name_chars`.
 _MEETING_CHARS = 40
 _NAME_CHARS = 80

@@ -18,8 +18,6 @@ from gateway.protocol.messages import SessionStart
 from loadtest.driving.wire import Wire, open_wire
 from loadtest.results import LoadtestError, first_error
 
-__all__ = ["Wanted", "allow_files", "open_all"]
-
 # Connections that are being opened at a time: a gateway with one core takes them one after the other anyway.
 _OPENING = 64
 _OPEN_S = 60.0

@@ -15,8 +15,6 @@ from msgspec.structs import replace
 from loadtest.driving.tally import Tally
 from loadtest.trial.values import Closed, Line, Load, Open, Record
 
-__all__ = ["Answer", "Requests", "connections_for"]
-
 # In an open loop, which takes more when it needs them.
 _LEAST_CONNECTIONS = 64
 

@@ -15,8 +15,6 @@ from msgspec import Struct
 from loadtest.driving.tally import Tally
 from loadtest.trial.values import Line, Record
 
-__all__ = ["DELTA", "ERROR", "FAILED", "FINAL", "Heard", "Spoken", "heard"]
-
 # Most messages need no look inside: their type stands first.
 DELTA = b'{"type":"translation.delta"'
 FINAL = b'{"type":"translation.final"'

@@ -23,8 +23,6 @@ from loadtest.driving.tally import Tally
 from loadtest.systems.prompting import Prompts, gateway_settings, prompts
 from loadtest.trial.values import Closed, Line, Open, OpenAiServer
 
-__all__ = ["Completion", "client"]
-
 _PATH = "/v1/completions"
 _SHOWN_CHARS = 200
 

@@ -13,8 +13,6 @@ import time
 from loadtest.results import nearest_rank
 from loadtest.trial.values import Delivered, ProcessUse, Record
 
-__all__ = ["Lag", "Sampled", "Tally"]
-
 # Between looks at the event loop.
 _LOOK_S = 0.01
 

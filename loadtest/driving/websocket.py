@@ -28,8 +28,6 @@ from loadtest.driving.wire import Wire, open_wire
 from loadtest.results import LoadtestError
 from loadtest.trial.values import Closed, Line, Open, WebSocketGateway
 
-__all__ = ["client"]
-
 # Sessions of a client in an open loop: so many at least, and enough for what is said in so many seconds, of which
 # a session holds as much as a gateway's limit on utterances in flight is by default.
 _LEAST_SESSIONS = 64

@@ -20,8 +20,6 @@ from websockets.uri import parse_uri
 
 from loadtest.results import LoadtestError
 
-__all__ = ["Wire", "open_wire"]
-
 _SUBPROTOCOL = Subprotocol("translation.v1.json")
 _CONNECT_S = 15.0
 _FINAL_TEXT = 0x81

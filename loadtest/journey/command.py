@@ -23,8 +23,6 @@ from loadtest.trial.report import trial_command
 from loadtest.trial.summary import summaries
 from loadtest.trial.values import Results
 
-__all__ = ["JOURNEY"]
-
 _CONCURRENCY = (1, 5, 10, 15, 20, 25)
 
 

@@ -19,8 +19,6 @@ from loadtest.trial.report import Extras, Written
 from loadtest.trial.summary import Summary
 from loadtest.trial.values import Closed, Finding, Trial
 
-__all__ = ["Busy", "Outcome", "Point", "Row", "extras", "findings", "outcome"]
-
 # What the reports got in production over one worker.
 _BAR = 7.5
 

@@ -11,7 +11,8 @@ import math
 from msgspec import Struct
 from msgspec.structs import replace
 
-from loadtest.driving.driver import Driven, Driver, driver
+from loadtest.driving.driven import Driven
+from loadtest.driving.driver import Driver, driver
 from loadtest.journey.stages import Stage
 from loadtest.measuring.measure import measure
 from loadtest.report.commands import Say
@@ -20,8 +21,6 @@ from loadtest.systems.running import Running
 from loadtest.talk.scenario import Scenario, request_lines
 from loadtest.trial.summary import requests_per_s
 from loadtest.trial.values import Closed, Http, Line, Trial
-
-__all__ = ["Round", "Rounds", "share_in_queues"]
 
 # No two levels or repetitions say the same, and none what was said while warming up.
 _WARM_UP_SEED, _SEEDS_APART = 900_000, 1_000

@@ -20,8 +20,6 @@ from loadtest.results import LoadtestError, until_it_ends
 from loadtest.systems.gateway import gateway
 from loadtest.systems.running import Running, attempted, together
 
-__all__ = ["Plan", "Played", "journey"]
-
 
 class Plan(Struct, frozen=True, kw_only=True):
     stages: Sequence[Stage]

@@ -15,8 +15,6 @@ from loadtest.options import merged, with_batch, with_share
 from loadtest.results import LoadtestError
 from loadtest.talk.scenario import Shape
 
-__all__ = ["BASELINE", "RECOMMENDED", "Stage", "System", "Told", "groups", "stages"]
-
 _SEQUENCES = (64, 32, 16, 8)
 
 BASELINE, RECOMMENDED = "one-worker", "recommended"

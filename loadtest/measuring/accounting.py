@@ -18,8 +18,6 @@ from msgspec import Struct
 
 from loadtest.systems import processes
 
-__all__ = ["HOST", "STORE", "Accounts", "Reading", "hosts"]
-
 HOST = "host"
 """The process in which a gateway's engine runs: told by itself, and counted in `serving` too. Those of further
 engines, and the front ends of one, are `host 2`, `host 3` … Among the parts that are given, its process, where it

@@ -25,8 +25,6 @@ from loadtest.systems.metrics import buckets, get, only
 from loadtest.systems.running import Running
 from loadtest.trial.values import Closed, EngineInProcess, Line, Load, Sample, Trial
 
-__all__ = ["DRIVER_WAS_THE_LIMIT", "measure"]
-
 DRIVER_WAS_THE_LIMIT = "driver_was_the_limit"
 """Where the settings of a trial say that the driver held it back, and how."""
 

@@ -26,8 +26,6 @@ from loadtest.measuring.accounting import Accounts
 from loadtest.systems.metrics import get, only
 from loadtest.trial.values import Address, Http, OpenAiServer, Sample
 
-__all__ = ["Counters", "counters", "engine_gpus", "sampling"]
-
 # A server is asked so often at most, and for so small a part of the time, because answering is work for it.
 _SCRAPE_S = 0.5
 _SCRAPE_SHARE = 0.01

@@ -12,8 +12,6 @@ from collections.abc import Iterable
 from loadtest.systems.metrics import metric
 from loadtest.trial.values import Line
 
-__all__ = ["PARTIALS", "could_be_translated", "translated", "translated_part"]
-
 PARTIALS = "gateway_partials_total"
 """The metric in which a gateway counts partials by their outcome."""
 

@@ -15,8 +15,6 @@ from loadtest.partials.run import run
 from loadtest.report.commands import Command, Say, add_out, between
 from loadtest.report.folder import read, write
 
-__all__ = ["PARTIALS"]
-
 
 def _add(parser: argparse.ArgumentParser) -> None:
     plan = PartialsPlan()

@@ -13,8 +13,6 @@ from msgspec import Struct
 
 from loadtest.talk.streams import Origin, Revision, Stream, Style
 
-__all__ = ["handwritten_streams"]
-
 
 class _Entry(Struct, frozen=True, forbid_unknown_fields=True):
     id: str

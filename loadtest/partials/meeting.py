@@ -18,8 +18,6 @@ from loadtest.partials.screens import Arm, Delta, Final, Reading
 from loadtest.results import LoadtestError
 from loadtest.talk.streams import Revision, Stream
 
-__all__ = ["Meeting", "joined"]
-
 # Patience with translations that do not come; what is missing then is a finding, not an error.
 _ANSWERS_S = 60.0
 

@@ -12,8 +12,6 @@ from collections.abc import Callable, Iterator, Sequence
 from loadtest.partials.result import Bar, Display, PairScores, PartialsResult, Phase, Spending
 from loadtest.report.content import Chart, Series, Shown, Table
 
-__all__ = ["shown"]
-
 _SHOWN_PROBLEMS = 20
 
 

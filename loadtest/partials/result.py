@@ -17,8 +17,6 @@ from loadtest.partials.screens import Arm, Reading
 from loadtest.systems.metrics import metric
 from loadtest.talk.streams import Stream
 
-__all__ = ["PIVOT", "Bar", "Display", "PairScores", "PartialsPlan", "PartialsResult", "Phase", "Spending", "bars"]
-
 # Spoken in most streams, and read by all who speak something else.
 PIVOT = "en"
 

@@ -32,8 +32,6 @@ from loadtest.systems.metrics import get, metric
 from loadtest.talk.streams import Stream, corpus_streams
 from loadtest.trial.values import WebSocketGateway
 
-__all__ = ["growth", "planned_streams", "run"]
-
 # A pause between two utterances of one speaker.
 _PAUSE_S = 0.4
 

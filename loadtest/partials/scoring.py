@@ -14,8 +14,6 @@ from itertools import pairwise, takewhile
 
 from msgspec import Struct
 
-__all__ = ["State", "chrf", "erased", "erasure", "first_ms", "lags", "units"]
-
 _CJK = ("ja", "zh")
 # Latin letters with and without accents, digits, and what stands between them: 5,500 or BUG-13.
 _CJK_UNIT = re.compile(r"[0-9A-Za-zÀ-ÖØ-öø-ɏ]+(?:[-.,:'’][0-9A-Za-zÀ-ÖØ-öø-ɏ]+)*|\S")

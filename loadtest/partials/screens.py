@@ -14,8 +14,6 @@ from msgspec import Struct
 from gateway.domain.sessions import Stability
 from loadtest.partials.scoring import State
 
-__all__ = ["Arm", "Delta", "Final", "Reading", "broken", "contradictions", "states"]
-
 
 class Arm(Enum):
     """How revisions reach the gateway.

@@ -18,8 +18,6 @@ from loadtest.partials.scoring import State
 from loadtest.partials.screens import Arm, Reading, broken, contradictions, states
 from loadtest.talk.streams import Stream
 
-__all__ = ["broken_promises", "pair_scores"]
-
 # What may become of a revision, as `gateway_partials_total` has it.
 _OUTCOMES = ("translated", "superseded", "unchanged", "rejected", "preempted", "refused", "failed")
 

@@ -37,8 +37,6 @@ from loadtest.talk.replay import read
 from loadtest.trial.report import trial_command
 from loadtest.trial.values import Results
 
-__all__ = ["PEERS"]
-
 # In a closed loop as many wait as are asked to, in front of each peer.
 _NO_REFUSAL = {"max_queue_s": 3_600.0}
 

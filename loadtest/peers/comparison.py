@@ -23,8 +23,6 @@ from loadtest.trial.report import Extras
 from loadtest.trial.summary import requests_per_s, tokens_per_s
 from loadtest.trial.values import Closed, Finding, Report, Trial
 
-__all__ = ["Comparison", "comparisons", "extras", "findings"]
-
 # What the gateway has to reach where there are bars.
 _OF_DIRECT, _OF_SERVE = 0.97, 2.0
 _ADDED_MS, _ADDED_AT = 3.0, 25

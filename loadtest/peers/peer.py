@@ -27,21 +27,6 @@ from loadtest.systems.server import free_port
 from loadtest.systems.vllm_serve import vllm_serve
 from loadtest.trial.values import EngineInProcess, WebSocketGateway
 
-__all__ = [
-    "DIRECT",
-    "GATEWAY",
-    "NAMES",
-    "SERVE",
-    "SERVE_TUNED",
-    "SERVE_WORKERS",
-    "Peer",
-    "named",
-    "shared",
-    "system",
-    "takes_context",
-    "variants",
-]
-
 GATEWAY, DIRECT = "gateway", "asyncllm"
 SERVE, SERVE_TUNED, SERVE_WORKERS = "vllm-serve", "vllm-serve-tuned", "vllm-serve-workers"
 

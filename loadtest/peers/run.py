@@ -16,7 +16,8 @@ from typing import TypeVar
 from msgspec import Struct
 from msgspec.structs import replace
 
-from loadtest.driving.driver import Driven, Driver, driver
+from loadtest.driving.driven import Driven
+from loadtest.driving.driver import Driver, driver
 from loadtest.measuring.measure import measure
 from loadtest.peers.peer import Peer, system
 from loadtest.report.commands import Say
@@ -25,8 +26,6 @@ from loadtest.systems import processes
 from loadtest.systems.running import Running, attempted, together
 from loadtest.talk.scenario import Scenario, request_lines
 from loadtest.trial.values import Address, Closed, EngineInProcess, Line, Trial, WebSocketGateway
-
-__all__ = ["Outcome", "PeersPlan", "run"]
 
 # No two levels or repetitions say the same, and none what was said while warming up: what a system keeps of
 # earlier rounds is of no use to it in this one.

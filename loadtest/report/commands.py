@@ -15,8 +15,6 @@ from loadtest.report.content import Shown
 from loadtest.report.folder import RESULT, kind_of, show
 from loadtest.results import LoadtestError
 
-__all__ = ["Command", "Say", "add_out", "between", "from_", "numbers", "report_command"]
-
 _Result = TypeVar("_Result")
 _Number = TypeVar("_Number", int, float)
 

@@ -9,8 +9,6 @@ from collections.abc import Sequence
 
 from msgspec import Struct
 
-__all__ = ["MOST_SERIES", "Chart", "Mark", "Series", "Shown", "Table"]
-
 MOST_SERIES = 12
 """More in one chart cannot be told apart."""
 

@@ -18,8 +18,6 @@ from loadtest.report.content import Chart, Shown
 from loadtest.report.markdown import markdown
 from loadtest.results import LoadtestError
 
-__all__ = ["RESULT", "kind_of", "read", "show", "write"]
-
 RESULT = "result.json.gz"
 _TABLE, _PLOT = "table.md", "plot.png"
 

@@ -6,8 +6,6 @@ from collections.abc import Iterable, Iterator
 
 from loadtest.report.content import Table
 
-__all__ = ["NONE", "markdown", "number"]
-
 NONE = "–"
 """In a cell of which nothing is known."""
 

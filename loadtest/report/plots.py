@@ -13,8 +13,6 @@ from typing import Any
 
 from loadtest.report.content import Chart, Mark, Series
 
-__all__ = ["available", "figure", "picture"]
-
 # Told apart by people who see few colours, beside markers, dashes and words at the lines' ends.
 _PALETTE = (
     *("#0072b2", "#d55e00", "#00875f", "#aa4499", "#a87400", "#2b95c3"),

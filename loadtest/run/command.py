@@ -25,8 +25,6 @@ from loadtest.run.run import run
 from loadtest.trial.report import trial_command
 from loadtest.trial.values import Results
 
-__all__ = ["RUN"]
-
 
 def _add(parser: argparse.ArgumentParser) -> None:
     add_talk(parser, targets="ja,es", time_limit_s=3_600)

@@ -15,8 +15,6 @@ from loadtest.results import nearest_rank
 from loadtest.trial.summary import summarise
 from loadtest.trial.values import Finding, InMeetings, Objective, Trial
 
-__all__ = ["Held", "cut_short", "findings"]
-
 
 class Held(Struct, frozen=True):
     """Sessions that were asked for, and the gateway's resident memory.

@@ -16,8 +16,6 @@ from loadtest.talk import replay
 from loadtest.talk.scenario import Scenario, meetings_lines, translations_per_s
 from loadtest.trial.values import InMeetings, Line, Objective
 
-__all__ = ["RunPlan", "Said", "said", "sessions"]
-
 # With a simulated engine the gateway is measured: nothing but the gateway may make anybody wait.
 _NO_QUEUE = {"max_waiting": 100_000, "max_queue_s": 3_600.0, "engine": {"script": {"max_running": 100_000}}}
 

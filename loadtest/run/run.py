@@ -28,8 +28,6 @@ from loadtest.systems.gateway import existing, gateway
 from loadtest.systems.running import Running
 from loadtest.trial.values import Record, Results, Trial
 
-__all__ = ["run"]
-
 # For what was freed or is still being taken to show in the resident memory.
 _SETTLE_S = 1.0
 

@@ -16,8 +16,6 @@ from loadtest.soak.report import shown
 from loadtest.soak.result import SoakPlan, SoakResult
 from loadtest.soak.run import run
 
-__all__ = ["SOAK", "plan"]
-
 # By the name of the option's value.
 _KINDS = {kind.value.replace(" ", "-"): kind for kind in OF_EVERYBODY}
 

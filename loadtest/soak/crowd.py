@@ -33,8 +33,6 @@ from loadtest.soak.records import Done, Record, Status, decode, encode
 from loadtest.soak.visitor import Visitor, pause
 from loadtest.workload import Workload, utterances
 
-__all__ = ["Crowd", "CrowdProcess", "Order"]
-
 # Sentences that each language is said in; they come again in a long run.
 _TEXTS = 400
 

@@ -15,8 +15,6 @@ from msgspec import Struct
 
 from loadtest.soak.population import Seat
 
-__all__ = ["OF_ENGINE", "OF_EVERYBODY", "OF_FRONT_ENDS", "OF_WORKERS", "Fault", "FaultKind", "schedule"]
-
 
 class FaultKind(Enum):
     """Its name in reports."""

@@ -30,8 +30,6 @@ from loadtest.systems.metrics import get, metric
 from loadtest.systems.server import Server, free_port
 from loadtest.systems.store import Store
 
-__all__ = ["ServedGateway", "Watch"]
-
 # The process with the model, as vLLM names it; a simulated one is in the process that hosts it, if there is one.
 _HOST = re.compile(r"^gateway engine host")
 _ENGINES = {"vllm": re.compile(r"EngineCore"), "simulated": _HOST}

@@ -19,8 +19,6 @@ from loadtest.soak.faults import Fault, FaultKind
 from loadtest.soak.gateway import ServedGateway
 from loadtest.soak.records import Record, Stopped
 
-__all__ = ["Injection"]
-
 _LOOK_S, _LISTEN_S = 0.25, 0.02
 
 # An engine that dies is noticed at once; one that is stopped after `engine.stall_s`, once something is to be done.

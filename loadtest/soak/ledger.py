@@ -52,8 +52,6 @@ from loadtest.soak.records import (
 )
 from loadtest.soak.result import Verdict
 
-__all__ = ["Ledger", "Rules"]
-
 # So many examples of what went wrong are kept, in all and of each kind.
 _EXAMPLES, _EACH = 100, 10
 

@@ -13,8 +13,6 @@ from msgspec import Struct
 
 from demo_model import LANGUAGES
 
-__all__ = ["Seat", "population"]
-
 
 class Seat(Struct, frozen=True):
     """A place in a meeting."""

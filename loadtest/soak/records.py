@@ -20,26 +20,6 @@ from gateway.protocol.messages import (
     UtteranceAccepted,
 )
 
-__all__ = [
-    "Again",
-    "Cancelled",
-    "Done",
-    "Entry",
-    "Flushed",
-    "Heard",
-    "Joined",
-    "Left",
-    "Message",
-    "Publication",
-    "Record",
-    "Said",
-    "Status",
-    "Stopped",
-    "decode",
-    "encode",
-    "seat_of",
-]
-
 Publication = Caption | TranslationFinal | TranslationFailed
 Message = Publication | UtteranceAccepted | Error | SessionDraining
 

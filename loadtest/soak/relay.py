@@ -10,8 +10,6 @@ import socket
 import struct
 from typing import Self
 
-__all__ = ["Relay", "reset"]
-
 # Little is kept here: whoever lags is made to wait.
 _BUFFER_BYTES = 16_384
 

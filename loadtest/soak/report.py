@@ -13,8 +13,6 @@ from loadtest.report.content import Chart, Mark, Series, Shown, Table
 from loadtest.soak.faults import OF_EVERYBODY, Fault, FaultKind
 from loadtest.soak.result import Sample, SoakResult
 
-__all__ = ["shown"]
-
 _WHAT = {
     FaultKind.ABORT: "connection reset",
     FaultKind.HALF_OPEN: "client silent on an open connection, then back on another",

@@ -13,9 +13,6 @@ from msgspec import Struct
 from loadtest.machine import Machine
 from loadtest.soak.faults import Fault, FaultKind
 
-__all__ = ["Incarnation", "Sample", "SoakPlan", "SoakResult", "Verdict"]
-
-
 # How soon after a fault all has to be well again.
 _BACK_WITHIN_S = {FaultKind.STORE_KILL: 5.0, FaultKind.WORKER_KILL: 60.0, FaultKind.WORKER_STOP: 60.0}
 

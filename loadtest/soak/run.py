@@ -31,8 +31,6 @@ from loadtest.systems.network import enter_lossy_network
 from loadtest.systems.server import free_port
 from loadtest.systems.store import Store
 
-__all__ = ["run"]
-
 _START_S = 300.0
 _LOOK_S = 0.25
 

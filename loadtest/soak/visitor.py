@@ -43,8 +43,6 @@ from loadtest.soak.records import (
 )
 from loadtest.soak.relay import Relay
 
-__all__ = ["Visitor", "WireCodec", "pause"]
-
 # Of accepted utterances: how many are taken back; of all: how many have partials before.
 _CANCELLED = 0.005
 _WITH_PARTIALS = 0.4

@@ -33,8 +33,6 @@ from loadtest.systems.running import Running
 from loadtest.systems.server import Server, free_port, serving
 from loadtest.trial.values import WebSocketGateway
 
-__all__ = ["as_toml", "existing", "gateway", "gateway_process"]
-
 
 def gateway_process(
     settings: Mapping[str, Any],

@@ -11,8 +11,6 @@ import urllib.parse
 import urllib.request
 from collections.abc import Iterable
 
-__all__ = ["buckets", "get", "metric", "only"]
-
 _HTTP_S = 10.0
 
 # Ours alone is asked: no proxy that the environment names.

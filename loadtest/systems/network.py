@@ -12,8 +12,6 @@ import subprocess
 
 from loadtest.results import LoadtestError
 
-__all__ = ["enter_lossy_network"]
-
 # See unshare(2).
 _CLONE_NEWNET = 0x40000000
 

@@ -13,20 +13,6 @@ from collections.abc import Iterator
 from contextlib import suppress
 from pathlib import Path
 
-__all__ = [
-    "BESIDE_ITS_ENGINE",
-    "STORE",
-    "WORKER",
-    "below",
-    "command",
-    "cpu_s",
-    "everything_cpu_s",
-    "in_session",
-    "named_below",
-    "resident_mib",
-    "signal_below",
-]
-
 BESIDE_ITS_ENGINE = "loadtest gateway"
 """What the process of a gateway is called that was started by the one that holds its engine."""
 

@@ -20,8 +20,6 @@ from gateway.engines.prompting.families import Sampling
 from loadtest.results import LoadtestError
 from loadtest.trial.values import Line
 
-__all__ = ["Prompts", "gateway_settings", "prompts"]
-
 
 class Prompts(Struct, frozen=True):
     """sampling: how the gateway has this model's tokens drawn."""

@@ -15,8 +15,6 @@ from typing import Any, TypeVar
 from loadtest.results import LoadtestError, first_error
 from loadtest.trial.values import Address
 
-__all__ = ["Running", "attempted", "together"]
-
 _Started = TypeVar("_Started")
 
 

@@ -23,8 +23,6 @@ from loadtest.results import LoadtestError
 from loadtest.systems import processes
 from loadtest.systems.metrics import get
 
-__all__ = ["Server", "free_port", "serving"]
-
 # How long a server may take until it is ready, and between looks at it.
 _START_S, _LOOK_S = 600.0, 0.25
 

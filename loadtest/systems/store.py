@@ -15,8 +15,6 @@ from pathlib import Path
 
 from loadtest.results import LoadtestError
 
-__all__ = ["Store"]
-
 _START_S, _LOOK_S = 30.0, 0.02
 
 

@@ -32,8 +32,6 @@ from loadtest.systems.running import Running
 from loadtest.systems.server import Server, free_port, serving
 from loadtest.trial.values import OpenAiServer
 
-__all__ = ["STREAM_INTERVAL", "Serve", "as_flags", "server_arguments", "vllm_serve"]
-
 _MODEL = "model"
 
 # What of a gateway's further engine arguments says which model it is and how it gets into memory, rather than how

@@ -14,8 +14,6 @@ from msgspec import Struct
 from loadtest.results import LoadtestError
 from loadtest.trial.values import Line, Partial
 
-__all__ = ["read"]
-
 
 class _Revision(Struct, frozen=True, forbid_unknown_fields=True):
     """What the recogniser said before."""

@@ -25,8 +25,6 @@ from loadtest.talk.words import Words
 from loadtest.trial.values import Line, Partial
 from loadtest.workload import Workload, utterances
 
-__all__ = ["Scenario", "Shape", "arrivals", "check", "meetings_lines", "request_lines", "translations_per_s"]
-
 # A meeting is under way when a trial begins: this long, seconds.
 _BEFORE_S = 45.0
 

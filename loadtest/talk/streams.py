@@ -21,18 +21,6 @@ from demo_model.prefixes import word_ends
 from demo_model.sampling import Split
 from loadtest.workload import SENTENCES
 
-__all__ = [
-    "Origin",
-    "Revision",
-    "Stream",
-    "Style",
-    "bare",
-    "corpus_streams",
-    "heard",
-    "spoken_words",
-    "vocabulary",
-]
-
 # 150 words a minute, the pace of a presentation. A Chinese word has about 1.6 characters, and what `word_ends`
 # gives there are characters.
 _WORDS_PER_MINUTE = 150.0

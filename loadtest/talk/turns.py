@@ -12,17 +12,6 @@ from __future__ import annotations
 import random
 from collections.abc import Sequence
 
-__all__ = [
-    "BACKCHANNELS",
-    "BACKCHANNEL_WORDS",
-    "LONGEST_WORDS",
-    "MEAN_WORDS",
-    "PER_MINUTE",
-    "Turns",
-    "length",
-    "pause_s",
-]
-
 PER_MINUTE = 25.0
 BACKCHANNELS = 0.14
 LONGEST_WORDS = 85

@@ -14,8 +14,6 @@ from demo_model.generate import Kind, Pair, PairSource
 from demo_model.patterns import Pattern, bundled_patterns
 from demo_model.sampling import Split
 
-__all__ = ["Words"]
-
 # Of a text that no single sentence fills, one sentence has so many words.
 _SENTENCES = (6, 7, 8, 7, 9, 7)
 # Longer sentences without slots are left out: an engine answers from its cache what was said before in the same

@@ -13,8 +13,6 @@ from loadtest.report.markdown import markdown
 from loadtest.trial import report
 from loadtest.trial.values import Report
 
-__all__ = ["made_again", "result_in", "table_of"]
-
 
 async def made_again(command: Command[Shown], folder: Path) -> str:
     """Make the report in a folder again; what is printed."""

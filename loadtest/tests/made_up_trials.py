@@ -28,18 +28,6 @@ from loadtest.trial.values import (
     Trial,
 )
 
-__all__ = [
-    "MACHINE",
-    "as_report",
-    "closed_trial",
-    "comparison",
-    "journey",
-    "made_up",
-    "open_trial",
-    "sweep",
-    "write_talk",
-]
-
 MACHINE = Machine(
     cpu="A CPU",
     cores=16,

@@ -18,7 +18,8 @@ import msgspec
 import pytest
 from msgspec.structs import replace
 
-from loadtest.driving.driver import Driven, Driver
+from loadtest.driving.driven import Driven
+from loadtest.driving.driver import Driver
 from loadtest.measuring.measure import DRIVER_WAS_THE_LIMIT, measure
 from loadtest.peers import run as rounds
 from loadtest.peers.command import PEERS

@@ -16,8 +16,6 @@ from loadtest.trial.summary import Percentiles, Summary
 from loadtest.trial.timelines import timelines
 from loadtest.trial.values import Closed, Objective, Report, Trial
 
-__all__ = ["Group", "charts", "groups"]
-
 # How the names of trials end: `, 5 in flight`, `: 5 at a time`, ` at 5/s`, `, 5 meetings, confirmation`.
 _LOAD = re.compile(r"[ ,:]*(\b(at|in) )?[\d.e+]+(/s| meetings?| in flight| at a time| a second)\b.*")
 

@@ -25,8 +25,6 @@ from loadtest.trial.summary import Summary, summaries
 from loadtest.trial.table import parts
 from loadtest.trial.values import Report, Results, Trial
 
-__all__ = ["Extras", "Written", "again", "passed", "trial_command", "write"]
-
 _UTTERANCES = "utterances.jsonl"
 # Of the charts that there are, so many are in the picture: those of the command itself come first.
 _MOST_CHARTS = 4

@@ -16,17 +16,6 @@ from msgspec import Struct
 from loadtest.results import Spread, nearest_rank, spread
 from loadtest.trial.values import Closed, Load, Objective, Record, Sample, Trial
 
-__all__ = [
-    "Level",
-    "Percentiles",
-    "Summary",
-    "requests_per_s",
-    "several_gpus",
-    "summaries",
-    "summarise",
-    "tokens_per_s",
-]
-
 
 class Percentiles(Struct, frozen=True):
     """Milliseconds; None when there was none."""

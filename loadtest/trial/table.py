@@ -13,8 +13,6 @@ from loadtest.results import Spread
 from loadtest.trial.summary import Level, Percentiles, Summary
 from loadtest.trial.values import Closed, Finding, InMeetings, Load, Objective, Report
 
-__all__ = ["parts", "summary_tables"]
-
 
 def parts(
     report: Report, summaries: Sequence[Summary], extras: Sequence[str | Table] = ()

@@ -11,8 +11,6 @@ from loadtest.report.content import Chart, Series
 from loadtest.trial.summary import several_gpus
 from loadtest.trial.values import Sample, Trial
 
-__all__ = ["timelines"]
-
 _Value = Callable[[Sample], float | None]
 
 _SECONDS = "seconds after the trial's beginning"

@@ -14,30 +14,6 @@ from msgspec import Struct
 
 from loadtest.machine import Machine
 
-__all__ = [
-    "Address",
-    "Closed",
-    "Delivered",
-    "EngineInProcess",
-    "Finding",
-    "Http",
-    "InMeetings",
-    "Line",
-    "Load",
-    "Objective",
-    "Open",
-    "OpenAiServer",
-    "Partial",
-    "ProcessUse",
-    "Record",
-    "Report",
-    "Results",
-    "Sample",
-    "Trial",
-    "WebSocketGateway",
-]
-
-
 # ---------------------------------------------------------------- what is said
 
 

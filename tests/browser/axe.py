@@ -13,8 +13,6 @@ from typing import Any, NamedTuple
 import pytest
 from playwright.async_api import CDPSession, Page
 
-__all__ = ["Findings", "Violation", "scan"]
-
 _SOURCE = Path(__file__).parents[2] / ".venv/node/node_modules/axe-core/axe.min.js"
 
 _RUN = """axe.run(%s, {

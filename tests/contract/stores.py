@@ -37,8 +37,6 @@ from gateway.stores.webhooks.in_redis import RedisWebhookOutbox
 from gateway.stores.webhooks.memory import MemoryWebhookOutbox, MemoryWebhookStore
 from tests.redis_server import RedisServer, shared_server
 
-__all__ = ["STORES", "OpenStore", "Store"]
-
 
 class Store(Protocol):
     """A store that gateways share."""

@@ -7,9 +7,8 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-from scripts.stack import DEPLOY, program
-
-__all__ = ["DEPLOY", "program", "run", "running"]
+from scripts.stack import DEPLOY as DEPLOY
+from scripts.stack import program as program
 
 
 def run(name: str, *arguments: str) -> str:

@@ -45,10 +45,6 @@ def test_no_two_ways_to_say_no_have_one_code() -> None:
     assert len({kind.code for kind in leaves}) == len(leaves)
 
 
-def test_every_class_is_public() -> None:
-    assert {kind.__name__ for kind in error_classes()} <= set(errors.__all__)
-
-
 def test_what_the_client_did_wrong_is_not_retried_and_what_the_gateway_lacks_is() -> None:
     for kind in error_classes():
         if issubclass(kind, ProtocolError | StateError):

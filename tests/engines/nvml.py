@@ -11,8 +11,6 @@ from msgspec import Struct
 
 from gateway.engines import gpu
 
-__all__ = ["Device", "installed"]
-
 _UNKNOWN = 999
 
 

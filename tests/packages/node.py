@@ -11,8 +11,6 @@ from tempfile import NamedTemporaryFile
 
 from scripts.npm_package import NODE
 
-__all__ = ["node", "output_of"]
-
 
 @asynccontextmanager
 async def node(folder: Path, program: str, *arguments: str) -> AsyncIterator[Process]:

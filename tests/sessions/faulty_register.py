@@ -8,8 +8,6 @@ from typing import Any
 from gateway.domain.errors import LogUnavailable
 from gateway.stores.memory_register import MemoryRegister, MemoryRegisterStore
 
-__all__ = ["FaultyRegister"]
-
 
 class FaultyRegister(MemoryRegister):
     """Operations in `down` are not done; of those in `silent` the answers are lost."""

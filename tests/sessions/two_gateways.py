@@ -15,8 +15,6 @@ from gateway.stores.memory_register import MemoryRegister, MemoryRegisterStore
 from tests.sessions.desk import Connection, Desk, desk
 from tests.translation.stage import Log, idle
 
-__all__ = ["Two", "joined", "resume_of", "says", "translated", "two"]
-
 
 class Two:
     """`here` and `there` share a log and a register, whose clock is `now_s`."""

@@ -11,8 +11,6 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from msgspec import Struct
 from opentelemetry.proto.collector.trace.v1.trace_service_pb2 import ExportTraceServiceRequest
 
-__all__ = ["Collector", "Seen", "collector"]
-
 
 class Seen(Struct):
     """One span. Times are in nanoseconds."""

@@ -8,8 +8,6 @@ from contextlib import contextmanager
 from gateway.tracing import spans
 from gateway.tracing.spans import Event, Kind, Span, Value
 
-__all__ = ["Recorded", "recording"]
-
 
 class Recorded(Span):
     """What one was told."""

@@ -9,8 +9,6 @@ from contextlib import contextmanager
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any, NamedTuple
 
-__all__ = ["Received", "Receiver", "receiver"]
-
 
 class Received(NamedTuple):
     """One request."""

@@ -10,8 +10,6 @@ import argparse
 from gateway.cli.flags.command import Commands, add_command
 from gateway.domain.roles import DEFAULT_TENANT
 
-__all__ = ["ACTIONS", "DEFAULT_ADMIN_URL", "add_admin"]
-
 DEFAULT_ADMIN_URL = "http://127.0.0.1:9100"
 
 # Action → the fewest and the most names that it takes, and how they are shown.

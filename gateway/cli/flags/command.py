@@ -10,8 +10,6 @@ import shutil
 
 from gateway.domain.languages import normalise
 
-__all__ = ["Commands", "Help", "add_command", "count", "languages"]
-
 Commands = argparse._SubParsersAction
 
 

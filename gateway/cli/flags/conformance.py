@@ -9,8 +9,6 @@ import argparse
 
 from gateway.cli.flags.command import Commands, add_command, count
 
-__all__ = ["add_conformance"]
-
 
 def add_conformance(commands: Commands[argparse.ArgumentParser]) -> None:
     """The command `conformance`."""

@@ -13,8 +13,6 @@ from typing import get_args
 from gateway.cli.flags.command import Commands, add_command, count, languages
 from gateway.domain.roles import DEFAULT_TENANT, NAME, Role
 
-__all__ = ["KEYS_FILE", "add_key", "add_token"]
-
 # Where keys are if nothing is said.
 KEYS_FILE = Path("keys.json")
 

@@ -19,8 +19,6 @@ from gateway.cli.flags.serve import add_config, add_doctor, add_serve
 from gateway.cli.flags.workers import add_reload
 from gateway.domain.languages import NAMES, normalise
 
-__all__ = ["DEFAULT_URL", "parser"]
-
 DEFAULT_URL = "http://127.0.0.1:8000"
 
 # Speaking rate of people in meetings, in words a minute.

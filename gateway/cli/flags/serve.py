@@ -12,8 +12,6 @@ from pathlib import Path
 from gateway.cli.flags.command import Commands, add_command, count
 from gateway.cli.flags.workers import add_state_dir, workers
 
-__all__ = ["add_config", "add_doctor", "add_serve"]
-
 
 def add_serve(commands: Commands[argparse.ArgumentParser]) -> None:
     """The command `serve`."""

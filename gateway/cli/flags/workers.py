@@ -11,8 +11,6 @@ from pathlib import Path
 
 from gateway.cli.flags.command import Commands, add_command, count
 
-__all__ = ["add_reload", "add_state_dir", "workers"]
-
 
 def add_reload(commands: Commands[argparse.ArgumentParser]) -> None:
     """The command `reload`."""

@@ -12,8 +12,6 @@ import unicodedata
 from collections.abc import Sequence
 from typing import NamedTuple, TextIO
 
-__all__ = ["LiveArea", "LiveLines", "Row", "can_redraw", "cells", "escaped", "head", "printable", "styled", "tail"]
-
 _CLEAR_LINE = "\x1b[2K"
 _CLEAR_BELOW = "\x1b[J"
 _DIM = "\x1b[2m"

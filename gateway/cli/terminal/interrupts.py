@@ -11,8 +11,6 @@ from collections.abc import Coroutine
 from types import TracebackType
 from typing import Any, Self, TypeVar
 
-__all__ = ["Interruptible", "run"]
-
 _T = TypeVar("_T")
 
 

@@ -10,8 +10,6 @@ import codecs
 import os
 from collections.abc import AsyncGenerator
 
-__all__ = ["lines_of"]
-
 
 async def lines_of(fd: int) -> AsyncGenerator[str, None]:
     """The lines of a file or pipe as they arrive, without line ends. Bytes that are not UTF-8 are replaced."""

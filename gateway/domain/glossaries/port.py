@@ -9,8 +9,6 @@ from typing import Protocol
 
 from gateway.domain.glossaries.values import Glossary, KeptGlossary
 
-__all__ = ["Glossaries"]
-
 
 class Glossaries(Protocol):
     """What tenants keep to have their terms translated as they want, until they delete it.

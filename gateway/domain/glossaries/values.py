@@ -7,8 +7,6 @@ from __future__ import annotations
 
 from msgspec import Struct
 
-__all__ = ["MOST_BYTES", "MOST_GLOSSARIES", "Dictionary", "Glossary", "KeptGlossary"]
-
 # Of one tenant, over all gateways: glossaries, and bytes of all of them as they are kept.
 MOST_GLOSSARIES = 100
 MOST_BYTES = 4 * 1_048_576

@@ -9,8 +9,6 @@ from typing import Protocol
 
 from gateway.domain.webhooks.values import Delivery, KeptWebhooks, Settled, Tended, Webhook, WebhookState
 
-__all__ = ["WebhookOutbox"]
-
 
 class WebhookOutbox(Protocol):
     """Events that wait for webhooks. The register of the same store puts them in, as it knows when a meeting ends.

@@ -9,22 +9,6 @@ from typing import Literal, get_args
 
 from msgspec import Struct
 
-__all__ = [
-    "EVENT_TYPES",
-    "KEPT_S",
-    "LEASE_S",
-    "MOST_WAITING",
-    "Delivery",
-    "Event",
-    "EventType",
-    "KeptEvent",
-    "KeptWebhooks",
-    "Settled",
-    "Tended",
-    "Webhook",
-    "WebhookState",
-]
-
 EventType = Literal["meeting.started", "meeting.ended", "transcript.ready"]
 EVENT_TYPES: tuple[EventType, ...] = get_args(EventType)
 

@@ -26,8 +26,6 @@ from gateway.engines.host.messages import (
 from gateway.engines.host.seats import Wanted
 from gateway.engines.in_flight import Generations
 
-__all__ = ["Answers"]
-
 
 class Answers:
     """The generations in flight over one channel, which may be another one later.

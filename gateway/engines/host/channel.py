@@ -17,8 +17,6 @@ from typing import Any, Generic, TypeVar, cast
 
 import msgspec
 
-__all__ = ["Channel", "read_message"]
-
 _Said = TypeVar("_Said")
 _Heard = TypeVar("_Heard")
 

@@ -34,8 +34,6 @@ from gateway.engines.host.sharing import Sharing
 from gateway.engines.host.turns import Pauses
 from gateway.exposition import summed
 
-__all__ = ["DividedEngine", "Divisible"]
-
 Begin = Callable[[Sequence[Callable[[], Engine]]], Coroutine[Any, Any, None]]
 
 

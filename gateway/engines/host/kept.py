@@ -34,8 +34,6 @@ from gateway.engines.host.messages import PROTOCOL, Hello
 from gateway.engines.host.proxy import Host
 from gateway.runtime import log_style
 
-__all__ = ["KeptHosts", "Waiting", "check", "look"]
-
 _log = logging.getLogger(__name__)
 
 # Longest wait for the first word of a host, and for one that has not noticed yet that its gateway is gone.

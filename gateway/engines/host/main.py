@@ -52,8 +52,6 @@ from gateway.engines.host.turns import Pauses
 from gateway.engines.host.work import EngineWork, GatewayWork
 from gateway.runtime import LogStyle, log_to, settle_interpreter
 
-__all__ = ["SIGNALS", "Keep", "Role", "run", "run_kept", "serve", "signals_blocked"]
-
 _log = logging.getLogger(__name__)
 
 # Signals that an operator or a terminal sends to all processes of a service. Only the gateway acts on them: it

@@ -19,38 +19,6 @@ from gateway.domain.engine import EngineHealth, EngineProfile, TokenEvent, Trans
 from gateway.domain.errors import EngineFailed, EngineUnavailable, GatewayError
 from gateway.engines.host.seats import Wanted
 
-__all__ = [
-    "PROTOCOL",
-    "Aborted",
-    "Activity",
-    "Begun",
-    "Demand",
-    "Demands",
-    "Generate",
-    "Generated",
-    "GenerationFailed",
-    "GetActivity",
-    "GetMetrics",
-    "Held",
-    "Hello",
-    "Load",
-    "Metrics",
-    "OfGeneration",
-    "OfPause",
-    "Pause",
-    "Paused",
-    "Resume",
-    "Seats",
-    "Started",
-    "State",
-    "Stop",
-    "ToGateway",
-    "ToHost",
-    "error_of",
-    "generation_failed",
-]
-
-
 # Raised with every change of a message below, or of a value in one: `tests/engines/host/test_messages.py` notices.
 PROTOCOL = 4
 

@@ -18,8 +18,6 @@ import time
 from collections.abc import Callable
 from multiprocessing import connection
 
-__all__ = ["exit_when_hung", "exit_with_parent"]
-
 # Time between two looks at a process that may hang.
 _LOOK_S = 1.0
 

@@ -17,8 +17,6 @@ from pathlib import Path
 
 from msgspec import Struct
 
-__all__ = ["Process", "children", "descendants", "kill", "of", "run"]
-
 _LOOK_S = 0.02
 
 

@@ -55,8 +55,6 @@ from gateway.engines.in_flight import Generations
 from gateway.engines.lifecycle import Lifecycle
 from gateway.runtime import log_style
 
-__all__ = ["Host", "HostedEngine", "start_host"]
-
 _log = logging.getLogger(__name__)
 
 # Longest wait for a host to stop by itself; it may have to kill its engine first.

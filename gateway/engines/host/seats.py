@@ -11,8 +11,6 @@ from collections.abc import Sequence
 
 from msgspec import Struct
 
-__all__ = ["Wanted", "fair_shares", "grants"]
-
 
 class Wanted(Struct, frozen=True, array_like=True):
     """Sequences that somebody runs or wants to run."""

@@ -40,8 +40,6 @@ from gateway.engines.host.sharing import DEMAND_S
 from gateway.engines.in_flight import Generations
 from gateway.engines.lifecycle import Lifecycle
 
-__all__ = ["SharedEngine"]
-
 # Time between two attempts to reach the host, and the longest for one.
 _AGAIN_S, _CONNECT_S = 0.05, 10.0
 

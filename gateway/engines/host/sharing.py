@@ -23,8 +23,6 @@ from gateway.engines.host.messages import Demand, Demands, Generate, Seats, Star
 from gateway.engines.host.seats import Wanted, grants
 from gateway.engines.host.work import EngineWork, GatewayWork
 
-__all__ = ["DEMAND_S", "Divided", "Sharer", "Sharing"]
-
 # For how long a gateway is believed that more of its translations wait; it says so more often than that. One that
 # is frozen stops saying it.
 DEMAND_S = 2.0

@@ -13,8 +13,6 @@ from contextlib import AbstractAsyncContextManager
 
 from gateway.engines.host.messages import OfPause, Pause, Paused, Resume
 
-__all__ = ["Pauses", "Turns"]
-
 
 class Turns:
     """Generations run together, but for those that run alone; these come first."""

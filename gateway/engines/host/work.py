@@ -34,8 +34,6 @@ from gateway.engines.host.seats import Wanted
 from gateway.engines.host.turns import Turns
 from gateway.runtime import EventLoopLag
 
-__all__ = ["EngineWork", "GatewayWork"]
-
 _log = logging.getLogger(__name__)
 
 

@@ -22,8 +22,6 @@ from gateway.domain.engine import (
 from gateway.domain.pairs import PairPattern, pairs_among
 from gateway.domain.ports import Engine
 
-__all__ = ["Lane", "Watched"]
-
 
 class Watched(Engine, Protocol):
     """An engine that says when its state is another: a supervisor, or what a worker has of its parent's engine."""

@@ -27,8 +27,6 @@ from gateway.domain.ports import Engine
 from gateway.engines.pool.lane import Lane
 from gateway.exposition import merged
 
-__all__ = ["Pool"]
-
 _log = logging.getLogger(__name__)
 
 # Time between two looks whether a lane that leaves has ended what it ran, and for how long it must have been so: a

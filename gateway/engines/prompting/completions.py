@@ -20,8 +20,6 @@ from gateway.engines.prompting.confidence import Calibration
 from gateway.engines.prompting.encoding import PromptEncoder
 from gateway.engines.prompting.verification import Probe, VerifiedPrefix, verify_proposal
 
-__all__ = ["Completion", "Completions", "cache_salt", "translated"]
-
 
 class Completion(Struct, frozen=True):
     """New output after a prompt."""

@@ -17,8 +17,6 @@ from msgspec import Struct
 from gateway.domain.engine import Confidence
 from gateway.domain.errors import StartupError
 
-__all__ = ["CALIBRATION_FILE", "Calibration", "log_surprise", "read_calibration"]
-
 CALIBRATION_FILE = "confidence.json"
 
 # Below this mean surprise, in nats a token, no difference can be measured.

@@ -18,9 +18,6 @@ from gateway.engines.prompting.families import PromptFamily
 from gateway.engines.prompting.safety import neutralise
 from gateway.engines.prompting.templates import ChatPrompt, RawPrompt
 
-__all__ = ["EncodedPrompt", "Opening", "PromptEncoder", "common_length"]
-
-
 _NO_OPTIONS = TranslationOptions()
 
 # What decoders show for an incomplete character.

@@ -27,14 +27,6 @@ from gateway.engines.prompting import templates
 from gateway.engines.prompting.safety import COMMON_TOKENS, flatten, neutralise_request
 from gateway.engines.prompting.templates import Prompt
 
-__all__ = [
-    "FAMILIES",
-    "PromptFamily",
-    "Sampling",
-    "detect",
-    "family_named",
-]
-
 # ---------------------------------------------------------------------------------------------- a family
 
 

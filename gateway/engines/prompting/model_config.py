@@ -15,8 +15,6 @@ from gateway.domain.errors import InvalidValue, StartupError
 from gateway.engines.prompting import families
 from gateway.engines.prompting.templates import ChatPrompt
 
-__all__ = ["check_chat_template", "find_family", "known_families", "read_config"]
-
 
 def read_config(model: str) -> dict[str, Any] | None:
     """A local model's `config.json`; None for a name that vLLM must resolve. Raises `StartupError`."""

@@ -16,8 +16,6 @@ import msgspec
 from gateway.domain.engine import TranslationRequest
 from gateway.domain.errors import InvalidValue
 
-__all__ = ["COMMON_TOKENS", "flatten", "neutralise", "neutralise_request"]
-
 # Control tokens of common chat formats, for engines whose tokenizer is not available. `<|` and `<｜` cover all
 # tokens of the form `<|…|>` and `<｜…｜>`.
 COMMON_TOKENS = frozenset(

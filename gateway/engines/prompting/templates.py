@@ -19,24 +19,6 @@ from msgspec import Struct
 from gateway.domain.engine import Formality, TranslationRequest
 from gateway.domain.languages import language_name
 
-__all__ = [
-    "CHINESE_NAMES",
-    "ChatMessage",
-    "ChatPrompt",
-    "Prompt",
-    "RawPrompt",
-    "bundled",
-    "chat",
-    "hunyuan_mt",
-    "hy_mt2",
-    "hy_mt15",
-    "seed_x",
-    "tower",
-    "tower_plus",
-    "translategemma",
-    "translategemma_vllm",
-]
-
 # ----------------------------------------------------------------------------------- what a template makes
 
 

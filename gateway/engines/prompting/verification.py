@@ -23,8 +23,6 @@ from msgspec import Struct
 from gateway.domain.engine import FinishReason, TokenEvent, TranslationRequest
 from gateway.engines.prompting.encoding import EncodedPrompt, Opening, PromptEncoder
 
-__all__ = ["Probe", "PromptLogprobs", "VerifiedPrefix", "verify_proposal"]
-
 _log = logging.getLogger(__name__)
 
 

@@ -18,8 +18,6 @@ from gateway.domain.errors import StartupError
 from gateway.engines.remote.events import GENERATE, Served, generate_body, served, unstreamed
 from gateway.engines.remote.server import Answer, Lost, NotTaken, Refused, Server, ServerError
 
-__all__ = ["Capabilities", "examine", "problem"]
-
 _log = logging.getLogger(__name__)
 
 # Contains what tokenizers differ in: a number, a capital, punctuation, letters outside ASCII.

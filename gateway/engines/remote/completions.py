@@ -27,8 +27,6 @@ from gateway.engines.remote.detokenizer import Detokenizer
 from gateway.engines.remote.events import GENERATE, Error, EventStream, Generated, generate_body, unstreamed
 from gateway.engines.remote.server import Lost, NotTaken, Refused, Server, ServerError, failure
 
-__all__ = ["RemoteRequests", "TranslationCompletions"]
-
 _FINISH = {"stop": FinishReason.STOP, "length": FinishReason.LENGTH}
 
 # How often a text may be lost in the middle. The third time, it is taken for what kills engines.

@@ -9,8 +9,6 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-__all__ = ["Detokenizer"]
-
 # What decoders show for an incomplete character.
 _INCOMPLETE = "\ufffd"
 

@@ -38,8 +38,6 @@ from gateway.engines.remote.completions import RemoteRequests, TranslationComple
 from gateway.engines.remote.options import RemoteOptions
 from gateway.engines.remote.server import Lost, NotTaken, Server, ServerError
 
-__all__ = ["RemoteEngine", "api_key"]
-
 _log = logging.getLogger(__name__)
 
 # How long a start waits for a server that does not answer, in seconds: as long as a large model may take to load.

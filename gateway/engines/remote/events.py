@@ -12,19 +12,6 @@ from typing import Any
 import msgspec
 from msgspec import Struct
 
-__all__ = [
-    "GENERATE",
-    "Error",
-    "EventStream",
-    "Generated",
-    "Rows",
-    "Served",
-    "error_of",
-    "generate_body",
-    "served",
-    "unstreamed",
-]
-
 GENERATE = "/inference/v1/generate"
 
 _DONE = b"[DONE]"

@@ -7,8 +7,6 @@ from __future__ import annotations
 
 from msgspec import Struct
 
-__all__ = ["RemoteOptions"]
-
 
 class RemoteOptions(Struct, frozen=True, kw_only=True):
     """Everything the adapter needs, by the names of the settings."""

@@ -22,8 +22,6 @@ from gateway.engines.remote.events import Error, error_of
 if TYPE_CHECKING:
     import aiohttp
 
-__all__ = ["Answer", "Lost", "NotTaken", "Refused", "Server", "ServerError", "Streamed", "failure"]
-
 # Longest time to make a connection, and to answer what needs no generation, in seconds.
 _CONNECT_S, _ANSWER_S = 5.0, 5.0
 

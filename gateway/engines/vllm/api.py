@@ -5,8 +5,6 @@ Knows: where vLLM 0.26 and 0.32 define them. Must not know: how they are used.
 
 from __future__ import annotations
 
-__all__ = ["VllmApi"]
-
 
 class VllmApi:
     """The names of vLLM that are used here, imported when an instance is made; this takes about 10 s."""

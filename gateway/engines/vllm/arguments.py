@@ -15,8 +15,6 @@ from typing import Any
 from gateway.engines.vllm import hardware
 from gateway.engines.vllm.options import VllmOptions, VllmSettings
 
-__all__ = ["device_environment", "engine_arguments", "engine_environment", "gpus_used", "shares_memory"]
-
 _log = logging.getLogger(__name__)
 
 # Most tokens of a step when all steps run inside captured graphs. With more tokens, each step takes longer, and so

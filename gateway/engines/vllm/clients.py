@@ -16,8 +16,6 @@ from msgspec import Struct
 
 from gateway.engines.vllm.api import VllmApi
 
-__all__ = ["Attachment", "attached", "launching_for", "why_not"]
-
 
 class Attachment(Struct, frozen=True):
     """What a further process needs in order to ask an engine. Can be pickled."""

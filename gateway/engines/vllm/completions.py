@@ -21,8 +21,6 @@ from gateway.engines.prompting.verification import Probe
 from gateway.engines.vllm.api import VllmApi
 from gateway.engines.vllm.load import EngineLoad
 
-__all__ = ["TranslationCompletions", "VllmRequests"]
-
 _FINISH = {None: None, "stop": FinishReason.STOP, "length": FinishReason.LENGTH}
 
 

@@ -7,8 +7,6 @@ from __future__ import annotations
 
 import re
 
-__all__ = ["devices_of", "spelled"]
-
 # `0`, `cuda:0`, `0-7`.
 _NUMBERS = re.compile(r"(?:cuda:)?([0-9]{1,4})(?:-([0-9]{1,4}))?")
 # As the driver names GPUs and their parts.

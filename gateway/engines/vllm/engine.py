@@ -56,8 +56,6 @@ from gateway.engines.vllm.options import VllmOptions
 from gateway.engines.vllm.output import EngineLog, output_to
 from gateway.engines.vllm.plan import plan
 
-__all__ = ["RawEngine", "VllmEngine"]
-
 _log = logging.getLogger(__name__)
 
 

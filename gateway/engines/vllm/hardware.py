@@ -12,8 +12,6 @@ import time
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
-__all__ = ["available_gib", "available_shared_mib", "cpu_dtype", "gpu_present", "memory_read_per_s"]
-
 # Memory that is read to measure its speed: more than the caches of a large CPU. Each time all of it.
 _MEASURED_BYTES, _TIMES = 2**29, 5
 

@@ -13,8 +13,6 @@ from msgspec import Struct
 
 from gateway.domain.errors import StartupError
 
-__all__ = ["HubModel", "look_at", "weights_of"]
-
 # What a model says about itself: small files, which the engine needs as well.
 _ABOUT = ("config.json", "tokenizer_config.json", "*chat_template*", "tokenizer.model*", "tekken.json")
 # Forms of weights; the engine takes the first that there is.

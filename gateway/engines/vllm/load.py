@@ -13,8 +13,6 @@ from typing import Any
 from gateway import metrics
 from gateway.engines.pieces import tokens_a_piece
 
-__all__ = ["EngineLoad", "load_logger"]
-
 # Time constant of the mean step time, in seconds. The mean is over time, not over a number of steps: when this
 # event loop was busy, several steps are seen as one long step and some of no length. Only their sum is right.
 _REMEMBERED_S = 1.0

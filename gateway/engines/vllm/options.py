@@ -11,8 +11,6 @@ from msgspec import Meta, Struct
 
 from gateway.engines.prompting.families import FAMILIES
 
-__all__ = ["VllmOptions", "VllmSettings"]
-
 _DTYPES = ("auto", "float32", "bfloat16", "float16")
 
 

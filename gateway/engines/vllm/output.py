@@ -13,8 +13,6 @@ import tempfile
 from collections.abc import Iterator
 from pathlib import Path
 
-__all__ = ["EngineLog", "output_to"]
-
 
 class EngineLog:
     """A file that several processes append to.

@@ -28,8 +28,6 @@ from gateway.engines.vllm.arguments import gpus_used
 from gateway.engines.vllm.hub import HubModel, look_at, weights_of
 from gateway.engines.vllm.options import VllmOptions
 
-__all__ = ["Plan", "Speed", "can_be_planned", "plan"]
-
 _GB, _GIB = 1e9, 2**30
 
 # Memory of processes with torch and vLLM, GiB, and of what grows with the model, as a share of the weights; on a

@@ -11,8 +11,6 @@ from pathlib import Path
 from gateway.domain.errors import StartupError
 from gateway.engines.vllm import hardware
 
-__all__ = ["NO_GPU", "check_shared_memory", "refusal"]
-
 # vLLM and its workers talk through queues in shared memory. It makes one of 160 MiB, then others of 240 MiB and a
 # few bytes, and each time wants so much to be free. Little of them is ever touched, so there is room for all.
 _QUEUES_MIB = 241

@@ -12,22 +12,6 @@ from msgspec import Struct
 
 from gateway.server.http.bodies import EngineReadiness
 
-__all__ = [
-    "EndedAnswer",
-    "ErasedAnswer",
-    "LanesAnswer",
-    "LogLevel",
-    "Meeting",
-    "MeetingsAnswer",
-    "Session",
-    "SessionsAnswer",
-    "TestedAnswer",
-    "WebhookAnswer",
-    "WebhooksAnswer",
-    "Worker",
-    "WorkersAnswer",
-]
-
 
 class Meeting(Struct, frozen=True, kw_only=True):
     """A meeting that somebody is in, or of which something is kept."""

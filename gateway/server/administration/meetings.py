@@ -33,8 +33,6 @@ from gateway.server.administration.bodies import (
 from gateway.server.administration.operators import Operators, note
 from gateway.server.http.responses import Resource, StatusError, json_response
 
-__all__ = ["routes"]
-
 _ONE = "/admin/meetings/{tenant}/{meeting}"
 
 

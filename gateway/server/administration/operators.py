@@ -16,8 +16,6 @@ from gateway.domain.grants import hash_of_meeting
 from gateway.server.guard.identity import bearer
 from gateway.server.http.responses import Endpoint
 
-__all__ = ["Operators", "note"]
-
 _log = logging.getLogger(__name__)
 
 

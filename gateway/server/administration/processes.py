@@ -22,8 +22,6 @@ from gateway.server.http.readiness import Whole, engine_readiness
 from gateway.server.http.request_bodies import decoded, read_json
 from gateway.server.http.responses import Resource, StatusError, json_response
 
-__all__ = ["Processes", "routes"]
-
 _LEVEL = msgspec.json.Decoder(LogLevel)
 _BODY_BYTES = 1_024
 

@@ -20,8 +20,6 @@ from gateway.server.administration.bodies import TestedAnswer, WebhookAnswer, We
 from gateway.server.administration.operators import Operators, note
 from gateway.server.http.responses import Resource, StatusError, json_response
 
-__all__ = ["Ping", "routes"]
-
 # Sends a test event now. Returns the status of HTTP, 0 without an answer, and a sentence.
 Ping = Callable[[Webhook], Awaitable[tuple[int, str]]]
 

@@ -29,16 +29,14 @@ from gateway.domain.errors import (
 )
 from gateway.domain.glossaries.port import Glossaries
 from gateway.domain.grants import Grant
-from gateway.domain.languages import language_name, normalise
+from gateway.domain.languages import AUTO, language_name, normalise
 from gateway.domain.quotas import Quota, Usage
 from gateway.protocol import checks
 from gateway.server.compat.deepl_glossaries import SCHEMES, DeepLGlossaries, tag_of
 from gateway.server.compat.markup import Kind, Rules
 from gateway.server.compat.requests import CompatResource, Parts, check_texts, known, parameters, translated
 from gateway.server.http.responses import json_response
-from gateway.server.translate.plan import AUTO, Asked
-
-__all__ = ["routes"]
+from gateway.server.translate.plan import Asked
 
 # The status of the daily quota, which no standard has.
 _QUOTA_EXCEEDED = 456

@@ -30,8 +30,6 @@ from gateway.server.compat.glossary_entries import MOST_ENTRIES, Format, read_en
 from gateway.server.compat.requests import Parts, known, parameters
 from gateway.server.http.responses import StatusError, json_response
 
-__all__ = ["SCHEMES", "DeepLGlossaries", "tag_of"]
-
 SCHEMES = ("deepl-auth-key",)
 """Of the Authorization header, besides Bearer."""
 

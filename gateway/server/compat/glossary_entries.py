@@ -14,8 +14,6 @@ from gateway.domain.errors import InvalidValue
 from gateway.protocol import checks
 from gateway.protocol.limits import Limits
 
-__all__ = ["MOST_ENTRIES", "Format", "read_entries", "tab_separated"]
-
 Format = Literal["tsv", "csv"]
 
 MOST_ENTRIES = 5_000

@@ -18,8 +18,6 @@ from msgspec.structs import replace
 
 from gateway.domain.errors import InvalidValue
 
-__all__ = ["Kind", "Rules", "Token", "tokens"]
-
 Kind = Literal["xml", "html"]
 
 

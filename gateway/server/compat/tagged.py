@@ -19,8 +19,6 @@ from msgspec import Struct
 
 from gateway.server.compat.markup import Kind, Rules, Token, tokens
 
-__all__ = ["Tagged"]
-
 # Elements within each other in one sentence; what is deeper is not moved.
 _MOST_DEPTH = 16
 

@@ -9,8 +9,6 @@ import ipaddress
 
 from starlette.requests import HTTPConnection
 
-__all__ = ["account_of", "client_account"]
-
 # A provider gives each customer at least a network of this size, with 2⁶⁴ addresses to choose from.
 _IPV6_NETWORK_BITS = 64
 

@@ -18,8 +18,6 @@ from gateway.domain.errors import GatewayError
 from gateway.domain.grants import Grant, hash_of_meeting
 from gateway.protocol.rate_limit import TokenBucket
 
-__all__ = ["OK", "Attempt", "Audit"]
-
 # The outcome of what was done.
 OK = "ok"
 

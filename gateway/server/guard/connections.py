@@ -12,8 +12,6 @@ from dataclasses import dataclass, field
 
 from gateway.server.guard.accounts import account_of
 
-__all__ = ["Connections", "Place", "in_networks"]
-
 # Connections above the bound that are held at once. Each is told that there is no room, or how the gateway is.
 _CROWDED = 64
 

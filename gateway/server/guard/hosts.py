@@ -15,8 +15,6 @@ from starlette.middleware import Middleware
 from starlette.responses import PlainTextResponse
 from starlette.types import ASGIApp, Receive, Scope, Send
 
-__all__ = ["AllowedHosts", "host_name", "is_loopback", "only_for"]
-
 _LOOPBACK_NAMES = ("localhost",)
 _HEALTH = ("/healthz", "/readyz")
 

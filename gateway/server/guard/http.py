@@ -15,8 +15,6 @@ from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol, RequestResp
 
 from gateway.server.guard.connections import Connections, Place
 
-__all__ = ["HEAD_BYTES", "HEAD_FIELDS", "GuardedHttp"]
-
 # Of a request beside its body: its line, header fields, what frames a chunked body, and its trailers.
 HEAD_BYTES = 65_536
 HEAD_FIELDS = 128

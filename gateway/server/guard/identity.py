@@ -14,8 +14,6 @@ from gateway.domain.errors import Unauthenticated
 from gateway.domain.grants import OPEN, Grant
 from gateway.domain.ports import Authenticator
 
-__all__ = ["Identity", "bearer", "challenge"]
-
 
 class Identity:
     """Verifies what is presented."""

@@ -19,8 +19,6 @@ from starlette.types import ASGIApp, Receive, Scope, Send
 
 from gateway.domain.errors import ForeignOrigin
 
-__all__ = ["CLOSE_REASON", "Origins", "cross_origin"]
-
 _log = logging.getLogger(__name__)
 
 CLOSE_REASON = "Pages of this origin may not use this gateway; its operator can allow them (allowed_origins)."

@@ -21,8 +21,6 @@ from uvicorn.server import ServerState
 from gateway.domain.errors import StartupError
 from gateway.server.guard.connections import Connections, Place
 
-__all__ = ["HSTS", "TlsHandshake", "server_context"]
-
 _log = logging.getLogger(__name__)
 
 # A header of every answer: browsers stay with TLS at this address for a year.

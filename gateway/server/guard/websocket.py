@@ -25,8 +25,6 @@ from gateway.protocol.limits import Limits
 from gateway.protocol.rate_limit import TokenBucket
 from gateway.server.guard.connections import Connections, Place
 
-__all__ = ["WRITE_NOW", "FrameBudget", "GuardedWebSocket", "framed"]
-
 WRITE_NOW = "gateway.write_now"
 """The ASGI extension that is `GuardedWebSocket.write_now`."""
 

@@ -25,9 +25,6 @@ from gateway.server.http.readiness import readyz
 from gateway.server.http.responses import Resource, problem_response
 from gateway.tracing import spans
 
-__all__ = ["Metrics", "app", "own_metrics", "routes", "routes_elsewhere"]
-
-
 # Gives the metrics as `exposition` says: all, or only the samples with these names.
 Metrics = Callable[[Sequence[str]], Awaitable[bytes]]
 

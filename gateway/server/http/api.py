@@ -23,7 +23,7 @@ from starlette.types import ASGIApp, Receive, Scope, Send
 
 from gateway import metrics
 from gateway.domain.errors import GatewayError, error_classes
-from gateway.domain.languages import language_name
+from gateway.domain.languages import AUTO, language_name
 from gateway.domain.ports import EventLog
 from gateway.protocol import asyncapi
 from gateway.protocol.checks import targets_by_source
@@ -53,10 +53,7 @@ from gateway.server.http.sse import EventStream
 from gateway.server.http.transcripts import Transcripts
 from gateway.server.http.translate_request import TranslateBody, asked, decode_body, unknown_fields
 from gateway.server.translate.call import NO_TIME, Call, Translated, Translator, while_connected
-from gateway.server.translate.plan import AUTO
 from gateway.translation.pacing import Throttle
-
-__all__ = ["routes"]
 
 
 def routes(

@@ -37,40 +37,6 @@ from gateway.protocol.fields import Targets
 from gateway.protocol.limits import Limits
 from gateway.protocol.messages import Timings
 
-__all__ = [
-    "HTTP_ERRORS",
-    "HTTP_STATUSES",
-    "QR_ERRORS",
-    "QR_LINK_CHARS",
-    "STREAM_EVENTS",
-    "TOKEN_ERRORS",
-    "TRANSCRIPT_ERRORS",
-    "TRANSLATE_ERRORS",
-    "USAGE_ERRORS",
-    "BatchAnswer",
-    "DeltaEvent",
-    "DoneEvent",
-    "FailedEvent",
-    "FinalEvent",
-    "Health",
-    "Language",
-    "Languages",
-    "LanguagesAnswer",
-    "Problem",
-    "Readiness",
-    "TextAnswer",
-    "TextError",
-    "TranscriptAnswer",
-    "TranscriptText",
-    "TranscriptUtterance",
-    "Translation",
-    "TranslationWarning",
-    "problem",
-    "status_code",
-    "status_meaning",
-    "status_problem",
-]
-
 # Every error of the tree that `POST /v1/translate` may return.
 TRANSLATE_ERRORS: tuple[type[GatewayError], ...] = (
     InvalidMessage,

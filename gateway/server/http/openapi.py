@@ -50,8 +50,6 @@ from gateway.server.http.transcripts import MEDIA_TYPES, MOST_UTTERANCES
 from gateway.server.http.translate_request import TranslateBody, bounded
 from gateway.server.http.usage import UsageAnswer
 
-__all__ = ["TRANSLATE_EXAMPLES", "openapi"]
-
 # The source of a problem: an error of the tree, or a status that only HTTP has.
 ProblemKind = type[GatewayError] | HTTPStatus
 

@@ -18,8 +18,6 @@ from starlette.responses import Response
 from gateway.domain.errors import InvalidValue, LimitExceeded
 from gateway.server.http.bodies import QR_LINK_CHARS
 
-__all__ = ["drawing", "posted_qr_code", "qr_code"]
-
 # An address in its percent-encoded form: printable ASCII without spaces.
 _LINK = re.compile(r"https?://[^/?#][!-~]*", re.ASCII | re.IGNORECASE)
 # Width of the light border that scanners need, in modules (ISO/IEC 18004, 9.1).

@@ -14,8 +14,6 @@ from gateway.domain.engine import EngineHealth, EngineState, LaneHealth
 from gateway.server.http.bodies import EngineReadiness, Readiness
 from gateway.server.http.responses import json_response
 
-__all__ = ["Auth", "Whole", "engine_readiness", "readiness", "readyz"]
-
 # Who is let in.
 Auth = Literal["token", "none", "insecure_open"]
 

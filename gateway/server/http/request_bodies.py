@@ -15,8 +15,6 @@ from gateway.domain.errors import InvalidMessage, MessageTooLarge
 from gateway.protocol.codec import where_and_why
 from gateway.server.http.responses import StatusError
 
-__all__ = ["BODY_BYTES", "decoded", "media_type", "read_body", "read_json"]
-
 BODY_BYTES = 1_048_576
 
 _Body = TypeVar("_Body")

@@ -22,8 +22,6 @@ from gateway.server.guard.identity import challenge
 from gateway.server.http import bodies
 from gateway.server.http.bodies import Problem
 
-__all__ = ["Endpoint", "Resource", "StatusError", "json_response", "problem_response", "retry_after"]
-
 _log = logging.getLogger(__name__)
 
 Endpoint = Callable[[Request], Awaitable[ASGIApp]]

@@ -17,8 +17,6 @@ from starlette.types import Send
 
 from gateway.server.http.bodies import STREAM_EVENTS, DeltaEvent, DoneEvent, FailedEvent, FinalEvent
 
-__all__ = ["KEEP_ALIVE", "EventStream", "encode"]
-
 # Proxies close connections after 30 to 60 seconds without data.
 KEEP_ALIVE_S = 15.0
 KEEP_ALIVE = b": keep-alive\n\n"

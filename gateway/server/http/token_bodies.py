@@ -20,17 +20,6 @@ from gateway.domain.roles import Role
 from gateway.protocol.checks import check_language_tag, is_meeting_id
 from gateway.protocol.fields import Lang
 
-__all__ = [
-    "REVOCATION",
-    "TOKEN",
-    "InviteAnswer",
-    "RevocationAnswer",
-    "RevocationBody",
-    "TokenAnswer",
-    "TokenBody",
-    "check_guest",
-]
-
 # Seconds that an invite and a token are valid if nothing is said.
 _INVITE_S = 86_400
 _TOKEN_S = 600

@@ -30,8 +30,6 @@ from gateway.server.http.token_bodies import (
 from gateway.sessions.grants import check_role
 from gateway.sessions.registry import Registry
 
-__all__ = ["routes"]
-
 _BODY_BYTES = 16_384
 
 

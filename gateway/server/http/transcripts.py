@@ -44,8 +44,6 @@ from gateway.server.http.bodies import TranscriptAnswer, TranscriptText, Transcr
 from gateway.server.http.responses import problem_response
 from gateway.sessions.grants import check_role
 
-__all__ = ["MEDIA_TYPES", "MOST_UTTERANCES", "Part", "Transcripts", "languages", "wanted_part"]
-
 _log = logging.getLogger(__name__)
 
 # Format, the end of the address → media type.

@@ -15,13 +15,12 @@ from msgspec import UNSET, Meta, Struct, UnsetType
 
 from gateway.domain.engine import Formality
 from gateway.domain.errors import InvalidMessage
+from gateway.domain.languages import AUTO
 from gateway.protocol.asyncapi import Document
 from gateway.protocol.fields import Lang
 from gateway.protocol.limits import Limits
 from gateway.server.http.request_bodies import decoded
-from gateway.server.translate.plan import AUTO, Asked
-
-__all__ = ["TranslateBody", "asked", "bounded", "decode_body", "unknown_fields"]
+from gateway.server.translate.plan import Asked
 
 # Of unknown fields that are named in warnings, and of the characters of each.
 _MOST_NAMED = 8

@@ -20,8 +20,6 @@ from gateway.server.guard.audit import Audit
 from gateway.server.guard.identity import Identity
 from gateway.server.http.responses import Resource, json_response
 
-__all__ = ["UsageAnswer", "Used", "routes"]
-
 
 class Used(Struct, frozen=True):
     """What is used of one quota."""

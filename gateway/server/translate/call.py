@@ -29,8 +29,6 @@ from gateway.tracing import spans
 from gateway.translation.scheduling.scheduler import Scheduler
 from gateway.translation.scheduling.ticket import Ticket
 
-__all__ = ["NO_TIME", "Call", "Translated", "Translator", "while_connected"]
-
 NO_TIME = Timings(0.0, 0.0, 0.0)
 """Of what is not translated by the engine."""
 

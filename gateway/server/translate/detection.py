@@ -12,8 +12,6 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from py3langid.langid import LanguageIdentifier
 
-__all__ = ["Detector"]
-
 # The beginning of a text tells its language; a detection takes about 0.2 ms for so many characters.
 _MOST_CHARS = 400
 

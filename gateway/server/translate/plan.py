@@ -16,8 +16,6 @@ from gateway.domain.languages import AUTO
 from gateway.protocol import checks
 from gateway.protocol.limits import Limits
 
-__all__ = ["AUTO", "UNDETERMINED", "Asked", "Detect", "Job", "Plan", "plan"]
-
 UNDETERMINED = "und"
 """The language of a text without words (BCP 47)."""
 

@@ -11,8 +11,6 @@ from gateway.domain.errors import LimitExceeded, LogUnavailable
 from gateway.domain.glossaries.values import MOST_BYTES, MOST_GLOSSARIES, Glossary, KeptGlossary
 from gateway.stores.redis.store import RedisStore
 
-__all__ = ["RedisGlossaries"]
-
 _decoder = msgspec.msgpack.Decoder(Glossary)
 
 # Answers of the script.

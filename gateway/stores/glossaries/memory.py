@@ -12,8 +12,6 @@ import msgspec
 from gateway.domain.errors import LimitExceeded
 from gateway.domain.glossaries.values import MOST_BYTES, MOST_GLOSSARIES, Glossary, KeptGlossary
 
-__all__ = ["MemoryGlossaries", "MemoryGlossariesStore"]
-
 
 class MemoryGlossariesStore:
     """What the gateways of one process share. earlier: what another process kept."""

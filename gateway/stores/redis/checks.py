@@ -17,8 +17,6 @@ from gateway.domain.errors import LogUnavailable, StartupError
 from gateway.stores.redis.commands import Commands
 from gateway.stores.redis.connection import Command, Connection, Lost, Refused, address_of, is_local
 
-__all__ = ["FORMAT", "check", "clock_offset_s", "ids_of", "remember"]
-
 # What is kept in a store, and how. Raised with each change that gateways of the version before would not bear:
 # only those of one format are on a store at the same time.
 FORMAT = 1

@@ -20,8 +20,6 @@ from typing import Any, Protocol
 from gateway.domain.errors import LogUnavailable
 from gateway.stores.redis.connection import Command, Full, Lost, NotLoaded, Refused
 
-__all__ = ["Commands", "Wire", "unavailable", "wait_s"]
-
 _log = logging.getLogger(__name__)
 
 # Seconds between two attempts to connect: the first, and the longest.

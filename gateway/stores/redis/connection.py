@@ -19,8 +19,6 @@ if TYPE_CHECKING:
     import hiredis
     from redis.asyncio.connection import AbstractConnection
 
-__all__ = ["Argument", "Command", "Connection", "Full", "Lost", "NotLoaded", "Refused", "address_of", "is_local"]
-
 Argument = bytes | str | int
 Command = tuple[Argument, ...]
 

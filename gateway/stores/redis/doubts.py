@@ -11,8 +11,6 @@ from contextlib import contextmanager
 
 from msgspec import Struct
 
-__all__ = ["Doubt", "Doubts"]
-
 # A command may lie in the network, or before a server that does not run, and be done later.
 _FOR_S = 60.0
 _MOST = 10_000

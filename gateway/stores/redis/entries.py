@@ -31,20 +31,6 @@ from gateway.domain.log import (
 )
 from gateway.stores.sealing import Seal
 
-__all__ = [
-    "Position",
-    "Push",
-    "encode",
-    "key_digest",
-    "languages_of",
-    "page_of",
-    "position_of",
-    "push_of",
-    "recent_of",
-    "text_digest",
-    "unfinished_of",
-]
-
 _log = logging.getLogger(__name__)
 
 _DIGEST_BYTES = 16

@@ -23,8 +23,6 @@ from gateway.stores.redis.commands import Wire
 from gateway.stores.redis.connection import Lost, NotLoaded, Refused
 from gateway.stores.redis.store import RedisStore
 
-__all__ = ["RedisLiveChannel"]
-
 _log = logging.getLogger(__name__)
 
 _encode = msgpack.Encoder().encode

@@ -39,8 +39,6 @@ from gateway.stores.redis.doubts import Doubt, Doubts
 from gateway.stores.redis.store import RedisStore
 from gateway.stores.redis.topic import Subscriber, Topic
 
-__all__ = ["RedisEventLog"]
-
 _log = logging.getLogger(__name__)
 
 # Every so many sweeps, a meeting's position is compared with the store's; so many meetings in one script.

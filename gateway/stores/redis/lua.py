@@ -11,8 +11,6 @@ from importlib.resources import files
 
 from gateway.stores.redis.connection import Command
 
-__all__ = ["load_all", "sha"]
-
 # All begin with `shared.lua`, and then the `common.lua` of their folder.
 # They promise more: a full store refuses them before they have changed anything.
 _NEW_WORK = ("accept", "claim", "register/begin", "glossaries/put")

@@ -14,8 +14,6 @@ from gateway.domain.ports import LEASE_S
 from gateway.domain.quotas import DayOfTenant, Metered, Totals
 from gateway.stores.redis.store import RedisStore
 
-__all__ = ["RedisMeter"]
-
 # How long whoever tells waits for the store.
 _SHORT_PATIENCE_S = 1.0
 

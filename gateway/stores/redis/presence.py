@@ -14,8 +14,6 @@ import msgspec
 
 from gateway.domain.register import Present
 
-__all__ = ["MeetingPresence", "encode_present"]
-
 _log = logging.getLogger(__name__)
 
 _Deliver = Callable[[str, Present | None], None]

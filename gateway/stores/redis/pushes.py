@@ -16,8 +16,6 @@ from typing import Any
 from gateway.stores.redis.commands import Wire, unavailable, wait_s
 from gateway.stores.redis.connection import Lost, NotLoaded, Refused
 
-__all__ = ["Pushes"]
-
 _log = logging.getLogger(__name__)
 
 _Waiting = list[asyncio.Future[None]]

@@ -41,8 +41,6 @@ from gateway.stores.redis.connection import Argument
 from gateway.stores.redis.presence import MeetingPresence, encode_present
 from gateway.stores.redis.store import RedisStore
 
-__all__ = ["RedisRegister"]
-
 _log = logging.getLogger(__name__)
 
 # Every so many sweeps, versions are compared with the store's.

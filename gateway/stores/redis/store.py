@@ -16,8 +16,6 @@ from gateway.stores.redis.connection import Connection, address_of
 from gateway.stores.redis.pushes import Pushes
 from gateway.stores.sealing import Seal
 
-__all__ = ["RedisStore"]
-
 
 class RedisStore:
     """Connections to one server, once it has started.

@@ -14,8 +14,6 @@ from gateway.domain.log import Page, Publication
 from gateway.stores.delivery import deliver_to
 from gateway.stores.redis.entries import Position, Push
 
-__all__ = ["Subscriber", "Topic"]
-
 # Pushes that wait for an earlier one; more are read again instead.
 _MOST_WAITING = 1_000
 

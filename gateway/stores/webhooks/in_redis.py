@@ -21,8 +21,6 @@ from gateway.domain.webhooks.values import (
 )
 from gateway.stores.redis.store import RedisStore
 
-__all__ = ["RedisWebhookOutbox"]
-
 # How long whoever looks what is due waits for the store.
 _SHORT_PATIENCE_S = 1.0
 

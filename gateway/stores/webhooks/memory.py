@@ -26,8 +26,6 @@ from gateway.domain.webhooks.values import (
     WebhookState,
 )
 
-__all__ = ["MemoryWebhookOutbox", "MemoryWebhookStore"]
-
 # For what was said last to be accepted, before a transcript may be ready.
 _ACCEPTED_MS = 1_000
 

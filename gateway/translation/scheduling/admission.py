@@ -15,8 +15,6 @@ from gateway.domain.errors import Overloaded
 from gateway.translation.scheduling.ticket import FINAL
 from gateway.translation.scheduling.turn_order import TurnQueue
 
-__all__ = ["Admission", "TurnPace"]
-
 # An account may wait with so many translations for each place that is left free. So whoever fills the queue
 # leaves room: one account an eighth of it, three together a twenty-second (the dynamic thresholds of Choudhury and
 # Hahne, 1998).

@@ -16,8 +16,6 @@ from gateway.translation.scheduling import measures
 from gateway.translation.scheduling.quotas import Quotas
 from gateway.translation.scheduling.ticket import Ticket
 
-__all__ = ["Attempt", "NotTakenIn", "OnText"]
-
 _log = logging.getLogger(__name__)
 
 # Is told the whole text of an attempt whenever there is more of it, and the empty text when the engine died.

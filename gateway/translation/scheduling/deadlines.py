@@ -10,8 +10,6 @@ from collections.abc import Callable
 
 from gateway.translation.scheduling.ticket import Ticket
 
-__all__ = ["Deadlines"]
-
 
 class Deadlines:
     """Each ticket has the same time from when it was added, so the first that was added is the first that is due.

@@ -15,8 +15,6 @@ from gateway.translation.scheduling.lines import Lines
 from gateway.translation.scheduling.quotas import Quotas
 from gateway.translation.scheduling.ticket import FINAL
 
-__all__ = ["Door"]
-
 
 class Door:
     """clock: as the scheduler's. lag_s: how late the event loop is, seconds."""

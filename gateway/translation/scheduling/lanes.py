@@ -17,8 +17,6 @@ from gateway.protocol.checks import check_pair
 from gateway.translation.scheduling.routing import LaneLoad, choose
 from gateway.translation.scheduling.ticket import SUSPECT_CRASHES, Ticket
 
-__all__ = ["Lane", "Lanes", "Route", "drained", "failed", "stopped"]
-
 # Names of lanes that can run the same texts.
 Route = frozenset[str]
 

@@ -14,8 +14,6 @@ from gateway.translation.scheduling.lanes import Lane, Route
 from gateway.translation.scheduling.ticket import Ticket
 from gateway.translation.scheduling.turn_order import TurnQueue
 
-__all__ = ["Line", "Lines"]
-
 
 class Line:
     """Those that wait for the same lanes, and whether there is room for more of them."""

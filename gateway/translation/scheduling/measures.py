@@ -14,8 +14,6 @@ from gateway.tracing import spans
 from gateway.tracing.spans import NOT_TRACED, Value
 from gateway.translation.scheduling.ticket import Ticket
 
-__all__ = ["admitted", "ended", "finished", "first_token", "retried", "started", "stopped", "tokens"]
-
 # By their labels. Looking them up takes longer than counting.
 _final_tokens, _partial_tokens = cache(metrics.FINAL_TOKENS.labels), cache(metrics.PARTIAL_TOKENS.labels)
 _generation_s = cache(metrics.GENERATION_S.labels)

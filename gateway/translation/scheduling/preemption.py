@@ -11,8 +11,6 @@ from gateway.translation.scheduling.lanes import Lane
 from gateway.translation.scheduling.lines import Line
 from gateway.translation.scheduling.ticket import Ticket
 
-__all__ = ["to_preempt"]
-
 
 def to_preempt(lanes: Iterable[Lane], lines: Iterable[Line]) -> list[Ticket]:
     """The partials whose places are needed: of finals that wait, and of what waits inside a lane.

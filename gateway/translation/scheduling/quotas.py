@@ -22,8 +22,6 @@ from gateway.domain.errors import DailyQuotaExceeded, LogUnavailable
 from gateway.domain.ports import Meter
 from gateway.domain.quotas import NO_QUOTA, DayOfTenant, Metered, MinuteOfMeeting, Quota, check_quota
 
-__all__ = ["Quotas"]
-
 _log = logging.getLogger(__name__)
 
 # Of a tenant. Looking it up takes longer than counting.

@@ -9,8 +9,6 @@ from collections.abc import Iterable
 
 from msgspec import Struct
 
-__all__ = ["AFFINITY_BOUND", "LaneLoad", "choose"]
-
 # By how much of its seats a lane may be fuller than the emptiest and still be preferred for what it has cached.
 # A prompt that is not cached costs one step; a batch that is fuller by more than this costs every step.
 AFFINITY_BOUND = 0.25

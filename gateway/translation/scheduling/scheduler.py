@@ -42,8 +42,6 @@ from gateway.translation.scheduling.preemption import to_preempt
 from gateway.translation.scheduling.quotas import Quotas
 from gateway.translation.scheduling.ticket import SUSPECT_CRASHES, Generated, Stage, Ticket, generated_text
 
-__all__ = ["Scheduler"]
-
 _log = logging.getLogger(__name__)
 
 

@@ -17,18 +17,6 @@ from gateway.domain.errors import GatewayError
 from gateway.domain.log import Timings
 from gateway.tracing.spans import NOT_TRACED, Span
 
-__all__ = [
-    "CATCHING_UP",
-    "FINAL",
-    "PARTIAL",
-    "SUSPECT_CRASHES",
-    "Generated",
-    "Stage",
-    "Ticket",
-    "generated_text",
-    "request_id",
-]
-
 # Priorities, lower first: finals, partials, and what a latecomer is shown of earlier utterances.
 FINAL, PARTIAL, CATCHING_UP = 0, 1, 2
 

@@ -14,8 +14,6 @@ from collections.abc import Iterator, Sequence
 
 from gateway.translation.scheduling.ticket import FINAL, Ticket
 
-__all__ = ["TurnQueue"]
-
 # Meeting, in the order of their turns → its tickets, in the order of admission.
 _Meetings = OrderedDict[str, deque[Ticket]]
 # Account, in the order of their turns → its meetings.

@@ -13,8 +13,6 @@ from typing import Any
 
 from msgspec import Struct, field
 
-__all__ = ["Hub", "HubFolder", "running_hub"]
-
 _SHA = "0123456789abcdef0123456789abcdef01234567"
 
 

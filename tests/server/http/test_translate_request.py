@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+from gateway.domain.languages import AUTO
 from gateway.server.http.translate_request import asked, decode_body, unknown_fields
-from gateway.server.translate.plan import AUTO, Asked
+from gateway.server.translate.plan import Asked
 
 BODY = b"""{
     "texts": ["good morning", " two "], "source_lang": "EN", "target_lang": "zh-TW", "later": 1,

@@ -10,8 +10,9 @@ from msgspec.structs import replace
 
 from gateway.domain.engine import EngineProfile, TranslationOptions, TranslationRequest
 from gateway.domain.errors import InvalidValue, LimitExceeded, UnsupportedLanguage
+from gateway.domain.languages import AUTO
 from gateway.protocol.limits import Limits
-from gateway.server.translate.plan import AUTO, UNDETERMINED, Asked, Plan, plan
+from gateway.server.translate.plan import UNDETERMINED, Asked, Plan, plan
 
 SCOPE = "http:1.1.1.1"
 

@@ -8,8 +8,6 @@ from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from pathlib import Path
 
-__all__ = ["Proxy", "proxy"]
-
 
 class Proxy:
     """Between a Unix socket of its own and that of the store."""
