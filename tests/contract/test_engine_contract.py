@@ -1,8 +1,7 @@
 """The duties of every adapter of the Engine port.
 
-The simulated engine, a pool of two, the same in a process of its own, both ways of reaching it there, also where
-others reach it by another such process, and two real ones in such a process run the same tests: vLLM's engine, and
-a real `vllm serve` that is asked from there.
+The simulated engine, a pool of two, the same in a process of its own with both ways of reaching it there, and two
+real ones in such a process run the same tests: vLLM's engine, and a real `vllm serve` that is asked from there.
 """
 
 from __future__ import annotations
@@ -26,7 +25,6 @@ from gateway.domain.errors import EngineFailed, EngineUnavailable
 from gateway.domain.pairs import PairPattern
 from gateway.domain.ports import Engine
 from gateway.engines.host import processes, proxy
-from gateway.engines.host.front_ends import DividedEngine
 from gateway.engines.host.processes import Process
 from gateway.engines.host.proxy import HostedEngine, start_host
 from gateway.engines.host.shared import SharedEngine
@@ -51,7 +49,6 @@ KINDS = [
     "pool",
     pytest.param("hosted", marks=pytest.mark.slow),
     pytest.param("shared", marks=pytest.mark.slow),
-    pytest.param("divided", marks=pytest.mark.slow),
     pytest.param("vllm", marks=pytest.mark.engine),
     pytest.param("remote", marks=pytest.mark.engine),
 ]
@@ -97,8 +94,6 @@ def new_engine(kind: str, server: VllmServer | None = None) -> Engine:
             return SIMULATED()
         case "shared":
             return OfOneWorker(SIMULATED)
-        case "divided":
-            return OfOneWorker(partial(DividedEngine, SIMULATED, 2))
         case "pool":
             return Pool([Lane(name, Supervisor(HALF, ONCE), [PairPattern.parse("*")]) for name in "ab"])
         case "remote":
@@ -321,21 +316,23 @@ async def test_a_draft_never_changes_the_text(engine: Engine, target: str) -> No
         "endless": "und " * 400,
         "a character cut off": text + "\ufffd",
     }
-    said = {name: await translate(engine, f"draft-{name}", target, draft=draft) for name, draft in drafts.items()}
-    assert said == dict.fromkeys(drafts, text)
+    said = await asyncio.gather(*(translate(engine, f"draft-{n}", target, draft=drafts[n]) for n in drafts))
+    assert dict(zip(drafts, said, strict=True)) == dict.fromkeys(drafts, text)
 
 
 @TARGETS
 async def test_a_right_prefix_is_kept_wherever_it_ends(engine: Engine, target: str) -> None:
     text = await translate(engine, "alone", target)
-    for end in range(1, len(text) + 1):
-        events = await say(
-            engine, f"cut-{end}", target, prefix=text[:end], draft=text[end:], tolerance=3.0, final=True
-        )
+
+    async def cut(end: int) -> None:
+        prefix, rest = text[:end], text[end:]
+        events = await say(engine, f"cut-{end}", target, prefix=prefix, draft=rest, tolerance=3.0, final=True)
         assert joined(events) == text
         assert reused(events) > 0
-        forced = await say(engine, f"forced-{end}", target, prefix=text[:end])
-        assert forced[0].text.startswith(text[:end])
+        forced = await say(engine, f"forced-{end}", target, prefix=prefix)
+        assert forced[0].text.startswith(prefix)
+
+    await asyncio.gather(*map(cut, range(1, len(text) + 1)))
 
 
 async def test_a_partial_keeps_a_right_prefix(engine: Engine) -> None:
@@ -350,10 +347,13 @@ async def test_a_partial_keeps_a_right_prefix(engine: Engine) -> None:
 
 @pytest.mark.parametrize("final", [True, False], ids=["final", "partial"])
 async def test_without_a_tolerance_any_prefix_is_kept(engine: Engine, final: bool) -> None:
-    for prefix in (NONSENSE, f"{NONSENSE} ", "全く別の話", "</s>", "<to>", "<s><en><de><final>x<to>", "a</s>b"):
-        text = await translate(engine, "forced", prefix=prefix, final=final)
+    async def kept(name: str, prefix: str) -> None:
+        text = await translate(engine, f"forced-{name}", prefix=prefix, final=final)
         assert text.startswith(prefix)
-        assert await translate(engine, "drafted", prefix=prefix, draft=" falsch", final=final) == text
+        assert await translate(engine, f"drafted-{name}", prefix=prefix, draft=" falsch", final=final) == text
+
+    prefixes = (NONSENSE, f"{NONSENSE} ", "全く別の話", "</s>", "<to>", "<s><en><de><final>x<to>", "a</s>b")
+    await asyncio.gather(*(kept(str(n), prefix) for n, prefix in enumerate(prefixes)))
 
 
 async def test_a_final_drops_a_prefix_that_the_model_finds_implausible(engine: Engine) -> None:
@@ -495,7 +495,7 @@ async def test_engines_die_hang_and_stop_in_one_process(
 
     What a real one in a process of its own does when it hangs: `tests/e2e/test_faults.py`.
     """
-    if kind in ("hosted", "shared", "divided"):
+    if kind in ("hosted", "shared"):
         # The others hang below their host, which does not wait for so long.
         monkeypatch.setattr(proxy, "_GRACE_S", 0.5)
     engines = [engine]

@@ -18,7 +18,7 @@ from gateway.client import ClientSession, connect
 from gateway.config import BUNDLED_MODEL
 from gateway.protocol.messages import TranslationFailed, TranslationFinal
 from tests.e2e.test_process import drain, sigterm
-from tests.processes import IN_A_TERMINAL, UNHURRIED, GatewayProcess, engine_processes, gateway_process
+from tests.processes import IN_A_TERMINAL, UNHURRIED, GatewayProcess, engine_processes, gateway_process, parent
 
 pytestmark = pytest.mark.engine
 
@@ -31,7 +31,7 @@ def status(gateway: GatewayProcess) -> dict[str, str]:
 
 
 async def a_meeting(gateway: GatewayProcess) -> None:
-    """One of two engines for English into Japanese is killed in the middle of it."""
+    """The process that hosts one of two engines for English into Japanese is killed in the middle of it."""
     finals: dict[str, str] = {}
     failed: list[TranslationFailed] = []
     sent = 12
@@ -50,7 +50,7 @@ async def a_meeting(gateway: GatewayProcess) -> None:
                         sent += 1
                     if len(finals) == 40 and not killed:
                         killed = True
-                        os.kill(engine_processes(gateway)[0], signal.SIGKILL)
+                        os.kill(parent(engine_processes(gateway)[0]), signal.SIGKILL)
             if len(finals) + len(failed) == 120:
                 break
     assert killed
