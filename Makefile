@@ -29,7 +29,7 @@ CODE := gateway loadtest tests conftest.py demo_model docs scripts examples
 NEXT := $(if $(filter-out install install-dev clean clean-venv,$(MAKECMDGOALS)),,--next)
 
 .DEFAULT_GOAL := help
-.PHONY: help install install-dev demo stack check lint types unit test soak abuse eval-partials format packages release docs \
+.PHONY: help install install-dev demo stack check lint types unit test test-long soak abuse eval-partials format packages release docs \
 	lock lock-upgrade \
 	loadtest bench-peers bench-journey bench-gateway bench-sweep bench-recommend clean clean-venv \
 	image image-test clean-image
@@ -64,21 +64,28 @@ types: install-dev ## mypy --strict, and the same for the page's scripts
 	$(BIN)/node .venv/node/node_modules/typescript/bin/tsc -p tsconfig.json
 
 # What is compiled is kept for the next run, even where the environment says otherwise: hundreds of processes start here.
-unit test: export PYTHONDONTWRITEBYTECODE =
+unit test test-long: export PYTHONDONTWRITEBYTECODE =
 unit: install-dev ## Tests that need neither the engine nor a browser nor much time, on every core (ARGS=--cov: coverage, slower)
 	@scripts/system_packages.sh redis
-	$(BIN)/pytest -n auto --dist worksteal -m "not engine and not browser and not slow and not image" $(ARGS)
+	$(BIN)/pytest -n auto --dist worksteal -m "not engine and not browser and not slow and not image and not long" $(ARGS)
 
 # Recipes run in order, also under -j: first what fails fast; then the browser and what takes seconds, with simulated
 # engines, in three at once, as a browser waits half of the time; last real engines, in two, as starting one is work.
-# Each file is in one of them, whose tests share a gateway, and in one of them all that share a gateway with a real
-# engine. Files of engines run in their order, or the longest would come last.
+# Each file is in one of them, whose tests share a gateway, and in one of them all that share an engine, in the order
+# that conftest.py says.
 test: install-dev ## check, then the tests with a real Chromium, the slow ones and those with a real engine
 	@scripts/system_packages.sh
 	@scripts/deployment_tools.sh
 	@$(MAKE) --no-print-directory check
-	$(BIN)/pytest -n 3 --dist loadfile -m "(browser or slow) and not engine" $(ARGS)
-	$(BIN)/pytest -n 2 --dist loadgroup --no-loadscope-reorder -m engine $(ARGS)
+	$(BIN)/pytest -n 3 --dist loadfile -m "(browser or slow) and not engine and not long" $(ARGS)
+	$(BIN)/pytest -n 2 --dist loadgroup --no-loadscope-reorder -m "engine and not long" $(ARGS)
+
+test-long: install-dev ## What takes minutes by nature, before a release: property tests at length, load tests on real engines, soak, image
+	@scripts/system_packages.sh
+	$(BIN)/pytest -n auto --dist worksteal -m "hypothesis and not long" --hypothesis-profile long $(ARGS)
+	$(BIN)/pytest -n 2 --dist loadgroup -m long $(ARGS)
+	@$(MAKE) --no-print-directory soak MINUTES=10 SOAK_OUT=artifacts/soak
+	@$(MAKE) --no-print-directory image-test
 
 # Apart from `make test`: it takes minutes, gigabytes of disk and, without Docker, root.
 image: ## Build the container image translation-gateway:cpu (ENGINE=cuda: the other), with Docker or without a daemon, in about 5 minutes

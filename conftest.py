@@ -22,11 +22,13 @@ from xdist.remote import Producer
 from xdist.scheduler import LoadFileScheduling
 
 from tests.patience import PATIENCE_MS
-from tests.processes import GatewayProcess, gateway_process
+from tests.processes import IN_A_TERMINAL, UNHURRIED, GatewayProcess, gateway_process
+from tests.vllm_server import VllmServer, vllm_server
 
-# How long an example takes says something about the machine, not about the code.
-hypothesis.settings.register_profile("without deadlines", deadline=None)
-hypothesis.settings.load_profile("without deadlines")
+# How long an example takes says something about the machine, not the code. `make test-long` looks for longer.
+hypothesis.settings.register_profile("short", deadline=None, max_examples=50)
+hypothesis.settings.register_profile("long", deadline=None, max_examples=1_000)
+hypothesis.settings.load_profile("short")
 
 # Left to themselves, two engines bind their threads to the same cores, and wait for each other in loops.
 os.environ.setdefault("VLLM_CPU_OMP_THREADS_BIND", "nobind")
@@ -53,10 +55,20 @@ vars(_ADDRESSES)["is_valid_syntax"] = _is_valid_syntax
 if find_spec(_ADDRESSES.__name__) is not None:
     sys.modules.setdefault(_ADDRESSES.__name__, _ADDRESSES)
 
-WITH_REAL_GATEWAY = (
-    *("test_real_engine.py", "test_page_meeting.py", "test_page.py", "test_page_and_cli.py", "test_baselines.py"),
-    "test_dashboards.py",
-)
+# File → what its tests share with those of other files, as it takes half a minute to start. The tests that need an
+# engine run in this order, those that take longest first; all others before them.
+SHARED = {
+    "test_remote_engine.py": "vLLM's server",
+    "test_engine_contract.py": "vLLM's server",
+    "test_page_and_cli.py": "real_gateway",
+    "test_real_engine.py": "real_gateway",
+    "test_page_meeting.py": "real_gateway",
+    "test_dashboards.py": "real_gateway",
+    # Its last test with `real_gateway` ends it.
+    "test_process.py": "real_gateway",
+    "test_faults.py": "faults",
+    "test_pool.py": "pool",
+}
 
 expect.set_options(timeout=PATIENCE_MS)
 
@@ -98,11 +110,11 @@ def pytest_xdist_auto_num_workers() -> int:
 
 
 class _Together(LoadFileScheduling):
-    """A file's tests stay in one process, and so do all that share `real_gateway`, or each would start one."""
+    """A file's tests stay in one process, and so do all that share an engine, or each would start one."""
 
     def _split_scope(self, nodeid: str) -> str:
         file: str = super()._split_scope(nodeid)
-        return "real_gateway" if Path(file).name in WITH_REAL_GATEWAY else file
+        return SHARED.get(Path(file).name, file)
 
 
 def pytest_xdist_make_scheduler(config: pytest.Config, log: Producer) -> LoadFileScheduling | None:
@@ -110,7 +122,7 @@ def pytest_xdist_make_scheduler(config: pytest.Config, log: Producer) -> LoadFil
     return _Together(config, log) if config.getoption("dist") == "loadgroup" else None
 
 
-_MARK = "(browser|engine|image|slow)"
+_MARK = "(browser|engine|image|long|slow)"
 _ALL_MARKED = re.compile(r"^pytestmark = (pytest\.mark\.\w+(\(.*\))?|\[[^]]*\])$", re.MULTILINE)
 
 
@@ -134,6 +146,8 @@ def pytest_ignore_collect(collection_path: Path, config: pytest.Config) -> bool 
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    begin = {name: place for place, name in enumerate(SHARED)}
+    items.sort(key=lambda item: begin.get(item.path.name, len(begin)) if "engine" in item.keywords else -1)
     for item in items:
         if "browser" in getattr(item, "fixturenames", ()):
             # What Playwright gives can only be used in the event loop that it began in.
@@ -169,14 +183,26 @@ def artifacts() -> Path:
 
 
 @pytest.fixture(scope="session")
-def real_gateway(tmp_path_factory: pytest.TempPathFactory) -> Iterator[GatewayProcess]:
-    """One gateway with the bundled model on the real engine, shared by the tests that leave it as it was.
+def starting_gateway(tmp_path_factory: pytest.TempPathFactory) -> Iterator[GatewayProcess]:
+    """What becomes `real_gateway`: its engine still loads for the first test that asks for it.
 
-    As `make demo` starts it, but on a free port, and open to pages of other origins.
+    As `make demo` starts it, in a terminal, but on a free port, and open to pages of other origins.
     """
     file = tmp_path_factory.mktemp("real_gateway") / "gateway.toml"
     file.write_text('allowed_origins = ["*"]\n')
-    with gateway_process("--host", "127.0.0.1", "--config", str(file)) as process:
-        yield process.ready()
-        # A terminal that is closed ends it in order, too.
-        assert process.end(signal.SIGHUP) == 0
+    arguments = ("--host", "127.0.0.1", "--config", str(file))
+    with gateway_process(*arguments, env=UNHURRIED, prefix=IN_A_TERMINAL) as process:
+        yield process.listening()
+
+
+@pytest.fixture(scope="session")
+def real_gateway(starting_gateway: GatewayProcess) -> GatewayProcess:
+    """One gateway with the bundled model on the real engine, shared by the tests that leave it as it was."""
+    return starting_gateway.ready()
+
+
+@pytest_asyncio.fixture(scope="session", loop_scope="session")
+async def real_server() -> AsyncIterator[VllmServer]:
+    """One `vllm serve` with the bundled model, shared by tests that may kill its engine: `VllmServer.revive`."""
+    async with vllm_server(max_num_seqs=4, api_key="secret") as server:
+        yield server

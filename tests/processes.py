@@ -16,9 +16,13 @@ from pathlib import Path
 
 # Signals as a terminal leaves them, whatever the test runner was started by: `&` and nohup have some ignored.
 DEFAULT_SIGNALS = ("env", "--default-signal=INT,HUP,QUIT")
+# A group of its own, as a terminal makes one.
+IN_A_TERMINAL = ("setsid", *DEFAULT_SIGNALS)
 COMMAND = str(Path(sys.executable).parent / "gateway")
 # A busy machine is no reason to refuse what waits. Tests read lines for people, as on a terminal.
 PATIENT = {"GATEWAY__MAX_QUEUE_S": "3600", "GATEWAY__LOG_FORMAT": "text"}
+# Nor to give up what is drained.
+UNHURRIED = {"GATEWAY__DRAIN_S": "3600"}
 
 
 class GatewayProcess:

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import re
 import subprocess
+from itertools import combinations
 
 import pytest
+from _pytest.mark.expression import Expression
 
 from tests.cli.commands import ROOT
 
@@ -32,3 +34,16 @@ def test_the_installer_says_what_is_next_only_where_nothing_follows(goals: str, 
     plan = subprocess.run(["make", "-n", *goals.split()], capture_output=True, text=True, cwd=ROOT, check=True)
     (command,) = set(re.findall(r"^scripts/install\.sh.*$", plan.stdout, re.MULTILINE))
     assert ("--next" in command.split()) is hints
+
+
+def test_each_test_is_in_one_stage() -> None:
+    """Of `make test`, or else of `make test-long`."""
+    said = subprocess.run(
+        ["make", "-n", "test", "test-long"], capture_output=True, text=True, cwd=ROOT, check=True
+    ).stdout
+    found = re.findall(r'/pytest .*?-m (\w+|"[^"]+")', said)
+    stages = [Expression.compile(each.strip('"')) for each in found if "hypothesis" not in each]
+    others = ("browser", "engine", "long", "slow")
+    for marks in [("image",), *(marks for count in range(5) for marks in combinations(others, count))]:
+        wanted = [stage for stage in stages if stage.evaluate(marks.__contains__)]
+        assert len(wanted) == 1, marks

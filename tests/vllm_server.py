@@ -16,6 +16,7 @@ import msgspec
 
 from gateway.config import BUNDLED_MODEL
 from gateway.engines.host import processes
+from loadtest.systems.metrics import get
 from loadtest.systems.server import Server, free_port
 from loadtest.systems.vllm_serve import Serve
 
@@ -51,6 +52,13 @@ class VllmServer:
         """Start it, or start it again; returns once it takes requests."""
         await self._server.start()
         await self._server.ready("starting vllm serve", lambda _: None)
+
+    async def revive(self) -> None:
+        """Start it again where its engine has died."""
+        if self._server.running and (await asyncio.to_thread(get, f"{self.url}/health"))[0] == 200:
+            return
+        await self.end()
+        await self.start()
 
     async def end(self) -> None:
         """End it, whatever state it is in."""

@@ -291,7 +291,7 @@ async def test_an_engine_that_cannot_load_is_one_sentence() -> None:
             pass
 
 
-@pytest.mark.engine
+@pytest.mark.long
 async def test_a_baseline_translates_as_the_gateway_does(real_gateway: GatewayProcess) -> None:
     sentences = ["Good morning, everyone.", "Can you hear me?", "Let's move the launch to Friday."]
     wanted: list[tuple[str, int]] = []

@@ -606,7 +606,7 @@ def test_a_name_that_is_none_is_refused() -> None:
     assert "'sglang' is none of gateway" in done.stderr
 
 
-@pytest.mark.engine
+@pytest.mark.long
 async def test_the_real_engine_says_the_same_on_every_route_and_keeps_nothing_between_two(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:

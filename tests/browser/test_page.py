@@ -28,7 +28,6 @@ from tests.browser.pages import (
     new_meeting,
     original,
     overflow_px,
-    pick_sentence,
     read,
     received,
     row,
@@ -607,29 +606,6 @@ async def test_the_page_is_light(gateway: GatewayProcess, open_page: OpenPage) -
         )
         assert len(sizes) > 10
         assert sum(sizes) < 120_000
-
-
-@pytest.mark.engine
-@pytest.mark.parametrize("device", ["desktop", "phone"])
-async def test_a_real_engine_translates_while_a_sentence_is_being_said(
-    real_gateway: GatewayProcess, open_page: OpenPage, artifacts: Path, device: str
-) -> None:
-    async with open_page(real_gateway.url, **{"desktop": DESKTOP, "phone": PHONE}[device]) as watch:
-        page = watch.page
-        await read(page, "es", "fr")
-        if device == "phone":
-            await page.get_by_test_id("close-panel").click()
-        await pick_sentence(watch, 1, "es", "El contrato")
-        said = page.get_by_test_id("utterance")
-        await expect(said).to_have_attribute("data-state", "speaking")
-        assert sent(watch, "utterance.final") == []
-        await page.screenshot(path=artifacts / f"real-engine-live-{device}.png")
-        await page.clock.resume()
-        await settled(said)
-        for lang, text in watch.finals().items():
-            if device == "phone":
-                await page.get_by_test_id(f"shown-{lang}").tap()
-            await expect(cell(said, lang)).to_have_text(text)
 
 
 # -------------------------------------------------------------------- languages that are not translated into all

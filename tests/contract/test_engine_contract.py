@@ -1,8 +1,7 @@
 """The duties of every adapter of the Engine port.
 
-The simulated engine, a pool of two, the same in a process of its own, both ways of reaching it there, also where
-others reach it by another such process, and two real ones in such a process run the same tests: vLLM's engine, and
-a real `vllm serve` that is asked from there.
+The simulated engine, a pool of two, the same in a process of its own with both ways of reaching it there, and two
+real ones in such a process run the same tests: vLLM's engine, and a real `vllm serve` that is asked from there.
 """
 
 from __future__ import annotations
@@ -26,7 +25,6 @@ from gateway.domain.errors import EngineFailed, EngineUnavailable
 from gateway.domain.pairs import PairPattern
 from gateway.domain.ports import Engine
 from gateway.engines.host import processes, proxy
-from gateway.engines.host.front_ends import DividedEngine
 from gateway.engines.host.processes import Process
 from gateway.engines.host.proxy import HostedEngine, start_host
 from gateway.engines.host.shared import SharedEngine
@@ -39,9 +37,9 @@ from gateway.engines.supervisor import RestartPolicy, Supervisor
 from gateway.engines.vllm.engine import VllmEngine
 from gateway.engines.vllm.options import VllmOptions
 from tests.generations import events_of
-from tests.vllm_server import VllmServer, vllm_server
+from tests.vllm_server import VllmServer
 
-pytestmark = pytest.mark.asyncio(loop_scope="module")
+pytestmark = pytest.mark.asyncio(loop_scope="session")
 
 
 # A text that takes longer than any test lasts.
@@ -51,7 +49,6 @@ KINDS = [
     "pool",
     pytest.param("hosted", marks=pytest.mark.slow),
     pytest.param("shared", marks=pytest.mark.slow),
-    pytest.param("divided", marks=pytest.mark.slow),
     pytest.param("vllm", marks=pytest.mark.engine),
     pytest.param("remote", marks=pytest.mark.engine),
 ]
@@ -97,8 +94,6 @@ def new_engine(kind: str, server: VllmServer | None = None) -> Engine:
             return SIMULATED()
         case "shared":
             return OfOneWorker(SIMULATED)
-        case "divided":
-            return OfOneWorker(partial(DividedEngine, SIMULATED, 2))
         case "pool":
             return Pool([Lane(name, Supervisor(HALF, ONCE), [PairPattern.parse("*")]) for name in "ab"])
         case "remote":
@@ -109,7 +104,7 @@ def new_engine(kind: str, server: VllmServer | None = None) -> Engine:
 
 
 def remote_options(url: str) -> RemoteOptions:
-    return RemoteOptions(url=url, model=str(BUNDLED_MODEL), max_num_seqs=4)
+    return RemoteOptions(url=url, model=str(BUNDLED_MODEL), max_num_seqs=4, api_key="secret")
 
 
 @pytest.fixture(scope="module", params=KINDS)
@@ -117,19 +112,18 @@ def kind(request: pytest.FixtureRequest) -> str:
     return str(request.param)
 
 
-@pytest_asyncio.fixture(scope="module", loop_scope="module")
-async def server(kind: str) -> AsyncIterator[VllmServer | None]:
-    """What a remote engine asks."""
-    if kind != "remote":
-        yield None
-        return
-    async with vllm_server(max_num_seqs=4) as server:
-        yield server
-
-
 @pytest.fixture(scope="module")
-def others(kind: str) -> frozenset[Process]:
+def server(kind: str, request: pytest.FixtureRequest) -> VllmServer | None:
+    """What a remote engine asks."""
+    server: VllmServer | None = request.getfixturevalue("real_server") if kind == "remote" else None
+    return server
+
+
+@pytest_asyncio.fixture(scope="module", loop_scope="session")
+async def others(server: VllmServer | None) -> frozenset[Process]:
     """What runs below this process before there is an engine."""
+    if server is not None:
+        await server.revive()
     return processes.children()
 
 
@@ -138,7 +132,7 @@ def unstarted(kind: str, server: VllmServer | None, others: frozenset[Process]) 
     return new_engine(kind, server)
 
 
-@pytest_asyncio.fixture(scope="module", loop_scope="module")
+@pytest_asyncio.fixture(scope="module", loop_scope="session")
 async def engine(unstarted: Engine) -> AsyncIterator[Engine]:
     assert unstarted.health().state is EngineState.STARTING
     await unstarted.start()
@@ -322,21 +316,23 @@ async def test_a_draft_never_changes_the_text(engine: Engine, target: str) -> No
         "endless": "und " * 400,
         "a character cut off": text + "\ufffd",
     }
-    said = {name: await translate(engine, f"draft-{name}", target, draft=draft) for name, draft in drafts.items()}
-    assert said == dict.fromkeys(drafts, text)
+    said = await asyncio.gather(*(translate(engine, f"draft-{n}", target, draft=drafts[n]) for n in drafts))
+    assert dict(zip(drafts, said, strict=True)) == dict.fromkeys(drafts, text)
 
 
 @TARGETS
 async def test_a_right_prefix_is_kept_wherever_it_ends(engine: Engine, target: str) -> None:
     text = await translate(engine, "alone", target)
-    for end in range(1, len(text) + 1):
-        events = await say(
-            engine, f"cut-{end}", target, prefix=text[:end], draft=text[end:], tolerance=3.0, final=True
-        )
+
+    async def cut(end: int) -> None:
+        prefix, rest = text[:end], text[end:]
+        events = await say(engine, f"cut-{end}", target, prefix=prefix, draft=rest, tolerance=3.0, final=True)
         assert joined(events) == text
         assert reused(events) > 0
-        forced = await say(engine, f"forced-{end}", target, prefix=text[:end])
-        assert forced[0].text.startswith(text[:end])
+        forced = await say(engine, f"forced-{end}", target, prefix=prefix)
+        assert forced[0].text.startswith(prefix)
+
+    await asyncio.gather(*map(cut, range(1, len(text) + 1)))
 
 
 async def test_a_partial_keeps_a_right_prefix(engine: Engine) -> None:
@@ -351,10 +347,13 @@ async def test_a_partial_keeps_a_right_prefix(engine: Engine) -> None:
 
 @pytest.mark.parametrize("final", [True, False], ids=["final", "partial"])
 async def test_without_a_tolerance_any_prefix_is_kept(engine: Engine, final: bool) -> None:
-    for prefix in (NONSENSE, f"{NONSENSE} ", "全く別の話", "</s>", "<to>", "<s><en><de><final>x<to>", "a</s>b"):
-        text = await translate(engine, "forced", prefix=prefix, final=final)
+    async def kept(name: str, prefix: str) -> None:
+        text = await translate(engine, f"forced-{name}", prefix=prefix, final=final)
         assert text.startswith(prefix)
-        assert await translate(engine, "drafted", prefix=prefix, draft=" falsch", final=final) == text
+        assert await translate(engine, f"drafted-{name}", prefix=prefix, draft=" falsch", final=final) == text
+
+    prefixes = (NONSENSE, f"{NONSENSE} ", "全く別の話", "</s>", "<to>", "<s><en><de><final>x<to>", "a</s>b")
+    await asyncio.gather(*(kept(str(n), prefix) for n, prefix in enumerate(prefixes)))
 
 
 async def test_a_final_drops_a_prefix_that_the_model_finds_implausible(engine: Engine) -> None:
@@ -461,6 +460,30 @@ def kill(engine: Engine, kind: str, started: frozenset[Process], number: int, se
         os.kill(process.pid, number)
 
 
+async def stopped(
+    engine: Engine, kind: str, server: VllmServer | None, others: frozenset[Process], number: int
+) -> None:
+    """Its process gets this signal with work to do, and is stopped: what it ran ends, and no process is left."""
+    started = processes.children() - others
+    assert len(started) == (kind not in HERE)
+    tree = processes.descendants(started)
+    assert joined(await generate(engine, request("good")))
+    running = await begin(engine, 40)
+    if number == signal.SIGKILL:
+        kill(engine, kind, started, number, server)
+        await all_unavailable(running)
+        await until_failed(engine)
+        with pytest.raises(EngineUnavailable):
+            await generate(engine, request("late"))
+        assert await engine.metrics() == b""
+    elif kind not in HERE:
+        kill(engine, kind, started, number, server)
+    await engine.stop()
+    await all_unavailable(running)
+    assert processes.children() == others
+    assert not processes.descendants(tree)
+
+
 async def test_engines_die_hang_and_stop_in_one_process(
     engine: Engine,
     kind: str,
@@ -468,46 +491,26 @@ async def test_engines_die_hang_and_stop_in_one_process(
     others: frozenset[Process],
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    """One test for three engines: real ones take half a minute to start. The first is that of the tests above."""
-    if kind in ("hosted", "shared", "divided"):
+    """One after another; real ones are that of the tests above as far as possible, as it takes long to start them.
+
+    What a real one in a process of its own does when it hangs: `tests/e2e/test_faults.py`.
+    """
+    if kind in ("hosted", "shared"):
         # The others hang below their host, which does not wait for so long.
         monkeypatch.setattr(proxy, "_GRACE_S", 0.5)
+    engines = [engine]
     if kind not in ("vllm", "remote"):
         # One of its own: where workers share these tests, others may come after this one.
         others = processes.children()
-        engine = new_engine(kind)
-        await engine.start()
-    # It dies.
-    started = processes.children() - others
-    assert len(started) == (kind not in HERE)
-    tree = processes.descendants(started)
-    running = await begin(engine, 40)
-    kill(engine, kind, started, signal.SIGKILL, server)
-    await all_unavailable(running)
-    await until_failed(engine)
-    with pytest.raises(EngineUnavailable):
-        await generate(engine, request("late"))
-    assert await engine.metrics() == b""
-    await engine.stop()
-    assert processes.children() == others
-    assert not processes.descendants(tree)
-
-    # The next one in this process works, and hangs.
-    hung = new_engine(kind, server)
-    if server is not None:
-        await server.end()
-        await server.start()
-    await hung.start()
-    assert joined(await generate(hung, request("good")))
-    running = await begin(hung, 40)
-    started = processes.children() - others
-    tree = processes.descendants(started)
-    if kind not in HERE:
-        kill(hung, kind, started, signal.SIGSTOP, server)
-    await hung.stop()
-    await all_unavailable(running)
-    assert processes.children() == others
-    assert not processes.descendants(tree)
+        engines = [new_engine(kind)]
+        await engines[0].start()
+    if kind != "vllm":
+        await stopped(engines[0], kind, server, others, signal.SIGSTOP)
+        if server is not None:
+            server.signal_engine(signal.SIGCONT)
+        engines.append(new_engine(kind, server))
+        await engines[1].start()
+    await stopped(engines[-1], kind, server, others, signal.SIGKILL)
 
     # Stopping while it loads.
     loading = SimulatedEngine(Script(load_s=3_600)) if kind in HERE else new_engine(kind, server)
@@ -520,11 +523,11 @@ async def test_engines_die_hang_and_stop_in_one_process(
     await asyncio.wait([starting])
     assert starting.cancelled()
     assert processes.children() == others
-    engines = (engine, hung, loading)
+    engines.append(loading)
     for each in engines:
         await each.stop()
         assert each.health().state is EngineState.STOPPED
-    # The log of the newest that failed is kept, and no other.
+    # The log of one that failed is kept, and no other.
     if kind == "vllm":
         logs = [each.log_path for each in engines if isinstance(each, HostedEngine)]
-        assert [log is not None and log.exists() for log in logs] == [False, True, False]
+        assert [log is not None and log.exists() for log in logs] == [True, False]

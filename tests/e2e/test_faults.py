@@ -9,6 +9,8 @@ import asyncio
 import contextlib
 import json
 import os
+import re
+import shutil
 import signal
 import subprocess
 from collections import Counter
@@ -99,15 +101,31 @@ def handover(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return tmp_path_factory.mktemp("faults") / "handover"
 
 
-def _lasting(handover: Path) -> tuple[str, ...]:
-    """Flags of gateways that take the meetings over from one another, and the engine."""
-    state = str(handover.parent / "state")
-    return ("--handover-file", str(handover), "--keep-engine", "600", "--state-dir", state)
+@pytest.fixture(scope="module")
+def lasting(handover: Path) -> tuple[str, ...]:
+    """Flags of gateways that take the meetings over from one another, and the engine with a model of one's own."""
+    model = shutil.copytree(BUNDLED_MODEL, handover.with_name("own-model"))
+    state = str(handover.with_name("state"))
+    port = str(free_port())  # that the next one can have
+    return (
+        *("--handover-file", str(handover), "--keep-engine", "600", "--state-dir", state),
+        *("--model", str(model), "--port", port),
+    )
 
 
 async def host_process(gateway: GatewayProcess) -> int:
     """The process that hosts the engine: the parent of it."""
     return parent(await engine_process(gateway))
+
+
+def hosts(gateway: GatewayProcess) -> list[int]:
+    """The processes that host an engine, or are to when it is loaded."""
+    found: list[int] = []
+    for pid in descendants(gateway.process.pid):
+        with contextlib.suppress(FileNotFoundError, ProcessLookupError):
+            if Path(f"/proc/{pid}/cmdline").read_bytes().startswith(b"gateway engine host"):
+                found.append(pid)
+    return found
 
 
 # A plugin of vLLM: a step of the engine fails once a file of this name is there, which it takes away.
@@ -152,20 +170,27 @@ def settings(broken_engine: Path) -> dict[str, str]:
         "GATEWAY__AUTH__AUDIT_FILE": str(broken_engine / "audit.jsonl"),
         "GATEWAY__LOG_LEVEL": "debug",
         "GATEWAY__ENGINE__STALL_S": "15",
-        "GATEWAY__ENGINE__MAX_RESTARTS": "3",
+        "GATEWAY__ENGINE__MAX_RESTARTS": "4",
         "GATEWAY__ENGINE__RESTART_BACKOFF_MAX_S": "1",
         "GATEWAY__LIMITS__UTTERANCES_IN_FLIGHT": "100",
     }
 
 
 @pytest.fixture(scope="module")
-def gateway(handover: Path, settings: dict[str, str]) -> Iterator[GatewayProcess]:
+def gateway(lasting: tuple[str, ...], settings: dict[str, str]) -> Iterator[GatewayProcess]:
     """One for all that is done to an engine; each test leaves it ready, but the last, which ends it."""
-    # On a port that the next one can have.
-    with gateway_process(*_lasting(handover), "--port", str(free_port()), env=settings) as process:
+    with gateway_process(*lasting, env=settings) as process:
         yield process.ready()
         assert process.end() == 0
     assert "Traceback" not in process.said
+
+
+@engine
+def test_a_model_of_ones_own_is_named_before_it_is_loaded(gateway: GatewayProcess) -> None:
+    model, memory, speed, *_ = gateway.said.splitlines()
+    assert re.fullmatch(r"Model: /.*/own-model; prompt family bundled, 6 languages\.", model)
+    assert (memory.split()[0], speed.split()[0]) == ("Memory:", "Speed:")
+    assert json.loads(gateway.get("/v1/languages"))["model"] == "own-model"
 
 
 @engine
@@ -196,35 +221,26 @@ async def test_a_crash_leaves_nothing_of_what_was_said(gateway: GatewayProcess, 
 
 
 @engine
-async def test_no_accepted_utterance_is_lost_when_the_engine_is_killed_or_hangs(gateway: GatewayProcess) -> None:
+async def test_no_accepted_utterance_is_lost_when_the_engine_hangs_and_the_next_dies(
+    gateway: GatewayProcess,
+) -> None:
     async with (
         somebody(gateway.url, meeting="faults", name="Bo", reads=["ja"]) as bo,
         somebody(gateway.url, meeting="faults", name="Ana", speaks="en") as ana,
     ):
-        said = 0
-        for number in (signal.SIGKILL, signal.SIGSTOP):
-            # The earlier victim may have had nothing to do: then its successor is still loading, and what hangs
-            # while it loads is nothing that readers are told of again.
-            while gateway.metric("gateway_engine_ready") != 1:
-                await asyncio.sleep(0.5)
-            told = len(bo.of(Error, "engine_restarting"))
-            victim = await engine_process(gateway)
-            if number is signal.SIGKILL:
-                victim = parent(victim)  # what hosts the engine, and takes it with it
-            else:
-                os.kill(victim, number)  # before anything is generated: all of it hangs
-            # Until there is work in flight: on a busy machine the engine may be done before this test runs again.
-            while len(bo.of(TranslationFinal)) == said:
-                for n in range(50):
-                    await ana.session.final(SENTENCES[n % len(SENTENCES)])
-                said += 50
-                await ana.until(UtteranceAccepted, said)
-            if number is signal.SIGKILL:
-                os.kill(victim, number)
-            await bo.until(Error, told + 1, "engine_restarting")
-            finals = await bo.finals(said)
-            assert max(Counter((f.utterance, f.lang) for f in finals).values()) == 1
-            assert not alive(victim)
+        # Before anything is generated: all of it hangs.
+        victims = [await engine_process(gateway), *hosts(gateway)]
+        os.kill(victims[0], signal.SIGSTOP)
+        said = 5 * len(SENTENCES)
+        for n in range(said):
+            await ana.session.final(SENTENCES[n % len(SENTENCES)])
+        await bo.until(Error, 1, "engine_restarting")
+        while not (loading := [pid for pid in hosts(gateway) if pid not in victims]):
+            await asyncio.sleep(0.05)
+        os.kill(loading[0], signal.SIGKILL)
+        finals = await bo.finals(said)
+        assert max(Counter((f.utterance, f.lang) for f in finals).values()) == 1
+        assert not any(map(alive, [*victims, *loading]))
         assert len(await transcript(gateway, "faults", "ja")) == said, "each is in the log, once"
         # One text has one translation, whether its engine died on the way or not.
         assert len({f.text for f in bo.of(TranslationFinal)}) == len(SENTENCES)
@@ -236,16 +252,16 @@ async def test_an_engine_that_keeps_dying_ends_in_not_ready_and_comes_back_by_it
 ) -> None:
     async with somebody(gateway.url, speaks="en", reads=["ja"]) as ana:
         said = 0
-        # As often in a row as it is made good, of which those above are a part, and once more.
+        # It dies as often in a row as it is made good, and once more: each successor while it loads.
         while not ana.of(TranslationFailed):
-            for n in range(20):
-                await ana.session.final(SENTENCES[n % len(SENTENCES)])
-            said += 20
-            await ana.until(UtteranceAccepted, said)
-            os.kill(await engine_process(gateway), signal.SIGKILL)
-            # Every one that was accepted has its outcome: none waits for an engine that will not come.
-            while len(ana.of(TranslationFinal)) + len(ana.of(TranslationFailed)) < said:
-                await asyncio.sleep(0.05)
+            if len(ana.of(TranslationFinal)) == said:
+                await ana.session.final(SENTENCES[0])
+                said += 1
+                await ana.until(UtteranceAccepted, said)
+            for pid in hosts(gateway):
+                with contextlib.suppress(ProcessLookupError):
+                    os.kill(pid, signal.SIGKILL)
+            await asyncio.sleep(0.05)
         assert {e.code for e in ana.of(TranslationFailed)} == {"engine_failed"}
         while gateway.metric("gateway_engine_ready") != 1:
             await asyncio.sleep(0.5)
@@ -256,10 +272,10 @@ async def test_an_engine_that_keeps_dying_ends_in_not_ready_and_comes_back_by_it
 
 @engine
 async def test_a_restart_during_a_meeting_loses_nothing_and_loads_no_model(
-    gateway: GatewayProcess, handover: Path, settings: dict[str, str]
+    gateway: GatewayProcess, handover: Path, lasting: tuple[str, ...], settings: dict[str, str]
 ) -> None:
     async with contextlib.AsyncExitStack() as meeting:
-        url, port = gateway.url, str(gateway.port)
+        url = gateway.url
         bo = await meeting.enter_async_context(somebody(url, meeting="m", name="Bo", reads=["de"]))
         ana = await meeting.enter_async_context(somebody(url, meeting="m", name="Ana", speaks="en"))
         for sentence in SENTENCES:
@@ -270,7 +286,7 @@ async def test_a_restart_during_a_meeting_loses_nothing_and_loads_no_model(
         assert await asyncio.to_thread(gateway.process.wait) == 0
         for sentence in SENTENCES:
             await ana.session.final(f"{sentence} {sentence}")  # while there is no gateway
-        with gateway_process(*_lasting(handover), "--port", port, env=settings) as successor:
+        with gateway_process(*lasting, env=settings) as successor:
             successor.ready()
             assert f"going on with the engine of process {host}," in successor.said
             assert "importing vLLM" not in successor.said
@@ -283,7 +299,7 @@ async def test_a_restart_during_a_meeting_loses_nothing_and_loads_no_model(
             assert [u["text"] for u in said] == [*SENTENCES, *(f"{s} {s}" for s in SENTENCES)]
             successor.process.kill()
             await asyncio.to_thread(successor.process.wait)
-            with gateway_process(*_lasting(handover), "--port", port, env=settings) as third:
+            with gateway_process(*lasting, env=settings) as third:
                 third.ready()
                 assert f"going on with the engine of process {host}," in third.said
                 # Nobody knows of what was said before, as nothing was handed over.

@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 import json
 import re
-import shutil
 import subprocess
 import sys
 import threading
@@ -14,11 +13,10 @@ from pathlib import Path
 import pytest
 from playwright.async_api import expect
 
-from gateway.config import BUNDLED_MODEL
 from tests.browser.pages import original
 from tests.conftest import OpenPage
-from tests.e2e.test_process import UNHURRIED, ctrl_c, drain, readiness
-from tests.processes import DEFAULT_SIGNALS, GatewayProcess, gateway_process
+from tests.e2e.test_process import readiness
+from tests.processes import GatewayProcess
 
 pytestmark = pytest.mark.engine
 
@@ -26,45 +24,35 @@ SENTENCE = "Let's move the launch to Friday."
 
 
 @pytest.mark.browser
-async def test_the_page_tells_that_the_engine_loads_and_translates_until_ctrl_c(
-    open_page: OpenPage, artifacts: Path, tmp_path: Path
+async def test_the_page_tells_that_the_engine_loads_and_then_translates(
+    starting_gateway: GatewayProcess, open_page: OpenPage, artifacts: Path
 ) -> None:
-    own = shutil.copytree(BUNDLED_MODEL, tmp_path / "own-model")
-    with gateway_process("--model", str(own), env=UNHURRIED, prefix=("setsid", *DEFAULT_SIGNALS)) as gateway:
-        # What is to be loaded comes first. It answers at once, alive and not ready, and says why.
-        gateway.listening()
-        model, memory, speed, *_ = gateway.said.splitlines()
-        assert model == f"Model: {own}; prompt family bundled, 6 languages."
-        assert (memory.split()[0], speed.split()[0]) == ("Memory:", "Speed:")
-        assert json.loads(gateway.get("/healthz"))["status"] == "alive"
-        status, body = readiness(gateway)
-        assert (status, body["status"]) == (503, "starting")
-        assert body["reason"]
-        async with open_page(gateway.url, viewport={"width": 1280, "height": 900}) as watch:
-            page = watch.page
-            await expect(page.get_by_test_id("loading")).to_be_visible()
-            await expect(page.get_by_test_id("loading-reason")).not_to_be_empty()
-            await page.screenshot(path=artifacts / "real-engine-loading.png")
+    # It answers at once, alive and not ready, and says why.
+    assert json.loads(starting_gateway.get("/healthz"))["status"] == "alive"
+    status, body = readiness(starting_gateway)
+    assert (status, body["status"]) == (503, "starting")
+    assert body["reason"]
+    async with open_page(starting_gateway.url, viewport={"width": 1280, "height": 900}) as watch:
+        page = watch.page
+        await expect(page.get_by_test_id("loading")).to_be_visible()
+        await expect(page.get_by_test_id("loading-reason")).not_to_be_empty()
+        await page.screenshot(path=artifacts / "real-engine-loading.png")
 
-            # Nobody reloads: the page turns by itself.
-            await expect(page.get_by_test_id("text")).to_be_enabled(timeout=400_000)
-            assert (await asyncio.to_thread(readiness, gateway))[0] == 200
-            assert json.loads(await asyncio.to_thread(gateway.get, "/v1/languages"))["model"] == "own-model"
-            for lang in ("ja", "de", "fr"):
-                await page.get_by_test_id(f"read-{lang}").check(force=True)
-            for text in ("Can you see my screen?", SENTENCE):
-                await page.get_by_test_id("text").fill(text)
-                await page.get_by_test_id("send").click()
-                row = page.get_by_test_id("utterance").last
-                await expect(original(row)).to_have_text(text)
-                await expect(row).to_have_attribute("data-state", "settled")
-            await expect(row.get_by_test_id("cell-de")).to_contain_text("Freitag")
-            await expect(row.get_by_test_id("cell-ja")).to_contain_text("金曜日")
-            await expect(row.get_by_test_id("cell-ja")).to_have_attribute(
-                "data-first-token-ms", re.compile(r"^\d")
-            )
-            await page.screenshot(path=artifacts / "real-engine.png")
-        await drain(gateway, ctrl_c)
+        # Nobody reloads: the page turns by itself.
+        await expect(page.get_by_test_id("text")).to_be_enabled(timeout=400_000)
+        assert (await asyncio.to_thread(readiness, starting_gateway))[0] == 200
+        for lang in ("ja", "de", "fr"):
+            await page.get_by_test_id(f"read-{lang}").check(force=True)
+        for text in ("Can you see my screen?", SENTENCE):
+            await page.get_by_test_id("text").fill(text)
+            await page.get_by_test_id("send").click()
+            row = page.get_by_test_id("utterance").last
+            await expect(original(row)).to_have_text(text)
+            await expect(row).to_have_attribute("data-state", "settled")
+        await expect(row.get_by_test_id("cell-de")).to_contain_text("Freitag")
+        await expect(row.get_by_test_id("cell-ja")).to_contain_text("金曜日")
+        await expect(row.get_by_test_id("cell-ja")).to_have_attribute("data-first-token-ms", re.compile(r"^\d"))
+        await page.screenshot(path=artifacts / "real-engine.png")
 
 
 def test_the_websockets_command_line_client(real_gateway: GatewayProcess) -> None:

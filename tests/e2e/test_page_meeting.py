@@ -165,6 +165,8 @@ async def test_three_ways_to_read_what_is_being_said(
             await page.get_by_test_id("sentences").get_by_role("button").nth(1).click()
         else:
             await pick_sentence(watch, 1, "es", "El contrato")
+            await expect(row).to_have_attribute("data-state", "speaking")
+            assert not [frame for frame in watch.sent if frame["type"] == "utterance.final"]
             await page.screenshot(path=artifacts / f"real-engine-{mode}.png")
             await page.clock.resume()
         await settled(row)

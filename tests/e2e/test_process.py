@@ -27,8 +27,6 @@ from tests.processes import (
 )
 
 engine = pytest.mark.engine
-# A busy machine is no reason to give up what is drained.
-UNHURRIED = {"GATEWAY__DRAIN_S": "3600"}
 
 
 def refused(*arguments: str, env: dict[str, str] | None = None) -> str:
@@ -101,6 +99,12 @@ def readiness(gateway: GatewayProcess) -> tuple[int, dict[str, str]]:
         return error.code, json.load(error)
 
 
+def test_a_closed_terminal_ends_it_in_order() -> None:
+    with gateway_process("--engine", "simulated") as gateway:
+        gateway.ready()
+        assert gateway.end(signal.SIGHUP) == 0
+
+
 def test_what_nohup_ignores_stays_ignored() -> None:
     with gateway_process("--engine", "simulated", prefix=("env", "--ignore-signal=HUP")) as gateway:
         gateway.ready()
@@ -120,11 +124,11 @@ def ctrl_c(gateway: GatewayProcess) -> None:
     os.killpg(gateway.process.pid, signal.SIGINT)
 
 
-async def drain(gateway: GatewayProcess, stop: Callable[[GatewayProcess], None]) -> None:
+async def drain(gateway: GatewayProcess, stop: Callable[[GatewayProcess], None], *langs: str) -> None:
     """A signal with work in flight: it is finished, the session is closed for a restart, and nothing is left."""
     started = descendants(gateway.process.pid)
     assert started
-    async with connect(gateway.url, reads=["de", "fr"], speaks="en", reconnect=False) as session:
+    async with connect(gateway.url, reads=[*langs], speaks="en", reconnect=False) as session:
         await session.final(LONG)
         seen: list[str] = []
         said, too_early = 1, 0
@@ -142,7 +146,7 @@ async def drain(gateway: GatewayProcess, stop: Callable[[GatewayProcess], None])
                 elif isinstance(message, TranslationFinal):
                     # On a busy machine all may be done before anything of it is seen here: once more.
                     too_early += 1
-                    if too_early == 2 * said:
+                    if too_early == len(langs) * said:
                         said += 1
                         await session.final(LONG)
 
@@ -153,9 +157,14 @@ async def drain(gateway: GatewayProcess, stop: Callable[[GatewayProcess], None])
         assert closed.value.error.code == "draining"
     # On a busy machine all may be done before the gateway hears of the signal.
     assert seen[0] == "first token"
-    assert sorted(seen[1:]) == ["draining", *["final"] * (2 * said - too_early)]
+    assert sorted(seen[1:]) == ["draining", *["final"] * (len(langs) * said - too_early)]
     assert await asyncio.to_thread(gateway.ended, started) == 0
     assert "Traceback" not in gateway.said
+
+
+@engine
+async def test_ctrl_c_finishes_what_is_said(real_gateway: GatewayProcess) -> None:
+    await drain(real_gateway, ctrl_c, "de", "fr")
 
 
 @engine

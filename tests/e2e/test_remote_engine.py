@@ -3,49 +3,45 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import signal
 from collections.abc import AsyncIterator
 from pathlib import Path
 
 import pytest
-import pytest_asyncio
 
 from gateway.client import connect
 from gateway.protocol.messages import Error, TranslationFailed, TranslationFinal, UtteranceAccepted
 from tests.e2e.test_real_engine import SENTENCES
 from tests.processes import GatewayProcess, gateway_process
-from tests.vllm_server import VllmServer, vllm_server
+from tests.vllm_server import VllmServer
 
 # A machine that others use as well takes minutes to start a server twice.
 pytestmark = [
     pytest.mark.engine,
-    pytest.mark.asyncio(loop_scope="module"),
+    pytest.mark.asyncio(loop_scope="session"),
     pytest.mark.timeout(1_800),
 ]
 
 
-@pytest_asyncio.fixture(scope="module", loop_scope="module")
-async def server() -> AsyncIterator[VllmServer]:
-    async with vllm_server(max_num_seqs=8, api_key="secret") as server:
-        yield server
-
-
-@pytest_asyncio.fixture(scope="module", loop_scope="module")
-async def gateway(server: VllmServer) -> AsyncIterator[GatewayProcess]:
+@contextlib.asynccontextmanager
+async def gateway_of(server: VllmServer, *arguments: str) -> AsyncIterator[GatewayProcess]:
+    """A gateway that asks the server; it is ready."""
+    await server.revive()
     settings = {
         "GATEWAY__ENGINE__API_KEY": "secret",
         "GATEWAY__ENGINE__RESTART_BACKOFF_S": "0",
         "GATEWAY__LIMITS__UTTERANCES_IN_FLIGHT": "100",
     }
-    arguments = ("--engine", "remote", "--engine-url", server.url, "--max-num-seqs", "8")
-    with gateway_process(*arguments, env=settings) as process:
+    remote = ("--engine", "remote", "--engine-url", server.url, "--max-num-seqs", "4")
+    with gateway_process(*remote, *arguments, env=settings) as process:
         yield await asyncio.to_thread(process.ready)
         assert await asyncio.to_thread(process.end) == 0
     assert "secret" not in process.said
 
 
-async def test_what_was_accepted_outlives_the_server(server: VllmServer, gateway: GatewayProcess) -> None:
-    async with connect(gateway.url, speaks="en", reads=["de"]) as session:
+async def test_what_was_accepted_outlives_the_server(real_server: VllmServer) -> None:
+    async with gateway_of(real_server) as gateway, connect(gateway.url, speaks="en", reads=["de"]) as session:
         finals: dict[str, str] = {}
         accepted: set[str] = set()
         interrupted = asyncio.Event()
@@ -78,13 +74,13 @@ async def test_what_was_accepted_outlives_the_server(server: VllmServer, gateway
         for _ in range(8):
             for sentence in SENTENCES:
                 await session.final(sentence)
-        server.signal_engine(signal.SIGKILL)
+        real_server.signal_engine(signal.SIGKILL)
         await interrupted.wait()
         for sentence in SENTENCES[:4]:
             await session.final(sentence)
         assert gateway.metric("gateway_engine_ready") == 0
-        await server.end()
-        await server.start()
+        await real_server.end()
+        await real_server.start()
         await until(9 * len(SENTENCES) + 4)
         assert accepted == finals.keys()
         assert set(finals.values()) == set(before)
@@ -93,14 +89,11 @@ async def test_what_was_accepted_outlives_the_server(server: VllmServer, gateway
         await asyncio.wait([reading])
 
 
-async def test_workers_share_a_remote_engine(server: VllmServer, tmp_path: Path) -> None:
-    arguments = ("--engine", "remote", "--engine-url", server.url, "--max-num-seqs", "8")
-    workers = ("--workers", "2", "--state-dir", str(tmp_path))
-    with gateway_process(*arguments, *workers, env={"GATEWAY__ENGINE__API_KEY": "secret"}) as process:
-        await asyncio.to_thread(process.ready)
+async def test_workers_share_a_remote_engine(real_server: VllmServer, tmp_path: Path) -> None:
+    async with gateway_of(real_server, "--workers", "2", "--state-dir", str(tmp_path)) as gateway:
 
         async def translated(sentence: str) -> str:
-            async with connect(process.url, speaks="en", reads=["de"]) as session:
+            async with connect(gateway.url, speaks="en", reads=["de"]) as session:
                 await session.final(sentence)
                 async for message in session:
                     if isinstance(message, TranslationFinal):
@@ -109,6 +102,5 @@ async def test_workers_share_a_remote_engine(server: VllmServer, tmp_path: Path)
 
         texts = await asyncio.gather(*(translated(SENTENCES[n % 4]) for n in range(16)))
         assert len(set(texts)) == 4
-        page = await asyncio.to_thread(process.get, "/metrics")
+        page = await asyncio.to_thread(gateway.get, "/metrics")
         assert page.count("\nvllm:num_requests_running{") == 1
-        assert await asyncio.to_thread(process.end) == 0
