@@ -11,8 +11,9 @@ from msgspec import Struct
 
 from loadtest.capacity.curve import HEADROOM, at_capacity, capacity_findings, with_headroom
 from loadtest.capacity.offer import Offer, Unit
-from loadtest.capacity.points import Point, there
+from loadtest.capacity.points import OF_PARTIALS, Point, of_partials, there
 from loadtest.capacity.search import Found
+from loadtest.trial.content import NONE, Chart, Series, Table, number
 from loadtest.trial.values import Finding, Objective
 
 # Closer to the best than this counts as equally good: so much lies between two runs of the same settings.
@@ -113,7 +114,7 @@ def recommended_toml(tried: Sequence[Tried], offer: Offer, device: str) -> str:
     lines = [
         f"# {unit.words(chosen.capacity)} a {device}; plan with {planned} ({HEADROOM:.0%} kept free):",
         f"# {objective.quantile * 100:g} % of the first tokens within {objective.first_token_ms:g} ms;",
-        *_of_partials(chosen, objective),
+        *_partials_words(chosen, objective),
         f"# {offer.workload}.",
         *([] if chosen.found.ended.confirmed else [f"# NOT CONFIRMED: {chosen.found.ended.value}."]),
         "[engine]",
@@ -122,7 +123,7 @@ def recommended_toml(tried: Sequence[Tried], offer: Offer, device: str) -> str:
     return "\n".join(lines) + "\n"
 
 
-def _of_partials(chosen: Tried, objective: Objective) -> list[str]:
+def _partials_words(chosen: Tried, objective: Objective) -> list[str]:
     """What is kept of what is still being said, where that was asked for."""
     at = chosen.at
     if objective.first_words_ms is None or at is None or at.partials_translated is None:
@@ -151,3 +152,58 @@ def _notes(tried: Sequence[Tried], unit: Unit, left_out: Sequence[str], interrup
         note = f"There was no time for {missing} (--time-limit-s)."
         told.append(Finding("the search", "incomplete", note=note))
     return told
+
+
+# ---------------------------------------------------------------- tables and charts
+
+
+def capacity_charts(tried: Sequence[Tried], unit: Unit) -> list[Chart]:
+    """Capacity against the size of the batch."""
+    able = sorted((each for each in tried if each.capacity), key=lambda each: each.candidate.max_num_seqs)
+    if not able:
+        return []
+    capacity = [each.capacity for each in able]
+    series = Series(
+        name="carries",
+        x=[float(each.candidate.max_num_seqs) for each in able],
+        y=capacity,
+        low=capacity,
+        high=[(each.found and each.found.at_most) or each.capacity for each in able],
+    )
+    return [
+        Chart(
+            title="What each batch carries",
+            caption="The largest load that kept the objective, against max_num_seqs. Whiskers end at the smallest "
+            "load that did not keep it.",
+            x_label="max_num_seqs",
+            y_label=unit.value,
+            series=[series],
+            log_x=True,
+        )
+    ]
+
+
+def tried_table(tried: Sequence[Tried], unit: Unit) -> Table:
+    partials = [f"{head} there" for head in OF_PARTIALS] if unit is Unit.MEETINGS else []
+    head = (
+        *("settings", f"carries, {unit.value}", "not"),
+        *("first token p99 there, ms", *partials, "tokens/s of finals there", "runs", ""),
+    )
+    return Table("What was tried", head, [_row(each, len(head), partials=bool(partials)) for each in tried])
+
+
+def _row(tried: Tried, cells: int, *, partials: bool) -> list[str]:
+    name, found, at = f"{tried.candidate}" + " (recommended)" * tried.chosen, tried.found, tried.at
+    if found is None:
+        return [name, *[NONE] * (cells - 2), tried.failed or ""]
+    of_these = [] if not partials else [NONE] * len(OF_PARTIALS) if at is None else of_partials(at)
+    return [
+        name,
+        number(found.capacity),
+        number(found.at_most),
+        number(None if at is None else at.first_p99_ms),
+        *of_these,
+        number(None if at is None else at.tokens_per_s),
+        str(found.runs),
+        found.ended.value,
+    ]

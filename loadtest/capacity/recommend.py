@@ -15,14 +15,22 @@ from typing import Any
 from msgspec import to_builtins
 from msgspec.structs import replace
 
-from loadtest.capacity.advice import Candidate, Tried, advise, choose, recommended_toml
+from loadtest.capacity.advice import (
+    Candidate,
+    Tried,
+    advise,
+    capacity_charts,
+    choose,
+    recommended_toml,
+    tried_table,
+)
 from loadtest.capacity.bench import Bench, follow
 from loadtest.capacity.curve import Plan
 from loadtest.capacity.offer import described
-from loadtest.capacity.points import Measured
+from loadtest.capacity.points import Measured, points_table
 from loadtest.capacity.search import Ended, capacity_search
+from loadtest.commands import Say
 from loadtest.options import shown, with_batch
-from loadtest.report.commands import Say
 from loadtest.results import LoadtestError, go_on
 from loadtest.systems.running import Running
 from loadtest.trial.values import Results, Trial
@@ -60,7 +68,8 @@ async def recommend(plan: RecommendPlan, start: _Start, say: Say) -> Results:
         raise LoadtestError(failed)
     chosen, _ = choose(tour.tried) or (None, "")
     tried = [replace(each, chosen=each is chosen) for each in tour.tried]
-    own = shown(plan.settings)
+    own, unit = shown(plan.settings), plan.offer.unit
+    toml = recommended_toml(tried, plan.offer, plan.device)
     return Results(
         model=plan.model,
         settings={"gateway": own, "recommend": described(replace(plan, settings=own))},
@@ -73,11 +82,14 @@ async def recommend(plan: RecommendPlan, start: _Start, say: Say) -> Results:
             interrupted=tour.interrupted,
         ),
         trials=[trial for each in tried for trial in _trials(each, tour.measured[each.candidate])],
-        details={
-            "unit": plan.offer.unit.value,
-            "toml": recommended_toml(tried, plan.offer, plan.device),
-            "tried": to_builtins(tried),
-        },
+        parts=[
+            *([f"```toml\n{toml}```"] if toml else []),
+            tried_table(tried, unit),
+            *(points_table(each.points, unit) for each in tried if each.chosen),
+        ],
+        charts=capacity_charts(tried, unit),
+        details={"unit": unit.value, "tried": to_builtins(tried)},
+        files={"recommended.toml": toml} if toml else {},
     )
 
 

@@ -21,10 +21,10 @@ from typing import BinaryIO, TypeVar
 import msgspec
 from msgspec.structs import replace
 
+from loadtest.commands import Say
 from loadtest.driving import exchange
 from loadtest.driving.client import Share
 from loadtest.driving.driven import Driven
-from loadtest.report.commands import Say
 from loadtest.results import LoadtestError, first_error
 from loadtest.trial.values import Address, Closed, Delivered, EngineInProcess, InMeetings, Line, Load, Open
 

@@ -11,11 +11,11 @@ import math
 from msgspec import Struct
 from msgspec.structs import replace
 
+from loadtest.commands import Say
 from loadtest.driving.driven import Driven
 from loadtest.driving.driver import Driver, driver
 from loadtest.journey.stages import Stage
 from loadtest.measuring.measure import measure
-from loadtest.report.commands import Say
 from loadtest.systems.metrics import get, metric
 from loadtest.systems.running import Running
 from loadtest.talk.scenario import Scenario, request_lines

@@ -13,9 +13,9 @@ from contextlib import AbstractAsyncContextManager, contextmanager
 from msgspec import Struct
 
 from loadtest.baselines.architecture import baseline
+from loadtest.commands import Say
 from loadtest.journey.rounds import Round, Rounds
 from loadtest.journey.stages import Stage, System
-from loadtest.report.commands import Say
 from loadtest.results import LoadtestError, until_it_ends
 from loadtest.systems.gateway import gateway
 from loadtest.systems.running import Running, attempted, together

@@ -14,12 +14,12 @@ from typing import Any
 from msgspec import Struct
 from msgspec.structs import replace
 
+from loadtest.commands import Say
 from loadtest.driving.driven import Driven, bottleneck
 from loadtest.driving.driver import Driver
 from loadtest.measuring.accounting import HOST, STORE, Accounts, hosts
 from loadtest.measuring.sampling import counters, engine_gpus, sampling
 from loadtest.measuring.unfinished_speech import PARTIALS, translated, translated_part
-from loadtest.report.commands import Say
 from loadtest.results import LoadtestError
 from loadtest.systems.metrics import buckets, get, only
 from loadtest.systems.running import Running

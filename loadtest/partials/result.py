@@ -12,7 +12,6 @@ from typing import Literal
 
 from msgspec import Struct
 
-from loadtest.machine import Machine
 from loadtest.partials.screens import Arm, Reading
 from loadtest.systems.metrics import metric
 from loadtest.talk.streams import Stream
@@ -139,13 +138,10 @@ class Bar(Struct, frozen=True):
 class PartialsResult(Struct, frozen=True):
     """Everything that the evaluation has found."""
 
-    command: str
-    began: str
     model: str
     # What computed chrF, with its version.
     chrf: str
     plan: PartialsPlan
-    machine: Machine
     elapsed_s: float
     phases: list[Phase]
     pairs: list[PairScores]
@@ -154,7 +150,6 @@ class PartialsResult(Struct, frozen=True):
     broken: list[str]
     streams: list[Stream]
     readings: list[Reading]
-    kind: Literal["partials"] = "partials"
 
     def failures(self) -> Iterator[str]:
         """What makes the exit status 1, one sentence each."""

@@ -18,14 +18,13 @@ from importlib import metadata
 from demo_model import LANGUAGES
 from gateway.client import ClientError
 from gateway.config import BUNDLED_MODEL
-from loadtest.machine import describe
+from loadtest.commands import Say
 from loadtest.options import model_name
 from loadtest.partials.handwritten import handwritten_streams
 from loadtest.partials.meeting import joined
 from loadtest.partials.result import PIVOT, PartialsPlan, PartialsResult, Phase, bars
 from loadtest.partials.screens import Arm, Reading
 from loadtest.partials.summary import broken_promises, pair_scores
-from loadtest.report.commands import Say
 from loadtest.results import LoadtestError, first_error
 from loadtest.systems.gateway import gateway
 from loadtest.systems.metrics import get, metric
@@ -44,10 +43,9 @@ _COUNTER = re.compile(r"gateway_\w+_total[{ ]")
 _WARM_UP_SEED_STEP = 1_000_003
 
 
-async def run(plan: PartialsPlan, command: str, say: Say) -> PartialsResult:
+async def run(plan: PartialsPlan, say: Say) -> PartialsResult:
     """Run the plan. Raises `LoadtestError`."""
-    machine = describe()
-    began, began_s = time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime()), time.monotonic()
+    began_s = time.monotonic()
     # Before the engine starts, so that a mistake costs no half a minute.
     spoken = {source: planned_streams(plan, source) for source in plan.sources}
     tokens = _token_count(plan)
@@ -76,12 +74,9 @@ async def run(plan: PartialsPlan, command: str, say: Say) -> PartialsResult:
     streams = [stream for each in spoken.values() for stream in each]
     pairs = pair_scores(streams, readings, phases, tokens)
     return PartialsResult(
-        command=command,
-        began=began,
         model=model_name(settings),
         chrf=f"sacrebleu {metadata.version('sacrebleu')}",
         plan=plan,
-        machine=machine,
         elapsed_s=round(time.monotonic() - began_s, 1),
         phases=phases,
         pairs=pairs,

@@ -14,12 +14,12 @@ from typing import Any
 import msgspec
 from msgspec.structs import replace
 
+from loadtest.commands import Say
 from loadtest.driving.driver import Driver, driver
 from loadtest.driving.opening import allow_files
 from loadtest.measuring.accounting import Accounts
 from loadtest.measuring.measure import measure
 from loadtest.options import model_name, shown
-from loadtest.report.commands import Say
 from loadtest.results import LoadtestError, until_it_ends
 from loadtest.run.findings import Held, cut_short, findings
 from loadtest.run.plan import RunPlan, Said, said, sessions

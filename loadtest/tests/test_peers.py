@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import asyncio
+import gzip
 import json
 import os
 import signal
@@ -14,7 +15,6 @@ from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Any
 
-import msgspec
 import pytest
 from msgspec.structs import replace
 
@@ -23,15 +23,14 @@ from loadtest.driving.driver import Driver
 from loadtest.measuring.measure import DRIVER_WAS_THE_LIMIT, measure
 from loadtest.peers import run as rounds
 from loadtest.peers.command import PEERS
-from loadtest.peers.comparison import comparisons, extras, findings
+from loadtest.peers.comparison import comparisons, findings, table
 from loadtest.peers.peer import NAMES, Peer, named, shared, takes_context, variants
 from loadtest.peers.run import Outcome, PeersPlan, run
-from loadtest.report.content import Table
 from loadtest.results import LoadtestError
 from loadtest.systems.metrics import get, metric
 from loadtest.systems.running import Running
-from loadtest.tests.commands import result_in
-from loadtest.tests.made_up_trials import made_up
+from loadtest.trial.content import Table
+from loadtest.trial.report import passed
 from loadtest.trial.values import (
     Closed,
     Delivered,
@@ -316,10 +315,7 @@ def test_a_system_that_is_missing_fails_the_comparison_also_without_bars() -> No
 
 
 def _table(outcome: Outcome) -> Table:
-    details = {"comparisons": msgspec.to_builtins(comparisons(outcome))}
-    (table,) = extras(made_up("peers", [], details=details)).parts
-    assert isinstance(table, Table)
-    return table
+    return table(comparisons(outcome))
 
 
 def test_the_table_has_a_row_for_each_system_and_level() -> None:
@@ -506,6 +502,10 @@ async def test_a_gateway_whose_engine_is_not_there_is_missing_too(monkeypatch: p
 # ---------------------------------------------------------------- the command
 
 
+def _result_in(folder: Path) -> str:
+    return gzip.decompress((folder / "result.json.gz").read_bytes()).decode()
+
+
 def _command(out: Path, *arguments: str) -> list[str]:
     return [sys.executable, "-m", "loadtest", "peers", "--out", str(out), *arguments]
 
@@ -526,7 +526,7 @@ def test_the_command_writes_a_report(tmp_path: Path) -> None:
     assert done.returncode == 0, done.stderr
     assert "The gateway beside the others" in done.stdout
     assert "repetition 1" in done.stderr
-    written = result_in(tmp_path)
+    written = _result_in(tmp_path)
     result = json.loads(written)
     assert result["kind"] == "peers"
     # Where the model lies is nobody's business.
@@ -558,7 +558,7 @@ def test_the_command_tells_who_is_missing_and_fails(tmp_path: Path) -> None:
     assert "| nobody | missing | in every round | FAILED | " in done.stdout
     assert "nobody" in (tmp_path / "table.md").read_text()
     # The others are compared nevertheless.
-    result = json.loads(result_in(tmp_path))
+    result = json.loads(_result_in(tmp_path))
     assert [each["peer"] for each in result["details"]["comparisons"]] == ["asyncllm"]
 
 
@@ -632,8 +632,8 @@ async def test_the_real_engine_says_the_same_on_every_route_and_keeps_nothing_be
             *("--in-flight", "1,4", "--repetitions", "2", "--utterances", "12"),
         ]
     )
-    report = await PEERS.run(options, "a command", lambda _: None)
-    assert PEERS.passed(report)
+    report = await PEERS.run(options, lambda _: None)
+    assert passed(report)
     compared = {(each["in_flight"], each["peer"]): each for each in report.details["comparisons"]}
     assert compared.keys() == {(level, peer) for level in (1, 4) for peer in ("asyncllm", "vllm-serve")}
     # What is added up in another order may fall to the other side where two words are equally likely.
@@ -644,8 +644,6 @@ async def test_the_real_engine_says_the_same_on_every_route_and_keeps_nothing_be
     assert list(cached) == [*((1, name) for name in names), *((2, name) for name in reversed(names))]
     for repetition in (1, 2):
         assert cached[repetition, "gateway"] == cached[repetition, "asyncllm"]
-    PEERS.write(report, tmp_path)
-    assert (tmp_path / "table.md").exists()
 
 
 def _cached_tokens(running: Running) -> float:

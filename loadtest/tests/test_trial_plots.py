@@ -9,8 +9,8 @@ from typing import Any
 import msgspec
 import pytest
 
-from loadtest.report import plots
-from loadtest.report.content import Chart, Mark, Series
+from loadtest.trial import plots
+from loadtest.trial.content import Chart, Mark, Series
 
 CHART = Chart(
     title="A chart",
