@@ -14,8 +14,7 @@ from gateway.engines import gpu
 from loadtest import options as common
 from loadtest.commands import Command, Say, add_out, between, from_, numbers
 from loadtest.journey.outcome import findings, outcome, table
-from loadtest.journey.rounds import Rounds
-from loadtest.journey.run import Plan, journey
+from loadtest.journey.run import Plan, Rounds, journey
 from loadtest.journey.stages import groups, stages
 from loadtest.results import LoadtestError
 from loadtest.talk.scenario import Scenario

@@ -10,7 +10,7 @@ from collections.abc import Iterable, Mapping, Sequence
 
 from msgspec import Struct
 
-from loadtest.journey.rounds import Round
+from loadtest.journey.run import Round
 from loadtest.journey.stages import BASELINE, RECOMMENDED, Stage, Told
 from loadtest.trial.content import NONE, Table
 from loadtest.trial.summary import Summary

@@ -17,8 +17,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from loadtest.commands import Say
-from loadtest.driving.driven import Driven
-from loadtest.driving.driver import Driver, driver
+from loadtest.driving.driver import Driven, Driver, driver
 from loadtest.measuring.measure import measure
 from loadtest.peers.peer import Peer, system
 from loadtest.results import LoadtestError, until_it_ends

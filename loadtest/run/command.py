@@ -20,8 +20,7 @@ from loadtest.options import (
     settings,
 )
 from loadtest.results import LoadtestError
-from loadtest.run.plan import RunPlan
-from loadtest.run.run import run
+from loadtest.run.run import RunPlan, run
 from loadtest.trial.values import Results
 
 

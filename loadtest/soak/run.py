@@ -26,9 +26,8 @@ from loadtest.soak.ledger import Ledger, Rules
 from loadtest.soak.population import population
 from loadtest.soak.records import Record, encode
 from loadtest.soak.result import SoakPlan, SoakResult
-from loadtest.systems.network import enter_lossy_network
 from loadtest.systems.server import free_port
-from loadtest.systems.store import Store
+from loadtest.systems.store import Store, enter_lossy_network
 
 _START_S = 300.0
 _LOOK_S = 0.25

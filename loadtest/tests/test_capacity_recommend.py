@@ -337,7 +337,7 @@ async def test_nothing_that_is_kept_fails(monkeypatch: pytest.MonkeyPatch) -> No
 SIMULATED = (
     *("--engine", "simulated", "--set", "engine.script.first_token_s=0.05", "--set", "engine.script.token_s=0.02"),
     *("--model", "/somewhere/model-7b"),
-    *("--set", "engine.script.max_running=2", "--step-s", "2", "--quantile", "0.9", "--time-limit-s", "3600"),
+    *("--set", "engine.script.max_running=2", "--step-s", "1", "--quantile", "0.9", "--time-limit-s", "3600"),
 )
 
 
@@ -430,21 +430,15 @@ async def test_a_sweep_of_a_real_gateway(tmp_path: Path) -> None:
 
 
 @pytest.mark.slow
-async def test_the_capacity_of_a_real_gateway_in_meetings(tmp_path: Path) -> None:
-    arguments = ("--start", "2", "--runs", "3", "--most", "4", "--targets", "de,es", "--first-words-ms", "60000")
-    report = await ran(CAPACITY, tmp_path, *arguments)
-    assert report.details["unit"] == "meetings"
-    # What of the partials was translated is known of every run.
-    assert all(each["partials_translated"] is not None for each in report.details["points"])
-    assert all(each["first_words_p99_ms"] is not None for each in report.details["points"])
-    assert 1 <= len(report.details["points"]) <= 3
-    assert all(isinstance(trial.load, InMeetings) for trial in report.trials)
-
-
-@pytest.mark.slow
 async def test_a_recommendation_from_real_gateways(tmp_path: Path) -> None:
-    arguments = ("--start", "2", "--runs", "2", "--most", "2", "--max-num-seqs", "2,4")
-    report = await ran(RECOMMEND, tmp_path, *arguments)
+    arguments = ("--start", "2", "--runs", "2", "--most", "2", "--max-num-seqs", "2,4", "--targets", "de,es")
+    report = await ran(RECOMMEND, tmp_path, *arguments, "--first-words-ms", "60000")
+    assert report.details["unit"] == "meetings"
     assert {each["candidate"]["max_num_seqs"] for each in report.details["tried"]} == {2, 4}
+    points = [point for each in report.details["tried"] for point in each["points"]]
+    # What of the partials was translated is known of every run.
+    assert all(each["partials_translated"] is not None for each in points)
+    assert all(each["first_words_p99_ms"] is not None for each in points)
+    assert all(isinstance(trial.load, InMeetings) for trial in report.trials)
     for name, text in report.files.items():
         assert (tmp_path / name).read_text() == text

@@ -208,15 +208,3 @@ def test_a_line_of_the_records_is_one_with_the_name_of_its_trial(tmp_path: Path)
             "failed": "overloaded",
         }
     ]
-
-
-@pytest.mark.slow
-def test_a_hundred_thousand_records_are_no_problem(tmp_path: Path) -> None:
-    records = [
-        Record(f"line-{n}", "en", n / 1e4, n / 1e4, n / 1e4 + 0.05, n / 1e4 + 0.5, 20, 80) for n in range(100_000)
-    ]
-    trial = msgspec.structs.replace(open_trial(10, 1, 1), records=records, elapsed_s=10.5, samples=[])
-    write(made_up([trial]), "run", tmp_path)
-    with (tmp_path / "utterances.jsonl").open("rb") as file:
-        assert sum(1 for _ in file) == 100_000
-    assert report.read(tmp_path).summaries[0].requests_per_s.median == pytest.approx(9_523.81)

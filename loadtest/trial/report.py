@@ -148,7 +148,7 @@ def parts(made: Report) -> Iterator[str | Table]:
     if made.findings:
         yield _findings_table(made.findings)
     yield from made.parts
-    yield from _summary_tables(made.summaries, made.objective or Objective())
+    yield from summary_tables(made.summaries, made.objective or Objective())
     yield from _notes(made)
 
 
@@ -171,7 +171,7 @@ _Cell = Callable[[Summary], str]
 _FIRST_WORDS = "first words on screen, since the utterance began p50 / p90 / p99, ms"
 
 
-def _summary_tables(summaries: Sequence[Summary], objective: Objective) -> list[Table]:
+def summary_tables(summaries: Sequence[Summary], objective: Objective) -> list[Table]:
     """Speed and latency of each trial, and what it cost; columns of which nothing is known are left out."""
     if not summaries:
         return []
