@@ -1,7 +1,7 @@
 """Load tests of the gateway: `python -m loadtest --help`.
 
-    report      the folder of a report: its table, its plot, its result
-    trial       what is said, what became of it, and the report of both
+    trial       what is said, what became of it, and the one report of every load test
+    commands    what a subcommand is
     talk        which lines are said
     options     what load tests have in common on the command line
     systems     the gateway and other servers, started or found

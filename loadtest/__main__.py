@@ -10,50 +10,61 @@ import asyncio
 import signal
 import sys
 from collections.abc import Coroutine, Sequence
-from typing import Any, TypeVar
+from pathlib import Path
+from typing import TextIO, TypeVar
 
 import uvloop
 
 from loadtest.capacity.command import CAPACITY, RECOMMEND, SWEEP
+from loadtest.commands import Command
 from loadtest.journey.command import JOURNEY
-from loadtest.machine import command_line
+from loadtest.machine import command_line, describe
 from loadtest.partials.command import PARTIALS
 from loadtest.peers.command import PEERS
-from loadtest.report.commands import Command, report_command
 from loadtest.results import LoadtestError
 from loadtest.run.command import RUN
 from loadtest.soak.command import SOAK
 from loadtest.terminal import Progress, terminal
+from loadtest.trial import report
 
-_TESTS: tuple[Command[Any], ...] = (RUN, SWEEP, CAPACITY, RECOMMEND, PEERS, JOURNEY, SOAK, PARTIALS)
-_COMMANDS = (*_TESTS, report_command({command.name: command.again for command in _TESTS}))
+_TESTS = (RUN, SWEEP, CAPACITY, RECOMMEND, PEERS, JOURNEY, SOAK, PARTIALS)
 
 _Result = TypeVar("_Result")
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Run one load test; the exit status of the process."""
+    """Run one load test, or make the report of an earlier one again; the exit status of the process."""
     given = list(sys.argv[1:] if arguments is None else arguments)
     options = _parser().parse_args(given)
-    command: Command[Any] = options.command
     # Ended in any way short of a kill, it takes the engine's processes and the client's along. A shell without job
     # control starts what runs in the background with SIGINT ignored.
     signal.signal(signal.SIGINT, signal.default_int_handler)
     with terminal() as stream:
         try:
-            # The loop that `gateway serve` runs on.
-            with Progress(stream) as progress, asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner:
-                result = runner.run(_until_told(command.run(options, command_line("loadtest", given), progress)))
+            if options.command is None:
+                sys.stdout.write(report.show(report.read(options.out), options.out))
+                return 0
+            made = _measured(options, given, stream)
         except LoadtestError as error:
             stream.write(f"loadtest: {error}\n")
             return 1
         except (KeyboardInterrupt, asyncio.CancelledError):
             stream.write("loadtest: interrupted; nothing was written.\n")
             return 130
-    sys.stdout.write(command.write(result, options.out))
+    sys.stdout.write(report.write(made, options.out))
     files = ", ".join(sorted(file.name for file in options.out.iterdir() if file.is_file()))
     sys.stdout.write(f"\nWritten to {options.out}, which holds {files}\n")
-    return 0 if command.passed(result) else 1
+    return 0 if report.passed(made) else 1
+
+
+def _measured(options: argparse.Namespace, given: Sequence[str], stream: TextIO) -> report.Report:
+    command: Command = options.command
+    began, machine = report.now(), describe()
+    # The loop that `gateway serve` runs on.
+    with Progress(stream) as progress, asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner:
+        results = runner.run(_until_told(command.run(options, progress)))
+    line = command_line("loadtest", given)
+    return report.report(results, kind=command.name, command=line, began=began, machine=machine)
 
 
 async def _until_told(measuring: Coroutine[None, None, _Result]) -> _Result:
@@ -69,7 +80,7 @@ def _parser() -> argparse.ArgumentParser:
         prog="python -m loadtest", description="Load tests of the gateway on this machine."
     )
     tests = parser.add_subparsers(required=True, metavar="TEST")
-    for command in _COMMANDS:
+    for command in _TESTS:
         own = tests.add_parser(
             command.name,
             help=command.help,
@@ -78,6 +89,13 @@ def _parser() -> argparse.ArgumentParser:
         )
         command.add(own)
         own.set_defaults(command=command)
+    again = tests.add_parser(
+        "report",
+        help="the table and the plot of an earlier load test, made again",
+        description=f"Makes table.md and plot.png again, from the {report.RESULT} of a folder.",
+    )
+    again.add_argument("out", type=Path, metavar="FOLDER", help="where an earlier load test was written to")
+    again.set_defaults(command=None)
     return parser
 
 

@@ -15,7 +15,7 @@ from typing import Any, cast, get_args
 
 from gateway.config import BUNDLED_MODEL, load
 from gateway.domain.errors import StartupError
-from loadtest.report.commands import add_out, between, from_
+from loadtest.commands import add_out, between, from_
 from loadtest.results import LoadtestError
 from loadtest.talk.scenario import Scenario, Shape
 from loadtest.trial.values import Objective

@@ -17,9 +17,9 @@ from msgspec import Struct
 from loadtest.capacity.offer import Offer
 from loadtest.capacity.points import Cores, Measured, judge
 from loadtest.capacity.search import Ended, Found, Run
+from loadtest.commands import Say
 from loadtest.driving.driver import driver
 from loadtest.measuring.measure import measure
-from loadtest.report.commands import Say
 from loadtest.results import LoadtestError, go_on
 from loadtest.systems.metrics import get, metric
 from loadtest.systems.running import Running

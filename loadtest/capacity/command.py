@@ -8,8 +8,6 @@ from __future__ import annotations
 import argparse
 from collections.abc import Mapping
 from contextlib import AbstractAsyncContextManager
-from dataclasses import replace as replaced
-from pathlib import Path
 from typing import Any
 
 from msgspec.structs import replace
@@ -20,13 +18,11 @@ from loadtest.capacity.curve import Plan, curve
 from loadtest.capacity.offer import Offer, Unit
 from loadtest.capacity.recommend import RecommendPlan, recommend
 from loadtest.capacity.search import Bounds
-from loadtest.capacity.shown import extras
-from loadtest.report.commands import Say, between, from_, numbers
+from loadtest.commands import Command, Say, between, from_, numbers
 from loadtest.systems.gateway import existing, gateway
 from loadtest.systems.running import Running
 from loadtest.talk import replay
-from loadtest.trial.report import trial_command
-from loadtest.trial.values import Report, Results
+from loadtest.trial.values import Results
 
 _UNITS = {"meetings": Unit.MEETINGS, "requests": Unit.REQUESTS}
 
@@ -193,42 +189,29 @@ async def _recommend(options: argparse.Namespace, say: Say) -> Results:
 
 # ---------------------------------------------------------------- the commands
 
-SWEEP = trial_command(
+SWEEP = Command(
     "sweep",
     "latency and goodput under rising load, past the knee",
     "One gateway under rising load, open loop, until it is plainly overloaded: where it begins to break the "
     "objective, what comes out there, what is full then. Exit status 1 when the driver was the limit.",
     _add_sweep,
     _sweep,
-    extras,
 )
 
-CAPACITY = trial_command(
+CAPACITY = Command(
     "capacity",
     "the most meetings, or requests a second, under an objective",
     "Finds the largest load that one gateway carries while it keeps an objective, by bisection over real runs, "
     "and confirms it with other talk. Exit status 1 where it could not be confirmed.",
     _add_capacity,
     _capacity,
-    extras,
 )
 
-_TRIED = trial_command(
+RECOMMEND = Command(
     "recommend",
     "settings for a workload and an objective, with the curve",
     "From a scenario to max_num_seqs and meetings per GPU: each size of the batch is tried for real. Writes "
     "recommended.toml too. Exit status 1 where what is recommended could not be confirmed.",
     _add_recommend,
     _recommend,
-    extras,
 )
-
-
-def _write(report: Report, folder: Path) -> str:
-    table = _TRIED.write(report, folder)
-    if toml := report.details["toml"]:
-        (folder / "recommended.toml").write_text(toml)
-    return table
-
-
-RECOMMEND = replaced(_TRIED, write=_write)

@@ -16,12 +16,12 @@ from msgspec import Struct, to_builtins
 
 from loadtest.capacity.bench import Bench, Stopped, follow
 from loadtest.capacity.offer import Offer, Unit, described
-from loadtest.capacity.points import Point, driver_limit, there, too_few
+from loadtest.capacity.points import Point, driver_limit, points_table, there, too_few
 from loadtest.capacity.search import Bounds, Ended, Found, capacity_search, given_loads
-from loadtest.report.commands import Say
-from loadtest.report.markdown import number
+from loadtest.commands import Say
 from loadtest.results import LoadtestError
 from loadtest.systems.running import Running
+from loadtest.trial.content import number
 from loadtest.trial.values import Finding, Results
 
 HEADROOM = 0.3
@@ -78,6 +78,7 @@ async def curve(kind: str, plan: Plan, system: AbstractAsyncContextManager[Runni
         objective=plan.offer.objective,
         findings=found,
         trials=[each.trial for each in sorted(measured, key=lambda each: each.point.load)],
+        parts=[points_table(points, plan.offer.unit)],
         details={
             "unit": plan.offer.unit.value,
             "found": to_builtins(followed.found),

@@ -13,8 +13,7 @@ from msgspec.structs import replace
 from loadtest.capacity.offer import Offer, Unit
 from loadtest.capacity.search import Run
 from loadtest.measuring.measure import DRIVER_WAS_THE_LIMIT
-from loadtest.report.content import Table
-from loadtest.report.markdown import NONE, number
+from loadtest.trial.content import NONE, Table, number
 from loadtest.trial.summary import summarise
 from loadtest.trial.values import Finding, Sample, Trial
 

@@ -1,31 +1,227 @@
-"""Settings for a workload and an objective, by trying them.
+"""Settings for a workload and an objective, by trying them, and what an operator is told of them.
 
 Knows: which gateways are started, what is concluded from their capacities. Must not know: how a run is made, how a
-report looks.
+table or chart is drawn.
 """
 
 from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager
 from typing import Any
 
-from msgspec import to_builtins
+from msgspec import Struct, to_builtins
 from msgspec.structs import replace
 
-from loadtest.capacity.advice import Candidate, Tried, advise, choose, recommended_toml
 from loadtest.capacity.bench import Bench, follow
-from loadtest.capacity.curve import Plan
-from loadtest.capacity.offer import described
-from loadtest.capacity.points import Measured
-from loadtest.capacity.search import Ended, capacity_search
+from loadtest.capacity.curve import HEADROOM, Plan, at_capacity, capacity_findings, with_headroom
+from loadtest.capacity.offer import Offer, Unit, described
+from loadtest.capacity.points import OF_PARTIALS, Measured, Point, of_partials, points_table, there
+from loadtest.capacity.search import Ended, Found, capacity_search
+from loadtest.commands import Say
 from loadtest.options import shown, with_batch
-from loadtest.report.commands import Say
 from loadtest.results import LoadtestError, go_on
 from loadtest.systems.running import Running
-from loadtest.trial.values import Results, Trial
+from loadtest.trial.content import NONE, Chart, Series, Table, number
+from loadtest.trial.values import Finding, Objective, Results, Trial
+
+# Closer to the best than this counts as equally good: so much lies between two runs of the same settings.
+_NEAR = 0.03
+
+
+class Candidate(Struct, frozen=True):
+    """Settings to try."""
+
+    max_num_seqs: int
+
+    def __str__(self) -> str:
+        return f"{self.max_num_seqs} sequences"
+
+
+class Tried(Struct, frozen=True):
+    """A candidate, and what came of it."""
+
+    candidate: Candidate
+    found: Found | None
+    # Why a gateway with these settings could not be measured, or no further than `found` says.
+    failed: str | None = None
+    # Of its runs.
+    points: list[Point] = []
+    # Whether it is recommended.
+    chosen: bool = False
+
+    @property
+    def capacity(self) -> float:
+        return (self.found.capacity or 0.0) if self.found is not None else 0.0
+
+    @property
+    def at(self) -> Point | None:
+        """The run that says most of its capacity."""
+        return at_capacity(self.points, self.found)
+
+
+def choose(tried: Sequence[Tried]) -> tuple[Tried, str] | None:
+    """The smallest batch that carries nearly as much as the best, with a sentence why; None when nothing carried
+    anything."""
+    able = [each for each in tried if each.capacity > 0]
+    if not able:
+        return None
+    most = max(able, key=lambda each: each.capacity)
+    good = [each for each in able if each.capacity >= most.capacity * (1 - _NEAR)]
+    chosen = min(good, key=lambda each: each.candidate.max_num_seqs)
+    if chosen is most:
+        why = "It carries the most of those that were tried."
+        if len(able) > 1 and chosen is max(able, key=lambda each: each.candidate.max_num_seqs):
+            why += " It is the largest of them, too: a larger one may carry more (--max-num-seqs)."
+    else:
+        why = (
+            f"It carries {chosen.capacity:g}, within {_NEAR:.0%} of the most, {most.capacity:g} with "
+            f"{most.candidate.max_num_seqs}; of two batches that carry the same, in the smaller one every token "
+            "comes sooner."
+        )
+    return chosen, why
+
+
+def advise(
+    tried: Sequence[Tried],
+    *,
+    offer: Offer,
+    device: str,
+    left_out: Sequence[str] = (),
+    interrupted: bool = False,
+) -> list[Finding]:
+    """Everything that is said.
+
+    device: what one gateway has, for people. left_out: settings that were not tried, for want of time or after an
+    interruption.
+    """
+    notes = _notes(tried, offer.unit, left_out, interrupted)
+    chosen, why = choose(tried) or (None, "")
+    if chosen is None or chosen.found is None or chosen.at is None:
+        words_ms = offer.objective.first_words_ms
+        words = "" if words_ms is None else f", and {words_ms:g} ms for first words,"
+        note = (
+            f"None of the settings that were tried kept {offer.objective.first_token_ms:g} ms{words} even under "
+            "the smallest load."
+        )
+        return [Finding("a recommendation", "none", passed=False, note=note), *notes]
+    return [
+        Finding("max_num_seqs", str(chosen.candidate.max_num_seqs), note=why),
+        *capacity_findings(f"a {device} carries", chosen.found, chosen.at, offer),
+        *there(chosen.at, chosen.points, offer),
+        *notes,
+    ]
+
+
+def recommended_toml(tried: Sequence[Tried], offer: Offer, device: str) -> str:
+    """To be pasted, with settings that were run; empty when nothing can be recommended."""
+    chosen, _ = choose(tried) or (None, "")
+    if chosen is None or chosen.found is None:
+        return ""
+    unit, objective = offer.unit, offer.objective
+    planned = unit.words(with_headroom(chosen.capacity, unit))
+    lines = [
+        f"# {unit.words(chosen.capacity)} a {device}; plan with {planned} ({HEADROOM:.0%} kept free):",
+        f"# {objective.quantile * 100:g} % of the first tokens within {objective.first_token_ms:g} ms;",
+        *_partials_words(chosen, objective),
+        f"# {offer.workload}.",
+        *([] if chosen.found.ended.confirmed else [f"# NOT CONFIRMED: {chosen.found.ended.value}."]),
+        "[engine]",
+        f"max_num_seqs = {chosen.candidate.max_num_seqs}",
+    ]
+    return "\n".join(lines) + "\n"
+
+
+def _partials_words(chosen: Tried, objective: Objective) -> list[str]:
+    """What is kept of what is still being said, where that was asked for."""
+    at = chosen.at
+    if objective.first_words_ms is None or at is None or at.partials_translated is None:
+        return []
+    return [
+        f"# as many of the first words within {objective.first_words_ms:g} ms of when an utterance began;",
+        f"# {at.partials_translated:.0%} of the partials translated;",
+    ]
+
+
+def _notes(tried: Sequence[Tried], unit: Unit, left_out: Sequence[str], interrupted: bool) -> list[Finding]:
+    """What might have been recommended, had it been tried, or tried to the end."""
+    told: list[Finding] = []
+    for each in tried:
+        if each.found is None:
+            told.append(Finding(f"not measured: {each.candidate}", "failed", note=each.failed or ""))
+        elif each.found.ended.cut_short:
+            value = unit.words(each.found.capacity) if each.found.capacity is not None else "nothing"
+            why = " ".join(filter(None, [f"{each.found.ended.value.capitalize()}.", each.failed]))
+            told.append(Finding(f"cut short: {each.candidate}", value, note=f"{why} It may carry more, or less."))
+    missing = ", ".join(left_out)
+    if interrupted:
+        note = f"Not tried: {missing}." if missing else ""
+        told.append(Finding("the search", "interrupted", passed=False, note=note))
+    elif missing:
+        note = f"There was no time for {missing} (--time-limit-s)."
+        told.append(Finding("the search", "incomplete", note=note))
+    return told
+
+
+# ---------------------------------------------------------------- tables and charts
+
+
+def capacity_charts(tried: Sequence[Tried], unit: Unit) -> list[Chart]:
+    """Capacity against the size of the batch."""
+    able = sorted((each for each in tried if each.capacity), key=lambda each: each.candidate.max_num_seqs)
+    if not able:
+        return []
+    capacity = [each.capacity for each in able]
+    series = Series(
+        name="carries",
+        x=[float(each.candidate.max_num_seqs) for each in able],
+        y=capacity,
+        low=capacity,
+        high=[(each.found and each.found.at_most) or each.capacity for each in able],
+    )
+    return [
+        Chart(
+            title="What each batch carries",
+            caption="The largest load that kept the objective, against max_num_seqs. Whiskers end at the smallest "
+            "load that did not keep it.",
+            x_label="max_num_seqs",
+            y_label=unit.value,
+            series=[series],
+            log_x=True,
+        )
+    ]
+
+
+def tried_table(tried: Sequence[Tried], unit: Unit) -> Table:
+    partials = [f"{head} there" for head in OF_PARTIALS] if unit is Unit.MEETINGS else []
+    head = (
+        *("settings", f"carries, {unit.value}", "not"),
+        *("first token p99 there, ms", *partials, "tokens/s of finals there", "runs", ""),
+    )
+    return Table("What was tried", head, [_row(each, len(head), partials=bool(partials)) for each in tried])
+
+
+def _row(tried: Tried, cells: int, *, partials: bool) -> list[str]:
+    name, found, at = f"{tried.candidate}" + " (recommended)" * tried.chosen, tried.found, tried.at
+    if found is None:
+        return [name, *[NONE] * (cells - 2), tried.failed or ""]
+    of_these = [] if not partials else [NONE] * len(OF_PARTIALS) if at is None else of_partials(at)
+    return [
+        name,
+        number(found.capacity),
+        number(found.at_most),
+        number(None if at is None else at.first_p99_ms),
+        *of_these,
+        number(None if at is None else at.tokens_per_s),
+        str(found.runs),
+        found.ended.value,
+    ]
+
+
+# ---------------------------------------------------------------- trying them
+
 
 # Once it is known to carry less than this part of the best, a candidate is left.
 _WORTH = 0.9
@@ -60,7 +256,8 @@ async def recommend(plan: RecommendPlan, start: _Start, say: Say) -> Results:
         raise LoadtestError(failed)
     chosen, _ = choose(tour.tried) or (None, "")
     tried = [replace(each, chosen=each is chosen) for each in tour.tried]
-    own = shown(plan.settings)
+    own, unit = shown(plan.settings), plan.offer.unit
+    toml = recommended_toml(tried, plan.offer, plan.device)
     return Results(
         model=plan.model,
         settings={"gateway": own, "recommend": described(replace(plan, settings=own))},
@@ -73,11 +270,14 @@ async def recommend(plan: RecommendPlan, start: _Start, say: Say) -> Results:
             interrupted=tour.interrupted,
         ),
         trials=[trial for each in tried for trial in _trials(each, tour.measured[each.candidate])],
-        details={
-            "unit": plan.offer.unit.value,
-            "toml": recommended_toml(tried, plan.offer, plan.device),
-            "tried": to_builtins(tried),
-        },
+        parts=[
+            *([f"```toml\n{toml}```"] if toml else []),
+            tried_table(tried, unit),
+            *(points_table(each.points, unit) for each in tried if each.chosen),
+        ],
+        charts=capacity_charts(tried, unit),
+        details={"unit": unit.value, "tried": to_builtins(tried)},
+        files={"recommended.toml": toml} if toml else {},
     )
 
 

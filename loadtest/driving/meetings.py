@@ -24,10 +24,9 @@ import msgspec
 
 from gateway.protocol.messages import SessionStart, UtteranceFinal, UtterancePartial
 from loadtest.driving.client import Share
-from loadtest.driving.opening import Wanted, allow_files, open_all
 from loadtest.driving.spoken import Spoken
 from loadtest.driving.tally import Tally
-from loadtest.driving.wire import Wire
+from loadtest.driving.wire import Wanted, Wire, allow_files, open_all
 from loadtest.results import LoadtestError
 from loadtest.trial.values import InMeetings, Line, Load, WebSocketGateway
 

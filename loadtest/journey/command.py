@@ -12,14 +12,12 @@ import msgspec
 
 from gateway.engines import gpu
 from loadtest import options as common
-from loadtest.journey.outcome import extras, findings, outcome
-from loadtest.journey.rounds import Rounds
-from loadtest.journey.run import Plan, journey
+from loadtest.commands import Command, Say, add_out, between, from_, numbers
+from loadtest.journey.outcome import findings, outcome, table
+from loadtest.journey.run import Plan, Rounds, journey
 from loadtest.journey.stages import groups, stages
-from loadtest.report.commands import Say, add_out, between, from_, numbers
 from loadtest.results import LoadtestError
 from loadtest.talk.scenario import Scenario
-from loadtest.trial.report import trial_command
 from loadtest.trial.summary import summaries
 from loadtest.trial.values import Results
 
@@ -93,6 +91,7 @@ async def _run(options: argparse.Namespace, say: Say) -> Results:
         raise LoadtestError(f"Not a single round could be played. {why}")
     objective = common.objective(options)
     found, trials = outcome(rows, played.rounds), [each.trial for each in played.rounds]
+    told = summaries(trials, objective)
     return Results(
         model=common.model_name(settings),
         settings={
@@ -107,13 +106,14 @@ async def _run(options: argparse.Namespace, say: Say) -> Results:
             "targets": options.targets,
         },
         objective=objective,
-        findings=findings(found, summaries(trials, objective), played.missing, bars=options.bars),
+        findings=findings(found, told, played.missing, bars=options.bars),
+        parts=[table(found, told)],
         trials=trials,
         details=msgspec.to_builtins(found),
     )
 
 
-JOURNEY = trial_command(
+JOURNEY = Command(
     "journey",
     "from a queue in front of one worker to the gateway, every architecture in one run",
     "The architectures of the original reports and the gateway, with the same model and lines on this "
@@ -123,5 +123,4 @@ JOURNEY = trial_command(
     "missed.",
     _add,
     _run,
-    extras,
 )

@@ -8,14 +8,11 @@ from __future__ import annotations
 import statistics
 from collections.abc import Iterable, Mapping, Sequence
 
-import msgspec
 from msgspec import Struct
 
-from loadtest.journey.rounds import Round
+from loadtest.journey.run import Round
 from loadtest.journey.stages import BASELINE, RECOMMENDED, Stage, Told
-from loadtest.report.content import Table
-from loadtest.report.markdown import NONE
-from loadtest.trial.report import Extras, Written
+from loadtest.trial.content import NONE, Table
 from loadtest.trial.summary import Summary
 from loadtest.trial.values import Closed, Finding, Trial
 
@@ -36,7 +33,7 @@ class Point(Struct, frozen=True):
 
     # The name of its trials and of their summary.
     trial: str
-    # Requests at a time; None in the open loops of earlier results.
+    # Requests at a time.
     concurrency: int | None
     # Part of the time spent in queues.
     queued: float | None
@@ -192,17 +189,16 @@ def findings(
 # ---------------------------------------------------------------- the table
 
 
-def extras(report: Written) -> Extras:
-    """A table beside the reports' own. A result that this load test wrote earlier is read, too."""
-    found = msgspec.convert(report.details, Outcome)
-    told = _Told(found, report.summaries)
+def table(found: Outcome, summaries: Iterable[Summary]) -> Table:
+    """Each stage beside the reports' own. summaries: of the trials."""
+    told = _Told(found, summaries)
     busy = "GPU busy" if found.gpu else "cores in use by engines"
     head = (
         *("architecture", "reports: requests/s", "reports: × one worker", "× one worker", "requests/s"),
         *("latency p50 / p99, ms", "first token p50 / p99, ms", "failed", "time in queues"),
         f"{busy}, mean ± deviation",
     )
-    table = Table(
+    return Table(
         title=f"The journey, {found.concurrency} requests at a time",
         head=head,
         rows=[_cells(row, told) for row in found.rows],
@@ -211,7 +207,6 @@ def extras(report: Written) -> Extras:
         "is its last. Deviation is the standard deviation over samples: high is spiky, low is steady. An "
         "asterisk: the driver was the limit.",
     )
-    return Extras(parts=[table])
 
 
 def _cells(row: Row, told: _Told) -> list[str]:

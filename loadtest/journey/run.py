@@ -1,24 +1,161 @@
-"""The journey: systems are started in groups and measured one at a time.
+"""The journey: systems are started in groups and measured one at a time, in rounds of so many requests at a time.
 
-Knows: the order. Must not know: how a round is played, what the results look like.
+Knows: the order, drivers, lines, how many of them a round needs. Must not know: what is concluded.
 
 A system that cannot start, or cannot go on, is left out; so is what there is no time for.
 """
 
 from __future__ import annotations
 
+import asyncio
+import math
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager, contextmanager
 
 from msgspec import Struct
+from msgspec.structs import replace
 
 from loadtest.baselines.architecture import baseline
-from loadtest.journey.rounds import Round, Rounds
+from loadtest.commands import Say
+from loadtest.driving.driver import Driven, Driver, driver
 from loadtest.journey.stages import Stage, System
-from loadtest.report.commands import Say
+from loadtest.measuring.measure import measure
 from loadtest.results import LoadtestError, until_it_ends
 from loadtest.systems.gateway import gateway
+from loadtest.systems.metrics import get, metric
 from loadtest.systems.running import Running, attempted, together
+from loadtest.talk.scenario import Scenario, request_lines
+from loadtest.trial.summary import requests_per_s
+from loadtest.trial.values import Closed, Http, Line, Trial
+
+# No two levels or repetitions say the same, and none what was said while warming up.
+_WARM_UP_SEED, _SEEDS_APART = 900_000, 1_000
+
+_LEAST_WARM_UP = 4
+
+# Of a round.
+_WARM_UP_PART = 0.2
+
+# A round is never shorter than so many for each one that is in flight. At its end fewer and fewer are: to a queue
+# in front of a worker that makes no difference, to a batch it does.
+_LEAST_TURNS_QUEUED, _LEAST_TURNS = 2, 8
+
+# Beyond which what is not done has failed.
+_LIMIT_TIMES, _LIMIT_S = 4.0, 30.0
+
+
+# What the systems call the time in their own queues and in the engine's, and the time altogether.
+_QUEUES_S = ("gateway_queue_seconds_sum", "vllm:request_queue_time_seconds_sum", "baseline_queue_seconds_total")
+_TOTALS_S = ("gateway_translation_seconds_sum", "baseline_response_seconds_total")
+
+
+class Round(Struct, frozen=True):
+    stage: str
+    trial: Trial
+    # What part of the time its translations spent in queues; None where that is not told.
+    queued: float | None
+
+    @property
+    def per_s(self) -> float:
+        """Finished translations a second."""
+        return requests_per_s(self.trial)
+
+
+class Rounds(Struct, frozen=True, kw_only=True):
+    """How rounds are played. scenario: its shape is the stage's. round_s: about how long one takes, seconds."""
+
+    scenario: Scenario
+    round_s: float
+    repetitions: int
+    processes: int
+    say: Say
+
+    async def closed(self, stage: Stage, running: Running, in_flight: int, played: list[Round]) -> None:
+        """All repetitions with so many requests at a time, after a short one that is not kept.
+
+        Each is added to `played` once it is over, so that it is there whatever becomes of the next. Raises
+        `LoadtestError`.
+        """
+        load = Closed(in_flight)
+        async with driver(running.address, load, processes=self.processes, say=self.say) as playing:
+            per_s = await self._warm_up(stage, playing, in_flight)
+            turns = _LEAST_TURNS_QUEUED if isinstance(running.address, Http) else _LEAST_TURNS
+            for repetition in range(1, self.repetitions + 1):
+                # What the last ones take is no part of the round.
+                count = max(math.ceil(per_s * self.round_s), turns * in_flight) + in_flight
+                lines = request_lines(self._scenario(stage, in_flight + repetition * _SEEDS_APART), count)
+                name = f"{stage.title}: {in_flight} at a time"
+                limit_s = _LIMIT_TIMES * max(self.round_s, count / per_s) + _LIMIT_S
+                played.append(await self._round(stage, running, playing, lines, load, name, repetition, limit_s))
+                per_s = max(played[-1].per_s, per_s / 2)
+
+    async def _warm_up(self, stage: Stage, playing: Driver, in_flight: int) -> float:
+        """How many it translates a second with so many at a time, roughly.
+
+        A pass that is over at once tells little of that: most of it is its end, where fewer and fewer are in
+        flight. Then there is a longer one.
+        """
+        scenario = self._scenario(stage, _WARM_UP_SEED + in_flight)
+        count, said, per_s = max(in_flight, _LEAST_WARM_UP), 0, 0.0
+        for _ in range(2):
+            lines = request_lines(scenario, said + count)[said:]
+            title = f"{stage.title}: {in_flight} at a time, warming up"
+            driven = await playing.play(lines, limit_s=_LIMIT_TIMES * self.round_s + _LIMIT_S, stage=title)
+            per_s = max(_finished(driven), 1) / max(driven.elapsed_s, 0.001)
+            if driven.elapsed_s > _WARM_UP_PART * self.round_s:
+                break
+            said, count = said + count, math.ceil(2 * _WARM_UP_PART * self.round_s * per_s)
+        return per_s
+
+    async def _round(
+        self,
+        stage: Stage,
+        running: Running,
+        playing: Driver,
+        lines: list[Line],
+        load: Closed,
+        name: str,
+        repetition: int,
+        limit_s: float,
+    ) -> Round:
+        before = await asyncio.to_thread(_queued, running.metrics_url)
+        trial = await measure(
+            running,
+            playing,
+            lines,
+            load,
+            name=name,
+            repetition=repetition,
+            workload=f"{stage.shape} data",
+            say=self.say,
+            limit_s=limit_s,
+            allow_bottleneck=True,
+        )
+        after = await asyncio.to_thread(_queued, running.metrics_url)
+        return Round(stage.key, trial, share_in_queues(before, after))
+
+    def _scenario(self, stage: Stage, seed: int) -> Scenario:
+        return replace(self.scenario, shape=stage.shape, seed=self.scenario.seed + seed)
+
+
+def _queued(metrics_url: str | None) -> tuple[float, float]:
+    """Seconds in queues and altogether, of all translations so far; zeros where it is not told. Blocks."""
+    text = get(metrics_url)[1] if metrics_url is not None else ""
+    queues_s, totals_s = (sum(metric(text, name) or 0.0 for name in names) for names in (_QUEUES_S, _TOTALS_S))
+    return queues_s, totals_s
+
+
+def share_in_queues(before: tuple[float, float], after: tuple[float, float]) -> float | None:
+    """Part of the time between two readings that went by in queues; None when nothing was translated."""
+    total_s = after[1] - before[1]
+    return round((after[0] - before[0]) / total_s, 4) if total_s > 0 else None
+
+
+def _finished(driven: Driven) -> int:
+    return sum(each.failed is None and each.done_s is not None for each in driven.records)
+
+
+# ---------------------------------------------------------------- the journey
 
 
 class Plan(Struct, frozen=True, kw_only=True):

@@ -1,29 +1,73 @@
 """One trial: lines are played to a system while the machine is watched.
 
-Knows: the driver, the sampler, what a trial is. Must not know: how a system was started, what is made of trials.
+Knows: the driver, the sampler, what a trial is, when a gateway that has nothing else to do would translate a
+partial. Must not know: how a system was started, what is made of trials.
 """
 
 from __future__ import annotations
 
 import asyncio
 import itertools
+import math
 import time
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from typing import Any
 
 from msgspec import Struct
 from msgspec.structs import replace
 
-from loadtest.driving.driven import Driven, bottleneck
-from loadtest.driving.driver import Driver
+from loadtest.commands import Say
+from loadtest.driving.driver import Driven, Driver, bottleneck
 from loadtest.measuring.accounting import HOST, STORE, Accounts, hosts
 from loadtest.measuring.sampling import counters, engine_gpus, sampling
-from loadtest.measuring.unfinished_speech import PARTIALS, translated, translated_part
-from loadtest.report.commands import Say
 from loadtest.results import LoadtestError
-from loadtest.systems.metrics import buckets, get, only
+from loadtest.systems.metrics import buckets, get, metric, only
 from loadtest.systems.running import Running
 from loadtest.trial.values import Closed, EngineInProcess, Line, Load, Sample, Trial
+
+PARTIALS = "gateway_partials_total"
+"""The metric in which a gateway counts partials by their outcome."""
+
+# The least time from one translation of an utterance into a language to the next, as the gateway has it.
+PACE_S = 0.6
+
+
+def could_be_translated(lines: Iterable[Line]) -> int:
+    """Translations of partials that a gateway makes of these lines if each takes no time at all.
+
+    The first revision is translated at once, then the newest text whenever its time has come, until the final.
+    """
+    return sum(_of_line(line) * len(line.targets) for line in lines)
+
+
+def _of_line(line: Line) -> int:
+    count, known, free_s = 0, "", -math.inf
+    revisions = list(line.partials)
+    while revisions:
+        begins_s = max(free_s, revisions[0].due_s)
+        if begins_s >= line.due_s:
+            break
+        said = [each for each in revisions if each.due_s <= begins_s]
+        revisions = revisions[len(said) :]
+        if said[-1].text != known:
+            count, known, free_s = count + 1, said[-1].text, begins_s + PACE_S
+    return count
+
+
+def translated(text: str) -> float:
+    """Partials that the gateway has translated so far, by its metrics."""
+    return metric(text, PARTIALS, outcome="translated") or 0.0
+
+
+def translated_part(lines: Iterable[Line], before: float, after: float) -> float | None:
+    """The part that was translated, between two readings of the counter; None where there were no partials."""
+    most = could_be_translated(lines)
+    # The first of an utterance counts half of its pace, so that there may be some more.
+    return round(min(1.0, (after - before) / most), 4) if most else None
+
+
+# ---------------------------------------------------------------- one trial
+
 
 DRIVER_WAS_THE_LIMIT = "driver_was_the_limit"
 """Where the settings of a trial say that the driver held it back, and how."""

@@ -6,11 +6,9 @@ A recogniser's revisions are played in real time into meetings of the real gatew
     naive  each revision as a final utterance of its own, as a gateway without partials would have it
     alone  the finals only: what quality and tokens are compared with
 
-    handwritten            what is said besides the talk of `talk.streams` (pure)
-    screens                what a reader was shown over time, and whether a promise was broken (pure)
-    scoring                erasure, lag, likeness (pure)
-    meeting                one speaker and their readers over WebSockets
-    run                    the arms, one source language after the other
-    result, summary        what was found, as values, and whether that is good enough (pure)
-    report                 tables, plot, JSON
+    screens     what a reader was shown over time, whether a promise was broken, erasure, lag, likeness (pure)
+    meeting     one speaker and their readers over WebSockets
+    run         the arms, one source language after the other
+    result      what was found, as values, and whether that is good enough (pure)
+    report      tables and charts
 """

@@ -9,11 +9,11 @@ import argparse
 
 from msgspec.structs import replace
 
-from loadtest.partials.report import shown
-from loadtest.partials.result import PartialsPlan, PartialsResult
+from loadtest.commands import Command, Say, add_out, between
+from loadtest.partials.report import results
+from loadtest.partials.result import PartialsPlan
 from loadtest.partials.run import run
-from loadtest.report.commands import Command, Say, add_out, between
-from loadtest.report.folder import read, write
+from loadtest.trial.values import Results
 
 
 def _add(parser: argparse.ArgumentParser) -> None:
@@ -41,13 +41,13 @@ def _add(parser: argparse.ArgumentParser) -> None:
     add("--smoke", action="store_true", help="a few streams in two languages at twice the pace: does it run?")
 
 
-async def _run(options: argparse.Namespace, command: str, say: Say) -> PartialsResult:
+async def _run(options: argparse.Namespace, say: Say) -> Results:
     plan = PartialsPlan(
         **{name: getattr(options, name) for name in PartialsPlan.__struct_fields__ if name in options}
     )
     if options.smoke:
         plan = replace(plan, sources=("en", "ja"), streams=3, handwritten=1, speed=2.0)
-    return await run(plan, command, say)
+    return results(await run(plan, say))
 
 
 PARTIALS = Command(
@@ -58,7 +58,4 @@ PARTIALS = Command(
     "unless every bar was cleared and no promise broken.",
     add=_add,
     run=_run,
-    write=lambda result, folder: write(folder, result, shown(result)),
-    passed=lambda result: not any(result.failures()),
-    again=lambda folder: shown(read(folder, PartialsResult)),
 )

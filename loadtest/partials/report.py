@@ -9,30 +9,35 @@ import math
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 
+from msgspec import to_builtins
+
 from loadtest.partials.result import Bar, Display, PairScores, PartialsResult, Phase, Spending
-from loadtest.report.content import Chart, Series, Shown, Table
+from loadtest.trial.content import Chart, Series, Table
+from loadtest.trial.values import Finding, Results
 
 _SHOWN_PROBLEMS = 20
 
 
-def shown(result: PartialsResult) -> Shown:
+def results(result: PartialsResult) -> Results:
     """The whole report."""
-    machine = result.machine
-    title = f"{result.model} on {machine.cpu}, {machine.cores} cores: translations of unfinished speech"
-    return Shown(list(_parts(result)), title, _charts(result.pairs))
+    failures = list(result.failures())
+    value = f"{len(failures)} failed" if failures else "all held"
+    note = "; ".join(failures[:_SHOWN_PROBLEMS])
+    return Results(
+        model=result.model,
+        findings=[Finding("bars and promises", value, "all held", not failures, note)],
+        parts=list(_parts(result)),
+        charts=_charts(result.pairs),
+        details=to_builtins(result),
+    )
 
 
 # ---------------------------------------------------------------- the tables
 
 
 def _parts(result: PartialsResult) -> Iterator[str | Table]:
-    failures = list(result.failures())
     if result.plan.engine == "simulated":
         yield "Words behind a tag are no translations: the bars do not count with the simulated engine."
-    if not failures:
-        yield "**Every bar was cleared and every promise kept.**"
-    else:
-        yield f"**{len(failures)} failed:** " + "; ".join(failures[:_SHOWN_PROBLEMS]) + "."
     yield from _bars(result.bars)
     yield from _of_pairs(result.pairs)
     yield _phases(result.phases)
@@ -112,18 +117,11 @@ def _phases(phases: Sequence[Phase]) -> Table:
 
 
 def _notes(result: PartialsResult) -> Iterator[str]:
-    machine, plan = result.machine, result.plan
-    origins = Counter(stream.origin.value for stream in result.streams)
+    plan, origins = result.plan, Counter(stream.origin.value for stream in result.streams)
     said = " and ".join(f"{count} {origin}" for origin, count in origins.items())
     yield (
-        f"`{result.command}`, {result.began}, revision {machine.revision or 'unknown'}; "
+        f"Engine {plan.engine}, `max_num_seqs` {plan.max_num_seqs}, prefix cache on; "
         f"{result.elapsed_s:.0f} s in all."
-    )
-    yield f"On {machine.in_words()}."
-    yield (
-        f"Engine {plan.engine}, model {result.model}, `max_num_seqs` {plan.max_num_seqs}, "
-        f"prefix cache on. Load average before: "
-        f"{' '.join(f'{load:g}' for load in machine.load_average)}."
     )
     pace = "at the pace of speech" if plan.speed == 1 else f"{plan.speed:g} times as fast as people speak"
     yield (

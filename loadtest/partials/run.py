@@ -1,7 +1,7 @@
 """The whole evaluation: one source language after the other, and in each the arms, on one gateway.
 
-Knows: the order of things, what is read off machine and gateway around each phase.
-Must not know: what the scores mean (`summary`), or how a result looks (`report`).
+Knows: the order of things, what is read off machine and gateway around each phase, the file of the streams that
+are written by hand. Must not know: what the scores mean (`result`), or how a result looks (`report`).
 
 The gateway is a process of its own; this one holds the clients. Our arm comes first in each
 language, so that no other arm has filled the engine's prefix cache for it.
@@ -12,25 +12,56 @@ from __future__ import annotations
 import asyncio
 import re
 import time
+import tomllib
 from collections.abc import Callable
 from importlib import metadata
+from pathlib import Path
+
+import msgspec
+from msgspec import Struct
 
 from demo_model import LANGUAGES
 from gateway.client import ClientError
 from gateway.config import BUNDLED_MODEL
-from loadtest.machine import describe
+from loadtest.commands import Say
 from loadtest.options import model_name
-from loadtest.partials.handwritten import handwritten_streams
 from loadtest.partials.meeting import joined
-from loadtest.partials.result import PIVOT, PartialsPlan, PartialsResult, Phase, bars
+from loadtest.partials.result import PIVOT, PartialsPlan, PartialsResult, Phase, bars, broken_promises, pair_scores
 from loadtest.partials.screens import Arm, Reading
-from loadtest.partials.summary import broken_promises, pair_scores
-from loadtest.report.commands import Say
 from loadtest.results import LoadtestError, first_error
 from loadtest.systems.gateway import gateway
 from loadtest.systems.metrics import get, metric
-from loadtest.talk.streams import Stream, corpus_streams
+from loadtest.talk.streams import Origin, Revision, Stream, Style, corpus_streams
 from loadtest.trial.values import WebSocketGateway
+
+
+class _Entry(Struct, frozen=True, forbid_unknown_fields=True):
+    id: str
+    lang: str
+    style: Style
+    revisions: list[tuple[int, str]]
+    final: tuple[int, str]
+
+
+def handwritten_streams(lang: str) -> list[Stream]:
+    """Those in one language, in the file's order."""
+    text = Path(__file__).with_name("handwritten.toml").read_text(encoding="utf-8")
+    return [
+        Stream(
+            id=f"{entry.lang}-{entry.id}",
+            lang=entry.lang,
+            style=entry.style,
+            origin=Origin.HANDWRITTEN,
+            revisions=tuple(Revision(*revision) for revision in entry.revisions),
+            final=Revision(*entry.final),
+        )
+        for entry in msgspec.convert(tomllib.loads(text)["stream"], list[_Entry])
+        if entry.lang == lang
+    ]
+
+
+# ---------------------------------------------------------------- the evaluation
+
 
 # A pause between two utterances of one speaker.
 _PAUSE_S = 0.4
@@ -44,10 +75,9 @@ _COUNTER = re.compile(r"gateway_\w+_total[{ ]")
 _WARM_UP_SEED_STEP = 1_000_003
 
 
-async def run(plan: PartialsPlan, command: str, say: Say) -> PartialsResult:
+async def run(plan: PartialsPlan, say: Say) -> PartialsResult:
     """Run the plan. Raises `LoadtestError`."""
-    machine = describe()
-    began, began_s = time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime()), time.monotonic()
+    began_s = time.monotonic()
     # Before the engine starts, so that a mistake costs no half a minute.
     spoken = {source: planned_streams(plan, source) for source in plan.sources}
     tokens = _token_count(plan)
@@ -76,12 +106,9 @@ async def run(plan: PartialsPlan, command: str, say: Say) -> PartialsResult:
     streams = [stream for each in spoken.values() for stream in each]
     pairs = pair_scores(streams, readings, phases, tokens)
     return PartialsResult(
-        command=command,
-        began=began,
         model=model_name(settings),
         chrf=f"sacrebleu {metadata.version('sacrebleu')}",
         plan=plan,
-        machine=machine,
         elapsed_s=round(time.monotonic() - began_s, 1),
         phases=phases,
         pairs=pairs,

@@ -16,8 +16,9 @@ from msgspec import structs
 from gateway.engines import gpu
 from gateway.engines.vllm import hardware
 from loadtest import options as common
+from loadtest.commands import Command, Say, add_out, between, from_, numbers
 from loadtest.options import merged
-from loadtest.peers.comparison import comparisons, extras, findings
+from loadtest.peers.comparison import comparisons, findings, table
 from loadtest.peers.peer import (
     DIRECT,
     GATEWAY,
@@ -31,10 +32,8 @@ from loadtest.peers.peer import (
     variants,
 )
 from loadtest.peers.run import PeersPlan, run
-from loadtest.report.commands import Say, add_out, between, from_, numbers
 from loadtest.results import LoadtestError
 from loadtest.talk.replay import read
-from loadtest.trial.report import trial_command
 from loadtest.trial.values import Results
 
 # In a closed loop as many wait as are asked to, in front of each peer.
@@ -130,12 +129,13 @@ async def _run(options: argparse.Namespace, say: Say) -> Results:
         settings={**told, "replayed": len(plan.replayed)},
         objective=common.objective(options),
         findings=findings(outcome, compared, plan.in_flight, bars=options.bars, context=context),
+        parts=[table(compared)] if compared else [],
         trials=outcome.trials,
         details={"comparisons": msgspec.to_builtins(compared)},
     )
 
 
-PEERS = trial_command(
+PEERS = Command(
     "peers",
     "the gateway beside vLLM's own server and the engine called directly",
     "The same lines through the gateway's WebSocket, through vLLM's own server and straight into the "
@@ -144,5 +144,4 @@ PEERS = trial_command(
     "could not be measured in every round, when a translation failed, and when a bar is missed (--bars).",
     _add,
     _run,
-    extras,
 )

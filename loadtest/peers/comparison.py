@@ -9,19 +9,17 @@ import statistics
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
 
-import msgspec
 from msgspec import Struct
 
 from gateway.sessions.rules import CONTEXT_UTTERANCES
 from loadtest.measuring.measure import DRIVER_WAS_THE_LIMIT
 from loadtest.peers.peer import DIRECT, GATEWAY, SERVE, SERVE_TUNED, SERVE_WORKERS
 from loadtest.peers.run import Outcome
-from loadtest.report.content import Table
 from loadtest.results import Spread, nearest_rank, spread
 from loadtest.systems.vllm_serve import STREAM_INTERVAL
-from loadtest.trial.report import Extras
+from loadtest.trial.content import Table
 from loadtest.trial.summary import requests_per_s, tokens_per_s
-from loadtest.trial.values import Closed, Finding, Report, Trial
+from loadtest.trial.values import Closed, Finding, Trial
 
 # What the gateway has to reach where there are bars.
 _OF_DIRECT, _OF_SERVE = 0.97, 2.0
@@ -271,11 +269,8 @@ _TUNED_CAPTION = (
 )
 
 
-def extras(report: Report) -> Extras:
-    """Of a report of `peers`; nothing where nothing could be compared."""
-    compared = msgspec.convert(report.details.get("comparisons", []), list[Comparison])
-    if not compared:
-        return Extras()
+def table(compared: Sequence[Comparison]) -> Table:
+    """The gateway beside each other system."""
     rows = [
         (
             str(each.in_flight),
@@ -291,7 +286,7 @@ def extras(report: Report) -> Extras:
     ]
     tuned = any(each.peer in (SERVE_TUNED, SERVE_WORKERS) for each in compared)
     caption = _CAPTION + _TUNED_CAPTION if tuned else _CAPTION
-    return Extras(parts=[Table("The gateway beside the others", _HEAD, rows, caption)])
+    return Table("The gateway beside the others", _HEAD, rows, caption)
 
 
 def _spread(spread: Spread | None, form: str) -> str:

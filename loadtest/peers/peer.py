@@ -17,8 +17,8 @@ from msgspec.structs import replace
 from gateway.domain.errors import GatewayError
 from gateway.engine import engine_options
 from gateway.engines.prompting import model_config
+from loadtest.commands import Say
 from loadtest.options import check, merged, shown, with_share
-from loadtest.report.commands import Say
 from loadtest.results import LoadtestError
 from loadtest.systems.gateway import gateway
 from loadtest.systems.prompting import gateway_settings

@@ -16,11 +16,10 @@ from typing import TypeVar
 from msgspec import Struct
 from msgspec.structs import replace
 
-from loadtest.driving.driven import Driven
-from loadtest.driving.driver import Driver, driver
+from loadtest.commands import Say
+from loadtest.driving.driver import Driven, Driver, driver
 from loadtest.measuring.measure import measure
 from loadtest.peers.peer import Peer, system
-from loadtest.report.commands import Say
 from loadtest.results import LoadtestError, until_it_ends
 from loadtest.systems import processes
 from loadtest.systems.running import Running, attempted, together

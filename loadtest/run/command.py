@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import argparse
 
+from loadtest.commands import Command, Say, between, from_
 from loadtest.options import (
     ENGINE_OPTIONS,
     add_talk,
@@ -18,11 +19,8 @@ from loadtest.options import (
     scenario,
     settings,
 )
-from loadtest.report.commands import Say, between, from_
 from loadtest.results import LoadtestError
-from loadtest.run.plan import RunPlan
-from loadtest.run.run import run
-from loadtest.trial.report import trial_command
+from loadtest.run.run import RunPlan, run
 from loadtest.trial.values import Results
 
 
@@ -74,7 +72,7 @@ async def _run(options: argparse.Namespace, say: Say) -> Results:
     return await run(plan(options), say)
 
 
-RUN = trial_command(
+RUN = Command(
     "run",
     "meetings on a gateway: people who talk, readers, idle sessions",
     "Holds meetings on a gateway, yours (--url) or one that is started: people take turns as in real "

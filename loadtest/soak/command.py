@@ -8,13 +8,13 @@ from __future__ import annotations
 import argparse
 from pathlib import Path
 
-from loadtest.report.commands import Command, Say, add_out, between, from_
-from loadtest.report.folder import read, write
+from loadtest.commands import Command, Say, add_out, between, from_
 from loadtest.results import LoadtestError
 from loadtest.soak.faults import OF_ENGINE, OF_EVERYBODY, OF_FRONT_ENDS, OF_WORKERS, FaultKind
-from loadtest.soak.report import shown
-from loadtest.soak.result import SoakPlan, SoakResult
+from loadtest.soak.report import results
+from loadtest.soak.result import SoakPlan
 from loadtest.soak.run import run
+from loadtest.trial.values import Results
 
 # By the name of the option's value.
 _KINDS = {kind.value.replace(" ", "-"): kind for kind in OF_EVERYBODY}
@@ -73,8 +73,8 @@ def plan(options: argparse.Namespace) -> SoakPlan:
     return plan
 
 
-async def _run(options: argparse.Namespace, command: str, say: Say) -> SoakResult:
-    return await run(plan(options), command, say, keep=options.keep)
+async def _run(options: argparse.Namespace, say: Say) -> Results:
+    return results(await run(plan(options), say, keep=options.keep))
 
 
 SOAK = Command(
@@ -87,7 +87,4 @@ SOAK = Command(
     "nothing was lost or came twice and everything was given back.",
     add=_add,
     run=_run,
-    write=lambda result, folder: write(folder, result, shown(result)),
-    passed=lambda result: not any(result.failures()),
-    again=lambda folder: shown(read(folder, SoakResult)),
 )

@@ -9,9 +9,13 @@ import statistics
 from collections import Counter
 from collections.abc import Callable, Iterator
 
-from loadtest.report.content import Chart, Mark, Series, Shown, Table
+from msgspec import to_builtins
+
+from loadtest.options import model_name
 from loadtest.soak.faults import OF_EVERYBODY, Fault, FaultKind
 from loadtest.soak.result import Sample, SoakResult
+from loadtest.trial.content import Chart, Mark, Series, Table
+from loadtest.trial.values import Finding, Results
 
 _WHAT = {
     FaultKind.ABORT: "connection reset",
@@ -30,24 +34,24 @@ _WHAT = {
 }
 
 
-def shown(result: SoakResult) -> Shown:
+def results(result: SoakResult) -> Results:
     """The whole report."""
-    verdict = result.verdict
-    title = (
-        f"{result.plan.sessions} sessions, {verdict.accepted:,} utterances accepted, "
-        f"{verdict.delivered:,} deliveries, {verdict.lost} lost, {verdict.duplicates} duplicates"
+    failures = list(result.failures())
+    value = f"{len(failures)} not kept" if failures else "kept"
+    promises = Finding("every promise", value, "kept", not failures, "; ".join(failures))
+    return Results(
+        model=model_name({"engine": {"kind": result.plan.engine}}),
+        findings=[promises],
+        parts=list(_parts(result)),
+        charts=_charts(result),
+        details=to_builtins(result),
     )
-    return Shown(list(_parts(result)), title, _charts(result))
 
 
 # ---------------------------------------------------------------- the tables
 
 
 def _parts(result: SoakResult) -> Iterator[str | Table]:
-    if failures := list(result.failures()):
-        yield "**Not every promise was kept:** " + "; ".join(failures) + "."
-    else:
-        yield "**Every promise was kept.**"
     yield Table("", ("", ""), list(_verdict(result)))
     counts = Counter(fault.kind for fault in result.faults)
     made = [
@@ -129,16 +133,14 @@ def _of_everybody(result: SoakResult) -> list[Fault]:
 
 
 def _notes(result: SoakResult) -> Iterator[str]:
-    machine, plan = result.machine, result.plan
-    per_s = result.verdict.accepted / max(result.load_s, 1.0)
+    plan, per_s = result.plan, result.verdict.accepted / max(result.load_s, 1.0)
     yield (
-        f"`{result.command}`, {result.began}, revision {machine.revision or 'unknown'}, seed {plan.seed}: "
-        f"{plan.sessions} sessions, {plan.utterances_per_minute:g} utterances a minute offered, "
+        f"Seed {plan.seed}: {plan.sessions} sessions, {plan.utterances_per_minute:g} utterances a minute offered, "
         f"{per_s * 60:.0f} accepted; {result.load_s / 60:.1f} minutes of load."
     )
     workers = "" if plan.workers is None else f", {plan.workers} workers with a store of their own"
     workers += f", to and from which {plan.loss:g} % of packets are lost" if plan.loss else ""
-    yield f"On {machine.in_words()}; gateway, engine and clients share its cores. Engine {plan.engine}{workers}."
+    yield f"Gateway, engine and clients share the machine's cores. Engine {plan.engine}{workers}."
     settings = ", ".join(f"`{name}={value}`" for name, value in result.settings.items())
     yield f"Settings: {settings}."
 

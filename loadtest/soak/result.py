@@ -10,7 +10,6 @@ from typing import ClassVar, Literal
 
 from msgspec import Struct
 
-from loadtest.machine import Machine
 from loadtest.soak.faults import Fault, FaultKind
 
 # How soon after a fault all has to be well again.
@@ -142,12 +141,9 @@ class Verdict(Struct, frozen=True):
 class SoakResult(Struct, frozen=True):
     """Everything that a soak has found."""
 
-    command: str
-    began: str
     plan: SoakPlan
     # The gateway's environment variables.
     settings: dict[str, str]
-    machine: Machine
     # From the first client to the last word.
     load_s: float
     verdict: Verdict
@@ -162,7 +158,6 @@ class SoakResult(Struct, frozen=True):
     # What was not as it should be before the clients left, in words.
     unquiet: str | None
     samples: list[Sample]
-    kind: Literal["soak"] = "soak"
 
     def failures(self) -> Iterator[str]:
         """What makes the exit status 1, one sentence each."""

@@ -16,7 +16,6 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any, BinaryIO, Literal
 
-from loadtest.machine import describe
 from loadtest.options import shown
 from loadtest.results import LoadtestError, first_error
 from loadtest.soak.crowd import Crowd, CrowdProcess
@@ -27,9 +26,8 @@ from loadtest.soak.ledger import Ledger, Rules
 from loadtest.soak.population import population
 from loadtest.soak.records import Record, encode
 from loadtest.soak.result import SoakPlan, SoakResult
-from loadtest.systems.network import enter_lossy_network
 from loadtest.systems.server import free_port
-from loadtest.systems.store import Store
+from loadtest.systems.store import Store, enter_lossy_network
 
 _START_S = 300.0
 _LOOK_S = 0.25
@@ -57,9 +55,7 @@ _SNAPSHOT = 10
 _KEEP_ENGINE_S = 60
 
 
-async def run(
-    plan: SoakPlan, command: str, say: Callable[[str], object], *, keep: Path | None = None
-) -> SoakResult:
+async def run(plan: SoakPlan, say: Callable[[str], object], *, keep: Path | None = None) -> SoakResult:
     """Run the plan. `say` is told what is going on, one short line at a time. Raises `LoadtestError`.
 
     keep: a folder for every record and the gateway's logs, to look at afterwards; they hold what was said.
@@ -71,7 +67,7 @@ async def run(
                 folder = (keep or Path(temporary)).absolute()
                 folder.mkdir(parents=True, exist_ok=True)
                 with (folder / "records.jsonl").open("wb") as records:
-                    return await _Soak(plan, command, folder, say, records).run()
+                    return await _Soak(plan, folder, say, records).run()
     except TimeoutError:
         raise LoadtestError("The soak took longer than all its stages may take together.") from None
     except ExceptionGroup as errors:
@@ -103,14 +99,12 @@ class _Soak:
     def __init__(
         self,
         plan: SoakPlan,
-        command: str,
         folder: Path,
         say: Callable[[str], object],
         records: BinaryIO,
     ) -> None:
         self._plan = plan
         self._records = records
-        self._command = command
         self._say = say
         self._settings = _settings_for(plan, folder)
         self._store = self._behind_a_lossy_network(plan.loss, folder) if plan.loss else None
@@ -138,7 +132,6 @@ class _Soak:
 
     async def run(self) -> SoakResult:
         plan, gateway, crowds = self._plan, self._gateway, self._crowds
-        began, machine = time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime()), describe()
         try:
             self._say("starting the gateway: loading its engine")
             if self._store is not None:
@@ -197,11 +190,8 @@ class _Soak:
             # not leave one behind.
             await asyncio.shield(self._end_all())
         return SoakResult(
-            command=self._command,
-            began=began,
             plan=plan,
             settings={name: json.dumps(value) for name, value in shown(self._settings).items()},
-            machine=machine,
             load_s=round(load_s, 1),
             verdict=self._ledger.judge(),
             faults=injection.made,

@@ -24,8 +24,8 @@ from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Any
 
+from loadtest.commands import Say
 from loadtest.options import shown
-from loadtest.report.commands import Say
 from loadtest.results import LoadtestError
 from loadtest.systems.metrics import get
 from loadtest.systems.processes import BESIDE_ITS_ENGINE

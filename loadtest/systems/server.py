@@ -18,7 +18,7 @@ from contextlib import asynccontextmanager, suppress
 from pathlib import Path
 
 from gateway.engines.host import processes as engine_processes
-from loadtest.report.commands import Say
+from loadtest.commands import Say
 from loadtest.results import LoadtestError
 from loadtest.systems import processes
 from loadtest.systems.metrics import get

@@ -1,15 +1,24 @@
 """Scenarios: what is said in so many meetings over time, or as single requests.
 
-Knows: turns, texts, how a recogniser revises. Must not know: engines, sockets, clocks.
+Knows: the figures of real meetings and turns that have them, the corpus of the bundled model, how a recogniser
+revises. Must not know: engines, sockets, clocks.
 
 The same values give the same lines, and a shorter list is the beginning of a longer one.
+
+The figures: the ICSI meetings as the MRDA corpus cuts them, 108,202 utterances in 75 meetings of about 72 hours
+with six people each: 25 utterances a minute, 14 % of them backchannels, the longest of 85 words. People speak 150
+words a minute. The pause between two turns is 200 ms in the median (Stivers et al. 2009; Heldner and Edlund 2010).
+Lengths of texts are counted in words of the English sentence, whatever the language, so that they mean the same in
+each.
 """
 
 from __future__ import annotations
 
 import heapq
 import random
+from collections import defaultdict
 from collections.abc import Iterator, Sequence
+from functools import cache
 from itertools import count as numbers
 from itertools import takewhile
 from typing import Literal
@@ -18,12 +27,150 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from demo_model import LANGUAGES
+from demo_model.generate import Kind, Pair, PairSource
+from demo_model.patterns import Pattern, bundled_patterns
+from demo_model.sampling import Split
 from loadtest.results import LoadtestError
 from loadtest.talk import streams
-from loadtest.talk.turns import MEAN_WORDS, PER_MINUTE, Turns, length, pause_s
-from loadtest.talk.words import Words
 from loadtest.trial.values import Line, Partial
 from loadtest.workload import Workload, utterances
+
+# Of a text that no single sentence fills, one sentence has so many words.
+_SENTENCES = (6, 7, 8, 7, 9, 7)
+# Longer sentences without slots are left out: an engine answers from its cache what was said before in the same
+# words, and of what people say only short things come again.
+_MOST_FIXED_WORDS = 4
+# For the same reason, lengths that fewer patterns have.
+_FEWEST_PATTERNS = 20
+
+
+class Words:
+    """Draws texts in one language. The same seed and the same calls give the same texts."""
+
+    def __init__(self, seed: str, source: str) -> None:
+        self._source = source
+        self._other = "en" if source != "en" else "de"
+        self._gap = "" if source in ("ja", "zh") else " "
+        self._seed = seed
+        self._sources: dict[int, PairSource] = {}
+
+    def draw(self, words: int) -> str:
+        """A text of about so many words, at least one, and never more than `words`."""
+        parts: list[str] = []
+        left = words
+        while left:
+            sentence, length = self._sentence(left, len(parts))
+            parts.append(sentence)
+            left -= length
+        return self._gap.join(parts)
+
+    def _sentence(self, most: int, number: int) -> tuple[str, int]:
+        """One sentence of the corpus that is no longer than `most`, and nearly as long where there is one; and its
+        length."""
+        longest = max(_patterns())
+        wanted = most if most <= longest else min(_SENTENCES[number % len(_SENTENCES)], most)
+        for length in range(wanted, 0, -1):
+            # What stands in a slot may have several words.
+            if (drawn := self._of(length))[1] <= most:
+                return drawn
+        raise AssertionError("the corpus has sentences of a single word")
+
+    def _of(self, length: int) -> tuple[str, int]:
+        """A sentence whose pattern has so many words, and how many it has itself."""
+        if length not in self._sources:
+            patterns = _patterns().get(length) or _patterns()[max(n for n in _patterns() if n <= length)]
+            self._sources[length] = PairSource(f"{self._seed}/{length}", Split.ANY, patterns)
+        pair: Pair = self._sources[length].draw([(self._source, self._other)], Kind.FULL)[0]
+        english = pair.source if self._source == "en" else pair.target
+        return pair.source, len(english.split())
+
+
+@cache
+def _patterns() -> dict[int, Sequence[Pattern]]:
+    """Words of the English sentence → the patterns that have so many."""
+    found: defaultdict[int, list[Pattern]] = defaultdict(list)
+    for pattern in bundled_patterns():
+        parts = pattern.templates["en"].parts
+        words = len("".join(part if isinstance(part, str) else "X" for part in parts).split())
+        if pattern.slots or words <= _MOST_FIXED_WORDS:
+            found[words].append(pattern)
+    enough = (words for words in found if words <= _MOST_FIXED_WORDS or len(found[words]) >= _FEWEST_PATTERNS)
+    return {words: found[words] for words in enough}
+
+
+# ---------------------------------------------------------------- what is said
+
+
+PER_MINUTE = 25.0
+BACKCHANNELS = 0.14
+LONGEST_WORDS = 85
+
+# Words of what is no backchannel: a logarithmic normal distribution. Its mean is what lets one person at a time,
+# at 150 words a minute and with the pauses below, say 86 % of 25 utterances a minute.
+_MU = 1.35
+_SIGMA = 0.95
+BACKCHANNEL_WORDS = (1, 1, 1, 2, 2, 3)
+
+# Measured on what is drawn: words of an utterance, backchannels included, and of one that is none.
+MEAN_WORDS = 5
+_MEAN_TURN_WORDS = 6.0
+
+# Pauses: share, from and to in seconds, and how much more frequent the short ones of this class are.
+_PAUSES = ((0.5, 0.0, 0.2, 1), (0.38, 0.2, 1.0, 2), (0.12, 1.0, 4.0, 2))
+
+# The one who has the floor goes on; the others differ in how much they say.
+_GOES_ON = 0.55
+_TALKATIVE = 0.8
+
+
+def length(rng: random.Random) -> int:
+    """Words of one utterance of a meeting, picked by chance."""
+    return rng.choice(BACKCHANNEL_WORDS) if rng.random() < BACKCHANNELS else _turn(rng)
+
+
+def _turn(rng: random.Random) -> int:
+    while (words := round(rng.lognormvariate(_MU, _SIGMA))) > LONGEST_WORDS:
+        pass
+    return max(words, 1)
+
+
+def pause_s(rng: random.Random) -> float:
+    """What lies between two turns."""
+    _, low, high, skew = rng.choices(_PAUSES, [each[0] for each in _PAUSES])[0]
+    return low + (high - low) * float(rng.random() ** skew)
+
+
+class Turns:
+    """Who speaks in one meeting, turn after turn. One has the floor; backchannels come from the others."""
+
+    def __init__(self, people: int, rng: random.Random) -> None:
+        self._rng = rng
+        self._people = list(range(people))
+        rng.shuffle(self._people)
+        self._weights = [_TALKATIVE**rank for rank in range(people)]
+        self._holder = self._next()
+
+    def turn(self) -> tuple[int, int]:
+        """The next who has the floor, and for how many words."""
+        if self._rng.random() >= _GOES_ON:
+            self._holder = self._next()
+        return self._holder, _turn(self._rng)
+
+    def backchannels(self, words: int) -> Sequence[tuple[int, int]]:
+        """What the others say while somebody says so many words; long turns draw more of them."""
+        others = [person for person in self._people if person != self._holder]
+        if not others:
+            return ()
+        mean = BACKCHANNELS / (1 - BACKCHANNELS) * words / _MEAN_TURN_WORDS
+        many = int(mean) + (self._rng.random() < mean - int(mean))
+        return [(self._rng.choice(others), self._rng.choice(BACKCHANNEL_WORDS)) for _ in range(many)]
+
+    def _next(self) -> int:
+        return self._rng.choices(self._people, self._weights)[0]
+
+
+# ---------------------------------------------------------------- what is said
+
 
 # A meeting is under way when a trial begins: this long, seconds.
 _BEFORE_S = 45.0

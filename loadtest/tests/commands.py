@@ -1,4 +1,4 @@
-"""`python -m loadtest report` without a process, and the result in a folder as text."""
+"""Load tests without a process: their options, what they found as a report, the files of it."""
 
 from __future__ import annotations
 
@@ -6,28 +6,33 @@ import argparse
 import gzip
 from pathlib import Path
 
-from loadtest.report.commands import Command
-from loadtest.report.content import Shown
-from loadtest.report.folder import RESULT
-from loadtest.report.markdown import markdown
+from loadtest.commands import Command
+from loadtest.tests.made_up_trials import MACHINE
 from loadtest.trial import report
-from loadtest.trial.values import Report
+from loadtest.trial.content import markdown
+from loadtest.trial.values import Results
 
 
-async def made_again(command: Command[Shown], folder: Path) -> str:
-    """Make the report in a folder again; what is printed."""
+def parsed(command: Command, *arguments: str) -> argparse.Namespace:
     parser = argparse.ArgumentParser()
     command.add(parser)
-    result = await command.run(parser.parse_args([str(folder)]), "", lambda _line: None)
-    assert command.passed(result)
-    return command.write(result, folder)
+    return parser.parse_args([*arguments])
 
 
-def table_of(made: Report) -> str:
-    """The table of a report, without what is said of its charts."""
-    return markdown(report._shown(report._written(made), report._nothing).parts)
+def as_report(results: Results, kind: str) -> report.Report:
+    """The report of a command that found this."""
+    began = "2026-01-01T00:00:00Z"
+    return report.report(
+        results, kind=kind, command=f"python -m loadtest {kind} --out results", began=began, machine=MACHINE
+    )
 
 
-def result_in(folder: Path) -> str:
-    """The JSON that is in a folder."""
-    return gzip.decompress((folder / RESULT).read_bytes()).decode()
+def write(results: Results, kind: str, folder: Path) -> str:
+    """All files of its report; the JSON among them."""
+    report.write(as_report(results, kind), folder)
+    return gzip.decompress((folder / report.RESULT).read_bytes()).decode()
+
+
+def table_of(results: Results, kind: str = "run") -> str:
+    """The table of its report, without what is said of its charts."""
+    return markdown(report.parts(as_report(results, kind)))

@@ -22,7 +22,6 @@ from loadtest.trial.values import (
     Open,
     ProcessUse,
     Record,
-    Report,
     Results,
     Sample,
     Trial,
@@ -237,23 +236,13 @@ def write_talk(file: Path, lines: Iterable[Line]) -> None:
     file.write_bytes(b"".join(msgspec.json.encode(each) + b"\n" for each in said))
 
 
-def as_report(results: Results, kind: str) -> Report:
-    """The report of a command that found this."""
-    own = {name: getattr(results, name) for name in Results.__struct_fields__}
-    return Report(kind=kind, command="", began="2026-01-01T00:00:00Z", machine=MACHINE, **own)
-
-
-def made_up(kind: str, trials: list[Trial], **more: Any) -> Report:
-    """A report of these trials."""
+def made_up(trials: list[Trial], **more: Any) -> Results:
+    """What a load test of these trials has found."""
     values: dict[str, Any] = {
-        "kind": kind,
-        "command": f"python -m loadtest {kind} --out results",
-        "began": "2026-01-01T00:00:00Z",
         "model": "bundled_model",
-        "machine": MACHINE,
         "settings": {"seed": 1, "seconds": 12.0},
         "objective": Objective(),
         "findings": FINDINGS,
         "trials": trials,
     }
-    return Report(**(values | more))
+    return Results(**(values | more))

@@ -19,7 +19,7 @@ import pytest
 from gateway.client import connect
 from gateway.protocol.messages import TranslationFinal
 from loadtest.baselines.architecture import SHARED_MEMORY, baseline, plan
-from loadtest.baselines.engines import Job, SimulatedBatches
+from loadtest.baselines.workers import Job, SimulatedBatches
 from loadtest.results import LoadtestError
 from loadtest.systems import processes
 from loadtest.systems.metrics import metric
@@ -137,8 +137,8 @@ async def serving(architecture: str, **own: Any) -> AsyncIterator[Service]:
 
 
 @pytest.mark.slow
-async def test_one_worker_takes_one_text_after_the_other() -> None:
-    async with serving("one-worker") as service:
+async def test_one_worker_takes_one_text_after_the_other_and_finishes_when_stopped() -> None:
+    async with serving("one-worker", max_waiting=1) as service:
         ended: list[str] = []
 
         async def ask(body: dict[str, str]) -> dict[str, Any]:
@@ -153,6 +153,10 @@ async def test_one_worker_takes_one_text_after_the_other() -> None:
                 await service.until("baseline_running", 1)
                 second = tasks.create_task(ask(SENTENCE))
                 await service.until("baseline_waiting", 1)
+                # The queue is full.
+                refused = await service.translate(SENTENCE)
+        assert refused.status_code == 503
+        assert "waiting" in refused.json()["error"]
         assert ended == [LONG["text"], SENTENCE["text"]]
         alone, waited = first.result(), second.result()
         assert (alone["text"], alone["tokens"]) == (f"[de] {LONG['text']}", 12)
@@ -166,22 +170,44 @@ async def test_one_worker_takes_one_text_after_the_other() -> None:
         assert 0.1 + 11 * 0.05 <= queue_s < response_s
         assert await service.metric("baseline_running") == 0
 
-
-@pytest.mark.slow
-async def test_two_workers_take_two_at_a_time() -> None:
-    async with serving("two-workers") as service:
-        assert len(service.workers()) == 2
+        below = processes.below(service.pid)
+        assert below
         async with asyncio.TaskGroup() as tasks:
             with service.held():
-                asked = [tasks.create_task(service.translate(LONG)) for _ in range(3)]
+                accepted = [tasks.create_task(service.translate(SENTENCE)) for _ in range(2)]
+                await service.until("baseline_waiting", 1)
+                os.kill(service.pid, signal.SIGTERM)
+        assert [each.result().status_code for each in accepted] == [200, 200]
+        while any(map(processes.resident_mib, [service.pid, *below])):
+            await asyncio.sleep(0.02)
+
+
+@pytest.mark.slow
+async def test_two_workers_take_two_at_a_time_until_one_of_them_dies() -> None:
+    async with serving("two-workers") as service:
+        first, second = service.workers()
+        async with asyncio.TaskGroup() as tasks:
+            with service.held():
+                asked = [tasks.create_task(service.translate(SENTENCE)) for _ in range(3)]
                 await service.until("baseline_waiting", 1)
                 assert await service.metric("baseline_running") == 2
         assert {each.result().status_code for each in asked} == {200}
 
+        async with asyncio.TaskGroup() as tasks:
+            with service.held():
+                asked = [tasks.create_task(service.translate(LONG)) for _ in range(5)]
+                await service.until("baseline_waiting", 3)
+                os.kill(second, signal.SIGKILL)
+                answers = await asyncio.gather(*asked)
+        assert first != second
+        assert {answer.status_code for answer in answers} == {500}
+        assert all("The process of worker" in answer.json()["error"] for answer in answers)
+
 
 @pytest.mark.slow
-async def test_a_static_batch_ends_together() -> None:
-    async with serving("static-batching", batch=2, window_s=3_600.0) as service:
+async def test_a_static_batch_ends_together_and_a_failure_in_it_is_told() -> None:
+    script = {"rules": [{"match": "unlucky", "fail_after": 1}]}
+    async with serving("static-batching", batch=2, window_s=3_600.0, script=script) as service:
         began_s, ended_s = time.monotonic(), []
 
         async def ask(body: dict[str, str]) -> int:
@@ -192,49 +218,13 @@ async def test_a_static_batch_ends_together() -> None:
         assert list(await asyncio.gather(ask(SENTENCE), ask(LONG))) == [4, 12]
         # The short one waits for the long one: by the script it alone would have taken a quarter of a second.
         assert min(ended_s) - began_s >= 0.1 + 11 * 0.05
-
-
-@pytest.mark.slow
-async def test_a_full_queue_refuses() -> None:
-    async with serving("one-worker", max_waiting=1) as service:
-        async with asyncio.TaskGroup() as tasks:
-            with service.held():
-                running = tasks.create_task(service.translate(LONG))
-                await service.until("baseline_running", 1)
-                waiting = tasks.create_task(service.translate(SENTENCE))
-                await service.until("baseline_waiting", 1)
-                refused = await service.translate(SENTENCE)
-            assert refused.status_code == 503
-            assert "waiting" in refused.json()["error"]
-        assert [running.result().status_code, waiting.result().status_code] == [200, 200]
-
-
-@pytest.mark.slow
-async def test_what_is_no_request_and_what_fails_are_told() -> None:
-    script = {"rules": [{"match": "unlucky", "fail_after": 1}]}
-    async with serving("static-batching", script=script) as service:
         assert (await service.translate({"text": "no languages"})).status_code == 400
-        async with asyncio.TaskGroup() as tasks:
-            fails = tasks.create_task(service.translate(SENTENCE | {"text": "unlucky"}))
-            works = tasks.create_task(service.translate(SENTENCE))
-        assert fails.result().status_code == 500
-        assert "script says" in fails.result().json()["error"]
-        assert works.result().status_code == 200
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize("which", [0, 1])
-async def test_a_dead_worker_ends_all_that_waits(which: int) -> None:
-    async with serving("two-workers") as service:
-        workers = service.workers()
-        async with asyncio.TaskGroup() as tasks:
-            with service.held():
-                asked = [tasks.create_task(service.translate(LONG)) for _ in range(5)]
-                await service.until("baseline_waiting", 3)
-                os.kill(workers[which], signal.SIGKILL)
-                answers = await asyncio.gather(*asked)
-        assert {answer.status_code for answer in answers} == {500}
-        assert all("The process of worker" in answer.json()["error"] for answer in answers)
+        fails, works = await asyncio.gather(
+            service.translate(SENTENCE | {"text": "unlucky"}), service.translate(SENTENCE)
+        )
+        assert fails.status_code == 500
+        assert "script says" in fails.json()["error"]
+        assert works.status_code == 200
 
 
 @pytest.mark.slow
@@ -243,21 +233,6 @@ async def test_a_worker_that_crashes_over_a_text_ends_the_service() -> None:
     async with serving("one-worker", script=script) as service:
         assert (await service.translate(SENTENCE | {"text": "poison"})).status_code == 500
         while processes.resident_mib(service.pid):
-            await asyncio.sleep(0.02)
-
-
-@pytest.mark.slow
-async def test_a_stop_finishes_what_was_accepted() -> None:
-    async with serving("one-worker") as service:
-        below = processes.below(service.pid)
-        assert below
-        async with asyncio.TaskGroup() as tasks:
-            with service.held():
-                accepted = [tasks.create_task(service.translate(LONG)) for _ in range(2)]
-                await service.until("baseline_waiting", 1)
-                os.kill(service.pid, signal.SIGTERM)
-        assert [each.result().status_code for each in accepted] == [200, 200]
-        while any(map(processes.resident_mib, [service.pid, *below])):
             await asyncio.sleep(0.02)
 
 

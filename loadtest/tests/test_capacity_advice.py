@@ -13,9 +13,9 @@ from hypothesis import strategies as st
 from msgspec.structs import replace
 
 from gateway.config import load
-from loadtest.capacity.advice import Candidate, Tried, advise, choose, recommended_toml
 from loadtest.capacity.offer import Offer, Unit
 from loadtest.capacity.points import Point
+from loadtest.capacity.recommend import Candidate, Tried, advise, choose, recommended_toml
 from loadtest.capacity.search import Ended, Found
 from loadtest.talk.scenario import Scenario
 from loadtest.trial.values import Finding, Objective

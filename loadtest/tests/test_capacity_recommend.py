@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import argparse
 import asyncio
 import time
 import tomllib
@@ -26,17 +25,15 @@ from loadtest.capacity.offer import Offer, Unit
 from loadtest.capacity.points import Measured, Point
 from loadtest.capacity.recommend import RecommendPlan, recommend
 from loadtest.capacity.search import Bounds, Ended, Run, capacity_search
-from loadtest.capacity.shown import extras
+from loadtest.commands import Command
 from loadtest.options import settings, with_batch
-from loadtest.report.commands import Command
-from loadtest.report.content import Table
 from loadtest.results import LoadtestError
 from loadtest.systems.running import Running
 from loadtest.talk.scenario import Scenario
-from loadtest.tests.commands import result_in
-from loadtest.tests.made_up_trials import as_report
+from loadtest.tests.commands import parsed, write
+from loadtest.trial.content import Table
 from loadtest.trial.report import passed
-from loadtest.trial.values import Delivered, InMeetings, Objective, Open, Report, Results, Trial, WebSocketGateway
+from loadtest.trial.values import Delivered, InMeetings, Objective, Open, Results, Trial, WebSocketGateway
 
 OFFER = Offer(scenario=Scenario(), unit=Unit.MEETINGS, step_s=10)
 
@@ -260,7 +257,7 @@ async def recommended(gateways: Gateways, monkeypatch: pytest.MonkeyPatch, **cha
 async def test_the_smallest_batch_that_carries_as_much_is_recommended(monkeypatch: pytest.MonkeyPatch) -> None:
     gateways = Gateways({4: 20, 8: 40, 16: 41, 32: 12})
     report = await recommended(gateways, monkeypatch)
-    assert tomllib.loads(report.details["toml"])["engine"] == {"max_num_seqs": 8}
+    assert tomllib.loads(report.files["recommended.toml"])["engine"] == {"max_num_seqs": 8}
     tried = {each["candidate"]["max_num_seqs"]: each["found"] for each in report.details["tried"]}
     assert [tried[size]["capacity"] for size in (4, 8, 16)] == [20, 40, 41]
     # The last one was left as soon as it was known to be clearly worse.
@@ -268,21 +265,20 @@ async def test_the_smallest_batch_that_carries_as_much_is_recommended(monkeypatc
     assert len([size for size, _ in gateways.runs if size == 32]) < 5
     # All runs of what is recommended, and the best one of each other that kept anything.
     assert len(report.trials) == len([size for size, _ in gateways.runs if size == 8]) + 2
-    told = extras(as_report(report, "recommend"))
-    toml, table, runs = told.parts
-    assert toml == f"```toml\n{report.details['toml']}```"
+    toml, table, runs = report.parts
+    assert toml == f"```toml\n{report.files['recommended.toml']}```"
     assert isinstance(table, Table)
     assert isinstance(runs, Table)
     assert [row[0] for row in table.rows][1] == "8 sequences (recommended)"
     assert len(runs.rows) == len([size for size, _ in gateways.runs if size == 8])
-    (chart,) = told.charts
+    (chart,) = report.charts
     assert list(chart.series[0].x)[:3] == [4, 8, 16]
 
 
 async def test_a_gateway_that_does_not_start_leaves_the_others(monkeypatch: pytest.MonkeyPatch) -> None:
     gateways = Gateways({4: 4, 8: 8, 16: 16, 32: 15}, broken=frozenset([32]))
     report = await recommended(gateways, monkeypatch)
-    assert tomllib.loads(report.details["toml"])["engine"] == {"max_num_seqs": 16}
+    assert tomllib.loads(report.files["recommended.toml"])["engine"] == {"max_num_seqs": 16}
     said = {each.name: each.note for each in report.findings}
     assert said["not measured: 32 sequences"] == "There is no memory for 32."
     assert not gateways.running
@@ -321,7 +317,7 @@ async def test_an_interrupted_recommendation_tells_what_was_tried(monkeypatch: p
     gateways = Gateways({4: 20, 8: 40, 16: 41, 32: 12}, ends={(16, 40): asyncio.CancelledError()})
     report = await asyncio.create_task(recommended(gateways, monkeypatch))
     assert [each["candidate"]["max_num_seqs"] for each in report.details["tried"]] == [4, 8]
-    assert tomllib.loads(report.details["toml"])["engine"] == {"max_num_seqs": 8}
+    assert tomllib.loads(report.files["recommended.toml"])["engine"] == {"max_num_seqs": 8}
     (failed,) = [each for each in report.findings if each.passed is False]
     assert failed.value == "interrupted"
     assert failed.note == "Not tried: 16 sequences, 32 sequences."
@@ -333,7 +329,7 @@ async def test_an_interrupted_recommendation_tells_what_was_tried(monkeypatch: p
 async def test_nothing_that_is_kept_fails(monkeypatch: pytest.MonkeyPatch) -> None:
     report = await recommended(Gateways(dict.fromkeys((4, 8, 16, 32), 0)), monkeypatch)
     assert [each.name for each in report.findings if each.passed is False] == ["a recommendation"]
-    assert extras(as_report(report, "recommend")).charts == []
+    assert (report.charts, report.files) == ([], {})
 
 
 # ---------------------------------------------------------------- the commands, on the simulated engine
@@ -341,14 +337,8 @@ async def test_nothing_that_is_kept_fails(monkeypatch: pytest.MonkeyPatch) -> No
 SIMULATED = (
     *("--engine", "simulated", "--set", "engine.script.first_token_s=0.05", "--set", "engine.script.token_s=0.02"),
     *("--model", "/somewhere/model-7b"),
-    *("--set", "engine.script.max_running=2", "--step-s", "2", "--quantile", "0.9", "--time-limit-s", "3600"),
+    *("--set", "engine.script.max_running=2", "--step-s", "1", "--quantile", "0.9", "--time-limit-s", "3600"),
 )
-
-
-def parsed(command: Command[Report], *arguments: str) -> argparse.Namespace:
-    parser = argparse.ArgumentParser()
-    command.add(parser)
-    return parser.parse_args([*arguments])
 
 
 def test_the_options_make_an_offer() -> None:
@@ -365,10 +355,10 @@ def test_the_options_make_an_offer() -> None:
 
 
 @pytest.mark.parametrize("command", [RECOMMEND, CAPACITY, SWEEP])
-async def test_no_first_words_are_asked_of_a_model_without_weights(command: Command[Report]) -> None:
+async def test_no_first_words_are_asked_of_a_model_without_weights(command: Command) -> None:
     given = ("--out", "o", "--unit", "meetings", "--set", 'engine.extra.load_format="dummy"')
     with pytest.raises(LoadtestError, match=r"--first-words-ms: a model without weights"):
-        await command.run(parsed(command, *given, "--first-words-ms", "1500"), "", lambda _said: None)
+        await command.run(parsed(command, *given, "--first-words-ms", "1500"), lambda _said: None)
 
 
 def test_a_recommendation_takes_lists_where_others_take_one_value() -> None:
@@ -401,15 +391,15 @@ def test_clients_that_retry_are_part_of_what_a_sweep_offers() -> None:
     (CAPACITY, ("--unit", "requests", "--scenario", "FILE", "--targets", "ja"), "--targets:"),
 ])  # fmt: skip
 async def test_an_option_that_would_do_nothing_is_refused(
-    command: Command[Report], given: tuple[str, ...], named: str
+    command: Command, given: tuple[str, ...], named: str
 ) -> None:
     with pytest.raises(LoadtestError, match=named):
-        await command.run(parsed(command, "--out", "o", *given), "a command", lambda _line: None)
+        await command.run(parsed(command, "--out", "o", *given), lambda _line: None)
 
 
 @pytest.mark.parametrize("command", [SWEEP, CAPACITY, RECOMMEND])
 async def test_a_language_that_cannot_be_spoken_is_refused_before_anything_starts(
-    command: Command[Report], monkeypatch: pytest.MonkeyPatch
+    command: Command, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def started(*_: object, **__: object) -> None:
         raise AssertionError("nothing is started")
@@ -417,15 +407,12 @@ async def test_a_language_that_cannot_be_spoken_is_refused_before_anything_start
     monkeypatch.setattr(curving, "Bench", started)
     monkeypatch.setattr(recommending, "Bench", started)
     with pytest.raises(LoadtestError, match="no 'ko'"):
-        await command.run(parsed(command, "--out", "o", "--source", "ko"), "a command", lambda _line: None)
+        await command.run(parsed(command, "--out", "o", "--source", "ko"), lambda _line: None)
 
 
-async def ran(command: Command[Report], folder: Path, *arguments: str) -> Report:
-    report = await command.run(
-        parsed(command, *SIMULATED, "--out", str(folder), *arguments), "a command", lambda _line: None
-    )
-    assert command.write(report, folder)
-    written = result_in(folder)
+async def ran(command: Command, folder: Path, *arguments: str) -> Results:
+    report = await command.run(parsed(command, *SIMULATED, "--out", str(folder), *arguments), lambda _line: None)
+    written = write(report, command.name, folder)
     # Where the model lies is nobody's business.
     assert "model-7b" in written
     assert "/somewhere" not in written
@@ -443,21 +430,15 @@ async def test_a_sweep_of_a_real_gateway(tmp_path: Path) -> None:
 
 
 @pytest.mark.slow
-async def test_the_capacity_of_a_real_gateway_in_meetings(tmp_path: Path) -> None:
-    arguments = ("--start", "2", "--runs", "3", "--most", "4", "--targets", "de,es", "--first-words-ms", "60000")
-    report = await ran(CAPACITY, tmp_path, *arguments)
-    assert report.details["unit"] == "meetings"
-    # What of the partials was translated is known of every run.
-    assert all(each["partials_translated"] is not None for each in report.details["points"])
-    assert all(each["first_words_p99_ms"] is not None for each in report.details["points"])
-    assert 1 <= len(report.details["points"]) <= 3
-    assert all(isinstance(trial.load, InMeetings) for trial in report.trials)
-
-
-@pytest.mark.slow
 async def test_a_recommendation_from_real_gateways(tmp_path: Path) -> None:
-    arguments = ("--start", "2", "--runs", "2", "--most", "2", "--max-num-seqs", "2,4")
-    report = await ran(RECOMMEND, tmp_path, *arguments)
+    arguments = ("--start", "2", "--runs", "2", "--most", "2", "--max-num-seqs", "2,4", "--targets", "de,es")
+    report = await ran(RECOMMEND, tmp_path, *arguments, "--first-words-ms", "60000")
+    assert report.details["unit"] == "meetings"
     assert {each["candidate"]["max_num_seqs"] for each in report.details["tried"]} == {2, 4}
-    if toml := report.details["toml"]:
-        assert tomllib.loads((tmp_path / "recommended.toml").read_text()) == tomllib.loads(toml)
+    points = [point for each in report.details["tried"] for point in each["points"]]
+    # What of the partials was translated is known of every run.
+    assert all(each["partials_translated"] is not None for each in points)
+    assert all(each["first_words_p99_ms"] is not None for each in points)
+    assert all(isinstance(trial.load, InMeetings) for trial in report.trials)
+    for name, text in report.files.items():
+        assert (tmp_path / name).read_text() == text

@@ -8,9 +8,9 @@ from pathlib import Path
 import pytest
 
 import loadtest.__main__ as entry
+from loadtest.commands import Command, Say, add_out
 from loadtest.machine import command_line
-from loadtest.report.commands import Command, Say, add_out
-from loadtest.report.content import Shown
+from loadtest.trial.values import Results
 
 
 @pytest.mark.parametrize(
@@ -33,27 +33,16 @@ def test_a_command_line_tells_nothing_about_the_machine(given: list[str], told: 
     assert command_line("loadtest", [each.replace("HERE", here) for each in given]) == f"python -m loadtest {told}"
 
 
-async def _measure(_options: argparse.Namespace, command: str, _say: Say) -> str:
-    return command
-
-
-def _write(command: str, folder: Path) -> str:
-    folder.mkdir()
-    for name in ("table.md", "result.json.gz", "plot.png"):
-        (folder / name).write_text(command)
-    return "a table\n"
-
-
-def _again(_folder: Path) -> Shown:
-    raise NotImplementedError
+async def _measure(_options: argparse.Namespace, _say: Say) -> Results:
+    return Results(model="m", findings=[], parts=["What was found."])
 
 
 def test_the_files_that_are_there_are_named_at_the_end(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    made_up = Command("nothing", "", "", add_out, _measure, _write, lambda _: True, _again)
-    monkeypatch.setattr(entry, "_COMMANDS", (made_up,))
+    monkeypatch.setattr(entry, "_TESTS", (Command("nothing", "", "", add_out, _measure),))
     out = tmp_path / "results"
     assert entry.main(["nothing", "--out", str(out)]) == 0
     said = capsys.readouterr().out
-    assert said == f"a table\n\nWritten to {out}, which holds plot.png, result.json.gz, table.md\n"
+    assert said.startswith("What was found.\n\n`python -m loadtest nothing --out results`, ")
+    assert said.endswith(f"\n\nWritten to {out}, which holds result.json.gz, table.md\n")

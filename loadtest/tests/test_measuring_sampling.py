@@ -19,8 +19,7 @@ from typing import Any, cast
 import pytest
 from msgspec.structs import replace
 
-from loadtest.driving.driven import Driven
-from loadtest.driving.driver import Driver
+from loadtest.driving.driver import Driven, Driver
 from loadtest.measuring import measure as measuring
 from loadtest.measuring.accounting import HOST, STORE, Accounts, Reading, hosts
 from loadtest.measuring.measure import DRIVER_WAS_THE_LIMIT, measure

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from gateway.translation import partials
-from loadtest.measuring.unfinished_speech import PACE_S, could_be_translated, translated, translated_part
+from loadtest.measuring.measure import PACE_S, could_be_translated, translated, translated_part
 from loadtest.trial.values import Line, Partial
 
 

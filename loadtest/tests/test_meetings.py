@@ -26,7 +26,7 @@ from gateway.protocol.messages import (
     UtteranceAccepted,
 )
 from gateway.protocol.messages import Timings as Taken
-from loadtest.driving import meetings, opening
+from loadtest.driving import meetings, wire
 from loadtest.driving.client import Share
 from loadtest.driving.meetings import Meetings
 from loadtest.driving.spoken import Spoken
@@ -505,8 +505,8 @@ async def test_names_of_any_length_can_be_replayed() -> None:
 
 
 async def test_a_gateway_that_is_gone_is_tried_again_and_told(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(opening, "_TRIES", 3)
-    monkeypatch.setattr(opening, "_PAUSE_S", 0.01)
+    monkeypatch.setattr(wire, "_TRIES", 3)
+    monkeypatch.setattr(wire, "_PAUSE_S", 0.01)
     async with running() as gateway:
         gone = address(gateway)
     with pytest.raises(LoadtestError, match="opens no further session"):
@@ -532,14 +532,14 @@ async def test_sessions_open_at_a_gateway_that_needs_a_token(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
     keys, opened = Keyring(tmp_path), asyncio.Queue[Wire]()
-    wanted = [opening.Wanted(SessionStart(reads=["ja"]), opened.put_nowait)]
+    wanted = [wire.Wanted(SessionStart(reads=["ja"]), opened.put_nowait)]
     async with running(keys.settings()) as gateway:
         url = f"http://127.0.0.1:{gateway.port}"
         monkeypatch.delenv("GATEWAY_TOKEN", raising=False)
         with pytest.raises(LoadtestError, match="needs a valid token"):
-            await opening.open_all(url, wanted)
+            await wire.open_all(url, wanted)
         monkeypatch.setenv("GATEWAY_TOKEN", keys.api_key)
-        await opening.open_all(url, wanted)
+        await wire.open_all(url, wanted)
         opened.get_nowait().close()
 
 
@@ -547,9 +547,9 @@ def test_more_connections_than_the_machine_allows_are_refused(monkeypatch: pytes
     asked: list[tuple[int, int]] = []
     monkeypatch.setattr("resource.getrlimit", lambda _: (1_024, 5_000))
     monkeypatch.setattr("resource.setrlimit", lambda _, limits: asked.append(limits))
-    opening.allow_files(100)
+    wire.allow_files(100)
     assert not asked
-    opening.allow_files(4_000)
+    wire.allow_files(4_000)
     assert asked == [(4_064, 5_000)]
     with pytest.raises(LoadtestError, match="no 10000 connections"):
-        opening.allow_files(10_000)
+        wire.allow_files(10_000)

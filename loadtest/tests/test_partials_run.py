@@ -16,14 +16,11 @@ import msgspec
 import pytest
 
 from gateway.config import Settings
-from loadtest.partials.command import PARTIALS
 from loadtest.partials.result import PartialsPlan, PartialsResult
 from loadtest.partials.run import run
 from loadtest.partials.screens import Arm
-from loadtest.report.commands import report_command
 from loadtest.results import LoadtestError
 from loadtest.systems.running import Running
-from loadtest.tests.commands import made_again
 from loadtest.trial.values import WebSocketGateway
 from tests.clocks import run_swiftly
 from tests.gateways import running as gateway_running
@@ -46,7 +43,7 @@ async def in_this_process(settings: dict[str, Any], _say: object) -> AsyncIterat
 @pytest.fixture(scope="module")
 def result() -> PartialsResult:
     with mock.patch("loadtest.partials.run.gateway", in_this_process):
-        return run_swiftly(run(SMALL, "a command", lambda _: None))
+        return run_swiftly(run(SMALL, lambda _: None))
 
 
 def test_every_reader_gets_every_stream_in_every_arm(result: PartialsResult) -> None:
@@ -83,21 +80,15 @@ def test_partials_are_translated_and_naive_revisions_cost_more(result: PartialsR
         assert pair.live.first_ms < pair.final_only.first_ms
 
 
-async def test_its_report_is_made_again(result: PartialsResult, tmp_path: Path) -> None:
-    table = PARTIALS.write(result, tmp_path)
-    assert (tmp_path / "plot.png").exists()
-    assert await made_again(report_command({"partials": PARTIALS.again}), tmp_path) == table
-
-
 async def test_a_language_that_nobody_knows_is_one_sentence() -> None:
     with pytest.raises(LoadtestError, match="no 'it'"):
-        await run(PartialsPlan(sources=("it",)), "a command", lambda _: None)
+        await run(PartialsPlan(sources=("it",)), lambda _: None)
 
 
 async def test_what_takes_too_long_is_given_up() -> None:
     plan = PartialsPlan(engine="simulated", sources=("en",), streams=1, handwritten=0, time_limit_s=1.0)
     with pytest.raises(LoadtestError, match="time limit"):
-        await run(plan, "a command", lambda _: None)
+        await run(plan, lambda _: None)
 
 
 def test_a_wrong_option_is_refused() -> None:

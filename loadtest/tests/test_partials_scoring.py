@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from loadtest.partials.scoring import (
+from loadtest.partials.screens import (
     State,
     chrf,
     erased,

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from msgspec.structs import replace
 
-from loadtest.partials.scoring import State
-from loadtest.partials.screens import Arm, Delta, Final, Reading, broken, contradictions, states
+from loadtest.partials.screens import Arm, Delta, Final, Reading, State, broken, contradictions, states
 
 LIVE = Reading(
     Arm.OURS,

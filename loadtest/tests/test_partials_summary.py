@@ -7,10 +7,9 @@ from prometheus_client import generate_latest
 
 from gateway import metrics
 from gateway.domain.sessions import Stability
-from loadtest.partials.result import Display, PairScores, Phase, Spending, bars
+from loadtest.partials.result import Display, PairScores, Phase, Spending, bars, broken_promises, pair_scores
 from loadtest.partials.run import growth
 from loadtest.partials.screens import Arm, Delta, Final, Reading
-from loadtest.partials.summary import broken_promises, pair_scores
 from loadtest.talk.streams import Origin, Revision, Stream, Style
 
 STREAM = Stream(

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import asyncio
+import gzip
 import json
 import os
 import signal
@@ -14,24 +15,21 @@ from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Any
 
-import msgspec
 import pytest
 from msgspec.structs import replace
 
-from loadtest.driving.driven import Driven
-from loadtest.driving.driver import Driver
+from loadtest.driving.driver import Driven, Driver
 from loadtest.measuring.measure import DRIVER_WAS_THE_LIMIT, measure
 from loadtest.peers import run as rounds
 from loadtest.peers.command import PEERS
-from loadtest.peers.comparison import comparisons, extras, findings
+from loadtest.peers.comparison import comparisons, findings, table
 from loadtest.peers.peer import NAMES, Peer, named, shared, takes_context, variants
 from loadtest.peers.run import Outcome, PeersPlan, run
-from loadtest.report.content import Table
 from loadtest.results import LoadtestError
 from loadtest.systems.metrics import get, metric
 from loadtest.systems.running import Running
-from loadtest.tests.commands import result_in
-from loadtest.tests.made_up_trials import made_up
+from loadtest.trial.content import Table
+from loadtest.trial.report import passed
 from loadtest.trial.values import (
     Closed,
     Delivered,
@@ -316,10 +314,7 @@ def test_a_system_that_is_missing_fails_the_comparison_also_without_bars() -> No
 
 
 def _table(outcome: Outcome) -> Table:
-    details = {"comparisons": msgspec.to_builtins(comparisons(outcome))}
-    (table,) = extras(made_up("peers", [], details=details)).parts
-    assert isinstance(table, Table)
-    return table
+    return table(comparisons(outcome))
 
 
 def test_the_table_has_a_row_for_each_system_and_level() -> None:
@@ -348,19 +343,34 @@ _PLAN = PeersPlan(
 )
 
 
-def _order(trials: Sequence[Trial]) -> list[tuple[str, int]]:
-    return [(trial.name, trial.repetition) for trial in trials]
-
-
 @pytest.mark.slow
-async def test_systems_take_turns_forward_and_backward() -> None:
-    outcome = await run(_PLAN, lambda _: None)
+async def test_systems_take_turns_forward_and_backward_and_a_shared_engine_forgets(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    told: list[str] = []
+    real = Driver.reset_prefix_cache
+
+    async def noted(self: Driver) -> None:
+        told.append("forget")
+        await real(self)
+
+    def say(line: str) -> None:
+        if "repetition" in line:
+            told.append(line.replace(" in flight, repetition", ""))
+
+    monkeypatch.setattr(Driver, "reset_prefix_cache", noted)
+    # A server of its own sees no line twice.
+    alone = Peer("alone", "gateway", SIMULATED)
+    outcome = await run(replace(_PLAN, peers=(*shared(_PLAN.peers, None), alone)), say)
     assert outcome.failures == {}
-    assert _order(outcome.trials) == [
-        (f"{system}, {in_flight} in flight", repetition)
-        for in_flight in (2, 4)
-        for repetition, order in ((1, ("gateway", "asyncllm")), (2, ("asyncllm", "gateway")))
-        for system in order
+    assert told == [
+        each
+        for level in (2, 4)
+        for each in (
+            *("forget", "forget"),
+            *("forget", f"gateway, {level} 1", "forget", f"asyncllm, {level} 1", f"alone, {level} 1"),
+            *(f"alone, {level} 2", "forget", f"asyncllm, {level} 2", "forget", f"gateway, {level} 2"),
+        )
     ]
     rounds_of: dict[tuple[object, int], dict[str, int]] = {}
     for trial in outcome.trials:
@@ -373,72 +383,44 @@ async def test_systems_take_turns_forward_and_backward() -> None:
     assert all(tokens.keys() <= set(map(str, range(8))) for tokens in rounds_of.values())
     # No repetition says what another said.
     assert len({frozenset(tokens.items()) for tokens in rounds_of.values()}) == 4
-    assert outcome.same_text == {(2, "asyncllm"): 1.0, (4, "asyncllm"): 1.0}
-
-
-@pytest.mark.slow
-async def test_a_shared_engine_forgets_before_every_round(monkeypatch: pytest.MonkeyPatch) -> None:
-    told: list[str] = []
-    real = Driver.reset_prefix_cache
-
-    async def noted(self: Driver) -> None:
-        told.append("forget")
-        await real(self)
-
-    def say(line: str) -> None:
-        if "repetition" in line:
-            told.append(line)
-
-    monkeypatch.setattr(Driver, "reset_prefix_cache", noted)
-    # A server of its own sees no line twice.
-    alone = Peer("alone", "gateway", SIMULATED)
-    peers = (*shared(_PLAN.peers, None), alone)
-    outcome = await run(replace(_PLAN, peers=peers, in_flight=(2,)), say)
-    assert outcome.failures == {}
-    first, second = "gateway, 2 in flight, repetition", "asyncllm, 2 in flight, repetition"
-    # Of the gateway on it two processes serve, of which the other system's is one.
+    assert outcome.same_text == {(level, peer): 1.0 for level in (2, 4) for peer in ("asyncllm", "alone")}
+    # Of the gateway on a shared engine two processes serve, of which the other system's is one.
     by_system = {trial.system: trial for trial in outcome.trials}
     through, direct = by_system["gateway"], by_system["asyncllm"]
     assert through.host_cpu_s is not None
     assert through.cpu_s["serving"] > through.host_cpu_s > 0
     assert direct.cpu_s["serving"] > 0
-    assert direct.host_cpu_s is None
-    assert by_system["alone"].host_cpu_s is None
+    assert (direct.host_cpu_s, by_system["alone"].host_cpu_s) == (None, None)
     assert through.memory_mib is not None
     assert direct.memory_mib is not None
     assert through.memory_mib > 1.5 * direct.memory_mib
     assert through.cpu_s["engine"] == direct.cpu_s["engine"] == 0
-    assert told == [
-        *("forget", "forget"),
-        *("forget", f"{first} 1", "forget", f"{second} 1", "alone, 2 in flight, repetition 1"),
-        *("alone, 2 in flight, repetition 2", "forget", f"{second} 2", "forget", f"{first} 2"),
-    ]
+
+
+class Regular:
+    """Instead of client processes: answers eight lines a second, but slowly at first and at last."""
+
+    pids = (1,)
+
+    async def reset_prefix_cache(self) -> None:
+        pass
+
+    async def play(self, lines: Sequence[Line], **_: Any) -> Driven:
+        done_s = [5.0 + number / 8 for number in range(len(lines))]
+        done_s[-1] += 20.0
+        records = [Record(line.id, "de", 0, 0, at_s, at_s, 1) for line, at_s in zip(lines, done_s, strict=True)]
+        return Driven(0.0, done_s[-1], records, Delivered(), [])
+
+
+@asynccontextmanager
+async def regular(*_: object, **_options: object) -> AsyncIterator[Regular]:
+    yield Regular()
 
 
 @pytest.mark.parametrize(("round_s", "count"), [(6.0, 48 + 4), (0.1, 4 * 4 + 4)])
 async def test_a_round_has_lines_beyond_its_time(
     monkeypatch: pytest.MonkeyPatch, round_s: float, count: int
 ) -> None:
-    class Regular:
-        """Answers eight lines a second, but slowly at first and at last."""
-
-        pids = (1,)
-
-        async def reset_prefix_cache(self) -> None:
-            pass
-
-        async def play(self, lines: Sequence[Line], **_: Any) -> Driven:
-            done_s = [5.0 + number / 8 for number in range(len(lines))]
-            done_s[-1] += 20.0
-            records = [
-                Record(line.id, "de", 0, 0, at_s, at_s, 1) for line, at_s in zip(lines, done_s, strict=True)
-            ]
-            return Driven(0.0, done_s[-1], records, Delivered(), [])
-
-    @asynccontextmanager
-    async def regular(*_: object, **_options: object) -> AsyncIterator[Regular]:
-        yield Regular()
-
     asked: list[int] = []
 
     async def counting(
@@ -454,22 +436,20 @@ async def test_a_round_has_lines_beyond_its_time(
     assert asked == [count]
 
 
-@pytest.mark.slow
-async def test_one_that_cannot_start_is_left_out() -> None:
-    broken = Peer("nobody", "gateway", {"engine": {"model": "./nowhere"}})
-    plan = PeersPlan(peers=(_PLAN.peers[0], broken, _PLAN.peers[1]), in_flight=(2,), repetitions=1, utterances=4)
+async def test_what_was_measured_in_time_is_kept(monkeypatch: pytest.MonkeyPatch) -> None:
+    measured = [_trial("asyncllm", 1, 1.0, 4)]
+
+    async def once(*_: object, **_options: object) -> Trial:
+        if not measured:
+            await asyncio.Event().wait()
+        return measured.pop()
+
+    monkeypatch.setattr(rounds, "driver", regular)
+    monkeypatch.setattr(rounds, "measure", once)
+    plan = PeersPlan(peers=(_PLAN.peers[1],), in_flight=(4,), time_limit_s=0.1)
     outcome = await run(plan, lambda _: None)
-    assert "no model at" in outcome.failures["nobody"]
-    assert [trial.system for trial in outcome.trials] == ["gateway", "asyncllm"]
-
-
-@pytest.mark.slow
-async def test_what_was_measured_in_time_is_kept() -> None:
-    plan = PeersPlan(peers=_PLAN.peers, in_flight=(2,), repetitions=500, utterances=4, time_limit_s=6.0)
-    while not (outcome := await run(plan, lambda _: None)).trials:
-        # On a busy machine nothing may be measured in so short a time.
-        plan = replace(plan, time_limit_s=2 * plan.time_limit_s)
-    assert outcome.cut_short
+    assert len(outcome.trials) == 1
+    assert "no time" in outcome.cut_short
 
 
 async def test_without_any_system_there_are_no_rounds(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -511,41 +491,13 @@ def _command(out: Path, *arguments: str) -> list[str]:
 
 
 @pytest.mark.slow
-def test_the_command_writes_a_report(tmp_path: Path) -> None:
-    done = subprocess.run(
-        _command(
-            tmp_path,
-            *("--engine", "simulated", "--model", "/somewhere/model-7b"),
-            *("--in-flight", "2", "--repetitions", "1", "--utterances", "4"),
-        ),
-        cwd=ROOT,
-        capture_output=True,
-        text=True,
-        check=False,
-    )
-    assert done.returncode == 0, done.stderr
-    assert "The gateway beside the others" in done.stdout
-    assert "repetition 1" in done.stderr
-    written = result_in(tmp_path)
-    result = json.loads(written)
-    assert result["kind"] == "peers"
-    # Where the model lies is nobody's business.
-    assert result["settings"]["peers"][0]["settings"]["engine"]["model"] == "model-7b"
-    assert "/somewhere" not in written
-    assert [each["peer"] for each in result["details"]["comparisons"]] == ["asyncllm"]
-    assert "plot.png, result.json.gz, table.md, utterances.jsonl" in done.stdout
-    utterances = [json.loads(line) for line in (tmp_path / "utterances.jsonl").read_text().splitlines()]
-    assert {each["trial"] for each in utterances} == {"gateway, 2 in flight", "asyncllm, 2 in flight"}
-
-
-@pytest.mark.slow
-def test_the_command_tells_who_is_missing_and_fails(tmp_path: Path) -> None:
-    variants_file = tmp_path / "variants.json"
+def test_the_command_writes_a_report_and_tells_who_is_missing(tmp_path: Path) -> None:
+    variants_file, out = tmp_path / "variants.json", tmp_path / "out"
     variants_file.write_text('{"nobody": {"engine": {"kind": "vllm", "model": "./nowhere"}}}')
     done = subprocess.run(
         _command(
-            tmp_path,
-            *("--engine", "simulated", "--variants", str(variants_file)),
+            out,
+            *("--engine", "simulated", "--model", "/somewhere/model-7b", "--variants", str(variants_file)),
             *("--in-flight", "2", "--repetitions", "1", "--utterances", "4"),
         ),
         cwd=ROOT,
@@ -554,12 +506,21 @@ def test_the_command_tells_who_is_missing_and_fails(tmp_path: Path) -> None:
         check=False,
     )
     assert done.returncode == 1, done.stderr
+    assert "repetition 1" in done.stderr
     assert "going on without nobody: " in done.stderr
     assert "| nobody | missing | in every round | FAILED | " in done.stdout
-    assert "nobody" in (tmp_path / "table.md").read_text()
     # The others are compared nevertheless.
-    result = json.loads(result_in(tmp_path))
+    assert "The gateway beside the others" in done.stdout
+    written = gzip.decompress((out / "result.json.gz").read_bytes()).decode()
+    result = json.loads(written)
+    assert result["kind"] == "peers"
     assert [each["peer"] for each in result["details"]["comparisons"]] == ["asyncllm"]
+    # Where the model lies is nobody's business.
+    assert result["settings"]["peers"][0]["settings"]["engine"]["model"] == "model-7b"
+    assert "/somewhere" not in written
+    assert "plot.png, result.json.gz, table.md, utterances.jsonl" in done.stdout
+    utterances = [json.loads(line) for line in (out / "utterances.jsonl").read_text().splitlines()]
+    assert {each["trial"] for each in utterances} == {"gateway, 2 in flight", "asyncllm, 2 in flight"}
 
 
 @pytest.mark.slow
@@ -632,8 +593,8 @@ async def test_the_real_engine_says_the_same_on_every_route_and_keeps_nothing_be
             *("--in-flight", "1,4", "--repetitions", "2", "--utterances", "12"),
         ]
     )
-    report = await PEERS.run(options, "a command", lambda _: None)
-    assert PEERS.passed(report)
+    report = await PEERS.run(options, lambda _: None)
+    assert passed(report)
     compared = {(each["in_flight"], each["peer"]): each for each in report.details["comparisons"]}
     assert compared.keys() == {(level, peer) for level in (1, 4) for peer in ("asyncllm", "vllm-serve")}
     # What is added up in another order may fall to the other side where two words are equally likely.
@@ -644,8 +605,6 @@ async def test_the_real_engine_says_the_same_on_every_route_and_keeps_nothing_be
     assert list(cached) == [*((1, name) for name in names), *((2, name) for name in reversed(names))]
     for repetition in (1, 2):
         assert cached[repetition, "gateway"] == cached[repetition, "asyncllm"]
-    PEERS.write(report, tmp_path)
-    assert (tmp_path / "table.md").exists()
 
 
 def _cached_tokens(running: Running) -> float:

@@ -16,11 +16,10 @@ from loadtest.results import LoadtestError
 from loadtest.run import command
 from loadtest.run.command import RUN
 from loadtest.run.findings import Held, findings
-from loadtest.run.plan import RunPlan, said, sessions
-from loadtest.run.run import run
+from loadtest.run.run import RunPlan, run, said, sessions
 from loadtest.talk.scenario import Scenario, meetings_lines
-from loadtest.tests.commands import result_in, table_of
-from loadtest.tests.made_up_trials import as_report, write_talk
+from loadtest.tests.commands import table_of, write
+from loadtest.tests.made_up_trials import write_talk
 from loadtest.trial import report
 from loadtest.trial.values import (
     Delivered,
@@ -405,13 +404,14 @@ async def test_idle_sessions_that_the_gateway_closes_are_lost() -> None:
 
 
 @pytest.mark.slow
-async def test_a_run_against_a_gateway_that_runs_already(tmp_path: Path) -> None:
+async def test_a_run_against_a_gateway_that_runs_already(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("loadtest.run.run._SETTLE_S", 0.05)
     steps: list[str] = []
     async with running() as gateway:
         chosen = plan(
             url=f"http://127.0.0.1:{gateway.port}",
             scenario=Scenario(meetings=3, people=2, targets=("de", "ja")),
-            seconds=4.0,
+            seconds=2.0,
             readers=1,
             idle=5,
             processes=2,
@@ -419,7 +419,7 @@ async def test_a_run_against_a_gateway_that_runs_already(tmp_path: Path) -> None
             allow_bottleneck=True,
         )
         result = await run(chosen, steps.append)
-        report.write(as_report(result, "run"), tmp_path)
+        write(result, "run", tmp_path)
     assert {each.name for each in result.findings} >= {"sessions held", "whole translation at all readers"}
     assert report.passed(result)
     assert [(each.name, each.repetition) for each in result.trials] == [
@@ -428,9 +428,9 @@ async def test_a_run_against_a_gateway_that_runs_already(tmp_path: Path) -> None
     ]
     for each in result.trials:
         assert not any(record.failed for record in each.records)
-        assert len(each.records) == 2 * len(meetings_lines(chosen.scenario, 4.0))
+        assert len(each.records) == 2 * len(meetings_lines(chosen.scenario, 2.0))
         # Two speakers and a reader of each meeting read one language each.
-        assert each.delivered.finals == 3 * len(meetings_lines(chosen.scenario, 4.0))
+        assert each.delivered.finals == 3 * len(meetings_lines(chosen.scenario, 2.0))
     assert any("holding 5 idle sessions" in step for step in steps)
     assert (tmp_path / "plot.png").exists()
 
@@ -440,11 +440,11 @@ async def test_a_run_with_a_gateway_of_its_own_knows_memory_and_cpu(tmp_path: Pa
     engine = {"kind": "simulated", "model": "/somewhere/model-7b"}
     chosen = plan(settings={"engine": engine}, scenario=Scenario(meetings=0), idle=100, seconds=1.0)
     result = await run(chosen, str)
-    report.write(as_report(result, "run"), tmp_path)
+    written = write(result, "run", tmp_path)
     # Where the model lies is nobody's business.
     assert result.settings["engine"]["model"] == "model-7b"
-    assert "/somewhere" not in result_in(tmp_path)
+    assert "/somewhere" not in written
     assert set(by_name(result.findings)) == {"sessions held", "CPU of idle sessions", "memory of an idle session"}
     assert result.settings["engine"]["script"]["max_running"] == 100_000
     assert report.passed(result)
-    assert "sessions held" in table_of(as_report(result, "run"))
+    assert "sessions held" in table_of(result)

@@ -11,12 +11,12 @@ from pathlib import Path
 import pytest
 
 from loadtest.results import LoadtestError
-from loadtest.systems.network import enter_lossy_network
+from loadtest.systems.store import enter_lossy_network
 
 # Says what rules there are in its network, and which interfaces.
 INSIDE = """
 import socket, subprocess
-from loadtest.systems.network import enter_lossy_network
+from loadtest.systems.store import enter_lossy_network
 enter_lossy_network({port}, {percent})
 print(subprocess.run(["nft", "list", "ruleset"], capture_output=True, text=True, check=True).stdout)
 print([name for _, name in socket.if_nameindex()])

@@ -13,9 +13,21 @@ from msgspec.structs import replace
 
 from loadtest.results import LoadtestError
 from loadtest.talk import replay
-from loadtest.talk.scenario import Scenario, arrivals, meetings_lines, request_lines, translations_per_s
-from loadtest.talk.turns import BACKCHANNEL_WORDS, BACKCHANNELS, LONGEST_WORDS, MEAN_WORDS, Turns, length, pause_s
-from loadtest.talk.words import Words
+from loadtest.talk.scenario import (
+    BACKCHANNEL_WORDS,
+    BACKCHANNELS,
+    LONGEST_WORDS,
+    MEAN_WORDS,
+    Scenario,
+    Turns,
+    Words,
+    arrivals,
+    length,
+    meetings_lines,
+    pause_s,
+    request_lines,
+    translations_per_s,
+)
 from loadtest.tests.made_up_trials import write_talk
 from loadtest.trial.values import Line, Partial
 

@@ -8,9 +8,8 @@ from collections import Counter
 import pytest
 
 from demo_model import LANGUAGES
-from loadtest.partials.handwritten import handwritten_streams
 from loadtest.partials.result import PartialsPlan
-from loadtest.partials.run import planned_streams
+from loadtest.partials.run import handwritten_streams, planned_streams
 from loadtest.results import LoadtestError
 from loadtest.talk.streams import Origin, Stream, Style, bare, corpus_streams, spoken_words
 

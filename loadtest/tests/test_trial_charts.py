@@ -5,16 +5,16 @@ from __future__ import annotations
 import msgspec
 import pytest
 
-from loadtest.report.content import MOST_SERIES, Chart
-from loadtest.tests.made_up_trials import closed_trial, comparison, journey, made_up, open_trial, sweep
+from loadtest.tests.made_up_trials import closed_trial, comparison, journey, open_trial, sweep
 from loadtest.trial.charts import Group, charts, groups
+from loadtest.trial.content import MOST_SERIES, Chart
 from loadtest.trial.summary import summaries
 from loadtest.trial.values import Objective, Trial
 
 
 def drawn(trials: list[Trial]) -> dict[str, Chart]:
-    report = made_up("run", trials)
-    return {chart.title: chart for chart in charts(report, summaries(trials, report.objective))}
+    told = summaries(trials, Objective())
+    return {chart.title: chart for chart in charts(told, trials, Objective())}
 
 
 def grouped(trials: list[Trial], objective: Objective | None = None) -> list[Group]:

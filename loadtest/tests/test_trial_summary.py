@@ -13,8 +13,8 @@ from msgspec.structs import replace
 
 from loadtest.results import Spread
 from loadtest.tests.made_up_trials import comparison, open_trial
+from loadtest.trial.report import summary_tables
 from loadtest.trial.summary import Percentiles, Summary, summaries, summarise
-from loadtest.trial.table import summary_tables
 from loadtest.trial.values import (
     Closed,
     Delivered,

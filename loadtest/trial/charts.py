@@ -10,28 +10,30 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 
 from msgspec import Struct
 
-from loadtest.report.content import MOST_SERIES, Chart, Mark, Series
 from loadtest.results import Spread
-from loadtest.trial.summary import Percentiles, Summary
-from loadtest.trial.timelines import timelines
-from loadtest.trial.values import Closed, Objective, Report, Trial
+from loadtest.trial.content import MOST_SERIES, Chart, Mark, Series
+from loadtest.trial.summary import Percentiles, Summary, several_gpus
+from loadtest.trial.values import Closed, Objective, Sample, Trial
 
 # How the names of trials end: `, 5 in flight`, `: 5 at a time`, ` at 5/s`, `, 5 meetings, confirmation`.
 _LOAD = re.compile(r"[ ,:]*(\b(at|in) )?[\d.e+]+(/s| meetings?| in flight| at a time| a second)\b.*")
 
+_Value = Callable[[Sample], float | None]
+
+_SECONDS = "seconds after the trial's beginning"
 _IN_FLIGHT, _OFFERED = "requests in flight", "offered, requests/s"
 
 
-def charts(report: Report, summaries: Sequence[Summary]) -> list[Chart]:
+def charts(summaries: Sequence[Summary], trials: Sequence[Trial], objective: Objective) -> list[Chart]:
     """In the order of what they tell; none is empty."""
     # A trial of which nothing was asked has nothing to show.
     found = groups(summary for summary in summaries if summary.records)
     rates = [group for group in found if not group.closed and len(group.summaries) > 1]
     closed = [group for group in found if group.closed]
     return [
-        *(_against_rate(rates, report.objective) if rates else ()),
+        *(_against_rate(rates, objective) if rates else ()),
         *(_against_in_flight(closed[:MOST_SERIES]) if closed else ()),
-        *timelines(_first_of(_chosen(found), report.trials)),
+        *_timelines(_first_of(_chosen(found), trials)),
     ]
 
 
@@ -201,3 +203,59 @@ def groups(summaries: Iterable[Summary]) -> list[Group]:
 
 def _amount(summary: Summary) -> float:
     return float(summary.load.in_flight if isinstance(summary.load, Closed) else summary.load.per_s)
+
+
+# ---------------------------------------------------------------- over time
+
+
+def _timelines(trials: Sequence[Trial]) -> Iterator[Chart]:
+    """GPU or CPU, and sequences in the engine, of these trials; a panel each."""
+    which = f" First repetition of each of {len(trials)} trials." if len(trials) > 1 else ""
+    gpus = several_gpus(sample for trial in trials for sample in trial.samples)
+    several = f" The mean of the {gpus} GPUs that the engines use." if gpus else ""
+    if gpu := _series(trials, ("", lambda sample: sample.gpu)):
+        yield Chart(
+            title="GPU over time",
+            caption="Share of the time in which the GPU was busy, as NVML tells it: itself an average over some "
+            f"100 ms or more, so shorter gaps do not show.{several}{which}",
+            x_label=_SECONDS,
+            y_label="GPU busy, %",
+            series=gpu,
+        )
+    elif cores := _series(
+        trials,
+        ("engine", lambda sample: sample.cores.get("engine")),
+        ("serving", lambda sample: sample.cores.get("serving")),
+        ("clients", lambda sample: sample.cores.get("clients")),
+    ):
+        yield Chart(
+            title="CPU over time",
+            caption="Cores in use by the engine's processes, by what answers clients (of a gateway with the "
+            f"host of its engine) and by the clients of the load test.{which}",
+            x_label=_SECONDS,
+            y_label="cores",
+            series=cores,
+        )
+    if sequences := _series(
+        trials, ("running", lambda sample: sample.running), ("waiting", lambda sample: sample.waiting)
+    ):
+        yield Chart(
+            title="Sequences in the engine over time",
+            caption=f"Running: in the batch. Waiting: not yet. As the engine counts them.{which}",
+            x_label=_SECONDS,
+            y_label="sequences",
+            series=sequences,
+        )
+
+
+def _series(trials: Sequence[Trial], *lines: tuple[str, _Value]) -> list[Series]:
+    """So many lines in the panel of each trial; those of which nothing is known are left out."""
+    series: list[Series] = []
+    for trial in trials:
+        for style, (name, value) in enumerate(lines):
+            points = [(sample.at_s, found) for sample in trial.samples if (found := value(sample)) is not None]
+            if len(points) > 1:
+                x, y = zip(*points, strict=True)
+                name = name or trial.name
+                series.append(Series(name, x, y, colour=style, style=style, markers=False, panel=trial.name))
+    return series

@@ -1,125 +1,131 @@
-"""The report of trials: which tables and charts it has, what of it is written to which file, and how it is read.
-
-Knows: what a report of trials consists of. Must not know: how anything in it was measured or is drawn.
+"""The one report of every load test: from what was found to the files of a folder.
 
 `result.json.gz` holds everything but the records, with the summaries of the trials; `table.md` and `plot.png` are
-made from it. `utterances.jsonl` holds the records, one a line, with the name and the repetition of their trial.
+made from it, and can be made again. `utterances.jsonl` holds the records, one a line, with the name and the
+repetition of their trial.
+
+Knows: which numbers people look for, how they are written, which file they are in. Must not know: how anything was
+measured or is drawn.
 """
 
 from __future__ import annotations
 
-import argparse
+import gzip
 import time
-from collections.abc import Callable, Coroutine, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from pathlib import Path
 
 import msgspec
 from msgspec import Struct
+from msgspec.structs import replace
 
-from loadtest.machine import describe
-from loadtest.report import folder as files
-from loadtest.report.commands import Command, Say
-from loadtest.report.content import Chart, Shown, Table
+from loadtest.machine import Machine
+from loadtest.results import LoadtestError, Spread
+from loadtest.trial import plots
 from loadtest.trial.charts import charts
-from loadtest.trial.summary import Summary, summaries
-from loadtest.trial.table import parts
-from loadtest.trial.values import Report, Results, Trial
+from loadtest.trial.content import NONE, Chart, Table, markdown, number
+from loadtest.trial.summary import Level, Percentiles, Summary, summaries
+from loadtest.trial.values import Closed, Finding, InMeetings, Load, Objective, Results, Trial
 
-_UTTERANCES = "utterances.jsonl"
-# Of the charts that there are, so many are in the picture: those of the command itself come first.
+RESULT = "result.json.gz"
+_TABLE, _PLOT, _UTTERANCES = "table.md", "plot.png", "utterances.jsonl"
+
+# The charts of trials fill up those of the command to so many.
 _MOST_CHARTS = 4
 
-
-class Extras(Struct, frozen=True):
-    """What a command shows besides."""
-
-    charts: Sequence[Chart] = ()
-    # Behind the findings.
-    parts: Sequence[str | Table] = ()
+_NOT_DRAWN = (
+    "matplotlib is not installed where this was written, so there is no plot; `python -m loadtest report` "
+    "draws it elsewhere."
+)
 
 
-class Written(Report, frozen=True, kw_only=True):
-    """`result.json.gz`: a report whose trials have no records there, and one summary for each name of a trial."""
+class Report(Results, frozen=True, kw_only=True):
+    """What was found, with what was called when, and on which machine."""
 
+    # The subcommand.
+    kind: str
+    command: str
+    began: str
+    machine: Machine
+    # One for each name of a trial.
     summaries: list[Summary]
 
 
-_MakeExtras = Callable[[Written], Extras]
-"""A command's own, from the result."""
+def now() -> str:
+    """The time as a report tells it."""
+    return time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime())
 
 
-def _nothing(_report: Written) -> Extras:
-    return Extras()
+def report(results: Results, *, kind: str, command: str, began: str, machine: Machine) -> Report:
+    """The report of a command that found this."""
+    told = summaries(results.trials, results.objective or Objective())
+    own = {name: getattr(results, name) for name in Results.__struct_fields__}
+    return Report(kind=kind, command=command, began=began, machine=machine, summaries=told, **own)
 
 
-# ---------------------------------------------------------------- a command
+def passed(results: Results) -> bool:
+    """Whether no bar was missed."""
+    return all(finding.passed is not False for finding in results.findings)
 
 
-def trial_command(
-    name: str,
-    help_: str,
-    description: str,
-    add: Callable[[argparse.ArgumentParser], None],
-    run: Callable[[argparse.Namespace, Say], Coroutine[None, None, Results]],
-    extras: _MakeExtras = _nothing,
-) -> Command[Report]:
-    """add, run: as in `Command`. extras: what the command shows besides."""
-
-    async def report(options: argparse.Namespace, command: str, say: Say) -> Report:
-        began, machine = time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime()), describe()
-        results = await run(options, say)
-        own = {each: getattr(results, each) for each in Results.__struct_fields__}
-        return Report(kind=name, command=command, began=began, machine=machine, **own)
-
-    return Command(
-        name=name,
-        help=help_,
-        description=description,
-        add=add,
-        run=report,
-        write=lambda made, folder: write(made, folder, extras),
-        passed=passed,
-        again=again(extras),
-    )
+# ---------------------------------------------------------------- files
 
 
-def write(report: Report, folder: Path, extras: _MakeExtras = _nothing) -> str:
+def write(made: Report, folder: Path) -> str:
     """All files, into `folder`, which is made when it is missing. Returns the table."""
     folder.mkdir(parents=True, exist_ok=True)
-    _write_records(folder / _UTTERANCES, report.trials)
-    written = _written(report)
-    return files.write(folder, written, _shown(written, extras))
+    if made.trials:
+        _write_records(folder / _UTTERANCES, made.trials)
+    for name, text in made.files.items():
+        (folder / name).write_text(text)
+    kept = replace(made, trials=[replace(trial, records=[]) for trial in made.trials])
+    # Without a time in it, the same result is the same file.
+    (folder / RESULT).write_bytes(gzip.compress(msgspec.json.encode(kept), mtime=0))
+    return show(kept, folder)
 
 
-def passed(report: Results) -> bool:
-    """Whether no bar was missed."""
-    return all(finding.passed is not False for finding in report.findings)
+def read(folder: Path) -> Report:
+    """The result in a folder. Raises `LoadtestError` where there is none."""
+    try:
+        return msgspec.json.decode(gzip.decompress((folder / RESULT).read_bytes()), type=Report)
+    except FileNotFoundError:
+        raise LoadtestError(f"{folder} holds no {RESULT}.") from None
+    except (msgspec.DecodeError, OSError, EOFError) as error:
+        raise LoadtestError(f"{folder / RESULT} is not a result of this load test: {error}") from None
 
 
-def again(extras: _MakeExtras = _nothing) -> Callable[[Path], Shown]:
-    """What reads a report from its folder and says what is shown of it. extras: of the command that wrote it."""
-    return lambda folder: _shown(files.read(folder, Written), extras)
+def show(made: Report, folder: Path) -> str:
+    """`table.md` and `plot.png`; the result stays as it is. Returns the table."""
+    shown, drawn = list(parts(made)), [chart for chart in _charts(made) if _says_something(chart)]
+    if drawn and plots.available():
+        shown += _captions(drawn)
+        machine = made.machine
+        on = machine.gpus[0] if machine.gpus else f"{machine.cpu}, {machine.cores} cores"
+        plots.picture(drawn, f"{made.kind}: {made.model} on {on}", folder / _PLOT)
+    else:
+        shown += [_NOT_DRAWN] if drawn else []
+        # One of an earlier run.
+        (folder / _PLOT).unlink(missing_ok=True)
+    table = markdown(shown)
+    (folder / _TABLE).write_text(table)
+    return table
 
 
-def _written(report: Report) -> Written:
-    own = {name: getattr(report, name) for name in Report.__struct_fields__}
-    own["trials"] = [msgspec.structs.replace(trial, records=[]) for trial in report.trials]
-    return Written(**own, summaries=summaries(report.trials, report.objective))
+def _charts(made: Report) -> list[Chart]:
+    of_trials = charts(made.summaries, made.trials, made.objective or Objective())
+    return [*made.charts, *of_trials[: max(_MOST_CHARTS - len(made.charts), 0)]]
 
 
-def _shown(written: Written, extras: _MakeExtras) -> Shown:
-    machine = written.machine
-    on = machine.gpus[0] if machine.gpus else f"{machine.cpu}, {machine.cores} cores"
-    more = extras(written)
-    drawn = [*more.charts, *charts(written, written.summaries)][:_MOST_CHARTS]
-    title = f"{written.kind}: {written.model} on {on}"
-    return Shown(list(parts(written, written.summaries, more.parts)), title, drawn)
+def _says_something(chart: Chart) -> bool:
+    return any(value is not None for series in chart.series for value in series.y)
 
 
-# ---------------------------------------------------------------- the file of the records
+def _captions(drawn: Sequence[Chart]) -> list[str]:
+    told = [f"- {chart.title}: {chart.caption}" for chart in drawn if chart.caption]
+    return [f"In [{_PLOT}]({_PLOT}):", "\n".join(told)] if told else []
 
 
-class _Of(Struct, frozen=True):
+class _Named(Struct, frozen=True):
     trial: str
     repetition: int
 
@@ -129,6 +135,255 @@ def _write_records(path: Path, trials: Iterable[Trial]) -> None:
     encode = msgspec.json.Encoder().encode
     with path.open("wb") as file:
         for trial in trials:
-            of = encode(_Of(trial.name, trial.repetition))[:-1] + b","
+            named = encode(_Named(trial.name, trial.repetition))[:-1] + b","
             for record in trial.records:
-                file.write(of + encode(record)[1:] + b"\n")
+                file.write(named + encode(record)[1:] + b"\n")
+
+
+# ---------------------------------------------------------------- the table
+
+
+def parts(made: Report) -> Iterator[str | Table]:
+    """Findings, what a command has besides, one row for each trial, and on what it was measured."""
+    if made.findings:
+        yield _findings_table(made.findings)
+    yield from made.parts
+    yield from summary_tables(made.summaries, made.objective or Objective())
+    yield from _notes(made)
+
+
+def _findings_table(findings: Sequence[Finding]) -> Table:
+    """What was found, beside what it has to be."""
+    head = ("finding", "value", "has to be", "", "note")
+    rows = [(each.name, each.value, each.bar, _verdict(each), each.note) for each in findings]
+    return _without_empty(Table("", head, rows))
+
+
+def _verdict(finding: Finding) -> str:
+    """In words, since colour alone tells some people nothing."""
+    return {True: "passed", False: "FAILED", None: ""}[finding.passed]
+
+
+# ---------------------------------------------------------------- trials
+
+_Cell = Callable[[Summary], str]
+
+_FIRST_WORDS = "first words on screen, since the utterance began p50 / p90 / p99, ms"
+
+
+def summary_tables(summaries: Sequence[Summary], objective: Objective) -> list[Table]:
+    """Speed and latency of each trial, and what it cost; columns of which nothing is known are left out."""
+    if not summaries:
+        return []
+    again = max(each.repetitions for each in summaries) > 1
+    speed: list[tuple[str, _Cell]] = [
+        ("trial", _name),
+        ("load", lambda each: _load_words(each.load)),
+        ("requests/s", lambda each: _spread(each.requests_per_s, again)),
+        ("tokens/s", lambda each: _spread(each.tokens_per_s, again)),
+        ("goodput/s", lambda each: number(each.goodput_per_s.median)),
+        ("kept the objective", lambda each: f"{each.within:.1%}" if each.records else NONE),
+        ("first token p50 / p90 / p99, ms", lambda each: _latency(each.first_token)),
+        (_FIRST_WORDS, lambda each: _latency(each.first_words)),
+        ("partials translated", _partials),
+        ("per token p50 / p90 / p99, ms", lambda each: _latency(each.per_token)),
+        ("whole p50 / p90 / p99, ms", lambda each: _latency(each.total)),
+        ("at readers p50 / p90 / p99, ms", lambda each: _latency(each.delivered)),
+        ("translations", lambda each: f"{each.records:,}"),
+        ("failed", lambda each: _failed(each)),
+    ]
+    parts = list(dict.fromkeys(part for each in summaries for part in each.cpu_s_per_1000_tokens))
+    cost: list[tuple[str, _Cell]] = [
+        ("trial", _name),
+        *((f"{part} CPU s per 1,000 tokens", _cpu(part)) for part in parts),
+        *((f"{part} cores", _cores(part)) for part in dict.fromkeys(p for each in summaries for p in each.cores)),
+        ("of serving: gateway's processes cores", _gateway_cores),
+        ("of serving: engine's host process cores", _host_cores),
+        ("of serving: store cores", lambda each: _known_cores(each.store_cores)),
+        ("GPU busy, mean %", lambda each: number(each.gpu_percent)),
+        ("GPU memory, MiB", lambda each: number(each.gpu_memory_mib)),
+        ("engine steps after over 100 ms", _steps),
+        ("running mean (max)", lambda each: _level(each.running)),
+        ("waiting mean (max)", lambda each: _level(each.waiting)),
+        ("serving memory, MiB", lambda each: number(each.memory_mib)),
+        ("driver lag p99 (max), ms", lambda each: _lag(each)),
+    ]
+    return [
+        _without_empty(
+            Table("Speed and latency", *_columns(speed, summaries), _speed_caption(objective, again, summaries))
+        ),
+        _without_empty(Table("What it cost", *_columns(cost, summaries), _cost_caption(summaries))),
+    ]
+
+
+def _partials(summary: Summary) -> str:
+    return NONE if summary.partials_translated is None else f"{summary.partials_translated:.0%}"
+
+
+def _speed_caption(objective: Objective, again: bool, summaries: Sequence[Summary]) -> str:
+    spread = "Medians of the repetitions, with the lowest and the highest in brackets. " if again else ""
+    return (
+        f"{spread}Requests and tokens a second: what was finished while lines were due (in a closed loop: until a "
+        "client sent its last), whenever it was asked for. Latency counts from when a line was due (in a closed "
+        "loop: sent), over all repetitions. Goodput: finished translations whose first token kept "
+        f"{objective.first_token_ms:g} ms, of the lines that were due a second; failed ones did not "
+        f"keep it.{_with_drain(summaries)}{_limited(summaries)}"
+    )
+
+
+def _with_drain(summaries: Sequence[Summary]) -> str:
+    if not any(each.with_drain for each in summaries):
+        return ""
+    return (
+        " † Too little came before the last line was sent: the rates hold the end, too, in which fewer and fewer "
+        "were in flight."
+    )
+
+
+def _limited(summaries: Sequence[Summary]) -> str:
+    """Numbers that are those of the load test itself have to be told as such."""
+    said = dict.fromkeys(each.limited for each in summaries if each.limited)
+    return "" if not said else " * " + " ".join(said)
+
+
+_COST_CAPTION = (
+    "Serving: what answers clients, one process of vLLM's server or more, and of a gateway its process, or its "
+    "workers with their store, and the one that hosts its engine; engine: what is below them; clients: the load "
+    "test's own; other: the rest of the machine. Serving memory: of all its processes. NVML's utilisation is an "
+    "average over some 100 ms or more, so shorter gaps do not show."
+)
+
+
+def _cost_caption(summaries: Sequence[Summary]) -> str:
+    gpus = max(each.gpus for each in summaries)
+    several = (
+        f" The engines use {gpus} GPUs: how busy these are is the mean, their memory the sum." if gpus > 1 else ""
+    )
+    return _COST_CAPTION + several
+
+
+def _columns(
+    columns: Sequence[tuple[str, _Cell]], summaries: Sequence[Summary]
+) -> tuple[list[str], list[list[str]]]:
+    return [name for name, _ in columns], [[cell(each) for _, cell in columns] for each in summaries]
+
+
+def _without_empty(table: Table) -> Table:
+    kept = [
+        column
+        for column in range(len(table.head))
+        if column == 0 or any(row[column] not in ("", NONE) for row in table.rows)
+    ]
+    head = [table.head[column] for column in kept]
+    return Table(table.title, head, [[row[column] for column in kept] for row in table.rows], table.caption)
+
+
+def _load_words(load: Load) -> str:
+    """How the load was offered, for people."""
+    match load:
+        case Closed():
+            return f"{load.in_flight:,} in flight"
+        case InMeetings():
+            more = [f"{load.readers} readers each"] * (load.readers > 0) + [f"{load.idle:,} idle"] * (
+                load.idle > 0
+            )
+            return ", ".join([f"{number(load.per_s)}/s in {load.meetings:,} meetings", *more])
+        case _:
+            return f"{number(load.per_s)}/s offered"
+
+
+def _name(summary: Summary) -> str:
+    return summary.name + " †" * summary.with_drain + " *" * (summary.limited is not None)
+
+
+def _failed(summary: Summary) -> str:
+    if not summary.failed:
+        return "0"
+    return f"{summary.failed:,}: " + ", ".join(f"{count:,} × {why}" for why, count in summary.failures.items())
+
+
+def _cpu(part: str) -> _Cell:
+    def cell(summary: Summary) -> str:
+        spread = summary.cpu_s_per_1000_tokens.get(part)
+        return NONE if spread is None else f"{spread.median:.3f}"
+
+    return cell
+
+
+def _cores(part: str) -> _Cell:
+    return lambda summary: f"{summary.cores[part]:.2f}" if part in summary.cores else NONE
+
+
+def _gateway_cores(summary: Summary) -> str:
+    """Without what is told apart."""
+    apart = [cores for cores in (summary.host_cores, summary.store_cores) if cores is not None]
+    serving = summary.cores.get("serving")
+    return NONE if not apart or serving is None else f"{serving - sum(apart):.2f}"
+
+
+def _host_cores(summary: Summary) -> str:
+    """One process is full at one core, however many there are."""
+    told = _known_cores(summary.host_cores)
+    if summary.hosts < 2 or summary.fullest_host_cores is None:
+        return told
+    return f"{told} (the fullest of {summary.hosts}: {summary.fullest_host_cores:.2f})"
+
+
+def _known_cores(cores: float | None) -> str:
+    return NONE if cores is None else f"{cores:.2f}"
+
+
+def _latency(latency: Percentiles) -> str:
+    if not latency.count:
+        return NONE
+    return " / ".join(number(ms) for ms in (latency.p50_ms, latency.p90_ms, latency.p99_ms))
+
+
+def _steps(summary: Summary) -> str:
+    return NONE if summary.steps is None else f"{summary.long_steps or 0:,} of {summary.steps:,}"
+
+
+def _level(level: Level | None) -> str:
+    return NONE if level is None else f"{number(level.mean)} ({level.max:,.0f})"
+
+
+def _lag(summary: Summary) -> str:
+    return NONE if summary.lag_p99_ms is None else f"{number(summary.lag_p99_ms)} ({number(summary.lag_max_ms)})"
+
+
+def _spread(spread: Spread, ranged: bool) -> str:
+    if not ranged:
+        return number(spread.median)
+    return f"{number(spread.median)} ({number(spread.low)}–{number(spread.high)})"
+
+
+# ---------------------------------------------------------------- sentences
+
+
+def _objective_words(objective: Objective) -> str:
+    """What a translation has to keep."""
+    finals = (
+        f"{objective.quantile * 100:g} % of the translations finished, with their first token within "
+        f"{objective.first_token_ms:g} ms of when their line was due"
+    )
+    if objective.first_words_ms is None:
+        return finals
+    return (
+        f"{finals}; as many of the first translated words on screen within {objective.first_words_ms:g} ms of "
+        f"when the utterance began; {objective.partials_translated:.0%} of the partials translated of those that "
+        "an idle gateway would translate"
+    )
+
+
+def _notes(report: Report) -> Iterator[str]:
+    """How to read the tables: objective, workload, command, machine."""
+    if report.objective is not None:
+        yield f"Objective: {_objective_words(report.objective)}."
+    workloads = list(dict.fromkeys(each.workload for each in report.summaries if each.workload))
+    if workloads:
+        yield "Workload: " + "; ".join(workloads) + "."
+    revision = report.machine.revision or "unknown"
+    yield f"`{report.command}`, {report.began}, revision {revision}; model {report.model}."
+    yield f"On {report.machine.in_words()}."
+    load = " ".join(f"{each:g}" for each in report.machine.load_average)
+    yield f"Load average before: {load}."

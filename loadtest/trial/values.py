@@ -12,7 +12,7 @@ from typing import Any
 
 from msgspec import Struct
 
-from loadtest.machine import Machine
+from loadtest.trial.content import Chart, Table
 
 # ---------------------------------------------------------------- what is said
 
@@ -281,23 +281,19 @@ class Finding(Struct, frozen=True):
 
 
 class Results(Struct, frozen=True, kw_only=True):
-    """What a load test of trials has found."""
+    """What a load test has found."""
 
     model: str
     # Of the load test itself.
-    settings: dict[str, Any]
-    objective: Objective
+    settings: dict[str, Any] = {}
+    # None where nothing is held to one.
+    objective: Objective | None = None
     findings: list[Finding]
-    trials: list[Trial]
-    # What one kind has besides, as plain JSON: curves, tables.
+    # What the command shows besides: paragraphs and tables behind the findings, charts before those of the trials.
+    parts: list[str | Table] = []
+    charts: list[Chart] = []
+    trials: list[Trial] = []
+    # What one kind has besides, as plain JSON: curves, scores.
     details: dict[str, Any] = {}
-
-
-class Report(Results, frozen=True, kw_only=True):
-    """The same, with what was called when, and on which machine."""
-
-    # The subcommand.
-    kind: str
-    command: str
-    began: str
-    machine: Machine
+    # Further files of the report: name → text.
+    files: dict[str, str] = {}

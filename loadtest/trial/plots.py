@@ -11,7 +11,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from loadtest.report.content import Chart, Mark, Series
+from loadtest.trial.content import Chart, Mark, Series
 
 # Told apart by people who see few colours, beside markers, dashes and words at the lines' ends.
 _PALETTE = (

@@ -1,16 +1,19 @@
-"""What a report shows, as values: tables and charts.
+"""What a report shows: tables and charts as values, and tables as Markdown.
 
-Knows: what people read from them. Must not know: Markdown, how anything is drawn.
+Must not know: what they are about, how a chart is drawn.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Iterator, Sequence
 
 from msgspec import Struct
 
 MOST_SERIES = 12
 """More in one chart cannot be told apart."""
+
+NONE = "–"
+"""In a cell of which nothing is known."""
 
 
 class Table(Struct, frozen=True):
@@ -74,11 +77,33 @@ class Chart(Struct, frozen=True, kw_only=True):
     log_y: bool = False
 
 
-class Shown(Struct, frozen=True):
-    """A whole report, as it is shown."""
+# ---------------------------------------------------------------- as Markdown
 
-    # `table.md`: paragraphs and tables, in order.
-    parts: Sequence[str | Table]
-    # `plot.png`: its title and what is in it; one without any value is left out.
-    title: str
-    charts: Sequence[Chart] = ()
+
+def markdown(parts: Iterable[str | Table]) -> str:
+    """A whole document, with an empty line between its parts."""
+    return "\n\n".join(text for part in parts for text in _texts(part)) + "\n"
+
+
+def number(value: float | None) -> str:
+    """Three digits that count, more of large numbers."""
+    if value is None:
+        return NONE
+    return f"{value:,.0f}" if abs(value) >= 100 else f"{value:.3g}"
+
+
+def _texts(part: str | Table) -> Iterator[str]:
+    if isinstance(part, str):
+        yield part
+        return
+    if part.title:
+        yield f"## {_plain(part.title)}"
+    lines = [part.head, ["---"] * len(part.head), *part.rows]
+    yield "\n".join("| " + " | ".join(map(_plain, cells)) + " |" for cells in lines)
+    if part.caption:
+        yield part.caption
+
+
+def _plain(cell: str) -> str:
+    """In one cell, whatever it says."""
+    return " ".join(cell.replace("|", "\\|").split())
