@@ -25,11 +25,9 @@ from gateway.meeting import traces
 from gateway.meeting.elsewhere import Elsewhere
 from gateway.meeting.feed import Feed
 from gateway.meeting.history import History, Record
-from gateway.meeting.live_text import LiveText, LiveTranslation
-from gateway.meeting.live_view import LiveView
-from gateway.meeting.members import Member, Members
-from gateway.meeting.payload import Payload
-from gateway.meeting.presence import Presence
+from gateway.meeting.live_view import LiveText, LiveTranslation, LiveView
+from gateway.meeting.members import Member, Members, Presence
+from gateway.meeting.outbox import Payload
 from gateway.protocol.from_domain import publication_message
 from gateway.tracing import utterances
 
@@ -316,13 +314,14 @@ class Room:
         self._view.show_caption(utterance)
         self.elsewhere.tell_caption(utterance)
 
-    def show_partial(self, shown: LiveTranslation, rev: int, committed: str, tentative: str) -> None:
-        """The translation of an utterance that is being said: all of it now. `shown` is of `live`, and changes."""
-        if self._view.show_partial(shown, rev, committed, tentative):
+    def show_partial(self, utterance: Utterance, lang: str, committed: str, tentative: str) -> None:
+        """The translation of an utterance that is being said: all of it now."""
+        shown = self.live.partial(utterance, lang)
+        if self._view.show_partial(shown, utterance.rev, committed, tentative):
             self.elsewhere.tell_partial(shown)
 
     def show_final(self, shown: LiveTranslation, fresh: str) -> None:
-        """New text of the translation of an utterance in the log. `shown` is of `live`, and changes."""
+        """New text of the translation of an utterance in the log, as `live.final` has begun it."""
         self._view.show_final(shown, fresh)
         self.elsewhere.tell_final(shown)
 

@@ -26,12 +26,12 @@ from gateway.domain.errors import (
 from gateway.protocol.codec import negotiate
 from gateway.protocol.messages import SessionDraining
 from gateway.protocol.rate_limit import TokenBucket
-from gateway.server.access_log import Traffic
 from gateway.server.connection import Connection
 from gateway.server.core import Core, leaving
 from gateway.server.guard.accounts import client_account
 from gateway.server.guard.identity import challenge
 from gateway.server.guard.origins import Origins
+from gateway.server.writer import Traffic
 
 # Connections that have not started a session yet.
 _MOST_UNSTARTED = 1_000
@@ -116,7 +116,7 @@ class Stream:
         await websocket.accept(subprotocol=subprotocol)
         account = client_account(websocket)
         connection = Connection(self._core, websocket, codec, self._outbox_bytes, account, grant)
-        if self._core.scheduler.draining:
+        if self._core.draining:
             await connection.turn_away(leaving(), CloseCode.DRAINING)
         elif (crowded := self._crowded(account, is_known=connection.admitted)) is not None:
             await connection.turn_away(crowded, CloseCode.TOO_MANY_SESSIONS)

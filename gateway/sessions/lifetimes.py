@@ -13,12 +13,11 @@ from gateway.domain.close_codes import CloseCode
 from gateway.domain.errors import Forbidden, TokenExpired, TokenRevoked, Unauthenticated
 from gateway.domain.grants import Grant, Revocation
 from gateway.domain.sessions import SessionRecord, UsedToken
-from gateway.meeting.payload import Payload
+from gateway.meeting.outbox import Payload
 from gateway.protocol.messages import TokenExpiring
-from gateway.sessions.grants import check_meeting, check_reads, check_recorded, check_speaks
+from gateway.sessions.grants import SpentTokens, check_meeting, check_reads, check_recorded, check_speaks
 from gateway.sessions.machine import State
 from gateway.sessions.seat import Seat
-from gateway.sessions.spent import SpentTokens
 
 _log = logging.getLogger(__name__)
 
