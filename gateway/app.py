@@ -275,7 +275,7 @@ class Gateway:
         self._shown = show_engines(self.engine, self._shown)
         self.scheduler.engine_changed()
         self._tell_languages()
-        # What waited for a pair of languages that nobody had.
+        # What waited for a pair of languages that no lane had.
         self.finals.resume()
 
     def _tell_languages(self) -> None:

@@ -44,7 +44,7 @@ class Here(Protocol):
 
     @property
     def offset(self) -> int:
-        """Of the newest publication that was delivered."""
+        """The offset of the newest publication that was delivered."""
 
     def reads(self) -> Reads:
         """What is read here."""

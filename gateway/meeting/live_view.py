@@ -32,7 +32,7 @@ class LiveCaption(Struct, frozen=True):
 class LiveTranslation(Struct):
     """All that was shown of one translation that is not complete."""
 
-    # Of the utterance.
+    # The utterance's.
     key: UtteranceKey
     # The revision it was made of.
     rev: int
@@ -49,7 +49,7 @@ class LiveTranslation(Struct):
     told: int = 0
 
     def delta(self, *, tentative: bool) -> TranslationDelta | None:
-        """All of it, for somebody who saw nothing of it."""
+        """All of it, for a reader who saw nothing of it."""
         shown = self.tentative if tentative else ""
         if not self.committed and not shown:
             return None
@@ -78,11 +78,11 @@ class LiveText:
         return self._captions.get(key)
 
     def partials(self, lang: str | None = None) -> Iterator[LiveTranslation]:
-        """Of utterances that are being said; in one language, or in all."""
+        """Translations of utterances that are being said; in one language, or in all."""
         yield from _of(self._partials, lang)
 
     def finals(self, lang: str | None = None) -> Iterator[LiveTranslation]:
-        """Of utterances that are in the log; in one language, or in all."""
+        """Translations of utterances that are in the log; in one language, or in all."""
         yield from _of(self._finals, lang)
 
     def caption(self, caption: LiveCaption) -> None:
@@ -191,7 +191,7 @@ class LiveView:
             if reader.feed is not None and reader.sees(utterance):
                 reader.feed.show(caption.payload)
         if before is not None and before.utterance.lang != utterance.lang:
-            # Whoever was shown it as their language learns that it is another one; the next they do not see.
+            # A reader who was shown it as their language learns that it is another one, and does not see the next.
             for reader in self._members.hearers(before.utterance):
                 if reader.feed is not None and reader.sees(before.utterance) and not reader.sees(utterance):
                     reader.feed.show(caption.payload)
@@ -229,10 +229,10 @@ class LiveView:
             if member.feed is not None:
                 member.feed.show(payload)
 
-    # ------------------------------------------------------------ what somebody sees
+    # ------------------------------------------------------------ what one member sees
 
     def bring_up_to_date(self, member: Member) -> None:
-        """Somebody who has seen nothing of it."""
+        """Show a member all of it who has seen nothing of it."""
         _show(member, self._captions_for(member))
         for lang in member.reads:
             _show(member, self.so_far(member, lang, member.since - 1))

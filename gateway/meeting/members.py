@@ -112,11 +112,11 @@ class Members:
             self._originals.pop(member, None)
 
     def languages(self, but: Member | None = None) -> tuple[str, ...]:
-        """Every language somebody reads, or somebody else, in the order of first mention."""
+        """Every language that a member reads, in the order of first mention. but: a member that does not count."""
         return self._reading.languages(but)
 
     def live_languages(self) -> tuple[str, ...]:
-        """Those of them that somebody reads while it is being said."""
+        """Those of them that are read while it is being said."""
         return self._reading_live.languages()
 
     def readers(self, lang: str) -> tuple[Member, ...]:
@@ -165,7 +165,7 @@ class Presence:
         self._present: dict[str, Present] = {}
 
     def put(self, participant: str, present: Present | None) -> None:
-        """Somebody is present like this now; None: they left."""
+        """A participant is present like this now; None: they left."""
         before = self._present.get(participant)
         if present == before:
             return
@@ -178,7 +178,7 @@ class Presence:
             self._tell_others(participant, ParticipantLeft(*_fields(participant, before)))
 
     def clear(self) -> None:
-        """Nobody is told: everybody here connects again, and is told who is present."""
+        """Members are not told: all of them connect again, and learn then who is present."""
         self._present.clear()
 
     def participants(self, but: str) -> list[Participant]:

@@ -105,7 +105,7 @@ _Key = tuple[str, str, str]
 
 
 def _never() -> None:
-    """Nobody asks to be told of an overflow."""
+    """An overflow is not reported."""
 
 
 def _later(_: Payload) -> bool:
@@ -216,7 +216,7 @@ class Outbox:
     def close(self) -> None:
         """Nothing more will be put; `get` hands out the rest and then ends."""
         self._closed = True
-        # They belong to whoever holds this, and the two would keep each other.
+        # They belong to the owner of this outbox, and the two would keep each other.
         self._on_overflow, self._write_now = _never, _later
         self._roomy.set()
         self._filled.set()

@@ -109,7 +109,7 @@ class Connection:
             try:
                 async with self._tasks as tasks:
                     reader = tasks.create_task(self._read())
-                    # Either end of a connection ends the other: a reader without a writer has nobody to answer.
+                    # Either end of a connection ends the other: a reader without a writer cannot answer.
                     self._writer.start(tasks).add_done_callback(lambda _: self._stop(reader))
                     reader.add_done_callback(lambda _: self.outbox.close())
             except* Exception:
@@ -193,7 +193,7 @@ class Connection:
             self._core.audit.record("message", self._websocket, Forbidden.code, grant, meeting)
 
     async def _identify(self, token: str | None) -> bool:
-        """Find out who starts the session. False: nobody who may."""
+        """Find out who starts the session. False: the client may not."""
         if self._session.state is not State.AWAITING_START:
             return True
         if token is not None or self._grant is None:

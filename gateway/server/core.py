@@ -43,7 +43,7 @@ class Core(Struct, frozen=True):
 
     @property
     def draining(self) -> bool:
-        """Whether nobody new is let in, because the gateway is about to stop."""
+        """Whether newcomers are turned away because the gateway is about to stop."""
         return self.scheduler.draining
 
     def restarting(self) -> EngineRestarting | None:

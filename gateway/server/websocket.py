@@ -71,11 +71,11 @@ class Stream:
         self,
         core: Core,
         *,
-        # Of the outbox of one connection.
+        # The bound of one connection's outbox.
         outbox_bytes: int,
         max_sessions: int,
         origins: Origins,
-        # Of one client's address, which a trusted proxy tells.
+        # How many one client's address may have; a trusted proxy tells the address.
         max_connections_per_account: int = 1_000,
     ) -> None:
         self._core = core
@@ -142,7 +142,7 @@ class Stream:
         ):
             return RateLimited(f"This address has {len(others)} connections already.")
         if len(self._connections) >= self._max_sessions + _MOST_UNSTARTED:
-            # Below that nobody is turned away before it is known whether they resume a session.
+            # Below that no client is turned away before it is known whether they resume a session.
             return TooManySessions(f"This gateway holds {self._max_sessions} sessions already.")
         return None
 

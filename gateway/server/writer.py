@@ -128,7 +128,7 @@ class Writer:
         """The error that says why, then the close frame; a peer that does not read gets neither."""
         if self._websocket.application_state is not WebSocketState.CONNECTED or self.close_code is None:
             return
-        # The peer may be gone or not reading: then there is nobody to say it to.
+        # The peer may be gone or not reading: then it cannot be told.
         with suppress(TimeoutError, WebSocketDisconnect, RuntimeError, OSError):
             async with asyncio.timeout(_FAREWELL_S):
                 if self._last_word is not None:

@@ -24,7 +24,7 @@ def check_role(grant: Grant, role: Role, field: str | None = None) -> None:
 def check_meeting(grant: Grant, meeting: str | None) -> str | None:
     """The meeting to join, None for a private one. meeting: what was asked for. Raises `Forbidden`."""
     if not grant.roles & {"speak", "read"}:
-        # Whoever is in a meeting sees who else is.
+        # Every member of a meeting sees the others.
         raise Forbidden("The token has neither the role speak nor read.")
     if grant.any_meeting:
         return meeting
@@ -84,7 +84,7 @@ def _check_language(allowed: Collection[str] | None, lang: str, field: str) -> N
         raise Forbidden(f"The token does not allow the language {lang!r}.", field=field)
 
 
-# Of one tenant; revoking everything needs one.
+# Revocations of one tenant; revoking everything needs one.
 _MOST_REVOCATIONS = 10_000
 
 # Id of a token or an invite, subject, meeting.

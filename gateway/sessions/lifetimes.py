@@ -44,7 +44,7 @@ class Lifetimes:
         clock: Callable[[], float],
         # Seconds since 1970.
         wall_clock: Callable[[], float] = time.time,
-        # Whether what somebody presented is still a key of the gateway's.
+        # Whether the key that a grant comes from is still valid.
         stands: Callable[[Grant], bool] = lambda _: True,
     ) -> None:
         self.spent = SpentTokens()

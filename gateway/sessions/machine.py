@@ -2,7 +2,7 @@
 
 Knows: which message is legal when, every limit, and what each message asks for.
 Must not know: clocks (the time is an argument), tasks, sockets, the engine. It does not know either whether
-an effect was carried out: whoever does that reports back through `refused` and `settled`.
+an effect was carried out: the caller reports back through `refused` and `settled`.
 
 A session outlives its connection. A new connection has a `Session` of its own, which reads `session.start` as
 any other; where that resumes a session that was kept, it takes over what the earlier one knew (`inherit`).

@@ -64,7 +64,7 @@ class Registry:
         # Joins of one address at once, and within a minute.
         joins_per_address: int = 1_000,
         quotas: Quotas | None = None,
-        # Whether what somebody presented is still a key of the gateway's.
+        # Whether the key that a grant comes from is still valid.
         stands: Callable[[Grant], bool] = lambda _: True,
         clock: Callable[[], float] | None = None,
     ) -> None:
@@ -111,7 +111,7 @@ class Registry:
             await self._register.close()
 
     def by_tenant(self) -> dict[str, Counter[str]]:
-        """`sessions` and `meetings` that somebody is in, by tenant."""
+        """`sessions` and `meetings` with members, by tenant."""
         return {
             "sessions": Counter(tenant_of(seat.room.id) for seat in self.seats.all),
             "meetings": Counter(tenant_of(room.id) for room in self.rooms if room.members),
@@ -222,8 +222,8 @@ class Registry:
     async def accept(self, seat: Seat, accept: Accept) -> bool:
         """Take on a final utterance of a session. Returns whether it was in the log before.
 
-        Raises what `Finals.accept` raises; then nothing was accepted, and the session knows. Whoever awaits this
-        may be cancelled; what was begun is carried through.
+        Raises what `Finals.accept` raises; then nothing was accepted, and the session knows. The caller may
+        be cancelled; what was begun is carried through.
         """
         accepting = self._tasks.create_task(self._traced(seat, accept))
         accepted = await asyncio.shield(accepting)
@@ -269,7 +269,7 @@ class Registry:
                 seat.member.feed.tell(payload)
 
     async def sweep(self) -> None:
-        """End sessions that were away for too long, let go of meetings that nobody is in."""
+        """End sessions that were away for too long, let go of meetings without members."""
         self.seats.writes.retry()
         self._joins.sweep(self._clock())
         self._end_all(self.lifetimes.sweep(list(self.seats.all)))
@@ -289,7 +289,7 @@ class Registry:
         metrics.SESSIONS_AWAY.set(sum(not seat.connected for seat in self.seats.all))
 
     async def _resume_unfinished(self) -> None:
-        """Go on with what nobody is translating: this gateway's own, and what others have left."""
+        """Resume what is not being translated: this gateway's own work, and what others have left."""
         self._finals.resume()
         with contextlib.suppress(LogUnavailable):
             self._taken += await self._log.take_over()
@@ -306,7 +306,7 @@ class Registry:
     # ------------------------------------------------------------ restarts
 
     def engine_ready(self) -> None:
-        """Another process's sessions can be resumed, and what is unfinished is gone on with."""
+        """Another process's sessions can be resumed, and unfinished work resumes."""
         for seat in self.seats.all:
             if seat.restored_s is not None:
                 seat.away_since_s = self._clock() - self._limits.keep_s + seat.restored_s

@@ -1,4 +1,4 @@
-"""The meetings that somebody is in, or in which something is still to be translated.
+"""The meetings that have members, or in which something is still to be translated.
 
 Knows: which rooms are open, and when one is not needed any more. Must not know: sessions, what a room does.
 """
@@ -26,7 +26,7 @@ class Rooms:
         self._new_room = new_room
         # By the meeting's key.
         self._rooms: dict[str, Room] = {}
-        # Rooms that somebody is about to be in → how many.
+        # Rooms that are about to get a member → how many.
         self._entering: dict[Room, int] = {}
 
     def __len__(self) -> int:
@@ -39,15 +39,15 @@ class Rooms:
     async def enter(
         self, meeting: str, *, private: bool, account: str = "", record: bool | None = None
     ) -> AsyncIterator[Room]:
-        """The meeting's room, open; it stays while the context lasts, and as long as somebody is in it.
+        """The meeting's room, open; it stays while the context lasts, and as long as it has members.
 
-        record: as in `EventLog.subscribe`, if nobody has begun the meeting yet.
+        record: as in `EventLog.subscribe`, if this begins the meeting.
         """
         room = self._rooms.get(meeting)
         if room is None:
             room = self._new_room(meeting, private=private, account=account, record=record)
             self._rooms[meeting] = room
-        # Whoever opened it may have done so for what was left unfinished.
+        # It may have been opened for what was left unfinished.
         room.private = room.private or private
         self._entering[room] = self._entering.get(room, 0) + 1
         try:
@@ -67,7 +67,7 @@ class Rooms:
         await asyncio.gather(*(room.close() for room in self))
 
     async def sweep(self, busy: Callable[[Room], bool]) -> None:
-        """Let go of rooms that nobody is in, and of languages that nobody reads.
+        """Let go of rooms without members, and of languages without readers.
 
         busy: whether something is still to be done in a room. Raises `LogUnavailable`.
         """

@@ -162,7 +162,7 @@ class Writes:
         self._waiting: dict[bytes, Seat | _Ending] = {}
         # Those that are being told.
         self._under_way: dict[bytes, Seat | _Ending] = {}
-        # Of those that wait, what could not be told. It comes last: with several stores, others may be there.
+        # Sessions that wait and could not be told of. What failed comes last: with several stores, others may be there.
         self._failed: set[bytes] = set()
         self._worker: asyncio.Task[None] | None = None
         self._is_closed = False
@@ -176,7 +176,7 @@ class Writes:
         self._wait(session, _Ending(_End.ENDED, fence, unused))
 
     def release(self, session: bytes, fence: int) -> None:
-        """Nobody here has a session with this fence, or with the next one."""
+        """This gateway has no session with this fence, or with the next one."""
         self._wait(session, _Ending(_End.RELEASED, fence))
 
     def ends(self, session: bytes) -> bool:
@@ -200,7 +200,7 @@ class Writes:
             self._worker = self._tasks.create_task(self._work())
 
     def close(self) -> None:
-        """Nothing more is told: whoever disconnects now is away since this gateway has left."""
+        """Nothing more is told: a client that disconnects now is away since this gateway has left."""
         self._is_closed = True
 
     def _wait(self, session: bytes, last: Seat | _Ending) -> None:

@@ -39,7 +39,7 @@ from gateway.translation.scheduling.ticket import CATCHING_UP, FINAL, Ticket, re
 
 _log = logging.getLogger(__name__)
 
-# Of a language. Looking it up takes longer than counting.
+# A language's counter. Looking it up takes longer than counting.
 _finals = cache(partial(metrics.TRANSLATIONS.labels, "final"))
 
 # A text that so many gateways have taken on may be what ends them.
@@ -64,7 +64,7 @@ class _Promise:
     owed: bool = True
     # How many times over the utterance is being accepted; until that is done, nothing is begun.
     accepting: int = 0
-    # Of the translation that waits or runs; None while none does.
+    # The ticket of the translation that waits or runs; None while none does.
     ticket: Ticket | None = None
     # Translations that wait or run, and outcomes that are being written.
     work: int = 0
@@ -121,7 +121,7 @@ class Finals:
         """Log a final utterance and translate it into every language the meeting reads.
 
         Of one that is in the log already, only what is missing is done. fence: as in `EventLog.accept`. Raises
-        what that and `Scheduler.admit` raise; then nobody was told anything. Where the tenant's quota for the day
+        what that and `Scheduler.admit` raise; then no reader was told anything. Where the tenant's quota for the day
         is used up, it is accepted, and ends untranslated.
         """
         self._partials.stop(room, utterance.key)
@@ -185,7 +185,7 @@ class Finals:
             self._tasks.create_task(self._leave_out(waiting, cancelled))
 
     def abandon(self, room: Room) -> None:
-        """Stop everything a meeting has running: nobody is left to read it, now or later."""
+        """Stop everything a meeting has running: no reader is left, now or later."""
         self._give_up(room, Cancelled("Everybody left."))
 
     def busy(self, room: Room) -> bool:

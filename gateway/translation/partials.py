@@ -50,7 +50,7 @@ class OpenTranslation:
     begun_s: float
     # The text whose translation readers see.
     translated: str | None = None
-    # Of the generation in flight, and the revision that is of.
+    # The generation in flight, and the revision that it translates.
     ticket: Ticket | None = None
     running: Utterance | None = None
     # The newest revision is still to be translated.
@@ -71,7 +71,7 @@ class OpenTranslation:
         return not self.policy.committed and not self.policy.tentative
 
     def request(self, scope: str) -> TranslationRequest:
-        """Of its newest revision. scope: whose prompts it may share the engine's prefix cache with."""
+        """The request for its newest revision. scope: whose prompts it may share the engine's prefix cache with."""
         said = self.revision
         return TranslationRequest(
             id=request_id("partial"),
@@ -103,7 +103,7 @@ class OpenUtterance:
     captioned: bool = False
 
 
-# Of an outcome and a language. Looking it up takes longer than counting.
+# The counter of an outcome and a language. Looking it up takes longer than counting.
 _counter = cache(metrics.PARTIALS.labels)
 
 # Open utterances of one participant: a recogniser has one, rarely two. One more closes the one that was revised
@@ -121,7 +121,7 @@ _CHAR_BYTES = 8
 # Texts that are held of each translation: what readers have of it, its hypotheses, and what it is made of.
 _TEXTS = 4
 
-# Longer texts are left to their final: nobody says so much in one breath, and comparing it takes its time.
+# Longer texts are left to their final: no speaker says so much in one breath, and comparing it takes its time.
 _LONGEST_CHARS = 1_000
 
 # The least time from one translation of an utterance into a language to the next: a word and a half. Half of it
@@ -132,7 +132,7 @@ _PACE_S = 0.6
 # What is added to the pace for each second that the event loop is late, here or in the engine's host, beyond how
 # late it is on a machine whose cores others use as well. A loop that is 10 ms late, as is each of the turns that a
 # final takes then, has half as much done for utterances of which there is something to read already. Never more
-# than the last: somebody who speaks on for so long is shown something all the same.
+# than the last: an utterance that goes on for so long is shown all the same.
 _YIELDING, _USUAL_LAG_S, _MOST_YIELDING_S = 100.0, 0.004, 5.0
 
 # The event loop may have time again sooner than it seemed, or later.
@@ -155,7 +155,7 @@ class Partials:
         pace_s: float = _PACE_S,
         # How late the event loop is, seconds; it has less done for partials then, so that finals are not late.
         lag_s: Callable[[], float] = lambda: 0.0,
-        # Estimate of all that is being said; above it, utterances of whoever says the most are withdrawn.
+        # Estimate of all that is being said; above it, utterances of the account that says the most are withdrawn.
         max_bytes: int = 2**26,
     ) -> None:
         self._scheduler = scheduler
@@ -215,18 +215,18 @@ class Partials:
         self._go_on(room, spoken)
 
     def withdraw(self, room: Room, key: UtteranceKey) -> None:
-        """The speaker gives an utterance up: nobody is to see it any more."""
+        """The speaker gives an utterance up: it goes from every screen."""
         self.forget(room, key)
         room.withdraw(key)
 
     def speaker_away(self, room: Room, participant: str) -> None:
-        """What they were about to say nobody knows."""
+        """A speaker has lost the connection: what is being said is not translated further."""
         for utterance, spoken in list(self._of(room, participant).items()):
             if spoken.captioned:
                 self._close(room, (participant, utterance), spoken)
 
     def speaker_left(self, room: Room, participant: str) -> None:
-        """They will not come back."""
+        """A speaker will not come back."""
         for utterance in list(self._of(room, participant)):
             self.forget(room, (participant, utterance))
             room.elsewhere.tell_ended((participant, utterance), for_good=True)
@@ -363,7 +363,7 @@ class Partials:
                     later_s.append(wait_s)
                 elif translation.ticket is None:
                     due.append(translation)
-                elif not translation.superseded:  # not two in a row, or nobody would see anything
+                elif not translation.superseded:  # not two in a row, or readers would see nothing
                     translation.superseded = True
                     self._scheduler.withdraw(translation.ticket)
             if due:

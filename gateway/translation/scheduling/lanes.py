@@ -313,15 +313,15 @@ def _taking(lanes: list[Lane], text: str) -> list[Lane]:
 
 
 def stopped() -> EngineUnavailable:
-    """Of a text whose engine was stopped."""
+    """The error of a text whose engine was stopped."""
     return EngineUnavailable("The engine was stopped before this was translated.", retry_after_ms=2_000)
 
 
 def failed() -> EngineFailed:
-    """Of a text that no engine will translate."""
+    """The error of a text that no engine will translate."""
     return EngineFailed("The engine failed repeatedly; this was not translated.")
 
 
 def drained() -> Draining:
-    """Of a text that is not done when the gateway has to end."""
+    """The error of a text that is not done when the gateway has to end."""
     return Draining("The gateway stopped before this was translated; send it again.", retry_after_ms=1_000)

@@ -1,4 +1,4 @@
-"""Who waits for which lanes: a queue of its own for each set of lanes, so that a full lane holds up nobody else.
+"""Who waits for which lanes: a queue of its own for each set of lanes, so that a full lane holds up no other line.
 
 Knows: tickets that wait, for what. Must not know: engines, how many run, tasks, clocks.
 """
@@ -49,7 +49,7 @@ class Lines:
             yield from line.queue
 
     def wanted(self, lane: str) -> tuple[int, int]:
-        """Of those that wait for a lane: finals, and others. Suspects count as others."""
+        """How many wait for a lane: finals, and others. Suspects count as others."""
         queues = [line.queue for line in self if lane in line.route]
         finals = sum(queue.finals for queue in queues)
         return finals, sum(map(len, queues)) - finals
@@ -66,7 +66,7 @@ class Lines:
         return sum(line.queue.ahead_of_account(priority, account) for line in self)
 
     def in_turn(self) -> list[Line]:
-        """Those in which somebody waits, whose next comes first first."""
+        """Lines that are not empty; first the one whose next ticket comes first."""
         if len(self._lines) == 1:
             return [line for line in self if line.queue]
         return sorted((line for line in self if line.queue), key=lambda line: line.queue.next_turn)
@@ -168,7 +168,7 @@ class Door:
     def check_unread(self, account: str) -> None:
         """Raises `Overloaded` where no final of an account may come in, whatever it says."""
         refused: Overloaded | None = None
-        # Those of lanes, too, for which nobody has asked so far.
+        # Routes of lanes, too, for which no request came so far.
         for route in {line.route for line in self._lines} | {lane.route for lane in self._lanes}:
             try:
                 return self._check(route, account, "", FINAL, 1, self._room(route))
@@ -196,12 +196,12 @@ class Door:
         promised: bool = False,
     ) -> None:
         line = self._lines.of(route)
-        # While nobody could be served sooner, nobody is sent away for having to wait.
-        nobody_served = not free and all(lane.state is not EngineState.READY for lane in self._lanes.some(route))
+        # While no lane runs, a newcomer is not sent away for having to wait.
+        none_runs = not free and all(lane.state is not EngineState.READY for lane in self._lanes.some(route))
         line.admission.check(
             *(line.queue, account, meeting, priority, count),
             free=free,
             now_s=self._clock(),
             late_s=self._lag_s(),
-            exempt=promised or nobody_served,
+            exempt=promised or none_runs,
         )

@@ -64,7 +64,7 @@ class Scheduler:
         best_effort_share: float = 0.5,
         # How long after its admission a translation is given up, crashes of the engine included.
         deadline_s: float = 300.0,
-        # Of the tenants whose translations they are.
+        # The quotas of the tenants whose translations they are.
         quotas: Quotas | None = None,
         # How late the event loop is, seconds.
         lag_s: Callable[[], float] = lambda: 0.0,
@@ -97,7 +97,7 @@ class Scheduler:
         return self._lanes.running
 
     def wanted(self, lane: str = "") -> tuple[int, int]:
-        """Of those that wait for a lane: finals, and others. Suspects count as others."""
+        """How many wait for a lane: finals, and others. Suspects count as others."""
         return self._lines.wanted(lane)
 
     def waiting_by_tenant(self) -> Counter[str]:
@@ -148,9 +148,9 @@ class Scheduler:
             measures.admitted(ticket)
             self._deadlines.add(ticket)
             self._limit_keeping(ticket)
-        # Where nobody waits, whoever finds room has it at once.
-        nobody_waits = not self._lines
-        if late := [each for each in tickets if not (nobody_waits and self._takes_turn(each))]:
+        # Where none waits, a newcomer that finds room has it at once.
+        none_waits = not self._lines
+        if late := [each for each in tickets if not (none_waits and self._takes_turn(each))]:
             self._lines.append(late)
             self._give_turns()
         else:
@@ -198,11 +198,11 @@ class Scheduler:
             self._release(ticket)
 
     def withdraw(self, ticket: Ticket) -> None:
-        """Nobody wants this any more: give the place back, waiting or running. Does nothing once it has ended."""
+        """This is not wanted any more: give the place back, waiting or running. Does nothing once it has ended."""
         self.give_up(ticket, Cancelled("The translation was withdrawn."))
 
     def engine_changed(self) -> None:
-        """Whoever watches the engine says that its health, that of a lane, or which there are has changed."""
+        """To be called when the engine's health, that of a lane, or which lanes there are has changed."""
         self._lanes.refresh()
         match self._engine.health().state:
             case EngineState.FAILED:
@@ -356,7 +356,7 @@ class Scheduler:
         self._deadlines.remove(ticket)
         if ticket.keeping is not None:
             ticket.keeping.cancel()
-        if waited or self._lines:  # else nobody waits for its place
+        if waited or self._lines:  # else none waits for its place
             self._give_turns()
         if not self._deadlines:
             self._idle.set()
