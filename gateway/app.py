@@ -32,6 +32,7 @@ from gateway.engines.host.seats import Wanted
 from gateway.engines.host.shared import SharedEngine
 from gateway.engines.pool.pool import Pool
 from gateway.keys import keys_of
+from gateway.meeting.room import Room
 from gateway.protocol.from_domain import error_message, languages_message
 from gateway.protocol.messages import LanguagesChanged
 from gateway.runtime import EventLoopLag, cancelled
@@ -52,6 +53,7 @@ from gateway.server.translate.call import Translator
 from gateway.server.translate.detection import Detector
 from gateway.server.websocket import Stream
 from gateway.sessions.registry import Registry
+from gateway.sessions.rooms import Rooms
 from gateway.store import Store
 from gateway.stores import handover_file
 from gateway.stores.audit_file import AuditFile
@@ -157,12 +159,20 @@ class Gateway:
         self.registry = Registry(
             log=self.log,
             register=self.register,
+            rooms=Rooms(
+                partial(
+                    Room,
+                    log=self.log,
+                    snapshot=settings.snapshot_utterances,
+                    present=self.register.subscribe,
+                    channel=self.store.channel,
+                    cancel=self.finals.cancel_here,
+                )
+            ),
             finals=self.finals,
             partials=self.partials,
             limits=settings.limits,
             max_sessions=settings.max_sessions,
-            snapshot=settings.snapshot_utterances,
-            channel=self.store.channel,
             joins_per_address=settings.max_connections_per_address,
             quotas=self.quotas,
             stands=lambda grant: self._keys is None or self._keys.stands(grant),
@@ -174,8 +184,6 @@ class Gateway:
             Core(
                 engine=self.engine,
                 scheduler=self.scheduler,
-                finals=self.finals,
-                partials=self.partials,
                 registry=self.registry,
                 limits=settings.limits,
                 identity=identity,
@@ -267,7 +275,7 @@ class Gateway:
         self._shown = show_engines(self.engine, self._shown)
         self.scheduler.engine_changed()
         self._tell_languages()
-        # What waited for a pair of languages that nobody had.
+        # What waited for a pair of languages that no lane had.
         self.finals.resume()
 
     def _tell_languages(self) -> None:

@@ -95,10 +95,8 @@ PURE_MODULES = {
     "server.http.translate_request",
     "server.translate.plan",
     "sessions.grants",
-    "sessions.known_utterances",
     "sessions.machine",
     "sessions.rules",
-    "sessions.spent",
     "translation.commit_policy",
 }
 IMPURE = {"asyncio", "datetime", "logging", "os", "pathlib", "random", "secrets", "socket", "threading", "time"}

@@ -19,8 +19,7 @@ from gateway.domain.live import Asked, Ended, GrowingFinal, LiveEvent, Partial, 
 from gateway.domain.log import Utterance, UtteranceKey
 from gateway.domain.ports import LiveChannel
 from gateway.meeting.history import History
-from gateway.meeting.live_text import HERE, LiveTranslation
-from gateway.meeting.live_view import LiveView
+from gateway.meeting.live_view import HERE, LiveTranslation, LiveView
 
 # How often a gateway says that it is there, and after which silence it is taken to be gone.
 _PRESENT_S = 3.0
@@ -45,7 +44,7 @@ class Here(Protocol):
 
     @property
     def offset(self) -> int:
-        """Of the newest publication that was delivered."""
+        """The offset of the newest publication that was delivered."""
 
     def reads(self) -> Reads:
         """What is read here."""

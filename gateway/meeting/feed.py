@@ -10,8 +10,7 @@ from collections.abc import Callable
 
 from gateway.domain.errors import SlowReader
 from gateway.domain.log import Page, Publication, Said
-from gateway.meeting.outbox import Outbox
-from gateway.meeting.payload import Payload
+from gateway.meeting.outbox import Outbox, Payload
 from gateway.protocol.from_domain import accepted_message, publication_message
 
 # What is held back is passed on in one go, whether there is room for it or not; more is read from the log.

@@ -9,8 +9,17 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 
 from gateway.domain.log import Publication, Said, Translated, Untranslated, Utterance
+from gateway.domain.register import Present
 from gateway.domain.sessions import Stability
 from gateway.meeting.feed import Feed
+from gateway.meeting.outbox import Payload
+from gateway.protocol.messages import (
+    Participant,
+    ParticipantJoined,
+    ParticipantLeft,
+    ParticipantUpdated,
+    ServerMessage,
+)
 
 
 @dataclass(eq=False, kw_only=True)
@@ -103,11 +112,11 @@ class Members:
             self._originals.pop(member, None)
 
     def languages(self, but: Member | None = None) -> tuple[str, ...]:
-        """Every language somebody reads, or somebody else, in the order of first mention."""
+        """Every language that a member reads, in the order of first mention. but: a member that does not count."""
         return self._reading.languages(but)
 
     def live_languages(self) -> tuple[str, ...]:
-        """Those of them that somebody reads while it is being said."""
+        """Those of them that are read while it is being said."""
         return self._reading_live.languages()
 
     def readers(self, lang: str) -> tuple[Member, ...]:
@@ -145,3 +154,43 @@ class _ByLanguage:
 
     def languages(self, but: Member | None = None) -> tuple[str, ...]:
         return tuple(lang for lang, members in self._members.items() if len(members) > (but in members))
+
+
+class Presence:
+    """The participants of one meeting. members: those here, who are told of the others."""
+
+    def __init__(self, members: Members) -> None:
+        self._members = members
+        # Participant → how the others see them, in the order in which they came.
+        self._present: dict[str, Present] = {}
+
+    def put(self, participant: str, present: Present | None) -> None:
+        """A participant is present like this now; None: they left."""
+        before = self._present.get(participant)
+        if present == before:
+            return
+        if present is not None:
+            self._present[participant] = present
+            kind = ParticipantJoined if before is None else ParticipantUpdated
+            self._tell_others(participant, kind(*_fields(participant, present)))
+        elif before is not None:
+            del self._present[participant]
+            self._tell_others(participant, ParticipantLeft(*_fields(participant, before)))
+
+    def clear(self) -> None:
+        """Members are not told: all of them connect again, and learn then who is present."""
+        self._present.clear()
+
+    def participants(self, but: str) -> list[Participant]:
+        """Everybody else who is announced. but: a participant's id."""
+        return [Participant(*_fields(each, present)) for each, present in self._present.items() if each != but]
+
+    def _tell_others(self, participant: str, message: ServerMessage) -> None:
+        payload = Payload(message)
+        for member in self._members:
+            if member.participant != participant and member.feed is not None:
+                member.feed.tell(payload)
+
+
+def _fields(participant: str, present: Present) -> tuple[str, str, str | None, list[str]]:
+    return (participant, present.name, present.speaks, list(present.reads))

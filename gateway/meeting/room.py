@@ -3,7 +3,7 @@
 Knows: members, the newest utterances of the log, what was shown of the rest.
 Must not know: how a translation is made, who may join and for how long, sockets.
 
-What happened reaches every member through the log alone: whoever accepts or translates appends to it, and the
+What happened reaches every member through the log alone: what accepts or translates appends to it, and the
 subscription delivers. What is not logged (deltas, partial captions, participants) goes to live members directly.
 """
 
@@ -25,11 +25,9 @@ from gateway.meeting import traces
 from gateway.meeting.elsewhere import Elsewhere
 from gateway.meeting.feed import Feed
 from gateway.meeting.history import History, Record
-from gateway.meeting.live_text import LiveText, LiveTranslation
-from gateway.meeting.live_view import LiveView
-from gateway.meeting.members import Member, Members
-from gateway.meeting.payload import Payload
-from gateway.meeting.presence import Presence
+from gateway.meeting.live_view import LiveText, LiveTranslation, LiveView
+from gateway.meeting.members import Member, Members, Presence
+from gateway.meeting.outbox import Payload
 from gateway.protocol.from_domain import publication_message
 from gateway.tracing import utterances
 
@@ -66,12 +64,12 @@ class Room:
         # Who is charged for its log.
         self._account = account
         self._record = record
-        # Whether what is said is kept. If not, nobody is shown what was said before they came.
+        # Whether what is said is kept. If not, newcomers are not shown what was said before.
         self.recorded = record is not False
         self._snapshot = snapshot
         self.log = log
         self.epoch = ""
-        # Of the newest publication.
+        # The offset of the newest publication.
         self.offset = 0
         self.members = Members()
         self.presence = Presence(self.members)
@@ -163,11 +161,11 @@ class Room:
     # ------------------------------------------------------------ languages
 
     def languages(self, but: Member | None = None) -> frozenset[str]:
-        """Those that somebody reads, or somebody else, or is about to read, at this gateway or another one."""
+        """Those that are read, or about to be, here or at another gateway. but: a member that does not count."""
         return self._languages_here(but) | self.elsewhere.languages
 
     def live_languages(self) -> frozenset[str]:
-        """Those that somebody reads while it is being said, at this gateway or another one."""
+        """Those that are read while it is being said, at this gateway or another one."""
         return self.elsewhere.live_languages.union(self.members.live_languages())
 
     def _languages_here(self, but: Member | None = None) -> frozenset[str]:
@@ -179,7 +177,7 @@ class Room:
 
     @asynccontextmanager
     async def reading(self, languages: Collection[str]) -> AsyncIterator[None]:
-        """Somebody is about to read these: what is said from now on is translated into them.
+        """A member is about to read these: what is said from now on is translated into them.
 
         What was said before has been delivered. Raises `LogUnavailable`.
         """
@@ -228,7 +226,7 @@ class Room:
         if before == (name, speaks, reads):
             self.elsewhere.tell_reads()
             return
-        # Of a language that it still gets from before it has the deltas already.
+        # It has the deltas already of a language that it still gets from before.
         added = [
             payload
             for lang in reads
@@ -254,7 +252,7 @@ class Room:
         self.members.note(member)
 
     def cut_off(self, member: Member, allowed: Callable[[str], bool]) -> None:
-        """Of languages that are not allowed it gets nothing, not even of what was said while it read them."""
+        """It gets nothing of languages that are not allowed, not even of what was said while it read them."""
         member.stopped = {lang: last for lang, last in member.stopped.items() if allowed(lang)}
         self.members.note(member)
 
@@ -290,7 +288,7 @@ class Room:
             self._finished(record)
 
     def end_unlogged(self, outcome: Translated | Untranslated) -> None:
-        """A translation ended, and the log cannot hold that: nobody is to wait for it any more."""
+        """A translation ended, and the log cannot hold that: the session does not wait for it any more."""
         if (finished := self.history.end(outcome)) is not None:
             self._finished(finished)
 
@@ -316,13 +314,14 @@ class Room:
         self._view.show_caption(utterance)
         self.elsewhere.tell_caption(utterance)
 
-    def show_partial(self, shown: LiveTranslation, rev: int, committed: str, tentative: str) -> None:
-        """The translation of an utterance that is being said: all of it now. `shown` is of `live`, and changes."""
-        if self._view.show_partial(shown, rev, committed, tentative):
+    def show_partial(self, utterance: Utterance, lang: str, committed: str, tentative: str) -> None:
+        """The translation of an utterance that is being said: all of it now."""
+        shown = self.live.partial(utterance, lang)
+        if self._view.show_partial(shown, utterance.rev, committed, tentative):
             self.elsewhere.tell_partial(shown)
 
     def show_final(self, shown: LiveTranslation, fresh: str) -> None:
-        """New text of the translation of an utterance in the log. `shown` is of `live`, and changes."""
+        """New text of the translation of an utterance in the log, as `live.final` has begun it."""
         self._view.show_final(shown, fresh)
         self.elsewhere.tell_final(shown)
 

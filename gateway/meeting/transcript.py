@@ -16,7 +16,7 @@ from gateway.domain.log import Publication, Said, Translated, Untranslated, Utte
 
 # Participants whose clocks differ by no more speak into one recording.
 _SHARED_CLOCK_MS = 2_000
-# Nobody's audio is longer: a position beyond it is something else, such as the time of day, and counts as none.
+# No recording is longer: a position beyond it is something else, such as the time of day, and counts as none.
 _POSITION_MS = 100 * 3_600_000
 # How long words take that came without times.
 _CHARS_PER_S = 15

@@ -9,6 +9,7 @@ import logging
 import re
 import secrets
 import time
+from collections.abc import Mapping
 from typing import Any
 
 from starlette.requests import HTTPConnection
@@ -16,7 +17,6 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from gateway.domain.close_codes import CloseCode
 from gateway.domain.grants import hash_of_meeting, meeting_name, tenant_of
-from gateway.meeting.outbox import Outbox
 from gateway.protocol.rate_limit import TokenBucket
 from gateway.sessions.seat import Seat
 
@@ -104,7 +104,7 @@ def _log_request(scope: Scope, status: int, sent: int, duration_s: float) -> Non
     if not _log.isEnabledFor(level):
         return
     method = scope.get("method", "GET")
-    fields = {"event": "request", **_whoever(scope), "method": method, "route": route, "status": status}
+    fields = {"event": "request", **_client(scope), "method": method, "route": route, "status": status}
     fields |= {"duration_s": round(duration_s, 3), "sent_bytes": sent}
     lines = _refused if status >= 400 else _answered
     lines.write(level, fields, "%s %s: %d after %.3f s", method, route, status, duration_s)
@@ -117,73 +117,31 @@ def route_of(scope: Scope) -> str:
     return "-" if endpoint is None else next(known, "-")
 
 
-class Traffic:
-    """What one WebSocket has carried, and since when."""
-
-    __slots__ = (
-        "begun_s",
-        "client_code",
-        "read_s",
-        "received_bytes",
-        "received_frames",
-        "sent_bytes",
-        "sent_frames",
-    )
-
-    def __init__(self) -> None:
-        # By the monotonic clock: when it began, and when something was last read.
-        self.begun_s = self.read_s = time.monotonic()
-        self.received_frames = self.received_bytes = self.sent_frames = self.sent_bytes = 0
-        # With which the client closed it.
-        self.client_code: int | None = None
-
-    def received(self, frame: str | bytes) -> None:
-        self.read_s = time.monotonic()
-        self.received_frames += 1
-        self.received_bytes += _size(frame)
-
-    def sent(self, frame: str | bytes) -> None:
-        self.sent_frames += 1
-        self.sent_bytes += _size(frame)
-
-    def log_end(
-        self,
-        websocket: HTTPConnection,
-        code: int | None,
-        reason: str,
-        seat: Seat | None,
-        outbox: Outbox | None = None,
-    ) -> None:
-        """Write the line. code: the gateway's, if it was the one to close. seat, outbox: of a session, if any."""
-        duration_s = time.monotonic() - self.begun_s
-        if code is None:
-            code, reason = self.client_code, "left" if self.client_code == CloseCode.NORMAL else "lost"
-        elif not reason:
-            reason = CloseCode(code).name.lower()
-        level = logging.ERROR if code == CloseCode.INTERNAL else logging.INFO
-        fields = {"event": "websocket", **_whoever(websocket.scope), "close_code": code, "reason": reason}
-        if seat is not None:
-            tenant, name = tenant_of(seat.room.id), meeting_name(seat.room.id)
-            fields |= {"session": seat.key.hex()[:12], "participant": seat.member.participant}
-            fields |= {"tenant": tenant, "meeting": hash_of_meeting(tenant, name)}
-        fields |= {"duration_s": round(duration_s, 3)}
-        fields |= {"received_frames": self.received_frames, "received_bytes": self.received_bytes}
-        fields |= {"sent_frames": self.sent_frames, "sent_bytes": self.sent_bytes}
-        if outbox is not None:
-            fields |= {"lag_bytes": outbox.most_bytes, "lag_merged": outbox.merged}
-        arguments = ("WebSocket: %s %s after %.1f s", code, reason, duration_s)
-        if seat is None:
-            _refused.write(level, fields, *arguments)
-        else:
-            _log.log(level, *arguments, extra={"fields": fields})
+def log_websocket(
+    websocket: HTTPConnection,
+    code: int | None,
+    reason: str,
+    seat: Seat | None,
+    *,
+    duration_s: float,
+    carried: Mapping[str, int],
+) -> None:
+    """Log how a WebSocket ended. seat: of its session, if it has begun one. carried: frames, bytes and its lag."""
+    fields = {"event": "websocket", **_client(websocket.scope), "close_code": code, "reason": reason}
+    if seat is not None:
+        tenant, name = tenant_of(seat.room.id), meeting_name(seat.room.id)
+        fields |= {"session": seat.key.hex()[:12], "participant": seat.member.participant}
+        fields |= {"tenant": tenant, "meeting": hash_of_meeting(tenant, name)}
+    fields |= {"duration_s": round(duration_s, 3), **carried}
+    level = logging.ERROR if code == CloseCode.INTERNAL else logging.INFO
+    arguments = ("WebSocket: %s %s after %.1f s", code, reason, duration_s)
+    if seat is None:
+        _refused.write(level, fields, *arguments)
+    else:
+        _log.log(level, *arguments, extra={"fields": fields})
 
 
-def _size(frame: str | bytes) -> int:
-    """In bytes."""
-    return len(frame) if isinstance(frame, bytes) or frame.isascii() else len(frame.encode("utf-8", "replace"))
-
-
-def _whoever(scope: Scope) -> dict[str, Any]:
+def _client(scope: Scope) -> dict[str, Any]:
     agents = [value.decode("latin-1") for name, value in scope["headers"] if name == b"user-agent"]
     return {
         "request_id": scope.get("state", {}).get("request_id"),

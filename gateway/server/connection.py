@@ -16,9 +16,7 @@ from starlette.websockets import WebSocket, WebSocketDisconnect
 
 from gateway import metrics
 from gateway.domain.close_codes import CloseCode
-from gateway.domain.engine import EngineState
 from gateway.domain.errors import (
-    EngineRestarting,
     Forbidden,
     GatewayError,
     LogUnavailable,
@@ -39,9 +37,8 @@ from gateway.protocol.messages import (
     SessionStart,
     UtteranceAccepted,
 )
-from gateway.server.access_log import Traffic
 from gateway.server.core import Core, leaving
-from gateway.server.writer import Writer, counted
+from gateway.server.writer import Traffic, Writer, counted
 from gateway.sessions.effects import (
     Accept,
     Acknowledge,
@@ -112,7 +109,7 @@ class Connection:
             try:
                 async with self._tasks as tasks:
                     reader = tasks.create_task(self._read())
-                    # Either end of a connection ends the other: a reader without a writer has nobody to answer.
+                    # Either end of a connection ends the other: a reader without a writer cannot answer.
                     self._writer.start(tasks).add_done_callback(lambda _: self._stop(reader))
                     reader.add_done_callback(lambda _: self.outbox.close())
             except* Exception:
@@ -196,7 +193,7 @@ class Connection:
             self._core.audit.record("message", self._websocket, Forbidden.code, grant, meeting)
 
     async def _identify(self, token: str | None) -> bool:
-        """Find out who starts the session. False: nobody who may."""
+        """Find out who starts the session. False: the client may not."""
         if self._session.state is not State.AWAITING_START:
             return True
         if token is not None or self._grant is None:
@@ -229,7 +226,7 @@ class Connection:
 
     async def _join(self, effect: Join) -> bool:
         core = self._core
-        if core.scheduler.draining:
+        if core.draining:
             self.finish(CloseCode.DRAINING, leaving())
             return False
         self.outbox.hold()  # others may tell it something before it knows that it has joined
@@ -249,8 +246,8 @@ class Connection:
         finally:
             self.outbox.release(started)
         self._entry = entry
-        if (health := core.engine.health()).state is EngineState.RESTARTING:
-            self.outbox.put(counted(EngineRestarting(health.reason)))
+        if (restarting := core.restarting()) is not None:
+            self.outbox.put(counted(restarting))
         self._streaming = self._tasks.create_task(self._stream_to(entry))
         return True
 
@@ -291,7 +288,7 @@ class Connection:
         return True
 
     async def _show(self, effect: Show) -> bool:
-        self._core.partials.hear(self._seat().room, effect.utterance)
+        self._core.registry.hear(self._seat(), effect.utterance)
         return True
 
     async def _accept(self, effect: Accept) -> bool:
@@ -314,13 +311,11 @@ class Connection:
         return True
 
     async def _cancel(self, effect: Cancel) -> bool:
-        seat = self._seat()
-        self._core.finals.cancel(seat.room, (seat.member.participant, effect.id))
+        self._core.registry.cancel(self._seat(), effect.id)
         return True
 
     async def _withdraw(self, effect: Withdraw) -> bool:
-        seat = self._seat()
-        self._core.partials.withdraw(seat.room, (seat.member.participant, effect.id))
+        self._core.registry.withdraw(self._seat(), effect.id)
         return True
 
     async def _close(self, effect: Close) -> bool:
@@ -381,9 +376,9 @@ class Connection:
         why = code.name.lower() if code is not None else "left" if left_for_good else "lost"
         self._core.audit.record("leave", self._websocket, why, self._session.grant, meeting_name(seat.room.id))
         if seat.member.feed is feed and (left_for_good or code is CloseCode.NORMAL):
-            self._core.registry.end(seat)
+            self._core.registry.seats.end(seat)
         else:
-            self._core.registry.away(seat, feed)
+            self._core.registry.seats.away(seat, feed)
 
 
 def _joining(start: SessionStart | Join) -> Literal["join", "resume"]:

@@ -7,8 +7,8 @@ from __future__ import annotations
 
 from msgspec import UNSET, Struct
 
-from gateway.domain.engine import EngineProfile
-from gateway.domain.errors import Draining, EngineUnavailable
+from gateway.domain.engine import EngineProfile, EngineState
+from gateway.domain.errors import Draining, EngineRestarting, EngineUnavailable
 from gateway.domain.grants import meeting_name
 from gateway.domain.languages import AUTO
 from gateway.domain.ports import Engine
@@ -27,8 +27,6 @@ from gateway.server.guard.identity import Identity
 from gateway.server.translate.detection import Detector
 from gateway.sessions.entrance import Entry
 from gateway.sessions.registry import Registry
-from gateway.translation.finals import Finals
-from gateway.translation.partials import Partials
 from gateway.translation.scheduling.scheduler import Scheduler
 
 
@@ -37,13 +35,21 @@ class Core(Struct, frozen=True):
 
     engine: Engine
     scheduler: Scheduler
-    finals: Finals
-    partials: Partials
     registry: Registry
     limits: Limits
     identity: Identity
     audit: Audit
     detector: Detector
+
+    @property
+    def draining(self) -> bool:
+        """Whether newcomers are turned away because the gateway is about to stop."""
+        return self.scheduler.draining
+
+    def restarting(self) -> EngineRestarting | None:
+        """What a newcomer is told while the engine is built again."""
+        health = self.engine.health()
+        return EngineRestarting(health.reason) if health.state is EngineState.RESTARTING else None
 
     def profile(self) -> EngineProfile | None:
         """What the model can do; None while the engine is loading."""

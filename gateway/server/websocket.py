@@ -26,12 +26,12 @@ from gateway.domain.errors import (
 from gateway.protocol.codec import negotiate
 from gateway.protocol.messages import SessionDraining
 from gateway.protocol.rate_limit import TokenBucket
-from gateway.server.access_log import Traffic
 from gateway.server.connection import Connection
 from gateway.server.core import Core, leaving
 from gateway.server.guard.accounts import client_account
 from gateway.server.guard.identity import challenge
 from gateway.server.guard.origins import Origins
+from gateway.server.writer import Traffic
 
 # Connections that have not started a session yet.
 _MOST_UNSTARTED = 1_000
@@ -71,11 +71,11 @@ class Stream:
         self,
         core: Core,
         *,
-        # Of the outbox of one connection.
+        # The bound of one connection's outbox.
         outbox_bytes: int,
         max_sessions: int,
         origins: Origins,
-        # Of one client's address, which a trusted proxy tells.
+        # How many one client's address may have; a trusted proxy tells the address.
         max_connections_per_account: int = 1_000,
     ) -> None:
         self._core = core
@@ -116,7 +116,7 @@ class Stream:
         await websocket.accept(subprotocol=subprotocol)
         account = client_account(websocket)
         connection = Connection(self._core, websocket, codec, self._outbox_bytes, account, grant)
-        if self._core.scheduler.draining:
+        if self._core.draining:
             await connection.turn_away(leaving(), CloseCode.DRAINING)
         elif (crowded := self._crowded(account, is_known=connection.admitted)) is not None:
             await connection.turn_away(crowded, CloseCode.TOO_MANY_SESSIONS)
@@ -142,7 +142,7 @@ class Stream:
         ):
             return RateLimited(f"This address has {len(others)} connections already.")
         if len(self._connections) >= self._max_sessions + _MOST_UNSTARTED:
-            # Below that nobody is turned away before it is known whether they resume a session.
+            # Below that no client is turned away before it is known whether they resume a session.
             return TooManySessions(f"This gateway holds {self._max_sessions} sessions already.")
         return None
 

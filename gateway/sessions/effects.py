@@ -57,7 +57,7 @@ class Refresh(Struct, frozen=True):
 
 
 class Show(Struct, frozen=True):
-    """Show a partial utterance to whoever reads its language, and translate it for the others."""
+    """Show a partial utterance to the readers of its language, and translate it for the others."""
 
     utterance: Utterance
 
@@ -86,7 +86,7 @@ class Cancel(Struct, frozen=True):
 
 
 class Withdraw(Struct, frozen=True):
-    """An utterance that was begun will not be finished: nobody is to see it any more."""
+    """An utterance that was begun will not be finished: it goes from every screen."""
 
     id: str
 

@@ -1,4 +1,4 @@
-"""How sessions begin, and how they are gone on with, from whichever gateway had them.
+"""How sessions begin, and how they are resumed, whichever gateway had them.
 
 Knows: what is checked first, and what is undone when it fails. Must not know: sockets, why sessions end.
 """
@@ -84,7 +84,7 @@ class Entrance:
         lifetimes: Lifetimes,
         finals: Finals,
         limits: Limits,
-        # Whether what somebody presented is still a key of the gateway's.
+        # Whether the key that a grant comes from is still valid.
         stands: Callable[[Grant], bool],
     ) -> None:
         self._register = register

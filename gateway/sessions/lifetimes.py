@@ -13,12 +13,11 @@ from gateway.domain.close_codes import CloseCode
 from gateway.domain.errors import Forbidden, TokenExpired, TokenRevoked, Unauthenticated
 from gateway.domain.grants import Grant, Revocation
 from gateway.domain.sessions import SessionRecord, UsedToken
-from gateway.meeting.payload import Payload
+from gateway.meeting.outbox import Payload
 from gateway.protocol.messages import TokenExpiring
-from gateway.sessions.grants import check_meeting, check_reads, check_recorded, check_speaks
+from gateway.sessions.grants import SpentTokens, check_meeting, check_reads, check_recorded, check_speaks
 from gateway.sessions.machine import State
 from gateway.sessions.seat import Seat
-from gateway.sessions.spent import SpentTokens
 
 _log = logging.getLogger(__name__)
 
@@ -45,7 +44,7 @@ class Lifetimes:
         clock: Callable[[], float],
         # Seconds since 1970.
         wall_clock: Callable[[], float] = time.time,
-        # Whether what somebody presented is still a key of the gateway's.
+        # Whether the key that a grant comes from is still valid.
         stands: Callable[[Grant], bool] = lambda _: True,
     ) -> None:
         self.spent = SpentTokens()

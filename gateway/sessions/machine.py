@@ -2,7 +2,7 @@
 
 Knows: which message is legal when, every limit, and what each message asks for.
 Must not know: clocks (the time is an argument), tasks, sockets, the engine. It does not know either whether
-an effect was carried out: whoever does that reports back through `refused` and `settled`.
+an effect was carried out: the caller reports back through `refused` and `settled`.
 
 A session outlives its connection. A new connection has a `Session` of its own, which reads `session.start` as
 any other; where that resumes a session that was kept, it takes over what the earlier one knew (`inherit`).
@@ -16,10 +16,13 @@ CLOSED           ignored        ignored                                   ignore
 
 from __future__ import annotations
 
+from collections import OrderedDict
 from collections.abc import Callable, Sequence
 from enum import Enum
+from hashlib import blake2b
 from typing import cast
 
+from msgspec import Struct
 from msgspec.structs import replace
 
 from gateway.domain.close_codes import CloseCode
@@ -70,9 +73,80 @@ from gateway.sessions.effects import (
     Withdraw,
 )
 from gateway.sessions.grants import check_meeting, check_reads, check_role, check_speaks
-from gateway.sessions.known_utterances import KnownUtterances
 from gateway.sessions.rules import Options, SessionRules
 from gateway.translation.spoken_language import SpokenLanguages
+
+# Utterances that are remembered after they settled.
+REMEMBERED_UTTERANCES = 1_000
+
+
+class KnownUtterance(Struct):
+    """What is remembered of one utterance."""
+
+    rev: int
+    # A digest of the final text: a thousand long texts a session would be megabytes. None: it is still being said.
+    final: bytes | None = None
+    failed: bool = False
+
+    def is_final_as(self, text: str) -> bool:
+        """Whether it is final with this text."""
+        return self.final == _digest(text)
+
+
+class KnownUtterances:
+    """The utterances of one session by id, and which of them are in flight: accepted and not settled."""
+
+    def __init__(self) -> None:
+        self._known: OrderedDict[str, KnownUtterance] = OrderedDict()
+        self._in_flight: set[str] = set()
+
+    @property
+    def in_flight(self) -> int:
+        return len(self._in_flight)
+
+    def is_in_flight(self, id: str) -> bool:
+        return id in self._in_flight
+
+    def get(self, id: str) -> KnownUtterance | None:
+        return self._known.get(id)
+
+    def revised(self, id: str, rev: int) -> None:
+        """A revision of it came."""
+        self._remember(id, KnownUtterance(rev))
+
+    def finished(self, id: str, rev: int, text: str, *, failed: bool = False, in_flight: bool = True) -> None:
+        """Its final text was accepted."""
+        self._remember(id, KnownUtterance(rev, _digest(text), failed))
+        if in_flight:
+            self._in_flight.add(id)
+
+    def settled(self, id: str, *, failed: bool) -> None:
+        """It has ended in every language. failed: in some, its translation failed."""
+        self._in_flight.discard(id)
+        if failed and (known := self._known.get(id)) is not None:
+            known.failed = True
+
+    def lose_in_flight(self) -> None:
+        """What is in flight was never said, as far as anybody knows."""
+        for id in self._in_flight:
+            self._known.pop(id, None)
+        self._in_flight.clear()
+
+    def forget(self, id: str) -> None:
+        """As if it had never been said."""
+        self._known.pop(id, None)
+
+    def _remember(self, id: str, known: KnownUtterance) -> None:
+        self._known[id] = known
+        self._known.move_to_end(id)
+        if len(self._known) > REMEMBERED_UTTERANCES:
+            # The oldest that is settled; those in flight are few, by the limit on them.
+            del self._known[next(known_id for known_id in self._known if known_id not in self._in_flight)]
+
+
+def _digest(text: str) -> bytes:
+    return blake2b(text.encode("utf-8", "surrogatepass"), digest_size=16).digest()
+
 
 # The languages of a text, among those that are given, with their probabilities, the likeliest first.
 Rank = Callable[[str, Sequence[str]], Sequence[tuple[str, float]]]

@@ -24,14 +24,12 @@ from gateway.domain.errors import (
     SessionReplaced,
 )
 from gateway.domain.grants import Grant, Revocation, account_of_tenant, tenant_of
-from gateway.domain.log import Accepted, Unfinished
-from gateway.domain.ports import EventLog, LiveChannel, Register
+from gateway.domain.log import Accepted, Unfinished, Utterance
+from gateway.domain.ports import EventLog, Register
 from gateway.domain.register import Bounds, Fence, TenantCounts
 from gateway.domain.sessions import Handover, KeptSession
 from gateway.meeting import traces
-from gateway.meeting.feed import Feed
-from gateway.meeting.outbox import Outbox
-from gateway.meeting.payload import Payload
+from gateway.meeting.outbox import Outbox, Payload
 from gateway.protocol.limits import Limits
 from gateway.protocol.messages import ServerMessage
 from gateway.sessions.effects import Accept, Join, Update
@@ -57,19 +55,16 @@ class Registry:
         *,
         log: EventLog,
         register: Register,
+        rooms: Rooms,
         finals: Finals,
         partials: Partials,
         limits: Limits,
         # Connected and kept together; beyond it a newcomer ends a kept session, see `to_give_way`.
         max_sessions: int,
-        # Utterances that a latecomer is shown.
-        snapshot: int,
         # Joins of one address at once, and within a minute.
         joins_per_address: int = 1_000,
-        # To other gateways; None if there are none.
-        channel: LiveChannel | None = None,
         quotas: Quotas | None = None,
-        # Whether what somebody presented is still a key of the gateway's.
+        # Whether the key that a grant comes from is still valid.
         stands: Callable[[Grant], bool] = lambda _: True,
         clock: Callable[[], float] | None = None,
     ) -> None:
@@ -84,14 +79,14 @@ class Registry:
         self._tasks = asyncio.TaskGroup()
         self._log = log
         self._register = register
-        self._rooms = Rooms(log, register, snapshot, channel, finals.cancel_here)
+        self.rooms = rooms
         # What this gateway has taken over and not begun.
         self._taken: list[Unfinished] = []
-        self._seats = Seats(register, self.lifetimes, finals, partials, self._tasks, self._clock)
+        self.seats = Seats(register, self.lifetimes, finals, partials, self._tasks, self._clock)
         self._entrance = Entrance(
             register=register,
-            seats=self._seats,
-            rooms=self._rooms,
+            seats=self.seats,
+            rooms=self.rooms,
             joins=self._joins,
             lifetimes=self.lifetimes,
             finals=finals,
@@ -101,7 +96,7 @@ class Registry:
 
     async def __aenter__(self) -> Self:
         """Raises `LogUnavailable`."""
-        await self._register.open(self._seats.moved, self._revoked)
+        await self._register.open(self.seats.moved, self._revoked)
         await self._tasks.__aenter__()
         return self
 
@@ -111,30 +106,20 @@ class Registry:
         try:
             await self._tasks.__aexit__(kind, error, trace)
         finally:
-            self._seats.writes.close()
-            await self._rooms.close()
+            self.seats.writes.close()
+            await self.rooms.close()
             await self._register.close()
 
-    @property
-    def sessions(self) -> int:
-        """Connected and kept."""
-        return len(self._seats.all)
-
     def by_tenant(self) -> dict[str, Counter[str]]:
-        """`sessions` and `meetings` that somebody is in, by tenant."""
+        """`sessions` and `meetings` with members, by tenant."""
         return {
-            "sessions": Counter(tenant_of(seat.room.id) for seat in self._seats.all),
-            "meetings": Counter(tenant_of(room.id) for room in self._rooms if room.members),
+            "sessions": Counter(tenant_of(seat.room.id) for seat in self.seats.all),
+            "meetings": Counter(tenant_of(room.id) for room in self.rooms if room.members),
         }
 
     async def counts(self, tenant: str) -> TenantCounts:
         """What a tenant has over all gateways. Raises `LogUnavailable`."""
         return await self._register.counts(tenant)
-
-    @property
-    def meetings(self) -> int:
-        """Meetings with a session or with a translation that runs."""
-        return len(self._rooms)
 
     # ------------------------------------------------------------ beginning and ending
 
@@ -153,14 +138,6 @@ class Registry:
             joined.meeting, joined.session = entry.seat.room.id, entry.seat.key.hex()[:12]
             joined.recovered = entry.recovered
             return entry
-
-    def away(self, seat: Seat, feed: Feed) -> None:
-        """The connection that `feed` went to is lost; the session is kept for a while."""
-        self._seats.away(seat, feed)
-
-    def end(self, seat: Seat) -> None:
-        """The session ends for good. Does nothing the second time."""
-        self._seats.end(seat)
 
     async def update(self, seat: Seat, update: Update) -> None:
         """Other languages, from the next utterance on.
@@ -186,7 +163,7 @@ class Registry:
                         originals=update.originals,
                     )
             finally:
-                self._seats.save(seat)
+                self.seats.save(seat)
 
     async def refresh(self, seat: Seat, grant: Grant) -> float | None:
         """A new token for a session: the seconds that it may last from now on, None for no end.
@@ -196,7 +173,7 @@ class Registry:
         if (used := self.lifetimes.check_refresh(seat, grant)) is not None:
             await self._register.use(used)
         left_s = self.lifetimes.refresh(seat, grant)
-        self._seats.save(seat)
+        self.seats.save(seat)
         return left_s
 
     async def use(self, grant: Grant, user: str) -> None:
@@ -210,7 +187,7 @@ class Registry:
         Returns how many end over all gateways, as far as they can be counted. Raises `RateLimited`, or
         `LogUnavailable` if other gateways may not know of it; then it is to be repeated.
         """
-        ended = self.lifetimes.revoke(revocation, self._seats.all)
+        ended = self.lifetimes.revoke(revocation, self.seats.all)
         self._end_all(ended)
         # Others are told while it is counted: with many sessions, that takes a while.
         elsewhere, told = await asyncio.gather(
@@ -224,17 +201,29 @@ class Registry:
 
     def _revoked(self, revocation: Revocation) -> None:
         """Another gateway has revoked this."""
-        self._end_all(self.lifetimes.revoke(revocation, self._seats.all, known=True))
+        self._end_all(self.lifetimes.revoke(revocation, self.seats.all, known=True))
 
     def _end_all(self, seats: Collection[Seat]) -> None:
         for seat in seats:
-            self.end(seat)
+            self.seats.end(seat)
+
+    def hear(self, seat: Seat, utterance: Utterance) -> None:
+        """A session's newest revision of an utterance that is being said."""
+        self._partials.hear(seat.room, utterance)
+
+    def withdraw(self, seat: Seat, utterance_id: str) -> None:
+        """A session gives up an utterance that is being said."""
+        self._partials.withdraw(seat.room, (seat.member.participant, utterance_id))
+
+    def cancel(self, seat: Seat, utterance_id: str) -> None:
+        """A session wants no translation of an accepted utterance any more."""
+        self._finals.cancel(seat.room, (seat.member.participant, utterance_id))
 
     async def accept(self, seat: Seat, accept: Accept) -> bool:
         """Take on a final utterance of a session. Returns whether it was in the log before.
 
-        Raises what `Finals.accept` raises; then nothing was accepted, and the session knows. Whoever awaits this
-        may be cancelled; what was begun is carried through.
+        Raises what `Finals.accept` raises; then nothing was accepted, and the session knows. The caller may
+        be cancelled; what was begun is carried through.
         """
         accepting = self._tasks.create_task(self._traced(seat, accept))
         accepted = await asyncio.shield(accepting)
@@ -262,8 +251,8 @@ class Registry:
                 return await self._accept(seat, accept)
             seat.refused(accept)
             # It may have come back here since, in another seat.
-            if self._seats.get(seat.key) is seat:
-                self._seats.moved(seat.key, elsewhere=True)
+            if self.seats.get(seat.key) is seat:
+                self.seats.moved(seat.key, elsewhere=True)
             return error
         except Exception as error:
             seat.refused(accept)
@@ -275,32 +264,32 @@ class Registry:
     def tell(self, message: ServerMessage) -> None:
         """Something that concerns every session that is connected."""
         payload = Payload(message)
-        for seat in self._seats.all:
+        for seat in self.seats.all:
             if seat.member.feed is not None:
                 seat.member.feed.tell(payload)
 
     async def sweep(self) -> None:
-        """End sessions that were away for too long, let go of meetings that nobody is in."""
-        self._seats.writes.retry()
+        """End sessions that were away for too long, let go of meetings without members."""
+        self.seats.writes.retry()
         self._joins.sweep(self._clock())
-        self._end_all(self.lifetimes.sweep(list(self._seats.all)))
+        self._end_all(self.lifetimes.sweep(list(self.seats.all)))
         longest_s = self._clock() - self._limits.keep_s
-        for seat in list(self._seats.all):
+        for seat in list(self.seats.all):
             if seat.away_since_s is not None and seat.away_since_s <= longest_s:
-                self.end(seat)
+                self.seats.end(seat)
         await self._resume_unfinished()
         with contextlib.suppress(LogUnavailable):
-            for room in self._rooms.without_their_log():
-                for seat in [seat for seat in self._seats.all if seat.room is room]:
+            for room in self.rooms.without_their_log():
+                for seat in [seat for seat in self.seats.all if seat.room is room]:
                     seat.lose_log()
                 self._finals.abandon(room)
                 await room.begin_again()
-            await self._rooms.sweep(self._finals.busy)
-        metrics.MEETINGS.set(len(self._rooms))
-        metrics.SESSIONS_AWAY.set(sum(not seat.connected for seat in self._seats.all))
+            await self.rooms.sweep(self._finals.busy)
+        metrics.MEETINGS.set(len(self.rooms))
+        metrics.SESSIONS_AWAY.set(sum(not seat.connected for seat in self.seats.all))
 
     async def _resume_unfinished(self) -> None:
-        """Go on with what nobody is translating: this gateway's own, and what others have left."""
+        """Resume what is not being translated: this gateway's own work, and what others have left."""
         self._finals.resume()
         with contextlib.suppress(LogUnavailable):
             self._taken += await self._log.take_over()
@@ -309,7 +298,7 @@ class Registry:
                 # What fails comes last the next time: with several stores, those of others may be there.
                 self._taken.append(self._taken.pop(0))
                 work = self._taken[-1]
-                async with self._rooms.enter(work.meeting, private=False, account=work.account) as room:
+                async with self.rooms.enter(work.meeting, private=False, account=work.account) as room:
                     traces.taken_over(work)
                     await self._finals.take_over(room, work)
                 self._taken.pop()
@@ -317,8 +306,8 @@ class Registry:
     # ------------------------------------------------------------ restarts
 
     def engine_ready(self) -> None:
-        """Another process's sessions can be resumed, and what is unfinished is gone on with."""
-        for seat in self._seats.all:
+        """Another process's sessions can be resumed, and unfinished work resumes."""
+        for seat in self.seats.all:
             if seat.restored_s is not None:
                 seat.away_since_s = self._clock() - self._limits.keep_s + seat.restored_s
                 seat.restored_s = None
@@ -329,7 +318,7 @@ class Registry:
         if self._register.outlives:
             return ()
         until = self.lifetimes.until_s
-        return tuple(seat.kept(self._left_s(seat), until(seat)) for seat in self._seats.all)
+        return tuple(seat.kept(self._left_s(seat), until(seat)) for seat in self.seats.all)
 
     def _left_s(self, seat: Seat) -> float:
         if seat.restored_s is not None:
@@ -349,7 +338,7 @@ class Registry:
             await self._register.use(used)
         await self._resume_unfinished()  # first, so that sessions see what is on its way
         for kept in earlier.sessions:
-            async with self._rooms.enter(
+            async with self.rooms.enter(
                 kept.meeting, private=kept.private, account=kept.account, record=kept.recorded
             ) as room:
                 room.private = kept.private
@@ -357,6 +346,6 @@ class Registry:
                 self.lifetimes.recall(seat, kept)
                 shown = Bounds(shown=self._limits.participants_shown)
                 seat.fence = await self._register.begin(seat.key, seat.record(kept.until_s), shown)
-                self._seats.add(seat)
+                self.seats.add(seat)
                 # Its time counts once it can be resumed.
                 seat.away_since_s, seat.restored_s = None, min(kept.left_s, self._limits.keep_s)

@@ -1,4 +1,4 @@
-"""The meetings that somebody is in, or in which something is still to be translated.
+"""The meetings that have members, or in which something is still to be translated.
 
 Knows: which rooms are open, and when one is not needed any more. Must not know: sessions, what a room does.
 """
@@ -8,35 +8,25 @@ from __future__ import annotations
 import asyncio
 import contextlib
 from collections.abc import AsyncIterator, Callable, Iterator
+from typing import Protocol
 
-from gateway.domain.log import UtteranceKey
-from gateway.domain.ports import EventLog, LiveChannel, Register
 from gateway.meeting.room import Room
 
 
+class NewRoom(Protocol):
+    """Makes the room of a meeting, not open yet; arguments as those of `Room`."""
+
+    def __call__(self, meeting: str, /, *, private: bool, account: str, record: bool | None) -> Room: ...
+
+
 class Rooms:
-    """Opens and closes the rooms of a log and a register.
+    """Opens and closes rooms."""
 
-    snapshot: utterances that a latecomer is shown. channel: to other gateways; None if there are none.
-    """
-
-    def __init__(
-        self,
-        log: EventLog,
-        register: Register,
-        snapshot: int,
-        channel: LiveChannel | None = None,
-        # Stops what this gateway translates of an utterance that was cancelled at another one.
-        cancel: Callable[[Room, UtteranceKey], None] = lambda _room, _key: None,
-    ) -> None:
-        self._cancel = cancel
-        self._log = log
-        self._register = register
-        self._channel = channel
-        self._snapshot = snapshot
+    def __init__(self, new_room: NewRoom) -> None:
+        self._new_room = new_room
         # By the meeting's key.
         self._rooms: dict[str, Room] = {}
-        # Rooms that somebody is about to be in → how many.
+        # Rooms that are about to get a member → how many.
         self._entering: dict[Room, int] = {}
 
     def __len__(self) -> int:
@@ -49,24 +39,15 @@ class Rooms:
     async def enter(
         self, meeting: str, *, private: bool, account: str = "", record: bool | None = None
     ) -> AsyncIterator[Room]:
-        """The meeting's room, open; it stays while the context lasts, and as long as somebody is in it.
+        """The meeting's room, open; it stays while the context lasts, and as long as it has members.
 
-        record: as in `EventLog.subscribe`, if nobody has begun the meeting yet.
+        record: as in `EventLog.subscribe`, if this begins the meeting.
         """
         room = self._rooms.get(meeting)
         if room is None:
-            room = self._rooms[meeting] = Room(
-                meeting,
-                self._log,
-                private=private,
-                snapshot=self._snapshot,
-                account=account,
-                record=record,
-                present=self._register.subscribe,
-                channel=self._channel,
-                cancel=self._cancel,
-            )
-        # Whoever opened it may have done so for what was left unfinished.
+            room = self._new_room(meeting, private=private, account=account, record=record)
+            self._rooms[meeting] = room
+        # It may have been opened for what was left unfinished.
         room.private = room.private or private
         self._entering[room] = self._entering.get(room, 0) + 1
         try:
@@ -86,7 +67,7 @@ class Rooms:
         await asyncio.gather(*(room.close() for room in self))
 
     async def sweep(self, busy: Callable[[Room], bool]) -> None:
-        """Let go of rooms that nobody is in, and of languages that nobody reads.
+        """Let go of rooms without members, and of languages without readers.
 
         busy: whether something is still to be done in a room. Raises `LogUnavailable`.
         """

@@ -35,7 +35,7 @@ class Seat:
     secret: str
     # By which the register knows the session.
     key: bytes = field(init=False)
-    # Of the register: counts up with every resume, at whichever gateway.
+    # The register's: counts up with every resume, at whichever gateway.
     fence: int = 0
     room: Room
     member: Member
@@ -47,7 +47,7 @@ class Seat:
     away_since_s: float | None = None
     # By the registry's clock: when its time is over; None: never.
     until_s: float | None = None
-    # Of an earlier process: the seconds for which it can be resumed once the engine is ready. None: it counts now.
+    # Seconds for which a session of an earlier process can be resumed, from when the engine is ready on.
     restored_s: float | None = None
     # Whether its client was told that this is soon.
     warned: bool = False

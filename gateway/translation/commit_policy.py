@@ -48,7 +48,7 @@ FINAL_TOLERANCE = 0.5
 # Hypotheses kept within one span, which a recogniser that sends single letters would fill.
 _KEPT = 40
 
-# Of graphemes, so that what joins letters (in Persian, Hindi, Bengali) stays with them.
+# Whole graphemes, so that what joins letters (in Persian, Hindi, Bengali) stays with them.
 _DIGITS = r"(?:(?=\p{N})\X)+"
 _PART = r"(?:(?=[\p{L}\p{M}\p{N}])\X)+"
 # Digits in groups stay together, also with the spaces that French puts between them, and also behind letters.
@@ -64,7 +64,7 @@ _GRAPHEMES = regex.compile(rf"\s*(?:{_LATIN}(?:['’\-.,:٫٬]{_LATIN})*|(?=\S)\
 _OPEN = regex.compile(
     r"(?:\p{N}[.,:/]?|[〇零一二三四五六七八九十百千万萬億亿兆]|['’\-‐‑\u200c\u200d]|[\p{Ps}\p{Pi}¿¡]|\s)\Z"
 )
-# Of these, what is attached to the unit before it, which is open too.
+# What of these is attached to the unit before it, which is open too.
 _ATTACHED = frozenset("'’-‐‑.,:/")
 _SPOKEN = regex.compile(r"[\p{L}\p{N}]")
 

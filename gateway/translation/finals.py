@@ -7,9 +7,11 @@ Must not know: sockets, sessions, which engine it is, who reads.
 from __future__ import annotations
 
 import asyncio
+import contextlib
+import itertools
 import logging
 from collections import Counter
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Coroutine, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache, partial
 from types import TracebackType
@@ -27,11 +29,9 @@ from gateway.domain.errors import (
 )
 from gateway.domain.log import Accepted, Translated, Unfinished, Untranslated, Utterance, UtteranceKey
 from gateway.domain.register import Fence
-from gateway.meeting.live_text import LiveTranslation
+from gateway.meeting.live_view import LiveTranslation
 from gateway.meeting.room import Room
 from gateway.translation.commit_policy import FINAL_TOLERANCE
-from gateway.translation.outcomes import Outcomes, one_less, untranslated
-from gateway.translation.owned import Owned
 from gateway.translation.pacing import Throttle
 from gateway.translation.partials import Partials
 from gateway.translation.scheduling.scheduler import Scheduler
@@ -39,23 +39,40 @@ from gateway.translation.scheduling.ticket import CATCHING_UP, FINAL, Ticket, re
 
 _log = logging.getLogger(__name__)
 
-# Of a language. Looking it up takes longer than counting.
+# A language's counter. Looking it up takes longer than counting.
 _finals = cache(partial(metrics.TRANSLATIONS.labels, "final"))
 
 # A text that so many gateways have taken on may be what ends them.
 _MOST_TRIES = 3
 
 
-@dataclass(eq=False)
-class _Translation:
-    """One that waits or runs."""
+# An outcome that the log does not take is offered again, after so many seconds, and then every `_RETRY_S`.
+_RETRIES_S = (0.1, 0.5, 2.0)
+_RETRY_S = 5.0
 
+
+@dataclass(eq=False)
+class _Promise:
+    """A language into which this gateway is to translate an utterance that is in the log."""
+
+    room: Room
     utterance: Utterance
     # Offset of the utterance's `Said`.
     said: int
     lang: str
-    ticket: Ticket
-    shown: LiveTranslation
+    # Its outcome has not been handed in.
+    owed: bool = True
+    # How many times over the utterance is being accepted; until that is done, nothing is begun.
+    accepting: int = 0
+    # The ticket of the translation that waits or runs; None while none does.
+    ticket: Ticket | None = None
+    # Translations that wait or run, and outcomes that are being written.
+    work: int = 0
+
+    @property
+    def waits(self) -> bool:
+        """Whether its translation may begin."""
+        return self.owed and self.ticket is None and not self.accepting
 
 
 class Finals:
@@ -77,18 +94,16 @@ class Finals:
         self._leaves_unfinished = leaves_unfinished
         self._delta_interval_s = delta_interval_s
         self._tasks = asyncio.TaskGroup()
-        # Utterance → language → translation, for meetings in which something waits or runs.
-        self._running: dict[Room, dict[UtteranceKey, dict[str, _Translation]]] = {}
-        self._owned = Owned()
-        self._outcomes = Outcomes(self._owned)
-        # Utterances that are being written to the log → how many times over.
-        self._accepting: Counter[tuple[Room, UtteranceKey]] = Counter()
+        # Utterance → language → promise, for meetings in which there is one.
+        self._promises: dict[Room, dict[UtteranceKey, dict[str, _Promise]]] = {}
         # Meetings in which something is being accepted or claimed → how much.
         self._asking: Counter[Room] = Counter()
-        # Nothing more is begun.
-        self._leaving = False
+        # The sum of `work` over all promises; quiet: it is 0.
+        self._work = 0
         self._quiet = asyncio.Event()
         self._quiet.set()
+        # Nothing more is begun, and a log that takes nothing is not waited for.
+        self._leaving = asyncio.Event()
 
     async def __aenter__(self) -> Self:
         await self._tasks.__aenter__()
@@ -97,9 +112,8 @@ class Finals:
     async def __aexit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        self._leaving = True
-        self._outcomes.leave()
-        for room in list(self._running):
+        self._leaving.set()
+        for room in list(self._promises):
             self._give_up(room, Draining("The gateway stopped before this was translated; send it again."))
         await self._tasks.__aexit__(kind, error, trace)
 
@@ -107,32 +121,29 @@ class Finals:
         """Log a final utterance and translate it into every language the meeting reads.
 
         Of one that is in the log already, only what is missing is done. fence: as in `EventLog.accept`. Raises
-        what that and `Scheduler.admit` raise; then nobody was told anything. Where the tenant's quota for the day
+        what that and `Scheduler.admit` raise; then no reader was told anything. Where the tenant's quota for the day
         is used up, it is accepted, and ends untranslated.
         """
         self._partials.stop(room, utterance.key)
         expected = self._expected(room, utterance)
+        tickets: dict[str, Ticket] = {}
         used_up = None
         try:
             tickets = self._admit(room, utterance, expected, FINAL)
         except DailyQuotaExceeded as error:
-            expected, tickets, used_up = [], [], error
-        said = (room, utterance.key)
-        self._accepting[said] += 1
+            used_up = error
         self._asking[room] += 1
         try:
-            accepted, owned = await self._log_said(room, utterance, tickets, fence)
+            accepted, promised = await self._log_said(room, utterance, tickets, fence)
             metrics.UTTERANCES.labels("accepted").inc()
             self._partials.said(room, utterance)
-            owned = [lang for lang in owned if lang not in self._running_of(room, utterance.key)]
             if used_up is not None:
-                await self._outcomes.leave_out(room, utterance, accepted.offset, owned, used_up)
+                await self._leave_out([promise for promise in promised if promise.waits], used_up)
             else:
-                self._begin(room, utterance, accepted.offset, owned, dict(zip(expected, tickets, strict=True)))
+                self._begin(promised, tickets)
         finally:
-            one_less(self._accepting, said)
-            one_less(self._asking, room)
-        if used_up is None and not set(owned) <= set(expected):
+            self._asked(room)
+        if any(promise.waits for promise in promised):
             self._resume(room)  # it is read in languages that were not expected
         return accepted
 
@@ -143,15 +154,15 @@ class Finals:
 
     async def take_over(self, room: Room, work: Unfinished) -> None:
         """Go on with what another gateway left, as far as there is room now, and with the rest later."""
-        self._owned.add(room, work.utterance, work.said, work.languages)
+        promised = self._promise(room, work.utterance, work.said, work.languages)
         if work.tries > _MOST_TRIES:
             lost = EngineFailed("The gateways that were to translate this were lost; it was not translated.")
-            await self._outcomes.leave_out(room, work.utterance, work.said, work.languages, lost)
+            await self._leave_out(promised, lost)
         self._resume(room)
 
     def resume(self) -> None:
         """Go on with what this gateway owns and is not translating, as far as there is room now."""
-        for room in self._owned:
+        for room in list(self._promises):
             self._resume(room)
 
     def cancel(self, room: Room, key: UtteranceKey) -> None:
@@ -164,35 +175,81 @@ class Finals:
 
     def cancel_here(self, room: Room, key: UtteranceKey) -> None:
         """As `cancel`, at this gateway."""
-        cancelled, running = Cancelled("The utterance was cancelled."), self._running_of(room, key)
-        for translation in running.values():
-            self._scheduler.give_up(translation.ticket, cancelled)
+        cancelled = Cancelled("The utterance was cancelled.")
+        promised = list(self._promised(room, key).values())
+        for promise in promised:
+            if promise.ticket is not None:
+                self._scheduler.give_up(promise.ticket, cancelled)
         # What finds no place yet.
-        waiting = self._owned.where(room, lambda utterance, lang: utterance.key == key and lang not in running)
-        for utterance, said, languages in waiting:
-            self._tasks.create_task(self._outcomes.leave_out(room, utterance, said, languages, cancelled))
+        if waiting := [promise for promise in promised if promise.owed and promise.ticket is None]:
+            self._tasks.create_task(self._leave_out(waiting, cancelled))
 
     def abandon(self, room: Room) -> None:
-        """Stop everything a meeting has running: nobody is left to read it, now or later."""
+        """Stop everything a meeting has running: no reader is left, now or later."""
         self._give_up(room, Cancelled("Everybody left."))
 
     def busy(self, room: Room) -> bool:
         """Whether anything of a meeting waits, runs, or is still to be resumed."""
-        return any(room in work for work in (self._running, self._owned, self._outcomes, self._asking))
+        return room in self._promises or room in self._asking
 
     async def quiet(self) -> None:
         """Wait until the outcome of everything accepted is in the log."""
         await self._quiet.wait()
-        await self._outcomes.quiet()
+
+    # ------------------------------------------------------------ promises
+
+    def _promised(self, room: Room, key: UtteranceKey) -> dict[str, _Promise]:
+        return self._promises.get(room, {}).get(key, {})
+
+    def _running(self, room: Room, key: UtteranceKey) -> set[str]:
+        """The languages into which an utterance is being translated."""
+        return {lang for lang, promise in self._promised(room, key).items() if promise.ticket is not None}
+
+    def _waiting(self, room: Room) -> list[list[_Promise]]:
+        """Those of one utterance together, in the order in which it was said."""
+        by_utterance = self._promises.get(room, {}).values()
+        waiting = [[promise for promise in each.values() if promise.waits] for each in by_utterance]
+        return sorted(filter(None, waiting), key=lambda promised: promised[0].said)
+
+    def _promise(self, room: Room, utterance: Utterance, said: int, languages: Collection[str]) -> list[_Promise]:
+        if not languages:
+            return []
+        by_lang = self._promises.setdefault(room, {}).setdefault(utterance.key, {})
+        for lang in languages:
+            promise = by_lang.setdefault(lang, _Promise(room, utterance, said, lang))
+            promise.utterance, promise.said, promise.owed = utterance, said, True
+        return [by_lang[lang] for lang in languages]
+
+    def _begin_work(self, promise: _Promise) -> None:
+        promise.work += 1
+        self._work += 1
+        self._quiet.clear()
+
+    def _end_work(self, promise: _Promise) -> None:
+        promise.work -= 1
+        self._work -= 1
+        if not self._work:
+            self._quiet.set()
+        room, key, lang = promise.room, promise.utterance.key, promise.lang
+        if promise.work or promise.owed or self._promised(room, key).get(lang) is not promise:
+            return
+        del self._promises[room][key][lang]
+        if not self._promises[room][key]:
+            del self._promises[room][key]
+        if not self._promises[room]:
+            del self._promises[room]
+
+    def _asked(self, room: Room) -> None:
+        self._asking[room] -= 1
+        if not self._asking[room]:
+            del self._asking[room]
 
     # ------------------------------------------------------------ beginning
 
-    def _running_of(self, room: Room, key: UtteranceKey) -> dict[str, _Translation]:
-        return self._running.get(room, {}).get(key, {})
-
     def _admit(
         self, room: Room, utterance: Utterance, languages: list[str], priority: int, *, promised: bool = False
-    ) -> list[Ticket]:
+    ) -> dict[str, Ticket]:
+        """By language. Raises what `Scheduler.admit` raises."""
         requests = []
         for lang in languages:
             # What readers have seen of it is gone on from, unless the whole text makes it implausible.
@@ -215,148 +272,151 @@ class Finals:
             )
         account = room.account_of(utterance.participant)
         lane = self._partials.died_on(room, utterance.key)
-        return self._scheduler.admit(room.id, requests, account=account, promised=promised, suspected_on=lane)
+        tickets = self._scheduler.admit(room.id, requests, account=account, promised=promised, suspected_on=lane)
+        return dict(zip(languages, tickets, strict=True))
 
     def _expected(self, room: Room, utterance: Utterance) -> list[str]:
         """The languages in which it will probably be promised; what is on its way for a latecomer counts."""
         record = room.history.get(utterance.key)
         translated = {lang for lang, done in record.outcomes.items() if done} if record is not None else set()
-        there = {utterance.lang, *translated, *self._running_of(room, utterance.key)}
+        there = {utterance.lang, *translated, *self._running(room, utterance.key)}
         return [lang for lang in sorted(room.languages()) if lang not in there and self._can(utterance, lang)]
 
     def _can(self, utterance: Utterance, lang: str) -> bool:
         return self._scheduler.refusal(utterance.lang, lang) is None
 
     async def _log_said(
-        self, room: Room, utterance: Utterance, tickets: list[Ticket], fence: Fence | None
-    ) -> tuple[Accepted, list[str]]:
+        self, room: Room, utterance: Utterance, tickets: Mapping[str, Ticket], fence: Fence | None
+    ) -> tuple[Accepted, list[_Promise]]:
         """Write it down, and wait until readers have it: no translation of it is shown before.
 
-        Returns also the languages in which it is to be translated here.
+        Returns also what is promised here with it. If it is not written down, the tickets are given back.
         """
+        promised: list[_Promise] = []
         try:
             await room.tell_languages()
             with room.history.following(utterance) as record:
                 accepted = await room.log.accept(room.id, utterance, fence)
                 # Their outcomes may have come before this answer.
                 owned = [lang for lang in accepted.owned if record().ended.get(lang, 0) <= accepted.last]
-                self._owned.add(room, utterance, accepted.offset, owned)
+                promised = self._promise(room, utterance, accepted.offset, owned)
+                for promise in promised:
+                    promise.accepting += 1
                 if accepted.known:
                     room.promise(record(), accepted)
             await room.reached(accepted.offset)
         except BaseException:
-            for ticket in tickets:
+            for ticket in tickets.values():
                 self._scheduler.withdraw(ticket)
             raise
-        return accepted, owned
+        finally:
+            for promise in promised:
+                promise.accepting -= 1
+        return accepted, promised
 
     async def _catch_up(self, room: Room, languages: Sequence[str]) -> None:
         admitted: dict[int, tuple[Utterance, dict[str, Ticket]]] = {}
         claimed: dict[int, tuple[str, ...]] = {}
         try:
-            for record in [] if self._leaving else room.history.newest():
+            for record in [] if self._leaving.is_set() else room.history.newest():
                 utterance = record.utterance
-                running = self._running_of(room, utterance.key)
+                running = self._running(room, utterance.key)
                 there = {utterance.lang, *record.outcomes, *record.languages, *running}
                 missing = [lang for lang in languages if lang not in there and self._can(utterance, lang)]
                 if missing:
-                    tickets = self._admit(room, utterance, missing, CATCHING_UP)
-                    admitted[record.said] = (utterance, dict(zip(missing, tickets, strict=True)))
+                    admitted[record.said] = utterance, self._admit(room, utterance, missing, CATCHING_UP)
         except GatewayError as error:
             _log.info("recent utterances of a meeting are left untranslated: %s", error.code)
         try:
             if admitted:
                 claimed = await room.log.claim(
-                    room.id, {said: [*by_lang] for said, (_, by_lang) in admitted.items()}
+                    room.id, {said: [*tickets] for said, (_, tickets) in admitted.items()}
                 )
         except LogUnavailable as error:
             _log.info("recent utterances of a meeting are left untranslated: %s", error.code)
         except Exception:
             _log.exception("recent utterances of a meeting are left untranslated")
         finally:
-            for said, (utterance, by_lang) in admitted.items():
-                self._owned.add(room, utterance, said, claimed.get(said, ()))
-                self._begin(room, utterance, said, claimed.get(said, ()), by_lang)
-            one_less(self._asking, room)
+            for said, (utterance, tickets) in admitted.items():
+                self._begin(self._promise(room, utterance, said, claimed.get(said, ())), tickets)
+            self._asked(room)
 
     def _resume(self, room: Room) -> None:
-        def missing(utterance: Utterance, lang: str) -> bool:
-            is_accepting = (room, utterance.key) in self._accepting
-            return not is_accepting and lang not in self._running_of(room, utterance.key)
-
-        for utterance, said, languages in [] if self._leaving else self._owned.where(room, missing):
-            languages = self._possible(room, utterance, said, languages)
+        for promised in [] if self._leaving.is_set() else self._waiting(room):
+            possible = self._possible(promised)
+            languages = [promise.lang for promise in possible]
             try:
-                tickets = self._admit(room, utterance, languages, FINAL, promised=True)
+                tickets = self._admit(room, promised[0].utterance, languages, FINAL, promised=True)
             except Draining as error:
                 if not self._leaves_unfinished:
-                    self._tasks.create_task(self._outcomes.leave_out(room, utterance, said, languages, error))
+                    self._tasks.create_task(self._leave_out(possible, error))
                 continue
             except GatewayError:
                 continue  # later; others may be of languages that can be translated now
-            self._begin(room, utterance, said, languages, dict(zip(languages, tickets, strict=True)))
+            self._begin(possible, tickets)
 
-    def _possible(self, room: Room, utterance: Utterance, said: int, languages: Sequence[str]) -> list[str]:
-        """Those of the languages into which it can be translated; of the others it is logged why it cannot."""
+    def _possible(self, promised: Sequence[_Promise]) -> list[_Promise]:
+        """Those that can be translated; of the others it is logged why they cannot."""
         possible = []
-        for lang in languages:
-            if (refusal := self._scheduler.refusal(utterance.lang, lang)) is None:
-                possible.append(lang)
+        for promise in promised:
+            if (refusal := self._scheduler.refusal(promise.utterance.lang, promise.lang)) is None:
+                possible.append(promise)
             else:
-                self._tasks.create_task(self._outcomes.leave_out(room, utterance, said, [lang], refusal))
+                self._tasks.create_task(self._leave_out([promise], refusal))
         return possible
 
-    def _begin(
-        self,
-        room: Room,
-        utterance: Utterance,
-        said: int,
-        languages: Collection[str],
-        tickets: Mapping[str, Ticket],
-    ) -> None:
-        """Translate into those of the languages that have a ticket; the other tickets are given back."""
+    def _begin(self, promised: Sequence[_Promise], tickets: Mapping[str, Ticket]) -> None:
+        """Translate what waits and has a ticket; the other tickets are given back."""
+        waiting = {promise.lang: promise for promise in promised if promise.waits}
         for lang, ticket in tickets.items():
-            if lang not in languages or lang in self._running_of(room, utterance.key):
+            if (promise := waiting.get(lang)) is None:
                 self._scheduler.withdraw(ticket)
                 continue
-            shown = room.live.final(utterance, lang, said, ticket.request.prefix)
-            translation = _Translation(utterance, said, lang, ticket, shown)
-            self._running.setdefault(room, {}).setdefault(utterance.key, {})[lang] = translation
-            self._quiet.clear()
-            self._tasks.create_task(self._translate(room, translation))
+            promise.ticket = ticket
+            self._begin_work(promise)
+            shown = promise.room.live.final(promise.utterance, lang, promise.said, ticket.request.prefix)
+            self._tasks.create_task(self._translate(promise, ticket, shown))
 
     def _give_up(self, room: Room, reason: GatewayError) -> None:
-        for running in self._running.get(room, {}).values():
-            for translation in running.values():
-                self._scheduler.give_up(translation.ticket, reason)
+        for promised in self._promises.get(room, {}).values():
+            for promise in promised.values():
+                if promise.ticket is not None:
+                    self._scheduler.give_up(promise.ticket, reason)
 
     # ------------------------------------------------------------ one translation
 
-    async def _translate(self, room: Room, translation: _Translation) -> None:
-        shown = translation.shown
+    async def _translate(self, promise: _Promise, ticket: Ticket, shown: LiveTranslation) -> None:
+        room, said = promise.room, promise.said
         throttle = Throttle(
             lambda fresh: room.show_final(shown, fresh), interval_s=self._delta_interval_s, shown=shown.committed
         )
         try:
-            outcome = await self._outcome(translation, throttle)
+            outcome = await self._outcome(promise, ticket, throttle)
+            if promise.said == said:  # else it was promised in another log meanwhile
+                promise.owed = False
             if outcome is not None:
                 # It says all that is left to show, unless the log does not take it now.
-                await self._outcomes.write(room, outcome, delayed=partial(_show_rest, throttle))
-            else:
-                self._owned.remove(room, translation.said, translation.lang)
+                await self._write(room, outcome, delayed=partial(_show_rest, throttle))
         finally:
-            self._ended(room, translation)
+            self._scheduler.withdraw(ticket)
+            room.live.end_final(promise.utterance.key, promise.lang)
+            promise.ticket = None
+            self._end_work(promise)
+            if room in self._promises:
+                self._resume(room)  # it may have been promised again meanwhile
 
-    async def _outcome(self, translation: _Translation, throttle: Throttle) -> Translated | Untranslated | None:
+    async def _outcome(
+        self, promise: _Promise, ticket: Ticket, throttle: Throttle
+    ) -> Translated | Untranslated | None:
         """None: it is left to another process."""
-        utterance, lang = translation.utterance, translation.lang
+        utterance, said, lang = promise.utterance, promise.said, promise.lang
         try:
-            generated = await self._scheduler.collect(translation.ticket, throttle.grow)
+            generated = await self._scheduler.collect(ticket, throttle.grow)
         except GatewayError as error:
             metrics.TRANSLATIONS.labels(error.code, lang).inc()
             if self._leaves_unfinished and isinstance(error, Draining):
                 return None
-            return untranslated(utterance, translation.said, lang, error)
+            return _untranslated(utterance, said, lang, error)
         finally:
             throttle.stop()
         _finals(lang).inc()
@@ -367,28 +427,61 @@ class Finals:
             lang=lang,
             rev=utterance.rev,
             text=generated.text,
-            timings=translation.ticket.timings(),
-            tokens=translation.ticket.tokens,
+            timings=ticket.timings(),
+            tokens=ticket.tokens,
             truncated=generated.truncated,
-            said=translation.said,
+            said=said,
             source=utterance.lang if utterance.detected else "",
             confidence=generated.confidence,
         )
 
-    def _ended(self, room: Room, translation: _Translation) -> None:
-        self._scheduler.withdraw(translation.ticket)
-        key, lang = translation.utterance.key, translation.lang
-        room.live.end_final(key, lang)
-        running = self._running[room]
-        del running[key][lang]
-        if not running[key]:
-            del running[key]
-        if not running:
-            del self._running[room]
-        if not self._running:
-            self._quiet.set()
-        if room in self._owned:
-            self._resume(room)  # it may have been promised again meanwhile
+    # ------------------------------------------------------------ outcomes
+
+    def _leave_out(self, promised: Sequence[_Promise], error: GatewayError) -> Coroutine[None, None, None]:
+        """They are not translated: write why. From now on they are not owed, whenever this is awaited."""
+        outcomes = []
+        for promise in promised:
+            promise.owed = False
+            self._begin_work(promise)
+            outcomes.append(_untranslated(promise.utterance, promise.said, promise.lang, error))
+        return self._write_untranslated(promised, outcomes)
+
+    async def _write_untranslated(self, promised: Sequence[_Promise], outcomes: Sequence[Untranslated]) -> None:
+        try:
+            for promise, outcome in zip(promised, outcomes, strict=True):
+                metrics.TRANSLATIONS.labels(outcome.code, outcome.lang).inc()
+                await self._write(promise.room, outcome)
+        finally:
+            for promise in promised:
+                self._end_work(promise)
+
+    async def _write(
+        self, room: Room, outcome: Translated | Untranslated, delayed: Callable[[], None] = lambda: None
+    ) -> None:
+        """Offer an outcome until the log takes it, and wait until readers have it.
+
+        Its promise is not owed any more before that: once the log has it, its speaker may have it promised again.
+        delayed: is called whenever the log does not take it.
+        """
+        for wait_s in itertools.chain(_RETRIES_S, itertools.repeat(_RETRY_S)):
+            try:
+                concluded = await room.log.conclude(room.id, outcome)
+                if concluded is not None:
+                    await room.reached(concluded.offset)
+                return
+            except LogUnavailable:
+                if self._leaving.is_set():
+                    _log.error("the log of a meeting took no outcome before the gateway stopped")
+                    return
+            except Exception:
+                _log.exception("the log of a meeting failed; its readers will not see an outcome")
+                delayed()
+                room.end_unlogged(outcome)
+                return
+            delayed()
+            with contextlib.suppress(TimeoutError):
+                async with asyncio.timeout(wait_s):
+                    await self._leaving.wait()
 
 
 def _show_rest(throttle: Throttle) -> None:
@@ -396,3 +489,16 @@ def _show_rest(throttle: Throttle) -> None:
         throttle.end()
     except Exception:  # the final has all of it
         _log.exception("the last text of a translation could not be shown")
+
+
+def _untranslated(utterance: Utterance, said: int, lang: str, error: GatewayError) -> Untranslated:
+    return Untranslated(
+        participant=utterance.participant,
+        utterance=utterance.id,
+        speaker=utterance.speaker,
+        lang=lang,
+        rev=utterance.rev,
+        code=error.code,
+        message=error.message,
+        said=said,
+    )

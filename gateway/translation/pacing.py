@@ -2,7 +2,7 @@
 
 Knows: a text that grows, and what was handed on of it. Must not know: engines, who reads, turns.
 
-Nobody sees tokens that come faster than a screen is drawn, but each frame costs the gateway and its clients time.
+A reader does not see tokens that come faster than a screen is drawn, but each frame costs the gateway and its clients time.
 """
 
 from __future__ import annotations

@@ -17,27 +17,93 @@ import logging
 import random
 import time
 from collections import OrderedDict
-from collections.abc import Callable
+from collections.abc import Callable, Hashable
+from dataclasses import dataclass, field
 from functools import cache
 from types import TracebackType
-from typing import Self
+from typing import Generic, Self, TypeVar
 
 from gateway import metrics
+from gateway.domain.engine import TranslationRequest
 from gateway.domain.errors import EngineUnavailable, GatewayError
 from gateway.domain.log import Utterance, UtteranceKey
 from gateway.meeting.room import Room
 from gateway.tracing import spans
 from gateway.tracing.partials import PartialsTrace
 from gateway.tracing.spans import Value
-from gateway.translation.commit_policy import CommitPolicy
-from gateway.translation.live_budget import LiveBudget
-from gateway.translation.open_utterances import OpenTranslation, OpenUtterance
+from gateway.translation.commit_policy import TOLERANCE, CommitPolicy, Heard
 from gateway.translation.scheduling.scheduler import Scheduler
-from gateway.translation.scheduling.ticket import Generated, Ticket
+from gateway.translation.scheduling.ticket import PARTIAL, Generated, Ticket, request_id
 
 _log = logging.getLogger(__name__)
 
-# Of an outcome and a language. Looking it up takes longer than counting.
+
+@dataclass(eq=False)
+class OpenTranslation:
+    """The translation of one open utterance into one language."""
+
+    lang: str
+    policy: CommitPolicy
+    # The newest revision.
+    revision: Utterance
+    # When the last generation was begun, by the monotonic clock.
+    begun_s: float
+    # The text whose translation readers see.
+    translated: str | None = None
+    # The generation in flight, and the revision that it translates.
+    ticket: Ticket | None = None
+    running: Utterance | None = None
+    # The newest revision is still to be translated.
+    pending: bool = False
+    # Nothing happens to it until another revision comes.
+    stopped: bool = False
+    # The last generation was ended by a newer revision.
+    superseded: bool = False
+    # The engine died of it or with it: it is left to the final.
+    broken: bool = False
+    # The lane that it may have killed.
+    died_on: str | None = None
+    # What became of its generations; None while there was none, or nothing is traced.
+    trace: PartialsTrace | None = None
+
+    @property
+    def nothing_to_read(self) -> bool:
+        return not self.policy.committed and not self.policy.tentative
+
+    def request(self, scope: str) -> TranslationRequest:
+        """The request for its newest revision. scope: whose prompts it may share the engine's prefix cache with."""
+        said = self.revision
+        return TranslationRequest(
+            id=request_id("partial"),
+            text=said.text,
+            source=said.lang,
+            target=self.lang,
+            options=said.options_for(self.lang),
+            final=False,
+            priority=PARTIAL,
+            prefix=self.policy.committed,
+            draft=self.policy.draft,
+            tolerance=TOLERANCE,
+            cache_scope=scope,
+        )
+
+
+@dataclass(eq=False)
+class OpenUtterance:
+    """An utterance that is not final."""
+
+    # By language.
+    translations: dict[str, OpenTranslation] = field(default_factory=dict)
+    # Looks again at which of them are due: the last that was set.
+    timer: asyncio.TimerHandle | None = None
+    heard: Heard = field(default_factory=Heard)
+    # Its live translation has ended, though it may still be revised.
+    closed: bool = False
+    # Latecomers are shown its caption.
+    captioned: bool = False
+
+
+# The counter of an outcome and a language. Looking it up takes longer than counting.
 _counter = cache(metrics.PARTIALS.labels)
 
 # Open utterances of one participant: a recogniser has one, rarely two. One more closes the one that was revised
@@ -55,7 +121,7 @@ _CHAR_BYTES = 8
 # Texts that are held of each translation: what readers have of it, its hypotheses, and what it is made of.
 _TEXTS = 4
 
-# Longer texts are left to their final: nobody says so much in one breath, and comparing it takes its time.
+# Longer texts are left to their final: no speaker says so much in one breath, and comparing it takes its time.
 _LONGEST_CHARS = 1_000
 
 # The least time from one translation of an utterance into a language to the next: a word and a half. Half of it
@@ -66,7 +132,7 @@ _PACE_S = 0.6
 # What is added to the pace for each second that the event loop is late, here or in the engine's host, beyond how
 # late it is on a machine whose cores others use as well. A loop that is 10 ms late, as is each of the turns that a
 # final takes then, has half as much done for utterances of which there is something to read already. Never more
-# than the last: somebody who speaks on for so long is shown something all the same.
+# than the last: an utterance that goes on for so long is shown all the same.
 _YIELDING, _USUAL_LAG_S, _MOST_YIELDING_S = 100.0, 0.004, 5.0
 
 # The event loop may have time again sooner than it seemed, or later.
@@ -89,7 +155,7 @@ class Partials:
         pace_s: float = _PACE_S,
         # How late the event loop is, seconds; it has less done for partials then, so that finals are not late.
         lag_s: Callable[[], float] = lambda: 0.0,
-        # Estimate of all that is being said; above it, utterances of whoever says the most are withdrawn.
+        # Estimate of all that is being said; above it, utterances of the account that says the most are withdrawn.
         max_bytes: int = 2**26,
     ) -> None:
         self._scheduler = scheduler
@@ -140,27 +206,27 @@ class Partials:
                     policy=CommitPolicy(
                         utterance.lang, lang, room.live.committed(utterance.key, lang), spoken.heard
                     ),
-                    shown=room.live.partial(utterance, lang),
                     revision=utterance,
                     # The first is due at once where the event loop has time for it.
                     begun_s=time.monotonic() - self._pace_s / 2,
                 )
+            room.live.partial(utterance, lang)
             self._revise(room, translation, utterance)
         self._go_on(room, spoken)
 
     def withdraw(self, room: Room, key: UtteranceKey) -> None:
-        """The speaker gives an utterance up: nobody is to see it any more."""
+        """The speaker gives an utterance up: it goes from every screen."""
         self.forget(room, key)
         room.withdraw(key)
 
     def speaker_away(self, room: Room, participant: str) -> None:
-        """What they were about to say nobody knows."""
+        """A speaker has lost the connection: what is being said is not translated further."""
         for utterance, spoken in list(self._of(room, participant).items()):
             if spoken.captioned:
                 self._close(room, (participant, utterance), spoken)
 
     def speaker_left(self, room: Room, participant: str) -> None:
-        """They will not come back."""
+        """A speaker will not come back."""
         for utterance in list(self._of(room, participant)):
             self.forget(room, (participant, utterance))
             room.elsewhere.tell_ended((participant, utterance), for_good=True)
@@ -172,7 +238,7 @@ class Partials:
         translation = self._of(room, key[0]).get(key[1], _NOTHING).translations.get(lang)
         if translation is None:
             return room.live.committed(key, lang), ""  # of another gateway
-        return translation.shown.committed, translation.policy.draft
+        return translation.policy.committed, translation.policy.draft
 
     def died_on(self, room: Room, key: UtteranceKey) -> str | None:
         """The lane that a translation of it may have killed."""
@@ -252,7 +318,6 @@ class Partials:
         under_way = translation.pending or (ticket is not None and not ticket.ending)
         known = translation.revision.text if under_way else translation.translated
         translation.revision, translation.stopped = utterance, False
-        translation.shown.rev = utterance.rev
         if translation.broken:
             _counter("failed", lang).inc()
             return
@@ -298,7 +363,7 @@ class Partials:
                     later_s.append(wait_s)
                 elif translation.ticket is None:
                     due.append(translation)
-                elif not translation.superseded:  # not two in a row, or nobody would see anything
+                elif not translation.superseded:  # not two in a row, or readers would see nothing
                     translation.superseded = True
                     self._scheduler.withdraw(translation.ticket)
             if due:
@@ -356,7 +421,7 @@ class Partials:
         rejected = generated.rejected or generated.truncated
         if not rejected:
             policy.take(said.text, generated.text)
-        room.show_partial(translation.shown, translation.revision.rev, policy.committed, policy.tentative)
+        room.show_partial(translation.revision, translation.lang, policy.committed, policy.tentative)
         return "rejected" if rejected else "translated"
 
     def _failed(self, translation: OpenTranslation, ticket: Ticket, error: GatewayError) -> str:
@@ -389,3 +454,52 @@ def _leave_to_final(*translations: OpenTranslation) -> None:
     _log.exception("an unfinished utterance is left to its final")
     for translation in translations:
         translation.broken = True
+
+
+_Name = TypeVar("_Name", bound=Hashable)
+
+
+class LiveBudget(Generic[_Name]):
+    """What is held, by account; each in the order in which it was last used."""
+
+    def __init__(self, max_bytes: int) -> None:
+        self._max_bytes = max_bytes
+        self._bytes = 0
+        # Account → name → bytes, the least recently used first.
+        self._held: dict[str, OrderedDict[_Name, int]] = {}
+        self._bytes_of: dict[str, int] = {}
+        self._accounts: dict[_Name, str] = {}
+
+    @property
+    def bytes(self) -> int:
+        return self._bytes
+
+    def use(self, account: str, name: _Name, size: int) -> None:
+        """`name` takes `size` bytes now, for which `account` is charged."""
+        if self._accounts.get(name) != account:
+            self.release(name)
+            self._accounts[name] = account
+        held = self._held.setdefault(account, OrderedDict())
+        more = size - held.get(name, 0)
+        held[name] = size
+        held.move_to_end(name)
+        self._bytes_of[account] = self._bytes_of.get(account, 0) + more
+        self._bytes += more
+
+    def release(self, name: _Name) -> None:
+        """It is not held any more. Does nothing the second time."""
+        account = self._accounts.pop(name, None)
+        if account is None:
+            return
+        size = self._held[account].pop(name)
+        self._bytes -= size
+        self._bytes_of[account] -= size
+        if not self._held[account]:
+            del self._held[account], self._bytes_of[account]
+
+    def excess(self) -> _Name | None:
+        """What has to go while too much is held: the least recently used of the account that holds the most."""
+        if self._bytes <= self._max_bytes:
+            return None
+        account = max(self._bytes_of, key=self._bytes_of.__getitem__)
+        return next(iter(self._held[account]))

@@ -3,7 +3,7 @@
 Knows: how sure a detection is, which language was spoken last. Must not know: detectors, messages, who reads.
 
 The beginning of a sentence says little: of one word, a third is taken for another language. So a detection counts
-only where it is certain. Until then, somebody goes on in the language in which they spoke last. A language that
+only where it is certain. Until then, a speaker is taken to go on in the language of the last utterance. A language that
 was certain once gives way only to another certain one, and only when the text has grown to twice its length since.
 So an utterance of n characters changes its language at most 1 + log2(n) times, and mostly never.
 """
@@ -38,7 +38,7 @@ class SpokenLanguages:
     """The languages of one session's utterances."""
 
     def __init__(self) -> None:
-        # Of the newest final utterance whose language was certain.
+        # The language of the newest final utterance whose language was certain.
         self._last: str | None = None
         # The least recently revised first.
         self._guesses: OrderedDict[str, _Guess] = OrderedDict()

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from gateway.domain.live import Asked, GrowingFinal, LiveEvent, Partial, Reads, Revised, Withdrawn
 from gateway.meeting import elsewhere
-from gateway.meeting.live_text import HERE
+from gateway.meeting.live_view import HERE
 from gateway.protocol.messages import (
     Caption,
     TranslationDelta,

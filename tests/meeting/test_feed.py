@@ -13,8 +13,7 @@ from hypothesis import strategies as st
 from gateway.domain.errors import SlowReader
 from gateway.domain.log import Page, Publication, Said, Timings, Translated, Untranslated, Utterance
 from gateway.meeting.feed import Feed, Seam
-from gateway.meeting.outbox import Outbox
-from gateway.meeting.payload import Payload
+from gateway.meeting.outbox import Outbox, Payload
 from gateway.protocol.from_domain import publication_message
 from gateway.protocol.messages import Caption, Pong, UtteranceAccepted
 

@@ -9,9 +9,10 @@ from msgspec.structs import replace
 from gateway.domain.log import Utterance
 from gateway.domain.sessions import Stability
 from gateway.meeting.feed import Feed
-from gateway.meeting.live_view import LiveView
+from gateway.meeting.live_view import LiveCaption, LiveText, LiveTranslation, LiveView
 from gateway.meeting.members import Member, Members
-from gateway.protocol.messages import TranslationDelta
+from gateway.meeting.outbox import Payload
+from gateway.protocol.messages import Pong, TranslationDelta
 from tests.translation.stage import Unmerged
 
 SAID = Utterance("u", 1, "we will", "en", "ana", "Ana", final=False)
@@ -91,3 +92,138 @@ def test_a_caption_in_another_language_than_before_is_told_once_to_those_who_saw
     assert texts(english) == ["we will", "we will do"]
     assert texts(french) == []
     assert texts(both) == ["so", "we will", "we will do"]
+
+
+# ---------------------------------------------------------------- captions and translations so far
+
+
+def said(utterance: str = "u", rev: int = 1) -> Utterance:
+    return Utterance(utterance, rev, "text", "en", "ana", "Ana", final=False)
+
+
+def caption(utterance: str = "u", rev: int = 1) -> LiveCaption:
+    return LiveCaption(said(utterance, rev), Payload(Pong(f"{utterance}{rev}")))
+
+
+U, V = ("ana", "u"), ("ana", "v")
+
+
+def test_of_an_utterance_there_is_its_newest_revision_where_the_first_was() -> None:
+    live = LiveText()
+    for each in (caption("u"), caption("v"), newest := caption("u", 2)):
+        live.caption(each)
+    assert [(shown.utterance.id, shown.utterance.rev) for shown in live.captions] == [("u", 2), ("v", 1)]
+    assert next(live.captions) is newest
+
+
+def test_a_translation_of_what_is_being_said_goes_on_where_it_was() -> None:
+    live = LiveText()
+    first = live.partial(said(), "de")
+    first.committed = "Wir"
+    assert live.partial(said(rev=2), "de") is first
+    assert live.partial(said(), "fr") is not first
+    assert list(live.partials("de")) == [first]
+    assert list(live.finals("de")) == []
+
+
+def test_the_translation_of_a_final_begins_with_what_was_shown() -> None:
+    live = LiveText()
+    begun = live.final(said(), "de", said=7, shown="Wir")
+    assert (begun.committed, begun.tentative, begun.said) == ("Wir", "", 7)
+    again = live.final(said(), "de", said=7, shown="")
+    assert list(live.finals("de")) == [again], "another attempt takes its place"
+
+
+def test_a_speaker_who_is_away_leaves_the_translation_of_what_they_said() -> None:
+    live = LiveText()
+    live.caption(caption())
+    shown = live.partial(said(), "de")
+    live.end_caption(U)
+    assert list(live.captions) == []
+    assert list(live.partials("de")) == [shown]
+
+
+def test_what_is_final_is_not_being_said_in_any_language() -> None:
+    live = LiveText()
+    for utterance in ("u", "v"):
+        live.caption(caption(utterance))
+        for lang in ("de", "fr"):
+            live.partial(said(utterance), lang)
+    final = live.final(said(), "de", said=1, shown="")
+    live.end_partial(U)
+    assert [shown.utterance.id for shown in live.captions] == ["v"]
+    assert [[shown.key[1] for shown in live.partials(lang)] for lang in ("de", "fr")] == [["v"], ["v"]]
+    assert list(live.finals("de")) == [final]
+
+
+def test_a_translation_that_has_ended_leaves_the_others() -> None:
+    live = LiveText()
+    live.final(said("u"), "de", said=1, shown="")
+    other = live.final(said("v"), "de", said=2, shown="")
+    french = live.final(said("u"), "fr", said=1, shown="")
+    live.end_final(U, "de")
+    assert (list(live.finals("de")), list(live.finals("fr"))) == ([other], [french])
+
+
+def test_ending_what_is_not_there_changes_nothing() -> None:
+    live = LiveText()
+    live.end_caption(U)
+    live.end_partial(U)
+    live.end_final(U, "de")
+    shown = live.final(said("v"), "de", said=1, shown="")
+    live.end_final(U, "de")
+    live.end_final(V, "fr")
+    assert list(live.finals("de")) == [shown]
+
+
+def test_nothing_is_kept_of_a_language_in_which_nothing_is_live() -> None:
+    live = LiveText()
+    live.partial(said(), "de")
+    live.final(said(), "de", said=1, shown="")
+    live.end_partial(U)
+    live.end_final(U, "de")
+    assert (live._partials, live._finals, live._captions) == ({}, {}, {})
+
+
+def test_somebody_who_saw_nothing_gets_all_of_it_in_one() -> None:
+    shown = LiveTranslation(U, 3, "de", committed="Wir", tentative=" treffen")
+    assert shown.delta(tentative=True) == TranslationDelta("ana", "u", "de", 3, "Wir", " treffen")
+    assert shown.delta(tentative=False) == TranslationDelta("ana", "u", "de", 3, "Wir", "")
+
+
+def test_of_which_nothing_may_be_shown_there_is_no_delta() -> None:
+    assert LiveTranslation(U, 1, "de").delta(tentative=True) is None
+    assert LiveTranslation(U, 1, "de", tentative="Wir").delta(tentative=False) is None
+    assert LiveTranslation(U, 1, "de", tentative="Wir").delta(tentative=True) is not None
+
+
+def test_the_final_of_another_gateway_goes_on_from_what_it_showed() -> None:
+    live = LiveText()
+    for lang in ("de", "fr", "ja"):
+        live.partial_of(U, 1, lang, "elsewhere").committed = "Wir"
+    live.partial(said(), "es")
+    live.accepted(said(), 7, ["de", "es", "it"])
+    assert [(shown.lang, shown.committed, shown.said) for shown in live.finals()] == [("de", "Wir", 7)]
+    assert not list(live.partials())
+    live.end_final_elsewhere(U, "de")
+    assert not list(live.finals())
+
+
+def test_what_is_made_here_ends_with_what_makes_it() -> None:
+    live = LiveText()
+    mine = live.final(said(), "de", said=7, shown="")
+    live.end_final_elsewhere(U, "de")
+    live.forget(["elsewhere"])
+    assert list(live.finals()) == [mine]
+
+
+def test_nothing_goes_on_of_a_gateway_that_is_gone() -> None:
+    live = LiveText()
+    for gateway in ("one", "another"):
+        utterance = said(gateway)
+        live.caption(LiveCaption(utterance, Payload(Pong(gateway)), gateway))
+        live.partial_of(utterance.key, 1, "de", gateway)
+        live.final_of(utterance.key, 1, "de", 7, gateway)
+    live.forget(["one"])
+    left = (*(c.utterance.id for c in live.captions), *(s.key[1] for s in (*live.partials(), *live.finals())))
+    assert left == ("another",) * 3

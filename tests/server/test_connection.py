@@ -280,7 +280,7 @@ async def test_what_was_said_is_freed_with_the_meeting_not_with_the_next_garbage
             async with gateway.peer() as peer:
                 await peer.send(SessionStart(meeting="m", speaks="en", reads=["ja"]), say("u1"))
                 await peer.until(TranslationFinal)
-                meeting = weakref.ref(next(iter(gateway.gateway.registry._rooms)))
+                meeting = weakref.ref(next(iter(gateway.gateway.registry.rooms)))
                 match leave:
                     case "session.end":
                         await peer.send(SessionEnd())
@@ -289,7 +289,7 @@ async def test_what_was_said_is_freed_with_the_meeting_not_with_the_next_garbage
                         await peer.connection.close()
                     case "abort":
                         peer.connection.transport.abort()
-            while gateway.gateway.registry.meetings:
+            while len(gateway.gateway.registry.rooms):
                 await asyncio.sleep(0.01)
             assert meeting() is None
         finally:
@@ -337,7 +337,7 @@ async def test_a_replaced_connection_has_no_say_any_more() -> None:
             with contextlib.suppress(ConnectionClosed):
                 await first.peer.send(SessionUpdate(reads=["fr"]))
             await second.everything()
-            assert gateway.gateway.registry._seats._seats[key_of(second.started.session)].member.reads == ("de",)
+            assert gateway.gateway.registry.seats._seats[key_of(second.started.session)].member.reads == ("de",)
 
 
 async def test_no_session_begins_while_the_gateway_drains() -> None:
@@ -375,7 +375,7 @@ async def test_without_a_valid_token_no_session_begins(tmp_path: Path) -> None:
         once = keys.token(once=True)
         async with joined(gateway, token=once), gateway.peer() as peer:
             assert await refused(peer, SessionStart(reads=[], token=once)) == (4501, "unauthenticated")
-        assert gateway.gateway.registry.sessions == 0
+        assert len(gateway.gateway.registry.seats.all) == 0
 
 
 async def test_a_token_in_the_message_is_the_sessions_for_all_that_follows(tmp_path: Path) -> None:

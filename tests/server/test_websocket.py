@@ -171,7 +171,7 @@ async def test_a_reader_that_lags_gets_everything_before_the_gateway_leaves() ->
     async with running(settings, script=script) as gateway, gateway.peer(max_queue=1) as peer:
         await peer.send(START)
         started = (await peer.until(SessionStarted))[-1]
-        feed = gateway.gateway.registry._seats._seats[key_of(started.session)].member.feed
+        feed = gateway.gateway.registry.seats._seats[key_of(started.session)].member.feed
         assert feed is not None
         peer.connection.transport.pause_reading()
         goal = translated() + 1_000

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 from collections.abc import AsyncIterator
+from functools import partial
 from typing import Any
 
 from msgspec.structs import replace
@@ -15,12 +16,14 @@ from gateway.domain.grants import OPEN, Grant
 from gateway.domain.ports import LiveChannel, Register
 from gateway.domain.quotas import NO_QUOTA
 from gateway.meeting.outbox import Outbox
+from gateway.meeting.room import Room
 from gateway.protocol.limits import Limits
 from gateway.protocol.messages import Error, ServerMessage, SessionStart
 from gateway.sessions.effects import Effect, Join, Reply
 from gateway.sessions.entrance import Entry
 from gateway.sessions.machine import Session
 from gateway.sessions.registry import Registry
+from gateway.sessions.rooms import Rooms
 from gateway.stores.memory_register import MemoryRegister, MemoryRegisterStore
 from gateway.translation.scheduling.quotas import Quotas
 from tests.translation.stage import Log, Stage, stage
@@ -88,13 +91,21 @@ class Desk:
         self.registry = Registry(
             log=core.log,
             register=register,
+            rooms=Rooms(
+                partial(
+                    Room,
+                    log=core.log,
+                    snapshot=10,
+                    present=register.subscribe,
+                    channel=channel,
+                    cancel=core.finals.cancel_here,
+                )
+            ),
             finals=core.finals,
             partials=core.partials,
             limits=limits,
             max_sessions=max_sessions,
-            snapshot=10,
             joins_per_address=joins,
-            channel=channel,
             quotas=Quotas(lambda tenant: self.quota if tenant == "acme" else NO_QUOTA),
             stands=lambda grant: grant.subject not in self.keys_gone,
             clock=lambda: self.now_s,

@@ -50,7 +50,7 @@ async def test_without_an_answer_nothing_has_begun(is_done: bool) -> None:
             await d.join(reads=["de"])
         assert error.value.retry_after_ms
         await idle()
-        assert (d.registry.sessions, await register.counts("default")) == (0, TenantCounts())
+        assert (len(d.registry.seats.all), await register.counts("default")) == (0, TenantCounts())
         register.silent.clear()
         register.down.clear()
         await d.join(reads=["de"])
@@ -89,7 +89,7 @@ async def test_who_is_gone_before_they_have_begun_leaves_nothing() -> None:
         with pytest.raises(asyncio.CancelledError):
             await joining
         await idle()
-        assert (d.registry.sessions, await register.counts("default")) == (0, TenantCounts())
+        assert (len(d.registry.seats.all), await register.counts("default")) == (0, TenantCounts())
 
 
 async def test_who_is_revoked_while_they_begin_is_not_let_in() -> None:
@@ -104,7 +104,7 @@ async def test_who_is_revoked_while_they_begin_is_not_let_in() -> None:
         with pytest.raises(Unauthenticated):
             await joining
         await idle()
-        assert (d.registry.sessions, await register.counts("default")) == (0, TenantCounts())
+        assert (len(d.registry.seats.all), await register.counts("default")) == (0, TenantCounts())
 
 
 async def test_of_two_who_begin_at_once_at_a_gateway_with_one_place_one_gets_it() -> None:
@@ -116,7 +116,7 @@ async def test_of_two_who_begin_at_once_at_a_gateway_with_one_place_one_gets_it(
         outcomes = await asyncio.gather(*joining, return_exceptions=True)
         assert sum(isinstance(outcome, TooManySessions) for outcome in outcomes) == 1
         await idle()
-        assert (d.registry.sessions, (await register.counts("default")).sessions) == (1, 1)
+        assert (len(d.registry.seats.all), (await register.counts("default")).sessions) == (1, 1)
 
 
 # Going on
@@ -129,7 +129,7 @@ async def test_while_the_store_is_away_nothing_goes_on_and_nothing_is_lost(what:
         if what == "find":
             there, d = d, there
             entry, _ = await d.join(name="Ana")
-        d.registry.away(entry.seat, entry.feed)
+        d.registry.seats.away(entry.seat, entry.feed)
         await idle()
         at = there if what == "find" else d
         register.down.add(what)
@@ -152,7 +152,7 @@ async def test_a_session_that_was_taken_without_an_answer_can_be_taken_again(is_
         await idle()
         register.silent.clear()
         assert earlier.closed == [CloseCode.REPLACED]
-        assert d.registry.sessions + there.registry.sessions == 0
+        assert len(d.registry.seats.all) + len(there.registry.seats.all) == 0
         assert key_of(entry.seat.secret) in register.store.ownerless, "it is away, and would not stay for ever"
         again, _ = await there.join(resume=resume_of(entry))
         assert again.recovered
@@ -165,19 +165,19 @@ async def test_a_session_that_ends_while_it_is_taken_is_begun_again() -> None:
         register.go_on.clear()
         resuming = asyncio.create_task(d.join(resume=resume_of(entry)))
         await until(lambda: "take" in register.asked)
-        d.registry.end(entry.seat)
+        d.registry.seats.end(entry.seat)
         register.go_on.set()
         again, _ = await resuming
         await idle()
         assert again.recovered is False
-        assert (d.registry.sessions, (await register.counts("default")).sessions) == (1, 1)
+        assert (len(d.registry.seats.all), (await register.counts("default")).sessions) == (1, 1)
 
 
 async def test_a_session_that_has_ended_is_not_resumed_although_the_register_does_not_know_it() -> None:
     async with faulty() as (d, register):
         entry, _ = await d.join()
         register.down.add("end")
-        d.registry.end(entry.seat)
+        d.registry.seats.end(entry.seat)
         await idle()
         again, _ = await d.join(resume=resume_of(entry))
         assert again.recovered is False
@@ -202,8 +202,8 @@ async def test_a_session_comes_to_a_full_gateway_as_any_newcomer() -> None:
         entry, _ = await there.join("theirs", name="Ana")
         with pytest.raises(TooManySessions):
             await d.join("theirs", resume=resume_of(entry))
-        assert there.registry.sessions == 1
-        d.registry.away(here.seat, here.feed)
+        assert len(there.registry.seats.all) == 1
+        d.registry.seats.away(here.seat, here.feed)
         again, _ = await d.join("theirs", resume=resume_of(entry))
         assert again.recovered
-        assert [seat.member.name for seat in d.registry._seats.all] == [""]
+        assert [seat.member.name for seat in d.registry.seats.all] == [""]

@@ -382,7 +382,7 @@ async def test_a_session_whose_time_is_over_is_kept_and_goes_on_with_a_new_token
         d.now_s = 600.0
         await d.registry.sweep()
         assert ana.closed == [CloseCode.TOKEN_EXPIRED]
-        d.registry.away(entry.seat, entry.feed)
+        d.registry.seats.away(entry.seat, entry.feed)
         d.now_s = 659.0
         await d.registry.sweep()
         resume = Resume(entry.seat.secret, entry.seat.room.epoch, 0)
@@ -456,7 +456,7 @@ async def test_a_revoked_session_ends_at_once_connected_or_kept(connected: bool)
         await joined(d, replace(LASTING, subject="bo", token_id="t2"))
         await d.registry.accept(entry.seat, accepted(ana))
         if not connected:
-            d.registry.away(entry.seat, entry.feed)
+            d.registry.seats.away(entry.seat, entry.feed)
         assert await d.registry.revoke(Revocation(tenant="acme", before_s=NOW_S, subject="ana")) == 1
         assert ana.closed == ([CloseCode.TOKEN_REVOKED] if connected else [])
         assert [kept.grant.subject for kept in d.registry.kept()] == ["bo"]

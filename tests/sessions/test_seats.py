@@ -2,14 +2,26 @@
 
 from __future__ import annotations
 
+import asyncio
+import contextlib
+from collections.abc import AsyncIterator
+from typing import Any, cast
+
 import pytest
+from msgspec.structs import replace
 
 from gateway.domain.close_codes import CloseCode
 from gateway.domain.errors import LogUnavailable
 from gateway.domain.grants import Revocation
+from gateway.domain.ports import Register
+from gateway.domain.register import Held
+from gateway.domain.sessions import SessionRecord, UsedToken
 from gateway.protocol.limits import Limits
 from gateway.protocol.messages import UtteranceFinal
+from gateway.sessions import seats
 from gateway.sessions.effects import Update
+from gateway.sessions.seat import Seat
+from gateway.sessions.seats import Writes
 from tests.sessions.desk import desk
 from tests.sessions.faulty_register import FaultyRegister
 from tests.sessions.two_gateways import resume_of
@@ -20,22 +32,22 @@ async def test_a_session_that_was_moved_takes_nothing_more_and_ends_nothing() ->
     register = FaultyRegister()
     async with desk(register=register) as d:
         entry, ana = await d.join(name="Ana", speaks="en")
-        d.registry._seats.moved(entry.seat.key, elsewhere=True)
-        d.registry._seats.moved(entry.seat.key, elsewhere=True)
+        d.registry.seats.moved(entry.seat.key, elsewhere=True)
+        d.registry.seats.moved(entry.seat.key, elsewhere=True)
         assert ana.closed == [CloseCode.REPLACED]
         assert ana.send(UtteranceFinal("u", 1, "One.")) == []
         # Its connection closes only now.
-        d.registry.away(entry.seat, entry.feed)
-        d.registry.end(entry.seat)
+        d.registry.seats.away(entry.seat, entry.feed)
+        d.registry.seats.end(entry.seat)
         await idle()
-        assert d.registry.sessions == 0
+        assert len(d.registry.seats.all) == 0
         assert (await register.counts("default")).sessions == 1, "the other gateway has it"
 
 
 async def test_a_session_that_has_ended_elsewhere_is_to_come_again() -> None:
     async with desk() as d:
         entry, ana = await d.join()
-        d.registry._seats.moved(entry.seat.key, elsewhere=False)
+        d.registry.seats.moved(entry.seat.key, elsewhere=False)
         assert ana.closed == [CloseCode.RESTART]
         assert isinstance(ana.reasons[0], LogUnavailable)
 
@@ -47,8 +59,8 @@ async def test_what_happens_while_the_store_is_away_is_told_later() -> None:
         gone, _ = await d.join(name="Bo")
         changed, _ = await d.join(name="Cy")
         register.down |= {"save", "end", "release"}
-        d.registry.away(away.seat, away.feed)
-        d.registry.end(gone.seat)
+        d.registry.seats.away(away.seat, away.feed)
+        d.registry.seats.end(gone.seat)
         with pytest.raises(LogUnavailable):
             await d.registry.update(changed.seat, Update("de", ("fr",)))
         assert (changed.seat.member.speaks, changed.seat.member.reads) == (None, ())
@@ -88,3 +100,223 @@ async def test_with_a_register_that_outlives_the_process_there_is_nothing_to_han
         register.outlives = True
         assert d.registry.kept() == ()
         assert (await d.join(resume=resume_of(entry)))[0].recovered
+
+
+# ---------------------------------------------------------------- what the register is told
+
+
+class Told:
+    """A register that notes what it is told, while it can be reached."""
+
+    def __init__(self) -> None:
+        self.said: list[tuple[Any, ...]] = []
+        self.reachable = asyncio.Event()
+        self.reachable.set()
+        # Sessions of which it can be told nothing.
+        self.away: set[bytes] = set()
+        self.answers = True
+        self.held: Held | None = None
+        # Its answer takes until then.
+        self.go_on = asyncio.Event()
+        self.go_on.set()
+
+    async def _take(self, *said: Any) -> None:
+        await self.go_on.wait()
+        if not self.reachable.is_set() or said[1] in self.away:
+            raise LogUnavailable("The test says so.")
+        self.said.append(said)
+
+    async def save(self, session: bytes, fence: int, record: str, *, away_s: float | None = None) -> bool:
+        await self._take("save", session, fence, record, away_s)
+        return self.answers
+
+    async def find(self, _session: bytes) -> Held | None:
+        return self.held
+
+    async def end(self, session: bytes, fence: int, unused: UsedToken | None = None) -> None:
+        await self._take("end", session, fence, *filter(None, [unused]))
+
+    async def release(self, session: bytes, fence: int) -> None:
+        await self._take("release", session, fence)
+
+
+class Writing:
+    def __init__(self, tasks: asyncio.TaskGroup) -> None:
+        self.register = Told()
+        self.name = "first"
+        self.moved: list[bytes] = []
+        # Whether another gateway has it, of each.
+        self.elsewhere: list[bool] = []
+        self.writes = Writes(
+            cast(Register, self.register),
+            tasks,
+            lambda _: (cast(SessionRecord, self.name), 3.0),
+            self._note_moved,
+        )
+
+    def _note_moved(self, seat: Seat, elsewhere: bool) -> None:
+        self.moved.append(seat.key)
+        self.elsewhere.append(elsewhere)
+
+
+class _Session(Seat):
+    def __init__(self, key: bytes, fence: int = 1) -> None:
+        self.key, self.fence = key, fence
+
+
+@contextlib.asynccontextmanager
+async def writing() -> AsyncIterator[Writing]:
+    async with asyncio.TaskGroup() as tasks:
+        yield Writing(tasks)
+
+
+async def test_what_changed_is_told_as_it_is_then() -> None:
+    async with writing() as d:
+        d.writes.save(_Session(b"a"))
+        d.name = "second"
+        await idle()
+        assert d.register.said == [("save", b"a", 1, "second", 3.0)]
+
+
+async def test_what_could_not_be_told_is_told_later_and_only_the_newest() -> None:
+    async with writing() as d:
+        d.register.reachable.clear()
+        seat = _Session(b"a")
+        d.writes.save(seat)
+        d.writes.end(b"b", 4)
+        await idle()
+        d.writes.end(b"a", 1)
+        await idle()
+        assert d.register.said == []
+        d.register.reachable.set()
+        d.writes.retry()
+        await idle()
+        assert sorted(d.register.said) == [("end", b"a", 1), ("end", b"b", 4)]
+        d.writes.retry()
+        await idle()
+        assert len(d.register.said) == 2
+
+
+async def test_what_is_newer_than_what_is_being_told_is_told_after_it() -> None:
+    async with writing() as d:
+        d.register.go_on.clear()
+        d.writes.save(_Session(b"a"))
+        await idle()
+        d.writes.end(b"a", 1)
+        d.register.go_on.set()
+        await idle()
+        assert [said[0] for said in d.register.said] == ["save", "end"]
+
+
+async def test_what_could_not_be_told_gives_way_to_what_came_meanwhile() -> None:
+    async with writing() as d:
+        d.register.reachable.clear()
+        d.register.go_on.clear()
+        d.writes.save(_Session(b"a"))
+        await idle()
+        d.writes.end(b"a", 1)
+        d.register.go_on.set()
+        await idle()
+        d.register.reachable.set()
+        d.writes.retry()
+        await idle()
+        assert [said[0] for said in d.register.said] == ["end"]
+
+
+async def test_a_session_ends_until_the_register_knows_it() -> None:
+    async with writing() as d:
+        d.register.go_on.clear()
+        d.writes.end(b"a", 1)
+        assert d.writes.ends(b"a")
+        await idle()
+        assert d.writes.ends(b"a"), "it is being told"
+        d.register.go_on.set()
+        await idle()
+        assert not d.writes.ends(b"a")
+        assert not d.writes.ends(b"b")
+
+
+async def test_what_may_or_may_not_have_been_taken_is_let_go_of() -> None:
+    async with writing() as d:
+        d.writes.release(b"a", 4)
+        assert not d.writes.ends(b"a")
+        await idle()
+        assert d.register.said == [("release", b"a", 4), ("release", b"a", 5)]
+
+
+@pytest.mark.parametrize(("fence", "elsewhere"), [(None, False), (1, False), (2, True)])
+async def test_whoever_has_a_session_no_more_learns_whether_another_one_has(
+    fence: int | None, elsewhere: bool
+) -> None:
+    async with writing() as d:
+        d.register.answers = False
+        d.register.held = None if fence is None else Held(cast(Any, None), fence)
+        d.writes.save(_Session(b"a"))
+        await idle()
+        assert (d.moved, d.elsewhere) == ([b"a"], [elsewhere])
+
+
+@pytest.mark.parametrize("resumed", [False, True])
+async def test_a_session_that_is_another_gateways_is_not_kept_here(resumed: bool) -> None:
+    async with writing() as d:
+        d.register.answers = False
+        d.register.go_on.clear()
+        seat = _Session(b"a")
+        d.writes.save(seat)
+        await idle()
+        seat.fence += resumed
+        d.register.go_on.set()
+        await idle()
+        assert d.moved == ([] if resumed else [b"a"])
+
+
+async def test_a_bug_does_not_stop_the_others(caplog: pytest.LogCaptureFixture) -> None:
+    async with writing() as d:
+        d.register.save = None  # type: ignore[method-assign, assignment]
+        d.writes.save(_Session(b"a"))
+        d.writes.end(b"b", 1)
+        await idle()
+        assert d.register.said == [("end", b"b", 1)]
+    assert "could not be told" in caplog.text
+
+
+async def test_once_closed_nothing_is_told_and_nothing_raises() -> None:
+    async with writing() as d:
+        pass
+    d.writes.close()
+    d.writes.end(b"a", 1)
+    d.writes.retry()
+    await idle()
+    assert d.register.said == []
+
+
+async def test_whether_a_token_is_about_to_be_given_back() -> None:
+    token = UsedToken("acme", "t1", "ana", 2e9)
+    async with writing() as d:
+        d.register.go_on.clear()
+        d.writes.end(b"a", 1, token)
+        d.writes.end(b"b", 1)
+        assert d.writes.gives_back(replace(token, user="bo"))
+        assert not d.writes.gives_back(replace(token, tenant="other"))
+        await idle()
+        assert d.writes.gives_back(token), "it is being told"
+        d.register.go_on.set()
+        await idle()
+        assert not d.writes.gives_back(token)
+        assert d.register.said == [("end", b"a", 1, token), ("end", b"b", 1)]
+
+
+async def test_what_fails_does_not_hold_up_what_comes_after_it(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(seats, "_AT_ONCE", 2)
+    async with writing() as d:
+        d.register.away = {b"a", b"b", b"c"}  # on a store that is away
+        for session in (b"a", b"b", b"c"):
+            d.writes.end(session, 1)
+        await idle()
+        d.writes.end(b"d", 1)
+        await idle()
+        assert d.register.said == [("end", b"d", 1)]
+        d.register.away.clear()
+        d.writes.retry()
+        await idle()
+        assert sorted(d.register.said) == [("end", session, 1) for session in (b"a", b"b", b"c", b"d")]

@@ -94,8 +94,8 @@ async def test_presence_and_revocations_reach_every_gateway() -> None:
         await until(lambda: told)
         bo.lose()
         await away(another)
-        [session] = another.gateway.registry._seats.all
-        another.gateway.registry.end(session)
+        [session] = another.gateway.registry.seats.all
+        another.gateway.registry.seats.end(session)
         assert [m.name for m in await ana.until(ParticipantLeft)] == ["Bo"]
 
 

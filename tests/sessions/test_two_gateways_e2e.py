@@ -94,7 +94,7 @@ async def test_what_another_gateway_translates_is_cancelled_there() -> None:
         await says(here, speaker, ana, "One.")
         await until(here.core.engine.pending)
         key = (speaker.seat.member.participant, "One.")
-        there.core.finals.cancel(next(iter(there.registry._rooms)), key)
+        there.core.finals.cancel(next(iter(there.registry.rooms)), key)
         await until(lambda: not here.core.engine.pending())
         await here.core.finals.quiet()
         assert [m.code for m in await bo.received() if isinstance(m, TranslationFailed)] == ["cancelled"]
@@ -120,7 +120,7 @@ async def test_a_speaker_who_sends_a_final_again_at_another_gateway_is_not_heard
         participant = speaker.seat.member.participant
         again = (await here.core.log.read("m", 0)).publications[0].event
         assert isinstance(again, Said)
-        assert (await there.core.finals.accept(next(iter(there.registry._rooms)), again.utterance)).known
+        assert (await there.core.finals.accept(next(iter(there.registry.rooms)), again.utterance)).known
         await until(here.core.engine.pending)
         here.core.engine.says("Eins.")
         await here.core.finals.quiet()

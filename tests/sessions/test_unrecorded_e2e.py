@@ -86,12 +86,12 @@ async def test_a_connection_that_was_lost_goes_on_anywhere_for_as_long_as_it_is_
     async with two() as g:
         ana, to_ana = await joined(g.here, **BOARD, speaks="en", record=False)
         bo, _ = await joined(g.here, **BOARD, reads=["de"])
-        g.here.registry.away(bo.seat, bo.feed)
+        g.here.registry.seats.away(bo.seat, bo.feed)
         await says(g.here, ana, to_ana, "One.")
         await translates(g.here, "Eins.")
         again, to_bo = await joined(g.there, **BOARD, reads=["de"], resume=resume_of(bo))
         assert (again.recovered, await heard(to_bo)) == (True, ["Eins."])
-        g.there.registry.away(again.seat, again.feed)
+        g.there.registry.seats.away(again.seat, again.feed)
         await g.pass_time(2 * KEPT_S)
         late, to_bo = await joined(g.there, **BOARD, reads=["de"], resume=resume_of(bo))
         assert (late.recovered, await heard(to_bo)) == (False, []), "told that it has missed something"

@@ -27,6 +27,16 @@ from gateway.domain.pairs import Pair
 from gateway.domain.ports import Engine
 from gateway.engines.in_flight import Generations
 
+EN_JA, EN_DE = frozenset({("en", "ja")}), frozenset({("en", "de")})
+
+
+def request(
+    request_id: str = "r1", text: str = "x", priority: int = 0, *, target: str = "ja", final: bool = True
+) -> TranslationRequest:
+    return TranslationRequest(
+        id=request_id, text=text, source="en", target=target, priority=priority, final=final, cache_scope="m"
+    )
+
 
 class HandEngine:
     """What engines in the hand of a test have in common: their state is what the test says it is."""

@@ -26,8 +26,7 @@ from gateway.domain.register import Fence
 from gateway.domain.sessions import KeptMeeting, Stability
 from gateway.meeting.feed import Feed
 from gateway.meeting.members import Member
-from gateway.meeting.outbox import Outbox
-from gateway.meeting.payload import Payload
+from gateway.meeting.outbox import Outbox, Payload
 from gateway.meeting.room import Room
 from gateway.protocol.messages import (
     ParticipantJoined,

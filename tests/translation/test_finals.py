@@ -38,8 +38,8 @@ from tests.translation.stage import Log, Stage, idle, nothing_is_live, said, sta
 
 @pytest.fixture(autouse=True)
 def _offered_again_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("gateway.translation.outcomes._RETRIES_S", (0.0, 0.0))
-    monkeypatch.setattr("gateway.translation.outcomes._RETRY_S", 0.0)
+    monkeypatch.setattr("gateway.translation.finals._RETRIES_S", (0.0, 0.0))
+    monkeypatch.setattr("gateway.translation.finals._RETRY_S", 0.0)
 
 
 async def events(r: Stage) -> list[LoggedEvent]:

@@ -15,7 +15,7 @@ from gateway.domain.errors import Overloaded
 from gateway.translation.scheduling.ticket import FINAL
 from gateway.translation.scheduling.turn_order import TurnQueue
 
-# An account may wait with so many translations for each place that is left free. So whoever fills the queue
+# An account may wait with so many translations for each place that is left free. So an account that fills the queue
 # leaves room: one account an eighth of it, three together a twenty-second (the dynamic thresholds of Choudhury and
 # Hahne, 1998).
 _ACCOUNT_FACTOR = 7
@@ -35,7 +35,7 @@ _MOST_RETRIES = 1_000
 class TurnPace:
     """How fast turns come while others wait for theirs: what the engine carries when it is full."""
 
-    # Of busy time that counts, seconds.
+    # How much busy time counts, seconds.
     _REMEMBERED_S = 5.0
     # Before so many turns nothing is known.
     _FEWEST = 16
@@ -45,7 +45,7 @@ class TurnPace:
         # Both fade with busy time.
         self._turns = 0.0
         self._busy_s = 0.0
-        # Of the last turn, or of the moment from which on others wait. None: nobody does.
+        # The time of the last turn, or from which on others wait. None: no one waits.
         self._since_s: float | None = None
 
     def turn(self, now_s: float) -> None:
@@ -133,7 +133,7 @@ class Admission:
             return ""
         if waiting + count > limit + free:
             return f"{waiting} translations are waiting already; the limit is {limit}."
-        # Half at most, so that nobody's backlog can shut the others out.
+        # Half at most, so that one backlog cannot shut the others out.
         share = (self._max_waiting + 1) // 2 // part
         own = queue.ahead_of_meeting(priority, account, meeting)
         if own + count > share + free:

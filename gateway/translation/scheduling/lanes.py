@@ -9,13 +9,51 @@ from __future__ import annotations
 from collections import OrderedDict
 from collections.abc import Callable, Iterable, Iterator, Mapping
 
+from msgspec import Struct
+
 from gateway.domain.engine import EngineProfile, EngineState, TranslationRequest
 from gateway.domain.errors import Draining, EngineFailed, EngineUnavailable, GatewayError
 from gateway.domain.pairs import Pair
 from gateway.domain.ports import Engine
 from gateway.protocol.checks import check_pair
-from gateway.translation.scheduling.routing import LaneLoad, choose
 from gateway.translation.scheduling.ticket import SUSPECT_CRASHES, Ticket
+
+# By how much of its seats a lane may be fuller than the emptiest and still be preferred for what it has cached.
+# A prompt that is not cached costs one step; a batch that is fuller by more than this costs every step.
+AFFINITY_BOUND = 0.25
+
+
+class LaneLoad(Struct, frozen=True):
+    """How full a lane is."""
+
+    name: str
+    # Sequences that it runs together.
+    seats: int
+    # Sequences that it has.
+    running: int
+
+    @property
+    def fullness(self) -> float:
+        """Above 1, something waits inside."""
+        return self.running / max(1, self.seats)
+
+
+def choose(loads: Iterable[LaneLoad], preferred: str | None = None, bound: float = AFFINITY_BOUND) -> str | None:
+    """The preferred lane, unless it is full or fuller than the emptiest by more than `bound`; then the emptiest.
+
+    Of lanes that are as full, the one with the most free seats: where others use the same lanes, that is the one
+    which they use least. None if there is no lane.
+    """
+    lanes = list(loads)
+    if not lanes:
+        return None
+    emptiest = min(lanes, key=lambda lane: (lane.fullness, lane.running - lane.seats))
+    for lane in lanes:
+        has_room = lane.running < lane.seats or emptiest.fullness >= 1
+        if lane.name == preferred and has_room and lane.fullness <= emptiest.fullness + bound:
+            return lane.name
+    return emptiest.name
+
 
 # Names of lanes that can run the same texts.
 Route = frozenset[str]
@@ -275,15 +313,15 @@ def _taking(lanes: list[Lane], text: str) -> list[Lane]:
 
 
 def stopped() -> EngineUnavailable:
-    """Of a text whose engine was stopped."""
+    """The error of a text whose engine was stopped."""
     return EngineUnavailable("The engine was stopped before this was translated.", retry_after_ms=2_000)
 
 
 def failed() -> EngineFailed:
-    """Of a text that no engine will translate."""
+    """The error of a text that no engine will translate."""
     return EngineFailed("The engine failed repeatedly; this was not translated.")
 
 
 def drained() -> Draining:
-    """Of a text that is not done when the gateway has to end."""
+    """The error of a text that is not done when the gateway has to end."""
     return Draining("The gateway stopped before this was translated; send it again.", retry_after_ms=1_000)

@@ -1,6 +1,6 @@
 """Holds tenants to their quotas, and counts what they have had translated today.
 
-A check asks nobody: what other gateways count is learned every second, with what is told to them.
+A check asks no other gateway: what other gateways count is learned every second, with what is told to them.
 
 Knows: quotas by tenant, days and minutes of UTC.
 Must not know: sessions, sockets, which engine it is, where totals are kept.
@@ -24,7 +24,7 @@ from gateway.domain.quotas import NO_QUOTA, DayOfTenant, Metered, MinuteOfMeetin
 
 _log = logging.getLogger(__name__)
 
-# Of a tenant. Looking it up takes longer than counting.
+# A tenant's counter. Looking it up takes longer than counting.
 _characters = cache(metrics.TENANT_CHARACTERS.labels)
 
 _DAY_S = 86_400
@@ -94,7 +94,7 @@ class Quotas:
     def translated(self, tenant: str, meeting: str, lang: str, characters: int) -> None:
         """A text is translated. A call over HTTP takes no minutes."""
         if self._batch.day != (day := self._day()):
-            # What is left of yesterday matters to nobody.
+            # What is left of yesterday does not matter.
             self._batch = _Batch(self._batch.number, day)
         self._batch.characters[tenant] += characters
         _characters(tenant).inc(characters)

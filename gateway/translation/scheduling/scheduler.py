@@ -17,10 +17,11 @@ import logging
 import time
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
+from typing import NoReturn
 
 from msgspec.structs import replace
 
-from gateway.domain.engine import EngineState, TranslationRequest
+from gateway.domain.engine import EngineState, TokenEvent, TranslationRequest
 from gateway.domain.errors import (
     Cancelled,
     DeadlineExceeded,
@@ -33,12 +34,8 @@ from gateway.domain.errors import (
 from gateway.domain.grants import tenant_of_account
 from gateway.domain.ports import Engine
 from gateway.translation.scheduling import measures
-from gateway.translation.scheduling.attempt import Attempt, OnText
-from gateway.translation.scheduling.deadlines import Deadlines
-from gateway.translation.scheduling.door import Door
 from gateway.translation.scheduling.lanes import Lane, Lanes, Route, drained, failed, stopped
-from gateway.translation.scheduling.lines import Line, Lines
-from gateway.translation.scheduling.preemption import to_preempt
+from gateway.translation.scheduling.lines import Door, Line, Lines, to_preempt
 from gateway.translation.scheduling.quotas import Quotas
 from gateway.translation.scheduling.ticket import SUSPECT_CRASHES, Generated, Stage, Ticket, generated_text
 
@@ -67,7 +64,7 @@ class Scheduler:
         best_effort_share: float = 0.5,
         # How long after its admission a translation is given up, crashes of the engine included.
         deadline_s: float = 300.0,
-        # Of the tenants whose translations they are.
+        # The quotas of the tenants whose translations they are.
         quotas: Quotas | None = None,
         # How late the event loop is, seconds.
         lag_s: Callable[[], float] = lambda: 0.0,
@@ -100,7 +97,7 @@ class Scheduler:
         return self._lanes.running
 
     def wanted(self, lane: str = "") -> tuple[int, int]:
-        """Of those that wait for a lane: finals, and others. Suspects count as others."""
+        """How many wait for a lane: finals, and others. Suspects count as others."""
         return self._lines.wanted(lane)
 
     def waiting_by_tenant(self) -> Counter[str]:
@@ -151,9 +148,9 @@ class Scheduler:
             measures.admitted(ticket)
             self._deadlines.add(ticket)
             self._limit_keeping(ticket)
-        # Where nobody waits, whoever finds room has it at once.
-        nobody_waits = not self._lines
-        if late := [each for each in tickets if not (nobody_waits and self._takes_turn(each))]:
+        # Where none waits, a newcomer that finds room has it at once.
+        none_waits = not self._lines
+        if late := [each for each in tickets if not (none_waits and self._takes_turn(each))]:
             self._lines.append(late)
             self._give_turns()
         else:
@@ -201,11 +198,11 @@ class Scheduler:
             self._release(ticket)
 
     def withdraw(self, ticket: Ticket) -> None:
-        """Nobody wants this any more: give the place back, waiting or running. Does nothing once it has ended."""
+        """This is not wanted any more: give the place back, waiting or running. Does nothing once it has ended."""
         self.give_up(ticket, Cancelled("The translation was withdrawn."))
 
     def engine_changed(self) -> None:
-        """Whoever watches the engine says that its health, that of a lane, or which there are has changed."""
+        """To be called when the engine's health, that of a lane, or which lanes there are has changed."""
         self._lanes.refresh()
         match self._engine.health().state:
             case EngineState.FAILED:
@@ -359,7 +356,7 @@ class Scheduler:
         self._deadlines.remove(ticket)
         if ticket.keeping is not None:
             ticket.keeping.cancel()
-        if waited or self._lines:  # else nobody waits for its place
+        if waited or self._lines:  # else none waits for its place
             self._give_turns()
         if not self._deadlines:
             self._idle.set()
@@ -368,3 +365,115 @@ class Scheduler:
         # Those that wait come first, so that ending them gives none of them a turn.
         for ticket in [*self._lines.tickets, *(ticket for lane in self._lanes for ticket in lane.running)]:
             self.give_up(ticket, reason())
+
+
+# Is told the whole text of an attempt whenever there is more of it, and the empty text when the engine died.
+OnText = Callable[[str], None]
+
+
+class NotTakenIn(Exception):
+    """The gateway failed on what the engine gave. Not a `GatewayError`, which would be taken for the engine's."""
+
+
+class Attempt:
+    """One attempt of the engine at a translation. Making one forgets what an earlier attempt gave.
+
+    clock: the scheduler's. What fails here is logged, gives the ticket up as an internal error, and raises
+    `NotTakenIn`.
+    """
+
+    def __init__(self, ticket: Ticket, on_text: OnText | None, quotas: Quotas, clock: Callable[[], float]) -> None:
+        self._ticket = ticket
+        self._on_text = on_text
+        self._quotas = quotas
+        self._clock = clock
+        ticket.text = ""
+        ticket.tokens = ticket.generated = 0
+        ticket.last = None
+
+    def take(self, event: TokenEvent) -> None:
+        """More of it, from the engine."""
+        try:
+            self._take(event)
+        except Exception as error:
+            self._fail(error)
+
+    def died(self) -> None:
+        """The engine died: what it gave counts no more."""
+        try:
+            if self._on_text is not None:
+                self._on_text("")
+        except Exception as error:
+            self._fail(error)
+
+    def _take(self, event: TokenEvent) -> None:
+        ticket = self._ticket
+        if ticket.first_token_s is None and event.tokens:
+            ticket.first_token_s = self._clock()
+            measures.first_token(ticket)
+        if not ticket.charged:
+            self._charge()
+        ticket.tokens += event.tokens + event.reused
+        ticket.generated += event.tokens
+        # Some tokenizers begin with a space that is no part of the translation.
+        ticket.text += event.text if ticket.text else event.text.lstrip()
+        if self._on_text is not None:
+            self._on_text(ticket.text)
+        if event.finish is not None:
+            ticket.last = event
+            ticket.finished_s = self._clock()
+            measures.finished(ticket, event)
+
+    def _charge(self) -> None:
+        """Count a text whose translation begins, whatever becomes of it."""
+        ticket = self._ticket
+        ticket.charged = True
+        tenant = tenant_of_account(ticket.account)
+        self._quotas.translated(tenant, ticket.meeting, ticket.request.target, len(ticket.request.text))
+
+    def _fail(self, error: Exception) -> NoReturn:
+        # The text itself is never logged; the type and the place of the failure are.
+        _log.exception("what the engine gave of translation %s could not be taken in", self._ticket.request.id)
+        failed = GatewayError("The gateway failed on what the engine gave of this translation.")
+        self._ticket.given_up = self._ticket.given_up or failed
+        raise NotTakenIn from error
+
+
+class Deadlines:
+    """Each ticket has the same time from when it was added, so the first that was added is the first that is due.
+
+    after_s: how long it has, seconds. expire: is told of each whose time is over; maybe more than once, until it
+    is removed.
+    """
+
+    def __init__(self, after_s: float, expire: Callable[[Ticket], None]) -> None:
+        self._after_s = after_s
+        self._expire = expire
+        # Ticket → when its time is over, by the event loop's clock; in this order.
+        self._due_s: dict[Ticket, float] = {}
+        # None: nothing was added since all were gone.
+        self._timer: asyncio.TimerHandle | None = None
+
+    def __len__(self) -> int:
+        """Tickets that have not ended."""
+        return len(self._due_s)
+
+    def add(self, ticket: Ticket) -> None:
+        """Its time begins."""
+        loop = asyncio.get_running_loop()
+        self._due_s[ticket] = due_s = loop.time() + self._after_s
+        if self._timer is None:
+            self._timer = loop.call_at(due_s, self._look)
+
+    def remove(self, ticket: Ticket) -> None:
+        """It has ended."""
+        self._due_s.pop(ticket, None)
+
+    def _look(self) -> None:
+        self._timer = None
+        loop = asyncio.get_running_loop()
+        for ticket, due_s in list(self._due_s.items()):
+            if due_s > loop.time():
+                self._timer = loop.call_at(due_s, self._look)
+                return
+            self._expire(ticket)

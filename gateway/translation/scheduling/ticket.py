@@ -68,7 +68,7 @@ class Stage(Enum):
 
 
 class Ticket(Struct, eq=False):
-    """One admitted translation. Whoever holds it has it collected at most once, and withdrawn in the end."""
+    """One admitted translation. Its owner has it collected at most once, and withdrawn in the end."""
 
     # Order of admission.
     serial: int
@@ -99,7 +99,7 @@ class Ticket(Struct, eq=False):
     kept_too_long: bool = False
     # It gave its place to a final.
     preempted: bool = False
-    # Of its translation, where the request is traced.
+    # The span of its translation, where the request is traced.
     span: Span = NOT_TRACED
     # Whether it was not promised; another request in its place has the same priority.
     best_effort: bool = False

@@ -73,7 +73,7 @@ class TurnQueue:
         return waiting + sum((ticket.account, ticket.meeting) == (account, meeting) for ticket in self._suspects)
 
     def utterances_ahead(self, priority: int, account: str, meeting: str) -> int:
-        """Of how many utterances those of `ahead_of_meeting` are; suspects do not count."""
+        """How many utterances those of `ahead_of_meeting` belong to; suspects do not count."""
         queues = [accounts.get(account, _Meetings()).get(meeting, ()) for accounts in self._up_to(priority)]
         return sum(len({ticket.utterance for ticket in queue}) for queue in queues)
 

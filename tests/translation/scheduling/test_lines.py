@@ -2,10 +2,15 @@
 
 from __future__ import annotations
 
+import pytest
+
 from gateway.domain.engine import TranslationRequest
-from gateway.translation.scheduling.lanes import Route
-from gateway.translation.scheduling.lines import Lines
+from gateway.domain.errors import Cancelled, Overloaded
+from gateway.translation.scheduling.lanes import Lanes, Route
+from gateway.translation.scheduling.lines import Lines, to_preempt
+from gateway.translation.scheduling.scheduler import Scheduler
 from gateway.translation.scheduling.ticket import FINAL, PARTIAL, SUSPECT_CRASHES, Ticket
+from tests.translation.engines import EN_DE, EN_JA, HandPool, SteppedEngine, request
 
 A, B, BOTH = Route("a"), Route("b"), Route("ab")
 NUMBERS = iter(range(10**6))
@@ -115,3 +120,115 @@ def test_who_is_routed_again_keeps_the_order() -> None:
         waits(lines, BOTH, name)
     lines.route_again(lambda _: A)
     assert order(lines) == ["one", "two", "three"]
+
+
+# ---------------------------------------------------------------- places that partials give up
+
+
+class Situation:
+    """What runs on two lanes of two seats each, and which finals wait."""
+
+    def __init__(self) -> None:
+        pool = HandPool(a=SteppedEngine(2), b=SteppedEngine(2))
+        self.lanes = Lanes(pool, pool.lanes, lookahead=1, best_effort_share=1.0)
+        self.lines = Lines(10, 1.0)
+        self._serial = 0
+
+    def ticket(self, name: str, priority: int) -> Ticket:
+        self._serial += 1
+        final = priority == FINAL
+        request = TranslationRequest(id=name, text="x", source="en", target="ja", priority=priority, final=final)
+        return Ticket(self._serial, "m", request, 0.0)
+
+    def partial(self, lane: str, name: str) -> Ticket:
+        ticket = self.ticket(name, PARTIAL)
+        self.lanes[lane].add(ticket)
+        return ticket
+
+    def final_waits(self, lanes: str) -> None:
+        self.lines.of(Route(lanes)).queue.append([self.ticket("final", FINAL)])
+
+    def preempted(self) -> list[str]:
+        return [ticket.request.id for ticket in to_preempt(self.lanes, self.lines)]
+
+
+def test_nothing_is_taken_while_no_final_waits() -> None:
+    s = Situation()
+    s.partial("a", "a1")
+    assert s.preempted() == []
+
+
+def test_a_final_takes_the_youngest_place_of_its_own_lanes() -> None:
+    s = Situation()
+    s.partial("a", "a1")
+    s.partial("a", "a2")
+    s.partial("b", "b1")
+    s.final_waits("a")
+    assert s.preempted() == ["a2"]
+    s.final_waits("ab")
+    assert s.preempted() == ["a2", "b1"]
+
+
+def test_a_place_that_is_being_given_up_is_counted_once() -> None:
+    s = Situation()
+    s.partial("a", "a1")
+    s.partial("a", "a2").given_up = Cancelled("by somebody")
+    s.final_waits("a")
+    assert s.preempted() == []
+    s.final_waits("ab")
+    assert s.preempted() == ["a1"]
+
+
+def test_what_waits_inside_a_lane_takes_its_places_too() -> None:
+    s = Situation()
+    s.partial("a", "a1")
+    for _ in range(2):
+        s.lanes["a"].add(s.ticket("runs", FINAL))
+    s.partial("b", "b1")
+    assert s.preempted() == ["a1"]
+
+
+# ---------------------------------------------------------------- the door
+
+
+async def test_nobody_is_sent_away_unread_while_nothing_is_known() -> None:
+    Scheduler(SteppedEngine(), max_waiting=2).door.check_unread("a")
+
+
+async def test_who_would_be_refused_whatever_it_says_is_refused_unread() -> None:
+    scheduler = Scheduler(SteppedEngine(max_running=1), max_waiting=2, lookahead=0)
+    for n in range(2):
+        scheduler.admit(f"m{n}", [request(f"r{n}")], account="a")
+        scheduler.door.check_unread("a")
+    scheduler.admit("m3", [request("r3")], account="a")
+    with pytest.raises(Overloaded) as refused:
+        scheduler.door.check_unread("a")
+    assert refused.value.retry_after_ms
+
+
+async def test_who_may_ask_for_what_another_engine_does_is_let_in() -> None:
+    pool = HandPool(a=SteppedEngine(1), b=SteppedEngine(1))
+    late_s = 0.0
+    scheduler = Scheduler(
+        pool, lanes=pool.lanes, max_waiting=1, max_queue_s=1.0, lookahead=0, lag_s=lambda: late_s
+    )
+    scheduler.admit("m", [request("r")])
+    scheduler.door.check_unread("a")
+    late_s = 1.0
+    with pytest.raises(Overloaded, match="full"):
+        scheduler.door.check_unread("a")
+    with pytest.raises(Overloaded, match="full"):
+        scheduler.admit("m", [request("s")])
+    assert scheduler.admit("m", [request("t", priority=FINAL)], promised=True)
+
+
+async def test_nobody_is_sent_away_unread_who_may_ask_for_what_nobody_has_asked_for() -> None:
+    a, b = SteppedEngine(1), SteppedEngine(1)
+    a.pairs, b.pairs = EN_JA, EN_DE
+    pool = HandPool(a=a, b=b)
+    scheduler = Scheduler(pool, lanes=pool.lanes, max_waiting=1, lookahead=0)
+    scheduler.admit("m0", [request("r0")], account="a")
+    scheduler.admit("m1", [request("r1")], account="a")
+    with pytest.raises(Overloaded):
+        scheduler.admit("m2", [request("r2")], account="a")
+    scheduler.door.check_unread("a")
