@@ -26,7 +26,6 @@ from gateway.domain.errors import EngineFailed, EngineUnavailable
 from gateway.domain.pairs import PairPattern
 from gateway.domain.ports import Engine
 from gateway.engines.host import processes, proxy
-from gateway.engines.host.front_ends import DividedEngine
 from gateway.engines.host.processes import Process
 from gateway.engines.host.proxy import HostedEngine, start_host
 from gateway.engines.host.shared import SharedEngine
@@ -51,7 +50,6 @@ KINDS = [
     "pool",
     pytest.param("hosted", marks=pytest.mark.slow),
     pytest.param("shared", marks=pytest.mark.slow),
-    pytest.param("divided", marks=pytest.mark.slow),
     pytest.param("vllm", marks=pytest.mark.engine),
     pytest.param("remote", marks=pytest.mark.engine),
 ]
@@ -78,7 +76,7 @@ class OfOneWorker(SharedEngine):
 
     def _tell(self, health: EngineHealth) -> None:
         # As a parent's word, it comes a little later.
-        asyncio.get_running_loop().call_soon(self.told, health, self._hosted.shared_at[-1])
+        asyncio.get_running_loop().call_soon(self.told, health, self._hosted.shared_at)
 
     async def start(self) -> None:
         await self._hosted.start()
@@ -97,8 +95,6 @@ def new_engine(kind: str, server: VllmServer | None = None) -> Engine:
             return SIMULATED()
         case "shared":
             return OfOneWorker(SIMULATED)
-        case "divided":
-            return OfOneWorker(partial(DividedEngine, SIMULATED, 2))
         case "pool":
             return Pool([Lane(name, Supervisor(HALF, ONCE), [PairPattern.parse("*")]) for name in "ab"])
         case "remote":
@@ -469,7 +465,7 @@ async def test_engines_die_hang_and_stop_in_one_process(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     """One test for three engines: real ones take half a minute to start. The first is that of the tests above."""
-    if kind in ("hosted", "shared", "divided"):
+    if kind in ("hosted", "shared"):
         # The others hang below their host, which does not wait for so long.
         monkeypatch.setattr(proxy, "_GRACE_S", 0.5)
     if kind not in ("vllm", "remote"):
