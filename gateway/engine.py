@@ -21,7 +21,6 @@ from gateway.domain.engine import EngineState
 from gateway.domain.errors import StartupError
 from gateway.domain.pairs import PairPattern
 from gateway.domain.ports import Engine
-from gateway.engines.host.front_ends import DividedEngine
 from gateway.engines.host.kept import KeptHosts, Waiting, look
 from gateway.engines.host.kept import check as check_kept
 from gateway.engines.host.proxy import HostedEngine, start_host
@@ -126,16 +125,12 @@ def hosted(
     settings: Settings,
     kept: KeptHosts | None,
     shared_at: Path | None = None,
-    workers: int = 1,
 ) -> HostedEngine:
     """An engine in a process of its own.
 
-    shared_at: where so many workers reach it; one that is kept has its own path.
+    shared_at: where workers reach it; one that is kept has its own path.
     """
     build = engine_builder(engine, settings)
-    # One that was kept has as many as before.
-    if (count := min(engine.front_ends, workers)) > 1:
-        build = partial(DividedEngine, build, count)
     if kept is None:
         return HostedEngine(partial(start_host, build, shared_at))
     return HostedEngine(partial(kept.open, build, made_of(engine, settings)), leaves=lambda: kept.leaving)
@@ -203,7 +198,7 @@ def made_of(engine: EngineSettings, settings: Settings) -> str:
         options = engine_options(settings, engine)
         files = sorted(Path(engine.model).expanduser().glob("*"))
     environment = {name: value for name, value in os.environ.items() if name.startswith(_ENVIRONMENT)}
-    parts = (engine.kind, options, engine.front_ends, list(_states(files)), list(_versions()), environment)
+    parts = (engine.kind, options, list(_states(files)), list(_versions()), environment)
     return hashlib.sha256(msgspec.json.encode(parts, order="sorted")).hexdigest()
 
 

@@ -1,4 +1,4 @@
-"""The metrics of several processes as one page, with a label that says whose each sample is, or as one.
+"""The metrics of several processes as one page, with a label that says whose each sample is.
 
 Pages are in Prometheus' text format. While there are traces, processes add examples to samples, in OpenMetrics'
 way. Whoever asks gets them in that format only (`as_open_metrics`), and else none (`as_text`).
@@ -8,7 +8,7 @@ Knows: both formats. Must not know: what is measured, who asks.
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable
 
 OPEN_METRICS_TYPE = "application/openmetrics-text; version=1.0.0; charset=utf-8"
 
@@ -47,34 +47,6 @@ def merged(
             elif line and not line.startswith("#") and wanted(whose, name):
                 samples.setdefault(name, []).append(_labelled(line, label, whose))
     lines = [line for name in about for line in (*about[name], *samples.get(name, ()))]
-    return "".join(f"{line}\n" for line in lines).encode()
-
-
-def summed(pages: Sequence[bytes], gauges: Sequence[bytes], choose: Callable[[Iterable[float]], float]) -> bytes:
-    """One page of processes that are one to whoever reads it: what they count is added up.
-
-    gauges: those of the pages whose gauges count. choose: which of their values. Pages without examples.
-    """
-    about: dict[str, list[str]] = {}
-    samples: dict[str, dict[str, list[float]]] = {}
-    counted: set[str] = set()
-    for page in pages:
-        name, has_gauges = "", page in gauges
-        for line in page.decode().splitlines():
-            if (described := _ABOUT.match(line)) is not None:
-                name = described.group(1)
-                if line not in about.setdefault(name, []):
-                    about[name].append(line)
-                if line.endswith((" counter", " histogram", " summary")):
-                    counted.add(name)
-            elif line and (name in counted or has_gauges):
-                sample, _, value = line.rpartition(" ")
-                samples.setdefault(name, {}).setdefault(sample, []).append(float(value))
-    lines: list[str] = []
-    for name in about:
-        lines += about[name]
-        join = sum if name in counted else choose
-        lines += (f"{sample} {join(values)}" for sample, values in samples.get(name, {}).items())
     return "".join(f"{line}\n" for line in lines).encode()
 
 

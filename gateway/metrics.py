@@ -144,20 +144,16 @@ ENGINE_RESTART_S = Histogram(
 )
 
 
-# The number of this process, if it is one of several front ends of an engine.
-FRONT_END = 0
-
-
 class _EngineProcess(Collector):
     """CPU time of the engine's host process, as `process_cpu_seconds_total` is of the gateway's."""
 
     def collect(self) -> Iterator[Metric]:
         family = CounterMetricFamily(
             "gateway_engine_process_cpu_seconds",
-            "CPU time of the engine's host process, and of each of its front ends.",
-            labels=["engine", "front_end"] if FRONT_END else ["engine"],
+            "CPU time of the engine's host process.",
+            labels=["engine"],
         )
-        family.add_metric([DEFAULT_ENGINE, *([str(FRONT_END)] if FRONT_END else [])], time.process_time())
+        family.add_metric([DEFAULT_ENGINE], time.process_time())
         yield family
 
 

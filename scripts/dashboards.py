@@ -270,8 +270,8 @@ PROCESSES = (
     Panel(
         "CPU of the engine's host",
         "short",
-        {"{{instance}} {{front_end}}": rate("gateway_engine_process_cpu_seconds_total", "instance", "front_end")},
-        "Cores, where vLLM's front end runs. One process uses one at most; near 1 it is full: more front ends.",
+        {"{{instance}}": rate("gateway_engine_process_cpu_seconds_total", "instance")},
+        "Cores, where vLLM's front end runs. One process uses one at most; near 1 it is full.",
     ),
     Panel(
         "How late the event loop is",

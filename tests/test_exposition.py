@@ -7,7 +7,7 @@ from prometheus_client.openmetrics import exposition as openmetrics
 from prometheus_client.openmetrics.parser import text_string_to_metric_families as open_metrics_families
 from prometheus_client.parser import text_string_to_metric_families
 
-from gateway.exposition import as_open_metrics, as_text, from_open_metrics, merged, summed
+from gateway.exposition import as_open_metrics, as_text, from_open_metrics, merged
 
 ONE = b"""# HELP a_total Things.
 # TYPE a_total counter
@@ -90,25 +90,3 @@ def test_examples_come_in_open_metrics_only_also_from_several_workers() -> None:
 def test_a_page_in_open_metrics_becomes_one_of_ours_and_back() -> None:
     page = page_with_an_example("ab")
     assert as_open_metrics(from_open_metrics(page)) == page
-
-
-def test_what_several_processes_count_is_added_up_and_one_of_their_gauges_is_chosen() -> None:
-    two = TWO.replace(b"1e+16", b"4.0")
-    three = two.replace(b"4.0", b"2.5").replace(b'x=""', b'x="y"')
-    page = summed([ONE, two, three], [two, three], max).decode()
-    assert page.splitlines() == [
-        "# HELP a_total Things.",
-        "# TYPE a_total counter",
-        "a_total 15.0",
-        '# HELP b_seconds Times, with a {brace} and a "quote".',
-        "# TYPE b_seconds histogram",
-        'b_seconds_bucket{lang="a } b",le="0.1"} 6.0',
-        'b_seconds_count{lang="a } b"} 9.0',
-        "# HELP c Only here.",
-        "# TYPE c gauge",
-        'c{x=""} 4.0',
-        'c{x="y"} 2.5',
-    ]
-    four = two.replace(b"4.0", b"3.0")
-    assert 'c{x=""} 3.0' in summed([two, four], [two, four], min).decode()
-    assert 'c{x=""} 4.0' in summed([two, four], [two], min).decode()

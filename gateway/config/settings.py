@@ -40,9 +40,6 @@ class EngineSettings(VllmSettings, frozen=True, kw_only=True, forbid_unknown_fie
     # PEM file of the authorities that may sign the server's certificate. None: those of this machine.
     ca_file: str | None = None
 
-    # How many processes prepare requests for this engine and hand out its output. No more than there are workers.
-    front_ends: Annotated[int, Meta(ge=1, le=16)] = 1
-
     # Section `[engine.script]`: the simulated engine's times and failures.
     script: Script = Script()
 

@@ -31,9 +31,7 @@ _numbers = itertools.count(1)
 class HostedAnew:
     """One engine after another, each in a host of its own. on_change: as of a supervisor."""
 
-    def __init__(
-        self, engine: EngineSettings, settings: Settings, folder: Path, kept: KeptHosts | None, workers: int
-    ) -> None:
+    def __init__(self, engine: EngineSettings, settings: Settings, folder: Path, kept: KeptHosts | None) -> None:
         self.settings = engine
         # One of several; None: the only one.
         self.lane = engine if isinstance(engine, LaneSettings) else None
@@ -42,7 +40,6 @@ class HostedAnew:
         self._all_settings = settings
         self._folder = folder
         self._kept = kept
-        self._workers = workers
         # What it could do when it was last ready: for workers that start while it is not.
         self._profile: EngineProfile | None = None
         self.supervisor = Supervisor(
@@ -57,7 +54,7 @@ class HostedAnew:
             # For the whole to be ready; each worker has its own.
             return engine_builder(self.settings, self._all_settings)()
         path = self._folder / f"engine-{next(_numbers)}.sock"
-        self.hosted = hosted(self.settings, self._all_settings, self._kept, path, self._workers)
+        self.hosted = hosted(self.settings, self._all_settings, self._kept, path)
         return self.hosted
 
     def told(self, health: EngineHealth) -> EngineIs:
@@ -65,12 +62,12 @@ class HostedAnew:
         if self.lane is not None:
             with contextlib.suppress(EngineUnavailable):
                 self._profile = self.supervisor.profile()
-        paths = [] if self.hosted is None else [str(path) for path in self.hosted.shared_at]
-        return EngineIs(health, paths, self.name, self._profile)
+        path = None if self.hosted is None else self.hosted.shared_at
+        return EngineIs(health, None if path is None else str(path), self.name, self._profile)
 
 
 class Engines:
-    """folder: private, for sockets. say: tells all workers something. kept, workers: as of `hosted`."""
+    """folder: private, for sockets. say: tells all workers something. kept: as of `hosted`."""
 
     def __init__(
         self,
@@ -78,11 +75,9 @@ class Engines:
         folder: Path,
         say: Callable[[EngineIs], None],
         kept: KeptHosts | None = None,
-        workers: int = 1,
     ) -> None:
         self._folder = folder
         self._kept = kept
-        self._workers = workers
         self._say = say
         self._told: dict[str, EngineIs] = {}
         each = [self._anew(engine, settings) for engine in config.engines_of(settings)]
@@ -102,7 +97,7 @@ class Engines:
         return {name: each.hosted for name, each in self._engines.items() if each.hosted is not None}
 
     def _anew(self, engine: EngineSettings, settings: Settings) -> HostedAnew:
-        return HostedAnew(engine, settings, self._folder, self._kept, self._workers)
+        return HostedAnew(engine, settings, self._folder, self._kept)
 
     def _lane(self, engine: HostedAnew) -> Lane:
         assert engine.lane is not None  # noqa: S101 -- one of several

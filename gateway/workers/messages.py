@@ -13,15 +13,15 @@ from gateway.server.http.readiness import Whole
 
 # How workers are spoken to, and how engines are. The first is raised with every change of a message below, but
 # `Refused` and `Drain`, which every version understands.
-PROTOCOLS = (2, ENGINE_PROTOCOL)
+PROTOCOLS = (3, ENGINE_PROTOCOL)
 
 
 class EngineIs(Struct, frozen=True, tag="engine_is", array_like=True):
     """How the engine is, and where it is reached."""
 
     health: EngineHealth
-    # Paths of the Unix sockets where it is reached, each worker at one of them. Empty while there is none.
-    paths: list[str] = []
+    # Path of the Unix socket where it is reached. None while there is none.
+    path: str | None = None
     # Of several, its name, and what it can do, also while it is being started again; None until that is known.
     name: str = ""
     profile: EngineProfile | None = None

@@ -52,7 +52,7 @@ class Parent:
         self._settings = replace(settings, port=port)
         self._asked_port = settings.port
         self._kept = kept
-        self.engines = Engines(self._settings, folder, self._say, kept, count)
+        self.engines = Engines(self._settings, folder, self._say, kept)
         self.engine = self.engines.engine
         self._own_metrics = own_metrics(self.engine)
         # The one that serves, or is to serve, with each number.

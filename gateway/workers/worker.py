@@ -181,8 +181,7 @@ class _Worker:
             case EngineIs():
                 # Of others it is told when new settings have them, which are another worker's.
                 if (engine := self.engines.get(message.name)) is not None:
-                    paths = message.paths
-                    path = Path(paths[(self._number - 1) % len(paths)]) if paths else None
+                    path = None if message.path is None else Path(message.path)
                     engine.told(message.health, path, message.profile)
                 self._waits_for.discard(message.name)
                 if not self._waits_for:

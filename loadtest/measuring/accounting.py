@@ -20,7 +20,7 @@ from loadtest.systems import processes
 
 HOST = "host"
 """The process in which a gateway's engine runs: told by itself, and counted in `serving` too. Those of further
-engines, and the front ends of one, are `host 2`, `host 3` … Among the parts that are given, its process, where it
+engines are `host 2`, `host 3` … Among the parts that are given, its process, where it
 is not found below the gateway's."""
 
 STORE = "store"
@@ -32,7 +32,7 @@ _SEARCH_S = 2.0
 # The names that processes give themselves: a gateway's workers, their store, and further processes of vLLM's front
 # end; what hosts a gateway's engine; a gateway that does nothing while its engine is asked past it, or is named.
 _SERVING = (processes.WORKER, re.compile(r"APIServer"))
-_ENGINE_HOST = re.compile(r"^gateway engine (host|front end \d+)\b")
+_ENGINE_HOST = re.compile(r"^gateway engine host\b")
 _BESIDE = re.compile(rf"^{processes.BESIDE_ITS_ENGINE}\b")
 
 

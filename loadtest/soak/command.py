@@ -10,7 +10,7 @@ from pathlib import Path
 
 from loadtest.commands import Command, Say, add_out, between, from_
 from loadtest.results import LoadtestError
-from loadtest.soak.faults import OF_ENGINE, OF_EVERYBODY, OF_FRONT_ENDS, OF_WORKERS, FaultKind
+from loadtest.soak.faults import OF_ENGINE, OF_EVERYBODY, OF_WORKERS, FaultKind
 from loadtest.soak.report import results
 from loadtest.soak.result import SoakPlan
 from loadtest.soak.run import run
@@ -32,13 +32,6 @@ def _add(parser: argparse.ArgumentParser) -> None:
     add("--sessions", type=between(12, 5_000), default=plan.sessions, metavar="N", help="held at the same time")
     add("--seed", type=int, default=plan.seed, help="who is there, what is said, what breaks when")
     add("--workers", type=between(1, 64), metavar="N", help="of the gateway, with a store; without it one process")
-    add(
-        "--front-ends",
-        type=between(1, 16),
-        default=plan.front_ends,
-        metavar="N",
-        help="of the engine; one is killed",
-    )
     add("--only", type=_kind, metavar="KIND", help=f"break nothing else: {', '.join(_KINDS)}")
     add("--times", type=between(1, 1_000), default=plan.times, metavar="N", help="how often, with --only")
     add(
@@ -62,10 +55,6 @@ def plan(options: argparse.Namespace) -> SoakPlan:
     plan = SoakPlan(**{name: getattr(options, name) for name in SoakPlan.__struct_fields__ if name in options})
     if plan.only in OF_WORKERS and plan.workers is None:
         raise LoadtestError("Without --workers there are neither workers nor a store to break.")
-    if plan.front_ends > (plan.workers or 1):
-        raise LoadtestError("An engine has no more front ends (--front-ends) than there are --workers.")
-    if plan.only in OF_FRONT_ENDS and plan.front_ends == 1:
-        raise LoadtestError("Without --front-ends there is none to break.")
     if plan.loss and plan.workers is None:
         raise LoadtestError("Without --workers there is no store to which packets could be lost (--loss).")
     if plan.only in OF_ENGINE and plan.engine == "simulated" and plan.workers is None:

@@ -31,8 +31,6 @@ class FaultKind(Enum):
     # SIGKILL of the engine's process, or SIGSTOP of it for good.
     ENGINE_KILL = "engine killed"
     ENGINE_STOP = "engine stopped"
-    # SIGKILL of one of several front ends of the engine.
-    FRONT_END_KILL = "front end killed"
     # SIGTERM of the gateway, and another one on the same port.
     RESTART = "gateway restarted"
     # Of several workers, SIGKILL of one, or SIGSTOP for so long that others take over its work, then SIGCONT.
@@ -44,13 +42,12 @@ class FaultKind(Enum):
     STORE_KILL = "store killed"
 
 
-# These need workers, these an engine in a process of its own, and these one with several front ends.
+# These need workers, and these an engine in a process of its own.
 OF_WORKERS = (FaultKind.WORKER_KILL, FaultKind.WORKER_STOP, FaultKind.RELOAD, FaultKind.STORE_KILL)
 OF_ENGINE = (FaultKind.ENGINE_KILL, FaultKind.ENGINE_STOP)
-OF_FRONT_ENDS = (FaultKind.FRONT_END_KILL,)
 
 # These concern everybody; the others a single client.
-OF_EVERYBODY = (*OF_ENGINE, *OF_FRONT_ENDS, FaultKind.RESTART, FaultKind.CLIENT_STOP, *OF_WORKERS)
+OF_EVERYBODY = (*OF_ENGINE, FaultKind.RESTART, FaultKind.CLIENT_STOP, *OF_WORKERS)
 
 
 class Fault(Struct, frozen=True):
@@ -59,7 +56,7 @@ class Fault(Struct, frozen=True):
     kind: FaultKind
     # After the load began, seconds.
     began_s: float
-    # Number of a seat, a client process, a worker or a front end; 0 for what there is one of.
+    # Number of a seat, a client process or a worker; 0 for what there is one of.
     target: int = 0
     # How long it is kept up: the client is away, or the process stays stopped.
     pause_s: float = 0.0
@@ -89,13 +86,12 @@ _LAST_S = 120.0
 # In a shorter run they are closer together, so that the first three fit.
 _SHORT_S = 520.0
 
-# What happens to workers, their store and front ends, besides: how far apart, and where in that time.
+# What happens to workers and their store, besides: how far apart, and where in that time.
 _OFTEN = {
     FaultKind.WORKER_KILL: (60.0, 0.5),
     FaultKind.WORKER_STOP: (300.0, 0.25),
     FaultKind.RELOAD: (300.0, 0.4),
     FaultKind.STORE_KILL: (300.0, 0.75),
-    FaultKind.FRONT_END_KILL: (300.0, 0.6),
 }
 # Longer than others wait before they take over (6 s), shorter than the gateway does before it kills one (30 s).
 _WORKER_STOPPED_S = 27.0
@@ -118,26 +114,24 @@ def schedule(
     light_every_s: float,
     engine: bool = True,
     workers: int = 0,
-    front_ends: int = 1,
     only: tuple[FaultKind, int] | None = None,
 ) -> list[Fault]:
     """Every fault of a run, in the order of time.
 
     light_every_s: mean time between those of single clients. engine: whether it is a process that can be broken.
-    workers: how many there are that share a store. front_ends: how many the engine has.
+    workers: how many there are that share a store.
     only: this kind, of `OF_EVERYBODY`, so often, and no other.
     """
     rng = random.Random(f"faults/{seed}")
     if only is not None:
         kind, times = only
-        return _spread(rng, kind, times, 0.5, seats, duration_s, keep_s, workers, front_ends)
+        return _spread(rng, kind, times, 0.5, seats, duration_s, keep_s, workers)
     heavy = [fault for fault in _heavy(rng, seats, duration_s, keep_s) if engine or fault.kind not in OF_ENGINE]
     light = _light(rng, seats, duration_s, keep_s, light_every_s)
     often: list[Fault] = []
     for kind, (every_s, where) in _OFTEN.items() if workers else ():
-        if front_ends > 1 or kind not in OF_FRONT_ENDS:
-            times = max(int(duration_s * (_AMID[1] - _AMID[0]) // every_s), 1)
-            often += _spread(rng, kind, times, where, seats, duration_s, keep_s, workers, front_ends)
+        times = max(int(duration_s * (_AMID[1] - _AMID[0]) // every_s), 1)
+        often += _spread(rng, kind, times, where, seats, duration_s, keep_s, workers)
     return sorted([*heavy, *light, *often], key=lambda fault: fault.began_s)
 
 
@@ -149,7 +143,7 @@ def _heavy(rng: random.Random, seats: Sequence[Seat], duration_s: float, keep_s:
     for number, kind in enumerate(itertools.islice(itertools.cycle(_HEAVY), count)):
         at_s = scale * (_FIRST_S + number * _HEAVY_EVERY_S + rng.uniform(-15, 15))
         times[kind] += 1
-        faults.append(_of_everybody(rng, kind, at_s, times[kind], seats, keep_s, workers=0, front_ends=1))
+        faults.append(_of_everybody(rng, kind, at_s, times[kind], seats, keep_s, workers=0))
     return faults
 
 
@@ -162,7 +156,6 @@ def _spread(
     duration_s: float,
     keep_s: float,
     workers: int,
-    front_ends: int,
 ) -> list[Fault]:
     """Faults of one kind at even distances; where: in each of these, from 0 to 1, about."""
     first_s, last_s = (part * duration_s for part in _AMID)
@@ -170,7 +163,7 @@ def _spread(
     faults: list[Fault] = []
     for number in range(times):
         at_s = first_s + step_s * (number + where + rng.uniform(-0.2, 0.2))
-        faults.append(_of_everybody(rng, kind, at_s, number + 1, seats, keep_s, workers, front_ends))
+        faults.append(_of_everybody(rng, kind, at_s, number + 1, seats, keep_s, workers))
     return faults
 
 
@@ -182,7 +175,6 @@ def _of_everybody(
     seats: Sequence[Seat],
     keep_s: float,
     workers: int,
-    front_ends: int,
 ) -> Fault:
     """time: the first, second … of this kind."""
     target, pause_s = 0, 0.0
@@ -194,8 +186,6 @@ def _of_everybody(
             pause_s = keep_s + 15 if time % 3 == 0 else rng.uniform(2, keep_s / 4)
         case FaultKind.WORKER_KILL:
             target = time % workers + 1
-        case FaultKind.FRONT_END_KILL:
-            target = time % front_ends + 1
         case FaultKind.WORKER_STOP:
             target, pause_s = (time + 1) % workers + 1, _WORKER_STOPPED_S
     return Fault(kind, round(at_s, 1), target, round(pause_s, 1))

@@ -148,12 +148,6 @@ class ServedGateway:
                 return True
         return False
 
-    def signal_front_end(self, front_end: int, number: signal.Signals) -> bool:
-        """Signal the engine's front end of this number; false while there is none. Of several engines, one."""
-        name = re.compile(rf"^gateway engine front end {front_end}\b")
-        hosts = sorted(self._find_hosts(), key=lambda host: host.began)
-        return any(processes.signal_below(host.pid, name, number) for host in hosts)
-
     def signal_worker(self, worker: int, number: signal.Signals) -> bool:
         """Signal the worker of this number; false while there is none."""
         return processes.signal_below(self._started.pid, re.compile(rf"^gateway worker {worker}\b"), number)

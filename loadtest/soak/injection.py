@@ -22,7 +22,7 @@ from loadtest.soak.records import Record, Stopped
 _LOOK_S, _LISTEN_S = 0.25, 0.02
 
 # An engine that dies is noticed at once; one that is stopped after `engine.stall_s`, once something is to be done.
-_NOTICED_S = {FaultKind.ENGINE_KILL: 15.0, FaultKind.FRONT_END_KILL: 15.0, FaultKind.ENGINE_STOP: 60.0}
+_NOTICED_S = {FaultKind.ENGINE_KILL: 15.0, FaultKind.ENGINE_STOP: 60.0}
 _REPAIRED_S = 240.0
 
 # A client that reads nothing overflows its outbox, or answers no ping.
@@ -81,7 +81,7 @@ class Injection:
             for fault in planned:
                 await asyncio.sleep(max(fault.began_s - self._now_s(), 0.0))
                 match fault.kind:
-                    case FaultKind.ENGINE_KILL | FaultKind.ENGINE_STOP | FaultKind.FRONT_END_KILL:
+                    case FaultKind.ENGINE_KILL | FaultKind.ENGINE_STOP:
                         tasks.create_task(self._break_engine(fault))
                     case FaultKind.RESTART:
                         tasks.create_task(self._restart(fault))
@@ -117,8 +117,6 @@ class Injection:
             self.made.append(replace(fault, began_s=began_s, recovered_s=recovered_s, note=note))
 
     def _signal_engine(self, fault: Fault) -> bool:
-        if fault.kind is FaultKind.FRONT_END_KILL:
-            return self.gateway.signal_front_end(fault.target, signal.SIGKILL)
         return self.gateway.signal_engine(
             signal.SIGKILL if fault.kind is FaultKind.ENGINE_KILL else signal.SIGSTOP
         )

@@ -25,7 +25,6 @@ _WHAT = {
     FaultKind.CLIENT_STOP: "SIGSTOP of a client process, then SIGCONT",
     FaultKind.ENGINE_KILL: "SIGKILL of the engine's process",
     FaultKind.ENGINE_STOP: "SIGSTOP of the engine's process",
-    FaultKind.FRONT_END_KILL: "SIGKILL of one of the engine's front ends",
     FaultKind.RESTART: "SIGTERM of the gateway, and a new one",
     FaultKind.WORKER_KILL: "SIGKILL of one of the gateway's workers",
     FaultKind.WORKER_STOP: "SIGSTOP of one of the gateway's workers, then SIGCONT",

@@ -33,8 +33,6 @@ class SoakPlan(Struct, frozen=True, kw_only=True):
     seed: int = 1
     # Processes of the gateway, which share a store of their own; None: one process without a store.
     workers: int | None = None
-    # Of the engine; with several workers.
-    front_ends: int = 1
     # The only kind of fault, and how often; None: every kind.
     only: FaultKind | None = None
     times: int = 20

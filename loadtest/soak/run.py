@@ -76,7 +76,7 @@ async def run(plan: SoakPlan, say: Callable[[str], object], *, keep: Path | None
 
 def _settings_for(plan: SoakPlan, folder: Path) -> dict[str, Any]:
     """The gateway's settings: bounds so short and small that they are reached."""
-    engine = {"kind": plan.engine, "stall_s": 20, "front_ends": plan.front_ends}
+    engine = {"kind": plan.engine, "stall_s": 20}
     several = [{"name": f"engine-{number}", **engine} for number in range(1, plan.engines + 1)]
     return {
         "max_waiting": 2000,
@@ -160,7 +160,6 @@ class _Soak:
                     # Workers have one process for any engine.
                     engine=plan.engine != "simulated" or plan.workers is not None,
                     workers=plan.workers or 0,
-                    front_ends=plan.front_ends,
                     only=None if plan.only is None else (plan.only, plan.times),
                 )
                 breaking = tasks.create_task(injection.carry_out(faults))

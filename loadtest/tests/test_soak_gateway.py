@@ -51,24 +51,6 @@ async def test_of_several_engines_one_is_killed_and_the_others_stay(tmp_path: Pa
         await gateway.end()
 
 
-async def test_the_death_of_a_front_end_is_that_of_its_engine(tmp_path: Path) -> None:
-    settings = _settings_for(SoakPlan(engine="simulated", workers=2, front_ends=2), tmp_path)
-    gateway = ServedGateway(settings, tmp_path, workers=2)
-
-    async def restarted() -> bool:
-        return bool(await gateway.metric("gateway_engine_restarts_total", reason="crash"))
-
-    try:
-        await gateway.start(_START_S)
-        assert not gateway.signal_front_end(3, signal.SIGKILL)
-        assert gateway.signal_front_end(2, signal.SIGKILL)
-        await until(restarted)
-        while not gateway.signal_front_end(2, signal.SIGCONT):  # there is another one
-            await asyncio.sleep(0.02)
-    finally:
-        await gateway.end()
-
-
 async def test_workers_the_store_and_the_engine_can_be_killed(tmp_path: Path) -> None:
     gateway = ServedGateway({"engine": {"kind": "simulated"}}, tmp_path, workers=2)
     serving: dict[str, int] = {}

@@ -11,7 +11,7 @@ import pytest
 from demo_model import LANGUAGES
 from loadtest.results import LoadtestError
 from loadtest.soak.command import SOAK, plan
-from loadtest.soak.faults import OF_ENGINE, OF_EVERYBODY, OF_FRONT_ENDS, OF_WORKERS, FaultKind, schedule
+from loadtest.soak.faults import OF_ENGINE, OF_EVERYBODY, OF_WORKERS, FaultKind, schedule
 from loadtest.soak.population import population
 from loadtest.soak.result import SoakPlan
 
@@ -51,7 +51,7 @@ def test_the_same_seed_gives_the_same_run() -> None:
 def test_half_an_hour_has_every_kind_of_fault() -> None:
     faults = schedule(population(200, 240, 1), 1_800, 1, keep_s=60, light_every_s=4)
     counts = Counter(fault.kind for fault in faults)
-    assert set(counts) == set(FaultKind) - {*OF_WORKERS, *OF_FRONT_ENDS}
+    assert set(counts) == set(FaultKind) - {*OF_WORKERS}
     assert counts[FaultKind.ENGINE_KILL] >= 4
     assert (counts[FaultKind.RESTART], counts[FaultKind.ENGINE_STOP], counts[FaultKind.CLIENT_STOP]) == (2, 1, 3)
     assert [fault.began_s for fault in faults] == sorted(fault.began_s for fault in faults)
@@ -103,18 +103,6 @@ def test_with_workers_each_of_their_faults_comes_besides(minutes: int, kills: in
     assert all(6 < fault.pause_s < 30 for fault in faults if fault.kind is FaultKind.WORKER_STOP)
 
 
-@pytest.mark.parametrize(("minutes", "kills"), [(1, 1), (30, 5)])
-def test_with_several_front_ends_one_is_killed_now_and_then_besides(minutes: int, kills: int) -> None:
-    seats = population(20, 240, 1)
-    alone = schedule(seats, minutes * 60, 1, keep_s=60, light_every_s=4, workers=3)
-    assert FaultKind.FRONT_END_KILL not in {fault.kind for fault in alone}
-    faults = schedule(seats, minutes * 60, 1, keep_s=60, light_every_s=4, workers=3, front_ends=2)
-    killed = [fault.target for fault in faults if fault.kind is FaultKind.FRONT_END_KILL]
-    assert len(killed) == kills
-    assert killed == [2, 1, 2, 1, 2][:kills]
-    assert [fault for fault in faults if fault.kind is not FaultKind.FRONT_END_KILL] == alone
-
-
 def options(*given: str) -> argparse.Namespace:
     parser = argparse.ArgumentParser()
     SOAK.add(parser)
@@ -133,15 +121,6 @@ def test_what_is_not_there_cannot_be_broken(given: tuple[str, str]) -> None:
     with pytest.raises(LoadtestError, match="workers"):
         plan(options("--only", kind, "--engine", engine))
     assert plan(options("--only", kind, "--engine", engine, "--workers", "1")).workers == 1
-
-
-def test_front_ends_are_several_for_as_many_workers() -> None:
-    asked = ("--workers", "2", "--front-ends", "2", "--only", "front-end-killed")
-    assert plan(options(*asked)) == SoakPlan(workers=2, front_ends=2, only=FaultKind.FRONT_END_KILL)
-    with pytest.raises(LoadtestError, match="than there are --workers"):
-        plan(options("--front-ends", "2"))
-    with pytest.raises(LoadtestError, match="Without --front-ends"):
-        plan(options("--workers", "2", "--only", "front-end-killed"))
 
 
 def test_packets_are_lost_on_the_way_to_a_store_alone() -> None:

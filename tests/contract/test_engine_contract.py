@@ -75,7 +75,7 @@ class OfOneWorker(SharedEngine):
 
     def _tell(self, health: EngineHealth) -> None:
         # As a parent's word, it comes a little later.
-        asyncio.get_running_loop().call_soon(self.told, health, self._hosted.shared_at[-1])
+        asyncio.get_running_loop().call_soon(self.told, health, self._hosted.shared_at)
 
     async def start(self) -> None:
         await self._hosted.start()

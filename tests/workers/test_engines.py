@@ -26,11 +26,11 @@ async def test_the_only_engine_has_no_name_and_is_reached_once_it_is_ready(tmp_p
     said: list[EngineIs] = []
     engines = Engines(Settings(engine=EngineSettings(kind="simulated")), tmp_path, said.append)
     [now] = engines.all_told()
-    assert (now.name, now.health.state, now.paths) == ("", EngineState.STARTING, [])
+    assert (now.name, now.health.state, now.path) == ("", EngineState.STARTING, None)
     await engines.engine.start()
     [now] = engines.all_told()
     assert (now.name, now.health.state) == ("", EngineState.READY)
-    assert len(now.paths) == 1
+    assert now.path is not None
     assert said[-1] == now
     before = len(said)
     engines.tell()
@@ -49,7 +49,7 @@ async def test_workers_are_told_of_several_once_all_of_them_are_ready(tmp_path: 
     first_ready = next(n for n, each in enumerate(said) if each.health.state is EngineState.READY)
     assert engines.engine.health().state is EngineState.READY
     assert {each.name for each in said[first_ready:]} == {"a", "b"}
-    paths = {path for each in engines.all_told() for path in each.paths}
+    paths = {each.path for each in engines.all_told()}
     assert len(paths) == 2
     await engines.engine.stop()
 

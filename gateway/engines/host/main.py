@@ -25,7 +25,7 @@ from typing import Any, NamedTuple
 import uvloop
 from setproctitle import setproctitle
 
-from gateway import __version__, metrics
+from gateway import __version__
 from gateway.domain.engine import EngineState
 from gateway.domain.errors import StartupError
 from gateway.domain.ports import Engine
@@ -36,10 +36,6 @@ from gateway.engines.host.messages import (
     GetActivity,
     Hello,
     Load,
-    Pause,
-    Paused,
-    Resume,
-    Seats,
     Started,
     State,
     Stop,
@@ -47,8 +43,7 @@ from gateway.engines.host.messages import (
     ToHost,
 )
 from gateway.engines.host.orphans import exit_when_hung, exit_with_parent
-from gateway.engines.host.sharing import Divided, Sharing
-from gateway.engines.host.turns import Pauses
+from gateway.engines.host.sharing import Sharing
 from gateway.engines.host.work import EngineWork, GatewayWork
 from gateway.runtime import LogStyle, log_to, settle_interpreter
 
@@ -97,15 +92,13 @@ class Role(NamedTuple):
     shared_at: Path | None = None
     # None: it ends with its gateway.
     keep: Keep | None = None
-    # Its number, from 1, if it is a front end of an engine that the other process hosts.
-    front_end: int = 0
 
 
 def run(sock: socket.socket, build: Callable[[], Engine], log_as: LogStyle, role: Role) -> None:
     """The main function of a process that hosts an engine, and ends with the process that has started it."""
     # Signals of a terminal, or to the gateway's process group, then do not reach this process or its children.
     os.setsid()
-    _take_signals(role.front_end)
+    _take_signals()
     # Child processes that are loading would wait for minutes for a host that is gone.
     exit_with_parent(_kill_below)
     _run(sock, build, log_as, role)
@@ -125,9 +118,8 @@ def run_kept(descriptor: int) -> None:
     _run(socket.socket(fileno=descriptor), build, log_as, role)
 
 
-def _take_signals(front_end: int = 0) -> None:
-    setproctitle(f"gateway engine front end {front_end}" if front_end else "gateway engine host")
-    metrics.FRONT_END = front_end
+def _take_signals() -> None:
+    setproctitle("gateway engine host")
     for number in SIGNALS:
         # Unlike SIG_IGN, a handler is not inherited by vLLM's processes, which are ended by signals.
         signal.signal(number, lambda *_: None)
@@ -198,17 +190,10 @@ class _Host:
     def __init__(self, engine: Engine, starting: asyncio.Future[None], role: Role) -> None:
         self._engine = engine
         self._starting = starting
-        self._shared_at, self._keep, front_end = role
+        self._shared_at, self._keep = role
         self._ended = asyncio.Event()
         self._all = EngineWork(engine, on_failure=self._look)
-        self.sharing = Sharing(self._all, front_end, self._say)
-        # Of a front end, with the host that has started it.
-        self._pauses = Pauses(self._say, lambda: self._all.turns.turn(alone=True))
-        if front_end:
-            self._all.above = self._pauses.lasting
-        if isinstance(engine, Divided):
-            assert self._shared_at is not None  # noqa: S101 -- others reach it
-            engine.join(self._shared_at, self.sharing)
+        self.sharing = Sharing(self._all)
         # Whether the gateway waits to hear what the engine is doing.
         self._is_asked = False
         # How many gateways have had this host.
@@ -261,7 +246,6 @@ class _Host:
             self._close(self.gateway)
         if self._closing:
             await asyncio.wait(self._closing)
-        await self._pauses.close()
 
     def _close(self, gateway: _Gateway) -> None:
         gateway.close()
@@ -315,7 +299,7 @@ class _Host:
         try:
             starting.result()
             profile, most = self._engine.profile(), self._engine.capacity().max_running
-            self._say(Started(profile=profile, max_running=most, front_ends=self._all.front_ends))
+            self._say(Started(profile=profile, max_running=most))
         except StartupError as error:
             self._say(Started(error.message, "".join(traceback.format_exception(error))))
         except Exception as error:
@@ -334,9 +318,9 @@ class _Host:
         if (load := Load(capacity.running, capacity.waiting, capacity.lag_s)) != self._load:
             self._load = load
             self._say(load)
-        if self._is_asked and (activity := self._all.activity()) is not None:
+        if self._is_asked:
             self._is_asked = False
-            self._say(activity)
+            self._say(self._all.activity())
 
     def heard(self, message: ToHost, work: GatewayWork) -> None:
         match message:
@@ -345,10 +329,6 @@ class _Host:
             case GetActivity():
                 self._is_asked = True
                 self._look()
-            case Seats():
-                self.sharing.granted(message)
-            case Pause() | Paused() | Resume():
-                self._pauses.heard(message)
             case _:
                 work.heard(message)
 

@@ -1,9 +1,7 @@
 """The messages between a gateway and the process that hosts its engine.
 
 Where several gateways share the engine, each of them speaks to the host with the same messages; `Seats` and
-`Demand` are theirs alone, `GetActivity`, `State` and `Stop` are of the process that started the host. Where that
-is the host of an engine with several front ends, each of which is a host as well, it gives them `Seats` for their
-`Demands`, and either may ask the other to `Pause`.
+`Demand` are theirs alone, `GetActivity`, `State` and `Stop` are of the process that started the host.
 
 A host that outlives gateways greets each with `Hello`, which every version understands; the rest is understood
 where `PROTOCOL` is the same.
@@ -20,7 +18,7 @@ from gateway.domain.errors import EngineFailed, EngineUnavailable, GatewayError
 from gateway.engines.host.seats import Wanted
 
 # Raised with every change of a message below, or of a value in one: `tests/engines/host/test_messages.py` notices.
-PROTOCOL = 4
+PROTOCOL = 5
 
 
 class Hello(Struct, frozen=True):
@@ -67,12 +65,6 @@ class Demand(Struct, frozen=True, tag="demand", array_like=True):
     waiting: Wanted
 
 
-class Demands(Struct, frozen=True, tag="demands", array_like=True):
-    """What each of the gateways of this front end runs and would ask for; at least one."""
-
-    wanted: list[Wanted]
-
-
 class GetActivity(Struct, frozen=True, tag="get_activity", array_like=True):
     """Say what the engine is doing for everybody; answered by `Activity`."""
 
@@ -98,8 +90,6 @@ class Started(Struct, frozen=True, tag="started", array_like=True):
     trace: str = ""
     profile: EngineProfile | None = None
     max_running: int = 0
-    # Paths of the Unix sockets of its front ends, where gateways reach it. Empty: at the host's own.
-    front_ends: list[str] = []
 
 
 class Load(Struct, frozen=True, tag="load", array_like=True):
@@ -128,28 +118,6 @@ class Seats(Struct, frozen=True, tag="seats", array_like=True):
     waiting: int
     # See `EngineCapacity`.
     lag_s: float = 0.0
-
-
-class Pause(Struct, frozen=True, tag="pause", array_like=True):
-    """Let everything that runs end, and begin nothing, until `Resume` with this number; answered by `Paused`.
-
-    What whoever asks runs itself is not meant.
-    """
-
-    # Chosen by whoever asks; each number is used once.
-    number: int
-
-
-class Paused(Struct, frozen=True, tag="paused", array_like=True):
-    """Nothing runs any more."""
-
-    number: int
-
-
-class Resume(Struct, frozen=True, tag="resume", array_like=True):
-    """That was all, or it is not wanted any more."""
-
-    number: int
 
 
 class Held(Struct, frozen=True, tag="held", array_like=True):
@@ -192,10 +160,9 @@ class Metrics(Struct, frozen=True, tag="metrics", array_like=True):
     page: bytes
 
 
-OfPause = Pause | Paused | Resume
-ToHost = Generate | Aborted | GetMetrics | Demand | GetActivity | Stop | Seats | OfPause
+ToHost = Generate | Aborted | GetMetrics | Demand | GetActivity | Stop
 OfGeneration = Held | Begun | Generated | GenerationFailed
-ToGateway = State | Started | Load | Seats | Activity | OfGeneration | Metrics | Demands | OfPause
+ToGateway = State | Started | Load | Seats | Activity | OfGeneration | Metrics
 
 
 def generation_failed(number: int, error: GatewayError) -> GenerationFailed:

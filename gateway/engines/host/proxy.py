@@ -122,12 +122,12 @@ class Host:
             _log.error("processes of the engine do not end: %s", ", ".join(str(process.pid) for process in left))
 
 
-def start_host(build: Callable[[], Engine], shared_at: Path | None = None, front_end: int = 0) -> Host:
-    """Start a process that hosts the engine made by `build`. shared_at, front_end: of its `Role`."""
+def start_host(build: Callable[[], Engine], shared_at: Path | None = None) -> Host:
+    """Start a process that hosts the engine made by `build`. shared_at: of its `Role`."""
     ours, theirs = socket.socketpair()
     process = multiprocessing.get_context("spawn").Process(
         target=main.run,
-        args=(theirs, build, log_style(), Role(shared_at, front_end=front_end)),
+        args=(theirs, build, log_style(), Role(shared_at)),
         name="engine host",
     )
     # Starting the process would start the tracker too, and that unblocks signals. So it is started first.
@@ -152,8 +152,6 @@ class HostedEngine:
 
     # Only the log of the newest failed engine is kept for the operator.
     _kept_log: ClassVar[Path | None] = None
-    # What has ended, in the reason of its failure.
-    _name = "the engine's process"
 
     def __init__(self, open: Callable[[], Host], leaves: Callable[[], bool] = lambda: False) -> None:
         self._open = open
@@ -165,7 +163,6 @@ class HostedEngine:
         self._life = Lifecycle(on_change=self._changed)
         self._capacity = EngineCapacity(0, 0, 0)
         self._profile: EngineProfile | None = None
-        self._front_ends: list[Path] = []
         self._started: asyncio.Future[Started] | None = None
         self._generations = Generations()
         self._answers = Answers()
@@ -182,10 +179,9 @@ class HostedEngine:
         return None if self._host is None else self._host.pid
 
     @property
-    def shared_at(self) -> list[Path]:
-        """Where other gateways reach the engine once it is ready, if anywhere: each at one of them."""
-        own = [] if self._host is None or self._host.shared_at is None else [self._host.shared_at]
-        return self._front_ends or own
+    def shared_at(self) -> Path | None:
+        """Where other gateways reach the engine once it is ready, if anywhere."""
+        return None if self._host is None else self._host.shared_at
 
     # ------------------------------------------------------------ life
 
@@ -287,10 +283,6 @@ class HostedEngine:
                 if (measuring := self._measuring.get(message.number)) is not None and not measuring.done():
                     measuring.set_result(message.page)
 
-    def _say(self, message: ToHost) -> None:
-        if self._channel is not None:
-            self._channel.say(message)
-
     def _starts(self, started: Started) -> None:
         if self._started is None or self._started.done():
             return
@@ -298,7 +290,6 @@ class HostedEngine:
             self._life.become(EngineState.FAILED, started.failed)
         else:
             self._profile = started.profile
-            self._front_ends = [Path(path) for path in started.front_ends]
             self._capacity = replace(self._capacity, max_running=started.max_running)
             self._was_ready = True
             self._life.become(EngineState.READY)
@@ -315,9 +306,8 @@ class HostedEngine:
             return
         how = self._host.ending if self._host is not None else ""
         log = f" (log: {self.log_path})" if self.log_path else ""
-        self._life.become(EngineState.FAILED, f"{self._name} ended{how}{log}")
-        name = self._name[0].upper() + self._name[1:]
-        self._starts(Started(f"{name} ended{how} while it started{log}."))
+        self._life.become(EngineState.FAILED, f"the engine's process ended{how}{log}")
+        self._starts(Started(f"The engine's process ended{how} while it started{log}."))
 
     def _measured_nothing(self) -> None:
         for measuring in self._measuring.values():

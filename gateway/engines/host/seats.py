@@ -1,6 +1,5 @@
 """How many of an engine's seats each of several gateways may use: a max-min fair division, finals first.
 
-Those that share a front end of the engine get theirs together, as many as if each asked by itself.
 A seat is a place among the sequences that the engine runs together.
 Knows: numbers. Must not know: gateways, engines, time.
 """
@@ -36,25 +35,21 @@ def fair_shares(demands: Sequence[int], seats: int) -> list[int]:
     return shares
 
 
-def grants(wanted: Sequence[Sequence[Wanted]], seats: int) -> list[int]:
-    """How many sequences each group of gateways may run now, at least one.
+def grants(wanted: Sequence[Wanted], seats: int) -> list[int]:
+    """How many sequences each gateway may run now, at least one.
 
-    Gateways get the same whichever group they are in. Finals are served first; what they leave is for the others.
-    A group that has all it wants may use what it would get if one of it wanted more, so that one who has been idle
-    can begin without asking. What is in use, at most what each wants, is never more than there is; but whoever
-    would get nothing may use one.
+    Finals are served first; what they leave is for the others. A gateway that has all it wants may use what it
+    would get if it wanted more, so that one that has been idle can begin without asking. What is in use, at most
+    what each wants, is never more than there is; but one that would get nothing may use one.
     """
-    each = [one for group in wanted for one in group]
-    finals = fair_shares([one.finals for one in each], seats)
+    finals = fair_shares([each.finals for each in wanted], seats)
     left = seats - sum(finals)
-    demands = [one.others for one in each]
+    demands = [each.others for each in wanted]
     others = fair_shares(demands, left)
-    granted, end = [], 0
-    for group in wanted:
-        begin, end = end, end + len(group)
-        served, share = sum(finals[begin:end]), sum(others[begin:end])
-        if served + share == sum(one.finals + one.others for one in group):
-            more = (fair_shares([*demands[:i], seats, *demands[i + 1 :]], left) for i in range(begin, end))
-            share = max([share, *(sum(shares[begin:end]) for shares in more)])
+    granted = []
+    for i, each in enumerate(wanted):
+        served, share = finals[i], others[i]
+        if served + share == each.finals + each.others:
+            share = max(share, fair_shares([*demands[:i], seats, *demands[i + 1 :]], left)[i])
         granted.append(max(1, served + share))
     return granted

@@ -10,16 +10,13 @@ from __future__ import annotations
 
 import asyncio
 import itertools
-from collections.abc import AsyncIterator, Callable, Sequence
+from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from pathlib import Path
-from typing import Protocol, runtime_checkable
-
-from msgspec.structs import replace
 
 from gateway.domain.engine import EngineState
 from gateway.engines.host.channel import Channel
-from gateway.engines.host.messages import Demand, Demands, Generate, Seats, Started, ToGateway, ToHost
+from gateway.engines.host.messages import Demand, Generate, Seats, Started, ToGateway, ToHost
 from gateway.engines.host.seats import Wanted, grants
 from gateway.engines.host.work import EngineWork, GatewayWork
 
@@ -33,32 +30,11 @@ _DIVIDE_S = 0.01
 _UNREAD_BYTES = 4 * 2**20
 
 
-class Sharer(Protocol):
-    """Somebody who gets a share of the seats."""
-
-    def wanted(self, now_s: float) -> Sequence[Wanted]:
-        """What it runs and wants to run; of a front end, each of its gateways."""
-
-    def tell(self, seats: Seats) -> None:
-        """Its seats, and how busy the engine is; called often."""
-
-
 class Sharing:
-    """The gateways that share an engine, which is ready.
+    """The gateways that share an engine, which is ready."""
 
-    front_end, say: of a front end, which divides what it was `granted`: its number, and where it says what its
-    gateways run and want to run.
-    """
-
-    def __init__(
-        self, work: EngineWork, front_end: int = 0, say: Callable[[Demands], None] = lambda _: None
-    ) -> None:
+    def __init__(self, work: EngineWork) -> None:
         self.work = work
-        self._front_end = front_end
-        self._say = say
-        self._demanded = [Wanted()]
-        self._granted: Seats | None = None
-        self._others: list[Sharer] = []
         self._gateways: list[_Gateway] = []
         self._closing: set[asyncio.Task[None]] = set()
         self._numbers = itertools.count(1)
@@ -82,15 +58,6 @@ class Sharing:
             if self._closing:
                 await asyncio.wait(self._closing)
 
-    def add(self, other: Sharer) -> None:
-        """One more who gets a share, from now on."""
-        self._others.append(other)
-
-    def granted(self, seats: Seats) -> None:
-        """What this front end may divide."""
-        self._granted = seats
-        self.divide()
-
     def divide(self) -> None:
         """Divide the seats again, soon; called whenever demand may have changed."""
         if self._due is None:
@@ -101,22 +68,12 @@ class Sharing:
         self._due = None
         self._divided_s = now_s = asyncio.get_running_loop().time()
         capacity = self.work.capacity()
-        there = Seats(capacity.max_running, capacity.running, capacity.waiting, capacity.lag_s)
-        sharers: list[Sharer] = [*self._gateways, *self._others]
-        wanted = [sharer.wanted(now_s) for sharer in sharers]
-        if self._front_end:
-            demanded = [one for each in wanted for one in each] or [Wanted()]
-            if demanded != self._demanded:
-                self._demanded = demanded
-                self._say(Demands(demanded))
-            there = replace(self._granted or Seats(1, 0, 0), lag_s=capacity.lag_s)
-        for sharer, granted in zip(sharers, grants(wanted, there.granted), strict=True):
-            sharer.tell(Seats(granted, there.running, there.waiting, there.lag_s))
+        wanted = [gateway.wanted(now_s) for gateway in self._gateways]
+        for gateway, granted in zip(self._gateways, grants(wanted, capacity.max_running), strict=True):
+            gateway.tell(Seats(granted, capacity.running, capacity.waiting, capacity.lag_s))
 
     def _connect(self) -> _Gateway:
-        # Those of two front ends differ in the engine.
-        prefix = f"{self._front_end}-" if self._front_end else ""
-        gateway = _Gateway(self, self.work, f"{prefix}{next(self._numbers)}:")
+        gateway = _Gateway(self, self.work, f"{next(self._numbers)}:")
         self._gateways.append(gateway)
         return gateway
 
@@ -140,10 +97,10 @@ class _Gateway:
         self.channel: Channel[ToGateway, ToHost] = _Greeting(self, work)
         self.work = GatewayWork(work, self.channel.say, ids=ids, on_change=sharing.divide)
 
-    def wanted(self, now_s: float) -> list[Wanted]:
+    def wanted(self, now_s: float) -> Wanted:
         running = self.work.wanted
         waiting = self._waiting if now_s - self._said_s < DEMAND_S else Wanted()
-        return [Wanted(running.finals + waiting.finals, running.others + waiting.others)]
+        return Wanted(running.finals + waiting.finals, running.others + waiting.others)
 
     def tell(self, seats: Seats) -> None:
         if seats != self._seats:
@@ -177,14 +134,3 @@ class _Greeting(Channel[ToGateway, ToHost]):
             return
         self.say(Started(profile=self._engine.profile(), max_running=self._engine.capacity().max_running))
         self._gateway._sharing.divide()
-
-
-@runtime_checkable
-class Divided(Protocol):
-    """An engine of which several processes ask for generations, its front ends."""
-
-    def join(self, at: Path, sharing: Sharing) -> None:
-        """To be called before anything is generated: what they do is to be a part of this.
-
-        at: a path in a private folder; theirs differ in the suffix.
-        """

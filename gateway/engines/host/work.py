@@ -7,8 +7,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import AsyncIterator, Callable, Coroutine
-from contextlib import AbstractAsyncContextManager, asynccontextmanager, nullcontext
+from collections.abc import Callable, Coroutine
 from typing import Any
 
 from msgspec.structs import replace
@@ -52,20 +51,6 @@ class EngineWork:
         self.measuring = asyncio.Lock()
         self.generations = 0
         self.progress = 0
-        # Of a front end: while it lasts, all other processes of the engine pause.
-        self.above: Callable[[], AbstractAsyncContextManager[None]] = nullcontext
-        # Of a process that has front ends: while it lasts, they pause; what they do together with this one; paths
-        # of their sockets.
-        self.below: Callable[[], AbstractAsyncContextManager[None]] = nullcontext
-        self.everywhere: Callable[[Activity], Activity | None] = lambda own: own
-        self.front_ends: list[str] = []
-
-    @asynccontextmanager
-    async def alone(self) -> AsyncIterator[None]:
-        """While the context lasts, nothing else runs in the engine."""
-        # In this order for everybody, so that two who want it never wait for each other.
-        async with self.above(), self.turns.turn(alone=True), self.below():
-            yield
 
     @property
     def ready(self) -> bool:
@@ -76,9 +61,9 @@ class EngineWork:
         capacity = self.engine.capacity()
         return replace(capacity, lag_s=max(capacity.lag_s, round(self.lag.mean_s, 3)))
 
-    def activity(self) -> Activity | None:
-        """What the engine is doing for all gateways. None: one of its processes has not said it yet; ask again."""
-        return self.everywhere(Activity(self.generations, self.progress))
+    def activity(self) -> Activity:
+        """What the engine is doing for all gateways."""
+        return Activity(self.generations, self.progress)
 
 
 class GatewayWork:
@@ -163,7 +148,7 @@ class GatewayWork:
         if held:
             say(Held(number))
         try:
-            async with work.alone() if request.alone else work.turns.turn(alone=False):
+            async with work.turns.turn(alone=request.alone):
                 # Before it begins: it may be what kills this process.
                 if (held or request.alone) and work.ready:
                     say(Begun(number))

@@ -16,7 +16,6 @@ import gc
 import logging
 import os
 from collections.abc import Callable, Coroutine, Sequence
-from functools import partial
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -30,7 +29,6 @@ from gateway.domain.engine import (
     TranslationRequest,
 )
 from gateway.domain.errors import EngineFailed, EngineUnavailable, GatewayError, StartupError
-from gateway.domain.ports import Engine
 from gateway.engines import gpu
 from gateway.engines.host import processes
 from gateway.engines.in_flight import Generations
@@ -49,7 +47,6 @@ from gateway.engines.vllm.arguments import (
     gpus_used,
     shares_memory,
 )
-from gateway.engines.vllm.clients import Attachment, attached, launching_for, why_not
 from gateway.engines.vllm.completions import TranslationCompletions, VllmRequests
 from gateway.engines.vllm.load import EngineLoad, load_logger
 from gateway.engines.vllm.options import VllmOptions
@@ -72,18 +69,10 @@ class RawEngine(NamedTuple):
 
 
 class VllmEngine:
-    """Engine port over `AsyncLLMEngine`, and `Divisible`. A process starts one at a time.
+    """Engine port over `AsyncLLMEngine`. A process starts one at a time."""
 
-    attachment: to the engine that another process has started.
-    """
-
-    def __init__(self, options: VllmOptions, attachment: Attachment | None = None) -> None:
+    def __init__(self, options: VllmOptions) -> None:
         self._options = options
-        self._attachment = attachment
-        # Whether other processes ask the engine too.
-        self._shared = attachment is not None
-        # Starts them, as far as it is possible with these arguments.
-        self._start_others: Callable[[dict[str, Any]], list[Attachment]] = lambda _: []
         self._life = Lifecycle()
         self._profile: EngineProfile | None = None
         self._family: PromptFamily | None = None
@@ -97,36 +86,13 @@ class VllmEngine:
         self._others: frozenset[processes.Process] = frozenset()
         self._processes: frozenset[processes.Process] = frozenset()
         self._building: asyncio.Future[None] | None = None
-        self._log = EngineLog(None if attachment is None else attachment.log)
+        self._log = EngineLog()
 
     @property
     def log_path(self) -> Path | None:
         return self._log.path
 
     # ------------------------------------------------------------ life
-
-    def divide(
-        self, count: int, at: Path, begin: Callable[[list[Callable[[], Engine]]], Coroutine[Any, Any, None]]
-    ) -> None:
-        """See `Divisible`."""
-        loop = asyncio.get_running_loop()
-
-        def start_others(arguments: dict[str, Any]) -> list[Attachment]:
-            assert self._api is not None  # noqa: S101 -- vLLM is imported
-            assert self.log_path is not None  # noqa: S101 -- it is being started
-            if why := why_not(self._api, arguments):
-                _log.warning("engine.front_ends is taken as 1, since %s", why)
-                return []
-            others = [
-                Attachment(number, count + 1, str(at.with_suffix(f".{number}")), arguments, self.log_path)
-                for number in range(1, count + 1)
-            ]
-            builds: list[Callable[[], Engine]] = [partial(VllmEngine, self._options, each) for each in others]
-            asyncio.run_coroutine_threadsafe(begin(builds), loop).result()
-            self._shared = True
-            return others
-
-        self._start_others = start_others
 
     async def start(self) -> None:
         try:
@@ -144,14 +110,9 @@ class VllmEngine:
         # A name on the hub was looked at before this process was started.
         if (config := model_config.read_config(options.model)) is not None:
             self._calibration = read_calibration(options.model)
-        if self._attachment is not None:
-            if config is not None:
-                self._family = model_config.find_family(config, options.model, options.family)
-        else:
-            if config is not None:
-                self._family = plan(options).family
-            if shares_memory(options):
-                preflight.check_shared_memory()
+            self._family = plan(options).family
+        if shares_memory(options):
+            preflight.check_shared_memory()
         handle = self._log.open()
         self._say("importing vLLM (about 10 s)")
         self._others = processes.children()
@@ -199,8 +160,7 @@ class VllmEngine:
             self._api.cache_environment(True)
         except (EngineFailed, EngineUnavailable) as error:
             raise StartupError(f"The model loads but cannot translate: {error.message}") from error
-        if self._attachment is None:
-            _log.info("engine ready: %s, prompt family %s", self._profile.model, self._family.name)
+        _log.info("engine ready: %s, prompt family %s", self._profile.model, self._family.name)
 
     async def stop(self) -> None:
         failed = self.health().state is EngineState.FAILED
@@ -232,12 +192,6 @@ class VllmEngine:
         # After a failure, the error message names it for the operator.
         self._log.close(keep=failed)
 
-    def fail(self, reason: str) -> None:
-        """See `Divisible`."""
-        self.health()  # one that has died itself says so
-        self._life.become(EngineState.FAILED, reason)
-        self._generations.end("The engine died.")
-
     def _find_processes(self) -> None:
         self._processes |= processes.descendants(self._processes | (processes.children() - self._others))
 
@@ -263,12 +217,8 @@ class VllmEngine:
         self._log.take_logger()
 
     def _import_and_spawn(self, log: int) -> None:
-        attachment = self._attachment
         for name, value in engine_environment(self._options).items():
             os.environ.setdefault(name, value)
-        if attachment is not None:
-            # The process that loads the engine knows how long it may take, and ends this one.
-            os.environ["VLLM_ENGINE_READY_TIMEOUT_S"] = "1000000"
         os.environ.update(device_environment(self._options))
         with output_to(log):
             self._api = api = VllmApi()
@@ -276,27 +226,16 @@ class VllmEngine:
                 raise StartupError("The gateway was stopped while vLLM was being imported.")
             hub = "" if self._family else ", after the download if the model is not here yet"
             self._say(f"starting the engine process (about 30 s on a CPU{hub})")
-            arguments = (
-                attachment.arguments
-                if attachment is not None
-                else {
-                    # The model's own limit, or what fits into the cache: many take more than any utterance needs.
-                    "max_model_len": -1,
-                    "enable_log_requests": False,
-                    "disable_log_stats": False,
-                    **engine_arguments(self._options),
-                }
+            arguments = {
+                # The model's own limit, or what fits into the cache: many take more than any utterance needs.
+                "max_model_len": -1,
+                "enable_log_requests": False,
+                "disable_log_stats": False,
+                **engine_arguments(self._options),
+            }
+            self._engine = api.AsyncLLM.from_engine_args(
+                api.AsyncEngineArgs(**arguments), stat_loggers=[load_logger(self._load, api.PrometheusStatLogger)]
             )
-        # These write to the terminal.
-        others = self._start_others(arguments)
-        asked = (lambda: self._engine.output_processor.get_num_unfinished_requests()) if self._shared else None
-        loggers = [load_logger(self._load, api.PrometheusStatLogger, asked)]
-        with output_to(log), launching_for(others) if others else contextlib.nullcontext():
-            if attachment is not None:
-                self._engine = attached(api, attachment, loggers)
-            else:
-                given = api.AsyncEngineArgs(**arguments)
-                self._engine = api.AsyncLLM.from_engine_args(given, stat_loggers=loggers)
             # The gateway has its own statistics of requests and tokens. vLLM's cost a tenth of a full event loop;
             # only traces need them. The statistics of the engine's steps are not affected.
             if arguments.get("otlp_traces_endpoint") is None:
@@ -362,10 +301,6 @@ class VllmEngine:
         return self._life.health
 
     def capacity(self) -> EngineCapacity:
-        if self._shared:
-            # What others run there is theirs to tell.
-            running = min(len(self._generations), self._options.max_num_seqs)
-            return EngineCapacity(self._options.max_num_seqs, running, len(self._generations) - running)
         return EngineCapacity(self._options.max_num_seqs, self._load.running, self._load.waiting)
 
     def profile(self) -> EngineProfile:

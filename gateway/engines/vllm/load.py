@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import math
 import time
-from collections.abc import Callable
 from typing import Any
 
 from gateway import metrics
@@ -36,13 +35,12 @@ class EngineLoad:
         """Mean time of a recent step, in seconds; 0 if not known."""
         return self._took_s / self._steps if self._steps else 0.0
 
-    def stepped(self, running: int, waiting: int, now_s: float, *, counted: bool = True) -> None:
-        """The engine finished a step. now_s: of a monotonic clock. counted: in the metrics, by this process."""
+    def stepped(self, running: int, waiting: int, now_s: float) -> None:
+        """The engine finished a step. now_s: of a monotonic clock."""
         # If the last step left nothing to run, the time since then was idle, not a step.
         if self._last_s is not None and self.running:
             took_s = now_s - self._last_s
-            if counted:
-                self._steps_s.observe(took_s)
+            self._steps_s.observe(took_s)
             remembered = math.exp(-took_s / _REMEMBERED_S)
             self._took_s = self._took_s * remembered + took_s
             self._steps = self._steps * remembered + 1
@@ -54,18 +52,12 @@ class EngineLoad:
         return tokens_a_piece(interval_s, self.step_s, self.running)
 
 
-def load_logger(load: EngineLoad, prometheus_logger: type, in_flight: Callable[[], int] | None = None) -> type:
-    """A subclass of vLLM's Prometheus stat logger that also keeps `load` up to date.
-
-    in_flight: where several processes ask one engine, how many sequences this one has there: of each step vLLM
-    tells only one of them how many run, but every one that gets tokens that there was a step.
-    """
+def load_logger(load: EngineLoad, prometheus_logger: type) -> type:
+    """A subclass of vLLM's Prometheus stat logger that also keeps `load` up to date."""
 
     class LoadLogger(prometheus_logger):  # type: ignore[misc]
         def record(self, scheduler_stats: Any, iteration_stats: Any, *args: Any, **kwargs: Any) -> None:
-            if in_flight is not None:
-                load.stepped(in_flight(), 0, time.monotonic(), counted=scheduler_stats is not None)
-            elif scheduler_stats is not None:
+            if scheduler_stats is not None:
                 load.stepped(scheduler_stats.num_running_reqs, scheduler_stats.num_waiting_reqs, time.monotonic())
             super().record(scheduler_stats, iteration_stats, *args, **kwargs)
 

@@ -15,22 +15,17 @@ from pathlib import Path
 
 
 class EngineLog:
-    """A file that several processes append to.
+    """A file that several processes append to."""
 
-    path: of the log of an engine that another process has started, which keeps or discards it.
-    """
-
-    def __init__(self, path: Path | None = None) -> None:
-        # None as long as there is none.
-        self.path = path
-        self._is_own = path is None
+    def __init__(self) -> None:
+        # None before `open`.
+        self.path: Path | None = None
 
     def open(self) -> int:
-        """Its descriptor, for whoever closes it."""
-        if self.path is None:
-            handle, name = tempfile.mkstemp(prefix="gateway-engine-", suffix=".log")
-            os.close(handle)
-            self.path = Path(name)
+        """A new file's descriptor, which the caller closes."""
+        handle, name = tempfile.mkstemp(prefix="gateway-engine-", suffix=".log")
+        os.close(handle)
+        self.path = Path(name)
         return os.open(self.path, os.O_WRONLY | os.O_APPEND)
 
     def take_logger(self) -> None:
@@ -44,7 +39,7 @@ class EngineLog:
         """keep: whether it is worth reading."""
         for handler in logging.getLogger("vllm").handlers:
             handler.close()
-        if self.path is not None and self._is_own and not keep:
+        if self.path is not None and not keep:
             self.path.unlink(missing_ok=True)
 
 

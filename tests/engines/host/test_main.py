@@ -48,7 +48,7 @@ async def test_a_host_that_is_late_says_so_until_it_has_time_again() -> None:
     async with hosted_engine(SimulatedEngine()) as pair:
         await pair.near.start()
         # Both are in this process.
-        time.sleep(1.0)  # noqa: ASYNC251 -- a front end that has too much to do
+        time.sleep(1.0)  # noqa: ASYNC251 -- a host that has too much to do
         while pair.near.capacity().lag_s < 0.3:
             await asyncio.sleep(0.01)
         while pair.near.capacity().lag_s > 0.3:

@@ -18,7 +18,13 @@ from gateway.engines.host.messages import (
 from tests.engines.host.digests import digest
 
 # Digest of all messages in each version of the protocol.
-MESSAGES = {1: "1f6533b26c591f09", 2: "2c9153d4afd8dd72", 3: "007d3ff413520acd", 4: "01f34a0825ec2737"}
+MESSAGES = {
+    1: "1f6533b26c591f09",
+    2: "2c9153d4afd8dd72",
+    3: "007d3ff413520acd",
+    4: "01f34a0825ec2737",
+    5: "2c9153d4afd8dd72",
+}
 
 
 def test_a_change_of_a_message_is_another_protocol() -> None:

@@ -14,11 +14,6 @@ WANTED = st.lists(st.builds(Wanted, NUMBERS, NUMBERS), max_size=12)
 SEATS = st.integers(1, 64)
 
 
-def apart(wanted: list[Wanted]) -> list[list[Wanted]]:
-    """Each gateway by itself."""
-    return [[each] for each in wanted]
-
-
 def used(wanted: list[Wanted], granted: list[int]) -> list[int]:
     return [min(each.finals + each.others, grant) for each, grant in zip(wanted, granted, strict=True)]
 
@@ -53,7 +48,7 @@ def test_shares_are_max_min_fair(demands: list[int], seats: int) -> None:
 
 @given(WANTED, SEATS)
 def test_nobody_is_granted_what_others_use(wanted: list[Wanted], seats: int) -> None:
-    granted = grants(apart(wanted), seats)
+    granted = grants(wanted, seats)
     assert all(1 <= grant <= seats for grant in granted)
     in_use = used(wanted, granted)
     wanting = sum(each != Wanted() for each in wanted)
@@ -66,7 +61,7 @@ def test_nobody_is_granted_what_others_use(wanted: list[Wanted], seats: int) -> 
 @given(WANTED, SEATS)
 def test_finals_get_what_they_would_get_without_all_others(wanted: list[Wanted], seats: int) -> None:
     finals = fair_shares([each.finals for each in wanted], seats)
-    assert all(grant >= share for grant, share in zip(grants(apart(wanted), seats), finals, strict=True))
+    assert all(grant >= share for grant, share in zip(grants(wanted, seats), finals, strict=True))
 
 
 @pytest.mark.parametrize(
@@ -83,32 +78,4 @@ def test_finals_get_what_they_would_get_without_all_others(wanted: list[Wanted],
     ],
 )
 def test_examples_of_grants(wanted: list[Wanted], granted: list[int]) -> None:
-    assert grants(apart(wanted), 16) == granted
-
-
-@given(st.lists(st.lists(st.builds(Wanted, NUMBERS, NUMBERS), min_size=1, max_size=4), max_size=4), SEATS)
-def test_each_gets_the_same_whichever_front_end_it_asks(wanted: list[list[Wanted]], seats: int) -> None:
-    together = [
-        use
-        for group, granted in zip(wanted, grants(wanted, seats), strict=True)
-        for use in used(group, grants(apart(group), granted))
-    ]
-    everybody = [each for group in wanted for each in group]
-    alone = used(everybody, grants(apart(everybody), seats))
-    # But for what cannot be divided.
-    assert all(abs(use - by_itself) <= 1 for use, by_itself in zip(together, alone, strict=True))
-
-
-@pytest.mark.parametrize(
-    ("wanted", "granted"),
-    [
-        ([[Wanted(100), Wanted(100)], [Wanted(100)]], [11, 5]),
-        ([[Wanted(0, 100), Wanted(0, 3)], [Wanted(0, 100)]], [10, 6]),
-        # One of two that have been idle may begin with its share at once.
-        ([[Wanted(), Wanted()], [Wanted(0, 100)]], [8, 16]),
-        ([[Wanted(0, 3), Wanted()], [Wanted(0, 100)]], [9, 13]),
-        ([[Wanted(0, 100), Wanted()], [Wanted()]], [16, 8]),
-    ],
-)
-def test_examples_of_grants_to_front_ends(wanted: list[list[Wanted]], granted: list[int]) -> None:
     assert grants(wanted, 16) == granted

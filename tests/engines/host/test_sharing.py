@@ -55,7 +55,7 @@ async def test_seats_follow_what_each_wants() -> None:
 async def test_workers_are_told_how_late_the_host_is() -> None:
     async with shared_engine(SimulatedEngine(SIXTEEN)) as shared, worker(shared) as a, worker(shared) as b:
         # The workers and the host are in this process.
-        time.sleep(1.0)  # noqa: ASYNC251 -- a front end that has too much to do
+        time.sleep(1.0)  # noqa: ASYNC251 -- a host that has too much to do
         await until(lambda: min(a.capacity().lag_s, b.capacity().lag_s) > 0.3)
         await until(lambda: max(a.capacity().lag_s, b.capacity().lag_s) < 0.3)
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
-from prometheus_client import REGISTRY
 
 from gateway.engines.vllm.load import EngineLoad, load_logger
 
@@ -57,32 +56,3 @@ def test_the_stat_logger_takes_the_load_and_leaves_the_rest_to_vllm() -> None:
     logger.record(None, None, engine_idx=0)
     assert recorded == [(stats, None), (None, None)]
     assert (load.running, load.waiting) == (3, 1)
-
-
-def test_one_of_several_that_ask_an_engine_counts_its_own_and_a_step_is_counted_once(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    class Prometheus:
-        def record(self, *_: Any, **_named: Any) -> None:
-            pass
-
-    now_s = iter(number * 0.010 for number in range(100))
-    monkeypatch.setattr("gateway.engines.vllm.load.time.monotonic", lambda: next(now_s))
-    load, asked = EngineLoad("asked by several"), [4]
-    counted = REGISTRY.get_sample_value
-    logger = load_logger(load, Prometheus, lambda: asked[0])()
-    for _ in range(10):
-        logger.record(None, None, engine_idx=0)
-    assert load.step_s == pytest.approx(0.010)
-    assert load.running == 4
-    name, labels = "gateway_engine_step_seconds_count", {"engine": "asked by several"}
-    assert counted(name, labels) == 0
-    # vLLM tells each step to one of them.
-    logger.record(object(), None, engine_idx=0)
-    assert counted(name, labels) == 1
-    asked[0] = 0
-    logger.record(None, None, engine_idx=0)
-    for _ in range(50):
-        next(now_s)
-    logger.record(None, None, engine_idx=0)
-    assert load.step_s == pytest.approx(0.010), "it was idle"
