@@ -527,7 +527,7 @@ async def test_engines_die_hang_and_stop_in_one_process(
     for each in engines:
         await each.stop()
         assert each.health().state is EngineState.STOPPED
-    # The log of one that failed is kept, and no other.
+    # The log of one that failed is kept, and that of one that stopped is not.
     if kind == "vllm":
         logs = [each.log_path for each in engines if isinstance(each, HostedEngine)]
         assert [log is not None and log.exists() for log in logs] == [True, False]

@@ -162,6 +162,11 @@ def broken_engine(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return folder
 
 
+def texts(folder: Path) -> str:
+    """What the logs of engines and the audit file say."""
+    return "".join(file.read_text() for file in (*folder.glob("*.log"), folder / "audit.jsonl"))
+
+
 @pytest.fixture(scope="module")
 def settings(broken_engine: Path) -> dict[str, str]:
     return {
@@ -169,7 +174,7 @@ def settings(broken_engine: Path) -> dict[str, str]:
         "TMPDIR": str(broken_engine),
         "GATEWAY__AUTH__AUDIT_FILE": str(broken_engine / "audit.jsonl"),
         "GATEWAY__LOG_LEVEL": "debug",
-        "GATEWAY__ENGINE__STALL_S": "15",
+        "GATEWAY__ENGINE__STALL_S": "30",
         "GATEWAY__ENGINE__MAX_RESTARTS": "4",
         "GATEWAY__ENGINE__RESTART_BACKOFF_MAX_S": "1",
         "GATEWAY__LIMITS__UTTERANCES_IN_FLIGHT": "100",
@@ -208,8 +213,7 @@ async def test_a_crash_leaves_nothing_of_what_was_said(gateway: GatewayProcess, 
             said += 1
             await ana.until(UtteranceAccepted, said)
         await ana.finals(said)
-    files = await asyncio.to_thread(lambda: [*broken_engine.glob("*.log"), broken_engine / "audit.jsonl"])
-    written = "".join([await asyncio.to_thread(file.read_text) for file in files])
+    written = await asyncio.to_thread(texts, broken_engine)
     assert "the test says so" in written
     assert "Dumping scheduler output" in written
     assert '"action":"join"' in written
@@ -222,7 +226,7 @@ async def test_a_crash_leaves_nothing_of_what_was_said(gateway: GatewayProcess, 
 
 @engine
 async def test_no_accepted_utterance_is_lost_when_the_engine_hangs_and_the_next_dies(
-    gateway: GatewayProcess,
+    gateway: GatewayProcess, broken_engine: Path
 ) -> None:
     async with (
         somebody(gateway.url, meeting="faults", name="Bo", reads=["ja"]) as bo,
@@ -241,6 +245,8 @@ async def test_no_accepted_utterance_is_lost_when_the_engine_hangs_and_the_next_
         finals = await bo.finals(said)
         assert max(Counter((f.utterance, f.lang) for f in finals).values()) == 1
         assert not any(map(alive, [*victims, *loading]))
+        # The log of the newest that failed is kept, and no other.
+        assert "the test says so" not in await asyncio.to_thread(texts, broken_engine)
         assert len(await transcript(gateway, "faults", "ja")) == said, "each is in the log, once"
         # One text has one translation, whether its engine died on the way or not.
         assert len({f.text for f in bo.of(TranslationFinal)}) == len(SENTENCES)

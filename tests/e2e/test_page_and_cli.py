@@ -24,6 +24,7 @@ SENTENCE = "Let's move the launch to Friday."
 
 
 @pytest.mark.browser
+@pytest.mark.timeout(1_800)
 async def test_the_page_tells_that_the_engine_loads_and_then_translates(
     starting_gateway: GatewayProcess, open_page: OpenPage, artifacts: Path
 ) -> None:
@@ -39,7 +40,8 @@ async def test_the_page_tells_that_the_engine_loads_and_then_translates(
         await page.screenshot(path=artifacts / "real-engine-loading.png")
 
         # Nobody reloads: the page turns by itself.
-        await expect(page.get_by_test_id("text")).to_be_enabled(timeout=400_000)
+        await asyncio.to_thread(starting_gateway.ready)
+        await expect(page.get_by_test_id("text")).to_be_enabled()
         assert (await asyncio.to_thread(readiness, starting_gateway))[0] == 200
         for lang in ("ja", "de", "fr"):
             await page.get_by_test_id(f"read-{lang}").check(force=True)

@@ -73,32 +73,45 @@ def test_a_device_is_a_gpu_where_there_are_any() -> None:
 
 
 @pytest.mark.usefixtures("on_gpu")
-def test_every_step_fits_into_a_captured_graph_where_attention_can_be_captured() -> None:
-    arguments = engine_arguments(options(max_num_seqs=64))
-    assert arguments["max_num_batched_tokens"] == 1_024
-    assert arguments["compilation_config"] == {"cudagraph_mode": "FULL", "max_cudagraph_capture_size": 1_024}
+@pytest.mark.parametrize(
+    ("given", "tokens", "compilation"),
+    [
+        ({"max_num_seqs": 64}, 1_024, {"cudagraph_mode": "FULL", "max_cudagraph_capture_size": 1_024}),
+        # Room for a token of each sequence, and for prompts.
+        ({"max_num_seqs": 800}, 1_600, {"cudagraph_mode": "FULL", "max_cudagraph_capture_size": 1_600}),
+        # A very large step is not captured whole.
+        (
+            {"max_num_batched_tokens": 8_192},
+            8_192,
+            {"cudagraph_mode": "FULL", "max_cudagraph_capture_size": 2_048},
+        ),
+        # An operator who names a graph mode gets it and nothing else; other compilation settings are kept.
+        (
+            {"extra": {"compilation_config": {"cudagraph_mode": "PIECEWISE"}}},
+            None,
+            {"cudagraph_mode": "PIECEWISE"},
+        ),
+        (
+            {"extra": {"compilation_config": {"mode": 3}}},
+            1_024,
+            {"cudagraph_mode": "FULL", "max_cudagraph_capture_size": 1_024, "mode": 3},
+        ),
+        # Eager mode is left to vllm; without compilation there is nothing to capture.
+        (
+            {"extra": {"enforce_eager": None}},
+            1_024,
+            {"cudagraph_mode": "FULL", "max_cudagraph_capture_size": 1_024},
+        ),
+        ({"enforce_eager": True}, None, None),
+    ],
+)
+def test_every_step_fits_into_a_captured_graph(
+    given: dict[str, Any], tokens: int | None, compilation: dict[str, Any] | None
+) -> None:
+    arguments = engine_arguments(options(**given))
+    assert arguments.get("max_num_batched_tokens") == tokens
+    assert arguments.get("compilation_config") == compilation
     assert "VLLM_CPU_KVCACHE_SPACE" not in engine_environment(options())
-
-
-@pytest.mark.usefixtures("on_gpu")
-def test_a_step_has_room_for_a_token_of_each_sequence_and_for_prompts() -> None:
-    arguments = engine_arguments(options(max_num_seqs=800))
-    assert arguments["max_num_batched_tokens"] == 1_600
-    assert arguments["compilation_config"]["max_cudagraph_capture_size"] == 1_600
-
-
-@pytest.mark.usefixtures("on_gpu")
-def test_a_very_large_step_is_not_captured_whole() -> None:
-    arguments = engine_arguments(options(max_num_batched_tokens=8_192))
-    assert arguments["max_num_batched_tokens"] == 8_192
-    assert arguments["compilation_config"]["max_cudagraph_capture_size"] == 2_048
-
-
-@pytest.mark.usefixtures("on_gpu")
-def test_an_operator_who_names_a_graph_mode_gets_it_and_nothing_else() -> None:
-    arguments = engine_arguments(options(extra={"compilation_config": {"cudagraph_mode": "PIECEWISE"}}))
-    assert arguments["compilation_config"] == {"cudagraph_mode": "PIECEWISE"}
-    assert "max_num_batched_tokens" not in arguments
 
 
 @pytest.mark.usefixtures("on_gpu")
@@ -116,25 +129,6 @@ def test_what_would_not_fit_together_with_an_operators_choice_is_not_chosen(extr
     assert extra.items() <= arguments.items()
     assert "max_num_batched_tokens" not in arguments
     assert "cudagraph_mode" not in arguments.get("compilation_config", {})
-
-
-@pytest.mark.usefixtures("on_gpu")
-def test_graphs_are_chosen_also_where_eager_mode_is_left_to_vllm() -> None:
-    assert (
-        engine_arguments(options(extra={"enforce_eager": None}))["compilation_config"]["cudagraph_mode"] == "FULL"
-    )
-
-
-@pytest.mark.usefixtures("on_gpu")
-def test_other_compilation_settings_are_kept_beside_what_is_chosen() -> None:
-    arguments = engine_arguments(options(extra={"compilation_config": {"mode": 3}}))
-    assert arguments["compilation_config"]["mode"] == 3
-    assert arguments["compilation_config"]["cudagraph_mode"] == "FULL"
-
-
-@pytest.mark.usefixtures("on_gpu")
-def test_without_compilation_there_is_nothing_to_capture() -> None:
-    assert "compilation_config" not in engine_arguments(options(enforce_eager=True))
 
 
 def test_attention_that_captures_decoding_only_is_left_to_vllm(monkeypatch: pytest.MonkeyPatch) -> None:
