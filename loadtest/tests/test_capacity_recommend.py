@@ -444,7 +444,7 @@ async def test_a_sweep_of_a_real_gateway(tmp_path: Path) -> None:
 @pytest.mark.slow
 async def test_a_recommendation_from_real_gateways(tmp_path: Path) -> None:
     arguments = ("--start", "2", "--runs", "2", "--most", "2", "--max-num-seqs", "2,4", "--targets", "de,es")
-    report = await ran(RECOMMEND, tmp_path, *arguments, "--first-words-ms", "60000")
+    report = await ran(RECOMMEND, tmp_path, *arguments, "--first-words-ms", "60000", "--step-s", "2")
     assert report.details["unit"] == "meetings"
     assert {each["candidate"]["max_num_seqs"] for each in report.details["tried"]} == {2, 4}
     points = [point for each in report.details["tried"] for point in each["points"]]
