@@ -1,17 +1,20 @@
 """`python -m loadtest`: the subcommands.
 
-Knows: which there are, what they have in common. Must not know: their options, or how anything is measured.
+Knows: which there are, what they have in common, the terminal. Must not know: their options, or how anything is
+measured.
 """
 
 from __future__ import annotations
 
 import argparse
 import asyncio
+import os
 import signal
 import sys
-from collections.abc import Coroutine, Sequence
+from collections.abc import Coroutine, Iterator, Sequence
+from contextlib import contextmanager
 from pathlib import Path
-from typing import TextIO, TypeVar
+from typing import Self, TextIO, TypeVar
 
 import uvloop
 
@@ -24,8 +27,43 @@ from loadtest.peers.command import PEERS
 from loadtest.results import LoadtestError
 from loadtest.run.command import RUN
 from loadtest.soak.command import SOAK
-from loadtest.terminal import Progress, terminal
 from loadtest.trial import report
+
+
+class Progress:
+    """Shows the latest of what it is told."""
+
+    def __init__(self, stream: TextIO) -> None:
+        self._stream = stream
+        self._stage = ""
+
+    def __call__(self, line: str) -> None:
+        if self._stream.isatty():
+            self._stream.write(f"\r\033[K{line}\r")
+            self._stream.flush()
+        elif (stage := line.rpartition(":")[0] or line) != self._stage:
+            self._stage = stage
+            self._stream.write(f"{line}\n")
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_error: object) -> None:
+        """Leave an empty line for what comes next."""
+        if self._stream.isatty():
+            self._stream.write("\r\033[K")
+            self._stream.flush()
+
+
+@contextmanager
+def terminal() -> Iterator[TextIO]:
+    """Our own way to the terminal: while an engine starts, descriptors 1 and 2 lead to its log."""
+    with os.fdopen(os.dup(2), "w", buffering=1) as stream:
+        yield stream
+
+
+# ---------------------------------------------------------------- the subcommands
+
 
 _TESTS = (RUN, SWEEP, CAPACITY, RECOMMEND, PEERS, JOURNEY, SOAK, PARTIALS)
 

@@ -23,10 +23,10 @@ from loadtest.trial.values import Objective
 # A session of the driver stands for a crowd: what keeps one person from flooding a gateway would hold it back.
 _LIMITS = {"messages_per_s": 100_000, "messages_burst": 100_000}
 
-# Of the GPU's memory, all engines together: vLLM's own default.
+# The share of the GPU's memory for all engines together: vLLM's own default.
 _TOGETHER = 0.9
 
-# Of its share, what an engine gets for its cache; the rest is for the model, its steps and graphs.
+# The part of its share that an engine gets for its cache; the rest is for the model, its steps and graphs.
 _CACHE_PART = 0.5
 
 
@@ -184,8 +184,8 @@ def model_name(tree: Mapping[str, Any]) -> str:
 
 
 def add_talk(parser: argparse.ArgumentParser, *, targets: str, time_limit_s: int, one_batch: bool = True) -> None:
-    """Of load tests that hold meetings: where the report goes, what is started, what is said, what has to be kept,
-    by how many client processes."""
+    """The options of load tests that hold meetings: where the report goes, what is started, what is said, what has
+    to be kept, by how many client processes."""
     add = parser.add_argument
     add_out(parser)
     add_engine(parser, one_batch=one_batch)
@@ -216,7 +216,7 @@ def add_workload(parser: argparse.ArgumentParser, *, targets: str = "de") -> Non
 def add_languages(parser: argparse.ArgumentParser, *, targets: str = "de") -> None:
     """Which of the lines, in which languages."""
     add = parser.add_argument
-    # What an option is where nobody gives it: see `refuse`.
+    # What an option is where it is not given: see `refuse`.
     parser.set_defaults(default=parser.get_default)
     add("--seed", type=int, default=1, help="which lines")
     add("--source", default="en", metavar="LANG", help="language that is spoken")
@@ -251,7 +251,7 @@ def scenario(options: argparse.Namespace, **more: Any) -> Scenario:
         source=options.source,
         targets=options.targets,
         shape=cast(Shape, shape),
-        # Of load tests that hold no meetings, these mean nothing.
+        # Load tests that hold no meetings do not have these.
         people=getattr(options, "people", 1),
         partial_every_s=getattr(options, "partial_every_s", None) or None,
         **more,

@@ -58,7 +58,7 @@ class Spread(Struct, frozen=True):
 
 
 def spread(values: Iterable[float]) -> Spread:
-    """Of at least one value."""
+    """The spread of at least one value."""
     every = list(values)
     return Spread(round(statistics.median(every), 4), round(min(every), 4), round(max(every), 4))
 

@@ -50,7 +50,7 @@ class Plan(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     window_s: Annotated[float, Meta(ge=0)] = 0.05
     # Texts in the queue before a request is refused.
     max_waiting: _AtLeastOne = 1_000
-    # Of each worker, as the gateway's.
+    # Each worker's engine, as the gateway's.
     engine: EngineSettings = EngineSettings()
 
 

@@ -227,7 +227,7 @@ class Workers:
         return await answer
 
     async def drain(self) -> None:
-        """Accept nothing more; what is under way goes on, and whoever serves waits for the answers."""
+        """Accept nothing more; what is under way goes on, and the server waits for the answers."""
         self._refuse("it is being stopped")
 
     async def stop(self) -> None:
@@ -241,7 +241,7 @@ class Workers:
         await asyncio.to_thread(self._end, _LEAVE_S if idle else 0.0)
 
     def _end(self, patience_s: float) -> None:
-        # Engines have processes of their own, which nobody would find behind a worker that is gone.
+        # Engines have processes of their own, which would not be found behind a worker that is gone.
         found = processes.descendants(processes.children())
         for pool in self._pools:
             pool.shutdown(wait=False, cancel_futures=True)
@@ -267,7 +267,7 @@ class Workers:
                 self.running -= len(batch)
                 now_s = time.monotonic()
                 for waiting, translation in zip(batch, made, strict=True):
-                    if not waiting.answer.done():  # whoever waited may have given up
+                    if not waiting.answer.done():  # the client may have given up
                         queue_s = began_s - waiting.queued_s + now_s - ended_s
                         waiting.answer.set_result(Timed(translation, queue_s))
         except BrokenProcessPool:

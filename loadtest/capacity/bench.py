@@ -102,7 +102,7 @@ class Bench:
 
 
 def slots(settings: dict[str, Any]) -> int | None:
-    """Sequences in all batches of a gateway with these settings; None for one of somebody else's."""
+    """Sequences in all batches of a gateway with these settings; None for one that runs elsewhere."""
     if "url" in settings:
         return None
     workers = settings.get("workers", 1)

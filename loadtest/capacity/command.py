@@ -52,7 +52,7 @@ def offer(options: argparse.Namespace) -> Offer:
     would do nothing."""
     named, unit = common.file(options), _UNITS[options.unit]
     if named is None and unit is Unit.REQUESTS:
-        why = "single requests come from nobody and have no revisions; leave it out."
+        why = "single requests have no speaker and no revisions; leave it out."
         common.refuse(options, ["people", "partial_every_s"], why)
     if unit is Unit.REQUESTS or not options.partial_every_s:
         common.refuse(options, ["first_words_ms"], "it is for meetings with partials; leave it out.")
@@ -63,7 +63,7 @@ def offer(options: argparse.Namespace) -> Offer:
             common.objective(options), quantile=options.quantile, first_words_ms=options.first_words_ms
         ),
         step_s=options.step_s,
-        # Of `sweep` alone.
+        # Only `sweep` has it.
         retries=getattr(options, "retries", False),
         replayed=() if named is None else tuple(replay.read(named)),
     )
@@ -91,7 +91,7 @@ def _settings(options: argparse.Namespace, *, several: bool = False) -> dict[str
     settings = common.settings(options, several=several)
     engines = [settings.get("engine", {}), *settings.get("engines", [])]
     if any(engine.get("extra", {}).get("load_format") == "dummy" for engine in engines):
-        # The gateway takes what runs into the limit of an answer for repetition, and shows it to nobody.
+        # The gateway takes what runs into the limit of an answer for repetition, and shows it to no reader.
         why = "a model without weights ends no answer by itself, so no partial of it is ever shown; leave it out."
         common.refuse(options, ["first_words_ms"], why)
     return settings

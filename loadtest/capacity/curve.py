@@ -41,9 +41,9 @@ class Plan(Struct, frozen=True, kw_only=True):
     offer: Offer
     # For people.
     model: str
-    # Of clients.
+    # Client processes.
     processes: int = 1
-    # Of everything, seconds.
+    # For everything, seconds.
     time_limit_s: float = 1_800.0
     # The first load that is tried.
     start: float = 4.0
@@ -69,7 +69,7 @@ async def curve(kind: str, plan: Plan, system: AbstractAsyncContextManager[Runni
     points = [each.point for each in measured]
     found = findings(points, followed.found, plan.offer, kind)
     if stopped is not None and stopped.by in _UNDONE:
-        # Of what else may have stopped it, the findings tell.
+        # The findings tell what else may have stopped it.
         note = f"{stopped.why} What was measured before stands.".strip()
         found.append(Finding("the search", _UNDONE[stopped.by], passed=False, note=note))
     return Results(

@@ -59,7 +59,7 @@ class Offer(Struct, frozen=True, kw_only=True):
     scenario: Scenario
     unit: Unit
     objective: Objective = Objective()
-    # Of a run, without its beginning; a confirmation takes twice as long.
+    # How long a run is, without its beginning; a confirmation takes twice as long.
     step_s: float = 20.0
     # Whether single requests that are refused are sent again, as clients do.
     retries: bool = False

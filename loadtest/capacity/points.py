@@ -30,7 +30,7 @@ class Point(Struct, frozen=True, kw_only=True):
     """Times in milliseconds, from when a line was due."""
 
     load: float
-    # Of what was said.
+    # Which talk was said.
     seed: int
     # Whether it was a confirmation.
     long: bool
@@ -60,7 +60,7 @@ class Point(Struct, frozen=True, kw_only=True):
     partials_translated: float | None = None
     # What of the objective was lost, for people.
     missed: tuple[str, ...] = ()
-    # Of those that were accepted, from when they were sent for the last time to their first token.
+    # What was accepted, from when they were sent for the last time to their first token.
     accepted_p50_ms: float | None = None
     accepted_p99_ms: float | None = None
     # Refusals after which a line was sent again.
@@ -169,7 +169,7 @@ def _cpu(trial: Trial, elapsed_s: float, cores: Cores) -> list[str]:
     used = sum(trial.cpu_s.values()) / elapsed_s
     other = trial.cpu_s.get("other", 0.0) / elapsed_s
     if used >= _FULL * cores.machine:
-        # Of a gateway of somebody else's, its own part is not known.
+        # The own part of a gateway that runs elsewhere is not known.
         others = f", {other:.1f} by other programs" if other > _NOTED_CORES and "serving" in trial.cpu_s else ""
         return [f"the CPU ({used:.1f} of the machine's {cores.machine} cores{others})"]
     if used - other >= _FULL * cores.own:
@@ -178,7 +178,7 @@ def _cpu(trial: Trial, elapsed_s: float, cores: Cores) -> list[str]:
 
 
 def _busy(samples: Sequence[Sample]) -> list[float]:
-    """Of each GPU, how busy it was, percent."""
+    """How busy each GPU was, percent."""
     told: dict[str, list[float]] = {}
     for sample in samples:
         alone = {} if sample.gpu is None else {"": sample.gpu}

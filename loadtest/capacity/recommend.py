@@ -47,7 +47,7 @@ class Tried(Struct, frozen=True):
     found: Found | None
     # Why a gateway with these settings could not be measured, or no further than `found` says.
     failed: str | None = None
-    # Of its runs.
+    # Its runs.
     points: list[Point] = []
     # Whether it is recommended.
     chosen: bool = False
@@ -236,7 +236,7 @@ _Start = Callable[[Mapping[str, Any], str], AbstractAsyncContextManager[Running]
 class RecommendPlan(Plan, frozen=True, kw_only=True):
     """Settings to try."""
 
-    # Of every gateway, but for what a candidate changes.
+    # The settings of every gateway, but for what a candidate changes.
     settings: dict[str, Any]
     # What is tried of `max_num_seqs`.
     seqs: tuple[int, ...]

@@ -91,7 +91,7 @@ class _Book:
 
     def enter(self, run: Run, kept: bool) -> None:
         self.runs += 1
-        # Of two runs that contradict each other the later one is believed: it is the longer one, or as long.
+        # Where two runs contradict each other the later one is believed: it is the longer one, or as long.
         if kept:
             self.kept[run.load] = run.long
             self.lost = {load: long for load, long in self.lost.items() if load > run.load}

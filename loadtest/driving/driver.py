@@ -46,7 +46,7 @@ _MOST_CPU = 0.85
 # Late by no more than this is nothing that a reader, or a percentile that is shown, would notice.
 _LEAST_LAG_MS = 10.0
 
-# Of the latency that is measured.
+# Share of the latency that is measured.
 _MOST_LAG = 0.05
 
 
@@ -350,7 +350,7 @@ async def _process(*, engine: bool) -> AsyncIterator[_Process]:
 
 @asynccontextmanager
 async def _first_error() -> AsyncIterator[None]:
-    """Of several processes that go wrong together, one is told of."""
+    """One error is told where several processes go wrong together."""
     try:
         yield
     except TimeoutError:

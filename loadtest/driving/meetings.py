@@ -30,7 +30,7 @@ from loadtest.driving.wire import Wanted, Wire, allow_files, open_all
 from loadtest.results import LoadtestError
 from loadtest.trial.values import InMeetings, Line, Load, WebSocketGateway
 
-# Of a name; what is longer in a recorded file is shortened. See `Limits.id_chars` and `Limits.name_chars`.
+# The length of a name; one longer in a file is shortened. See `Limits.id_chars` and `Limits.name_chars`.
 _MEETING_CHARS = 40
 _NAME_CHARS = 80
 
@@ -101,7 +101,7 @@ class Meetings:
         self._idle: list[_Session] = []
         # All meetings so far, numbered the same in each process.
         self._places: dict[str, int] = {}
-        # Of what is played next.
+        # What is played next.
         self._lines: Sequence[Line] = ()
 
     async def open_idle(self) -> None:

@@ -1,8 +1,8 @@
 """A client process: `python -m loadtest.driving.process`, started by the driver and told what to do on stdin.
 
 Knows: the order of orders and answers, its own CPU time and lag. Must not know: protocols, what is measured
-elsewhere. It is a process of its own so that its CPU time is not counted as the system's. It ends with whoever
-started it: when its standard input does.
+elsewhere. It is a process of its own so that its CPU time is not counted as the system's. It ends with the
+process that started it: when its standard input does.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ __all__: list[str] = []
 
 _PROGRESS_S = 1.0
 
-# For a client to close, once nobody listens any more; then the process ends the hard way.
+# For a client to close, once no process listens any more; then the process ends the hard way.
 _CLOSE_S = 25.0
 
 _READ_BYTES = 2**16
@@ -200,7 +200,7 @@ def _main() -> None:
     except* LoadtestError as errors:
         worker.say(exchange.Broken(str(first_error(errors))))
     except* (asyncio.CancelledError, BrokenPipeError):
-        pass  # whoever started us is leaving, or gone
+        pass  # the process that started this one is leaving, or gone
 
 
 if __name__ == "__main__":

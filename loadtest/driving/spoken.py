@@ -185,7 +185,7 @@ class Spoken:
     # ------------------------------------------------------------ records
 
     def _line(self, id: str | None) -> Line | None:
-        """Of this pass; None for any other."""
+        """The line with this id; None for one of another pass."""
         if id is None or not id.startswith(self._prefix):
             return None
         return self._lines[int(id.removeprefix(self._prefix))]

@@ -16,8 +16,7 @@ from msgspec import Struct
 
 from gateway.domain.errors import GatewayError
 from loadtest.driving.client import Client, Share
-from loadtest.driving.http import refusal
-from loadtest.driving.http1 import BrokenResponse, Connections
+from loadtest.driving.http import BrokenResponse, Connections, refusal
 from loadtest.driving.requests import Answer, Requests, connections_for
 from loadtest.driving.tally import Tally
 from loadtest.systems.prompting import Prompts, gateway_settings, prompts

@@ -51,7 +51,7 @@ class Lag:
         return ProcessUse(round(cpu_s, 4), round(elapsed_s, 4), p50_ms, p99_ms, max_ms)
 
 
-# Of each kind of latency, of all client processes together.
+# Latencies of each kind that are kept, of all client processes together.
 _MOST = 20_000
 
 
@@ -84,7 +84,7 @@ class Tally:
         self.lag = Lag()
         self.records: list[Record] = []
         self.failed = 0
-        # Of the wire's payload; a client adds to them.
+        # The wire's payload; a client adds to them.
         self.frames = 0
         self.bytes = 0
         # When the newest record came.

@@ -40,8 +40,8 @@ class Wire(asyncio.Protocol):
     __slots__ = ("_left", "_opened", "_opening", "_transport", "ended", "lost", "take")
 
     def __init__(self, url: str) -> None:
-        self.take: Callable[[bytes], object] = _nobody
-        self.ended: Callable[[str], object] = _nobody
+        self.take: Callable[[bytes], object] = _ignore
+        self.ended: Callable[[str], object] = _ignore
         self.lost: str | None = None
         self._opening: ClientProtocol | None = ClientProtocol(parse_uri(url), subprotocols=[_SUBPROTOCOL])
         self._opened: asyncio.Future[None] = asyncio.get_running_loop().create_future()
@@ -58,7 +58,7 @@ class Wire(asyncio.Protocol):
 
     def close(self) -> None:
         """Leave for good, without waiting for the gateway to agree."""
-        self.ended = _nobody
+        self.ended = _ignore
         if self._transport is not None and not self._transport.is_closing():
             self._write(Opcode.CLOSE, _NORMAL)
             self._transport.close()
@@ -144,7 +144,7 @@ class Wire(asyncio.Protocol):
             self.ended(why)
 
 
-def _nobody(_: object) -> None:
+def _ignore(_: object) -> None:
     pass
 
 

@@ -57,14 +57,14 @@ class Outcome(Struct, frozen=True):
     gpu: bool
     # The highest that was measured.
     concurrency: int
-    # Of all stages, also of those that were not measured.
+    # All stages, also those that were not measured.
     rows: list[Row]
 
     def row(self, key: str) -> Row | None:
         return next((row for row in self.rows if row.key == key), None)
 
     def most(self, key: str) -> Point | None:
-        """Of a stage at the highest concurrency; None where it was not measured there."""
+        """A stage at the highest concurrency; None where it was not measured there."""
         row = self.row(key)
         return next((each for each in row.points if each.concurrency == self.concurrency), None) if row else None
 
@@ -117,7 +117,7 @@ class _Told:
         self._summaries = {summary.name: summary for summary in summaries}
 
     def most(self, key: str) -> Summary | None:
-        """Of a stage at the highest concurrency; None where it was not measured there."""
+        """A stage at the highest concurrency; None where it was not measured there."""
         point = self.found.most(key)
         return self._summaries.get(point.trial) if point is not None else None
 

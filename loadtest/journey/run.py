@@ -33,7 +33,7 @@ _WARM_UP_SEED, _SEEDS_APART = 900_000, 1_000
 
 _LEAST_WARM_UP = 4
 
-# Of a round.
+# The part of a round that a warm-up takes.
 _WARM_UP_PART = 0.2
 
 # A round is never shorter than so many for each one that is in flight. At its end fewer and fewer are: to a queue
@@ -160,7 +160,7 @@ def _finished(driven: Driven) -> int:
 
 class Plan(Struct, frozen=True, kw_only=True):
     stages: Sequence[Stage]
-    # Of systems that are started together.
+    # Systems that are started together.
     groups: Sequence[Sequence[System]]
     # Requests at a time, one level each.
     concurrency: Sequence[int]

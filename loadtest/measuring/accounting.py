@@ -79,7 +79,7 @@ class Accounts:
         cpu_s = dict.fromkeys([*self._parts, *(["engine"] if "serving" in self._parts else [])], 0.0)
         for pid, part in self._owner.items():
             if (used_s := processes.cpu_s(pid)) is not None:
-                # Of a process that has ended, what it had used stays counted.
+                # What a process had used that has ended stays counted.
                 self._spent_s[pid] = used_s
             cpu_s[part] = cpu_s.get(part, 0.0) + self._spent_s.get(pid, 0.0)
         cpu_s["other"] = processes.everything_cpu_s() - sum(cpu_s.values())

@@ -75,7 +75,7 @@ DRIVER_WAS_THE_LIMIT = "driver_was_the_limit"
 _STEPS = "gateway_engine_step_seconds"
 _GAP_S = 0.1
 
-# Of a record.
+# The times in a record.
 _TIMES = ("due_s", "sent_s", "first_s", "done_s", "began_s", "shown_s", "again_s")
 
 
@@ -223,7 +223,7 @@ def _within(samples: Sequence[Sample], from_s: float, until_s: float) -> list[Sa
 
 
 def _counted(metrics_url: str | None) -> str:
-    """The time between two outputs of the engine, and partials by their outcome; empty where nobody tells."""
+    """The time between two outputs of the engine, and partials by their outcome; empty where no server tells."""
     if metrics_url is None:
         return ""
     return get(only(metrics_url, [f"{_STEPS}_bucket", PARTIALS]))[1]

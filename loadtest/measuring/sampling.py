@@ -60,8 +60,8 @@ def counters(address: Address) -> Counters:
 def engine_gpus(settings: Mapping[str, Any]) -> list[gpu.Gpu]:
     """The GPUs that the engines of a gateway with these settings use, each once.
 
-    Where nobody knows, as of a gateway of somebody else's, the first that there is. It takes milliseconds, so not
-    in an event loop.
+    Where that is not known, as of a gateway that runs elsewhere, the first that there is. It takes
+    milliseconds, so not in an event loop.
     """
     used: dict[int, gpu.Gpu] = {}
     for engine in settings.get("engines") or [settings.get("engine", {})]:

@@ -1,4 +1,4 @@
-"""One meeting on the gateway under test: somebody speaks streams, and readers write down what they are sent.
+"""One meeting on the gateway under test: one person speaks streams, and readers write down what they are sent.
 
 Knows: the product's client, times. Must not know: what is made of the records, other meetings.
 """
@@ -31,7 +31,7 @@ class _Reader:
     session: ClientSession
     lang: str
     stability: Stability
-    # Of each utterance: its translations with the loop's time, in order, and whether the last one came.
+    # Utterance → its translations with the loop's time, in order, and whether the last one came.
     got: defaultdict[str, list[tuple[float, _Translation]]] = field(default_factory=lambda: defaultdict(list))
     ended: defaultdict[str, asyncio.Event] = field(default_factory=lambda: defaultdict(asyncio.Event))
     # A ping was answered.
@@ -95,7 +95,7 @@ class Meeting:
         loop = asyncio.get_running_loop()
         began_s = loop.time()
         if self.arm is Arm.ALONE:
-            # Nobody waits for the speaker here.
+            # No reader waits for the speaker here.
             began_s -= stream.final.at_ms / 1000 / self.speed
         self._said.append((stream, began_s))
         played = _played(stream, self.arm)

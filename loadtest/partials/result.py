@@ -129,7 +129,7 @@ class PairScores(Struct, frozen=True):
     outcomes: dict[str, int]
     # Share of the finals that begin with the committed text.
     kept: float
-    # Of our finals against those of the `alone` arm.
+    # Our finals against those of the `alone` arm.
     chrf_alone: float | None
 
     @property

@@ -146,7 +146,7 @@ def _failed_found(trials: Sequence[Trial]) -> Finding:
 
 
 def _barred(name: str, value: str | None, bar: str, passed: bool, note: str = "") -> Finding:
-    """Of a bar nobody knows whether it is reached, it is not."""
+    """A bar of which it is not known whether it is reached is missed."""
     if value is None:
         return Finding(name, "not measured", bar=bar, passed=False, note=note)
     return Finding(name, value, bar=bar, passed=passed, note=note)

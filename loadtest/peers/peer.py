@@ -41,12 +41,12 @@ class Peer(Struct, frozen=True):
     route: Literal["gateway", "asyncllm", "vllm-serve"]
     # A gateway's, sections nested.
     settings: dict[str, Any]
-    # Of vLLM's server; see `vllm_serve`.
+    # For vLLM's server; see `vllm_serve`.
     tuned: bool = False
     arguments: dict[str, Any] = {}
     # Where the gateway listens that shares its engine with the peer that is called directly; the same for both.
     port: int | None = None
-    # Of a gateway with an engine of its own; None: one process, without a store.
+    # For a gateway with an engine of its own; None: one process, without a store.
     workers: int | None = None
 
 

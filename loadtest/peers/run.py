@@ -60,7 +60,7 @@ class PeersPlan(Struct, frozen=True, kw_only=True):
     scenario: Scenario = Scenario()
     # Lines to say instead of the scenario's.
     replayed: tuple[Line, ...] = ()
-    # Of clients.
+    # Client processes.
     processes: int = 1
     time_limit_s: float = 3_600.0
 

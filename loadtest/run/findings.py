@@ -19,8 +19,8 @@ from loadtest.trial.values import Finding, InMeetings, Objective, Trial
 class Held(Struct, frozen=True):
     """Sessions that were asked for, and the gateway's resident memory.
 
-    The memory is that of the gateway's own process, without its engine's host; None where the gateway is somebody
-    else's.
+    The memory is that of the gateway's own process, without its engine's host; None where the gateway runs
+    elsewhere.
     """
 
     sessions: int
@@ -41,7 +41,7 @@ class Held(Struct, frozen=True):
 
 
 def findings(trials: Sequence[Trial], held: Held, objective: Objective) -> list[Finding]:
-    """Of all trials that were finished."""
+    """Everything that is said of the trials that were finished."""
     found = [_held(held, meetings=bool(trials)), *_idle(held), *_memory(held, trials)]
     if trials:
         found[1:1] = _translated(trials, objective)
@@ -73,7 +73,7 @@ def _idle(held: Held) -> Iterator[Finding]:
         yield Finding("CPU of idle sessions", f"{cores:.3f} cores", note=f"over {held.idle_s:.0f} s")
 
 
-# Of fewer, what a process takes and gives back anyway is most of the difference.
+# With fewer, what a process takes and gives back anyway is most of the difference.
 _LEAST_WEIGHED = 100
 
 
@@ -137,7 +137,7 @@ def _counted(reasons: Iterable[str]) -> str:
 def _delivered(trials: Sequence[Trial]) -> Iterator[Finding]:
     frames = sum(trial.delivered.frames for trial in trials)
     size = sum(trial.delivered.bytes for trial in trials)
-    # Of the whole pass, as the frames are; earlier results have it of the trial's window alone.
+    # The whole pass counts, as it does for the frames.
     elapsed_s = sum(trial.delivered.elapsed_s or trial.elapsed_s for trial in trials)
     serving_s = sum(trial.delivered.serving_s or trial.cpu_s.get("serving", 0.0) for trial in trials)
     note = f"{frames / elapsed_s:,.0f} frames/s of {size / max(frames, 1):.0f} bytes"

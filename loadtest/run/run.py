@@ -42,12 +42,12 @@ _LEAST_SESSIONS = 10_000
 class RunPlan(Struct, frozen=True, kw_only=True):
     """What is held, on which gateway."""
 
-    # Of the gateway that is started.
+    # The settings of the gateway that is started.
     settings: dict[str, Any]
     objective: Objective
     # Its processes, which share a store; None: one, without a store.
     workers: int | None = None
-    # Of a gateway that runs already; then the settings are not read.
+    # Where a gateway runs already; then the settings are not read.
     url: str | None = None
     # What is said, or a recording of it.
     scenario: Scenario = Scenario()
@@ -58,9 +58,9 @@ class RunPlan(Struct, frozen=True, kw_only=True):
     readers: int = 0
     # Sessions in which nothing is said.
     idle: int = 0
-    # Of all that is said.
+    # How often all of it is said.
     repetitions: int = 1
-    # Of clients.
+    # Client processes.
     processes: int = 1
     time_limit_s: float = 3_600.0
     allow_bottleneck: bool = False
@@ -71,7 +71,7 @@ class RunPlan(Struct, frozen=True, kw_only=True):
         return self.url is None and self.settings.get("engine", {}).get("kind") == "simulated"
 
     def gateway_settings(self, load: InMeetings) -> dict[str, Any]:
-        """Of the gateway that is started: room for all sessions; no queue before an engine that is a script."""
+        """The settings of the gateway that is started: room for all sessions; no queue before a script."""
         own = {"max_sessions": max(_LEAST_SESSIONS, sessions(load) + _SPARE_SESSIONS)}
         return merged(merged(own, _NO_QUEUE if self.simulated else {}), self.settings)
 
@@ -141,7 +141,7 @@ def sessions(load: InMeetings) -> int:
     return load.speakers + load.meetings * load.readers + load.idle
 
 
-# One after another, but nobody waits for thousands.
+# One after another, but thousands take no longer than this.
 _GREETING_EVERY_S = 0.01
 _GREETINGS_S = 20.0
 
@@ -320,7 +320,7 @@ def _is_a_session(record: Record) -> bool:
 
 
 def _memory_mib(running: Running) -> float | None:
-    """Of the gateway's own process, and of its workers: what sessions take is in these alone."""
+    """The gateway's own process and its workers: what sessions take is in these alone."""
     if running.pid is None:
         return None
     own = (running.pid, *processes.named_below(running.pid, processes.WORKER))

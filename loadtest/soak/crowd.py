@@ -31,7 +31,7 @@ from loadtest.soak.faults import Fault
 from loadtest.soak.population import Seat
 from loadtest.soak.records import Done, Record, Status, decode, encode
 from loadtest.soak.visitor import Visitor, pause
-from loadtest.workload import Workload, utterances
+from loadtest.talk.streams import Workload, utterances
 
 # Sentences that each language is said in; they come again in a long run.
 _TEXTS = 400
@@ -50,7 +50,7 @@ class Crowd(Struct, frozen=True):
     """What a client process is."""
 
     process: int
-    # Of the gateway.
+    # Where the gateway listens.
     port: int
     seed: int
     # Over which the first clients come.
@@ -61,7 +61,7 @@ class Crowd(Struct, frozen=True):
 
 
 Order = Fault | Literal["hush", "flush", "leave"]
-"""A fault: break the client in its seat. `hush`: nobody says anything more, comes or goes. `flush`: every client
+"""A fault: break the client in its seat. `hush`: no client says anything more, comes or goes. `flush`: each client
 pings; answered once all have their pong. `leave`: everybody leaves; answered when they are gone."""
 
 _orders = msgspec.json.Decoder(Order)
@@ -115,7 +115,7 @@ class CrowdProcess:
 
     def tell(self, line: Crowd | Order) -> None:
         """Give an order; a process that is stopped finds it when it goes on."""
-        # A few hundred bytes now and then; nobody has to wait for them.
+        # A few hundred bytes now and then; no task has to wait for them.
         self._orders.write(msgspec.json.encode(line) + b"\n")
 
     def stop(self) -> None:
@@ -233,7 +233,7 @@ def _main() -> None:
         with asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner:
             runner.run(_Clients(crowd).run())
     except* (KeyboardInterrupt, BrokenPipeError):
-        # Whoever started us is leaving; nobody is there to be told.
+        # The process that started this one is leaving.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
 
 

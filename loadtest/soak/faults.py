@@ -33,7 +33,7 @@ class FaultKind(Enum):
     ENGINE_STOP = "engine stopped"
     # SIGTERM of the gateway, and another one on the same port.
     RESTART = "gateway restarted"
-    # Of several workers, SIGKILL of one, or SIGSTOP for so long that others take over its work, then SIGCONT.
+    # SIGKILL of one of several workers, or SIGSTOP for so long that others take over its work, then SIGCONT.
     WORKER_KILL = "worker killed"
     WORKER_STOP = "worker stopped"
     # SIGHUP of the gateway: its workers are replaced one after another, as for a new version.
@@ -96,7 +96,7 @@ _OFTEN = {
 # Longer than others wait before they take over (6 s), shorter than the gateway does before it kills one (30 s).
 _WORKER_STOPPED_S = 27.0
 
-# Of a run, the part in which there are such faults: everybody is there, and what is broken last is seen recover.
+# The part of a run in which there are such faults: everybody is there, and what is broken last is seen recover.
 _AMID = (0.05, 0.93)
 
 _LIGHT = {FaultKind.ABORT: 0.55, FaultKind.HALF_OPEN: 0.15, FaultKind.ABSENCE: 0.2, FaultKind.LONG_ABSENCE: 0.1}

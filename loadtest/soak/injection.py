@@ -38,7 +38,7 @@ _BUSY, _BUSY_S = 3, 10.0
 
 
 class Silence:
-    """The longest time in which nobody received anything."""
+    """The longest time in which no client received anything."""
 
     def __init__(self) -> None:
         self.longest_s = 0.0

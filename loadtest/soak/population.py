@@ -22,20 +22,20 @@ class Seat(Struct, frozen=True):
     # Number of the client process; 0 is never stopped.
     process: int
     reads: tuple[str, ...]
-    # None for somebody who only reads.
+    # None for a client that only reads.
     speaks: str | None
     # How often, on average.
     utterances_per_s: float
-    # Whoever sits there stays to the end.
+    # The client in it stays to the end.
     stays: bool
 
 
-# Of the sessions: in the one large meeting, and in meetings of two.
+# Shares of the sessions: in the one large meeting, and in meetings of two.
 _LARGE = 0.3
 _PAIRS = 0.3
 _TEAM = 6
 
-# Of all utterances: how many are said in the large meeting. How many speak there.
+# The share of all utterances that are said in the large meeting. How many speak there.
 _LARGE_SHARE = 0.2
 _LARGE_SPEAKERS = 4
 
@@ -72,7 +72,7 @@ def population(sessions: int, utterances_per_minute: float, seed: int) -> list[S
                 number=number,
                 meeting=meeting,
                 process=process,
-                # Whoever is to overflow has much to read.
+                # A client that is to overflow has much to read.
                 reads=tuple(lang for lang, _ in most_read) if process and in_plenum else reads,
                 speaks=speaks,
                 utterances_per_s=per_s * share if speaks is not None else 0.0,

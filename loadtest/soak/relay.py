@@ -10,7 +10,7 @@ import socket
 import struct
 from typing import Self
 
-# Little is kept here: whoever lags is made to wait.
+# Little is kept here: a reader that lags is made to wait.
 _BUFFER_BYTES = 16_384
 
 # The receive buffer and the segments of a thin line.
@@ -89,7 +89,7 @@ class Relay:
         self._pairs.clear()
 
     def refuse(self, refusing: bool) -> None:
-        """Reset whoever connects from now on."""
+        """Reset every connection that comes from now on."""
         self._refusing = refusing
 
     async def _connect(self) -> tuple[asyncio.StreamReader, asyncio.StreamWriter]:

@@ -22,7 +22,7 @@ class SoakPlan(Struct, frozen=True, kw_only=True):
     engine: Literal["vllm", "simulated"] = "vllm"
     # How many of them, each with every language.
     engines: int = 1
-    # Of load; starting, calming down and giving memory back come on top.
+    # Minutes of load; starting, calming down and giving memory back come on top.
     minutes: float = 30.0
     # Held at the same time.
     sessions: int = 200
@@ -147,9 +147,9 @@ class SoakResult(Struct, frozen=True):
     verdict: Verdict
     faults: list[Fault]
     memory: list[Incarnation]
-    # Of the gateway, once everybody had gone and everything had expired.
+    # The gateway's, once everybody had gone and everything had expired.
     gauges: dict[str, float | None]
-    # Of the last process.
+    # The last process's.
     exit_status: int
     # In the logs of all processes.
     tracebacks: int

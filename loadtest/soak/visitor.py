@@ -43,7 +43,7 @@ from loadtest.soak.records import (
 )
 from loadtest.soak.relay import Relay
 
-# Of accepted utterances: how many are taken back; of all: how many have partials before.
+# The share of accepted utterances that are taken back, and of all that have partials before.
 _CANCELLED = 0.005
 _WITH_PARTIALS = 0.4
 _PARTIAL_S = (0.2, 0.6)
@@ -88,7 +88,7 @@ class Visitor:
 
     name: str
     seat: Seat
-    # Of the gateway.
+    # Where the gateway listens.
     port: int
     # Takes each record.
     say: Callable[[Record], None]
@@ -97,7 +97,7 @@ class Visitor:
     rng: random.Random
     # How long; None: until `leave` is set.
     stay_s: float | None
-    # Set when no more is to be said, by anybody; whoever is there then stays until `leave`.
+    # Set when no more is to be said, by anybody; a client that is there then stays until `leave`.
     hushed: asyncio.Event
     leave: asyncio.Event
 

@@ -1,4 +1,4 @@
-"""The gateway under test: `gateway serve` in a process of its own, or one that somebody else runs.
+"""The gateway under test: `gateway serve` in a process of its own, or one that runs already.
 
 Knows: its command, its settings file. Must not know: clients, or what is measured.
 
@@ -87,7 +87,7 @@ async def gateway(
 
 @asynccontextmanager
 async def existing(url: str) -> AsyncIterator[Running]:
-    """The gateway that somebody else runs at `url`. Raises `LoadtestError` when it is not ready."""
+    """The gateway that runs already at `url`. Raises `LoadtestError` when it is not ready."""
     url = url.rstrip("/")
     status, _ = await asyncio.to_thread(get, f"{url}/readyz")
     if status == 0:

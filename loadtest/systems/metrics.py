@@ -23,7 +23,7 @@ def only(url: str, names: Iterable[str]) -> str:
 
 
 def get(url: str, timeout_s: float = _HTTP_S) -> tuple[int, str]:
-    """Status and body; status 0 when nobody answers. Blocks."""
+    """Status and body; status 0 when nothing answers. Blocks."""
     try:
         with _opener.open(url, timeout=timeout_s) as response:
             return int(response.status), response.read().decode()

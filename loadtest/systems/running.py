@@ -27,7 +27,7 @@ class Running:
     address: Address
     # What matters of its configuration.
     settings: dict[str, Any]
-    # The process that answers; None where that is a client process itself, or belongs to somebody else.
+    # The process that answers; None where that is a client process itself, or belongs to another user.
     pid: int | None = None
     # Where it shows Prometheus' text.
     metrics_url: str | None = None

@@ -125,10 +125,10 @@ class Server:
         # A process with a session of its own is found only while its parents live.
         family = engine_processes.descendants(engine_processes.of(self.pid)) if self.running else frozenset()
         try:
-            with suppress(LoadtestError):  # killed; nobody asks any more
+            with suppress(LoadtestError):  # killed
                 await self.stop()
         finally:
-            # The thread goes on when whoever ends it is interrupted a second time. What the processes held, the
+            # The thread goes on when its caller is interrupted a second time. What the processes held, the
             # memory of a GPU above all, is free for the next server.
             family |= engine_processes.of(*processes.in_session(self.pid))
             await asyncio.to_thread(engine_processes.kill, family, _KILL_S)
@@ -151,7 +151,7 @@ async def serving(server: Server, name: str, say: Say) -> AsyncIterator[Server]:
 
 
 def free_port() -> int:
-    """A loopback port that nobody has now, and that the kernel gives nobody who does not ask for it."""
+    """A loopback port that is free, and that the kernel gives no process that does not ask for it."""
     first = int(_RANGE.read_text().split()[0])
     while True:
         with socket.socket() as sock, suppress(OSError):

@@ -87,7 +87,7 @@ class Store:
 
     @property
     def pid(self) -> int | None:
-        """Of its process; None while there is none."""
+        """Its process; None while there is none."""
         return None if self._process is None or self._process.returncode is not None else self._process.pid
 
     async def start(self) -> None:

@@ -69,7 +69,7 @@ class Serve(Struct, frozen=True, kw_only=True):
     # Further ones, as `vllm serve` names them, with underscores.
     arguments: dict[str, Any]
     port: int
-    # Of the model.
+    # The name of the model.
     name: str
 
 

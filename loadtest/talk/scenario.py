@@ -32,10 +32,10 @@ from demo_model.patterns import Pattern, bundled_patterns
 from demo_model.sampling import Split
 from loadtest.results import LoadtestError
 from loadtest.talk import streams
+from loadtest.talk.streams import Workload, utterances
 from loadtest.trial.values import Line, Partial
-from loadtest.workload import Workload, utterances
 
-# Of a text that no single sentence fills, one sentence has so many words.
+# Words of one sentence, in a text that no single sentence fills.
 _SENTENCES = (6, 7, 8, 7, 9, 7)
 # Longer sentences without slots are left out: an engine answers from its cache what was said before in the same
 # words, and of what people say only short things come again.
@@ -157,7 +157,7 @@ class Turns:
         return self._holder, _turn(self._rng)
 
     def backchannels(self, words: int) -> Sequence[tuple[int, int]]:
-        """What the others say while somebody says so many words; long turns draw more of them."""
+        """What the others say while one says so many words; long turns draw more of them."""
         others = [person for person in self._people if person != self._holder]
         if not others:
             return ()
@@ -197,7 +197,7 @@ class Scenario(Struct, frozen=True, kw_only=True):
     # sentences a line, as a recogniser that waits for punctuation cuts what is said.
     shape: Shape = "natural"
     meetings: int = 1
-    # Of one meeting.
+    # In one meeting.
     people: int = 6
     # Mean time between two revisions of what is being said, at least 0.3; None: finals alone.
     partial_every_s: float | None = None

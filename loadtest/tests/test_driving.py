@@ -22,7 +22,6 @@ from loadtest.trial.values import (
     Closed,
     Delivered,
     EngineInProcess,
-    Http,
     InMeetings,
     Line,
     Open,
@@ -230,22 +229,6 @@ async def test_two_drivers_at_a_time_hold_meetings_of_their_own() -> None:
         assert [record.failed for record in driven.records] == [None] * 3
         # The speaker's and two readers'.
         assert driven.delivered.finals == 9
-
-
-@pytest.mark.slow
-async def test_a_baseline_is_asked_by_processes() -> None:
-    async def serve(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        answer = b'{"text":"eins","tokens":1}'
-        while head := (await reader.readline() and await reader.readuntil(b"\r\n\r\n")):
-            await reader.readexactly(int(head.partition(b"content-length: ")[2].partition(b"\r")[0]))
-            writer.write(b"HTTP/1.1 200 OK\r\ncontent-length: %d\r\n\r\n%s" % (len(answer), answer))
-        writer.close()
-
-    async with await asyncio.start_server(serve, "127.0.0.1", 0) as server:
-        address = Http(f"http://127.0.0.1:{server.sockets[0].getsockname()[1]}")
-        async with driver(address, Closed(4), processes=2, say=quiet) as crowd:
-            played = await crowd.play(lines(20), limit_s=300.0, keep_text=True)
-    assert [(record.text, record.failed) for record in played.records] == [("eins", None)] * 20
 
 
 @pytest.mark.slow

@@ -8,12 +8,237 @@ from pathlib import Path
 import msgspec
 import pytest
 from msgspec.structs import replace
+from prometheus_client import generate_latest
 
+from gateway import metrics
+from gateway.domain.sessions import Stability
 from loadtest.partials.report import results
-from loadtest.partials.result import PartialsPlan, PartialsResult, bars
+from loadtest.partials.result import (
+    Display,
+    PairScores,
+    PartialsPlan,
+    PartialsResult,
+    Phase,
+    Spending,
+    bars,
+    broken_promises,
+    pair_scores,
+)
+from loadtest.partials.run import growth
+from loadtest.partials.screens import Arm, Delta, Final, Reading
+from loadtest.talk.streams import Origin, Revision, Stream, Style
 from loadtest.tests.commands import table_of, write
-from loadtest.tests.test_partials_summary import GOOD, PHASES, READINGS, STREAM
 from loadtest.trial.report import read
+
+STREAM = Stream(
+    id="en-1",
+    lang="en",
+    style=Style.POLISHED,
+    origin=Origin.CORPUS,
+    revisions=(Revision(300, "i can"), Revision(700, "i can approve"), Revision(1_000, "i can't approve it")),
+    final=Revision(1_500, "I can't approve it."),
+    references={"de": "Ich kann das nicht genehmigen."},
+)
+
+
+def reading(arm: Arm, stability: Stability, finals: list[Final], deltas: list[Delta] | None = None) -> Reading:
+    return Reading(arm, "en-1", "de", stability, deltas or [], finals)
+
+
+LAST = Final(1_600, 4, "Ich kann das nicht", 6)
+READINGS = [
+    reading(
+        Arm.OURS,
+        "live",
+        [LAST],
+        [
+            Delta(400, 1, "", "Ich"),
+            Delta(800, 2, "Ich", " genehmige"),
+            Delta(1_200, 3, " kann", " es"),
+        ],
+    ),
+    reading(Arm.OURS, "stable", [LAST], [Delta(800, 2, "Ich", ""), Delta(1_200, 3, " kann", "")]),
+    reading(Arm.OURS, "final", [LAST]),
+    reading(
+        Arm.NAIVE,
+        "final",
+        [
+            Final(450, 1, "Ich kann", 3),
+            Final(850, 2, "Ich genehmige", 4),
+            Final(1_250, 3, "Das genehmige ich nicht", 6),
+            Final(1_700, 4, "Ich kann das nicht", 5),
+        ],
+    ),
+    reading(Arm.ALONE, "final", [Final(1_560, 1, "Ich kann das nicht", 5)]),
+]
+
+
+def phase(arm: Arm, *counters: str) -> Phase:
+    return Phase(arm, "en", ["de"], 2.0, 3.0, "\n".join(counters))
+
+
+PHASES = [
+    phase(
+        Arm.OURS,
+        'gateway_partials_total{lang="de",outcome="translated"} 2',
+        'gateway_partials_total{lang="de",outcome="superseded"} 1',
+        'gateway_partials_total{lang="fr",outcome="translated"} 3',
+        'gateway_partial_tokens_total{lang="de"} 6',
+        'gateway_final_tokens_total{lang="de"} 3',
+        'gateway_generation_seconds_total{lang="de",stage="partial"} 0.25',
+        'gateway_generation_seconds_total{lang="de",stage="final"} 0.125',
+        "gateway_prompt_tokens_total 200",
+        "gateway_prompt_tokens_cached_total 50",
+    ),
+    phase(Arm.NAIVE, 'gateway_final_tokens_total{lang="de"} 18'),
+    phase(Arm.ALONE, 'gateway_final_tokens_total{lang="de"} 5'),
+]
+
+
+def scores() -> PairScores:
+    [found] = pair_scores([STREAM], READINGS, PHASES, lambda text: len(text.split()) + 1)
+    return found
+
+
+def test_live_readers() -> None:
+    live = scores().live
+    # "Ich" → "Ich genehmige" → "Ich kann es" → "Ich kann das nicht": one word taken back twice, of four.
+    assert live.erasure == 2 / 4
+    assert live.erasure_before == 1 / 4
+    # Heard 2, 3, 4 words; on the screen 1, 2, 3 when the next came, as long in the source as in the target.
+    assert live.lag_median == 1
+    assert live.first_ms == 100
+
+
+def test_stable_readers_and_those_of_whole_sentences() -> None:
+    stable, whole = scores().stable, scores().final_only
+    assert (stable.erasure, stable.erasure_before) == (0, 0)
+    # 2 - 0, 3 - 1, 4 - 2.
+    assert stable.lag_median == 2
+    assert stable.first_ms == 500
+    assert (whole.erasure, whole.first_ms) == (0, 1_300)
+
+
+def test_the_naive_arm() -> None:
+    naive = scores().naive
+    # One word, then two of two, then four of four.
+    assert naive.erasure == (1 + 2 + 4) / 4
+    assert naive.erasure_before == (1 + 2) / 4
+    assert naive.first_ms == 150
+
+
+def test_what_it_cost() -> None:
+    found = scores()
+    assert found.ours == Spending(generated=9, final=5, engine_s=0.375)
+    assert found.ours.ratio == 9 / 5
+    assert found.naively == Spending(generated=18, final=5, engine_s=0)
+    assert found.alone == Spending(generated=5, final=5, engine_s=0)
+    assert found.outcomes == {"superseded": 1, "translated": 2}
+    assert (PHASES[0].cached_share, PHASES[1].cached_share) == (0.25, None)
+
+
+def test_how_good_it_is() -> None:
+    found = scores()
+    assert (found.kept, found.chrf_alone) == (1, 100)
+    other = [
+        replace(each, finals=[Final(1_600, 4, "Das geht nicht", 6)]) if each.arm is Arm.OURS else each
+        for each in READINGS
+    ]
+    [changed] = pair_scores([STREAM], other, PHASES, len)
+    assert changed.kept == 0
+    assert changed.chrf_alone is not None
+    assert changed.chrf_alone < 100
+
+
+def test_a_stream_without_a_final_scores_nothing() -> None:
+    lost = [replace(each, finals=[]) for each in READINGS]
+    [found] = pair_scores([STREAM], lost, PHASES, len)
+    assert found.live == Display(0, 0, None, None)
+    assert (found.ours.final, found.chrf_alone, found.kept) == (0, None, 0)
+
+
+def test_every_reader_is_checked_against_every_promise() -> None:
+    assert broken_promises([STREAM], READINGS) == []
+    lost = [replace(READINGS[0], finals=[]), *READINGS[1:]]
+    assert broken_promises([STREAM], lost) == ["en-1 in de (ours, live): 0 finals came, 1 should have"]
+    other = replace(READINGS[1], deltas=[Delta(800, 2, "Wir", "")])
+    assert broken_promises([STREAM], [READINGS[0], other]) == [
+        "en-1 in de (ours): committed text differs between readers"
+    ]
+
+
+# ---------------------------------------------------------------- the bars
+
+GOOD = PairScores(
+    source="en",
+    target="de",
+    streams=1,
+    revisions=3,
+    live=Display(0.2, 0.1, 1, 100),
+    stable=Display(0.01, 0, 4, 500),
+    final_only=Display(0, 0, 9, 900),
+    naive=Display(1.0, 0.9, 0, 100),
+    ours=Spending(20, 10, 0.1),
+    naively=Spending(90, 10, 0.5),
+    alone=Spending(10, 10, 0.1),
+    outcomes={},
+    kept=1,
+    chrf_alone=99.0,
+)
+
+
+def failed(pair: PairScores) -> list[str]:
+    return [bar.name for bar in bars([pair]) if not bar.passed]
+
+
+def test_what_is_just_good_enough_passes() -> None:
+    assert failed(GOOD) == []
+    assert len(bars([GOOD])) == 6
+
+
+def test_each_bar_can_be_missed() -> None:
+    assert failed(replace(GOOD, live=replace(GOOD.live, erasure=0.21), naive=replace(GOOD.naive, erasure=2))) == [
+        "live NE, final included"
+    ]
+    assert failed(replace(GOOD, naive=replace(GOOD.naive, erasure=0.99))) == ["naive NE / live NE"]
+    assert failed(replace(GOOD, stable=replace(GOOD.stable, erasure_before=0.001))) == [
+        "stable NE before the final"
+    ]
+    assert failed(replace(GOOD, ours=Spending(21, 10, 0.1))) == ["generated / final tokens"]
+    assert failed(replace(GOOD, chrf_alone=98.9)) == ["chrF of finals against alone"]
+    assert failed(replace(GOOD, chrf_alone=None)) == ["chrF of finals against alone"]
+    late = replace(GOOD.stable, lag_median=4.1)
+    assert failed(replace(GOOD, stable=late)) == ["stable lag, median source words"]
+
+
+def test_lag_is_only_asked_of_languages_with_words_and_nothing_of_pairs_into_english() -> None:
+    late = replace(GOOD, target="ja", stable=replace(GOOD.stable, lag_median=9))
+    assert failed(late) == []
+    assert bars([replace(GOOD, source="de", target="en", chrf_alone=10)]) == []
+
+
+# ---------------------------------------------------------------- counters
+
+
+def test_counters_are_subtracted_series_by_series() -> None:
+    before = 'gateway_tokens_total{lang="de"} 5.0\ngateway_tokens_total{lang="fr"} 1.0\n'
+    after = before.replace("5.0", "9.0") + 'gateway_tokens_total{lang="ja"} 2.0\ngateway_sessions 3.0\n'
+    grown = phase(Arm.OURS, growth(before, after))
+    assert grown.counters == 'gateway_tokens_total{lang="de"} 4.0\ngateway_tokens_total{lang="ja"} 2.0\n'
+    assert grown.counted("gateway_tokens_total") == 6
+    assert grown.counted("gateway_tokens_total", lang="de") == 4
+    assert grown.counted("gateway_nothing_total", lang="de") == 0
+
+
+def test_the_gateways_own_counters_are_found() -> None:
+    before = generate_latest().decode()
+    metrics.TRANSLATIONS.labels("translated", "de").inc(3)
+    grown = phase(Arm.OURS, growth(before, generate_latest().decode()))
+    assert grown.counted("gateway_translations_total", outcome="translated", lang="de") == 3
+
+
+# ---------------------------------------------------------------- the report
+
 
 RESULT = PartialsResult(
     model="bundled_model",

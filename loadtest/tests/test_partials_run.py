@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
+import asyncio
 import os
-import subprocess
-import sys
 from collections import Counter
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
-from pathlib import Path
 from typing import Any
 from unittest import mock
 
@@ -16,18 +14,19 @@ import msgspec
 import pytest
 
 from gateway.config import Settings
+from loadtest.partials.command import PARTIALS
 from loadtest.partials.result import PartialsPlan, PartialsResult
 from loadtest.partials.run import run
 from loadtest.partials.screens import Arm
 from loadtest.results import LoadtestError
 from loadtest.systems.running import Running
+from loadtest.tests.commands import parsed
 from loadtest.trial.values import WebSocketGateway
 from tests.clocks import run_swiftly
 from tests.gateways import running as gateway_running
 
 pytestmark = pytest.mark.slow
 
-ROOT = Path(__file__).parents[2]
 SMALL = PartialsPlan(engine="simulated", sources=("en", "ja"), streams=3, handwritten=1, speed=4.0)
 
 
@@ -85,19 +84,19 @@ async def test_a_language_that_nobody_knows_is_one_sentence() -> None:
         await run(PartialsPlan(sources=("it",)), lambda _: None)
 
 
-async def test_what_takes_too_long_is_given_up() -> None:
-    plan = PartialsPlan(engine="simulated", sources=("en",), streams=1, handwritten=0, time_limit_s=1.0)
+async def test_what_takes_too_long_is_given_up(monkeypatch: pytest.MonkeyPatch) -> None:
+    @asynccontextmanager
+    async def endless(*_: object) -> AsyncIterator[Running]:
+        await asyncio.Event().wait()
+        yield  # type: ignore[misc]
+
+    monkeypatch.setattr("loadtest.partials.run.gateway", endless)
+    plan = PartialsPlan(engine="simulated", sources=("en",), streams=1, handwritten=0, time_limit_s=0.05)
     with pytest.raises(LoadtestError, match="time limit"):
         await run(plan, lambda _: None)
 
 
-def test_a_wrong_option_is_refused() -> None:
-    done = subprocess.run(
-        [sys.executable, "-m", "loadtest", "partials", "--out", "nowhere", "--speakers", "0"],
-        cwd=ROOT,
-        capture_output=True,
-        text=True,
-        check=False,
-    )
-    assert done.returncode == 2
-    assert "between 1 and 100" in done.stderr
+def test_a_wrong_option_is_refused(capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(SystemExit):
+        parsed(PARTIALS, "--out", "nowhere", "--speakers", "0")
+    assert "between 1 and 100" in capsys.readouterr().err

@@ -28,6 +28,7 @@ from loadtest.peers.run import Outcome, PeersPlan, run
 from loadtest.results import LoadtestError
 from loadtest.systems.metrics import get, metric
 from loadtest.systems.running import Running
+from loadtest.tests.commands import parsed
 from loadtest.trial.content import Table
 from loadtest.trial.report import passed
 from loadtest.trial.values import (
@@ -555,16 +556,10 @@ def _marked(mark: str) -> list[int]:
     return found
 
 
-def test_a_name_that_is_none_is_refused() -> None:
-    done = subprocess.run(
-        _command(Path("nowhere"), "--peers", "gateway,sglang"),
-        cwd=ROOT,
-        capture_output=True,
-        text=True,
-        check=False,
-    )
-    assert done.returncode == 2
-    assert "'sglang' is none of gateway" in done.stderr
+def test_a_name_that_is_none_is_refused(capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(SystemExit):
+        parsed(PEERS, "--out", "nowhere", "--peers", "gateway,sglang")
+    assert "'sglang' is none of gateway" in capsys.readouterr().err
 
 
 @pytest.mark.long

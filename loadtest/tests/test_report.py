@@ -7,6 +7,7 @@ import json
 import sys
 from collections.abc import Iterator, Sequence
 from pathlib import Path
+from typing import Any
 
 import msgspec
 import pytest
@@ -14,11 +15,12 @@ import pytest
 import loadtest.__main__ as entry
 from loadtest.results import LoadtestError
 from loadtest.tests.commands import table_of, write
-from loadtest.tests.made_up_trials import FINDINGS, comparison, made_up, open_trial
+from loadtest.tests.made_up_trials import FINDINGS, closed_trial, comparison, journey, made_up, open_trial, sweep
 from loadtest.trial import plots, report
-from loadtest.trial.content import Chart, Series, Table, markdown
+from loadtest.trial.charts import Group, charts, groups
+from loadtest.trial.content import MOST_SERIES, Chart, Mark, Series, Table, markdown
 from loadtest.trial.summary import summaries
-from loadtest.trial.values import Finding, Objective, Record, Results
+from loadtest.trial.values import Finding, Objective, Record, Results, Trial
 
 FILES = {"result.json.gz", "utterances.jsonl", "table.md", "plot.png"}
 MORE = Chart(title="More", caption="It is.", x_label="x", y_label="y", series=[Series("a", [1, 2], [1, 2])])
@@ -208,3 +210,227 @@ def test_a_line_of_the_records_is_one_with_the_name_of_its_trial(tmp_path: Path)
             "failed": "overloaded",
         }
     ]
+
+
+# ---------------------------------------------------------------- charts
+
+
+def drawn(trials: list[Trial]) -> dict[str, Chart]:
+    told = summaries(trials, Objective())
+    return {chart.title: chart for chart in charts(told, trials, Objective())}
+
+
+def grouped(trials: list[Trial], objective: Objective | None = None) -> list[Group]:
+    return groups(summaries(trials, objective or Objective()))
+
+
+# ---------------------------------------------------------------- groups
+
+
+def test_trials_that_differ_by_the_rate_alone_are_one_curve_in_order_of_the_rate() -> None:
+    (group,) = grouped([open_trial(20, 1, 1), open_trial(5, 1, 1), open_trial(5, 2, 1)])
+    assert group.label == "gateway"
+    assert group.loads == [5, 20]
+
+
+def test_the_knee_is_the_last_rate_before_the_objective_was_missed() -> None:
+    (group,) = grouped(sweep())
+    assert [each.met for each in group.summaries] == [True] * 4 + [False] * 4
+    assert group.knee is group.summaries[3]
+    assert group.knee.offered_per_s == 60
+    (missed,) = grouped(sweep(), Objective(first_token_ms=1.0))
+    assert missed.knee is None
+
+
+def test_of_a_load_that_was_tried_again_the_longer_trial_is_shown() -> None:
+    again = msgspec.structs.replace(open_trial(20, 1, 2, seconds=20), name="gateway at 20/s, confirmed")
+    (group,) = grouped([open_trial(5, 1, 1), again, open_trial(20, 1, 1)])
+    assert [each.name for each in group.summaries] == ["gateway at 5/s", "gateway at 20/s, confirmed"]
+
+
+def test_systems_and_kinds_of_load_are_curves_of_their_own() -> None:
+    found = grouped(journey())
+    assert [(group.label, group.closed) for group in found] == [
+        ("one worker", True),
+        ("two workers", True),
+        ("static batches", True),
+        ("gateway", True),
+        ("gateway in meetings", False),
+    ]
+
+
+@pytest.mark.parametrize(
+    ("name", "label"),
+    [
+        ("5/s", "gateway"),
+        ("12 meetings, confirmation", "gateway"),
+        ("16 sequences, 1 meeting", "16 sequences"),
+        ("vllm-serve, 256 in flight", "vllm-serve"),
+        ("gateway, 64 sequences, uniform data: 25 at a time", "gateway, 64 sequences, uniform data"),
+        ("one worker: 3.5 a second", "one worker"),
+        ("meetings", "meetings"),
+    ],
+)
+def test_a_curve_is_called_what_its_trials_are_called_without_their_loads(name: str, label: str) -> None:
+    (group,) = grouped([msgspec.structs.replace(open_trial(5, 1, 1), name=name)])
+    assert group.label == label
+
+
+# ---------------------------------------------------------------- charts
+
+
+def test_a_sweep_shows_latency_and_goodput_with_objective_and_knee() -> None:
+    found = drawn(sweep())
+    first = found["First token against offered rate"]
+    assert [series.name for series in first.series] == ["p50", "p90", "p99"]
+    assert [(mark.axis, mark.at) for mark in first.marks] == [("y", 300.0), ("x", 60)]
+    assert "translations failed and have no latency" in first.caption
+    goodput, finished = found["Goodput against offered rate"].series
+    assert (goodput.name, finished.name) == ("goodput", "finished")
+    # Past the knee the system goes on at its limit, and next to nothing of it is of use.
+    assert goodput.y[-1] is not None
+    assert finished.y[-1] is not None
+    assert goodput.y[-1] < 0.2 * finished.y[-1]
+    assert "GPU over time" in found
+    assert "CPU over time" not in found
+    assert not any("in flight" in title for title in found)
+
+
+def test_without_a_gpu_the_cores_are_shown() -> None:
+    found = drawn(sweep(gpu=False))
+    assert "GPU over time" not in found
+    panel = [series.name for series in found["CPU over time"].series if series.panel == "gateway at 120/s"]
+    assert panel == ["engine", "serving", "clients"]
+
+
+def test_a_closed_loop_compares_systems_by_requests_in_flight() -> None:
+    found = drawn(comparison())
+    speed = found["Requests a second against requests in flight"]
+    assert [series.name for series in speed.series] == ["gateway", "asyncllm", "vllm-serve"]
+    assert speed.series[0].x == [1, 5, 10, 25]
+    assert not any("offered" in title for title in found)
+
+
+def test_one_rate_alone_is_no_curve() -> None:
+    assert not any("offered" in title for title in drawn([open_trial(20, 1, 1)]))
+
+
+def test_nothing_is_shown_of_trials_in_which_nothing_was_asked() -> None:
+    assert drawn([]) == {}
+    assert drawn([msgspec.structs.replace(open_trial(20, 1, 1), records=[])]) == {}
+
+
+def test_a_chart_of_several_gpus_says_that_it_is_their_mean() -> None:
+    trial = open_trial(10, 1, 1)
+    both = [msgspec.structs.replace(each, gpus={"2": 40.0, "3": 60.0}) for each in trial.samples]
+    several = drawn([msgspec.structs.replace(trial, samples=both)])
+    assert "The mean of the 2 GPUs that the engines use." in several["GPU over time"].caption
+    assert "The mean" not in drawn([trial])["GPU over time"].caption
+
+
+def test_no_chart_has_more_series_than_can_be_told_apart() -> None:
+    trials = [
+        closed_trial(f"system {number}", in_flight, 1, 1, slots=4, token_s=0.005)
+        for number in range(15)
+        for in_flight in (1, 2)
+    ]
+    for chart in drawn(trials).values():
+        panels = {series.panel for series in chart.series}
+        assert 0 < max(len(panels), len(chart.series) / len(panels)) <= MOST_SERIES, chart.title
+
+
+@pytest.mark.parametrize("trials", [sweep, comparison, journey])
+def test_every_chart_says_what_it_shows(trials: object) -> None:
+    assert callable(trials)
+    for chart in drawn(trials()).values():
+        assert chart.caption.endswith(".")
+        assert chart.x_label
+        assert chart.y_label
+        assert all(any(value is not None for value in series.y) for series in chart.series)
+
+
+# ---------------------------------------------------------------- pictures
+
+
+CHART = Chart(
+    title="A chart",
+    x_label="offered",
+    y_label="ms",
+    series=[
+        Series("$p50$", [1, 2, 3], [0.005, None, 0.5]),
+        Series("名前", [1, 2, 3], [1.0, 1.0, 1.0], [0.5, 0.5, 1.0], [1.5, 1.5, 1.0], style=2),
+    ],
+    marks=[Mark("bar", 0.3), Mark("knee", 2, "x"), Mark("all", axis="both")],
+    log_y=True,
+)
+
+
+@pytest.fixture(autouse=True)
+def closed() -> Iterator[None]:
+    yield
+    plots._pyplot().close("all")
+
+
+def chart(series: Sequence[Series], marks: Sequence[Mark] = (), *, log_y: bool = False) -> Chart:
+    return msgspec.structs.replace(CHART, series=series, marks=marks, log_y=log_y)
+
+
+def axes_of(drawn: Chart) -> Any:
+    """The axes of a chart alone in its picture, with everything in its place."""
+    figure = plots.figure([drawn], "")
+    figure.canvas.draw()
+    return figure.axes[0]
+
+
+def words_in(axes: Any) -> dict[str, tuple[float, float]]:
+    """Words → where they are, in parts of the axes."""
+    found = {}
+    for text in axes.texts:
+        box = text.get_window_extent()
+        x, y = axes.transAxes.inverted().transform((box.x0, (box.y0 + box.y1) / 2))
+        found[text.get_text()] = (float(x), float(y))
+    return found
+
+
+@pytest.mark.filterwarnings("ignore:Glyph")
+def test_names_and_marks_stand_beside_the_lines_as_they_are() -> None:
+    axes = axes_of(CHART)
+    assert set(words_in(axes)) == {"bar", "knee"}
+    assert [text.get_text() for text in axes.get_legend().get_texts()] == ["$p50$", "名前"]
+
+
+def test_the_same_charts_are_the_same_picture(tmp_path: Path) -> None:
+    for name in ("one", "two"):
+        plots.picture([CHART, CHART], "Two", tmp_path / f"{name}.png")
+    assert (tmp_path / "one.png").read_bytes() == (tmp_path / "two.png").read_bytes()
+    assert (tmp_path / "one.png").read_bytes().startswith(b"\x89PNG")
+
+
+def test_a_logarithm_is_for_values_that_are_far_apart() -> None:
+    near = axes_of(chart([Series("a", [1, 2], [31.6, 31.9])], log_y=True))
+    far = axes_of(chart([Series("a", [1, 2], [5.0, 2000.0])], log_y=True))
+    assert (near.get_yscale(), near.get_ylim()[0]) == ("linear", 0)
+    assert far.get_yscale() == "log"
+
+
+def test_what_is_below_zero_is_in_the_picture() -> None:
+    low, high = axes_of(chart([Series("a", [1, 2], [-2.0, 4.0])])).get_ylim()
+    assert low < -2 < 4 < high
+
+
+@pytest.mark.parametrize("log_y", [False, True])
+def test_a_mark_far_from_the_values_is_in_the_picture(log_y: bool) -> None:
+    words = words_in(axes_of(chart([Series("a", [1, 2], [20.0, 21.0])], [Mark("bar", 300)], log_y=log_y)))
+    assert 0 < words["bar"][1] < 1.1
+
+
+def test_points_that_are_not_connected_have_markers_only() -> None:
+    (line,) = axes_of(chart([Series("a", [1, 2], [1.0, 2.0], line=False)])).lines
+    assert line.get_linestyle() == "None"
+    assert line.get_marker() == "o"
+
+
+def test_each_panel_has_axes_of_its_own() -> None:
+    lines = [Series("a", [1, 2], [1, 2], panel=panel) for panel in ("first", "second")]
+    titles = [axes.get_title(loc="left") for axes in plots.figure([chart(lines)], "").axes]
+    assert titles == ["first", "second"]

@@ -10,16 +10,63 @@ from contextlib import asynccontextmanager
 import pytest
 
 from gateway.config import Settings
+from gateway.protocol.codec import JSON
 from gateway.protocol.limits import Limits
-from gateway.protocol.messages import Caption, TranslationFinal, UtteranceAccepted
+from gateway.protocol.messages import (
+    Caption,
+    ServerMessage,
+    SessionStarted,
+    TranslationFailed,
+    TranslationFinal,
+    UtteranceAccepted,
+)
 from loadtest.soak import visitor
 from loadtest.soak.faults import FaultKind
 from loadtest.soak.ledger import Ledger, Rules
 from loadtest.soak.population import Seat
-from loadtest.soak.records import Entry, Flushed, Heard, Joined, Left, Record
+from loadtest.soak.records import Again, Entry, Flushed, Heard, Joined, Left, Record
 from loadtest.soak.result import Verdict
-from loadtest.soak.visitor import Visitor
+from loadtest.soak.visitor import Visitor, WireCodec
 from tests.gateways import Running, running
+
+
+def started(*, recovered: bool | None) -> SessionStarted:
+    return SessionStarted("s", "p", "standup", "e", 0, recovered, [], [], [], Limits())
+
+
+def caption(offset: int | None) -> Caption:
+    return Caption("p", "1", "Ana", "en", 1, "Hello.", offset is not None, offset)
+
+
+def failed(offset: int) -> TranslationFailed:
+    return TranslationFailed("p", "1", "Ana", "ja", 1, "cancelled", "Why.", offset)
+
+
+def again(*messages: ServerMessage) -> list[int]:
+    """Offsets that arrived before, as a client records them that reads these messages."""
+    records: list[Record] = []
+    codec = WireCodec("1.1", records.append)
+    for message in messages:
+        assert codec.decode_server(JSON.encode(message)) == message
+    return [record.offset for record in records if isinstance(record, Again)]
+
+
+def test_a_publication_that_arrives_again_is_recorded() -> None:
+    assert again(started(recovered=None), caption(1), failed(2), caption(None)) == []
+    assert again(started(recovered=None), caption(1), failed(2), failed(2), caption(1)) == [2, 1]
+
+
+def test_a_resumed_session_goes_on_where_it_was() -> None:
+    assert again(started(recovered=None), caption(1), started(recovered=True), failed(2)) == []
+    assert again(started(recovered=None), caption(1), started(recovered=True), caption(1)) == [1]
+
+
+def test_a_new_session_is_shown_the_newest_again() -> None:
+    assert again(started(recovered=None), caption(1), started(recovered=False), caption(1)) == []
+
+
+# ---------------------------------------------------------------- one client
+
 
 pytestmark = pytest.mark.slow
 

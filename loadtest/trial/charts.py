@@ -38,7 +38,7 @@ def charts(summaries: Sequence[Summary], trials: Sequence[Trial], objective: Obj
 
 
 def _chosen(found: Sequence[Group]) -> list[Summary]:
-    """Of each group the knee of an open loop and the highest load; fewer where that is too many."""
+    """The knee of an open loop and the highest load of each group; fewer where that is too many."""
     highest = [group.summaries[-1] for group in found][:MOST_SERIES]
     knees = [group.knee for group in found if not group.closed and group.knee is not None]
     room = MOST_SERIES // 2 - len(highest)

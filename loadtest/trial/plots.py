@@ -213,7 +213,7 @@ def _draw_mark(axes: Any, mark: Mark) -> None:
     elif mark.axis == "x":
         axes.axvline(mark.at, linestyle=_DASHES[1], **style)
         place = {"xycoords": ("data", "axes fraction"), "ha": "right", "va": "top", "rotation": 90}
-        # Of a place beyond the axis nothing is shown, and no room is made for it.
+        # A place beyond the axis is not shown, and no room is made for it.
         drawn = axes.annotate(mark.label, (mark.at, 1), (-3, -2), annotation_clip=True, **_MARK_WORDS, **place)
         drawn.set_in_layout(False)
     else:

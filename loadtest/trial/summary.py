@@ -20,7 +20,7 @@ from loadtest.trial.values import Closed, Load, Objective, Record, Sample, Trial
 class Percentiles(Struct, frozen=True):
     """Milliseconds; None when there was none."""
 
-    # Of how many.
+    # How many values.
     count: int
     p50_ms: float | None
     p90_ms: float | None
@@ -78,15 +78,15 @@ class Summary(Struct, frozen=True, kw_only=True):
     # The mean of what NVML says, of several GPUs over all of them, and the most of their memory together.
     gpu_percent: float | None
     gpu_memory_mib: float | None
-    # Of the repetitions in which the server's counters moved; None where it was asked too seldom.
+    # Over the repetitions in which the server's counters moved; None where it was asked too seldom.
     running: Level | None
     waiting: Level | None
-    # Of the client processes, the worst one.
+    # The worst client process.
     lag_p99_ms: float | None
     lag_max_ms: float | None
     # Outputs of the engine, as it counts them itself.
     steps: int | None = None
-    # Of these, those over 100 ms after the one before.
+    # Those over 100 ms after the one before.
     long_steps: int | None = None
     # What the driver said of itself when it was the limit.
     limited: str | None = None
@@ -116,7 +116,7 @@ class Summary(Struct, frozen=True, kw_only=True):
 
 _SHOWN_FAILURES = 5
 
-# Of a level that goes up and down, fewer readings than these say nothing.
+# Fewer readings of a level that goes up and down say nothing.
 _LEAST_READINGS = 5
 
 
@@ -321,7 +321,7 @@ def _cores(trials: Sequence[Trial]) -> dict[str, float]:
 
 
 def _cores_of(trials: Sequence[Trial], cpu_s: Sequence[float | None]) -> float | None:
-    """Of one process in all trials; None unless all of them tell."""
+    """Cores of one process in all trials; None unless all of them tell."""
     elapsed_s = sum(trial.elapsed_s for trial in trials)
     used_s = [each for each in cpu_s if each is not None]
     return round(sum(used_s) / elapsed_s, 3) if len(used_s) == len(trials) and elapsed_s > 0 else None

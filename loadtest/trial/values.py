@@ -66,7 +66,7 @@ class InMeetings(_Load, frozen=True):
     """Open loop through meetings: every speaker has a session in the line's meeting, and sends partials and finals
     when they are due; others read. Only a gateway can be loaded so."""
 
-    # Of the lines, all together.
+    # All meetings of the lines.
     meetings: int
     speakers: int
     # Translations of finals a second.
@@ -189,7 +189,7 @@ class Sample(Struct, frozen=True, omit_defaults=True):
     gpu: float | None = None
     # Each of these, by its number for NVIDIA's tools, where there are several.
     gpus: dict[str, float] = {}
-    # Of all of them together.
+    # Used on all of them together.
     gpu_memory_mib: float | None = None
     # CPU cores in use since the sample before, by part as in `Trial.cpu_s`; `host` and `store`, of those of
     # `serving`, are what the process that hosts a gateway's engine and the workers' store use; `host 2` and so on
@@ -215,7 +215,7 @@ class Trial(Struct, frozen=True, kw_only=True):
     system: str
     # What of its configuration matters.
     settings: dict[str, Any]
-    # Of what the lines were drawn.
+    # From what the lines were drawn.
     workload: str
     load: Load
     repetition: int
@@ -243,13 +243,13 @@ class Trial(Struct, frozen=True, kw_only=True):
     generated: int | None = None
     # Whether the window goes on to the last record, since too little of the pass came before the last line.
     with_drain: bool = False
-    # Of `serving`, the CPU time of the processes that host a gateway's engines; None without such a process.
+    # The part of `serving` of the processes that host a gateway's engines; None without such a process.
     host_cpu_s: float | None = None
     # The same of each of them; empty in results of before it was told.
     hosts_cpu_s: list[float] = []
-    # Of `serving`, the CPU time of the store that workers share; None without one.
+    # The part of `serving` of the store that workers share; None without one.
     store_cpu_s: float | None = None
-    # Of the partials that an idle gateway would have translated, the part that was, in the whole pass; None where
+    # The part of the partials that an idle gateway would have translated that was, in the whole pass; None where
     # there were none or the gateway does not tell.
     partials_translated: float | None = None
 
@@ -284,7 +284,7 @@ class Results(Struct, frozen=True, kw_only=True):
     """What a load test has found."""
 
     model: str
-    # Of the load test itself.
+    # The load test's own.
     settings: dict[str, Any] = {}
     # None where nothing is held to one.
     objective: Objective | None = None
