@@ -109,17 +109,7 @@ class Gateway:
         self._keys = keys_of(settings)
         audit = Audit(AuditFile(Path(file)).write if (file := settings.auth.audit_file) is not None else None)
         self.quotas = Quotas(self._keys.quota if self._keys is not None else lambda _: NO_QUOTA)
-        self.engine: Engine
-        shared = {} if workers is None else workers.engines
-        if settings.engines:
-            self.engine = pool = engine_pool(settings, shared, kept)
-            pool.on_change, pool.on_lane = self._engine_changed, self._lane_changed
-        else:
-            self.engine = only = shared[""] if shared else supervised(settings.engine, settings, build, kept)
-            only.on_change = self._engine_changed
-        for name, each in shared.items():
-            each.on_seats = lambda: self.scheduler.seats_changed()
-            each.waiting = partial(self._wanted, name)
+        self.engine = self._connected_engine(build, {} if workers is None else workers.engines)
         # Those of several engines that stay.
         self.lanes = settings.engines
         self._changing_engines = asyncio.Lock()
@@ -203,12 +193,33 @@ class Gateway:
         metrics.TRANSLATIONS_WAITING.set_function(lambda: self.scheduler.waiting)
         metrics.TRANSLATIONS_RUNNING.set_function(lambda: self.scheduler.running)
         self._shown = show_engines(self.engine)
+        self.app = self._application(workers, identity, audit, origins, detector)
+
+    def _connected_engine(self, build: Callable[[], Engine] | None, shared: Mapping[str, SharedEngine]) -> Engine:
+        """What translates, one engine or several, and tells this gateway of its changes."""
+        engine: Engine
+        if self.settings.engines:
+            engine = pool = engine_pool(self.settings, shared, self._kept)
+            pool.on_change, pool.on_lane = self._engine_changed, self._lane_changed
+        else:
+            engine = shared[""] if shared else supervised(self.settings.engine, self.settings, build, self._kept)
+            engine.on_change = self._engine_changed
+        for name, each in shared.items():
+            each.on_seats = lambda: self.scheduler.seats_changed()
+            each.waiting = partial(self._wanted, name)
+        return engine
+
+    def _application(
+        self, workers: Workers | None, identity: Identity, audit: Audit, origins: Origins, detector: Detector
+    ) -> Starlette:
+        """Every route, and what each request goes through first."""
+        settings = self.settings
         # Its own address, where there is one, has the metrics; others could learn from them what is going on.
         own_address = settings.admin_port is not None or not is_loopback(settings.host) or self._keys is not None
         read = admin.own_metrics(self.engine) if workers is None else workers.metrics
         translator = Translator(self.scheduler, self.engine, settings.limits, detector)
         compatible = Parts(translator, identity, audit, origins)
-        self.app = Starlette(
+        return Starlette(
             routes=[
                 WebSocketRoute("/v1/stream", self.stream.endpoint),
                 *(admin.routes_elsewhere() if own_address else admin.routes(read)),

@@ -43,6 +43,7 @@ from gateway.domain.grants import OPEN
 from gateway.domain.languages import AUTO
 from gateway.domain.log import Utterance
 from gateway.domain.sessions import Stability
+from gateway.protocol import checks
 from gateway.protocol.from_domain import error_message
 from gateway.protocol.limits import Limits
 from gateway.protocol.messages import (
@@ -279,17 +280,18 @@ class Session:
 
     def _on_start(self, message: SessionStart) -> list[Effect]:
         rules = self._rules
-        meeting = rules.meeting(message.meeting) if message.meeting is not None else None
+        if message.meeting is not None:
+            checks.check_meeting_id(message.meeting, self._limits)
         name = self.grant.name or message.name or ""
-        rules.check_length(name, self._limits.name_chars, "name")
+        checks.check_length(name, self._limits.name_chars, "name")
         if message.resume is not None:
             for field, value in (("session", message.resume.session), ("epoch", message.resume.epoch)):
-                rules.check_length(value, self._limits.id_chars, f"resume.{field}")
+                checks.check_length(value, self._limits.id_chars, f"resume.{field}")
         rules.begin(resumes=message.resume is not None)
         reads = rules.languages(message.reads)
         speaks, detects = rules.speaks(message.speaks, self.grant) if message.speaks is not None else (None, False)
         check_reads(self.grant, reads, originals=message.originals)
-        meeting = check_meeting(self.grant, meeting)
+        meeting = check_meeting(self.grant, message.meeting)
         notes = self._take_options(message.glossary, message.context, message.formality)
         self.name, self._detects = name, detects
         self._take(Update(speaks, reads, message.stability, message.originals))
@@ -366,7 +368,7 @@ class Session:
         return [Withdraw(message.id)]
 
     def _on_ping(self, message: Ping) -> list[Effect]:
-        self._rules.check_length(message.nonce, self._limits.id_chars, "nonce")
+        checks.check_length(message.nonce, self._limits.id_chars, "nonce")
         return [Reply(Pong(message.nonce))]
 
     def _on_end(self, _message: SessionEnd) -> list[Effect]:

@@ -60,15 +60,6 @@ class SessionRules:
             raise EngineUnavailable("The engine is still loading; send this again.", retry_after_ms=2_000)
         return self.profile
 
-    def check_length(self, value: str, limit: int, field: str) -> None:
-        """Raises `LimitExceeded` for a text of more than `limit` characters."""
-        checks.check_length(value, limit, field)
-
-    def meeting(self, meeting: str) -> str:
-        """The meeting's id, checked. Raises `LimitExceeded` or `InvalidValue`."""
-        checks.check_meeting_id(meeting, self.limits)
-        return meeting
-
     def language(self, tag: str, field: str) -> str:
         """The normalised tag. Raises `UnsupportedLanguage` or `InvalidValue`."""
         known, lang = self.supported().languages, normalise(tag)
@@ -106,7 +97,7 @@ class SessionRules:
         """Check the rules that partials and finals share. Returns the utterance's language, or `AUTO`."""
         if not message.id:
             raise InvalidValue("An utterance needs an id.", field="id")
-        self.check_length(message.id, self.limits.id_chars, "id")
+        checks.check_length(message.id, self.limits.id_chars, "id")
         checks.check_text(message.text, self.limits, "text")
         if message.end_ms is not None and message.start_ms is not None and message.end_ms < message.start_ms:
             raise InvalidValue("end_ms is before start_ms.", field="end_ms")
@@ -173,7 +164,7 @@ class Options:
         """Check all, then take all; returns an error for each option that the model cannot take."""
         terms = rules.glossary(glossary) if glossary is not None else self.glossary
         if context is not None:
-            rules.check_length(context, rules.limits.context_chars, "context")
+            checks.check_length(context, rules.limits.context_chars, "context")
         given = {"glossary": bool(glossary), "context": bool(context), "formality": formality is not None}
         errors = rules.unsupported_options(given)
         self.glossary = terms

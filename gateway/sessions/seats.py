@@ -162,7 +162,7 @@ class Writes:
         self._waiting: dict[bytes, Seat | _Ending] = {}
         # Those that are being told.
         self._under_way: dict[bytes, Seat | _Ending] = {}
-        # Sessions that wait and could not be told of. What failed comes last: with several stores, others may be there.
+        # Sessions that wait and could not be told of. They come last: with several stores, others may be there.
         self._failed: set[bytes] = set()
         self._worker: asyncio.Task[None] | None = None
         self._is_closed = False

@@ -121,8 +121,8 @@ class Finals:
         """Log a final utterance and translate it into every language the meeting reads.
 
         Of one that is in the log already, only what is missing is done. fence: as in `EventLog.accept`. Raises
-        what that and `Scheduler.admit` raise; then no reader was told anything. Where the tenant's quota for the day
-        is used up, it is accepted, and ends untranslated.
+        what that and `Scheduler.admit` raise; then no reader was told anything. Where the tenant's quota for the
+        day is used up, it is accepted, and ends untranslated.
         """
         self._partials.stop(room, utterance.key)
         expected = self._expected(room, utterance)

@@ -2,7 +2,7 @@
 
 Knows: a text that grows, and what was handed on of it. Must not know: engines, who reads, turns.
 
-A reader does not see tokens that come faster than a screen is drawn, but each frame costs the gateway and its clients time.
+Tokens that come faster than a screen is drawn are not seen, but each frame costs the gateway and its clients time.
 """
 
 from __future__ import annotations

@@ -71,7 +71,7 @@ class OpenTranslation:
         return not self.policy.committed and not self.policy.tentative
 
     def request(self, scope: str) -> TranslationRequest:
-        """The request for its newest revision. scope: whose prompts it may share the engine's prefix cache with."""
+        """Its newest revision as a request. scope: whose prompts it may share the engine's prefix cache with."""
         said = self.revision
         return TranslationRequest(
             id=request_id("partial"),

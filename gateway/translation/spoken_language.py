@@ -3,9 +3,9 @@
 Knows: how sure a detection is, which language was spoken last. Must not know: detectors, messages, who reads.
 
 The beginning of a sentence says little: of one word, a third is taken for another language. So a detection counts
-only where it is certain. Until then, a speaker is taken to go on in the language of the last utterance. A language that
-was certain once gives way only to another certain one, and only when the text has grown to twice its length since.
-So an utterance of n characters changes its language at most 1 + log2(n) times, and mostly never.
+only where it is certain. Until then, a speaker is taken to go on in the language of the last utterance. A language
+that was certain once gives way only to another certain one, and only when the text has grown to twice its length
+since. So an utterance of n characters changes its language at most 1 + log2(n) times, and mostly never.
 """
 
 from __future__ import annotations

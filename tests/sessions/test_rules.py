@@ -53,20 +53,6 @@ def test_while_the_engine_loads_whatever_needs_its_languages_is_for_later() -> N
     assert loading.utterance(final(), "en") == "en"
 
 
-@pytest.mark.parametrize("meeting", ["a", "a.b", "..a", "A-9_~", "x" * 5])
-def test_a_meeting_that_can_be_part_of_an_address(meeting: str) -> None:
-    assert rules().meeting(meeting) == meeting
-
-
-@pytest.mark.parametrize("meeting", ["", ".", "..", "a/b", "a b", "ä", "a\n", "%2e"])
-def test_a_meeting_that_cannot(meeting: str) -> None:
-    refused(InvalidValue, "meeting", lambda: rules().meeting(meeting))
-
-
-def test_a_meeting_of_too_many_characters() -> None:
-    refused(LimitExceeded, "meeting", lambda: rules().meeting("x" * 6))
-
-
 def test_languages_are_normalised_and_each_is_there_once_in_its_place() -> None:
     assert rules().languages(["ja-JP", "de", "ja"]) == ("ja", "de")
     assert rules().languages([]) == ()

@@ -15,8 +15,8 @@ from gateway.domain.errors import Overloaded
 from gateway.translation.scheduling.ticket import FINAL
 from gateway.translation.scheduling.turn_order import TurnQueue
 
-# An account may wait with so many translations for each place that is left free. So an account that fills the queue
-# leaves room: one account an eighth of it, three together a twenty-second (the dynamic thresholds of Choudhury and
+# An account may wait with so many translations for each place that is left free. So accounts that fill the queue
+# leave room: one account an eighth of it, three together a twenty-second (the dynamic thresholds of Choudhury and
 # Hahne, 1998).
 _ACCOUNT_FACTOR = 7
 

@@ -1366,43 +1366,25 @@ def test_whoever_collects_it_is_told_the_whole_text_so_far() -> None:
     assert s.ticket.text == "Guten Tag!"
 
 
-def test_nobody_needs_to_be_told() -> None:
+def test_spaces_at_the_beginning_are_no_part_of_it_and_nobody_needs_to_be_told() -> None:
     s = Situation()
     attempt = Attempt(s.ticket, None, s.quotas, lambda: 0.0)
-    attempt.take(TokenEvent("Guten", 1))
-    attempt.died()
-    assert (s.ticket.text, s.ticket.given_up) == ("Guten", None)
-
-
-def test_spaces_at_the_beginning_are_no_part_of_it() -> None:
-    s = Situation()
-    attempt = s.attempt()
     for text in (" ", " Guten", " Tag"):
         attempt.take(TokenEvent(text, 1))
-    assert s.ticket.text == "Guten Tag"
+    attempt.died()
+    assert (s.ticket.text, s.ticket.given_up) == ("Guten Tag", None)
 
 
-def test_tokens_that_were_taken_over_are_not_generated() -> None:
+def test_another_attempt_begins_with_nothing_and_tokens_that_were_taken_over_are_not_generated() -> None:
     s = Situation()
     attempt = s.attempt()
     attempt.take(TokenEvent("Guten Tag", 1, reused=4))
     attempt.take(TokenEvent("!", 2, STOP))
     assert (s.ticket.tokens, s.ticket.generated) == (7, 3)
-
-
-def test_another_attempt_begins_with_nothing() -> None:
-    s = Situation()
-    s.attempt().take(TokenEvent("Guten Tag", 3, STOP, reused=1))
+    attempt.died()
+    assert s.told == ["Guten Tag", "Guten Tag!", ""]
     s.attempt()
     assert (s.ticket.text, s.ticket.tokens, s.ticket.generated, s.ticket.last) == ("", 0, 0, None)
-
-
-def test_an_attempt_whose_engine_died_counts_no_more() -> None:
-    s = Situation()
-    attempt = s.attempt()
-    attempt.take(TokenEvent("Guten", 1))
-    attempt.died()
-    assert s.told == ["Guten", ""]
 
 
 # ---------------------------------------------------------------- times
@@ -1481,34 +1463,19 @@ def test_what_fails_gives_the_ticket_up_and_is_logged_without_the_text(caplog: p
     assert not any(text in caplog.text for text in ("geheim", "said"))
 
 
-def test_so_does_what_fails_when_it_is_charged() -> None:
-    class Broken(Quotas):
-        def translated(self, tenant: str, meeting: str, lang: str, characters: int) -> None:
-            raise ValueError("a bug")
+class _Uncharged(Quotas):
+    def translated(self, tenant: str, meeting: str, lang: str, characters: int) -> None:
+        raise ValueError("a bug")
 
-    s = Situation(quotas=Broken())
+
+@pytest.mark.parametrize("where", ["charge", "death", "given up before"])
+def test_so_does_what_fails_elsewhere_and_the_first_reason_counts(where: str) -> None:
+    s = Situation(quotas=_Uncharged() if where == "charge" else None)
+    s.ticket.given_up = first = Cancelled("first") if where == "given up before" else None
+    attempt = s.attempt(None if where == "charge" else broken)
     with pytest.raises(NotTakenIn):
-        s.attempt().take(TokenEvent("Guten", 1))
-    assert s.ticket.given_up is not None
-
-
-def test_so_does_what_fails_when_the_death_of_the_engine_is_told() -> None:
-    s = Situation()
-    with pytest.raises(NotTakenIn):
-        s.attempt(broken).died()
-    assert s.ticket.given_up is not None
-
-
-def test_the_first_reason_to_give_it_up_counts() -> None:
-    s = Situation()
-    s.ticket.given_up = first = Cancelled("first")
-    with pytest.raises(NotTakenIn):
-        s.attempt(broken).take(TokenEvent("Guten", 1))
-    assert s.ticket.given_up is first
-
-
-def test_an_engine_does_not_take_it_for_an_error_of_its_own() -> None:
-    assert not issubclass(NotTakenIn, GatewayError)
+        attempt.died() if where == "death" else attempt.take(TokenEvent("Guten", 1))
+    assert s.ticket.given_up is first if first else s.ticket.given_up is not None
 
 
 @pytest.mark.parametrize("error", [RuntimeError, ValueError, EngineFailed, EngineUnavailable, EngineRestarting])
