@@ -23,8 +23,7 @@ from gateway.engines.supervisor import Supervisor
 from gateway.protocol.limits import Limits
 from gateway.protocol.messages import TranslationFailed, TranslationFinal
 from gateway.workers import parent as parents
-from gateway.workers import restarts
-from gateway.workers.parent import Parent
+from gateway.workers.parent import Parent, Restarts
 from gateway.workers.process import WorkerProcess
 from tests.patience import until
 from tests.processes import alive
@@ -91,7 +90,7 @@ class Unstartable:
 
 
 async def test_a_worker_that_cannot_be_started_is_tried_again(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(restarts, "_AGAIN_S", 0.01)
+    monkeypatch.setattr(parents, "_AGAIN_S", 0.01)
     async with workers(settings()) as gateway:
         before = gateway.pids
         few = Unstartable(OSError(24, "Too many open files"), BlockingIOError(11, "no more processes"))
@@ -384,7 +383,7 @@ async def test_a_second_time_it_does_not_wait_for_what_was_accepted() -> None:
 
 
 async def test_metrics_and_readiness_are_those_of_the_whole(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(restarts, "_AGAIN_S", 0.01)
+    monkeypatch.setattr(parents, "_AGAIN_S", 0.01)
     async with workers(settings(stalling())) as gateway:
         sessions = [await gateway.session(number) for number in (1, 1, 2)]
         for session in sessions:
@@ -558,3 +557,29 @@ async def test_an_engine_that_cannot_be_started_changes_nothing() -> None:
             gateway.parent.reload(partial(replace, wanted, store=before.store))
             await rolled(gateway)
             assert (gateway.pids, engines(gateway)) == (pids, {"a": "ready"})
+
+
+OLD, NEW = Settings(), Settings(log_level="error")
+
+
+def test_pauses_grow_with_each_failure_in_a_row() -> None:
+    restarts = Restarts()
+    pauses_s = [restarts.pause_s() for _ in range(20)]
+    assert pauses_s[:4] == [0.0, 0.5, 1.0, 2.0]
+    assert pauses_s[-1] == 30.0
+    restarts.ended(OLD, served=True, after_s=59.0)
+    restarts.ended(OLD, served=False, after_s=3_600.0)
+    assert restarts.pause_s() == 30.0
+    restarts.ended(OLD, served=True, after_s=61.0)
+    assert restarts.pause_s() == 0.0
+
+
+def test_settings_are_those_that_have_served() -> None:
+    restarts = Restarts()
+    restarts.ended(NEW, served=False, after_s=1.0)
+    assert restarts.settings(OLD) is OLD
+    restarts.ended(OLD, served=True, after_s=1.0)
+    restarts.ended(NEW, served=False, after_s=1.0)
+    assert restarts.settings(NEW) is OLD
+    restarts.ended(NEW, served=True, after_s=1.0)
+    assert restarts.settings(OLD) is NEW

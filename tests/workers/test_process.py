@@ -12,10 +12,11 @@ from msgspec.structs import replace
 from gateway.config import AuthSettings, Settings
 from gateway.domain.engine import EngineHealth, EngineState
 from gateway.engines.host.main import SIGNALS
+from gateway.engines.host.messages import GetMetrics
 from gateway.server.http.readiness import Whole
 from gateway.server.uvicorn_server import reserve
 from gateway.workers import process
-from gateway.workers.messages import EngineIs, GetMetrics
+from gateway.workers.messages import EngineIs
 from gateway.workers.process import WorkerProcess
 from tests.patience import until
 from tests.processes import alive

@@ -73,7 +73,7 @@ async def test_what_is_given_up_before_it_begins_leaves_nothing_behind() -> None
         assert host.gateway is not None
         assert len(host.gateway.work) == 0
         assert host.gateway.work._tasks == set()
-        await host.close()
+        await host.sharing.close()
         speaker.close()
         assert pair.far.capacity().running == 0
 

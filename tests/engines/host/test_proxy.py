@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from gateway.domain.engine import EngineHealth, EngineState, TokenEvent
-from gateway.domain.errors import EngineFailed, EngineUnavailable, StartupError
+from gateway.domain.errors import EngineUnavailable, StartupError
 from gateway.engines.host import processes, proxy
 from gateway.engines.host.proxy import Host, HostedEngine
 from gateway.engines.simulated import Rule, Script, SimulatedEngine
@@ -31,19 +31,11 @@ async def until_broken(generation: AsyncGenerator[TokenEvent, None], kind: type[
     pytest.fail("it ended")
 
 
-async def test_errors_of_one_text_are_its_own() -> None:
-    rules = (Rule(match="bad", fail_after=2),)
-    async with hosted_engine(SimulatedEngine(Script(first_token_s=0, token_s=0, rules=rules))) as pair:
-        await pair.near.start()
-        assert await until_broken(events_of(pair.near, request("a bad text")), EngineFailed) == "[de] a"
-        assert await text_of(pair.near, "good") == "[de] good"
-
-
 async def test_metrics_are_asked_for_and_one_that_hangs_gives_none(monkeypatch: pytest.MonkeyPatch) -> None:
     async with hosted_engine(Faulty()) as pair:
         await pair.near.start()
         assert await pair.near.metrics(["a", "b"]) == b"asked for a,b"
-        monkeypatch.setattr(proxy, "_METRICS_S", 0.01)
+        monkeypatch.setattr(pair.near._questions, "_answer_s", 0.01)
         assert await pair.near.metrics(["never"]) == b""
 
 

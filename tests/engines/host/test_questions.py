@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import asyncio
 
-from gateway.workers.messages import GetMetrics, Metrics
-from gateway.workers.questions import Questions
+from gateway.engines.host.messages import GetMetrics, Metrics
+from gateway.engines.host.questions import Questions
 
 
 async def test_each_gets_its_own_answer() -> None:

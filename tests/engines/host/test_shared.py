@@ -12,16 +12,12 @@ from gateway.domain.engine import EngineHealth, EngineState
 from gateway.domain.errors import EngineRestarting, EngineUnavailable, StartupError
 from gateway.engines.host.shared import _AGAIN_S, SharedEngine
 from gateway.engines.simulated import Rule, Script, SimulatedEngine
-from tests.engines.host.pairs import request
+from tests.engines.host.pairs import request, text_of
 from tests.engines.host.workers import READY, RESTARTING, shared_engine, worker
 from tests.generations import events_of
 from tests.patience import until
 
 FAST = Script(first_token_s=0, token_s=0.001, rules=(Rule(match="endless", repeat=20_000),))
-
-
-async def text_of(engine: SharedEngine, text: str) -> str:
-    return "".join([event.text async for event in events_of(engine, request(text))])
 
 
 async def test_it_waits_for_the_parents_word_and_shows_it() -> None:
