@@ -76,7 +76,7 @@ async def test_one_that_cannot_start_says_why_before_it_ends() -> None:
     assert not worker.serves.is_set()
 
 
-async def test_one_of_a_version_that_speaks_in_another_way_says_so(monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_worker_of_another_protocol_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(process, "PROTOCOLS", (0, 0))
     worker = await started(settings())
     await worker.ended.wait()

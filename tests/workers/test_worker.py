@@ -97,7 +97,7 @@ async def test_it_serves_once_it_has_reached_an_engine_that_is_ready() -> None:
             end.channel.close()
 
 
-async def test_one_that_is_told_to_drain_before_it_serves_lets_go_of_the_store_and_ends() -> None:
+async def test_drain_before_serving_leaves_the_store() -> None:
     before = shared_server().connections()
     end = FarEnd(settings())
     await end.open()
@@ -139,7 +139,7 @@ async def test_one_that_cannot_listen_says_so() -> None:
         end.channel.close()
 
 
-async def test_one_that_does_not_understand_its_parent_says_so_whatever_that_says() -> None:
+async def test_worker_refuses_a_parent_of_another_protocol() -> None:
     end = FarEnd(settings(), protocols=(1, 2))
     await end.open()
     # As version 1 of the protocol says where the engine is.

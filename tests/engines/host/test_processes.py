@@ -53,7 +53,7 @@ def test_a_hanging_process_and_its_worker_are_killed() -> None:
         assert processes.kill(tree, within_s=0) == frozenset()
 
 
-def test_a_worker_is_killed_also_when_the_process_that_started_it_is_gone() -> None:
+def test_orphaned_worker_is_killed() -> None:
     before = processes.children()
     with started() as (child, worker_pid):
         tree = processes.descendants(processes.children() - before)
@@ -65,7 +65,7 @@ def test_a_worker_is_killed_also_when_the_process_that_started_it_is_gone() -> N
         assert not alive(worker_pid)
 
 
-def test_a_process_whose_first_thread_has_ended_runs_until_the_last_one_has() -> None:
+def test_process_without_first_thread_still_runs() -> None:
     ends_first = "threading.Thread(target=input).start(); ctypes.CDLL(None).pthread_exit(0)"
     child = subprocess.Popen(
         [sys.executable, "-c", f"import ctypes, threading; {ends_first}"], stdin=subprocess.PIPE
@@ -82,7 +82,7 @@ def test_a_process_whose_first_thread_has_ended_runs_until_the_last_one_has() ->
     child.stdin.close()
 
 
-def test_a_later_process_of_the_same_number_is_somebody_else(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_reused_pid_is_another_process(monkeypatch: pytest.MonkeyPatch) -> None:
     (impostor,) = processes.of(os.getpid())
     monkeypatch.setattr(impostor, "_ident", (os.getpid(), 1.0))
     assert processes.kill([impostor], within_s=0) == frozenset()

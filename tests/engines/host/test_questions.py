@@ -21,7 +21,7 @@ async def test_each_gets_its_own_answer() -> None:
     assert [await first, await second] == [b"one", b"two"]
 
 
-async def test_whoever_does_not_answer_has_none() -> None:
+async def test_no_answer_is_an_empty_page() -> None:
     assert await Questions(lambda _: None, answer_s=0.001).ask([]) == b""
     questions = Questions(lambda _: None, answer_s=3_600)
     asking = asyncio.create_task(questions.ask([]))

@@ -60,7 +60,7 @@ async def test_the_end_of_one_is_not_that_of_others() -> None:
     await two.close()
 
 
-async def test_what_waits_for_one_that_runs_alone_is_told_that_it_has_not_begun() -> None:
+async def test_waiting_behind_a_lone_text_is_told_held() -> None:
     engine = SimulatedEngine(FAST)
     await engine.start()
     work = EngineWork(engine)
@@ -182,7 +182,7 @@ async def test_whether_a_turn_would_come_at_once() -> None:
     assert stage.turns.free(alone=True)
 
 
-async def test_one_that_runs_alone_waits_for_those_that_run_and_goes_before_those_that_come() -> None:
+async def test_lone_turn_waits_for_running_and_precedes_new() -> None:
     stage = Stage()
     await stage.begin("a")
     await stage.begin("suspect", alone=True)
@@ -197,7 +197,7 @@ async def test_one_that_runs_alone_waits_for_those_that_run_and_goes_before_thos
     assert stage.running == {"b"}
 
 
-async def test_one_that_gives_up_keeps_nobody() -> None:
+async def test_cancelled_turn_blocks_no_other() -> None:
     stage = Stage()
     await stage.begin("a")
     await stage.begin("suspect", alone=True)
