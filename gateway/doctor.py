@@ -199,8 +199,6 @@ def _kept(settings: Settings, state_dir: Path | None, workers: int | None) -> st
 
 def _memory() -> str:
     gib = hardware.available_gib()
-    if gib is None:
-        return "The system does not say how much memory is free."
     if gib < _MEMORY_GIB:
         raise _Warning(f"{gib:.1f} GiB of memory are free, which is little: end other programs, or add memory.")
     return f"{gib:.1f} GiB of memory are free."

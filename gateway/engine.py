@@ -35,7 +35,7 @@ from gateway.engines.vllm.engine import VllmEngine
 from gateway.engines.vllm.options import VllmOptions
 from gateway.engines.vllm.plan import can_be_planned, plan
 
-# Of the engines that wait, in the gateway's folder.
+# Folder of the engines that wait, in the gateway's folder.
 _KEPT = "engines"
 
 # What vLLM and its libraries read from the environment.

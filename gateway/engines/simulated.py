@@ -153,7 +153,7 @@ class SimulatedEngine:
 
     async def _step(self, rule: Rule, given: int) -> None:
         """Wait for the time of one token, and apply the rule's fault; given: words of the translation so far."""
-        self._generations.check()  # whoever is told of an event may have ended them
+        self._generations.check()  # `on_event` may have ended them
         token_s = self._script.token_s if rule.token_s is None else rule.token_s
         await asyncio.sleep(token_s if given else self._script.first_token_s)
         if rule.stall_after is not None and given >= rule.stall_after:

@@ -64,7 +64,7 @@ class Supervisor:
 
     build: makes an engine that is not started.
     name: the engine's name in metrics.
-    on_change: called once for each new state. `health` is shown to everybody, so details are only logged.
+    on_change: called once for each new state. `health` is shown to every client, so details are only logged.
     activity: where others use the same engine, whether anybody waits for it, and a number that grows with its
     tokens. Without it, only the generations of this supervisor count.
     """

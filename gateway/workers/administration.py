@@ -72,7 +72,7 @@ class _Workers:
         check_others(self._parent.settings.engines, name)
 
         def load() -> Settings:
-            # Of the lanes that are there when its turn comes: others may have gone, or come, by then.
+            # Read when its turn comes: other lanes may have come or gone by then.
             settings = self._parent.settings
             return replace(settings, engines=lanes_without(settings.engines, name))
 

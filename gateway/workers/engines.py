@@ -24,12 +24,12 @@ from gateway.engines.pool.pool import Pool
 from gateway.engines.supervisor import RestartPolicy, Supervisor
 from gateway.workers.messages import EngineIs
 
-# No two hosts have one path: nobody takes an old host for the new one.
+# No two hosts have one path, so that a worker never takes an old host for the new one.
 _numbers = itertools.count(1)
 
 
-class HostedAnew:
-    """One engine after another, each in a host of its own. on_change: as of a supervisor."""
+class RestartedEngine:
+    """An engine that is started again when it dies, each time in another host."""
 
     def __init__(self, engine: EngineSettings, settings: Settings, folder: Path, kept: KeptHosts | None) -> None:
         self.settings = engine
@@ -80,7 +80,7 @@ class Engines:
         self._kept = kept
         self._say = say
         self._told: dict[str, EngineIs] = {}
-        each = [self._anew(engine, settings) for engine in config.engines_of(settings)]
+        each = [self._restarted(engine, settings) for engine in config.engines_of(settings)]
         self._engines = {engine.name: engine for engine in each}
         self.engine: Supervisor | Pool
         if settings.engines:
@@ -96,10 +96,10 @@ class Engines:
         """Name → what it runs in now."""
         return {name: each.hosted for name, each in self._engines.items() if each.hosted is not None}
 
-    def _anew(self, engine: EngineSettings, settings: Settings) -> HostedAnew:
-        return HostedAnew(engine, settings, self._folder, self._kept)
+    def _restarted(self, engine: EngineSettings, settings: Settings) -> RestartedEngine:
+        return RestartedEngine(engine, settings, self._folder, self._kept)
 
-    def _lane(self, engine: HostedAnew) -> Lane:
+    def _lane(self, engine: RestartedEngine) -> Lane:
         assert engine.lane is not None  # noqa: S101 -- one of several
         return pool_lane(engine.lane, engine.supervisor)
 
@@ -125,7 +125,7 @@ class Engines:
 
     async def add(self, wanted: Settings) -> None:
         """Start the engines that are new in these settings. Raises `StartupError`; then all stays as it was."""
-        added = [self._anew(lane, wanted) for lane in self._changes(wanted)[0]]
+        added = [self._restarted(lane, wanted) for lane in self._changes(wanted)[0]]
         if added:
             assert isinstance(self.engine, Pool)  # noqa: S101 -- there are several
             await self.engine.add([self._lane(each) for each in added])

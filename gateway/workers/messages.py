@@ -9,6 +9,7 @@ from msgspec import Struct
 
 from gateway.domain.engine import EngineHealth, EngineProfile
 from gateway.engines.host.messages import PROTOCOL as ENGINE_PROTOCOL
+from gateway.engines.host.messages import GetMetrics, Metrics
 from gateway.server.http.readiness import Whole
 
 # How workers are spoken to, and how engines are. The first is raised with every change of a message below, but
@@ -22,7 +23,8 @@ class EngineIs(Struct, frozen=True, tag="engine_is", array_like=True):
     health: EngineHealth
     # Path of the Unix socket where it is reached. None while there is none.
     path: str | None = None
-    # Of several, its name, and what it can do, also while it is being started again; None until that is known.
+    # Its name, where there are several, and what it can do, also while it is being started again; None until that
+    # is known.
     name: str = ""
     profile: EngineProfile | None = None
 
@@ -35,21 +37,6 @@ class LogFrom(Struct, frozen=True, tag="log_from", array_like=True):
     """Log what is at least so severe."""
 
     level: str
-
-
-class GetMetrics(Struct, frozen=True, tag="get_metrics", array_like=True):
-    """To a worker: send yours. To the parent: send those of all. Answered by `Metrics` with the same number."""
-
-    number: int
-    # Names of the samples. Empty: all.
-    names: list[str]
-
-
-class Metrics(Struct, frozen=True, tag="metrics", array_like=True):
-    """Metrics in Prometheus text format."""
-
-    number: int
-    page: bytes
 
 
 class Serves(Struct, frozen=True, tag="serves", array_like=True):

@@ -1,4 +1,4 @@
-"""The parent of all workers: owns the engine, the port and the workers' processes, and serves nobody itself.
+"""The parent of all workers: owns the engine, the port and the workers' processes, and serves no client itself.
 
 Knows: when a worker is started, drained and started again; what all of them are told.
 Must not know: how a worker serves, how the engine is restarted, where settings come from.
@@ -19,14 +19,14 @@ from msgspec.structs import replace
 from gateway.config import Settings
 from gateway.domain.errors import StartupError
 from gateway.engines.host.kept import KeptHosts
+from gateway.engines.host.messages import GetMetrics, Metrics
 from gateway.engines.pool.pool import Pool
 from gateway.exposition import merged
 from gateway.server.http.admin import own_metrics
 from gateway.server.http.readiness import Whole
 from gateway.workers.engines import Engines
-from gateway.workers.messages import EngineIs, GetMetrics, LogFrom, Metrics
+from gateway.workers.messages import EngineIs, LogFrom
 from gateway.workers.process import WorkerProcess
-from gateway.workers.restarts import Restarts, with_what_may_change
 
 _log = logging.getLogger(__name__)
 
@@ -38,6 +38,38 @@ _FROZEN_REPORTS, _START_REPORTS = 30, 300
 
 # What a worker may need beyond `drain_s` to end.
 _GOODBYE_S = 30.0
+
+# Settings of what goes on running when the workers are replaced.
+_FIXED = ("host", "port", "admin_host", "admin_port", "admin_keys_file", "engine", "store")
+
+# A worker that served for so long did not fail at its start.
+_STEADY_S = 60.0
+# Pause before a worker that ended is started again: none at first, then this, doubled with each failure in a row.
+_AGAIN_S, _AGAIN_MAX_S = 0.5, 30.0
+
+
+class Restarts:
+    """How the workers of one number have ended so far."""
+
+    def __init__(self) -> None:
+        self._failures = 0
+        self._proven: Settings | None = None
+
+    def ended(self, settings: Settings, *, served: bool, after_s: float) -> None:
+        """One has ended, `after_s` seconds after its start. served: it had begun to accept connections."""
+        if served:
+            self._proven = settings
+            if after_s > _STEADY_S:
+                self._failures = 0
+
+    def settings(self, newest: Settings) -> Settings:
+        """Those with which one last served, which a reload that stopped midway may not have made the newest."""
+        return self._proven or newest
+
+    def pause_s(self) -> float:
+        """For how long to wait now; it has failed once more."""
+        failures, self._failures = self._failures, self._failures + 1
+        return min(_AGAIN_MAX_S, _AGAIN_S * 2.0 ** min(failures - 1, 10)) if failures else 0.0
 
 
 class Parent:
@@ -374,7 +406,7 @@ class Parent:
     async def metrics(self, names: Sequence[str]) -> bytes:
         """Those of all workers, each with its number, also while it drains, and those of the engine."""
         whose = {worker: str(number) for number, worker in self._workers.items()}
-        # Of those that were replaced, what they still finish.
+        # Those that were replaced count for what they still finish.
         whose |= {each: f"{each.number}-draining" for each in self._running - whose.keys() if each.draining}
         workers = sorted((worker for worker in whose if worker.answers), key=whose.__getitem__)
         own, *pages = await asyncio.gather(
@@ -394,5 +426,19 @@ class Parent:
 
 
 def _belongs(whose: str, name: str) -> bool:
-    """The engine's metrics are those of the parent, which serves nobody; all others are the workers'."""
+    """The engine's metrics are those of the parent, which serves no client; all others are the workers'."""
     return name.startswith(("gateway_engine_", "vllm:")) is (whose == "")
+
+
+def with_what_may_change(now: Settings, settings: Settings, *, asked_port: int) -> Settings:
+    """The new settings, but for those of what goes on running. asked_port: what the first settings said of it.
+
+    Raises `StartupError` where one engine is made several, or several one.
+    """
+    if bool(now.engines) is not bool(settings.engines):
+        raise StartupError("one engine is made several, or several one, when the gateway is started again.")
+    fixed = {name: getattr(now, name) for name in _FIXED}
+    asked = replace(settings, port=now.port) if settings.port == asked_port else settings
+    if changed := [name for name in _FIXED if getattr(asked, name) != fixed[name]]:
+        _log.warning("a change of %s takes effect when the gateway is started again", ", ".join(changed))
+    return replace(settings, **fixed)

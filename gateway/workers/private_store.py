@@ -1,7 +1,7 @@
 """A Redis or Valkey of the gateway's own, on a Unix socket, whose data outlive it.
 
-Nothing that it has answered is lost, whoever is killed: it writes to its disk before it answers. It ends with the
-process that started it. If it ends before, or hangs, it is started again.
+Nothing that it has answered is lost, whichever process is killed: it writes to its disk before it answers. It
+ends with the process that started it. If it ends before, or hangs, it is started again.
 Knows: the server's program and options. Must not know: what is kept in it.
 """
 
@@ -35,7 +35,7 @@ _LOOK_S = 0.02
 # Longest pause before it is started again.
 _AGAIN_MAX_S = 10.0
 # Time between two questions whether it is there, longest wait for an answer, and how many in a row it may leave
-# without one: 8 to 16 s in all. It answers nobody while it writes to its disk, and a disk may take seconds.
+# without one: 8 to 16 s in all. It does not answer while it writes to its disk, and a disk may take seconds.
 _ASK_S = 1.0
 _UNANSWERED = 8
 
@@ -81,7 +81,7 @@ def store_program() -> str:
 class PrivateStore:
     """One process at a time. folder: where its socket is, which must be private. data: where its files are.
 
-    lock: a file descriptor that it inherits, so that nobody else uses its files while it runs. Raises
+    lock: a file descriptor that it inherits, so that no other process uses its files while it runs. Raises
     `StartupError` if no such program is installed.
     """
 
@@ -202,5 +202,5 @@ class PrivateStore:
 
 
 def _end_with_parent() -> None:
-    # Whoever kills the gateway does not leave a store behind that nobody uses.
+    # A gateway that is killed leaves no store behind.
     _libc.prctl(_PR_SET_PDEATHSIG, signal.SIGTERM)

@@ -17,19 +17,18 @@ from multiprocessing import resource_tracker
 from gateway.config import Settings
 from gateway.engines.host.channel import Channel
 from gateway.engines.host.main import SIGNALS
+from gateway.engines.host.messages import GetMetrics, Metrics
+from gateway.engines.host.questions import Questions
 from gateway.workers import worker
 from gateway.workers.messages import (
     PROTOCOLS,
     Drain,
-    GetMetrics,
-    Metrics,
     Refused,
     Report,
     Serves,
     ToParent,
     ToWorker,
 )
-from gateway.workers.questions import Questions
 
 # Longest wait for one worker's metrics.
 _METRICS_S = 2.0

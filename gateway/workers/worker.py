@@ -26,7 +26,9 @@ from gateway.config import Settings
 from gateway.domain.errors import StartupError
 from gateway.engines.host.channel import Channel
 from gateway.engines.host.main import SIGNALS
+from gateway.engines.host.messages import GetMetrics, Metrics
 from gateway.engines.host.orphans import exit_with_parent
+from gateway.engines.host.questions import Questions
 from gateway.engines.host.shared import SharedEngine
 from gateway.runtime import log_from, log_to, settle_interpreter, style_for
 from gateway.server.http.admin import own_metrics
@@ -37,16 +39,13 @@ from gateway.workers.messages import (
     PROTOCOLS,
     Drain,
     EngineIs,
-    GetMetrics,
     LogFrom,
-    Metrics,
     Refused,
     Report,
     Serves,
     ToParent,
     ToWorker,
 )
-from gateway.workers.questions import Questions
 
 _log = logging.getLogger(__name__)
 
@@ -179,7 +178,7 @@ class _Worker:
     def _heard(self, message: ToWorker) -> None:
         match message:
             case EngineIs():
-                # Of others it is told when new settings have them, which are another worker's.
+                # It is told of others, too, when new settings have them; these are for the workers that come.
                 if (engine := self.engines.get(message.name)) is not None:
                     path = None if message.path is None else Path(message.path)
                     engine.told(message.health, path, message.profile)

@@ -140,7 +140,7 @@ class ServedGateway:
 
     def signal_engine(self, number: signal.Signals) -> bool:
         """Signal the engine's process, or the one that hosts it; false when there is none. Of several, one."""
-        for host in sorted(self._find_hosts(), key=lambda host: host.began):
+        for host in sorted(self._find_hosts(), key=lambda host: host.create_time()):
             if self._engine.search(processes.command(host.pid)):
                 os.kill(host.pid, number)
                 return True

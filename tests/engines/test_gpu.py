@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-import ctypes
-
+import pynvml
 import pytest
 
 from gateway import metrics
@@ -64,14 +63,15 @@ def test_what_the_library_does_not_say_is_absent(monkeypatch: pytest.MonkeyPatch
 
 
 def test_without_a_driver_nothing_is_told(monkeypatch: pytest.MonkeyPatch) -> None:
-    def no_library(name: str) -> ctypes.CDLL:
-        raise OSError(name)
+    def no_library() -> None:
+        raise pynvml.NVMLError(pynvml.NVML_ERROR_LIBRARY_NOT_FOUND)
 
-    monkeypatch.setattr(gpu, "_loaded", [])
-    monkeypatch.setattr(ctypes, "CDLL", no_library)
+    gpu._answers.cache_clear()
+    monkeypatch.setattr(pynvml, "nvmlInit", no_library)
     assert (gpu.gpus(), gpu.driver_version(), gpu.memory_mib()) == ([], None, None)
     gpu.show(1)
     assert shown() == []
+    gpu._answers.cache_clear()
 
 
 def test_what_the_memory_of_a_gpu_gives_a_second(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -25,7 +25,7 @@ async def waiting(generations: Generations) -> asyncio.Task[None]:
     return task
 
 
-async def test_whoever_waits_is_woken_with_the_first_reason() -> None:
+async def test_waiters_are_woken_with_the_first_reason() -> None:
     generations = Generations()
     tasks = [await waiting(generations) for _ in range(3)]
     assert len(generations) == 3
@@ -40,7 +40,7 @@ async def test_whoever_waits_is_woken_with_the_first_reason() -> None:
         generations.open()
 
 
-async def test_whoever_is_elsewhere_is_told_at_the_next_wait() -> None:
+async def test_running_task_is_told_at_its_next_wait() -> None:
     generations = Generations()
     generation = generations.open()
     assert not generations.waiting
@@ -49,7 +49,7 @@ async def test_whoever_is_elsewhere_is_told_at_the_next_wait() -> None:
         await asyncio.sleep(0)
 
 
-async def test_ending_them_from_within_a_wait_cancels_nobody_afterwards() -> None:
+async def test_end_from_within_a_wait_leaves_no_cancellation() -> None:
     generations = Generations()
     with generations.open():
         generations.end("over")
@@ -59,7 +59,7 @@ async def test_ending_them_from_within_a_wait_cancels_nobody_afterwards() -> Non
     assert not task.cancelling()
 
 
-async def test_a_cancellation_by_somebody_else_passes() -> None:
+async def test_cancellation_by_other_code_passes() -> None:
     generations = Generations()
     task = await waiting(generations)
     task.cancel()
@@ -105,7 +105,7 @@ async def test_a_deadline_around_it_stays_a_deadline() -> None:
     assert len(generations) == 0
 
 
-async def test_a_cancellation_by_nobody_is_the_engine_breaking_off() -> None:
+async def test_cancellation_without_caller_is_engine_unavailable() -> None:
     socket: asyncio.Future[None] = asyncio.get_running_loop().create_future()
     socket.cancel()
     with pytest.raises(EngineUnavailable, match="ended this generation"), Generations().open():

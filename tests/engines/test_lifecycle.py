@@ -43,7 +43,7 @@ def test_a_supervised_engine_that_failed_is_tried_again() -> None:
     assert lifecycle.become(READY)
 
 
-def test_a_change_is_told_once_and_another_reason_is_no_change() -> None:
+def test_change_of_state_is_told_once() -> None:
     told: list[EngineHealth] = []
     lifecycle = Lifecycle(on_change=told.append)
     lifecycle.become(STARTING, "importing")

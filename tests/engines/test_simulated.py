@@ -66,7 +66,7 @@ async def test_a_fault_comes_after_as_many_words_however_they_were_given(propose
     assert "".join(event.text for event in given) == "[de] one two three"
 
 
-async def test_what_is_ended_by_whoever_is_told_of_it_goes_no_further() -> None:
+async def test_generation_ended_by_its_reader_stops() -> None:
     engine = SimulatedEngine(Script(first_token_s=0, token_s=0))
     await engine.start()
     given: list[TokenEvent] = []

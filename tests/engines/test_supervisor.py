@@ -122,7 +122,7 @@ async def test_before_start_it_takes_nothing() -> None:
     assert engine.health().state is STOPPED
 
 
-async def test_a_first_start_that_fails_is_raised_and_not_tried_again() -> None:
+async def test_failed_first_start_is_raised() -> None:
     class Unstartable(SimulatedEngine):
         async def start(self) -> None:
             raise StartupError("There is no model.")
@@ -173,7 +173,7 @@ async def test_an_idle_engine_that_dies_is_replaced() -> None:
 
 
 @swiftly
-async def test_an_engine_that_says_nothing_is_replaced_and_those_who_wait_are_woken() -> None:
+async def test_silent_engine_is_replaced() -> None:
     workshop = Workshop(SILENT, FAST)
     async with workshop.supervised(stall_s=0.02) as engine:
         with pytest.raises(EngineUnavailable):
@@ -184,7 +184,7 @@ async def test_an_engine_that_says_nothing_is_replaced_and_those_who_wait_are_wo
 
 
 @swiftly
-async def test_an_engine_whose_other_generations_go_on_does_not_hang() -> None:
+async def test_one_slow_generation_is_not_a_stall() -> None:
     workshop = Workshop(replace(SILENT, token_s=0.01))
     async with workshop.supervised(stall_s=0.2) as engine:
         silent = asyncio.create_task(generate(engine, "hush now"))
@@ -199,7 +199,7 @@ async def test_an_engine_whose_other_generations_go_on_does_not_hang() -> None:
 
 
 @swiftly
-async def test_a_generation_that_unwinds_after_the_replacement_does_the_new_engine_no_harm() -> None:
+async def test_late_end_of_old_generation_spares_new_engine() -> None:
     class Slow(SimulatedEngine):
         async def generate(self, request: TranslationRequest, on_event: OnEvent) -> None:
             try:
@@ -221,7 +221,7 @@ async def test_a_generation_that_unwinds_after_the_replacement_does_the_new_engi
         assert workshop.states == [READY, RESTARTING, READY]
 
 
-async def test_what_runs_learns_of_the_death_and_what_is_left_of_the_old_engine_does_the_new_one_no_harm() -> None:
+async def test_death_ends_generations_and_spares_new_engine() -> None:
     workshop = Workshop(Script(token_s=60), FAST)
     async with workshop.supervised() as engine:
         generation = events_of(engine, request("one two three"))
@@ -236,7 +236,7 @@ async def test_what_runs_learns_of_the_death_and_what_is_left_of_the_old_engine_
         assert workshop.states == [READY, RESTARTING, READY]
 
 
-async def test_one_long_text_that_goes_on_is_no_hanging_engine() -> None:
+async def test_one_long_text_is_not_a_stall() -> None:
     # Several looks at the engine fall between two tokens.
     workshop = Workshop(Script(first_token_s=0, token_s=0.6))
     async with workshop.supervised(stall_s=1.2) as engine:
@@ -258,7 +258,7 @@ class Sticky(SimulatedEngine):
         await super().stop()
 
 
-async def test_those_who_wait_for_a_hanging_engine_are_woken_before_it_is_stopped() -> None:
+async def test_stall_wakes_waiters_before_stop() -> None:
     engines: list[Sticky] = []
 
     def build() -> Sticky:
@@ -273,7 +273,7 @@ async def test_those_who_wait_for_a_hanging_engine_are_woken_before_it_is_stoppe
         assert workshop.states == [READY, RESTARTING]
 
 
-async def test_stopping_wakes_those_who_wait_before_the_engine_is_stopped() -> None:
+async def test_stop_wakes_waiters_before_engine_stops() -> None:
     sticky = Sticky(SILENT)
     engine = Supervisor(lambda: sticky)
     await engine.start()
@@ -290,7 +290,7 @@ async def test_stopping_wakes_those_who_wait_before_the_engine_is_stopped() -> N
     await engine.stop()
 
 
-async def test_a_text_that_fails_does_not_count_against_the_engine() -> None:
+async def test_failed_text_is_not_a_crash() -> None:
     workshop = Workshop(Script(first_token_s=0, token_s=0, rules=(Rule(match="bad", fail_after=0),)))
     async with workshop.supervised() as engine:
         with pytest.raises(EngineFailed):
@@ -299,7 +299,7 @@ async def test_a_text_that_fails_does_not_count_against_the_engine() -> None:
         assert workshop.states == [READY]
 
 
-async def test_a_cancelled_reader_is_cancelled_also_when_the_engine_dies_just_then() -> None:
+async def test_cancellation_during_death_stays_a_cancellation() -> None:
     workshop = Workshop(Script(first_token_s=60))
     async with workshop.supervised() as engine:
         task = asyncio.create_task(generate(engine, "x"))
@@ -311,7 +311,7 @@ async def test_a_cancelled_reader_is_cancelled_also_when_the_engine_dies_just_th
         assert task.cancelled()
 
 
-async def test_engines_that_do_not_start_are_tried_until_one_does(caplog: pytest.LogCaptureFixture) -> None:
+async def test_start_is_tried_until_one_succeeds(caplog: pytest.LogCaptureFixture) -> None:
     workshop = Workshop(FAST)
     failures = metrics.ENGINE_START_FAILURES.labels("default")._value.get()
     async with workshop.supervised(max_restarts=3) as engine:
@@ -323,7 +323,7 @@ async def test_engines_that_do_not_start_are_tried_until_one_does(caplog: pytest
     assert metrics.ENGINE_START_FAILURES.labels("default")._value.get() == failures + 2
 
 
-async def test_too_many_failures_in_a_row_are_said_and_the_engine_is_tried_again_all_the_same() -> None:
+async def test_many_failures_are_reported_and_start_is_still_tried() -> None:
     workshop = Workshop(FAST)
     async with workshop.supervised(max_restarts=2) as engine:
         workshop.broken = 4
@@ -350,7 +350,7 @@ async def test_an_engine_that_was_steady_begins_a_new_row(monkeypatch: pytest.Mo
             await workshop.until(*expected)
 
 
-async def test_pauses_grow_to_their_limit_and_are_drawn_by_chance(monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_pauses_double_with_jitter_up_to_the_limit(monkeypatch: pytest.MonkeyPatch) -> None:
     drawn: list[float] = []
 
     def uniform(low: float, high: float) -> float:
@@ -447,7 +447,7 @@ async def test_it_stops_while_the_first_engine_starts() -> None:
     assert (workshop.states, workshop.engines[0].health().state) == ([STOPPED], STOPPED)
 
 
-async def test_an_engine_that_starts_although_it_was_stopped_lets_nobody_in() -> None:
+async def test_start_after_stop_takes_no_work() -> None:
     class Deaf(SimulatedEngine):
         async def start(self) -> None:
             await stopped.wait()
@@ -480,7 +480,7 @@ async def test_generations_that_run_when_it_stops_are_told() -> None:
 
 
 @pytest.mark.parametrize("killers", [1, 3])
-async def test_texts_that_kill_the_engine_are_found_before_it_is_called_failed(killers: int) -> None:
+async def test_killing_texts_are_found_before_engine_fails(killers: int) -> None:
     rules = tuple(Rule(match=f"killer{n}", crash_after=1, crashes=100) for n in range(killers))
     workshop = Workshop(build=simulated_engines(Script(first_token_s=0, token_s=0, rules=rules)))
     async with workshop.supervised() as engine:
@@ -507,7 +507,7 @@ async def test_texts_that_kill_the_engine_are_found_before_it_is_called_failed(k
         assert await generate(engine, "good") == "[de] good"
 
 
-async def test_a_single_crash_is_seen_by_nobody() -> None:
+async def test_single_crash_loses_no_text() -> None:
     script = Script(first_token_s=0, token_s=0, rules=(Rule(match="once", crash_after=2, crashes=1),))
     workshop = Workshop(build=simulated_engines(script))
     async with workshop.supervised() as engine:
@@ -522,7 +522,7 @@ async def test_a_single_crash_is_seen_by_nobody() -> None:
         assert ticket.crashes == 1
 
 
-async def test_an_engine_that_stays_broken_ends_what_waits_for_it() -> None:
+async def test_broken_engine_ends_waiting_texts() -> None:
     workshop = Workshop(Script(first_token_s=3_600), FAST)
     async with workshop.supervised(max_restarts=1) as engine:
         scheduler = Scheduler(engine, max_waiting=100)
@@ -544,7 +544,7 @@ async def test_an_engine_that_stays_broken_ends_what_waits_for_it() -> None:
             assert "failed repeatedly" in outcome.message
 
 
-async def test_an_engine_that_gives_others_no_token_hangs_too() -> None:
+async def test_stall_of_other_gateways_counts() -> None:
     workshop = Workshop(FAST)
     others = [(True, 1)]
     policy = RestartPolicy(stall_s=0.05, restart_backoff_s=0)

@@ -39,7 +39,7 @@ def _level_as_before() -> Iterator[None]:
     logger.setLevel(before)
 
 
-async def test_meetings_end_at_every_worker_and_workers_and_lanes_come_and_go(tmp_path: Path) -> None:
+async def test_operator_ends_meetings_and_drains_workers_and_lanes(tmp_path: Path) -> None:
     operator = Operator(tmp_path)
     lanes = tuple(LaneSettings(name=name, kind="simulated", script=Script()) for name in ("one", "two"))
     given = replace(settings(), engines=lanes)
@@ -88,7 +88,7 @@ async def test_meetings_end_at_every_worker_and_workers_and_lanes_come_and_go(tm
     await store.close()
 
 
-def test_lanes_are_drained_one_after_another_from_those_that_are_left_by_then() -> None:
+def test_lanes_drain_one_after_another() -> None:
     lanes = tuple(LaneSettings(name=name, kind="simulated") for name in ("a", "b", "c"))
     loads: list[Callable[[], Settings]] = []
     parent = SimpleNamespace(settings=replace(settings(), engines=lanes), reload=loads.append)

@@ -22,7 +22,7 @@ def simulated(name: str, *pairs: str) -> LaneSettings:
     return LaneSettings(name=name, kind="simulated", pairs=pairs, script=Script(), restart_backoff_s=0)
 
 
-async def test_the_only_engine_has_no_name_and_is_reached_once_it_is_ready(tmp_path: Path) -> None:
+async def test_only_engine_has_no_name(tmp_path: Path) -> None:
     said: list[EngineIs] = []
     engines = Engines(Settings(engine=EngineSettings(kind="simulated")), tmp_path, said.append)
     [now] = engines.all_told()
@@ -38,7 +38,7 @@ async def test_the_only_engine_has_no_name_and_is_reached_once_it_is_ready(tmp_p
     await engines.engine.stop()
 
 
-async def test_workers_are_told_of_several_once_all_of_them_are_ready(tmp_path: Path) -> None:
+async def test_workers_hear_of_engines_once_all_are_ready(tmp_path: Path) -> None:
     said: list[EngineIs] = []
     settings = Settings(engines=(simulated("a", "en-ja"), simulated("b", "en-de")))
     engines = Engines(settings, tmp_path, said.append)
@@ -71,7 +71,7 @@ async def test_new_settings_first_add_and_then_remove(tmp_path: Path) -> None:
     await engines.engine.stop()
 
 
-async def test_a_worker_that_starts_while_an_engine_is_started_again_is_told_what_it_can_do(
+async def test_new_worker_knows_profile_of_restarting_engine(
     tmp_path: Path,
 ) -> None:
     engines = Engines(

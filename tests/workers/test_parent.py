@@ -23,8 +23,7 @@ from gateway.engines.supervisor import Supervisor
 from gateway.protocol.limits import Limits
 from gateway.protocol.messages import TranslationFailed, TranslationFinal
 from gateway.workers import parent as parents
-from gateway.workers import restarts
-from gateway.workers.parent import Parent
+from gateway.workers.parent import Parent, Restarts
 from gateway.workers.process import WorkerProcess
 from tests.patience import until
 from tests.processes import alive
@@ -52,7 +51,7 @@ async def rolled(gateway: Running) -> None:
     await asyncio.wait([gateway.parent._rolling])
 
 
-async def test_a_worker_that_is_killed_is_started_again_and_others_are_not_disturbed() -> None:
+async def test_killed_worker_is_started_again() -> None:
     async with workers(settings(stalling())) as gateway:
         first, second = await gateway.session(1), await gateway.session(2)
         before = gateway.pids
@@ -91,7 +90,7 @@ class Unstartable:
 
 
 async def test_a_worker_that_cannot_be_started_is_tried_again(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(restarts, "_AGAIN_S", 0.01)
+    monkeypatch.setattr(parents, "_AGAIN_S", 0.01)
     async with workers(settings()) as gateway:
         before = gateway.pids
         few = Unstartable(OSError(24, "Too many open files"), BlockingIOError(11, "no more processes"))
@@ -206,7 +205,7 @@ async def test_the_engine_is_started_again_once_for_all_workers() -> None:
         assert gateway.pids == before
 
 
-async def test_an_engine_that_gives_nobody_a_token_is_started_again() -> None:
+async def test_stalled_engine_is_started_again() -> None:
     script = Script(token_s=0.005, rules=(Rule(match="hush", stall_after=1),))
     async with workers(settings(script, stall_s=1.0), count=1) as gateway:
         stalls = supervisor(gateway)._restarts["stall"]._value.get()
@@ -235,7 +234,7 @@ async def test_a_worker_that_is_frozen_is_replaced(monkeypatch: pytest.MonkeyPat
         await gateway.all_serve()
 
 
-async def test_reload_replaces_one_after_another_and_nothing_accepted_is_lost() -> None:
+async def test_reload_loses_nothing_accepted() -> None:
     given = settings()
     async with workers(given) as gateway:
         before = gateway.pids
@@ -357,7 +356,7 @@ async def test_signals_to_every_process_lose_nothing() -> None:
             await session.until("translation.final", utterance="u1")
 
 
-async def test_a_worker_that_drains_for_a_reload_finishes_its_work_when_the_parent_ends() -> None:
+async def test_draining_worker_finishes_when_parent_ends() -> None:
     async with workers(settings(drain_s=3_600), count=1) as gateway:
         session = await gateway.session(1)
         with gateway.held():
@@ -384,7 +383,7 @@ async def test_a_second_time_it_does_not_wait_for_what_was_accepted() -> None:
 
 
 async def test_metrics_and_readiness_are_those_of_the_whole(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(restarts, "_AGAIN_S", 0.01)
+    monkeypatch.setattr(parents, "_AGAIN_S", 0.01)
     async with workers(settings(stalling())) as gateway:
         sessions = [await gateway.session(number) for number in (1, 1, 2)]
         for session in sessions:
@@ -458,7 +457,7 @@ def engines(gateway: Running) -> dict[str, str]:
     return {each.name: each.state.value for each in gateway.parent.whole().lanes}
 
 
-async def test_several_engines_are_shared_by_all_workers_and_one_that_dies_is_not_missed() -> None:
+async def test_workers_share_several_engines() -> None:
     # While both are empty, the first one is chosen; it does not end anything by itself.
     stalls = lane("a", "en-ja", script=stalling())
     async with workers(of_several(stalls, lane("b", "en-ja", "ja-en"))) as gateway:
@@ -503,7 +502,7 @@ async def test_every_worker_says_what_each_engine_does_for_all_of_them() -> None
             await session.cancel("u1")
 
 
-async def test_new_settings_bring_engines_and_take_others_away_while_people_speak() -> None:
+async def test_reload_adds_and_removes_engines_under_load() -> None:
     before, after = of_several(lane("old", "en-ja")), of_several(lane("new", "en-ja", "en-de"))
     async with workers(before) as gateway:
         session = await gateway.session(1)
@@ -519,7 +518,7 @@ async def test_new_settings_bring_engines_and_take_others_away_while_people_spea
         assert list(gateway.parent.engines.hosted) == ["new"]
 
 
-async def test_a_reader_of_a_language_that_goes_keeps_the_session_and_learns_of_it() -> None:
+async def test_reader_of_a_removed_language_keeps_its_session() -> None:
     before, after = of_several(lane("a", "en-ja"), lane("b", "en-de")), of_several(lane("a", "en-ja"))
     async with (
         workers(before) as gateway,
@@ -558,3 +557,29 @@ async def test_an_engine_that_cannot_be_started_changes_nothing() -> None:
             gateway.parent.reload(partial(replace, wanted, store=before.store))
             await rolled(gateway)
             assert (gateway.pids, engines(gateway)) == (pids, {"a": "ready"})
+
+
+OLD, NEW = Settings(), Settings(log_level="error")
+
+
+def test_pauses_grow_with_each_failure_in_a_row() -> None:
+    restarts = Restarts()
+    pauses_s = [restarts.pause_s() for _ in range(20)]
+    assert pauses_s[:4] == [0.0, 0.5, 1.0, 2.0]
+    assert pauses_s[-1] == 30.0
+    restarts.ended(OLD, served=True, after_s=59.0)
+    restarts.ended(OLD, served=False, after_s=3_600.0)
+    assert restarts.pause_s() == 30.0
+    restarts.ended(OLD, served=True, after_s=61.0)
+    assert restarts.pause_s() == 0.0
+
+
+def test_settings_are_those_that_have_served() -> None:
+    restarts = Restarts()
+    restarts.ended(NEW, served=False, after_s=1.0)
+    assert restarts.settings(OLD) is OLD
+    restarts.ended(OLD, served=True, after_s=1.0)
+    restarts.ended(NEW, served=False, after_s=1.0)
+    assert restarts.settings(NEW) is OLD
+    restarts.ended(NEW, served=True, after_s=1.0)
+    assert restarts.settings(OLD) is NEW

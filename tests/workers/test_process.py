@@ -12,10 +12,11 @@ from msgspec.structs import replace
 from gateway.config import AuthSettings, Settings
 from gateway.domain.engine import EngineHealth, EngineState
 from gateway.engines.host.main import SIGNALS
+from gateway.engines.host.messages import GetMetrics
 from gateway.server.http.readiness import Whole
 from gateway.server.uvicorn_server import reserve
 from gateway.workers import process
-from gateway.workers.messages import EngineIs, GetMetrics
+from gateway.workers.messages import EngineIs
 from gateway.workers.process import WorkerProcess
 from tests.patience import until
 from tests.processes import alive
@@ -75,7 +76,7 @@ async def test_one_that_cannot_start_says_why_before_it_ends() -> None:
     assert not worker.serves.is_set()
 
 
-async def test_one_of_a_version_that_speaks_in_another_way_says_so(monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_worker_of_another_protocol_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(process, "PROTOCOLS", (0, 0))
     worker = await started(settings())
     await worker.ended.wait()

@@ -14,6 +14,7 @@ from msgspec.structs import replace
 from gateway.config import Settings
 from gateway.domain.engine import EngineHealth, EngineState
 from gateway.engines.host.channel import Channel
+from gateway.engines.host.messages import GetMetrics, Metrics
 from gateway.engines.simulated import Script, SimulatedEngine
 from gateway.server.http.readiness import Whole
 from gateway.server.uvicorn_server import reserve
@@ -21,8 +22,6 @@ from gateway.workers.messages import (
     PROTOCOLS,
     Drain,
     EngineIs,
-    GetMetrics,
-    Metrics,
     Refused,
     Report,
     Serves,
@@ -69,7 +68,7 @@ async def test_it_serves_once_it_has_reached_an_engine_that_is_ready() -> None:
         async with shared_engine(SimulatedEngine(Script())) as shared:
             end = FarEnd(replace(settings(), port=port))
             await end.open()
-            end.channel.say(EngineIs(EngineHealth(EngineState.READY), [str(shared.path)]))
+            end.channel.say(EngineIs(EngineHealth(EngineState.READY), str(shared.path)))
             await end.next(Serves)
             end.channel.say(Whole(3, 4, absent="Worker 2 does not serve now."))
             assert await end.next(Report) == Report(0, 0)
@@ -98,7 +97,7 @@ async def test_it_serves_once_it_has_reached_an_engine_that_is_ready() -> None:
             end.channel.close()
 
 
-async def test_one_that_is_told_to_drain_before_it_serves_lets_go_of_the_store_and_ends() -> None:
+async def test_drain_before_serving_leaves_the_store() -> None:
     before = shared_server().connections()
     end = FarEnd(settings())
     await end.open()
@@ -117,7 +116,7 @@ async def test_one_that_loses_its_parent_ends() -> None:
         async with shared_engine(SimulatedEngine(Script())) as shared:
             end = FarEnd(replace(settings(), port=sock.getsockname()[1]))
             await end.open()
-            end.channel.say(EngineIs(EngineHealth(EngineState.READY), [str(shared.path)]))
+            end.channel.say(EngineIs(EngineHealth(EngineState.READY), str(shared.path)))
             await end.next(Serves)
             end.channel.close()
             await end.serving
@@ -140,7 +139,7 @@ async def test_one_that_cannot_listen_says_so() -> None:
         end.channel.close()
 
 
-async def test_one_that_does_not_understand_its_parent_says_so_whatever_that_says() -> None:
+async def test_worker_refuses_a_parent_of_another_protocol() -> None:
     end = FarEnd(settings(), protocols=(1, 2))
     await end.open()
     # As version 1 of the protocol says where the engine is.

@@ -1,7 +1,7 @@
-"""What the host generates for a gateway: asks for it, and hands it on as it comes.
+"""A gateway's window onto an engine's host: asks for generations, and hands their text on as it comes.
 
-Knows: the messages of one generation, who is told of its text.
-Must not know: sockets, processes, why an engine ends.
+Knows: the messages of generations, how busy the host says that the engine is.
+Must not know: processes, why an engine ends, how the host is found.
 """
 
 from __future__ import annotations
@@ -10,8 +10,16 @@ import asyncio
 import itertools
 from collections.abc import Callable
 
-from gateway.domain.engine import OnEvent, TokenEvent, TranslationRequest
+from gateway.domain.engine import (
+    EngineCapacity,
+    EngineHealth,
+    EngineProfile,
+    OnEvent,
+    TokenEvent,
+    TranslationRequest,
+)
 from gateway.domain.errors import EngineRestarting, EngineUnavailable, GatewayError
+from gateway.engines.host.channel import Channel
 from gateway.engines.host.messages import (
     Aborted,
     Begun,
@@ -20,11 +28,48 @@ from gateway.engines.host.messages import (
     GenerationFailed,
     Held,
     OfGeneration,
+    Seats,
+    ToGateway,
     ToHost,
     error_of,
 )
 from gateway.engines.host.seats import Wanted
 from gateway.engines.in_flight import Generations
+from gateway.engines.lifecycle import Lifecycle
+
+
+class Window:
+    """What every engine port over a host has. What brings the messages here is its subclass's.
+
+    max_running: as long as the host has said nothing. waiting: as of `Answers`.
+    """
+
+    def __init__(self, life: Lifecycle, max_running: int, waiting: Callable[[], Wanted] = Wanted) -> None:
+        self._life = life
+        self._channel: Channel[ToHost, ToGateway] | None = None
+        self._profile: EngineProfile | None = None
+        self._capacity = EngineCapacity(max_running, 0, 0)
+        self._generations = Generations()
+        self._answers = Answers(waiting)
+
+    def _heard(self, message: ToGateway) -> None:
+        match message:
+            case Generated() | GenerationFailed() | Held() | Begun():
+                self._answers.heard(message)
+            case Seats():
+                self._capacity = EngineCapacity(message.granted, message.running, message.waiting, message.lag_s)
+
+    def health(self) -> EngineHealth:
+        return self._life.health
+
+    def capacity(self) -> EngineCapacity:
+        """`max_running`: the seats of this gateway now; the others: of the whole engine."""
+        return self._capacity
+
+    def profile(self) -> EngineProfile:
+        if self._profile is None:
+            raise self._life.unavailable()
+        return self._profile
 
 
 class Answers:
@@ -42,7 +87,7 @@ class Answers:
         return len(self._answers)
 
     def heard(self, message: OfGeneration) -> None:
-        """The host says this; what nobody reads any more is ignored."""
+        """The host says this; what is not read any more is ignored."""
         if (answer := self._answers.get(message.number)) is None:
             return
         match message:
@@ -106,7 +151,7 @@ class _Answer:
         self.over = event.finish is not None
         try:
             self._on_event(event)
-        except Exception as error:  # of whoever asked for it; the channel is not to fail
+        except Exception as error:  # from the reader of the text; the channel is not to fail
             self.end.set_result(error)
         else:
             if self.over:

@@ -43,7 +43,7 @@ _LOOK_S = 0.05
 # What a socket's path may have, in bytes; see unix(7).
 _PATH_BYTES = 107
 
-# Of a connected Unix socket: pid, uid, gid of the process that listens.
+# Peer credentials of a connected Unix socket: pid, uid, gid of the process that listens.
 _CREDENTIALS = struct.Struct("3i")
 
 # Those that this process has started and that run: they are not waited for at its end, and reaped before.

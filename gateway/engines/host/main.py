@@ -20,7 +20,7 @@ import sys
 import traceback
 from collections.abc import AsyncIterator, Callable, Iterator
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import uvloop
 from setproctitle import setproctitle
@@ -30,12 +30,10 @@ from gateway.domain.engine import EngineState
 from gateway.domain.errors import StartupError
 from gateway.domain.ports import Engine
 from gateway.engines.host import processes
-from gateway.engines.host.channel import Channel
 from gateway.engines.host.messages import (
     PROTOCOL,
     GetActivity,
     Hello,
-    Load,
     Started,
     State,
     Stop,
@@ -43,8 +41,8 @@ from gateway.engines.host.messages import (
     ToHost,
 )
 from gateway.engines.host.orphans import exit_when_hung, exit_with_parent
-from gateway.engines.host.sharing import Sharing
-from gateway.engines.host.work import EngineWork, GatewayWork
+from gateway.engines.host.sharing import Gateway, Sharing
+from gateway.engines.host.work import EngineWork
 from gateway.runtime import LogStyle, log_to, settle_interpreter
 
 _log = logging.getLogger(__name__)
@@ -175,7 +173,7 @@ async def serve(sock: socket.socket, engine: Engine, starting: asyncio.Future[No
                 exit_when_hung(lambda: host.turns, lambda: host.is_attended, keep.for_s + _HUNG_S, _kill_below)
             await host.serve(sock)
     finally:
-        await host.close()
+        await host.sharing.close()
 
 
 def _is_gone(sock: socket.socket) -> bool:
@@ -192,19 +190,13 @@ class _Host:
         self._starting = starting
         self._shared_at, self._keep = role
         self._ended = asyncio.Event()
-        self._all = EngineWork(engine, on_failure=self._look)
-        self.sharing = Sharing(self._all)
-        # Whether the gateway waits to hear what the engine is doing.
-        self._is_asked = False
-        # How many gateways have had this host.
-        self._gateways = 0
-        # The one that has it.
-        self.gateway: _Gateway | None = None
-        # Since when nobody has it.
+        self._work = EngineWork(engine, on_failure=self._look)
+        self.sharing = Sharing(self._work)
+        # The gateway that has this host.
+        self.gateway: _Owner | None = None
+        # Since when no gateway has it.
         self._left_s = 0.0
-        self._closing: set[asyncio.Task[None]] = set()
         self._state: State | None = None
-        self._load = Load(0, 0)
         # Grows while the event loop turns.
         self.turns = 0
 
@@ -216,8 +208,8 @@ class _Host:
 
     @contextlib.asynccontextmanager
     async def kept_at(self, path: Path) -> AsyncIterator[None]:
-        """While the context lasts, a gateway that finds nobody at this host has it by connecting to `path`."""
-        server = await asyncio.get_running_loop().create_unix_server(lambda: _Next(self, self._all), path)
+        """While the context lasts, a gateway may take a host that no other one has, by connecting to `path`."""
+        server = await asyncio.get_running_loop().create_unix_server(lambda: _NextOwner(self), path)
         try:
             yield
         finally:
@@ -225,11 +217,12 @@ class _Host:
             server.close()
 
     async def serve(self, sock: socket.socket) -> None:
-        self.gateway = gateway = _Gateway(self, self._all)
+        self.gateway = gateway = _Owner(self)
         await gateway.open(sock)
+        self.sharing.join(gateway)
         # The callback runs in a later turn of the loop, after the first look.
         self._starting.add_done_callback(self._started)
-        with self._all.lag:
+        with self._work.lag:
             while not self._ended.is_set():
                 self.turns += 1
                 self._look()
@@ -241,41 +234,30 @@ class _Host:
                         await self._ended.wait()
         self._starting.remove_done_callback(self._started)
 
-    async def close(self) -> None:
-        if self.gateway is not None:
-            self._close(self.gateway)
-        if self._closing:
-            await asyncio.wait(self._closing)
-
-    def _close(self, gateway: _Gateway) -> None:
-        gateway.close()
-        self._closing.add(closing := asyncio.create_task(gateway.work.close()))
-        closing.add_done_callback(self._closing.discard)
-
     # ------------------------------------------------------------ gateways that come and go
 
-    def met(self, gateway: _Gateway) -> None:
-        """The next one is there."""
+    def met(self, gateway: _Owner) -> None:
+        """The next gateway is there."""
         assert self._keep is not None  # noqa: S101 -- only then others come
         taken = self.gateway is not None or self._ended.is_set()
         gateway.say(Hello(PROTOCOL, self._keep.made_of, __version__, str(self._shared_at), taken))
         if taken:
-            self._close(gateway)
+            gateway.close()
             return
-        self.gateway, self._state, self._load = gateway, None, Load(0, 0)
+        self.gateway, self._state = gateway, None
+        self.sharing.join(gateway)
         self._look()
         if self._starting.done():
             self._started(self._starting)
 
-    def left(self, gateway: _Gateway) -> None:
-        """It is gone; what it ran ends."""
+    def left(self, gateway: _Owner) -> None:
+        """It is gone."""
         if gateway is not self.gateway:
             return
         if self._keep is None:
-            self._end()
+            self._ended.set()
             return
         self.gateway, self._left_s = None, asyncio.get_running_loop().time()
-        self._close(gateway)
         _log.info("the gateway is gone; the engine waits %g s for the next one", self._keep.for_s)
 
     def _is_given_up(self) -> bool:
@@ -288,9 +270,6 @@ class _Host:
             self.gateway.say(message)
 
     # ------------------------------------------------------------ messages
-
-    def _end(self) -> None:
-        self._ended.set()
 
     def _started(self, starting: asyncio.Future[None]) -> None:
         if starting.cancelled():
@@ -308,46 +287,40 @@ class _Host:
             self._say(Started(sentence, "".join(traceback.format_exception(error))))
 
     def _look(self) -> None:
-        """Send the state and load if they have changed."""
+        """Send the state if it has changed."""
         health = self._engine.health()
         log_path = getattr(self._engine, "log_path", None)
         if (state := State(health, None if log_path is None else str(log_path))) != self._state:
             self._state = state
             self._say(state)
-        capacity = self._all.capacity()
-        if (load := Load(capacity.running, capacity.waiting, capacity.lag_s)) != self._load:
-            self._load = load
-            self._say(load)
-        if self._is_asked:
-            self._is_asked = False
-            self._say(self._all.activity())
 
-    def heard(self, message: ToHost, work: GatewayWork) -> None:
+    def heard(self, message: ToHost) -> None:
+        """The gateway that has this host says this."""
         match message:
             case Stop():
-                self._end()
+                self._ended.set()
             case GetActivity():
-                self._is_asked = True
-                self._look()
-            case _:
-                work.heard(message)
+                self._say(self._work.activity())
 
 
-class _Gateway(Channel[Any, ToHost]):
-    """A gateway that has the host, and what is generated for it. ids: as of `GatewayWork`."""
+class _Owner(Gateway):
+    """The gateway that has the host."""
 
-    def __init__(self, host: _Host, work: EngineWork, ids: str = "") -> None:
-        super().__init__(ToHost, lambda message: host.heard(message, self.work), lambda: host.left(self))
-        self.work = GatewayWork(work, self.say, ids=ids)
-
-
-class _Next(_Gateway):
-    """One that has found the host."""
-
-    def __init__(self, host: _Host, work: EngineWork) -> None:
-        host._gateways += 1
-        super().__init__(host, work, ids=f"later-{host._gateways}:")
+    def __init__(self, host: _Host) -> None:
+        super().__init__(host.sharing)
         self._host = host
+
+    def heard(self, message: ToHost) -> None:
+        self._host.heard(message)
+        super().heard(message)
+
+    def lost(self) -> None:
+        super().lost()
+        self._host.left(self)
+
+
+class _NextOwner(_Owner):
+    """A gateway that has found the host."""
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         super().connection_made(transport)

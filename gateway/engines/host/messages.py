@@ -1,7 +1,7 @@
 """The messages between a gateway and the process that hosts its engine.
 
-Where several gateways share the engine, each of them speaks to the host with the same messages; `Seats` and
-`Demand` are theirs alone, `GetActivity`, `State` and `Stop` are of the process that started the host.
+Each gateway that asks the engine speaks to the host with the same messages, also where there is only one.
+`GetActivity`, `State` and `Stop` are those of the process that has the host; workers also say their `Demand`.
 
 A host that outlives gateways greets each with `Hello`, which every version understands; the rest is understood
 where `PROTOCOL` is the same.
@@ -66,7 +66,7 @@ class Demand(Struct, frozen=True, tag="demand", array_like=True):
 
 
 class GetActivity(Struct, frozen=True, tag="get_activity", array_like=True):
-    """Say what the engine is doing for everybody; answered by `Activity`."""
+    """Say what the engine is doing for all gateways; answered by `Activity`."""
 
 
 class Stop(Struct, frozen=True, tag="stop", array_like=True):
@@ -90,15 +90,6 @@ class Started(Struct, frozen=True, tag="started", array_like=True):
     trace: str = ""
     profile: EngineProfile | None = None
     max_running: int = 0
-
-
-class Load(Struct, frozen=True, tag="load", array_like=True):
-    """How busy the engine and its host are."""
-
-    running: int
-    waiting: int
-    # See `EngineCapacity`.
-    lag_s: float = 0.0
 
 
 class Activity(Struct, frozen=True, tag="activity", array_like=True):
@@ -162,7 +153,7 @@ class Metrics(Struct, frozen=True, tag="metrics", array_like=True):
 
 ToHost = Generate | Aborted | GetMetrics | Demand | GetActivity | Stop
 OfGeneration = Held | Begun | Generated | GenerationFailed
-ToGateway = State | Started | Load | Seats | Activity | OfGeneration | Metrics
+ToGateway = State | Started | Seats | Activity | OfGeneration | Metrics
 
 
 def generation_failed(number: int, error: GatewayError) -> GenerationFailed:

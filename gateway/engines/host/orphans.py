@@ -49,10 +49,10 @@ def exit_when_hung(
     after_s: float,
     before: Callable[[], object] = lambda: None,
 ) -> None:
-    """End this process once `turns` has not grown for `after_s` in which nobody attended it: nobody else would.
+    """End this process once `turns` has not grown for `after_s` in which no gateway had it.
 
-    is_attended: whether somebody has it who ends it if they think that it hangs; asked in a thread. before: called
-    first, in that thread.
+    is_attended: whether a gateway has it, which ends it when it hangs; asked in a thread. before: called first, in
+    that thread.
     """
 
     def watch() -> None:

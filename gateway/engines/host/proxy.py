@@ -8,8 +8,6 @@ Knows: processes, the messages of `host.messages`. Must not know: which engine i
 from __future__ import annotations
 
 import asyncio
-import contextlib
-import itertools
 import logging
 import multiprocessing
 import socket
@@ -19,12 +17,9 @@ from multiprocessing.util import Finalize
 from pathlib import Path
 from typing import Any, ClassVar
 
-from msgspec.structs import replace
-
 from gateway.domain.engine import (
     EngineCapacity,
     EngineHealth,
-    EngineProfile,
     EngineState,
     OnEvent,
     TranslationRequest,
@@ -32,18 +27,13 @@ from gateway.domain.engine import (
 from gateway.domain.errors import StartupError
 from gateway.domain.ports import Engine
 from gateway.engines.host import main, processes
-from gateway.engines.host.answers import Answers
+from gateway.engines.host.answers import Window
 from gateway.engines.host.channel import Channel
 from gateway.engines.host.main import Role
 from gateway.engines.host.messages import (
     Activity,
-    Begun,
-    Generated,
-    GenerationFailed,
     GetActivity,
     GetMetrics,
-    Held,
-    Load,
     Metrics,
     Started,
     State,
@@ -51,7 +41,7 @@ from gateway.engines.host.messages import (
     ToGateway,
     ToHost,
 )
-from gateway.engines.in_flight import Generations
+from gateway.engines.host.questions import Questions
 from gateway.engines.lifecycle import Lifecycle
 from gateway.runtime import log_style
 
@@ -143,8 +133,8 @@ def start_host(build: Callable[[], Engine], shared_at: Path | None = None) -> Ho
     return Host(ours, process, shared_at)
 
 
-class HostedEngine:
-    """Engine port over an engine in another process.
+class HostedEngine(Window):
+    """Engine port over an engine in another process, which this one starts and ends.
 
     open: starts that process, or connects to it. leaves: whether `stop` leaves one that is ready to the next
     gateway, instead of ending it.
@@ -154,20 +144,14 @@ class HostedEngine:
     _kept_log: ClassVar[Path | None] = None
 
     def __init__(self, open: Callable[[], Host], leaves: Callable[[], bool] = lambda: False) -> None:
+        super().__init__(Lifecycle(on_change=self._changed), 0)
         self._open = open
         self._leaves = leaves
         self._host: Host | None = None
         self._last_resort: Finalize | None = None
         self._was_ready = self._failed = False
-        self._channel: Channel[ToHost, ToGateway] | None = None
-        self._life = Lifecycle(on_change=self._changed)
-        self._capacity = EngineCapacity(0, 0, 0)
-        self._profile: EngineProfile | None = None
         self._started: asyncio.Future[Started] | None = None
-        self._generations = Generations()
-        self._answers = Answers()
-        self._numbers = itertools.count(1)
-        self._measuring: dict[int, asyncio.Future[bytes]] = {}
+        self._questions = Questions(self._ask, _METRICS_S)
         self._activity = Activity(0, 0)
         # Whether it has been asked for its activity and has not answered.
         self.asking = False
@@ -211,7 +195,7 @@ class HostedEngine:
         self._life.become(EngineState.STOPPED, "the engine was stopped")
         self._generations.end("The engine was stopped.")
         self._starts(Started("The engine was stopped while it started."))
-        self._measured_nothing()
+        self._questions.lost()
         keep_log = self._failed
         if (host := self._host) is not None and self._was_ready and not self._failed and self._leaves():
             self._leave(host)
@@ -261,11 +245,6 @@ class HostedEngine:
 
     def _heard(self, message: ToGateway) -> None:
         match message:
-            case Generated() | GenerationFailed() | Held() | Begun():
-                self._answers.heard(message)
-            case Load():
-                most = self._capacity.max_running
-                self._capacity = EngineCapacity(most, message.running, message.waiting, message.lag_s)
             case State():
                 if message.log_path is not None:
                     self.log_path = Path(message.log_path)
@@ -280,8 +259,9 @@ class HostedEngine:
             case Activity():
                 self._activity, self.asking = message, False
             case Metrics():
-                if (measuring := self._measuring.get(message.number)) is not None and not measuring.done():
-                    measuring.set_result(message.page)
+                self._questions.answered(message)
+            case _:
+                super()._heard(message)
 
     def _starts(self, started: Started) -> None:
         if self._started is None or self._started.done():
@@ -290,7 +270,7 @@ class HostedEngine:
             self._life.become(EngineState.FAILED, started.failed)
         else:
             self._profile = started.profile
-            self._capacity = replace(self._capacity, max_running=started.max_running)
+            self._capacity = EngineCapacity(started.max_running, 0, 0)
             self._was_ready = True
             self._life.become(EngineState.READY)
         self._started.set_result(started)
@@ -301,7 +281,7 @@ class HostedEngine:
             self._generations.end("The engine died.")
 
     def _lost(self) -> None:
-        self._measured_nothing()
+        self._questions.lost()
         if self._life.over:
             return
         how = self._host.ending if self._host is not None else ""
@@ -309,10 +289,9 @@ class HostedEngine:
         self._life.become(EngineState.FAILED, f"the engine's process ended{how}{log}")
         self._starts(Started(f"The engine's process ended{how} while it started{log}."))
 
-    def _measured_nothing(self) -> None:
-        for measuring in self._measuring.values():
-            if not measuring.done():
-                measuring.set_result(b"")
+    def _ask(self, question: GetMetrics) -> None:
+        assert self._channel is not None  # noqa: S101 -- ready engines have it
+        self._channel.say(question)
 
     # ------------------------------------------------------------ generations
 
@@ -322,12 +301,6 @@ class HostedEngine:
         return self._answers.generate(request, on_event, self._generations, self._channel.say)
 
     # ------------------------------------------------------------ state
-
-    def health(self) -> EngineHealth:
-        return self._life.health
-
-    def capacity(self) -> EngineCapacity:
-        return self._capacity
 
     def activity(self) -> tuple[bool, int]:
         """Whether anybody waits for the engine, other gateways included, and a number that grows with its tokens.
@@ -340,23 +313,8 @@ class HostedEngine:
             self._channel.say(GetActivity())
         return known
 
-    def profile(self) -> EngineProfile:
-        if self._profile is None:
-            raise self._life.unavailable()
-        return self._profile
-
     async def metrics(self, names: Sequence[str] = ()) -> bytes:
         if self._channel is None or self._life.state is not EngineState.READY:
             return b""
-        number = next(self._numbers)
-        measuring: asyncio.Future[bytes] = asyncio.get_running_loop().create_future()
-        self._measuring[number] = measuring
-        self._channel.say(GetMetrics(number, list(names)))
-        try:
-            # A host that hangs must not hold up the gateway's own metrics.
-            with contextlib.suppress(TimeoutError):
-                async with asyncio.timeout(_METRICS_S):
-                    return await measuring
-            return b""
-        finally:
-            del self._measuring[number]
+        # A host that hangs must not hold up the gateway's own metrics.
+        return await self._questions.ask(names)

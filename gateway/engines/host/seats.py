@@ -12,16 +12,16 @@ from msgspec import Struct
 
 
 class Wanted(Struct, frozen=True, array_like=True):
-    """Sequences that somebody runs or wants to run."""
+    """Sequences that a gateway runs or wants to run."""
 
     # Those of final utterances, which are promised.
     finals: int = 0
-    # All others, which give way to finals, whoever's they are.
+    # All others, which give way to the finals of every gateway.
     others: int = 0
 
 
 def fair_shares(demands: Sequence[int], seats: int) -> list[int]:
-    """Seats for each demand: nobody gets more than they want, and more only if nobody with less wants more.
+    """Seats for each demand: none gets more than it wants, nor more than another that wants more than it has.
 
     Of what cannot be divided, the first get more.
     """

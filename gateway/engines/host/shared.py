@@ -22,14 +22,10 @@ from gateway.domain.engine import (
     TranslationRequest,
 )
 from gateway.domain.errors import EngineRestarting, EngineUnavailable, StartupError
-from gateway.engines.host.answers import Answers
+from gateway.engines.host.answers import Window
 from gateway.engines.host.channel import Channel
 from gateway.engines.host.messages import (
-    Begun,
     Demand,
-    Generated,
-    GenerationFailed,
-    Held,
     Seats,
     Started,
     ToGateway,
@@ -49,7 +45,7 @@ _LOOK_S = 0.05
 _AGAIN = "The engine died and is being started again."
 
 
-class SharedEngine:
+class SharedEngine(Window):
     """Engine port. `told` is to be called with every word of the parent.
 
     on_change: called once for each new state. on_seats: called when this worker may run more or fewer sequences.
@@ -60,18 +56,14 @@ class SharedEngine:
         self.on_change: Callable[[EngineHealth], None] = lambda _: None
         self.on_seats: Callable[[], None] = lambda: None
         self.waiting: Callable[[], Wanted] = Wanted
-        self._life = Lifecycle(tried_again=True, on_change=lambda health: self.on_change(health))
+        life = Lifecycle(tried_again=True, on_change=lambda health: self.on_change(health))
+        super().__init__(life, 1, lambda: self.waiting())
         # Where the host is. None: the parent says that there is none.
         self._path: Path | None = None
         # Whether there is a host, and no connection to it.
         self._missing = asyncio.Event()
         self._ready = asyncio.Event()
         self._connecting: asyncio.Task[None] | None = None
-        self._channel: Channel[ToHost, ToGateway] | None = None
-        self._profile: EngineProfile | None = None
-        self._capacity = EngineCapacity(1, 0, 0)
-        self._answers = Answers(lambda: self.waiting())
-        self._generations = Generations()
         self._looking: asyncio.TimerHandle | None = None
         self._said, self._said_s = Wanted(), 0.0
 
@@ -109,7 +101,7 @@ class SharedEngine:
         self._missing.clear()
         state = health.state
         if self._profile is None and state is EngineState.RESTARTING:
-            # For whoever has not seen it yet, it is still being started.
+            # Where it has not been ready yet, it is still being started.
             state = EngineState.STARTING
         elif state is EngineState.STOPPED:
             state = EngineState.RESTARTING
@@ -171,8 +163,6 @@ class SharedEngine:
 
     def _heard(self, message: ToGateway) -> None:
         match message:
-            case Generated() | GenerationFailed() | Held() | Begun():
-                self._answers.heard(message)
             case Started():
                 self._profile = message.profile
                 self._capacity = EngineCapacity(message.max_running, 0, 0)
@@ -180,9 +170,11 @@ class SharedEngine:
                 self._life.become(EngineState.READY)
             case Seats():
                 before = self._capacity.max_running
-                self._capacity = EngineCapacity(message.granted, message.running, message.waiting, message.lag_s)
+                super()._heard(message)
                 if message.granted != before:
                     self.on_seats()
+            case _:
+                super()._heard(message)
 
     def _look(self) -> None:
         """Tell the host how much waits, if that has changed or was said a while ago, as long as something runs."""
@@ -219,18 +211,6 @@ class SharedEngine:
         return self._channel
 
     # ------------------------------------------------------------ state
-
-    def health(self) -> EngineHealth:
-        return self._life.health
-
-    def capacity(self) -> EngineCapacity:
-        """`max_running`: the seats of this worker now; the others: of the whole engine."""
-        return self._capacity
-
-    def profile(self) -> EngineProfile:
-        if self._profile is None:
-            raise self._life.unavailable()
-        return self._profile
 
     async def metrics(self, _names: Sequence[str] = ()) -> bytes:
         """None: the parent has those of the engine, once for all workers."""

@@ -6,8 +6,9 @@ Knows: the engine port, the messages of a generation. Must not know: sockets, ho
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import logging
-from collections.abc import Callable, Coroutine
+from collections.abc import AsyncIterator, Callable, Coroutine
 from typing import Any
 
 from msgspec.structs import replace
@@ -30,14 +31,62 @@ from gateway.engines.host.messages import (
     generation_failed,
 )
 from gateway.engines.host.seats import Wanted
-from gateway.engines.host.turns import Turns
 from gateway.runtime import EventLoopLag
 
 _log = logging.getLogger(__name__)
 
 
+class Turns:
+    """Generations run together, but for those that run alone; these come first."""
+
+    def __init__(self) -> None:
+        self._together = 0
+        self._alone = 0
+        self._one = asyncio.Lock()
+        self._waiting: set[asyncio.Future[None]] = set()
+
+    def free(self, *, alone: bool) -> bool:
+        """Whether a turn would come at once."""
+        return not self._alone and not (alone and self._together)
+
+    @contextlib.asynccontextmanager
+    async def turn(self, *, alone: bool) -> AsyncIterator[None]:
+        """The turn lasts as long as the context."""
+        if not alone:
+            await self._until(lambda: not self._alone)
+            self._together += 1
+            try:
+                yield
+            finally:
+                self._together -= 1
+                self._wake()
+            return
+        self._alone += 1
+        try:
+            async with self._one:
+                await self._until(lambda: not self._together)
+                yield
+        finally:
+            self._alone -= 1
+            self._wake()
+
+    async def _until(self, free: Callable[[], bool]) -> None:
+        while not free():
+            woken: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+            self._waiting.add(woken)
+            try:
+                await woken
+            finally:
+                self._waiting.discard(woken)
+
+    def _wake(self) -> None:
+        for woken in self._waiting:
+            if not woken.done():
+                woken.set_result(None)
+
+
 class EngineWork:
-    """What an engine does for everybody.
+    """What an engine does for all its gateways.
 
     on_failure: called when a generation failed; this may be the first sign that the engine died.
     """
@@ -45,7 +94,7 @@ class EngineWork:
     def __init__(self, engine: Engine, *, on_failure: Callable[[], None] = lambda: None) -> None:
         self.engine = engine
         self.on_failure = on_failure
-        # Of this process, while it is measured.
+        # How late this process is, while that is measured.
         self.lag = EventLoopLag()
         self.turns = Turns()
         self.measuring = asyncio.Lock()

@@ -1,8 +1,8 @@
 """Several engines as one: each lane has its own health, seats and pairs of languages.
 
-A lane that dies ends only what it ran; whoever gives out the seats gives these texts to others, so nothing is
+A lane that dies ends only what it ran; the scheduler gives these texts to others, so nothing is
 repeated here.
-Knows: the lanes. Must not know: who waits, which lane is best for a text (whoever gives out the seats says that).
+Knows: the lanes. Must not know: who waits, which lane is best for a text (the scheduler says that).
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ _LOOK_S, _QUIET_LOOKS = 0.25, 4
 class Pool:
     """Engine port over lanes. It is ready while one of them is.
 
-    late: lanes may be ready later than the others, as somebody else has seen to it that each could be started.
+    late: lanes may be ready later than the others, since another process has seen that each could be started.
     on_change: called with each new state of the whole. on_lane: called whenever a lane's state is another, or a
     lane has come or gone; before `on_change`.
     """

@@ -97,7 +97,7 @@ async def translated(
 def _confidence(
     calibration: Calibration | None, verified: VerifiedPrefix, logprob: float | None = 0.0, tokens: int = 0
 ) -> Confidence | None:
-    """Of the verified beginning and `tokens` more; None if it is not known."""
+    """Confidence in the verified beginning and `tokens` more; None if it is not known."""
     rated = verified.rated + tokens
     if calibration is None or logprob is None or not rated:
         return None
@@ -106,7 +106,7 @@ def _confidence(
 
 
 def cache_salt(scope: str) -> str | None:
-    """What keeps the prompts of a scope apart in the prefix cache; None for that of everybody.
+    """What keeps the prompts of a scope apart in the prefix cache; None for the scope that all share.
 
     Letters and digits only: others have ended engines. It does not tell what the scope is.
     """

@@ -23,7 +23,7 @@ class Detokenizer:
         self._tokenizer = tokenizer
         self._backend = getattr(tokenizer, "backend_tokenizer", None)
         self._stream = None if self._backend is None else _stream(prompt)
-        # Of a slow tokenizer: all tokens, and how much of their text was given.
+        # For a slow tokenizer: all tokens, and how much of their text was given.
         self._ids = list(prompt[-1:])
         self._given = len(self._decoded()) if self._backend is None else 0
 
@@ -40,7 +40,7 @@ class Detokenizer:
         try:
             return self._stream.step(self._backend, token) or ""  # type: ignore[union-attr]
         except Exception as error:
-            # Bytes that are not UTF-8 confuse the stream; vLLM goes on with a new one, too.
+            # Bytes that are not UTF-8 confuse the stream; vLLM takes a new one, too.
             if not str(error).startswith(_TAKEN_BACK):
                 raise
             self._stream = _stream(())

@@ -1,4 +1,4 @@
-"""The `remote` engine: a vLLM server that somebody else runs, asked over HTTP with token ids.
+"""The `remote` engine: a vLLM server that others run, asked over HTTP with token ids.
 
 Knows: the life of the adapter, which begins when the server answers and ends when it does not any more.
 Must not know: the wire, meetings, vLLM. Tokenizers are imported inside `start`, because that takes seconds.

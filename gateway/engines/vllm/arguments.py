@@ -18,7 +18,7 @@ from gateway.engines.vllm.options import VllmOptions, VllmSettings
 _log = logging.getLogger(__name__)
 
 # Most tokens of a step when all steps run inside captured graphs. With more tokens, each step takes longer, and so
-# does everybody's next token. With fewer, prompts wait for one another. Measured: docs/tuning.md.
+# does every next token. With fewer, prompts wait for one another. Measured: docs/tuning.md.
 _STEP_TOKENS = 1_024
 
 # Largest captured step. Capturing costs memory and time for each size; larger steps run well without a graph.

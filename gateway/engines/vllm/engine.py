@@ -309,7 +309,7 @@ class VllmEngine:
         return self._profile
 
     async def metrics(self, names: Sequence[str] = ()) -> bytes:
-        # In a thread: a thousand series would hold up the event loop, and with it everybody's next token.
+        # In a thread: a thousand series would hold up the event loop, and with it every next token.
         return await asyncio.to_thread(self._exposition, names)
 
     def _exposition(self, names: Sequence[str]) -> bytes:

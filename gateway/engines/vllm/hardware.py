@@ -12,6 +12,8 @@ import time
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
+import psutil
+
 # Memory that is read to measure its speed: more than the caches of a large CPU. Each time all of it.
 _MEASURED_BYTES, _TIMES = 2**29, 5
 
@@ -26,13 +28,9 @@ def cpu_dtype() -> str:
     return "bfloat16" if _cpu_flags() & {"avx512_bf16", "amx_bf16"} else "float32"
 
 
-def available_gib() -> float | None:
-    """Memory that can be used without swapping, in GiB. None if the system does not report it."""
-    try:
-        lines = Path("/proc/meminfo").read_text().splitlines()
-        return next(int(line.split()[1]) for line in lines if line.startswith("MemAvailable")) / 2**20
-    except (OSError, StopIteration):
-        return None
+def available_gib() -> float:
+    """Memory that can be used without swapping, in GiB."""
+    return float(psutil.virtual_memory().available) / 2**30
 
 
 def available_shared_mib() -> float | None:

@@ -28,7 +28,7 @@ class HubModel(Struct, frozen=True):
     folder: Path
     # The licence as the hub names it; None: it does not.
     licence: str | None
-    # Of all weights, bytes.
+    # Size of all weights, bytes.
     weights: int
     # What is still to be downloaded, bytes.
     missing: int

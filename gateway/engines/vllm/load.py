@@ -18,10 +18,10 @@ _REMEMBERED_S = 1.0
 
 
 class EngineLoad:
-    """The engine's load as of its last step. name: the engine's name in metrics."""
+    """The engine's load as of its last step."""
 
-    def __init__(self, name: str = metrics.DEFAULT_ENGINE) -> None:
-        self._steps_s = metrics.ENGINE_STEP_S.labels(name)
+    def __init__(self) -> None:
+        self._steps_s = metrics.ENGINE_STEP_S.labels(metrics.DEFAULT_ENGINE)
         # Sequences that run.
         self.running = 0
         # Sequences that wait.

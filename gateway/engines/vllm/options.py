@@ -24,7 +24,7 @@ class VllmSettings(Struct, frozen=True, kw_only=True):
     # Prompt family. None: detected from the model.
     family: Annotated[str, Meta(extra={"one_of": tuple(FAMILIES)})] | None = None
     # Sequences in a batch. Match it to the measured load, not to what the GPU could hold: a larger batch makes
-    # every token slower for everybody.
+    # every token slower.
     max_num_seqs: Annotated[int, Meta(ge=1, le=4_096)] = 16
     # Tokens of prompt and output together. None: the model's own limit, or what fits into the cache if less.
     max_model_len: Annotated[int, Meta(ge=64)] | None = None

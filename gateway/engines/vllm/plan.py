@@ -35,7 +35,7 @@ _GB, _GIB = 1e9, 2**30
 _PROCESSES_GIB, _STEPS_SHARE = 2, 0.15
 _GPU_STEPS_GIB = 1.5
 
-# Of what the memory could give, the share that decoding reaches; and seconds of each step besides reading.
+# Share of the memory's speed that decoding reaches; and seconds of each step besides reading.
 # Measured: docs/models.md.
 _CPU_SHARE, _CPU_STEP_S = 0.55, 0.006
 _GPU_SHARE, _GPU_STEP_S = 0.6, 0.0005
@@ -93,7 +93,7 @@ class Plan(Struct, frozen=True):
     experts: bool
 
     def sentences(self) -> list[str]:
-        """For whoever starts it. Measures the memory's speed, which takes a second."""
+        """What the operator who starts it is told. Measures the memory's speed, which takes a second."""
         told = [f"Model: {self.options.model}; {self._prompts()}{self._licence()}."]
         if self.hub is not None:
             told.append(f"  Download: {self._download(self.hub)}.")
@@ -186,8 +186,7 @@ def _on_cpu(
     tied = bool(text.get("tie_word_embeddings", config.get("tie_word_embeddings")))
     again = text.get("vocab_size", 0) * text.get("hidden_size", 0) * _BYTES.get(dtype, 2) if tied else 0
     needed = (1 + _STEPS_SHARE) * weights + again + (max(1, round(options.kv_cache_gib)) + _PROCESSES_GIB) * _GIB
-    gib = hardware.available_gib()
-    return needed, None if gib is None else gib * _GIB, "are free"
+    return needed, hardware.available_gib() * _GIB, "are free"
 
 
 def _on_gpu(options: VllmOptions, weights: float) -> tuple[float, float | None, str]:

@@ -6,8 +6,10 @@ import asyncio
 import socket
 from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager
+from pathlib import Path
 
 from gateway.domain.engine import OnEvent, TokenEvent, TranslationRequest
+from gateway.domain.ports import Engine
 from gateway.engines.host.main import Role, serve
 from gateway.engines.host.proxy import Host, HostedEngine
 from gateway.engines.simulated import SimulatedEngine
@@ -18,22 +20,26 @@ def request(text: str, id: str = "1") -> TranslationRequest:
     return TranslationRequest(id=id, text=text, source="en", target="de")
 
 
-async def text_of(engine: HostedEngine, text: str, id: str = "1") -> str:
+async def text_of(engine: Engine, text: str, id: str = "1") -> str:
     return "".join([event.text async for event in events_of(engine, request(text, id))])
 
 
 class Pair:
-    """near: what the gateway has; far: the engine itself. closing the socket is the death of the process."""
+    """near: what the gateway has; far: the engine itself. Closing the socket is the death of the process.
 
-    def __init__(self, far: SimulatedEngine) -> None:
+    path: where workers find the engine, if anywhere.
+    """
+
+    def __init__(self, far: SimulatedEngine, path: Path | None = None) -> None:
         self.far = far
         self.sock, self._theirs = socket.socketpair()
         self.near = HostedEngine(lambda: Host(self.sock, None))
+        self._role = Role(path)
 
     async def serve(self) -> None:
         starting = asyncio.ensure_future(self.far.start())
         try:
-            await serve(self._theirs, self.far, starting, Role())
+            await serve(self._theirs, self.far, starting, self._role)
         finally:
             starting.cancel()
 

@@ -37,7 +37,7 @@ def asked(
     return asyncio.create_task(answers.generate(replace(request("a"), **more), on_event, generations, say))
 
 
-async def test_a_request_says_how_many_wait_and_its_output_is_handed_on_as_it_comes() -> None:
+async def test_request_tells_waiting_and_hands_output_on() -> None:
     said: list[ToHost] = []
     given: list[TokenEvent] = []
     answers, generations = Answers(lambda: Wanted(7)), Generations()
@@ -56,7 +56,7 @@ async def test_a_request_says_how_many_wait_and_its_output_is_handed_on_as_it_co
     assert len(said) == 1
 
 
-async def test_one_that_is_cancelled_is_aborted_and_one_that_fails_raises() -> None:
+async def test_cancelled_is_aborted_and_failed_raises() -> None:
     said: list[ToHost] = []
     answers, generations = Answers(), Generations()
     first, second = asked(answers, generations, said.append), asked(answers, generations, said.append)
@@ -73,7 +73,7 @@ async def test_one_that_is_cancelled_is_aborted_and_one_that_fails_raises() -> N
     assert said[-1] == Aborted(1)
 
 
-async def test_an_error_of_who_is_told_ends_the_generation_and_not_the_channel() -> None:
+async def test_readers_error_ends_the_generation_alone() -> None:
     said: list[ToHost] = []
     answers, generations = Answers(), Generations()
 

@@ -46,7 +46,7 @@ async def test_any_chunking_gives_the_same_messages(messages: list[str], size: i
     assert listener.heard == messages
 
 
-async def test_what_was_said_before_it_closes_arrives_and_the_end_is_seen_once() -> None:
+async def test_close_sends_what_was_said_and_ends_once() -> None:
     ours, theirs = socket.socketpair()
     first, second = End(), End()
     await first.channel.open(ours)
@@ -76,7 +76,7 @@ async def test_a_message_that_cannot_be_sent_fails_alone() -> None:
 
 
 @pytest.mark.parametrize("message", [1, None])
-async def test_what_the_other_end_may_not_say_ends_the_channel(message: Any) -> None:
+async def test_unknown_message_ends_the_channel(message: Any) -> None:
     ours, theirs = socket.socketpair()
     speaker: Channel[Any, str] = Channel(str, lambda _: None, lambda: None)
     listener = End()
@@ -101,7 +101,7 @@ async def test_one_that_does_not_read_loses_the_connection() -> None:
     theirs.close()
 
 
-async def test_whether_the_other_end_is_there_needs_no_turn_of_the_event_loop() -> None:
+async def test_is_open_needs_no_turn_of_the_loop() -> None:
     ours, theirs = socket.socketpair()
     end = End()
     assert not end.channel.is_open
@@ -115,7 +115,7 @@ async def test_whether_the_other_end_is_there_needs_no_turn_of_the_event_loop() 
     assert not end.channel.is_open
 
 
-def test_a_socket_that_the_loop_has_closed_meanwhile_has_no_other_end() -> None:
+def test_closed_socket_is_not_open() -> None:
     ours, theirs = socket.socketpair()
     end = End()
     end.channel.connection_made(asyncio.Transport(extra={"socket": ours}))

@@ -115,7 +115,7 @@ async def until_gone(pid: int) -> None:
         await asyncio.sleep(0.02)
 
 
-async def test_the_next_gateway_goes_on_with_the_same_engine_and_what_ran_for_the_last_has_ended(
+async def test_next_gateway_takes_the_kept_engine(
     tmp_path: Path,
 ) -> None:
     async with gateway(tmp_path) as engine:
@@ -136,7 +136,7 @@ async def test_the_next_gateway_goes_on_with_the_same_engine_and_what_ran_for_th
     await until_gone(pid)
 
 
-async def test_nobody_comes(tmp_path: Path) -> None:
+async def test_unclaimed_host_ends(tmp_path: Path) -> None:
     async with gateway(tmp_path, keep_s=0.2) as engine:
         pid = pid_of(engine)
     await until_gone(pid)
@@ -147,7 +147,7 @@ async def test_nobody_comes(tmp_path: Path) -> None:
     await until_gone(pid)
 
 
-async def test_one_that_hangs_is_its_gateways_business_and_ends_by_itself_once_that_is_gone(
+async def test_hung_host_ends_once_its_gateway_is_gone(
     tmp_path: Path,
 ) -> None:
     folder = tmp_path / "told"
@@ -177,9 +177,7 @@ async def test_one_that_hangs_is_its_gateways_business_and_ends_by_itself_once_t
     assert isinstance((await asyncio.gather(said, return_exceptions=True))[0], EngineUnavailable)
 
 
-async def test_one_that_is_made_of_something_else_is_ended_before_another_is_started(
-    tmp_path: Path, caplog: pytest.LogCaptureFixture
-) -> None:
+async def test_host_of_other_settings_is_ended_first(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
     async with gateway(tmp_path) as engine:
         before = pid_of(engine)
     caplog.set_level("INFO")
@@ -189,7 +187,7 @@ async def test_one_that_is_made_of_something_else_is_ended_before_another_is_sta
     assert f"the engine of process {before} is ended: no engine has its settings" in caplog.text
 
 
-async def test_one_that_speaks_in_another_way_is_ended(
+async def test_host_of_another_protocol_is_ended(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
     async with gateway(tmp_path) as engine:
@@ -201,7 +199,7 @@ async def test_one_that_speaks_in_another_way_is_ended(
     assert "version 0.1.0 has loaded it, which speaks to engines in another way" in caplog.text
 
 
-async def test_one_that_does_not_answer_is_ended(
+async def test_silent_host_is_ended(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
     async with gateway(tmp_path) as engine:
@@ -214,7 +212,7 @@ async def test_one_that_does_not_answer_is_ended(
     assert f"the engine of process {before} is ended: it does not answer" in caplog.text
 
 
-async def test_one_that_another_gateway_has_is_left_alone(
+async def test_host_of_another_gateway_is_left_alone(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
     async with gateway(tmp_path) as first:
@@ -227,7 +225,7 @@ async def test_one_that_another_gateway_has_is_left_alone(
     assert "another gateway has the engine" in caplog.text
 
 
-async def test_what_is_left_of_one_that_was_killed_is_cleared_away(tmp_path: Path) -> None:
+async def test_files_of_a_killed_host_are_removed(tmp_path: Path) -> None:
     async with gateway(tmp_path) as engine:
         pid = pid_of(engine)
     os.kill(pid, signal.SIGKILL)
@@ -237,13 +235,13 @@ async def test_what_is_left_of_one_that_was_killed_is_cleared_away(tmp_path: Pat
     assert left_in(tmp_path) == set()
 
 
-async def test_what_one_has_said_that_ended_by_itself_is_cleared_away(tmp_path: Path) -> None:
+async def test_log_of_an_ended_host_is_removed(tmp_path: Path) -> None:
     (tmp_path / "12345678.log").write_text("It has waited long enough.")
     await asyncio.to_thread(KeptHosts(tmp_path, 60).find, ["a"])
     assert left_in(tmp_path) == set()
 
 
-async def test_one_whose_gateway_is_gone_before_it_can_be_found_ends(tmp_path: Path) -> None:
+async def test_host_ends_if_its_gateway_left_before_it_listened(tmp_path: Path) -> None:
     ours, theirs = socket.socketpair()
     ours.close()
     engine = SimulatedEngine(Script())

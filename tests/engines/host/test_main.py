@@ -22,7 +22,7 @@ from tests.engines.host.pairs import Faulty, Pair, hosted_engine, request, text_
 from tests.generations import events_of
 
 
-async def test_an_error_of_no_known_kind_is_told_and_logged(caplog: pytest.LogCaptureFixture) -> None:
+async def test_unknown_error_is_told_and_logged(caplog: pytest.LogCaptureFixture) -> None:
     async with hosted_engine(Faulty()) as pair:
         await pair.near.start()
         with pytest.raises(EngineFailed, match="ZeroDivisionError"):
@@ -30,7 +30,7 @@ async def test_an_error_of_no_known_kind_is_told_and_logged(caplog: pytest.LogCa
         assert "a generation failed" in caplog.text
 
 
-async def test_the_end_of_the_gateway_ends_its_generations() -> None:
+async def test_end_of_gateway_ends_its_generations() -> None:
     rules = (Rule(match="endless", repeat=100_000),)
     pair = Pair(SimulatedEngine(Script(first_token_s=0, rules=rules)))
     serving = asyncio.create_task(pair.serve())
@@ -44,7 +44,7 @@ async def test_the_end_of_the_gateway_ends_its_generations() -> None:
     await pair.near.stop()
 
 
-async def test_a_host_that_is_late_says_so_until_it_has_time_again() -> None:
+async def test_late_host_says_so() -> None:
     async with hosted_engine(SimulatedEngine()) as pair:
         await pair.near.start()
         # Both are in this process.
@@ -55,7 +55,7 @@ async def test_a_host_that_is_late_says_so_until_it_has_time_again() -> None:
             await asyncio.sleep(0.01)
 
 
-async def test_what_is_given_up_before_it_begins_leaves_nothing_behind() -> None:
+async def test_abort_before_start_leaves_nothing() -> None:
     async with hosted_engine(SimulatedEngine()) as pair:
         await pair.near.start()
         ours, theirs = socket.socketpair()
@@ -73,12 +73,12 @@ async def test_what_is_given_up_before_it_begins_leaves_nothing_behind() -> None
         assert host.gateway is not None
         assert len(host.gateway.work) == 0
         assert host.gateway.work._tasks == set()
-        await host.close()
+        await host.sharing.close()
         speaker.close()
         assert pair.far.capacity().running == 0
 
 
-async def test_signals_to_the_whole_group_are_for_the_gateway_alone() -> None:
+async def test_host_survives_signals_to_the_group() -> None:
     engine = HostedEngine(partial(start_host, partial(SimulatedEngine, Script())))
     before = processes.children()
     starting = asyncio.create_task(engine.start())

@@ -40,7 +40,7 @@ if __name__ == "__main__":
 """
 
 
-def test_the_gateways_own_process_watches_nobody() -> None:
+def test_gateways_own_process_has_no_watch() -> None:
     before = signal.getsignal(signal.SIGINT), threading.active_count()
     exit_with_parent()
     assert (signal.getsignal(signal.SIGINT), threading.active_count()) == before
@@ -86,7 +86,7 @@ time.sleep(3_600)
 """
 
 
-async def test_one_whose_event_loop_does_not_turn_any_more_ends_itself(tmp_path: Path) -> None:
+async def test_process_with_a_hung_loop_ends_itself(tmp_path: Path) -> None:
     process = await asyncio.create_subprocess_exec(
         sys.executable, "-c", HANGS, str(tmp_path), stdout=subprocess.PIPE
     )

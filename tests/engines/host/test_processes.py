@@ -7,11 +7,15 @@ import os
 import signal
 import subprocess
 import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
 from multiprocessing.connection import Connection
+from multiprocessing.process import BaseProcess
 from pathlib import Path
 
+import pytest
+
 from gateway.engines.host import processes
-from gateway.engines.host.processes import Process
 from tests.processes import alive
 
 
@@ -21,44 +25,47 @@ def engine(told: Connection) -> None:
     worker.wait()
 
 
+@contextmanager
+def started() -> Iterator[tuple[BaseProcess, int]]:
+    """A process of `multiprocessing`, and the pid of the worker that it has started."""
+    ours, theirs = multiprocessing.Pipe()
+    child = multiprocessing.get_context("spawn").Process(target=engine, args=(theirs,))
+    child.start()
+    try:
+        yield child, ours.recv()
+    finally:
+        child.join()
+        ours.close()
+        theirs.close()
+
+
 def test_a_hanging_process_and_its_worker_are_killed() -> None:
-    ours, theirs = multiprocessing.Pipe()
     before = processes.children()
-    child = multiprocessing.get_context("spawn").Process(target=engine, args=(theirs,))
-    child.start()
-    worker_pid = ours.recv()
-    (root,) = processes.children() - before
-    assert root.pid == child.pid
-    tree = processes.descendants([root])
-    assert {process.pid for process in tree} == {child.pid, worker_pid}
-    os.kill(root.pid, signal.SIGSTOP)
-    assert processes.kill(tree, within_s=60) == frozenset()
-    assert processes.children() == before
-    assert processes.descendants(tree) == frozenset()
-    assert processes.kill(tree, within_s=0) == frozenset()
-    child.join()
-    ours.close()
-    theirs.close()
+    with started() as (child, worker_pid):
+        (root,) = processes.children() - before
+        assert root.pid == child.pid
+        tree = processes.descendants([root])
+        assert {process.pid for process in tree} == {child.pid, worker_pid}
+        os.kill(root.pid, signal.SIGSTOP)
+        assert processes.kill(tree, within_s=60) == frozenset()
+        assert processes.children() == before
+        assert processes.descendants(tree) == frozenset()
+        assert processes.kill(tree, within_s=0) == frozenset()
 
 
-def test_a_worker_is_killed_also_when_the_process_that_started_it_is_gone() -> None:
-    ours, theirs = multiprocessing.Pipe()
+def test_orphaned_worker_is_killed() -> None:
     before = processes.children()
-    child = multiprocessing.get_context("spawn").Process(target=engine, args=(theirs,))
-    child.start()
-    worker_pid = ours.recv()
-    tree = processes.descendants(processes.children() - before)
-    child.kill()
-    child.join()
-    assert {process.pid for process in processes.descendants(tree)} == {worker_pid}
-    assert processes.kill(tree, within_s=60) == frozenset()
-    # Killed; whether it is reaped already is up to init.
-    assert not alive(worker_pid)
-    ours.close()
-    theirs.close()
+    with started() as (child, worker_pid):
+        tree = processes.descendants(processes.children() - before)
+        child.kill()
+        child.join()
+        assert {process.pid for process in processes.descendants(tree)} == {worker_pid}
+        assert processes.kill(tree, within_s=60) == frozenset()
+        # Killed; whether it is reaped already is up to init.
+        assert not alive(worker_pid)
 
 
-def test_a_process_whose_first_thread_has_ended_runs_until_the_last_one_has() -> None:
+def test_process_without_first_thread_still_runs() -> None:
     ends_first = "threading.Thread(target=input).start(); ctypes.CDLL(None).pthread_exit(0)"
     child = subprocess.Popen(
         [sys.executable, "-c", f"import ctypes, threading; {ends_first}"], stdin=subprocess.PIPE
@@ -75,7 +82,8 @@ def test_a_process_whose_first_thread_has_ended_runs_until_the_last_one_has() ->
     child.stdin.close()
 
 
-def test_a_later_process_of_the_same_number_is_somebody_else() -> None:
-    impostor = Process(os.getpid(), began=1)
+def test_reused_pid_is_another_process(monkeypatch: pytest.MonkeyPatch) -> None:
+    (impostor,) = processes.of(os.getpid())
+    monkeypatch.setattr(impostor, "_ident", (os.getpid(), 1.0))
     assert processes.kill([impostor], within_s=0) == frozenset()
     assert processes.descendants([impostor]) == frozenset()

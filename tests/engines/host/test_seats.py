@@ -47,7 +47,7 @@ def test_shares_are_max_min_fair(demands: list[int], seats: int) -> None:
 
 
 @given(WANTED, SEATS)
-def test_nobody_is_granted_what_others_use(wanted: list[Wanted], seats: int) -> None:
+def test_grants_never_exceed_seats(wanted: list[Wanted], seats: int) -> None:
     granted = grants(wanted, seats)
     assert all(1 <= grant <= seats for grant in granted)
     in_use = used(wanted, granted)

@@ -12,16 +12,12 @@ from gateway.domain.engine import EngineHealth, EngineState
 from gateway.domain.errors import EngineRestarting, EngineUnavailable, StartupError
 from gateway.engines.host.shared import _AGAIN_S, SharedEngine
 from gateway.engines.simulated import Rule, Script, SimulatedEngine
-from tests.engines.host.pairs import request
+from tests.engines.host.pairs import request, text_of
 from tests.engines.host.workers import READY, RESTARTING, shared_engine, worker
 from tests.generations import events_of
 from tests.patience import until
 
 FAST = Script(first_token_s=0, token_s=0.001, rules=(Rule(match="endless", repeat=20_000),))
-
-
-async def text_of(engine: SharedEngine, text: str) -> str:
-    return "".join([event.text async for event in events_of(engine, request(text))])
 
 
 async def test_it_waits_for_the_parents_word_and_shows_it() -> None:
@@ -44,7 +40,7 @@ async def test_it_waits_for_the_parents_word_and_shows_it() -> None:
         await engine.stop()
 
 
-async def test_the_death_of_the_host_is_seen_before_the_parent_says_so_and_the_next_one_is_used() -> None:
+async def test_worker_sees_death_of_host_and_uses_the_next() -> None:
     async with shared_engine(SimulatedEngine(FAST)) as first, worker(first) as engine:
         running = events_of(engine, request("endless"))
         await anext(running)
@@ -63,7 +59,7 @@ async def test_the_death_of_the_host_is_seen_before_the_parent_says_so_and_the_n
 
 
 @pytest.mark.parametrize("killed", [False, True])
-async def test_of_several_workers_only_what_had_begun_is_told_that_the_engine_died_on_it(killed: bool) -> None:
+async def test_crash_counts_only_for_begun_texts(killed: bool) -> None:
     async with shared_engine(SimulatedEngine(FAST)) as shared, worker(shared) as one, worker(shared) as two:
         running = events_of(one, replace(request("endless"), alone=True))
         await anext(running)
@@ -84,7 +80,7 @@ async def test_of_several_workers_only_what_had_begun_is_told_that_the_engine_di
         assert died.type is EngineUnavailable
 
 
-async def test_the_parents_word_ends_what_a_hung_engine_never_would() -> None:
+async def test_parents_word_ends_hung_generations() -> None:
     script = Script(first_token_s=0, token_s=0, rules=(Rule(match="hush", stall_after=1),))
     async with shared_engine(SimulatedEngine(script)) as shared, worker(shared) as engine:
         running = events_of(engine, request("hush"))
@@ -98,7 +94,7 @@ async def test_the_parents_word_ends_what_a_hung_engine_never_would() -> None:
         assert engine.health() == EngineHealth(EngineState.FAILED, "It failed six times.")
 
 
-async def test_an_engine_that_dies_in_a_host_that_lives_is_not_asked_again() -> None:
+async def test_dead_engine_in_a_living_host_is_not_asked() -> None:
     async with shared_engine(SimulatedEngine(FAST)) as shared, worker(shared) as engine:
         running = events_of(engine, request("endless"))
         await anext(running)
@@ -121,7 +117,7 @@ async def test_a_connection_that_is_lost_is_made_again() -> None:
         assert await text_of(engine, "good") == "[de] good"
 
 
-async def test_what_ends_with_a_lost_connection_leaves_the_next_one_alone(monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_lost_connection_spares_the_next(monkeypatch: pytest.MonkeyPatch) -> None:
     async with shared_engine(SimulatedEngine(FAST)) as shared, worker(shared) as engine:
         connect, connected = engine._connect, 0
 

@@ -60,7 +60,7 @@ async def test_workers_are_told_how_late_the_host_is() -> None:
         await until(lambda: max(a.capacity().lag_s, b.capacity().lag_s) < 0.3)
 
 
-async def test_the_loss_of_a_worker_ends_what_it_ran_and_nothing_else() -> None:
+async def test_lost_worker_ends_its_own_texts_alone() -> None:
     async with shared_engine(SimulatedEngine(SIXTEEN)) as shared, worker(shared) as a, AsyncExitStack() as gone:
         b = await gone.enter_async_context(worker(shared))
         b.waiting = lambda: Wanted(50)
@@ -109,7 +109,7 @@ async def test_one_that_does_not_read_is_dropped(monkeypatch: pytest.MonkeyPatch
         transport.abort()
 
 
-async def test_equal_ids_of_two_workers_are_two_in_the_engine() -> None:
+async def test_equal_ids_of_two_workers_stay_apart() -> None:
     ids: list[str] = []
 
     class Listed(SimulatedEngine):
@@ -151,7 +151,7 @@ async def translated(scheduler: Scheduler, text: str, name: str) -> str:
 
 
 @pytest.mark.parametrize("killers", [1, 2])
-async def test_exactly_the_text_that_kills_the_engine_fails_whichever_worker_has_it(killers: int) -> None:
+async def test_only_the_killing_text_fails(killers: int) -> None:
     rule = Rule(match="poison", crash_after=1, crashes=1_000)
     script = Script(first_token_s=0.002, token_s=0.002, max_running=16, rules=(rule,))
     async with fleet(script, workers=3) as gateway:

@@ -17,25 +17,21 @@ from gateway.engines.host.shared import SharedEngine
 from gateway.engines.simulated import Script, SimulatedEngine, simulated_engines
 from gateway.engines.supervisor import RestartPolicy, Supervisor
 from gateway.translation.scheduling.scheduler import Scheduler
-from tests.engines.host.pairs import request
+from tests.engines.host.pairs import Pair, request
 from tests.generations import events_of
 
 READY = EngineHealth(EngineState.READY)
 RESTARTING = EngineHealth(EngineState.RESTARTING, "It is being started again.")
 
 
-class Shared:
-    """far: the engine itself. parent: how the parent sees it. path: where workers find it."""
+class Shared(Pair):
+    """A pair of which the near end is the parent of workers."""
 
     def __init__(self, far: SimulatedEngine, path: Path) -> None:
-        self.far = far
+        super().__init__(far, path)
         self.path = path
-        sock, theirs = socket.socketpair()
-        self.parent = HostedEngine(lambda: Host(sock, None))
-        self._serving = asyncio.create_task(self._serve(theirs))
-
-    async def _serve(self, sock: socket.socket) -> None:
-        await serve(sock, self.far, asyncio.ensure_future(self.far.start()), Role(self.path))
+        self.parent = self.near
+        self._serving = asyncio.create_task(self.serve())
 
     async def die(self) -> None:
         """As the host's process does when it is killed."""

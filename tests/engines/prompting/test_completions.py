@@ -133,7 +133,7 @@ async def test_a_final_says_how_far_it_can_be_trusted(encoder: PromptEncoder) ->
         (rated(-0.25, -0.3), CALIBRATION, {"final": False}),
     ],
 )
-async def test_nobody_is_told_what_is_not_known(
+async def test_unknown_confidence_is_not_told(
     encoder: PromptEncoder, engine: Scripted, calibration: Calibration | None, proposed: dict[str, Any]
 ) -> None:
     events = [each async for each in translated(request(**proposed), encoder, engine, calibration)]

@@ -212,7 +212,7 @@ def test_a_token_over_the_border_covers_the_prefix_and_is_not_within(tokenizer: 
     assert made.cut(prompt, alone, alone.cover, keep=True)[1] == prefix
 
 
-def test_the_tokens_before_one_over_the_border_may_be_others_than_the_prefix_has_alone(tokenizer: Any) -> None:
+def test_tokens_before_a_border_token_may_differ(tokenizer: Any) -> None:
     two, third = letters_that_a_third_parts(tokenizer)
     made, prompt, opening = opened(tokenizer, f".{two}", third)
     assert [tokenizer.decode([token]) for token in opening.ids] == [".", two[0], two[1] + third]
@@ -263,7 +263,7 @@ def test_a_control_token_says_nothing(tokenizer: Any) -> None:
         assert followed(tokenizer, "Bitte", token) is None
 
 
-def test_neither_does_one_that_only_the_vocabulary_calls_so_or_that_ends_the_answer(tokenizer: Any) -> None:
+def test_vocabulary_only_and_end_tokens_are_not_text(tokenizer: Any) -> None:
     added = copy.deepcopy(tokenizer)
     added.add_tokens([AddedToken("<unused0>", special=True), AddedToken("<end_of_turn>", special=False)])
     added.add_tokens(["Donaudampfschiff"])

@@ -249,7 +249,7 @@ async def test_without_a_tolerance_a_draft_behind_any_prefix_is_looked_at(model:
     assert found.reused == len(model.encode(OTHER))
 
 
-async def test_without_one_choice_to_hold_it_against_the_prefix_is_kept_and_the_draft_left_out(
+async def test_without_greedy_choice_prefix_is_kept_without_draft(
     model: Model,
 ) -> None:
     found = await model.begin(prefix=OTHER, draft=ANSWER, tolerance=0.0, greedy=False)

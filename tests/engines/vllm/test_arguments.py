@@ -54,9 +54,7 @@ def test_on_a_cpu_the_worker_is_a_process_apart() -> None:
         ({"distributed_executor_backend": None, "pipeline_parallel_size": 2}, True),
     ],
 )
-def test_on_a_gpu_the_worker_is_a_process_apart_unless_the_operator_has_another_executor(
-    extra: dict[str, Any], shares: bool
-) -> None:
+def test_gpu_executor_is_a_process_unless_chosen(extra: dict[str, Any], shares: bool) -> None:
     assert shares_memory(options(extra=extra)) is shares
     arguments = engine_arguments(options(extra=extra))
     assert arguments.get("distributed_executor_backend") == extra.get("distributed_executor_backend", "mp")

@@ -168,9 +168,7 @@ def test_only_the_likeliest_token_is_greedy(sampling: Sampling, greedy: bool) ->
 
 
 @pytest.mark.parametrize(("rates", "final", "asked"), [(True, True, 0), (True, False, None), (False, True, None)])
-async def test_only_for_finals_of_a_model_with_a_calibration_is_asked_how_probable_tokens_are(
-    rates: bool, final: bool, asked: int | None
-) -> None:
+async def test_logprobs_are_asked_for_calibrated_finals_alone(rates: bool, final: bool, asked: int | None) -> None:
     llm = Llm(output("Guten", 1, 2, reason="stop", logprob=-0.5, rows=ROWS))
     asking = TranslationCompletions(
         requests(llm, rates=rates), Generations().open(), replace(REQUEST, final=final)

@@ -53,14 +53,6 @@ def test_a_processor_of_which_nothing_is_known_multiplies_what_all_do(
     assert hardware.cpu_dtype() == "float32"
 
 
-def test_memory_is_what_can_be_taken_without_swapping(says: dict[str, str]) -> None:
-    assert hardware.available_gib() is None
-    says["/proc/meminfo"] = "MemTotal: 100 kB\n"
-    assert hardware.available_gib() is None
-    says["/proc/meminfo"] = "MemTotal:  33554432 kB\nMemFree: 1 kB\nMemAvailable:   2097152 kB\n"
-    assert hardware.available_gib() == 2.0
-
-
 def test_how_fast_memory_is_read_is_measured(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(hardware, "_MEASURED_BYTES", 2**24)
     assert hardware.memory_read_per_s() > 2**24

@@ -1,6 +1,6 @@
 """Questions for metrics over a channel, and their answers.
 
-Knows: numbers of questions, how long an answer may take. Must not know: who asks whom.
+Knows: numbers of questions, how long an answer may take. Must not know: which process asks which.
 """
 
 from __future__ import annotations
@@ -10,7 +10,7 @@ import contextlib
 import itertools
 from collections.abc import Callable, Sequence
 
-from gateway.workers.messages import GetMetrics, Metrics
+from gateway.engines.host.messages import GetMetrics, Metrics
 
 
 class Questions:

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import asyncio
 
-from gateway.workers.messages import GetMetrics, Metrics
-from gateway.workers.questions import Questions
+from gateway.engines.host.messages import GetMetrics, Metrics
+from gateway.engines.host.questions import Questions
 
 
 async def test_each_gets_its_own_answer() -> None:
@@ -21,7 +21,7 @@ async def test_each_gets_its_own_answer() -> None:
     assert [await first, await second] == [b"one", b"two"]
 
 
-async def test_whoever_does_not_answer_has_none() -> None:
+async def test_no_answer_is_an_empty_page() -> None:
     assert await Questions(lambda _: None, answer_s=0.001).ask([]) == b""
     questions = Questions(lambda _: None, answer_s=3_600)
     asking = asyncio.create_task(questions.ask([]))
