@@ -20,7 +20,7 @@ from cryptography import x509
 from gateway import config, state_folder
 from gateway.config import EngineSettings, Settings
 from gateway.domain.errors import StartupError
-from gateway.domain.webhooks.values import Webhook
+from gateway.domain.webhooks import Webhook
 from gateway.engine import waiting_hosts
 from gateway.engines import gpu
 from gateway.engines.remote.options import RemoteOptions

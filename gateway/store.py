@@ -13,23 +13,25 @@ from pathlib import Path
 from gateway import metrics
 from gateway.config import Settings
 from gateway.domain.errors import LogUnavailable
-from gateway.domain.glossaries.port import Glossaries
+from gateway.domain.glossaries import Glossaries
 from gateway.domain.grants import Revocation
 from gateway.domain.ports import EventLog, LiveChannel, Meter, Register
 from gateway.domain.sessions import Handover, KeptSession
-from gateway.domain.webhooks.port import WebhookOutbox
+from gateway.domain.webhooks import WebhookOutbox
 from gateway.stores.bounded_logs import MEETING_SHARE
-from gateway.stores.glossaries.in_redis import RedisGlossaries
-from gateway.stores.glossaries.memory import MemoryGlossaries, MemoryGlossariesStore
+from gateway.stores.memory_glossaries import MemoryGlossaries, MemoryGlossariesStore
 from gateway.stores.memory_log import MemoryEventLog, MemoryStore
 from gateway.stores.memory_meter import MemoryMeter, MemoryMeterStore
 from gateway.stores.memory_register import MemoryRegister, MemoryRegisterStore
+from gateway.stores.memory_webhooks import MemoryWebhookOutbox, MemoryWebhookStore
 from gateway.stores.redis.checks import ids_of, remember
+from gateway.stores.redis.glossaries import RedisGlossaries
 from gateway.stores.redis.live_channel import RedisLiveChannel
 from gateway.stores.redis.log import RedisEventLog
 from gateway.stores.redis.meter import RedisMeter
 from gateway.stores.redis.register import RedisRegister
 from gateway.stores.redis.store import RedisStore
+from gateway.stores.redis.webhooks import RedisWebhookOutbox
 from gateway.stores.sealing import Seal, read_keys
 from gateway.stores.sharded import (
     Placement,
@@ -38,8 +40,6 @@ from gateway.stores.sharded import (
     ShardedRegister,
     ShardedWebhookOutbox,
 )
-from gateway.stores.webhooks.in_redis import RedisWebhookOutbox
-from gateway.stores.webhooks.memory import MemoryWebhookOutbox, MemoryWebhookStore
 
 # How long a sweep waits for a store.
 _PATIENCE_S = 1.0

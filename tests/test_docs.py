@@ -24,7 +24,7 @@ from gateway.config import (
 )
 from gateway.config.validation import range_of
 from gateway.domain.errors import error_classes
-from gateway.domain.webhooks.values import Webhook
+from gateway.domain.webhooks import Webhook
 from gateway.engines.simulated import Script
 from gateway.protocol.limits import Limits
 

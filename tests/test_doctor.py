@@ -12,7 +12,7 @@ from msgspec.structs import replace
 from gateway import doctor, state_folder
 from gateway.config import AuthSettings, EngineSettings, Settings, StoreSettings
 from gateway.doctor import Finding, examine
-from gateway.domain.webhooks.values import Webhook
+from gateway.domain.webhooks import Webhook
 from gateway.engine import hosted, kept_hosts
 from gateway.engines import gpu
 from gateway.engines.host import kept as kept_module

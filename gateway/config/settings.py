@@ -11,7 +11,7 @@ from typing import Annotated, Any, Literal, TypeVar
 
 from msgspec import Meta, Struct, structs
 
-from gateway.domain.webhooks.values import Webhook
+from gateway.domain.webhooks import Webhook
 from gateway.engines.simulated import Script
 from gateway.engines.vllm.options import VllmSettings
 from gateway.protocol.limits import Limits

@@ -11,11 +11,11 @@ from typing import Literal
 
 from msgspec import Struct
 
-from gateway.domain.glossaries.values import KeptGlossary
+from gateway.domain.glossaries import KeptGlossary
 from gateway.domain.grants import OPEN, Grant, Revocation
 from gateway.domain.log import Publication, Unfinished
 from gateway.domain.quotas import DayOfTenant
-from gateway.domain.webhooks.values import KeptWebhooks
+from gateway.domain.webhooks import KeptWebhooks
 
 # What a reader sees of an utterance that is still being said.
 # live: the earliest words; the last of them may change. stable: only words that stay. final: nothing.

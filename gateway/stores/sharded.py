@@ -9,37 +9,29 @@ import asyncio
 import hashlib
 import logging
 from collections import Counter
-from collections.abc import Awaitable, Callable, Collection, Mapping, Sequence
-from contextlib import AbstractAsyncContextManager
+from collections.abc import Awaitable, Callable, Collection, Sequence
 from functools import lru_cache, partial
+from typing import Any, TypeVar, cast
 
 from msgspec.structs import replace
 
 from gateway.domain.errors import LimitExceeded, LogUnavailable, QuotaExceeded, RateLimited
 from gateway.domain.grants import Revocation, tenant_of
-from gateway.domain.live import LiveEvent
 from gateway.domain.log import (
-    Accepted,
     LoggedMeeting,
     LogUsage,
-    Page,
-    Publication,
-    Recent,
-    Translated,
     Unfinished,
-    Untranslated,
-    Utterance,
 )
-from gateway.domain.ports import EventLog, LiveChannel, Register, Subscription
-from gateway.domain.register import UNBOUNDED, Bounds, Fence, Held, Present, Registered, TenantCounts
+from gateway.domain.ports import EventLog, LiveChannel, Register
+from gateway.domain.register import UNBOUNDED, Bounds, Registered, TenantCounts
 from gateway.domain.sessions import KeptMeeting, SessionRecord, UsedToken
-from gateway.domain.webhooks.port import WebhookOutbox
-from gateway.domain.webhooks.values import Delivery, KeptWebhooks, Settled, Tended, Webhook, WebhookState
+from gateway.domain.webhooks import Delivery, KeptWebhooks, Settled, Tended, Webhook, WebhookOutbox, WebhookState
 
 _log = logging.getLogger(__name__)
 
 # Meetings whose store is not worked out again.
 _REMEMBERED = 50_000
+_Call = TypeVar("_Call", bound=Callable[..., Any])
 
 
 class Placement:
@@ -50,7 +42,7 @@ class Placement:
 
     def __init__(self) -> None:
         self._ids: tuple[bytes, ...] = ()
-        self._of_meeting = lru_cache(_REMEMBERED)(self._of)
+        self._of_meeting = lru_cache(_REMEMBERED)(self._highest)
 
     def know(self, ids: Sequence[str]) -> None:
         """The ids of the stores, all different."""
@@ -59,20 +51,32 @@ class Placement:
     @property
     def common(self) -> int:
         """The index of the store that keeps what concerns all meetings."""
-        return self._of_meeting("")
+        return self.store_of("")
 
-    def of_meeting(self, meeting: str) -> int:
-        """The index of the store that has this meeting, and every session in it."""
-        return self._of_meeting(meeting)
+    def store_of(self, key: str | bytes) -> int:
+        """The index of the store of a meeting, by its key, or of a session, by its digest.
 
-    def of_session(self, session: bytes) -> int:
-        """The index of the store that has the session with this digest."""
-        return self._of(session)
+        A session is on the store of its meeting: see `Register.suits`.
+        """
+        return self._of_meeting(key) if isinstance(key, str) else self._highest(key)
 
-    def _of(self, key: str | bytes) -> int:
+    def _highest(self, key: str | bytes) -> int:
         data = key.encode() if isinstance(key, str) else key
         scores = [hashlib.blake2b(data, key=id, digest_size=8).digest() for id in self._ids]
         return scores.index(max(scores))
+
+
+def _to_store_of_key(call: _Call) -> _Call:
+    """The method of a sharded port that does nothing but call the same method of one store.
+
+    call: the port's method. Its first argument is the key of a meeting or the digest of a session, which says
+    which store that is: see `store_for`.
+    """
+
+    def routed(self: Any, key: str | bytes, *arguments: Any, **named: Any) -> Any:
+        return getattr(self.store_for(key), call.__name__)(key, *arguments, **named)
+
+    return cast(_Call, routed)
 
 
 class ShardedEventLog:
@@ -82,17 +86,16 @@ class ShardedEventLog:
         self.logs = logs
         self._placement = placement
 
+    accept = _to_store_of_key(EventLog.accept)
+    conclude = _to_store_of_key(EventLog.conclude)
+    claim = _to_store_of_key(EventLog.claim)
+    read = _to_store_of_key(EventLog.read)
+    recent = _to_store_of_key(EventLog.recent)
+    subscribe = _to_store_of_key(EventLog.subscribe)
+    erase = _to_store_of_key(EventLog.erase)
+
     async def start(self) -> None:
         await asyncio.gather(*(log.start() for log in self.logs))
-
-    async def accept(self, meeting: str, utterance: Utterance, fence: Fence | None = None) -> Accepted:
-        return await self._of(meeting).accept(meeting, utterance, fence)
-
-    async def conclude(self, meeting: str, outcome: Translated | Untranslated) -> Publication | None:
-        return await self._of(meeting).conclude(meeting, outcome)
-
-    async def claim(self, meeting: str, wanted: Mapping[int, Collection[str]]) -> dict[int, tuple[str, ...]]:
-        return await self._of(meeting).claim(meeting, wanted)
 
     async def take_over(self) -> tuple[Unfinished, ...]:
         # What one store has handed over must not be lost because another one does not answer.
@@ -104,24 +107,6 @@ class ShardedEventLog:
                     raise failure
                 _log.error("what other gateways left could not be taken over", exc_info=failure)
         return taken
-
-    async def read(self, meeting: str, after: int, limit: int = 200) -> Page:
-        return await self._of(meeting).read(meeting, after, limit)
-
-    async def recent(self, meeting: str, utterances: int, limit: int = 200) -> Recent:
-        return await self._of(meeting).recent(meeting, utterances, limit)
-
-    def subscribe(
-        self,
-        meeting: str,
-        deliver: Callable[[Publication], None],
-        *,
-        account: str = "",
-        record: bool | None = None,
-        begun_again: Callable[[], None] = lambda: None,
-    ) -> AbstractAsyncContextManager[Subscription]:
-        log = self._of(meeting)
-        return log.subscribe(meeting, deliver, account=account, record=record, begun_again=begun_again)
 
     async def sweep(self) -> None:
         await asyncio.gather(*(log.sweep() for log in self.logs))
@@ -137,17 +122,14 @@ class ShardedEventLog:
         parts = await asyncio.gather(*(log.meetings() for log in self.logs))
         return tuple(meeting for part in parts for meeting in part)
 
-    async def erase(self, meeting: str) -> bool:
-        return await self._of(meeting).erase(meeting)
-
     async def kept(self) -> tuple[KeptMeeting, ...]:
         return tuple(each for kept in await asyncio.gather(*(log.kept() for log in self.logs)) for each in kept)
 
     async def close(self) -> None:
         await asyncio.gather(*(log.close() for log in self.logs))
 
-    def _of(self, meeting: str) -> EventLog:
-        return self.logs[self._placement.of_meeting(meeting)]
+    def store_for(self, meeting: str) -> EventLog:
+        return self.logs[self._placement.store_of(meeting)]
 
 
 class ShardedRegister:
@@ -161,6 +143,11 @@ class ShardedRegister:
         self._registers = registers
         self._placement = placement
 
+    find = _to_store_of_key(Register.find)
+    save = _to_store_of_key(Register.save)
+    release = _to_store_of_key(Register.release)
+    subscribe = _to_store_of_key(Register.subscribe)
+
     @property
     def outlives(self) -> bool:
         return self._registers[0].outlives
@@ -169,21 +156,18 @@ class ShardedRegister:
         await asyncio.gather(*(register.open(moved, revoked) for register in self._registers))
 
     def suits(self, session: bytes, meeting: str) -> bool:
-        return self._placement.of_session(session) == self._placement.of_meeting(meeting)
+        return self._placement.store_of(session) == self._placement.store_of(meeting)
 
     async def begin(
         self, session: bytes, record: SessionRecord, bounds: Bounds = UNBOUNDED, used: UsedToken | None = None
     ) -> int:
-        register = self._of(session)
+        register = self.store_for(session)
         bounds = await self._besides(register, tenant_of(record.meeting), bounds)
         if used is None or register is self._common:
             return await register.begin(session, record, bounds, used)
         fence = await self._using(used, session, partial(register.begin, session, record, bounds), begins=True)
         assert fence is not None  # noqa: S101 -- `begin` returns one
         return fence
-
-    async def find(self, session: bytes) -> Held | None:
-        return await self._of(session).find(session)
 
     async def take(
         self,
@@ -193,35 +177,16 @@ class ShardedRegister:
         bounds: Bounds = UNBOUNDED,
         used: UsedToken | None = None,
     ) -> int | None:
-        register = self._of(session)
+        register = self.store_for(session)
         if used is None or register is self._common:
             return await register.take(session, fence, record, bounds, used)
         return await self._using(used, session, partial(register.take, session, fence, record, bounds))
 
-    async def save(
-        self,
-        session: bytes,
-        fence: int,
-        record: SessionRecord,
-        *,
-        away_s: float | None = None,
-        bounds: Bounds = UNBOUNDED,
-    ) -> bool:
-        return await self._of(session).save(session, fence, record, away_s=away_s, bounds=bounds)
-
-    async def release(self, session: bytes, fence: int) -> None:
-        await self._of(session).release(session, fence)
-
     async def end(self, session: bytes, fence: int, unused: UsedToken | None = None) -> None:
-        register = self._of(session)
+        register = self.store_for(session)
         if unused is not None and register is not self._common:
             await self._common.end(session, fence, unused)  # also a `use` that is late comes to nothing then
         await register.end(session, fence, unused)
-
-    def subscribe(
-        self, meeting: str, deliver: Callable[[str, Present | None], None]
-    ) -> AbstractAsyncContextManager[None]:
-        return self._registers[self._placement.of_meeting(meeting)].subscribe(meeting, deliver)
 
     async def use(self, used: UsedToken, session: bytes = b"") -> bool:
         return await self._common.use(used, session)
@@ -255,8 +220,8 @@ class ShardedRegister:
     def _common(self) -> Register:
         return self._registers[self._placement.common]
 
-    def _of(self, session: bytes) -> Register:
-        return self._registers[self._placement.of_session(session)]
+    def store_for(self, key: str | bytes) -> Register:
+        return self._registers[self._placement.store_of(key)]
 
     async def _using(
         self,
@@ -294,19 +259,12 @@ class ShardedLiveChannel:
         self._channels = channels
         self._placement = placement
 
-    def listen(
-        self, meeting: str, deliver: Callable[[str, LiveEvent], None], missed: Callable[[], None]
-    ) -> AbstractAsyncContextManager[None]:
-        return self._of(meeting).listen(meeting, deliver, missed)
+    listen = _to_store_of_key(LiveChannel.listen)
+    is_heard = _to_store_of_key(LiveChannel.is_heard)
+    send = _to_store_of_key(LiveChannel.send)
 
-    def is_heard(self, meeting: str) -> bool:
-        return self._of(meeting).is_heard(meeting)
-
-    def send(self, meeting: str, event: LiveEvent) -> None:
-        self._of(meeting).send(meeting, event)
-
-    def _of(self, meeting: str) -> LiveChannel:
-        return self._channels[self._placement.of_meeting(meeting)]
+    def store_for(self, meeting: str) -> LiveChannel:
+        return self._channels[self._placement.store_of(meeting)]
 
 
 class ShardedWebhookOutbox:
@@ -336,9 +294,8 @@ class ShardedWebhookOutbox:
 
     async def settle(self, webhook: Webhook, delivery: Delivery, settled: Settled) -> None:
         if not settled.gone:
-            return await self._outboxes[self._placement.of_meeting(delivery.event.meeting)].settle(
-                webhook, delivery, settled
-            )
+            outbox = self._outboxes[self._placement.store_of(delivery.event.meeting)]
+            return await outbox.settle(webhook, delivery, settled)
         await asyncio.gather(*(each.settle(webhook, delivery, settled) for each in self._outboxes))
 
     async def resume(self, webhook: Webhook) -> None:

@@ -14,8 +14,7 @@ from collections.abc import Callable, Sequence
 
 from gateway import metrics
 from gateway.domain.errors import LogUnavailable, StartupError
-from gateway.domain.webhooks.port import WebhookOutbox
-from gateway.domain.webhooks.values import Delivery, Event, Settled, Webhook
+from gateway.domain.webhooks import Delivery, Event, Settled, Webhook, WebhookOutbox
 from gateway.webhooks import message
 from gateway.webhooks.sender import Answer, Sender
 

@@ -17,7 +17,7 @@ import msgspec
 
 from gateway.domain.errors import StartupError
 from gateway.domain.grants import meeting_name, tenant_of
-from gateway.domain.webhooks.values import Event
+from gateway.domain.webhooks import Event
 
 # The type of an event that only tests whether others arrive.
 PING = "ping"

@@ -9,7 +9,7 @@ import pytest
 from playwright.async_api import Dialog, expect
 
 from gateway.config import Settings
-from gateway.domain.webhooks.values import Webhook
+from gateway.domain.webhooks import Webhook
 from gateway.protocol.messages import SessionStart, SessionStarted, TranslationFinal, UtteranceFinal
 from tests.administration import Operator, administered
 from tests.browser.axe import scan

@@ -11,7 +11,7 @@ import pytest
 
 from gateway.cli.main import main
 from gateway.config import Settings
-from gateway.domain.webhooks.values import Webhook
+from gateway.domain.webhooks import Webhook
 from gateway.protocol.messages import SessionStart, SessionStarted
 from tests.administration import Operator, administered
 from tests.webhooks.receiver import receiver

@@ -14,27 +14,27 @@ from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from typing import Any, Protocol, cast
 from unittest import mock
 
-from gateway.domain.glossaries.port import Glossaries
+from gateway.domain.glossaries import Glossaries
 from gateway.domain.log import Publication
 from gateway.domain.ports import EventLog, Meter, Register, Subscription
 from gateway.domain.register import Present
-from gateway.domain.webhooks.port import WebhookOutbox
-from gateway.stores.glossaries.in_redis import RedisGlossaries
-from gateway.stores.glossaries.memory import MemoryGlossaries, MemoryGlossariesStore
+from gateway.domain.webhooks import WebhookOutbox
+from gateway.stores.memory_glossaries import MemoryGlossaries, MemoryGlossariesStore
 from gateway.stores.memory_log import MemoryEventLog, MemoryStore
 from gateway.stores.memory_meter import MemoryMeter, MemoryMeterStore
 from gateway.stores.memory_register import MemoryRegister, MemoryRegisterStore
+from gateway.stores.memory_webhooks import MemoryWebhookOutbox, MemoryWebhookStore
 from gateway.stores.redis import log as redis_log
 from gateway.stores.redis import meter as redis_meter
 from gateway.stores.redis import register as redis_register
+from gateway.stores.redis import webhooks as redis_webhooks
+from gateway.stores.redis.glossaries import RedisGlossaries
 from gateway.stores.redis.log import RedisEventLog
 from gateway.stores.redis.meter import RedisMeter
 from gateway.stores.redis.register import RedisRegister
 from gateway.stores.redis.store import RedisStore
+from gateway.stores.redis.webhooks import RedisWebhookOutbox
 from gateway.stores.sharded import Placement, ShardedEventLog, ShardedRegister, ShardedWebhookOutbox
-from gateway.stores.webhooks import in_redis as redis_webhooks
-from gateway.stores.webhooks.in_redis import RedisWebhookOutbox
-from gateway.stores.webhooks.memory import MemoryWebhookOutbox, MemoryWebhookStore
 from tests.redis_server import RedisServer, shared_server
 
 

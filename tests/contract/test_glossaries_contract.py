@@ -9,8 +9,7 @@ import pytest
 from msgspec.structs import replace
 
 from gateway.domain.errors import LimitExceeded
-from gateway.domain.glossaries.port import Glossaries
-from gateway.domain.glossaries.values import MOST_BYTES, MOST_GLOSSARIES, Dictionary, Glossary
+from gateway.domain.glossaries import MOST_BYTES, MOST_GLOSSARIES, Dictionary, Glossaries, Glossary
 from tests.contract.stores import STORES
 
 

@@ -14,9 +14,9 @@ from msgspec.structs import replace
 
 from gateway.domain.ports import EventLog, Register
 from gateway.domain.sessions import SessionRecord
-from gateway.domain.webhooks.port import WebhookOutbox
-from gateway.domain.webhooks.values import Delivery, Event, Settled, Webhook
-from gateway.stores.webhooks import in_redis, memory
+from gateway.domain.webhooks import Delivery, Event, Settled, Webhook, WebhookOutbox
+from gateway.stores import memory_webhooks
+from gateway.stores.redis import webhooks as redis_webhooks
 from tests.contract.stores import STORES, OpenStore, Store
 from tests.logs import nothing, translated, utterance
 
@@ -314,7 +314,7 @@ async def test_what_was_taken_does_not_wait_any_more(two: Two) -> None:
 async def test_another_gateway_gets_what_was_not_settled(two: Two, monkeypatch: pytest.MonkeyPatch) -> None:
     await two.here.register.begin(ANA, record())
     with monkeypatch.context() as soon:
-        for module in (in_redis, memory):
+        for module in (redis_webhooks, memory_webhooks):
             soon.setattr(module, "LEASE_S", 0.3)
         [lost] = await two.here.claim()
     await two.store.pass_time(0.4)
@@ -367,7 +367,7 @@ async def test_what_the_old_address_says_late_is_not_said_of_the_new_one(two: Tw
 async def test_what_comes_when_it_is_full_is_dropped_and_one_is_told(
     open_store: OpenStore, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    for module in (in_redis, memory):
+    for module in (redis_webhooks, memory_webhooks):
         monkeypatch.setattr(module, "MOST_WAITING", 2)
     async with opened(open_store, HOOK) as two:
         for session, meeting in ((ANA, "acme/m"), (BO, "acme/n"), (CY, "acme/o")):

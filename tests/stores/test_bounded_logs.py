@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+import sys
 import tracemalloc
 from contextlib import ExitStack
 from dataclasses import dataclass, field
@@ -16,8 +17,7 @@ from hypothesis import strategies as st
 from gateway.domain.log import LoggedEvent, Page, Publication, Said, Timings, Translated, Untranslated, Utterance
 from gateway.domain.sessions import KeptMeeting
 from gateway.stores import bounded_logs
-from gateway.stores.bounded_logs import MEETING_BYTES, MEETING_SHARE, BoundedLogs
-from gateway.stores.publication_bytes import publication_bytes
+from gateway.stores.bounded_logs import MEETING_BYTES, MEETING_SHARE, BoundedLogs, publication_bytes
 
 
 class Clock:
@@ -657,3 +657,18 @@ def test_a_kept_meeting_whose_offsets_do_not_fit_is_refused() -> None:
         with pytest.raises(ValueError, match="publications"):
             KeptMeeting("standup", "0a1b2c3d", first, last, publications)
     assert KeptMeeting("standup", "0a1b2c3d", 3, 2, ()).last == 2
+
+
+def bytes_of(text: str, **more: Any) -> int:
+    return publication_bytes(Publication(1, 0, said(text, **more)))
+
+
+def test_the_widest_characters_are_counted_in_full() -> None:
+    text = "🎤" * 10_000
+    # From then on, the text holds what it was encoded to.
+    msgspec.json.encode(text)
+    assert sys.getsizeof(text) > 8 * 10_000
+    assert bytes_of(text) > sys.getsizeof(text)
+    assert bytes_of("x", context=(text,)) > sys.getsizeof(text)
+    assert bytes_of("x", glossary=(("ja", (("x", text),)),)) > sys.getsizeof(text)
+    assert bytes_of("x", languages=(text,)) > sys.getsizeof(text)

@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 from msgspec import structs
 
 from gateway.domain.errors import StartupError
-from gateway.domain.glossaries.values import Dictionary, Glossary, KeptGlossary
+from gateway.domain.glossaries import Dictionary, Glossary, KeptGlossary
 from gateway.domain.grants import Grant, Revocation
 from gateway.domain.log import (
     LoggedEvent,

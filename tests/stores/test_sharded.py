@@ -20,10 +20,11 @@ from gateway.domain.live import Asked, LiveEvent
 from gateway.domain.log import Publication, Unfinished
 from gateway.domain.register import Bounds, TenantCounts
 from gateway.domain.sessions import SessionRecord, UsedToken
-from gateway.domain.webhooks.values import KeptWebhooks, Settled, Webhook
+from gateway.domain.webhooks import KeptWebhooks, Settled, Webhook
 from gateway.stores.memory_live_channel import MemoryLiveChannel, Switchboard
 from gateway.stores.memory_log import MemoryEventLog, MemoryStore
 from gateway.stores.memory_register import MemoryRegister, MemoryRegisterStore
+from gateway.stores.memory_webhooks import MemoryWebhookOutbox, MemoryWebhookStore
 from gateway.stores.sharded import (
     Placement,
     ShardedEventLog,
@@ -31,7 +32,6 @@ from gateway.stores.sharded import (
     ShardedRegister,
     ShardedWebhookOutbox,
 )
-from gateway.stores.webhooks.memory import MemoryWebhookOutbox, MemoryWebhookStore
 from tests.logs import nothing, texts, utterance
 from tests.patience import until
 
@@ -49,16 +49,12 @@ def placement(*ids: str) -> Placement:
     return placed
 
 
-def place(placed: Placement, key: str | bytes) -> int:
-    return placed.of_meeting(key) if isinstance(key, str) else placed.of_session(key)
-
-
 TWO = placement("one", "two")
 
 
 def meeting_on(store: int) -> str:
     """A meeting of Acme's on this store."""
-    return next(name for n in itertools.count() if TWO.of_meeting(name := f"acme/{n}") == store)
+    return next(name for n in itertools.count() if TWO.store_of(name := f"acme/{n}") == store)
 
 
 # One on each store.
@@ -67,7 +63,7 @@ MEETINGS = (meeting_on(0), meeting_on(1))
 
 def sessions_on(store: int, count: int = 1) -> list[bytes]:
     digests = (hashlib.sha256(bytes([n])).digest() for n in range(256))
-    return list(itertools.islice((digest for digest in digests if TWO.of_session(digest) == store), count))
+    return list(itertools.islice((digest for digest in digests if TWO.store_of(digest) == store), count))
 
 
 def record(meeting: str, participant: str = "ana", **more: Any) -> SessionRecord:
@@ -85,7 +81,7 @@ def test_the_order_in_which_stores_are_named_does_not_matter(
     shuffled = list(ids)
     random.shuffle(shuffled)
     one, other = placement(*ids), placement(*shuffled)
-    assert ids[place(one, key)] == shuffled[place(other, key)]
+    assert ids[one.store_of(key)] == shuffled[other.store_of(key)]
     assert ids[one.common] == shuffled[other.common]
 
 
@@ -93,12 +89,12 @@ def test_the_order_in_which_stores_are_named_does_not_matter(
 def test_another_store_takes_only_what_is_on_it_then(ids: list[str], key: str | bytes) -> None:
     *before, _ = ids
     if before:
-        assert place(placement(*ids), key) in (place(placement(*before), key), len(before))
+        assert placement(*ids).store_of(key) in (placement(*before).store_of(key), len(before))
 
 
 def test_each_store_has_its_part() -> None:
     placed = placement("a", "b", "c")
-    counts = [[placed.of_meeting(f"meeting {n}") for n in range(3_000)].count(store) for store in range(3)]
+    counts = [[placed.store_of(f"meeting {n}") for n in range(3_000)].count(store) for store in range(3)]
     assert all(900 < count < 1_100 for count in counts)
 
 

@@ -14,8 +14,8 @@ from msgspec.structs import replace
 
 from gateway import metrics
 from gateway.domain.errors import LogUnavailable, StartupError
-from gateway.domain.webhooks.values import Delivery, Settled, Tended, Webhook
-from gateway.stores.webhooks.memory import MemoryWebhookOutbox, MemoryWebhookStore
+from gateway.domain.webhooks import Delivery, Settled, Tended, Webhook
+from gateway.stores.memory_webhooks import MemoryWebhookOutbox, MemoryWebhookStore
 from gateway.webhooks.deliveries import Deliveries, pause_s
 from gateway.webhooks.sender import Answer, Sender
 from tests.patience import until
@@ -241,7 +241,7 @@ async def test_with_more_under_way_than_at_once_nothing_more_is_claimed(
 
 async def test_events_that_were_dropped_are_counted(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     stage = Stage(tmp_path, 500)
-    monkeypatch.setattr("gateway.stores.webhooks.memory.MOST_WAITING", 1)
+    monkeypatch.setattr("gateway.stores.memory_webhooks.MOST_WAITING", 1)
     before = counted("dropped")
     async with stage.running():
         for meeting in ("m", "n", "o"):

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from gateway.domain.errors import StartupError
-from gateway.domain.webhooks.values import Event
+from gateway.domain.webhooks import Event
 from gateway.webhooks.message import PING, body, headers, read_secrets
 
 STARTED_MS, ENDED_MS = 1_764_072_000_123, 1_764_075_600_000

@@ -14,8 +14,7 @@ from starlette.requests import Request
 from starlette.routing import BaseRoute, Route
 from starlette.types import ASGIApp
 
-from gateway.domain.webhooks.port import WebhookOutbox
-from gateway.domain.webhooks.values import Webhook, WebhookState
+from gateway.domain.webhooks import Webhook, WebhookOutbox, WebhookState
 from gateway.server.administration.bodies import TestedAnswer, WebhookAnswer, WebhooksAnswer
 from gateway.server.administration.operators import Operators, note
 from gateway.server.http.responses import Resource, StatusError, json_response

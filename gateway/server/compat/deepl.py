@@ -27,7 +27,7 @@ from gateway.domain.errors import (
     RateLimited,
     Unauthenticated,
 )
-from gateway.domain.glossaries.port import Glossaries
+from gateway.domain.glossaries import Glossaries
 from gateway.domain.grants import Grant
 from gateway.domain.languages import AUTO, language_name, normalise
 from gateway.domain.quotas import Quota, Usage

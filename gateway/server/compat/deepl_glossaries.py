@@ -22,8 +22,7 @@ from starlette.responses import Response
 from starlette.types import ASGIApp
 
 from gateway.domain.errors import Forbidden, InvalidValue, LogUnavailable
-from gateway.domain.glossaries.port import Glossaries
-from gateway.domain.glossaries.values import Dictionary, Glossary
+from gateway.domain.glossaries import Dictionary, Glossaries, Glossary
 from gateway.domain.grants import Grant
 from gateway.protocol import checks
 from gateway.server.compat.glossary_entries import MOST_ENTRIES, Format, read_entries, tab_separated

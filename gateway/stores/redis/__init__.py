@@ -4,5 +4,5 @@ One server, with a copy of everything on its disk before it answers (`appendfsyn
 
 `connection` is one connection, `commands` sends many commands in one go, `lua` has the scripts, `entries` what
 is written and read, `topic` the order in which a meeting's publications are delivered, `pushes` how they come,
-`doubts` what may have been done without an answer, `log` the adapter, `checks` what must be set in the server.
+`log` the adapter, `checks` what must be set in the server.
 """

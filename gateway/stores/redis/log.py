@@ -3,7 +3,7 @@
 Every operation is one script, and bears being done twice. A meeting and an account have a bound each. All together
 have none: `maxmemory` bounds the store, and a full one refuses.
 
-Knows: the scripts' arguments, subscriptions, what is in doubt since an answer was lost.
+Knows: the scripts' arguments, subscriptions, what was promised without an answer.
 Must not know: how scripts work, the wire, who translates.
 """
 
@@ -13,10 +13,13 @@ import asyncio
 import contextlib
 import logging
 import secrets
-from collections.abc import AsyncIterator, Callable, Collection, Mapping
-from contextlib import asynccontextmanager
+import time
+from collections.abc import AsyncIterator, Callable, Collection, Iterator, Mapping
+from contextlib import asynccontextmanager, contextmanager
 from functools import partial
 from typing import Any
+
+from msgspec import Struct
 
 from gateway.domain.errors import LogUnavailable, SessionReplaced, UtteranceFinished
 from gateway.domain.log import (
@@ -35,7 +38,6 @@ from gateway.domain.ports import LEASE_S
 from gateway.domain.register import Fence
 from gateway.domain.sessions import KeptMeeting
 from gateway.stores.redis import entries
-from gateway.stores.redis.doubts import Doubt, Doubts
 from gateway.stores.redis.store import RedisStore
 from gateway.stores.redis.topic import Subscriber, Topic
 
@@ -54,7 +56,55 @@ _PAGE = 200
 _QUIETEST = 20
 _DROPPED = 500
 _READ_AGAIN_S = 0.2
+# How long the store is asked for what was not answered: a command may lie in the network, or before a server that
+# does not run, and be done later. How many utterances are remembered, and asked for at once.
+_UNANSWERED_S = 60.0
+_MOST_UNANSWERED = 10_000
+_ASKED_AT_ONCE = 100
 _NO_LOG = Page("", first=1, last=0)
+
+
+class UnansweredPromise(Struct, frozen=True):
+    """An utterance of which this gateway may own something."""
+
+    # The meeting's key.
+    meeting: str
+    # Of the utterance; empty where its offset is known.
+    key: bytes = b""
+    offset: int = 0
+
+
+class UnansweredPromises:
+    """Utterances that were accepted or claimed without an answer."""
+
+    def __init__(self) -> None:
+        # With the time at which it was asked.
+        self._unanswered: dict[UnansweredPromise, float] = {}
+
+    @contextmanager
+    def until_answered(self, *promises: UnansweredPromise) -> Iterator[None]:
+        """Where this raises, or is cancelled, the store may have done it."""
+        try:
+            yield
+        except BaseException:
+            for promise in promises:
+                if len(self._unanswered) < _MOST_UNANSWERED:
+                    self._unanswered[promise] = time.monotonic()
+            raise
+        for promise in promises:
+            self._unanswered.pop(promise, None)
+
+    def to_be_settled(self) -> tuple[UnansweredPromise, ...]:
+        """Some of them; others the next time."""
+        some = tuple(self._unanswered)[:_ASKED_AT_ONCE]
+        for promise in some:  # to the end
+            self._unanswered[promise] = self._unanswered.pop(promise)
+        return some
+
+    def settle(self, promise: UnansweredPromise, *, found: bool) -> None:
+        """The store was asked. If it had not done it, it may still do it later."""
+        if found or time.monotonic() - self._unanswered.get(promise, 0.0) > _UNANSWERED_S:
+            self._unanswered.pop(promise, None)
 
 
 class RedisEventLog:
@@ -88,7 +138,7 @@ class RedisEventLog:
         self._reader: asyncio.Task[None] | None = None
         # Meetings that the store does not know to be left.
         self._left: dict[str, None] = {}
-        self._doubts = Doubts()
+        self._unanswered = UnansweredPromises()
         # The same until what was taken over is known here.
         self._taking = secrets.token_hex(4)
         self._sweeps = 0
@@ -105,7 +155,7 @@ class RedisEventLog:
         attempt = secrets.token_bytes(8)
         payload = entries.encode(utterance, self.store.seal)
         session, number = (fence.session, fence.number) if fence is not None else (b"", 0)
-        with self._doubts.until_answered(Doubt(meeting, key=key)):
+        with self._unanswered.until_answered(UnansweredPromise(meeting, key=key)):
             reply = await self._run(
                 "accept", meeting, key, text, attempt, utterance.lang, payload, session, number
             )
@@ -156,7 +206,7 @@ class RedisEventLog:
 
     async def claim(self, meeting: str, wanted: Mapping[int, Collection[str]]) -> dict[int, tuple[str, ...]]:
         pairs = [part for offset, languages in wanted.items() for part in (offset, ",".join(languages))]
-        with self._doubts.until_answered(*(Doubt(meeting, offset=offset) for offset in wanted)):
+        with self._unanswered.until_answered(*(UnansweredPromise(meeting, offset=offset) for offset in wanted)):
             reply = await self._run("claim", meeting, *pairs)
         offsets = map(int, reply[::2])
         return dict(zip(offsets, map(entries.languages_of, reply[1::2]), strict=True))
@@ -164,14 +214,14 @@ class RedisEventLog:
     async def take_over(self) -> tuple[Unfinished, ...]:
         replies = await self._run("take_over", "", _TAKEN, self._taking, patience_s=_SHORT_PATIENCE_S)
         self._taking = secrets.token_hex(4)
-        for doubt in self._doubts.to_be_settled():
+        for promise in self._unanswered.to_be_settled():
             try:
-                reply = await self._run("owned", doubt.meeting, doubt.key, doubt.offset)
+                reply = await self._run("owned", promise.meeting, promise.key, promise.offset)
             except LogUnavailable:
                 break  # what was taken over must not be lost
             if reply:
                 replies.append(reply)
-            self._doubts.settle(doubt, found=bool(reply))
+            self._unanswered.settle(promise, found=bool(reply))
         return tuple(
             work for reply in replies if (work := entries.unfinished_of(reply, self.store.seal)) is not None
         )

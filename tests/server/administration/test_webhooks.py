@@ -6,7 +6,7 @@ from datetime import datetime
 from pathlib import Path
 
 from gateway.config import Settings
-from gateway.domain.webhooks.values import Webhook
+from gateway.domain.webhooks import Webhook
 from gateway.protocol.messages import SessionEnd, SessionStart, SessionStarted
 from tests.administration import Operator, administered
 from tests.over_http import check_problem

@@ -19,7 +19,7 @@ from gateway.domain.errors import LogUnavailable, SessionReplaced
 from gateway.domain.log import Accepted, LogUsage, Publication, Said, Unfinished
 from gateway.domain.register import Fence
 from gateway.stores.redis import log as redis_log
-from gateway.stores.redis.log import RedisEventLog
+from gateway.stores.redis.log import RedisEventLog, UnansweredPromise, UnansweredPromises
 from gateway.stores.redis.store import RedisStore
 from gateway.stores.sealing import Seal
 from tests.logs import nothing, offsets, texts, translated, untranslated, utterance
@@ -718,3 +718,51 @@ async def test_what_is_refused_begins_no_log(ana: RedisEventLog) -> None:
     with pytest.raises(SessionReplaced):
         await ana.accept("nowhere", HELLO, Fence(session, 1))
     assert (await ana.read("nowhere", 0)).epoch == ""
+
+
+# What the store may have done without an answer
+
+
+ONE, TWO = UnansweredPromise("standup", key=b"one"), UnansweredPromise("standup", offset=2)
+
+
+def test_what_was_answered_is_not_asked_for() -> None:
+    promises = UnansweredPromises()
+    with promises.until_answered(ONE):
+        pass
+    assert promises.to_be_settled() == ()
+
+
+@pytest.mark.parametrize("error", [LookupError, asyncio.CancelledError])
+def test_what_was_not_answered_is_asked_for_until_it_is(error: type[BaseException]) -> None:
+    promises = UnansweredPromises()
+    with pytest.raises(error), promises.until_answered(ONE, TWO):
+        raise error
+    assert promises.to_be_settled() == (ONE, TWO)
+    with promises.until_answered(ONE):
+        pass
+    assert promises.to_be_settled() == (TWO,)
+
+
+def test_what_was_found_is_settled_and_what_was_not_is_asked_for_a_minute(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    now = 1_000.0
+    monkeypatch.setattr("gateway.stores.redis.log.time.monotonic", lambda: now)
+    promises = UnansweredPromises()
+    with pytest.raises(LookupError), promises.until_answered(ONE, TWO):
+        raise LookupError
+    promises.settle(ONE, found=True)
+    promises.settle(TWO, found=False)
+    assert promises.to_be_settled() == (TWO,)
+    now += 61
+    promises.settle(TWO, found=False)
+    assert promises.to_be_settled() == ()
+
+
+def test_each_has_its_turn() -> None:
+    promises = UnansweredPromises()
+    many = [UnansweredPromise("standup", offset=offset) for offset in range(150)]
+    with pytest.raises(LookupError), promises.until_answered(*many):
+        raise LookupError
+    assert {*promises.to_be_settled(), *promises.to_be_settled()} == set(many)

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import hashlib
 
-from gateway.domain.webhooks.values import (
+from gateway.domain.webhooks import (
     KEPT_S,
     LEASE_S,
     MOST_WAITING,

@@ -7,8 +7,8 @@ import secrets
 import pytest
 
 from gateway.domain.errors import LogUnavailable
-from gateway.domain.glossaries.values import Dictionary, Glossary
-from gateway.stores.glossaries.in_redis import RedisGlossaries
+from gateway.domain.glossaries import Dictionary, Glossary
+from gateway.stores.redis.glossaries import RedisGlossaries
 from gateway.stores.redis.store import RedisStore
 from gateway.stores.sealing import Seal
 from tests.redis_server import shared_server

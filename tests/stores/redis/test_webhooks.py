@@ -9,11 +9,11 @@ from collections.abc import AsyncIterator
 import pytest
 
 from gateway.domain.sessions import SessionRecord
-from gateway.domain.webhooks.values import KeptWebhooks, Settled, Webhook
+from gateway.domain.webhooks import KeptWebhooks, Settled, Webhook
+from gateway.stores.redis import webhooks as redis_webhooks
 from gateway.stores.redis.register import RedisRegister
 from gateway.stores.redis.store import RedisStore
-from gateway.stores.webhooks import in_redis
-from gateway.stores.webhooks.in_redis import RedisWebhookOutbox
+from gateway.stores.redis.webhooks import RedisWebhookOutbox
 from tests.redis_server import shared_server
 
 HOOK = Webhook(name="backend", url="https://example.com/hook?token=s3cret", secret_file="secret")
@@ -53,7 +53,7 @@ async def test_the_store_does_not_know_the_address_and_nothing_is_left_of_what_w
 async def test_a_webhook_that_no_gateway_has_any_more_is_forgotten(
     store: RedisStore, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(in_redis, "KEPT_S", 0.2)
+    monkeypatch.setattr(redis_webhooks, "KEPT_S", 0.2)
     outbox, register = RedisWebhookOutbox(store), RedisRegister(store)
     await outbox.tend(HOOK, 9)
     await register.begin(b"a" * 32, RECORD)

@@ -10,7 +10,7 @@ from collections.abc import Iterable
 import msgspec
 
 from gateway.domain.errors import LimitExceeded
-from gateway.domain.glossaries.values import MOST_BYTES, MOST_GLOSSARIES, Glossary, KeptGlossary
+from gateway.domain.glossaries import MOST_BYTES, MOST_GLOSSARIES, Glossary, KeptGlossary
 
 
 class MemoryGlossariesStore:

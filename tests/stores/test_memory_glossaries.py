@@ -6,8 +6,8 @@ import pytest
 from msgspec.structs import replace
 
 from gateway.domain.errors import LimitExceeded
-from gateway.domain.glossaries.values import MOST_BYTES, Dictionary, Glossary
-from gateway.stores.glossaries.memory import MemoryGlossaries, MemoryGlossariesStore
+from gateway.domain.glossaries import MOST_BYTES, Dictionary, Glossary
+from gateway.stores.memory_glossaries import MemoryGlossaries, MemoryGlossariesStore
 
 GLOSSARY = Glossary(id="g", name="n", created_s=1.0, dictionaries=(Dictionary("en", "de", {"a": "b"}),))
 

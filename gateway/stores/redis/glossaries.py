@@ -8,7 +8,7 @@ from __future__ import annotations
 import msgspec
 
 from gateway.domain.errors import LimitExceeded, LogUnavailable
-from gateway.domain.glossaries.values import MOST_BYTES, MOST_GLOSSARIES, Glossary, KeptGlossary
+from gateway.domain.glossaries import MOST_BYTES, MOST_GLOSSARIES, Glossary, KeptGlossary
 from gateway.stores.redis.store import RedisStore
 
 _decoder = msgspec.msgpack.Decoder(Glossary)

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import msgspec
 
-from gateway.domain.webhooks.values import KeptWebhooks, Settled, Webhook
-from gateway.stores.webhooks.memory import MemoryWebhookOutbox, MemoryWebhookStore
+from gateway.domain.webhooks import KeptWebhooks, Settled, Webhook
+from gateway.stores.memory_webhooks import MemoryWebhookOutbox, MemoryWebhookStore
 
 HOOK = Webhook(name="backend", url="https://example.com/hook", secret_file="secret")
 GONE = Webhook(name="gone", url="https://example.com/gone", secret_file="secret")

@@ -12,7 +12,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 
 from gateway.domain.grants import tenant_of
-from gateway.domain.webhooks.values import (
+from gateway.domain.webhooks import (
     LEASE_S,
     MOST_WAITING,
     Delivery,

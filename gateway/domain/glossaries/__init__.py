@@ -1,1 +1,0 @@
-"""What tenants keep to have their terms translated as they want."""

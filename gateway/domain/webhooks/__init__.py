@@ -1,1 +1,0 @@
-"""What others are told of meetings over HTTP."""
