@@ -27,8 +27,8 @@ from gateway.domain.errors import EngineUnavailable, GatewayError
 from gateway.domain.log import Utterance, UtteranceKey
 from gateway.meeting.room import Room
 from gateway.tracing import spans
-from gateway.tracing.partials import PartialsTrace
 from gateway.tracing.spans import Value
+from gateway.tracing.partials import PartialsTrace
 from gateway.translation.commit_policy import CommitPolicy
 from gateway.translation.live_budget import LiveBudget
 from gateway.translation.open_utterances import OpenTranslation, OpenUtterance
@@ -90,7 +90,7 @@ class Partials:
         # How late the event loop is, seconds; it has less done for partials then, so that finals are not late.
         lag_s: Callable[[], float] = lambda: 0.0,
         # Estimate of all that is being said; above it, utterances of whoever says the most are withdrawn.
-        max_bytes: int = 2**26,
+        max_bytes: int,
     ) -> None:
         self._scheduler = scheduler
         self._translates = translates

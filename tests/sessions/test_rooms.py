@@ -6,7 +6,8 @@ from gateway.meeting.members import Member
 from gateway.meeting.room import Room
 from gateway.sessions.rooms import Rooms
 from gateway.stores.memory_log import MemoryEventLog, MemoryStore
-from gateway.stores.memory_register import MemoryRegister
+from gateway.stores.memory_register import MemoryRegister, MemoryRegisterStore
+from tests.usual import usual
 
 
 def quiet(_room: Room) -> bool:
@@ -18,7 +19,10 @@ def member(name: str) -> Member:
 
 
 async def test_a_room_stays_while_somebody_is_in_it_or_about_to_be_or_something_is_to_be_done() -> None:
-    rooms, ana = Rooms(MemoryEventLog(MemoryStore()), MemoryRegister(), snapshot=10), member("ana")
+    rooms, ana = (
+        Rooms(MemoryEventLog(usual(MemoryStore)), MemoryRegister(usual(MemoryRegisterStore)), snapshot=10),
+        member("ana"),
+    )
     async with rooms.enter("m", private=False) as room:
         await rooms.sweep(quiet)
         async with rooms.enter("m", private=False) as same:

@@ -6,10 +6,11 @@ from gateway.meeting.room import Room
 from gateway.stores.memory_log import MemoryEventLog, MemoryStore
 from gateway.translation.owned import Owned
 from tests.logs import utterance
+from tests.usual import usual
 
 
 def room(name: str) -> Room:
-    return Room(name, MemoryEventLog(MemoryStore()), private=False, snapshot=1)
+    return Room(name, MemoryEventLog(usual(MemoryStore)), private=False, snapshot=1)
 
 
 def test_what_is_missing_comes_in_the_order_in_which_it_was_said() -> None:

@@ -18,6 +18,7 @@ from gateway.domain.errors import StartupError
 from gateway.engines.vllm.clients import Attachment, attached, launching_for, why_not
 from gateway.engines.vllm.engine import VllmEngine
 from gateway.engines.vllm.options import VllmOptions
+from tests.usual import usual
 
 ONE = Attachment(1, 3, "/run/engine.1", {"model": "m"}, Path("/log"))
 TWO = replace(ONE, index=2, at="/run/engine.2")
@@ -115,7 +116,7 @@ async def test_the_process_with_the_engine_starts_all_others_or_says_why_there_a
     async def begin(builds: list[Any]) -> None:
         begun.extend(pickle.loads(pickle.dumps(builds)))  # noqa: S301
 
-    engine = VllmEngine(VllmOptions(model="m"))
+    engine = VllmEngine(usual(VllmOptions, model="m"))
     engine._api = Api()  # type: ignore[assignment]
     engine._log.path = Path("/log")
     engine.divide(2, tmp_path / "engine-7.sock", begin)
@@ -130,14 +131,14 @@ async def test_the_process_with_the_engine_starts_all_others_or_says_why_there_a
 
 
 def test_one_that_notices_the_death_of_the_engine_names_the_log_of_whoever_started_it() -> None:
-    engine = VllmEngine(VllmOptions(model="m"), ONE)
+    engine = VllmEngine(usual(VllmOptions, model="m"), ONE)
     engine._life.become(EngineState.READY)
     engine._engine = types.SimpleNamespace(errored=True)
     assert engine.health() == EngineHealth(EngineState.FAILED, "the engine process died (log: /log)")
 
 
 def test_no_front_end_is_blamed_for_the_death_of_the_engine_itself() -> None:
-    engine = VllmEngine(VllmOptions(model="m"), ONE)
+    engine = VllmEngine(usual(VllmOptions, model="m"), ONE)
     engine._life.become(EngineState.READY)
     engine._engine = types.SimpleNamespace(errored=True)
     engine.fail("front end 1: the engine process died (log: /log)")
@@ -149,7 +150,7 @@ async def test_what_several_processes_write_to_the_log_is_all_there(monkeypatch:
         said = b"engine\n" if self._attachment is None else b"front end\n"
         os.write(handle, said)
         if self._attachment is None:
-            other = VllmEngine(VllmOptions(model="m"), replace(ONE, log=self.log_path))
+            other = VllmEngine(usual(VllmOptions, model="m"), replace(ONE, log=self.log_path))
             with pytest.raises(StartupError):
                 asyncio.run(other.start())
         os.write(handle, said)
@@ -157,7 +158,7 @@ async def test_what_several_processes_write_to_the_log_is_all_there(monkeypatch:
         raise StartupError("That was all.")
 
     monkeypatch.setattr(VllmEngine, "_build", build)
-    engine = VllmEngine(VllmOptions(model="m"))
+    engine = VllmEngine(usual(VllmOptions, model="m"))
     with pytest.raises(StartupError, match=r"^That was all\."):
         await engine.start()
     assert engine.log_path is not None
@@ -169,7 +170,7 @@ async def test_what_several_processes_write_to_the_log_is_all_there(monkeypatch:
 async def test_the_log_belongs_to_whoever_started_the_engine(tmp_path: Path) -> None:
     log = tmp_path / "log"
     log.touch()
-    engine = VllmEngine(VllmOptions(model="m"), replace(ONE, log=log))
+    engine = VllmEngine(usual(VllmOptions, model="m"), replace(ONE, log=log))
     assert engine.log_path == log
     await engine.stop()
     assert log.exists()
@@ -177,7 +178,7 @@ async def test_the_log_belongs_to_whoever_started_the_engine(tmp_path: Path) -> 
 
 async def test_an_engine_that_failed_with_another_process_keeps_its_log() -> None:
     for fails in (True, False):
-        engine = VllmEngine(VllmOptions(model="m"))
+        engine = VllmEngine(usual(VllmOptions, model="m"))
         os.close(engine._log.open())
         log = engine.log_path
         assert log is not None

@@ -10,12 +10,13 @@ from gateway.engines.vllm import hardware
 from gateway.engines.vllm.engine import VllmEngine
 from gateway.engines.vllm.options import VllmOptions
 from tests.engines.vllm.machine import has_shared
+from tests.usual import usual
 
 
 async def test_the_engine_is_refused_before_vllm_is_imported(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(hardware, "gpu_present", lambda: False)
     has_shared(monkeypatch, 64)
-    engine = VllmEngine(VllmOptions(model=str(BUNDLED_MODEL), kv_cache_gib=0.0))
+    engine = VllmEngine(usual(VllmOptions, model=str(BUNDLED_MODEL), kv_cache_gib=0.0))
     with pytest.raises(StartupError, match="--shm-size 1g"):
         await engine.start()
     # Its log is made where the import begins.

@@ -9,14 +9,15 @@ from gateway.translation.scheduling.scheduler import Scheduler
 from gateway.translation.scheduling.ticket import FINAL
 from tests.translation.engines import HandPool, SteppedEngine
 from tests.translation.scheduling.test_scheduler import EN_DE, EN_JA, request
+from tests.usual import usual
 
 
 async def test_nobody_is_sent_away_unread_while_nothing_is_known() -> None:
-    Scheduler(SteppedEngine(), max_waiting=2).door.check_unread("a")
+    usual(Scheduler, SteppedEngine(), max_waiting=2).door.check_unread("a")
 
 
 async def test_who_would_be_refused_whatever_it_says_is_refused_unread() -> None:
-    scheduler = Scheduler(SteppedEngine(max_running=1), max_waiting=2, lookahead=0)
+    scheduler = usual(Scheduler, SteppedEngine(max_running=1), max_waiting=2, lookahead=0)
     for n in range(2):
         scheduler.admit(f"m{n}", [request(f"r{n}")], account="a")
         scheduler.door.check_unread("a")
@@ -29,8 +30,8 @@ async def test_who_would_be_refused_whatever_it_says_is_refused_unread() -> None
 async def test_who_may_ask_for_what_another_engine_does_is_let_in() -> None:
     pool = HandPool(a=SteppedEngine(1), b=SteppedEngine(1))
     late_s = 0.0
-    scheduler = Scheduler(
-        pool, lanes=pool.lanes, max_waiting=1, max_queue_s=1.0, lookahead=0, lag_s=lambda: late_s
+    scheduler = usual(
+        Scheduler, pool, lanes=pool.lanes, max_waiting=1, max_queue_s=1.0, lookahead=0, lag_s=lambda: late_s
     )
     scheduler.admit("m", [request("r")])
     scheduler.door.check_unread("a")
@@ -46,7 +47,7 @@ async def test_nobody_is_sent_away_unread_who_may_ask_for_what_nobody_has_asked_
     a, b = SteppedEngine(1), SteppedEngine(1)
     a.pairs, b.pairs = EN_JA, EN_DE
     pool = HandPool(a=a, b=b)
-    scheduler = Scheduler(pool, lanes=pool.lanes, max_waiting=1, lookahead=0)
+    scheduler = usual(Scheduler, pool, lanes=pool.lanes, max_waiting=1, lookahead=0)
     scheduler.admit("m0", [request("r0")], account="a")
     scheduler.admit("m1", [request("r1")], account="a")
     with pytest.raises(Overloaded):
