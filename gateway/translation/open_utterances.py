@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 from gateway.domain.engine import TranslationRequest
 from gateway.domain.log import Utterance
 from gateway.meeting.live_text import LiveTranslation
-from gateway.tracing.partials import PartialsTrace
+from gateway.tracing.utterances import PartialsTrace
 from gateway.translation.commit_policy import TOLERANCE, CommitPolicy, Heard
 from gateway.translation.scheduling.ticket import PARTIAL, Ticket, request_id
 

@@ -28,7 +28,7 @@ from gateway.domain.log import Utterance, UtteranceKey
 from gateway.meeting.room import Room
 from gateway.tracing import spans
 from gateway.tracing.spans import Value
-from gateway.tracing.partials import PartialsTrace
+from gateway.tracing.utterances import PartialsTrace
 from gateway.translation.commit_policy import CommitPolicy
 from gateway.translation.live_budget import LiveBudget
 from gateway.translation.open_utterances import OpenTranslation, OpenUtterance
