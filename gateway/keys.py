@@ -33,7 +33,7 @@ def operators_of(settings: Settings) -> Keys | None:
     """Verifies operators' keys; None without an administration. Raises `StartupError`."""
     if settings.admin_keys_file is None:
         return None
-    keys = Keys(Path(settings.admin_keys_file))
+    keys = Keys(Path(settings.admin_keys_file), audience=settings.auth.audience)
     if not keys.has_operators:
         raise StartupError(
             f"{settings.admin_keys_file} has no operator's key: make one with `gateway key admin --keys "

@@ -11,6 +11,7 @@ from gateway.domain.grants import Grant
 from gateway.identity import key_file
 from gateway.identity.authenticator import Keys
 from gateway.identity.key_file import KeyFile, new_api_key, new_signing_key
+from tests.usual import usual
 
 
 class Keyring:
@@ -34,7 +35,7 @@ class Keyring:
             "roles": frozenset({"speak", "read"}),
             **fields,
         }
-        keys = Keys(self.path, clock=lambda: time.time() - age_s)
+        keys = usual(Keys, self.path, clock=lambda: time.time() - age_s)
         return keys.issue(Grant(**grant), for_s=600).token
 
     def bearer(self, **fields: Any) -> dict[str, str]:

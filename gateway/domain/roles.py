@@ -15,5 +15,8 @@ ROLES: frozenset[Role] = frozenset(get_args(Role))
 # Whose meetings they are where no other tenant is named.
 DEFAULT_TENANT = "default"
 
+# Longest name of a tenant or a meeting, and longest name under which a participant is shown.
+NAME_CHARS, SHOWN_NAME_CHARS = 64, 80
+
 # Regular expression for the name of a tenant or a meeting: nothing that has a meaning in a path or in a file name.
-NAME = r"^(?!\.+$)[A-Za-z0-9._~-]{1,64}\Z"
+NAME = rf"^(?!\.+$)[A-Za-z0-9._~-]{{1,{NAME_CHARS}}}\Z"

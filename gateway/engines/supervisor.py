@@ -49,14 +49,14 @@ class RestartPolicy(Struct, frozen=True, kw_only=True):
     """When an engine counts as dead, and when it is restarted."""
 
     # The engine hangs if it gives no token for this long while a reader waits, in seconds.
-    stall_s: float = 60.0
+    stall_s: float
     # Failures in a row (crashes or failed starts) before the engine is `FAILED`. It is still tried again every
     # `restart_backoff_max_s`.
-    max_restarts: int = 5
+    max_restarts: int
     # Longest first pause before a restart, in seconds; doubles with each failure in a row.
-    restart_backoff_s: float = 1.0
+    restart_backoff_s: float
     # Longest pause, in seconds.
-    restart_backoff_max_s: float = 60.0
+    restart_backoff_max_s: float
 
 
 class Supervisor:
@@ -72,7 +72,7 @@ class Supervisor:
     def __init__(
         self,
         build: Callable[[], Engine],
-        policy: RestartPolicy | None = None,
+        policy: RestartPolicy,
         *,
         name: str = metrics.DEFAULT_ENGINE,
         on_change: Callable[[EngineHealth], None] = lambda _: None,
@@ -80,7 +80,7 @@ class Supervisor:
     ) -> None:
         self._build = build
         self._activity = activity or self._own_activity
-        self._policy = policy or RestartPolicy()
+        self._policy = policy
         # An alert on growth needs the series to exist at 0.
         self._restarts = {what: metrics.ENGINE_RESTARTS.labels(name, what) for what in ("crash", "stall")}
         self._start_failures = metrics.ENGINE_START_FAILURES.labels(name)

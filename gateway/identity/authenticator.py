@@ -29,7 +29,6 @@ from gateway.identity.tokens import INVITE_MAX_S, TOKEN_BYTES, TOKEN_MAX_S, Clai
 
 _log = logging.getLogger(__name__)
 
-DEFAULT_AUDIENCE = "translation-gateway"
 
 # The subject of whoever presents an API key begins so; subjects of tokens are the issuer's own words.
 _API_KEY_SUBJECT = "api-key:"
@@ -48,7 +47,7 @@ class Keys:
         path: Path | None,
         public: PublicKeys | None = None,
         *,
-        audience: str = DEFAULT_AUDIENCE,
+        audience: str,
         # Seconds since 1970.
         clock: Callable[[], float] = time.time,
     ) -> None:
@@ -169,7 +168,7 @@ def issue(
     for_s: float,
     now_s: float,
     invite: bool = False,
-    audience: str = DEFAULT_AUDIENCE,
+    audience: str,
 ) -> Issued:
     """Sign what `grant` says, for `for_s` seconds from `now_s`, with the first key that may.
 

@@ -22,7 +22,7 @@ from msgspec import UNSET, Meta, Struct, UnsetType
 from gateway.domain.errors import Unauthenticated
 from gateway.domain.grants import Grant
 from gateway.domain.languages import normalised
-from gateway.domain.roles import NAME, Role
+from gateway.domain.roles import NAME, SHOWN_NAME_CHARS, Role
 
 TOKEN_BYTES = 8_192
 # From `iat` to `exp`.
@@ -67,7 +67,7 @@ class Allowed(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True, omi
     roles: frozenset[Role] = frozenset()
     langs: frozenset[_Lang] | None = None
     speaks: frozenset[_Lang] | None = None
-    name: Annotated[str, Meta(max_length=80)] | None = None
+    name: Annotated[str, Meta(max_length=SHOWN_NAME_CHARS)] | None = None
     # Seconds.
     max_s: Annotated[int, Meta(ge=1, le=86_400)] | None = None
     once: bool = False

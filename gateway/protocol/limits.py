@@ -9,6 +9,8 @@ from typing import Annotated
 
 from msgspec import Meta, Struct
 
+from gateway.domain.roles import NAME_CHARS, SHOWN_NAME_CHARS
+
 
 def _meta(description: str, at_least: int = 1) -> Meta:
     # In `extra`, so that decoding does not check it: a client must accept the limits of any gateway.
@@ -24,8 +26,8 @@ class Limits(Struct, frozen=True, omit_defaults=False):
     languages: Annotated[int, _meta("Most entries of `reads`.")] = 8
     messages_per_s: Annotated[int, _meta("Sustained rate of client messages.")] = 50
     messages_burst: Annotated[int, _meta("Messages accepted above that rate.")] = 100
-    id_chars: Annotated[int, _meta("Longest utterance `id`, `meeting` and `nonce`.")] = 64
-    name_chars: Annotated[int, _meta("Longest participant `name`.")] = 80
+    id_chars: Annotated[int, _meta("Longest utterance `id`, `meeting` and `nonce`.")] = NAME_CHARS
+    name_chars: Annotated[int, _meta("Longest participant `name`.")] = SHOWN_NAME_CHARS
     glossary_terms: Annotated[int, _meta("Glossary entries over all languages.")] = 200
     term_chars: Annotated[int, _meta("Longest glossary term.")] = 80
     context_chars: Annotated[int, _meta("Longest `context`.")] = 2_000

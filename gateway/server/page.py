@@ -69,7 +69,7 @@ _ASK_AGAIN = "no-cache"
 _FOR_GOOD = "public, max-age=31536000, immutable"
 
 
-def routes(folder: Path | None = None, *, demo_controls: bool = True) -> list[BaseRoute]:
+def routes(folder: Path | None = None, *, demo_controls: bool) -> list[BaseRoute]:
     """The page at `/` and its files. They are read now; later changes in the folder are not seen.
 
     folder: of another page than the product's. Raises `StartupError` if there is no page in it.

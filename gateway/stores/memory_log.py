@@ -113,11 +113,11 @@ class MemoryStore:
     def __init__(
         self,
         *,
-        max_publications: int = 10_000,
-        keep_s: float = 14_400.0,
-        unrecorded_s: float = 30.0,
-        record: bool = True,
-        max_bytes: int = 268_435_456,
+        max_publications: int,
+        keep_s: float,
+        unrecorded_s: float,
+        record: bool,
+        max_bytes: int,
         account_bytes: Callable[[str], int | None] = lambda _: None,
         earlier: Iterable[KeptMeeting] = (),
         # The newest fence of a session, if there is one.

@@ -76,7 +76,7 @@ class MemoryRegisterStore:
     def __init__(
         self,
         *,
-        keep_s: float = 120.0,
+        keep_s: float,
         started: Callable[[str], None] = lambda _: None,
         ended: Callable[[str], None] = lambda _: None,
         wall_clock: Callable[[], float] = time.time,
@@ -203,8 +203,8 @@ class MemoryRegister:
 
     outlives = False
 
-    def __init__(self, store: MemoryRegisterStore | None = None) -> None:
-        self._store = store or MemoryRegisterStore()
+    def __init__(self, store: MemoryRegisterStore) -> None:
+        self._store = store
         self._moved: Callable[[bytes, bool], None] = lambda _session, _elsewhere: None
         self._revoked: Callable[[Revocation], None] = lambda _: None
 

@@ -1,4 +1,5 @@
-"""The span of each utterance that was accepted here: from its frame to the last byte of its last translation.
+"""The span of each utterance that was accepted here, from its frame to the last byte of its last translation, and
+what became of its translations before it was final.
 
 Knows: which are open, and what they wait for. Must not know: rooms, sockets, who records spans.
 
@@ -8,13 +9,18 @@ the span by that here, if it is one of this process, and otherwise begins spans 
 
 from __future__ import annotations
 
-from collections import OrderedDict
+import time
+from collections import Counter, OrderedDict, deque
 
 from gateway.tracing import spans
 from gateway.tracing.spans import NOT_TRACED, Span, Value
 
 # More than these are not open together; the oldest waits for what will not come, such as a log that was lost.
 _MOST_OPEN = 10_000
+
+# Translations kept of one utterance and language while it is said; the newest. OpenTelemetry's SDK keeps as many
+# events of a span.
+_MOST_PARTIALS = 128
 
 
 class _Open:
@@ -134,3 +140,32 @@ def delivery(traceparent: str, **fields: Value) -> Delivery | None:
     event(traceparent, "committed", **fields)
     span = spans.begin("deliver", fields, parent=traceparent)
     return None if span is NOT_TRACED else Delivery(traceparent, span)
+
+
+class PartialsTrace:
+    """The translations of one utterance into one language while it was being said, told once it is final.
+
+    Until the final comes, the trace is not known, nor whether it is recorded. So little is kept, and one span for
+    each language has all of it, with an event for each translation: a span for each would be most of all spans.
+    """
+
+    __slots__ = ("_began_ns", "_events", "_outcomes")
+
+    def __init__(self) -> None:
+        self._began_ns = 0
+        self._outcomes: Counter[str] = Counter()
+        self._events: deque[tuple[str, int, dict[str, Value]]] = deque(maxlen=_MOST_PARTIALS)
+
+    def ended(self, outcome: str, took_s: float, **fields: Value) -> None:
+        """One has ended just now, as `gateway_partials_total` counts it. took_s: since it was asked for."""
+        now_ns = time.time_ns()
+        if not self._events:
+            self._began_ns = now_ns - round(took_s * 1e9)
+        self._outcomes[outcome] += 1
+        self._events.append((outcome, now_ns, {"total_ms": round(took_s * 1_000, 1), **fields}))
+
+    def tell(self, parent: str, **about: Value) -> None:
+        """The utterance is final. parent: the `traceparent` of its span."""
+        if self._events:
+            ended_ns = self._events[-1][1]
+            spans.past("partials", {**about, **self._outcomes}, self._events, parent, self._began_ns, ended_ns)

@@ -87,7 +87,7 @@ class Finals:
         # it ends as `Untranslated` with code `draining`.
         leaves_unfinished: bool = False,
         # The least time between two deltas of a translation, seconds.
-        delta_interval_s: float = 0.0,
+        delta_interval_s: float,
     ) -> None:
         self._scheduler = scheduler
         self._partials = partials

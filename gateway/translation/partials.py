@@ -29,8 +29,8 @@ from gateway.domain.errors import EngineUnavailable, GatewayError
 from gateway.domain.log import Utterance, UtteranceKey
 from gateway.meeting.room import Room
 from gateway.tracing import spans
-from gateway.tracing.partials import PartialsTrace
 from gateway.tracing.spans import Value
+from gateway.tracing.utterances import PartialsTrace
 from gateway.translation.commit_policy import TOLERANCE, CommitPolicy, Heard
 from gateway.translation.scheduling.scheduler import Scheduler
 from gateway.translation.scheduling.ticket import PARTIAL, Generated, Ticket, request_id
@@ -156,7 +156,7 @@ class Partials:
         # How late the event loop is, seconds; it has less done for partials then, so that finals are not late.
         lag_s: Callable[[], float] = lambda: 0.0,
         # Estimate of all that is being said; above it, utterances of the account that says the most are withdrawn.
-        max_bytes: int = 2**26,
+        max_bytes: int,
     ) -> None:
         self._scheduler = scheduler
         self._translates = translates

@@ -27,6 +27,7 @@ from loadtest.systems.metrics import buckets, get, metric
 from loadtest.systems.running import attempted, together
 from loadtest.systems.server import Server, free_port
 from loadtest.systems.vllm_serve import Serve, as_flags, server_arguments
+from tests.usual import usual
 
 SIMULATED = {"engine": {"kind": "simulated", "script": {"first_token_s": 0.01, "token_s": 0.005}}}
 
@@ -141,7 +142,7 @@ def test_arguments_become_flags() -> None:
 def test_the_default_server_has_the_model_and_nothing_else(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(hardware, "gpu_present", lambda: False)
     extra = {"load_format": "dummy", "async_scheduling": True}
-    options = VllmOptions(model="m", max_num_seqs=256, max_num_batched_tokens=512, extra=extra)
+    options = usual(VllmOptions, model="m", max_num_seqs=256, max_num_batched_tokens=512, extra=extra)
     serve = Serve(settings={}, tuned=False, arguments={"api_server_count": 2}, port=1, name="model")
     plain = server_arguments(options, serve)
     assert plain["load_format"] == "dummy"
@@ -152,7 +153,7 @@ def test_the_default_server_has_the_model_and_nothing_else(monkeypatch: pytest.M
 
 def test_the_tuned_server_has_what_the_gateway_has(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(hardware, "gpu_present", lambda: False)
-    options = VllmOptions(model="m", max_num_seqs=256, extra={"async_scheduling": True})
+    options = usual(VllmOptions, model="m", max_num_seqs=256, extra={"async_scheduling": True})
     serve = Serve(settings={}, tuned=True, arguments={"api_server_count": 2}, port=1, name="model")
     tuned = server_arguments(options, serve)
     assert (tuned["max_num_seqs"], tuned["async_scheduling"], tuned["api_server_count"]) == (256, True, 2)
@@ -164,7 +165,7 @@ def test_the_tuned_server_has_what_the_gateway_has(monkeypatch: pytest.MonkeyPat
 
 def test_on_a_gpu_the_default_server_makes_its_own_choice(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(hardware, "gpu_present", lambda: True)
-    options = VllmOptions(model="m", gpu_memory_utilization=0.2, extra={"kv_cache_memory_bytes": 1000})
+    options = usual(VllmOptions, model="m", gpu_memory_utilization=0.2, extra={"kv_cache_memory_bytes": 1000})
     plain = server_arguments(options, Serve(settings={}, tuned=False, arguments={}, port=1, name="model"))
     assert plain == {
         "model": "m",

@@ -41,7 +41,11 @@ async def served(folder: Path, index: str) -> AsyncIterator[str]:
     (folder / "style.css").write_text(STYLE)
     (folder / "icon.svg").write_text('<svg xmlns="http://www.w3.org/2000/svg"/>')
     with listen("127.0.0.1", 0) as sock:
-        server = _Quiet(uvicorn.Config(Starlette(routes=page_routes(folder)), log_config=None, lifespan="off"))
+        server = _Quiet(
+            uvicorn.Config(
+                Starlette(routes=page_routes(folder, demo_controls=True)), log_config=None, lifespan="off"
+            )
+        )
         async with asyncio.TaskGroup() as tasks:
             tasks.create_task(server.serve(sockets=[sock]))
             while not server.started:

@@ -16,6 +16,7 @@ from gateway.domain.grants import Grant
 from gateway.domain.roles import Role
 from gateway.identity.authenticator import Keys
 from gateway.identity.key_file import KeyFile, load
+from tests.usual import usual
 
 Capture = pytest.CaptureFixture[str]
 
@@ -83,7 +84,7 @@ async def test_an_api_key_is_shown_once(flags: tuple[str, ...], tenant: str, pat
     assert err == f"gateway: An API key of tenant {tenant}: {kept.id}. It is shown only now.\n"
     assert key not in err
     assert key not in repr(kept)
-    assert (await Keys(path).verify(key)).tenant == tenant
+    assert (await usual(Keys, path).verify(key)).tenant == tenant
 
 
 def test_the_list_has_no_secrets(path: Path, capsys: Capture) -> None:
@@ -196,7 +197,7 @@ async def granted(path: Path, capsys: Capture, *flags: str) -> tuple[Grant, floa
     """What the token that a command prints allows, and for how long."""
     status, out, err = ran(capsys, "token", "--keys", path, *flags)
     assert (status, err) == (0, "")
-    keys = Keys(path)
+    keys = usual(Keys, path)
     grant = await (keys.invited(out.strip()) if "--invite" in flags else keys.verify(out.strip()))
     assert grant.token_id
     assert grant.expires_s is not None
@@ -245,15 +246,15 @@ async def test_the_link_of_an_invite(url: str, path: Path, capsys: Capture) -> N
     assert status == 0
     link, _, invite = out.strip().partition("#invite=")
     assert link == "https://translate.example.com/"
-    assert (await Keys(path).invited(invite)).meeting == "standup"
+    assert (await usual(Keys, path).invited(invite)).meeting == "standup"
 
 
 async def test_a_token_for_another_audience(path: Path, capsys: Capture) -> None:
     ran(capsys, "key", "new", "--keys", path)
     token = ran(capsys, "token", "--keys", path, "--audience", "staging")[1].strip()
-    assert (await Keys(path, audience="staging").verify(token)).subject == "operator"
+    assert (await usual(Keys, path, audience="staging").verify(token)).subject == "operator"
     with pytest.raises(Unauthenticated):
-        await Keys(path).verify(token)
+        await usual(Keys, path).verify(token)
 
 
 @pytest.mark.parametrize(("flags", "life"), [((), "600"), (("--invite",), "86400"), (("--expires", "90"), "90")])

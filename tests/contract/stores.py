@@ -36,6 +36,7 @@ from gateway.stores.redis.store import RedisStore
 from gateway.stores.redis.webhooks import RedisWebhookOutbox
 from gateway.stores.sharded import Placement, ShardedEventLog, ShardedRegister, ShardedWebhookOutbox
 from tests.redis_server import RedisServer, shared_server
+from tests.usual import usual
 
 
 class Store(Protocol):
@@ -90,7 +91,8 @@ class _Memory:
         self._webhooks = MemoryWebhookStore(
             lambda meeting: self._store.is_unfinished(meeting), wall_clock=lambda: self._now
         )
-        self._sessions = MemoryRegisterStore(
+        self._sessions = usual(
+            MemoryRegisterStore,
             keep_s=keep_sessions_s,
             started=self._webhooks.meeting_started,
             ended=self._webhooks.meeting_ended,
@@ -98,7 +100,7 @@ class _Memory:
         )
         self._glossaries = MemoryGlossariesStore()
         self._meters = MemoryMeterStore(wall_clock=lambda: self._now)
-        self._store = MemoryStore(**bounds, fence_of=self._sessions.fence_of, wall_clock=lambda: self._now)
+        self._store = usual(MemoryStore, **bounds, fence_of=self._sessions.fence_of, wall_clock=lambda: self._now)
         self._gateways: list[EventLog | Register] = []
 
     async def gateway(self) -> EventLog:
@@ -177,13 +179,13 @@ class _Redis:
         self._keep_of: dict[RedisEventLog | RedisRegister, tuple[int, int]] = {}
 
     async def _another(self) -> RedisStore:
-        store = RedisStore(self._server.url, prefix=self._prefix, patience_s=_FOREVER_S)
+        store = usual(RedisStore, self._server.url, prefix=self._prefix, patience_s=_FOREVER_S)
         await store.start()
         self._stores.append(store)
         return store
 
     async def gateway(self) -> EventLog:
-        log = RedisEventLog(await self._another(), **self._bounds)
+        log = usual(RedisEventLog, await self._another(), **self._bounds)
         self._keep_of[log] = log._bounds[0], log._unrecorded_ms
         self._keep(log, forever=True)
         await log.start()
@@ -192,7 +194,7 @@ class _Redis:
         return log
 
     async def register(self) -> Register:
-        register = RedisRegister(await self._another(), keep_s=self._keep_sessions_s)
+        register = usual(RedisRegister, await self._another(), keep_s=self._keep_sessions_s)
         self._keep_of[register] = register._keep_ms, 0
         self._keep(register, forever=True)
         self._all.append(register)

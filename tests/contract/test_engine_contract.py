@@ -37,6 +37,7 @@ from gateway.engines.supervisor import RestartPolicy, Supervisor
 from gateway.engines.vllm.engine import VllmEngine
 from gateway.engines.vllm.options import VllmOptions
 from tests.generations import events_of
+from tests.usual import usual
 from tests.vllm_server import VllmServer
 
 pytestmark = pytest.mark.asyncio(loop_scope="session")
@@ -52,14 +53,14 @@ KINDS = [
     pytest.param("vllm", marks=pytest.mark.engine),
     pytest.param("remote", marks=pytest.mark.engine),
 ]
-VLLM = partial(VllmEngine, VllmOptions(model=str(BUNDLED_MODEL), max_num_seqs=4))
+VLLM = partial(VllmEngine, usual(VllmOptions, model=str(BUNDLED_MODEL), max_num_seqs=4))
 RULES = (Rule(match=ENDLESS, repeat=1_000),)
 SIMULATED = partial(SimulatedEngine, Script(first_token_s=0.001, token_s=0.001, max_running=4, rules=RULES))
 
 
 # Those that run in this process.
 HERE = ("simulated", "pool")
-ONCE = RestartPolicy(max_restarts=0, restart_backoff_max_s=3_600)
+ONCE = usual(RestartPolicy, max_restarts=0, restart_backoff_max_s=3_600)
 HALF = partial(SimulatedEngine, Script(first_token_s=0.001, token_s=0.001, max_running=2, rules=RULES))
 
 
@@ -95,7 +96,7 @@ def new_engine(kind: str, server: VllmServer | None = None) -> Engine:
         case "shared":
             return OfOneWorker(SIMULATED)
         case "pool":
-            return Pool([Lane(name, Supervisor(HALF, ONCE), [PairPattern.parse("*")]) for name in "ab"])
+            return Pool([Lane(name, usual(Supervisor, HALF, ONCE), [PairPattern.parse("*")]) for name in "ab"])
         case "remote":
             assert server is not None
             return HostedEngine(partial(start_host, partial(RemoteEngine, remote_options(server.url))))
@@ -104,7 +105,7 @@ def new_engine(kind: str, server: VllmServer | None = None) -> Engine:
 
 
 def remote_options(url: str) -> RemoteOptions:
-    return RemoteOptions(url=url, model=str(BUNDLED_MODEL), max_num_seqs=4, api_key="secret")
+    return usual(RemoteOptions, url=url, model=str(BUNDLED_MODEL), max_num_seqs=4, api_key="secret")
 
 
 @pytest.fixture(scope="module", params=KINDS)
@@ -248,11 +249,16 @@ async def test_more_than_fit_together_all_get_through(engine: Engine) -> None:
 
 async def test_before_start_nothing_is_taken() -> None:
     remote = RemoteEngine(remote_options("http://127.0.0.1:9"))
-    for engine in (SimulatedEngine(), VllmEngine(VllmOptions(model="/nowhere")), remote, new_engine("hosted")):
+    for engine in (
+        SimulatedEngine(),
+        VllmEngine(usual(VllmOptions, model="/nowhere")),
+        remote,
+        new_engine("hosted"),
+    ):
         with pytest.raises(EngineUnavailable):
             await generate(engine, request("early"))
     with pytest.raises(EngineUnavailable):
-        VllmEngine(VllmOptions(model="/nowhere")).profile()
+        VllmEngine(usual(VllmOptions, model="/nowhere")).profile()
     with pytest.raises(EngineUnavailable):
         remote.profile()
     with pytest.raises(EngineUnavailable):

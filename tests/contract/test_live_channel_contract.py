@@ -17,6 +17,7 @@ from gateway.stores.sharded import Placement, ShardedLiveChannel
 from tests.logs import utterance
 from tests.patience import until
 from tests.redis_server import shared_server
+from tests.usual import usual
 
 Two = tuple[LiveChannel, LiveChannel]
 
@@ -43,7 +44,7 @@ async def two(request: pytest.FixtureRequest) -> AsyncIterator[Two]:
         async def both(prefix: str) -> Two:
             channels = []
             for _ in range(2):
-                store = RedisStore(shared_server().url, prefix=prefix)
+                store = usual(RedisStore, shared_server().url, prefix=prefix)
                 await store.start()
                 closing.push_async_callback(store.close)
                 channels.append(RedisLiveChannel(store))

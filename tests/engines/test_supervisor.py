@@ -19,6 +19,7 @@ from gateway.translation.pacing import Throttle
 from gateway.translation.scheduling.scheduler import Scheduler
 from tests.clocks import swiftly
 from tests.generations import events_of
+from tests.usual import usual
 
 READY, RESTARTING, FAILED, STOPPED = (
     EngineState.READY,
@@ -73,13 +74,14 @@ class Workshop:
     async def supervised(
         self, *, stall_s: float = 60.0, max_restarts: int = 5, backoff_s: float = 0.0, backoff_max_s: float = 0.001
     ) -> AsyncIterator[Supervisor]:
-        policy = RestartPolicy(
+        policy = usual(
+            RestartPolicy,
             stall_s=stall_s,
             max_restarts=max_restarts,
             restart_backoff_s=backoff_s,
             restart_backoff_max_s=backoff_max_s,
         )
-        engine = Supervisor(self.build, policy, on_change=self.tell)
+        engine = usual(Supervisor, self.build, policy, on_change=self.tell)
         await engine.start()
         try:
             yield engine
@@ -111,7 +113,7 @@ async def test_it_passes_on_what_the_engine_says() -> None:
 
 
 async def test_before_start_it_takes_nothing() -> None:
-    engine = Supervisor(Workshop(FAST).build)
+    engine = usual(Supervisor, Workshop(FAST).build)
     assert engine.health().state is EngineState.STARTING
     assert engine.capacity().max_running == 0
     with pytest.raises(EngineUnavailable):
@@ -128,7 +130,7 @@ async def test_failed_first_start_is_raised() -> None:
             raise StartupError("There is no model.")
 
     workshop = Workshop(build=Unstartable)
-    engine = Supervisor(workshop.build, on_change=workshop.tell)
+    engine = usual(Supervisor, workshop.build, on_change=workshop.tell)
     with pytest.raises(StartupError, match="There is no model"):
         await engine.start()
     assert engine.health() == EngineHealth(FAILED, "There is no model")
@@ -275,7 +277,7 @@ async def test_stall_wakes_waiters_before_stop() -> None:
 
 async def test_stop_wakes_waiters_before_engine_stops() -> None:
     sticky = Sticky(SILENT)
-    engine = Supervisor(lambda: sticky)
+    engine = usual(Supervisor, lambda: sticky)
     await engine.start()
     waiting = asyncio.create_task(generate(engine, "hush now"))
     while not engine.capacity().running:
@@ -411,12 +413,13 @@ async def test_it_stops_at_any_moment(stage: str) -> None:
     scripts = iter([FAST, Script(load_s=3_600)])
     workshop = Workshop(build=lambda: Slow(next(scripts)))
     wait_s = 3_600.0 if stage in {"back-off", "failed"} else 0.0
-    policy = RestartPolicy(
+    policy = usual(
+        RestartPolicy,
         restart_backoff_s=wait_s * 10,
         restart_backoff_max_s=wait_s * 10,
         max_restarts=0 if stage == "failed" else 5,
     )
-    engine = Supervisor(workshop.build, policy, on_change=workshop.tell)
+    engine = usual(Supervisor, workshop.build, policy, on_change=workshop.tell)
     await engine.start()
     if stage != "ready":
         workshop.engines[0].fail("killed")
@@ -435,7 +438,7 @@ async def test_it_stops_at_any_moment(stage: str) -> None:
 
 async def test_it_stops_while_the_first_engine_starts() -> None:
     workshop = Workshop(Script(load_s=3_600))
-    engine = Supervisor(workshop.build, on_change=workshop.tell)
+    engine = usual(Supervisor, workshop.build, on_change=workshop.tell)
     starting = asyncio.create_task(engine.start())
     while not workshop.engines:
         await asyncio.sleep(0)
@@ -454,7 +457,7 @@ async def test_start_after_stop_takes_no_work() -> None:
             self._health = EngineHealth(READY)
 
     stopped = asyncio.Event()
-    engine = Supervisor(Deaf)
+    engine = usual(Supervisor, Deaf)
     starting = asyncio.create_task(engine.start())
     await asyncio.sleep(0)
     await engine.stop()
@@ -484,7 +487,7 @@ async def test_killing_texts_are_found_before_engine_fails(killers: int) -> None
     rules = tuple(Rule(match=f"killer{n}", crash_after=1, crashes=100) for n in range(killers))
     workshop = Workshop(build=simulated_engines(Script(first_token_s=0, token_s=0, rules=rules)))
     async with workshop.supervised() as engine:
-        scheduler = Scheduler(engine, max_waiting=100)
+        scheduler = usual(Scheduler, engine, max_waiting=100)
         engine.on_change = lambda _: scheduler.engine_changed()
         texts = [f"killer{n}" for n in range(killers)] + [f"good {n}" for n in range(8)]
         tickets = scheduler.admit("m", [request(text, f"r{n}") for n, text in enumerate(texts)])
@@ -511,7 +514,7 @@ async def test_single_crash_loses_no_text() -> None:
     script = Script(first_token_s=0, token_s=0, rules=(Rule(match="once", crash_after=2, crashes=1),))
     workshop = Workshop(build=simulated_engines(script))
     async with workshop.supervised() as engine:
-        scheduler = Scheduler(engine, max_waiting=100)
+        scheduler = usual(Scheduler, engine, max_waiting=100)
         engine.on_change = lambda _: scheduler.engine_changed()
         (ticket,) = scheduler.admit("m", [request("once upon a time")])
         pieces: list[str] = []
@@ -525,7 +528,7 @@ async def test_single_crash_loses_no_text() -> None:
 async def test_broken_engine_ends_waiting_texts() -> None:
     workshop = Workshop(Script(first_token_s=3_600), FAST)
     async with workshop.supervised(max_restarts=1) as engine:
-        scheduler = Scheduler(engine, max_waiting=100)
+        scheduler = usual(Scheduler, engine, max_waiting=100)
 
         def tell(health: EngineHealth) -> None:
             workshop.tell(health)
@@ -547,8 +550,8 @@ async def test_broken_engine_ends_waiting_texts() -> None:
 async def test_stall_of_other_gateways_counts() -> None:
     workshop = Workshop(FAST)
     others = [(True, 1)]
-    policy = RestartPolicy(stall_s=0.05, restart_backoff_s=0)
-    engine = Supervisor(workshop.build, policy, on_change=workshop.tell, activity=lambda: others[-1])
+    policy = usual(RestartPolicy, stall_s=0.05, restart_backoff_s=0)
+    engine = usual(Supervisor, workshop.build, policy, on_change=workshop.tell, activity=lambda: others[-1])
     await engine.start()
     await workshop.until(READY, RESTARTING, READY)
     assert len(workshop.engines) >= 2

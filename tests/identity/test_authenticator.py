@@ -14,16 +14,18 @@ from typing import Any
 import pytest
 from msgspec.structs import replace
 
+from gateway.config import AuthSettings
 from gateway.domain.errors import Forbidden, InvalidValue, StartupError, Unauthenticated
 from gateway.domain.grants import Grant, Issued
 from gateway.domain.roles import ROLES
 from gateway.identity import key_file
-from gateway.identity.authenticator import DEFAULT_AUDIENCE, Keys, issue
+from gateway.identity.authenticator import Keys, issue
 from gateway.identity.jwks import PublicKeys
 from gateway.identity.key_file import ApiKey, KeyFile, SigningKey, new_api_key, new_signing_key, save
 from gateway.identity.tokens import INVITE_MAX_S, TOKEN_MAX_S, verify
 from tests.identity.forging import AUDIENCE, ISSUER, NOW, claims, private, token
 from tests.identity.test_jwks import Address, jwk, key_set
+from tests.usual import usual
 
 ANA = Grant(subject="ana", roles=frozenset({"speak", "read"}), meeting="standup")
 # The key of `forging.token`, as the file has it.
@@ -47,7 +49,7 @@ def authenticator(
 ) -> Keys:
     if path is not None and keys is not None:
         save(path, keys)
-    return Keys(path, public, audience=AUDIENCE, clock=clock or Clock())
+    return usual(Keys, path, public, audience=AUDIENCE, clock=clock or Clock())
 
 
 def public_keys(*keys: dict[str, object]) -> PublicKeys:
@@ -131,7 +133,7 @@ async def test_a_token_that_calls_itself_an_api_key_is_none(path: Path) -> None:
 async def test_tokens_of_the_key_file(path: Path) -> None:
     keys = authenticator(path, KeyFile(signing=(new_signing_key(), FORGED)))
     assert (await keys.verify(token())).subject == "ana"
-    assert await refused(keys, token(claims(aud=DEFAULT_AUDIENCE)))
+    assert await refused(keys, token(claims(aud=AuthSettings().audience)))
     assert await refused(keys, token(signer=b"another secret of about the same size"))
     assert await refused(keys, token(algorithm="EdDSA"))
 
@@ -334,13 +336,13 @@ def test_how_long(invite: bool) -> None:
     most_s = INVITE_MAX_S if invite else TOKEN_MAX_S
     keys = KeyFile(signing=(new_signing_key(),))
     for for_s in (1, 1.9, 60, most_s):
-        issued = issue(keys, ANA, for_s=for_s, now_s=NOW + 0.9, invite=invite)
+        issued = usual(issue, keys, ANA, for_s=for_s, now_s=NOW + 0.9, invite=invite)
         # In steps of which sums are exact.
         assert issued.grant.issued_s == int((NOW + 0.9) * 65_536) / 65_536
         assert issued.grant.expires_s == issued.grant.issued_s + int(for_s)
     for for_s in (0, -1, 0.9, most_s + 0.1, most_s + 1, math.inf, -math.inf, math.nan):
         with pytest.raises(InvalidValue, match=rf"^expires_s has to be 1 to {most_s} here\.$") as wrong:
-            issue(keys, ANA, for_s=for_s, now_s=NOW, invite=invite)
+            usual(issue, keys, ANA, for_s=for_s, now_s=NOW, invite=invite)
         assert wrong.value.field == "expires_s"
 
 
@@ -359,11 +361,11 @@ def test_how_long(invite: bool) -> None:
 )
 def test_what_no_token_may_say(change: dict[str, Any]) -> None:
     with pytest.raises(InvalidValue, match=r"^No token may say this: .*\.$"):
-        issue(KeyFile(signing=(FORGED,)), replace(ANA, **change), for_s=60, now_s=NOW)
+        usual(issue, KeyFile(signing=(FORGED,)), replace(ANA, **change), for_s=60, now_s=NOW)
 
 
 def test_an_issued_token_is_not_shown() -> None:
-    issued = issue(KeyFile(signing=(FORGED,)), ANA, for_s=60, now_s=NOW)
+    issued = usual(issue, KeyFile(signing=(FORGED,)), ANA, for_s=60, now_s=NOW)
     assert issued.token not in repr(issued)
 
 
@@ -425,7 +427,7 @@ async def test_a_guests_token_ends_with_the_invite(left_s: float, life_s: int, p
 def test_the_clock_is_the_real_one_if_nothing_else_is_said(path: Path) -> None:
     save(path, KeyFile(signing=(FORGED,)))
     before_s = time.time()
-    issued = Keys(path).issue(ANA, for_s=60)
+    issued = usual(Keys, path).issue(ANA, for_s=60)
     assert math.floor(before_s) <= issued.grant.issued_s <= time.time()
 
 

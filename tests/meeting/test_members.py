@@ -17,6 +17,7 @@ from gateway.meeting.outbox import Outbox
 from gateway.meeting.room import Room
 from gateway.protocol.messages import Participant, ParticipantJoined, ParticipantLeft, ParticipantUpdated
 from gateway.stores.memory_log import MemoryEventLog, MemoryStore
+from tests.usual import usual
 
 LANGUAGES = ("de", "en", "ja")
 STABILITIES: tuple[Stability, ...] = ("live", "stable", "final")
@@ -33,7 +34,7 @@ reading = st.fixed_dictionaries(
 def meeting() -> Room:
     return Room(
         "m",
-        MemoryEventLog(MemoryStore(max_publications=10, keep_s=60, max_bytes=10**6)),
+        MemoryEventLog(usual(MemoryStore, max_publications=10, keep_s=60, max_bytes=10**6)),
         private=False,
         snapshot=5,
     )

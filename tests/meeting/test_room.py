@@ -44,6 +44,7 @@ from tests.gateways import SCRIPT, running
 from tests.logs import translated, untranslated, utterance
 from tests.meetings import away, captions, finals, joined, logged, say
 from tests.patience import until
+from tests.usual import usual
 
 # ---------------------------------------------------------------- sharing
 
@@ -399,7 +400,7 @@ async def test_a_room_is_opened_without_reading_what_is_older() -> None:
             self.read_so_far += len(recent.page.publications)
             return recent
 
-    log = Counted(MemoryStore())
+    log = Counted(usual(MemoryStore))
     await speak(log, [("said", number, "") for number in range(1_000)], {})
     room = Room("m", log, private=False, snapshot=300)
     await room.open()
@@ -410,7 +411,7 @@ async def test_a_room_is_opened_without_reading_what_is_older() -> None:
 
 
 async def test_others_have_their_turn_while_much_is_replayed() -> None:
-    log = MemoryEventLog(MemoryStore())
+    log = MemoryEventLog(usual(MemoryStore))
     await speak(log, [("said", number, "") for number in range(1_000)], {})
     room = Room("m", log, private=False, snapshot=300)
     await room.open()

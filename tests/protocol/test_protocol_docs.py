@@ -28,6 +28,7 @@ from gateway.protocol.messages import client_messages, server_messages
 from scripts.protocol_fields import rewritten
 from tests.documents import ASYNCAPI, resolve
 from tests.gateways import SCRIPT, running
+from tests.usual import usual
 
 PAGE = (Path(__file__).parents[2] / "docs" / "protocol.md").read_text()
 BLOCKS = re.findall(r"^```transcript ?(\w*)\n(.*?)^```$", PAGE, re.MULTILINE | re.DOTALL)
@@ -120,7 +121,7 @@ class Transcript:
 def with_keys(path: Path) -> tuple[Settings, dict[str, Any]]:
     """Settings of a gateway with keys, and the tokens that the page names."""
     key_file.save(path, KeyFile(signing=(new_signing_key(),)))
-    keys = Keys(path)
+    keys = usual(Keys, path)
 
     def token(*roles: Role, max_s: float) -> str:
         ana = Grant(subject="ana", meeting="standup", roles=frozenset(roles), max_s=max_s)

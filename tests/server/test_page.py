@@ -18,6 +18,7 @@ from starlette.websockets import WebSocketDisconnect
 
 from gateway.domain.errors import StartupError
 from gateway.server.page import routes as page_routes
+from tests.usual import usual
 
 ROOT = Path(__file__).parents[2]
 PAGE = ROOT / "web_demo"
@@ -62,7 +63,7 @@ def folder(tmp_path: Path) -> Path:
 
 def client_of(folder: Path | None) -> TestClient:
     # Nothing but what a test says.
-    return TestClient(Starlette(routes=page_routes(folder)), headers={"Accept-Encoding": "identity"})
+    return TestClient(Starlette(routes=usual(page_routes, folder)), headers={"Accept-Encoding": "identity"})
 
 
 @pytest.fixture
@@ -147,7 +148,7 @@ def test_the_page_is_the_one_that_was_there_at_the_start(folder: Path) -> None:
 
 
 def test_it_works_below_any_path(folder: Path) -> None:
-    client = TestClient(Starlette(routes=[Mount("/gateways/one", routes=page_routes(folder))]))
+    client = TestClient(Starlette(routes=[Mount("/gateways/one", routes=usual(page_routes, folder))]))
     page = "http://testserver/gateways/one/"
     references = re.findall(r'(?:src|href)="(\./assets/[^"]+)"', client.get(page).text)
     assert len(references) == 3
@@ -158,7 +159,7 @@ def test_it_works_below_any_path(folder: Path) -> None:
 
 def test_without_a_page_the_gateway_does_not_start(tmp_path: Path) -> None:
     with pytest.raises(StartupError, match=r"There is no page in .*index\.html is missing"):
-        page_routes(tmp_path)
+        usual(page_routes, tmp_path)
 
 
 # ---------------------------------------------------------------- addresses with nothing behind them
@@ -232,7 +233,7 @@ async def test_head_itself_sends_no_body(folder: Path) -> None:
         sent.append(message)
 
     scope = {"type": "http", "method": "HEAD", "path": "/app.js", "headers": []}
-    await Starlette(routes=page_routes(folder))(scope, receive, send)
+    await Starlette(routes=usual(page_routes, folder))(scope, receive, send)
     assert [message.get("body", b"") for message in sent] == [b"", b""]
     assert (b"content-length", str(len(FILES["app.js"])).encode()) in sent[0]["headers"]
 
@@ -458,7 +459,7 @@ def test_every_file_of_the_page_is_used_by_it() -> None:
 
 def test_the_manifest_leads_to_the_page_below_any_prefix() -> None:
     prefix = "/gateways/one"
-    client = TestClient(Starlette(routes=[Mount(prefix, routes=page_routes())]))
+    client = TestClient(Starlette(routes=[Mount(prefix, routes=usual(page_routes))]))
     found = re.search(r'rel="manifest" href="\./([^"]+)"', client.get(f"{prefix}/").text)
     assert found is not None
     address = f"http://testserver{prefix}/{found[1]}"
@@ -492,7 +493,7 @@ def test_the_page_weighs_less_than_150_kb_on_the_wire() -> None:
 
     The icons of the manifest are fetched by those who install the page.
     """
-    page = TestClient(Starlette(routes=page_routes()), headers={"Accept-Encoding": "gzip"})
+    page = TestClient(Starlette(routes=usual(page_routes)), headers={"Accept-Encoding": "gzip"})
     weight, words = 0, {}
     own = assets(page)
     kept = {path for path in everything() if path.startswith("offline/") or path == "service_worker.js"}
@@ -512,7 +513,7 @@ def test_the_page_weighs_less_than_150_kb_on_the_wire() -> None:
 
 @pytest.mark.parametrize(("offered", "content"), [(True, "on"), (False, "off")])
 def test_the_document_tells_the_page_whether_it_offers_demo_controls(offered: bool, content: str) -> None:
-    page = TestClient(Starlette(routes=page_routes(demo_controls=offered)))
+    page = TestClient(Starlette(routes=usual(page_routes, demo_controls=offered)))
     assert re.findall(r'<meta name="demo-controls" content="(\w+)">', page.get("/").text) == [content]
 
 

@@ -27,6 +27,7 @@ from gateway.sessions.rooms import Rooms
 from gateway.stores.memory_register import MemoryRegister, MemoryRegisterStore
 from gateway.translation.scheduling.quotas import Quotas
 from tests.translation.stage import Log, Stage, stage
+from tests.usual import usual
 
 PROFILE = EngineProfile("m", "f", ("en", "de", "fr", "ja"))
 # What a token of hers allows, for the one meeting.
@@ -133,7 +134,9 @@ async def desk(
     register: Register | None = None,
 ) -> AsyncIterator[Desk]:
     async with stage(log=log, leaves_unfinished=True) as core:
-        register = register or MemoryRegister(MemoryRegisterStore(keep_s=60.0, wall_clock=lambda: made.now_s))
+        register = register or MemoryRegister(
+            usual(MemoryRegisterStore, keep_s=60.0, wall_clock=lambda: made.now_s)
+        )
         made = Desk(core, limits or Limits(keep_s=60), max_sessions, joins, channel, register)
         async with made.registry:
             yield made

@@ -7,13 +7,14 @@ from typing import Any
 
 from gateway.domain.errors import LogUnavailable
 from gateway.stores.memory_register import MemoryRegister, MemoryRegisterStore
+from tests.usual import usual
 
 
 class FaultyRegister(MemoryRegister):
     """Operations in `down` are not done; of those in `silent` the answers are lost."""
 
     def __init__(self, store: MemoryRegisterStore | None = None) -> None:
-        self.store = store or MemoryRegisterStore(keep_s=60.0)
+        self.store = store or usual(MemoryRegisterStore, keep_s=60.0)
         super().__init__(self.store)
         self.down: set[str] = set()
         self.silent: set[str] = set()

@@ -33,6 +33,7 @@ from gateway.sessions.seat import Seat
 from gateway.stores.memory_log import MemoryEventLog, MemoryStore
 from tests.sessions.desk import Connection, Desk, desk
 from tests.translation.stage import until
+from tests.usual import usual
 
 NOW_S = 1_000_000.0
 ANA = Grant(
@@ -68,7 +69,7 @@ class Watch:
             secret=participant,
             room=Room(
                 meeting_key(grant.tenant, "m"),
-                MemoryEventLog(MemoryStore(max_publications=9, keep_s=60, max_bytes=10**6)),
+                MemoryEventLog(usual(MemoryStore, max_publications=9, keep_s=60, max_bytes=10**6)),
                 private=False,
                 snapshot=1,
             ),

@@ -17,6 +17,7 @@ from gateway.stores.redis.store import RedisStore
 from tests.redis_server import RedisServer, new_folder
 from tests.sessions.desk import desk
 from tests.translation.stage import until
+from tests.usual import usual
 
 
 @pytest.fixture
@@ -29,9 +30,9 @@ def server() -> Iterator[RedisServer]:
 
 
 async def test_after_a_loss_everybody_joins_again_and_nothing_of_old_is_waited_for(server: RedisServer) -> None:
-    store = RedisStore(server.url)
+    store = usual(RedisStore, server.url)
     await store.start()
-    log = RedisEventLog(store)
+    log = usual(RedisEventLog, store)
     await log.start()
     async with desk(log=cast(Any, log)) as d:
         entry, ana = await d.join(speaks="en", reads=["de"])

@@ -8,6 +8,7 @@ from gateway.meeting.members import Member
 from gateway.meeting.room import Room
 from gateway.sessions.rooms import Rooms
 from gateway.stores.memory_log import MemoryEventLog, MemoryStore
+from tests.usual import usual
 
 
 def quiet(_room: Room) -> bool:
@@ -19,7 +20,7 @@ def member(name: str) -> Member:
 
 
 async def test_a_room_stays_while_somebody_is_in_it_or_about_to_be_or_something_is_to_be_done() -> None:
-    rooms = Rooms(partial(Room, log=MemoryEventLog(MemoryStore()), snapshot=10))
+    rooms = Rooms(partial(Room, log=MemoryEventLog(usual(MemoryStore)), snapshot=10))
     ana = member("ana")
     async with rooms.enter("m", private=False) as room:
         await rooms.sweep(quiet)

@@ -24,6 +24,7 @@ from gateway.sessions.seat import Seat, key_of, recalled, restored
 from gateway.stores.memory_log import MemoryEventLog, MemoryStore
 from tests.logs import append
 from tests.sessions.desk import Connection
+from tests.usual import usual
 
 
 def started() -> Connection:
@@ -39,7 +40,7 @@ def said(connection: Connection, utterance: str = "u") -> Accept:
 
 
 def seated(connection: Connection) -> Seat:
-    log = MemoryEventLog(MemoryStore(max_publications=10, keep_s=60, max_bytes=10**6))
+    log = MemoryEventLog(usual(MemoryStore, max_publications=10, keep_s=60, max_bytes=10**6))
     seat = Seat(
         secret="s",
         room=Room("m", log, private=False, snapshot=1),
@@ -163,7 +164,7 @@ def kept(grant: Grant = OPEN) -> SessionRecord:
 
 
 async def state_after(*events: LoggedEvent, grant: Grant = OPEN) -> Connection:
-    log = MemoryEventLog(MemoryStore(max_publications=99, keep_s=60, max_bytes=10**6))
+    log = MemoryEventLog(usual(MemoryStore, max_publications=99, keep_s=60, max_bytes=10**6))
     for event in events:
         await append(log, "m", event)
     room = Room("m", log, private=False, snapshot=1)
@@ -222,7 +223,7 @@ async def test_a_session_that_another_gateway_had_is_what_it_was() -> None:
         until_s=1e9,
         recorded=True,
     )
-    room = Room("m", MemoryEventLog(MemoryStore()), private=True, snapshot=1)
+    room = Room("m", MemoryEventLog(usual(MemoryStore)), private=True, snapshot=1)
     seat = restored(room, ana, "secret", Limits(), fence=7)
     assert (seat.record(until_s=1e9), seat.secret, seat.fence, seat.connected) == (ana, "secret", 7, False)
     kept = seat.kept(30.0)

@@ -17,6 +17,7 @@ from gateway.stores.memory_register import MemoryRegister, MemoryRegisterStore
 from tests.sessions.desk import ANA, Desk, desk
 from tests.sessions.two_gateways import joined, resume_of, says
 from tests.translation.stage import Log, idle, until
+from tests.usual import usual
 
 KEPT_S = 5.0
 # The stage has a meeting `m` of its own.
@@ -29,7 +30,7 @@ class Two:
 
     def __init__(self) -> None:
         self.now_s = 0.0
-        self.store = MemoryStore(unrecorded_s=KEPT_S, wall_clock=lambda: self.now_s)
+        self.store = usual(MemoryStore, unrecorded_s=KEPT_S, wall_clock=lambda: self.now_s)
 
     async def pass_time(self, seconds: float) -> None:
         self.now_s += seconds
@@ -40,7 +41,7 @@ class Two:
 @contextlib.asynccontextmanager
 async def two() -> AsyncIterator[Two]:
     both = Two()
-    register = MemoryRegisterStore(keep_s=60, wall_clock=lambda: both.now_s)
+    register = usual(MemoryRegisterStore, keep_s=60, wall_clock=lambda: both.now_s)
     both.store.fence_of = register.fence_of
     async with (
         desk(log=Log(store=both.store), register=MemoryRegister(register)) as both.here,
@@ -127,7 +128,7 @@ async def test_what_a_token_says_decides_and_cannot_be_overruled() -> None:
 
 
 async def test_a_session_that_goes_on_where_the_log_is_lost_begins_it_as_what_it_was() -> None:
-    register = MemoryRegisterStore(keep_s=60, wall_clock=lambda: 0.0)
+    register = usual(MemoryRegisterStore, keep_s=60, wall_clock=lambda: 0.0)
     async with desk(log=Log(), register=MemoryRegister(register)) as here:
         entry, _ = await joined(here, **BOARD, reads=["de"], record=False)
         kept = entry.seat.kept(60.0)

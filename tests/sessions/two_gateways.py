@@ -14,6 +14,7 @@ from gateway.sessions.entrance import Entry
 from gateway.stores.memory_register import MemoryRegister, MemoryRegisterStore
 from tests.sessions.desk import Connection, Desk, desk
 from tests.translation.stage import Log, idle
+from tests.usual import usual
 
 
 class Two:
@@ -39,7 +40,7 @@ class Two:
 @contextlib.asynccontextmanager
 async def two(limits: Limits | None = None, **options: Any) -> AsyncIterator[Two]:
     both, log, limits = Two(), Log(), limits or Limits(keep_s=60)
-    store = MemoryRegisterStore(keep_s=limits.keep_s, wall_clock=lambda: both.now_s)
+    store = usual(MemoryRegisterStore, keep_s=limits.keep_s, wall_clock=lambda: both.now_s)
     log.store.fence_of = store.fence_of
     one, another = MemoryRegister(store), MemoryRegister(store)
     async with (

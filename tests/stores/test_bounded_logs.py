@@ -18,6 +18,7 @@ from gateway.domain.log import LoggedEvent, Page, Publication, Said, Timings, Tr
 from gateway.domain.sessions import KeptMeeting
 from gateway.stores import bounded_logs
 from gateway.stores.bounded_logs import MEETING_BYTES, MEETING_SHARE, BoundedLogs, publication_bytes
+from tests.usual import usual
 
 
 class Clock:
@@ -67,7 +68,7 @@ def without_shares(monkeypatch: pytest.MonkeyPatch) -> None:
 
 @pytest.mark.parametrize("heard", [False, True])
 def test_a_meeting_that_floods_costs_no_other_meeting_a_publication(heard: bool) -> None:
-    log = BoundedLogs(max_bytes=MEETING_SHARE * room_for(4, meetings=1))
+    log = usual(BoundedLogs, max_bytes=MEETING_SHARE * room_for(4, meetings=1))
     quiet = [f"quiet {n}" for n in range(MEETING_SHARE - 1)]
     for meeting in quiet:
         for text in ("1", "2", "3", "4"):
@@ -85,7 +86,7 @@ def test_a_meeting_that_floods_costs_no_other_meeting_a_publication(heard: bool)
 
 
 def test_a_meeting_past_its_share_loses_its_own_oldest_publications() -> None:
-    log = BoundedLogs(max_bytes=MEETING_SHARE * room_for(3, meetings=1))
+    log = usual(BoundedLogs, max_bytes=MEETING_SHARE * room_for(3, meetings=1))
     for text in ("1", "2", "3"):
         log.append("standup", said(text))
     assert texts(log.read("standup", after=0)) == ["1", "2", "3"], "exactly its share"
@@ -103,14 +104,14 @@ def test_a_meeting_past_its_share_loses_its_own_oldest_publications() -> None:
 
 def test_one_byte_less_is_one_publication_less() -> None:
     for max_bytes, held in ((MEETING_SHARE * room_for(3, 1), 3), (MEETING_SHARE * room_for(3, 1) - 1, 2)):
-        log = BoundedLogs(max_bytes=max_bytes)
+        log = usual(BoundedLogs, max_bytes=max_bytes)
         for _ in range(10):
             log.append("standup", said("x"))
         assert log.publications == held
 
 
 def test_a_publication_that_is_larger_than_the_share_is_held_until_the_next() -> None:
-    log = BoundedLogs(max_bytes=MEETING_SHARE * room_for(3, meetings=1))
+    log = usual(BoundedLogs, max_bytes=MEETING_SHARE * room_for(3, meetings=1))
     long = "x" * (2 * SIZE)
     log.append("retro", said("1"))
     log.append("standup", said("1"))
@@ -128,7 +129,7 @@ def test_a_publication_that_is_larger_than_the_share_is_held_until_the_next() ->
 
 @pytest.mark.usefixtures("without_shares")
 def test_the_quietest_meeting_loses_its_oldest_publications_first() -> None:
-    log = BoundedLogs(max_bytes=room_for(5, meetings=2))
+    log = usual(BoundedLogs, max_bytes=room_for(5, meetings=2))
     for meeting, text in (("retro", "1"), ("retro", "2"), ("standup", "1"), ("retro", "3"), ("standup", "2")):
         log.append(meeting, said(text))
     log.append("standup", said("3"))
@@ -142,7 +143,7 @@ def test_the_quietest_meeting_loses_its_oldest_publications_first() -> None:
 
 @pytest.mark.usefixtures("without_shares")
 def test_a_meeting_with_subscribers_loses_something_only_when_nothing_else_is_left() -> None:
-    log = BoundedLogs(max_bytes=room_for(4, meetings=2))
+    log = usual(BoundedLogs, max_bytes=room_for(4, meetings=2))
     with log.subscribe("heard", nothing):
         for text in ("1", "2"):
             log.append("heard", said(text))
@@ -169,7 +170,7 @@ def test_a_meeting_with_subscribers_loses_something_only_when_nothing_else_is_le
 @pytest.mark.parametrize("before", range(0, 100, 3))
 def test_meetings_are_given_up_in_order_however_much_went_on_before(before: int) -> None:
     names = [f"{n}" for n in range(10)]
-    log = BoundedLogs(max_publications=1, max_bytes=room_for(10, meetings=10))
+    log = usual(BoundedLogs, max_publications=1, max_bytes=room_for(10, meetings=10))
     for n in range(before):
         log.append(names[n % 10], said("x"))
     for name in reversed(names):
@@ -180,7 +181,7 @@ def test_meetings_are_given_up_in_order_however_much_went_on_before(before: int)
 
 
 def test_what_was_just_appended_is_there_even_if_it_is_too_much_alone() -> None:
-    log = BoundedLogs(max_bytes=10)
+    log = usual(BoundedLogs, max_bytes=10)
     with log.subscribe("heard", nothing):
         log.append("heard", said("1"))
         assert texts(log.read("heard", after=0)) == ["1"]
@@ -223,7 +224,7 @@ def costly(kind: str, n: int) -> LoggedEvent:
 @pytest.mark.parametrize("meetings", [1, 200, 1_500])
 @pytest.mark.parametrize("kind", ["said", "said with everything", "translated", "untranslated"])
 def test_the_estimate_is_not_below_what_python_takes(kind: str, meetings: int) -> None:
-    log = BoundedLogs()
+    log = usual(BoundedLogs)
 
     def fill() -> None:
         for n in range(1_500):
@@ -245,7 +246,7 @@ def test_the_estimate_is_not_below_what_python_takes(kind: str, meetings: int) -
 
 def test_sweeping_drops_what_expired_and_says_how_much() -> None:
     clock = Clock()
-    log = BoundedLogs(keep_s=60.0, wall_clock=clock)
+    log = usual(BoundedLogs, keep_s=60.0, wall_clock=clock)
     with log.subscribe("heard", nothing):
         for meeting in ("heard", "over", "over", "running"):
             log.append(meeting, said("1"))
@@ -261,7 +262,7 @@ def test_sweeping_drops_what_expired_and_says_how_much() -> None:
 
 
 def test_a_meeting_in_which_nothing_was_said_goes_with_its_last_subscriber() -> None:
-    log = BoundedLogs()
+    log = usual(BoundedLogs)
     with log.subscribe("standup", nothing) as first:
         with log.subscribe("standup", nothing) as second:
             assert second.epoch == first.epoch
@@ -272,14 +273,14 @@ def test_a_meeting_in_which_nothing_was_said_goes_with_its_last_subscriber() -> 
 
 
 def test_reading_an_unknown_meeting_leaves_nothing_behind() -> None:
-    log = BoundedLogs()
+    log = usual(BoundedLogs)
     log.read("nobody", after=0)
     assert (len(log._rings), log.publications, log.bytes) == (0, 0, 0)
 
 
 def test_a_clock_that_is_put_back_does_not_put_publications_out_of_order() -> None:
     clock = Clock()
-    log = BoundedLogs(wall_clock=clock)
+    log = usual(BoundedLogs, wall_clock=clock)
     first = log.append("standup", said("1"))
     clock.now -= 3_600.0
     second = log.append("standup", said("2"))
@@ -290,7 +291,7 @@ def test_a_clock_that_is_put_back_does_not_put_publications_out_of_order() -> No
 
 
 def test_unsubscribing_twice_is_like_once() -> None:
-    log = BoundedLogs()
+    log = usual(BoundedLogs)
     seen: list[Publication] = []
     subscription = log.subscribe("standup", seen.append)
     subscription.__enter__()
@@ -302,7 +303,7 @@ def test_unsubscribing_twice_is_like_once() -> None:
 
 
 def test_a_subscriber_that_another_one_ended_during_delivery_gets_nothing_more() -> None:
-    log = BoundedLogs()
+    log = usual(BoundedLogs)
     seen: list[Publication] = []
     second = ExitStack()
 
@@ -319,7 +320,7 @@ def test_a_subscriber_that_another_one_ended_during_delivery_gets_nothing_more()
 def test_a_subscriber_that_raises_harms_nobody_and_its_words_are_not_logged(
     caplog: pytest.LogCaptureFixture,
 ) -> None:
-    log = BoundedLogs()
+    log = usual(BoundedLogs)
     seen: list[Publication] = []
 
     def broken(publication: Publication) -> None:
@@ -344,7 +345,7 @@ def test_a_subscriber_that_raises_harms_nobody_and_its_words_are_not_logged(
 
 def test_the_next_process_goes_on_where_this_one_was() -> None:
     clock = Clock()
-    log = BoundedLogs(wall_clock=clock)
+    log = usual(BoundedLogs, wall_clock=clock)
     seen: list[Publication] = []
     with log.subscribe("silent", nothing) as silent:
         for text in ("1", "2", "3"):
@@ -352,7 +353,7 @@ def test_the_next_process_goes_on_where_this_one_was() -> None:
         dumped = log.dump()
     before = log.read("standup", after=0)
 
-    log = BoundedLogs(wall_clock=clock)
+    log = usual(BoundedLogs, wall_clock=clock)
     log.restore(dumped)
     assert log.read("standup", after=0) == before
     assert (len(log._rings), log.publications, log.bytes) == (2, 3, room_for(3, meetings=1))
@@ -367,14 +368,14 @@ def test_the_next_process_goes_on_where_this_one_was() -> None:
 
 def test_what_expired_between_the_processes_is_not_taken_over_but_the_position_is() -> None:
     clock = Clock()
-    log = BoundedLogs(keep_s=60.0, wall_clock=clock)
+    log = usual(BoundedLogs, keep_s=60.0, wall_clock=clock)
     log.append("over", said("1"))
     log.append("running", said("1"))
     clock.now += 30.0
     log.append("running", said("2"))
     dumped = log.dump()
     clock.now += 31.0
-    log = BoundedLogs(keep_s=60.0, wall_clock=clock)
+    log = usual(BoundedLogs, keep_s=60.0, wall_clock=clock)
     log.restore(dumped)
     assert {(kept.meeting, kept.first, kept.last) for kept in log.dump()} == {("over", 2, 1), ("running", 2, 2)}
     assert {kept.epoch for kept in log.dump()} == {kept.epoch for kept in dumped}
@@ -387,7 +388,7 @@ def test_what_expired_between_the_processes_is_not_taken_over_but_the_position_i
 
 def test_a_meeting_that_flooded_is_taken_over_within_its_share() -> None:
     clock = Clock()
-    log = BoundedLogs(wall_clock=clock)
+    log = usual(BoundedLogs, wall_clock=clock)
     for text in ("1", "2", "3"):
         log.append("standup", said(text))
     clock.now += 1.0
@@ -395,7 +396,7 @@ def test_a_meeting_that_flooded_is_taken_over_within_its_share() -> None:
         log.append("flood", said("x"))
     flooded = log.read("flood", after=0)
     dumped = log.dump()
-    log = BoundedLogs(max_bytes=MEETING_SHARE * room_for(3, meetings=1), wall_clock=clock)
+    log = usual(BoundedLogs, max_bytes=MEETING_SHARE * room_for(3, meetings=1), wall_clock=clock)
     log.restore(dumped)
     page = log.read("flood", after=0)
     assert (page.epoch, page.first, page.last) == (flooded.epoch, 98, 100)
@@ -406,13 +407,13 @@ def test_a_meeting_that_flooded_is_taken_over_within_its_share() -> None:
 @pytest.mark.usefixtures("without_shares")
 def test_a_log_with_narrower_bounds_takes_over_the_newest() -> None:
     clock = Clock()
-    log = BoundedLogs(wall_clock=clock)
+    log = usual(BoundedLogs, wall_clock=clock)
     for text in ("1", "2", "3"):
         for meeting in ("retro", "standup"):
             clock.now += 1.0
             log.append(meeting, said(text))
     dumped = tuple(reversed(log.dump()))
-    log = BoundedLogs(max_publications=2, max_bytes=room_for(3, meetings=2), wall_clock=clock)
+    log = usual(BoundedLogs, max_publications=2, max_bytes=room_for(3, meetings=2), wall_clock=clock)
     log.restore(dumped)
     assert texts(log.read("retro", after=0)) == ["3"]
     assert texts(log.read("standup", after=0)) == ["2", "3"]
@@ -421,14 +422,14 @@ def test_a_log_with_narrower_bounds_takes_over_the_newest() -> None:
 
 
 def test_an_empty_dump_is_no_trouble() -> None:
-    log = BoundedLogs()
+    log = usual(BoundedLogs)
     assert log.dump() == ()
     log.restore(())
     assert len(log._rings) == 0
 
 
 def test_a_log_in_use_cannot_be_restored() -> None:
-    log = BoundedLogs()
+    log = usual(BoundedLogs)
     log.append("standup", said("1"))
     with pytest.raises(RuntimeError):
         log.restore(log.dump())
@@ -516,7 +517,7 @@ def test_it_holds_what_the_bounds_say_whatever_happened(steps: list[tuple[str, s
     """Some publications are larger than a share, so that five meetings can be too much for the log."""
     clock = Clock()
     max_bytes = room_for(room, meetings=8)
-    log = BoundedLogs(max_publications=4, keep_s=3.0, max_bytes=max_bytes, wall_clock=clock)
+    log = usual(BoundedLogs, max_publications=4, keep_s=3.0, max_bytes=max_bytes, wall_clock=clock)
     models = Models(max_publications=4, keep_ms=3_000, room=max_bytes)
 
     def take_steps() -> None:
@@ -566,7 +567,7 @@ def test_it_holds_what_the_bounds_say_whatever_happened(steps: list[tuple[str, s
 
 def test_meetings_that_come_and_go_leave_nothing_behind() -> None:
     clock = Clock()
-    log = BoundedLogs(max_publications=2, keep_s=60, wall_clock=clock)
+    log = usual(BoundedLogs, max_publications=2, keep_s=60, wall_clock=clock)
     for n in range(1_000):
         with log.subscribe(f"private {n}", nothing):
             pass
@@ -589,7 +590,7 @@ def _tracked(value: object) -> int:
 
 
 def test_every_account_is_within_its_bound_in_the_next_process() -> None:
-    earlier = BoundedLogs()
+    earlier = usual(BoundedLogs)
     with ExitStack() as subscriptions:
         for account in ("a", "b", "empty"):
             subscriptions.enter_context(earlier.subscribe(account, nothing, account=account))
@@ -597,7 +598,7 @@ def test_every_account_is_within_its_bound_in_the_next_process() -> None:
             earlier.append("a", said(text))
             earlier.append("b", said(text))
         kept = earlier.dump()
-    log = BoundedLogs(account_bytes=lambda _: room_for(2, meetings=1))
+    log = usual(BoundedLogs, account_bytes=lambda _: room_for(2, meetings=1))
     log.restore(kept)
     for account in "ab":
         assert texts(log.read(account, after=0)) == ["2", "3"]
@@ -605,7 +606,7 @@ def test_every_account_is_within_its_bound_in_the_next_process() -> None:
 
 def test_an_account_with_a_bound_of_its_own_loses_its_oldest_meetings_and_no_others() -> None:
     bounds = {"bounded": room_for(4, meetings=2)}
-    log = BoundedLogs(account_bytes=bounds.get)
+    log = usual(BoundedLogs, account_bytes=bounds.get)
     with (
         log.subscribe("first", nothing, account="bounded"),
         log.subscribe("second", nothing, account="bounded"),
@@ -628,7 +629,7 @@ def test_an_account_with_a_bound_of_its_own_loses_its_oldest_meetings_and_no_oth
 @pytest.mark.usefixtures("without_shares")
 def test_an_account_that_fills_the_log_loses_its_own_meetings() -> None:
     """However many meetings it has, and though others' were used longer ago and nobody is in them any more."""
-    log = BoundedLogs(max_bytes=room_for(20, meetings=20))
+    log = usual(BoundedLogs, max_bytes=room_for(20, meetings=20))
     with log.subscribe("ended", nothing, account="small"):
         log.append("ended", said("1"))
         log.append("ended", said("2"))
@@ -638,7 +639,7 @@ def test_an_account_that_fills_the_log_loses_its_own_meetings() -> None:
             log.append(f"flood {n}", said("x"))
     assert texts(log.read("ended", after=0)) == ["1", "2"]
     earlier = log
-    log = BoundedLogs(max_bytes=room_for(10, meetings=10))
+    log = usual(BoundedLogs, max_bytes=room_for(10, meetings=10))
     log.restore(earlier.dump())
     assert texts(log.read("ended", after=0)) == ["1", "2"], "also in the next process"
 

@@ -33,6 +33,7 @@ from gateway.domain.sessions import HANDOVER_VERSION, Handover, KeptMeeting, Kep
 from gateway.stores import handover_file
 from gateway.stores.memory_log import MemoryEventLog, MemoryStore
 from tests.logs import utterance
+from tests.usual import usual
 
 ANA = KeptSession(
     session="s" * 32,
@@ -363,7 +364,7 @@ def test_what_cannot_be_discarded_is_heard_of(path: Path) -> None:
 
 
 async def test_a_memory_log_goes_through_the_file(path: Path) -> None:
-    log = MemoryEventLog(store := MemoryStore())
+    log = MemoryEventLog(store := usual(MemoryStore))
     for event in EVENTS:
         store.logs.append("standup", event)
     handover_file.write(path, Handover(meetings=await log.kept(), sessions=(ANA,)))
@@ -371,7 +372,7 @@ async def test_a_memory_log_goes_through_the_file(path: Path) -> None:
 
     read = handover_file.read(path)
     assert read is not None
-    log = MemoryEventLog(MemoryStore(earlier=read.meetings))
+    log = MemoryEventLog(usual(MemoryStore, earlier=read.meetings))
     assert await log.read("standup", after=0) == before
     assert (await log.accept("standup", utterance("new"))).offset == 4
 

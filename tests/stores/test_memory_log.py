@@ -10,6 +10,7 @@ from gateway.domain.log import LoggedEvent, Publication, Unfinished
 from gateway.domain.sessions import KeptMeeting
 from gateway.stores.memory_log import MemoryEventLog, MemoryStore
 from tests.logs import append, nothing, said, translated, untranslated, utterance
+from tests.usual import usual
 
 
 def kept(*events: LoggedEvent, first: int = 1, **more: Any) -> KeptMeeting:
@@ -20,7 +21,7 @@ def kept(*events: LoggedEvent, first: int = 1, **more: Any) -> KeptMeeting:
 
 def after(meeting: KeptMeeting, **bounds: Any) -> MemoryEventLog:
     """The log of the next process."""
-    return MemoryEventLog(MemoryStore(earlier=(meeting,), wall_clock=lambda: 1_700_000_001.0, **bounds))
+    return MemoryEventLog(usual(MemoryStore, earlier=(meeting,), wall_clock=lambda: 1_700_000_001.0, **bounds))
 
 
 def hello(*languages: str) -> LoggedEvent:
@@ -59,7 +60,7 @@ async def test_what_was_promised_again_or_is_not_held_any_more_is_left_as_well()
 
 
 async def test_what_one_process_keeps_the_next_one_knows() -> None:
-    log = MemoryEventLog(MemoryStore(max_publications=2))
+    log = MemoryEventLog(usual(MemoryStore, max_publications=2))
     async with log.subscribe("m", nothing) as subscription:
         await subscription.reads(["ja", "de"])
         for name in ("one", "two", "three"):
@@ -67,7 +68,7 @@ async def test_what_one_process_keeps_the_next_one_knows() -> None:
         await log.conclude("m", translated("二", said=2, utterance="two"))
     [left] = await log.kept()
     assert [work.utterance.id for work in left.unfinished] == ["one", "two", "three"]
-    next_log = MemoryEventLog(MemoryStore(earlier=(left,), max_publications=2))
+    next_log = MemoryEventLog(usual(MemoryStore, earlier=(left,), max_publications=2))
     assert (await next_log.accept("m", utterance("one"))).known
     assert [(work.said, work.languages) for work in await next_log.take_over()] == [
         (1, ("de", "ja")),
@@ -85,7 +86,7 @@ async def test_publications_that_the_next_process_does_not_keep_are_left_all_the
 
 async def test_a_meeting_is_kept_for_what_is_unfinished_and_then_forgotten() -> None:
     now = 1_700_000_000.0
-    store = MemoryStore(keep_s=60, wall_clock=lambda: now)
+    store = usual(MemoryStore, keep_s=60, wall_clock=lambda: now)
     log = MemoryEventLog(store)
     async with log.subscribe("m", nothing) as subscription:
         await subscription.reads(["ja"])
@@ -102,7 +103,7 @@ async def test_a_meeting_is_kept_for_what_is_unfinished_and_then_forgotten() -> 
 
 
 async def test_nothing_is_remembered_of_what_is_trimmed() -> None:
-    store = MemoryStore(max_publications=3)
+    store = usual(MemoryStore, max_publications=3)
     log = MemoryEventLog(store)
     for n in range(50):
         await append(log, "m", said(str(n), ()))
@@ -114,7 +115,7 @@ async def test_nothing_is_remembered_of_a_meeting_that_does_not_fit_any_more() -
     """A restart with a smaller bound: the log is begun again, and with it its offsets."""
     earlier = kept(said("one", ()), said("two", ()), translated("二", said=2, utterance="two"))
     young = KeptMeeting("young", "e2", 1, 1, (Publication(1, 1_700_000_000_999, said("three", ())),))
-    store = MemoryStore(earlier=(earlier, young), max_bytes=1, wall_clock=lambda: 1_700_000_001.0)
+    store = usual(MemoryStore, earlier=(earlier, young), max_bytes=1, wall_clock=lambda: 1_700_000_001.0)
     log = MemoryEventLog(store)
     await log.sweep()
     assert "m" not in store.meetings

@@ -9,11 +9,12 @@ from gateway.domain.grants import Revocation
 from gateway.domain.register import REVOCATION_S
 from gateway.domain.sessions import SessionRecord, UsedToken
 from gateway.stores.memory_register import MemoryRegister, MemoryRegisterStore
+from tests.usual import usual
 
 
 async def test_used_tokens_are_for_the_next_process_until_they_would_not_be_valid() -> None:
     now_s = 700.0
-    register = MemoryRegister(MemoryRegisterStore(wall_clock=lambda: now_s))
+    register = MemoryRegister(usual(MemoryRegisterStore, wall_clock=lambda: now_s))
     used = UsedToken("acme", "t1", "ana", 700.0)
     await register.use(used)
     # Clocks may differ: it is accepted 30 s after its time.
@@ -28,7 +29,7 @@ async def test_used_tokens_are_for_the_next_process_until_they_would_not_be_vali
 
 async def test_revocations_are_forgotten_when_nothing_older_is_valid() -> None:
     now_s = 1_000.0
-    store = MemoryRegisterStore(wall_clock=lambda: now_s)
+    store = usual(MemoryRegisterStore, wall_clock=lambda: now_s)
     register = MemoryRegister(store)
     await register.revoke(Revocation(tenant="acme", before_s=1_000.0))
     await register.sweep()
@@ -39,7 +40,7 @@ async def test_revocations_are_forgotten_when_nothing_older_is_valid() -> None:
 
 
 async def test_nothing_is_left_of_sessions_that_have_ended() -> None:
-    store = MemoryRegisterStore()
+    store = usual(MemoryRegisterStore)
     register = MemoryRegister(store)
     ana = SessionRecord("ana", "acme/m", False, "Ana", None, ("de", "fr"))
     async with register.subscribe("acme/m", lambda _participant, _present: None):
@@ -52,7 +53,7 @@ async def test_nothing_is_left_of_sessions_that_have_ended() -> None:
 
 
 async def test_a_gateway_that_has_left_is_told_nothing() -> None:
-    store = MemoryRegisterStore()
+    store = usual(MemoryRegisterStore)
     one, another = MemoryRegister(store), MemoryRegister(store)
     moved: list[tuple[bytes, bool]] = []
     await one.open(lambda *session: moved.append(session), lambda _: None)
@@ -72,7 +73,7 @@ def test_a_tenant_joins_no_more_than_its_minutes_allow_and_whoever_waits_as_told
     coming: list[tuple[int, int]],
 ) -> None:
     now_s, minutes, begun_s = 1.7e9, 0.0, 1.7e9
-    store = MemoryRegisterStore(wall_clock=lambda: now_s)
+    store = usual(MemoryRegisterStore, wall_clock=lambda: now_s)
     for passes_s, most in coming:
         now_s += passes_s
         wait_s = store.join("acme", most)
@@ -91,7 +92,7 @@ def test_a_tenant_joins_no_more_than_its_minutes_allow_and_whoever_waits_as_told
 
 async def test_tenants_that_have_rested_are_forgotten() -> None:
     now_s = 0.0
-    store = MemoryRegisterStore(wall_clock=lambda: now_s)
+    store = usual(MemoryRegisterStore, wall_clock=lambda: now_s)
     store.join("acme", 2)
     store.sweep()
     assert store.busy_until_us

@@ -34,6 +34,7 @@ from gateway.stores.sharded import (
 )
 from tests.logs import nothing, texts, utterance
 from tests.patience import until
+from tests.usual import usual
 
 GRANT = Grant(tenant="acme", subject="ana", token_id="t1", roles=frozenset({"read"}), meeting="m", expires_s=2e9)
 TOKEN = UsedToken("acme", "t1", "ana", 2e9)
@@ -117,7 +118,7 @@ def two_logs(stores: Sequence[MemoryStore], kind: type[MemoryEventLog] = MemoryE
 
 @pytest.fixture
 def stores() -> tuple[MemoryStore, MemoryStore]:
-    return MemoryStore(), MemoryStore()
+    return usual(MemoryStore), usual(MemoryStore)
 
 
 async def test_each_meeting_is_on_its_store_and_all_are_counted(stores: tuple[MemoryStore, MemoryStore]) -> None:
@@ -186,7 +187,7 @@ class _Register(ShardedRegister):
 
 @pytest.fixture
 async def registers() -> tuple[_Register, _Register]:
-    stores = (MemoryRegisterStore(), MemoryRegisterStore())
+    stores = (usual(MemoryRegisterStore), usual(MemoryRegisterStore))
     return await _Register(stores).listen(), await _Register(stores).listen()
 
 

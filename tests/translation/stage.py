@@ -40,6 +40,7 @@ from gateway.translation.partials import Partials
 from gateway.translation.scheduling.quotas import Quotas
 from gateway.translation.scheduling.scheduler import Scheduler
 from tests.translation.engines import AnsweredEngine
+from tests.usual import usual
 
 T = TypeVar("T")
 
@@ -48,7 +49,9 @@ class Log(MemoryEventLog):
     """What is to be appended waits while not `open`; what `refuses` says is refused."""
 
     def __init__(self, earlier: tuple[KeptMeeting, ...] = (), store: MemoryStore | None = None) -> None:
-        self.store = store or MemoryStore(max_publications=100, keep_s=600, max_bytes=10**7, earlier=earlier)
+        self.store = store or usual(
+            MemoryStore, max_publications=100, keep_s=600, max_bytes=10**7, earlier=earlier
+        )
         super().__init__(self.store)
         self.open = asyncio.Event()
         self.open.set()
@@ -130,9 +133,9 @@ class Stage:
         # Of everybody.
         self.quota = NO_QUOTA
         self.quotas = Quotas(lambda _: self.quota)
-        self.scheduler = Scheduler(engine, max_waiting=100, lookahead=0, quotas=self.quotas)
-        self.partials = Partials(self.scheduler, pace_s=0.0, max_bytes=live_bytes)
-        self.finals = Finals(self.scheduler, self.partials, **options)
+        self.scheduler = usual(Scheduler, engine, max_waiting=100, lookahead=0, quotas=self.quotas)
+        self.partials = usual(Partials, self.scheduler, pace_s=0.0, max_bytes=live_bytes)
+        self.finals = usual(Finals, self.scheduler, self.partials, **options)
         self.log = log
         self.room = Room("m", log, private=False, snapshot=10, channel=channel)
         self.finished: list[tuple[str, bool]] = []

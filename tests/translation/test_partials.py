@@ -32,6 +32,7 @@ from tests.gateways import running
 from tests.meetings import joined, say
 from tests.tracing.recorder import recording
 from tests.translation.stage import Stage, idle, nothing_is_live, stage, until
+from tests.usual import usual
 
 
 async def spoken(stage: Stage, series: Sequence[tuple[str, str]]) -> None:
@@ -203,7 +204,7 @@ async def test_the_newest_revision_waits_until_a_reader_can_have_read_the_last(
     monkeypatch.setattr("gateway.translation.partials._LOOK_S", 0.001)
     async with stage() as r:
         await r.reader("live")
-        r.partials = r.finals._partials = Partials(r.scheduler, pace_s=1.0)
+        r.partials = r.finals._partials = usual(Partials, r.scheduler, pace_s=1.0)
         async with r.partials:
             await spoken(r, SERIES[:1])
             now_s = 0.4  # half the pace, as there is nothing to read yet
@@ -221,7 +222,7 @@ async def test_a_full_event_loop_has_only_finals_translated_until_it_has_time_ag
         live = await r.reader("live")
         captions = await r.reader("live", "en")
         lag_s = 10.0
-        r.partials = r.finals._partials = Partials(r.scheduler, pace_s=0.0, lag_s=lambda: lag_s)
+        r.partials = r.finals._partials = usual(Partials, r.scheduler, pace_s=0.0, lag_s=lambda: lag_s)
         async with r.partials:
             r.hear("we will")
             r.hear("never mind", utterance="other")
@@ -247,7 +248,7 @@ async def test_each_millisecond_of_lateness_delays_by_a_tenth_of_a_second_up_to_
     monkeypatch.setattr("gateway.translation.partials._LOOK_S", 0.001)
     async with stage() as r:
         await r.reader("live")
-        r.partials = r.finals._partials = Partials(r.scheduler, pace_s=0.0, lag_s=lambda: lag_s)
+        r.partials = r.finals._partials = usual(Partials, r.scheduler, pace_s=0.0, lag_s=lambda: lag_s)
         async with r.partials:
             for wait_s in (1.0, 5.0):
                 count = len(r.engine.requests)
@@ -266,7 +267,7 @@ async def test_one_that_falls_due_sooner_than_it_seemed_is_not_late() -> None:
     async with stage() as r:
         await r.reader("live")
         lag_s = 0.0
-        r.partials = r.finals._partials = Partials(r.scheduler, pace_s=0.2, lag_s=lambda: lag_s)
+        r.partials = r.finals._partials = usual(Partials, r.scheduler, pace_s=0.2, lag_s=lambda: lag_s)
         async with r.partials:
             await spoken(r, SERIES[:1])
             lag_s = 10.0
@@ -280,7 +281,7 @@ async def test_one_that_falls_due_sooner_than_it_seemed_is_not_late() -> None:
 async def test_an_utterance_is_looked_at_by_one_timer_however_often_it_is_revised() -> None:
     async with stage() as r:
         await r.reader("live")
-        r.partials = r.finals._partials = Partials(r.scheduler, pace_s=60.0, lag_s=lambda: 10.0)
+        r.partials = r.finals._partials = usual(Partials, r.scheduler, pace_s=60.0, lag_s=lambda: 10.0)
         async with r.partials:
             timers: list[asyncio.TimerHandle | None] = []
             for rev in range(1, 6):
@@ -296,7 +297,7 @@ async def test_a_full_event_loop_ends_no_generation_until_the_next_may_follow() 
     async with stage() as r:
         await r.reader("live")
         lag_s = 0.0
-        r.partials = r.finals._partials = Partials(r.scheduler, pace_s=0.0, lag_s=lambda: lag_s)
+        r.partials = r.finals._partials = usual(Partials, r.scheduler, pace_s=0.0, lag_s=lambda: lag_s)
         async with r.partials:
             r.hear("we will")
             await until(lambda: r.engine.running)
@@ -312,7 +313,7 @@ async def test_a_full_event_loop_ends_no_generation_until_the_next_may_follow() 
 async def test_the_lateness_of_a_shared_machine_changes_nothing() -> None:
     async with stage() as r:
         await r.reader("live")
-        r.partials = r.finals._partials = Partials(r.scheduler, pace_s=0.0, lag_s=lambda: 0.003)
+        r.partials = r.finals._partials = usual(Partials, r.scheduler, pace_s=0.0, lag_s=lambda: 0.003)
         async with r.partials:
             r.hear("we will")
             await idle()

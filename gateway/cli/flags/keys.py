@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import get_args
 
 from gateway.cli.flags.command import Commands, add_command, count, languages
-from gateway.domain.roles import DEFAULT_TENANT, NAME, Role
+from gateway.domain.roles import DEFAULT_TENANT, NAME, NAME_CHARS, Role
 
 # Where keys are if nothing is said.
 KEYS_FILE = Path("keys.json")
@@ -116,4 +116,6 @@ def _add_keys_file(command: argparse.ArgumentParser) -> None:
 def _tenant(text: str) -> str:
     if re.match(NAME, text):
         return text
-    raise argparse.ArgumentTypeError(f"{text!r} has other characters than letters, digits and . _ ~ -, or over 64")
+    raise argparse.ArgumentTypeError(
+        f"{text!r} has other characters than letters, digits and . _ ~ -, or over {NAME_CHARS}"
+    )

@@ -14,25 +14,25 @@ class RemoteOptions(Struct, frozen=True, kw_only=True):
     # Where the server is, `https://gpu.example.com:8000`, without the path of a route.
     url: str
     # What the server calls its API key. None: it asks for none.
-    api_key: str | None = None
+    api_key: str | None
     # File whose first word is the key; read at each start of the engine.
-    api_key_file: str | None = None
+    api_key_file: str | None
     # PEM file of the authorities that may sign the server's certificate. None: those of this machine.
-    ca_file: str | None = None
+    ca_file: str | None
     # The model that the server serves: a folder, or a name on the Hugging Face hub. Only its tokenizer is loaded.
     model: str
     # Prompt family. None: detected from the model.
-    family: str | None = None
+    family: str | None
     # Sequences that the server runs together; over all replicas, if there are several.
-    max_num_seqs: int = 16
+    max_num_seqs: int
     # Tokens of prompt and output together. None: what the server says.
-    max_model_len: int | None = None
+    max_model_len: int | None
     # Sample as the model card recommends, instead of greedily.
-    card_sampling: bool = False
+    card_sampling: bool
     # Output tokens that every translation may have, and further ones for each source token.
-    output_tokens_base: int = 32
-    output_tokens_per_source_token: float = 3.0
+    output_tokens_base: int
+    output_tokens_per_source_token: float
     # About how often the server is to send new text, in seconds. 0: every token.
-    delta_interval_s: float = 0.0
+    delta_interval_s: float
     # Longest silence of the server about one generation, in seconds.
-    stall_s: float = 60.0
+    stall_s: float

@@ -52,4 +52,4 @@ class VllmOptions(VllmSettings, frozen=True, kw_only=True):
     """Everything the adapter needs: its settings, and an option that follows from the gateway's settings."""
 
     # About how often the engine hands on new text, in seconds; first and last text at once. 0: every token.
-    delta_interval_s: float = 0.0
+    delta_interval_s: float

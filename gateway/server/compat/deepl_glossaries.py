@@ -1,11 +1,14 @@
 """DeepL's glossaries: `/v2/glossaries`, with one dictionary each, and `/v3/glossaries`, with several.
 
-Knows: DeepL's fields. Must not know: where glossaries are kept, how texts are translated.
+Knows: DeepL's fields, and entries as lines with tabs or CSV. Must not know: where glossaries are kept, how texts
+are translated.
 """
 
 from __future__ import annotations
 
 import asyncio
+import csv
+import io
 import re
 import secrets
 import time
@@ -13,7 +16,7 @@ from collections.abc import Callable, Collection, Iterable, Iterator
 from contextlib import contextmanager
 from datetime import UTC, datetime
 from http import HTTPStatus
-from typing import Annotated, Any
+from typing import Annotated, Any, Literal
 
 from msgspec import Meta, Struct
 from msgspec.structs import replace
@@ -25,12 +28,17 @@ from gateway.domain.errors import Forbidden, InvalidValue, LogUnavailable
 from gateway.domain.glossaries import Dictionary, Glossaries, Glossary
 from gateway.domain.grants import Grant
 from gateway.protocol import checks
-from gateway.server.compat.glossary_entries import MOST_ENTRIES, Format, read_entries, tab_separated
+from gateway.protocol.limits import Limits
 from gateway.server.compat.requests import Parts, known, parameters
 from gateway.server.http.responses import StatusError, json_response
 
 SCHEMES = ("deepl-auth-key",)
 """Of the Authorization header, besides Bearer."""
+
+Format = Literal["tsv", "csv"]
+
+MOST_ENTRIES = 5_000
+"""Most entries of one dictionary."""
 
 _TAGS = {"nb": "no"}
 
@@ -326,3 +334,45 @@ def _several(glossary: Glossary) -> dict[str, Any]:
 def _head(glossary: Glossary) -> dict[str, Any]:
     created = datetime.fromtimestamp(glossary.created_s, UTC).isoformat(timespec="microseconds")
     return {"glossary_id": glossary.id, "name": glossary.name, "creation_time": created.replace("+00:00", "Z")}
+
+
+# ---------------------------------------------------------------- entries, as lines with tabs or as CSV
+
+
+def read_entries(text: str, format: Format, limits: Limits) -> dict[str, str]:
+    """Source term → target term. Raises `InvalidValue` or `LimitExceeded`."""
+    terms: dict[str, str] = {}
+    for number, (source, target) in enumerate(_pairs(text, format), start=1):
+        if source in terms:
+            raise InvalidValue(f"Entry {number}: {source[:40]!r} is there twice.", field="entries")
+        if not (source + target).isprintable():
+            raise InvalidValue(f"Entry {number} has a character that cannot be printed.", field="entries")
+        terms[source] = target
+        checks.check_count(len(terms), MOST_ENTRIES, "entries", "entries")
+    if not terms:
+        raise InvalidValue("A dictionary needs an entry.", field="entries")
+    checks.check_terms(terms, limits, "entries")
+    return terms
+
+
+def tab_separated(terms: dict[str, str]) -> str:
+    """As `read_entries` reads them."""
+    return "\n".join(f"{source}\t{target}" for source, target in terms.items())
+
+
+def _pairs(text: str, format: Format) -> Iterable[tuple[str, str]]:
+    try:
+        rows = csv.reader(io.StringIO(text, newline="")) if format == "csv" else _tabs(text)
+        for number, row in enumerate(rows, start=1):
+            if not any(map(str.strip, row)):
+                continue
+            # In CSV, the languages of each entry may follow.
+            if len(row) not in ((2, 4) if format == "csv" else (2,)):
+                raise InvalidValue(f"Line {number} of the entries has not two terms.", field="entries")
+            yield row[0].strip(), row[1].strip()
+    except csv.Error as error:
+        raise InvalidValue(f"The entries are not CSV: {error}.", field="entries") from None
+
+
+def _tabs(text: str) -> Iterable[list[str]]:
+    return (line.split("\t") for line in text.replace("\r\n", "\n").replace("\r", "\n").split("\n"))

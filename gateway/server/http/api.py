@@ -65,9 +65,9 @@ def routes(
     # What all workers are doing, or the only process.
     whole: Callable[[], Whole],
     # What `/readyz` says of who is let in.
-    auth: Auth = "none",
+    auth: Auth,
     # Shortest time between two deltas of a translation, in seconds.
-    delta_interval_s: float = 0.0,
+    delta_interval_s: float,
 ) -> list[BaseRoute]:
     """Every HTTP route of the gateway."""
     api = _Api(translator, identity, audit, whole, auth, delta_interval_s)

@@ -16,7 +16,7 @@ from msgspec import Meta, Struct
 from gateway.domain.errors import InvalidValue
 from gateway.domain.grants import Grant, Issued, Revocation
 from gateway.domain.languages import normalised
-from gateway.domain.roles import Role
+from gateway.domain.roles import NAME_CHARS, SHOWN_NAME_CHARS, Role
 from gateway.protocol.checks import check_language_tag, is_meeting_id
 from gateway.protocol.fields import Lang
 
@@ -44,14 +44,15 @@ class TokenBody(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     ] = ""
     sub: Annotated[_Id, Meta(description="Who it is for, in your own words.")] | None = None
     meeting: (
-        Annotated[str, Meta(max_length=64, description="The one meeting; null: only private ones.")] | None
+        Annotated[str, Meta(max_length=NAME_CHARS, description="The one meeting; null: only private ones.")] | None
     ) = None
     roles: Annotated[tuple[Role, ...], Meta(description="What it allows.")] = ("speak", "read")
     langs: Annotated[list[Lang], Meta(description="Languages that may be read; null: all.")] | None = None
     speaks: Annotated[list[Lang], Meta(description="Languages that may be spoken; null: all.")] | None = None
-    name: Annotated[str, Meta(max_length=80, description="The participant's name; null: they choose.")] | None = (
-        None
-    )
+    name: (
+        Annotated[str, Meta(max_length=SHOWN_NAME_CHARS, description="The participant's name; null: they choose.")]
+        | None
+    ) = None
     max_s: (
         Annotated[int, Meta(ge=1, le=86_400, description="Seconds a session may last; null: until it expires.")]
         | None

@@ -118,11 +118,11 @@ class RedisEventLog:
         self,
         store: RedisStore,
         *,
-        max_publications: int = 10_000,
-        keep_s: float = 14_400.0,
-        unrecorded_s: float = 30.0,
-        record: bool = True,
-        meeting_bytes: int = 33_554_432,
+        max_publications: int,
+        keep_s: float,
+        unrecorded_s: float,
+        record: bool,
+        meeting_bytes: int,
         account_bytes: Callable[[str], int | None] = lambda _: None,
     ) -> None:
         self.store = store

@@ -68,7 +68,7 @@ class RedisRegister:
 
     outlives = True
 
-    def __init__(self, store: RedisStore, *, keep_s: float = 120.0) -> None:
+    def __init__(self, store: RedisStore, *, keep_s: float) -> None:
         self.store = store
         self._keep_ms = round(keep_s * 1_000)
         self._moved: Callable[[bytes, bool], None] = lambda _session, _elsewhere: None

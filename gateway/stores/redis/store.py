@@ -30,7 +30,7 @@ class RedisStore:
         self,
         url: str,
         *,
-        prefix: str = "gateway:",
+        prefix: str,
         patience_s: float = 5.0,
         answer_s: float = 3.0,
         seal: Seal | None = None,

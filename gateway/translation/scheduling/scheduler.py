@@ -56,14 +56,14 @@ class Scheduler:
         # Translations that may wait for the same lanes; one more is refused with `overloaded`.
         max_waiting: int,
         # How long a translation may have to wait for its turn, seconds; if it seems longer, it is refused.
-        max_queue_s: float = 3_600.0,
+        max_queue_s: float,
         # Sequences handed to a lane beyond what it runs together.
         lookahead: int = 2,
         # Share of a lane's seats that best effort may take, but at least one: a final finds room at
         # once, and the batch stays small enough for it to be fast.
-        best_effort_share: float = 0.5,
+        best_effort_share: float,
         # How long after its admission a translation is given up, crashes of the engine included.
-        deadline_s: float = 300.0,
+        deadline_s: float,
         # The quotas of the tenants whose translations they are.
         quotas: Quotas | None = None,
         # How late the event loop is, seconds.

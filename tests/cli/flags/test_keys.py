@@ -12,7 +12,6 @@ from gateway.cli.flags.keys import KEYS_FILE
 from gateway.cli.flags.parser import parser
 from gateway.cli.main import main
 from gateway.config.settings import AuthSettings
-from gateway.identity.authenticator import DEFAULT_AUDIENCE
 from tests.cli.commands import ROOT
 
 
@@ -39,7 +38,7 @@ def test_what_is_meant_if_nothing_is_said() -> None:
     assert (key.keys, key.tenant, key.id) == (KEYS_FILE, None, None) == (Path("keys.json"), None, None)
     token = parser().parse_args(["token"])
     assert token.keys == KEYS_FILE
-    assert token.audience == DEFAULT_AUDIENCE == AuthSettings().audience
+    assert token.audience == AuthSettings().audience
     assert token.tenant == "default"
     left = ("meeting", "sub", "name", "role", "langs", "speaks", "max_s", "expires", "url")
     assert {getattr(token, name) for name in left} == {None}

@@ -19,6 +19,7 @@ from gateway.engines.supervisor import RestartPolicy, Supervisor
 from gateway.translation.scheduling.scheduler import Scheduler
 from tests.engines.host.pairs import Pair, request
 from tests.generations import events_of
+from tests.usual import usual
 
 READY = EngineHealth(EngineState.READY)
 RESTARTING = EngineHealth(EngineState.RESTARTING, "It is being started again.")
@@ -92,8 +93,8 @@ class Fleet:
         self._new_engine = simulated_engines(script)
         self._path: Path | None = None
         self._hosts: list[asyncio.Future[None]] = []
-        policy = RestartPolicy(max_restarts=100, restart_backoff_s=0)
-        self.parent = Supervisor(self._build, policy, on_change=self._tell)
+        policy = usual(RestartPolicy, max_restarts=100, restart_backoff_s=0)
+        self.parent = usual(Supervisor, self._build, policy, on_change=self._tell)
         self.engines: list[SharedEngine] = []
         self.schedulers: list[Scheduler] = []
 
@@ -111,7 +112,7 @@ class Fleet:
 
     async def add_worker(self) -> Scheduler:
         engine = SharedEngine()
-        scheduler = Scheduler(engine, max_waiting=100)
+        scheduler = usual(Scheduler, engine, max_waiting=100)
         engine.on_change = lambda _: scheduler.engine_changed()
         engine.on_seats = scheduler.engine_changed
         engine.waiting = lambda: Wanted(*scheduler.wanted())

@@ -18,6 +18,7 @@ from gateway.engines.pool.lane import Lane
 from gateway.engines.simulated import Script, SimulatedEngine
 from gateway.engines.supervisor import Supervisor
 from tests.generations import events_of
+from tests.usual import usual
 
 FAST = Script(first_token_s=0.0, token_s=0.0, languages=("en", "ja", "de"), options=frozenset({"glossary"}))
 
@@ -36,7 +37,7 @@ class Recorded(SimulatedEngine):
 
 def lane(*pairs: str, engine: SimulatedEngine | None = None) -> Lane:
     built = engine or SimulatedEngine(FAST)
-    return Lane("a", Supervisor(lambda: built), [PairPattern.parse(pair) for pair in pairs or ("*",)])
+    return Lane("a", usual(Supervisor, lambda: built), [PairPattern.parse(pair) for pair in pairs or ("*",)])
 
 
 async def test_it_translates_the_pairs_it_is_given_of_those_its_model_can() -> None:

@@ -18,6 +18,7 @@ from gateway.engines.pool.pool import Pool
 from gateway.engines.simulated import Rule, Script, SimulatedEngine
 from gateway.engines.supervisor import RestartPolicy, Supervisor
 from tests.generations import events_of
+from tests.usual import usual
 
 READY, RESTARTING, FAILED, STARTING, STOPPED = (
     EngineState.READY,
@@ -52,8 +53,10 @@ class Bench:
             self.engines.setdefault(name, []).append(engine := kind(script))
             return engine
 
-        policy = RestartPolicy(max_restarts=restarts, restart_backoff_s=again_s, restart_backoff_max_s=again_s)
-        supervised = Supervisor(build, policy, name=name)
+        policy = usual(
+            RestartPolicy, max_restarts=restarts, restart_backoff_s=again_s, restart_backoff_max_s=again_s
+        )
+        supervised = usual(Supervisor, build, policy, name=name)
         return Lane(name, supervised, [PairPattern.parse(pair) for pair in pairs or ("*",)], devices)
 
     def pool(self, *lanes: Lane) -> Pool:

@@ -19,6 +19,7 @@ from gateway.engines.remote.engine import RemoteEngine
 from gateway.engines.remote.options import RemoteOptions
 from tests.engines.remote.scripted import END, ScriptedServer, chunk, refuses, says, scripted, streams
 from tests.generations import events_of
+from tests.usual import usual
 
 REQUEST = TranslationRequest(id="r", text="Good morning.", source="en", target="de")
 
@@ -31,7 +32,7 @@ def quickly(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def new_engine(there: ScriptedServer, **options: Any) -> RemoteEngine:
-    return RemoteEngine(RemoteOptions(**{"url": there.url, "model": str(BUNDLED_MODEL), **options}))
+    return RemoteEngine(usual(RemoteOptions, **{"url": there.url, "model": str(BUNDLED_MODEL), **options}))
 
 
 @asynccontextmanager

@@ -10,6 +10,7 @@ from gateway.engines.vllm import arguments as vllm_arguments
 from gateway.engines.vllm import hardware
 from gateway.engines.vllm.arguments import device_environment, engine_arguments, engine_environment, shares_memory
 from gateway.engines.vllm.options import VllmOptions
+from tests.usual import usual
 
 
 @pytest.fixture
@@ -24,7 +25,7 @@ def on_cpu(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def options(**values: Any) -> VllmOptions:
-    return VllmOptions(model="/models/some", **values)
+    return usual(VllmOptions, model="/models/some", **values)
 
 
 @pytest.mark.usefixtures("on_cpu")
@@ -146,5 +147,5 @@ def test_what_an_operator_adds_wins() -> None:
 @pytest.mark.usefixtures("on_cpu")
 def test_a_folder_may_be_written_from_home(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("HOME", "/home/ana")
-    assert engine_arguments(VllmOptions(model="~/models/a"))["model"] == "/home/ana/models/a"
-    assert engine_arguments(VllmOptions(model="acme/a"))["model"] == "acme/a"
+    assert engine_arguments(usual(VllmOptions, model="~/models/a"))["model"] == "/home/ana/models/a"
+    assert engine_arguments(usual(VllmOptions, model="acme/a"))["model"] == "acme/a"

@@ -15,6 +15,7 @@ from gateway.engines.vllm.hub import HubModel
 from gateway.engines.vllm.options import VllmOptions
 from gateway.engines.vllm.plan import can_be_planned, plan
 from tests.engines.nvml import Device, installed
+from tests.usual import usual
 
 GIB = 2**30
 
@@ -39,14 +40,14 @@ def model(folder: Path, *, gib: float = 0.001, template: bool = True, **config: 
 
 def refused(name: str, **options: Any) -> str:
     with pytest.raises(StartupError) as caught:
-        plan(VllmOptions(model=name, **options))
+        plan(usual(VllmOptions, model=name, **options))
     return caught.value.message
 
 
 def test_a_folder(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     machine(monkeypatch, free_gib=20, reads_gb=20)
     name = model(tmp_path / "HY-MT1.5-1.8B", gib=3)
-    about, memory, speed = plan(VllmOptions(model=name)).sentences()
+    about, memory, speed = plan(usual(VllmOptions, model=name)).sentences()
     assert about == f"Model: {name}; prompt family hy-mt1.5, 33 languages."
     # Twice the files, as they are loaded as float32; then the cache, and what the engine takes.
     assert memory == "  Memory: about 9.9 GiB (weights 6.0 in float32), and 20.0 GiB are free."
@@ -61,24 +62,24 @@ def test_a_folder_is_read_as_written_by_a_person(monkeypatch: pytest.MonkeyPatch
     machine(monkeypatch, free_gib=20)
     monkeypatch.setenv("HOME", str(tmp_path))
     model(tmp_path / "tower-plus-2b")
-    assert plan(VllmOptions(model="~/tower-plus-2b")).family.name == "tower-plus"
+    assert plan(usual(VllmOptions, model="~/tower-plus-2b")).family.name == "tower-plus"
 
 
 def test_a_fast_model_is_not_called_slow(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     machine(monkeypatch, free_gib=20, reads_gb=200)
-    assert "slower" not in str(plan(VllmOptions(model=model(tmp_path / "m", gib=1))).speed())
+    assert "slower" not in str(plan(usual(VllmOptions, model=model(tmp_path / "m", gib=1))).speed())
 
 
 def test_of_a_mixture_of_experts_the_speed_is_a_bound(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     machine(monkeypatch, free_gib=90)
-    said = str(plan(VllmOptions(model=model(tmp_path / "m", gib=20, num_experts=64))).speed())
+    said = str(plan(usual(VllmOptions, model=model(tmp_path / "m", gib=20, num_experts=64))).speed())
     assert said.startswith("at least 0.")
     assert "slower" not in said
 
 
 def test_a_model_that_is_not_known_is_asked_like_others(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     machine(monkeypatch, free_gib=20)
-    about, *_ = plan(VllmOptions(model=model(tmp_path / "m"))).sentences()
+    about, *_ = plan(usual(VllmOptions, model=model(tmp_path / "m"))).sentences()
     assert "not a translation model that is known, so it is asked like any instruct model" in about
 
 
@@ -101,7 +102,7 @@ def test_a_folder_without_weights(monkeypatch: pytest.MonkeyPatch, tmp_path: Pat
     Path(name, "model.safetensors").unlink()
     assert "has no weights" in refused(name)
     # Made by the engine, for measurements: how large they are is not known.
-    assert "not known" in plan(VllmOptions(model=name, extra={"load_format": "dummy"})).sentences()[-1]
+    assert "not known" in plan(usual(VllmOptions, model=name, extra={"load_format": "dummy"})).sentences()[-1]
 
 
 @pytest.mark.parametrize(
@@ -121,11 +122,11 @@ def test_what_does_not_fit_is_refused(
 ) -> None:
     name = model(tmp_path / "m", gib=3, **config)
     machine(monkeypatch, free_gib=needed + 0.1)
-    plan(VllmOptions(model=name, **options))
+    plan(usual(VllmOptions, model=name, **options))
     machine(monkeypatch, free_gib=needed - 0.1)
     assert f"Too little memory: {name} needs about" in refused(name, **options)
     # How much less it will be is not known.
-    plan(VllmOptions(model=name, extra={"quantization": "fp8"}, **options))
+    plan(usual(VllmOptions, model=name, extra={"quantization": "fp8"}, **options))
 
 
 @pytest.mark.parametrize(
@@ -138,7 +139,7 @@ def test_what_does_not_fit_is_refused(
     ],
 )
 def test_what_only_vllm_finds_is_not_planned(name: str, extra: dict[str, Any], wanted: bool) -> None:
-    assert can_be_planned(VllmOptions(model=name, extra=extra)) is wanted
+    assert can_be_planned(usual(VllmOptions, model=name, extra=extra)) is wanted
 
 
 def test_a_download_for_which_there_is_no_room(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
@@ -151,7 +152,7 @@ def test_a_download_for_which_there_is_no_room(monkeypatch: pytest.MonkeyPatch, 
     monkeypatch.setattr(
         plans, "look_at", lambda _: HubModel(folder, "mit", 9 * 10**9, 8 * 10**9, tmp_path, 10**10)
     )
-    about, download, *_ = plan(VllmOptions(model="acme/m")).sentences()
+    about, download, *_ = plan(usual(VllmOptions, model="acme/m")).sentences()
     assert about.endswith("48 languages, licence mit.")
     assert download == f"  Download: 8.0 GB into {tmp_path}, where 10.0 GB are free."
 
@@ -164,7 +165,7 @@ def test_on_a_gpu(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
         "needs about 76.5 GiB (weights 75.0 in bfloat16), and 72.0 GiB are the engine's (0.9 of all)"
         in refused(name)
     )
-    both = VllmOptions(model=name, extra={"tensor_parallel_size": 2})
+    both = usual(VllmOptions, model=name, extra={"tensor_parallel_size": 2})
     _, memory, speed = plan(both).sentences()
     assert (
         memory

@@ -43,6 +43,7 @@ from gateway.translation.scheduling.scheduler import Scheduler
 from tests.documents import ASYNCAPI, nodes, resolve, validator
 from tests.gateways import running
 from tests.over_http import serving
+from tests.usual import usual
 
 OPENAPI = openapi(limits=Limits(), batch_texts=64, body_bytes=1_000)
 
@@ -74,10 +75,11 @@ def test_every_schema_of_a_document_is_used(document: Any) -> None:
 
 def test_every_route_is_documented_and_no_other() -> None:
     engine = SimulatedEngine()
-    scheduler = Scheduler(engine, max_waiting=1)
-    routes = api.routes(
+    scheduler = usual(Scheduler, engine, max_waiting=1)
+    routes = usual(
+        api.routes,
         translator=Translator(scheduler, engine, Limits()),
-        log=MemoryEventLog(MemoryStore()),
+        log=MemoryEventLog(usual(MemoryStore)),
         identity=Identity(),
         audit=Audit(),
         whole=lambda: Whole(0, 0),

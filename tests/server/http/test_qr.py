@@ -24,6 +24,7 @@ from gateway.server.http.readiness import Whole
 from gateway.server.translate.call import Translator
 from gateway.stores.memory_log import MemoryEventLog, MemoryStore
 from gateway.translation.scheduling.scheduler import Scheduler
+from tests.usual import usual
 
 LINK = "https://translate.example.org/?meeting=stand-up_2026~1"
 # No repetition: OpenCV does not find the code of a long one.
@@ -35,10 +36,11 @@ SVG = "{http://www.w3.org/2000/svg}"
 @contextlib.asynccontextmanager
 async def serving() -> AsyncIterator[httpx.AsyncClient]:
     engine = SimulatedEngine()
-    scheduler = Scheduler(engine, max_waiting=1)
-    routes = api.routes(
+    scheduler = usual(Scheduler, engine, max_waiting=1)
+    routes = usual(
+        api.routes,
         translator=Translator(scheduler, engine, Limits()),
-        log=MemoryEventLog(MemoryStore()),
+        log=MemoryEventLog(usual(MemoryStore)),
         identity=Identity(),
         audit=Audit(),
         whole=lambda: Whole(0, 0),

@@ -22,6 +22,7 @@ from gateway.protocol.messages import Error, SessionStart, SessionStarted, Trans
 from tests.gateways import Running, running
 from tests.logs import append
 from tests.meetings import say
+from tests.usual import usual
 
 GUEST = "a secret of sixteen or more"
 TRANSLATE = {"text": "hi", "source_lang": "en", "target_lang": "ja"}
@@ -185,7 +186,7 @@ async def test_what_is_issued_right_after_a_revocation_is_valid(door: Door) -> N
 async def test_a_guest_who_is_thrown_out_stays_out(door: Door) -> None:
     invite = await door.token(invite=True, meeting="standup")
     await door.post("/v1/tokens", {"invite": invite, "guest": GUEST})
-    keys = Keys(door.path)
+    keys = usual(Keys, door.path)
     thrown_out = keys.admit(await keys.invited(invite), GUEST).grant.subject
     await door.post("/v1/revocations", {"sub": thrown_out}, door.keys["acme"])
     check(await door.post("/v1/tokens", {"invite": invite, "guest": GUEST}), 401, "unauthenticated")

@@ -27,6 +27,7 @@ from gateway.stores.memory_log import MemoryEventLog, MemoryStore
 from gateway.translation.scheduling.scheduler import Scheduler
 from tests.gateways import running
 from tests.logs import append, nothing
+from tests.usual import usual
 
 FORMATS = {
     "json": "application/json",
@@ -57,7 +58,7 @@ STANDUP: tuple[LoggedEvent, ...] = (
 async def log_of(*events: LoggedEvent, meeting: str = "standup", **bounds: Any) -> MemoryEventLog:
     """A log in which a second passes before each event."""
     seconds = itertools.count(-1)  # the store looks at its clock once before
-    store = MemoryStore(wall_clock=lambda: BEGAN_S + next(seconds), **bounds)
+    store = usual(MemoryStore, wall_clock=lambda: BEGAN_S + next(seconds), **bounds)
     for event in events:
         store.logs.append(meeting, event)
     return MemoryEventLog(store)
@@ -70,8 +71,9 @@ async def serving(
     if engine is None:
         engine = SimulatedEngine(Script(languages=("en", "ja", "de", "zh-hant")))
         await engine.start()
-    scheduler = Scheduler(engine, max_waiting=1)
-    routes = api.routes(
+    scheduler = usual(Scheduler, engine, max_waiting=1)
+    routes = usual(
+        api.routes,
         translator=Translator(scheduler, engine, limits or Limits()),
         log=log,
         identity=Identity(),
@@ -323,7 +325,7 @@ class ScriptedLog(MemoryEventLog):
     """Gives these pages, one for each reading."""
 
     def __init__(self, *pages: Page) -> None:
-        super().__init__(MemoryStore())
+        super().__init__(usual(MemoryStore))
         self._pages = iter(pages)
         self.asked: list[int] = []
 
@@ -373,7 +375,7 @@ class BrokenLog(MemoryEventLog):
 
 
 async def test_a_log_that_does_not_answer() -> None:
-    async with serving(BrokenLog(MemoryStore())) as client:
+    async with serving(BrokenLog(usual(MemoryStore))) as client:
         response = await client.get("/standup/transcript.json")
     check_problem(response, 503, "log_unavailable")
     assert response.headers["retry-after"] == "3"
@@ -390,7 +392,7 @@ async def test_one_address_gets_a_few_at_a_time_and_again_once_they_were_sent() 
             await waiting.wait()
             return await super().read(meeting, after, limit)
 
-    store = MemoryStore()
+    store = usual(MemoryStore)
     store.logs.append("standup", STANDUP[0])
     log = Slow(store)
     async with serving(log) as client:

@@ -14,6 +14,7 @@ from gateway.stores.redis.checks import check, ids_of, remember
 from gateway.stores.redis.store import RedisStore
 from loadtest.systems.server import free_port
 from tests.redis_server import RedisServer, shared_server
+from tests.usual import usual
 
 Start = Callable[..., RedisServer]
 
@@ -63,7 +64,7 @@ async def test_a_cluster_is_refused(start: Start) -> None:
 
 
 async def test_a_gateway_does_not_start_on_a_wrong_store(start: Start) -> None:
-    store = RedisStore(start(appendfsync="everysec").url)
+    store = usual(RedisStore, start(appendfsync="everysec").url)
     with pytest.raises(StartupError, match="appendfsync always"):
         await store.start()
     await store.close()
@@ -103,7 +104,7 @@ async def stores(*prefixes: str) -> AsyncIterator[list[RedisStore]]:
     async with AsyncExitStack() as closing:
         opened = []
         for prefix in prefixes:
-            store = RedisStore(shared_server().url, prefix=prefix)
+            store = usual(RedisStore, shared_server().url, prefix=prefix)
             await store.start()
             closing.push_async_callback(store.close)
             opened.append(store)
@@ -181,8 +182,8 @@ async def test_a_store_that_has_lost_everything_is_the_one_that_is_missing() -> 
 
 async def test_a_full_store_is_no_obstacle_to_a_start(start: Start) -> None:
     server = start()
-    store = RedisStore(server.url, prefix="a:")
-    other = RedisStore(shared_server().url, prefix=new_prefixes(1)[0])
+    store = usual(RedisStore, server.url, prefix="a:")
+    other = usual(RedisStore, shared_server().url, prefix=new_prefixes(1)[0])
     await store.start()
     await other.start()
     ids = await ids_of([store, other])

@@ -12,6 +12,7 @@ from gateway.stores.redis.glossaries import RedisGlossaries
 from gateway.stores.redis.store import RedisStore
 from gateway.stores.sealing import Seal
 from tests.redis_server import shared_server
+from tests.usual import usual
 
 GLOSSARY = Glossary(id="g", name="n", created_s=1.0, dictionaries=(Dictionary("en", "de", {"secret": "b"}),))
 
@@ -19,7 +20,7 @@ GLOSSARY = Glossary(id="g", name="n", created_s=1.0, dictionaries=(Dictionary("e
 async def test_the_store_cannot_read_them_and_another_key_cannot_either() -> None:
     server, prefix = shared_server(), f"{secrets.token_hex(4)}:"
     keys = [secrets.token_bytes(32) for _ in range(2)]
-    stores = [RedisStore(server.url, prefix=prefix, seal=Seal([key])) for key in keys]
+    stores = [usual(RedisStore, server.url, prefix=prefix, seal=Seal([key])) for key in keys]
     for store in stores:
         await store.start()
     mine, other = map(RedisGlossaries, stores)

@@ -15,6 +15,7 @@ from gateway.stores.redis.store import RedisStore
 from tests.patience import until
 from tests.redis_server import shared_server
 from tests.stores.redis.proxy import Proxy
+from tests.usual import usual
 
 
 async def test_a_gateway_that_was_cut_off_is_told_and_heard_again(network: Proxy) -> None:
@@ -24,7 +25,7 @@ async def test_a_gateway_that_was_cut_off_is_told_and_heard_again(network: Proxy
     async with AsyncExitStack() as closing:
         channels = []
         for url in (network.url, shared_server().url):
-            store = RedisStore(url, prefix=prefix, answer_s=0.2)
+            store = usual(RedisStore, url, prefix=prefix, answer_s=0.2)
             await store.start()
             closing.push_async_callback(store.close)
             channels.append(RedisLiveChannel(store))

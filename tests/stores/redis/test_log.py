@@ -26,6 +26,7 @@ from tests.logs import nothing, offsets, texts, translated, untranslated, uttera
 from tests.patience import until
 from tests.redis_server import RedisServer, impatient, shared_server
 from tests.stores.redis.proxy import Proxy
+from tests.usual import usual
 
 HELLO = utterance("hello", id="1")
 
@@ -34,9 +35,9 @@ HELLO = utterance("hello", id="1")
 async def opened(url: str, *, prefix: str = "gateway:", **options: Any) -> AsyncIterator[RedisEventLog]:
     names = ("max_publications", "keep_s", "meeting_bytes", "account_bytes")
     bounds = {name: options.pop(name) for name in names if name in options}
-    store = RedisStore(url, prefix=prefix, **options)
+    store = usual(RedisStore, url, prefix=prefix, **options)
     await store.start()
-    log = RedisEventLog(store, **bounds)
+    log = usual(RedisEventLog, store, **bounds)
     await log.start()
     try:
         yield log

@@ -17,13 +17,14 @@ from gateway.stores.redis.meter import RedisMeter
 from gateway.stores.redis.store import RedisStore
 from tests.redis_server import RedisServer, shared_server
 from tests.stores.redis.proxy import Proxy
+from tests.usual import usual
 
 DAY = 20_000
 
 
 @asynccontextmanager
 async def opened(url: str, prefix: str, **options: Any) -> AsyncIterator[RedisMeter]:
-    store = RedisStore(url, prefix=prefix, **options)
+    store = usual(RedisStore, url, prefix=prefix, **options)
     await store.start()
     try:
         yield RedisMeter(store)

@@ -23,6 +23,7 @@ from tests.logs import nothing, utterance
 from tests.patience import until
 from tests.redis_server import RedisServer, impatient, shared_server
 from tests.stores.redis.proxy import Proxy
+from tests.usual import usual
 
 ANA, BO = b"a" * 32, b"b" * 32
 SHOWN = Bounds(shown=10)
@@ -46,9 +47,9 @@ class Gateway:
 
 @asynccontextmanager
 async def opened(url: str, prefix: str, *, keep_s: float = 60.0, **options: Any) -> AsyncIterator[Gateway]:
-    store = RedisStore(url, prefix=prefix, **options)
+    store = usual(RedisStore, url, prefix=prefix, **options)
     await store.start()
-    gateway = Gateway(RedisRegister(store, keep_s=keep_s))
+    gateway = Gateway(usual(RedisRegister, store, keep_s=keep_s))
     await gateway.open()
     try:
         yield gateway
@@ -250,7 +251,7 @@ async def test_a_store_that_has_lost_everything_ends_the_sessions_here(ana: Gate
 async def test_for_a_session_whose_gateway_is_gone_everything_is_still_translated(
     ben: Gateway, prefix: str
 ) -> None:
-    log = RedisEventLog(ben.register.store)
+    log = usual(RedisEventLog, ben.register.store)
     await log.start()
     async with opened(shared_server().url, prefix) as ana:
         await ana.register.begin(ANA, record("ana", "de", "ja"))
@@ -262,7 +263,7 @@ async def test_for_a_session_whose_gateway_is_gone_everything_is_still_translate
 
 
 async def test_a_log_with_nothing_in_it_stays_while_a_session_may_be_resumed(ben: Gateway, prefix: str) -> None:
-    log = RedisEventLog(ben.register.store)
+    log = usual(RedisEventLog, ben.register.store)
     await log.start()
     await ben.register.begin(ANA, record())
     async with log.subscribe("acme/m", nothing) as subscription:

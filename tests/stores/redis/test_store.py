@@ -16,6 +16,7 @@ from gateway.stores.redis.log import RedisEventLog
 from gateway.stores.redis.register import RedisRegister
 from gateway.stores.redis.store import RedisStore
 from tests.redis_server import shared_server
+from tests.usual import usual
 
 # Of the gateway that wrote it, what tells that it is there: it is not.
 LEASES_MS = 60_000
@@ -31,12 +32,12 @@ def earlier() -> Iterator[RedisStore]:
         for key, (left_ms, dumped) in keys.items():
             if not 0 < left_ms < LEASES_MS:
                 redis.restore(key, left_ms, base64.b64decode(dumped), replace=True)
-        yield RedisStore(shared_server().url, prefix="earlier:")
+        yield usual(RedisStore, shared_server().url, prefix="earlier:")
         redis.delete(*redis.keys("earlier:*"))
 
 
 async def test_scripts_run_once_it_has_started_and_until_it_is_closed() -> None:
-    store = RedisStore(shared_server().url)
+    store = usual(RedisStore, shared_server().url)
     arguments = ("nobody:", "meeting", store.id, "epoch", 1_000, 100, 1_000, "", 0, 0, 10)
     with pytest.raises(LogUnavailable):
         await store.run_script("read", *arguments)
@@ -48,7 +49,7 @@ async def test_scripts_run_once_it_has_started_and_until_it_is_closed() -> None:
 
 
 def test_gateways_and_meetings_are_told_apart() -> None:
-    one, another = RedisStore("unix:///one", prefix="a:"), RedisStore("unix:///one", prefix="b:")
+    one, another = usual(RedisStore, "unix:///one", prefix="a:"), usual(RedisStore, "unix:///one", prefix="b:")
     assert one.id != another.id
     channels = {store.channel(meeting, "push") for store in (one, another) for meeting in ("standup", "demo")}
     assert len(channels) == 4
@@ -57,7 +58,10 @@ def test_gateways_and_meetings_are_told_apart() -> None:
 async def test_what_an_earlier_gateway_has_left_is_read_and_finished(earlier: RedisStore) -> None:
     # What is added to an entry or a session needs a default. If that cannot be, another `FORMAT` says so.
     await earlier.start()
-    log, register = RedisEventLog(earlier, keep_s=FOREVER_S), RedisRegister(earlier, keep_s=FOREVER_S)
+    log, register = (
+        usual(RedisEventLog, earlier, keep_s=FOREVER_S),
+        usual(RedisRegister, earlier, keep_s=FOREVER_S),
+    )
     try:
         await log.start()
         await register.open(lambda *_: None, lambda _: None)

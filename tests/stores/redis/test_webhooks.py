@@ -15,6 +15,7 @@ from gateway.stores.redis.register import RedisRegister
 from gateway.stores.redis.store import RedisStore
 from gateway.stores.redis.webhooks import RedisWebhookOutbox
 from tests.redis_server import shared_server
+from tests.usual import usual
 
 HOOK = Webhook(name="backend", url="https://example.com/hook?token=s3cret", secret_file="secret")
 RECORD = SessionRecord("ana", "acme/m", False, "Ana", "en", ())
@@ -22,7 +23,7 @@ RECORD = SessionRecord("ana", "acme/m", False, "Ana", "en", ())
 
 @pytest.fixture
 async def store() -> AsyncIterator[RedisStore]:
-    store = RedisStore(shared_server().url, prefix=f"{secrets.token_hex(4)}:")
+    store = usual(RedisStore, shared_server().url, prefix=f"{secrets.token_hex(4)}:")
     await store.start()
     yield store
     await store.close()
@@ -36,7 +37,7 @@ async def keys(store: RedisStore) -> set[str]:
 async def test_the_store_does_not_know_the_address_and_nothing_is_left_of_what_was_delivered(
     store: RedisStore,
 ) -> None:
-    outbox, register = RedisWebhookOutbox(store), RedisRegister(store)
+    outbox, register = RedisWebhookOutbox(store), usual(RedisRegister, store)
     await outbox.tend(HOOK, 9)
     await register.begin(b"a" * 32, RECORD)
     assert await keys(store) == {
@@ -54,7 +55,7 @@ async def test_a_webhook_that_no_gateway_has_any_more_is_forgotten(
     store: RedisStore, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(redis_webhooks, "KEPT_S", 0.2)
-    outbox, register = RedisWebhookOutbox(store), RedisRegister(store)
+    outbox, register = RedisWebhookOutbox(store), usual(RedisRegister, store)
     await outbox.tend(HOOK, 9)
     await register.begin(b"a" * 32, RECORD)
     while await keys(store):
@@ -68,7 +69,7 @@ async def test_a_webhook_that_no_gateway_has_any_more_is_forgotten(
 
 
 async def test_a_delivery_that_is_settled_too_late_leaves_nothing(store: RedisStore) -> None:
-    outbox, register = RedisWebhookOutbox(store), RedisRegister(store)
+    outbox, register = RedisWebhookOutbox(store), usual(RedisRegister, store)
     await outbox.tend(HOOK, 0)
     await register.begin(b"a" * 32, RECORD)
     [delivery] = (await outbox.tend(HOOK, 9)).deliveries

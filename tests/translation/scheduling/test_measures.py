@@ -16,6 +16,7 @@ from gateway.translation.scheduling.scheduler import Scheduler
 from gateway.translation.scheduling.ticket import Ticket
 from tests.tracing.recorder import recording
 from tests.translation.engines import SteppedEngine
+from tests.usual import usual
 
 LAST = TokenEvent("!", 1, finish=FinishReason.STOP)
 
@@ -63,7 +64,7 @@ def test_each_time_is_counted_for_what_it_is_of(
 
 async def test_a_span_tells_of_each_turn_and_that_it_began_again_after_the_engine_died() -> None:
     engine = SteppedEngine()
-    scheduler = Scheduler(engine, max_waiting=10)
+    scheduler = usual(Scheduler, engine, max_waiting=10)
     with recording() as spans:
         parent = begin("utterance")
         asked = TranslationRequest(id="r1", text="x", source="en", target="ja", traceparent=parent.traceparent)
@@ -85,7 +86,7 @@ async def test_a_span_tells_of_each_turn_and_that_it_began_again_after_the_engin
 
 
 async def test_a_span_of_what_is_given_up_says_why() -> None:
-    scheduler = Scheduler(SteppedEngine(), max_waiting=10)
+    scheduler = usual(Scheduler, SteppedEngine(), max_waiting=10)
     with recording() as spans:
         parent = begin("utterance")
         asked = TranslationRequest(id="r1", text="x", source="en", target="ja", traceparent=parent.traceparent)

@@ -51,6 +51,7 @@ from tests.gateways import running
 from tests.meetings import joined, say
 from tests.translation.engines import EN_DE, EN_JA, AnsweredEngine, HandPool, SteppedEngine, request
 from tests.translation.stage import idle
+from tests.usual import usual
 
 
 def requests(*request_ids: str, priority: int = 0) -> list[TranslationRequest]:
@@ -79,7 +80,7 @@ async def spin(until: object) -> None:
 async def test_after_a_crash_an_utterance_still_has_one_turn_in_all_its_languages() -> None:
     """None of them had waited, as there was room for all."""
     engine = SteppedEngine(max_running=6)
-    scheduler = Scheduler(engine, max_waiting=100, lookahead=0)
+    scheduler = usual(Scheduler, engine, max_waiting=100, lookahead=0)
     tickets = [
         ticket for meeting in "ab" for ticket in scheduler.admit(meeting, requests(*(meeting + n for n in "012")))
     ]
@@ -106,7 +107,7 @@ async def test_what_has_come_whole_before_its_engine_dies_is_not_made_again() ->
             raise EngineUnavailable("The engine died.")
 
     engine = LastWords()
-    scheduler = Scheduler(engine, max_waiting=100, lookahead=0)
+    scheduler = usual(Scheduler, engine, max_waiting=100, lookahead=0)
     [ticket] = scheduler.admit("m", [request("a")])
     assert await consume(scheduler, ticket) == "all of it"
     assert (engine.begun, ticket.crashes) == (["a"], 0)
@@ -114,7 +115,7 @@ async def test_what_has_come_whole_before_its_engine_dies_is_not_made_again() ->
 
 async def test_meetings_take_turns() -> None:
     engine = SteppedEngine(max_running=1)
-    scheduler = Scheduler(engine, max_waiting=100, lookahead=0)
+    scheduler = usual(Scheduler, engine, max_waiting=100, lookahead=0)
     busy = admit_each(scheduler, "busy", *(f"busy{n}" for n in range(5)))
     lone = scheduler.admit("lone", [request("lone")])
     tasks = [asyncio.ensure_future(consume(scheduler, ticket)) for ticket in (*busy, *lone)]
@@ -127,7 +128,7 @@ async def test_meetings_take_turns() -> None:
 
 async def test_capacity_and_lookahead_bound_what_the_engine_gets() -> None:
     engine = SteppedEngine(max_running=2)
-    scheduler = Scheduler(engine, max_waiting=100, lookahead=1)
+    scheduler = usual(Scheduler, engine, max_waiting=100, lookahead=1)
     tickets = scheduler.admit("m", [request(f"r{n}") for n in range(5)])
     tasks = [asyncio.ensure_future(consume(scheduler, ticket)) for ticket in tickets]
     await spin(lambda: len(engine.begun) == 3)
@@ -141,7 +142,7 @@ async def test_capacity_and_lookahead_bound_what_the_engine_gets() -> None:
 
 
 async def test_full_is_said_at_once_and_nothing_of_the_call_is_admitted() -> None:
-    scheduler = Scheduler(SteppedEngine(max_running=1), max_waiting=4, lookahead=0)
+    scheduler = usual(Scheduler, SteppedEngine(max_running=1), max_waiting=4, lookahead=0)
     scheduler.admit("m", [request("a"), request("b")])
     with pytest.raises(Overloaded) as caught:
         scheduler.admit("m", [request("c"), request("d")])
@@ -153,7 +154,7 @@ async def test_full_is_said_at_once_and_nothing_of_the_call_is_admitted() -> Non
 async def test_who_would_wait_too_long_for_what_the_engine_carries_is_refused() -> None:
     engine = SteppedEngine(max_running=1)
     now_s = 0.0
-    scheduler = Scheduler(engine, max_waiting=100, max_queue_s=1.0, lookahead=0, clock=lambda: now_s)
+    scheduler = usual(Scheduler, engine, max_waiting=100, max_queue_s=1.0, lookahead=0, clock=lambda: now_s)
     tasks = collect(scheduler, *scheduler.admit("m", requests(*(f"r{n}" for n in range(30)))))
     for n in range(20):
         await spin(lambda n=n: len(engine.begun) > n)
@@ -175,8 +176,14 @@ async def test_who_would_wait_too_long_for_what_the_engine_carries_is_refused() 
 
 async def test_places_that_partials_give_up_say_nothing_of_what_the_engine_carries() -> None:
     engine, now_s = SteppedEngine(max_running=4), 0.0
-    scheduler = Scheduler(
-        engine, max_waiting=100, max_queue_s=1.0, lookahead=0, best_effort_share=1.0, clock=lambda: now_s
+    scheduler = usual(
+        Scheduler,
+        engine,
+        max_waiting=100,
+        max_queue_s=1.0,
+        lookahead=0,
+        best_effort_share=1.0,
+        clock=lambda: now_s,
     )
     for n in range(20):
         partials = [replace(each, final=False) for each in requests(*(f"p{n}-{k}" for k in range(4)), priority=1)]
@@ -200,7 +207,7 @@ async def test_places_that_partials_give_up_say_nothing_of_what_the_engine_carri
 
 async def test_a_tenant_has_no_more_waiting_than_its_quota_in_all_its_meetings() -> None:
     quotas = Quotas(lambda tenant: Quota(waiting=2) if tenant == "acme" else NO_QUOTA)
-    scheduler = Scheduler(SteppedEngine(max_running=1), max_waiting=100, lookahead=0, quotas=quotas)
+    scheduler = usual(Scheduler, SteppedEngine(max_running=1), max_waiting=100, lookahead=0, quotas=quotas)
     tickets = [
         *scheduler.admit("acme/a", requests("1", "2"), account="tenant:acme"),
         *scheduler.admit("acme/b", requests("3"), account="tenant:acme"),
@@ -217,7 +224,7 @@ async def test_a_tenant_has_no_more_waiting_than_its_quota_in_all_its_meetings()
 
 async def test_a_waiting_ticket_can_be_withdrawn() -> None:
     engine = SteppedEngine(max_running=1)
-    scheduler = Scheduler(engine, max_waiting=10, lookahead=0)
+    scheduler = usual(Scheduler, engine, max_waiting=10, lookahead=0)
     first, second, third = scheduler.admit("m", [request("a"), request("b"), request("c")])
     scheduler.withdraw(second)
     scheduler.withdraw(second)
@@ -231,7 +238,7 @@ async def test_a_waiting_ticket_can_be_withdrawn() -> None:
 
 async def test_a_ticket_whose_turn_came_gives_the_turn_on_when_withdrawn() -> None:
     engine = SteppedEngine(max_running=1)
-    scheduler = Scheduler(engine, max_waiting=10, lookahead=0)
+    scheduler = usual(Scheduler, engine, max_waiting=10, lookahead=0)
     first, second = scheduler.admit("m", [request("a"), request("b")])
     scheduler.withdraw(first)
     engine.let("b")
@@ -241,7 +248,7 @@ async def test_a_ticket_whose_turn_came_gives_the_turn_on_when_withdrawn() -> No
 @pytest.mark.parametrize("stage", ["waiting", "running"])
 async def test_a_cancelled_reader_gives_its_place_back_and_ends_the_generation(stage: str) -> None:
     engine = SteppedEngine(max_running=1)
-    scheduler = Scheduler(engine, max_waiting=10, lookahead=0)
+    scheduler = usual(Scheduler, engine, max_waiting=10, lookahead=0)
     tickets = scheduler.admit("m", [request("a"), request("b")])
     tasks = [asyncio.ensure_future(consume(scheduler, ticket)) for ticket in tickets]
     await spin(lambda: engine.begun == ["a"])
@@ -256,7 +263,7 @@ async def test_a_cancelled_reader_gives_its_place_back_and_ends_the_generation(s
 
 async def test_many_cancelled_in_one_moment_leave_nothing_behind() -> None:
     engine = SteppedEngine(max_running=2)
-    scheduler = Scheduler(engine, max_waiting=20, lookahead=0)
+    scheduler = usual(Scheduler, engine, max_waiting=20, lookahead=0)
     tickets = scheduler.admit("m", [request(f"r{n}") for n in range(9)])
     tasks = [asyncio.ensure_future(consume(scheduler, ticket)) for ticket in tickets]
     await spin(lambda: len(engine.begun) == 2)
@@ -271,7 +278,7 @@ async def test_many_cancelled_in_one_moment_leave_nothing_behind() -> None:
 
 async def test_a_failing_generation_fails_alone() -> None:
     engine = SteppedEngine(max_running=2)
-    scheduler = Scheduler(engine, max_waiting=10)
+    scheduler = usual(Scheduler, engine, max_waiting=10)
     bad, good = scheduler.admit("m", [request("a", "bad"), request("b")])
     tasks = [asyncio.ensure_future(consume(scheduler, ticket)) for ticket in (bad, good)]
     engine.let("a")
@@ -284,7 +291,7 @@ async def test_a_failing_generation_fails_alone() -> None:
 
 async def test_drain_refuses_new_work_and_waits_for_the_old() -> None:
     engine = SteppedEngine()
-    scheduler = Scheduler(engine, max_waiting=10)
+    scheduler = usual(Scheduler, engine, max_waiting=10)
     (ticket,) = scheduler.admit("m", [request("a")])
     task = asyncio.ensure_future(consume(scheduler, ticket))
     draining = asyncio.ensure_future(scheduler.drain(60))
@@ -299,7 +306,7 @@ async def test_drain_refuses_new_work_and_waits_for_the_old() -> None:
 
 async def test_drain_gives_up_at_its_deadline() -> None:
     engine = SteppedEngine(max_running=1)
-    scheduler = Scheduler(engine, max_waiting=10, lookahead=0)
+    scheduler = usual(Scheduler, engine, max_waiting=10, lookahead=0)
     tickets = scheduler.admit("m", [request("running"), request("waiting"), request("never collected")])
     tasks = [asyncio.ensure_future(scheduler.collect(ticket, lambda _: None)) for ticket in tickets[:2]]
     await spin(lambda: engine.begun == ["running"])
@@ -315,13 +322,13 @@ async def test_an_engine_that_is_not_ready_admits_nothing() -> None:
     engine = SteppedEngine()
     engine.state = EngineState.STARTING
     with pytest.raises(EngineUnavailable, match="because"):
-        Scheduler(engine, max_waiting=10).admit("m", [request("a")])
+        usual(Scheduler, engine, max_waiting=10).admit("m", [request("a")])
 
 
 async def test_timings_follow_the_stages() -> None:
     now = [0.0]
     engine = SteppedEngine()
-    scheduler = Scheduler(engine, max_waiting=10, lookahead=0, clock=lambda: now[0])
+    scheduler = usual(Scheduler, engine, max_waiting=10, lookahead=0, clock=lambda: now[0])
     first, second = scheduler.admit("m", [request("a"), request("b")])
     now[0] = 1.0
     (task,) = collect(scheduler, first)
@@ -340,7 +347,7 @@ async def test_text_that_comes_fast_is_gathered_and_its_end_waits_for_nothing() 
             for n in range(8):
                 on_event(TokenEvent(str(n), 1, FinishReason.STOP if n == 7 else None))
 
-    scheduler = Scheduler(Fast(), max_waiting=10)
+    scheduler = usual(Scheduler, Fast(), max_waiting=10)
     (ticket,) = scheduler.admit("m", [request("a")])
     shown: list[str] = []
     throttle = Throttle(shown.append, interval_s=60.0)
@@ -355,7 +362,7 @@ async def test_text_that_comes_fast_is_gathered_and_its_end_waits_for_nothing() 
 
 async def test_finals_come_before_best_effort_and_meetings_take_turns_in_each() -> None:
     engine = SteppedEngine(max_running=1)
-    scheduler = Scheduler(engine, max_waiting=100, lookahead=0)
+    scheduler = usual(Scheduler, engine, max_waiting=100, lookahead=0)
     order = [
         *scheduler.admit("m", requests("first", priority=1)),
         *admit_each(scheduler, "m", "late m1", "late m2", priority=1),
@@ -374,7 +381,7 @@ async def test_finals_come_before_best_effort_and_meetings_take_turns_in_each() 
 @pytest.mark.parametrize("stage", ["running", "waiting", "not collected", "not collected, running"])
 async def test_a_ticket_given_up_raises_the_first_reason_and_gives_its_place_on(stage: str) -> None:
     engine = SteppedEngine(max_running=1)
-    scheduler = Scheduler(engine, max_waiting=10, lookahead=0)
+    scheduler = usual(Scheduler, engine, max_waiting=10, lookahead=0)
     tickets = scheduler.admit("m", requests("a", "b", "c"))
     victim = tickets[0] if "running" in stage else tickets[1]
     others = [ticket for ticket in tickets if ticket is not victim]
@@ -395,7 +402,7 @@ async def test_a_ticket_given_up_raises_the_first_reason_and_gives_its_place_on(
 
 async def test_a_withdrawn_ticket_that_is_collected_all_the_same_does_not_hang() -> None:
     engine = SteppedEngine(max_running=1)
-    scheduler = Scheduler(engine, max_waiting=10, lookahead=0)
+    scheduler = usual(Scheduler, engine, max_waiting=10, lookahead=0)
     (ticket, waiting) = scheduler.admit("m", requests("a", "b"))
     (task,) = collect(scheduler, waiting)
     await asyncio.sleep(0)
@@ -410,7 +417,7 @@ async def test_a_withdrawn_ticket_that_is_collected_all_the_same_does_not_hang()
 
 async def test_giving_up_what_has_ended_changes_nothing() -> None:
     engine = SteppedEngine()
-    scheduler = Scheduler(engine, max_waiting=10)
+    scheduler = usual(Scheduler, engine, max_waiting=10)
     (ticket,) = scheduler.admit("m", requests("a"))
     engine.let("a")
     generated = await scheduler.collect(
@@ -422,7 +429,7 @@ async def test_giving_up_what_has_ended_changes_nothing() -> None:
 
 async def test_a_cancelled_task_is_cancelled_and_not_given_up() -> None:
     engine = SteppedEngine()
-    scheduler = Scheduler(engine, max_waiting=10)
+    scheduler = usual(Scheduler, engine, max_waiting=10)
     (ticket,) = scheduler.admit("m", requests("a"))
     (task,) = collect(scheduler, ticket)
     await spin(lambda: engine.begun == ["a"])
@@ -443,7 +450,7 @@ async def test_an_engine_that_makes_an_error_of_the_interruption_does_not_hide_t
                 raise EngineFailed("interrupted") from None
 
     engine = Touchy()
-    scheduler = Scheduler(engine, max_waiting=10)
+    scheduler = usual(Scheduler, engine, max_waiting=10)
     (ticket,) = scheduler.admit("m", requests("a"))
     (task,) = collect(scheduler, ticket)
     await spin(lambda: engine.begun)
@@ -457,7 +464,7 @@ async def test_what_breaks_in_the_engine_becomes_an_error_of_the_tree() -> None:
         async def generate(self, request: TranslationRequest, on_event: OnEvent) -> None:
             raise RuntimeError("a bug")
 
-    scheduler = Scheduler(Buggy(), max_waiting=10)
+    scheduler = usual(Scheduler, Buggy(), max_waiting=10)
     (ticket,) = scheduler.admit("m", requests("a"))
     with pytest.raises(EngineFailed, match="unknown reason"):
         await consume(scheduler, ticket)
@@ -469,7 +476,7 @@ async def test_what_breaks_in_the_engine_becomes_an_error_of_the_tree() -> None:
 
 async def test_a_translation_is_given_up_at_its_deadline_running_or_waiting() -> None:
     engine = SteppedEngine(max_running=1)
-    scheduler = Scheduler(engine, max_waiting=10, lookahead=0, deadline_s=0.01)
+    scheduler = usual(Scheduler, engine, max_waiting=10, lookahead=0, deadline_s=0.01)
     tickets = scheduler.admit("m", requests("running", "waiting", "not collected"))
     for outcome in await asyncio.gather(*collect(scheduler, *tickets[:2]), return_exceptions=True):
         assert isinstance(outcome, DeadlineExceeded)
@@ -481,7 +488,7 @@ async def test_a_translation_is_given_up_at_its_deadline_running_or_waiting() ->
 
 async def test_the_deadline_counts_while_the_engine_is_built_again() -> None:
     engine = SteppedEngine()
-    scheduler = Scheduler(engine, max_waiting=10, deadline_s=0.01)
+    scheduler = usual(Scheduler, engine, max_waiting=10, deadline_s=0.01)
     (ticket,) = scheduler.admit("m", requests("a"))
     (task,) = collect(scheduler, ticket)
     await spin(lambda: engine.begun == ["a"])
@@ -493,7 +500,7 @@ async def test_the_deadline_counts_while_the_engine_is_built_again() -> None:
 
 async def test_once_the_last_that_waits_is_withdrawn_no_time_counts_as_waited_for_a_full_engine() -> None:
     engine = SteppedEngine(max_running=1)
-    scheduler = Scheduler(engine, max_waiting=10, lookahead=0)
+    scheduler = usual(Scheduler, engine, max_waiting=10, lookahead=0)
     running, waiting = scheduler.admit("m", requests("running", "waiting"))
     pace = scheduler._lines.of(waiting.route).admission.pace
     assert pace._since_s is not None
@@ -504,7 +511,7 @@ async def test_once_the_last_that_waits_is_withdrawn_no_time_counts_as_waited_fo
 
 async def test_no_timer_is_left_behind() -> None:
     engine = SteppedEngine()
-    scheduler = Scheduler(engine, max_waiting=10)
+    scheduler = usual(Scheduler, engine, max_waiting=10)
     ended, withdrawn = scheduler.admit("m", requests("a", "b"))
     assert len(scheduler._deadlines) == 2
     engine.let("a")
@@ -519,7 +526,7 @@ async def test_no_timer_is_left_behind() -> None:
 async def test_work_is_admitted_while_the_engine_is_built_again_and_gets_its_turn_then() -> None:
     engine = SteppedEngine(max_running=1)
     engine.state = EngineState.RESTARTING
-    scheduler = Scheduler(engine, max_waiting=4, lookahead=0)
+    scheduler = usual(Scheduler, engine, max_waiting=4, lookahead=0)
     tickets = scheduler.admit("m", requests("a", "b"))
     with pytest.raises(Overloaded):
         scheduler.admit("m", requests("c"))
@@ -535,7 +542,7 @@ async def test_work_is_admitted_while_the_engine_is_built_again_and_gets_its_tur
 async def test_what_ran_runs_again_first_in_its_old_order() -> None:
     engine = SteppedEngine(max_running=3)
     now = [0.0]
-    scheduler = Scheduler(engine, max_waiting=10, lookahead=0, clock=lambda: now[0])
+    scheduler = usual(Scheduler, engine, max_waiting=10, lookahead=0, clock=lambda: now[0])
     tickets = [*admit_each(scheduler, "m", "m1", "m2", "m3", "m4"), *scheduler.admit("n", requests("n1"))]
     tasks = collect(scheduler, *tickets)
     await spin(lambda: len(engine.begun) == 3)
@@ -559,7 +566,7 @@ async def test_what_ran_runs_again_first_in_its_old_order() -> None:
 
 async def test_a_meeting_whose_turn_broke_off_is_the_next() -> None:
     engine = SteppedEngine(max_running=1)
-    scheduler = Scheduler(engine, max_waiting=10, lookahead=0)
+    scheduler = usual(Scheduler, engine, max_waiting=10, lookahead=0)
     tasks = collect(scheduler, *scheduler.admit("m", requests("m1")), *scheduler.admit("n", requests("n1")))
     await spin(lambda: engine.begun == ["m1"])
     engine.die()
@@ -573,7 +580,7 @@ async def test_a_meeting_whose_turn_broke_off_is_the_next() -> None:
 
 async def test_a_turn_given_just_before_the_crash_is_no_part_in_it() -> None:
     engine = SteppedEngine()
-    scheduler = Scheduler(engine, max_waiting=10)
+    scheduler = usual(Scheduler, engine, max_waiting=10)
     (ticket,) = scheduler.admit("m", requests("a"))
     tasks = collect(scheduler, ticket)
     engine.die()
@@ -587,7 +594,7 @@ async def test_a_turn_given_just_before_the_crash_is_no_part_in_it() -> None:
 
 async def test_a_text_that_kills_the_engine_is_found_and_the_others_go_on() -> None:
     engine = SteppedEngine(max_running=3)
-    scheduler = Scheduler(engine, max_waiting=10, lookahead=0)
+    scheduler = usual(Scheduler, engine, max_waiting=10, lookahead=0)
     tickets = scheduler.admit("m", requests("good1", "killer", "good2", "waits"))
     tasks = collect(scheduler, *tickets)
     for _ in range(2):
@@ -623,7 +630,7 @@ async def test_a_text_that_kills_the_engine_is_found_and_the_others_go_on() -> N
 @pytest.mark.parametrize("final", [True, False])
 async def test_what_had_not_begun_in_the_engine_is_tried_again_without_being_charged(final: bool) -> None:
     engine = SteppedEngine()
-    scheduler = Scheduler(engine, max_waiting=10)
+    scheduler = usual(Scheduler, engine, max_waiting=10)
     (ticket,) = scheduler.admit("m", [replace(request("a"), final=final)])
     engine.held = True
     tasks = collect(scheduler, ticket)
@@ -643,7 +650,7 @@ async def test_what_had_not_begun_in_the_engine_is_tried_again_without_being_cha
 
 async def test_suspects_count_in_the_share_of_their_meeting() -> None:
     engine = SteppedEngine(max_running=2)
-    scheduler = Scheduler(engine, max_waiting=4, lookahead=0)
+    scheduler = usual(Scheduler, engine, max_waiting=4, lookahead=0)
     tickets = scheduler.admit("m", requests("a", "b"))
     tasks = collect(scheduler, *tickets)
     for _ in range(2):
@@ -665,7 +672,7 @@ async def test_suspects_count_in_the_share_of_their_meeting() -> None:
 
 async def test_an_engine_of_several_gateways_is_told_what_must_run_alone() -> None:
     engine = AnsweredEngine()
-    scheduler = Scheduler(engine, max_waiting=10)
+    scheduler = usual(Scheduler, engine, max_waiting=10)
     for crashes in (0, 2):
         (ticket,) = scheduler.admit("m", requests(f"after {crashes}"))
         ticket.crashes = crashes
@@ -678,7 +685,7 @@ async def test_an_engine_of_several_gateways_is_told_what_must_run_alone() -> No
 
 async def test_what_waits_is_told_apart_by_whether_it_is_promised() -> None:
     engine = AnsweredEngine(max_running=1)
-    scheduler = Scheduler(engine, max_waiting=100, lookahead=0)
+    scheduler = usual(Scheduler, engine, max_waiting=100, lookahead=0)
     scheduler.admit("m", requests("runs", "waits", "waits too"))
     scheduler.admit("m", requests("partial", priority=1))
     assert scheduler.wanted() == (2, 1)
@@ -686,7 +693,7 @@ async def test_what_waits_is_told_apart_by_whether_it_is_promised() -> None:
 
 async def test_suspects_wait_until_nothing_else_runs() -> None:
     engine = SteppedEngine(max_running=2)
-    scheduler = Scheduler(engine, max_waiting=10, lookahead=0)
+    scheduler = usual(Scheduler, engine, max_waiting=10, lookahead=0)
     (suspect,) = scheduler.admit("m", requests("suspect"))
     suspect.crashes = 1
     (task,) = collect(scheduler, suspect)
@@ -707,7 +714,7 @@ async def test_suspects_wait_until_nothing_else_runs() -> None:
 async def test_a_withdrawn_suspect_lets_the_others_run() -> None:
     engine = SteppedEngine(max_running=2)
     engine.state = EngineState.RESTARTING
-    scheduler = Scheduler(engine, max_waiting=10, lookahead=0)
+    scheduler = usual(Scheduler, engine, max_waiting=10, lookahead=0)
     first, second = scheduler.admit("m", requests("a", "b"))
     tasks = collect(scheduler, first, second)
     for _ in range(2):
@@ -729,7 +736,7 @@ async def test_a_withdrawn_suspect_lets_the_others_run() -> None:
 
 async def test_a_failed_engine_ends_everything_that_was_admitted() -> None:
     engine = SteppedEngine(max_running=1)
-    scheduler = Scheduler(engine, max_waiting=10, lookahead=0)
+    scheduler = usual(Scheduler, engine, max_waiting=10, lookahead=0)
     tickets = scheduler.admit("m", requests("running", "waiting", "not collected"))
     tasks = collect(scheduler, *tickets[:2])
     await spin(lambda: engine.begun == ["running"])
@@ -750,7 +757,7 @@ async def test_a_failed_engine_ends_everything_that_was_admitted() -> None:
 @pytest.mark.parametrize(("state", "error"), [("FAILED", EngineFailed), ("STOPPED", EngineUnavailable)])
 async def test_an_engine_that_nobody_builds_again_ends_what_it_ran(state: str, error: type[GatewayError]) -> None:
     engine = SteppedEngine()
-    scheduler = Scheduler(engine, max_waiting=10)
+    scheduler = usual(Scheduler, engine, max_waiting=10)
     tasks = collect(scheduler, *scheduler.admit("m", requests("a")))
     await spin(lambda: engine.begun == ["a"])
     engine.die(EngineState[state])
@@ -760,7 +767,7 @@ async def test_an_engine_that_nobody_builds_again_ends_what_it_ran(state: str, e
 
 async def test_an_engine_that_only_says_that_it_is_ready_ends_a_text_after_three_tries() -> None:
     engine = SteppedEngine()
-    scheduler = Scheduler(engine, max_waiting=10)
+    scheduler = usual(Scheduler, engine, max_waiting=10)
     engine.die(EngineState.READY)
     with pytest.raises(EngineFailed):
         await consume(scheduler, *scheduler.admit("m", requests("a")))
@@ -770,7 +777,7 @@ async def test_an_engine_that_only_says_that_it_is_ready_ends_a_text_after_three
 async def test_a_stopped_engine_ends_what_waits() -> None:
     engine = SteppedEngine(max_running=1)
     engine.state = EngineState.RESTARTING
-    scheduler = Scheduler(engine, max_waiting=10)
+    scheduler = usual(Scheduler, engine, max_waiting=10)
     tasks = collect(scheduler, *scheduler.admit("m", requests("a", "b")))
     await asyncio.sleep(0)
     engine.state = EngineState.STOPPED
@@ -781,7 +788,7 @@ async def test_a_stopped_engine_ends_what_waits() -> None:
 
 async def test_drain_ends_at_its_deadline_while_the_engine_is_built_again() -> None:
     engine = SteppedEngine(max_running=1)
-    scheduler = Scheduler(engine, max_waiting=10)
+    scheduler = usual(Scheduler, engine, max_waiting=10)
     tasks = collect(scheduler, *scheduler.admit("m", requests("a", "b")))
     await spin(lambda: engine.begun)
     engine.die()
@@ -796,7 +803,7 @@ async def test_drain_ends_at_its_deadline_while_the_engine_is_built_again() -> N
 
 def pooled(a: SteppedEngine, b: SteppedEngine, **options: Any) -> tuple[HandPool, Scheduler]:
     pool = HandPool(a=a, b=b)
-    return pool, Scheduler(pool, lanes=pool.lanes, max_waiting=100, lookahead=0, **options)
+    return pool, usual(Scheduler, pool, lanes=pool.lanes, max_waiting=100, lookahead=0, **options)
 
 
 def into(target: str, *request_ids: str, priority: int = 0) -> list[TranslationRequest]:
@@ -820,7 +827,7 @@ async def test_what_waits_for_one_lane_does_not_fill_the_queue_of_another() -> N
     a, b = SteppedEngine(1), SteppedEngine(1)
     a.pairs, b.pairs = EN_JA, EN_DE
     pool = HandPool(a=a, b=b)
-    scheduler = Scheduler(pool, lanes=pool.lanes, max_waiting=4, lookahead=0)
+    scheduler = usual(Scheduler, pool, lanes=pool.lanes, max_waiting=4, lookahead=0)
     for meeting in "mnop":
         scheduler.admit(meeting, into("ja", "1"), account=meeting)
     scheduler.admit("q", into("ja", "2"), account="q")
@@ -1077,7 +1084,7 @@ async def test_one_call_may_ask_for_languages_of_several_lanes_and_is_admitted_w
     a, b = SteppedEngine(1), SteppedEngine(1)
     a.pairs, b.pairs = EN_JA, EN_DE
     pool = HandPool(a=a, b=b)
-    scheduler = Scheduler(pool, lanes=pool.lanes, max_waiting=2, lookahead=0)
+    scheduler = usual(Scheduler, pool, lanes=pool.lanes, max_waiting=2, lookahead=0)
     tickets = scheduler.admit("m", [*into("ja", "ja"), *into("de", "de")])
     assert [ticket.request.id for ticket in tickets] == ["ja", "de"]
     assert (scheduler.running, scheduler.waiting) == (2, 0)
@@ -1127,7 +1134,7 @@ async def test_text_that_was_shown_is_never_taken_back(
 ) -> None:
     engine = SteppedEngine()
     engine.says = ("Guten ", "Tag")
-    scheduler = Scheduler(engine, max_waiting=10)
+    scheduler = usual(Scheduler, engine, max_waiting=10)
     (ticket,) = scheduler.admit("m", requests("a"))
     pieces: list[str] = []
 
@@ -1196,7 +1203,8 @@ async def _anything(chance: random.Random, max_running: int, fatal: bool, lanes:
     if lanes > 1:
         for engine in engines.values():
             engine.pairs = chance.choice([EN_JA, EN_DE, EN_JA | EN_DE])
-    scheduler = Scheduler(
+    scheduler = usual(
+        Scheduler,
         pool,
         lanes=pool.lanes,
         max_waiting=20,
