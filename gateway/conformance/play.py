@@ -94,7 +94,7 @@ class _Playing:
     async def finish(self) -> None:
         """Nothing more may be shown, and nobody may connect again. Raises `Deviation`."""
         await self._in_time(self._driver.end(), "did not end when its stdin was closed")
-        if (event := await self._driver.shown()) is not None:
+        if (event := await self._in_time(self._driver.shown(), "did not close its stdout")) is not None:
             raise Deviation(f"the client showed something once more: {_text(event)}")
         if not self._connections.empty():
             raise Deviation("the client connected again")
