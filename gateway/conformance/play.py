@@ -84,8 +84,10 @@ class _Playing:
         if step.shown is not None:
             await self._expect_shown(step.shown)
         if step.close is not None:
-            visitor = (await self._connected()).visitor
-            self._connection = None
+            connection = await self._connected()
+            visitor, self._connection = connection.visitor, None
+            if not connection.received.empty() and isinstance(unread := connection.received.get_nowait(), dict):
+                raise Deviation(f"the client sent something once more: {_text(unread)}")
             if step.close:
                 await visitor.connection.close(step.close)
             else:
