@@ -19,8 +19,7 @@ from gateway.protocol.messages import (
     UtteranceCancel,
     UtteranceFinal,
 )
-from tests.client.events import everything
-from tests.client.reconnections import connect_at_once, kinds, until
+from tests.client.reading import connect_at_once, everything, kinds, until
 from tests.scripted_gateway import (
     STARTED,
     Peer,

@@ -33,7 +33,7 @@ from gateway.protocol.messages import (
     UtteranceFinal,
     UtterancePartial,
 )
-from tests.client.events import everything
+from tests.client.reading import everything
 from tests.clocks import swiftly
 from tests.scripted_gateway import STARTED, Peer, refused, scripted_gateway, translated
 
@@ -252,23 +252,6 @@ async def test_an_accepted_id_starts_over() -> None:
         await anext(session)
         await session.final("Yes.", "a")
         await everything(session)
-
-
-async def test_remembered_revisions_are_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("gateway.client.outgoing._REVISIONS", 2)
-    revisions: list[int] = []
-
-    async def script(peer: Peer) -> None:
-        await peer.start()
-        for _ in range(4):
-            revisions.append((await peer.expect(UtterancePartial)).rev)
-        await peer.leave(1000)
-
-    async with scripted_gateway(script) as url, connect(url, reads=["ja"]) as session:
-        for id in ("a", "b", "c", "a"):
-            await session.partial("so", id)
-        await everything(session)
-    assert revisions == [1, 1, 1, 1]
 
 
 async def test_everything_else_a_session_may_say() -> None:

@@ -31,8 +31,7 @@ from gateway.protocol.messages import (
     TokenExpiring,
     UtteranceFinal,
 )
-from tests.client.events import everything
-from tests.client.reconnections import connect_at_once, kinds, until
+from tests.client.reading import connect_at_once, everything, kinds, until
 from tests.clocks import swiftly
 from tests.scripted_gateway import Peer, refused, scripted_gateway
 
