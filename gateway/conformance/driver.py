@@ -37,7 +37,7 @@ class Driver:
             if process.returncode is None:
                 with suppress(ProcessLookupError):
                     process.kill()
-            # What it had printed is not wanted any more. Unread, it would hold up the wait for its end.
+            # What it printed last is not needed; unread, it would hold up the wait for its end.
             process._transport.close()  # type: ignore[attr-defined]
             await process.wait()
 

@@ -94,7 +94,7 @@ class _Playing:
                 visitor.drop()
 
     async def finish(self) -> None:
-        """Nothing more may be shown, and nobody may connect again. Raises `Deviation`."""
+        """The client may show nothing more, and may not connect again. Raises `Deviation`."""
         await self._in_time(self._driver.end(), "did not end when its stdin was closed")
         if (event := await self._in_time(self._driver.shown(), "did not close its stdout")) is not None:
             raise Deviation(f"the client showed something once more: {_text(event)}")

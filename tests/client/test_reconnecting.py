@@ -102,7 +102,7 @@ async def test_an_end_is_an_end() -> None:
     assert caught.value.code == 4510
 
 
-async def test_nobody_there_for_a_moment() -> None:
+async def test_outage_has_reasons_and_delays() -> None:
     """A proxy whose gateway restarts, then a gateway that closes at once, drains, and loads; then it is there."""
 
     async def script(peer: Peer) -> None:
@@ -158,7 +158,7 @@ async def test_an_answer_that_ends_it(
             await peer.start()
             peer.drop()
         else:
-            await peer.leave(code, *filter(None, [answer]))
+            await peer.leave(code, *([] if answer is None else [answer]))
 
     async with scripted_gateway(script, statuses=statuses) as url, connect_at_once(url) as session:
         for _ in range(2):
@@ -370,7 +370,7 @@ async def test_leaving_while_reconnecting(stage: str) -> None:
 
 @pytest.mark.parametrize("stage", STAGES)
 @swiftly
-async def test_whoever_iterates_may_be_cancelled_while_reconnecting(stage: str) -> None:
+async def test_iteration_can_be_cancelled_while_reconnecting(stage: str) -> None:
     async with connected_in(stage) as url, connect_at_once(url) as session:
         await until(session, Reconnecting)
         for _ in range(2):

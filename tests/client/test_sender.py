@@ -77,7 +77,7 @@ async def test_what_was_said_before_goes_before_what_is_said_after() -> None:
     assert received == ["sent", "kept", "new"]
 
 
-async def test_a_final_kept_by_another_task_wakes_whoever_reads() -> None:
+async def test_final_of_another_task_wakes_the_reader() -> None:
     """The reader waits for nothing when the final comes whose turn is later."""
 
     async def script(peer: Peer) -> None:
@@ -95,7 +95,7 @@ async def test_a_final_kept_by_another_task_wakes_whoever_reads() -> None:
         assert kinds(await reading) == ["UtteranceAccepted"] * 4
 
 
-async def test_whoever_says_too_much_waits() -> None:
+async def test_full_queue_makes_final_wait() -> None:
     async def script(peer: Peer) -> None:
         await peer.start()
         for _ in range(3):
@@ -116,7 +116,7 @@ async def test_whoever_says_too_much_waits() -> None:
         await third
 
 
-async def test_whoever_waits_to_say_something_learns_of_the_end() -> None:
+async def test_waiting_final_learns_of_the_end() -> None:
     async def script(peer: Peer) -> None:
         await peer.start()
         await peer.expect(UtteranceFinal)
@@ -159,7 +159,7 @@ async def test_a_cancelled_utterance() -> None:
 
 
 async def test_a_cancelled_caller_takes_nothing_back() -> None:
-    """A final that was kept is sent, whatever becomes of whoever said it."""
+    """A final that was kept is sent, even if the task that said it is cancelled."""
     texts: list[str] = []
 
     async def script(peer: Peer) -> None:

@@ -155,7 +155,8 @@ async def test_an_answer_that_is_no_session(
 ) -> None:
     async def script(peer: Peer) -> None:
         await peer.expect(SessionStart)
-        await peer.say(*filter(None, [answer]))
+        if answer is not None:
+            await peer.say(answer)
         await (peer.connection.wait_closed() if code is None else peer.connection.close(code))
 
     async with scripted_gateway(script) as url:

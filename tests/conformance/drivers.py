@@ -34,5 +34,5 @@ def javascript_driver() -> list[str]:
 
 
 def printing(program: str) -> list[str]:
-    """A program that is no driver."""
+    """A program that is not a driver."""
     return [sys.executable, "-c", program]
