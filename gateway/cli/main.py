@@ -19,15 +19,13 @@ from functools import partial
 from typing import TYPE_CHECKING, NoReturn
 
 from gateway import __version__
-from gateway.cli.flags.parser import DEFAULT_URL, parser
+from gateway.cli.flags.parser import ACTIONS, DEFAULT_ADMIN_URL, DEFAULT_URL, parser
 from gateway.domain.errors import StartupError
 
 if TYPE_CHECKING:
     from gateway.cli.jobs import SessionOptions
     from gateway.cli.meeting import MeetingOptions
     from gateway.cli.tokens import Token
-
-_DEFAULT_URL = DEFAULT_URL
 
 _INTERRUPTED = 130
 _BROKEN_PIPE = 141  # 128 + SIGPIPE, as shells report it
@@ -133,12 +131,10 @@ def _reload(args: argparse.Namespace) -> int:
 def _engines(args: argparse.Namespace) -> int:
     from gateway.cli.engines import print_engines
 
-    return _explaining(args, None, lambda: print_engines(_DEFAULT_URL if args.url is None else args.url))
+    return _explaining(args, None, lambda: print_engines(DEFAULT_URL if args.url is None else args.url))
 
 
 def _admin(args: argparse.Namespace) -> int:
-    from gateway.cli.flags.admin import ACTIONS, DEFAULT_ADMIN_URL
-
     fewest, most, shown = ACTIONS[args.action]
     if not fewest <= len(args.names) <= most:
         _misused(args, f"give {args.action} {shown}" if shown else f"{args.action} takes no NAME")
@@ -297,7 +293,7 @@ def _session_options(args: argparse.Namespace, *, stdin_is_free: bool) -> Sessio
     from gateway.cli.jobs import SessionOptions
 
     return SessionOptions(
-        url=_DEFAULT_URL if args.url is None else args.url,
+        url=DEFAULT_URL if args.url is None else args.url,
         source=args.source,
         targets=args.to,
         glossary=tuple(args.glossary),
@@ -313,7 +309,7 @@ def _meeting_options(args: argparse.Namespace, *, stdin_is_free: bool) -> Meetin
     from gateway.cli.meeting import MeetingOptions
 
     return MeetingOptions(
-        url=_DEFAULT_URL if args.url is None else args.url,
+        url=DEFAULT_URL if args.url is None else args.url,
         meeting=args.meeting,
         name=args.name,
         wait_s=args.wait,

@@ -221,7 +221,7 @@ class Board:
         self._unfinished.pop((message.participant, message.utterance, message.lang), None)
 
     def _forget(self, participant: str) -> None:
-        """Somebody left. Their unfinished sentences end; translations of their finished sentences continue.
+        """A participant left. Their unfinished sentences end; translations of their finished sentences continue.
 
         A translation that continues is recognised when it grows, so its committed text is kept until then.
         """

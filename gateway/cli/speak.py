@@ -44,7 +44,7 @@ async def speak(
 ) -> int:
     """Say the lines of a file until its end, or Ctrl-C. Returns the exit status. Raises `ClientError`.
 
-    prompt: shown before each line, if somebody types. Without it each accepted line is printed on stderr.
+    prompt: shown before each line, on a terminal. Without it each accepted line is printed on stderr.
     """
     async with join_meeting(options, speaks=lang) as session:
         if prompt is not None:
@@ -75,7 +75,7 @@ async def _say_everything(
 
 
 def growing(text: str) -> list[str]:
-    """The text as it grows word by word while somebody says it; the last item is the whole text."""
+    """The text as it grows word by word, as a person says it; the last item is the whole text."""
     ends: list[int] = []
     for word in re.finditer(r"\S+", text):
         if cells(word[0]) > len(word[0]):

@@ -57,7 +57,7 @@ def token_of(file: str | None, variable: str | None, stdin: BinaryIO | None) -> 
             raise TokenUnavailable(f"There is no token on stdin: {error}") from None
     source = TokenFile(Path(file))
     token = source()
-    # What is no regular file, such as a pipe of the shell, can be read only once.
+    # A pipe of the shell, for example, can be read only once.
     return source if Path(file).is_file() else token
 
 

@@ -8,7 +8,6 @@ docs/client.md explains the client with examples.
     events        what iterating a session gives
     tokens        where tokens come from, and when a new one is due
     connection    one WebSocket: address, opening, frames, close
-    ids           ids of utterances
     outgoing      finals and updates until they are answered (pure)
     sender        sends on the connection in use, at the gateway's rate
     received      position in the log, duplicates (pure)

@@ -65,7 +65,7 @@ def _blocking(
 class BlockingSession:
     """A started session: send with the methods, read with `for`; other threads may send while one reads.
 
-    As with `ClientSession`, what is received, sent again and reconnected is done while somebody reads.
+    As with `ClientSession`, what is received, sent again and reconnected is done while a thread reads the session.
     """
 
     def __init__(self, session: ClientSession, loop: _Loop) -> None:

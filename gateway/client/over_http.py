@@ -17,7 +17,7 @@ _LOOPBACK = {"localhost", "127.0.0.1", "::1"}
 
 
 def http_address(url: str) -> str:
-    """Where a gateway answers over HTTP whose address somebody has given. Raises `InvalidAddress`."""
+    """The address over HTTP of the gateway at `url`. Raises `InvalidAddress`."""
     return stream_url(url).removesuffix(STREAM_PATH).replace("ws", "http", 1)
 
 

@@ -40,7 +40,7 @@ class Received:
         return Resume(self._started.session, self._started.epoch, self._position)
 
     def going_on(self, start: SessionStart) -> SessionStart:
-        """The start that goes on from here. Whoever comes first may begin the meeting again, as what it was."""
+        """The start that resumes the session here. If the meeting is gone, it begins again as what it was."""
         record = False if self._started.record is False else start.record
         return replace(start, resume=self.position, record=record)
 

@@ -12,6 +12,7 @@ move it to an earlier time to wake the iteration.
 from __future__ import annotations
 
 import asyncio
+import secrets
 from collections.abc import Callable, Sequence
 from contextlib import suppress
 from typing import Self
@@ -22,7 +23,6 @@ from websockets.exceptions import ConnectionClosed
 from gateway.client.connection import Connection, Endpoint, close_code, reopen
 from gateway.client.errors import ClientError, SessionClosed
 from gateway.client.events import Reconnected, Reconnecting, SessionEvent
-from gateway.client.ids import Ids
 from gateway.client.outgoing import Outgoing
 from gateway.client.received import Received
 from gateway.client.reconnecting import CAP_S, Outage, may_reconnect
@@ -50,6 +50,10 @@ from gateway.protocol.messages import (
     UtteranceFinal,
     UtterancePartial,
 )
+
+# What ids of utterances begin with, for callers that choose none: no letters and digits that look alike.
+_LETTERS = "23456789abcdefghjkmnpqrstuvwxyz"
+_PREFIX_CHARS = 4
 
 # Time for the last attempt before the session gives up.
 _LAST_ATTEMPT_S = 1.0
@@ -87,7 +91,9 @@ class ClientSession:
         self._received = Received(started, start.resume)
         self._give_up_s = give_up_s
         self._jitter = jitter
-        self._ids = Ids()
+        # Another process may resume this session; its ids must differ from ours.
+        self._id_prefix = "".join(secrets.choice(_LETTERS) for _ in range(_PREFIX_CHARS))
+        self._last_id = 0
         self._last_error: Error | None = None
         self._outage: Outage | None = None
         self._attempts = 0
@@ -372,7 +378,9 @@ class ClientSession:
             await self._sender.connection.close()
 
     def _next(self, id: str | None, rev: int | None) -> tuple[str, int]:
-        id = self._ids.next() if id is None else id
+        if id is None:
+            self._last_id += 1
+            id = f"{self._id_prefix}-{self._last_id}"
         return id, self._sender.outgoing.next_revision(id) if rev is None else rev
 
     async def _send_now(self, message: ClientMessage) -> None:

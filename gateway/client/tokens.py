@@ -78,7 +78,7 @@ class Tokens:
         except ClientError:
             raise
         except Exception as error:
-            # Its text is left out: whoever writes a source may have put the token there.
+            # Its text is left out, because the token may be in it.
             raise TokenUnavailable(
                 f"There is no token: asking for one failed ({type(error).__name__})."
             ) from error

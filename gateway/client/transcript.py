@@ -58,7 +58,7 @@ class Transcript(Struct, frozen=True):
     """What is in the log of a meeting, or a part of it; utterances are in the order of acceptance."""
 
     meeting: str
-    # Of the log: offsets of different epochs have nothing to do with each other.
+    # The log's epoch: offsets of different epochs have nothing to do with each other.
     epoch: str
     # First and last position of the whole log.
     from_offset: int
@@ -106,7 +106,7 @@ async def erase_transcript(
 ) -> None:
     """Let the gateway forget what was said in a meeting, now and before; also where nothing is kept of it.
 
-    Whoever is in the meeting is reconnected, and it goes on with nothing said.
+    Its participants are reconnected, and the meeting continues with nothing said.
     token: as for `connect`; an API key, or one with the role `admin` for this meeting.
     timeout_s: how long the gateway may send nothing, in seconds.
 
@@ -145,7 +145,7 @@ def read_transcript(url: str, token: Secret | None, timeout_s: float, method: st
     """What the gateway answers at the URL of a transcript; waits for it. Raises `ClientError`."""
     request = Request(url, method=method)  # noqa: S310 -- its scheme is http or https
     if token is not None:
-        # A redirect may lead to somebody else.
+        # A redirect may lead to another server.
         request.add_unredirected_header("Authorization", f"Bearer {token}")
     try:
         return fetch(request, timeout_s)

@@ -37,9 +37,9 @@ class Driver:
             if process.returncode is None:
                 with suppress(ProcessLookupError):
                     process.kill()
-                await process.wait()
-            # What it had printed is not wanted any more, but the pipes have to be closed.
+            # What it printed last is not needed; unread, it would hold up the wait for its end.
             process._transport.close()  # type: ignore[attr-defined]
+            await process.wait()
 
     async def do(self, command: dict[str, Any]) -> None:
         """Give a command."""

@@ -84,17 +84,19 @@ class _Playing:
         if step.shown is not None:
             await self._expect_shown(step.shown)
         if step.close is not None:
-            visitor = (await self._connected()).visitor
-            self._connection = None
+            connection = await self._connected()
+            visitor, self._connection = connection.visitor, None
+            if not connection.received.empty() and isinstance(unread := connection.received.get_nowait(), dict):
+                raise Deviation(f"the client sent something once more: {_text(unread)}")
             if step.close:
                 await visitor.connection.close(step.close)
             else:
                 visitor.drop()
 
     async def finish(self) -> None:
-        """Nothing more may be shown, and nobody may connect again. Raises `Deviation`."""
+        """The client may show nothing more, and may not connect again. Raises `Deviation`."""
         await self._in_time(self._driver.end(), "did not end when its stdin was closed")
-        if (event := await self._driver.shown()) is not None:
+        if (event := await self._in_time(self._driver.shown(), "did not close its stdout")) is not None:
             raise Deviation(f"the client showed something once more: {_text(event)}")
         if not self._connections.empty():
             raise Deviation("the client connected again")

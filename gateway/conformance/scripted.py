@@ -56,7 +56,7 @@ async def scripted_gateway(
             pass
         except BaseException as failure:
             failures.append(failure)
-            # Nobody is to come back to a gateway that does not know its text.
+            # A client must not come back to a script that failed.
             await connection.close(4999)
             raise
 

@@ -84,7 +84,7 @@ async def test_webhooks(operator: Operator, capsys: pytest.CaptureFixture[str], 
     assert err == "gateway: It answered with status 500.\n"
 
 
-async def test_a_key_of_nobody_is_refused(
+async def test_unknown_key_is_refused(
     operator: Operator, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     async with administered(operator) as (_, client):

@@ -98,7 +98,7 @@ async def test_a_text_is_not_sent_again_for_ever() -> None:
     assert sent == jobs._ATTEMPTS
 
 
-async def test_what_was_shown_before_a_loss_is_shown_anew() -> None:
+async def test_text_is_drawn_again_after_a_loss() -> None:
     async def script(peer: Peer) -> None:
         await peer.start()
         if peer.visit == 1:

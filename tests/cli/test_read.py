@@ -47,7 +47,7 @@ from tests.scripted_gateway import Peer, scripted_gateway
 
 
 def board(*langs: str, participants: list[Participant] | None = None) -> Board:
-    """Of a meeting that was joined, with nothing said before."""
+    """A meeting that was joined, with nothing said before."""
     shown = Board(langs or ("ja",))
     assert shown.take(started(participants=participants)) == []
     shown.live = True
@@ -55,7 +55,7 @@ def board(*langs: str, participants: list[Participant] | None = None) -> Board:
 
 
 def plain(rows: list[Row]) -> list[str]:
-    """Rows as somebody reads them; what may still change in brackets."""
+    """Rows as a person reads them; what may still change in brackets."""
     return [row.label + row.text + (f"[{row.tentative}]" if row.tentative else "") for row in rows]
 
 

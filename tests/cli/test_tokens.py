@@ -140,11 +140,12 @@ def test_options_do_not_show_the_token(token_file: Path) -> None:
         (["translate", "hi", "--token-file", SECRET * 500], "The token file cannot be read: File name too long"),
     ],
 )
-async def test_wrong_usage(argv: list[str], why: str) -> None:
-    ran = await run(*argv)
-    assert ran.status == 2
-    assert why in ran.err
-    assert SECRET not in ran.err
+def test_wrong_usage(argv: list[str], why: str, capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(SystemExit, match="2"):
+        main(argv)
+    err = capsys.readouterr().err
+    assert why in err
+    assert SECRET not in err
 
 
 def test_a_variable_that_is_no_token_is_wrong_usage(

@@ -95,7 +95,7 @@ async def say_more_and_more(session: ClientSession, id: str) -> None:
 
 
 @swiftly
-async def test_what_is_being_said_is_translated_until_somebody_wants_to_read_finals_only() -> None:
+async def test_stability_final_stops_partials() -> None:
     async with (
         running() as gateway,
         connect(gateway.url, reads=["ja"], speaks="en", stability="stable", jitter=lambda: 0.0) as session,
@@ -149,7 +149,7 @@ async def test_a_gateway_that_restarts_gets_what_it_had_not_accepted() -> None:
 
 
 @swiftly
-async def test_more_finals_than_the_gateway_holds_all_get_through_in_order() -> None:
+async def test_more_finals_than_fit_keep_their_order() -> None:
     settings = Settings(limits=Limits(utterances_in_flight=4, messages_per_s=200, messages_burst=20))
     async with (
         running(settings, script=Script(first_token_s=0.002, token_s=0.001)) as gateway,
@@ -166,7 +166,7 @@ async def test_more_finals_than_the_gateway_holds_all_get_through_in_order() -> 
 
 
 @pytest.mark.parametrize("seed", [1, 2])
-async def test_a_meeting_in_which_everybody_loses_the_connection_now_and_then(seed: int) -> None:
+async def test_lossy_meeting_doubles_nothing(seed: int) -> None:
     """Each reader gets each caption and translation once; each final is accepted once, in each speaker's order."""
     chance = random.Random(seed)
     finals = 25

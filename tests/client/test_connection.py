@@ -53,7 +53,7 @@ def test_what_is_no_address_is_refused(address: str) -> None:
 # ---------------------------------------------------------------- who answers there
 
 
-async def test_nobody_answers(closed_port: int) -> None:
+async def test_no_answer(closed_port: int) -> None:
     with pytest.raises(GatewayUnreachable) as caught:
         async with connect(f"http://127.0.0.1:{closed_port}", reads=["ja"]):
             pass
@@ -91,7 +91,7 @@ async def test_a_web_server_answers() -> None:
         (403, "", None, "The server at {url} does not let this client in (HTTP status 403)."),
     ],
 )
-async def test_a_gateway_that_lets_nobody_in(status: int, body: str, token: str | None, sentence: str) -> None:
+async def test_refused_handshake(status: int, body: str, token: str | None, sentence: str) -> None:
     def refuse(connection: ServerConnection, _request: Request) -> Response:
         return connection.respond(status, body)
 
@@ -161,7 +161,7 @@ def unknown_authority(tmp_path: Path) -> ssl.SSLContext:
     return context
 
 
-async def test_a_secure_gateway_that_nobody_vouches_for(unknown_authority: ssl.SSLContext) -> None:
+async def test_unknown_certificate_authority(unknown_authority: ssl.SSLContext) -> None:
     async def never(_connection: ServerConnection) -> None: ...
 
     async with serve(never, "127.0.0.1", 0, ssl=unknown_authority) as server:

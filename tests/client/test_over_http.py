@@ -24,7 +24,7 @@ def test_the_address_is_that_of_the_stream_over_http(given: str, address: str) -
     assert http_address(given) == address
 
 
-def test_a_port_at_which_nobody_listens_is_explained() -> None:
+def test_closed_port_is_explained() -> None:
     with socket.socket() as bound:
         bound.bind(("127.0.0.1", 0))
         address = f"http://127.0.0.1:{bound.getsockname()[1]}"

@@ -95,7 +95,7 @@ def test_what_is_remembered_is_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 @pytest.mark.parametrize("wanted", [None, False])
-def test_what_is_not_recorded_goes_on_as_such_whoever_begins_it_again(wanted: bool | None) -> None:
+def test_unrecorded_meeting_stays_unrecorded(wanted: bool | None) -> None:
     start = SessionStart(reads=["ja"], record=wanted)
     received = Received(STARTED)
     assert received.going_on(start) == replace(start, resume=received.position)

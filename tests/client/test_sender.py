@@ -14,22 +14,16 @@ from gateway.client import (
 )
 from gateway.protocol.limits import Limits
 from gateway.protocol.messages import (
-    Error,
     Ping,
-    SessionDraining,
     SessionEnd,
-    UtteranceAccepted,
     UtteranceCancel,
     UtteranceFinal,
 )
-from tests.client.events import everything
-from tests.client.reconnections import connect_at_once, kinds, until
+from tests.client.reading import connect_at_once, everything, kinds, until
 from tests.scripted_gateway import (
-    ANOTHER,
     STARTED,
     Peer,
     accepted,
-    refused,
     scripted_gateway,
 )
 
@@ -60,36 +54,6 @@ async def test_a_final_said_while_there_is_no_connection_arrives_once() -> None:
     assert received == [UtteranceFinal(ids[0], 1, "One"), UtteranceFinal(ids[1], 1, "Two", None, 1, 2)]
 
 
-@pytest.mark.parametrize("recovered", [True, False])
-async def test_what_was_not_acknowledged_is_sent_again_and_nothing_else(recovered: bool) -> None:
-    received: list[list[UtteranceFinal]] = []
-
-    async def script(peer: Peer) -> None:
-        await peer.start(None if recovered or peer.visit == 1 else ANOTHER)
-        received.append([await peer.expect(UtteranceFinal) for _ in range(3 if peer.visit == 1 else 2)])
-        if peer.visit == 1:
-            await peer.say(accepted(received[0][1]))
-            await peer.expect(Ping)
-            peer.drop()
-            return
-        for utterance in received[1]:
-            await peer.say(accepted(utterance))
-        await peer.expect(SessionEnd)
-        await peer.leave(1000)
-
-    async with scripted_gateway(script) as url, connect_at_once(url) as session:
-        for number in range(3):
-            await session.final(f"Text {number}")
-        assert isinstance(await anext(session), UtteranceAccepted)
-        await session.ping()
-        await session.end()
-        events = await everything(session)
-    first, again = received
-    assert again == [first[0], first[2]]
-    assert kinds(events) == ["Reconnecting", "Reconnected", *["UtteranceAccepted"] * 2]
-    assert session.started.recovered is recovered
-
-
 async def test_what_was_said_before_goes_before_what_is_said_after() -> None:
     received: list[str] = []
 
@@ -113,34 +77,7 @@ async def test_what_was_said_before_goes_before_what_is_said_after() -> None:
     assert received == ["sent", "kept", "new"]
 
 
-async def test_a_refusal_for_the_moment_is_answered_with_patience_in_order() -> None:
-    received: list[str] = []
-
-    async def script(peer: Peer) -> None:
-        await peer.start()
-        one, two = await peer.expect(UtteranceFinal), await peer.expect(UtteranceFinal)
-        await peer.say(
-            refused("overloaded", "Full.", one.id, retry_after_ms=30),
-            refused("rate_limited", "Too fast.", two.id, retry_after_ms=1),
-        )
-        for _ in range(3):
-            received.append((await peer.take()).text)
-        await peer.expect(SessionEnd)
-        await peer.leave(1000)
-
-    async with scripted_gateway(script) as url, connect_at_once(url) as session:
-        await session.final("one")
-        await session.final("two")
-        first = await anext(session)
-        assert isinstance(first, Error)
-        assert first.code == "overloaded"
-        await session.final("three")
-        await session.end()
-        assert kinds(await everything(session)) == ["Error", *["UtteranceAccepted"] * 3]
-    assert received == ["one", "two", "three"]
-
-
-async def test_a_final_kept_by_another_task_wakes_whoever_reads() -> None:
+async def test_final_of_another_task_wakes_the_reader() -> None:
     """The reader waits for nothing when the final comes whose turn is later."""
 
     async def script(peer: Peer) -> None:
@@ -158,44 +95,7 @@ async def test_a_final_kept_by_another_task_wakes_whoever_reads() -> None:
         assert kinds(await reading) == ["UtteranceAccepted"] * 4
 
 
-async def test_a_final_refused_for_good_is_forgotten() -> None:
-    async def script(peer: Peer) -> None:
-        await peer.start()
-        if peer.visit == 1:
-            utterance = await peer.expect(UtteranceFinal)
-            await peer.say(refused("limit_exceeded", "Too long.", utterance.id))
-            await peer.expect(Ping)
-            peer.drop()
-            return
-        await peer.expect(SessionEnd)
-        await peer.leave(1000)
-
-    async with scripted_gateway(script) as url, connect_at_once(url) as session:
-        await session.final("long")
-        assert isinstance(await anext(session), Error)
-        assert len(session.unacknowledged) == 0
-        await session.ping()
-        await session.end()
-        assert kinds(await everything(session)) == ["Reconnecting", "Reconnected"]
-
-
-async def test_no_more_are_under_way_than_the_gateway_takes() -> None:
-    async def script(peer: Peer) -> None:
-        await peer.start(replace(STARTED, limits=Limits(utterances_in_flight=2)))
-        one, two = await peer.expect(UtteranceFinal), await peer.expect(UtteranceFinal)
-        await peer.expect(Ping)  # nothing in between: the third waits
-        await peer.say(accepted(one), accepted(two))
-        assert (await peer.take()).text == "three"
-        await peer.leave(1000)
-
-    async with scripted_gateway(script) as url, connect_at_once(url) as session:
-        for text in ("one", "two", "three"):
-            await session.final(text)
-        await session.ping()
-        assert kinds(await everything(session)) == ["UtteranceAccepted"] * 3
-
-
-async def test_whoever_says_too_much_waits() -> None:
+async def test_full_queue_makes_final_wait() -> None:
     async def script(peer: Peer) -> None:
         await peer.start()
         for _ in range(3):
@@ -216,7 +116,7 @@ async def test_whoever_says_too_much_waits() -> None:
         await third
 
 
-async def test_whoever_waits_to_say_something_learns_of_the_end() -> None:
+async def test_waiting_final_learns_of_the_end() -> None:
     async def script(peer: Peer) -> None:
         await peer.start()
         await peer.expect(UtteranceFinal)
@@ -236,24 +136,6 @@ async def test_whoever_waits_to_say_something_learns_of_the_end() -> None:
         tasks.create_task(say_more())
         with pytest.raises(SessionClosed):
             await everything(session)
-
-
-async def test_nothing_is_said_to_a_gateway_that_leaves() -> None:
-    async def script(peer: Peer) -> None:
-        await peer.start()
-        if peer.visit == 1:
-            await peer.say(SessionDraining(1_000))
-            await peer.expect(Ping)  # and not a final
-            await peer.leave(1012)
-        else:
-            assert (await peer.take()).text == "kept"
-            await peer.leave(1000)
-
-    async with scripted_gateway(script) as url, connect_at_once(url) as session:
-        await anext(session)
-        await session.final("kept")
-        await session.ping()
-        assert kinds(await everything(session)) == ["Reconnecting", "Reconnected", "UtteranceAccepted"]
 
 
 async def test_a_cancelled_utterance() -> None:
@@ -277,7 +159,7 @@ async def test_a_cancelled_utterance() -> None:
 
 
 async def test_a_cancelled_caller_takes_nothing_back() -> None:
-    """A final that was kept is sent, whatever becomes of whoever said it."""
+    """A final that was kept is sent, even if the task that said it is cancelled."""
     texts: list[str] = []
 
     async def script(peer: Peer) -> None:

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import asyncio
+import re
 
 import pytest
 
 from gateway.client import (
+    ClientError,
     EngineNotReady,
     GatewayUnreachable,
     SessionClosed,
@@ -21,6 +23,7 @@ from gateway.protocol.messages import (
     LanguagesChanged,
     Ping,
     Pong,
+    ServerMessage,
     SessionEnd,
     SessionStart,
     SessionUpdate,
@@ -30,7 +33,7 @@ from gateway.protocol.messages import (
     UtteranceFinal,
     UtterancePartial,
 )
-from tests.client.events import everything
+from tests.client.reading import everything
 from tests.clocks import swiftly
 from tests.scripted_gateway import STARTED, Peer, refused, scripted_gateway, translated
 
@@ -133,37 +136,32 @@ async def test_the_wait_for_an_engine_ends() -> None:
                 pass
 
 
-async def test_a_refused_start_says_what_the_gateway_said() -> None:
+@pytest.mark.parametrize(
+    ("answer", "code", "error", "why"),
+    [
+        (
+            refused("unsupported_language", "It does not know 'xx'."),
+            None,
+            SessionRefused,
+            r"^It does not know 'xx'\.$",
+        ),
+        (refused("too_many_sessions", "It is full."), 4509, SessionRefused, r"^It is full\.$"),
+        (None, 1011, SessionClosed, "closed the session with code 1011"),
+        (Pong(), None, UnreadableMessage, "answered the start with something else"),
+    ],
+)
+async def test_an_answer_that_is_no_session(
+    answer: ServerMessage | None, code: int | None, error: type[ClientError], why: str
+) -> None:
     async def script(peer: Peer) -> None:
         await peer.expect(SessionStart)
-        await peer.say(refused("unsupported_language", "The model does not know 'xx'; it knows en, ja."))
-        await peer.connection.wait_closed()
+        if answer is not None:
+            await peer.say(answer)
+        await (peer.connection.wait_closed() if code is None else peer.connection.close(code))
 
     async with scripted_gateway(script) as url:
-        with pytest.raises(SessionRefused, match=r"^The model does not know 'xx'; it knows en, ja\.$") as caught:
+        with pytest.raises(error, match=why):
             async with connect(url, reads=["xx"]):
-                pass
-    assert caught.value.error.code == "unsupported_language"
-
-
-async def test_a_client_that_is_turned_away_learns_why() -> None:
-    async def script(peer: Peer) -> None:
-        await peer.leave(4509, refused("too_many_sessions", "This gateway holds 2 sessions already."))
-
-    async with scripted_gateway(script) as url:
-        with pytest.raises(SessionRefused, match="holds 2 sessions already"):
-            async with connect(url, reads=["ja"]):
-                pass
-
-
-async def test_a_gateway_that_closes_instead_of_starting() -> None:
-    async def script(peer: Peer) -> None:
-        await peer.expect(SessionStart)
-        await peer.leave(1011)
-
-    async with scripted_gateway(script) as url:
-        with pytest.raises(SessionClosed, match="closed the session with code 1011"):
-            async with connect(url, reads=["ja"]):
                 pass
 
 
@@ -176,18 +174,6 @@ async def test_a_gateway_that_never_answers_the_start(monkeypatch: pytest.Monkey
 
     async with scripted_gateway(script) as url:
         with pytest.raises(GatewayUnreachable, match=r"did not start a session within 0\.2 s"):
-            async with connect(url, reads=["ja"]):
-                pass
-
-
-async def test_an_answer_that_is_no_answer_to_a_start() -> None:
-    async def script(peer: Peer) -> None:
-        await peer.expect(SessionStart)
-        await peer.say(Pong())
-        await peer.connection.wait_closed()
-
-    async with scripted_gateway(script) as url:
-        with pytest.raises(UnreadableMessage, match="answered the start with something else"):
             async with connect(url, reads=["ja"]):
                 pass
 
@@ -223,6 +209,22 @@ async def test_revisions_grow_until_the_gateway_accepts_the_final_one() -> None:
     ]
 
 
+async def test_ids_are_short_and_not_those_of_another_process() -> None:
+    async def script(peer: Peer) -> None:
+        await peer.start()
+        await peer.connection.wait_closed()
+
+    ids = []
+    async with scripted_gateway(script) as url:
+        for _ in range(2):
+            async with connect(url, reads=["ja"]) as session:
+                ids.append([await session.final("Yes."), await session.final("No.")])
+    for first, second in ids:
+        assert re.fullmatch(r"[2-9a-z]{4}-1", first)
+        assert second == first.replace("-1", "-2")
+    assert ids[0] != ids[1]
+
+
 async def test_what_the_gateway_would_not_read_is_not_sent() -> None:
     async def script(peer: Peer) -> None:
         await peer.start()
@@ -251,23 +253,6 @@ async def test_an_accepted_id_starts_over() -> None:
         await anext(session)
         await session.final("Yes.", "a")
         await everything(session)
-
-
-async def test_remembered_revisions_are_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("gateway.client.outgoing._REVISIONS", 2)
-    revisions: list[int] = []
-
-    async def script(peer: Peer) -> None:
-        await peer.start()
-        for _ in range(4):
-            revisions.append((await peer.expect(UtterancePartial)).rev)
-        await peer.leave(1000)
-
-    async with scripted_gateway(script) as url, connect(url, reads=["ja"]) as session:
-        for id in ("a", "b", "c", "a"):
-            await session.partial("so", id)
-        await everything(session)
-    assert revisions == [1, 1, 1, 1]
 
 
 async def test_everything_else_a_session_may_say() -> None:
@@ -347,6 +332,8 @@ async def test_a_close_is_explained_by_the_error_before_it() -> None:
     async with scripted_gateway(script) as url, connect(url, reads=["ja"], reconnect=False) as session:
         with pytest.raises(SessionClosed) as caught:
             await everything(session)
+        with pytest.raises(SessionClosed):
+            await session.final("Anybody?")
     assert str(caught.value) == "The gateway closed the session: Too much waits to be read; reconnect."
     assert caught.value.code == 4008
     assert caught.value.error is not None
@@ -363,32 +350,6 @@ async def test_an_older_error_explains_no_close() -> None:
             await everything(session)
 
 
-async def test_a_connection_that_breaks() -> None:
-    async def script(peer: Peer) -> None:
-        await peer.start()
-        peer.connection.transport.abort()
-
-    async with scripted_gateway(script) as url, connect(url, reads=["ja"], reconnect=False) as session:
-        with pytest.raises(
-            SessionClosed, match=r"^The connection to the gateway at ws://\S+ was lost\.$"
-        ) as caught:
-            await everything(session)
-    assert caught.value.code is None
-
-
-async def test_nothing_can_be_said_to_a_gateway_that_left() -> None:
-    async def script(peer: Peer) -> None:
-        await peer.start()
-        await peer.leave(4012, refused("draining", "The gateway restarts; reconnect."))
-
-    async with scripted_gateway(script) as url, connect(url, reads=["ja"], reconnect=False) as session:
-        with pytest.raises(SessionClosed):
-            await everything(session)
-        with pytest.raises(SessionClosed) as caught:
-            await session.final("Anybody?")
-    assert caught.value.code == 4012
-
-
 async def test_leaving_the_context_closes_the_connection() -> None:
     left = asyncio.Event()
 
@@ -402,16 +363,6 @@ async def test_leaving_the_context_closes_the_connection() -> None:
             async with connect(url, reads=["ja"]):
                 raise ZeroDivisionError
         await left.wait()
-
-
-async def test_a_message_of_a_newer_gateway_is_skipped() -> None:
-    async def script(peer: Peer) -> None:
-        await peer.start()
-        await peer.connection.send('{"type": "poll.opened", "question": "Lunch?"}')
-        await peer.say(Pong("after"))
-
-    async with scripted_gateway(script) as url, connect(url, reads=["ja"]) as session:
-        assert await anext(session) == Pong("after")
 
 
 async def test_nothing_can_be_said_after_leaving() -> None:

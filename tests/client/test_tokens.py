@@ -24,7 +24,6 @@ from gateway.domain.errors import Forbidden, QuotaExceeded, RateLimited, TokenEx
 from gateway.protocol.codec import CODECS
 from gateway.protocol.messages import (
     Error,
-    Ping,
     Pong,
     SessionRefresh,
     SessionRefreshed,
@@ -32,8 +31,7 @@ from gateway.protocol.messages import (
     TokenExpiring,
     UtteranceFinal,
 )
-from tests.client.events import everything
-from tests.client.reconnections import connect_at_once, kinds, until
+from tests.client.reading import connect_at_once, everything, kinds, until
 from tests.clocks import swiftly
 from tests.scripted_gateway import Peer, refused, scripted_gateway
 
@@ -332,22 +330,6 @@ async def test_a_source_that_says_nothing_is_asked_again() -> None:
     assert kinds(events)[-1] == "Reconnected"
 
 
-@pytest.mark.parametrize("code", [4501, 4503])
-async def test_an_end_because_of_the_token_is_an_end(code: int) -> None:
-    visits = 0
-
-    async def script(peer: Peer) -> None:
-        nonlocal visits
-        visits += 1
-        await peer.start()
-        await peer.leave(code, refused("token_revoked", "The token was revoked."))
-
-    async with scripted_gateway(script) as url, connect_at_once(url, token=Counting()) as session:
-        with pytest.raises(SessionClosed, match="The token was revoked") as caught:
-            await everything(session)
-    assert (caught.value.code, visits) == (code, 1)
-
-
 # ---------------------------------------------------------------- staying
 
 
@@ -360,32 +342,6 @@ async def refreshed(peer: Peer, *answers: Error | SessionRefreshed, left_ms: int
         tokens.append((await peer.expect(SessionRefresh)).token)
         await peer.say(answer)
     return tokens
-
-
-@pytest.mark.parametrize(("source", "token"), [("t1", "t1"), (Counting(), "t2")])
-async def test_a_session_answers_for_itself_when_its_time_ends(source: TokenSource, token: str) -> None:
-    seen: list[str] = []
-
-    async def script(peer: Peer) -> None:
-        seen.extend(await refreshed(peer, SessionRefreshed(600_000)))
-        await peer.leave(1000)
-
-    async with scripted_gateway(script) as url, connect(url, reads=["ja"], token=source) as session:
-        assert await everything(session) == [TokenExpiring(60_000), SessionRefreshed(600_000)]
-    assert seen == [token]
-
-
-async def test_without_a_token_there_is_nothing_to_answer() -> None:
-    async def script(peer: Peer) -> None:
-        await peer.start()
-        await peer.say(TokenExpiring(60_000))
-        assert await peer.receive() == Ping()
-        await peer.leave(1000)
-
-    async with scripted_gateway(script) as url, connect(url, reads=["ja"]) as session:
-        assert await anext(session) == TokenExpiring(60_000)
-        await session.ping()
-        assert await everything(session) == []
 
 
 @swiftly
@@ -585,6 +541,12 @@ def test_tries_are_spread_over_the_time_that_is_left() -> None:
         tries.append(round(now_s))
         refreshing.failed(now_s)
     assert tries == [10, 40, 60, 73, 82]
+
+
+def test_without_tokens_there_is_nothing_to_answer() -> None:
+    refreshing = Refreshing(Tokens(None))
+    refreshing.take(TokenExpiring(60_000), 10.0)
+    assert refreshing.due_s is None
 
 
 def test_there_is_no_try_when_no_time_is_left() -> None:

@@ -99,7 +99,7 @@ async def test_a_gateway_with_keys_wants_a_token_with_the_role(tmp_path: Path) -
     assert [one] == waited.utterances == again.utterances
 
 
-async def test_whoever_may_lets_the_gateway_forget_it(tmp_path: Path) -> None:
+async def test_erased_transcript_is_gone(tmp_path: Path) -> None:
     keys = Keyring(tmp_path)
     async with running(keys.settings()) as serving:
         for text in ("One.", "Two."):

@@ -1,4 +1,4 @@
-"""`gateway conformance`: our Python client keeps to every transcript; the report and the exit statuses."""
+"""`gateway conformance`: both of our clients keep to every transcript; the report and the exit statuses."""
 
 from __future__ import annotations
 
@@ -8,12 +8,12 @@ import pytest
 
 from gateway.cli.main import main
 from gateway.conformance.transcripts import transcripts
-from tests.conformance.drivers import printing, python_driver
+from tests.conformance.drivers import javascript_driver, printing, python_driver
 
 
-@pytest.mark.slow
-def test_the_python_client_keeps_to_every_transcript(capsys: pytest.CaptureFixture[str]) -> None:
-    assert main(["conformance", "--wait", "120", "--", *python_driver()]) == 0
+@pytest.mark.parametrize("driver", [python_driver(), javascript_driver()], ids=["python", "javascript"])
+def test_our_clients_keep_to_every_transcript(driver: list[str], capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["conformance", "--wait", "120", "--", *driver]) == 0
     names = [transcript.name for transcript in transcripts()]
     said = [f"ok    {name}" for name in names]
     said.append(f"{len(names)} of {len(names)} transcripts were kept to.")

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import asyncio
+
 import pytest
 
 from gateway.conformance.driver import Driver, DriverFailed
@@ -33,6 +35,19 @@ async def test_an_exit_status_is_an_error() -> None:
         assert await driver.shown() is None
         with pytest.raises(DriverFailed, match="status 7"):
             await driver.end()
+
+
+async def test_a_script_may_leave_a_program_behind() -> None:
+    """The program has the script's stdout: the end of the script alone closes nothing."""
+    program = """
+import subprocess, sys
+child = "import sys; print(1, flush=True); sys.stdin.read()"
+sys.exit(subprocess.run([sys.executable, "-c", child]).returncode)
+"""
+    async with asyncio.timeout(60):
+        async with Driver.started(printing(program)) as driver:
+            assert driver._process.stdout is not None
+            await driver._process.stdout.readline()
 
 
 async def test_a_program_that_is_not_there() -> None:

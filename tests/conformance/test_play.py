@@ -62,6 +62,23 @@ FAULTS = [
         r"sent a message that is not valid: .* \(field rev\)",
     ),
     (
+        "draining",
+        "from gateway.client.outgoing import Outgoing; Outgoing.draining = lambda self: None",
+        r"the client sent something once more: .*\"One\.\"",
+    ),
+    (
+        "not-recorded",
+        "from gateway.client.received import Received\nfrom msgspec.structs import replace\n"
+        "Received.going_on = lambda self, start: replace(start, resume=self.position)",
+        r'"record": false\}\n.*"record": null',
+    ),
+    (
+        "cancel",
+        "from gateway.client.session import ClientSession\nfrom gateway.protocol.messages import UtteranceCancel\n"
+        "ClientSession.cancel = lambda self, id: self._send_now(UtteranceCancel('other'))",
+        r'"id": "u1"\}\n.*"id": "other"',
+    ),
+    (
         "partials",
         "from gateway.client.outgoing import Outgoing; Outgoing.next_revision = lambda self, id: 1",
         "revision 1 of u1 is not newer than 1",

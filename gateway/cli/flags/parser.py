@@ -11,15 +11,30 @@ from contextlib import suppress
 from math import inf
 
 from gateway import __version__
-from gateway.cli.flags.admin import add_admin
-from gateway.cli.flags.command import Commands, Help, add_command, languages
-from gateway.cli.flags.conformance import add_conformance
+from gateway.cli.flags.command import Commands, Help, add_command, count, languages
 from gateway.cli.flags.keys import add_key, add_token
-from gateway.cli.flags.serve import add_config, add_doctor, add_serve
-from gateway.cli.flags.workers import add_reload
+from gateway.cli.flags.serve import add_config, add_doctor, add_reload, add_serve
 from gateway.domain.languages import NAMES, normalise
+from gateway.domain.roles import DEFAULT_TENANT
 
 DEFAULT_URL = "http://127.0.0.1:8000"
+DEFAULT_ADMIN_URL = "http://127.0.0.1:9100"
+
+# Action → the fewest and the most names that it takes, and how they are shown.
+ACTIONS = {
+    "meetings": (0, 0, ""),
+    "sessions": (0, 1, "[MEETING]"),
+    "lanes": (0, 0, ""),
+    "workers": (0, 0, ""),
+    "end": (1, 1, "MEETING"),
+    "disconnect": (2, 2, "MEETING PARTICIPANT"),
+    "erase": (1, 1, "MEETING"),
+    "drain-lane": (1, 1, "NAME"),
+    "drain-worker": (1, 1, "NUMBER"),
+    "webhooks": (0, 0, ""),
+    "test-webhook": (1, 1, "NAME"),
+    "log-level": (0, 1, "[LEVEL]"),
+}
 
 # Speaking rate of people in meetings, in words a minute.
 _USUAL_PACE = 150.0
@@ -49,14 +64,14 @@ def parser() -> argparse.ArgumentParser:
     add_config(commands)
     add_reload(commands)
     _add_engines(commands)
-    add_admin(commands)
+    _add_admin(commands)
     _add_translate(commands)
     _add_chat(commands)
     _add_speak(commands)
     _add_read(commands)
     add_key(commands)
     add_token(commands)
-    add_conformance(commands)
+    _add_conformance(commands)
     add_command(commands, "version", help="print the version", description="Prints the version.")
     return gateway
 
@@ -292,3 +307,71 @@ def _seconds(text: str) -> float:
         if 0 <= (seconds := float(text)) < inf:
             return seconds
     raise argparse.ArgumentTypeError(f"{text!r} is not a number of seconds")
+
+
+def _add_admin(commands: Commands[argparse.ArgumentParser]) -> None:
+    """`gateway admin`."""
+    admin = add_command(
+        commands,
+        "admin",
+        help="see and change what a running gateway is doing",
+        description="""\
+Asks a running gateway at its admin address, with an operator's key. What is listed has a line each, with tabs
+between.""",
+        epilog="""examples:
+  gateway admin meetings
+  gateway admin sessions standup               who is in a meeting
+  gateway admin end standup                    all its sessions end, and tokens for it are not valid any more
+  gateway admin disconnect standup 1f0c9a7b    the same for one participant, as `sessions` shows it
+  gateway admin erase standup                  nothing is kept of what was said
+  gateway admin lanes                          each engine
+  gateway admin drain-lane finnish             it finishes what it has, and goes
+  gateway admin workers
+  gateway admin drain-worker 2                 another process takes its place first
+  gateway admin webhooks                       what waits for each, and how the last try ended
+  gateway admin test-webhook backend           send it an event of no meeting, now
+  gateway admin log-level debug
+
+Exit statuses: 0 done, 1 no gateway answers, 2 wrong usage, 3 it was refused.""",
+    )
+    admin.add_argument("action", choices=tuple(ACTIONS), metavar="ACTION", help=", ".join(ACTIONS))
+    admin.add_argument("names", nargs="*", metavar="NAME", help="what it is about")
+    admin.add_argument("--tenant", help=f"whose meeting it is (default: {DEFAULT_TENANT}; lists: every tenant's)")
+    admin.add_argument(
+        "--url", help=f"the gateway's admin address (default: GATEWAY_ADMIN_URL, else {DEFAULT_ADMIN_URL})"
+    )
+    # There is no flag for the key itself: lists of processes show flags to everybody.
+    admin.add_argument("--key-file", metavar="FILE", help="file with the key (default: GATEWAY_ADMIN_KEY)")
+    admin.add_argument("--json", action="store_true", help="print the answer as it is")
+    admin.set_defaults(traceback=False)
+
+
+def _add_conformance(commands: Commands[argparse.ArgumentParser]) -> None:
+    """The command `conformance`."""
+    conformance = add_command(
+        commands,
+        "conformance",
+        help="test a client of your own",
+        description="""\
+Plays the gateway to a client in any language, one transcript of the protocol after the other, and says what
+the client did differently. DRIVER is a program that does with the client what it is told on stdin; a new one is
+started for each transcript. docs/write-a-client.md says what it has to do.""",
+        epilog="""examples:
+  gateway conformance -- node driver.mjs
+  gateway conformance --only lost-connection -- ./driver --verbose""",
+    )
+    conformance.add_argument("driver", nargs="*", metavar="DRIVER", help="the program and its arguments, after --")
+    conformance.add_argument(
+        "--only", action="append", default=[], metavar="NAME", help="play this transcript (repeatable)"
+    )
+    conformance.add_argument(
+        "--wait",
+        type=count,
+        default=15,
+        metavar="SECONDS",
+        help="how long to wait for one thing to happen (default: 15)",
+    )
+    conformance.add_argument("--list", action="store_true", help="print the transcripts and what each is about")
+    conformance.add_argument(
+        "--json", action="store_true", help="print the transcripts as JSON, for a runner of your own"
+    )

@@ -6,11 +6,11 @@ Knows: argparse, and what each flag accepts. Must not know: what the settings ar
 from __future__ import annotations
 
 import argparse
+import os
 from contextlib import suppress
 from pathlib import Path
 
 from gateway.cli.flags.command import Commands, add_command, count
-from gateway.cli.flags.workers import add_state_dir, workers
 
 
 def add_serve(commands: Commands[argparse.ArgumentParser]) -> None:
@@ -167,3 +167,35 @@ def _share(text: str) -> float:
         if 0 < (share := float(text)) <= 1:
             return share
     raise argparse.ArgumentTypeError(f"{text!r} is not between 0 and 1")
+
+
+def add_reload(commands: Commands[argparse.ArgumentParser]) -> None:
+    """The command `reload`."""
+    reload = add_command(
+        commands,
+        "reload",
+        help="replace the workers of a running gateway",
+        description="""\
+Lets a gateway that was started with --workers read its settings again and replace its workers, one after
+another. Each finishes what it has accepted; the engine goes on running.""",
+    )
+    add_state_dir(reload)
+
+
+def add_state_dir(parser: argparse._ActionsContainer) -> None:
+    """The flag `--state-dir`."""
+    parser.add_argument(
+        "--state-dir",
+        type=Path,
+        metavar="FOLDER",
+        help="where a gateway with workers keeps its process id and the data of its own store, and where engines "
+        "wait with --keep-engine "
+        "(default: ~/.local/state/translation-gateway)",
+    )
+
+
+def workers(text: str) -> int:
+    """The value of `--workers`. Raises `ArgumentTypeError`."""
+    if text == "auto":
+        return len(os.sched_getaffinity(0))
+    return count(text)

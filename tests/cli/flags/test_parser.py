@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 
+from gateway.cli.flags.parser import parser
 from gateway.cli.main import main
 from tests.cli.commands import COMMANDS
 
@@ -92,3 +93,32 @@ def test_wrong_usage_of_a_meeting(argv: list[str], complaint: str, capsys: pytes
         main(argv)
     assert left.value.code == 2
     assert complaint in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(
+    ("argv", "sentence"),
+    [
+        (["end"], "give end MEETING"),
+        (["disconnect", "standup"], "give disconnect MEETING PARTICIPANT"),
+        (["workers", "1"], "workers takes no NAME"),
+        (["meetings"], "give an operator's key: set GATEWAY_ADMIN_KEY or --key-file"),
+        (["meetings", "--key-file", "/nowhere"], "The token file cannot be read"),
+        (["explode"], "invalid choice"),
+    ],
+)
+def test_wrong_usage_of_admin(
+    argv: list[str], sentence: str, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.delenv("GATEWAY_ADMIN_KEY", raising=False)
+    with pytest.raises(SystemExit, match="2"):
+        main(["admin", *argv])
+    assert sentence in capsys.readouterr().err
+
+
+def test_what_comes_after_two_dashes_is_the_drivers_own() -> None:
+    args = parser().parse_args(
+        ["conformance", "--only", "say", "--only", "restart", "--", "node", "d.mjs", "--only", "x"]
+    )
+    assert args.driver == ["node", "d.mjs", "--only", "x"]
+    assert args.only == ["say", "restart"]
+    assert args.wait == 15

@@ -65,7 +65,7 @@ async def test_ctrl_c_ends_the_block_and_nothing_else() -> None:
     assert task.cancelling() == 0
 
 
-async def test_somebody_elses_cancellation_is_not_swallowed() -> None:
+async def test_other_cancellation_is_not_swallowed() -> None:
     inside = asyncio.Event()
 
     async def work() -> None:

@@ -1,16 +1,16 @@
-"""Sessions that reconnect at once, and what they tell of it."""
+"""What a session gives to the task that iterates it, and sessions that reconnect at once."""
 
 from __future__ import annotations
 
 import functools
 
-from gateway.client import (
-    ClientSession,
-    SessionEvent,
-    connect,
-)
+from gateway.client import ClientSession, SessionEvent, connect
 
 connect_at_once = functools.partial(connect, jitter=lambda: 0.0, reads=["ja"])
+
+
+async def everything(session: ClientSession) -> list[SessionEvent]:
+    return [message async for message in session]
 
 
 async def until(session: ClientSession, kind: type[SessionEvent]) -> list[SessionEvent]:
