@@ -77,7 +77,7 @@ test: install-dev ## check, then the tests with a real Chromium, the slow ones a
 	@scripts/system_packages.sh
 	@scripts/deployment_tools.sh
 	@$(MAKE) --no-print-directory check
-	$(BIN)/pytest -n 3 --dist loadfile -m "(browser or slow) and not engine" $(ARGS)
+	$(BIN)/pytest -n 3 --dist loadfile -m "(browser or slow) and not engine and not long" $(ARGS)
 	$(BIN)/pytest -n 2 --dist loadgroup --no-loadscope-reorder -m engine $(ARGS)
 
 # Apart from `make test`: it takes minutes, gigabytes of disk and, without Docker, root.
