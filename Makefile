@@ -24,6 +24,9 @@ export ENGINE
 BIN := .venv/bin
 # The Python of this repository, as far as it exists.
 CODE := gateway loadtest tests conftest.py demo_model docs scripts examples
+# Its scripts, and what formats them (.prettierrc.json, .prettierignore).
+SCRIPTS := '{web_demo,examples,gateway,tests}/**/*.{js,mjs,jsx}'
+PRETTIER := $(BIN)/node .venv/node/node_modules/prettier/bin/prettier.cjs --log-level warn
 
 # With nothing else to do after it, the installer says what can be done next.
 NEXT := $(if $(filter-out install install-dev clean clean-venv,$(MAKECMDGOALS)),,--next)
@@ -55,9 +58,10 @@ stack: install ## Two gateways with TLS, tokens, Redis, nginx and Prometheus on 
 
 check: install-dev lint types unit ## Lint, types and unit tests (about three minutes on two cores; no engine, no browser, but Redis)
 
-lint: install-dev ## ruff: rules and formatting
+lint: install-dev ## ruff: rules and formatting; prettier: that of the scripts
 	$(BIN)/ruff check $(CODE)
 	$(BIN)/ruff format --check $(CODE)
+	$(PRETTIER) --check $(SCRIPTS)
 
 types: install-dev ## mypy --strict, and the same for the page's scripts
 	$(BIN)/mypy $(CODE)
@@ -146,9 +150,10 @@ bench-recommend: install-dev ## Which size of the batch suits meetings on this m
 	$(BIN)/python -m loadtest recommend --max-num-seqs 8,16,32 --start 64 --step-s 8 --runs 8 --objective-ms 1000 \
 	  --time-limit-s 460 --out $(BENCH_OUT)/recommend-cpu $(ARGS) || test -f $(BENCH_OUT)/recommend-cpu/table.md
 
-format: install-dev ## Rewrite the code as ruff wants it
+format: install-dev ## Rewrite the code as ruff and prettier want it
 	$(BIN)/ruff check --fix $(CODE)
 	$(BIN)/ruff format $(CODE)
+	$(PRETTIER) --write $(SCRIPTS)
 
 packages: install-dev ## Build what a release is made of into dist/: the gateway, the clients, lists of packages, checksums
 	$(BIN)/python -m scripts.packages dist

@@ -16,7 +16,6 @@ ROOT = Path(__file__).parent.parent / "web_demo"
 
 # Top folder → the top folders that it may import from. "" is web_demo itself, with what has a public address.
 MAY_IMPORT = {"client": {"client"}, "page": {"page", "client"}, "offline": {"offline"}, "": {"client"}}
-MOST_LINES = 400
 MOST_MODULES = 15
 
 # `import "…"`, `import … from "…"`, `export … from "…"`, `import("…")`, and the same in JSDoc.
@@ -67,11 +66,6 @@ def test_folders_import_each_other_in_no_circle() -> None:
     for script in SCRIPTS:
         folders[dirname(script)] |= {dirname(imported) for imported in imports(script)} - {dirname(script)}
     assert circle(folders) == ""
-
-
-def test_no_file_is_too_long() -> None:
-    code = {path: text for path, text in FILES.items() if path.endswith((".js", ".css", ".html"))}
-    assert {path for path, text in code.items() if len(text.splitlines()) > MOST_LINES} == set()
 
 
 def test_no_folder_has_too_many_modules() -> None:

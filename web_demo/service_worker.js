@@ -6,7 +6,13 @@
 
 const CACHE = "offline";
 const OFFLINE_PAGE = "./offline/offline.html";
-const PARTS = [OFFLINE_PAGE, "./offline/offline.css", "./offline/offline.js", "./offline/offline_words.js", "./favicon.svg"].map(absolute);
+const PARTS = [
+  OFFLINE_PAGE,
+  "./offline/offline.css",
+  "./offline/offline.js",
+  "./offline/offline_words.js",
+  "./favicon.svg",
+].map(absolute);
 
 /** @param {string} path */
 function absolute(path) {

@@ -1,6 +1,7 @@
 """One rude client, and an honest session beside it that must not notice: `make abuse` has the figures.
 
 How long the honest session waits depends on the machine: only `make abuse`, which runs alone, asserts it.
+Attacks that last until the gateway closes them are `long`: tests/server/guard has the same bounds without waiting.
 """
 
 from __future__ import annotations
@@ -25,6 +26,7 @@ MIB = 2**20
 PATIENCE_S = PATIENCE_MS / 1_000
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("flood", ["pings", "pongs", "messages", "fragments", "bytes"])
 async def test_one_that_never_stops_sending_is_closed(scene: Any, flood: str) -> None:
     async with scene() as it:
@@ -34,11 +36,13 @@ async def test_one_that_never_stops_sending_is_closed(scene: Any, flood: str) ->
         assert found["grown"] < 20 * MIB
 
 
+@pytest.mark.long
 async def test_pings_whose_pongs_nobody_reads_take_no_memory(scene: Any) -> None:
     async with scene() as it:
         assert (await it.attacked("unread pongs"))["grown"] < 20 * MIB
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(("attack", "status"), [("endless head", "431"), ("endless address", "414")])
 async def test_a_head_without_end_is_refused(scene: Any, attack: str, status: str) -> None:
     async with scene() as it:
@@ -49,6 +53,7 @@ async def test_a_head_without_end_is_refused(scene: Any, attack: str, status: st
         assert status in found["answer"] or not found["answer"]
 
 
+@pytest.mark.long
 async def test_silent_connections_lock_nobody_out(scene: Any) -> None:
     async with scene() as it:
         attack = asyncio.create_task(it.attacked("silent connections"))

@@ -20,7 +20,7 @@ from gateway.server.uvicorn_server import SideServer, listen
 from gateway.serving import server_config
 from tests.conftest import ROOT
 
-pytestmark = [pytest.mark.slow, pytest.mark.timeout(900)]
+pytestmark = [pytest.mark.slow, pytest.mark.long, pytest.mark.timeout(900)]
 
 # Framing, pings, reserved bits, opcodes, fragments, UTF-8, closing, and messages in many pieces.
 CASES = ["1.*", "2.*", "3.*", "4.*", "5.*", "6.*", "7.*", "10.*"]

@@ -56,7 +56,7 @@ _SET_UP = """async () => {
     const nameOf = (tag) => languages.find((language) => language.tag === tag).name;
     const panel = new EnginePanel({ tracker, latency, speakers, nameOf });
     const reads = ["ja", "de"];
-    const client = new GatewayClient(stream.href, { meeting: "m", name: "Ana", speaks: "en", reads });
+    const client = new GatewayClient(stream.href, { meeting: crypto.randomUUID(), speaks: "en", reads });
     tracker.setReads(OWN_MEETING, reads);
     window.heard = [];
     client.listen((event) => {
@@ -411,9 +411,8 @@ async def drawn(canvas: Locator) -> set[str]:
 
 
 async def test_numbers_are_those_of_the_utterances_that_were_translated(
-    start_gateway: StartGateway, open_panel: OpenPanel
+    gateway: GatewayProcess, open_panel: OpenPanel
 ) -> None:
-    gateway = start_gateway().ready()
     async with open_panel(gateway) as page:
         for name in ("first-token-p50", "first-token-p99", "total-p50", "total-p99"):
             await expect(page.get_by_test_id(name)).to_have_text("–")
@@ -442,9 +441,8 @@ async def test_numbers_are_those_of_the_utterances_that_were_translated(
 
 
 async def test_simulated_speakers_are_sessions_of_their_own_and_leave_when_told_to(
-    start_gateway: StartGateway, open_panel: OpenPanel
+    gateway: GatewayProcess, open_panel: OpenPanel
 ) -> None:
-    gateway = start_gateway().ready()
     async with open_panel(gateway) as page:
         await sessions(gateway, 1)
         stop = page.get_by_test_id("load-stop")
@@ -519,10 +517,7 @@ async def test_speakers_go_on_however_few_languages_there_are(
         await page.evaluate("speakers.stop(true)")
 
 
-async def test_speakers_leave_at_once_when_the_page_goes(
-    start_gateway: StartGateway, open_panel: OpenPanel
-) -> None:
-    gateway = start_gateway().ready()
+async def test_speakers_leave_at_once_when_the_page_goes(gateway: GatewayProcess, open_panel: OpenPanel) -> None:
     async with open_panel(gateway) as page:
         await page.get_by_test_id("load-add-5").click()
         await sessions(gateway, 6)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Iterator
+from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Any
@@ -11,7 +11,7 @@ import pytest
 from playwright.async_api import Page, Route, expect
 
 from tests.browser.axe import scan
-from tests.browser.conftest import SCRIPT, StartGateway
+from tests.browser.conftest import StartGateway
 from tests.browser.pages import (
     DESKTOP,
     LANGUAGES,
@@ -33,22 +33,11 @@ from tests.browser.pages import (
     type_words,
 )
 from tests.conftest import OpenPage, Watch
-from tests.processes import GatewayProcess, gateway_process
+from tests.processes import GatewayProcess
 
 pytestmark = pytest.mark.browser
 
-# What stalls keeps its place in the engine until its meeting is forgotten, and is not waited for at the end.
-ROOMY = "drain_s = 0\n" + SCRIPT.replace("[engine.script]", "[engine.script]\nmax_running = 1000")
-
 LONG = "<b>Averylongwordwithoutanyspacesinitthatwouldotherwisemakethepagescrollsideways</b>"
-
-
-@pytest.fixture(scope="module")
-def gateway(tmp_path_factory: pytest.TempPathFactory) -> Iterator[GatewayProcess]:
-    file = tmp_path_factory.mktemp("gateway") / "gateway.toml"
-    file.write_text(ROOMY)
-    with gateway_process("--config", str(file), "--log-level", "warning") as process:
-        yield process.ready()
 
 
 async def accessible(page: Page) -> None:

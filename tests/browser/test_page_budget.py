@@ -13,20 +13,12 @@ import pytest
 from playwright.async_api import expect
 
 from gateway.client import ClientSession, connect
-from tests.browser.conftest import StartGateway
 from tests.browser.pages import DESKTOP, LANGUAGES, connected, meeting_of, read, received, row
 from tests.conftest import OpenPage, Watch
+from tests.processes import GatewayProcess
 
 pytestmark = pytest.mark.browser
 
-SCRIPT = """
-[engine]
-kind = "simulated"
-[engine.script]
-first_token_s = 0.02
-token_s = 0.02
-max_running = 256
-"""
 TEXT = "We move the launch to next Friday, when everybody is back"
 CAPTIONS_PER_S = 20
 # A final text in each language, the original included, is a caption.
@@ -105,9 +97,8 @@ async def row_s(watch: Watch, devtools: Any) -> float:
 
 
 async def test_captions_are_drawn_once_a_frame_at_the_cost_of_a_few_rows(
-    start_gateway: StartGateway, open_page: OpenPage
+    gateway: GatewayProcess, open_page: OpenPage
 ) -> None:
-    gateway = start_gateway(SCRIPT).ready()
     async with open_page(gateway.url, **DESKTOP) as watch:
         page = watch.page
         await connected(page)

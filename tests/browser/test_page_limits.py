@@ -42,24 +42,18 @@ def reads(watch: Watch) -> Any:
     return sent(watch, "session.start")[-1]["reads"]
 
 
-async def test_fewer_languages_than_one_would_begin_with(start_gateway: StartGateway, open_page: OpenPage) -> None:
-    gateway = start_gateway(SCRIPT + "\n[limits]\nlanguages = 2").ready()
+async def test_more_languages_and_a_longer_name_than_are_taken_are_cut(
+    start_gateway: StartGateway, open_page: OpenPage
+) -> None:
+    gateway = start_gateway(SCRIPT + "\n[limits]\nlanguages = 2\nname_chars = 10").ready()
     async with open_page(gateway.url, **DESKTOP) as watch:
         await connected(watch.page)
         assert reads(watch) == ["en", "ja"]
-        await reopen(watch, reads="en,ja,es,de")
+        await reopen(watch, reads="en,ja,es,de", name="Bartholomew the Great")
         await connected(watch.page)
         assert reads(watch) == ["en", "ja"]
-        await settled(await say(watch.page, "Good morning."))
-
-
-async def test_a_name_that_was_taken_elsewhere_is_cut(start_gateway: StartGateway, open_page: OpenPage) -> None:
-    gateway = start_gateway(SCRIPT + "\n[limits]\nname_chars = 10").ready()
-    async with open_page(gateway.url, **DESKTOP) as watch:
-        await connected(watch.page)
-        await reopen(watch, name="Bartholomew the Great")
-        await connected(watch.page)
         assert sent(watch, "session.start")[-1]["name"] == "Bartholome"
+        await settled(await say(watch.page, "Good morning."))
 
 
 async def test_a_meeting_that_reads_all_it_may_is_joined_with_less(

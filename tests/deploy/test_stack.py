@@ -25,7 +25,7 @@ from loadtest.systems.server import free_port
 from tests.cli.commands import ROOT
 from tests.processes import DEFAULT_SIGNALS, alive, descendants
 
-pytestmark = pytest.mark.slow
+pytestmark = [pytest.mark.slow, pytest.mark.long]
 
 
 class Stack:

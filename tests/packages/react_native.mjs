@@ -94,4 +94,6 @@ function load(file) {
   return module.exports;
 }
 
-export const { GatewayClient, TranscriptError, fetchTranscript } = load(join(import.meta.dirname, "compiled/client.js"));
+export const { GatewayClient, TranscriptError, fetchTranscript } = load(
+  join(import.meta.dirname, "compiled/client.js"),
+);

@@ -86,6 +86,7 @@ def release(checkout: Path, *arguments: str) -> subprocess.CompletedProcess[str]
 
 
 @pytest.mark.slow
+@pytest.mark.long
 def test_a_release_is_built_tried_and_tagged(checkout: Path) -> None:
     (checkout / "README.md").write_text("changed")
     refused = release(checkout, "9.9.9", "--tag")

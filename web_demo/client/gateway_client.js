@@ -59,7 +59,11 @@ export class GatewayClient {
     const send = (/** @type {object} */ message, mostBytes = Infinity) => this.#connection.send(message, mostBytes);
     this.#meeting = options.meeting ?? "";
     this.#settings = new SessionSettings(options);
-    this.#starter = new SessionStarter(options.token, (token) => this.#sendStart(token), (none) => this.#onNoToken(none));
+    this.#starter = new SessionStarter(
+      options.token,
+      (token) => this.#sendStart(token),
+      (none) => this.#onNoToken(none),
+    );
     this.#refresher = new SessionRefresher(options.token, send);
     this.#utterances = new UtteranceSender({
       isOpen: () => this.state === "open",
@@ -217,7 +221,13 @@ export class GatewayClient {
   /** @param {{token?: string}} credentials */
   #sendStart(credentials) {
     const settings = this.#settings.requestAll(credentials.token !== undefined);
-    this.#connection.send({ type: "session.start", meeting: this.#meeting || null, ...settings, resume: this.#position.resume, ...credentials });
+    this.#connection.send({
+      type: "session.start",
+      meeting: this.#meeting || null,
+      ...settings,
+      resume: this.#position.resume,
+      ...credentials,
+    });
   }
 
   /** @param {Settings} wanted */

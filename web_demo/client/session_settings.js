@@ -59,7 +59,12 @@ export class SessionSettings {
 
   /** @returns {[string, NegotiatedSetting<any>][]} */
   get #always() {
-    return Object.entries({ reads: this.reads, stability: this.stability, speaks: this.speaks, originals: this.#originals });
+    return Object.entries({
+      reads: this.reads,
+      stability: this.stability,
+      speaks: this.speaks,
+      originals: this.#originals,
+    });
   }
 
   /** @returns {[string, NegotiatedSetting<any>][]} */
@@ -75,7 +80,10 @@ export class SessionSettings {
 
   /** Whether a setting changed that only a new `session.start` can tell the gateway. */
   get needRestart() {
-    return this.name.isChanged || [this.speaks, this.#formality].some(({ isChanged, wanted }) => isChanged && wanted === null);
+    return (
+      this.name.isChanged ||
+      [this.speaks, this.#formality].some(({ isChanged, wanted }) => isChanged && wanted === null)
+    );
   }
 
   get isUpdating() {
@@ -141,10 +149,13 @@ export class SessionSettings {
     this.withdraw();
     this.#refusals += 1;
     clearTimeout(this.#retryTimer);
-    this.#retryTimer = setTimeout(() => {
-      this.#isUpdating = false;
-      onDue();
-    }, retryDelayMs(error, this.#refusals));
+    this.#retryTimer = setTimeout(
+      () => {
+        this.#isUpdating = false;
+        onDue();
+      },
+      retryDelayMs(error, this.#refusals),
+    );
   }
 
   /**

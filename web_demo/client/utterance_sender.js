@@ -164,7 +164,8 @@ export class UtteranceSender {
     // The gateway showed a revision.
     if (message.type === "caption") this.#queue.find(message.utterance)?.captioned(message.rev);
     // A cancel has arrived, or there is nothing left to cancel.
-    if (message.type === "translation.failed" || message.type === "utterance.cancelled") this.#cancels.delete(message.utterance);
+    if (message.type === "translation.failed" || message.type === "utterance.cancelled")
+      this.#cancels.delete(message.utterance);
   }
 
   /**

@@ -48,7 +48,10 @@ export class TranscriptError extends Error {
 export async function fetchTranscript(address, meeting, { languages = [], last, before, signal, token } = {}) {
   const wanted = Object.entries({ lang: languages.join() || undefined, last, before });
   const query = wanted.flatMap(([name, value]) => (value === undefined ? [] : `${name}=${encodeURIComponent(value)}`));
-  const response = await ask("GET", address, meeting, `.json${query.length > 0 ? `?${query.join("&")}` : ""}`, { signal, token });
+  const response = await ask("GET", address, meeting, `.json${query.length > 0 ? `?${query.join("&")}` : ""}`, {
+    signal,
+    token,
+  });
   return response.json();
 }
 
@@ -75,7 +78,9 @@ export async function eraseTranscript(address, meeting, options = {}) {
  */
 async function ask(method, address, meeting, rest, { signal, token }) {
   const path = `meetings/${encodeURIComponent(meeting)}/transcript${rest}`;
-  const url = streamUrl(address).replace(/^ws/i, "http").replace(/stream$/, path);
+  const url = streamUrl(address)
+    .replace(/^ws/i, "http")
+    .replace(/stream$/, path);
   const headers = token === undefined ? {} : { Authorization: `Bearer ${await askForToken(token)}` };
   const waiting = signal && { signal: /** @type {AbortSignal} */ (signal) };
   const response = await fetch(url, { method, headers, cache: "no-store", ...waiting });

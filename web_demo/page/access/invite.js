@@ -55,7 +55,18 @@ export class Invite {
     // Both are in every language: the gateway gives neither to those who may read only some.
     const [originals, transcript] = [read && langs === null, roles.includes("transcript") && langs === null];
     const fragment = once ? null : this.fragment;
-    return { speak, read, originals, transcript, langs, speaks, meeting, name: name ?? "", token: this.token, fragment };
+    return {
+      speak,
+      read,
+      originals,
+      transcript,
+      langs,
+      speaks,
+      meeting,
+      name: name ?? "",
+      token: this.token,
+      fragment,
+    };
   }
 
   /** A fresh token. Rejected like `access`. */

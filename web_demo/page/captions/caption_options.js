@@ -44,7 +44,8 @@ export function captionOptions(query) {
   const options = Object.entries(PARAMETERS).map(([name, [initial, allowed, words]]) => {
     if (name in always) return [name, always[name]];
     const value = query.get(name) ?? others[name] ?? initial;
-    if (!allowed.test(value)) problems.push(t(value ? "captions.wrong" : "captions.missing", { name, values: words() }));
+    if (!allowed.test(value))
+      problems.push(t(value ? "captions.wrong" : "captions.missing", { name, values: words() }));
     return [name, value];
   });
   return [Object.fromEntries(options), problems];

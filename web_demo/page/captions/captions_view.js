@@ -97,8 +97,10 @@ class CaptionsBlock {
   #write(line, { speaker, lang, text: spoken, cells }, text) {
     const isUnsure = lang !== this.#lang && cells.get(this.#lang)?.unsure;
     const parts = [captionText(text, this.#lang, isUnsure ? "unsure" : "", this.#options.names === "1" ? speaker : "")];
-    if (this.#options.original === "1" && spoken && lang !== this.#lang) parts.unshift(captionText(spoken, lang, "original"));
-    const isSame = parts.length === line.children.length && parts.every((part, i) => line.children[i]?.isEqualNode(part));
+    if (this.#options.original === "1" && spoken && lang !== this.#lang)
+      parts.unshift(captionText(spoken, lang, "original"));
+    const isSame =
+      parts.length === line.children.length && parts.every((part, i) => line.children[i]?.isEqualNode(part));
     if (!isSame) line.replaceChildren(...parts);
   }
 }
@@ -110,7 +112,12 @@ function fillScreen(view) {
   keepScreenAwake();
   const root = document.documentElement;
   if (!document.fullscreenEnabled) return;
-  const fill = button("fill-screen", t("captions.full_screen"), "full-screen", () => void root.requestFullscreen().catch(() => {}));
+  const fill = button(
+    "fill-screen",
+    t("captions.full_screen"),
+    "full-screen",
+    () => void root.requestFullscreen().catch(() => {}),
+  );
   document.addEventListener("fullscreenchange", () => (fill.hidden = document.fullscreenElement !== null));
   view.append(fill);
 }

@@ -124,7 +124,13 @@ export class EnginePanel {
   #isVisible = false;
   #isTicking = false;
   /** When each part was last brought up to date. */
-  #updatedMs = { numbers: -Infinity, timeline: -Infinity, sparklines: -Infinity, description: -Infinity, lanes: -Infinity };
+  #updatedMs = {
+    numbers: -Infinity,
+    timeline: -Infinity,
+    sparklines: -Infinity,
+    description: -Infinity,
+    lanes: -Infinity,
+  };
 
   /**
    * @param {object} parts

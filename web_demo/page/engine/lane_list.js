@@ -68,7 +68,12 @@ export class LaneList {
     const work = workOf(engine);
     row.dataset.state = severity;
     const [, state, reason] = row.children;
-    if (state) setIfChanged(state, "textContent", [key === null ? engine.status : t(key), work].filter(Boolean).join(t("list.comma")));
+    if (state)
+      setIfChanged(
+        state,
+        "textContent",
+        [key === null ? engine.status : t(key), work].filter(Boolean).join(t("list.comma")),
+      );
     // How far it is loaded, or why it failed; what leaves is clear by itself.
     if (reason) setIfChanged(reason, "textContent", work ? "" : engine.reason);
   }

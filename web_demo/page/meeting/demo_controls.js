@@ -97,7 +97,8 @@ export class DemoControls {
   #check(joined) {
     this.#goesOn &&= this.#isRunning;
     const stranger = this.#stranger;
-    if (stranger !== undefined && this.#isRunning && !this.#goesOn) this.#ask((joined ?? stranger.name).trim() || t("demo.somebody"));
+    if (stranger !== undefined && this.#isRunning && !this.#goesOn)
+      this.#ask((joined ?? stranger.name).trim() || t("demo.somebody"));
     this.#show();
   }
 

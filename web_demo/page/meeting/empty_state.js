@@ -25,12 +25,7 @@ export class EmptyState {
     const speak = onSpeak && button("secondary", t("empty.speak"), "empty-speak", onSpeak);
     if (speak !== null) others.append(speak);
     if (onInvite !== null) others.append(button("secondary", t("empty.invite"), "empty-invite", onInvite));
-    this.element.append(
-      element("h2", "", t("empty.title")),
-      element("p", "", t("empty.text")),
-      this.play,
-      others,
-    );
+    this.element.append(element("h2", "", t("empty.title")), element("p", "", t("empty.text")), this.play, others);
     if (asksForName !== null) this.#askForName(asksForName, () => speak?.focus());
     this.element.append(model);
   }

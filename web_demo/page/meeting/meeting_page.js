@@ -111,7 +111,13 @@ export class MeetingPage {
     const link = { meeting, fragment: fragment ?? "", more: () => this.#recording.inLink };
     const offered = () => allowedOf(this.#offered.all, access.langs);
     const onChange = (/** @type {Reading} */ reading) => this.#onChoice(reading);
-    this.#readingSettings = new ReadingSettings({ languages: offered(), targets, nameOf, hasOriginals: originals, onChange });
+    this.#readingSettings = new ReadingSettings({
+      languages: offered(),
+      targets,
+      nameOf,
+      hasOriginals: originals,
+      onChange,
+    });
     this.#readingSettings.limit = limits.languages;
     const { reads, stability } = this.#reading;
     this.#client = new GatewayClient(streamUrl, {
@@ -150,7 +156,13 @@ export class MeetingPage {
     this.#view.start.append(earlier.element);
     const kept = { kept: [download.element, earlier.element], mayReadKept: access.transcript };
     this.#recording = new Recording({ client: this.#client, ...kept, mayStart: access.token === null });
-    this.#engineMonitor = new EngineMonitor({ streamUrl, languages, nameOf, maySimulate: () => this.#demo.areAllowed, onLook: () => void readiness.check() });
+    this.#engineMonitor = new EngineMonitor({
+      streamUrl,
+      languages,
+      nameOf,
+      maySimulate: () => this.#demo.areAllowed,
+      onLook: () => void readiness.check(),
+    });
     this.#demo = new DemoControls({
       client: this.#client,
       isHost: access.token === null && this.#isHost, // Those who are invited are people.
@@ -172,8 +184,16 @@ export class MeetingPage {
         name: t(access.read ? "tab.reading" : "tab.display"),
         content: [this.#readingSettings.element, displaySettings.element],
       },
-      { id: "people", name: t("tab.people"), content: [people.element, leaveButton(this.#client, this.#demo), this.#recording.element, download.element] },
-      { id: "engine", name: t("tab.engine"), content: [modelLine(gateway, this.#isHost && HAS_DEMO_CONTROLS), this.#engineMonitor.element] },
+      {
+        id: "people",
+        name: t("tab.people"),
+        content: [people.element, leaveButton(this.#client, this.#demo), this.#recording.element, download.element],
+      },
+      {
+        id: "engine",
+        name: t("tab.engine"),
+        content: [modelLine(gateway, this.#isHost && HAS_DEMO_CONTROLS), this.#engineMonitor.element],
+      },
     ]);
     this.#layOut();
     stopOnLeave(this.#client, this.#demo);

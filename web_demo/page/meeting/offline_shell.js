@@ -23,5 +23,7 @@ export async function keepOfflineShell() {
 function trusted(url) {
   /** @type {{createPolicy: (name: string, rules: object) => {createScriptURL: (url: string) => string}} | undefined} */
   const types = /** @type {any} */ (window).trustedTypes;
-  return types === undefined ? url : types.createPolicy("service-worker", { createScriptURL: () => url }).createScriptURL(url);
+  return types === undefined
+    ? url
+    : types.createPolicy("service-worker", { createScriptURL: () => url }).createScriptURL(url);
 }

@@ -35,18 +35,32 @@ export function askToJoin({ languages, nameOf, meeting, nameChars = 80, access =
 
   const saved = loadPreference("lang") ?? "";
   const best = languages.some(({ tag }) => tag === saved) ? saved : preferredLanguages(languages)[0];
-  const reads = dropdown("join-lang", languages.map(({ tag }) => [tag, bilingualName(nameOf(tag), tag)]), best);
+  const reads = dropdown(
+    "join-lang",
+    languages.map(({ tag }) => [tag, bilingualName(nameOf(tag), tag)]),
+    best,
+  );
 
   const mayChoose = access.speak && access.read;
   let role = (mayChoose ? loadPreference("part") === "speak" : access.speak) ? "speak" : "listen";
-  const roles = radioButtons("join", [["listen", t("join.listen")], ["speak", t("join.speak")]], role, (chosen) => (role = chosen));
+  const roles = radioButtons(
+    "join",
+    [
+      ["listen", t("join.listen")],
+      ["speak", t("join.speak")],
+    ],
+    role,
+    (chosen) => (role = chosen),
+  );
 
   const questions = element("div", "join-questions");
   questions.append(
     element("h2", "dialog-heading", t("meeting.join")),
     ...(meeting ? [element("p", "hint dialog-meeting", meeting)] : []),
     ...(access.name ? [] : [labelled(t("name.yours"), name)]),
-    ...(access.read ? [labelled(t("join.read"), reads), element("p", "hint", untranslated(new Set(languages.map(({ tag }) => tag))))] : []),
+    ...(access.read
+      ? [labelled(t("join.read"), reads), element("p", "hint", untranslated(new Set(languages.map(({ tag }) => tag))))]
+      : []),
     ...(mayChoose ? [fieldset(t("join.role"), roles)] : []),
   );
   form.append(questions, element("button", "primary", t("join.action")));

@@ -68,7 +68,8 @@ export class PeopleList {
     client.listen((event) => {
       if (event.type === "session.started") this.#showAll();
       else if (event.type === "session.updated") this.#showSelf();
-      else if (event.type === "participant.joined" || event.type === "participant.updated") this.#showOne(event.participant);
+      else if (event.type === "participant.joined" || event.type === "participant.updated")
+        this.#showOne(event.participant);
       else if (event.type === "participant.left") this.#remove(event.participant);
     });
   }
@@ -125,8 +126,12 @@ export class PeopleList {
   /** @param {Role} role */
   #badges({ speaks, reads }) {
     const badges = element("span", "person-badges");
-    if (speaks !== null) badges.append(element("span", "badge speaker", t("people.speaker", { language: this.#nameOf(speaks) })));
-    if (reads.length) badges.append(element("span", "badge", t("people.reader", { languages: reads.map(this.#nameOf).join(t("list.comma")) })));
+    if (speaks !== null)
+      badges.append(element("span", "badge speaker", t("people.speaker", { language: this.#nameOf(speaks) })));
+    if (reads.length)
+      badges.append(
+        element("span", "badge", t("people.reader", { languages: reads.map(this.#nameOf).join(t("list.comma")) })),
+      );
     return badges;
   }
 

@@ -28,7 +28,11 @@ export class ShareDialog {
   #link = new CopyField(t("share.link"), "link");
   #qr = new QrCode(t("share.qr"));
   #lang = dropdown("captions-lang");
-  #lines = dropdown("captions-lines", [..."123456"].map((lines) => [lines, lines]), "2");
+  #lines = dropdown(
+    "captions-lines",
+    [..."123456"].map((lines) => [lines, lines]),
+    "2",
+  );
   #size = dropdown("captions-size", SIZES, "2.25");
   #captions = new CopyField(t("share.captions"), "captions-link");
   #room = new CopyField(t("share.room"), "room-link");
@@ -57,7 +61,10 @@ export class ShareDialog {
 
   open() {
     if (this.#dialog.open) return;
-    setOptions(this.#lang, this.#languages().map(({ tag, name }) => [tag, bilingualName(name, tag)]));
+    setOptions(
+      this.#lang,
+      this.#languages().map(({ tag, name }) => [tag, bilingualName(name, tag)]),
+    );
     this.#link.value = this.#address({});
     void this.#qr.show(this.#link.value);
     this.#showCaptions();
@@ -85,7 +92,11 @@ export class ShareDialog {
     code.append(this.#qr.element, words);
 
     const choices = element("div", "dialog-choices");
-    choices.append(labelled(t("download.language"), this.#lang), labelled(t("share.lines"), this.#lines), labelled(t("display.size"), this.#size));
+    choices.append(
+      labelled(t("download.language"), this.#lang),
+      labelled(t("share.lines"), this.#lines),
+      labelled(t("display.size"), this.#size),
+    );
     choices.addEventListener("change", () => this.#showCaptions());
 
     const body = element("div", "dialog-body");

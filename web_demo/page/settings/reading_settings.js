@@ -78,7 +78,9 @@ export class ReadingSettings {
     this.#explanation.id = "stability-explanation";
     const stabilities = fieldset(t("reading.show"), this.#stabilities, this.#explanation);
     stabilities.setAttribute("aria-describedby", this.#explanation.id);
-    const originals = checkbox("panel-check", "originals", t("reading.originals"), (shown) => this.#change({ originals: shown }));
+    const originals = checkbox("panel-check", "originals", t("reading.originals"), (shown) =>
+      this.#change({ originals: shown }),
+    );
     this.#originals = originals.input;
     originals.label.hidden = !hasOriginals;
     this.#announce.addEventListener("change", () => this.#change({ announce: this.#announce.value }));
@@ -162,7 +164,11 @@ export class ReadingSettings {
     const sources = Object.entries(this.#targets ?? {}).filter(([, targets]) => targets.includes(tag));
     const names = sources.map(([source]) => this.#nameOf(source));
     const language = this.#nameOf(tag);
-    return [names.length ? t("reading.sources", { language, languages: names.join(t("list.comma")) }) : t("reading.no_sources", { language })];
+    return [
+      names.length
+        ? t("reading.sources", { language, languages: names.join(t("list.comma")) })
+        : t("reading.no_sources", { language }),
+    ];
   }
 
   #show() {
@@ -177,7 +183,9 @@ export class ReadingSettings {
     this.#explanation.textContent = STABILITIES.find(([value]) => value === stability)?.[2] ?? "";
     const limitNote = t("reading.most", { limit: this.#limit });
     this.#note.textContent = isFull ? limitNote : reads.length ? "" : t("reading.untranslated");
-    this.#sources.textContent = [untranslated(this.#offered), ...reads.flatMap((tag) => this.#limitedTo(tag))].join(" ").trim();
+    this.#sources.textContent = [untranslated(this.#offered), ...reads.flatMap((tag) => this.#limitedTo(tag))]
+      .join(" ")
+      .trim();
     const choice = this.#announceChoice;
     const isValid = choice === "" || (choice !== null && reads.includes(choice));
     this.#value.announce = isValid ? choice : (reads[0] ?? "");

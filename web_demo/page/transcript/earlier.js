@@ -71,7 +71,10 @@ export class EarlierRows {
     try {
       const before = transcript.oldest;
       const { epoch, complete, utterances } = await this.#part(before);
-      transcript.addEarlier(epoch, utterances.map((said) => entryOf(said, epoch)));
+      transcript.addEarlier(
+        epoch,
+        utterances.map((said) => entryOf(said, epoch)),
+      );
       if (utterances.length < PART) {
         this.#end = transcript.oldest;
         this.#note.textContent = t(complete ? "transcript.begins" : "transcript.not_kept");
@@ -121,12 +124,27 @@ function entryOf({ participant, utterance, speaker, lang, rev, text, at_ms, offs
     if (status !== "translated" && status !== "failed") continue;
     cells.set(tag, {
       ...{ lang: tag, committed: "", tentative: "", isVoid: false, text: translated ?? "" },
-      ...{ state: status === "failed" ? "failed" : "final", reason: status === "failed" ? t("transcript.no_translation") : "" },
+      ...{
+        state: status === "failed" ? "failed" : "final",
+        reason: status === "failed" ? t("transcript.no_translation") : "",
+      },
       ...{ timings: null, tokens: 0, truncated: false, unsure: false },
     });
   }
   return {
-    ...{ key: keyOf(participant, utterance), participant, utterance, speaker, lang, text, rev, offset, epoch, cells, optional },
+    ...{
+      key: keyOf(participant, utterance),
+      participant,
+      utterance,
+      speaker,
+      lang,
+      text,
+      rev,
+      offset,
+      epoch,
+      cells,
+      optional,
+    },
     ...{ final: true, own: false, at: new Date(at_ms), reason: "", unsent: false, isEarlier: true },
   };
 }

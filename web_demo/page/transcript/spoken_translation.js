@@ -73,7 +73,9 @@ export class SpokenTranslation {
     this.#choice.value = OFF;
     this.#choose(OFF);
     if (!hadFocus) return;
-    /** @type {HTMLElement | null} */ (document.querySelector('[role="log"][tabindex]'))?.focus({ preventScroll: true });
+    /** @type {HTMLElement | null} */ (document.querySelector('[role="log"][tabindex]'))?.focus({
+      preventScroll: true,
+    });
   }
 
   /** @param {string} lang */

@@ -237,7 +237,17 @@ export class Transcript {
     const { text, timings, tokens, truncated, unsure = false } = translation;
     // Who does not read what was spoken gets no caption.
     if (translation.at_ms !== undefined) entry.at ??= new Date(translation.at_ms - timings.total_ms);
-    Object.assign(cell, { state: "final", text, timings, tokens, truncated, unsure, reason: "", committed: "", tentative: "" });
+    Object.assign(cell, {
+      state: "final",
+      text,
+      timings,
+      tokens,
+      truncated,
+      unsure,
+      reason: "",
+      committed: "",
+      tentative: "",
+    });
     this.#emit(entry, "translation", cell.lang);
   }
 

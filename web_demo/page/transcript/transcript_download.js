@@ -47,7 +47,8 @@ export class TranscriptDownload {
       element("p", "hint", t("download.untranslated")),
     );
     // The languages that are read may change. Bring the options up to date before one can be chosen.
-    for (const event of ["pointerenter", "focusin", "change"]) this.element.addEventListener(event, () => this.#updateOptions());
+    for (const event of ["pointerenter", "focusin", "change"])
+      this.element.addEventListener(event, () => this.#updateOptions());
     this.#updateOptions();
   }
 

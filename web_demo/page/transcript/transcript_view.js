@@ -240,7 +240,7 @@ export class TranscriptView {
     let colour = this.#colours.get(participant);
     if (colour === undefined) {
       const taken = new Set([...this.#colours.values()].slice(1 - COLOURS));
-      for (colour = hash(participant) % COLOURS; taken.has(colour); ) colour = (colour + 1) % COLOURS;
+      for (colour = hash(participant) % COLOURS; taken.has(colour);) colour = (colour + 1) % COLOURS;
     }
     this.#colours.delete(participant);
     this.#colours.set(participant, colour);
@@ -322,7 +322,11 @@ export class TranscriptView {
   #showJump() {
     if (this.#isAtEnd) this.#unseen = 0;
     setIfChanged(this.#jump, "hidden", this.#isAtEnd);
-    setIfChanged(this.#jump, "textContent", this.#unseen > 0 ? t("transcript.newest_count", { count: this.#unseen }) : t("transcript.newest"));
+    setIfChanged(
+      this.#jump,
+      "textContent",
+      this.#unseen > 0 ? t("transcript.newest_count", { count: this.#unseen }) : t("transcript.newest"),
+    );
   }
 
   /** Columns side by side if each has its minimum width, which grows with the text size; else stacked cells, or one. */

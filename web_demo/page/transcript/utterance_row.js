@@ -251,11 +251,14 @@ export class UtteranceRow {
     const isOriginal = column === lang || column === AS_SPOKEN;
     const kind = column === AS_SPOKEN ? "original" : "spoken";
     setIfChanged(cell.element, "className", isOriginal ? `cell ${kind}` : "cell");
-    const original = lang ? t("transcript.cell_as_spoken", { language: this.#nameOf(lang) }) : t("transcript.as_spoken");
+    const original = lang
+      ? t("transcript.cell_as_spoken", { language: this.#nameOf(lang) })
+      : t("transcript.as_spoken");
     cell.label = isOriginal ? original : this.#translatedInto(column);
     if (isOriginal) cell.showOriginal(this.entry, stability);
     else cell.showTranslation(column, cells.get(column), stability, this.#isExpected(column));
-    if (!isOriginal && this.#begins.has(column)) cell.remark(t("transcript.begins_here", { language: this.#nameOf(column) }), " mild");
+    if (!isOriginal && this.#begins.has(column))
+      cell.remark(t("transcript.begins_here", { language: this.#nameOf(column) }), " mild");
   }
 
   /** @param {string} lang */

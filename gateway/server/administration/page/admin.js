@@ -71,7 +71,15 @@ async function trying(work) {
     await show();
   } catch (error) {
     if (error instanceof Refused) leave(error.message);
-    else tell("bad", error instanceof TypeError ? "The gateway does not answer." : error instanceof Error ? error.message : String(error));
+    else
+      tell(
+        "bad",
+        error instanceof TypeError
+          ? "The gateway does not answer."
+          : error instanceof Error
+            ? error.message
+            : String(error),
+      );
   }
 }
 
@@ -158,7 +166,12 @@ function meetingRow(each) {
     name: each.tenant === "default" ? each.meeting : `${each.tenant} / ${each.meeting}`,
     facts: facts.join(" · "),
     actions: [
-      ["People", async () => { await people(named); }],
+      [
+        "People",
+        async () => {
+          await people(named);
+        },
+      ],
       ["End", () => change(`End ${each.meeting} for everybody?`, "DELETE", path(named))],
       ["Erase", () => change(`Erase what was said in ${each.meeting}?`, "DELETE", `${path(named)}/transcript`)],
     ],
@@ -190,7 +203,8 @@ function personRow(meeting, each) {
 /** @param {any} each @returns {Row} */
 function laneRow(each) {
   const facts = [each.status, `${each.running} running`, `${each.waiting} waiting`, each.reason].filter(Boolean);
-  const drain = () => change(`Let ${each.name} finish what it has and go?`, "POST", `lanes/${encodeURIComponent(each.name)}/drain`);
+  const drain = () =>
+    change(`Let ${each.name} finish what it has and go?`, "POST", `lanes/${encodeURIComponent(each.name)}/drain`);
   return { name: each.name, facts: facts.join(" · "), actions: each.name === "default" ? [] : [["Drain", drain]] };
 }
 
@@ -198,7 +212,8 @@ function laneRow(each) {
 function workerRow(each) {
   const name = each.number === null ? `Process ${each.pid}` : `Worker ${each.number}, process ${each.pid}`;
   const facts = [each.status, `${each.running} running`, `${each.waiting} waiting`];
-  const drain = () => change(`Let another process take the place of worker ${each.number}?`, "POST", `workers/${each.number}/drain`);
+  const drain = () =>
+    change(`Let another process take the place of worker ${each.number}?`, "POST", `workers/${each.number}/drain`);
   return { name, facts: facts.join(" · "), actions: each.number === null ? [] : [["Drain", drain]] };
 }
 
