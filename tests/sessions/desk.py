@@ -133,10 +133,10 @@ async def desk(
     channel: LiveChannel | None = None,
     register: Register | None = None,
 ) -> AsyncIterator[Desk]:
+    made: Desk
     async with stage(log=log, leaves_unfinished=True) as core:
-        register = register or MemoryRegister(
-            usual(MemoryRegisterStore, keep_s=60.0, wall_clock=lambda: made.now_s)
-        )
+        if register is None:
+            register = MemoryRegister(usual(MemoryRegisterStore, keep_s=60.0, wall_clock=lambda: made.now_s))
         made = Desk(core, limits or Limits(keep_s=60), max_sessions, joins, channel, register)
         async with made.registry:
             yield made

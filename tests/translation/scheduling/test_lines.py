@@ -11,6 +11,7 @@ from gateway.translation.scheduling.lines import Lines, to_preempt
 from gateway.translation.scheduling.scheduler import Scheduler
 from gateway.translation.scheduling.ticket import FINAL, PARTIAL, SUSPECT_CRASHES, Ticket
 from tests.translation.engines import EN_DE, EN_JA, HandPool, SteppedEngine, request
+from tests.usual import usual
 
 A, B, BOTH = Route("a"), Route("b"), Route("ab")
 NUMBERS = iter(range(10**6))
@@ -192,11 +193,11 @@ def test_what_waits_inside_a_lane_takes_its_places_too() -> None:
 
 
 async def test_nobody_is_sent_away_unread_while_nothing_is_known() -> None:
-    Scheduler(SteppedEngine(), max_waiting=2).door.check_unread("a")
+    usual(Scheduler, SteppedEngine(), max_waiting=2).door.check_unread("a")
 
 
 async def test_who_would_be_refused_whatever_it_says_is_refused_unread() -> None:
-    scheduler = Scheduler(SteppedEngine(max_running=1), max_waiting=2, lookahead=0)
+    scheduler = usual(Scheduler, SteppedEngine(max_running=1), max_waiting=2, lookahead=0)
     for n in range(2):
         scheduler.admit(f"m{n}", [request(f"r{n}")], account="a")
         scheduler.door.check_unread("a")
@@ -209,8 +210,8 @@ async def test_who_would_be_refused_whatever_it_says_is_refused_unread() -> None
 async def test_who_may_ask_for_what_another_engine_does_is_let_in() -> None:
     pool = HandPool(a=SteppedEngine(1), b=SteppedEngine(1))
     late_s = 0.0
-    scheduler = Scheduler(
-        pool, lanes=pool.lanes, max_waiting=1, max_queue_s=1.0, lookahead=0, lag_s=lambda: late_s
+    scheduler = usual(
+        Scheduler, pool, lanes=pool.lanes, max_waiting=1, max_queue_s=1.0, lookahead=0, lag_s=lambda: late_s
     )
     scheduler.admit("m", [request("r")])
     scheduler.door.check_unread("a")
@@ -226,7 +227,7 @@ async def test_nobody_is_sent_away_unread_who_may_ask_for_what_nobody_has_asked_
     a, b = SteppedEngine(1), SteppedEngine(1)
     a.pairs, b.pairs = EN_JA, EN_DE
     pool = HandPool(a=a, b=b)
-    scheduler = Scheduler(pool, lanes=pool.lanes, max_waiting=1, lookahead=0)
+    scheduler = usual(Scheduler, pool, lanes=pool.lanes, max_waiting=1, lookahead=0)
     scheduler.admit("m0", [request("r0")], account="a")
     scheduler.admit("m1", [request("r1")], account="a")
     with pytest.raises(Overloaded):

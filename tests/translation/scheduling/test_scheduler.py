@@ -1437,7 +1437,7 @@ def test_a_partial_is_not_charged() -> None:
 
 async def test_a_final_is_charged_once_its_translation_begins_whatever_becomes_of_it() -> None:
     quotas, engine = Quotas(), SteppedEngine(max_running=3)
-    scheduler = Scheduler(engine, max_waiting=100, lookahead=0, quotas=quotas)
+    scheduler = usual(Scheduler, engine, max_waiting=100, lookahead=0, quotas=quotas)
     finals = [request(name, "x") for name in ("whole", "cut", "never")]
     whole, cut, never = scheduler.admit("acme/m", finals, account="tenant:acme")
     partial = replace(request("live", "x", final=False), priority=1)
@@ -1493,9 +1493,9 @@ async def test_what_breaks_in_who_is_told_is_not_the_engines_doing(
     def breaks(_: str) -> None:
         raise error("a bug")
 
-    engine = Supervisor(SimulatedEngine)
+    engine = usual(Supervisor, SimulatedEngine)
     await engine.start()
-    scheduler = Scheduler(engine, max_waiting=10)
+    scheduler = usual(Scheduler, engine, max_waiting=10)
     broken_one, sound = scheduler.admit("m", [request("a", "x"), request("b", "x")])
     with pytest.raises(GatewayError, match=r"The gateway failed") as raised:
         await scheduler.collect(broken_one, breaks)
@@ -1512,7 +1512,7 @@ async def test_what_breaks_in_who_is_told_that_the_engine_died_is_not_its_doing_
             raise EngineRestarting("a bug")
 
     engine = SteppedEngine()
-    scheduler = Scheduler(engine, max_waiting=10)
+    scheduler = usual(Scheduler, engine, max_waiting=10)
     (ticket,) = scheduler.admit("m", [request("a")])
     task = asyncio.create_task(scheduler.collect(ticket, breaks))
     while not ticket.text:
@@ -1536,7 +1536,7 @@ async def test_what_breaks_in_the_moment_the_engine_dies_is_not_tried_again() ->
     def breaks(_: str) -> None:
         raise RuntimeError("a bug")
 
-    scheduler = Scheduler(Dying(), max_waiting=10)
+    scheduler = usual(Scheduler, Dying(), max_waiting=10)
     (ticket,) = scheduler.admit("m", [request("a")])
     with pytest.raises(GatewayError, match=r"The gateway failed"):
         async with asyncio.timeout(5):
