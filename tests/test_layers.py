@@ -125,6 +125,8 @@ HEAVY = {
     "jwt": {"identity"},
     "websockets": {"client", "conformance", "server.guard.websocket"},
     "prometheus_client": {"metrics"},
+    "psutil": {"engines.host.processes", "engines.vllm.hardware"},
+    "pynvml": {"engines.gpu"},
     "opentelemetry": {"tracing.otlp"},
 }
 # Imported where it is needed, so that everything else starts without it.
