@@ -49,7 +49,7 @@ class AuditEntry(Struct, frozen=True, kw_only=True):
     jti: str | None = None
     # A hash of tenant and meeting; None where no meeting was named.
     meeting: str | None = None
-    # Of a token or an invite what it was issued for: an API key, or the id of an invite. Of a revocation what was
+    # What a token or an invite was issued for: an API key, or the id of an invite. Of a revocation what was
     # revoked: `all`, or such as `sub ana`. Of a glossary its id.
     detail: str | None = None
     # Entries of the same tenant, or of nobody known, that came too fast to be written before this one.

@@ -54,7 +54,7 @@ class TranslationRequest(Struct, frozen=True):
     cache_scope: str = ""
     # The lane of a pool on which it has a seat. Empty: whichever has room.
     lane: str = ""
-    # Of the span that it belongs to (W3C Trace Context). Empty: it is not traced.
+    # Span that it belongs to (W3C Trace Context). Empty: it is not traced.
     traceparent: str = ""
     # Nothing else may run in the engine meanwhile: it may be what killed the last ones. The scheduler of a gateway
     # sees to it; an engine has to only where it serves several gateways.
@@ -96,7 +96,7 @@ class TokenEvent(Struct, frozen=True):
     cached_tokens: int = 0
     # Tokens of `text` that were reused from the request's prefix and draft, not generated.
     reused: int = 0
-    # Of the whole translation. Set on the last event of a final, if the model has a calibration.
+    # Confidence in the whole translation. Set on the last event of a final, if the model has a calibration.
     confidence: Confidence | None = None
 
 

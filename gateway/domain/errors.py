@@ -144,7 +144,7 @@ class Unauthenticated(ProtocolError):
     code = "unauthenticated"
     http_status = 401
 
-    # The same sentence for every reason: whoever tries tokens learns nothing from the answers.
+    # The same sentence for every reason: a client that tries tokens learns nothing from the answers.
     def __init__(self, message: str = "This gateway needs a valid token.", **about: Any) -> None:
         super().__init__(message, **about)
 

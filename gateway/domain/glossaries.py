@@ -9,7 +9,7 @@ from typing import Protocol
 
 from msgspec import Struct
 
-# Of one tenant, over all gateways: glossaries, and bytes of all of them as they are kept.
+# Most glossaries of one tenant over all gateways, and most bytes of all of them as they are kept.
 MOST_GLOSSARIES = 100
 MOST_BYTES = 4 * 1_048_576
 
@@ -65,7 +65,7 @@ class Glossaries(Protocol):
         """
 
     async def delete(self, tenant: str, id: str) -> None:
-        """Keep it no more, if it is kept."""
+        """Delete a glossary, if it is kept."""
 
     async def kept(self) -> tuple[KeptGlossary, ...]:
         """Those that would be lost with this process, for the next one."""

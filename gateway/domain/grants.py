@@ -26,7 +26,7 @@ class Grant(Struct, frozen=True, kw_only=True):
     """What one token allows. Times are in seconds since 1970."""
 
     tenant: str = DEFAULT_TENANT
-    # Who has the token, in the words of whoever issued it; empty where nobody needs one.
+    # Who has the token, in the words of its issuer; empty where nobody needs one.
     subject: str = ""
     # The token's own id.
     token_id: str = ""

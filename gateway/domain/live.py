@@ -77,7 +77,7 @@ class Reads(Struct, frozen=True, tag="reads"):
 
 
 class Asked(Struct, frozen=True, tag="asked"):
-    """The sender may have missed something: whoever hears this tells it again."""
+    """The sender may have missed something: each gateway that hears this tells its state again."""
 
 
 LiveEvent = Revised | Partial | GrowingFinal | Withdrawn | Ended | Unwanted | Reads | Asked

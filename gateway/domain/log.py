@@ -40,7 +40,7 @@ class Utterance(Struct, frozen=True):
     formality: Formality | None = None
     # Whether its language was detected.
     detected: bool = False
-    # Of the span that it belongs to (W3C Trace Context): at first the client's, once accepted the gateway's own.
+    # Span that it belongs to (W3C Trace Context): at first the client's, once accepted the gateway's own.
     # Empty: it is not traced.
     traceparent: str = ""
 
@@ -138,7 +138,7 @@ class Page(Struct, frozen=True):
 class Accepted(Struct, frozen=True):
     """What became of a final utterance that was offered to a meeting's log."""
 
-    # Of its `Said`.
+    # Offset of its `Said`.
     offset: int
     # The languages in which it is promised and has no outcome yet.
     unfinished: tuple[str, ...] = ()

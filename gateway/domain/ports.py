@@ -81,7 +81,8 @@ class EventLog(Protocol):
     Each gateway has one of its own; those of one store share what is in it. Contract of every adapter
     (`tests/contract/test_event_log_contract.py` runs on each, with two gateways on one store):
     - offsets of one meeting are 1, 2, 3 … without gaps within an epoch; an entry never changes;
-    - an utterance is accepted once, and each promise made for it is concluded once, whoever tries and how often;
+    - an utterance is accepted once, and each promise made for it is concluded once, however many gateways try,
+      however often;
     - when `accept` or `conclude` has returned, the publication can be read, and is delivered soon;
     - a subscriber gets every publication after its subscription, each once, in the order of offsets;
     - what a gateway has promised and not concluded when it is gone, another one can take over;
@@ -148,9 +149,9 @@ class EventLog(Protocol):
 
         begun_again: is told when a new log has taken the place of this one, before anything of it is delivered.
 
-        A meeting without a log gets one, for which `account` is charged: for want of room, the account that holds
-        the most loses entries. record: whether that one keeps what is said (None: as the gateway is set to); once
-        it has begun, it stays so. A log with subscribers does not expire. Raises `LogUnavailable`.
+        A meeting without a log gets one, for which `account` is charged: if there is no room, the account that
+        holds the most loses entries. record: whether that one keeps what is said (None: as the gateway is set
+        to); once it has begun, it stays so. A log with subscribers does not expire. Raises `LogUnavailable`.
         """
 
     async def sweep(self) -> None:
@@ -201,8 +202,8 @@ class Register(Protocol):
     A session is known by the SHA-256 of its secret; the secret itself is not kept. Each gateway has a register of
     its own; those of one store share what is in it. Contract of every adapter
     (`tests/contract/test_register_contract.py` runs on each, with two gateways on one store):
-    - a session has one owner; whoever takes it counts its fence up, and what is written with an older fence is
-      not done;
+    - a session has one owner; a gateway that takes it counts its fence up, and what is written with an older
+      fence is not done;
     - bounds hold over all gateways, also when they are reached at the same time; but with several stores, sessions
       that begin on two of them at once may exceed those of a tenant;
     - a participant is present from the session's begin until its end, whichever gateway has it;
@@ -220,7 +221,7 @@ class Register(Protocol):
     async def open(self, moved: Callable[[bytes, bool], None], revoked: Callable[[Revocation], None]) -> None:
         """Begin. Every revocation that other gateways know is told before this returns. Raises `LogUnavailable`.
 
-        moved: is told of each session that this gateway has no more, and whether another one has it; if none has,
+        moved: is told of each session that this gateway has lost, and whether another one has it; if none has,
         it has ended. revoked: is told of each revocation by another gateway, within a second. Neither must raise.
         """
 
@@ -266,7 +267,7 @@ class Register(Protocol):
     ) -> bool:
         """A session of this gateway is like this now. away_s: for how long its client is away; None: it is there.
 
-        False if this gateway has it no more. Raises `LimitExceeded` or `LogUnavailable`.
+        False if this gateway has lost it. Raises `LimitExceeded` or `LogUnavailable`.
         """
 
     async def release(self, session: bytes, fence: int) -> None:
@@ -343,7 +344,7 @@ class LiveChannel(Protocol):
     Contract of every adapter (`tests/contract/test_live_channel_contract.py` runs on each, with two gateways):
     - what one gateway sends in a meeting, others that listen there get in its order, or not at all;
     - a gateway does not get what it has sent itself;
-    - whoever may have missed something is told so.
+    - a gateway that may have missed something is told so.
     """
 
     def listen(
@@ -359,7 +360,7 @@ class LiveChannel(Protocol):
         """Whether another gateway may be listening."""
 
     def send(self, meeting: str, event: LiveEvent) -> None:
-        """To every other gateway that listens there. Never blocks or raises; for want of a way it is dropped."""
+        """To every other gateway that listens there. Never blocks or raises; dropped if it cannot be sent."""
 
 
 class Authenticator(Protocol):

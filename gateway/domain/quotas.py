@@ -91,7 +91,7 @@ class Metered(Struct, frozen=True, kw_only=True):
 class Totals(Struct, frozen=True):
     """What tenants use at all gateways."""
 
-    # Of every tenant whose day has changed since the gateway asked before, and maybe of others.
+    # Days of every tenant whose day has changed since the gateway asked before, and maybe of others.
     days: tuple[DayOfTenant, ...]
     # Tenant → translations that wait at other gateways.
     waiting_elsewhere: Mapping[str, int]

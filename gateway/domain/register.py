@@ -32,7 +32,7 @@ class Present(Struct, frozen=True):
 
 
 class Fence(Struct, frozen=True):
-    """By what a store knows whether whoever writes for a session still has it."""
+    """By what a store knows whether a gateway that writes for a session still has it."""
 
     session: bytes
     # As in `Held`.
@@ -43,7 +43,7 @@ class Held(Struct, frozen=True):
     """A session that is registered."""
 
     record: SessionRecord
-    # Counts up with every resume; whoever has an older one has the session no more.
+    # Counts up with every resume; a gateway with an older one has lost the session.
     fence: int
 
 
@@ -65,15 +65,15 @@ class TenantCounts(Struct, frozen=True):
 class Bounds(Struct, frozen=True, kw_only=True):
     """How much of everything there may be, over all gateways. None: as much as comes."""
 
-    # Of the tenant, connected or kept.
+    # Sessions of the tenant, connected or kept.
     sessions: int | None = None
-    # Of the tenant, with somebody in them.
+    # Meetings of the tenant that have a session.
     meetings: int | None = None
     # Languages read in the meeting: what the bound is called → the bound.
     languages: tuple[tuple[str, int], ...] = ()
     # What the tenant has on other stores; added to what this one counts.
-    elsewhere: TenantCounts = TenantCounts()
-    # Of the tenant's sessions, begun or taken within a minute; as many may be at once.
+    on_other_stores: TenantCounts = TenantCounts()
+    # Sessions of the tenant that begin or are taken within a minute; as many may be at once.
     joins: int | None = None
     # Participants of the meeting that the others are told of; more are not refused, but not shown.
     shown: int = 0
@@ -85,12 +85,12 @@ class Bounds(Struct, frozen=True, kw_only=True):
     @property
     def most_sessions(self) -> int | None:
         """How many this store may hold."""
-        return None if self.sessions is None else max(0, self.sessions - self.elsewhere.sessions)
+        return None if self.sessions is None else max(0, self.sessions - self.on_other_stores.sessions)
 
     @property
     def most_meetings(self) -> int | None:
         """How many this store may hold."""
-        return None if self.meetings is None else max(0, self.meetings - self.elsewhere.meetings)
+        return None if self.meetings is None else max(0, self.meetings - self.on_other_stores.meetings)
 
     def check_languages(self, others: int, count: int, before: int) -> None:
         """Each language is a translation of everything that is said. Raises `LimitExceeded`.
@@ -105,12 +105,12 @@ class Bounds(Struct, frozen=True, kw_only=True):
                 )
 
     def check_sessions(self, count: int) -> None:
-        """count: the tenant's sessions, those elsewhere left out. Raises `QuotaExceeded` if one is too many."""
-        check_quota("sessions", self.sessions, count + self.elsewhere.sessions)
+        """count: the tenant's sessions on this store. Raises `QuotaExceeded` if one is too many."""
+        check_quota("sessions", self.sessions, count + self.on_other_stores.sessions)
 
     def check_meetings(self, others: int) -> None:
-        """others: its other meetings, those elsewhere left out. Raises `QuotaExceeded` if one more is too many."""
-        check_quota("meetings", self.meetings, others + self.elsewhere.meetings)
+        """others: its other meetings on this store. Raises `QuotaExceeded` if one more is too many."""
+        check_quota("meetings", self.meetings, others + self.on_other_stores.meetings)
 
     def check_joins(self, wait_s: float) -> None:
         """wait_s: until the tenant may join once more. Raises `RateLimited` if that is not now."""

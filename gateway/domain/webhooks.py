@@ -22,7 +22,7 @@ KEPT_S = 3 * 86_400.0
 
 
 class Webhook(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """Section `[[webhooks]]`: somebody who is told of meetings, see `docs/webhooks.md`."""
+    """Section `[[webhooks]]`: a service that is told of meetings, see `docs/webhooks.md`."""
 
     # What it is called in metrics, in the log and by the administration. What waits for it is kept by this name.
     name: str
@@ -47,9 +47,9 @@ class Event(Struct, frozen=True):
     # The meeting's key.
     meeting: str
     at_ms: int
-    # When somebody first came into the meeting.
+    # When the first participant came into the meeting.
     started_ms: int
-    # When the last one was gone; 0: somebody is there.
+    # When the last participant was gone; 0: one is still there.
     ended_ms: int = 0
 
 
@@ -89,7 +89,7 @@ class WebhookState(Struct, frozen=True):
     """What operators see of a webhook."""
 
     waiting: int = 0
-    # Of the event that waits longest, and of the last try, in ms since 1970; 0: there is none.
+    # Time of the event that waits longest, and of the last try, in ms since 1970; 0: there is none.
     oldest_ms: int = 0
     tried_ms: int = 0
     # How the last try ended.
@@ -125,7 +125,7 @@ class WebhookOutbox(Protocol):
     - a meeting starts when the first session begins in it, and ends when none is left; both are told once, in the
       step that causes them, to every webhook that was tended before;
     - its transcript is ready once, when nothing of it is unfinished any more; not if nothing is kept of it, or if
-      somebody has come back by then: the next end counts;
+      a participant has come back by then: the next end counts;
     - of private meetings nothing is told;
     - at one time one gateway has a delivery; if it does not settle it within `LEASE_S`, another one gets it.
 

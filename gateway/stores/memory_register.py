@@ -351,7 +351,7 @@ class MemoryRegister:
         self._store.leave(self, self._store.wall_clock())
 
     def tell_moved(self, session: bytes, *, elsewhere: bool) -> None:
-        """This gateway has a session no more: another one has it, or it has ended."""
+        """This gateway has lost a session: another one has it, or it has ended."""
         self._moved(session, elsewhere)
 
     def _with(self, session: bytes, fence: int) -> _Session | None:

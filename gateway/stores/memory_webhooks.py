@@ -73,7 +73,7 @@ class MemoryWebhookStore:
         earlier = earlier or KeptWebhooks()
         self._is_unfinished = is_unfinished
         self._wall_clock = wall_clock
-        # Meeting with somebody in it → when it started, in ms.
+        # Meeting that has participants → when it started, in ms.
         self.started = dict(earlier.started)
         # Meeting that has ended, and has a transcript that is not ready → when it started and ended, in ms.
         self.unfinished = dict(earlier.unfinished)

@@ -162,7 +162,7 @@ class ShardedRegister:
         self, session: bytes, record: SessionRecord, bounds: Bounds = UNBOUNDED, used: UsedToken | None = None
     ) -> int:
         register = self.store_for(session)
-        bounds = await self._besides(register, tenant_of(record.meeting), bounds)
+        bounds = await self._bounds_for(register, tenant_of(record.meeting), bounds)
         if used is None or register is self._common:
             return await register.begin(session, record, bounds, used)
         fence = await self._using(used, session, partial(register.begin, session, record, bounds), begins=True)
@@ -244,12 +244,12 @@ class ShardedRegister:
             raise refusal
         return fence
 
-    async def _besides(self, register: Register, tenant: str, bounds: Bounds) -> Bounds:
+    async def _bounds_for(self, register: Register, tenant: str, bounds: Bounds) -> Bounds:
         """The bounds for one store, with what the tenant has on the others."""
         if bounds.sessions is None and bounds.meetings is None:
             return bounds
         others = [other for other in self._registers if other is not register]
-        return replace(bounds, elsewhere=await _counts(tenant, others))
+        return replace(bounds, on_other_stores=await _counts(tenant, others))
 
 
 class ShardedLiveChannel:

@@ -287,7 +287,7 @@ async def _redis(**bounds: Any) -> AsyncIterator[Store]:
 class _OnTheSecond(Placement):
     """Whatever sessions and meetings a test has, they are on the second of two stores."""
 
-    def _of(self, key: str | bytes) -> int:
+    def store_of(self, key: str | bytes) -> int:
         return 1 if key else 0
 
 

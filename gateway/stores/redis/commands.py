@@ -1,6 +1,6 @@
 """Commands to the store, many in one go: those that arrive while a pipeline is under way go with the next one.
 
-So the store writes to its disk once for all of them. Everything that is sent must bear being done twice: when a
+So the store writes to its disk once for all of them. Everything that is sent can be repeated: when a
 connection is lost before an answer came, it is sent again on the next one, in the same order.
 
 Knows: pipelines, patience, connecting again. Must not know: what a command does.
@@ -26,7 +26,7 @@ _log = logging.getLogger(__name__)
 _FIRST_WAIT_S = 0.02
 _LONGEST_WAIT_S = 0.5
 _RETRY_MS = 1_000
-# Of the newest pipeline, in the mean of how long they take.
+# Weight of the newest pipeline in the mean of how long they take.
 _WEIGHT = 0.1
 _TELL_AGAIN_S = 60.0
 
@@ -55,7 +55,7 @@ def unavailable(why: str) -> LogUnavailable:
 
 @dataclass(slots=True, eq=False)
 class _Waiting:
-    """A command whose answer somebody waits for."""
+    """A command whose caller waits for the answer."""
 
     command: Command
     answer: asyncio.Future[Any]

@@ -143,7 +143,7 @@ class RedisLiveChannel:
         for meeting, _ in batch:
             listeners = await self._connection.receive()
             listened = self._meetings.get(meeting)
-            # Somebody may have come since it was sent.
+            # A gateway may have come since it was sent.
             if listeners == 1 and listened is not None and listened.reasons == before.get(meeting):
                 listened.is_heard = False
 

@@ -1,6 +1,6 @@
 """The event log in Redis: one gateway's access to a store that gateways share.
 
-Every operation is one script, and bears being done twice. A meeting and an account have a bound each. All together
+Every operation is one script, and can be repeated. A meeting and an account have a bound each. All together
 have none: `maxmemory` bounds the store, and a full one refuses.
 
 Knows: the scripts' arguments, subscriptions, what was promised without an answer.
@@ -46,7 +46,7 @@ _log = logging.getLogger(__name__)
 # Every so many sweeps, a meeting's position is compared with the store's; so many meetings in one script.
 _CHECK_SWEEPS = 3
 _CHECKED = 100
-# How long a sweep, and whoever stops reading or leaves, waits for the store.
+# How long a sweep, and a gateway that stops reading or leaves, waits for the store.
 _SHORT_PATIENCE_S = 1.0
 # Meetings that one sweep looks at for something that has expired; utterances taken over at once; publications read
 # at once where pushes are missing; meetings and entries that one append makes room in.
@@ -69,7 +69,7 @@ class UnansweredPromise(Struct, frozen=True):
 
     # The meeting's key.
     meeting: str
-    # Of the utterance; empty where its offset is known.
+    # Digest of the utterance's key; empty where its offset is known.
     key: bytes = b""
     offset: int = 0
 
@@ -202,7 +202,7 @@ class RedisEventLog:
         if most is not None and int(held) > most:
             with contextlib.suppress(LogUnavailable):
                 limits = (_QUIETEST, _DROPPED)
-                await self._run("fit", meeting, account, most, *limits, patience_s=_SHORT_PATIENCE_S)
+                await self._run("fit_account", meeting, account, most, *limits, patience_s=_SHORT_PATIENCE_S)
 
     async def claim(self, meeting: str, wanted: Mapping[int, Collection[str]]) -> dict[int, tuple[str, ...]]:
         pairs = [part for offset, languages in wanted.items() for part in (offset, ",".join(languages))]
@@ -216,7 +216,7 @@ class RedisEventLog:
         self._taking = secrets.token_hex(4)
         for promise in self._unanswered.to_be_settled():
             try:
-                reply = await self._run("owned", promise.meeting, promise.key, promise.offset)
+                reply = await self._run("find_promise", promise.meeting, promise.key, promise.offset)
             except LogUnavailable:
                 break  # what was taken over must not be lost
             if reply:

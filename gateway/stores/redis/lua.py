@@ -16,7 +16,8 @@ from gateway.stores.redis.connection import Command
 _NEW_WORK = ("accept", "claim", "register/begin", "glossaries/put")
 # What was accepted is finished, what has expired goes, and gateways are there, also while the store is full.
 _ALWAYS = (
-    *("conclude", "owned", "take_over", "open", "leave", "positions", "read", "recent", "fit", "sweep", "close"),
+    *("conclude", "find_promise", "take_over", "open", "leave", "positions", "read", "recent"),
+    *("fit_account", "sweep", "close"),
     *("meetings", "erase"),
     *("meter/tell", "webhooks/tend", "webhooks/settle"),
     *("register/find", "register/take", "register/save", "register/release", "register/end", "register/own"),

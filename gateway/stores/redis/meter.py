@@ -14,7 +14,7 @@ from gateway.domain.ports import LEASE_S
 from gateway.domain.quotas import DayOfTenant, Metered, Totals
 from gateway.stores.redis.store import RedisStore
 
-# How long whoever tells waits for the store.
+# How long a gateway that tells waits for the store.
 _SHORT_PATIENCE_S = 1.0
 
 _encoder = msgspec.msgpack.Encoder()
@@ -26,7 +26,7 @@ class RedisMeter:
 
     def __init__(self, store: RedisStore) -> None:
         self.store = store
-        # Of the newest change of this day's totals that is known here.
+        # The day, and the version of the newest change of its totals that is known here.
         self._day = 0
         self._version = 0
 

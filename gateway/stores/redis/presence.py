@@ -34,7 +34,7 @@ class MeetingPresence:
         self.meeting = meeting
         # How many have subscribed, or are about to.
         self.users = 0
-        # Of the newest change that is known; None: it was not read yet.
+        # Version of the newest change that is known; None before the first read.
         self.version: int | None = None
         # Pushes that were delivered.
         self.pushed = 0

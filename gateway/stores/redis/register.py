@@ -1,6 +1,6 @@
 """The register of sessions in Redis: one gateway's access to a store that gateways share.
 
-Every operation is one script, and bears being done twice. What others did to sessions of this gateway, and what
+Every operation is one script, and can be repeated. What others did to sessions of this gateway, and what
 they revoked, is pushed, and counted: where a count differs, the store is asked.
 
 Knows: the scripts' arguments, which sessions this gateway has.
@@ -45,7 +45,7 @@ _log = logging.getLogger(__name__)
 
 # Every so many sweeps, versions are compared with the store's.
 _CHECK_SWEEPS = 3
-# How long a sweep, and whoever leaves, waits for the store.
+# How long a sweep, and a gateway that leaves, waits for the store.
 _SHORT_PATIENCE_S = 1.0
 # Sessions that one sweep looks at; sessions or meetings that one script is asked about.
 _SWEPT = 200
@@ -79,7 +79,7 @@ class RedisRegister:
         self._meetings: dict[str, MeetingPresence] = {}
         # How many of its sessions were moved, as far as this gateway has taken notice.
         self._moved_count = 0
-        # Of the newest revocation that is known here.
+        # Version of the newest revocation that is known here.
         self._revoked_version = 0
         # What is to be asked, by name.
         self._behind: dict[str, Callable[[], Awaitable[None]]] = {}

@@ -20,7 +20,7 @@ _MOST_WAITING = 1_000
 
 @dataclass(slots=True, eq=False)
 class Subscriber:
-    """Somebody to whom publications are delivered."""
+    """A reader to whom publications are delivered."""
 
     deliver: Callable[[Publication], None]
     # Is told of another epoch.

@@ -21,7 +21,7 @@ from gateway.domain.webhooks import (
 )
 from gateway.stores.redis.store import RedisStore
 
-# How long whoever looks what is due waits for the store.
+# How long a gateway that looks for what is due waits for the store.
 _SHORT_PATIENCE_S = 1.0
 
 

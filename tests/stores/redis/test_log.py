@@ -492,7 +492,7 @@ async def test_a_bound_that_cannot_be_kept_now_is_kept_after_the_next_append(
 
         run_script = ana.store.run_script
         ana.store.run_script = lambda name, *rest, **more: (  # type: ignore[method-assign]
-            unavailable() if name == "fit" else run_script(name, *rest, **more)
+            unavailable() if name == "fit_account" else run_script(name, *rest, **more)
         )
         assert (await ana.accept("standup", utterance("three"))).offset == 3
         assert texts((await ben.read("standup", 0)).publications) == ["two", "three"]
