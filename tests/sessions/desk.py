@@ -123,9 +123,9 @@ async def desk(
     register: Register | None = None,
 ) -> AsyncIterator[Desk]:
     async with stage(log=log, leaves_unfinished=True) as core:
-        register = register or MemoryRegister(
-            usual(MemoryRegisterStore, keep_s=60.0, wall_clock=lambda: made.now_s)
-        )
+        made: Desk
+        store = usual(MemoryRegisterStore, keep_s=60.0, wall_clock=lambda: made.now_s)
+        register = register or MemoryRegister(store)
         made = Desk(core, limits or Limits(keep_s=60), max_sessions, joins, channel, register)
         async with made.registry:
             yield made
