@@ -39,7 +39,7 @@ _OUTBOX_BESIDES_BYTES = 65_536
 _CHAR_BYTES = 4
 _LOOPBACK = {"localhost", "127.0.0.1", "::1"}
 _NAME_OF_PART = re.compile(r"[A-Za-z0-9_-]{1,32}")
-# Of apps as well, such as `capacitor://localhost`.
+# An origin may be an app's as well, such as `capacitor://localhost`.
 _ORIGIN = re.compile(r"(?!http://.*:80$|https://.*:443$)[a-z][a-z0-9+.-]*://[a-z0-9.\[\]:_-]+", re.ASCII)
 _HOST_NAME = re.compile(r"[a-zA-Z0-9]([a-zA-Z0-9_.-]*[a-zA-Z0-9])?")
 

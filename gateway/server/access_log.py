@@ -30,7 +30,7 @@ _VALID_ID = re.compile(rb"[\w.:+/=@-]{1,128}", re.ASCII)
 _REFUSED = (1.0, 20.0)
 _ANSWERED = (50.0, 500.0)
 
-# Of what clients write about themselves.
+# Most characters of what clients write about themselves.
 _MOST_CHARACTERS = 200
 
 # The page's files, and what is asked so often that it would hide everything else.

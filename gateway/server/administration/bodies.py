@@ -26,7 +26,7 @@ class Meeting(Struct, frozen=True, kw_only=True):
     # Utterances and translations that are kept, and their estimated bytes.
     publications: int
     bytes: int
-    # Of the newest of them. None: nothing is kept.
+    # When the newest publication was appended. None: nothing is kept.
     newest_at: datetime | None
 
 
@@ -92,7 +92,7 @@ class WebhookAnswer(Struct, frozen=True, kw_only=True):
     """A webhook, over all gateways of a store."""
 
     name: str
-    # Of its address.
+    # Host of its address.
     host: str
     # Events that are not delivered yet, and when the oldest of them happened.
     waiting: int

@@ -30,7 +30,7 @@ from gateway.translation.scheduling.scheduler import Scheduler
 from gateway.translation.scheduling.ticket import Ticket
 
 NO_TIME = Timings(0.0, 0.0, 0.0)
-"""Of what is not translated by the engine."""
+"""Timings of a text that the engine does not translate."""
 
 
 class Translated(Struct, frozen=True):
