@@ -51,7 +51,7 @@ def merged(
 
 
 def summed(pages: Sequence[bytes], gauges: Sequence[bytes], choose: Callable[[Iterable[float]], float]) -> bytes:
-    """One page of processes that are one to whoever reads it: what they count is added up.
+    """One page of processes that are one to its reader: what they count is added up.
 
     gauges: those of the pages whose gauges count. choose: which of their values. Pages without examples.
     """

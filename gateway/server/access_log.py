@@ -90,7 +90,7 @@ class AccessLog:
         try:
             await self._app(scope, receive, watched)
         except Exception:
-            status = status or 500  # as somebody further out answers
+            status = status or 500  # as middleware further out answers
             raise
         finally:
             if scope["type"] == "http" or status:

@@ -45,7 +45,7 @@ class Session(Struct, frozen=True, kw_only=True):
     reads: tuple[str, ...]
     # Whether it has no connection now.
     away: bool
-    # Who it is, in the words of whoever issued the token. None where nobody needs one.
+    # Subject of the token, in its issuer's words. None where sessions need no token.
     sub: str | None
 
 

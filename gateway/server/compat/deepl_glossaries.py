@@ -88,7 +88,7 @@ class _Pair(Struct, frozen=True):
 
 
 class DeepLGlossaries:
-    """The endpoints, for whoever has an API key of a tenant; and the terms for a text."""
+    """The endpoints, for clients with an API key of a tenant; and the terms for a text."""
 
     def __init__(self, parts: Parts, glossaries: Callable[[], Glossaries]) -> None:
         self._parts = parts

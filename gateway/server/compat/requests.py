@@ -132,13 +132,13 @@ async def known(
     key: str | None = None,
     schemes: Collection[str] = (),
 ) -> Grant:
-    """What whoever asks may do. A refusal is in the audit log, as one of `action`.
+    """The grant of the client. A refusal is in the audit log, as one of `action`.
 
     key: that came in the body; without, the Authorization header counts. schemes: of the header, besides Bearer.
     Raises `Unauthenticated`.
     """
     with parts.audit.attempt(action, request, refusals_only=True):
-        # Where nobody needs a key, whatever comes as one is somebody else's business.
+        # Without keys here, what comes as a key is meant for another server.
         presented = (key or bearer(request, *schemes)) if parts.identity.required else None
         return await parts.identity.grant(presented)
 

@@ -67,7 +67,7 @@ class Connections:
         return place
 
     def heard(self, place: Place) -> None:
-        """A whole request came: nobody pushes this connection out any more."""
+        """A whole request came: no other connection pushes this one out any more."""
         self._silent.pop(place, None)
 
     def leave(self, place: Place) -> None:

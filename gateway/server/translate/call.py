@@ -68,7 +68,7 @@ class Translator:
         self.scheduler.door.check_unread(account_of_tenant(grant, address))
 
     def admit(self, asked: Asked, grant: Grant, address: str, *, most: int | None = None) -> Call:
-        """Take a call on; whoever gets it has to enter it, without awaiting anything before.
+        """Take a call on; the caller has to enter it, without awaiting anything before.
 
         Where languages are to be detected, `detector.load` comes first.
         address: whom to charge where there are no tenants. most: texts; None: `batch_texts`.
