@@ -52,7 +52,7 @@ class _OneProcess:
 
     def __init__(self, gateway: Gateway) -> None:
         self._gateway = gateway
-        # Of lanes that go, kept until they are gone.
+        # Tasks of lanes that are drained, kept until the lanes are gone.
         self._draining: set[asyncio.Task[None]] = set()
 
     @property
@@ -85,7 +85,7 @@ class _OneProcess:
 
         async def drain() -> None:
             try:
-                # Of the lanes that are there when its turn comes: others may have gone, or come, by then.
+                # Reads the lanes when its turn comes: others may have gone, or come, by then.
                 await self._gateway.change_engines(lambda lanes: lanes_without(lanes, name))
             except StartupError as error:
                 _log.error("lane %s stays: %s", name, error.message)

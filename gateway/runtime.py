@@ -117,7 +117,7 @@ def style_for(terminal: TextIO, level: str, format: Literal["auto", "text", "jso
 
 
 class Says(Protocol):
-    """What a process tells whoever started it on."""
+    """The stream on which a process tells its parent or its terminal."""
 
     def write(self, text: str, /) -> int: ...
 

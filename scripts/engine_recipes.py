@@ -36,7 +36,7 @@ from loadtest.systems.server import Server, free_port, serving  # noqa: E402
 from tests.vllm_server import FLAGS, vllm_server  # noqa: E402
 
 REPLICAS = 2
-# Of each replica.
+# Sequences that each replica runs together.
 MAX_NUM_SEQS = 8
 # Speakers, and seconds of load before and after the kill.
 SPEAKERS = 12
@@ -97,7 +97,7 @@ config = LLMConfig(
         distributed_executor_backend="mp", **{FLAGS!r}
     ),
 )
-# Of CPUs it reserves more than there are here.
+# It reserves more CPUs than there are here.
 ray.init(num_cpus=2 * {REPLICAS} + 1, include_dashboard=False)
 serve.start(http_options=dict(host="127.0.0.1", port=int(port)))
 serve.run(build_openai_app(dict(llm_configs=[config])), blocking=True)

@@ -1,4 +1,4 @@
-"""Tells who somebody is by what they present: a token or an API key. Issues tokens and invites.
+"""Tells who a client is by what it presents: a token or an API key. Issues tokens and invites.
 
 Knows: all keys there are, and when the key file has changed. Must not know: sessions, HTTP, what was revoked.
 """
@@ -30,7 +30,7 @@ from gateway.identity.tokens import INVITE_MAX_S, TOKEN_BYTES, TOKEN_MAX_S, Clai
 _log = logging.getLogger(__name__)
 
 
-# The subject of whoever presents an API key begins so; subjects of tokens are the issuer's own words.
+# The subject of a client with an API key begins so; subjects of tokens are the issuer's own words.
 _API_KEY_SUBJECT = "api-key:"
 
 
@@ -62,7 +62,7 @@ class Keys:
     # ------------------------------------------------------------ who it is
 
     async def verify(self, presented: str) -> Grant:
-        """What somebody may who presents this. Raises `Unauthenticated`."""
+        """The grant of a client that presents this. Raises `Unauthenticated`."""
         is_key = presented.startswith(API_KEY_PREFIX)
         grant = (
             self._api_key(presented) if is_key else await self._verified(presented, self._audience, TOKEN_MAX_S)
@@ -131,7 +131,7 @@ class Keys:
         return await self._verified(invite, _invites(self._audience), INVITE_MAX_S)
 
     def admit(self, invited: Grant, guest: str) -> Issued:
-        """A token for somebody with an invite. guest: a secret of theirs; whoever has it is the same person."""
+        """A token for a guest with an invite. guest: the guest's secret; the same secret is the same person."""
         secret = f"{invited.token_id}\n{guest}".encode("utf-8", "surrogatepass")
         name = f"guest:{hashlib.sha256(secret).hexdigest()[:32]}"
         left_s = (invited.expires_s or 0.0) - self._clock()

@@ -64,7 +64,7 @@ class PublicKeys:
         if self._asking is None and now_s - self._asked_s >= _PAUSE_S:
             self._asking = asyncio.create_task(self._ask())
         if self._asking is not None and kid not in self._keys:
-            # Whoever leaves meanwhile does not take the answer away from the others.
+            # A caller that leaves meanwhile does not take the answer away from the others.
             with suppress(TimeoutError):
                 async with asyncio.timeout(_ANSWER_S):
                     await asyncio.shield(self._asking)
@@ -118,7 +118,7 @@ def _key(jwk: Any, issuer: str) -> Key | None:
     if algorithm is None or jwk.get("alg", algorithm) != algorithm or jwk.get("use", "sig") != "sig":
         return None
     try:
-        # What is private in it is nobody's business here.
+        # Private parts of a key are not wanted here.
         public = {
             name: value for name, value in jwk.items() if name not in ("d", "p", "q", "dp", "dq", "qi", "oth")
         }

@@ -28,7 +28,7 @@ _log = logging.getLogger(__name__)
 DEFAULT_ISSUER = "translation-gateway"
 # Tells an API key from a token.
 API_KEY_PREFIX = "gk_"
-# Of an operator's key, which opens nothing else.
+# Tells an operator's key, which opens only the administration.
 ADMIN_KEY_PREFIX = "ga_"
 
 _SECRET_BYTES = 32

@@ -30,7 +30,7 @@ _VALID_ID = re.compile(rb"[\w.:+/=@-]{1,128}", re.ASCII)
 _REFUSED = (1.0, 20.0)
 _ANSWERED = (50.0, 500.0)
 
-# Of what clients write about themselves.
+# Most characters of what clients write about themselves.
 _MOST_CHARACTERS = 200
 
 # The page's files, and what is asked so often that it would hide everything else.
@@ -90,7 +90,7 @@ class AccessLog:
         try:
             await self._app(scope, receive, watched)
         except Exception:
-            status = status or 500  # as somebody further out answers
+            status = status or 500  # as middleware further out answers
             raise
         finally:
             if scope["type"] == "http" or status:

@@ -1,4 +1,4 @@
-"""What every tenant uses, gathered from whoever counts it.
+"""What every tenant uses, gathered from the parts that count it.
 
 Knows: sessions, meetings, what waits and what was translated, by tenant. Must not know: quotas, who asks.
 """

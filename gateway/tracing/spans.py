@@ -1,4 +1,4 @@
-"""Spans, whoever records them, and how their ids are passed on (W3C Trace Context).
+"""Spans, with whatever recorder, and how their ids are passed on (W3C Trace Context).
 
 Knows: what a span is told. Must not know: where spans are sent, OpenTelemetry (`otlp` alone imports it).
 Nothing of what was said and no names of people may be in a name or a field.
@@ -17,7 +17,7 @@ Value = str | int | float | bool
 # Its name, when it happened (Unix time in nanoseconds), its fields.
 Event = tuple[str, int, dict[str, Value]]
 
-# Whether it answers somebody outside.
+# `server`: it answers a client.
 Kind = Literal["server", "internal"]
 
 # Version, trace, span and flags.
@@ -25,7 +25,7 @@ _TRACEPARENT = re.compile(r"([0-9a-f]{2})-([0-9a-f]{32})-([0-9a-f]{16})-([0-9a-f
 
 
 class Span:
-    """One that nobody records: while tracing is off, or where it was not sampled."""
+    """A span that is not recorded: while tracing is off, or where it was not sampled."""
 
     __slots__ = ()
 
@@ -52,7 +52,7 @@ NOT_TRACED = Span()
 
 
 class _Remote(Span):
-    """One that somebody else records."""
+    """A span that another process records."""
 
     __slots__ = ("traceparent",)
 
@@ -115,7 +115,7 @@ def past(
 
 
 def remote(traceparent: str) -> Span:
-    """The span of somebody else who passed this on."""
+    """The span of another process, which passed this on."""
     return _Remote(traceparent) if ids(traceparent) else NOT_TRACED
 
 

@@ -112,7 +112,7 @@ class Delivery:
         self._left += 1
 
     def all_queued(self) -> None:
-        """It waits for nobody else."""
+        """It waits for no further connection."""
         self._is_told = True
         if not self._left:
             self._end()

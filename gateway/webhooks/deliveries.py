@@ -66,7 +66,7 @@ class Deliveries:
             await self._look(webhook, 0)
 
     async def run(self) -> None:
-        """Deliver until cancelled; what is under way then is tried again by whoever comes next."""
+        """Deliver until cancelled; what is under way then is tried again by the gateway that looks next."""
         async with asyncio.TaskGroup() as tasks:
             for webhook in self.webhooks.values():
                 tasks.create_task(self._run(webhook))

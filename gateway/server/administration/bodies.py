@@ -26,7 +26,7 @@ class Meeting(Struct, frozen=True, kw_only=True):
     # Utterances and translations that are kept, and their estimated bytes.
     publications: int
     bytes: int
-    # Of the newest of them. None: nothing is kept.
+    # When the newest publication was appended. None: nothing is kept.
     newest_at: datetime | None
 
 
@@ -45,7 +45,7 @@ class Session(Struct, frozen=True, kw_only=True):
     reads: tuple[str, ...]
     # Whether it has no connection now.
     away: bool
-    # Who it is, in the words of whoever issued the token. None where nobody needs one.
+    # Subject of the token, in its issuer's words. None where sessions need no token.
     sub: str | None
 
 
@@ -92,7 +92,7 @@ class WebhookAnswer(Struct, frozen=True, kw_only=True):
     """A webhook, over all gateways of a store."""
 
     name: str
-    # Of its address.
+    # Host of its address.
     host: str
     # Events that are not delivered yet, and when the oldest of them happened.
     waiting: int

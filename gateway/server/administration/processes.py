@@ -34,7 +34,7 @@ class Processes(Protocol):
         """As in the settings."""
 
     def health(self) -> EngineHealth:
-        """Of its engine, or of all of them."""
+        """Health of its engine, or of all its engines together."""
 
     def whole(self) -> Whole: ...
 

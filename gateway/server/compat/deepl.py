@@ -247,7 +247,7 @@ def _rules(given: _Text) -> Rules | None:
 
 
 def _names(given: list[str], kind: Kind) -> frozenset[str]:
-    """Of tags, which come as a list, in one string with commas, or both."""
+    """Names of tags, which come as a list, in one string with commas, or both."""
     names = ",".join(given).split(",")
     return frozenset((name.lower() if kind == "html" else name).strip() for name in names) - {""}
 

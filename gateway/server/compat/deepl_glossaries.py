@@ -33,7 +33,7 @@ from gateway.server.compat.requests import Parts, known, parameters
 from gateway.server.http.responses import StatusError, json_response
 
 SCHEMES = ("deepl-auth-key",)
-"""Of the Authorization header, besides Bearer."""
+"""Schemes of the Authorization header, besides Bearer."""
 
 Format = Literal["tsv", "csv"]
 
@@ -87,7 +87,7 @@ class _Pair(Struct, frozen=True):
 
 
 class DeepLGlossaries:
-    """The endpoints, for whoever has an API key of a tenant; and the terms for a text."""
+    """The endpoints, for clients with an API key of a tenant; and the terms for a text."""
 
     def __init__(self, parts: Parts, glossaries: Callable[[], Glossaries]) -> None:
         self._parts = parts
@@ -112,7 +112,7 @@ class DeepLGlossaries:
             raise InvalidValue(
                 f"The glossary has no entries from {pair[0]} to {pair[1]} (glossary_id).", field="glossary_id"
             )
-        # Of many terms and a long text, that takes tenths of a second.
+        # In a thread: many terms and a long text take tenths of a second.
         return await asyncio.to_thread(_occurring, dictionary.terms, texts)
 
     # ------------------------------------------------------------ version 2

@@ -114,7 +114,7 @@ class _Api:
         if _has_bearer(request) or not self._parts.identity.required:
             grant = await known(request, self._parts)
             return grant, await parameters(request, self._parts.origins, fields)
-        # Whoever waits keeps the semaphore.
+        # Requests that wait keep the semaphore in the dictionary.
         turns = self._unknown.setdefault(client_account(request), asyncio.Semaphore(_MOST_UNKNOWN))
         async with turns:
             given = await parameters(request, self._parts.origins, fields)

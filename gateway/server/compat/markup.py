@@ -61,7 +61,7 @@ class Token(Struct, frozen=True):
     kind: Literal["text", "start", "end", "point", "kept"]
     # As it was written.
     raw: str
-    # Of the element.
+    # Name of the element.
     name: str = ""
     # A sentence ends here.
     divides: bool = False

@@ -35,10 +35,10 @@ from gateway.server.http.responses import Resource, StatusError, json_response, 
 from gateway.server.translate.call import Translated, Translator
 from gateway.server.translate.plan import UNDETERMINED, Asked, Job
 
-# Of a form; each text is one.
+# Most fields of a form; each text is one.
 _MOST_FIELDS = 1_000
 
-# Of a call with tags: characters of all texts together, and what they become for the engine.
+# Most characters of all texts of a call with tags, and most parts between tags that the engine gets of them.
 _MOST_TAGGED_CHARS = 65_536
 _MOST_TAGGED_PARTS = 256
 
@@ -132,13 +132,13 @@ async def known(
     key: str | None = None,
     schemes: Collection[str] = (),
 ) -> Grant:
-    """What whoever asks may do. A refusal is in the audit log, as one of `action`.
+    """The grant of the client. A refusal is in the audit log, as one of `action`.
 
     key: that came in the body; without, the Authorization header counts. schemes: of the header, besides Bearer.
     Raises `Unauthenticated`.
     """
     with parts.audit.attempt(action, request, refusals_only=True):
-        # Where nobody needs a key, whatever comes as one is somebody else's business.
+        # Without keys here, what comes as a key is meant for another server.
         presented = (key or bearer(request, *schemes)) if parts.identity.required else None
         return await parts.identity.grant(presented)
 
@@ -187,7 +187,7 @@ def check_texts(texts: Sequence[tuple[str, str]], translator: Translator, rules:
 
 async def _with_tags(request: Request, parts: Parts, grant: Grant, asked: Asked, rules: Rules) -> list[Done]:
     check_texts(asked.texts, parts.translator, rules)
-    # Of a long text, tags take tenths of a second, to find them and to find their places again.
+    # In a thread: tags of a long text take tenths of a second, to find them and to find their places again.
     tagged = await asyncio.to_thread(lambda: [Tagged(text, rules) for _, text in asked.texts])
     wanted = [(n, text) for n, each in enumerate(tagged) for text in each.texts]
     said: list[dict[str, str]] = [{} for _ in tagged]

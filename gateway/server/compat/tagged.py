@@ -122,7 +122,7 @@ class Tagged:
                 parts.append(f"{node.start}{self._part_by_part(node.children, said)}{node.end}")
             elif isinstance(node, str) and _has_words(node):
                 before, core, after = _stripped(node)
-                # Of a few words without their sentence, small models may make nothing.
+                # Small models may make nothing of a few words without their sentence.
                 parts.append(before + self._escaped(said(core).strip() or core) + after)
             else:
                 parts.append(self._as_it_was([node]))
@@ -202,7 +202,7 @@ class _Block:
 
 
 def _raw(node: _Node) -> str:
-    """Of what has no words."""
+    """A node without words, as it was written."""
     return node if isinstance(node, str) else "" if isinstance(node, _Element) else node.raw
 
 

@@ -27,5 +27,5 @@ def account_of(address: str) -> str:
 
 
 def client_account(connection: HTTPConnection) -> str:
-    """The account of whoever sent a request or opened a WebSocket."""
+    """The account of the client that sent a request or opened a WebSocket."""
     return account_of(connection.client.host if connection.client is not None else "")

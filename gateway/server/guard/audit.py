@@ -32,7 +32,7 @@ _MOST_RATES = 10_000
 
 
 class Attempt(Struct):
-    """Something that somebody is about to do, as far as it is known yet."""
+    """What a client is about to do, as far as it is known yet."""
 
     action: Action
     grant: Grant | None = None

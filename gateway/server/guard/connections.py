@@ -42,7 +42,7 @@ class Connections:
         self._shared = shared
         self._places: set[Place] = set()
         self._accounts: Counter[str] = Counter()
-        # Of which no request was heard yet, the oldest first.
+        # Connections on which no request has arrived yet, the oldest first.
         self._silent: OrderedDict[Place, None] = OrderedDict()
         self._crowded: OrderedDict[Place, None] = OrderedDict()
 
@@ -67,7 +67,7 @@ class Connections:
         return place
 
     def heard(self, place: Place) -> None:
-        """A whole request came: nobody pushes this connection out any more."""
+        """A whole request came: no other connection pushes this one out any more."""
         self._silent.pop(place, None)
 
     def leave(self, place: Place) -> None:

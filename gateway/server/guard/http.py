@@ -15,7 +15,7 @@ from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol, RequestResp
 
 from gateway.server.guard.connections import Connections, Place
 
-# Of a request beside its body: its line, header fields, what frames a chunked body, and its trailers.
+# Most of a request beside its body: its line, header fields, what frames a chunked body, and its trailers.
 HEAD_BYTES = 65_536
 HEAD_FIELDS = 128
 

@@ -34,7 +34,7 @@ class Identity:
         return self._authenticator is not None
 
     async def grant(self, presented: str | None) -> Grant:
-        """What somebody may who presents this token or API key; None: nothing. Raises `Unauthenticated`."""
+        """The grant of a client with this token or API key; None: it presents none. Raises `Unauthenticated`."""
         if self._authenticator is None:
             return OPEN
         if presented is None:
@@ -45,11 +45,11 @@ class Identity:
 
     async def of(self, connection: HTTPConnection) -> Grant:
         """What the sender of a request may, by its header. Raises `Unauthenticated`."""
-        # Where nobody needs a token, the header is somebody else's business: a proxy's, for example.
+        # Without keys here, the header is meant for another server: a proxy, for example.
         return await self.grant(bearer(connection) if self.required else None)
 
     async def of_handshake(self, connection: HTTPConnection) -> Grant | None:
-        """As `of`; None for whoever has no such header: a browser's token comes with `session.start`."""
+        """As `of`; None for a client without such a header: a browser's token comes with `session.start`."""
         if not self.required or bearer(connection) is None:
             return None
         return await self.of(connection)

@@ -124,7 +124,7 @@ class TlsHandshake(asyncio.Protocol):
         try:
             transport = await self._shake_hands()
         finally:
-            # In the same step as the next protocol takes a place, so nobody else gets this one.
+            # In the same step as the next protocol takes a place, so no other connection gets this one.
             self._end()
         if transport is None or transport.is_closing():
             self._transport.abort()

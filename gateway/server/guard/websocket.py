@@ -71,7 +71,7 @@ class GuardedWebSocket(WebSocketsSansIOProtocol):
         self._guard = connections
         self._budget = budget
         self._place: Place | None = None
-        # Of the ASGI scope.
+        # Extensions of the ASGI scope.
         self._extensions: dict[str, Any] = {}
         self._frames = TokenBucket(budget.frames_per_s, budget.frames_burst)
         self._bytes = TokenBucket(budget.bytes_per_s, budget.bytes_burst)

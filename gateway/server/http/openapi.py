@@ -78,7 +78,7 @@ TRANSLATE_EXAMPLES: dict[str, Document] = {
 
 _BEARER = "A token or an API key, where `/readyz` says `auth`: `token`."
 
-# Of addresses that need a token where there are keys. An invite is exchanged without one.
+# Security of addresses that need a token where there are keys. An invite is exchanged without a token.
 _SECURED: list[Document] = [{"bearer": []}]
 
 TRANSLATE_ANSWERS = (TextAnswer, BatchAnswer, LanguagesAnswer)

@@ -28,7 +28,7 @@ async def read_json(request: Request, most_bytes: int = BODY_BYTES) -> bytes:
 
 
 def media_type(request: Request) -> str:
-    """Of the body, without parameters; empty if it has none."""
+    """The media type of the body, without parameters; empty if it has none."""
     return request.headers.get("content-type", "").partition(";")[0].strip().lower()
 
 

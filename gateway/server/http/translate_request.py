@@ -22,7 +22,7 @@ from gateway.protocol.limits import Limits
 from gateway.server.http.request_bodies import decoded
 from gateway.server.translate.plan import Asked
 
-# Of unknown fields that are named in warnings, and of the characters of each.
+# Most unknown fields that warnings name, and most characters of each name.
 _MOST_NAMED = 8
 _MOST_CHARS = 64
 

@@ -17,20 +17,20 @@ from starlette.requests import ClientDisconnect
 from starlette.types import Receive
 
 from gateway import metrics
-from gateway.domain.errors import DeadlineExceeded, EngineFailed, GatewayError, UnsupportedOption
+from gateway.domain.errors import DeadlineExceeded, EngineFailed, GatewayError
 from gateway.domain.grants import Grant, account_of_tenant
 from gateway.domain.log import Timings
 from gateway.domain.ports import Engine
 from gateway.protocol.limits import Limits
 from gateway.server.translate.detection import Detector
-from gateway.server.translate.plan import UNDETERMINED, Asked, Job, Plan, plan
+from gateway.server.translate.plan import UNDETERMINED, Asked, Plan, plan
 from gateway.sessions.grants import check_reads, check_role, check_speaks
 from gateway.tracing import spans
 from gateway.translation.scheduling.scheduler import Scheduler
 from gateway.translation.scheduling.ticket import Ticket
 
 NO_TIME = Timings(0.0, 0.0, 0.0)
-"""Of what is not translated by the engine."""
+"""Timings of a text that the engine does not translate."""
 
 
 class Translated(Struct, frozen=True):
@@ -68,7 +68,7 @@ class Translator:
         self.scheduler.door.check_unread(account_of_tenant(grant, address))
 
     def admit(self, asked: Asked, grant: Grant, address: str, *, most: int | None = None) -> Call:
-        """Take a call on; whoever gets it has to enter it, without awaiting anything before.
+        """Take a call on; the caller has to enter it, without awaiting anything before.
 
         Where languages are to be detected, `detector.load` comes first.
         address: whom to charge where there are no tenants. most: texts; None: `batch_texts`.
@@ -104,30 +104,17 @@ class Call:
 
     def __init__(self, scheduler: Scheduler, planned: Plan, tickets: list[Ticket]) -> None:
         self._scheduler = scheduler
-        self._plan = planned
+        # By text, then by language.
+        self.jobs = planned.jobs
+        # A tag, or `AUTO`.
+        self.source = planned.source
+        # Tags, each once.
+        self.targets = planned.targets
+        # Options that the model cannot take.
+        self.left_out = planned.left_out
         waiting = iter(tickets)
         self._tickets = [next(waiting) if job.request is not None else None for job in planned.jobs]
         self._outcomes = ["cancelled"] * len(planned.jobs)
-
-    @property
-    def jobs(self) -> list[Job]:
-        """By text, then by language."""
-        return self._plan.jobs
-
-    @property
-    def source(self) -> str:
-        """A tag, or `AUTO`."""
-        return self._plan.source
-
-    @property
-    def targets(self) -> list[str]:
-        """Tags, each once."""
-        return self._plan.targets
-
-    @property
-    def left_out(self) -> list[UnsupportedOption]:
-        """Options that the model cannot take."""
-        return self._plan.left_out
 
     def __enter__(self) -> Call:
         return self

@@ -43,9 +43,9 @@ class Asked(Struct, frozen=True, kw_only=True):
 class Job(Struct, frozen=True):
     """One text into one language."""
 
-    # Of the text, from 0.
+    # Number of the text, from 0.
     index: int
-    # Of the text.
+    # Field of the body that has the text.
     field: str
     text: str
     # Normalised tags. The source of a text that was not understood is what was asked for.
@@ -80,7 +80,7 @@ def plan(
     # Most texts of one call.
     batch_texts: int,
     detect: Detect,
-    # Of the span that it belongs to; empty: it is not traced.
+    # `traceparent` of the call's span; empty: the call is not traced.
     traceparent: str = "",
 ) -> Plan:
     """Check what is asked for.

@@ -23,7 +23,7 @@ from gateway.protocol.messages import (
 )
 from gateway.server.guard.audit import Audit
 from gateway.server.guard.identity import Identity
-from gateway.server.http import admin, api, tokens, usage
+from gateway.server.http import admin, tokens, usage
 from gateway.server.http.bodies import (
     HTTP_ERRORS,
     HTTP_STATUSES,
@@ -32,18 +32,14 @@ from gateway.server.http.bodies import (
     TRANSLATE_ERRORS,
 )
 from gateway.server.http.openapi import openapi
-from gateway.server.http.readiness import Whole
 from gateway.server.http.request_bodies import BODY_BYTES
 from gateway.server.http.transcripts import MEDIA_TYPES
 from gateway.server.http.translate_request import asked, decode_body
-from gateway.server.translate.call import Translator
 from gateway.server.translate.plan import plan
-from gateway.stores.memory_log import MemoryEventLog, MemoryStore
-from gateway.translation.scheduling.scheduler import Scheduler
 from tests.documents import ASYNCAPI, nodes, resolve, validator
 from tests.gateways import running
 from tests.over_http import serving
-from tests.usual import usual
+from tests.server.http.api_routes import api_routes
 
 OPENAPI = openapi(limits=Limits(), batch_texts=64, body_bytes=1_000)
 
@@ -75,15 +71,7 @@ def test_every_schema_of_a_document_is_used(document: Any) -> None:
 
 def test_every_route_is_documented_and_no_other() -> None:
     engine = SimulatedEngine()
-    scheduler = usual(Scheduler, engine, max_waiting=1)
-    routes = usual(
-        api.routes,
-        translator=Translator(scheduler, engine, Limits()),
-        log=MemoryEventLog(usual(MemoryStore)),
-        identity=Identity(),
-        audit=Audit(),
-        whole=lambda: Whole(0, 0),
-    )
+    routes = api_routes(engine)
     routes += [
         *admin.routes(admin.own_metrics(engine)),
         *tokens.routes(cast(Any, None), Identity(), None, Audit()),

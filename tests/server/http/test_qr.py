@@ -13,18 +13,9 @@ import pytest
 import segno
 from starlette.applications import Starlette
 
-from gateway.engines.simulated import SimulatedEngine
-from gateway.protocol.limits import Limits
-from gateway.server.guard.audit import Audit
-from gateway.server.guard.identity import Identity
-from gateway.server.http import api
 from gateway.server.http.bodies import QR_LINK_CHARS
 from gateway.server.http.qr import drawing
-from gateway.server.http.readiness import Whole
-from gateway.server.translate.call import Translator
-from gateway.stores.memory_log import MemoryEventLog, MemoryStore
-from gateway.translation.scheduling.scheduler import Scheduler
-from tests.usual import usual
+from tests.server.http.api_routes import api_routes
 
 LINK = "https://translate.example.org/?meeting=stand-up_2026~1"
 # No repetition: OpenCV does not find the code of a long one.
@@ -35,16 +26,7 @@ SVG = "{http://www.w3.org/2000/svg}"
 
 @contextlib.asynccontextmanager
 async def serving() -> AsyncIterator[httpx.AsyncClient]:
-    engine = SimulatedEngine()
-    scheduler = usual(Scheduler, engine, max_waiting=1)
-    routes = usual(
-        api.routes,
-        translator=Translator(scheduler, engine, Limits()),
-        log=MemoryEventLog(usual(MemoryStore)),
-        identity=Identity(),
-        audit=Audit(),
-        whole=lambda: Whole(0, 0),
-    )
+    routes = api_routes()
     transport = httpx.ASGITransport(Starlette(routes=routes))
     async with httpx.AsyncClient(transport=transport, base_url="http://gateway") as client:
         yield client

@@ -18,15 +18,10 @@ from gateway.domain.log import LoggedEvent, Page, Publication, Said, Timings, Tr
 from gateway.domain.ports import Engine, EventLog
 from gateway.engines.simulated import Script, SimulatedEngine
 from gateway.protocol.limits import Limits
-from gateway.server.guard.audit import Audit
-from gateway.server.guard.identity import Identity
-from gateway.server.http import api
-from gateway.server.http.readiness import Whole
-from gateway.server.translate.call import Translator
 from gateway.stores.memory_log import MemoryEventLog, MemoryStore
-from gateway.translation.scheduling.scheduler import Scheduler
 from tests.gateways import running
 from tests.logs import append, nothing
+from tests.server.http.api_routes import api_routes
 from tests.usual import usual
 
 FORMATS = {
@@ -71,15 +66,7 @@ async def serving(
     if engine is None:
         engine = SimulatedEngine(Script(languages=("en", "ja", "de", "zh-hant")))
         await engine.start()
-    scheduler = usual(Scheduler, engine, max_waiting=1)
-    routes = usual(
-        api.routes,
-        translator=Translator(scheduler, engine, limits or Limits()),
-        log=log,
-        identity=Identity(),
-        audit=Audit(),
-        whole=lambda: Whole(0, 0),
-    )
+    routes = api_routes(engine, log, limits)
     transport = httpx.ASGITransport(Starlette(routes=routes))
     async with httpx.AsyncClient(transport=transport, base_url="http://gateway/v1/meetings") as client:
         yield client

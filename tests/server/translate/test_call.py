@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 from starlette.requests import ClientDisconnect
 
-from gateway.domain.errors import EngineFailed, Forbidden, GatewayError
+from gateway.domain.errors import EngineFailed, Forbidden
 from gateway.domain.grants import OPEN, Grant
 from gateway.protocol.limits import Limits
 from gateway.server.translate.call import Translated, Translator, while_connected
@@ -39,35 +39,12 @@ async def gone() -> Any:
     return {"type": "http.disconnect"}
 
 
-async def test_every_job_has_its_outcome(gateway: Running) -> None:
-    with translator(gateway).admit(asking("a", "FAIL", "b"), OPEN, "1.1.1.1") as call:
-        outcomes = await call.translate_all(never)
-    assert [each.text if isinstance(each, Translated) else type(each) for each in outcomes] == [
-        "[ja] a",
-        EngineFailed,
-        "[ja] b",
-    ]
-
-
-async def test_if_all_fail_the_call_does(gateway: Running) -> None:
-    with translator(gateway).admit(asking("FAIL", "FAIL"), OPEN, "1.1.1.1") as call, pytest.raises(GatewayError):
-        await call.translate_all(never)
-
-
 async def test_of_a_whole_the_first_that_fails_stops_the_others(gateway: Running) -> None:
     scheduler = gateway.gateway.scheduler
     with translator(gateway).admit(asking("a", "b"), OPEN, "1.1.1.1") as call:
         assert [each.text for each in await call.translate_whole(never)] == ["[ja] a", "[ja] b"]
     with pytest.raises(EngineFailed), translator(gateway).admit(asking("STALL", "FAIL"), OPEN, "1.1.1.1") as call:
         await call.translate_whole(never)
-    assert (scheduler.running, scheduler.waiting) == (0, 0)
-
-
-async def test_what_is_left_gives_its_places_back(gateway: Running) -> None:
-    scheduler = gateway.gateway.scheduler
-    calls = translator(gateway)
-    with pytest.raises(ClientDisconnect), calls.admit(asking(*["STALL"] * 40), OPEN, "1.1.1.1") as call:
-        await call.translate_all(gone)
     assert (scheduler.running, scheduler.waiting) == (0, 0)
 
 
