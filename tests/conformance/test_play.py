@@ -62,11 +62,6 @@ FAULTS = [
         r"sent a message that is not valid: .* \(field rev\)",
     ),
     (
-        "draining",
-        "from gateway.client.outgoing import Outgoing; Outgoing.draining = lambda self: None",
-        r"the client sent something once more: .*\"One\.\"",
-    ),
-    (
         "not-recorded",
         "from gateway.client.received import Received\nfrom msgspec.structs import replace\n"
         "Received.going_on = lambda self, start: replace(start, resume=self.position)",
