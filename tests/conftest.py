@@ -7,6 +7,7 @@ a request that leaves the gateway's origin fails the test at its end.
 from __future__ import annotations
 
 import json
+import socket
 from collections.abc import AsyncIterator, Callable
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from pathlib import Path
@@ -90,3 +91,11 @@ def open_page(browser: Browser) -> OpenPage:
         assert watch.complaints() == []
 
     return opened
+
+
+@pytest.fixture
+def closed_port() -> int:
+    """A port on which nothing listens."""
+    with socket.socket() as sock:
+        sock.bind(("127.0.0.1", 0))
+        return int(sock.getsockname()[1])

@@ -134,11 +134,25 @@ class _Playing:
         self._revisions[message["id"]] = revision
 
     async def _expect_shown(self, expected: dict[str, Any]) -> None:
-        event = await self._in_time(self._driver.shown(), f"did not show {_text(expected)}")
+        showing = self._last_shown() if expected["type"] == "closed" else self._driver.shown()
+        event = await self._in_time(showing, f"did not show {_text(expected)}")
         if event is None:
             raise Deviation(f"instead of showing {_text(expected)} the driver ended")
         if not matches(expected, event, self.names):
             raise Deviation(f"expected shown {_text(expected)}\n      got            {_text(event)}")
+
+    async def _last_shown(self) -> dict[str, Any] | None:
+        """The next event, unless the client connects again: then the session is not over, and nothing may come."""
+        showing = asyncio.create_task(self._driver.shown())
+        connecting = asyncio.create_task(self._connections.get())
+        try:
+            await asyncio.wait((showing, connecting), return_when=asyncio.FIRST_COMPLETED)
+            if not showing.done():
+                raise Deviation("the client connected again")
+            return showing.result()
+        finally:
+            showing.cancel()
+            connecting.cancel()
 
     async def _in_time(self, waiting: Awaitable[_T], failure: str) -> _T:
         try:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import socket
 
 import pytest
 
@@ -40,10 +39,8 @@ async def test_the_only_engine_is_the_default_and_says_why_it_is_not_ready(
         assert capsys.readouterr().out == "default\tstarting\tthe simulated engine is loading\n"
 
 
-async def test_nothing_answers(capsys: pytest.CaptureFixture[str]) -> None:
-    with socket.socket() as free:
-        free.bind(("127.0.0.1", 0))
-        url = f"http://127.0.0.1:{free.getsockname()[1]}"
+async def test_nothing_answers(capsys: pytest.CaptureFixture[str], closed_port: int) -> None:
+    url = f"http://127.0.0.1:{closed_port}"
     assert await engines(url) == 1
     assert capsys.readouterr().err.startswith(f"gateway: No gateway answers at {url}")
 

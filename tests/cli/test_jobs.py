@@ -66,21 +66,6 @@ async def test_a_refused_glossary_ends_the_command() -> None:
     assert ran == (3, "", "gateway: The term is too long.\n")
 
 
-async def test_a_text_without_room_is_sent_again() -> None:
-    async def script(peer: Peer) -> None:
-        await peer.start()
-        first = await peer.expect(UtteranceFinal)
-        await peer.say(refused("overloaded", "Full.", first.id, retry_after_ms=1))
-        again = await peer.take()
-        assert (again.id, again.text) == (first.id, first.text)
-        await peer.say(translated(again, "ja", "OK"))
-        await peer.expect(SessionEnd)
-        await peer.leave(1000)
-
-    async with scripted_gateway(script) as url:
-        assert await run("translate", "yes", "--to", "ja", "--url", url) == (0, "ja\tOK\n", "")
-
-
 async def test_a_text_is_not_sent_again_for_ever() -> None:
     sent = 0
 

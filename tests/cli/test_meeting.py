@@ -29,7 +29,14 @@ async def test_no_gateway_is_one_sentence(argv: list[str]) -> None:
     assert ran == (1, "", f"gateway: No gateway answers at {address}: start one with `gateway serve`.\n")
 
 
-@pytest.mark.parametrize("argv", [["speak", "--lang", "xx"], ["read", "xx"]])
+@pytest.mark.parametrize(
+    "argv",
+    [
+        ["speak", "--meeting", "standup", "--lang", "xx"],
+        ["read", "--meeting", "standup", "xx"],
+        ["translate", "hi", "--to", "xx"],
+    ],
+)
 async def test_an_unknown_language_is_one_sentence(argv: list[str]) -> None:
     async def script(peer: Peer) -> None:
         await peer.expect(SessionStart)
@@ -39,7 +46,7 @@ async def test_an_unknown_language_is_one_sentence(argv: list[str]) -> None:
         await peer.connection.wait_closed()
 
     async with scripted_gateway(script) as url:
-        ran = await run(*argv, "--meeting", "standup", "--url", url)
+        ran = await run(*argv, "--url", url)
     assert ran == (3, "", "gateway: The model does not know the language 'xx'; it knows en, ja.\n")
 
 
@@ -123,11 +130,3 @@ async def test_a_change_of_the_languages_is_a_sentence() -> None:
         "gateway: From now on this is translated: en into ja, fr; ja into en.",
         "gateway: From now on this is translated: en, ja, each into every other.",
     ]
-
-
-async def test_a_meeting_with_a_bad_language() -> None:
-    async with running() as gateway:
-        url = f"http://127.0.0.1:{gateway.port}"
-        ran = await run("read", "--meeting", "standup", "tlh", "--url", url)
-    assert ran.status == 3
-    assert ran.err.startswith("gateway: The model does not know the language 'tlh'; it knows en, ja, ")

@@ -11,6 +11,7 @@ import pytest
 
 from gateway.engines.simulated import Script, SimulatedEngine
 from gateway.protocol.messages import (
+    ServerMessage,
     SessionEnd,
     SessionStart,
     UtteranceFinal,
@@ -124,55 +125,50 @@ async def test_json_is_the_gateways_own_messages() -> None:
     assert ran.err == "gateway: line 1: de: The engine failed.\ngateway: line 2: Too long.\n"
 
 
-async def test_timings_and_a_cut_go_to_stderr() -> None:
+SAID = UtteranceFinal("1", 1, "yes")
+UNSURE = (
+    "gateway: ja: Unsure: the model does not seem to know sentences like this. "
+    "For real meetings, use a real model: docs/models.md.\n"
+)
+
+
+@pytest.mark.parametrize(
+    ("flags", "answers", "ran"),
+    [
+        (
+            ["--timings"],
+            [translated(SAID, "ja", "はい", truncated=True)],
+            (
+                0,
+                "ja\tはい\n",
+                "gateway: ja: The translation was cut short by the output limit.\n"
+                "gateway: ja: first token after 20 ms, 9 tokens after 48 ms\n",
+            ),
+        ),
+        ([], [translated(SAID, "ja", "はい", unsure=True)], (0, "ja\tはい\n", UNSURE)),
+        (
+            ["--to", "ja,de"],
+            [failed(SAID, "ja", "The engine failed."), translated(SAID, "de", "Ja")],
+            (3, "de\tJa\n", "gateway: ja: The engine failed.\n"),
+        ),
+    ],
+    ids=["cut short, timings", "unsure", "failed"],
+)
+async def test_notes_of_a_translation(
+    flags: list[str], answers: list[ServerMessage], ran: tuple[int, str, str]
+) -> None:
     async def script(peer: Peer) -> None:
         await peer.start()
-        utterance = await peer.take()
-        await peer.say(translated(utterance, "ja", "はい", truncated=True))
+        await peer.take()
+        await peer.say(*answers)
         await peer.expect(SessionEnd)
         await peer.leave(1000)
 
     async with scripted_gateway(script) as url:
-        ran = await run("translate", "yes", "--to", "ja", "--timings", "--url", url)
-    assert ran == (
-        0,
-        "ja\tはい\n",
-        "gateway: ja: The translation was cut short by the output limit.\n"
-        "gateway: ja: first token after 20 ms, 9 tokens after 48 ms\n",
-    )
-
-
-async def test_what_the_model_is_unsure_of_is_marked_on_stderr() -> None:
-    async def script(peer: Peer) -> None:
-        await peer.start()
-        utterance = await peer.take()
-        await peer.say(translated(utterance, "ja", "はい", unsure=True), translated(utterance, "de", "ja"))
-        await peer.expect(SessionEnd)
-        await peer.leave(1000)
-
-    async with scripted_gateway(script) as url:
-        ran = await run("translate", "yes", "--to", "ja,de", "--url", url)
-    assert (ran.status, ran.out) == (0, "ja\tはい\nde\tja\n")
-    assert ran.err == (
-        "gateway: ja: Unsure: the model does not seem to know sentences like this. "
-        "For real meetings, use a real model: docs/models.md.\n"
-    )
+        assert await run("translate", "yes", "--to", "ja", *flags, "--url", url) == ran
 
 
 # ---------------------------------------------------------------- translate, when it does not work
-
-
-async def test_one_language_fails() -> None:
-    async def script(peer: Peer) -> None:
-        await peer.start()
-        utterance = await peer.take()
-        await peer.say(failed(utterance, "ja", "The engine failed."), translated(utterance, "de", "Ja"))
-        await peer.expect(SessionEnd)
-        await peer.leave(1000)
-
-    async with scripted_gateway(script) as url:
-        ran = await run("translate", "yes", "--to", "ja,de", "--url", url)
-    assert ran == (3, "de\tJa\n", "gateway: ja: The engine failed.\n")
 
 
 async def test_a_refused_text_harms_no_other() -> None:
@@ -203,18 +199,6 @@ async def test_an_error_about_the_session_is_told() -> None:
     async with scripted_gateway(script) as url:
         ran = await run("translate", "yes", "--to", "ja", "--url", url)
     assert ran == (3, "ja\tOK\n", "gateway: Something is odd.\n")
-
-
-async def test_an_unknown_language_is_one_sentence() -> None:
-    sentence = "The model does not know the language 'xx'; it knows en, ja."
-
-    async def script(peer: Peer) -> None:
-        await peer.expect(SessionStart)
-        await peer.say(refused("unsupported_language", sentence))
-        await peer.connection.wait_closed()
-
-    async with scripted_gateway(script) as url:
-        assert await run("translate", "hi", "--to", "xx", "--url", url) == (3, "", f"gateway: {sentence}\n")
 
 
 @pytest.mark.parametrize(

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import socket
 from urllib.request import Request
 
 import pytest
@@ -24,9 +23,7 @@ def test_the_address_is_that_of_the_stream_over_http(given: str, address: str) -
     assert http_address(given) == address
 
 
-def test_closed_port_is_explained() -> None:
-    with socket.socket() as bound:
-        bound.bind(("127.0.0.1", 0))
-        address = f"http://127.0.0.1:{bound.getsockname()[1]}"
-        with pytest.raises(GatewayUnreachable, match=f"^No gateway answers at {address}: start one"):
-            fetch(Request(f"{address}/readyz"), 10.0)  # noqa: S310 -- its scheme is http
+def test_closed_port_is_explained(closed_port: int) -> None:
+    address = f"http://127.0.0.1:{closed_port}"
+    with pytest.raises(GatewayUnreachable, match=f"^No gateway answers at {address}: start one"):
+        fetch(Request(f"{address}/readyz"), 10.0)  # noqa: S310 -- its scheme is http
