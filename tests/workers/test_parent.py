@@ -38,13 +38,6 @@ def supervisor(gateway: Running) -> Supervisor:
     return gateway.parent.engine
 
 
-def raising(sentence: str) -> Callable[[], Settings]:
-    def load() -> Settings:
-        raise StartupError(sentence)
-
-    return load
-
-
 async def rolled(gateway: Running) -> None:
     """Until the present reload has ended."""
     assert gateway.parent._rolling is not None
@@ -99,20 +92,6 @@ async def test_a_worker_that_cannot_be_started_is_tried_again(monkeypatch: pytes
         await until(lambda: gateway.pids[1] != before[1])
         await gateway.all_serve()
         assert gateway.pids[2] == before[2]
-
-
-async def test_a_reload_that_starts_no_process_changes_nothing(
-    monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
-) -> None:
-    given = settings()
-    async with workers(given) as gateway:
-        before = gateway.pids
-        monkeypatch.setattr(parents, "WorkerProcess", Unstartable(OSError(24, "Too many open files")))
-        gateway.parent.reload(lambda: given)
-        await rolled(gateway)
-        assert "Too many open files" in caplog.text
-        assert gateway.pids == before
-        await gateway.all_serve()
 
 
 async def test_a_reload_that_stops_midway_says_who_has_which_settings(
@@ -282,30 +261,31 @@ async def always_served(gateway: Running, served: list[bool]) -> None:
         await asyncio.sleep(0.01)
 
 
-async def test_whatever_is_asked_for_during_a_reload_is_done_after_it() -> None:
+async def test_reloads_that_cannot_be_done_change_nothing_and_those_that_wait_are_done_after_them(
+    monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
     read: list[str] = []
 
     def reading(what: str) -> Callable[[], Settings]:
         def load() -> Settings:
             read.append(what)
-            raise StartupError("It was read.")
+            raise StartupError("prot is not a setting.")
 
         return load
 
-    async with workers(settings()) as gateway:
+    given = settings()
+    async with workers(given) as gateway:
+        before = gateway.pids
+        with monkeypatch.context() as starting:
+            starting.setattr(parents, "WorkerProcess", Unstartable(OSError(24, "Too many open files")))
+            gateway.parent.reload(lambda: given)
+            await rolled(gateway)
+        assert "Too many open files" in caplog.text
         file = reading("file")
         for load in (reading("first"), file, reading("drain"), file):
             gateway.parent.reload(load)
         await rolled(gateway)
         assert read == ["first", "file", "drain"]
-
-
-async def test_settings_that_cannot_be_used_change_nothing(caplog: pytest.LogCaptureFixture) -> None:
-    given = settings()
-    async with workers(given) as gateway:
-        before = gateway.pids
-        gateway.parent.reload(raising("prot is not a setting."))
-        await rolled(gateway)
         assert "the settings stay as they were: prot is not a setting." in caplog.text
         # What only a worker can find out.
         gateway.parent.reload(lambda: replace(given, auth=AuthSettings(keys_file="/nowhere/keys.json")))
