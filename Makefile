@@ -86,6 +86,7 @@ test: install-dev ## check, then the tests with a real Chromium, the slow ones a
 
 test-long: install-dev ## What takes minutes by nature, before a release: property tests at length, load tests on real engines, soak, image
 	@scripts/system_packages.sh
+	@scripts/deployment_tools.sh
 	$(BIN)/pytest -n auto --dist worksteal -m "hypothesis and not long" --hypothesis-profile long $(ARGS)
 	$(BIN)/pytest -n 2 --dist loadgroup -m long $(ARGS)
 	@$(MAKE) --no-print-directory soak MINUTES=10 SOAK_OUT=artifacts/soak

@@ -194,7 +194,7 @@ async def test_the_build_for_gpus_where_there_is_none(
     monkeypatch: pytest.MonkeyPatch, version: str, state: str
 ) -> None:
     monkeypatch.setattr(hardware, "gpu_present", lambda: False)
-    monkeypatch.setattr(gpu, "_loaded", [None])
+    monkeypatch.setattr(gpu, "_answers", lambda: False)
     monkeypatch.setattr(doctor, "_is_installed", lambda name: name == "vllm")
     monkeypatch.setattr("importlib.metadata.version", lambda _: version)
     finding = await found("engine", settings(engine=EngineSettings()))
@@ -203,7 +203,7 @@ async def test_the_build_for_gpus_where_there_is_none(
 
 async def test_a_machine_without_a_gpu_uses_the_cpu(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(hardware, "gpu_present", lambda: False)
-    monkeypatch.setattr(gpu, "_loaded", [None])
+    monkeypatch.setattr(gpu, "_answers", lambda: False)
     given = settings(engine=EngineSettings())
     assert (await found("driver", given)).state == "ok"
     state, _, said = await found("gpu", given)
@@ -225,7 +225,7 @@ async def test_a_gpu_with_room_and_one_without(monkeypatch: pytest.MonkeyPatch) 
 
 async def test_a_driver_that_does_not_answer(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(hardware, "gpu_present", lambda: True)
-    monkeypatch.setattr(gpu, "_loaded", [None])
+    monkeypatch.setattr(gpu, "_answers", lambda: False)
     state, _, said = await found("driver", settings(engine=EngineSettings()))
     assert (state, "--gpus all" in said) == ("problem", True)
 

@@ -194,7 +194,7 @@ async def test_no_gateway_is_one_sentence(argv: list[str], closed_port: int) -> 
 def test_no_gateway_at_the_default_address_may_be_one_elsewhere(
     argv: list[str], closed_port: int, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    monkeypatch.setattr(cli, "_DEFAULT_URL", f"http://127.0.0.1:{closed_port}")
+    monkeypatch.setattr(cli, "DEFAULT_URL", f"http://127.0.0.1:{closed_port}")
     assert main(argv) == 1
     assert capsys.readouterr().err == (
         f"gateway: No gateway answers at ws://127.0.0.1:{closed_port}: start one with `gateway serve`. "

@@ -7,12 +7,8 @@ from types import SimpleNamespace
 
 import pytest
 
-from gateway.config import BUNDLED_MODEL
 from gateway.domain.errors import StartupError
 from gateway.engines.vllm import hardware, preflight
-from gateway.engines.vllm.engine import VllmEngine
-from gateway.engines.vllm.options import VllmOptions
-from tests.usual import usual
 
 
 def has_shared(monkeypatch: pytest.MonkeyPatch, free_mib: float) -> None:
@@ -56,13 +52,3 @@ def test_where_the_system_has_no_dev_shm_nothing_is_refused(monkeypatch: pytest.
     monkeypatch.setattr(shutil, "disk_usage", not_there)
     assert hardware.available_shared_mib() is None
     preflight.check_shared_memory()
-
-
-async def test_the_engine_is_refused_before_vllm_is_imported(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(hardware, "gpu_present", lambda: False)
-    has_shared(monkeypatch, 64)
-    engine = VllmEngine(usual(VllmOptions, model=str(BUNDLED_MODEL), kv_cache_gib=0.0))
-    with pytest.raises(StartupError, match="--shm-size 1g"):
-        await engine.start()
-    # Its log is made where the import begins.
-    assert engine.log_path is None
