@@ -28,7 +28,7 @@ from gateway.domain.quotas import NO_QUOTA
 from gateway.domain.sessions import Handover
 from gateway.engine import engine_pool, lane_changes, pool_lane, show_engines, supervised
 from gateway.engines.host.kept import KeptHosts
-from gateway.engines.host.seats import Wanted
+from gateway.engines.host.slots import Wanted
 from gateway.engines.host.shared import SharedEngine
 from gateway.engines.pool.pool import Pool
 from gateway.keys import keys_of
@@ -205,7 +205,7 @@ class Gateway:
             engine = shared[""] if shared else supervised(self.settings.engine, self.settings, build, self._kept)
             engine.on_change = self._engine_changed
         for name, each in shared.items():
-            each.on_seats = lambda: self.scheduler.seats_changed()
+            each.on_slots = lambda: self.scheduler.slots_changed()
             each.waiting = partial(self._wanted, name)
         return engine
 

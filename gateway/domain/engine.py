@@ -52,7 +52,7 @@ class TranslationRequest(Struct, frozen=True):
     # Whose prompts it may share the engine's prefix cache with, such as a meeting: how fast a prompt is done tells
     # whether its beginning was in the cache. Empty: everybody's.
     cache_scope: str = ""
-    # The lane of a pool on which it has a seat. Empty: whichever has room.
+    # The lane of a pool on which it has a slot. Empty: whichever has room.
     lane: str = ""
     # Span that it belongs to (W3C Trace Context). Empty: it is not traced.
     traceparent: str = ""

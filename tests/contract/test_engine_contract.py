@@ -173,7 +173,7 @@ async def still_generated(engine: Engine) -> bool:
 async def test_it_is_ready_and_says_what_it_can_do(engine: Engine) -> None:
     assert engine.health().state is EngineState.READY
     assert {"en", "ja", "es", "de", "fr", "zh"} <= set(engine.profile().languages)
-    # One that is shared has its seats a little later. The suite's timeout is the bound.
+    # One that is shared has its slots a little later. The suite's timeout is the bound.
     while engine.capacity().max_running != 4:
         await asyncio.sleep(0.01)
 

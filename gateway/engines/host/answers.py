@@ -28,12 +28,12 @@ from gateway.engines.host.messages import (
     GenerationFailed,
     Held,
     OfGeneration,
-    Seats,
+    Slots,
     ToGateway,
     ToHost,
     error_of,
 )
-from gateway.engines.host.seats import Wanted
+from gateway.engines.host.slots import Wanted
 from gateway.engines.in_flight import Generations
 from gateway.engines.lifecycle import Lifecycle
 
@@ -56,14 +56,14 @@ class Window:
         match message:
             case Generated() | GenerationFailed() | Held() | Begun():
                 self._answers.heard(message)
-            case Seats():
+            case Slots():
                 self._capacity = EngineCapacity(message.granted, message.running, message.waiting, message.lag_s)
 
     def health(self) -> EngineHealth:
         return self._life.health
 
     def capacity(self) -> EngineCapacity:
-        """`max_running`: the seats of this gateway now; the others: of the whole engine."""
+        """`max_running`: the slots of this gateway now; the others: of the whole engine."""
         return self._capacity
 
     def profile(self) -> EngineProfile:
@@ -75,7 +75,7 @@ class Window:
 class Answers:
     """The generations in flight over one channel, which may be another one later.
 
-    waiting: how many more translations would be asked for now if there were seats; told with each request.
+    waiting: how many more translations would be asked for now if there were slots; told with each request.
     """
 
     def __init__(self, waiting: Callable[[], Wanted] = Wanted) -> None:

@@ -15,7 +15,7 @@ from msgspec import Struct
 
 from gateway.domain.engine import EngineHealth, EngineProfile, TokenEvent, TranslationRequest
 from gateway.domain.errors import EngineFailed, EngineUnavailable, GatewayError
-from gateway.engines.host.seats import Wanted
+from gateway.engines.host.slots import Wanted
 
 # Raised with every change of a message below, or of a value in one: `tests/engines/host/test_messages.py` notices.
 PROTOCOL = 5
@@ -60,7 +60,7 @@ class GetMetrics(Struct, frozen=True, tag="get_metrics", array_like=True):
 
 
 class Demand(Struct, frozen=True, tag="demand", array_like=True):
-    """How many more translations this gateway would ask for now if it had seats for them."""
+    """How many more translations this gateway would ask for now if it had slots for them."""
 
     waiting: Wanted
 
@@ -101,7 +101,7 @@ class Activity(Struct, frozen=True, tag="activity", array_like=True):
     progress: int
 
 
-class Seats(Struct, frozen=True, tag="seats", array_like=True):
+class Slots(Struct, frozen=True, tag="slots", array_like=True):
     """How many sequences of this gateway may run together now, and how busy the whole engine and its host are."""
 
     granted: int
@@ -153,7 +153,7 @@ class Metrics(Struct, frozen=True, tag="metrics", array_like=True):
 
 ToHost = Generate | Aborted | GetMetrics | Demand | GetActivity | Stop
 OfGeneration = Held | Begun | Generated | GenerationFailed
-ToGateway = State | Started | Seats | Activity | OfGeneration | Metrics
+ToGateway = State | Started | Slots | Activity | OfGeneration | Metrics
 
 
 def generation_failed(number: int, error: GatewayError) -> GenerationFailed:

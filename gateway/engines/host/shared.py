@@ -26,12 +26,12 @@ from gateway.engines.host.answers import Window
 from gateway.engines.host.channel import Channel
 from gateway.engines.host.messages import (
     Demand,
-    Seats,
+    Slots,
     Started,
     ToGateway,
     ToHost,
 )
-from gateway.engines.host.seats import Wanted
+from gateway.engines.host.slots import Wanted
 from gateway.engines.host.sharing import DEMAND_S
 from gateway.engines.in_flight import Generations
 from gateway.engines.lifecycle import Lifecycle
@@ -48,13 +48,13 @@ _AGAIN = "The engine died and is being started again."
 class SharedEngine(Window):
     """Engine port. `told` is to be called with every word of the parent.
 
-    on_change: called once for each new state. on_seats: called when this worker may run more or fewer sequences.
-    waiting: which translations of this worker wait for a seat.
+    on_change: called once for each new state. on_slots: called when this worker may run more or fewer sequences.
+    waiting: which translations of this worker wait for a slot.
     """
 
     def __init__(self) -> None:
         self.on_change: Callable[[EngineHealth], None] = lambda _: None
-        self.on_seats: Callable[[], None] = lambda: None
+        self.on_slots: Callable[[], None] = lambda: None
         self.waiting: Callable[[], Wanted] = Wanted
         life = Lifecycle(tried_again=True, on_change=lambda health: self.on_change(health))
         super().__init__(life, 1, lambda: self.waiting())
@@ -168,11 +168,11 @@ class SharedEngine(Window):
                 self._capacity = EngineCapacity(message.max_running, 0, 0)
                 self._ready.set()
                 self._life.become(EngineState.READY)
-            case Seats():
+            case Slots():
                 before = self._capacity.max_running
                 super()._heard(message)
                 if message.granted != before:
-                    self.on_seats()
+                    self.on_slots()
             case _:
                 super()._heard(message)
 

@@ -1,10 +1,10 @@
-"""Serves one engine to every gateway that asks it, and divides its seats among them.
+"""Serves one engine to every gateway that asks it, and divides its slots among them.
 
 The gateway that has the host is one of them; where there are workers, the others come to a listening Unix socket.
 A gateway that goes away takes its generations with it. A worker that does not read is dropped before it costs more
-than a few megabytes, and a gateway that does not answer keeps no seats that it does not use.
+than a few megabytes, and a gateway that does not answer keeps no slots that it does not use.
 Knows: the engine's work, which gateways are connected, when each last said what it wants.
-Must not know: how the seats are divided (`seats`), who starts the gateways, how the engine is started.
+Must not know: how the slots are divided (`slots`), who starts the gateways, how the engine is started.
 """
 
 from __future__ import annotations
@@ -17,15 +17,15 @@ from pathlib import Path
 from typing import Any
 
 from gateway.engines.host.channel import Channel
-from gateway.engines.host.messages import Demand, Generate, Seats, Started, ToHost
-from gateway.engines.host.seats import Wanted, grants
+from gateway.engines.host.messages import Demand, Generate, Slots, Started, ToHost
+from gateway.engines.host.slots import Wanted, grants
 from gateway.engines.host.work import EngineWork, GatewayWork
 
 # For how long a gateway is believed that more of its translations wait; it says so more often than that. One that
 # is frozen stops saying it.
 DEMAND_S = 2.0
 
-# Shortest time between two divisions of the seats: about that of a token.
+# Shortest time between two divisions of the slots: about that of a token.
 _DIVIDE_S = 0.01
 
 _UNREAD_BYTES = 4 * 2**20
@@ -57,7 +57,7 @@ class Sharing:
         return f"{number}:" if (number := next(self._numbers)) else ""
 
     def join(self, gateway: Gateway) -> None:
-        """One more gateway gets a share of the seats."""
+        """One more gateway gets a share of the slots."""
         self._gateways.append(gateway)
         self.divide()
 
@@ -80,7 +80,7 @@ class Sharing:
             await asyncio.wait(self._closing)
 
     def divide(self) -> None:
-        """Divide the seats again, soon; called whenever demand may have changed."""
+        """Divide the slots again, soon; called whenever demand may have changed."""
         if self._due is None:
             loop = asyncio.get_running_loop()
             self._due = loop.call_at(max(loop.time(), self._divided_s + _DIVIDE_S), self._divide)
@@ -93,7 +93,7 @@ class Sharing:
         capacity = self.work.capacity()
         wanted = [gateway.wanted(now_s) for gateway in self._gateways]
         for gateway, granted in zip(self._gateways, grants(wanted, capacity.max_running), strict=True):
-            gateway.tell(Seats(granted, capacity.running, capacity.waiting, capacity.lag_s))
+            gateway.tell(Slots(granted, capacity.running, capacity.waiting, capacity.lag_s))
 
 
 class Gateway(Channel[Any, ToHost]):
@@ -104,7 +104,7 @@ class Gateway(Channel[Any, ToHost]):
         self._sharing = sharing
         self._waiting = Wanted()
         self._said_s = 0.0
-        self._seats: Seats | None = None
+        self._slots: Slots | None = None
         self.work = GatewayWork(sharing.work, self.say, ids=sharing.next_ids(), on_change=sharing.divide)
 
     def wanted(self, now_s: float) -> Wanted:
@@ -113,11 +113,11 @@ class Gateway(Channel[Any, ToHost]):
         waiting = self._waiting if now_s - self._said_s < DEMAND_S else Wanted()
         return Wanted(running.finals + waiting.finals, running.others + waiting.others)
 
-    def tell(self, seats: Seats) -> None:
-        """Say how many seats it has, if that has changed; called often."""
-        if seats != self._seats:
-            self._seats = seats
-            self.say(seats)
+    def tell(self, slots: Slots) -> None:
+        """Say how many slots it has, if that has changed; called often."""
+        if slots != self._slots:
+            self._slots = slots
+            self.say(slots)
 
     def heard(self, message: ToHost) -> None:
         """It says this."""

@@ -30,7 +30,7 @@ from gateway.engines.host.messages import (
     ToHost,
     generation_failed,
 )
-from gateway.engines.host.seats import Wanted
+from gateway.engines.host.slots import Wanted
 from gateway.runtime import EventLoopLag
 
 _log = logging.getLogger(__name__)

@@ -1,4 +1,4 @@
-"""Several engines as one: each lane has its own health, seats and pairs of languages.
+"""Several engines as one: each lane has its own health, slots and pairs of languages.
 
 A lane that dies ends only what it ran; the scheduler gives these texts to others, so nothing is
 repeated here.
@@ -30,7 +30,7 @@ from gateway.exposition import merged
 _log = logging.getLogger(__name__)
 
 # Time between two looks whether a lane that leaves has ended what it ran, and for how long it must have been so: a
-# seat may have been given just before.
+# slot may have been given just before.
 _LOOK_S, _QUIET_LOOKS = 0.25, 4
 
 
@@ -163,7 +163,7 @@ class Pool:
         return self._lane(request).generate(request, on_event)
 
     def _lane(self, request: TranslationRequest) -> Lane:
-        """The lane of the request's seat; without one, the one with the most room."""
+        """The lane of the request's slot; without one, the one with the most room."""
         if request.lane:
             if (lane := self._lanes.get(request.lane)) is None:
                 raise EngineRestarting(f"The engine {request.lane} is gone.", retry_after_ms=1_000)

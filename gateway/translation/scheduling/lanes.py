@@ -1,6 +1,6 @@
 """The lanes of the engine: what this gateway runs on each, and which of them can run a text.
 
-A lane is an engine with its own health, seats and languages; a single engine is one lane.
+A lane is an engine with its own health, slots and languages; a single engine is one lane.
 Knows: what runs where. Must not know: who waits and who is next (`lines`), tasks, clocks.
 """
 
@@ -18,7 +18,7 @@ from gateway.domain.ports import Engine
 from gateway.protocol.checks import check_pair
 from gateway.translation.scheduling.ticket import SUSPECT_CRASHES, Ticket
 
-# By how much of its seats a lane may be fuller than the emptiest and still be preferred for what it has cached.
+# By how much of its slots a lane may be fuller than the emptiest and still be preferred for what it has cached.
 # A prompt that is not cached costs one step; a batch that is fuller by more than this costs every step.
 AFFINITY_BOUND = 0.25
 
@@ -28,28 +28,28 @@ class LaneLoad(Struct, frozen=True):
 
     name: str
     # Sequences that it runs together.
-    seats: int
+    slots: int
     # Sequences that it has.
     running: int
 
     @property
     def fullness(self) -> float:
         """Above 1, something waits inside."""
-        return self.running / max(1, self.seats)
+        return self.running / max(1, self.slots)
 
 
 def choose(loads: Iterable[LaneLoad], preferred: str | None = None, bound: float = AFFINITY_BOUND) -> str | None:
     """The preferred lane, unless it is full or fuller than the emptiest by more than `bound`; then the emptiest.
 
-    Of lanes that are as full, the one with the most free seats: where others use the same lanes, that is the one
+    Of lanes that are as full, the one with the most free slots: where others use the same lanes, that is the one
     which they use least. None if there is no lane.
     """
     lanes = list(loads)
     if not lanes:
         return None
-    emptiest = min(lanes, key=lambda lane: (lane.fullness, lane.running - lane.seats))
+    emptiest = min(lanes, key=lambda lane: (lane.fullness, lane.running - lane.slots))
     for lane in lanes:
-        has_room = lane.running < lane.seats or emptiest.fullness >= 1
+        has_room = lane.running < lane.slots or emptiest.fullness >= 1
         if lane.name == preferred and has_room and lane.fullness <= emptiest.fullness + bound:
             return lane.name
     return emptiest.name
@@ -84,13 +84,13 @@ class Lane:
         return self.engine.health().state
 
     @property
-    def seats(self) -> int:
+    def slots(self) -> int:
         """Sequences that it runs together."""
         return self.engine.capacity().max_running
 
     @property
     def load(self) -> LaneLoad:
-        return LaneLoad(self.name, self.seats, len(self.running))
+        return LaneLoad(self.name, self.slots, len(self.running))
 
     @property
     def suspect_runs(self) -> bool:
@@ -100,7 +100,7 @@ class Lane:
     @property
     def overflow(self) -> int:
         """How many wait inside the engine: they were handed to it beyond what it runs together."""
-        return max(0, len(self.running) - self.seats)
+        return max(0, len(self.running) - self.slots)
 
     def free(self, *, quarantined: bool, best_effort: bool = False) -> int:
         """How many turns may be given now.
@@ -118,7 +118,7 @@ class Lane:
             return 0 if self.running else 1
         if self.suspect_runs:
             return 0
-        most, running = self.seats, len(self.running)
+        most, running = self.slots, len(self.running)
         if best_effort:
             share = max(1, int(most * self._best_effort_share))
             return int(running < most and self.best_effort_running < share)

@@ -1,6 +1,6 @@
 """Hands waiting translations to the engine's lanes as they have room, and once more after one of them died.
 
-Knows: which translations wait and which run; each lane's seats and health.
+Knows: which translations wait and which run; each lane's slots and health.
 Must not know: the wire, meetings' members, what is done with the text, how an engine is built again.
 
 The engine batches by itself, so nothing is batched or timed here. This queue exists for four reasons only:
@@ -45,7 +45,7 @@ _log = logging.getLogger(__name__)
 class Scheduler:
     """Admits translations into the engine.
 
-    lanes: the engines behind it, each with seats of its own; by default it is one.
+    lanes: the engines behind it, each with slots of its own; by default it is one.
     """
 
     def __init__(
@@ -59,7 +59,7 @@ class Scheduler:
         max_queue_s: float,
         # Sequences handed to a lane beyond what it runs together.
         lookahead: int = 2,
-        # Share of a lane's seats that best effort may take, but at least one: a final finds room at
+        # Share of a lane's slots that best effort may take, but at least one: a final finds room at
         # once, and the batch stays small enough for it to be fast.
         best_effort_share: float,
         # How long after its admission a translation is given up, crashes of the engine included.
@@ -215,7 +215,7 @@ class Scheduler:
                 self._lines.forget(Route(lane.name for lane in self._lanes))
                 self._give_turns()
 
-    def seats_changed(self) -> None:
+    def slots_changed(self) -> None:
         """A lane may run more or fewer sequences together."""
         self._give_turns()
 

@@ -22,7 +22,7 @@ from gateway.engines.host.messages import (
     OfGeneration,
     ToHost,
 )
-from gateway.engines.host.seats import Wanted
+from gateway.engines.host.slots import Wanted
 from gateway.engines.in_flight import Generations
 from tests.engines.host.pairs import request
 

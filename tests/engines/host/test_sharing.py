@@ -1,4 +1,4 @@
-"""Several workers share one engine: its seats are divided, and nobody is harmed by another one's end."""
+"""Several workers share one engine: its slots are divided, and nobody is harmed by another one's end."""
 
 from __future__ import annotations
 
@@ -14,11 +14,11 @@ from gateway.domain.errors import GatewayError
 from gateway.engines.host import sharing
 from gateway.engines.host.channel import Channel
 from gateway.engines.host.messages import Demand, Generate, ToGateway, ToHost
-from gateway.engines.host.seats import Wanted
+from gateway.engines.host.slots import Wanted
 from gateway.engines.simulated import Rule, Script, SimulatedEngine
 from gateway.translation.scheduling.scheduler import Scheduler
 from tests.engines.host.pairs import request
-from tests.engines.host.workers import Shared, begin, close, fleet, seats, shared_engine, worker
+from tests.engines.host.workers import Shared, begin, close, fleet, slots, shared_engine, worker
 from tests.generations import events_of
 from tests.patience import until
 
@@ -32,23 +32,23 @@ def in_host(shared: Shared) -> int:
     return shared.parent._activity.generations
 
 
-async def test_seats_follow_what_each_wants() -> None:
+async def test_slots_follow_what_each_wants() -> None:
     async with shared_engine(SimulatedEngine(SIXTEEN)) as shared, worker(shared) as a, worker(shared) as b:
-        await until(lambda: seats(a, b) == [16, 16])
+        await until(lambda: slots(a, b) == [16, 16])
         # What is not promised leaves the other its half, as long as that wants nothing.
         a.waiting = lambda: Wanted(0, 50)
         running = await begin(a, 2)
-        await until(lambda: seats(a, b)[1] == 7)
+        await until(lambda: slots(a, b)[1] == 7)
         a.waiting = lambda: Wanted(50)
-        await until(lambda: seats(a, b) == [16, 1])
+        await until(lambda: slots(a, b) == [16, 1])
         b.waiting = lambda: Wanted(50)
         more = await begin(b, 1)
-        await until(lambda: seats(a, b) == [8, 8])
+        await until(lambda: slots(a, b) == [8, 8])
         # What it does not want any more goes to the other at once.
         b.waiting = lambda: Wanted(0)
-        await until(lambda: seats(a, b)[0] == 15)
+        await until(lambda: slots(a, b)[0] == 15)
         await close(more)
-        await until(lambda: seats(a, b)[0] == 16)
+        await until(lambda: slots(a, b)[0] == 16)
         await close(running)
 
 
@@ -75,7 +75,7 @@ async def test_lost_worker_ends_its_own_texts_alone() -> None:
         await close(theirs)
 
 
-async def test_one_that_is_frozen_gives_its_seats_back(monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_one_that_is_frozen_gives_its_slots_back(monkeypatch: pytest.MonkeyPatch) -> None:
     # Not before it has any.
     monkeypatch.setattr(sharing, "DEMAND_S", 3_600.0)
     async with shared_engine(SimulatedEngine(SIXTEEN)) as shared, worker(shared) as a:
@@ -84,10 +84,10 @@ async def test_one_that_is_frozen_gives_its_seats_back(monkeypatch: pytest.Monke
         frozen.say(Demand(Wanted(50)))
         a.waiting = lambda: Wanted(50)
         running = await begin(a, 1)
-        await until(lambda: seats(a) == [8])
+        await until(lambda: slots(a) == [8])
         # It says nothing more.
         monkeypatch.undo()
-        await until(lambda: seats(a) == [16])
+        await until(lambda: slots(a) == [16])
         await close(running)
         frozen.close()
 

@@ -12,7 +12,7 @@ from tempfile import TemporaryDirectory
 from gateway.domain.engine import EngineHealth, EngineState, TokenEvent
 from gateway.engines.host.main import Role, serve
 from gateway.engines.host.proxy import Host, HostedEngine
-from gateway.engines.host.seats import Wanted
+from gateway.engines.host.slots import Wanted
 from gateway.engines.host.shared import SharedEngine
 from gateway.engines.simulated import Script, SimulatedEngine, simulated_engines
 from gateway.engines.supervisor import RestartPolicy, Supervisor
@@ -81,7 +81,7 @@ async def close(running: list[AsyncGenerator[TokenEvent, None]]) -> None:
         await generation.aclose()
 
 
-def seats(*engines: SharedEngine) -> list[int]:
+def slots(*engines: SharedEngine) -> list[int]:
     return [engine.capacity().max_running for engine in engines]
 
 
@@ -114,7 +114,7 @@ class Fleet:
         engine = SharedEngine()
         scheduler = usual(Scheduler, engine, max_waiting=100)
         engine.on_change = lambda _: scheduler.engine_changed()
-        engine.on_seats = scheduler.engine_changed
+        engine.on_slots = scheduler.engine_changed
         engine.waiting = lambda: Wanted(*scheduler.wanted())
         engine.told(self.parent.health(), self._path)
         await engine.start()

@@ -114,7 +114,7 @@ async def test_it_can_do_what_its_lanes_can_do_together() -> None:
         assert pool.profile() is profile, "asked for each message, it is made once"
 
 
-async def test_a_text_runs_on_the_lane_of_its_seat() -> None:
+async def test_a_text_runs_on_the_lane_of_its_slot() -> None:
     bench = Bench()
     async with bench.started(bench.lane("a"), bench.lane("b")) as pool:
         for name in ("b", "a", "b"):
@@ -129,7 +129,7 @@ async def test_a_text_runs_on_the_lane_of_its_seat() -> None:
             await translate(pool, request(lane="c"))
 
 
-async def test_without_a_seat_a_text_runs_where_its_pair_is_and_most_is_free() -> None:
+async def test_without_a_slot_a_text_runs_where_its_pair_is_and_most_is_free() -> None:
     bench = Bench()
     async with bench.started(bench.lane("a", "en-ja"), bench.lane("b", "en-ja", "en-de")) as pool:
         first = events_of(pool, request("LONG"))

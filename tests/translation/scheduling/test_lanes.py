@@ -34,7 +34,7 @@ def two() -> tuple[HandPool, SteppedEngine, SteppedEngine, Lanes]:
 # ---------------------------------------------------------------- one lane
 
 
-def test_a_lane_gives_as_many_turns_as_it_has_seats_and_a_little_more() -> None:
+def test_a_lane_gives_as_many_turns_as_it_has_slots_and_a_little_more() -> None:
     lane = Lane("a", SteppedEngine(2), lookahead=1, best_effort_share=0.5)
     assert lane.free(quarantined=False) == 3
     lane.add(first := ticket())
@@ -252,11 +252,11 @@ LOADS = st.lists(
 )
 
 
-def test_the_emptiest_by_the_share_of_its_seats() -> None:
+def test_the_emptiest_by_the_share_of_its_slots() -> None:
     assert choose([LaneLoad("small", 4, 2), LaneLoad("large", 64, 20)]) == "large"
 
 
-def test_of_lanes_that_are_as_full_the_one_with_the_most_free_seats_then_the_first() -> None:
+def test_of_lanes_that_are_as_full_the_one_with_the_most_free_slots_then_the_first() -> None:
     assert choose([LaneLoad("a", 4, 1), LaneLoad("b", 8, 2)]) == "b"
     assert choose([LaneLoad("a", 13, 0), LaneLoad("b", 16, 0)]) == "b"
     assert choose([LaneLoad("a", 4, 1), LaneLoad("b", 4, 1)]) == "a"

@@ -127,7 +127,7 @@ def test_who_is_routed_again_keeps_the_order() -> None:
 
 
 class Situation:
-    """What runs on two lanes of two seats each, and which finals wait."""
+    """What runs on two lanes of two slots each, and which finals wait."""
 
     def __init__(self) -> None:
         pool = HandPool(a=SteppedEngine(2), b=SteppedEngine(2))

@@ -1,4 +1,4 @@
-"""Seats are divided so that nobody gets more while somebody who wants less is kept waiting."""
+"""Slots are divided so that nobody gets more while somebody who wants less is kept waiting."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from gateway.engines.host.seats import Wanted, fair_shares, grants
+from gateway.engines.host.slots import Wanted, fair_shares, grants
 
 NUMBERS = st.integers(0, 50)
 DEMANDS = st.lists(NUMBERS, max_size=12)
@@ -30,16 +30,16 @@ def used(wanted: list[Wanted], granted: list[int]) -> list[int]:
         ([], []),
     ],
 )
-def test_examples_of_sixteen_seats(demands: list[int], shares: list[int]) -> None:
+def test_examples_of_sixteen_slots(demands: list[int], shares: list[int]) -> None:
     assert fair_shares(demands, 16) == shares
 
 
 @given(DEMANDS, SEATS)
-def test_shares_are_max_min_fair(demands: list[int], seats: int) -> None:
-    shares = fair_shares(demands, seats)
+def test_shares_are_max_min_fair(demands: list[int], slots: int) -> None:
+    shares = fair_shares(demands, slots)
     assert all(0 <= share <= demand for demand, share in zip(demands, shares, strict=True))
-    # All seats are used if they are wanted, and never more.
-    assert sum(shares) == min(seats, sum(demands))
+    # All slots are used if they are wanted, and never more.
+    assert sum(shares) == min(slots, sum(demands))
     # Whoever gets less than they want gets as much as anybody, but for what cannot be divided.
     kept_short = [share for demand, share in zip(demands, shares, strict=True) if share < demand]
     if kept_short:
@@ -47,21 +47,21 @@ def test_shares_are_max_min_fair(demands: list[int], seats: int) -> None:
 
 
 @given(WANTED, SEATS)
-def test_grants_never_exceed_seats(wanted: list[Wanted], seats: int) -> None:
-    granted = grants(wanted, seats)
-    assert all(1 <= grant <= seats for grant in granted)
+def test_grants_never_exceed_slots(wanted: list[Wanted], slots: int) -> None:
+    granted = grants(wanted, slots)
+    assert all(1 <= grant <= slots for grant in granted)
     in_use = used(wanted, granted)
     wanting = sum(each != Wanted() for each in wanted)
     # But for the one that everybody may use.
-    assert sum(in_use) <= seats + sum(use == 1 for use in in_use)
-    assert sum(in_use) >= min(seats, sum(each.finals + each.others for each in wanted))
+    assert sum(in_use) <= slots + sum(use == 1 for use in in_use)
+    assert sum(in_use) >= min(slots, sum(each.finals + each.others for each in wanted))
     assert sum(use > 0 for use in in_use) == wanting
 
 
 @given(WANTED, SEATS)
-def test_finals_get_what_they_would_get_without_all_others(wanted: list[Wanted], seats: int) -> None:
-    finals = fair_shares([each.finals for each in wanted], seats)
-    assert all(grant >= share for grant, share in zip(grants(wanted, seats), finals, strict=True))
+def test_finals_get_what_they_would_get_without_all_others(wanted: list[Wanted], slots: int) -> None:
+    finals = fair_shares([each.finals for each in wanted], slots)
+    assert all(grant >= share for grant, share in zip(grants(wanted, slots), finals, strict=True))
 
 
 @pytest.mark.parametrize(
