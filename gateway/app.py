@@ -28,8 +28,8 @@ from gateway.domain.quotas import NO_QUOTA
 from gateway.domain.sessions import Handover
 from gateway.engine import engine_pool, lane_changes, pool_lane, show_engines, supervised
 from gateway.engines.host.kept import KeptHosts
-from gateway.engines.host.slots import Wanted
 from gateway.engines.host.shared import SharedEngine
+from gateway.engines.host.slots import Wanted
 from gateway.engines.pool.pool import Pool
 from gateway.keys import keys_of
 from gateway.meeting.room import Room
@@ -121,7 +121,7 @@ class Gateway:
         self.store = Store(
             settings, lambda account: self.quotas.of(tenant_of_account(account)).log_bytes, self._earlier
         )
-        self.log, self.register = self.store.log, self.store.register
+        self.log, self.session_store = self.store.log, self.store.session_store
         self.webhooks = Deliveries(settings.webhooks, self.store.webhooks)
         self._lag = EventLoopLag(metrics.EVENT_LOOP_LAG_S.observe)
         self.scheduler = Scheduler(
@@ -148,13 +148,13 @@ class Gateway:
         )
         self.registry = Registry(
             log=self.log,
-            register=self.register,
+            session_store=self.session_store,
             rooms=Rooms(
                 partial(
                     Room,
                     log=self.log,
                     snapshot=settings.snapshot_utterances,
-                    present=self.register.subscribe,
+                    present=self.session_store.subscribe,
                     channel=self.store.channel,
                     cancel=self.finals.cancel_here,
                 )

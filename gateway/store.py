@@ -15,21 +15,21 @@ from gateway.config import Settings
 from gateway.domain.errors import LogUnavailable
 from gateway.domain.glossaries import Glossaries
 from gateway.domain.grants import Revocation
-from gateway.domain.ports import EventLog, LiveChannel, Meter, Register
+from gateway.domain.ports import EventLog, LiveChannel, Meter, SessionStore
 from gateway.domain.sessions import Handover, KeptSession
 from gateway.domain.webhooks import WebhookOutbox
 from gateway.stores.bounded_logs import MEETING_SHARE
 from gateway.stores.memory_glossaries import MemoryGlossaries, MemoryGlossariesStore
 from gateway.stores.memory_log import MemoryEventLog, MemoryStore
 from gateway.stores.memory_meter import MemoryMeter, MemoryMeterStore
-from gateway.stores.memory_register import MemoryRegister, MemoryRegisterStore
+from gateway.stores.memory_session_store import MemorySessions, MemorySessionStore
 from gateway.stores.memory_webhooks import MemoryWebhookOutbox, MemoryWebhookStore
 from gateway.stores.redis.checks import ids_of, remember
 from gateway.stores.redis.glossaries import RedisGlossaries
 from gateway.stores.redis.live_channel import RedisLiveChannel
 from gateway.stores.redis.log import RedisEventLog
 from gateway.stores.redis.meter import RedisMeter
-from gateway.stores.redis.register import RedisRegister
+from gateway.stores.redis.session_store import RedisSessionStore
 from gateway.stores.redis.store import RedisStore
 from gateway.stores.redis.webhooks import RedisWebhookOutbox
 from gateway.stores.sealing import Seal, read_keys
@@ -37,7 +37,7 @@ from gateway.stores.sharded import (
     Placement,
     ShardedEventLog,
     ShardedLiveChannel,
-    ShardedRegister,
+    ShardedSessionStore,
     ShardedWebhookOutbox,
 )
 
@@ -66,14 +66,14 @@ class Store:
         self._ids: list[str] = []
         self._placement = Placement()
         self.log: EventLog
-        self.register: Register
+        self.session_store: SessionStore
         self.meter: Meter
         self.glossaries: Glossaries
         self.webhooks: WebhookOutbox
         if not settings.store.urls:
             earlier = earlier or Handover()
             webhooks = MemoryWebhookStore(lambda meeting: memory.is_unfinished(meeting), earlier.webhooks)
-            sessions = MemoryRegisterStore(
+            sessions = MemorySessions(
                 keep_s=keep_s, started=webhooks.meeting_started, ended=webhooks.meeting_ended
             )
             memory = MemoryStore(
@@ -87,7 +87,7 @@ class Store:
                 fence_of=sessions.fence_of,
             )
             self.log = MemoryEventLog(memory)
-            self.register = MemoryRegister(sessions)
+            self.session_store = MemorySessionStore(sessions)
             self.meter = MemoryMeter(MemoryMeterStore(earlier.days))
             self.glossaries = MemoryGlossaries(MemoryGlossariesStore(earlier.glossaries))
             self.webhooks = MemoryWebhookOutbox(webhooks)
@@ -108,17 +108,17 @@ class Store:
             )
             for store in stores
         ]
-        registers = [RedisRegister(store, keep_s=keep_s) for store in stores]
+        session_stores = [RedisSessionStore(store, keep_s=keep_s) for store in stores]
         outboxes = [RedisWebhookOutbox(store) for store in stores]
         self.meter = RedisMeter(stores[0])
         self.glossaries = RedisGlossaries(stores[0])
         if len(stores) == 1:
-            self.channel, self.log, self.register = channels[0], logs[0], registers[0]
+            self.channel, self.log, self.session_store = channels[0], logs[0], session_stores[0]
             self.webhooks = outboxes[0]
         else:
             self.channel = ShardedLiveChannel(channels, self._placement)
             self.log = ShardedEventLog(logs, self._placement)
-            self.register = ShardedRegister(registers, self._placement)
+            self.session_store = ShardedSessionStore(session_stores, self._placement)
             self.webhooks = ShardedWebhookOutbox(outboxes, self._placement)
 
     @property
@@ -152,7 +152,7 @@ class Store:
 
     async def sweep(self) -> None:
         """Be there; to be called every second. Never raises."""
-        await asyncio.gather(self.log.sweep(), self.register.sweep(), self._remember())
+        await asyncio.gather(self.log.sweep(), self.session_store.sweep(), self._remember())
 
     async def _remember(self) -> None:
         # A store may have lost its data.
@@ -166,7 +166,7 @@ class Store:
             meetings=await self.log.kept(),
             sessions=tuple(sessions),
             revocations=tuple(revocations),
-            used_tokens=await self.register.kept(),
+            used_tokens=await self.session_store.kept(),
             days=await self.meter.kept(),
             glossaries=await self.glossaries.kept(),
             webhooks=await self.webhooks.kept(),
@@ -178,7 +178,7 @@ class Store:
         await self.close()
 
     async def close(self) -> None:
-        """Let go of it, after the log and the register have left. Never raises."""
+        """Let go of it, after the log and the session store have left. Never raises."""
         for channel in self._channels:
             await channel.close()
         for store in self._redis:

@@ -51,7 +51,7 @@ async def test_several_stores_share_the_meetings() -> None:
     store = Store(settings, nothing)
     await store.open()
     assert isinstance(store.log, ShardedEventLog)
-    await store.register.open(lambda *_: None, lambda _: None)
+    await store.session_store.open(lambda *_: None, lambda _: None)
     for n in range(50):
         await store.log.accept(f"meeting {n}", utterance("hello"))
     held = [(await log.usage()).publications for log in store.log.logs]
@@ -59,7 +59,7 @@ async def test_several_stores_share_the_meetings() -> None:
     assert all(held)
     await store.sweep()
     await store.log.close()
-    await store.register.close()
+    await store.session_store.close()
     await store.close()
 
 

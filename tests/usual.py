@@ -11,8 +11,8 @@ from msgspec import structs
 from gateway import config
 from gateway.config import Settings
 from gateway.engines.supervisor import RestartPolicy
-from gateway.stores.memory_register import MemoryRegisterStore
-from gateway.stores.redis.register import RedisRegister
+from gateway.stores.memory_session_store import MemorySessions
+from gateway.stores.redis.session_store import RedisSessionStore
 from gateway.translation.partials import Partials
 
 _SETTINGS = Settings()
@@ -33,8 +33,8 @@ _VALUES: dict[str, Any] = {
 }
 # Parts in which a name means something else.
 _OWN: dict[object, dict[str, Any]] = {
-    MemoryRegisterStore: {"keep_s": _SETTINGS.limits.keep_s},
-    RedisRegister: {"keep_s": _SETTINGS.limits.keep_s},
+    MemorySessions: {"keep_s": _SETTINGS.limits.keep_s},
+    RedisSessionStore: {"keep_s": _SETTINGS.limits.keep_s},
     Partials: {"max_bytes": 2**26},
 }
 

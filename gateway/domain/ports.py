@@ -25,7 +25,7 @@ from gateway.domain.log import (
     Utterance,
 )
 from gateway.domain.quotas import DayOfTenant, Metered, Totals
-from gateway.domain.register import UNBOUNDED, Bounds, Fence, Held, Present, Registered, TenantCounts
+from gateway.domain.session_store import UNBOUNDED, Bounds, Fence, Held, Present, StoredSession, TenantCounts
 from gateway.domain.sessions import KeptMeeting, SessionRecord, UsedToken
 
 # A gateway of which its store has not heard for so long is gone.
@@ -196,12 +196,12 @@ class Subscription(Protocol):
         """
 
 
-class Register(Protocol):
+class SessionStore(Protocol):
     """Who is in which meeting, whose session each gateway has, and which tokens are not valid any more.
 
-    A session is known by the SHA-256 of its secret; the secret itself is not kept. Each gateway has a register of
-    its own; those of one store share what is in it. Contract of every adapter
-    (`tests/contract/test_register_contract.py` runs on each, with two gateways on one store):
+    A session is known by the SHA-256 of its secret; the secret itself is not kept. Each gateway has a
+    session store of its own; those of one store share what is in it. Contract of every adapter
+    (`tests/contract/test_session_store_contract.py` runs on each, with two gateways on one store):
     - a session has one owner; a gateway that takes it counts its fence up, and what is written with an older
       fence is not done;
     - bounds hold over all gateways, also when they are reached at the same time; but with several stores, sessions
@@ -305,7 +305,7 @@ class Register(Protocol):
     async def counts(self, tenant: str) -> TenantCounts:
         """What a tenant has over all gateways. Raises `LogUnavailable`."""
 
-    async def sessions(self) -> tuple[Registered, ...]:
+    async def sessions(self) -> tuple[StoredSession, ...]:
         """Every session over all gateways; it takes as long as there are some. Raises `LogUnavailable`."""
 
     async def sweep(self) -> None:

@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 
 from gateway.domain.log import Publication, Said, Translated, Untranslated, Utterance
-from gateway.domain.register import Present
+from gateway.domain.session_store import Present
 from gateway.domain.sessions import Stability
 from gateway.meeting.feed import Feed
 from gateway.meeting.outbox import Payload

@@ -19,7 +19,7 @@ from gateway.domain.errors import LogUnavailable
 from gateway.domain.live import Reads
 from gateway.domain.log import Accepted, Publication, Said, Translated, Untranslated, Utterance, UtteranceKey
 from gateway.domain.ports import EventLog, LiveChannel, Subscription
-from gateway.domain.register import Present
+from gateway.domain.session_store import Present
 from gateway.domain.sessions import Stability
 from gateway.meeting import traces
 from gateway.meeting.elsewhere import Elsewhere
@@ -50,7 +50,7 @@ class Room:
         account: str = "",
         # Whether the meeting is to be recorded, if this begins it: see `EventLog.subscribe`.
         record: bool | None = None,
-        # Tells who is present while the context lasts: see `Register.subscribe`.
+        # Tells who is present while the context lasts: see `SessionStore.subscribe`.
         present: Callable[[str, _TellPresent], AbstractAsyncContextManager[None]] | None = None,
         # To other gateways; None if there are none.
         channel: LiveChannel | None = None,

@@ -25,8 +25,8 @@ from gateway.domain.errors import (
     Unauthenticated,
 )
 from gateway.domain.grants import Grant, meeting_key
-from gateway.domain.ports import Register
-from gateway.domain.register import Held
+from gateway.domain.ports import SessionStore
+from gateway.domain.session_store import Held
 from gateway.domain.sessions import UsedToken
 from gateway.meeting.feed import Feed
 from gateway.meeting.members import Member
@@ -77,7 +77,7 @@ class Entrance:
     def __init__(
         self,
         *,
-        register: Register,
+        session_store: SessionStore,
         seats: Seats,
         rooms: Rooms,
         joins: Joins,
@@ -87,7 +87,7 @@ class Entrance:
         # Whether the key that a grant comes from is still valid.
         stands: Callable[[Grant], bool],
     ) -> None:
-        self._register = register
+        self._session_store = session_store
         self._seats = seats
         self._rooms = rooms
         self._joins = joins
@@ -132,7 +132,7 @@ class Entrance:
             feed = Feed(client.outbox, after, participant=member.participant, wants=member.wants, newcomer=True)
             seat = Seat(secret=self._new_secret(meeting), room=room, member=member, state=client.state)
             self._lifetimes.begin(seat, grant)
-            used = await self._register_begin(seat)
+            used = await self._session_store_begin(seat)
             try:
                 self._lifetimes.spent.check(grant)
                 if room.epoch != epoch:
@@ -153,18 +153,18 @@ class Entrance:
 
     def _new_secret(self, meeting: str) -> str:
         # A session is found by its secret alone, so that has to fall on the meeting's store: with two, half do.
-        while not self._register.suits(key_of(secret := secrets.token_hex(16)), meeting):
+        while not self._session_store.suits(key_of(secret := secrets.token_hex(16)), meeting):
             pass
         return secret
 
-    async def _register_begin(self, seat: Seat) -> UsedToken | None:
+    async def _session_store_begin(self, seat: Seat) -> UsedToken | None:
         """Returns the token that it has used up, if it is one that opens one session."""
         used = self._lifetimes.spent.used(seat.grant, seat.member.participant)
         if used is not None and self._seats.writes.gives_back(used):
             raise LogUnavailable("This token is in doubt for a moment; try again.", retry_after_ms=1_000)
         record, bounds = self._lifetimes.record(seat), self._joins.bounds(seat.room.id)
         try:
-            seat.fence = await self._register.begin(seat.key, record, bounds, used)
+            seat.fence = await self._session_store.begin(seat.key, record, bounds, used)
         except (LimitExceeded, QuotaExceeded, RateLimited, Unauthenticated):
             raise
         except BaseException:
@@ -185,7 +185,7 @@ class Entrance:
             if seat is not None:
                 held: Held | None = Held(self._lifetimes.record(seat), seat.fence)
             else:
-                held = await self._register.find(key)
+                held = await self._session_store.find(key)
             if held is None:
                 return None
             grant = held.record.grant
@@ -232,7 +232,7 @@ class Entrance:
                 return self._connect(seat, client, after, recovered=recovered)
 
     async def _take(self, client: Client, key: bytes, held: Held) -> int | None:
-        """As `Register.take`."""
+        """As `SessionStore.take`."""
         join, grant, record = client.join, client.state.grant, held.record
         used = self._lifetimes.check(grant, record.participant, record)
         wanted = replace(
@@ -246,7 +246,9 @@ class Entrance:
             grant=grant,
         )
         try:
-            return await self._register.take(key, held.fence, wanted, self._joins.bounds(record.meeting), used)
+            return await self._session_store.take(
+                key, held.fence, wanted, self._joins.bounds(record.meeting), used
+            )
         except (LimitExceeded, RateLimited, Unauthenticated):
             raise
         except BaseException:

@@ -10,8 +10,8 @@ from itertools import chain, product
 
 from gateway.domain.errors import Forbidden, InvalidValue, RateLimited, Unauthenticated
 from gateway.domain.grants import Grant, Revocation
-from gateway.domain.register import REVOCATION_S
 from gateway.domain.roles import Role
+from gateway.domain.session_store import REVOCATION_S
 from gateway.domain.sessions import UsedToken
 
 

@@ -11,7 +11,7 @@ from collections.abc import Collection, Iterable
 from gateway.domain.errors import Forbidden, InvalidValue, RateLimited, TooManySessions
 from gateway.domain.grants import Grant, meeting_key, tenant_of
 from gateway.domain.quotas import check_joins
-from gateway.domain.register import Bounds
+from gateway.domain.session_store import Bounds
 from gateway.domain.sessions import SessionRecord
 from gateway.meeting.members import Member
 from gateway.meeting.room import Room
@@ -62,7 +62,7 @@ class Joins:
     def check_rate(self, address: str, tenant: str, now_s: float) -> None:
         """Count a join of a tenant from an address. Raises `RateLimited`.
 
-        What is too much here is too much over all gateways, and the register need not be asked.
+        What is too much here is too much over all gateways, and the session store need not be asked.
         """
         # First the tenant: what it has too much of must not use up what the address may.
         if (most := self._quotas.of(tenant).joins) is not None:

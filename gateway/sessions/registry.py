@@ -1,7 +1,7 @@
 """Every session of this gateway, connected or kept, and the meetings they are in.
 
 Knows: how sessions begin, are resumed from whichever gateway had them, kept and end.
-Must not know: sockets, the order of messages (`machine`), how translations are made, where the register is.
+Must not know: sockets, the order of messages (`machine`), how translations are made, where the session_store is.
 """
 
 from __future__ import annotations
@@ -25,8 +25,8 @@ from gateway.domain.errors import (
 )
 from gateway.domain.grants import Grant, Revocation, account_of_tenant, tenant_of
 from gateway.domain.log import Accepted, Unfinished, Utterance
-from gateway.domain.ports import EventLog, Register
-from gateway.domain.register import Bounds, Fence, TenantCounts
+from gateway.domain.ports import EventLog, SessionStore
+from gateway.domain.session_store import Bounds, Fence, TenantCounts
 from gateway.domain.sessions import Handover, KeptSession
 from gateway.meeting import traces
 from gateway.meeting.outbox import Outbox, Payload
@@ -54,7 +54,7 @@ class Registry:
         self,
         *,
         log: EventLog,
-        register: Register,
+        session_store: SessionStore,
         rooms: Rooms,
         finals: Finals,
         partials: Partials,
@@ -78,13 +78,13 @@ class Registry:
         self.lifetimes = Lifetimes(clock=self._clock, stands=stands)
         self._tasks = asyncio.TaskGroup()
         self._log = log
-        self._register = register
+        self._session_store = session_store
         self.rooms = rooms
         # What this gateway has taken over and not begun.
         self._taken: list[Unfinished] = []
-        self.seats = Seats(register, self.lifetimes, finals, partials, self._tasks, self._clock)
+        self.seats = Seats(session_store, self.lifetimes, finals, partials, self._tasks, self._clock)
         self._entrance = Entrance(
-            register=register,
+            session_store=session_store,
             seats=self.seats,
             rooms=self.rooms,
             joins=self._joins,
@@ -96,7 +96,7 @@ class Registry:
 
     async def __aenter__(self) -> Self:
         """Raises `LogUnavailable`."""
-        await self._register.open(self.seats.moved, self._revoked)
+        await self._session_store.open(self.seats.moved, self._revoked)
         await self._tasks.__aenter__()
         return self
 
@@ -108,7 +108,7 @@ class Registry:
         finally:
             self.seats.writes.close()
             await self.rooms.close()
-            await self._register.close()
+            await self._session_store.close()
 
     def by_tenant(self) -> dict[str, Counter[str]]:
         """`sessions` and `meetings` with members, by tenant."""
@@ -119,7 +119,7 @@ class Registry:
 
     async def counts(self, tenant: str) -> TenantCounts:
         """What a tenant has over all gateways. Raises `LogUnavailable`."""
-        return await self._register.counts(tenant)
+        return await self._session_store.counts(tenant)
 
     # ------------------------------------------------------------ beginning and ending
 
@@ -152,7 +152,7 @@ class Registry:
             record = replace(self.lifetimes.record(seat), speaks=update.speaks, reads=update.reads)
             try:
                 bounds = self._joins.bounds(seat.room.id)
-                await self._register.save(seat.key, seat.fence, record, bounds=bounds)
+                await self._session_store.save(seat.key, seat.fence, record, bounds=bounds)
                 if seat.finish is connection:
                     seat.room.update(
                         seat.member,
@@ -171,7 +171,7 @@ class Registry:
         Raises `Forbidden`, `TokenExpired`, `Unauthenticated` or `LogUnavailable`; then nothing has changed.
         """
         if (used := self.lifetimes.check_refresh(seat, grant)) is not None:
-            await self._register.use(used)
+            await self._session_store.use(used)
         left_s = self.lifetimes.refresh(seat, grant)
         self.seats.save(seat)
         return left_s
@@ -179,7 +179,7 @@ class Registry:
     async def use(self, grant: Grant, user: str) -> None:
         """Use up a token or an invite that is for one user. Raises `Unauthenticated` or `LogUnavailable`."""
         if (used := self.lifetimes.spent.used(grant, user)) is not None:
-            await self._register.use(used)
+            await self._session_store.use(used)
 
     async def revoke(self, revocation: Revocation) -> int:
         """Tokens are not valid any more; their sessions end, connected or kept, here at once.
@@ -191,8 +191,8 @@ class Registry:
         self._end_all(ended)
         # Others are told while it is counted: with many sessions, that takes a while.
         elsewhere, told = await asyncio.gather(
-            self._register.meant_by(revocation, {seat.key for seat in ended}),
-            self._register.revoke(revocation),
+            self._session_store.meant_by(revocation, {seat.key for seat in ended}),
+            self._session_store.revoke(revocation),
             return_exceptions=True,
         )
         if isinstance(told, BaseException):
@@ -314,8 +314,8 @@ class Registry:
         self._finals.resume()
 
     def kept(self) -> tuple[KeptSession, ...]:
-        """What another process needs to let every session go on; nothing where the register outlives this one."""
-        if self._register.outlives:
+        """What another process needs to let every session go on; nothing where the store outlives this one."""
+        if self._session_store.outlives:
             return ()
         until = self.lifetimes.until_s
         return tuple(seat.kept(self._left_s(seat), until(seat)) for seat in self.seats.all)
@@ -333,9 +333,9 @@ class Registry:
         """
         for revocation in earlier.revocations:
             self.lifetimes.spent.revoke(revocation, known=True)
-            await self._register.revoke(revocation)
+            await self._session_store.revoke(revocation)
         for used in earlier.used_tokens:
-            await self._register.use(used)
+            await self._session_store.use(used)
         await self._resume_unfinished()  # first, so that sessions see what is on its way
         for kept in earlier.sessions:
             async with self.rooms.enter(
@@ -345,7 +345,7 @@ class Registry:
                 seat = restored(room, kept, kept.session, self._limits)
                 self.lifetimes.recall(seat, kept)
                 shown = Bounds(shown=self._limits.participants_shown)
-                seat.fence = await self._register.begin(seat.key, seat.record(kept.until_s), shown)
+                seat.fence = await self._session_store.begin(seat.key, seat.record(kept.until_s), shown)
                 self.seats.add(seat)
                 # Its time counts once it can be resumed.
                 seat.away_since_s, seat.restored_s = None, min(kept.left_s, self._limits.keep_s)

@@ -33,9 +33,9 @@ class Seat:
 
     # The secret with which a client resumes the session.
     secret: str
-    # By which the register knows the session.
+    # By which the session store knows the session.
     key: bytes = field(init=False)
-    # The register's: counts up with every resume, at whichever gateway.
+    # The session store's: counts up with every resume, at whichever gateway.
     fence: int = 0
     room: Room
     member: Member
@@ -135,7 +135,7 @@ class Seat:
 
 
 def key_of(secret: str) -> bytes:
-    """By what the register knows a session: who reads the store cannot resume it."""
+    """By what the session store knows a session: who reads the store cannot resume it."""
     return hashlib.sha256(secret.encode("utf-8", "surrogatepass")).digest()
 
 

@@ -16,7 +16,7 @@ from msgspec import Struct
 from gateway import metrics
 from gateway.domain.close_codes import CloseCode
 from gateway.domain.errors import LogUnavailable, SessionReplaced
-from gateway.domain.ports import Register
+from gateway.domain.ports import SessionStore
 from gateway.domain.sessions import SessionRecord, UsedToken
 from gateway.meeting.feed import Feed
 from gateway.sessions.lifetimes import Lifetimes
@@ -28,11 +28,11 @@ _log = logging.getLogger(__name__)
 
 
 class Seats:
-    """Sessions by what the register knows them as; it is told of each change."""
+    """Sessions by what the session store knows them as; it is told of each change."""
 
     def __init__(
         self,
-        register: Register,
+        session_store: SessionStore,
         lifetimes: Lifetimes,
         finals: Finals,
         partials: Partials,
@@ -41,7 +41,10 @@ class Seats:
         clock: Callable[[], float],
     ) -> None:
         self.writes = Writes(
-            register, tasks, self._described, lambda seat, elsewhere: self.moved(seat.key, elsewhere=elsewhere)
+            session_store,
+            tasks,
+            self._described,
+            lambda seat, elsewhere: self.moved(seat.key, elsewhere=elsewhere),
         )
         self._lifetimes = lifetimes
         self._finals = finals
@@ -65,7 +68,7 @@ class Seats:
         seat.room.join(seat.member)
 
     def save(self, seat: Seat) -> None:
-        """The register is to know what a session is like now."""
+        """The session store is to know what a session is like now."""
         if self._seats.get(seat.key) is seat:
             self.writes.save(seat)
 
@@ -144,18 +147,18 @@ class _Ending(Struct, frozen=True):
 
 
 class Writes:
-    """Tells the register in the background; what failed is told again by `retry`."""
+    """Tells the session store in the background; what failed is told again by `retry`."""
 
     def __init__(
         self,
-        register: Register,
+        session_store: SessionStore,
         tasks: asyncio.TaskGroup,
         # What a session is like now, and for how many seconds it is away; None: it is connected.
         describe: Callable[[Seat], tuple[SessionRecord, float | None]],
         # Is told of a session that turns out to be another gateway's.
         moved: Callable[[Seat, bool], None],
     ) -> None:
-        self._register = register
+        self._session_store = session_store
         self._tasks = tasks
         self._describe = describe
         self._moved = moved
@@ -172,7 +175,7 @@ class Writes:
         self._wait(seat.key, seat)
 
     def end(self, session: bytes, fence: int, unused: UsedToken | None = None) -> None:
-        """A session has ended, or is not to begin. unused: as in `Register.end`."""
+        """A session has ended, or is not to begin. unused: as in `SessionStore.end`."""
         self._wait(session, _Ending(_End.ENDED, fence, unused))
 
     def release(self, session: bytes, fence: int) -> None:
@@ -180,12 +183,12 @@ class Writes:
         self._wait(session, _Ending(_End.RELEASED, fence))
 
     def ends(self, session: bytes) -> bool:
-        """Whether a session has ended and the register may not know it."""
+        """Whether a session has ended and the session store may not know it."""
         last = self._waiting.get(session, self._under_way.get(session))
         return isinstance(last, _Ending) and last.kind is _End.ENDED
 
     def gives_back(self, used: UsedToken) -> bool:
-        """Whether a token is not used up, and the register may not know it."""
+        """Whether a token is not used up, and the session store may not know it."""
         token = used.tenant, used.token_id
         return any(
             isinstance(last, _Ending)
@@ -227,22 +230,22 @@ class Writes:
         try:
             match last:
                 case _Ending(kind=_End.ENDED, fence=fence, unused=unused):
-                    await self._register.end(session, fence, unused)
+                    await self._session_store.end(session, fence, unused)
                 case _Ending(fence=fence):
-                    await self._register.release(session, fence)
-                    await self._register.release(session, fence + 1)
+                    await self._session_store.release(session, fence)
+                    await self._session_store.release(session, fence + 1)
                 case Seat():
                     await self._save(last)
         except LogUnavailable:
             return False
         except Exception:
-            _log.exception("the register could not be told of a session")
+            _log.exception("the session_store could not be told of a session")
         return True
 
     async def _save(self, seat: Seat) -> None:
         fence = seat.fence
         record, away_s = self._describe(seat)
-        saved = await self._register.save(seat.key, fence, record, away_s=away_s)
+        saved = await self._session_store.save(seat.key, fence, record, away_s=away_s)
         if not saved and seat.fence == fence and not self.ends(seat.key):
-            held = await self._register.find(seat.key)
+            held = await self._session_store.find(seat.key)
             self._moved(seat, held is not None and held.fence > fence)

@@ -33,7 +33,7 @@ from gateway.domain.log import (
     UtteranceKey,
 )
 from gateway.domain.ports import LEASE_S
-from gateway.domain.register import Fence
+from gateway.domain.session_store import Fence
 from gateway.domain.sessions import KeptMeeting
 from gateway.stores.bounded_logs import BoundedLogs
 

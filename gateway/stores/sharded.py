@@ -22,8 +22,8 @@ from gateway.domain.log import (
     LogUsage,
     Unfinished,
 )
-from gateway.domain.ports import EventLog, LiveChannel, Register
-from gateway.domain.register import UNBOUNDED, Bounds, Registered, TenantCounts
+from gateway.domain.ports import EventLog, LiveChannel, SessionStore
+from gateway.domain.session_store import UNBOUNDED, Bounds, StoredSession, TenantCounts
 from gateway.domain.sessions import KeptMeeting, SessionRecord, UsedToken
 from gateway.domain.webhooks import Delivery, KeptWebhooks, Settled, Tended, Webhook, WebhookOutbox, WebhookState
 
@@ -56,7 +56,7 @@ class Placement:
     def store_of(self, key: str | bytes) -> int:
         """The index of the store of a meeting, by its key, or of a session, by its digest.
 
-        A session is on the store of its meeting: see `Register.suits`.
+        A session is on the store of its meeting: see `SessionStore.suits`.
         """
         return self._of_meeting(key) if isinstance(key, str) else self._highest(key)
 
@@ -132,28 +132,28 @@ class ShardedEventLog:
         return self.logs[self._placement.store_of(meeting)]
 
 
-class ShardedRegister:
-    """One gateway's register over several stores.
+class ShardedSessionStore:
+    """One gateway's session store over several stores.
 
     One of them keeps used tokens and revocations. When a session begins, all are asked what its tenant has, so
     sessions that begin on two stores at the same moment may exceed a bound. Each store counts joins for itself.
     """
 
-    def __init__(self, registers: Sequence[Register], placement: Placement) -> None:
-        self._registers = registers
+    def __init__(self, session_stores: Sequence[SessionStore], placement: Placement) -> None:
+        self._session_stores = session_stores
         self._placement = placement
 
-    find = _to_store_of_key(Register.find)
-    save = _to_store_of_key(Register.save)
-    release = _to_store_of_key(Register.release)
-    subscribe = _to_store_of_key(Register.subscribe)
+    find = _to_store_of_key(SessionStore.find)
+    save = _to_store_of_key(SessionStore.save)
+    release = _to_store_of_key(SessionStore.release)
+    subscribe = _to_store_of_key(SessionStore.subscribe)
 
     @property
     def outlives(self) -> bool:
-        return self._registers[0].outlives
+        return self._session_stores[0].outlives
 
     async def open(self, moved: Callable[[bytes, bool], None], revoked: Callable[[Revocation], None]) -> None:
-        await asyncio.gather(*(register.open(moved, revoked) for register in self._registers))
+        await asyncio.gather(*(session_store.open(moved, revoked) for session_store in self._session_stores))
 
     def suits(self, session: bytes, meeting: str) -> bool:
         return self._placement.store_of(session) == self._placement.store_of(meeting)
@@ -161,11 +161,13 @@ class ShardedRegister:
     async def begin(
         self, session: bytes, record: SessionRecord, bounds: Bounds = UNBOUNDED, used: UsedToken | None = None
     ) -> int:
-        register = self.store_for(session)
-        bounds = await self._bounds_for(register, tenant_of(record.meeting), bounds)
-        if used is None or register is self._common:
-            return await register.begin(session, record, bounds, used)
-        fence = await self._using(used, session, partial(register.begin, session, record, bounds), begins=True)
+        session_store = self.store_for(session)
+        bounds = await self._bounds_for(session_store, tenant_of(record.meeting), bounds)
+        if used is None or session_store is self._common:
+            return await session_store.begin(session, record, bounds, used)
+        fence = await self._using(
+            used, session, partial(session_store.begin, session, record, bounds), begins=True
+        )
         assert fence is not None  # noqa: S101 -- `begin` returns one
         return fence
 
@@ -177,16 +179,16 @@ class ShardedRegister:
         bounds: Bounds = UNBOUNDED,
         used: UsedToken | None = None,
     ) -> int | None:
-        register = self.store_for(session)
-        if used is None or register is self._common:
-            return await register.take(session, fence, record, bounds, used)
-        return await self._using(used, session, partial(register.take, session, fence, record, bounds))
+        session_store = self.store_for(session)
+        if used is None or session_store is self._common:
+            return await session_store.take(session, fence, record, bounds, used)
+        return await self._using(used, session, partial(session_store.take, session, fence, record, bounds))
 
     async def end(self, session: bytes, fence: int, unused: UsedToken | None = None) -> None:
-        register = self.store_for(session)
-        if unused is not None and register is not self._common:
+        session_store = self.store_for(session)
+        if unused is not None and session_store is not self._common:
             await self._common.end(session, fence, unused)  # also a `use` that is late comes to nothing then
-        await register.end(session, fence, unused)
+        await session_store.end(session, fence, unused)
 
     async def use(self, used: UsedToken, session: bytes = b"") -> bool:
         return await self._common.use(used, session)
@@ -196,32 +198,33 @@ class ShardedRegister:
 
     async def meant_by(self, revocation: Revocation, but: Collection[bytes]) -> int:
         counts = await asyncio.gather(
-            *(register.meant_by(revocation, but) for register in self._registers), return_exceptions=True
+            *(session_store.meant_by(revocation, but) for session_store in self._session_stores),
+            return_exceptions=True,
         )
         return sum(count for count in counts if isinstance(count, int))
 
-    async def sessions(self) -> tuple[Registered, ...]:
-        parts = await asyncio.gather(*(register.sessions() for register in self._registers))
+    async def sessions(self) -> tuple[StoredSession, ...]:
+        parts = await asyncio.gather(*(session_store.sessions() for session_store in self._session_stores))
         return tuple(session for part in parts for session in part)
 
     async def counts(self, tenant: str) -> TenantCounts:
-        return await _counts(tenant, self._registers)
+        return await _counts(tenant, self._session_stores)
 
     async def sweep(self) -> None:
-        await asyncio.gather(*(register.sweep() for register in self._registers))
+        await asyncio.gather(*(session_store.sweep() for session_store in self._session_stores))
 
     async def kept(self) -> tuple[UsedToken, ...]:
         return await self._common.kept()
 
     async def close(self) -> None:
-        await asyncio.gather(*(register.close() for register in self._registers))
+        await asyncio.gather(*(session_store.close() for session_store in self._session_stores))
 
     @property
-    def _common(self) -> Register:
-        return self._registers[self._placement.common]
+    def _common(self) -> SessionStore:
+        return self._session_stores[self._placement.common]
 
-    def store_for(self, key: str | bytes) -> Register:
-        return self._registers[self._placement.store_of(key)]
+    def store_for(self, key: str | bytes) -> SessionStore:
+        return self._session_stores[self._placement.store_of(key)]
 
     async def _using(
         self,
@@ -244,11 +247,11 @@ class ShardedRegister:
             raise refusal
         return fence
 
-    async def _bounds_for(self, register: Register, tenant: str, bounds: Bounds) -> Bounds:
+    async def _bounds_for(self, session_store: SessionStore, tenant: str, bounds: Bounds) -> Bounds:
         """The bounds for one store, with what the tenant has on the others."""
         if bounds.sessions is None and bounds.meetings is None:
             return bounds
-        others = [other for other in self._registers if other is not register]
+        others = [other for other in self._session_stores if other is not session_store]
         return replace(bounds, on_other_stores=await _counts(tenant, others))
 
 
@@ -316,7 +319,7 @@ class ShardedWebhookOutbox:
         return KeptWebhooks()
 
 
-async def _counts(tenant: str, registers: Sequence[Register]) -> TenantCounts:
+async def _counts(tenant: str, session_stores: Sequence[SessionStore]) -> TenantCounts:
     """What it has in all of these."""
-    counts = await asyncio.gather(*(register.counts(tenant) for register in registers))
+    counts = await asyncio.gather(*(session_store.counts(tenant) for session_store in session_stores))
     return TenantCounts(sum(each.sessions for each in counts), sum(each.meetings for each in counts))

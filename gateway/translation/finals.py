@@ -28,7 +28,7 @@ from gateway.domain.errors import (
     LogUnavailable,
 )
 from gateway.domain.log import Accepted, Translated, Unfinished, Untranslated, Utterance, UtteranceKey
-from gateway.domain.register import Fence
+from gateway.domain.session_store import Fence
 from gateway.meeting.live_view import LiveTranslation
 from gateway.meeting.room import Room
 from gateway.translation.commit_policy import FINAL_TOLERANCE

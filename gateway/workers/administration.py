@@ -30,13 +30,13 @@ def routes(operators: Operators, store: Store, parent: Parent) -> list[BaseRoute
     """store: that of the workers, which is to be reached before anything is asked for."""
 
     async def revoke(revocation: Revocation) -> int:
-        meant = await store.register.meant_by(revocation, ())
-        await store.register.revoke(revocation)  # the workers are told by the store
+        meant = await store.session_store.meant_by(revocation, ())
+        await store.session_store.revoke(revocation)  # the workers are told by the store
         return meant
 
     ping = Deliveries(parent.settings.webhooks, store.webhooks).ping
     return [
-        *meetings.routes(operators, store.log, store.register, revoke),
+        *meetings.routes(operators, store.log, store.session_store, revoke),
         *processes.routes(operators, _Workers(parent)),
         *webhooks.routes(operators, lambda: parent.settings.webhooks, store.webhooks, ping),
         *page.admin_routes(),

@@ -1,4 +1,4 @@
-"""The stores on which the contracts of log, register and the rest are tested, each with two gateways.
+"""The stores on which the contracts of log, session_store and the rest are tested, each with two gateways.
 
 The one in memory runs twice: as it is, and with suspensions around every call, because the core must not come to
 depend on an adapter that happens never to suspend. Redis is a real one, and time passes there as it does here.
@@ -16,25 +16,25 @@ from unittest import mock
 
 from gateway.domain.glossaries import Glossaries
 from gateway.domain.log import Publication
-from gateway.domain.ports import EventLog, Meter, Register, Subscription
-from gateway.domain.register import Present
+from gateway.domain.ports import EventLog, Meter, SessionStore, Subscription
+from gateway.domain.session_store import Present
 from gateway.domain.webhooks import WebhookOutbox
 from gateway.stores.memory_glossaries import MemoryGlossaries, MemoryGlossariesStore
 from gateway.stores.memory_log import MemoryEventLog, MemoryStore
 from gateway.stores.memory_meter import MemoryMeter, MemoryMeterStore
-from gateway.stores.memory_register import MemoryRegister, MemoryRegisterStore
+from gateway.stores.memory_session_store import MemorySessions, MemorySessionStore
 from gateway.stores.memory_webhooks import MemoryWebhookOutbox, MemoryWebhookStore
 from gateway.stores.redis import log as redis_log
 from gateway.stores.redis import meter as redis_meter
-from gateway.stores.redis import register as redis_register
+from gateway.stores.redis import session_store as redis_session_store
 from gateway.stores.redis import webhooks as redis_webhooks
 from gateway.stores.redis.glossaries import RedisGlossaries
 from gateway.stores.redis.log import RedisEventLog
 from gateway.stores.redis.meter import RedisMeter
-from gateway.stores.redis.register import RedisRegister
+from gateway.stores.redis.session_store import RedisSessionStore
 from gateway.stores.redis.store import RedisStore
 from gateway.stores.redis.webhooks import RedisWebhookOutbox
-from gateway.stores.sharded import Placement, ShardedEventLog, ShardedRegister, ShardedWebhookOutbox
+from gateway.stores.sharded import Placement, ShardedEventLog, ShardedSessionStore, ShardedWebhookOutbox
 from tests.redis_server import RedisServer, shared_server
 from tests.usual import usual
 
@@ -45,8 +45,8 @@ class Store(Protocol):
     async def gateway(self) -> EventLog:
         """One more gateway; the store's end is its end."""
 
-    async def register(self) -> Register:
-        """The register of one more gateway, which is not open yet; the store's end is its end."""
+    async def session_store(self) -> SessionStore:
+        """The session store of one more gateway, which is not open yet; the store's end is its end."""
 
     async def meter(self) -> Meter:
         """The meter of one more gateway."""
@@ -57,13 +57,13 @@ class Store(Protocol):
     async def webhooks(self) -> WebhookOutbox:
         """The events that wait for webhooks, as one more gateway has them."""
 
-    async def leave(self, register: Register) -> None:
-        """This gateway closes its register."""
+    async def leave(self, session_store: SessionStore) -> None:
+        """This gateway closes its session_store."""
 
     async def pass_time(self, seconds: float) -> None:
         """So much time passes, and more. Every gateway is heard of meanwhile."""
 
-    async def lose(self, gateway: EventLog | Register) -> None:
+    async def lose(self, gateway: EventLog | SessionStore) -> None:
         """This gateway is not heard of, until it counts as gone."""
 
     async def holds(self, words: str) -> bool:
@@ -92,7 +92,7 @@ class _Memory:
             lambda meeting: self._store.is_unfinished(meeting), wall_clock=lambda: self._now
         )
         self._sessions = usual(
-            MemoryRegisterStore,
+            MemorySessions,
             keep_s=keep_sessions_s,
             started=self._webhooks.meeting_started,
             ended=self._webhooks.meeting_ended,
@@ -101,17 +101,17 @@ class _Memory:
         self._glossaries = MemoryGlossariesStore()
         self._meters = MemoryMeterStore(wall_clock=lambda: self._now)
         self._store = usual(MemoryStore, **bounds, fence_of=self._sessions.fence_of, wall_clock=lambda: self._now)
-        self._gateways: list[EventLog | Register] = []
+        self._gateways: list[EventLog | SessionStore] = []
 
     async def gateway(self) -> EventLog:
         log = MemoryEventLog(self._store)
         self._gateways.append(log)
         return log
 
-    async def register(self) -> Register:
-        register = MemoryRegister(self._sessions)
-        self._gateways.append(register)
-        return register
+    async def session_store(self) -> SessionStore:
+        session_store = MemorySessionStore(self._sessions)
+        self._gateways.append(session_store)
+        return session_store
 
     async def meter(self) -> Meter:
         return MemoryMeter(self._meters)
@@ -122,15 +122,15 @@ class _Memory:
     async def webhooks(self) -> WebhookOutbox:
         return MemoryWebhookOutbox(self._webhooks)
 
-    async def leave(self, register: Register) -> None:
-        self._gateways.remove(register)
-        await register.close()
+    async def leave(self, session_store: SessionStore) -> None:
+        self._gateways.remove(session_store)
+        await session_store.close()
 
     async def pass_time(self, seconds: float) -> None:
         self._now += seconds
         await asyncio.gather(*(gateway.sweep() for gateway in self._gateways))
 
-    async def lose(self, gateway: EventLog | Register) -> None:
+    async def lose(self, gateway: EventLog | SessionStore) -> None:
         self._gateways.remove(gateway)
         for _ in range(10):
             await self.pass_time(1.0)
@@ -172,11 +172,11 @@ class _Redis:
         self._bounds = bounds
         self._keep_sessions_s = keep_sessions_s
         self._prefix = f"{secrets.token_hex(4)}:"
-        self._heard_of: list[RedisEventLog | RedisRegister] = []
-        self._all: list[RedisEventLog | RedisRegister] = []
+        self._heard_of: list[RedisEventLog | RedisSessionStore] = []
+        self._all: list[RedisEventLog | RedisSessionStore] = []
         self._stores: list[RedisStore] = []
         # In ms, also of what is not recorded.
-        self._keep_of: dict[RedisEventLog | RedisRegister, tuple[int, int]] = {}
+        self._keep_of: dict[RedisEventLog | RedisSessionStore, tuple[int, int]] = {}
 
     async def _another(self) -> RedisStore:
         store = usual(RedisStore, self._server.url, prefix=self._prefix, patience_s=_FOREVER_S)
@@ -193,13 +193,13 @@ class _Redis:
         self._heard_of.append(log)
         return log
 
-    async def register(self) -> Register:
-        register = usual(RedisRegister, await self._another(), keep_s=self._keep_sessions_s)
-        self._keep_of[register] = register._keep_ms, 0
-        self._keep(register, forever=True)
-        self._all.append(register)
-        self._heard_of.append(register)
-        return register
+    async def session_store(self) -> SessionStore:
+        session_store = usual(RedisSessionStore, await self._another(), keep_s=self._keep_sessions_s)
+        self._keep_of[session_store] = session_store._keep_ms, 0
+        self._keep(session_store, forever=True)
+        self._all.append(session_store)
+        self._heard_of.append(session_store)
+        return session_store
 
     async def meter(self) -> Meter:
         return RedisMeter(await self._another())
@@ -210,10 +210,10 @@ class _Redis:
     async def webhooks(self) -> WebhookOutbox:
         return RedisWebhookOutbox(await self._another())
 
-    async def leave(self, register: Register) -> None:
-        assert isinstance(register, RedisRegister)
-        self._heard_of.remove(register)
-        await register.close()
+    async def leave(self, session_store: SessionStore) -> None:
+        assert isinstance(session_store, RedisSessionStore)
+        self._heard_of.remove(session_store)
+        await session_store.close()
 
     async def pass_time(self, seconds: float) -> None:
         await asyncio.sleep(seconds + 0.01)
@@ -226,18 +226,18 @@ class _Redis:
                 self._server.ask(f"ZADD {self._prefix}due {' '.join(f'0 {name}' for name in due)}")
             await self.sweep()
 
-    def _keep(self, gateway: RedisEventLog | RedisRegister, *, forever: bool) -> None:
+    def _keep(self, gateway: RedisEventLog | RedisSessionStore, *, forever: bool) -> None:
         kept_ms = (_FOREVER_MS, _FOREVER_MS) if forever else self._keep_of[gateway]
-        if isinstance(gateway, RedisRegister):
+        if isinstance(gateway, RedisSessionStore):
             gateway._keep_ms = kept_ms[0]
         else:
             gateway._bounds = (kept_ms[0], *gateway._bounds[1:])
             gateway._unrecorded_ms = kept_ms[1]
 
-    async def lose(self, gateway: EventLog | Register) -> None:
-        assert isinstance(gateway, RedisEventLog | RedisRegister)
+    async def lose(self, gateway: EventLog | SessionStore) -> None:
+        assert isinstance(gateway, RedisEventLog | RedisSessionStore)
         self._heard_of.remove(gateway)
-        if isinstance(gateway, RedisRegister):
+        if isinstance(gateway, RedisSessionStore):
             self._server.ask(f"ZINCRBY {self._prefix}heard -10000 {gateway.store.id}")
             await self.sweep()
             return
@@ -271,7 +271,7 @@ class _Redis:
 async def _redis(**bounds: Any) -> AsyncIterator[Store]:
     with contextlib.ExitStack() as patient:
         # A store that is slow is there.
-        for module in (redis_log, redis_register, redis_webhooks, redis_meter):
+        for module in (redis_log, redis_session_store, redis_webhooks, redis_meter):
             patient.enter_context(mock.patch.object(module, "_SHORT_PATIENCE_S", _FOREVER_S))
         store = _Redis(shared_server(), **bounds)
         sweeping = asyncio.create_task(store.keep_sweeping())
@@ -297,7 +297,7 @@ class _Sharded:
     def __init__(self, first: _Redis, second: _Redis) -> None:
         self._both = (first, second)
         # A gateway's access to both → to each.
-        self._parts: dict[EventLog | Register, tuple[EventLog | Register, ...]] = {}
+        self._parts: dict[EventLog | SessionStore, tuple[EventLog | SessionStore, ...]] = {}
 
     async def gateway(self) -> EventLog:
         parts = [await store.gateway() for store in self._both]
@@ -305,11 +305,11 @@ class _Sharded:
         self._parts[log] = tuple(parts)
         return log
 
-    async def register(self) -> Register:
-        parts = [await store.register() for store in self._both]
-        register = ShardedRegister(parts, _OnTheSecond())
-        self._parts[register] = tuple(parts)
-        return register
+    async def session_store(self) -> SessionStore:
+        parts = [await store.session_store() for store in self._both]
+        session_store = ShardedSessionStore(parts, _OnTheSecond())
+        self._parts[session_store] = tuple(parts)
+        return session_store
 
     async def meter(self) -> Meter:
         return await self._both[0].meter()
@@ -320,14 +320,14 @@ class _Sharded:
     async def webhooks(self) -> WebhookOutbox:
         return ShardedWebhookOutbox([await store.webhooks() for store in self._both], _OnTheSecond())
 
-    async def leave(self, register: Register) -> None:
-        for store, part in zip(self._both, self._parts[register], strict=True):
-            await store.leave(cast(Register, part))
+    async def leave(self, session_store: SessionStore) -> None:
+        for store, part in zip(self._both, self._parts[session_store], strict=True):
+            await store.leave(cast(SessionStore, part))
 
     async def pass_time(self, seconds: float) -> None:
         await asyncio.gather(*(store.pass_time(seconds) for store in self._both))
 
-    async def lose(self, gateway: EventLog | Register) -> None:
+    async def lose(self, gateway: EventLog | SessionStore) -> None:
         for store, part in zip(self._both, self._parts[gateway], strict=True):
             await store.lose(part)
 
@@ -369,7 +369,7 @@ class _Delayed:
             await asyncio.sleep(0)
 
 
-class _DelayedRegister(_Delayed):
+class _DelayedSessionStore(_Delayed):
     @asynccontextmanager
     async def subscribe(  # type: ignore[override]
         self, meeting: str, deliver: Callable[[str, Present | None], None]
@@ -388,8 +388,8 @@ class _DelayedStore:
     async def gateway(self) -> EventLog:
         return cast(EventLog, _Delayed(await self._store.gateway()))
 
-    async def register(self) -> Register:
-        return cast(Register, _DelayedRegister(await self._store.register()))
+    async def session_store(self) -> SessionStore:
+        return cast(SessionStore, _DelayedSessionStore(await self._store.session_store()))
 
     async def meter(self) -> Meter:
         return cast(Meter, _Delayed(await self._store.meter()))
@@ -400,13 +400,13 @@ class _DelayedStore:
     async def webhooks(self) -> WebhookOutbox:
         return cast(WebhookOutbox, _Delayed(await self._store.webhooks()))
 
-    async def leave(self, register: Register) -> None:
-        await self._store.leave(cast(Any, register).adapter)
+    async def leave(self, session_store: SessionStore) -> None:
+        await self._store.leave(cast(Any, session_store).adapter)
 
     async def pass_time(self, seconds: float) -> None:
         await self._store.pass_time(seconds)
 
-    async def lose(self, gateway: EventLog | Register) -> None:
+    async def lose(self, gateway: EventLog | SessionStore) -> None:
         await self._store.lose(cast(Any, gateway).adapter)
 
     async def holds(self, words: str) -> bool:

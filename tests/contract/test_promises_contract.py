@@ -27,8 +27,8 @@ from gateway.domain.log import (
     Unfinished,
     Untranslated,
 )
-from gateway.domain.ports import EventLog, Register
-from gateway.domain.register import Fence
+from gateway.domain.ports import EventLog, SessionStore
+from gateway.domain.session_store import Fence
 from gateway.domain.sessions import SessionRecord
 from tests.contract.stores import STORES, OpenStore, Store
 from tests.logs import nothing, offsets, texts, translated, untranslated, utterance
@@ -78,11 +78,11 @@ async def test_an_utterance_is_promised_in_all_languages_that_are_read_at_any_ga
         assert publication.event == Said(HELLO, ("de", "ja"))
 
 
-async def a_session(two: Two) -> tuple[Register, Fence, Callable[[], Awaitable[Fence]]]:
-    """The register of Ben's gateway, the session's fence at Ana's, and what moves it to Ben's."""
-    here, there = await two.store.register(), await two.store.register()
-    for register in (here, there):
-        await register.open(lambda _session, _elsewhere: None, lambda _: None)
+async def a_session(two: Two) -> tuple[SessionStore, Fence, Callable[[], Awaitable[Fence]]]:
+    """The session store of Ben's gateway, the session's fence at Ana's, and what moves it to Ben's."""
+    here, there = await two.store.session_store(), await two.store.session_store()
+    for session_store in (here, there):
+        await session_store.open(lambda _session, _elsewhere: None, lambda _: None)
     session = b"s" * 32
     record = SessionRecord(
         participant="p", meeting="standup", private=False, name="Ana", speaks="en", reads=(), grant=OPEN

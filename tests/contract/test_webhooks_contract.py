@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 from msgspec.structs import replace
 
-from gateway.domain.ports import EventLog, Register
+from gateway.domain.ports import EventLog, SessionStore
 from gateway.domain.sessions import SessionRecord
 from gateway.domain.webhooks import Delivery, Event, Settled, Webhook, WebhookOutbox
 from gateway.stores import memory_webhooks
@@ -39,8 +39,8 @@ def _order(event: Event) -> tuple[int, int, int]:
 
 
 class Gateway:
-    def __init__(self, register: Register, log: EventLog, outbox: WebhookOutbox) -> None:
-        self.register, self.log, self.outbox = register, log, outbox
+    def __init__(self, session_store: SessionStore, log: EventLog, outbox: WebhookOutbox) -> None:
+        self.session_store, self.log, self.outbox = session_store, log, outbox
 
     async def claim(self, webhook: Webhook = HOOK, most: int = 100) -> list[Delivery]:
         return list((await self.outbox.tend(webhook, most)).deliveries)
@@ -67,8 +67,8 @@ def open_store(request: pytest.FixtureRequest) -> OpenStore:
 
 
 async def gateway(store: Store) -> Gateway:
-    found = Gateway(await store.register(), await store.gateway(), await store.webhooks())
-    await found.register.open(lambda *_: None, lambda _: None)
+    found = Gateway(await store.session_store(), await store.gateway(), await store.webhooks())
+    await found.session_store.open(lambda *_: None, lambda _: None)
     return found
 
 
@@ -99,16 +99,16 @@ async def say(
 
 
 async def test_a_meeting_starts_with_its_first_session_and_ends_with_its_last(two: Two) -> None:
-    first = await two.here.register.begin(ANA, record())
-    second = await two.there.register.begin(BO, record("bo"))
+    first = await two.here.session_store.begin(ANA, record())
+    second = await two.there.session_store.begin(BO, record("bo"))
     [started] = await two.there.events()
     assert (started.type, started.meeting, started.started_ms, started.ended_ms) == (
         *(STARTED, "acme/m"),
         *(started.at_ms, 0),
     )
-    await two.here.register.end(ANA, first)
+    await two.here.session_store.end(ANA, first)
     assert await two.here.events() == []
-    await two.there.register.end(BO, second)
+    await two.there.session_store.end(BO, second)
     [ended] = await two.here.events()
     assert (ended.type, ended.meeting) == (ENDED, "acme/m")
     assert (ended.started_ms, ended.ended_ms) == (started.at_ms, ended.at_ms)
@@ -116,18 +116,18 @@ async def test_a_meeting_starts_with_its_first_session_and_ends_with_its_last(tw
 
 
 async def test_what_is_repeated_is_told_once(two: Two) -> None:
-    fence = await two.here.register.begin(ANA, record())
-    await two.here.register.begin(ANA, record())
-    await two.here.register.end(ANA, fence)
-    await two.here.register.end(ANA, fence)
+    fence = await two.here.session_store.begin(ANA, record())
+    await two.here.session_store.begin(ANA, record())
+    await two.here.session_store.end(ANA, fence)
+    await two.here.session_store.end(ANA, fence)
     assert await two.here.types() == [STARTED, ENDED]
 
 
 async def test_each_meeting_is_told_of_and_each_time_that_it_goes_on(two: Two) -> None:
     for meeting in ("acme/m", "acme/n", "acme/m"):
-        fence = await two.here.register.begin(ANA, record(meeting=meeting))
+        fence = await two.here.session_store.begin(ANA, record(meeting=meeting))
         await two.store.pass_time(0.01)
-        await two.here.register.end(ANA, fence)
+        await two.here.session_store.end(ANA, fence)
         await two.store.pass_time(0.01)
     events = await two.here.events()
     assert [(event.type, event.meeting) for event in events] == [
@@ -138,28 +138,28 @@ async def test_each_meeting_is_told_of_and_each_time_that_it_goes_on(two: Two) -
 
 
 async def test_nothing_is_told_of_private_meetings(two: Two) -> None:
-    fence = await two.here.register.begin(ANA, record(private=True))
+    fence = await two.here.session_store.begin(ANA, record(private=True))
     await say(two.here)
-    await two.here.register.end(ANA, fence)
+    await two.here.session_store.end(ANA, fence)
     await two.store.pass_time(A_WHILE_S)
     assert await two.here.types() == []
 
 
 async def test_who_comes_back_in_time_does_not_end_it(open_store: OpenStore) -> None:
     async with opened(open_store, HOOK, keep_sessions_s=60.0) as two:
-        fence = await two.here.register.begin(ANA, record())
-        assert await two.here.register.save(ANA, fence, record(), away_s=1.0)
-        await two.here.register.release(ANA, fence)
+        fence = await two.here.session_store.begin(ANA, record())
+        assert await two.here.session_store.save(ANA, fence, record(), away_s=1.0)
+        await two.here.session_store.release(ANA, fence)
         await two.store.pass_time(0.1)
-        assert await two.there.register.take(ANA, fence, record()) is not None
+        assert await two.there.session_store.take(ANA, fence, record()) is not None
         assert await two.here.types() == [STARTED]
 
 
 async def test_it_ends_once_when_the_last_was_away_for_too_long(open_store: OpenStore) -> None:
     async with opened(open_store, HOOK, keep_sessions_s=0.3) as two:
         for session, name in ((ANA, "ana"), (BO, "bo")):
-            fence = await two.here.register.begin(session, record(name))
-            await two.here.register.release(session, fence)
+            fence = await two.here.session_store.begin(session, record(name))
+            await two.here.session_store.release(session, fence)
         await two.store.pass_time(0.4)
         await two.store.pass_time(0.1)
         assert await two.there.types() == [STARTED, ENDED]
@@ -167,8 +167,8 @@ async def test_it_ends_once_when_the_last_was_away_for_too_long(open_store: Open
 
 async def test_it_ends_once_when_the_gateway_of_the_last_is_gone(open_store: OpenStore) -> None:
     async with opened(open_store, HOOK, keep_sessions_s=0.3) as two:
-        await two.here.register.begin(ANA, record())
-        await two.store.lose(two.here.register)
+        await two.here.session_store.begin(ANA, record())
+        await two.store.lose(two.here.session_store)
         await two.store.pass_time(0.4)
         await two.store.pass_time(0.1)
         assert await two.there.types() == [STARTED, ENDED]
@@ -178,10 +178,10 @@ async def test_it_ends_once_when_the_gateway_of_the_last_is_gone(open_store: Ope
 
 
 async def test_a_transcript_is_ready_once_all_that_was_promised_is_there(two: Two) -> None:
-    fence = await two.here.register.begin(ANA, record())
+    fence = await two.here.session_store.begin(ANA, record())
     await say(two.here, ["ja"])
     await two.store.pass_time(A_WHILE_S)
-    await two.here.register.end(ANA, fence)
+    await two.here.session_store.end(ANA, fence)
     [started, ended] = await two.here.events()
     await two.store.pass_time(A_WHILE_S)
     assert await two.here.events() == []
@@ -195,19 +195,19 @@ async def test_a_transcript_is_ready_once_all_that_was_promised_is_there(two: Tw
 
 
 async def test_without_promises_it_is_ready_soon(two: Two) -> None:
-    fence = await two.here.register.begin(ANA, replace(record(), reads=()))
+    fence = await two.here.session_store.begin(ANA, replace(record(), reads=()))
     await say(two.here)
-    await two.here.register.end(ANA, fence)
+    await two.here.session_store.end(ANA, fence)
     await two.store.pass_time(A_WHILE_S)
     assert await two.here.types() == [STARTED, ENDED, READY]
 
 
 async def test_where_nothing_was_said_or_all_is_erased_there_is_none(two: Two) -> None:
     for session, meeting in ((ANA, "acme/m"), (BO, "acme/n")):
-        fence = await two.here.register.begin(session, replace(record(meeting=meeting), reads=()))
+        fence = await two.here.session_store.begin(session, replace(record(meeting=meeting), reads=()))
         if meeting == "acme/n":
             await say(two.here, meeting=meeting)
-        await two.here.register.end(session, fence)
+        await two.here.session_store.end(session, fence)
     assert await two.here.log.erase("acme/n")
     await two.store.pass_time(A_WHILE_S)
     assert sorted(await two.here.types()) == [ENDED, ENDED, STARTED, STARTED]
@@ -215,9 +215,9 @@ async def test_where_nothing_was_said_or_all_is_erased_there_is_none(two: Two) -
 
 @pytest.mark.parametrize("languages", [(), ("ja",)])
 async def test_a_meeting_that_is_not_recorded_has_none(two: Two, languages: Collection[str]) -> None:
-    fence = await two.here.register.begin(ANA, record())
+    fence = await two.here.session_store.begin(ANA, record())
     await say(two.here, languages, record=False)
-    await two.here.register.end(ANA, fence)
+    await two.here.session_store.end(ANA, fence)
     await two.store.pass_time(A_WHILE_S)
     await two.here.log.conclude("acme/m", translated("やあ。"))
     await two.store.pass_time(A_WHILE_S)
@@ -226,26 +226,26 @@ async def test_a_meeting_that_is_not_recorded_has_none(two: Two, languages: Coll
 
 async def test_where_all_that_was_said_has_expired_there_is_none(open_store: OpenStore) -> None:
     async with opened(open_store, HOOK, keep_s=0.5) as two:
-        fence = await two.here.register.begin(ANA, replace(record(), reads=()))
+        fence = await two.here.session_store.begin(ANA, replace(record(), reads=()))
         await say(two.here)
         async with two.here.log.subscribe("acme/m", nothing):
             await two.store.pass_time(0.6)
             await two.here.log.read("acme/m", 0)
-            await two.here.register.end(ANA, fence)
+            await two.here.session_store.end(ANA, fence)
             await two.store.pass_time(A_WHILE_S)
             assert await two.here.types() == [STARTED, ENDED]
 
 
 async def test_if_somebody_comes_back_before_it_the_next_end_counts(two: Two) -> None:
-    fence = await two.here.register.begin(ANA, record())
+    fence = await two.here.session_store.begin(ANA, record())
     await say(two.here, ["ja"])
-    await two.here.register.end(ANA, fence)
+    await two.here.session_store.end(ANA, fence)
     await two.store.pass_time(0.01)
-    fence = await two.there.register.begin(BO, record("bo"))
+    fence = await two.there.session_store.begin(BO, record("bo"))
     assert await two.here.log.conclude("acme/m", translated("やあ。"))
     await two.store.pass_time(A_WHILE_S)
     assert await two.here.types() == [STARTED, ENDED, STARTED]
-    await two.there.register.end(BO, fence)
+    await two.there.session_store.end(BO, fence)
     await two.store.pass_time(A_WHILE_S)
     assert await two.here.types() == [ENDED, READY]
 
@@ -259,7 +259,9 @@ async def test_each_webhook_gets_what_it_wants_of_its_tenants(open_store: OpenSt
     nobody = replace(HOOK, name="nobody", tenants=("acm", "default"))
     async with opened(open_store, HOOK, ends, acme, nobody) as two:
         for session, meeting in ((ANA, "acme/m"), (BO, "m")):
-            await two.here.register.end(session, await two.here.register.begin(session, record(meeting=meeting)))
+            await two.here.session_store.end(
+                session, await two.here.session_store.begin(session, record(meeting=meeting))
+            )
         everything = await two.here.events()
         assert sorted(event.type for event in everything) == [ENDED, ENDED, STARTED, STARTED]
         assert await two.there.events(ends) == [event for event in everything if event.type == ENDED]
@@ -268,9 +270,9 @@ async def test_each_webhook_gets_what_it_wants_of_its_tenants(open_store: OpenSt
 
 
 async def test_a_webhook_gets_what_happens_once_it_is_there(two: Two) -> None:
-    fence = await two.here.register.begin(ANA, record())
+    fence = await two.here.session_store.begin(ANA, record())
     assert await two.there.types(OTHER) == []
-    await two.here.register.end(ANA, fence)
+    await two.here.session_store.end(ANA, fence)
     assert await two.there.types(OTHER) == [ENDED]
 
 
@@ -278,8 +280,8 @@ async def test_a_webhook_gets_what_happens_once_it_is_there(two: Two) -> None:
 
 
 async def test_one_gateway_has_a_delivery_at_a_time(two: Two) -> None:
-    await two.here.register.begin(ANA, record())
-    await two.here.register.begin(BO, record(meeting="acme/n"))
+    await two.here.session_store.begin(ANA, record())
+    await two.here.session_store.begin(BO, record(meeting="acme/n"))
     [one] = await two.here.claim(most=1)
     [other] = await two.there.claim()
     assert {one.event.meeting, other.event.meeting} == {"acme/m", "acme/n"}
@@ -289,7 +291,7 @@ async def test_one_gateway_has_a_delivery_at_a_time(two: Two) -> None:
 
 
 async def test_what_failed_is_tried_again_with_the_same_event(two: Two) -> None:
-    await two.here.register.begin(ANA, record())
+    await two.here.session_store.begin(ANA, record())
     [delivery] = await two.here.claim()
     await two.here.outbox.settle(HOOK, delivery, Settled("It answered with status 500.", 0.3))
     await two.store.pass_time(0.4)
@@ -305,14 +307,14 @@ async def test_what_failed_is_tried_again_with_the_same_event(two: Two) -> None:
 
 
 async def test_what_was_taken_does_not_wait_any_more(two: Two) -> None:
-    await two.here.register.begin(ANA, record())
+    await two.here.session_store.begin(ANA, record())
     [delivery] = await two.here.claim()
     await two.here.outbox.settle(HOOK, delivery, DONE)
     assert (await two.there.outbox.tend(HOOK, 9)).waiting == 0
 
 
 async def test_another_gateway_gets_what_was_not_settled(two: Two, monkeypatch: pytest.MonkeyPatch) -> None:
-    await two.here.register.begin(ANA, record())
+    await two.here.session_store.begin(ANA, record())
     with monkeypatch.context() as soon:
         for module in (redis_webhooks, memory_webhooks):
             soon.setattr(module, "LEASE_S", 0.3)
@@ -329,32 +331,32 @@ async def test_another_gateway_gets_what_was_not_settled(two: Two, monkeypatch: 
 
 
 async def test_a_webhook_that_is_gone_gets_nothing_until_it_is_resumed(two: Two) -> None:
-    fence = await two.here.register.begin(ANA, record())
-    await two.here.register.begin(BO, record(meeting="acme/n"))
+    fence = await two.here.session_store.begin(ANA, record())
+    await two.here.session_store.begin(BO, record(meeting="acme/n"))
     delivery = (await two.here.claim())[0]
     await two.here.outbox.settle(HOOK, delivery, Settled("It answered with status 410.", gone=True))
-    await two.here.register.end(ANA, fence)
+    await two.here.session_store.end(ANA, fence)
     assert await two.there.types() == []
     state = await two.there.outbox.state(HOOK)
     assert (state.gone, state.waiting, state.oldest_ms) == (True, 0, 0)
     await two.there.outbox.resume(HOOK)
-    await two.here.register.begin(ANA, record())
+    await two.here.session_store.begin(ANA, record())
     assert await two.here.types() == [STARTED]
     assert not (await two.there.outbox.state(HOOK)).gone
 
 
 async def test_another_address_is_another_try(two: Two) -> None:
-    await two.here.register.begin(ANA, record())
+    await two.here.session_store.begin(ANA, record())
     [delivery] = await two.here.claim()
     await two.here.outbox.settle(HOOK, delivery, Settled("It answered with status 410.", gone=True))
     moved = replace(HOOK, url="https://example.com/other")
     assert await two.here.types(moved) == []
-    await two.here.register.begin(BO, record(meeting="acme/n"))
+    await two.here.session_store.begin(BO, record(meeting="acme/n"))
     assert await two.there.types(moved) == [STARTED]
 
 
 async def test_what_the_old_address_says_late_is_not_said_of_the_new_one(two: Two) -> None:
-    await two.here.register.begin(ANA, record())
+    await two.here.session_store.begin(ANA, record())
     [late] = await two.here.claim()
     moved = replace(HOOK, url="https://example.com/other")
     assert await two.there.types(moved) == []
@@ -371,7 +373,7 @@ async def test_what_comes_when_it_is_full_is_dropped_and_one_is_told(
         monkeypatch.setattr(module, "MOST_WAITING", 2)
     async with opened(open_store, HOOK) as two:
         for session, meeting in ((ANA, "acme/m"), (BO, "acme/n"), (CY, "acme/o")):
-            await two.here.register.begin(session, record(meeting=meeting))
+            await two.here.session_store.begin(session, record(meeting=meeting))
         tended = await two.there.outbox.tend(HOOK, 9)
         assert {each.event.meeting for each in tended.deliveries} == {"acme/m", "acme/n"}
         assert (tended.waiting, tended.dropped) == (2, 1)
@@ -381,7 +383,7 @@ async def test_what_comes_when_it_is_full_is_dropped_and_one_is_told(
 async def test_operators_see_what_waits_and_how_the_last_try_ended(two: Two) -> None:
     state = await two.here.outbox.state(HOOK)
     assert (state.waiting, state.oldest_ms, state.tried_ms, state.said, state.gone) == (0, 0, 0, "", False)
-    await two.here.register.begin(ANA, record())
+    await two.here.session_store.begin(ANA, record())
     [delivery] = await two.here.claim()
     await two.here.outbox.settle(HOOK, delivery, Settled("It answered with status 500.", 60.0))
     state = await two.there.outbox.state(HOOK)

@@ -133,7 +133,7 @@ BUG = """
 from pathlib import Path
 
 
-def register():
+def session_store():
     from vllm.v1.worker.worker_base import WorkerWrapperBase
 
     works = WorkerWrapperBase.execute_model
@@ -157,7 +157,7 @@ def broken_engine(tmp_path_factory: pytest.TempPathFactory) -> Path:
     (folder / "broken_engine.py").write_text(BUG)
     (folder / "broken_engine-1.dist-info").mkdir()
     (folder / "broken_engine-1.dist-info" / "METADATA").write_text("Name: broken-engine\nVersion: 1\n")
-    plugins = "[vllm.general_plugins]\nbroken_engine = broken_engine:register\n"
+    plugins = "[vllm.general_plugins]\nbroken_engine = broken_engine:session_store\n"
     (folder / "broken_engine-1.dist-info" / "entry_points.txt").write_text(plugins)
     return folder
 

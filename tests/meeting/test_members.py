@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from hypothesis.stateful import Bundle, RuleBasedStateMachine, consumes, invariant, rule
 
 from gateway.domain.log import Utterance
-from gateway.domain.register import Present
+from gateway.domain.session_store import Present
 from gateway.domain.sessions import Stability
 from gateway.meeting.feed import Feed
 from gateway.meeting.members import Member, Members, Presence

@@ -13,7 +13,7 @@ from gateway.domain.close_codes import CloseCode
 from gateway.domain.engine import EngineProfile
 from gateway.domain.errors import Forbidden, GatewayError
 from gateway.domain.grants import OPEN, Grant
-from gateway.domain.ports import LiveChannel, Register
+from gateway.domain.ports import LiveChannel, SessionStore
 from gateway.domain.quotas import NO_QUOTA
 from gateway.meeting.outbox import Outbox
 from gateway.meeting.room import Room
@@ -24,7 +24,7 @@ from gateway.sessions.entrance import Entry
 from gateway.sessions.machine import Session
 from gateway.sessions.registry import Registry
 from gateway.sessions.rooms import Rooms
-from gateway.stores.memory_register import MemoryRegister, MemoryRegisterStore
+from gateway.stores.memory_session_store import MemorySessions, MemorySessionStore
 from gateway.translation.scheduling.quotas import Quotas
 from tests.translation.stage import Log, Stage, stage
 from tests.usual import usual
@@ -79,11 +79,11 @@ class Desk:
         max_sessions: int,
         joins: int,
         channel: LiveChannel | None,
-        register: Register,
+        session_store: SessionStore,
     ) -> None:
         self.core = core
         self.limits = limits
-        self.register = register
+        self.session_store = session_store
         self.now_s = 0.0
         # Subjects of whoever presents a key that is not the gateway's any more.
         self.keys_gone: set[str] = set()
@@ -91,13 +91,13 @@ class Desk:
         self.quota = NO_QUOTA
         self.registry = Registry(
             log=core.log,
-            register=register,
+            session_store=session_store,
             rooms=Rooms(
                 partial(
                     Room,
                     log=core.log,
                     snapshot=10,
-                    present=register.subscribe,
+                    present=session_store.subscribe,
                     channel=channel,
                     cancel=core.finals.cancel_here,
                 )
@@ -131,12 +131,12 @@ async def desk(
     log: Log | None = None,
     joins: int = 1_000,
     channel: LiveChannel | None = None,
-    register: Register | None = None,
+    session_store: SessionStore | None = None,
 ) -> AsyncIterator[Desk]:
     made: Desk
     async with stage(log=log, leaves_unfinished=True) as core:
-        if register is None:
-            register = MemoryRegister(usual(MemoryRegisterStore, keep_s=60.0, wall_clock=lambda: made.now_s))
-        made = Desk(core, limits or Limits(keep_s=60), max_sessions, joins, channel, register)
+        if session_store is None:
+            session_store = MemorySessionStore(usual(MemorySessions, keep_s=60.0, wall_clock=lambda: made.now_s))
+        made = Desk(core, limits or Limits(keep_s=60), max_sessions, joins, channel, session_store)
         async with made.registry:
             yield made

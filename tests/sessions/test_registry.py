@@ -607,7 +607,7 @@ async def test_nothing_ends_here_once_it_is_handed_over(tmp_path: Path) -> None:
         await away(gateway)
         await gateway.gateway.drain()
         await asyncio.sleep(5.0)
-        assert len(await gateway.gateway.register.sessions()) == 1
+        assert len(await gateway.gateway.session_store.sessions()) == 1
 
 
 async def test_without_a_handover_file_a_restart_begins_anew_and_says_so() -> None:

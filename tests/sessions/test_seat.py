@@ -232,6 +232,6 @@ async def test_a_session_that_another_gateway_had_is_what_it_was() -> None:
     assert kept.stopped == {"fr": 5}
 
 
-def test_the_register_knows_a_session_by_what_its_secret_cannot_be_found_from() -> None:
+def test_the_session_store_knows_a_session_by_what_its_secret_cannot_be_found_from() -> None:
     assert key_of("secret") == hashlib.sha256(b"secret").digest()
     assert len(key_of("\ud800")) == 32

@@ -13,8 +13,8 @@ from msgspec.structs import replace
 from gateway.domain.close_codes import CloseCode
 from gateway.domain.errors import LogUnavailable
 from gateway.domain.grants import Revocation
-from gateway.domain.ports import Register
-from gateway.domain.register import Held
+from gateway.domain.ports import SessionStore
+from gateway.domain.session_store import Held
 from gateway.domain.sessions import SessionRecord, UsedToken
 from gateway.protocol.limits import Limits
 from gateway.protocol.messages import UtteranceFinal
@@ -23,14 +23,14 @@ from gateway.sessions.effects import Update
 from gateway.sessions.seat import Seat
 from gateway.sessions.seats import Writes
 from tests.sessions.desk import desk
-from tests.sessions.faulty_register import FaultyRegister
+from tests.sessions.faulty_session_store import FaultySessionStore
 from tests.sessions.two_gateways import resume_of
 from tests.translation.stage import idle
 
 
 async def test_a_session_that_was_moved_takes_nothing_more_and_ends_nothing() -> None:
-    register = FaultyRegister()
-    async with desk(register=register) as d:
+    session_store = FaultySessionStore()
+    async with desk(session_store=session_store) as d:
         entry, ana = await d.join(name="Ana", speaks="en")
         d.registry.seats.moved(entry.seat.key, elsewhere=True)
         d.registry.seats.moved(entry.seat.key, elsewhere=True)
@@ -41,7 +41,7 @@ async def test_a_session_that_was_moved_takes_nothing_more_and_ends_nothing() ->
         d.registry.seats.end(entry.seat)
         await idle()
         assert len(d.registry.seats.all) == 0
-        assert (await register.counts("default")).sessions == 1, "the other gateway has it"
+        assert (await session_store.counts("default")).sessions == 1, "the other gateway has it"
 
 
 async def test_a_session_that_has_ended_elsewhere_is_to_come_again() -> None:
@@ -53,12 +53,12 @@ async def test_a_session_that_has_ended_elsewhere_is_to_come_again() -> None:
 
 
 async def test_what_happens_while_the_store_is_away_is_told_later() -> None:
-    register = FaultyRegister()
-    async with desk(Limits(keep_s=60), register=register) as d:
+    session_store = FaultySessionStore()
+    async with desk(Limits(keep_s=60), session_store=session_store) as d:
         away, _ = await d.join(name="Ana")
         gone, _ = await d.join(name="Bo")
         changed, _ = await d.join(name="Cy")
-        register.down |= {"save", "end", "release"}
+        session_store.down |= {"save", "end", "release"}
         d.registry.seats.away(away.seat, away.feed)
         d.registry.seats.end(gone.seat)
         with pytest.raises(LogUnavailable):
@@ -67,46 +67,46 @@ async def test_what_happens_while_the_store_is_away_is_told_later() -> None:
         d.now_s = 30.0
         await d.registry.sweep()
         await idle()
-        assert (await register.counts("default")).sessions == 3
-        register.down.clear()
+        assert (await session_store.counts("default")).sessions == 3
+        session_store.down.clear()
         await d.registry.sweep()
         await idle()
-        assert (await register.counts("default")).sessions == 2
-        [session] = [each for each in register.store.sessions.values() if each.record.name == "Ana"]
-        assert session.away_s == pytest.approx(register.store.wall_clock() - 30.0, abs=10.0)
-        held = await register.find(changed.seat.key)
+        assert (await session_store.counts("default")).sessions == 2
+        [session] = [each for each in session_store.store.sessions.values() if each.record.name == "Ana"]
+        assert session.away_s == pytest.approx(session_store.store.wall_clock() - 30.0, abs=10.0)
+        held = await session_store.find(changed.seat.key)
         assert held is not None
         assert held.record.reads == ()
 
 
 async def test_a_revocation_that_others_may_not_know_is_to_be_repeated() -> None:
-    register = FaultyRegister()
-    async with desk(register=register) as d:
-        register.down.add("revoke")
+    session_store = FaultySessionStore()
+    async with desk(session_store=session_store) as d:
+        session_store.down.add("revoke")
         with pytest.raises(LogUnavailable):
             await d.registry.revoke(Revocation(tenant="acme", before_s=1.0, subject="ana"))
         assert d.registry.lifetimes.spent.kept(), "here it counts at once"
-        register.down.clear()
+        session_store.down.clear()
         await d.registry.revoke(Revocation(tenant="acme", before_s=1.0, subject="ana"))
-        assert register.store.revocations
+        assert session_store.store.revocations
 
 
-async def test_with_a_register_that_outlives_the_process_there_is_nothing_to_hand_over() -> None:
-    register = FaultyRegister()
-    async with desk(register=register) as d:
+async def test_with_a_session_store_that_outlives_the_process_there_is_nothing_to_hand_over() -> None:
+    session_store = FaultySessionStore()
+    async with desk(session_store=session_store) as d:
         entry, _ = await d.join()
         [kept] = d.registry.kept()
         assert kept.session == entry.seat.secret
-        register.outlives = True
+        session_store.outlives = True
         assert d.registry.kept() == ()
         assert (await d.join(resume=resume_of(entry)))[0].recovered
 
 
-# ---------------------------------------------------------------- what the register is told
+# ---------------------------------------------------------------- what the session store is told
 
 
 class Told:
-    """A register that notes what it is told, while it can be reached."""
+    """A session store that notes what it is told, while it can be reached."""
 
     def __init__(self) -> None:
         self.said: list[tuple[Any, ...]] = []
@@ -142,13 +142,13 @@ class Told:
 
 class Writing:
     def __init__(self, tasks: asyncio.TaskGroup) -> None:
-        self.register = Told()
+        self.session_store = Told()
         self.name = "first"
         self.moved: list[bytes] = []
         # Whether another gateway has it, of each.
         self.elsewhere: list[bool] = []
         self.writes = Writes(
-            cast(Register, self.register),
+            cast(SessionStore, self.session_store),
             tasks,
             lambda _: (cast(SessionRecord, self.name), 3.0),
             self._note_moved,
@@ -175,62 +175,62 @@ async def test_what_changed_is_told_as_it_is_then() -> None:
         d.writes.save(_Session(b"a"))
         d.name = "second"
         await idle()
-        assert d.register.said == [("save", b"a", 1, "second", 3.0)]
+        assert d.session_store.said == [("save", b"a", 1, "second", 3.0)]
 
 
 async def test_what_could_not_be_told_is_told_later_and_only_the_newest() -> None:
     async with writing() as d:
-        d.register.reachable.clear()
+        d.session_store.reachable.clear()
         seat = _Session(b"a")
         d.writes.save(seat)
         d.writes.end(b"b", 4)
         await idle()
         d.writes.end(b"a", 1)
         await idle()
-        assert d.register.said == []
-        d.register.reachable.set()
+        assert d.session_store.said == []
+        d.session_store.reachable.set()
         d.writes.retry()
         await idle()
-        assert sorted(d.register.said) == [("end", b"a", 1), ("end", b"b", 4)]
+        assert sorted(d.session_store.said) == [("end", b"a", 1), ("end", b"b", 4)]
         d.writes.retry()
         await idle()
-        assert len(d.register.said) == 2
+        assert len(d.session_store.said) == 2
 
 
 async def test_what_is_newer_than_what_is_being_told_is_told_after_it() -> None:
     async with writing() as d:
-        d.register.go_on.clear()
+        d.session_store.go_on.clear()
         d.writes.save(_Session(b"a"))
         await idle()
         d.writes.end(b"a", 1)
-        d.register.go_on.set()
+        d.session_store.go_on.set()
         await idle()
-        assert [said[0] for said in d.register.said] == ["save", "end"]
+        assert [said[0] for said in d.session_store.said] == ["save", "end"]
 
 
 async def test_what_could_not_be_told_gives_way_to_what_came_meanwhile() -> None:
     async with writing() as d:
-        d.register.reachable.clear()
-        d.register.go_on.clear()
+        d.session_store.reachable.clear()
+        d.session_store.go_on.clear()
         d.writes.save(_Session(b"a"))
         await idle()
         d.writes.end(b"a", 1)
-        d.register.go_on.set()
+        d.session_store.go_on.set()
         await idle()
-        d.register.reachable.set()
+        d.session_store.reachable.set()
         d.writes.retry()
         await idle()
-        assert [said[0] for said in d.register.said] == ["end"]
+        assert [said[0] for said in d.session_store.said] == ["end"]
 
 
-async def test_a_session_ends_until_the_register_knows_it() -> None:
+async def test_a_session_ends_until_the_session_store_knows_it() -> None:
     async with writing() as d:
-        d.register.go_on.clear()
+        d.session_store.go_on.clear()
         d.writes.end(b"a", 1)
         assert d.writes.ends(b"a")
         await idle()
         assert d.writes.ends(b"a"), "it is being told"
-        d.register.go_on.set()
+        d.session_store.go_on.set()
         await idle()
         assert not d.writes.ends(b"a")
         assert not d.writes.ends(b"b")
@@ -241,7 +241,7 @@ async def test_what_may_or_may_not_have_been_taken_is_let_go_of() -> None:
         d.writes.release(b"a", 4)
         assert not d.writes.ends(b"a")
         await idle()
-        assert d.register.said == [("release", b"a", 4), ("release", b"a", 5)]
+        assert d.session_store.said == [("release", b"a", 4), ("release", b"a", 5)]
 
 
 @pytest.mark.parametrize(("fence", "elsewhere"), [(None, False), (1, False), (2, True)])
@@ -249,8 +249,8 @@ async def test_whoever_has_a_session_no_more_learns_whether_another_one_has(
     fence: int | None, elsewhere: bool
 ) -> None:
     async with writing() as d:
-        d.register.answers = False
-        d.register.held = None if fence is None else Held(cast(Any, None), fence)
+        d.session_store.answers = False
+        d.session_store.held = None if fence is None else Held(cast(Any, None), fence)
         d.writes.save(_Session(b"a"))
         await idle()
         assert (d.moved, d.elsewhere) == ([b"a"], [elsewhere])
@@ -259,24 +259,24 @@ async def test_whoever_has_a_session_no_more_learns_whether_another_one_has(
 @pytest.mark.parametrize("resumed", [False, True])
 async def test_a_session_that_is_another_gateways_is_not_kept_here(resumed: bool) -> None:
     async with writing() as d:
-        d.register.answers = False
-        d.register.go_on.clear()
+        d.session_store.answers = False
+        d.session_store.go_on.clear()
         seat = _Session(b"a")
         d.writes.save(seat)
         await idle()
         seat.fence += resumed
-        d.register.go_on.set()
+        d.session_store.go_on.set()
         await idle()
         assert d.moved == ([] if resumed else [b"a"])
 
 
 async def test_a_bug_does_not_stop_the_others(caplog: pytest.LogCaptureFixture) -> None:
     async with writing() as d:
-        d.register.save = None  # type: ignore[method-assign, assignment]
+        d.session_store.save = None  # type: ignore[method-assign, assignment]
         d.writes.save(_Session(b"a"))
         d.writes.end(b"b", 1)
         await idle()
-        assert d.register.said == [("end", b"b", 1)]
+        assert d.session_store.said == [("end", b"b", 1)]
     assert "could not be told" in caplog.text
 
 
@@ -287,36 +287,36 @@ async def test_once_closed_nothing_is_told_and_nothing_raises() -> None:
     d.writes.end(b"a", 1)
     d.writes.retry()
     await idle()
-    assert d.register.said == []
+    assert d.session_store.said == []
 
 
 async def test_whether_a_token_is_about_to_be_given_back() -> None:
     token = UsedToken("acme", "t1", "ana", 2e9)
     async with writing() as d:
-        d.register.go_on.clear()
+        d.session_store.go_on.clear()
         d.writes.end(b"a", 1, token)
         d.writes.end(b"b", 1)
         assert d.writes.gives_back(replace(token, user="bo"))
         assert not d.writes.gives_back(replace(token, tenant="other"))
         await idle()
         assert d.writes.gives_back(token), "it is being told"
-        d.register.go_on.set()
+        d.session_store.go_on.set()
         await idle()
         assert not d.writes.gives_back(token)
-        assert d.register.said == [("end", b"a", 1, token), ("end", b"b", 1)]
+        assert d.session_store.said == [("end", b"a", 1, token), ("end", b"b", 1)]
 
 
 async def test_what_fails_does_not_hold_up_what_comes_after_it(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(seats, "_AT_ONCE", 2)
     async with writing() as d:
-        d.register.away = {b"a", b"b", b"c"}  # on a store that is away
+        d.session_store.away = {b"a", b"b", b"c"}  # on a store that is away
         for session in (b"a", b"b", b"c"):
             d.writes.end(session, 1)
         await idle()
         d.writes.end(b"d", 1)
         await idle()
-        assert d.register.said == [("end", b"d", 1)]
-        d.register.away.clear()
+        assert d.session_store.said == [("end", b"d", 1)]
+        d.session_store.away.clear()
         d.writes.retry()
         await idle()
-        assert sorted(d.register.said) == [("end", session, 1) for session in (b"a", b"b", b"c", b"d")]
+        assert sorted(d.session_store.said) == [("end", session, 1) for session in (b"a", b"b", b"c", b"d")]

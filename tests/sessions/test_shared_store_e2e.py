@@ -89,7 +89,7 @@ async def test_presence_and_revocations_reach_every_gateway() -> None:
         assert [p.name for p in bo.started.participants] == ["Ana"]
         assert [m.name for m in await ana.until(ParticipantJoined)] == ["Bo"]
         told: list[Revocation] = []
-        one.gateway.register._revoked = told.append  # type: ignore[attr-defined]
+        one.gateway.session_store._revoked = told.append  # type: ignore[attr-defined]
         await another.gateway.registry.revoke(Revocation(tenant="default", before_s=1.0, subject="x"))
         await until(lambda: told)
         bo.lose()

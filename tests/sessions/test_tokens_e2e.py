@@ -330,7 +330,7 @@ async def test_the_next_process_knows_what_is_revoked_used_and_whose_session_it_
             meetings=await d.core.log.kept(),
             sessions=d.registry.kept(),
             revocations=d.registry.lifetimes.spent.kept(),
-            used_tokens=await d.register.kept(),
+            used_tokens=await d.session_store.kept(),
         )
         handover_file.write(file, left)
     assert handover_file.read(file) == left

@@ -125,7 +125,7 @@ async def test_a_final_over_a_connection_that_was_left_is_not_accepted() -> None
     async with two() as g:
         entry, connection = await joined(g.here, name="Ana", speaks="en")
         # What it is told is lost.
-        g.here.register._moved = lambda _session, _elsewhere: None  # type: ignore[attr-defined]
+        g.here.session_store._moved = lambda _session, _elsewhere: None  # type: ignore[attr-defined]
         again, _ = await joined(g.there, name="Ana", speaks="en", resume=resume_of(entry))
         assert (again.recovered, connection.closed) == (True, [])
         with pytest.raises(SessionReplaced):
@@ -337,7 +337,7 @@ async def test_a_gateway_that_leaves_hands_its_sessions_over() -> None:
         entry, _ = await joined(g.here, name="Ana")
         g.here.registry.seats.away(entry.seat, entry.feed)
         await idle()
-        await g.here.register.close()
+        await g.here.session_store.close()
         await g.pass_time(15, g.there)
         assert (await joined(g.there, name="Ana", resume=resume_of(entry)))[0].recovered
 

@@ -13,7 +13,7 @@ from gateway.domain.errors import Forbidden, InvalidValue
 from gateway.domain.sessions import Handover
 from gateway.protocol.messages import Caption, TranslationFinal
 from gateway.stores.memory_log import MemoryStore
-from gateway.stores.memory_register import MemoryRegister, MemoryRegisterStore
+from gateway.stores.memory_session_store import MemorySessions, MemorySessionStore
 from tests.sessions.desk import ANA, Desk, desk
 from tests.sessions.two_gateways import joined, resume_of, says
 from tests.translation.stage import Log, idle, until
@@ -41,11 +41,11 @@ class Two:
 @contextlib.asynccontextmanager
 async def two() -> AsyncIterator[Two]:
     both = Two()
-    register = usual(MemoryRegisterStore, keep_s=60, wall_clock=lambda: both.now_s)
-    both.store.fence_of = register.fence_of
+    session_store = usual(MemorySessions, keep_s=60, wall_clock=lambda: both.now_s)
+    both.store.fence_of = session_store.fence_of
     async with (
-        desk(log=Log(store=both.store), register=MemoryRegister(register)) as both.here,
-        desk(log=Log(store=both.store), register=MemoryRegister(register)) as both.there,
+        desk(log=Log(store=both.store), session_store=MemorySessionStore(session_store)) as both.here,
+        desk(log=Log(store=both.store), session_store=MemorySessionStore(session_store)) as both.there,
     ):
         yield both
 
@@ -106,7 +106,7 @@ async def test_whoever_asks_for_something_else_is_refused_and_has_not_joined(fir
             with pytest.raises(InvalidValue, match="not recorded" if not first else "is recorded") as refused:
                 await d.join(**BOARD, record=not first)
             assert refused.value.field == "record"
-            assert (await d.register.counts("default")).sessions == 1
+            assert (await d.session_store.counts("default")).sessions == 1
         await joined(g.there, **BOARD, record=first)
 
 
@@ -128,11 +128,11 @@ async def test_what_a_token_says_decides_and_cannot_be_overruled() -> None:
 
 
 async def test_a_session_that_goes_on_where_the_log_is_lost_begins_it_as_what_it_was() -> None:
-    register = usual(MemoryRegisterStore, keep_s=60, wall_clock=lambda: 0.0)
-    async with desk(log=Log(), register=MemoryRegister(register)) as here:
+    session_store = usual(MemorySessions, keep_s=60, wall_clock=lambda: 0.0)
+    async with desk(log=Log(), session_store=MemorySessionStore(session_store)) as here:
         entry, _ = await joined(here, **BOARD, reads=["de"], record=False)
         kept = entry.seat.kept(60.0)
-        async with desk(log=Log(), register=MemoryRegister(register)) as another:
+        async with desk(log=Log(), session_store=MemorySessionStore(session_store)) as another:
             again, _ = await joined(another, **BOARD, reads=["de"], resume=resume_of(entry))
             assert (again.recovered, again.seat.room.recorded) == (False, False)
     async with desk(log=Log()) as successor:

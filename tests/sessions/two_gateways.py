@@ -11,14 +11,14 @@ from gateway.protocol.limits import Limits
 from gateway.protocol.messages import Resume, UtteranceFinal
 from gateway.sessions.effects import Accept
 from gateway.sessions.entrance import Entry
-from gateway.stores.memory_register import MemoryRegister, MemoryRegisterStore
+from gateway.stores.memory_session_store import MemorySessions, MemorySessionStore
 from tests.sessions.desk import Connection, Desk, desk
 from tests.translation.stage import Log, idle
 from tests.usual import usual
 
 
 class Two:
-    """`here` and `there` share a log and a register, whose clock is `now_s`."""
+    """`here` and `there` share a log and a session store, whose clock is `now_s`."""
 
     here: Desk
     there: Desk
@@ -32,7 +32,7 @@ class Two:
             self.now_s += 1
             for gateway in gateways:
                 gateway.now_s += 1
-                await gateway.register.sweep()
+                await gateway.session_store.sweep()
                 await gateway.registry.sweep()
             await idle()
 
@@ -40,12 +40,12 @@ class Two:
 @contextlib.asynccontextmanager
 async def two(limits: Limits | None = None, **options: Any) -> AsyncIterator[Two]:
     both, log, limits = Two(), Log(), limits or Limits(keep_s=60)
-    store = usual(MemoryRegisterStore, keep_s=limits.keep_s, wall_clock=lambda: both.now_s)
+    store = usual(MemorySessions, keep_s=limits.keep_s, wall_clock=lambda: both.now_s)
     log.store.fence_of = store.fence_of
-    one, another = MemoryRegister(store), MemoryRegister(store)
+    one, another = MemorySessionStore(store), MemorySessionStore(store)
     async with (
-        desk(limits, log=log, register=one, **options) as both.here,
-        desk(limits, log=Log(store=log.store), register=another, **options) as both.there,
+        desk(limits, log=log, session_store=one, **options) as both.here,
+        desk(limits, log=Log(store=log.store), session_store=another, **options) as both.there,
     ):
         yield both
 

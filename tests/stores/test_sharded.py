@@ -18,18 +18,18 @@ from gateway.domain.errors import LimitExceeded, LogUnavailable, QuotaExceeded, 
 from gateway.domain.grants import Grant, Revocation
 from gateway.domain.live import Asked, LiveEvent
 from gateway.domain.log import Publication, Unfinished
-from gateway.domain.register import Bounds, TenantCounts
+from gateway.domain.session_store import Bounds, TenantCounts
 from gateway.domain.sessions import SessionRecord, UsedToken
 from gateway.domain.webhooks import KeptWebhooks, Settled, Webhook
 from gateway.stores.memory_live_channel import MemoryLiveChannel, Switchboard
 from gateway.stores.memory_log import MemoryEventLog, MemoryStore
-from gateway.stores.memory_register import MemoryRegister, MemoryRegisterStore
+from gateway.stores.memory_session_store import MemorySessions, MemorySessionStore
 from gateway.stores.memory_webhooks import MemoryWebhookOutbox, MemoryWebhookStore
 from gateway.stores.sharded import (
     Placement,
     ShardedEventLog,
     ShardedLiveChannel,
-    ShardedRegister,
+    ShardedSessionStore,
     ShardedWebhookOutbox,
 )
 from tests.logs import nothing, texts, utterance
@@ -164,35 +164,35 @@ async def test_a_store_that_does_not_answer_takes_only_its_meetings_with_it(
             await other.take_over()  # there was nothing on the other one
 
 
-# The register
+# The session store
 
 
 async def _unavailable(*_: Any) -> int:
     raise LogUnavailable("down", retry_after_ms=1)
 
 
-class _Register(ShardedRegister):
+class _SessionStore(ShardedSessionStore):
     """With what it was told."""
 
-    def __init__(self, stores: Sequence[MemoryRegisterStore]) -> None:
-        self.parts = [MemoryRegister(store) for store in stores]
+    def __init__(self, stores: Sequence[MemorySessions]) -> None:
+        self.parts = [MemorySessionStore(store) for store in stores]
         super().__init__(self.parts, TWO)
         self.revoked: list[Revocation] = []
         self.moved: list[tuple[bytes, bool]] = []
 
-    async def listen(self) -> _Register:
+    async def listen(self) -> _SessionStore:
         await self.open(lambda *moved: self.moved.append(moved), self.revoked.append)
         return self
 
 
 @pytest.fixture
-async def registers() -> tuple[_Register, _Register]:
-    stores = (usual(MemoryRegisterStore), usual(MemoryRegisterStore))
-    return await _Register(stores).listen(), await _Register(stores).listen()
+async def session_stores() -> tuple[_SessionStore, _SessionStore]:
+    stores = (usual(MemorySessions), usual(MemorySessions))
+    return await _SessionStore(stores).listen(), await _SessionStore(stores).listen()
 
 
-async def test_a_session_is_where_its_meeting_is(registers: tuple[_Register, _Register]) -> None:
-    here, there = registers
+async def test_a_session_is_where_its_meeting_is(session_stores: tuple[_SessionStore, _SessionStore]) -> None:
+    here, there = session_stores
     for store, meeting in enumerate(MEETINGS):
         [session] = sessions_on(store)
         assert here.suits(session, meeting)
@@ -203,8 +203,8 @@ async def test_a_session_is_where_its_meeting_is(registers: tuple[_Register, _Re
         assert here.moved.pop() == (session, True)
 
 
-async def test_a_tenants_bounds_hold_over_all_stores(registers: tuple[_Register, _Register]) -> None:
-    here, there = registers
+async def test_a_tenants_bounds_hold_over_all_stores(session_stores: tuple[_SessionStore, _SessionStore]) -> None:
+    here, there = session_stores
     sessions = [*sessions_on(0, 2), *sessions_on(1, 2)]
     two = Bounds(sessions=2)
     await here.begin(sessions[0], record(MEETINGS[0]), two)
@@ -220,9 +220,9 @@ async def test_a_tenants_bounds_hold_over_all_stores(registers: tuple[_Register,
 
 @pytest.mark.parametrize("store", [0, 1])
 async def test_a_token_opens_one_session_wherever_it_is(
-    registers: tuple[_Register, _Register], store: int
+    session_stores: tuple[_SessionStore, _SessionStore], store: int
 ) -> None:
-    here, there = registers
+    here, there = session_stores
     [session], meeting = sessions_on(store), MEETINGS[store]
     await here.begin(session, record(meeting), used=TOKEN)
     for elsewhere in (0, 1):
@@ -236,9 +236,9 @@ async def test_a_token_opens_one_session_wherever_it_is(
 @pytest.mark.parametrize("store", [0, 1])
 @pytest.mark.parametrize("what", ["begin", "take", "take what has ended"])
 async def test_a_token_that_was_for_nothing_can_open_another_session(
-    registers: tuple[_Register, _Register], store: int, what: str
+    session_stores: tuple[_SessionStore, _SessionStore], store: int, what: str
 ) -> None:
-    here, there = registers
+    here, there = session_stores
     [session], meeting = sessions_on(store), MEETINGS[store]
     nothing_more = Bounds(languages=(("x", 0),))
     if what == "take":
@@ -255,9 +255,9 @@ async def test_a_token_that_was_for_nothing_can_open_another_session(
 
 @pytest.mark.parametrize("store", [0, 1])
 async def test_a_token_stays_used_by_a_session_that_goes_on_later(
-    registers: tuple[_Register, _Register], store: int
+    session_stores: tuple[_SessionStore, _SessionStore], store: int
 ) -> None:
-    here, there = registers
+    here, there = session_stores
     [session], meeting = sessions_on(store), MEETINGS[store]
     fence = await here.begin(session, record(meeting, reads=()), used=TOKEN)
     with pytest.raises(LimitExceeded):
@@ -267,8 +267,10 @@ async def test_a_token_stays_used_by_a_session_that_goes_on_later(
     assert await there.take(session, fence, record(meeting, reads=()), used=TOKEN) == fence + 1
 
 
-async def test_a_revocation_is_told_once_and_counts_on_every_store(registers: tuple[_Register, _Register]) -> None:
-    here, there = registers
+async def test_a_revocation_is_told_once_and_counts_on_every_store(
+    session_stores: tuple[_SessionStore, _SessionStore],
+) -> None:
+    here, there = session_stores
     for store, meeting in enumerate(MEETINGS):
         await here.begin(sessions_on(store)[0], record(meeting))
     revocation = Revocation(tenant="acme", before_s=2e9)
@@ -279,8 +281,10 @@ async def test_a_revocation_is_told_once_and_counts_on_every_store(registers: tu
     assert await there.meant_by(revocation, set()) == 1
 
 
-async def test_a_store_that_is_away_is_asked_only_where_it_matters(registers: tuple[_Register, _Register]) -> None:
-    here, _ = registers
+async def test_a_store_that_is_away_is_asked_only_where_it_matters(
+    session_stores: tuple[_SessionStore, _SessionStore],
+) -> None:
+    here, _ = session_stores
     here.parts[1].counts = _unavailable  # type: ignore[method-assign, assignment]
     one, another = sessions_on(0, 2)
     await here.begin(one, record(MEETINGS[0]))
@@ -288,8 +292,8 @@ async def test_a_store_that_is_away_is_asked_only_where_it_matters(registers: tu
         await here.begin(another, record(MEETINGS[0], "bo"), Bounds(sessions=2))
 
 
-async def test_everybody_in_a_meeting_is_told_of(registers: tuple[_Register, _Register]) -> None:
-    here, there = registers
+async def test_everybody_in_a_meeting_is_told_of(session_stores: tuple[_SessionStore, _SessionStore]) -> None:
+    here, there = session_stores
     for store, meeting in enumerate(MEETINGS):
         present: dict[str, Any] = {}
         async with there.subscribe(meeting, present.__setitem__):

@@ -22,7 +22,7 @@ from gateway.domain.log import (
 )
 from gateway.domain.ports import LiveChannel
 from gateway.domain.quotas import NO_QUOTA
-from gateway.domain.register import Fence
+from gateway.domain.session_store import Fence
 from gateway.domain.sessions import KeptMeeting, Stability
 from gateway.meeting.feed import Feed
 from gateway.meeting.members import Member

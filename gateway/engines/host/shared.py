@@ -31,8 +31,8 @@ from gateway.engines.host.messages import (
     ToGateway,
     ToHost,
 )
-from gateway.engines.host.slots import Wanted
 from gateway.engines.host.sharing import DEMAND_S
+from gateway.engines.host.slots import Wanted
 from gateway.engines.in_flight import Generations
 from gateway.engines.lifecycle import Lifecycle
 

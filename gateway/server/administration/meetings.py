@@ -1,6 +1,6 @@
 """Meetings and sessions over all gateways of a store: to see them, to end them, to erase what was said.
 
-Knows: the log, the register, who is meant. Must not know: sockets, processes, which gateway has a session.
+Knows: the log, the session_store, who is meant. Must not know: sockets, processes, which gateway has a session.
 """
 
 from __future__ import annotations
@@ -19,9 +19,9 @@ from starlette.types import ASGIApp
 from gateway.domain.errors import UnknownMeeting
 from gateway.domain.grants import Revocation, meeting_key, meeting_name, tenant_of
 from gateway.domain.log import LoggedMeeting
-from gateway.domain.ports import EventLog, Register
-from gateway.domain.register import Registered
+from gateway.domain.ports import EventLog, SessionStore
 from gateway.domain.roles import NAME
+from gateway.domain.session_store import StoredSession
 from gateway.server.administration.bodies import (
     EndedAnswer,
     ErasedAnswer,
@@ -37,10 +37,13 @@ _ONE = "/admin/meetings/{tenant}/{meeting}"
 
 
 def routes(
-    operators: Operators, log: EventLog, register: Register, revoke: Callable[[Revocation], Awaitable[int]]
+    operators: Operators,
+    log: EventLog,
+    session_store: SessionStore,
+    revoke: Callable[[Revocation], Awaitable[int]],
 ) -> list[BaseRoute]:
     """revoke: ends the sessions that it means, at every gateway, and returns how many."""
-    meetings = _Meetings(log, register, revoke)
+    meetings = _Meetings(log, session_store, revoke)
     only = operators.only
     return [
         Route("/admin/meetings", Resource(GET=only(meetings.all))),
@@ -52,19 +55,21 @@ def routes(
 
 
 class _Meetings:
-    def __init__(self, log: EventLog, register: Register, revoke: Callable[[Revocation], Awaitable[int]]) -> None:
+    def __init__(
+        self, log: EventLog, session_store: SessionStore, revoke: Callable[[Revocation], Awaitable[int]]
+    ) -> None:
         self._log = log
-        self._register = register
+        self._session_store = session_store
         self._revoke = revoke
 
     async def all(self, request: Request) -> ASGIApp:
-        found = _meetings(await self._register.sessions(), await self._log.meetings())
+        found = _meetings(await self._session_store.sessions(), await self._log.meetings())
         tenant = request.query_params.get("tenant")
         return json_response(MeetingsAnswer([each for each in found if tenant in (None, each.tenant)]))
 
     async def sessions(self, request: Request) -> ASGIApp:
         tenant = request.query_params.get("tenant")
-        found = [_session(each) for each in await self._register.sessions()]
+        found = [_session(each) for each in await self._session_store.sessions()]
         return json_response(SessionsAnswer([each for each in found if tenant in (None, each.tenant)]))
 
     async def one(self, request: Request) -> ASGIApp:
@@ -95,9 +100,9 @@ class _Meetings:
         note(request, "transcript erased", tenant=tenant, meeting=meeting, there_was_one=erased)
         return json_response(ErasedAnswer(erased))
 
-    async def _in(self, tenant: str, meeting: str) -> list[Registered]:
+    async def _in(self, tenant: str, meeting: str) -> list[StoredSession]:
         key = meeting_key(tenant, meeting)
-        return [each for each in await self._register.sessions() if each.record.meeting == key]
+        return [each for each in await self._session_store.sessions() if each.record.meeting == key]
 
 
 def _revocation(
@@ -121,7 +126,7 @@ def _named(request: Request) -> tuple[str, str]:
     return tenant, meeting
 
 
-def _meetings(sessions: tuple[Registered, ...], logs: tuple[LoggedMeeting, ...]) -> list[Meeting]:
+def _meetings(sessions: tuple[StoredSession, ...], logs: tuple[LoggedMeeting, ...]) -> list[Meeting]:
     """Those that somebody is in, and those of which something is kept, by their names."""
     connected: Counter[str] = Counter(each.record.meeting for each in sessions if not each.away)
     away: Counter[str] = Counter(each.record.meeting for each in sessions if each.away)
@@ -148,7 +153,7 @@ def _meetings(sessions: tuple[Registered, ...], logs: tuple[LoggedMeeting, ...])
     return sorted(found, key=lambda each: (each.tenant, each.meeting))
 
 
-def _session(registered: Registered) -> Session:
+def _session(registered: StoredSession) -> Session:
     record = registered.record
     return Session(
         tenant=tenant_of(record.meeting),

@@ -35,7 +35,7 @@ from gateway.domain.log import (
     Utterance,
 )
 from gateway.domain.ports import LEASE_S
-from gateway.domain.register import Fence
+from gateway.domain.session_store import Fence
 from gateway.domain.sessions import KeptMeeting
 from gateway.stores.redis import entries
 from gateway.stores.redis.store import RedisStore

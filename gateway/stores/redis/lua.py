@@ -13,17 +13,30 @@ from gateway.stores.redis.connection import Command
 
 # All begin with `shared.lua`, and then the `common.lua` of their folder.
 # They promise more: a full store refuses them before they have changed anything.
-_NEW_WORK = ("accept", "claim", "register/begin", "glossaries/put")
+_NEW_WORK = ("accept", "claim", "session_store/begin", "glossaries/put")
 # What was accepted is finished, what has expired goes, and gateways are there, also while the store is full.
 _ALWAYS = (
     *("conclude", "find_promise", "take_over", "open", "leave", "positions", "read", "recent"),
     *("fit_account", "sweep", "close"),
     *("meetings", "erase"),
     *("meter/tell", "webhooks/tend", "webhooks/settle"),
-    *("register/find", "register/take", "register/save", "register/release", "register/end", "register/own"),
-    *("register/present", "register/versions", "register/use", "register/revoke", "register/revocations"),
-    "register/of_tenant",
-    *("register/sweep", "register/close"),
+    *(
+        "session_store/find",
+        "session_store/take",
+        "session_store/save",
+        "session_store/release",
+        "session_store/end",
+        "session_store/own",
+    ),
+    *(
+        "session_store/present",
+        "session_store/versions",
+        "session_store/use",
+        "session_store/revoke",
+        "session_store/revocations",
+    ),
+    "session_store/of_tenant",
+    *("session_store/sweep", "session_store/close"),
 )
 
 

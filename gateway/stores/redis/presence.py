@@ -12,7 +12,7 @@ from collections.abc import Callable, Sequence
 
 import msgspec
 
-from gateway.domain.register import Present
+from gateway.domain.session_store import Present
 
 _log = logging.getLogger(__name__)
 

@@ -18,7 +18,7 @@ from gateway.engines.host.slots import Wanted
 from gateway.engines.simulated import Rule, Script, SimulatedEngine
 from gateway.translation.scheduling.scheduler import Scheduler
 from tests.engines.host.pairs import request
-from tests.engines.host.workers import Shared, begin, close, fleet, slots, shared_engine, worker
+from tests.engines.host.workers import Shared, begin, close, fleet, shared_engine, slots, worker
 from tests.generations import events_of
 from tests.patience import until
 

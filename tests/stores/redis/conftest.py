@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from gateway.stores.redis import log, meter, register
+from gateway.stores.redis import log, meter, session_store
 from gateway.stores.redis.store import RedisStore
 from tests.redis_server import RedisServer, new_folder, shared_server
 from tests.stores.redis.proxy import Proxy, proxy
@@ -19,7 +19,7 @@ from tests.stores.redis.proxy import Proxy, proxy
 def _patient(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
     """Tests whose store never goes away wait for it, however slow it is."""
     if not {"network", "server"} & set(request.fixturenames):
-        for module in (log, meter, register):
+        for module in (log, meter, session_store):
             monkeypatch.setattr(module, "_SHORT_PATIENCE_S", 3_600.0)
         defaults = RedisStore.__init__.__kwdefaults__
         assert defaults is not None

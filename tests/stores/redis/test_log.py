@@ -17,7 +17,7 @@ import pytest
 
 from gateway.domain.errors import LogUnavailable, SessionReplaced
 from gateway.domain.log import Accepted, LogUsage, Publication, Said, Unfinished
-from gateway.domain.register import Fence
+from gateway.domain.session_store import Fence
 from gateway.stores.redis import log as redis_log
 from gateway.stores.redis.log import RedisEventLog, UnansweredPromise, UnansweredPromises
 from gateway.stores.redis.store import RedisStore

@@ -23,4 +23,4 @@ async def test_the_server_calls_a_script_by_the_same_digest() -> None:
     digests = [(await connection.receive()).decode() for _ in lua.load_all()]
     await connection.close()
     assert lua.sha("accept") == digests[0]
-    assert lua.sha("register/close") == digests[-1]
+    assert lua.sha("session_store/close") == digests[-1]

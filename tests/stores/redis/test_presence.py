@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from gateway.domain.register import Present
+from gateway.domain.session_store import Present
 from gateway.stores.redis.presence import MeetingPresence, encode_present
 
 

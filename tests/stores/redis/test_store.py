@@ -13,7 +13,7 @@ from redis import Redis
 from gateway.domain.errors import LogUnavailable
 from gateway.domain.log import Said, Translated
 from gateway.stores.redis.log import RedisEventLog
-from gateway.stores.redis.register import RedisRegister
+from gateway.stores.redis.session_store import RedisSessionStore
 from gateway.stores.redis.store import RedisStore
 from tests.redis_server import shared_server
 from tests.usual import usual
@@ -58,21 +58,21 @@ def test_gateways_and_meetings_are_told_apart() -> None:
 async def test_what_an_earlier_gateway_has_left_is_read_and_finished(earlier: RedisStore) -> None:
     # What is added to an entry or a session needs a default. If that cannot be, another `FORMAT` says so.
     await earlier.start()
-    log, register = (
+    log, session_store = (
         usual(RedisEventLog, earlier, keep_s=FOREVER_S),
-        usual(RedisRegister, earlier, keep_s=FOREVER_S),
+        usual(RedisSessionStore, earlier, keep_s=FOREVER_S),
     )
     try:
         await log.start()
-        await register.open(lambda *_: None, lambda _: None)
-        await goes_on(log, register)
+        await session_store.open(lambda *_: None, lambda _: None)
+        await goes_on(log, session_store)
     finally:
-        await register.close()
+        await session_store.close()
         await log.close()
         await earlier.close()
 
 
-async def goes_on(log: RedisEventLog, register: RedisRegister) -> None:
+async def goes_on(log: RedisEventLog, session_store: RedisSessionStore) -> None:
     said, done = (each.event for each in (await log.read("acme/standup", after=0)).publications)
     assert isinstance(said, Said)
     assert (said.utterance.text, said.languages, said.utterance.detected) == ("Good morning.", ("de", "ja"), False)
@@ -84,7 +84,7 @@ async def goes_on(log: RedisEventLog, register: RedisRegister) -> None:
     assert (owed.utterance, owed.languages, owed.account) == (said.utterance, ("ja",), "acme")
     again = await log.accept("acme/standup", said.utterance)
     assert (again.known, again.offset) == (True, 1)
-    held = await register.find(b"digest-of-the-secret")
+    held = await session_store.find(b"digest-of-the-secret")
     assert held is not None
     assert (held.fence, held.record.name, held.record.reads) == (1, "Ana", ("ja", "de"))
-    assert await register.take(b"digest-of-the-secret", held.fence, held.record) == 2
+    assert await session_store.take(b"digest-of-the-secret", held.fence, held.record) == 2

@@ -11,7 +11,7 @@ import pytest
 from gateway.domain.sessions import SessionRecord
 from gateway.domain.webhooks import KeptWebhooks, Settled, Webhook
 from gateway.stores.redis import webhooks as redis_webhooks
-from gateway.stores.redis.register import RedisRegister
+from gateway.stores.redis.session_store import RedisSessionStore
 from gateway.stores.redis.store import RedisStore
 from gateway.stores.redis.webhooks import RedisWebhookOutbox
 from tests.redis_server import shared_server
@@ -37,9 +37,9 @@ async def keys(store: RedisStore) -> set[str]:
 async def test_the_store_does_not_know_the_address_and_nothing_is_left_of_what_was_delivered(
     store: RedisStore,
 ) -> None:
-    outbox, register = RedisWebhookOutbox(store), usual(RedisRegister, store)
+    outbox, session_store = RedisWebhookOutbox(store), usual(RedisSessionStore, store)
     await outbox.tend(HOOK, 9)
-    await register.begin(b"a" * 32, RECORD)
+    await session_store.begin(b"a" * 32, RECORD)
     assert await keys(store) == {
         *("webhooks", "webhook:backend"),
         *(f"webhook:backend:{part}" for part in ("events", "waiting", "due")),
@@ -55,23 +55,23 @@ async def test_a_webhook_that_no_gateway_has_any_more_is_forgotten(
     store: RedisStore, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(redis_webhooks, "KEPT_S", 0.2)
-    outbox, register = RedisWebhookOutbox(store), usual(RedisRegister, store)
+    outbox, session_store = RedisWebhookOutbox(store), usual(RedisSessionStore, store)
     await outbox.tend(HOOK, 9)
-    await register.begin(b"a" * 32, RECORD)
+    await session_store.begin(b"a" * 32, RECORD)
     while await keys(store):
         await asyncio.sleep(0.01)
     # It is not in the way of others.
     monkeypatch.undo()
     await outbox.tend(Webhook(name="other", url="https://example.com", secret_file="secret"), 0)
-    await register.end(b"a" * 32, 1)
+    await session_store.end(b"a" * 32, 1)
     assert await keys(store) >= {"webhook:other:events"}
     assert "webhook:backend:events" not in await keys(store)
 
 
 async def test_a_delivery_that_is_settled_too_late_leaves_nothing(store: RedisStore) -> None:
-    outbox, register = RedisWebhookOutbox(store), usual(RedisRegister, store)
+    outbox, session_store = RedisWebhookOutbox(store), usual(RedisSessionStore, store)
     await outbox.tend(HOOK, 0)
-    await register.begin(b"a" * 32, RECORD)
+    await session_store.begin(b"a" * 32, RECORD)
     [delivery] = (await outbox.tend(HOOK, 9)).deliveries
     await store.commands.run("DEL", *(f"{store.prefix}{key}" for key in await keys(store)))
     await outbox.settle(HOOK, delivery, Settled("It answered with status 500.", 5.0))

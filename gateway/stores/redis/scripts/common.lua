@@ -11,8 +11,8 @@
 --               and the time when it expires stay
 --   unfinished  hash: offset of a `Said` → "de:1:<gateway>,ja:2:<gateway>": tries and owner
 --   texts       hash: offset of a `Said` that was trimmed and is not finished → its key, source language, payload
---   people, reads   of the register: exists while a session is in the meeting; language → how many sessions read it
---   session:<id>    of the register, and of the store: f fence
+--   people, reads   of the session store: exists while a session is in the meeting; language → how many sessions read it
+--   session:<id>    of the session store, and of the store: f fence
 -- Keys of the store:
 --   share                      its id, and the ids of all stores that share meetings: see `checks.ids_of`
 --   format                     of all of this: see `checks.FORMAT`

@@ -1,4 +1,4 @@
--- What the scripts of webhooks begin with. What puts events in is in the folder `register`.
+-- What the scripts of webhooks begin with. What puts events in is in the folder `session_store`.
 --
 -- Keys of the store; of each webhook they expire when no gateway has had it in its settings for a while:
 --   webhooks                   set: the names of all

@@ -1,4 +1,4 @@
-"""The register in a real Redis when answers and pushes are lost, and the store or all gateways are restarted.
+"""The session store in a real Redis when answers and pushes are lost, and the store or all gateways are restarted.
 
 What holds for every store is in `tests/contract/`.
 """
@@ -14,10 +14,10 @@ import pytest
 
 from gateway.domain.errors import LogUnavailable, Unauthenticated
 from gateway.domain.grants import Revocation
-from gateway.domain.register import Bounds, Held, Present, TenantCounts
+from gateway.domain.session_store import Bounds, Held, Present, TenantCounts
 from gateway.domain.sessions import SessionRecord, UsedToken
 from gateway.stores.redis.log import RedisEventLog
-from gateway.stores.redis.register import RedisRegister
+from gateway.stores.redis.session_store import RedisSessionStore
 from gateway.stores.redis.store import RedisStore
 from tests.logs import nothing, utterance
 from tests.patience import until
@@ -35,26 +35,26 @@ def record(participant: str = "ana", *reads: str) -> SessionRecord:
 
 
 class Gateway:
-    def __init__(self, register: RedisRegister) -> None:
-        self.register = register
+    def __init__(self, session_store: RedisSessionStore) -> None:
+        self.session_store = session_store
         self.moved: list[tuple[bytes, bool]] = []
         self.revoked: list[Revocation] = []
         self.present: dict[str, Present | None] = {}
 
     async def open(self) -> None:
-        await self.register.open(lambda *moved: self.moved.append(moved), self.revoked.append)
+        await self.session_store.open(lambda *moved: self.moved.append(moved), self.revoked.append)
 
 
 @asynccontextmanager
 async def opened(url: str, prefix: str, *, keep_s: float = 60.0, **options: Any) -> AsyncIterator[Gateway]:
     store = usual(RedisStore, url, prefix=prefix, **options)
     await store.start()
-    gateway = Gateway(usual(RedisRegister, store, keep_s=keep_s))
+    gateway = Gateway(usual(RedisSessionStore, store, keep_s=keep_s))
     await gateway.open()
     try:
         yield gateway
     finally:
-        await gateway.register.close()
+        await gateway.session_store.close()
         await store.close()
 
 
@@ -82,41 +82,41 @@ def ask(command: str) -> str:
 async def test_what_is_asked_again_after_a_lost_answer_is_done_once(
     ana: Gateway, ben: Gateway, network: Proxy, what: str
 ) -> None:
-    register = ana.register
+    session_store = ana.session_store
     bounds = Bounds(sessions=1, shown=1)
     fence: int | None = 1
     if what != "begin":
-        fence = await register.begin(ANA, record(), bounds)
+        fence = await session_store.begin(ANA, record(), bounds)
     network.lose_the_answer_to(ANA)
     if what == "begin":
-        assert await register.begin(ANA, record(), bounds, TOKEN) == 1
+        assert await session_store.begin(ANA, record(), bounds, TOKEN) == 1
     elif what == "take":
-        fence = await register.take(ANA, 1, record(), bounds)
+        fence = await session_store.take(ANA, 1, record(), bounds)
         assert fence == 2
     elif what == "save":
-        assert await register.save(ANA, 1, record("ana", "de"))
+        assert await session_store.save(ANA, 1, record("ana", "de"))
     else:
-        await register.end(ANA, 1)
+        await session_store.end(ANA, 1)
     assert network.has_lost
-    held = await ben.register.find(ANA)
+    held = await ben.session_store.find(ANA)
     assert (held and held.fence) == (None if what == "end" else fence)
-    assert await ben.register.counts("acme") == (TenantCounts() if what == "end" else TenantCounts(1, 1))
+    assert await ben.session_store.counts("acme") == (TenantCounts() if what == "end" else TenantCounts(1, 1))
 
 
 async def test_pushes_that_were_lost_are_made_good_by_the_sweep(
     ana: Gateway, ben: Gateway, network: Proxy
 ) -> None:
     present: dict[str, Present | None] = {}
-    async with ana.register.subscribe("acme/m", present.__setitem__):
-        fence = await ana.register.begin(ANA, record(), SHOWN)
+    async with ana.session_store.subscribe("acme/m", present.__setitem__):
+        fence = await ana.session_store.begin(ANA, record(), SHOWN)
         await until(lambda: "ana" in present)
         network.loses_pushes = True
         revocation = Revocation(tenant="acme", before_s=1.0)
-        await ben.register.revoke(revocation)
-        await ben.register.begin(BO, record("bo"), SHOWN)
-        assert await ben.register.take(ANA, fence, record()) == fence + 1
+        await ben.session_store.revoke(revocation)
+        await ben.session_store.begin(BO, record("bo"), SHOWN)
+        assert await ben.session_store.take(ANA, fence, record()) == fence + 1
         for _ in range(3):
-            await ana.register.sweep()
+            await ana.session_store.sweep()
         await until(lambda: "bo" in present and ana.moved and ana.revoked)
         assert (ana.moved, ana.revoked) == ([(ANA, True)], [revocation])
 
@@ -125,17 +125,17 @@ async def test_changes_that_were_missed_are_read_when_the_next_one_comes(
     ana: Gateway, ben: Gateway, network: Proxy
 ) -> None:
     present: dict[str, Present | None] = {}
-    async with ana.register.subscribe("acme/m", present.__setitem__):
-        await ben.register.begin(ANA, record("ana"), SHOWN)
+    async with ana.session_store.subscribe("acme/m", present.__setitem__):
+        await ben.session_store.begin(ANA, record("ana"), SHOWN)
         await until(lambda: "ana" in present)
         network.loses_pushes = True
-        await ben.register.begin(BO, record("bo"), SHOWN)
-        await ben.register.end(ANA, 1)
+        await ben.session_store.begin(BO, record("bo"), SHOWN)
+        await ben.session_store.end(ANA, 1)
         # A push that comes after this one is not lost.
-        await ben.register.store.commands.run("PING")
+        await ben.session_store.store.commands.run("PING")
         await asyncio.sleep(0.05)
         network.loses_pushes = False
-        await ben.register.begin(b"c" * 32, record("cy"), SHOWN)
+        await ben.session_store.begin(b"c" * 32, record("cy"), SHOWN)
         await until(lambda: set(present) == {"ana", "bo", "cy"})
         assert present["ana"] is None
 
@@ -144,18 +144,18 @@ async def test_after_a_lost_connection_everything_is_read_again(
     ana: Gateway, ben: Gateway, network: Proxy
 ) -> None:
     present: dict[str, Present | None] = {}
-    async with ana.register.subscribe("acme/m", present.__setitem__):
+    async with ana.session_store.subscribe("acme/m", present.__setitem__):
         network.cut()
-        await ben.register.begin(BO, record("bo"), SHOWN)
+        await ben.session_store.begin(BO, record("bo"), SHOWN)
         await until(lambda: "bo" in present)
 
 
 async def test_a_session_that_is_ended_before_it_begins_never_begins(ana: Gateway, ben: Gateway) -> None:
     """As when the answer to its begin did not come, and the command itself is still on its way."""
-    await ana.register.end(ANA, 1)
+    await ana.session_store.end(ANA, 1)
     with pytest.raises(LogUnavailable):
-        await ana.register.begin(ANA, record())
-    assert await ben.register.counts("acme") == TenantCounts()
+        await ana.session_store.begin(ANA, record())
+    assert await ben.session_store.counts("acme") == TenantCounts()
 
 
 # The store, or every gateway, is away
@@ -163,84 +163,84 @@ async def test_a_session_that_is_ended_before_it_begins_never_begins(ana: Gatewa
 
 async def test_while_the_store_is_away_everything_says_so(server: RedisServer, prefix: str) -> None:
     async with opened(server.url, prefix) as gateway:
-        register = gateway.register
-        fence = await register.begin(ANA, record())
+        session_store = gateway.session_store
+        fence = await session_store.begin(ANA, record())
         server.kill()
         for attempt in (
-            register.begin(BO, record("bo")),
-            register.find(ANA),
-            register.take(ANA, fence, record()),
-            register.save(ANA, fence, record()),
-            register.release(ANA, fence),
-            register.end(BO, 1),
-            register.use(TOKEN),
-            register.revoke(Revocation(tenant="acme", before_s=1.0)),
-            register.counts("acme"),
+            session_store.begin(BO, record("bo")),
+            session_store.find(ANA),
+            session_store.take(ANA, fence, record()),
+            session_store.save(ANA, fence, record()),
+            session_store.release(ANA, fence),
+            session_store.end(BO, 1),
+            session_store.use(TOKEN),
+            session_store.revoke(Revocation(tenant="acme", before_s=1.0)),
+            session_store.counts("acme"),
         ):
-            with impatient(register.store), pytest.raises(LogUnavailable) as error:
+            with impatient(session_store.store), pytest.raises(LogUnavailable) as error:
                 await attempt
             assert error.value.retry_after_ms
-        with impatient(register.store), pytest.raises(LogUnavailable):
-            async with register.subscribe("acme/m", lambda _participant, _present: None):
+        with impatient(session_store.store), pytest.raises(LogUnavailable):
+            async with session_store.subscribe("acme/m", lambda _participant, _present: None):
                 pass
-        await register.sweep()
-        assert await register.kept() == ()
+        await session_store.sweep()
+        assert await session_store.kept() == ()
 
 
 async def test_a_restart_of_the_store_keeps_all_of_it(server: RedisServer, prefix: str) -> None:
     revocation = Revocation(tenant="acme", before_s=1.0)
     async with opened(server.url, prefix) as gateway:
         present: dict[str, Present | None] = {}
-        async with gateway.register.subscribe("acme/m", present.__setitem__):
-            fence = await gateway.register.begin(ANA, record("ana", "de"), SHOWN, TOKEN)
-            await gateway.register.revoke(revocation)
+        async with gateway.session_store.subscribe("acme/m", present.__setitem__):
+            fence = await gateway.session_store.begin(ANA, record("ana", "de"), SHOWN, TOKEN)
+            await gateway.session_store.revoke(revocation)
             server.kill()
             server.start()
-            assert await gateway.register.find(ANA) == Held(record("ana", "de"), fence)
-            await gateway.register.begin(BO, record("bo"), SHOWN)
+            assert await gateway.session_store.find(ANA) == Held(record("ana", "de"), fence)
+            await gateway.session_store.begin(BO, record("bo"), SHOWN)
             await until(lambda: set(present) == {"ana", "bo"})
             with pytest.raises(Unauthenticated):
-                await gateway.register.use(UsedToken("acme", "t1", "bo", 2e9))
+                await gateway.session_store.use(UsedToken("acme", "t1", "bo", 2e9))
             async with opened(server.url, prefix) as another:
                 assert another.revoked == [revocation]
-                assert await another.register.counts("acme") == TenantCounts(2, 1)
+                assert await another.session_store.counts("acme") == TenantCounts(2, 1)
             assert gateway.moved == []
 
 
 async def test_time_in_which_no_gateway_was_there_does_not_count(prefix: str) -> None:
     async with opened(shared_server().url, prefix, keep_s=60.0) as before:
-        await before.register.begin(ANA, record())
+        await before.session_store.begin(ANA, record())
     # They are restarted, which takes an hour.
     now = int(ask(f"HGET {prefix}clock t").split("\r\n")[1])
     ask(f"HSET {prefix}clock t {now - 3_600_000}")
-    ask(f"ZADD {prefix}heard {-(now - 3_600_000)} {before.register.store.id}")
+    ask(f"ZADD {prefix}heard {-(now - 3_600_000)} {before.session_store.store.id}")
     async with opened(shared_server().url, prefix, keep_s=60.0) as after:
         for _ in range(3):
-            await after.register.sweep()
-        held = await after.register.find(ANA)
+            await after.session_store.sweep()
+        held = await after.session_store.find(ANA)
         assert held is not None
-        assert await after.register.take(ANA, held.fence, record()) is not None
+        assert await after.session_store.take(ANA, held.fence, record()) is not None
 
 
 async def test_after_an_outage_gateways_that_are_there_are_not_taken_for_gone(
     ana: Gateway, ben: Gateway, prefix: str
 ) -> None:
-    await ana.register.begin(ANA, record())
-    await ben.register.sweep()
+    await ana.session_store.begin(ANA, record())
+    await ben.session_store.sweep()
     now = int(ask(f"HGET {prefix}clock t").split("\r\n")[1])
     ask(f"HSET {prefix}clock t {now - 3_600_000}")
     for gateway in (ana, ben):
-        ask(f"ZADD {prefix}heard {now - 3_600_000} {gateway.register.store.id}")
-    await ben.register.sweep()
+        ask(f"ZADD {prefix}heard {now - 3_600_000} {gateway.session_store.store.id}")
+    await ben.session_store.sweep()
     assert ask(f"ZCARD {prefix}ownerless") == ":0\r\n"
     assert ana.moved == []
 
 
 async def test_a_store_that_has_lost_everything_ends_the_sessions_here(ana: Gateway, prefix: str) -> None:
-    await ana.register.begin(ANA, record())
+    await ana.session_store.begin(ANA, record())
     script = f"\"for _,k in ipairs(redis.call('KEYS','{prefix}*')) do redis.call('DEL',k) end return 1\""
     assert ask(f"EVAL {script} 0") == ":1\r\n"
-    await ana.register.sweep()
+    await ana.session_store.sweep()
     await until(lambda: ana.moved)
     assert ana.moved == [(ANA, False)]
 
@@ -251,25 +251,25 @@ async def test_a_store_that_has_lost_everything_ends_the_sessions_here(ana: Gate
 async def test_for_a_session_whose_gateway_is_gone_everything_is_still_translated(
     ben: Gateway, prefix: str
 ) -> None:
-    log = usual(RedisEventLog, ben.register.store)
+    log = usual(RedisEventLog, ben.session_store.store)
     await log.start()
     async with opened(shared_server().url, prefix) as ana:
-        await ana.register.begin(ANA, record("ana", "de", "ja"))
+        await ana.session_store.begin(ANA, record("ana", "de", "ja"))
     accepted = await log.accept("acme/m", utterance("One.", lang="en"))
     assert (accepted.unfinished, accepted.owned) == (("de", "ja"), ("de", "ja"))
-    await ben.register.end(ANA, 1)
+    await ben.session_store.end(ANA, 1)
     assert (await log.accept("acme/m", utterance("Two.", lang="en"))).unfinished == ()
     await log.close()
 
 
 async def test_a_log_with_nothing_in_it_stays_while_a_session_may_be_resumed(ben: Gateway, prefix: str) -> None:
-    log = usual(RedisEventLog, ben.register.store)
+    log = usual(RedisEventLog, ben.session_store.store)
     await log.start()
-    await ben.register.begin(ANA, record())
+    await ben.session_store.begin(ANA, record())
     async with log.subscribe("acme/m", nothing) as subscription:
         epoch = subscription.start.epoch
     assert (await log.read("acme/m", 0)).epoch == epoch
-    await ben.register.end(ANA, 1)
+    await ben.session_store.end(ANA, 1)
     assert (await log.read("acme/m", 0)).epoch == ""
     await log.close()
 
@@ -278,22 +278,22 @@ async def test_a_log_with_nothing_in_it_stays_while_a_session_may_be_resumed(ben
 
 
 async def test_nothing_is_left_of_sessions_that_have_ended(ana: Gateway, ben: Gateway, prefix: str) -> None:
-    fence = await ana.register.begin(ANA, record("ana", "de", "fr"), SHOWN)
-    taken = await ben.register.take(ANA, fence, record("ana", "ja"))
+    fence = await ana.session_store.begin(ANA, record("ana", "de", "fr"), SHOWN)
+    taken = await ben.session_store.take(ANA, fence, record("ana", "ja"))
     assert taken is not None
-    await ben.register.end(ANA, taken)
+    await ben.session_store.end(ANA, taken)
     keys = ask(f"EVAL \"return table.concat(redis.call('KEYS','{prefix}*'),' ')\" 0").split("\r\n")[1].split()
-    counts = {f"gateway:{gateway.register.store.id}:moved" for gateway in (ana, ben)}
+    counts = {f"gateway:{gateway.session_store.store.id}:moved" for gateway in (ana, ben)}
     assert {key.removeprefix(prefix) for key in keys} == {"heard", "clock", *counts}
 
 
 async def test_many_sessions_of_a_gateway_that_is_gone_are_let_go_of_in_parts(ben: Gateway, prefix: str) -> None:
     async with opened(shared_server().url, prefix) as ana:
         for n in range(250):
-            await ana.register.begin(n.to_bytes(32), record(f"{n}"))
-    await ben.register.sweep()
+            await ana.session_store.begin(n.to_bytes(32), record(f"{n}"))
+    await ben.session_store.sweep()
     assert ask(f"ZCARD {prefix}ownerless") == ":200\r\n"
-    await ben.register.sweep()
+    await ben.session_store.sweep()
     assert ask(f"ZCARD {prefix}ownerless") == ":250\r\n"
     assert ask(f"ZCARD {prefix}heard") == ":1\r\n"
 
@@ -302,26 +302,26 @@ async def test_a_gateway_that_is_taken_for_gone_for_a_moment_has_all_of_its_sess
     ana: Gateway, ben: Gateway, prefix: str
 ) -> None:
     for n in range(250):
-        await ana.register.begin(n.to_bytes(32), record(f"{n}"))
-    ask(f"ZINCRBY {prefix}heard -10000 {ana.register.store.id}")
-    await ben.register.sweep()
+        await ana.session_store.begin(n.to_bytes(32), record(f"{n}"))
+    ask(f"ZINCRBY {prefix}heard -10000 {ana.session_store.store.id}")
+    await ben.session_store.sweep()
     assert ask(f"ZCARD {prefix}ownerless") == ":200\r\n"
-    await ana.register.sweep()
+    await ana.session_store.sweep()
     while ask(f"ZCARD {prefix}ownerless") != ":0\r\n":
         await asyncio.sleep(0.001)
-    assert ask(f"SCARD {prefix}gateway:{ana.register.store.id}:sessions") == ":250\r\n"
+    assert ask(f"SCARD {prefix}gateway:{ana.session_store.store.id}:sessions") == ":250\r\n"
     assert ana.moved == []
 
 
 async def test_a_push_of_before_does_not_take_what_has_come_back(ana: Gateway, ben: Gateway, prefix: str) -> None:
-    fence = await ana.register.begin(ANA, record())
-    taken = await ben.register.take(ANA, fence, record())
+    fence = await ana.session_store.begin(ANA, record())
+    taken = await ben.session_store.take(ANA, fence, record())
     assert taken is not None
-    assert await ana.register.take(ANA, taken, record()) is not None
-    ask(f"PUBLISH {prefix}gateway:{ana.register.store.id} '7 {taken} {ANA.decode()}'")
+    assert await ana.session_store.take(ANA, taken, record()) is not None
+    ask(f"PUBLISH {prefix}gateway:{ana.session_store.store.id} '7 {taken} {ANA.decode()}'")
     # This push comes after that one.
-    other = await ana.register.begin(BO, record("bo"))
-    await ben.register.take(BO, other, record("bo"))
+    other = await ana.session_store.begin(BO, record("bo"))
+    await ben.session_store.take(BO, other, record("bo"))
     await until(lambda: (BO, True) in ana.moved)
     assert ana.moved.count((ANA, True)) == 1
 
@@ -329,25 +329,25 @@ async def test_a_push_of_before_does_not_take_what_has_come_back(ana: Gateway, b
 async def test_a_gateway_that_is_gone_before_its_next_sweep_is_found_all_the_same(
     ana: Gateway, ben: Gateway, prefix: str
 ) -> None:
-    ask(f"ZREM {prefix}heard {ana.register.store.id}")
-    await ana.register.begin(ANA, record())
-    ask(f"ZINCRBY {prefix}heard -10000 {ana.register.store.id}")
-    await ben.register.sweep()
+    ask(f"ZREM {prefix}heard {ana.session_store.store.id}")
+    await ana.session_store.begin(ANA, record())
+    ask(f"ZINCRBY {prefix}heard -10000 {ana.session_store.store.id}")
+    await ben.session_store.sweep()
     assert ask(f"ZCARD {prefix}ownerless") == ":1\r\n"
 
 
 async def test_revocations_are_forgotten_when_nothing_older_is_valid(ana: Gateway, prefix: str) -> None:
-    await ana.register.revoke(Revocation(tenant="acme", before_s=1.0, subject="ana"))
-    await ana.register.revoke(Revocation(tenant="acme", before_s=1.0, subject="bo"))
+    await ana.session_store.revoke(Revocation(tenant="acme", before_s=1.0, subject="ana"))
+    await ana.session_store.revoke(Revocation(tenant="acme", before_s=1.0, subject="bo"))
     key = f"{prefix}revoked"
     eight_days_ago = f"redis.call('ZINCRBY','{key}',-700000000,redis.call('ZRANGE','{key}',0,0)[1])"
     ask(f'EVAL "return {eight_days_ago}" 0')
-    await ana.register.sweep()
+    await ana.session_store.sweep()
     assert ask(f"ZCARD {prefix}revoked") == ":1\r\n"
     assert ask(f"HLEN {prefix}revocations") == ":1\r\n"
 
 
 async def test_what_a_newer_gateway_wrote_is_left_out(ana: Gateway, prefix: str) -> None:
-    await ana.register.begin(ANA, record())
+    await ana.session_store.begin(ANA, record())
     ask(f"HSET {prefix}session:{ANA.decode()} r nonsense")
-    assert await ana.register.find(ANA) is None
+    assert await ana.session_store.find(ANA) is None

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from gateway.domain.grants import OPEN, Grant, Revocation
-from gateway.domain.register import ends, what_is_revoked
+from gateway.domain.session_store import ends, what_is_revoked
 from gateway.domain.sessions import SessionRecord
 
 

@@ -1,4 +1,4 @@
--- What every script of the register begins with: the arguments that all share, one session's state, who is present.
+-- What every script of the session store begins with: the arguments that all share, one session's state, who is present.
 --
 -- KEYS are not used: a script touches the keys of several sessions and gateways, so this is not for Redis Cluster.
 -- Keys of a meeting, all with the same hash tag:

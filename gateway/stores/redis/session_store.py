@@ -1,4 +1,4 @@
-"""The register of sessions in Redis: one gateway's access to a store that gateways share.
+"""The session store of sessions in Redis: one gateway's access to a store that gateways share.
 
 Every operation is one script, and can be repeated. What others did to sessions of this gateway, and what
 they revoked, is pushed, and counted: where a count differs, the store is asked.
@@ -24,13 +24,13 @@ import msgspec
 from gateway.domain.errors import LogUnavailable, Unauthenticated
 from gateway.domain.grants import Revocation, tenant_of
 from gateway.domain.ports import LEASE_S
-from gateway.domain.register import (
+from gateway.domain.session_store import (
     REVOCATION_S,
     UNBOUNDED,
     Bounds,
     Held,
     Present,
-    Registered,
+    StoredSession,
     TenantCounts,
     ends,
     what_is_revoked,
@@ -63,8 +63,8 @@ _records = msgspec.msgpack.Decoder(SessionRecord)
 _revocations = msgspec.msgpack.Decoder(Revocation)
 
 
-class RedisRegister:
-    """One gateway's register, once it is open. keep_s: how long a session that is away can be resumed."""
+class RedisSessionStore:
+    """One gateway's session store, once it is open. keep_s: how long a session that is away can be resumed."""
 
     outlives = True
 
@@ -95,7 +95,9 @@ class RedisRegister:
         await pushes.subscribe(f"{prefix}gateway:{self.store.id}".encode(), self._pushed_moved, note_moved)
         await pushes.subscribe(f"{prefix}revocations".encode(), lambda _: note_revoked(), note_revoked)
         await self._read_revocations()
-        self._reader = asyncio.create_task(self._ask_what_is_missing(), name="what the register's pushes missed")
+        self._reader = asyncio.create_task(
+            self._ask_what_is_missing(), name="what the session_store's pushes missed"
+        )
         await self.sweep()
 
     # ------------------------------------------------------------ sessions
@@ -190,21 +192,21 @@ class RedisRegister:
         found = await self._of_tenant(revocation.tenant)
         return sum(ends(revocation, each.record) for session, each in found.items() if session not in but)
 
-    async def sessions(self) -> tuple[Registered, ...]:
+    async def sessions(self) -> tuple[StoredSession, ...]:
         fields = await self.store.commands.run("HKEYS", f"{self.store.prefix}tenants")
         tenants = sorted(field[2:].decode() for field in fields if field.startswith(b"s:"))
         return tuple([each for tenant in tenants for each in (await self._of_tenant(tenant)).values()])
 
-    async def _of_tenant(self, tenant: str) -> dict[bytes, Registered]:
+    async def _of_tenant(self, tenant: str) -> dict[bytes, StoredSession]:
         """Its sessions, wherever they are. Raises `LogUnavailable`."""
-        sessions: dict[bytes, Registered] = {}
+        sessions: dict[bytes, StoredSession] = {}
         cursor = None
         while cursor != b"0":
             cursor, found = await self._run("of_tenant", tenant, cursor or b"0", _ASKED)
             for session, record, away in zip(found[::3], found[1::3], found[2::3], strict=True):
                 # One that cannot be read, a newer gateway has written and counts.
                 with contextlib.suppress(msgspec.MsgspecError):
-                    sessions[session] = Registered(_records.decode(record), away=away == b"1")
+                    sessions[session] = StoredSession(_records.decode(record), away=away == b"1")
         return sessions
 
     async def kept(self) -> tuple[UsedToken, ...]:
@@ -282,7 +284,7 @@ class RedisRegister:
         except LogUnavailable:
             pass
         except Exception:
-            _log.exception("the register of sessions could not be swept")
+            _log.exception("the session_store of sessions could not be swept")
 
     async def close(self) -> None:
         if self._reader is not None:
@@ -293,7 +295,7 @@ class RedisRegister:
         except LogUnavailable:
             pass
         except Exception:
-            _log.exception("this gateway could not leave the register of sessions")
+            _log.exception("this gateway could not leave the session_store of sessions")
 
     async def _check_versions(self) -> None:
         for meetings in _batches(tuple(self._meetings.values())):
@@ -344,7 +346,7 @@ class RedisRegister:
                 if isinstance(result, Exception):
                     failed = True
                     if not isinstance(result, LogUnavailable):
-                        _log.error("what the register of sessions has could not be read", exc_info=result)
+                        _log.error("what the session_store of sessions has could not be read", exc_info=result)
                     self._behind.setdefault(name, ask)
             if failed:
                 self._is_behind.set()
@@ -353,7 +355,7 @@ class RedisRegister:
     async def _run(self, script: str, *arguments: Argument, patience_s: float | None = None) -> Any:
         """A script's answer. Raises `LogUnavailable`."""
         shared = (self.store.prefix, self.store.id, round(LEASE_S * 1_000))
-        return await self.store.run_script(f"register/{script}", *shared, *arguments, patience_s=patience_s)
+        return await self.store.run_script(f"session_store/{script}", *shared, *arguments, patience_s=patience_s)
 
 
 def _batches(items: Sequence[T]) -> Iterator[Sequence[T]]:

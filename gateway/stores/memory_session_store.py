@@ -1,4 +1,4 @@
-"""The register of sessions in this process's memory. It ends with the process unless handed over.
+"""The session store of sessions in this process's memory. It ends with the process unless handed over.
 
 Knows: which gateway has which session, who is present, what every tenant has, which tokens are used up or revoked.
 Must not know: rooms, connections, files. Nothing here awaits, so every operation is atomic in the event loop that
@@ -16,13 +16,13 @@ from dataclasses import dataclass, field
 from gateway.domain.errors import Unauthenticated
 from gateway.domain.grants import Revocation, tenant_of
 from gateway.domain.ports import LEASE_S
-from gateway.domain.register import (
+from gateway.domain.session_store import (
     REVOCATION_S,
     UNBOUNDED,
     Bounds,
     Held,
     Present,
-    Registered,
+    StoredSession,
     TenantCounts,
     ends,
     what_is_revoked,
@@ -41,7 +41,7 @@ _MINUTE_US = 60_000_000
 class _Session:
     record: SessionRecord
     # The gateway that has it, or had it when it was last heard of; None: it let go of it.
-    owner: MemoryRegister | None
+    owner: MemorySessionStore | None
     # Whether the others in the meeting were told of its participant.
     shown: bool
     fence: int = 1
@@ -67,7 +67,7 @@ class _Meeting:
             deliver(participant, present)
 
 
-class MemoryRegisterStore:
+class MemorySessions:
     """What the gateways of one process share. keep_s: how long a session that is away can be resumed.
 
     started, ended: are told of meetings, but not that a private one has started.
@@ -100,7 +100,7 @@ class MemoryRegisterStore:
         # By the tenant and what is revoked.
         self.revocations: dict[tuple[str | None, ...], Revocation] = {}
         # Gateway → when it was last heard of.
-        self.heard_s: dict[MemoryRegister, float] = {}
+        self.heard_s: dict[MemorySessionStore, float] = {}
 
     def fence_of(self, session: bytes) -> int | None:
         """None if there is no such session."""
@@ -159,14 +159,14 @@ class MemoryRegisterStore:
         for meant in [meant for meant, each in self.revocations.items() if each.before_s <= now_s - REVOCATION_S]:
             del self.revocations[meant]
 
-    def leave(self, gateway: MemoryRegister, heard_s: float) -> None:
+    def leave(self, gateway: MemorySessionStore, heard_s: float) -> None:
         """This gateway is gone; its sessions are away since it was last heard of."""
         self.heard_s.pop(gateway, None)
         for key, session in self.sessions.items():
             if session.owner is gateway:
                 self.ownerless.setdefault(key, heard_s if session.away_s is None else session.away_s)
 
-    def come_back(self, gateway: MemoryRegister) -> None:
+    def come_back(self, gateway: MemorySessionStore) -> None:
         """It was not gone: it has those of its sessions that nobody has taken."""
         for key in [key for key in self.ownerless if self.sessions[key].owner is gateway]:
             del self.ownerless[key]
@@ -198,12 +198,12 @@ class MemoryRegisterStore:
         self.forget_if_over(record.meeting)
 
 
-class MemoryRegister:
+class MemorySessionStore:
     """One gateway's access to a store."""
 
     outlives = False
 
-    def __init__(self, store: MemoryRegisterStore) -> None:
+    def __init__(self, store: MemorySessions) -> None:
         self._store = store
         self._moved: Callable[[bytes, bool], None] = lambda _session, _elsewhere: None
         self._revoked: Callable[[Revocation], None] = lambda _: None
@@ -329,10 +329,10 @@ class MemoryRegister:
         sessions = self._store.sessions.items()
         return sum(ends(revocation, each.record) for session, each in sessions if session not in but)
 
-    async def sessions(self) -> tuple[Registered, ...]:
+    async def sessions(self) -> tuple[StoredSession, ...]:
         store = self._store
         return tuple(
-            Registered(each.record, away=each.away_s is not None or session in store.ownerless)
+            StoredSession(each.record, away=each.away_s is not None or session in store.ownerless)
             for session, each in store.sessions.items()
         )
 

@@ -47,7 +47,7 @@ class Held(Struct, frozen=True):
     fence: int
 
 
-class Registered(Struct, frozen=True):
+class StoredSession(Struct, frozen=True):
     """A session, whichever gateway has it."""
 
     record: SessionRecord

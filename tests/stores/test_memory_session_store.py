@@ -1,4 +1,4 @@
-"""The register in memory: what is its own; what holds for every store is in `tests/contract/`."""
+"""The session store in memory: what is its own; what holds for every store is in `tests/contract/`."""
 
 from __future__ import annotations
 
@@ -6,55 +6,55 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from gateway.domain.grants import Revocation
-from gateway.domain.register import REVOCATION_S
+from gateway.domain.session_store import REVOCATION_S
 from gateway.domain.sessions import SessionRecord, UsedToken
-from gateway.stores.memory_register import MemoryRegister, MemoryRegisterStore
+from gateway.stores.memory_session_store import MemorySessions, MemorySessionStore
 from tests.usual import usual
 
 
 async def test_used_tokens_are_for_the_next_process_until_they_would_not_be_valid() -> None:
     now_s = 700.0
-    register = MemoryRegister(usual(MemoryRegisterStore, wall_clock=lambda: now_s))
+    session_store = MemorySessionStore(usual(MemorySessions, wall_clock=lambda: now_s))
     used = UsedToken("acme", "t1", "ana", 700.0)
-    await register.use(used)
+    await session_store.use(used)
     # Clocks may differ: it is accepted 30 s after its time.
     now_s = 730.0
-    await register.sweep()
-    assert await register.kept() == (used,)
+    await session_store.sweep()
+    assert await session_store.kept() == (used,)
     now_s = 761.0
-    await register.sweep()
-    assert await register.kept() == ()
-    assert not register.outlives
+    await session_store.sweep()
+    assert await session_store.kept() == ()
+    assert not session_store.outlives
 
 
 async def test_revocations_are_forgotten_when_nothing_older_is_valid() -> None:
     now_s = 1_000.0
-    store = usual(MemoryRegisterStore, wall_clock=lambda: now_s)
-    register = MemoryRegister(store)
-    await register.revoke(Revocation(tenant="acme", before_s=1_000.0))
-    await register.sweep()
+    store = usual(MemorySessions, wall_clock=lambda: now_s)
+    session_store = MemorySessionStore(store)
+    await session_store.revoke(Revocation(tenant="acme", before_s=1_000.0))
+    await session_store.sweep()
     assert len(store.revocations) == 1
     now_s += REVOCATION_S
-    await register.sweep()
+    await session_store.sweep()
     assert not store.revocations
 
 
 async def test_nothing_is_left_of_sessions_that_have_ended() -> None:
-    store = usual(MemoryRegisterStore)
-    register = MemoryRegister(store)
+    store = usual(MemorySessions)
+    session_store = MemorySessionStore(store)
     ana = SessionRecord("ana", "acme/m", False, "Ana", None, ("de", "fr"))
-    async with register.subscribe("acme/m", lambda _participant, _present: None):
-        await register.begin(b"a", ana)
-        await register.release(b"a", 1)
-        await register.end(b"a", 1)
+    async with session_store.subscribe("acme/m", lambda _participant, _present: None):
+        await session_store.begin(b"a", ana)
+        await session_store.release(b"a", 1)
+        await session_store.end(b"a", 1)
         assert store.meetings
     held = (store.sessions, store.ownerless, store.meetings, store.sessions_of, store.meetings_of)
     assert not any(held)
 
 
 async def test_a_gateway_that_has_left_is_told_nothing() -> None:
-    store = usual(MemoryRegisterStore)
-    one, another = MemoryRegister(store), MemoryRegister(store)
+    store = usual(MemorySessions)
+    one, another = MemorySessionStore(store), MemorySessionStore(store)
     moved: list[tuple[bytes, bool]] = []
     await one.open(lambda *session: moved.append(session), lambda _: None)
     ana = SessionRecord("ana", "m", False, "Ana", None, ())
@@ -73,7 +73,7 @@ def test_a_tenant_joins_no_more_than_its_minutes_allow_and_whoever_waits_as_told
     coming: list[tuple[int, int]],
 ) -> None:
     now_s, minutes, begun_s = 1.7e9, 0.0, 1.7e9
-    store = usual(MemoryRegisterStore, wall_clock=lambda: now_s)
+    store = usual(MemorySessions, wall_clock=lambda: now_s)
     for passes_s, most in coming:
         now_s += passes_s
         wait_s = store.join("acme", most)
@@ -92,7 +92,7 @@ def test_a_tenant_joins_no_more_than_its_minutes_allow_and_whoever_waits_as_told
 
 async def test_tenants_that_have_rested_are_forgotten() -> None:
     now_s = 0.0
-    store = usual(MemoryRegisterStore, wall_clock=lambda: now_s)
+    store = usual(MemorySessions, wall_clock=lambda: now_s)
     store.join("acme", 2)
     store.sweep()
     assert store.busy_until_us

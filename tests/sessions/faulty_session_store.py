@@ -1,4 +1,4 @@
-"""A register in memory that does not answer when a test says so."""
+"""A session store in memory that does not answer when a test says so."""
 
 from __future__ import annotations
 
@@ -6,15 +6,15 @@ import asyncio
 from typing import Any
 
 from gateway.domain.errors import LogUnavailable
-from gateway.stores.memory_register import MemoryRegister, MemoryRegisterStore
+from gateway.stores.memory_session_store import MemorySessions, MemorySessionStore
 from tests.usual import usual
 
 
-class FaultyRegister(MemoryRegister):
+class FaultySessionStore(MemorySessionStore):
     """Operations in `down` are not done; of those in `silent` the answers are lost."""
 
-    def __init__(self, store: MemoryRegisterStore | None = None) -> None:
-        self.store = store or usual(MemoryRegisterStore, keep_s=60.0)
+    def __init__(self, store: MemorySessions | None = None) -> None:
+        self.store = store or usual(MemorySessions, keep_s=60.0)
         super().__init__(self.store)
         self.down: set[str] = set()
         self.silent: set[str] = set()

@@ -1,4 +1,4 @@
-"""The duties of every adapter of the Register port: one owner for each session, presence, bounds, tokens.
+"""The duties of every adapter of the SessionStore port: one owner for each session, presence, bounds, tokens.
 
 Each test has two gateways on one store, and what it is about holds over both.
 """
@@ -16,8 +16,8 @@ from msgspec.structs import replace
 
 from gateway.domain.errors import LimitExceeded, QuotaExceeded, RateLimited, Unauthenticated
 from gateway.domain.grants import Grant, Revocation
-from gateway.domain.ports import Register
-from gateway.domain.register import UNBOUNDED, Bounds, Held, Present, Registered, TenantCounts
+from gateway.domain.ports import SessionStore
+from gateway.domain.session_store import UNBOUNDED, Bounds, Held, Present, StoredSession, TenantCounts
 from gateway.domain.sessions import SessionRecord, UsedToken
 from tests.contract.stores import STORES, OpenStore, Store
 from tests.patience import until
@@ -37,16 +37,16 @@ def present(participant: str = "ana", *reads: str, **more: Any) -> Present:
 
 
 class Gateway:
-    """One gateway's register, and what it was told."""
+    """One gateway's session_store, and what it was told."""
 
-    def __init__(self, register: Register) -> None:
-        self.register = register
+    def __init__(self, session_store: SessionStore) -> None:
+        self.session_store = session_store
         # Sessions that it has no more, and whether another gateway has them.
         self.moved: list[tuple[bytes, bool]] = []
         self.revoked: list[Revocation] = []
 
     async def open(self) -> None:
-        await self.register.open(lambda *moved: self.moved.append(moved), self.revoked.append)
+        await self.session_store.open(lambda *moved: self.moved.append(moved), self.revoked.append)
 
 
 class Audience:
@@ -74,7 +74,7 @@ class Two:
         self.store, self.here, self.there = store, here, there
 
     async def another(self) -> Gateway:
-        gateway = Gateway(await self.store.register())
+        gateway = Gateway(await self.store.session_store())
         await gateway.open()
         return gateway
 
@@ -87,7 +87,7 @@ def open_store(request: pytest.FixtureRequest) -> OpenStore:
 @asynccontextmanager
 async def opened(open_store: OpenStore, **bounds: Any) -> AsyncIterator[Two]:
     async with open_store(**bounds) as store:
-        here, there = Gateway(await store.register()), Gateway(await store.register())
+        here, there = Gateway(await store.session_store()), Gateway(await store.session_store())
         await here.open()
         await there.open()
         yield Two(store, here, there)
@@ -123,78 +123,78 @@ async def test_what_one_gateway_begins_the_other_finds(two: Two) -> None:
         grant=GRANT,
         until_s=1e9,
     )
-    fence = await two.here.register.begin(ANA, ana)
-    assert await two.there.register.find(ANA) == Held(ana, fence)
-    assert await two.there.register.find(BO) is None
+    fence = await two.here.session_store.begin(ANA, ana)
+    assert await two.there.session_store.find(ANA) == Held(ana, fence)
+    assert await two.there.session_store.find(BO) is None
 
 
 async def test_a_begin_that_is_repeated_begins_nothing_more(two: Two) -> None:
     bounds = Bounds(sessions=1, meetings=1, languages=(("most", 1),), shown=1)
-    first = await two.here.register.begin(ANA, record("ana", "de"), bounds)
-    assert await two.here.register.begin(ANA, record("ana", "de"), bounds) == first
-    assert await two.there.register.counts("acme") == TenantCounts(1, 1)
+    first = await two.here.session_store.begin(ANA, record("ana", "de"), bounds)
+    assert await two.here.session_store.begin(ANA, record("ana", "de"), bounds) == first
+    assert await two.there.session_store.counts("acme") == TenantCounts(1, 1)
 
 
 async def test_who_takes_a_session_has_it_and_the_other_is_told(two: Two) -> None:
-    fence = await two.here.register.begin(ANA, record("ana", "de"))
+    fence = await two.here.session_store.begin(ANA, record("ana", "de"))
     newer = record("ana", "fr", name="Ana Maria")
-    taken = await two.there.register.take(ANA, fence, newer)
+    taken = await two.there.session_store.take(ANA, fence, newer)
     assert taken is not None
     assert taken > fence
-    assert await two.here.register.find(ANA) == Held(newer, taken)
+    assert await two.here.session_store.find(ANA) == Held(newer, taken)
     await until(lambda: two.here.moved)
     assert (two.here.moved, two.there.moved) == ([(ANA, True)], [])
 
 
 async def test_of_those_who_take_a_session_at_once_one_has_it(two: Two) -> None:
-    fence = await two.here.register.begin(ANA, record())
+    fence = await two.here.session_store.begin(ANA, record())
     gateways = [two.here, two.there, await two.another()]
-    taken = await asyncio.gather(*(each.register.take(ANA, fence, record()) for each in gateways))
+    taken = await asyncio.gather(*(each.session_store.take(ANA, fence, record()) for each in gateways))
     assert sorted(taken, key=bool)[:2] == [None, None]
     [(winner, newest)] = [
         (gateway, fence) for gateway, fence in zip(gateways, taken, strict=True) if fence is not None
     ]
-    assert await winner.register.save(ANA, newest, record())
-    assert await two.here.register.find(ANA) == Held(record(), newest)
+    assert await winner.session_store.save(ANA, newest, record())
+    assert await two.here.session_store.find(ANA) == Held(record(), newest)
 
 
 async def test_a_session_that_was_taken_is_not_changed_by_who_had_it(two: Two) -> None:
-    fence = await two.here.register.begin(ANA, record("ana", "de"))
-    taken = await two.there.register.take(ANA, fence, record("ana", "de"))
+    fence = await two.here.session_store.begin(ANA, record("ana", "de"))
+    taken = await two.there.session_store.take(ANA, fence, record("ana", "de"))
     assert taken is not None
-    assert not await two.here.register.save(ANA, fence, record("ana", "fr"))
-    await two.here.register.release(ANA, fence)
-    await two.here.register.end(ANA, fence)
-    assert await two.here.register.find(ANA) == Held(record("ana", "de"), taken)
+    assert not await two.here.session_store.save(ANA, fence, record("ana", "fr"))
+    await two.here.session_store.release(ANA, fence)
+    await two.here.session_store.end(ANA, fence)
+    assert await two.here.session_store.find(ANA) == Held(record("ana", "de"), taken)
 
 
 async def test_a_session_moves_away_and_comes_back(two: Two) -> None:
-    fence: int | None = await two.here.register.begin(ANA, record())
+    fence: int | None = await two.here.session_store.begin(ANA, record())
     for gateway in (two.there, two.here, two.there):
         assert fence is not None
-        fence = await gateway.register.take(ANA, fence, record())
+        fence = await gateway.session_store.take(ANA, fence, record())
     await until(lambda: len(two.here.moved) == 2)
     await two.store.pass_time(0.0)
     assert (two.here.moved, two.there.moved) == ([(ANA, True), (ANA, True)], [(ANA, True)])
 
 
 async def test_a_gateway_that_takes_its_own_session_is_told_nothing(two: Two) -> None:
-    fence = await two.here.register.begin(ANA, record())
-    taken = await two.here.register.take(ANA, fence, record())
+    fence = await two.here.session_store.begin(ANA, record())
+    taken = await two.here.session_store.take(ANA, fence, record())
     assert taken is not None
     await two.store.pass_time(0.0)
     assert two.here.moved == []
-    assert await two.here.register.save(ANA, taken, record("ana", "de"))
+    assert await two.here.session_store.save(ANA, taken, record("ana", "de"))
 
 
 async def test_a_session_that_has_ended_is_gone_and_ends_once(two: Two) -> None:
-    fence = await two.here.register.begin(ANA, record())
+    fence = await two.here.session_store.begin(ANA, record())
     for _ in range(2):
-        await two.here.register.end(ANA, fence)
-    assert await two.there.register.find(ANA) is None
-    assert await two.there.register.take(ANA, fence, record()) is None
-    assert not await two.here.register.save(ANA, fence, record())
-    assert await two.here.register.counts("acme") == TenantCounts()
+        await two.here.session_store.end(ANA, fence)
+    assert await two.there.session_store.find(ANA) is None
+    assert await two.there.session_store.take(ANA, fence, record()) is None
+    assert not await two.here.session_store.save(ANA, fence, record())
+    assert await two.here.session_store.counts("acme") == TenantCounts()
 
 
 # Who is present
@@ -205,21 +205,21 @@ async def listening(two: Two, meeting: str = "acme/m") -> AsyncIterator[tuple[Au
     here, there = Audience(), Audience()
     async with AsyncExitStack() as subscriptions:
         for gateway, audience in ((two.here, here), (two.there, there)):
-            await subscriptions.enter_async_context(gateway.register.subscribe(meeting, audience.deliver))
+            await subscriptions.enter_async_context(gateway.session_store.subscribe(meeting, audience.deliver))
         yield here, there
 
 
 async def test_everybody_is_told_who_comes_changes_and_leaves(two: Two) -> None:
     async with listening(two) as audiences:
-        fence = await two.here.register.begin(ANA, record("ana", "de"), SHOWN)
-        await two.there.register.begin(BO, record("bo", meeting="acme/other"), SHOWN)
+        fence = await two.here.session_store.begin(ANA, record("ana", "de"), SHOWN)
+        await two.there.session_store.begin(BO, record("bo", meeting="acme/other"), SHOWN)
         changed = record("ana", "fr", name="Ana Maria", speaks=None)
         steps = [record("ana", "de"), changed, None]
         for step in steps:
             if step is changed:
-                assert await two.here.register.save(ANA, fence, step)
+                assert await two.here.session_store.save(ANA, fence, step)
             elif step is None:
-                await two.here.register.end(ANA, fence)
+                await two.here.session_store.end(ANA, fence)
             expected = {} if step is None else {"ana": Present.of(step)}
             for audience in audiences:
                 await audience.sees(expected)
@@ -229,12 +229,12 @@ async def test_everybody_is_told_who_comes_changes_and_leaves(two: Two) -> None:
 
 async def test_what_others_do_not_see_of_a_session_they_are_not_told(two: Two) -> None:
     async with listening(two) as (here, _):
-        fence = await two.here.register.begin(ANA, record("ana", "de"), SHOWN)
+        fence = await two.here.session_store.begin(ANA, record("ana", "de"), SHOWN)
         await until(lambda: here.present)
-        await two.here.register.save(ANA, fence, record("ana", "de", since=9, stability="final"), away_s=0.0)
-        taken = await two.there.register.take(ANA, fence, record("ana", "de"))
+        await two.here.session_store.save(ANA, fence, record("ana", "de", since=9, stability="final"), away_s=0.0)
+        taken = await two.there.session_store.take(ANA, fence, record("ana", "de"))
         assert taken is not None
-        await two.there.register.end(ANA, taken)
+        await two.there.session_store.end(ANA, taken)
         await until(lambda: not here.present and here.told)
         assert here.told == [("ana", present("ana", "de")), ("ana", None)]
 
@@ -242,10 +242,10 @@ async def test_what_others_do_not_see_of_a_session_they_are_not_told(two: Two) -
 async def test_who_is_there_already_is_delivered_first_in_the_order_in_which_they_came(two: Two) -> None:
     names = ["dot", "cy", "bo", "ana"]
     fences = [
-        await (two.here, two.there)[n % 2].register.begin(bytes([n]) * 32, record(name), SHOWN)
+        await (two.here, two.there)[n % 2].session_store.begin(bytes([n]) * 32, record(name), SHOWN)
         for n, name in enumerate(names)
     ]
-    await two.here.register.save(bytes([0]) * 32, fences[0], record("dot", name="Dot Com"))
+    await two.here.session_store.save(bytes([0]) * 32, fences[0], record("dot", name="Dot Com"))
     for _ in range(2):
         async with listening(two) as audiences:
             for audience in audiences:
@@ -258,11 +258,11 @@ async def test_so_many_are_shown_over_all_gateways(two: Two) -> None:
         fences = {}
         for n, name in enumerate(["ana", "bo", "cy"]):
             gateway = (two.here, two.there)[n % 2]
-            fences[name] = await gateway.register.begin(name.encode() * 16, record(name), Bounds(shown=2))
-        await two.here.register.save(b"cy" * 16, fences["cy"], record("cy", "de"))
+            fences[name] = await gateway.session_store.begin(name.encode() * 16, record(name), Bounds(shown=2))
+        await two.here.session_store.save(b"cy" * 16, fences["cy"], record("cy", "de"))
         await until(lambda: len(here.present) == len(there.present) == 2)
-        await two.here.register.end(b"ana" * 16, fences["ana"])
-        await two.there.register.begin(b"dot" * 16, record("dot"), Bounds(shown=2))
+        await two.here.session_store.end(b"ana" * 16, fences["ana"])
+        await two.there.session_store.begin(b"dot" * 16, record("dot"), Bounds(shown=2))
         for audience in (here, there):
             await audience.sees({"bo": present("bo"), "dot": present("dot")})
             assert "cy" not in {participant for participant, _ in audience.told}
@@ -272,10 +272,10 @@ async def test_a_subscription_ends(two: Two) -> None:
     async with listening(two) as (here, there):
         pass
     other, meanwhile = Audience(), Audience()
-    async with two.here.register.subscribe("acme/m", other.deliver):
-        async with two.here.register.subscribe("acme/m", meanwhile.deliver):
+    async with two.here.session_store.subscribe("acme/m", other.deliver):
+        async with two.here.session_store.subscribe("acme/m", meanwhile.deliver):
             pass
-        await two.there.register.begin(ANA, record(), SHOWN)
+        await two.there.session_store.begin(ANA, record(), SHOWN)
         await until(lambda: other.present)
     assert here.told == there.told == meanwhile.told == []
 
@@ -285,13 +285,13 @@ async def test_who_comes_while_somebody_subscribes_is_not_missed(two: Two) -> No
         audience, meeting = Audience(), f"acme/{n}"
 
         async def listen(audience: Audience, meeting: str) -> None:
-            async with two.here.register.subscribe(meeting, audience.deliver):
+            async with two.here.session_store.subscribe(meeting, audience.deliver):
                 await until(lambda: audience.present)
 
         async def come(meeting: str, n: int) -> None:
             for _ in range(n % 5):
                 await asyncio.sleep(0)
-            await two.there.register.begin(bytes([n]) * 32, record("ana", meeting=meeting), SHOWN)
+            await two.there.session_store.begin(bytes([n]) * 32, record("ana", meeting=meeting), SHOWN)
 
         await asyncio.gather(listen(audience, meeting), come(meeting, n))
         assert audience.told == [("ana", present())]
@@ -302,32 +302,37 @@ async def test_who_comes_while_somebody_subscribes_is_not_missed(two: Two) -> No
 
 async def test_a_tenant_has_so_many_sessions_over_all_gateways(two: Two) -> None:
     bounds = Bounds(sessions=2)
-    fence = await two.here.register.begin(ANA, record("ana"), bounds)
-    await two.there.register.begin(BO, record("bo"), bounds)
-    assert "this tenant's quota sessions is 2" in await refused(two.here.register.begin(CY, record("cy"), bounds))
-    await two.there.register.begin(CY, record("cy", meeting="other/m"), bounds)
-    await two.here.register.end(ANA, fence)
-    await two.there.register.begin(ANA, record("ana"), bounds)
-    assert await two.here.register.counts("acme") == TenantCounts(2, 1)
-    assert await two.here.register.counts("other") == TenantCounts(1, 1)
+    fence = await two.here.session_store.begin(ANA, record("ana"), bounds)
+    await two.there.session_store.begin(BO, record("bo"), bounds)
+    assert "this tenant's quota sessions is 2" in await refused(
+        two.here.session_store.begin(CY, record("cy"), bounds)
+    )
+    await two.there.session_store.begin(CY, record("cy", meeting="other/m"), bounds)
+    await two.here.session_store.end(ANA, fence)
+    await two.there.session_store.begin(ANA, record("ana"), bounds)
+    assert await two.here.session_store.counts("acme") == TenantCounts(2, 1)
+    assert await two.here.session_store.counts("other") == TenantCounts(1, 1)
 
 
 async def test_a_tenant_has_so_many_meetings_over_all_gateways(two: Two) -> None:
     bounds = Bounds(meetings=1)
-    fence = await two.here.register.begin(ANA, record("ana"), bounds)
-    await two.there.register.begin(BO, record("bo"), bounds)
+    fence = await two.here.session_store.begin(ANA, record("ana"), bounds)
+    await two.there.session_store.begin(BO, record("bo"), bounds)
     other = record("cy", meeting="acme/other")
-    assert "There are 1 already" in await refused(two.there.register.begin(CY, other, bounds))
-    await two.here.register.end(ANA, fence)
-    assert "quota meetings is 1" in await refused(two.there.register.begin(CY, other, bounds))
-    await two.there.register.end(BO, 1)
-    await two.there.register.begin(CY, other, bounds)
+    assert "There are 1 already" in await refused(two.there.session_store.begin(CY, other, bounds))
+    await two.here.session_store.end(ANA, fence)
+    assert "quota meetings is 1" in await refused(two.there.session_store.begin(CY, other, bounds))
+    await two.there.session_store.end(BO, 1)
+    await two.there.session_store.begin(CY, other, bounds)
 
 
 async def test_of_those_who_come_at_once_for_the_last_place_one_gets_it(two: Two) -> None:
-    registers = [(two.here, two.there)[n % 2].register for n in range(6)]
+    session_stores = [(two.here, two.there)[n % 2].session_store for n in range(6)]
     begun = await asyncio.gather(
-        *(each.begin(bytes([n]) * 32, record(f"{n}"), Bounds(sessions=1)) for n, each in enumerate(registers)),
+        *(
+            each.begin(bytes([n]) * 32, record(f"{n}"), Bounds(sessions=1))
+            for n, each in enumerate(session_stores)
+        ),
         return_exceptions=True,
     )
     assert sum(isinstance(each, int) for each in begun) == 1
@@ -336,7 +341,7 @@ async def test_of_those_who_come_at_once_for_the_last_place_one_gets_it(two: Two
 
 async def test_a_meeting_reads_so_many_languages_over_all_gateways(two: Two) -> None:
     bounds = Bounds(languages=(("the limit meeting_languages", 3), ("this tenant's quota languages", 2)))
-    here, there = two.here.register, two.there.register
+    here, there = two.here.session_store, two.there.session_store
     ana = await here.begin(ANA, record("ana", "de"), bounds)
     bo = await there.begin(BO, record("bo", "fr", "de"), bounds)
     expected = "2 languages are read in this meeting already; this tenant's quota languages is 2."
@@ -352,7 +357,7 @@ async def test_a_meeting_reads_so_many_languages_over_all_gateways(two: Two) -> 
 
 
 async def test_a_tenant_joins_so_often_within_a_minute_over_all_gateways(two: Two) -> None:
-    bounds, here, there = Bounds(joins=3), two.here.register, two.there.register
+    bounds, here, there = Bounds(joins=3), two.here.session_store, two.there.session_store
     await here.begin(ANA, record("ana"), bounds)
     await here.begin(ANA, record("ana"), bounds)  # as when its answer was lost
     await there.begin(BO, record("bo"), bounds)
@@ -368,26 +373,26 @@ async def test_a_tenant_joins_so_often_within_a_minute_over_all_gateways(two: Tw
 
 
 async def test_whoever_joins_too_often_is_told_when_to_try_again(two: Two) -> None:
-    await two.here.register.begin(ANA, record("ana"), Bounds(joins=1))
-    raised, register = Bounds(joins=60), two.there.register
+    await two.here.session_store.begin(ANA, record("ana"), Bounds(joins=1))
+    raised, session_store = Bounds(joins=60), two.there.session_store
     retry_after_ms = None
     while retry_after_ms is None:
         # On a busy machine it may be time for one more.
         token = secrets.token_bytes(32)
         try:
-            await register.begin(token, record("bo"), raised)
+            await session_store.begin(token, record("bo"), raised)
         except RateLimited as error:
             retry_after_ms = error.retry_after_ms
     await two.store.pass_time(retry_after_ms / 1_000)
-    await register.begin(token, record("bo"), raised)
+    await session_store.begin(token, record("bo"), raised)
 
 
 async def test_who_joins_too_often_uses_up_no_token(two: Two) -> None:
     token, bounds = UsedToken("acme", "t1", "bo", 2e9), Bounds(joins=1)
-    await two.here.register.begin(ANA, record("ana"), bounds)
+    await two.here.session_store.begin(ANA, record("ana"), bounds)
     with pytest.raises(RateLimited):
-        await two.there.register.begin(BO, record("bo"), bounds, token)
-    await two.here.register.use(replace(token, user="cy"))
+        await two.there.session_store.begin(BO, record("bo"), bounds, token)
+    await two.here.session_store.use(replace(token, user="cy"))
 
 
 async def test_a_refused_begin_leaves_nothing_behind(two: Two) -> None:
@@ -395,11 +400,11 @@ async def test_a_refused_begin_leaves_nothing_behind(two: Two) -> None:
         token = UsedToken("acme", "t1", "ana", 2e9)
         bounds = Bounds(sessions=0, shown=9)
         with pytest.raises(QuotaExceeded):
-            await two.here.register.begin(ANA, record("ana", "de"), bounds, token)
-        assert await two.there.register.find(ANA) is None
-        assert await two.there.register.counts("acme") == TenantCounts()
-        await two.there.register.use(replace(token, user="bo"))
-        await two.there.register.begin(BO, record("bo", "de"), replace(SHOWN, languages=(("x", 1),)))
+            await two.here.session_store.begin(ANA, record("ana", "de"), bounds, token)
+        assert await two.there.session_store.find(ANA) is None
+        assert await two.there.session_store.counts("acme") == TenantCounts()
+        await two.there.session_store.use(replace(token, user="bo"))
+        await two.there.session_store.begin(BO, record("bo", "de"), replace(SHOWN, languages=(("x", 1),)))
         await until(lambda: here.present)
         assert here.told == [("bo", present("bo", "de"))]
 
@@ -410,50 +415,50 @@ async def test_a_refused_begin_leaves_nothing_behind(two: Two) -> None:
 async def test_a_token_that_opens_one_session_is_its_first_users_at_every_gateway(two: Two) -> None:
     token = UsedToken("acme", "t1", "ana", 2e9)
     another = replace(token, user="bo")
-    fence = await two.here.register.begin(ANA, record("ana"), UNBOUNDED, token)
+    fence = await two.here.session_store.begin(ANA, record("ana"), UNBOUNDED, token)
     with pytest.raises(Unauthenticated):
-        await two.there.register.begin(BO, record("bo"), UNBOUNDED, another)
+        await two.there.session_store.begin(BO, record("bo"), UNBOUNDED, another)
     with pytest.raises(Unauthenticated):
-        await two.there.register.use(another)
-    bo = await two.there.register.begin(BO, record("bo"))
+        await two.there.session_store.use(another)
+    bo = await two.there.session_store.begin(BO, record("bo"))
     with pytest.raises(Unauthenticated):
-        await two.here.register.take(BO, bo, record("bo"), UNBOUNDED, another)
-    await two.there.register.use(token)
-    assert await two.there.register.take(ANA, fence, record("ana"), UNBOUNDED, token) is not None
-    await two.there.register.use(replace(another, tenant="other"))
+        await two.here.session_store.take(BO, bo, record("bo"), UNBOUNDED, another)
+    await two.there.session_store.use(token)
+    assert await two.there.session_store.take(ANA, fence, record("ana"), UNBOUNDED, token) is not None
+    await two.there.session_store.use(replace(another, tenant="other"))
 
 
 async def test_a_token_that_opened_a_session_for_nobody_can_be_used_again(two: Two) -> None:
     token = UsedToken("acme", "t1", "ana", 2e9)
     another = replace(token, user="bo")
-    fence = await two.here.register.begin(ANA, record("ana"), UNBOUNDED, token)
+    fence = await two.here.session_store.begin(ANA, record("ana"), UNBOUNDED, token)
     for _ in range(2):
-        await two.here.register.end(ANA, fence, token)
-    bo = await two.there.register.begin(BO, record("bo"), UNBOUNDED, another)
+        await two.here.session_store.end(ANA, fence, token)
+    bo = await two.there.session_store.begin(BO, record("bo"), UNBOUNDED, another)
     # Done again, late: by then it is somebody else's.
-    await two.here.register.end(ANA, fence, token)
+    await two.here.session_store.end(ANA, fence, token)
     with pytest.raises(Unauthenticated):
-        await two.here.register.use(token)
+        await two.here.session_store.use(token)
     # A session that ends otherwise has used it up.
-    await two.there.register.end(BO, bo)
+    await two.there.session_store.end(BO, bo)
     with pytest.raises(Unauthenticated):
-        await two.here.register.use(token)
+        await two.here.session_store.use(token)
 
 
 async def test_every_session_is_listed_wherever_it_is(two: Two) -> None:
-    here, there = two.here.register, two.there.register
+    here, there = two.here.session_store, two.there.session_store
     assert await here.sessions() == ()
     await here.begin(ANA, record("ana", "ja"))
     await there.begin(BO, bo := record("bo", meeting="m", grant=Grant()))
     await here.save(ANA, 1, ana := record("ana", "de"), away_s=1.0)
     listed = sorted(await there.sessions(), key=lambda each: each.record.participant)
-    assert listed == [Registered(ana, away=True), Registered(bo, away=False)]
+    assert listed == [StoredSession(ana, away=True), StoredSession(bo, away=False)]
     await there.end(BO, 1)
     assert [each.record for each in await here.sessions()] == [ana]
 
 
 async def test_what_an_operator_ends_is_told_for_each_participant(two: Two) -> None:
-    here, there = two.here.register, two.there.register
+    here, there = two.here.session_store, two.there.session_store
     await here.begin(ANA, record("ana", grant=Grant(tenant="acme", any_meeting=True)))
     await there.begin(BO, record("bo", grant=GRANT))
     both = Revocation(tenant="acme", before_s=1e9, meeting="m", by_operator=True)
@@ -472,21 +477,21 @@ async def test_every_gateway_is_told_what_is_revoked_also_one_that_comes_later(t
         Revocation(tenant="acme", before_s=1e9, subject="ana"),
         Revocation(tenant="acme", before_s=1e9, token_id="t1", meeting="m"),
     )
-    await two.here.register.revoke(first)
+    await two.here.session_store.revoke(first)
     await until(lambda: two.there.revoked)
-    await two.there.register.revoke(second)
+    await two.there.session_store.revoke(second)
     await until(lambda: two.here.revoked)
     assert (two.here.revoked, two.there.revoked) == ([second], [first])
     assert (await two.another()).revoked == [first, second]
-    await two.here.register.revoke(newer := replace(first, before_s=1e9 + 1))
+    await two.here.session_store.revoke(newer := replace(first, before_s=1e9 + 1))
     await until(lambda: len(two.there.revoked) == 2)
     assert newer in (await two.another()).revoked
 
 
 async def test_the_sessions_that_a_revocation_means_are_counted_wherever_they_are(two: Two) -> None:
     here, there, ana = (
-        two.here.register,
-        two.there.register,
+        two.here.session_store,
+        two.there.session_store,
         Revocation(tenant="acme", before_s=1e9, subject="ana"),
     )
     of_bo, of_other = replace(GRANT, subject="bo"), replace(GRANT, tenant="other")
@@ -508,96 +513,96 @@ async def test_the_sessions_that_a_revocation_means_are_counted_wherever_they_ar
 
 async def test_of_many_sessions_each_is_counted_once(two: Two) -> None:
     await asyncio.gather(
-        *(two.there.register.begin(b"%032d" % n, record(f"p{n}", grant=GRANT)) for n in range(1_200))
+        *(two.there.session_store.begin(b"%032d" % n, record(f"p{n}", grant=GRANT)) for n in range(1_200))
     )
     everything = Revocation(tenant="acme", before_s=1e9)
-    assert await two.here.register.meant_by(everything, {b"%032d" % 7}) == 1_199
+    assert await two.here.session_store.meant_by(everything, {b"%032d" % 7}) == 1_199
 
 
 # Gateways that are gone
 
 
 async def test_a_session_of_a_gateway_that_is_gone_can_be_taken_at_once(two: Two) -> None:
-    fence = await two.here.register.begin(ANA, record())
-    await two.store.lose(two.here.register)
-    taken = await two.there.register.take(ANA, fence, record())
+    fence = await two.here.session_store.begin(ANA, record())
+    await two.store.lose(two.here.session_store)
+    taken = await two.there.session_store.take(ANA, fence, record())
     assert taken is not None
-    assert await two.there.register.save(ANA, taken, record())
+    assert await two.there.session_store.save(ANA, taken, record())
 
 
 async def test_what_nobody_has_ends_once_it_was_away_for_too_long(open_store: OpenStore) -> None:
     async with opened(open_store, keep_sessions_s=1.0) as two, listening(two) as (_, there):
-        ana = await two.here.register.begin(ANA, record("ana", "de"), SHOWN)
-        await two.there.register.begin(BO, record("bo"), SHOWN)
-        assert await two.here.register.save(ANA, ana, record("ana", "de"), away_s=0.0)
+        ana = await two.here.session_store.begin(ANA, record("ana", "de"), SHOWN)
+        await two.there.session_store.begin(BO, record("bo"), SHOWN)
+        assert await two.here.session_store.save(ANA, ana, record("ana", "de"), away_s=0.0)
         await two.store.pass_time(1.5)
-        assert await two.there.register.find(ANA) is not None, "its gateway is there, and has it"
-        await two.store.lose(two.here.register)
+        assert await two.there.session_store.find(ANA) is not None, "its gateway is there, and has it"
+        await two.store.lose(two.here.session_store)
         await two.store.pass_time(1.5)
         await until(lambda: set(there.present) == {"bo"})
-        assert await two.there.register.find(ANA) is None
+        assert await two.there.session_store.find(ANA) is None
         assert there.told.count(("ana", None)) == 1
-        assert await two.there.register.counts("acme") == TenantCounts(1, 1)
-        await two.there.register.begin(CY, record("cy", "fr"), Bounds(languages=(("most", 1),)))
+        assert await two.there.session_store.counts("acme") == TenantCounts(1, 1)
+        await two.there.session_store.begin(CY, record("cy", "fr"), Bounds(languages=(("most", 1),)))
 
 
 async def test_a_session_that_was_let_go_of_is_kept_for_a_while(open_store: OpenStore) -> None:
     async with opened(open_store, keep_sessions_s=1.0) as two:
-        fence = await two.here.register.begin(ANA, record())
-        await two.here.register.release(ANA, fence)
-        assert await two.there.register.find(ANA) is not None
-        taken = await two.there.register.take(ANA, fence, record())
+        fence = await two.here.session_store.begin(ANA, record())
+        await two.here.session_store.release(ANA, fence)
+        assert await two.there.session_store.find(ANA) is not None
+        taken = await two.there.session_store.take(ANA, fence, record())
         assert taken is not None
         await two.store.pass_time(1.5)
-        assert await two.there.register.find(ANA) is not None, "it is not away"
-        await two.there.register.release(ANA, taken)
+        assert await two.there.session_store.find(ANA) is not None, "it is not away"
+        await two.there.session_store.release(ANA, taken)
         await two.store.pass_time(1.5)
         await two.store.pass_time(0.0)
-        assert await two.there.register.find(ANA) is None
+        assert await two.there.session_store.find(ANA) is None
 
 
 async def test_only_whoever_has_a_session_lets_go_of_it(open_store: OpenStore) -> None:
     async with opened(open_store, keep_sessions_s=1.0) as two:
-        fence = await two.here.register.begin(ANA, record())
-        taken = await two.there.register.take(ANA, fence, record())
+        fence = await two.here.session_store.begin(ANA, record())
+        taken = await two.there.session_store.take(ANA, fence, record())
         assert taken is not None
         for late in (fence, taken):
-            await two.here.register.release(ANA, late)
+            await two.here.session_store.release(ANA, late)
         await two.store.pass_time(1.5)
         await two.store.pass_time(0.0)
-        assert await two.there.register.save(ANA, taken, record()), "it is connected there"
+        assert await two.there.session_store.save(ANA, taken, record()), "it is connected there"
 
 
 async def test_a_gateway_that_left_is_gone_at_once(open_store: OpenStore) -> None:
     async with opened(open_store, keep_sessions_s=1.0) as two:
-        await two.here.register.begin(ANA, record())
-        await two.store.leave(two.here.register)
-        assert await two.there.register.find(ANA) is not None
+        await two.here.session_store.begin(ANA, record())
+        await two.store.leave(two.here.session_store)
+        assert await two.there.session_store.find(ANA) is not None
         await two.store.pass_time(1.5)
         await two.store.pass_time(0.0)
-        assert await two.there.register.find(ANA) is None
+        assert await two.there.session_store.find(ANA) is None
 
 
 async def test_a_gateway_that_comes_back_has_what_nobody_has_taken(open_store: OpenStore) -> None:
     async with opened(open_store, keep_sessions_s=13.0) as two:
-        fences = [await two.here.register.begin(session, record(session.hex())) for session in (ANA, BO, CY)]
-        await two.store.lose(two.here.register)
-        assert await two.there.register.take(BO, fences[1], record(BO.hex())) is not None
-        await two.here.register.sweep()
+        fences = [await two.here.session_store.begin(session, record(session.hex())) for session in (ANA, BO, CY)]
+        await two.store.lose(two.here.session_store)
+        assert await two.there.session_store.take(BO, fences[1], record(BO.hex())) is not None
+        await two.here.session_store.sweep()
         await until(lambda: two.here.moved == [(BO, True)])
-        assert await two.here.register.save(ANA, fences[0], record(ANA.hex()))
+        assert await two.here.session_store.save(ANA, fences[0], record(ANA.hex()))
         await two.store.pass_time(3.5)
-        assert await two.there.register.find(CY) is not None, "it is not away"
+        assert await two.there.session_store.find(CY) is not None, "it is not away"
         assert two.here.moved == [(BO, True)]
 
 
 async def test_a_gateway_that_comes_back_too_late_is_told_what_has_ended(open_store: OpenStore) -> None:
     async with opened(open_store, keep_sessions_s=1.0) as two:
-        fence = await two.here.register.begin(ANA, record())
-        await two.store.lose(two.here.register)
+        fence = await two.here.session_store.begin(ANA, record())
+        await two.store.lose(two.here.session_store)
         await two.store.pass_time(1.5)
         await two.store.pass_time(0.0)
-        await two.here.register.sweep()
+        await two.here.session_store.sweep()
         await until(lambda: two.here.moved)
         assert two.here.moved == [(ANA, False)]
-        assert not await two.here.register.save(ANA, fence, record())
+        assert not await two.here.session_store.save(ANA, fence, record())
