@@ -39,7 +39,7 @@ def admin_app(gateway: Gateway) -> Starlette:
     settings = gateway.settings
     more = []
     if (allowed := operators(settings)) is not None:
-        more += meetings.routes(allowed, gateway.log, gateway.session_store, gateway.registry.revoke)
+        more += meetings.routes(allowed, gateway.log, gateway.session_store, gateway.sessions.revoke)
         more += processes.routes(allowed, _OneProcess(gateway))
         more += webhooks.routes(allowed, lambda: settings.webhooks, gateway.store.webhooks, gateway.webhooks.ping)
         more += page.admin_routes()

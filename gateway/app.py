@@ -52,8 +52,8 @@ from gateway.server.tracing import Traced
 from gateway.server.translate.call import Translator
 from gateway.server.translate.detection import Detector
 from gateway.server.websocket import Stream
-from gateway.sessions.registry import Registry
 from gateway.sessions.rooms import Rooms
+from gateway.sessions.sessions import Sessions
 from gateway.store import Store
 from gateway.stores import handover_file
 from gateway.stores.audit_file import AuditFile
@@ -146,7 +146,7 @@ class Gateway:
             leaves_unfinished=settings.event_log.handover_file is not None or self.store.is_shared,
             delta_interval_s=settings.delta_interval_s,
         )
-        self.registry = Registry(
+        self.sessions = Sessions(
             log=self.log,
             session_store=self.session_store,
             rooms=Rooms(
@@ -167,14 +167,14 @@ class Gateway:
             quotas=self.quotas,
             stands=lambda grant: self._keys is None or self._keys.stands(grant),
         )
-        self.usage = TenantUsage(self.registry, self.scheduler, self.quotas, self.log)
-        identity = Identity(self._keys, self.registry.lifetimes.spent.check)
+        self.usage = TenantUsage(self.sessions, self.scheduler, self.quotas, self.log)
+        identity = Identity(self._keys, self.sessions.lifetimes.spent.check)
         origins, detector = Origins(settings.allowed_origins), Detector()
         self.stream = Stream(
             Core(
                 engine=self.engine,
                 scheduler=self.scheduler,
-                registry=self.registry,
+                sessions=self.sessions,
                 limits=settings.limits,
                 identity=identity,
                 audit=audit,
@@ -223,7 +223,7 @@ class Gateway:
             routes=[
                 WebSocketRoute("/v1/stream", self.stream.endpoint),
                 *(admin.routes_elsewhere() if own_address else admin.routes(read)),
-                *tokens.routes(self.registry, identity, self._keys, audit),
+                *tokens.routes(self.sessions, identity, self._keys, audit),
                 *usage.routes(identity, audit, self.usage.of, self.quotas.of),
                 *api.routes(
                     translator=translator,
@@ -259,7 +259,7 @@ class Gateway:
     @contextlib.asynccontextmanager
     async def _lifespan(self, _app: Starlette) -> AsyncIterator[None]:
         # The store is open. Serving begins at once: health, readiness and the page answer while the engine loads.
-        async with asyncio.TaskGroup() as tasks, self.finals, self.partials, self.registry:
+        async with asyncio.TaskGroup() as tasks, self.finals, self.partials, self.sessions:
             present = tasks.create_task(self._stay_present())
             await self.webhooks.open()
             telling = tasks.create_task(self.webhooks.run())
@@ -296,18 +296,18 @@ class Gateway:
         except EngineUnavailable:
             return
         if self._languages is not None and now != self._languages:
-            self.registry.tell(now)
+            self.sessions.tell(now)
         self._languages = now
 
     def _engine_changed(self, health: EngineHealth) -> None:
         self.scheduler.engine_changed()
         if health.state is EngineState.READY:
             self._taken_over()
-            self.registry.engine_ready()
+            self.sessions.engine_ready()
         elif health.state is EngineState.RESTARTING:
-            self.registry.tell(error_message(EngineRestarting(health.reason)))
+            self.sessions.tell(error_message(EngineRestarting(health.reason)))
         elif health.state is EngineState.FAILED:
-            self.registry.tell(error_message(EngineUnavailable(health.reason)))
+            self.sessions.tell(error_message(EngineUnavailable(health.reason)))
 
     async def change_engines(self, change: Callable[[Sequence[LaneSettings]], Sequence[LaneSettings]]) -> None:
         """Start those of several engines that are new, then let those end their work and go that are left out.
@@ -345,7 +345,7 @@ class Gateway:
                 self.stream.close_idle()
                 if self._keys is not None:
                     await self._keys.reload()
-                await self.registry.sweep()
+                await self.sessions.sweep()
                 await self.usage.show()
             except LogUnavailable:
                 pass
@@ -357,7 +357,7 @@ class Gateway:
     async def _take_over(self) -> None:
         """Go on where an earlier process left off."""
         if self._earlier is not None:
-            await self.registry.restore(self._earlier)
+            await self.sessions.restore(self._earlier)
             _log.info(
                 "took over %d meetings and %d sessions", len(self._earlier.meetings), len(self._earlier.sessions)
             )
@@ -376,7 +376,7 @@ class Gateway:
             return
         await cancelled(*self._changing)  # what they change from now on would be lost
         await self._tell_usage()
-        left = await self.store.handover(self.registry.kept(), self.registry.lifetimes.spent.kept())
+        left = await self.store.handover(self.sessions.kept(), self.sessions.lifetimes.spent.kept())
         try:
             handover_file.write(Path(file), left)
         except OSError as error:

@@ -118,7 +118,7 @@ class KeptWebhooks(Struct, frozen=True):
 
 
 class WebhookOutbox(Protocol):
-    """Events that wait for webhooks. The session store of the same store puts them in: it knows when a meeting ends.
+    """Events that wait for webhooks. The session store puts them in: it knows when a meeting ends.
 
     Each gateway has access of its own; those of one store share what is in it. Contract of every adapter
     (`tests/contract/test_webhooks_contract.py` runs on each, with two gateways on one store):

@@ -252,11 +252,11 @@ class Connection:
         return True
 
     async def _joined(self, join: Join) -> Entry:
-        """Raises what `Registry.join` raises."""
+        """Raises what `Sessions.join` raises."""
         core, session = self._core, self._session
         with core.audit.attempt(_joining(join), self._websocket) as attempt:
             attempt.grant, attempt.meeting = session.grant, join.meeting
-            entry = await core.registry.join(join, session, self.outbox, self.finish, self._address)
+            entry = await core.sessions.join(join, session, self.outbox, self.finish, self._address)
             attempt.meeting = meeting_name(entry.seat.room.id)
             if join.resume is not None and join.resume.session != entry.seat.secret:
                 attempt.action = "join"  # what was to be resumed is not there any more
@@ -269,7 +269,7 @@ class Connection:
                 attempt.grant = self._session.grant
                 attempt.meeting = meeting_name(self._seat().room.id)
                 attempt.grant = await core.identity.grant(effect.token)
-                left_s = await core.registry.refresh(self._seat(), attempt.grant)
+                left_s = await core.sessions.refresh(self._seat(), attempt.grant)
         except GatewayError as error:
             self.outbox.put(counted(error))
             return False
@@ -279,7 +279,7 @@ class Connection:
     async def _update(self, effect: Update) -> bool:
         seat = self._seat()
         try:
-            await self._core.registry.update(seat, effect)
+            await self._core.sessions.update(seat, effect)
         except GatewayError as error:
             member = seat.member
             self._session.not_updated(Update(member.speaks, member.reads, member.stability, member.originals))
@@ -288,13 +288,13 @@ class Connection:
         return True
 
     async def _show(self, effect: Show) -> bool:
-        self._core.registry.hear(self._seat(), effect.utterance)
+        self._core.sessions.hear(self._seat(), effect.utterance)
         return True
 
     async def _accept(self, effect: Accept) -> bool:
         said = effect.utterance
         try:
-            known = await self._core.registry.accept(self._seat(), effect)
+            known = await self._core.sessions.accept(self._seat(), effect)
         except GatewayError as error:
             metrics.UTTERANCES.labels("refused").inc()
             self.outbox.put(counted(error.for_utterance(said.id)))
@@ -311,11 +311,11 @@ class Connection:
         return True
 
     async def _cancel(self, effect: Cancel) -> bool:
-        self._core.registry.cancel(self._seat(), effect.id)
+        self._core.sessions.cancel(self._seat(), effect.id)
         return True
 
     async def _withdraw(self, effect: Withdraw) -> bool:
-        self._core.registry.withdraw(self._seat(), effect.id)
+        self._core.sessions.withdraw(self._seat(), effect.id)
         return True
 
     async def _close(self, effect: Close) -> bool:
@@ -376,9 +376,9 @@ class Connection:
         why = code.name.lower() if code is not None else "left" if left_for_good else "lost"
         self._core.audit.record("leave", self._websocket, why, self._session.grant, meeting_name(seat.room.id))
         if seat.member.feed is feed and (left_for_good or code is CloseCode.NORMAL):
-            self._core.registry.seats.end(seat)
+            self._core.sessions.seats.end(seat)
         else:
-            self._core.registry.seats.away(seat, feed)
+            self._core.sessions.seats.away(seat, feed)
 
 
 def _joining(start: SessionStart | Join) -> Literal["join", "resume"]:

@@ -26,7 +26,7 @@ from gateway.server.guard.audit import Audit
 from gateway.server.guard.identity import Identity
 from gateway.server.translate.detection import Detector
 from gateway.sessions.entrance import Entry
-from gateway.sessions.registry import Registry
+from gateway.sessions.sessions import Sessions
 from gateway.translation.scheduling.scheduler import Scheduler
 
 
@@ -35,7 +35,7 @@ class Core(Struct, frozen=True):
 
     engine: Engine
     scheduler: Scheduler
-    registry: Registry
+    sessions: Sessions
     limits: Limits
     identity: Identity
     audit: Audit

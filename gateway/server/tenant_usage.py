@@ -14,7 +14,7 @@ from gateway.domain.grants import tenant_of_account
 from gateway.domain.log import LogUsage
 from gateway.domain.ports import EventLog
 from gateway.domain.quotas import Usage
-from gateway.sessions.registry import Registry
+from gateway.sessions.sessions import Sessions
 from gateway.translation.scheduling.quotas import Quotas
 from gateway.translation.scheduling.scheduler import Scheduler
 
@@ -22,8 +22,8 @@ from gateway.translation.scheduling.scheduler import Scheduler
 class TenantUsage:
     """The usage of all tenants."""
 
-    def __init__(self, registry: Registry, scheduler: Scheduler, quotas: Quotas, log: EventLog) -> None:
-        self._registry = registry
+    def __init__(self, sessions: Sessions, scheduler: Scheduler, quotas: Quotas, log: EventLog) -> None:
+        self._sessions = sessions
         self._scheduler = scheduler
         self._quotas = quotas
         self._log = log
@@ -33,7 +33,7 @@ class TenantUsage:
     async def of(self, tenant: str) -> Usage:
         """What one tenant uses over all gateways. Raises `LogUnavailable`."""
         here = self._all(await self._log.usage()).get(tenant, Usage())
-        everywhere = await self._registry.counts(tenant)
+        everywhere = await self._sessions.counts(tenant)
         waiting = here.waiting + self._quotas.waiting_elsewhere(tenant)
         return replace(here, sessions=everywhere.sessions, meetings=everywhere.meetings, waiting=waiting)
 
@@ -43,7 +43,7 @@ class TenantUsage:
         Sessions, meetings and what waits are those of this gateway.
         """
         counts: defaultdict[str, Counter[str]] = defaultdict(Counter)
-        here = {**self._registry.by_tenant(), "waiting": self._scheduler.waiting_by_tenant()}
+        here = {**self._sessions.by_tenant(), "waiting": self._scheduler.waiting_by_tenant()}
         for name, by_tenant in here.items():
             for tenant, count in by_tenant.items():
                 counts[tenant][name] += count

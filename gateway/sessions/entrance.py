@@ -97,7 +97,7 @@ class Entrance:
         self._stands = stands
 
     async def enter(self, client: Client) -> Entry:
-        """A session goes on, or begins. Raises what `Registry.join` raises; then nothing has changed."""
+        """A session goes on, or begins. Raises what `Sessions.join` raises; then nothing has changed."""
         resume = client.join.resume
         resumed = await self._resume(client, resume) if resume is not None else None
         return resumed or await self._begin(client)

@@ -43,9 +43,9 @@ class Seat:
     state: Session
     # Closes the connection; None while there is none.
     finish: Finish | None = None
-    # By the registry's clock, while there is no connection.
+    # By the clock of `Sessions`, while there is no connection.
     away_since_s: float | None = None
-    # By the registry's clock: when its time is over; None: never.
+    # By the clock of `Sessions`: when its time is over; None: never.
     until_s: float | None = None
     # Seconds for which a session of an earlier process can be resumed, from when the engine is ready on.
     restored_s: float | None = None

@@ -224,7 +224,7 @@ async def test_two_drivers_at_a_time_hold_meetings_of_their_own() -> None:
         ):
             played = await asyncio.gather(*(crowd.play(said, limit_s=300.0) for crowd in (one, other)))
             # One each, in which both processes of the other are.
-            assert len(gateway.gateway.registry.rooms) == 2
+            assert len(gateway.gateway.sessions.rooms) == 2
     for driven in played:
         assert [record.failed for record in driven.records] == [None] * 3
         # The speaker's and two readers'.

@@ -108,17 +108,17 @@ async def test_sessions_get_their_own_translations_only() -> None:
 
 async def test_nothing_is_told_before_the_session_has_started(monkeypatch: pytest.MonkeyPatch) -> None:
     async with running() as gateway, gateway.peer() as ana:
-        registry = gateway.gateway.registry
-        join = registry.join
+        sessions = gateway.gateway.sessions
+        join = sessions.join
 
         async def joined_and_told(*arguments: Any) -> Any:
             entry = await join(*arguments)
             # As others may while what has begun it is still under way.
-            registry.tell(Error("engine_restarting", "Wait.", retryable=True))
+            sessions.tell(Error("engine_restarting", "Wait.", retryable=True))
             await asyncio.sleep(0.01)
             return entry
 
-        monkeypatch.setattr(registry, "join", joined_and_told)
+        monkeypatch.setattr(sessions, "join", joined_and_told)
         await ana.send(START)
         assert [type(message) for message in await ana.until(Error)] == [SessionStarted, Error]
 
@@ -280,7 +280,7 @@ async def test_what_was_said_is_freed_with_the_meeting_not_with_the_next_garbage
             async with gateway.peer() as peer:
                 await peer.send(SessionStart(meeting="m", speaks="en", reads=["ja"]), say("u1"))
                 await peer.until(TranslationFinal)
-                meeting = weakref.ref(next(iter(gateway.gateway.registry.rooms)))
+                meeting = weakref.ref(next(iter(gateway.gateway.sessions.rooms)))
                 match leave:
                     case "session.end":
                         await peer.send(SessionEnd())
@@ -289,7 +289,7 @@ async def test_what_was_said_is_freed_with_the_meeting_not_with_the_next_garbage
                         await peer.connection.close()
                     case "abort":
                         peer.connection.transport.abort()
-            while len(gateway.gateway.registry.rooms):
+            while len(gateway.gateway.sessions.rooms):
                 await asyncio.sleep(0.01)
             assert meeting() is None
         finally:
@@ -337,7 +337,7 @@ async def test_a_replaced_connection_has_no_say_any_more() -> None:
             with contextlib.suppress(ConnectionClosed):
                 await first.peer.send(SessionUpdate(reads=["fr"]))
             await second.everything()
-            assert gateway.gateway.registry.seats._seats[key_of(second.started.session)].member.reads == ("de",)
+            assert gateway.gateway.sessions.seats._seats[key_of(second.started.session)].member.reads == ("de",)
 
 
 async def test_no_session_begins_while_the_gateway_drains() -> None:
@@ -375,7 +375,7 @@ async def test_without_a_valid_token_no_session_begins(tmp_path: Path) -> None:
         once = keys.token(once=True)
         async with joined(gateway, token=once), gateway.peer() as peer:
             assert await refused(peer, SessionStart(reads=[], token=once)) == (4501, "unauthenticated")
-        assert len(gateway.gateway.registry.seats.all) == 0
+        assert len(gateway.gateway.sessions.seats.all) == 0
 
 
 async def test_a_token_in_the_message_is_the_sessions_for_all_that_follows(tmp_path: Path) -> None:
@@ -466,7 +466,7 @@ async def test_a_session_whose_token_is_revoked_is_closed_for_good(how: str, tmp
         mine = keys.api_key if how == "key taken away" else keys.token()
         async with joined(gateway, token=mine) as ana, joined(gateway, token=keys.token(subject="bo")) as bo:
             if how == "revoked":
-                await gateway.gateway.registry.revoke(Revocation(tenant="acme", before_s=1e12, subject="ana"))
+                await gateway.gateway.sessions.revoke(Revocation(tenant="acme", before_s=1e12, subject="ana"))
             else:
                 keys.take_api_key_away()
             assert await ana.closed() == 4503
@@ -535,7 +535,7 @@ async def test_tokens_meetings_and_what_is_said_are_in_no_log_and_no_metric(
     audit_file = tmp_path / "audit.jsonl"
     auth = AuthSettings(keys_file=str(keys.path), audit_file=str(audit_file))
     async with running(Settings(auth=auth)) as gateway:
-        registry: Any = gateway.gateway.registry
+        sessions: Any = gateway.gateway.sessions
 
         def broken(*_: Any, **__: Any) -> Any:
             raise ZeroDivisionError
@@ -550,7 +550,7 @@ async def test_tokens_meetings_and_what_is_said_are_in_no_log_and_no_metric(
                 await ana.peer.send(say("2", sentence))
                 await ana.until(Error, 2)
             with monkeypatch.context() as bug:
-                bug.setattr(registry.lifetimes, "refresh", broken)
+                bug.setattr(sessions.lifetimes, "refresh", broken)
                 await ana.peer.send(SessionRefresh(tokens[0]))
                 assert await ana.closed() == 1011
         for token in (f"{tokens[2]}x", tokens[2]):
@@ -560,12 +560,12 @@ async def test_tokens_meetings_and_what_is_said_are_in_no_log_and_no_metric(
                     bad = SessionStart(reads=["ja"], meeting=meeting, token=f"{tokens[3]}x")
                     assert await refused(peer, bad) == (4501, "unauthenticated")
         with monkeypatch.context() as bug:
-            bug.setattr(registry.lifetimes.spent, "used", broken)
+            bug.setattr(sessions.lifetimes.spent, "used", broken)
             async with gateway.peer() as peer:
                 start = SessionStart(reads=["ja"], meeting=meeting, token=tokens[3], context=sentence)
                 assert await refused(peer, start) == (1011, "internal")
         async with joined(gateway, meeting=meeting, token=tokens[4]) as bo:
-            await registry.revoke(Revocation(tenant="acme", before_s=1e12, subject="canary-4"))
+            await sessions.revoke(Revocation(tenant="acme", before_s=1e12, subject="canary-4"))
             assert await bo.closed() == 4503
         exposed = metrics.exposition().decode()
     logged, audited = caplog.text, audit_file.read_text("utf-8")

@@ -19,7 +19,7 @@ def usage(d: Desk, quotas: Quotas, log_bytes: dict[str, int]) -> TenantUsage:
         async def usage(self) -> LogUsage:
             return LogUsage(0, sum(log_bytes.values()), log_bytes)
 
-    return TenantUsage(d.registry, d.core.scheduler, quotas, Full())
+    return TenantUsage(d.sessions, d.core.scheduler, quotas, Full())
 
 
 def shown(tenant: str, quota: str) -> float | None:

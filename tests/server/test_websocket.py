@@ -171,7 +171,7 @@ async def test_a_reader_that_lags_gets_everything_before_the_gateway_leaves() ->
     async with running(settings, script=script) as gateway, gateway.peer(max_queue=1) as peer:
         await peer.send(START)
         started = (await peer.until(SessionStarted))[-1]
-        feed = gateway.gateway.registry.seats._seats[key_of(started.session)].member.feed
+        feed = gateway.gateway.sessions.seats._seats[key_of(started.session)].member.feed
         assert feed is not None
         peer.connection.transport.pause_reading()
         goal = translated() + 1_000
@@ -270,7 +270,7 @@ async def test_a_bad_token_is_refused_with_the_handshake(header: str, tmp_path: 
         "API key": {"Authorization": f"Bearer {other.api_key}"},
     }.get(header, {"Authorization": header})
     async with running(keys.settings()) as gateway:
-        await gateway.gateway.registry.revoke(Revocation(tenant="acme", before_s=1e12, subject="revoked"))
+        await gateway.gateway.sessions.revoke(Revocation(tenant="acme", before_s=1e12, subject="revoked"))
         with pytest.raises(InvalidStatus) as caught:
             async with gateway.peer(additional_headers=headers):
                 pass

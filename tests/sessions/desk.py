@@ -1,4 +1,4 @@
-"""Sessions without sockets: a registry, the core around it, and connections in the hand of the test."""
+"""Sessions without sockets: the sessions of a gateway, the core around it, and connections in the hand of the test."""
 
 from __future__ import annotations
 
@@ -22,8 +22,8 @@ from gateway.protocol.messages import Error, ServerMessage, SessionStart
 from gateway.sessions.effects import Effect, Join, Reply
 from gateway.sessions.entrance import Entry
 from gateway.sessions.machine import Session
-from gateway.sessions.registry import Registry
 from gateway.sessions.rooms import Rooms
+from gateway.sessions.sessions import Sessions
 from gateway.stores.memory_session_store import MemorySessions, MemorySessionStore
 from gateway.translation.scheduling.quotas import Quotas
 from tests.translation.stage import Log, Stage, stage
@@ -70,7 +70,7 @@ class Connection:
 
 
 class Desk:
-    """A registry; `now_s` is its clock."""
+    """The sessions of one gateway; `now_s` is its clock."""
 
     def __init__(
         self,
@@ -89,7 +89,7 @@ class Desk:
         self.keys_gone: set[str] = set()
         # Of the tenant `acme`.
         self.quota = NO_QUOTA
-        self.registry = Registry(
+        self.sessions = Sessions(
             log=core.log,
             session_store=session_store,
             rooms=Rooms(
@@ -113,14 +113,14 @@ class Desk:
         )
 
     async def join(self, account: str = "", grant: Grant = OPEN, **fields: Any) -> tuple[Entry, Connection]:
-        """Raises what `Registry.join` raises, and what the client is told instead."""
+        """Raises what `Sessions.join` raises, and what the client is told instead."""
         connection = Connection(self.limits)
         connection.state.grant = grant
         [join] = connection.send(SessionStart(**{"reads": [], "meeting": "m", **fields}))
         if isinstance(join, Reply) and isinstance(join.message, Error) and join.message.code == Forbidden.code:
             raise Forbidden(join.message.message, field=join.message.field)
         assert isinstance(join, Join)
-        entry = await self.registry.join(join, connection.state, connection.outbox, connection.finish, account)
+        entry = await self.sessions.join(join, connection.state, connection.outbox, connection.finish, account)
         return entry, connection
 
 
@@ -138,5 +138,5 @@ async def desk(
         if session_store is None:
             session_store = MemorySessionStore(usual(MemorySessions, keep_s=60.0, wall_clock=lambda: made.now_s))
         made = Desk(core, limits or Limits(keep_s=60), max_sessions, joins, channel, session_store)
-        async with made.registry:
+        async with made.sessions:
             yield made

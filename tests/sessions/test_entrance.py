@@ -52,7 +52,7 @@ async def test_without_an_answer_nothing_has_begun(is_done: bool) -> None:
             await d.join(reads=["de"])
         assert error.value.retry_after_ms
         await idle()
-        assert (len(d.registry.seats.all), await session_store.counts("default")) == (0, TenantCounts())
+        assert (len(d.sessions.seats.all), await session_store.counts("default")) == (0, TenantCounts())
         session_store.silent.clear()
         session_store.down.clear()
         await d.join(reads=["de"])
@@ -73,7 +73,7 @@ async def test_a_token_for_one_session_is_not_used_up_by_one_that_nobody_was_tol
             await d.join(grant=token)
         assert error.value.retry_after_ms
         session_store.down.clear()
-        await d.registry.sweep()
+        await d.sessions.sweep()
         await idle()
         await d.join(grant=token)
         assert (await session_store.counts("acme")).sessions == 1
@@ -91,7 +91,7 @@ async def test_who_is_gone_before_they_have_begun_leaves_nothing() -> None:
         with pytest.raises(asyncio.CancelledError):
             await joining
         await idle()
-        assert (len(d.registry.seats.all), await session_store.counts("default")) == (0, TenantCounts())
+        assert (len(d.sessions.seats.all), await session_store.counts("default")) == (0, TenantCounts())
 
 
 async def test_who_is_revoked_while_they_begin_is_not_let_in() -> None:
@@ -99,14 +99,14 @@ async def test_who_is_revoked_while_they_begin_is_not_let_in() -> None:
         session_store.go_on.clear()
         joining = asyncio.create_task(d.join(grant=ANA))
         await until(lambda: "begin" in session_store.asked)
-        revoking = asyncio.create_task(d.registry.revoke(Revocation(tenant="acme", before_s=1e9, subject="ana")))
+        revoking = asyncio.create_task(d.sessions.revoke(Revocation(tenant="acme", before_s=1e9, subject="ana")))
         await until(lambda: "revoke" in session_store.asked)
         session_store.go_on.set()
         assert await revoking == 0
         with pytest.raises(Unauthenticated):
             await joining
         await idle()
-        assert (len(d.registry.seats.all), await session_store.counts("default")) == (0, TenantCounts())
+        assert (len(d.sessions.seats.all), await session_store.counts("default")) == (0, TenantCounts())
 
 
 async def test_of_two_who_begin_at_once_at_a_gateway_with_one_place_one_gets_it() -> None:
@@ -118,7 +118,7 @@ async def test_of_two_who_begin_at_once_at_a_gateway_with_one_place_one_gets_it(
         outcomes = await asyncio.gather(*joining, return_exceptions=True)
         assert sum(isinstance(outcome, TooManySessions) for outcome in outcomes) == 1
         await idle()
-        assert (len(d.registry.seats.all), (await session_store.counts("default")).sessions) == (1, 1)
+        assert (len(d.sessions.seats.all), (await session_store.counts("default")).sessions) == (1, 1)
 
 
 # Going on
@@ -131,7 +131,7 @@ async def test_while_the_store_is_away_nothing_goes_on_and_nothing_is_lost(what:
         if what == "find":
             there, d = d, there
             entry, _ = await d.join(name="Ana")
-        d.registry.seats.away(entry.seat, entry.feed)
+        d.sessions.seats.away(entry.seat, entry.feed)
         await idle()
         at = there if what == "find" else d
         session_store.down.add(what)
@@ -154,7 +154,7 @@ async def test_a_session_that_was_taken_without_an_answer_can_be_taken_again(is_
         await idle()
         session_store.silent.clear()
         assert earlier.closed == [CloseCode.REPLACED]
-        assert len(d.registry.seats.all) + len(there.registry.seats.all) == 0
+        assert len(d.sessions.seats.all) + len(there.sessions.seats.all) == 0
         assert key_of(entry.seat.secret) in session_store.store.ownerless, (
             "it is away, and would not stay for ever"
         )
@@ -169,24 +169,24 @@ async def test_a_session_that_ends_while_it_is_taken_is_begun_again() -> None:
         session_store.go_on.clear()
         resuming = asyncio.create_task(d.join(resume=resume_of(entry)))
         await until(lambda: "take" in session_store.asked)
-        d.registry.seats.end(entry.seat)
+        d.sessions.seats.end(entry.seat)
         session_store.go_on.set()
         again, _ = await resuming
         await idle()
         assert again.recovered is False
-        assert (len(d.registry.seats.all), (await session_store.counts("default")).sessions) == (1, 1)
+        assert (len(d.sessions.seats.all), (await session_store.counts("default")).sessions) == (1, 1)
 
 
 async def test_a_session_that_has_ended_is_not_resumed_although_the_session_store_does_not_know_it() -> None:
     async with faulty() as (d, session_store):
         entry, _ = await d.join()
         session_store.down.add("end")
-        d.registry.seats.end(entry.seat)
+        d.sessions.seats.end(entry.seat)
         await idle()
         again, _ = await d.join(resume=resume_of(entry))
         assert again.recovered is False
         session_store.down.clear()
-        await d.registry.sweep()
+        await d.sessions.sweep()
         await idle()
         assert (await session_store.counts("default")).sessions == 1
 
@@ -206,8 +206,8 @@ async def test_a_session_comes_to_a_full_gateway_as_any_newcomer() -> None:
         entry, _ = await there.join("theirs", name="Ana")
         with pytest.raises(TooManySessions):
             await d.join("theirs", resume=resume_of(entry))
-        assert len(there.registry.seats.all) == 1
-        d.registry.seats.away(here.seat, here.feed)
+        assert len(there.sessions.seats.all) == 1
+        d.sessions.seats.away(here.seat, here.feed)
         again, _ = await d.join("theirs", resume=resume_of(entry))
         assert again.recovered
-        assert [seat.member.name for seat in d.registry.seats.all] == [""]
+        assert [seat.member.name for seat in d.sessions.seats.all] == [""]

@@ -91,26 +91,26 @@ def resume(entry: Entry) -> Resume:
 
 
 async def refused(d: Desk, quota: str, **fields: Any) -> None:
-    before = len(d.registry.seats.all)
+    before = len(d.sessions.seats.all)
     expected = {"joins": RateLimited, "languages": LimitExceeded}.get(quota, QuotaExceeded)
     with pytest.raises(expected, match=f"his tenant's quota {quota} is 2") as error:
         await d.join(**{"grant": api_key_of("acme"), **fields})
     assert (error.value.retry_after_ms is not None) is error.value.retryable
-    assert len(d.registry.seats.all) == before
+    assert len(d.sessions.seats.all) == before
 
 
 async def test_a_tenant_has_so_many_sessions_connected_or_kept() -> None:
     async with desk() as d:
         d.quota = Quota(sessions=2)
         kept, _ = await d.join(grant=api_key_of("acme"))
-        d.registry.seats.away(kept.seat, kept.feed)
+        d.sessions.seats.away(kept.seat, kept.feed)
         gone, _ = await d.join(grant=api_key_of("acme"), meeting="n")
         await refused(d, "sessions")
         await refused(d, "sessions", meeting=None)
         await d.join(grant=api_key_of("other"))
         again, _ = await d.join(grant=api_key_of("acme"), resume=resume(kept))
         assert again.recovered
-        d.registry.seats.end(gone.seat)
+        d.sessions.seats.end(gone.seat)
         await idle()
         await d.join(grant=api_key_of("acme"))
 
@@ -124,7 +124,7 @@ async def test_a_tenant_has_so_many_meetings_that_somebody_is_in() -> None:
         await refused(d, "meetings", meeting=None)
         await d.join(grant=api_key_of("acme"), meeting="a")
         await d.join(grant=api_key_of("other"), meeting="b")
-        d.registry.seats.end(last.seat)
+        d.sessions.seats.end(last.seat)
         await idle()
         await d.join(grant=api_key_of("acme"), meeting="b")
 
@@ -201,10 +201,10 @@ async def test_a_tenants_meeting_is_translated_into_so_many_languages() -> None:
         entry, _ = await d.join(grant=api_key_of("acme"), reads=["ja", "de"])
         await refused(d, "languages", reads=["fr"])
         with pytest.raises(LimitExceeded) as error:
-            await d.registry.update(entry.seat, Update("en", ("ja", "de", "fr"), "live", originals=False))
+            await d.sessions.update(entry.seat, Update("en", ("ja", "de", "fr"), "live", originals=False))
         assert error.value.field == "reads"
         await d.join(grant=api_key_of("acme"), reads=["de"])
         await d.join(grant=api_key_of("other"), reads=["ja", "de", "fr"])
         d.quota = Quota(languages=1)
         # Nobody loses what they read, and nothing is added.
-        await d.registry.update(entry.seat, Update("en", ("ja", "de"), "live", originals=False))
+        await d.sessions.update(entry.seat, Update("en", ("ja", "de"), "live", originals=False))

@@ -364,10 +364,10 @@ LASTING = replace(ANA, max_s=600.0, expires_s=1e12)
 async def test_what_was_accepted_is_delivered_before_it_closes() -> None:
     async with desk() as d:
         entry, ana = await joined(d, LASTING, speaks="en", reads=["de"])
-        await d.registry.accept(entry.seat, accepted(ana))
+        await d.sessions.accept(entry.seat, accepted(ana))
         await until(d.core.engine.pending)
         d.now_s = 600.0
-        await d.registry.sweep()
+        await d.sessions.sweep()
         assert ana.closed == []
         d.core.engine.says("Eins.")
         await until(lambda: ana.closed)
@@ -381,11 +381,11 @@ async def test_a_session_whose_time_is_over_is_kept_and_goes_on_with_a_new_token
     async with desk(Limits(keep_s=60)) as d:
         entry, ana = await joined(d, LASTING)
         d.now_s = 600.0
-        await d.registry.sweep()
+        await d.sessions.sweep()
         assert ana.closed == [CloseCode.TOKEN_EXPIRED]
-        d.registry.seats.away(entry.seat, entry.feed)
+        d.sessions.seats.away(entry.seat, entry.feed)
         d.now_s = 659.0
-        await d.registry.sweep()
+        await d.sessions.sweep()
         resume = Resume(entry.seat.secret, entry.seat.room.epoch, 0)
         with pytest.raises(Forbidden):
             await d.join(grant=replace(LASTING, subject="bo", token_id="t2"), resume=resume)
@@ -393,10 +393,10 @@ async def test_a_session_whose_time_is_over_is_kept_and_goes_on_with_a_new_token
         again, connection = await joined(d, newer, resume=resume)
         assert (again.seat, again.recovered) == (entry.seat, True)
         d.now_s = 758.0
-        await d.registry.sweep()
+        await d.sessions.sweep()
         assert connection.closed == []
         d.now_s = 759.0
-        await d.registry.sweep()
+        await d.sessions.sweep()
         assert connection.closed == [CloseCode.TOKEN_EXPIRED]
 
 
@@ -455,12 +455,12 @@ async def test_a_revoked_session_ends_at_once_connected_or_kept(connected: bool)
     async with desk() as d:
         entry, ana = await joined(d, LASTING, speaks="en", reads=["de"])
         await joined(d, replace(LASTING, subject="bo", token_id="t2"))
-        await d.registry.accept(entry.seat, accepted(ana))
+        await d.sessions.accept(entry.seat, accepted(ana))
         if not connected:
-            d.registry.seats.away(entry.seat, entry.feed)
-        assert await d.registry.revoke(Revocation(tenant="acme", before_s=NOW_S, subject="ana")) == 1
+            d.sessions.seats.away(entry.seat, entry.feed)
+        assert await d.sessions.revoke(Revocation(tenant="acme", before_s=NOW_S, subject="ana")) == 1
         assert ana.closed == ([CloseCode.TOKEN_REVOKED] if connected else [])
-        assert [kept.grant.subject for kept in d.registry.kept()] == ["bo"]
+        assert [kept.grant.subject for kept in d.sessions.kept()] == ["bo"]
         resume = Resume(entry.seat.secret, entry.seat.room.epoch, 0)
         with pytest.raises(Unauthenticated):
             await d.join(grant=LASTING, resume=resume)
@@ -483,5 +483,5 @@ async def test_sessions_of_an_api_key_that_was_taken_away_end_for_good() -> None
         for each in (key, other.grant):
             await joined(d, each, meeting="m")
         d.keys_gone.add("api-key:k")
-        await d.registry.sweep()
-        assert [kept.grant.subject for kept in d.registry.kept()] == ["api-key:l"]
+        await d.sessions.sweep()
+        assert [kept.grant.subject for kept in d.sessions.kept()] == ["api-key:l"]

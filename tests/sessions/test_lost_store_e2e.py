@@ -38,13 +38,13 @@ async def test_after_a_loss_everybody_joins_again_and_nothing_of_old_is_waited_f
         entry, ana = await d.join(speaks="en", reads=["de"])
         [accept] = ana.send(UtteranceFinal("1", 1, "Lost."))
         assert isinstance(accept, Accept)
-        await d.registry.accept(entry.seat, accept)
+        await d.sessions.accept(entry.seat, accept)
         room, epoch = entry.seat.room, entry.seat.room.epoch
         server.ask("FLUSHALL")
         while not ana.closed:
             for _ in range(3):  # positions are compared every few sweeps
                 await log.sweep()
-            await d.registry.sweep()
+            await d.sessions.sweep()
         assert ana.closed == [CloseCode.RESTART]
         assert isinstance(ana.reasons[0], LogUnavailable)
         assert room.epoch not in ("", epoch)
@@ -54,7 +54,7 @@ async def test_after_a_loss_everybody_joins_again_and_nothing_of_old_is_waited_f
         await room.stream_to(again.seat.member, again.feed)
         [accept] = connection.send(UtteranceFinal("1", 1, "Lost."))
         assert isinstance(accept, Accept)
-        await d.registry.accept(again.seat, accept)
+        await d.sessions.accept(again.seat, accept)
         connection.send(SessionEnd())
         await until(lambda: [request for request in d.core.engine.pending() if request.text == "Lost."])
         for request in d.core.engine.pending():

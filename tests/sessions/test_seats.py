@@ -32,22 +32,22 @@ async def test_a_session_that_was_moved_takes_nothing_more_and_ends_nothing() ->
     session_store = FaultySessionStore()
     async with desk(session_store=session_store) as d:
         entry, ana = await d.join(name="Ana", speaks="en")
-        d.registry.seats.moved(entry.seat.key, elsewhere=True)
-        d.registry.seats.moved(entry.seat.key, elsewhere=True)
+        d.sessions.seats.moved(entry.seat.key, elsewhere=True)
+        d.sessions.seats.moved(entry.seat.key, elsewhere=True)
         assert ana.closed == [CloseCode.REPLACED]
         assert ana.send(UtteranceFinal("u", 1, "One.")) == []
         # Its connection closes only now.
-        d.registry.seats.away(entry.seat, entry.feed)
-        d.registry.seats.end(entry.seat)
+        d.sessions.seats.away(entry.seat, entry.feed)
+        d.sessions.seats.end(entry.seat)
         await idle()
-        assert len(d.registry.seats.all) == 0
+        assert len(d.sessions.seats.all) == 0
         assert (await session_store.counts("default")).sessions == 1, "the other gateway has it"
 
 
 async def test_a_session_that_has_ended_elsewhere_is_to_come_again() -> None:
     async with desk() as d:
         entry, ana = await d.join()
-        d.registry.seats.moved(entry.seat.key, elsewhere=False)
+        d.sessions.seats.moved(entry.seat.key, elsewhere=False)
         assert ana.closed == [CloseCode.RESTART]
         assert isinstance(ana.reasons[0], LogUnavailable)
 
@@ -59,17 +59,17 @@ async def test_what_happens_while_the_store_is_away_is_told_later() -> None:
         gone, _ = await d.join(name="Bo")
         changed, _ = await d.join(name="Cy")
         session_store.down |= {"save", "end", "release"}
-        d.registry.seats.away(away.seat, away.feed)
-        d.registry.seats.end(gone.seat)
+        d.sessions.seats.away(away.seat, away.feed)
+        d.sessions.seats.end(gone.seat)
         with pytest.raises(LogUnavailable):
-            await d.registry.update(changed.seat, Update("de", ("fr",)))
+            await d.sessions.update(changed.seat, Update("de", ("fr",)))
         assert (changed.seat.member.speaks, changed.seat.member.reads) == (None, ())
         d.now_s = 30.0
-        await d.registry.sweep()
+        await d.sessions.sweep()
         await idle()
         assert (await session_store.counts("default")).sessions == 3
         session_store.down.clear()
-        await d.registry.sweep()
+        await d.sessions.sweep()
         await idle()
         assert (await session_store.counts("default")).sessions == 2
         [session] = [each for each in session_store.store.sessions.values() if each.record.name == "Ana"]
@@ -84,10 +84,10 @@ async def test_a_revocation_that_others_may_not_know_is_to_be_repeated() -> None
     async with desk(session_store=session_store) as d:
         session_store.down.add("revoke")
         with pytest.raises(LogUnavailable):
-            await d.registry.revoke(Revocation(tenant="acme", before_s=1.0, subject="ana"))
-        assert d.registry.lifetimes.spent.kept(), "here it counts at once"
+            await d.sessions.revoke(Revocation(tenant="acme", before_s=1.0, subject="ana"))
+        assert d.sessions.lifetimes.spent.kept(), "here it counts at once"
         session_store.down.clear()
-        await d.registry.revoke(Revocation(tenant="acme", before_s=1.0, subject="ana"))
+        await d.sessions.revoke(Revocation(tenant="acme", before_s=1.0, subject="ana"))
         assert session_store.store.revocations
 
 
@@ -95,10 +95,10 @@ async def test_with_a_session_store_that_outlives_the_process_there_is_nothing_t
     session_store = FaultySessionStore()
     async with desk(session_store=session_store) as d:
         entry, _ = await d.join()
-        [kept] = d.registry.kept()
+        [kept] = d.sessions.kept()
         assert kept.session == entry.seat.secret
         session_store.outlives = True
-        assert d.registry.kept() == ()
+        assert d.sessions.kept() == ()
         assert (await d.join(resume=resume_of(entry)))[0].recovered
 
 

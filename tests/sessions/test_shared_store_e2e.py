@@ -90,12 +90,12 @@ async def test_presence_and_revocations_reach_every_gateway() -> None:
         assert [m.name for m in await ana.until(ParticipantJoined)] == ["Bo"]
         told: list[Revocation] = []
         one.gateway.session_store._revoked = told.append  # type: ignore[attr-defined]
-        await another.gateway.registry.revoke(Revocation(tenant="default", before_s=1.0, subject="x"))
+        await another.gateway.sessions.revoke(Revocation(tenant="default", before_s=1.0, subject="x"))
         await until(lambda: told)
         bo.lose()
         await away(another)
-        [session] = another.gateway.registry.seats.all
-        another.gateway.registry.seats.end(session)
+        [session] = another.gateway.sessions.seats.all
+        another.gateway.sessions.seats.end(session)
         assert [m.name for m in await ana.until(ParticipantLeft)] == ["Bo"]
 
 

@@ -1,4 +1,4 @@
-"""Sessions with tokens, in a registry with a log: whose meeting it is, who resumes what, what opens one only."""
+"""Sessions with tokens, in a sessions with a log: whose meeting it is, who resumes what, what opens one only."""
 
 from __future__ import annotations
 
@@ -69,7 +69,7 @@ async def says(d: Desk, entry: Entry, connection: Connection, text: str, outcome
     """Accepted, and translated into as many languages as are read."""
     [accept] = connection.send(UtteranceFinal(text, 1, text))
     assert isinstance(accept, Accept)
-    await d.registry.accept(entry.seat, accept)
+    await d.sessions.accept(entry.seat, accept)
     before = entry.seat.room.offset
     while entry.seat.room.offset < before + outcomes:
         for request in d.core.engine.pending():
@@ -112,17 +112,17 @@ async def test_meetings_hear_nothing_of_each_other(one: Grant, another: Grant) -
         await idle()
         heard += await listening.received()
         d.core.partials.withdraw(room, (participant, "u"))
-        await d.registry.update(entry.seat, Update("de", ("de", "en"), "live", originals=True))
+        await d.sessions.update(entry.seat, Update("de", ("de", "en"), "live", originals=True))
         await says(d, entry, ana, "One.", outcomes=1)
         heard += await listening.received()
-        d.registry.seats.end(entry.seat)
+        d.sessions.seats.end(entry.seat)
         await idle()
         heard += await listening.received()
         told = {ParticipantJoined, ParticipantUpdated, ParticipantLeft}
         expected = {Caption, TranslationDelta, TranslationFinal, UtteranceCancelled, *told}
         assert {type(message) for message in heard} >= expected, "in the meeting"
         assert await elsewhere.received() == []
-        rooms = {seat.room for seat in d.registry.seats.all}
+        rooms = {seat.room for seat in d.sessions.seats.all}
         assert len(rooms) == 2
         for room in rooms:
             events = (await d.core.log.read(room.id, 0)).publications
@@ -146,7 +146,7 @@ async def test_a_token_for_one_meeting_joins_no_other() -> None:
         with pytest.raises(Forbidden) as refused:
             await d.join(grant=ANA, meeting="n")
         assert refused.value.field == "meeting"
-        assert len(d.registry.rooms) == 0
+        assert len(d.sessions.rooms) == 0
         entry, _ = await d.join(grant=ANA, meeting=None)
         assert (entry.seat.room.id, entry.seat.room.private) == ("acme/m", False)
 
@@ -187,13 +187,13 @@ async def test_a_session_is_resumed_by_the_same_person_for_the_same_meeting(
     fields: dict[str, Any], error: type[GatewayError]
 ) -> None:
     async with desk() as d:
-        await d.registry.revoke(Revocation(tenant="acme", before_s=1e9, token_id="revoked"))
+        await d.sessions.revoke(Revocation(tenant="acme", before_s=1e9, token_id="revoked"))
         await joined(d, replace(BO, token_id="used", once=True))
         entry, ana = await joined(d, ANA, name="Ana")
         with pytest.raises(error):
             await joined(d, replace(ANA, **fields), name="Eve", resume=resume_of(entry))
         assert (ana.closed, entry.seat.grant, entry.seat.member.name) == ([], ANA, "Ana")
-        assert len(d.registry.seats.all) == 2
+        assert len(d.sessions.seats.all) == 2
         again, _ = await joined(d, replace(ANA, token_id="t9"), resume=resume_of(entry))
         assert (again.seat, again.recovered, ana.closed) == (entry.seat, True, [CloseCode.REPLACED])
 
@@ -221,7 +221,7 @@ async def test_who_may_read_less_than_before_misses_the_rest(
     async with desk() as d:
         speaker, speaking = await joined(d, ANA, speaks="en")
         entry, _ = await joined(d, BO, reads=["de", "fr"])
-        d.registry.seats.away(entry.seat, entry.feed)
+        d.sessions.seats.away(entry.seat, entry.feed)
         await says(d, speaker, speaking, "One.", outcomes=2)
         _, bo = await joined(d, replace(BO, **fields), reads=reads, resume=resume_of(entry))
         texts = [m.text for m in await bo.received() if isinstance(m, TranslationFinal)]
@@ -259,18 +259,18 @@ async def test_of_two_who_use_it_one_is_let_in(at_once: bool, rooms: str) -> Non
         if at_once:
             await until(lambda: slow.waiting)
             await idle()
-            assert len(d.registry.seats.all) == 0
+            assert len(d.sessions.seats.all) == 0
             slow.go_on.set()
         outcomes = await asyncio.gather(*joining, return_exceptions=True)
         assert [type(outcome) for outcome in outcomes].count(Unauthenticated) == 1
         [(entry, connection)] = [outcome for outcome in outcomes if not isinstance(outcome, BaseException)]
-        assert (len(d.registry.seats.all), connection.closed) == (1, [])
+        assert (len(d.sessions.seats.all), connection.closed) == (1, [])
         again, _ = await d.join(grant=token, meeting=None, resume=resume_of(entry))
         assert (again.seat, again.recovered) == (entry.seat, True), "its own session goes on with it"
-        d.registry.seats.end(entry.seat)
+        d.sessions.seats.end(entry.seat)
         with pytest.raises(Unauthenticated):
             await d.join(grant=token, meeting=None, resume=resume_of(entry))
-        assert len(d.registry.seats.all) == 0
+        assert len(d.sessions.seats.all) == 0
 
 
 async def test_a_join_that_fails_does_not_use_it_up() -> None:
@@ -281,7 +281,7 @@ async def test_a_join_that_fails_does_not_use_it_up() -> None:
             await joined(d, ONCE, reads=["fr"])
         with pytest.raises(TooManySessions):
             await joined(d, ONCE)
-        d.registry.seats.end(other.seat)
+        d.sessions.seats.end(other.seat)
         await joined(d, ONCE)
 
 
@@ -289,12 +289,12 @@ async def test_nobodys_session_ends_for_a_token_that_is_used_up() -> None:
     async with desk(max_sessions=2) as d:
         entry, _ = await joined(d, ONCE)
         kept, _ = await joined(d, BO)
-        d.registry.seats.away(kept.seat, kept.feed)
+        d.sessions.seats.away(kept.seat, kept.feed)
         with pytest.raises(Unauthenticated):
             await joined(d, ONCE)
-        assert {seat.grant.subject for seat in d.registry.kept()} == {"ana", "bo"}
+        assert {seat.grant.subject for seat in d.sessions.kept()} == {"ana", "bo"}
         await joined(d, ANA)
-        assert [seat.grant.subject for seat in d.registry.kept()] == ["ana", "ana"], "a valid one's does"
+        assert [seat.grant.subject for seat in d.sessions.kept()] == ["ana", "ana"], "a valid one's does"
         assert entry.seat.connected
 
 
@@ -303,13 +303,13 @@ async def test_who_is_joining_when_their_token_is_revoked_is_not_let_in() -> Non
         slow = Slow(d)
         joining = asyncio.create_task(d.join(grant=ANA))
         await until(lambda: slow.waiting)
-        assert await d.registry.revoke(Revocation(tenant="acme", before_s=1e9, subject="ana")) == 0
+        assert await d.sessions.revoke(Revocation(tenant="acme", before_s=1e9, subject="ana")) == 0
         slow.go_on.set()
         with pytest.raises(Unauthenticated):
             await joining
-        assert len(d.registry.seats.all) == 0
-        await d.registry.sweep()
-        assert len(d.registry.rooms) == 0
+        assert len(d.sessions.seats.all) == 0
+        await d.sessions.sweep()
+        assert len(d.sessions.rooms) == 0
 
 
 # ---------------------------------------------------------------- the next process
@@ -323,20 +323,20 @@ async def test_the_next_process_knows_what_is_revoked_used_and_whose_session_it_
         await says(d, entry, ana, "One.", outcomes=0)
         with_key, _ = await joined(d, key, meeting="m")
         await joined(d, BO)
-        assert await d.registry.revoke(Revocation(tenant="acme", before_s=1e9, subject="bo")) == 1
+        assert await d.sessions.revoke(Revocation(tenant="acme", before_s=1e9, subject="bo")) == 1
         for each in (entry, with_key):
-            d.registry.seats.away(each.seat, each.feed)
+            d.sessions.seats.away(each.seat, each.feed)
         left = Handover(
             meetings=await d.core.log.kept(),
-            sessions=d.registry.kept(),
-            revocations=d.registry.lifetimes.spent.kept(),
+            sessions=d.sessions.kept(),
+            revocations=d.sessions.lifetimes.spent.kept(),
             used_tokens=await d.session_store.kept(),
         )
         handover_file.write(file, left)
     assert handover_file.read(file) == left
     async with desk(limits, log=Log(left.meetings)) as d:
-        await d.registry.restore(left)
-        d.registry.engine_ready()
+        await d.sessions.restore(left)
+        d.sessions.engine_ready()
         for grant in (BO, replace(BO, token_id="t9")):
             with pytest.raises(Unauthenticated):
                 await joined(d, grant)
@@ -356,11 +356,11 @@ async def test_without_tokens_again_sessions_of_before_are_nobodys(tmp_path: Pat
     for before, after in ((ANA, replace(OPEN, tenant="acme")), (replace(OPEN), replace(ANA, tenant="default"))):
         async with desk() as d:
             entry, _ = await joined(d, before, meeting="m")
-            d.registry.seats.away(entry.seat, entry.feed)
-            earlier = Handover(meetings=await d.core.log.kept(), sessions=d.registry.kept())
+            d.sessions.seats.away(entry.seat, entry.feed)
+            earlier = Handover(meetings=await d.core.log.kept(), sessions=d.sessions.kept())
         async with desk(log=Log(earlier.meetings)) as d:
-            await d.registry.restore(earlier)
-            d.registry.engine_ready()
+            await d.sessions.restore(earlier)
+            d.sessions.engine_ready()
             with pytest.raises(Forbidden):
                 await joined(d, after, meeting="m", resume=resume_of(entry))
 
@@ -394,10 +394,10 @@ async def test_the_tenant_is_charged_from_whatever_address() -> None:
 async def test_a_tenant_makes_room_for_itself_first() -> None:
     async with desk(max_sessions=4) as d:
         other, _ = await d.join("192.0.2.1", replace(ANA, tenant="other"))
-        d.registry.seats.away(other.seat, other.feed)
+        d.sessions.seats.away(other.seat, other.feed)
         for n in range(3):
             entry, _ = await d.join(f"192.0.2.{n}", replace(ANA, subject=f"s{n}"))
             d.now_s += 1
-            d.registry.seats.away(entry.seat, entry.feed)
+            d.sessions.seats.away(entry.seat, entry.feed)
         await d.join("192.0.2.99", replace(ANA, subject="s3"))
-        assert [seat.grant.subject for seat in d.registry.kept()] == ["ana", "s1", "s2", "s3"]
+        assert [seat.grant.subject for seat in d.sessions.kept()] == ["ana", "s1", "s2", "s3"]

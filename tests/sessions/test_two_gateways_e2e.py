@@ -43,7 +43,7 @@ async def joined(d: Desk, **fields: Any) -> tuple[Entry, Connection]:
 async def says(d: Desk, entry: Entry, connection: Connection, text: str) -> None:
     [accept] = connection.send(UtteranceFinal(text, 1, text))
     assert isinstance(accept, Accept)
-    await d.registry.accept(entry.seat, accept)
+    await d.sessions.accept(entry.seat, accept)
 
 
 async def translations(d: Desk) -> Counter[tuple[str, str]]:
@@ -82,7 +82,7 @@ async def test_what_is_being_said_is_translated_for_a_reader_at_another_gateway(
         assert [m.tentative for m in heard if isinstance(m, TranslationDelta)] == ["Guten"]
         await says(here, speaker, ana, "Good morning.")
         await until(here.core.engine.pending)
-        await here.registry.sweep()
+        await here.sessions.sweep()
         assert there.core.engine.requests == []
 
 
@@ -94,7 +94,7 @@ async def test_what_another_gateway_translates_is_cancelled_there() -> None:
         await says(here, speaker, ana, "One.")
         await until(here.core.engine.pending)
         key = (speaker.seat.member.participant, "One.")
-        there.core.finals.cancel(next(iter(there.registry.rooms)), key)
+        there.core.finals.cancel(next(iter(there.sessions.rooms)), key)
         await until(lambda: not here.core.engine.pending())
         await here.core.finals.quiet()
         assert [m.code for m in await bo.received() if isinstance(m, TranslationFailed)] == ["cancelled"]
@@ -120,7 +120,7 @@ async def test_a_speaker_who_sends_a_final_again_at_another_gateway_is_not_heard
         participant = speaker.seat.member.participant
         again = (await here.core.log.read("m", 0)).publications[0].event
         assert isinstance(again, Said)
-        assert (await there.core.finals.accept(next(iter(there.registry.rooms)), again.utterance)).known
+        assert (await there.core.finals.accept(next(iter(there.sessions.rooms)), again.utterance)).known
         await until(here.core.engine.pending)
         here.core.engine.says("Eins.")
         await here.core.finals.quiet()
@@ -136,7 +136,7 @@ async def test_what_a_gateway_that_is_gone_has_accepted_the_other_one_translates
         await says(here, speaker, ana, "One.")
         await until(here.core.engine.pending)
         await here.core.log.close()
-        await there.registry.sweep()
+        await there.sessions.sweep()
         await until(there.core.engine.pending)
         there.core.engine.says("Eins.")
         await there.core.finals.quiet()

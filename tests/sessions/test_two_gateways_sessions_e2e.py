@@ -58,7 +58,7 @@ async def test_a_session_goes_on_at_another_gateway_with_nothing_lost_or_doubled
         await translate(g.here, "Eins.")
         seen = reader.seat.room.offset
         assert [type(message) for message in await bo.received()] == [TranslationFinal]
-        g.here.registry.seats.away(reader.seat, reader.feed)
+        g.here.sessions.seats.away(reader.seat, reader.feed)
         await says(g.here, speaker, ana, "Two.")
         await translate(g.here, "Zwei.")
         again, bo = await joined(g.there, name="Bo", reads=["de"], resume=resume_of(reader, seen))
@@ -68,7 +68,7 @@ async def test_a_session_goes_on_at_another_gateway_with_nothing_lost_or_doubled
         assert again.seat.member.participant == reader.seat.member.participant
         heard = [message for message in await bo.received() if isinstance(message, TranslationFinal)]
         assert [message.text for message in heard] == ["Zwei.", "Drei."]
-        assert (len(g.here.registry.seats.all), len(g.there.registry.seats.all)) == (1, 1)
+        assert (len(g.here.sessions.seats.all), len(g.there.sessions.seats.all)) == (1, 1)
         assert await translated(g.there) == [("One.", "de"), ("Two.", "de"), ("Three.", "de")]
 
 
@@ -114,9 +114,9 @@ async def test_a_session_moves_away_and_comes_back() -> None:
             await idle()
             assert entry.recovered
             assert (earlier.closed, connection.closed) == ([CloseCode.REPLACED], [])
-        assert (len(g.here.registry.seats.all), len(g.there.registry.seats.all)) == (1, 1)
+        assert (len(g.here.sessions.seats.all), len(g.there.sessions.seats.all)) == (1, 1)
         assert await watching.received() == [], "nobody has come, changed or left"
-        g.there.registry.seats.end(entry.seat)
+        g.there.sessions.seats.end(entry.seat)
         await idle()
         assert names(await watching.received()) == [("Left", "Ana")]
 
@@ -130,7 +130,7 @@ async def test_a_final_over_a_connection_that_was_left_is_not_accepted() -> None
         assert (again.recovered, connection.closed) == (True, [])
         with pytest.raises(SessionReplaced):
             await says(g.here, entry, connection, "late")
-        assert (len(g.here.registry.seats.all), connection.closed) == (0, [CloseCode.REPLACED])
+        assert (len(g.here.sessions.seats.all), connection.closed) == (0, [CloseCode.REPLACED])
         assert (await g.here.core.log.read("m", 0)).publications == ()
 
 
@@ -153,14 +153,14 @@ async def test_of_two_who_resume_a_session_at_once_one_has_it(is_connected: bool
     async with two() as g:
         entry, first = await joined(g.here)
         if not is_connected:
-            g.here.registry.seats.away(entry.seat, entry.feed)
+            g.here.sessions.seats.away(entry.seat, entry.feed)
         entered = await asyncio.gather(
             *(joined(d, resume=resume_of(entry)) for d in (g.here, g.there, g.here, g.there))
         )
         await idle()
         left = [connection for _, connection in entered if not connection.closed]
         assert len(left) == 1
-        assert len(g.here.registry.seats.all) + len(g.there.registry.seats.all) == 1
+        assert len(g.here.sessions.seats.all) + len(g.there.sessions.seats.all) == 1
         replaced = [connection.closed for _, connection in entered if connection is not left[0]]
         assert replaced == [[CloseCode.REPLACED]] * 3
         assert first.closed == ([CloseCode.REPLACED] if is_connected else [])
@@ -172,7 +172,7 @@ async def test_what_was_said_in_a_language_that_is_read_no_more_still_comes_else
         reader, _ = await joined(g.here, reads=["de"])
         await says(g.here, speaker, ana, "One.")
         seen = reader.seat.room.offset
-        await g.here.registry.update(reader.seat, Update(None, ("fr",)))
+        await g.here.sessions.update(reader.seat, Update(None, ("fr",)))
         await idle()
         _, bo = await joined(g.there, reads=["fr"], resume=resume_of(reader, seen))
         await translate(g.here, "Eins.")
@@ -216,14 +216,14 @@ async def test_a_session_is_the_same_persons_at_every_gateway(
     fields: dict[str, Any], error: type[GatewayError]
 ) -> None:
     async with two() as g:
-        await g.here.registry.revoke(Revocation(tenant="acme", before_s=1e9, token_id="revoked"))
+        await g.here.sessions.revoke(Revocation(tenant="acme", before_s=1e9, token_id="revoked"))
         await joined(g.here, grant=replace(ANA, subject="bo", token_id="used", once=True))
         entry, ana = await joined(g.here, grant=ANA)
         eve = replace(ANA, **fields)
         with pytest.raises(error):
             await joined(g.there, grant=eve, meeting=eve.meeting, resume=resume_of(entry))
         assert ana.closed == []
-        assert (len(g.here.registry.seats.all), len(g.there.registry.seats.all)) == (2, 0)
+        assert (len(g.here.sessions.seats.all), len(g.there.sessions.seats.all)) == (2, 0)
         again, _ = await joined(g.there, grant=ANA, resume=resume_of(entry))
         assert again.recovered
 
@@ -233,12 +233,12 @@ async def test_the_same_token_gives_no_more_time_at_another_gateway() -> None:
         grant = replace(ANA, max_s=600.0)
         entry, _ = await joined(g.here, grant=grant)
         g.here.now_s = 500.0
-        g.here.registry.seats.away(entry.seat, entry.feed)
+        g.here.sessions.seats.away(entry.seat, entry.feed)
         await idle()
         again, ana = await joined(g.there, grant=grant, resume=resume_of(entry))
         assert again.seat.until_s == pytest.approx(100.0, abs=5.0)
         g.there.now_s = 110.0
-        await g.there.registry.sweep()
+        await g.there.sessions.sweep()
         assert ana.closed == [CloseCode.TOKEN_EXPIRED]
 
 
@@ -262,13 +262,13 @@ async def test_everybody_is_seen_from_both_gateways() -> None:
         assert names(await ana.received()) == [("Joined", "Bo")]
         started = other.seat.room.presence.participants(but=other.seat.member.participant)
         assert [(each.name, each.speaks) for each in started] == [("Ana", "en")]
-        await g.here.registry.update(entry.seat, Update("fr", ("ja",)))
+        await g.here.sessions.update(entry.seat, Update("fr", ("ja",)))
         [updated] = await bo.received()
         assert updated == ParticipantUpdated(entry.seat.member.participant, "Ana", "fr", ["ja"])
-        g.here.registry.seats.away(entry.seat, entry.feed)
+        g.here.sessions.seats.away(entry.seat, entry.feed)
         again, _ = await joined(g.there, name="Ana Maria", speaks="fr", reads=["ja"], resume=resume_of(entry))
         assert names(await bo.received()) == [("Updated", "Ana Maria")]
-        g.there.registry.seats.end(again.seat)
+        g.there.sessions.seats.end(again.seat)
         await idle()
         assert names(await bo.received()) == [("Left", "Ana Maria")]
 
@@ -286,7 +286,7 @@ async def test_a_session_is_left_once_it_was_away_for_too_long() -> None:
     async with two(Limits(keep_s=20)) as g:
         entry, _ = await joined(g.here, name="Ana")
         _, bo = await joined(g.there, name="Bo")
-        g.here.registry.seats.away(entry.seat, entry.feed)
+        g.here.sessions.seats.away(entry.seat, entry.feed)
         await g.pass_time(19, g.here, g.there)
         assert names(await bo.received()) == []
         await g.pass_time(2, g.here, g.there)
@@ -304,7 +304,7 @@ async def test_sessions_of_a_gateway_that_is_gone_go_on_elsewhere_at_once() -> N
         again, _ = await joined(g.there, name="Ana", reads=["de"], resume=resume_of(entry))
         assert again.recovered
         await g.pass_time(100, g.there)
-        assert len(g.there.registry.seats.all) == 2
+        assert len(g.there.sessions.seats.all) == 2
         assert names(await bo.received()) == []
 
 
@@ -320,7 +320,7 @@ async def test_sessions_of_a_gateway_that_is_gone_are_left_after_a_while() -> No
         assert again.recovered is False
         assert again.seat.member.participant != entry.seat.member.participant
         # It was not gone, only cut off: its client is to come again.
-        assert (ana.closed, len(g.here.registry.seats.all)) == ([CloseCode.RESTART], 0)
+        assert (ana.closed, len(g.here.sessions.seats.all)) == ([CloseCode.RESTART], 0)
 
 
 async def test_a_gateway_that_was_not_heard_of_for_a_while_keeps_what_nobody_took() -> None:
@@ -335,7 +335,7 @@ async def test_a_gateway_that_was_not_heard_of_for_a_while_keeps_what_nobody_too
 async def test_a_gateway_that_leaves_hands_its_sessions_over() -> None:
     async with two(Limits(keep_s=20)) as g:
         entry, _ = await joined(g.here, name="Ana")
-        g.here.registry.seats.away(entry.seat, entry.feed)
+        g.here.sessions.seats.away(entry.seat, entry.feed)
         await idle()
         await g.here.session_store.close()
         await g.pass_time(15, g.there)
@@ -357,13 +357,13 @@ async def test_quotas_hold_over_both() -> None:
             await joined(g.there, grant=key, reads=["fr", "ja"])
         other, _ = await joined(g.there, grant=key, reads=["fr"])
         with pytest.raises(LimitExceeded, match="1 languages are read in this meeting already"):
-            await g.there.registry.update(other.seat, Update(None, ("fr", "ja")))
+            await g.there.sessions.update(other.seat, Update(None, ("fr", "ja")))
         assert other.seat.member.reads == ("fr",)
         with pytest.raises(QuotaExceeded, match="quota sessions is 2"):
             await joined(g.here, grant=key)
         again, _ = await joined(g.there, grant=key, reads=["ja"], resume=resume_of(entry))
         assert again.recovered
-        g.there.registry.seats.end(again.seat)
+        g.there.sessions.seats.end(again.seat)
         await idle()
         await joined(g.here, grant=key, reads=["ja"])
 
@@ -384,7 +384,7 @@ async def test_a_token_that_opens_one_session_opens_it_at_one_gateway() -> None:
         )
         assert sum(isinstance(each, Unauthenticated) for each in entered) == 1
         [(entry, _)] = [each for each in entered if not isinstance(each, BaseException)]
-        elsewhere = g.there if entry.seat in g.here.registry.seats.all else g.here
+        elsewhere = g.there if entry.seat in g.here.sessions.seats.all else g.here
         assert (await joined(elsewhere, grant=once, resume=resume_of(entry)))[0].recovered
 
 
@@ -394,12 +394,12 @@ async def test_what_is_revoked_ends_at_every_gateway(is_connected: bool) -> None
         entry, ana = await joined(g.here, grant=ANA, name="Ana")
         _, bo = await joined(g.there, grant=replace(ANA, subject="bo", token_id="t2"), name="Bo")
         if not is_connected:
-            g.here.registry.seats.away(entry.seat, entry.feed)
+            g.here.sessions.seats.away(entry.seat, entry.feed)
         await joined(g.there, grant=replace(ANA, meeting="n"), meeting="n")
-        assert await g.there.registry.revoke(Revocation(tenant="acme", before_s=1e9, subject="ana")) == 2
+        assert await g.there.sessions.revoke(Revocation(tenant="acme", before_s=1e9, subject="ana")) == 2
         await idle()
         assert ana.closed == ([CloseCode.TOKEN_REVOKED] if is_connected else [])
-        assert (len(g.here.registry.seats.all), bo.closed) == (0, [])
+        assert (len(g.here.sessions.seats.all), bo.closed) == (0, [])
         assert names(await bo.received()) == [("Left", "Ana")]
         for d in (g.here, g.there):
             with pytest.raises(Unauthenticated):
@@ -413,7 +413,7 @@ async def test_a_revoked_session_of_a_gateway_that_is_gone_is_not_resumed() -> N
         entry, _ = await joined(g.here, grant=ANA, name="Ana")
         _, bo = await joined(g.there, grant=replace(ANA, subject="bo", token_id="t2"), name="Bo")
         await g.pass_time(10, g.there)
-        await g.there.registry.revoke(Revocation(tenant="acme", before_s=1e9, subject="ana"))
+        await g.there.sessions.revoke(Revocation(tenant="acme", before_s=1e9, subject="ana"))
         newer = replace(ANA, issued_s=2e9, token_id="t9")
         again, _ = await joined(g.there, grant=newer, name="Ana", resume=resume_of(entry))
         assert again.recovered is False

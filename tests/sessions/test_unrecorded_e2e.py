@@ -87,12 +87,12 @@ async def test_a_connection_that_was_lost_goes_on_anywhere_for_as_long_as_it_is_
     async with two() as g:
         ana, to_ana = await joined(g.here, **BOARD, speaks="en", record=False)
         bo, _ = await joined(g.here, **BOARD, reads=["de"])
-        g.here.registry.seats.away(bo.seat, bo.feed)
+        g.here.sessions.seats.away(bo.seat, bo.feed)
         await says(g.here, ana, to_ana, "One.")
         await translates(g.here, "Eins.")
         again, to_bo = await joined(g.there, **BOARD, reads=["de"], resume=resume_of(bo))
         assert (again.recovered, await heard(to_bo)) == (True, ["Eins."])
-        g.there.registry.seats.away(again.seat, again.feed)
+        g.there.sessions.seats.away(again.seat, again.feed)
         await g.pass_time(2 * KEPT_S)
         late, to_bo = await joined(g.there, **BOARD, reads=["de"], resume=resume_of(bo))
         assert (late.recovered, await heard(to_bo)) == (False, []), "told that it has missed something"
@@ -124,7 +124,7 @@ async def test_what_a_token_says_decides_and_cannot_be_overruled() -> None:
         with pytest.raises(Forbidden):
             await g.there.join(grant=replace(ANA, subject="cem", token_id="t3", record=True))
         with pytest.raises(Forbidden):
-            await g.there.registry.refresh(entry.seat, replace(ANA, subject="bo", token_id="t4", record=True))
+            await g.there.sessions.refresh(entry.seat, replace(ANA, subject="bo", token_id="t4", record=True))
 
 
 async def test_a_session_that_goes_on_where_the_log_is_lost_begins_it_as_what_it_was() -> None:
@@ -136,6 +136,6 @@ async def test_a_session_that_goes_on_where_the_log_is_lost_begins_it_as_what_it
             again, _ = await joined(another, **BOARD, reads=["de"], resume=resume_of(entry))
             assert (again.recovered, again.seat.room.recorded) == (False, False)
     async with desk(log=Log()) as successor:
-        await successor.registry.restore(Handover(sessions=(kept,)))
+        await successor.sessions.restore(Handover(sessions=(kept,)))
         again, _ = await joined(successor, **BOARD, reads=["de"], resume=resume_of(entry))
         assert (again.recovered, again.seat.room.recorded) == (False, False)

@@ -33,7 +33,7 @@ class Two:
             for gateway in gateways:
                 gateway.now_s += 1
                 await gateway.session_store.sweep()
-                await gateway.registry.sweep()
+                await gateway.sessions.sweep()
             await idle()
 
 
@@ -61,7 +61,7 @@ async def says(d: Desk, entry: Entry, connection: Connection, text: str) -> bool
     """A final with its text as its id. Returns whether it was known."""
     [accept] = connection.send(UtteranceFinal(text, 1, text))
     assert isinstance(accept, Accept)
-    return await d.registry.accept(entry.seat, accept)
+    return await d.sessions.accept(entry.seat, accept)
 
 
 async def translated(d: Desk, meeting: str = "m") -> list[tuple[str, str]]:

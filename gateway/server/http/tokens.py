@@ -28,14 +28,14 @@ from gateway.server.http.token_bodies import (
     check_guest,
 )
 from gateway.sessions.grants import check_role
-from gateway.sessions.registry import Registry
+from gateway.sessions.sessions import Sessions
 
 _BODY_BYTES = 16_384
 
 
-def routes(registry: Registry, identity: Identity, issuer: Issuer | None, audit: Audit) -> list[BaseRoute]:
+def routes(sessions: Sessions, identity: Identity, issuer: Issuer | None, audit: Audit) -> list[BaseRoute]:
     """issuer: None where nobody needs a token."""
-    tokens = _Tokens(registry, identity, issuer, audit)
+    tokens = _Tokens(sessions, identity, issuer, audit)
     return [
         Route("/v1/tokens", Resource(POST=tokens.issue)),
         Route("/v1/revocations", Resource(POST=tokens.revoke)),
@@ -43,8 +43,8 @@ def routes(registry: Registry, identity: Identity, issuer: Issuer | None, audit:
 
 
 class _Tokens:
-    def __init__(self, registry: Registry, identity: Identity, issuer: Issuer | None, audit: Audit) -> None:
-        self._registry = registry
+    def __init__(self, sessions: Sessions, identity: Identity, issuer: Issuer | None, audit: Audit) -> None:
+        self._sessions = sessions
         self._identity = identity
         self._issuer = issuer
         self._audit = audit
@@ -70,9 +70,9 @@ class _Tokens:
         attempt.meeting = invited.meeting
         issued = issuer.admit(invited, guest)
         # Revoked, or for one guest only and another's: as if it were no invite.
-        await self._registry.use(invited, issued.grant.subject)
+        await self._sessions.use(invited, issued.grant.subject)
         # A guest who was thrown out: what they had was not issued later than the invite.
-        self._registry.lifetimes.spent.check(replace(issued.grant, issued_s=invited.issued_s))
+        self._sessions.lifetimes.spent.check(replace(issued.grant, issued_s=invited.issued_s))
         attempt.grant, attempt.detail = issued.grant, invited.token_id
         return TokenAnswer.of(issued, invited=invited)
 
@@ -88,7 +88,7 @@ class _Tokens:
             attempt.detail = " ".join(f"{name} {value}" for name, value in meant.items() if value) or "all"
             if not asking.any_meeting and (asking.meeting is None or revocation.meeting != asking.meeting):
                 raise Forbidden("The token is for another meeting.", field="meeting")
-            return json_response(RevocationAnswer(await self._registry.revoke(revocation)))
+            return json_response(RevocationAnswer(await self._sessions.revoke(revocation)))
 
     def _needed(self) -> Issuer:
         if self._issuer is None:

@@ -47,7 +47,7 @@ from gateway.translation.scheduling.quotas import Quotas
 _log = logging.getLogger(__name__)
 
 
-class Registry:
+class Sessions:
     """Owns the sessions and their meetings; leaving the context waits for finals that are being accepted."""
 
     def __init__(

@@ -53,24 +53,24 @@ async def test_a_session_is_kept_until_its_time_is_up_by_the_clock() -> None:
     async with desk(Limits(keep_s=60)) as d:
         entry, _ = await d.join(reads=["ja"])
         await idle()  # what a newcomer catches up on has been looked for
-        d.registry.seats.away(entry.seat, entry.feed)
+        d.sessions.seats.away(entry.seat, entry.feed)
         d.now_s = 59.9
-        await d.registry.sweep()
-        assert (len(d.registry.seats.all), len(d.registry.rooms)) == (1, 1)
+        await d.sessions.sweep()
+        assert (len(d.sessions.seats.all), len(d.sessions.rooms)) == (1, 1)
         d.now_s = 60.0
-        await d.registry.sweep()
-        assert (len(d.registry.seats.all), len(d.registry.rooms)) == (0, 0)
+        await d.sessions.sweep()
+        assert (len(d.sessions.seats.all), len(d.sessions.rooms)) == (0, 0)
 
 
 async def test_a_session_that_is_connected_is_kept_however_long() -> None:
     async with desk(Limits(keep_s=60)) as d:
         entry, _ = await d.join()
-        d.registry.seats.away(entry.seat, entry.feed)
+        d.sessions.seats.away(entry.seat, entry.feed)
         d.now_s = 59.0
         await d.join(resume=resume_of(entry))
         d.now_s = 1e6
-        await d.registry.sweep()
-        assert len(d.registry.seats.all) == 1
+        await d.sessions.sweep()
+        assert len(d.sessions.seats.all) == 1
 
 
 async def test_a_newcomer_ends_the_session_that_is_away_for_longest() -> None:
@@ -79,25 +79,25 @@ async def test_a_newcomer_ends_the_session_that_is_away_for_longest() -> None:
             entry, _ = await d.join(name=name)
             d.now_s += 1
             if name != "Ana":
-                d.registry.seats.away(entry.seat, entry.feed)
+                d.sessions.seats.away(entry.seat, entry.feed)
         await d.join(name="Di")
-        assert {seat.name for seat in d.registry.kept()} == {"Ana", "Cy", "Di"}
+        assert {seat.name for seat in d.sessions.kept()} == {"Ana", "Cy", "Di"}
         await d.join(name="Ed")
         with pytest.raises(TooManySessions):
             await d.join(name="Fi")
-        assert {seat.name for seat in d.registry.kept()} == {"Ana", "Di", "Ed"}
+        assert {seat.name for seat in d.sessions.kept()} == {"Ana", "Di", "Ed"}
 
 
 async def test_who_comes_and_goes_in_a_crowd_pushes_out_their_own_kept_sessions() -> None:
     async with desk(max_sessions=10) as d:
         kept, _ = await d.join("small", name="kept")
-        d.registry.seats.away(kept.seat, kept.feed)
+        d.sessions.seats.away(kept.seat, kept.feed)
         for _ in range(50):
             d.now_s += 1
             entry, _ = await d.join("crowd")
-            d.registry.seats.away(entry.seat, entry.feed)
+            d.sessions.seats.away(entry.seat, entry.feed)
         await d.join("another", name="newcomer")
-        names = {seat.name for seat in d.registry.kept()}
+        names = {seat.name for seat in d.sessions.kept()}
         assert {"kept", "newcomer"} <= names
         again, _ = await d.join("small", name="kept", resume=resume_of(kept))
         assert again.recovered
@@ -119,12 +119,12 @@ async def test_one_account_joins_so_often_at_once_and_goes_on_later() -> None:
 async def test_a_handover_tells_who_is_charged() -> None:
     async with desk() as d, desk() as successor:
         entry, _ = await d.join("crowd")
-        d.registry.seats.away(entry.seat, entry.feed)
-        await successor.registry.restore(Handover(sessions=d.registry.kept()))
-        [kept] = successor.registry.kept()
+        d.sessions.seats.away(entry.seat, entry.feed)
+        await successor.sessions.restore(Handover(sessions=d.sessions.kept()))
+        [kept] = successor.sessions.kept()
         assert kept.account == "crowd"
         await successor.join("elsewhere", resume=resume_of(entry))
-        [kept] = successor.registry.kept()
+        [kept] = successor.sessions.kept()
         assert kept.account == "elsewhere"
 
 
@@ -134,27 +134,27 @@ async def test_the_loss_of_an_earlier_connection_does_not_touch_the_newer_one() 
         again, newer = await d.join(resume=resume_of(entry))
         assert again.seat is entry.seat
         assert (earlier.closed, newer.closed) == ([CloseCode.REPLACED], [])
-        d.registry.seats.away(entry.seat, entry.feed)
+        d.sessions.seats.away(entry.seat, entry.feed)
         assert entry.seat.connected
-        d.registry.seats.away(entry.seat, again.feed)
+        d.sessions.seats.away(entry.seat, again.feed)
         assert not entry.seat.connected
 
 
 async def test_a_session_that_ends_while_it_is_resumed_is_begun_again() -> None:
     async with desk() as d:
         entry, _ = await d.join()
-        d.registry.seats.away(entry.seat, entry.feed)
+        d.sessions.seats.away(entry.seat, entry.feed)
         read = d.core.log.read
 
         async def ended_meanwhile(*args: Any) -> Page:
-            d.registry.seats.end(entry.seat)
+            d.sessions.seats.end(entry.seat)
             return await read(*args)
 
         d.core.log.read = ended_meanwhile  # type: ignore[method-assign, assignment]
         again, _ = await d.join(resume=resume_of(entry))
         assert again.seat is not entry.seat
         assert again.recovered is False
-        assert len(d.registry.seats.all) == 1
+        assert len(d.sessions.seats.all) == 1
 
 
 async def test_a_join_that_fails_leaves_nothing_behind() -> None:
@@ -167,8 +167,8 @@ async def test_a_join_that_fails_leaves_nothing_behind() -> None:
         with pytest.raises(LogUnavailable):
             await d.join()
         d.core.log.read = read  # type: ignore[method-assign]
-        await d.registry.sweep()
-        assert (len(d.registry.seats.all), len(d.registry.rooms)) == (0, 0)
+        await d.sessions.sweep()
+        assert (len(d.sessions.seats.all), len(d.sessions.rooms)) == (0, 0)
         await d.join()
 
 
@@ -182,9 +182,9 @@ async def test_a_meeting_that_is_being_entered_is_not_let_go_of() -> None:
 
         d.core.log.read = slow  # type: ignore[method-assign, assignment]
         joining = asyncio.create_task(d.join())
-        await until(lambda: len(d.registry.rooms))
-        await d.registry.sweep()
-        assert len(d.registry.rooms) == 1
+        await until(lambda: len(d.sessions.rooms))
+        await d.sessions.sweep()
+        assert len(d.sessions.rooms) == 1
         go_on.set()
         entry, _ = await joining
         await d.core.finals.accept(entry.seat.room, said("One.", 1, "u", "ana", final=True))
@@ -200,7 +200,7 @@ async def test_a_final_is_accepted_although_whoever_waited_for_it_is_gone() -> N
         [accept] = ana.send(UtteranceFinal("u", 1, "One."))
         assert isinstance(accept, Accept)
         d.core.log.open.clear()
-        accepting = asyncio.create_task(d.registry.accept(entry.seat, accept))
+        accepting = asyncio.create_task(d.sessions.accept(entry.seat, accept))
         await until(lambda: d.core.scheduler.running)
         accepting.cancel()
         await asyncio.wait([accepting])
@@ -223,13 +223,13 @@ async def test_a_final_that_was_refused_may_be_sent_again(bug: bool, monkeypatch
                 broken.setattr(d.core.finals, "accept", None)
             d.core.log.refuses = lambda _: True
             with pytest.raises(GatewayError) as refusal:
-                await d.registry.accept(entry.seat, accept)
+                await d.sessions.accept(entry.seat, accept)
         assert refusal.value.code == ("internal" if bug else "log_unavailable")
         assert ana.state.in_flight == 0
         d.core.log.refuses = lambda _: False
         [accept] = ana.send(UtteranceFinal("u", 1, "One."))
         assert isinstance(accept, Accept)
-        await d.registry.accept(entry.seat, accept)
+        await d.sessions.accept(entry.seat, accept)
 
 
 async def test_the_end_of_a_private_meeting_ends_its_translations_and_of_a_shared_one_none() -> None:
@@ -238,10 +238,10 @@ async def test_the_end_of_a_private_meeting_ends_its_translations_and_of_a_share
             entry, ana = await d.join(meeting=meeting, speaks="en", reads=["de"])
             [accept] = ana.send(UtteranceFinal("u", 1, "One."))
             assert isinstance(accept, Accept)
-            await d.registry.accept(entry.seat, accept)
+            await d.sessions.accept(entry.seat, accept)
             await until(d.core.engine.pending)
-            d.registry.seats.end(entry.seat)
-            d.registry.seats.end(entry.seat)
+            d.sessions.seats.end(entry.seat)
+            d.sessions.seats.end(entry.seat)
             await idle()
             assert len(d.core.engine.pending()) == left
 
@@ -252,7 +252,7 @@ async def test_what_a_session_was_saying_when_it_ended_is_translated_no_further(
         await d.join(reads=["de"])
         d.core.partials.hear(ana.seat.room, said("we", 1, "u", ana.seat.member.participant, final=False))
         await until(d.core.engine.pending)
-        d.registry.seats.end(ana.seat)
+        d.sessions.seats.end(ana.seat)
         await until(lambda: not d.core.engine.running)
         assert not list(ana.seat.room.live.captions)
 
@@ -260,10 +260,10 @@ async def test_what_a_session_was_saying_when_it_ended_is_translated_no_further(
 async def test_what_concerns_everybody_is_told_to_those_who_are_connected() -> None:
     async with desk() as d:
         (lost, away), (_, here) = await d.join(), await d.join(meeting="other")
-        d.registry.seats.away(lost.seat, lost.feed)
+        d.sessions.seats.away(lost.seat, lost.feed)
         for connection in (away, here):
             await connection.received()
-        d.registry.tell(Pong("news"))
+        d.sessions.tell(Pong("news"))
         assert await here.received() == [Pong("news")]
         assert await away.received() == []
 
@@ -279,10 +279,10 @@ async def test_a_session_that_ends_while_its_languages_change_is_gone() -> None:
 
         cast(Any, entry.seat.room._subscription).reads = slow
         updating = asyncio.create_task(
-            d.registry.update(entry.seat, Update("en", ("fr",), "live", originals=False))
+            d.sessions.update(entry.seat, Update("en", ("fr",), "live", originals=False))
         )
         await idle()
-        d.registry.seats.end(entry.seat)
+        d.sessions.seats.end(entry.seat)
         go_on.set()
         await updating
         assert other.seat.room.languages() == frozenset()
@@ -292,7 +292,7 @@ async def test_a_session_that_ends_while_its_languages_change_is_gone() -> None:
 
 
 async def handed_over(d: Desk) -> Handover:
-    return Handover(meetings=await d.core.log.kept(), sessions=d.registry.kept())
+    return Handover(meetings=await d.core.log.kept(), sessions=d.sessions.kept())
 
 
 async def test_a_session_has_as_long_in_the_next_process_as_was_left_of_its_time() -> None:
@@ -300,43 +300,43 @@ async def test_a_session_has_as_long_in_the_next_process_as_was_left_of_its_time
         entry, _ = await d.join(name="Ana", reads=["ja"], stability="stable", originals=True)
         other, _ = await d.join(name="Bo")
         for each in (entry, other):
-            d.registry.seats.away(each.seat, each.feed)
+            d.sessions.seats.away(each.seat, each.feed)
         d.now_s = 50.0
         earlier = await handed_over(d)
         assert [kept.left_s for kept in earlier.sessions] == [10.0, 10.0]
     async with desk(Limits(keep_s=60), log=Log(earlier.meetings)) as d:
-        await d.registry.restore(earlier)
+        await d.sessions.restore(earlier)
         d.now_s = 1_000.0
-        await d.registry.sweep()
-        assert d.registry.kept() == earlier.sessions, "its time stands still until the engine takes work"
-        d.registry.engine_ready()
+        await d.sessions.sweep()
+        assert d.sessions.kept() == earlier.sessions, "its time stands still until the engine takes work"
+        d.sessions.engine_ready()
         d.now_s = 1_009.9
-        await d.registry.sweep()
-        assert len(d.registry.seats.all) == 2
+        await d.sessions.sweep()
+        assert len(d.sessions.seats.all) == 2
         again, _ = await d.join(resume=resume_of(entry), name="Ana")
         d.now_s = 1_010.0
-        await d.registry.sweep()
-        assert [kept.name for kept in d.registry.kept()] == ["Ana"]
+        await d.sessions.sweep()
+        assert [kept.name for kept in d.sessions.kept()] == ["Ana"]
         assert again.recovered is True
         assert again.seat.member.participant == entry.seat.member.participant
-        d.registry.seats.away(again.seat, again.feed)
+        d.sessions.seats.away(again.seat, again.feed)
         d.now_s += 60
-        await d.registry.sweep()
-        assert len(d.registry.seats.all) == 0
+        await d.sessions.sweep()
+        assert len(d.sessions.seats.all) == 0
 
 
 async def test_a_session_that_goes_on_before_the_others_can_has_all_of_its_time_again() -> None:
     async with desk(Limits(keep_s=60)) as d:
         entry, _ = await d.join()
-        d.registry.seats.away(entry.seat, entry.feed)
+        d.sessions.seats.away(entry.seat, entry.feed)
         d.now_s = 50.0
         earlier = await handed_over(d)
     async with desk(Limits(keep_s=60), log=Log(earlier.meetings)) as d:
-        await d.registry.restore(earlier)
+        await d.sessions.restore(earlier)
         again, _ = await d.join(resume=resume_of(entry))
-        d.registry.seats.away(again.seat, again.feed)
-        d.registry.engine_ready()
-        assert [kept.left_s for kept in d.registry.kept()] == [60.0]
+        d.sessions.seats.away(again.seat, again.feed)
+        d.sessions.engine_ready()
+        assert [kept.left_s for kept in d.sessions.kept()] == [60.0]
 
 
 async def test_what_failed_in_one_language_and_is_open_in_another_is_not_begun_again() -> None:
@@ -344,14 +344,14 @@ async def test_what_failed_in_one_language_and_is_open_in_another_is_not_begun_a
         entry, ana = await d.join(speaks="en", reads=["de", "fr"])
         [accept] = ana.send(UtteranceFinal("u", 1, "One."))
         assert isinstance(accept, Accept)
-        await d.registry.accept(entry.seat, accept)
+        await d.sessions.accept(entry.seat, accept)
         await until(lambda: len(d.core.engine.pending()) == 2)
         d.core.engine.fails(d.core.engine.pending()[0])
         await until(lambda: entry.seat.room.offset == 2)
         earlier = await handed_over(d)
         await d.core.scheduler.drain(0)
     async with desk(log=Log(earlier.meetings)) as d:
-        await d.registry.restore(earlier)
+        await d.sessions.restore(earlier)
         _, ana = await d.join(speaks="en", reads=["de", "fr"], resume=resume_of(entry))
         assert [type(effect) for effect in ana.send(UtteranceFinal("u", 1, "One."))] == [Acknowledge]
 
@@ -362,19 +362,19 @@ async def test_a_restored_session_knows_what_it_said_and_what_is_in_flight() -> 
         for utterance in ("done", "failed", "open"):
             [accept] = ana.send(UtteranceFinal(utterance, 1, f"{utterance}."))
             assert isinstance(accept, Accept)
-            await d.registry.accept(entry.seat, accept)
+            await d.sessions.accept(entry.seat, accept)
             await until(d.core.engine.pending)
             if utterance == "done":
                 d.core.engine.says("Fertig.")
             elif utterance == "failed":
                 d.core.engine.fails(*d.core.engine.pending())
             await idle()
-        d.registry.seats.away(entry.seat, entry.feed)
+        d.sessions.seats.away(entry.seat, entry.feed)
         earlier = await handed_over(d)
         await d.core.scheduler.drain(0)
     async with desk(log=Log(earlier.meetings)) as d:
-        await d.registry.restore(earlier)
-        d.registry.engine_ready()
+        await d.sessions.restore(earlier)
+        d.sessions.engine_ready()
         _, ana = await d.join(speaks="en", reads=["de"], resume=resume_of(entry))
         assert ana.state.in_flight == 1
         answers = {
@@ -391,20 +391,20 @@ async def test_a_meeting_without_sessions_is_completed_and_then_let_go_of() -> N
         entry, ana = await d.join(speaks="en", reads=["de"])
         [accept] = ana.send(UtteranceFinal("u", 1, "One."))
         assert isinstance(accept, Accept)
-        await d.registry.accept(entry.seat, accept)
-        d.registry.seats.end(entry.seat)
+        await d.sessions.accept(entry.seat, accept)
+        d.sessions.seats.end(entry.seat)
         earlier = await handed_over(d)
         assert earlier.sessions == ()
         await d.core.scheduler.drain(0)
     async with desk(log=Log(earlier.meetings)) as d:
-        await d.registry.restore(earlier)
-        await d.registry.sweep()
-        assert len(d.registry.rooms) == 1
+        await d.sessions.restore(earlier)
+        await d.sessions.sweep()
+        assert len(d.sessions.rooms) == 1
         await until(d.core.engine.pending)
         d.core.engine.says("Eins.")
         await d.core.finals.quiet()
-        await d.registry.sweep()
-        assert len(d.registry.rooms) == 0
+        await d.sessions.sweep()
+        assert len(d.sessions.rooms) == 0
         assert (await d.core.log.read("m", 0)).last == 2
 
 
@@ -472,7 +472,7 @@ async def test_a_session_goes_on_with_its_newest_connection() -> None:
         assert first.received[-1].code == "session_replaced"
         await second.peer.send(SessionUpdate(speaks="en"), say("1"))
         await second.until(TranslationFinal)
-        assert len(gateway.gateway.registry.seats.all) == 1
+        assert len(gateway.gateway.sessions.seats.all) == 1
 
 
 @pytest.mark.parametrize("what", ["session", "epoch", "ahead", "trimmed"])
@@ -536,7 +536,7 @@ async def test_who_says_goodbye_is_gone_at_once(how: str) -> None:
             if how == "end":
                 await bo.peer.send(SessionEnd())
         await ana.until(ParticipantLeft)
-        assert len(gateway.gateway.registry.seats.all) == 1
+        assert len(gateway.gateway.sessions.seats.all) == 1
 
 
 async def test_kept_sessions_make_room_for_newcomers() -> None:
@@ -546,7 +546,7 @@ async def test_kept_sessions_make_room_for_newcomers() -> None:
         await away(gateway)
         async with joined(gateway, name="Cy"):
             assert [m.name for m in await ana.until(ParticipantLeft)] == ["Bo"]
-            assert len(gateway.gateway.registry.seats.all) == 2
+            assert len(gateway.gateway.sessions.seats.all) == 2
 
 
 async def test_an_empty_meeting_is_let_go_of_and_its_log_stays() -> None:
@@ -554,7 +554,7 @@ async def test_an_empty_meeting_is_let_go_of_and_its_log_stays() -> None:
         async with joined(gateway, speaks="en", reads=["ja"]) as ana:
             await ana.peer.send(say("1"))
             await ana.until(TranslationFinal)
-        while len(gateway.gateway.registry.rooms):
+        while len(gateway.gateway.sessions.rooms):
             await asyncio.sleep(0.01)
         async with joined(gateway, reads=["ja"]) as late:
             assert late.started.epoch == ana.started.epoch
