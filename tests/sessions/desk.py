@@ -1,4 +1,4 @@
-"""Sessions without sockets: the sessions of a gateway, the core around it, and connections in the hand of the test."""
+"""Sessions without sockets: `Sessions`, the core around it, and connections in the hand of the test."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Sessions with tokens, in a sessions with a log: whose meeting it is, who resumes what, what opens one only."""
+"""Sessions with tokens, in one gateway with a log: whose meeting it is, who resumes what, what opens one only."""
 
 from __future__ import annotations
 
