@@ -156,7 +156,7 @@ class Keys:
         if self._path is not None:
             with suppress(OSError):
                 found = self._path.stat()
-                # The time also of a new owner; whoever may use it, in case that the clock is too coarse to tell.
+                # A new owner changes this time, too; the mode is compared, as the clock may be too coarse to tell.
                 return (found.st_ctime_ns, found.st_ino, found.st_size, found.st_mode)
         return ()
 

@@ -58,7 +58,7 @@ def check_recorded(grant: Grant, asked: bool | None, recorded: bool) -> None:
         allowed = _recorded(grant.record)
         raise Forbidden(f"This meeting is {_recorded(recorded)}: the token is for those that are {allowed}.")
     raise InvalidValue(
-        f"This meeting is {_recorded(recorded)}, as whoever began it has decided. Join it without `record`, or "
+        f"This meeting is {_recorded(recorded)}, as its first session has decided. Join it without `record`, or "
         "begin another one.",
         field="record",
     )

@@ -107,7 +107,7 @@ class MemoryWebhookStore:
                 self.unfinished[meeting] = started_ms, self.now_ms
 
     def look_for_transcripts(self) -> None:
-        """Of meetings that have ended."""
+        """Announce the transcripts of meetings that have ended."""
         now_ms = self.now_ms
         for meeting, (started_ms, ended_ms) in list(self.unfinished.items()):
             if ended_ms + _ACCEPTED_MS > now_ms or (unfinished := self._is_unfinished(meeting)):

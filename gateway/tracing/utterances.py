@@ -3,8 +3,8 @@ what became of its translations before it was final.
 
 Knows: which are open, and what they wait for. Must not know: rooms, sockets, who records spans.
 
-An utterance carries the `traceparent` of its span wherever it goes, also into the log. Whoever works on it finds
-the span by that here, if it is one of this process, and otherwise begins spans below it.
+An utterance carries the `traceparent` of its span wherever it goes, also into the log. The part that works on it
+finds the span by that here, if it is one of this process, and otherwise begins spans below it.
 """
 
 from __future__ import annotations

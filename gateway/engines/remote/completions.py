@@ -222,7 +222,7 @@ class TranslationCompletions:
             raise EngineFailed(f"The server refused this text: {error}.") from error
         with self._generation:
             alive = not isinstance(error, Refused) and await self._requests.alive()
-            # What no server has taken for want of room waits for as long as the scheduler lets it.
+            # What no server has had room for waits for as long as the scheduler lets it.
             is_harmless = isinstance(error, NotTaken) or self._unanswered < _MOST_UNANSWERED
             if alive and not begun and is_harmless:
                 await asyncio.sleep(min(_PAUSE_S * 2.0**self._unanswered, _LONGEST_PAUSE_S))

@@ -1,6 +1,6 @@
 """Transcripts over HTTP: reads a meeting's log and answers in the requested languages and format.
 
-Also lets go of what was said, for whoever may.
+Also erases what was said, for those who may.
 Knows: addresses and queries of transcripts, and how to read a meeting's log, or a part of it, while it grows.
 Must not know: how the text formats are written (`meeting.transcript`), other endpoints.
 """

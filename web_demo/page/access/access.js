@@ -56,7 +56,7 @@ export function accessWith(access, languages) {
  * Why a session is over, in words for people.
  * @param {{code: string, reason: string}} end
  * @param {boolean} isInvited
- * @returns {string | null} Null if it was not for want of access.
+ * @returns {string | null} Null if access was not the reason.
  */
 export function refusalOf({ code, reason }, isInvited) {
   switch (code) {
