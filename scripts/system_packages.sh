@@ -5,12 +5,8 @@
 set -eu
 
 has_chromium() {
-    command -v chromium-headless-shell || command -v chromium || command -v chromium-browser || command -v google-chrome
+    command -v chromium || command -v chromium-browser || command -v google-chrome
 } >/dev/null 2>&1
-
-knows_headless_shell() { # Debian has Chromium without windows, whose pages cost tests a third less; Ubuntu does not.
-    apt-cache show chromium-headless-shell >/dev/null 2>&1
-}
 
 has_cjk_font() { # Without one, every character is the same empty box, and a wrong caption looks like a correct one.
     command -v fc-list >/dev/null 2>&1 && [ -n "$(fc-list :lang=ja family)" ] && [ -n "$(fc-list :lang=zh-cn family)" ]
@@ -24,9 +20,7 @@ packages=
 installs_redis=
 has_redis || { packages="redis-server" && installs_redis=yes; }
 if [ "$browser_too" ]; then
-    chromium=chromium
-    knows_headless_shell && chromium=chromium-headless-shell
-    has_chromium || packages="${packages:+$packages }$chromium"
+    has_chromium || packages="${packages:+$packages }chromium"
     # WenQuanYi Zen Hei: one font of 16 MB for all three scripts; the usual fonts are four times as large.
     has_cjk_font || packages="${packages:+$packages }fontconfig fonts-wqy-zenhei"
 fi
