@@ -35,6 +35,7 @@ from gateway.engines.host.messages import (
     GetActivity,
     GetMetrics,
     Metrics,
+    Slots,
     Started,
     State,
     Stop,
@@ -260,6 +261,10 @@ class HostedEngine(Window):
                 self._activity, self.asking = message, False
             case Metrics():
                 self._questions.answered(message)
+            case Slots() if self.shared_at is not None:
+                # Workers ask the engine, and this process tells what it does for all of them.
+                most = self._capacity.max_running
+                self._capacity = EngineCapacity(most, message.running, message.waiting, message.lag_s)
             case _:
                 super()._heard(message)
 
