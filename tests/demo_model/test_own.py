@@ -65,7 +65,7 @@ def test_development_sentences_are_not_test_sentences_in_other_words() -> None:
 
 @pytest.mark.parametrize("language", LANGUAGES)
 def test_texts_are_written_as_the_corpus_writes_them(language: str) -> None:
-    """Script, polite session_store, punctuation and spaces."""
+    """Script, polite register, punctuation and spaces."""
     for sentence in EVERY:
         text = sentence.texts[language]
         assert bool(CJK.search(text)) is (language in ("ja", "zh")), text
