@@ -147,7 +147,7 @@ class _Playing:
         connecting = asyncio.create_task(self._connections.get())
         try:
             await asyncio.wait((showing, connecting), return_when=asyncio.FIRST_COMPLETED)
-            if not showing.done():
+            if connecting.done():
                 raise Deviation("the client connected again")
             return showing.result()
         finally:

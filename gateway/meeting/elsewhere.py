@@ -198,7 +198,8 @@ class Elsewhere:
             case Reads(languages=languages, live=live):
                 gateway.languages, gateway.live_languages = frozenset(languages), frozenset(live)
             case Ended(participant=participant, utterance=utterance_id, for_good=True):
-                self._view.text.end_partial((participant, utterance_id))
+                # The session may have moved here meanwhile, and what is said goes on.
+                self._view.text.end_partial_of((participant, utterance_id), origin)
             case Ended(participant=participant, utterance=utterance_id):
                 self._view.text.end_caption((participant, utterance_id))
             case Unwanted(participant=participant, utterance=utterance_id):
@@ -251,7 +252,9 @@ class Elsewhere:
 
     def _keep_few_captions(self, participant: str) -> None:
         text = self._view.text
-        captions = [each for each in text.captions if each.utterance.participant == participant]
+        captions = [
+            each for each in text.captions if each.utterance.participant == participant and each.origin != HERE
+        ]
         for caption in captions[: max(0, len(captions) - _MOST_CAPTIONS)]:
             text.end_partial(caption.utterance.key)
 

@@ -126,6 +126,14 @@ class LiveText:
         for lang in [lang for lang, by_key in self._partials.items() if key in by_key]:
             _drop(self._partials, key, lang)
 
+    def end_partial_of(self, key: UtteranceKey, origin: str) -> None:
+        """As `end_partial`, for what this gateway makes of it; what others make of it stays."""
+        if (caption := self._captions.get(key)) is not None and caption.origin == origin:
+            del self._captions[key]
+        made = [lang for lang, by_key in self._partials.items() if key in by_key and by_key[key].origin == origin]
+        for lang in made:
+            _drop(self._partials, key, lang)
+
     def accepted(self, utterance: Utterance, said: int, languages: Collection[str]) -> None:
         """It is in the log now, and promised in these languages: its translations go on from what was shown."""
         for lang in languages:

@@ -1,6 +1,6 @@
 """The members of a meeting: who is in it, and who reads which language, kept as they come, change and go.
 
-Knows: what members read and how. Must not know: what is said, what they are sent, who may join.
+Knows: what members read and how. Must not know: what is said, who may join.
 """
 
 from __future__ import annotations

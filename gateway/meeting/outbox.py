@@ -1,6 +1,6 @@
 """What waits to be written to one connection: bounded in bytes, merged while unsent.
 
-Knows: messages and their order. Must not know: encodings, sockets.
+Knows: messages, their order, and that one is encoded once for all. Must not know: sockets.
 
 A reader that lags costs the gateway at most `max_bytes`: translation deltas of one utterance and language fold
 into one, the final translation replaces them, a newer partial caption replaces the older one, and past the bound

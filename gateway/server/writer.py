@@ -1,6 +1,6 @@
 """The writing half of a WebSocket: everything in its outbox, then why it ends, then the close frame.
 
-Knows: frames, close codes, a peer that does not read. Must not know: messages that come, sessions.
+Knows: frames, close codes, a peer that does not read. Must not know: messages that come, what a session may.
 """
 
 from __future__ import annotations

@@ -1,6 +1,7 @@
 """Checks what is asked for against what a token allows.
 
-Knows: roles, meetings and languages of a grant. Must not know: tokens, which message asks (`machine`).
+Knows: roles, meetings and languages of a grant, which tokens are used up or revoked. Must not know: how tokens are
+made, which message asks (`machine`).
 """
 
 from __future__ import annotations

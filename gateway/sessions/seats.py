@@ -239,7 +239,7 @@ class Writes:
         except LogUnavailable:
             return False
         except Exception:
-            _log.exception("the session_store could not be told of a session")
+            _log.exception("the session store could not be told of a session")
         return True
 
     async def _save(self, seat: Seat) -> None:

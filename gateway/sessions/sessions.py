@@ -1,7 +1,7 @@
 """Every session of this gateway, connected or kept, and the meetings they are in.
 
 Knows: how sessions begin, are resumed from whichever gateway had them, kept and end.
-Must not know: sockets, the order of messages (`machine`), how translations are made, where the session_store is.
+Must not know: sockets, the order of messages (`machine`), how translations are made, where the session store is.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""The session store of sessions in this process's memory. It ends with the process unless handed over.
+"""The session store in this process's memory. It ends with the process unless handed over.
 
 Knows: which gateway has which session, who is present, what every tenant has, which tokens are used up or revoked.
 Must not know: rooms, connections, files. Nothing here awaits, so every operation is atomic in the event loop that

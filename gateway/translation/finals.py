@@ -206,10 +206,16 @@ class Finals:
         return {lang for lang, promise in self._promised(room, key).items() if promise.ticket is not None}
 
     def _waiting(self, room: Room) -> list[list[_Promise]]:
-        """Those of one utterance together, in the order in which it was said."""
-        by_utterance = self._promises.get(room, {}).values()
-        waiting = [[promise for promise in each.values() if promise.waits] for each in by_utterance]
-        return sorted(filter(None, waiting), key=lambda promised: promised[0].said)
+        """Those of one accepted utterance together, in the order of acceptance.
+
+        A log that was begun again may have the same id once more, with another text.
+        """
+        waiting: dict[int, list[_Promise]] = {}
+        for by_lang in self._promises.get(room, {}).values():
+            for promise in by_lang.values():
+                if promise.waits:
+                    waiting.setdefault(promise.said, []).append(promise)
+        return [waiting[said] for said in sorted(waiting)]
 
     def _promise(self, room: Room, utterance: Utterance, said: int, languages: Collection[str]) -> list[_Promise]:
         if not languages:

@@ -9,7 +9,7 @@ from msgspec.structs import replace
 from gateway.domain.log import Utterance
 from gateway.domain.sessions import Stability
 from gateway.meeting.feed import Feed
-from gateway.meeting.live_view import LiveCaption, LiveText, LiveTranslation, LiveView
+from gateway.meeting.live_view import HERE, LiveCaption, LiveText, LiveTranslation, LiveView
 from gateway.meeting.members import Member, Members
 from gateway.meeting.outbox import Payload
 from gateway.protocol.messages import Pong, TranslationDelta
@@ -124,6 +124,16 @@ def test_a_translation_of_what_is_being_said_goes_on_where_it_was() -> None:
     assert live.partial(said(), "fr") is not first
     assert list(live.partials("de")) == [first]
     assert list(live.finals("de")) == []
+
+
+def test_a_gateway_ends_only_what_it_makes_itself() -> None:
+    live = LiveText()
+    live.caption(caption())
+    shown = live.partial(said(), "de")
+    live.end_partial_of(U, "the gateway that had the session before")
+    assert (len(list(live.captions)), list(live.partials("de"))) == (1, [shown])
+    live.end_partial_of(U, HERE)
+    assert (list(live.captions), list(live.partials("de"))) == ([], [])
 
 
 def test_the_translation_of_a_final_begins_with_what_was_shown() -> None:

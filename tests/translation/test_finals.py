@@ -10,6 +10,7 @@ from collections import Counter
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from msgspec.structs import replace
 
 from gateway.config import Settings
 from gateway.domain.engine import EngineState, TranslationRequest
@@ -451,6 +452,20 @@ async def test_a_cancelled_utterance_ends_that_finds_no_place_yet() -> None:
         await r.finals.quiet()
         assert await outcomes(r) == [("u", "de", "cancelled")]
         assert not r.finals.busy(r.room)
+
+
+async def test_one_id_in_two_logs_keeps_each_text() -> None:
+    async with stage() as r:
+        r.engine.state = EngineState.FAILED
+        earlier = await r.left("One.", "de")
+        later = replace(earlier.utterance, text="Two.")
+        await r.finals.take_over(r.room, earlier)
+        again = replace(earlier, utterance=later, said=earlier.said + 1, languages=("fr",))
+        await r.finals.take_over(r.room, again)
+        r.engine.state = EngineState.READY
+        r.finals.resume()
+        await idle()
+        assert {(each.text, each.target) for each in r.engine.requests} == {("One.", "de"), ("Two.", "fr")}
 
 
 async def test_a_text_that_ends_every_gateway_is_not_translated_for_ever() -> None:

@@ -34,6 +34,7 @@ from gateway.engines.host.messages import (
     PROTOCOL,
     GetActivity,
     Hello,
+    Slots,
     Started,
     State,
     Stop,
@@ -309,6 +310,14 @@ class _Owner(Gateway):
     def __init__(self, host: _Host) -> None:
         super().__init__(host.sharing)
         self._host = host
+        self._told_s = 0.0
+
+    def tell(self, slots: Slots) -> None:
+        """How busy the engine is can wait for the next look, at which it is told again; how many slots cannot."""
+        now_s = asyncio.get_running_loop().time()
+        if self._slots is None or slots.granted != self._slots.granted or now_s - self._told_s > _LOOK_S / 2:
+            self._told_s = now_s
+            super().tell(slots)
 
     def heard(self, message: ToHost) -> None:
         self._host.heard(message)

@@ -39,12 +39,17 @@ def of(*pids: int | None) -> frozenset[Process]:
 
 def descendants(roots: Iterable[Process]) -> frozenset[Process]:
     """`roots` and all their descendants that are running now."""
+    # Not psutil's `children`, which fails where one process of the machine may not be read (`hidepid`).
+    by_parent: dict[int, list[Process]] = {}
+    for process in of(*psutil.pids()):
+        with suppress(psutil.NoSuchProcess, psutil.AccessDenied):
+            by_parent.setdefault(process.ppid(), []).append(process)
     found: set[Process] = set()
-    for root in roots:
-        if root not in found and _runs(root):
-            found.add(root)
-            with suppress(psutil.NoSuchProcess):
-                found.update(root.children(recursive=True))
+    pending = [root for root in roots if _runs(root)]
+    while pending:
+        if (process := pending.pop()) not in found:
+            found.add(process)
+            pending += by_parent.get(process.pid, [])
     return frozenset(found)
 
 

@@ -1,6 +1,6 @@
 """Meetings and sessions over all gateways of a store: to see them, to end them, to erase what was said.
 
-Knows: the log, the session_store, who is meant. Must not know: sockets, processes, which gateway has a session.
+Knows: the log, the session store, who is meant. Must not know: sockets, processes, which gateway has a session.
 """
 
 from __future__ import annotations

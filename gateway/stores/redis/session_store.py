@@ -1,4 +1,4 @@
-"""The session store of sessions in Redis: one gateway's access to a store that gateways share.
+"""The session store in Redis: one gateway's access to a store that gateways share.
 
 Every operation is one script, and can be repeated. What others did to sessions of this gateway, and what
 they revoked, is pushed, and counted: where a count differs, the store is asked.
@@ -96,7 +96,7 @@ class RedisSessionStore:
         await pushes.subscribe(f"{prefix}revocations".encode(), lambda _: note_revoked(), note_revoked)
         await self._read_revocations()
         self._reader = asyncio.create_task(
-            self._ask_what_is_missing(), name="what the session_store's pushes missed"
+            self._ask_what_is_missing(), name="what the session store's pushes missed"
         )
         await self.sweep()
 
@@ -284,7 +284,7 @@ class RedisSessionStore:
         except LogUnavailable:
             pass
         except Exception:
-            _log.exception("the session_store of sessions could not be swept")
+            _log.exception("the session store could not be swept")
 
     async def close(self) -> None:
         if self._reader is not None:
@@ -295,7 +295,7 @@ class RedisSessionStore:
         except LogUnavailable:
             pass
         except Exception:
-            _log.exception("this gateway could not leave the session_store of sessions")
+            _log.exception("this gateway could not leave the session store")
 
     async def _check_versions(self) -> None:
         for meetings in _batches(tuple(self._meetings.values())):

@@ -1,6 +1,7 @@
 """Who waits for which lanes: a queue of its own for each set of lanes, so that a full lane holds up no other line.
 
-Knows: tickets that wait, for what. Must not know: engines, how many run, tasks, clocks.
+Knows: tickets that wait, for what. `Door` also knows how many run and for how long others
+wait. Must not know: engines, tasks, sockets.
 """
 
 from __future__ import annotations

@@ -12,7 +12,9 @@ from contextlib import contextmanager
 from multiprocessing.connection import Connection
 from multiprocessing.process import BaseProcess
 from pathlib import Path
+from typing import Any
 
+import psutil
 import pytest
 
 from gateway.engines.host import processes
@@ -87,3 +89,19 @@ def test_reused_pid_is_another_process(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(impostor, "_ident", (os.getpid(), 1.0))
     assert processes.kill([impostor], within_s=0) == frozenset()
     assert processes.descendants([impostor]) == frozenset()
+
+
+def test_a_process_of_others_that_may_not_be_read_hides_no_child(monkeypatch: pytest.MonkeyPatch) -> None:
+    read = psutil._pslinux.open_binary
+
+    def refusing(name: str) -> Any:
+        if name == "/proc/1/stat":
+            raise PermissionError(13, "not yours", name)
+        return read(name)
+
+    before = processes.children()
+    with started() as (child, worker_pid):
+        monkeypatch.setattr(psutil._pslinux, "open_binary", refusing)
+        tree = processes.descendants(processes.children() - before)
+        assert {process.pid for process in tree} == {child.pid, worker_pid}
+        assert processes.kill(tree, within_s=60) == frozenset()
