@@ -72,8 +72,8 @@ SHARED = {
 
 expect.set_options(timeout=PATIENCE_MS)
 
-# Not `chromium-headless-shell`, though a page costs a third less there: people who left or loaded the page again were
-# still seen in the meeting.
+# Not `chromium-headless-shell`, though a page costs a third less there: people who left or loaded the page again
+# were still seen in the meeting.
 CHROMIUM_NAMES = ("chromium", "chromium-browser", "google-chrome")
 CHROMIUM_ARGS = (
     "--no-sandbox",
