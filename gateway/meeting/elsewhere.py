@@ -199,7 +199,7 @@ class Elsewhere:
                 gateway.languages, gateway.live_languages = frozenset(languages), frozenset(live)
             case Ended(participant=participant, utterance=utterance_id, for_good=True):
                 # The session may have moved here meanwhile, and what is said goes on.
-                self._view.text.end_partial_of((participant, utterance_id), origin)
+                self._view.text.end_partial((participant, utterance_id), origin)
             case Ended(participant=participant, utterance=utterance_id):
                 self._view.text.end_caption((participant, utterance_id))
             case Unwanted(participant=participant, utterance=utterance_id):

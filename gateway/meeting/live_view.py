@@ -120,18 +120,12 @@ class LiveText:
         """It is not being said any more, as far as is known; what was shown of its translations stays."""
         self._captions.pop(key, None)
 
-    def end_partial(self, key: UtteranceKey) -> None:
-        """It is final, or was given up."""
-        self._captions.pop(key, None)
-        for lang in [lang for lang, by_key in self._partials.items() if key in by_key]:
-            _drop(self._partials, key, lang)
-
-    def end_partial_of(self, key: UtteranceKey, origin: str) -> None:
-        """As `end_partial`, for what this gateway makes of it; what others make of it stays."""
-        if (caption := self._captions.get(key)) is not None and caption.origin == origin:
+    def end_partial(self, key: UtteranceKey, origin: str | None = None) -> None:
+        """It is final, or was given up. origin: ends only what that gateway makes of it; None: all of it."""
+        if (caption := self._captions.get(key)) is not None and origin in (None, caption.origin):
             del self._captions[key]
-        made = [lang for lang, by_key in self._partials.items() if key in by_key and by_key[key].origin == origin]
-        for lang in made:
+        found = [(lang, by_key[key]) for lang, by_key in self._partials.items() if key in by_key]
+        for lang in [lang for lang, shown in found if origin in (None, shown.origin)]:
             _drop(self._partials, key, lang)
 
     def accepted(self, utterance: Utterance, said: int, languages: Collection[str]) -> None:

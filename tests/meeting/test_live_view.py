@@ -130,9 +130,9 @@ def test_a_gateway_ends_only_what_it_makes_itself() -> None:
     live = LiveText()
     live.caption(caption())
     shown = live.partial(said(), "de")
-    live.end_partial_of(U, "the gateway that had the session before")
+    live.end_partial(U, "the gateway that had the session before")
     assert (len(list(live.captions)), list(live.partials("de"))) == (1, [shown])
-    live.end_partial_of(U, HERE)
+    live.end_partial(U, HERE)
     assert (list(live.captions), list(live.partials("de"))) == ([], [])
 
 
