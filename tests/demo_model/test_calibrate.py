@@ -59,7 +59,7 @@ def test_what_is_shown_as_sure_is_seldom_wrong_and_what_the_model_knows_is_sure(
     assert lines["all"]["sure_and_wrong"] <= 0.1 * lines["all"]["sure"]
 
 
-@pytest.mark.slow
+@pytest.mark.long
 @pytest.mark.parametrize(("text", "share"), [("The report is finished.", 1.0), ("Xqzt wvrb the report", 0.5)])
 def test_words_are_known_that_the_corpus_says(text: str, share: float) -> None:
     known = MEASURES["known source words"]

@@ -37,7 +37,7 @@ def weights(folder: Path) -> bytes:
     return (folder / "model.safetensors").read_bytes()
 
 
-@pytest.mark.slow
+@pytest.mark.long
 def test_dropout_is_of_the_training_alone_and_leaves_no_trace_in_the_files(torch: Any, run: Run) -> None:
     from demo_model.model import load
 
@@ -53,7 +53,7 @@ def test_dropout_is_of_the_training_alone_and_leaves_no_trace_in_the_files(torch
     assert model.eval().loss(tokens, places).item() == without
 
 
-@pytest.mark.slow
+@pytest.mark.long
 def test_bpe_dropout_writes_the_same_sources_in_other_tokens(torch: Any) -> None:
     from demo_model.batches import Recipe, batches, encode_pairs
     from demo_model.tokenizer import train_tokenizer, with_dropout
@@ -74,7 +74,7 @@ def test_bpe_dropout_writes_the_same_sources_in_other_tokens(torch: Any) -> None
     assert IDS["</s>"] in other.tokens
 
 
-@pytest.mark.slow
+@pytest.mark.long
 def test_what_is_saved_is_the_average_of_the_last_weights(
     torch: Any, run: Run, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -102,14 +102,14 @@ def test_what_is_saved_is_the_average_of_the_last_weights(
     assert not torch.allclose(averaged["model.embed_tokens.weight"], last, rtol=0.01, atol=1e-6)
 
 
-@pytest.mark.slow
+@pytest.mark.long
 def test_the_average_of_one_step_and_options_of_nothing_change_no_bit(run: Run) -> None:
     plain = run("plain", "--steps", 6)
     nothing = ("--dropout", 0, "--bpe-dropout", 0, "--part", 1)
     assert weights(run("nothing", "--steps", 6, *nothing, "--average", 0.2)) == weights(plain)
 
 
-@pytest.mark.slow
+@pytest.mark.long
 def test_a_teacher_is_followed(torch: Any, run: Run) -> None:
     """A teacher that knows forty sentences and thinks of nothing else."""
     from demo_model.batches import batches
@@ -131,7 +131,7 @@ def test_a_teacher_is_followed(torch: Any, run: Run) -> None:
     assert (taught / "tokenizer.json").read_bytes() == (teacher / "tokenizer.json").read_bytes()
 
 
-@pytest.mark.slow
+@pytest.mark.long
 def test_a_student_cannot_have_two_tokenizers(
     torch: Any, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -153,7 +153,7 @@ def drawn(part: float) -> list[Utterance]:
     return [composer.draw() for _ in range(2000)]
 
 
-@pytest.mark.slow
+@pytest.mark.long
 def test_a_half_of_the_corpus_has_half_of_its_patterns_frames_and_words() -> None:
     whole, half, quarter = (PairSource(1, part=part) for part in (1.0, 0.5, 0.25))
     ids = [{pattern.id for pattern in source.patterns} for source in (whole, half, quarter)]

@@ -18,7 +18,7 @@ import pytest
 
 from tests.processes import alive
 
-pytestmark = [pytest.mark.slow, pytest.mark.usefixtures("torch")]
+pytestmark = [pytest.mark.long, pytest.mark.usefixtures("torch")]
 
 ROOT = Path(__file__).parents[2]
 TINY = ("--tiny", "--device", "cpu", "--batch-tokens", "512", "--sets", "0")

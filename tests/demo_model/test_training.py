@@ -301,6 +301,7 @@ def test_the_evaluation_set_is_in_all_directions_and_unseen() -> None:
     assert len(noise_items()) == 500
 
 
+@pytest.mark.long
 def test_the_scores_are_written_as_json(torch: Any, tokenizer: Any) -> None:
     from demo_model.evaluate import score, summary, table
 

@@ -253,6 +253,7 @@ async def test_no_accepted_utterance_is_lost_when_the_engine_hangs_and_the_next_
 
 
 @engine
+@pytest.mark.long
 async def test_an_engine_that_keeps_dying_ends_in_not_ready_and_comes_back_by_itself(
     gateway: GatewayProcess,
 ) -> None:

@@ -20,7 +20,7 @@ from gateway.protocol.messages import TranslationFailed, TranslationFinal
 from tests.e2e.test_process import drain, sigterm
 from tests.processes import IN_A_TERMINAL, UNHURRIED, GatewayProcess, engine_processes, gateway_process, parent
 
-pytestmark = pytest.mark.engine
+pytestmark = [pytest.mark.engine, pytest.mark.long]
 
 SENTENCES = ("Let's move the launch to Friday.", "Can you hear me?", "Please send the report before Monday.")
 

@@ -168,7 +168,9 @@ async def test_ctrl_c_finishes_what_is_said(real_gateway: GatewayProcess) -> Non
 
 
 @engine
-@pytest.mark.parametrize("stage", ["importing vLLM", "starting the engine process"])
+@pytest.mark.parametrize(
+    "stage", ["importing vLLM", pytest.param("starting the engine process", marks=pytest.mark.long)]
+)
 def test_sigterm_while_the_engine_loads_ends_the_process(stage: str) -> None:
     with gateway_process() as gateway:
         gateway.wait_for(stage)
@@ -177,6 +179,7 @@ def test_sigterm_while_the_engine_loads_ends_the_process(stage: str) -> None:
 
 
 @engine
+@pytest.mark.long
 def test_no_engine_process_outlives_a_gateway_that_is_killed_while_it_loads() -> None:
     with gateway_process() as gateway:
         gateway.wait_for("starting the engine process")

@@ -20,7 +20,7 @@ from tests.packages.node import output_of
 from tests.packages.test_npm_package import ADDRESS, EXAMPLES
 from tests.processes import GatewayProcess
 
-pytestmark = pytest.mark.slow
+pytestmark = pytest.mark.long
 
 DRIVER = (ROOT / "examples/conformance/driver.mjs").read_text()
 IMPORTED = '"translation-gateway-client"'

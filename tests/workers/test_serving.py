@@ -65,6 +65,7 @@ def test_it_says_what_one_process_says_reloads_and_drains(tmp_path: Path) -> Non
     assert state_folder.holder(tmp_path) is None
 
 
+@pytest.mark.long
 def test_it_reloads_also_where_nohup_has_its_signal_ignored(tmp_path: Path) -> None:
     prefix = (*DEFAULT_SIGNALS, "env", "--ignore-signal=HUP")
     gateway = GatewayProcess(*arguments(tmp_path), prefix=prefix)

@@ -56,7 +56,7 @@ def of(pronoun: str) -> Phrase:
     return Phrase(1, pronoun=pronoun)
 
 
-@pytest.mark.slow
+@pytest.mark.long
 def test_who_acts_in_one_of_two_clauses_has_to_do_with_their_own_people() -> None:
     """ "She passed the exam, so she called his mother." """
     seen = 0
@@ -70,7 +70,7 @@ def test_who_acts_in_one_of_two_clauses_has_to_do_with_their_own_people() -> Non
     assert seen > 40
 
 
-@pytest.mark.slow
+@pytest.mark.long
 def test_nobody_calls_somebody_elses_mother_who_was_not_spoken_of() -> None:
     """ "He visited her aunt": whose aunt?"""
     seen = 0
@@ -82,7 +82,7 @@ def test_nobody_calls_somebody_elses_mother_who_was_not_spoken_of() -> None:
     assert seen > 40
 
 
-@pytest.mark.slow
+@pytest.mark.long
 def test_what_one_has_is_still_ones_own_where_another_one_is_said_to_have_it() -> None:
     """ "Anna said that we lost his job." """
     seen = 0
