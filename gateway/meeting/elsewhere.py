@@ -72,6 +72,8 @@ class Elsewhere:
         # While it listens.
         self._here: Here | None = None
         self._gateways: dict[str, _Gateway] = {}
+        # Gateways that fell silent: what they tell is not repeated for its own sake.
+        self._silent: set[str] = set()
         self._told_reads: Reads | None = None
         self._told_s = self._asked_s = float("-inf")
         # With the gateway that it came from.
@@ -108,6 +110,7 @@ class Elsewhere:
         now_s = self._clock()
         if silent := [name for name, gateway in self._gateways.items() if gateway.heard_s < now_s - _GONE_S]:
             self._lose(silent)
+            self._silent.update(silent)
         for shown in [shown for shown in self._view.text.finals() if shown.origin != HERE]:
             if not self._is_unfinished(shown.key, shown.lang):
                 self._view.text.end_final(shown.key, shown.lang)
@@ -192,6 +195,9 @@ class Elsewhere:
         now_s = self._clock()
         gateway = self._gateways.setdefault(origin, _Gateway(now_s))
         gateway.heard_s = now_s
+        if origin in self._silent:
+            self._silent.remove(origin)
+            self._ask()
         match event:
             case Asked():
                 self._tell_everything()

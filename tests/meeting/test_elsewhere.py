@@ -287,7 +287,7 @@ async def test_what_a_speaker_leaves_unfinished_is_shown_to_no_latecomer_elsewhe
         await idle()
         assert not list(t.there.room.live.captions)
         assert [shown.committed for shown in t.there.room.live.partials("de")] == ["Wir treffen"]
-        t.here.partials.speaker_left(t.here.room, "ana")
+        t.here.partials.speaker_left(t.here.room, "ana", for_good=False)
         await idle()
         assert nothing_is_live(t.there)
 

@@ -186,11 +186,10 @@ def test_whatever_json_accepts_msgpack_can_carry(data: st.DataObject) -> None:
     assert MSGPACK.decode(MSGPACK.encode(decoded), max_bytes=2**20) == decoded
 
 
-@pytest.mark.parametrize("field", ["rev", "start_ms", "end_ms"])
 @BOTH
-def test_a_number_that_not_every_client_can_hold_is_refused(codec: Codec, field: str) -> None:
+def test_a_number_that_not_every_client_can_hold_is_refused(codec: Codec) -> None:
     message = {"type": "utterance.final", "id": "1", "rev": 1, "text": "x"}
-    codec.decode(raw(codec, {**message, field: 2**53 - 1}), max_bytes=MAX)
-    assert refusal(codec, raw(codec, {**message, field: 2**53})).field == field
+    codec.decode(raw(codec, {**message, "rev": 2**53 - 1}), max_bytes=MAX)
+    assert refusal(codec, raw(codec, {**message, "rev": 2**53})).field == "rev"
     if not codec.binary:
-        assert refusal(codec, raw(codec, {**message, field: 2**64})).field == field
+        assert refusal(codec, raw(codec, {**message, "rev": 2**64})).field == "rev"

