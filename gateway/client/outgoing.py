@@ -242,7 +242,7 @@ class Outgoing:
         return error
 
     def _unreadable(self) -> Entry | None:
-        """What the gateway could not read, and could not name, if that is certain. If not, all are tried one by one."""
+        """What the gateway could not read, if that is certain. If not, all that are out are tried one by one."""
         finals = [each for each in self._entries if each.sent and _final_of(each) is not None]
         if len(finals) == 1 and finals[0].is_suspect:
             return finals[0]

@@ -283,8 +283,8 @@ class ClientSession:
 
         Returns as soon as the session has queued it. The session sends it in order, and again if needed, until the
         gateway accepts it or refuses it for good. Waits while `max_unacknowledged` messages are queued. Raises
-        `ValueError` if the message is too long to send. A final without text gives up what was begun with `partial`.
-        Times are rounded, and left out where they make no sense.
+        `ValueError` if the message is too long to send. A final without text gives up what was begun with
+        `partial`. Times are rounded, and left out where they make no sense.
         """
         id, rev = self._next(id, rev)
         if not text.strip():

@@ -97,7 +97,7 @@ def check_text(text: str, limits: Limits, field: str) -> None:
 
 
 def position(start_ms: float | None, end_ms: float | None) -> tuple[int | None, int | None]:
-    """Times in an audio as whole milliseconds; neither if one is not such a time, or the end is before the start."""
+    """Times in an audio as whole milliseconds; neither if one is none, or the end is before the start."""
     times = [time_ms for time_ms in (start_ms, end_ms) if time_ms is not None]
     if not all(0 <= time_ms <= MAX_INT for time_ms in times) or times != sorted(times):
         return None, None

@@ -105,7 +105,7 @@ UtteranceLang = Annotated[
 StartMillis = Annotated[
     float,
     Meta(
-        description="Where it begins in the speaker's audio, for subtitles: from 0 on. Times that make no sense are "
+        description="Where it begins in the speaker's audio, for subtitles, from 0 on. What makes no sense is "
         "left out."
     ),
 ]

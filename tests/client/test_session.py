@@ -243,8 +243,8 @@ async def test_only_what_is_news_and_can_be_read_is_sent() -> None:
         UtteranceCancel("1"),
         UtterancePartial("1", 2, "we"),
         UtterancePartial("2\ufffd", 1, "good \ufffd"),
-        UtteranceCancel("1"),
         UtterancePartial("2\ufffd", 2, "good \ufffd"),
+        UtteranceCancel("1"),
         UtteranceFinal("2\ufffd", 3, "😀 fine."),
     ]
 

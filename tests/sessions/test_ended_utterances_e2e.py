@@ -1,4 +1,4 @@
-"""However an utterance ends, nothing of it stays on a screen: of readers here, at another gateway, of latecomers."""
+"""However an utterance ends, nothing of it stays on a screen: here, at another gateway, of latecomers."""
 
 from __future__ import annotations
 
