@@ -74,7 +74,7 @@ class Elsewhere:
         # While it listens.
         self._here: Here | None = None
         self._gateways: dict[str, _Gateway] = {}
-        # Gateways that fell silent: they have to be asked, as nothing is told twice.
+        # The gateways that fell silent last: they have to be asked, as nothing is told twice.
         self._silent: set[str] = set()
         # What is being said elsewhere, whose end may have been missed → until when it may be told again.
         self._doubtful: dict[UtteranceKey, float] = {}
@@ -116,7 +116,7 @@ class Elsewhere:
             for key in self._being_said(silent):
                 self._view.withdraw(key)
             self._lose(silent)
-            self._silent.update(silent)
+            self._silent = set(silent)
         for key in [key for key, until_s in self._doubtful.items() if until_s < now_s]:
             del self._doubtful[key]
             if self._history.get(key) is None:
