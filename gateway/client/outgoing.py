@@ -16,8 +16,16 @@ from collections import OrderedDict
 from msgspec import Struct
 from msgspec.structs import replace
 
-from gateway.domain.errors import Draining, RateLimited, UnsupportedOption
-from gateway.protocol.messages import Error, SessionEnd, SessionStart, SessionUpdate, UtteranceFinal
+from gateway.domain.errors import Draining, InvalidMessage, MessageTooLarge, RateLimited, UnsupportedOption
+from gateway.protocol.messages import (
+    Error,
+    SessionEnd,
+    SessionStart,
+    SessionUpdate,
+    UtteranceCancel,
+    UtteranceFinal,
+    UtterancePartial,
+)
 
 # Wait before an entry is sent again if the gateway does not say how long to wait.
 _RETRY_MS = 500
@@ -25,17 +33,22 @@ _RETRY_MS = 500
 # How many unfinished utterances have their revision remembered.
 _REVISIONS = 1_000
 
+# Errors about a frame that may not name what was in it.
+_UNREADABLE = (InvalidMessage.code, MessageTooLarge.code)
+
 _OPTIONS = ("reads", "speaks", "stability", "glossary", "context", "formality", "originals")
 
 
 class Entry(Struct, eq=False):
     """One message in the queue."""
 
-    message: UtteranceFinal | SessionUpdate
+    message: UtteranceFinal | SessionUpdate | UtteranceCancel
     # It must not be sent before this time.
     not_before_s: float = 0.0
     # Whether it was sent on this connection, so that an answer may come.
     sent: bool = False
+    # Whether the gateway may have been unable to read it.
+    is_suspect: bool = False
 
 
 class Outgoing:
@@ -49,6 +62,8 @@ class Outgoing:
         self._capacity = capacity
         self._entries: list[Entry] = []
         self._revisions: OrderedDict[str, int] = OrderedDict()
+        # Utterance → text and language of the newest partial; None: it may not have arrived.
+        self._shown: dict[str, tuple[str, str | None] | None] = {}
         self._draining = False
         self._ending = False
         self._end_sent = False
@@ -78,7 +93,26 @@ class Outgoing:
         self._revisions[id] = rev
         self._revisions.move_to_end(id)
         if len(self._revisions) > _REVISIONS:
-            self._revisions.popitem(last=False)
+            oldest, _ = self._revisions.popitem(last=False)
+            self._shown.pop(oldest, None)
+
+    def is_news(self, partial: UtterancePartial) -> bool:
+        """Note a partial that is sent, unless the last one of its utterance said the same."""
+        said = partial.text, partial.lang
+        if self._shown.get(partial.id) == said:
+            return False
+        self._shown[partial.id] = said
+        return True
+
+    def is_begun(self, id: str) -> bool:
+        """Whether a partial of it was sent, and no final."""
+        return id in self._shown and all(final.id != id for final in self.finals)
+
+    def give_up(self, id: str) -> bool:
+        """It will not be final. Returns whether a partial of it was sent."""
+        was_shown = id in self._shown
+        self._shown.pop(id, None)
+        return was_shown
 
     # ------------------------------------------------------------ from the caller
 
@@ -87,6 +121,11 @@ class Outgoing:
         self._entries.append(Entry(message))
         if isinstance(message, UtteranceFinal):
             self.revised(message.id, message.rev)
+
+    def keep_cancel(self, id: str) -> None:
+        """Queue a cancel, if there is room: it is of no more use than that."""
+        if not self.full:
+            self._entries.append(Entry(UtteranceCancel(id)))
 
     def keeps(self, final: UtteranceFinal) -> bool:
         """Whether the same final, at any revision, is queued already."""
@@ -98,6 +137,11 @@ class Outgoing:
         withdrawn = len(kept) < len(self._entries)
         self._entries = kept
         return withdrawn
+
+    def begin_again(self) -> None:
+        """There is another session, in which nothing was shown and nothing can be cancelled."""
+        self._entries = [each for each in self._entries if not isinstance(each.message, UtteranceCancel)]
+        self._shown.clear()
 
     def end(self) -> None:
         """Queue `session.end`, which is sent once every final is answered."""
@@ -116,6 +160,8 @@ class Outgoing:
         if not self._may_send(entry) or now_s < entry.not_before_s:
             return None
         entry.sent = True
+        if isinstance(entry.message, UtteranceCancel):
+            self._entries.remove(entry)  # its answer does not matter
         return entry
 
     def due_s(self) -> float | None:
@@ -129,6 +175,8 @@ class Outgoing:
         """Mark a taken message as waiting again. It may have been sent; sending it twice does no harm."""
         if isinstance(taken, Entry):
             taken.sent = False
+            if taken not in self._entries:
+                self._entries.insert(0, taken)
         else:
             self._end_sent = False
 
@@ -138,8 +186,10 @@ class Outgoing:
     def _may_send(self, entry: Entry) -> bool:
         if not isinstance(entry.message, UtteranceFinal):
             return True
-        under_way = sum(each.sent for each in self._entries if isinstance(each.message, UtteranceFinal))
-        return not self._draining and under_way < self.window
+        under_way = [each for each in self._entries if each.sent and _final_of(each) is not None]
+        # One at a time, until it is known which of them cannot be read.
+        window = 1 if any(each.is_suspect for each in self._entries) else self.window
+        return not self._draining and len(under_way) < window
 
     def _may_end(self) -> bool:
         return self._ending and not self._end_sent and not self.finals
@@ -159,10 +209,14 @@ class Outgoing:
             self.start = replace(self.start, **changes)
             self._entries.remove(entry)
 
-    def refused(self, error: Error, now_s: float) -> None:
-        """The gateway sent an error: send its message again if the error is retryable, else remove it."""
+    def refused(self, error: Error, now_s: float) -> Error:
+        """The gateway sent an error: send its message again if the error is retryable, else remove it.
+
+        Returns the error, with its utterance where only this client can know it.
+        """
         if error.utterance is not None:
-            entry = self._sent_final(error.utterance)
+            if (entry := self._sent_final(error.utterance)) is None:
+                self._forget_shown(error.utterance)  # a refused partial may come again
         elif error.retryable:
             # An error without an utterance does not name its message. Sending an update twice does no harm.
             entry = self._sent_update()
@@ -171,30 +225,48 @@ class Outgoing:
                 self._end_not_before_s = _again_s(error, now_s)
         elif error.code != UnsupportedOption.code and (error.field or "").startswith(_OPTIONS):
             entry = self._sent_update()
+        elif error.code in _UNREADABLE and error.field is None:
+            entry = self._unreadable()
+            error = error if entry is None else replace(error, utterance=_final_of(entry))
         else:
             entry = None
         if error.code == Draining.code:
             self._draining = True
         if entry is None:
-            return
+            return error
         if error.retryable:
             entry.sent = False
             entry.not_before_s = _again_s(error, now_s)
         else:
             self._forget(entry)
+        return error
+
+    def _unreadable(self) -> Entry | None:
+        """What the gateway could not read, if that is certain. If not, all that are out are tried one by one."""
+        finals = [each for each in self._entries if each.sent and _final_of(each) is not None]
+        if len(finals) == 1 and finals[0].is_suspect:
+            return finals[0]
+        for each in finals:
+            each.sent, each.is_suspect = False, True
+        return None
 
     def draining(self) -> None:
         """The gateway accepts no more finals on this connection."""
         self._draining = True
 
     def lost(self) -> None:
-        """The connection was lost: every unanswered message waits again."""
+        """The connection was lost: every unanswered message waits again, and what is shown may be shown again."""
+        self._shown = dict.fromkeys(self._shown)
         for entry in self._entries:
             entry.sent = False
             entry.not_before_s = 0.0
         self._draining = False
         self._end_sent = False
         self._end_not_before_s = 0.0
+
+    def _forget_shown(self, id: str) -> None:
+        if id in self._shown:
+            self._shown[id] = None
 
     def _sent_final(self, id: str) -> Entry | None:
         return next((each for each in self._entries if each.sent and _final_of(each) == id), None)
@@ -206,6 +278,7 @@ class Outgoing:
         self._entries.remove(entry)
         if (id := _final_of(entry)) is not None:
             self._revisions.pop(id, None)
+            self._shown.pop(id, None)
 
 
 def _final_of(entry: Entry) -> str | None:

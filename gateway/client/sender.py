@@ -14,7 +14,7 @@ from websockets.exceptions import ConnectionClosed
 from gateway.client.connection import Connection
 from gateway.client.errors import ClientError
 from gateway.client.outgoing import Entry, Outgoing
-from gateway.protocol.codec import Codec
+from gateway.protocol.codec import Codec, well_formed
 from gateway.protocol.limits import Limits
 from gateway.protocol.messages import ClientMessage, SessionUpdate, UtteranceFinal
 from gateway.protocol.rate_limit import TokenBucket
@@ -47,9 +47,11 @@ class Sender:
         self._sending = False
         self._room = asyncio.Event()
 
-    def restarted(self, connection: Connection, limits: Limits) -> None:
-        """There is a new connection."""
+    def restarted(self, connection: Connection, limits: Limits, *, recovered: bool) -> None:
+        """There is a new connection. recovered: in the same session."""
         self.connection = connection
+        if not recovered:
+            self.outgoing.begin_again()
         self._limits = limits
         self.outgoing.window = limits.utterances_in_flight
 
@@ -71,6 +73,7 @@ class Sender:
     async def keep(self, message: UtteranceFinal | SessionUpdate) -> None:
         """Queue a message when there is room. Raises `ValueError`, or `over` if it is set."""
         self.check()
+        message = well_formed(message)
         self.check_size(message)
         if isinstance(message, UtteranceFinal) and self.outgoing.keeps(message):
             return
@@ -122,7 +125,7 @@ class Sender:
         while (wait_s := self._pace.take(asyncio.get_running_loop().time())) > 0:  # noqa: ASYNC110 -- the rate limit
             await asyncio.sleep(wait_s)
         if self.connection is not None:
-            await self.connection.send(message)
+            await self.connection.send(well_formed(message))
 
     def check(self) -> None:
         """Raises `over` if it is set."""

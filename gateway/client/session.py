@@ -31,6 +31,8 @@ from gateway.client.tokens import Refreshing
 from gateway.domain.close_codes import CloseCode
 from gateway.domain.engine import Formality
 from gateway.domain.sessions import Stability
+from gateway.protocol.checks import position
+from gateway.protocol.codec import well_formed, whole_characters
 from gateway.protocol.messages import (
     ClientMessage,
     Error,
@@ -146,8 +148,8 @@ class ClientSession:
                 with suppress(TimeoutError):
                     async with asyncio.timeout_at(min(dues_s, default=None)) as self._alarm:
                         message = await connection.receive()
-                    if self._take(message):
-                        return message
+                    if (taken := self._take(message)) is not None:
+                        return taken
             except ConnectionClosed as closed:
                 self._lost(closed)
             finally:
@@ -161,8 +163,8 @@ class ClientSession:
         if over is not None:
             raise over
 
-    def _take(self, message: ServerMessage) -> bool:
-        """Apply a message to the state. Returns False for a publication that was received before."""
+    def _take(self, message: ServerMessage) -> ServerMessage | None:
+        """Apply a message to the state. Returns it; None for a publication that was received before."""
         # Only the error right before a close is its reason.
         self._last_error = message if isinstance(message, Error) else None
         self._refreshing.take(message, _now_s())
@@ -171,7 +173,7 @@ class ClientSession:
             case UtteranceAccepted(id=id):
                 outgoing.accepted(id)
             case Error():
-                outgoing.refused(message, _now_s())
+                message = outgoing.refused(message, _now_s())
             case SessionUpdated():
                 outgoing.updated()
             case SessionDraining():
@@ -179,9 +181,9 @@ class ClientSession:
             case LanguagesChanged(languages, options, targets):
                 self._started = replace(self._started, languages=languages, options=options, targets=targets)
             case _:
-                return self._received.is_new(message)
+                return message if self._received.is_new(message) else None
         self._sender.answered()
-        return True
+        return message
 
     async def _refresh(self) -> None:
         """Ask for a new token and send it. Without one the session goes on until its time is over.
@@ -256,7 +258,7 @@ class ClientSession:
 
     def _resumed(self, connection: Connection, started: SessionStarted, outage: Outage) -> Reconnected:
         """The session was resumed, or a new one was started in its place."""
-        self._sender.restarted(connection, started.limits)
+        self._sender.restarted(connection, started.limits, recovered=started.recovered is True)
         self._opened_s = _now_s()
         self._attempts = outage.attempts
         self._outage = None
@@ -273,18 +275,30 @@ class ClientSession:
         *,
         lang: str | None = None,
         rev: int | None = None,
-        start_ms: int | None = None,
-        end_ms: int | None = None,
+        start_ms: float | None = None,
+        end_ms: float | None = None,
         traceparent: str | None = None,
     ) -> str:
         """Send the final text of utterance `id`, by default of a new one. Returns the utterance's id.
 
         Returns as soon as the session has queued it. The session sends it in order, and again if needed, until the
         gateway accepts it or refuses it for good. Waits while `max_unacknowledged` messages are queued. Raises
-        `ValueError` if the message is too long to send.
+        `ValueError` if the message is too long to send. A final without text gives up what was begun with
+        `partial`. Times are rounded, and left out where they make no sense.
         """
         id, rev = self._next(id, rev)
-        await self._sender.keep(UtteranceFinal(id, rev, text, lang, start_ms, end_ms, traceparent))
+        if not text.strip():
+            self._sender.check()
+            if self._sender.outgoing.is_begun(id):
+                await self.cancel(id)
+            return id
+        times = position(start_ms, end_ms)
+        try:
+            await self._sender.keep(UtteranceFinal(id, rev, text, lang, *times, traceparent))
+        except ValueError:  # it is too long
+            if self._sender.outgoing.is_begun(id):
+                await self.cancel(id)
+            raise
         return id
 
     async def partial(
@@ -294,29 +308,38 @@ class ClientSession:
         *,
         lang: str | None = None,
         rev: int | None = None,
-        start_ms: int | None = None,
-        end_ms: int | None = None,
+        start_ms: float | None = None,
+        end_ms: float | None = None,
     ) -> str:
         """Send the next revision of utterance `id`, which may still change. Returns the utterance's id.
 
-        It is dropped while there is no connection, since a newer one follows soon. Raises `ValueError` as `final`
-        does.
+        It is dropped while there is no connection, since a newer one follows soon, and where it says what the last
+        one said. Raises `ValueError` as `final` does.
         """
         id, rev = self._next(id, rev)
-        partial = UtterancePartial(id, rev, text, lang, start_ms, end_ms)
+        partial = well_formed(UtterancePartial(id, rev, text, lang, *position(start_ms, end_ms)))
+        self._sender.check()
         self._sender.check_size(partial)
+        if self._sender.connection is not None and not self._sender.outgoing.is_news(partial):
+            return id
         self._sender.outgoing.revised(id, rev)
         await self._send_now(partial)
         return id
 
     async def cancel(self, id: str) -> None:
-        """Stop the translation of an utterance. Its final is dropped if it still waits to be sent.
+        """Stop the translation of an utterance, or give up one that is not final.
 
-        Without a connection, only finals that the gateway has not accepted are dropped.
+        Its final is dropped if it still waits to be sent. Without a connection, finals that the gateway has not
+        accepted are dropped, and it is told later of what is not final.
         """
-        if self._sender.outgoing.withdraw(id, unanswered=self._sender.connection is None):
+        id, outgoing = whole_characters(id), self._sender.outgoing
+        is_away = self._sender.connection is None
+        withdrawn, shown = outgoing.withdraw(id, unanswered=is_away), outgoing.give_up(id)
+        if withdrawn:
             self._sender.answered()
-        else:
+        if is_away and shown:
+            outgoing.keep_cancel(id)
+        elif shown or not withdrawn:
             await self._send_now(UtteranceCancel(id))
 
     async def update(
@@ -381,6 +404,7 @@ class ClientSession:
         if id is None:
             self._last_id += 1
             id = f"{self._id_prefix}-{self._last_id}"
+        id = whole_characters(id)
         return id, self._sender.outgoing.next_revision(id) if rev is None else rev
 
     async def _send_now(self, message: ClientMessage) -> None:

@@ -85,6 +85,9 @@ class ProtocolError(GatewayError):
     code = "invalid_message"
     http_status = 400
 
+    # Whether it is about a frame that would have been the final of `utterance`.
+    of_final = False
+
 
 class InvalidMessage(ProtocolError):
     """The frame is not a well-formed message of the negotiated subprotocol."""

@@ -26,6 +26,8 @@ _PRESENT_S = 3.0
 _GONE_S = 10.0
 # How often it asks for what it has missed at most.
 _ASK_S = 1.0
+# How long the answers may take.
+_DOUBT_S = 5.0
 # Texts of translations that came before the log has delivered what they translate.
 _MOST_EARLY = 200
 # Captions of one participant, as at the gateway where they speak; more are of utterances whose end was missed.
@@ -72,6 +74,10 @@ class Elsewhere:
         # While it listens.
         self._here: Here | None = None
         self._gateways: dict[str, _Gateway] = {}
+        # The gateways that fell silent last: they have to be asked, as nothing is told twice.
+        self._silent: set[str] = set()
+        # What is being said elsewhere, whose end may have been missed → until when it may be told again.
+        self._doubtful: dict[UtteranceKey, float] = {}
         self._told_reads: Reads | None = None
         self._told_s = self._asked_s = float("-inf")
         # With the gateway that it came from.
@@ -107,7 +113,14 @@ class Elsewhere:
         """Forget gateways that are silent, and what was missed the end of; called every second."""
         now_s = self._clock()
         if silent := [name for name, gateway in self._gateways.items() if gateway.heard_s < now_s - _GONE_S]:
+            for key in self._being_said(silent):
+                self._view.withdraw(key)
             self._lose(silent)
+            self._silent = set(silent)
+        for key in [key for key, until_s in self._doubtful.items() if until_s < now_s]:
+            del self._doubtful[key]
+            if self._history.get(key) is None:
+                self._view.withdraw(key)
         for shown in [shown for shown in self._view.text.finals() if shown.origin != HERE]:
             if not self._is_unfinished(shown.key, shown.lang):
                 self._view.text.end_final(shown.key, shown.lang)
@@ -183,6 +196,7 @@ class Elsewhere:
     def _may_have_missed(self) -> None:
         """Others may have missed what happened here as well."""
         self._asked_s = self._clock()
+        self._doubtful = dict.fromkeys(self._being_said(self._gateways), self._asked_s + _DOUBT_S)
         self._send(Asked())
         self._tell_everything()
 
@@ -192,6 +206,9 @@ class Elsewhere:
         now_s = self._clock()
         gateway = self._gateways.setdefault(origin, _Gateway(now_s))
         gateway.heard_s = now_s
+        if origin in self._silent:
+            self._silent.remove(origin)
+            self._ask()
         match event:
             case Asked():
                 self._tell_everything()
@@ -205,6 +222,7 @@ class Elsewhere:
             case Unwanted(participant=participant, utterance=utterance_id):
                 here.cancel((participant, utterance_id))
             case Revised(utterance=utterance):
+                self._doubtful.pop(utterance.key, None)
                 shown = self._view.text.caption_of(utterance.key)
                 is_newer = shown is None or utterance.rev >= shown.utterance.rev
                 if is_newer and self._history.get(utterance.key) is None:
@@ -218,8 +236,15 @@ class Elsewhere:
                 if self._history.get((participant, utterance_id)) is None:
                     self._view.withdraw((participant, utterance_id))
 
+    def _being_said(self, origins: Collection[str]) -> set[UtteranceKey]:
+        """What these gateways show of what is not final."""
+        text = self._view.text
+        captions = {caption.utterance.key for caption in text.captions if caption.origin in origins}
+        return captions | {shown.key for shown in text.partials() if shown.origin in origins}
+
     def _show_partial(self, origin: str, event: Partial) -> None:
         key = (event.participant, event.utterance)
+        self._doubtful.pop(key, None)
         if self._history.get(key) is not None:
             return  # it is final already
         if event.committed.startswith(self._view.text.committed(key, event.lang)):

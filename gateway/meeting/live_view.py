@@ -28,6 +28,11 @@ class LiveCaption(Struct, frozen=True):
     # The gateway of its speaker.
     origin: str = HERE
 
+    def says(self, other: LiveCaption) -> bool:
+        """Whether a reader of one needs not be shown the other."""
+        mine, theirs = self.utterance, other.utterance
+        return (mine.text, mine.lang, self.origin) == (theirs.text, theirs.lang, other.origin)
+
 
 class LiveTranslation(Struct):
     """All that was shown of one translation that is not complete."""
@@ -184,11 +189,16 @@ class LiveView:
 
     # ------------------------------------------------------------ what happens
 
-    def show_caption(self, utterance: Utterance, origin: str = HERE) -> None:
-        """A revision of an utterance that is being said: to its speaker and to readers of its language."""
+    def show_caption(self, utterance: Utterance, origin: str = HERE) -> bool:
+        """A revision of an utterance that is being said: to its speaker and to readers of its language.
+
+        Returns whether it was: it is not where they have been shown the same.
+        """
         before = self.text.caption_of(utterance.key)
         caption = LiveCaption(utterance, Payload(caption_message(utterance)), origin)
         self.text.caption(caption)
+        if before is not None and before.says(caption):
+            return False
         for reader in self._members.hearers(utterance):
             if reader.feed is not None and reader.sees(utterance):
                 reader.feed.show(caption.payload)
@@ -197,6 +207,7 @@ class LiveView:
             for reader in self._members.hearers(before.utterance):
                 if reader.feed is not None and reader.sees(before.utterance) and not reader.sees(utterance):
                     reader.feed.show(caption.payload)
+        return True
 
     def show_partial(self, shown: LiveTranslation, rev: int, committed: str, tentative: str) -> bool:
         """The translation of an utterance that is being said: all of it now. `shown` is of `text`, and changes.

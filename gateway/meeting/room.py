@@ -310,9 +310,9 @@ class Room:
     # ------------------------------------------------------------ what is being said
 
     def show_caption(self, utterance: Utterance) -> None:
-        """A revision of an utterance that is being said."""
-        self._view.show_caption(utterance)
-        self.elsewhere.tell_caption(utterance)
+        """A revision of an utterance that is being said. One that says what the last one said is not sent on."""
+        if self._view.show_caption(utterance):
+            self.elsewhere.tell_caption(utterance)
 
     def show_partial(self, utterance: Utterance, lang: str, committed: str, tentative: str) -> None:
         """The translation of an utterance that is being said: all of it now."""

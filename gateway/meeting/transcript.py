@@ -18,11 +18,16 @@ from gateway.domain.log import Publication, Said, Translated, Untranslated, Utte
 _SHARED_CLOCK_MS = 2_000
 # No recording is longer: a position beyond it is something else, such as the time of day, and counts as none.
 _POSITION_MS = 100 * 3_600_000
+# A position so far ahead of the time that has passed is of another clock, or a mistake.
+_LEAP_MS = 3_600_000
 # How long words take that came without times.
 _CHARS_PER_S = 15
 _ESTIMATE_MS = (1_000, 7_000)
 # The shortest cue.
-_CUE_MS = 300
+_CUE_MS = 1_000
+
+# A participant, and how many clocks they had before.
+_Clock = tuple[str, int]
 
 # Stands in plain text for what is not there (yet).
 _MISSING = "[…]"
@@ -106,22 +111,27 @@ def _recorded(transcript: Transcript) -> list[tuple[int, int]] | None:
     """The positions as they were given, where they are all positions in one recording."""
     positions = [spoken.position_ms for spoken in transcript.utterances]
     spans = [position for position in positions if position is not None]
-    offsets = _offsets_ms(transcript).values()
-    if len(spans) < len(positions) or (offsets and max(offsets) - min(offsets) > _SHARED_CLOCK_MS):
+    clocks = _clocks(transcript)
+    offsets = _offsets_ms(transcript, clocks).values()
+    if len(spans) < len(positions) or any(clock for _, clock in clocks):
         return None
-    return spans
+    return None if offsets and max(offsets) - min(offsets) > _SHARED_CLOCK_MS else spans
 
 
 def _arrived(transcript: Transcript) -> list[tuple[int, int]]:
     """Times of arrival, and positions mapped to them; the first is 0."""
-    offsets = _offsets_ms(transcript)
+    clocks = _clocks(transcript)
+    offsets = _offsets_ms(transcript, clocks)
     spans: list[tuple[int, int]] = []
     newest_ms: int | None = None
     newest_own_ms: dict[str, int] = {}
-    for spoken in transcript.utterances:
+    for spoken, clock in zip(transcript.utterances, clocks, strict=True):
         participant = spoken.utterance.participant
         if (position := spoken.position_ms) is not None:
-            start_ms, end_ms = (offsets[participant] + time_ms for time_ms in position)
+            start_ms, end_ms = (offsets[clock] + time_ms for time_ms in position)
+            # Another clock, or an estimate, puts nothing before what the participant said before.
+            start_ms = max(start_ms, newest_own_ms.get(participant, start_ms))
+            end_ms = max(start_ms, end_ms)
         else:
             length_ms = _estimate_ms(spoken.utterance.text)
             start_ms = spoken.at_ms - length_ms
@@ -136,16 +146,35 @@ def _arrived(transcript: Transcript) -> list[tuple[int, int]]:
     return [(start_ms - first_ms, end_ms - first_ms) for start_ms, end_ms in spans]
 
 
-def _offsets_ms(transcript: Transcript) -> dict[str, int]:
-    """Participant → what to add to a position in their audio for the time at which it arrived, at the earliest.
+def _clocks(transcript: Transcript) -> list[_Clock]:
+    """The clock that each utterance was timed by: with each of its connections, a recogniser may begin again at 0.
+
+    Utterances come in the order in which they were said, so a position before the last one is of the next clock.
+    """
+    clocks: list[_Clock] = []
+    newest: dict[str, tuple[int, int, int]] = {}  # participant → number of the clock, start and arrival
+    for spoken in transcript.utterances:
+        participant, position = spoken.utterance.participant, spoken.position_ms
+        start_ms = 0 if position is None else position[0]
+        number, last_ms, arrived_ms = newest.get(participant, (0, start_ms, spoken.at_ms))
+        if position is not None:
+            is_next = not 0 <= start_ms - last_ms <= spoken.at_ms - arrived_ms + _LEAP_MS
+            number += is_next
+            newest[participant] = number, start_ms, spoken.at_ms
+        clocks.append((participant, number))
+    return clocks
+
+
+def _offsets_ms(transcript: Transcript, clocks: Sequence[_Clock]) -> dict[_Clock, int]:
+    """Clock → what to add to a position for the time at which it arrived, at the earliest.
 
     The least delayed utterance tells: no delay is negative.
     """
-    offsets: dict[str, int] = {}
-    for spoken in transcript.utterances:
+    offsets: dict[_Clock, int] = {}
+    for spoken, clock in zip(transcript.utterances, clocks, strict=True):
         if (position := spoken.position_ms) is not None:
-            participant, offset_ms = spoken.utterance.participant, spoken.at_ms - position[1]
-            offsets[participant] = min(offset_ms, offsets.get(participant, offset_ms))
+            offset_ms = spoken.at_ms - position[1]
+            offsets[clock] = min(offset_ms, offsets.get(clock, offset_ms))
     return offsets
 
 

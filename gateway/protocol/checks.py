@@ -19,6 +19,7 @@ from gateway.domain.errors import (
     UnsupportedOption,
 )
 from gateway.domain.languages import language_name, normalise
+from gateway.protocol.fields import MAX_INT
 from gateway.protocol.limits import Limits
 
 # Regular expression for a whole meeting id. Its characters are safe in a URL path and in a file name. An id of
@@ -93,6 +94,18 @@ def check_text(text: str, limits: Limits, field: str) -> None:
     check_length(text, limits.text_chars, field)
     if not text.strip():
         raise InvalidValue("The text is empty.", field=field)
+
+
+def position(start_ms: float | None, end_ms: float | None) -> tuple[int | None, int | None]:
+    """Times in an audio as whole milliseconds; neither if one is none, or the end is before the start."""
+    times = [time_ms for time_ms in (start_ms, end_ms) if time_ms is not None]
+    if not all(0 <= time_ms <= MAX_INT for time_ms in times) or times != sorted(times):
+        return None, None
+    return _whole(start_ms), _whole(end_ms)
+
+
+def _whole(time_ms: float | None) -> int | None:
+    return None if time_ms is None else round(time_ms)
 
 
 def check_terms(terms: Mapping[str, str], limits: Limits, field: str) -> None:

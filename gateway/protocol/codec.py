@@ -6,18 +6,23 @@ Must not know: what the messages mean or in which order they may come.
 
 from __future__ import annotations
 
+import json
 import re
 from collections.abc import Callable, Iterable
-from typing import Any
+from typing import Any, TypeVar
 
 import msgspec
 
-from gateway.domain.errors import InvalidMessage, MessageTooLarge, UnknownType
-from gateway.protocol.messages import ClientMessage, ServerMessage
+from gateway.domain.errors import InvalidMessage, MessageTooLarge, ProtocolError, UnknownType
+from gateway.protocol.messages import ClientMessage, ServerMessage, UtteranceFinal
 
 _PATH = re.compile(r" - at `\$\.?(?P<path>.*)`$")
 _ECHO_CHARS = 64
 _MISSING = re.compile(r"missing required field `(?P<name>[^`]+)`")
+
+
+_Message = TypeVar("_Message", bound=msgspec.Struct)
+_Refusal = TypeVar("_Refusal", bound=ProtocolError)
 
 
 class _Peek(msgspec.Struct):
@@ -62,16 +67,23 @@ class Codec:
         """
         size = len(frame) if isinstance(frame, bytes) else len(frame.encode("utf-8", "surrogatepass"))
         if size > max_bytes:
-            raise MessageTooLarge(f"The message has {size} bytes; the limit is {max_bytes}.")
+            raise self._about(frame, MessageTooLarge(f"The message has {size} bytes; the limit is {max_bytes}."))
         if isinstance(frame, bytes) != self.binary:
             wanted = "binary" if self.binary else "text"
             raise InvalidMessage(f"{self.subprotocol} uses {wanted} frames.")
+        return self._decoded(frame)
+
+    def _decoded(self, frame: str | bytes) -> ClientMessage:
+        """Raises `UnknownType` or `InvalidMessage`."""
         try:
             message: ClientMessage = self._client.decode(frame)
         except msgspec.ValidationError as error:
             raise self._explain(frame, error) from None
         except (msgspec.DecodeError, UnicodeError, RecursionError) as error:
-            raise InvalidMessage(f"The message is not valid {self._format}: {error}.") from None
+            if isinstance(frame, str) and (repaired := _repaired(frame)) != frame:
+                return self._decoded(repaired)
+            invalid = InvalidMessage(f"The message is not valid {self._format}: {error}.")
+            raise self._about(frame, invalid) from None
         return message
 
     def decode_server(self, frame: str | bytes) -> ServerMessage:
@@ -91,19 +103,26 @@ class Codec:
 
     def _explain(self, frame: str | bytes, error: msgspec.ValidationError) -> InvalidMessage | UnknownType:
         text = str(error)
-        try:
-            peek = self._peek.decode(frame)
-        except (msgspec.DecodeError, UnicodeError, RecursionError):
-            peek = _Peek()
-        # The error repeats only a bounded part: it must not be larger than the message that caused it.
-        if peek.id is not None and len(peek.id) > _ECHO_CHARS:
-            peek.id = None
         if text.startswith("Invalid value") and text.endswith("- at `$.type`"):
-            return UnknownType(
-                f"There is no message type {peek.type[:_ECHO_CHARS]!r}.", field="type", utterance=peek.id
-            )
+            unknown = f"There is no message type {self._peek_at(frame).type[:_ECHO_CHARS]!r}."
+            return self._about(frame, UnknownType(unknown, field="type"))
         field, sentence = where_and_why(error)
-        return InvalidMessage(f"{sentence}.", field=field, utterance=peek.id)
+        return self._about(frame, InvalidMessage(f"{sentence}.", field=field))
+
+    def _about(self, frame: str | bytes, error: _Refusal) -> _Refusal:
+        """The error, with what can be told of the message."""
+        peek = self._peek_at(frame)
+        # The error repeats only a bounded part: it must not be larger than the message that caused it.
+        if peek.id is not None and len(peek.id) <= _ECHO_CHARS:
+            error.utterance, error.of_final = peek.id, peek.type == UtteranceFinal.__struct_config__.tag
+        return error
+
+    def _peek_at(self, frame: str | bytes) -> _Peek:
+        try:
+            peek: _Peek = self._peek.decode(frame)
+        except (msgspec.DecodeError, UnicodeError, RecursionError):
+            return _Peek()
+        return peek
 
 
 JSON = Codec(
@@ -121,6 +140,34 @@ MSGPACK = Codec(
     format_name="msgpack",
 )
 CODECS = {codec.subprotocol: codec for codec in (JSON, MSGPACK)}
+
+
+def _repaired(frame: str) -> str:
+    """A frame that is not JSON, as the JSON that was meant: what languages write that are not strict.
+
+    Halves of characters, as of a text that was cut by its UTF-16 units, become U+FFFD, and NaN
+    null. The frame itself if it is something else.
+    """
+    try:
+        text = json.dumps(json.loads(frame, parse_constant=lambda _: None), ensure_ascii=False)
+    except (ValueError, RecursionError):
+        return frame
+    return whole_characters(text)
+
+
+def whole_characters(text: str) -> str:
+    """The text with U+FFFD in place of halves of characters, which no frame can carry."""
+    return text.encode("utf-16-le", "surrogatepass").decode("utf-16-le", "replace")
+
+
+def well_formed(message: _Message) -> _Message:
+    """The message with whole characters in all of its texts."""
+    try:
+        msgspec.json.encode(message)
+    except UnicodeEncodeError:
+        text = json.dumps(msgspec.to_builtins(message), ensure_ascii=False)
+        return msgspec.json.decode(whole_characters(text), type=type(message))
+    return message
 
 
 def where_and_why(error: msgspec.ValidationError) -> tuple[str | None, str]:

@@ -14,7 +14,7 @@ from gateway.domain.engine import Formality
 from gateway.domain.sessions import Stability
 
 # The largest integer that JavaScript, JSON and msgpack all carry exactly.
-_MAX_INT = 2**53 - 1
+MAX_INT = 2**53 - 1
 
 # ---------------------------------------------------------------- from the client
 # `x-limit` is the one of `Limits` that the session checks; decoding does not.
@@ -85,7 +85,7 @@ Secret = Annotated[
 Epoch = Annotated[
     str, Meta(description="`epoch` of the newest `session.started`.", extra_json_schema={"x-limit": "id_chars"})
 ]
-Offset = Annotated[int, Meta(ge=0, le=_MAX_INT, description="Highest `offset` of any message received.")]
+Offset = Annotated[int, Meta(ge=0, le=MAX_INT, description="Highest `offset` of any message received.")]
 OwnUtterance = Annotated[
     str,
     Meta(
@@ -93,7 +93,7 @@ OwnUtterance = Annotated[
         extra_json_schema={"x-limit": "id_chars"},
     ),
 ]
-Rev = Annotated[int, Meta(ge=0, le=_MAX_INT, description="Revision of the utterance, growing.")]
+Rev = Annotated[int, Meta(ge=0, le=MAX_INT, description="Revision of the utterance, growing.")]
 Text = Annotated[
     str,
     Meta(description="All of the utterance so far; not only blanks.", extra_json_schema={"x-limit": "text_chars"}),
@@ -101,13 +101,19 @@ Text = Annotated[
 UtteranceLang = Annotated[
     str, Meta(description="Language of the text, if it is not the session's `speaks`. `auto`: it is detected.")
 ]
-Millis = Annotated[int, Meta(ge=0, le=_MAX_INT)]
-StartMillis = Annotated[Millis, Meta(description="Where it begins in the speaker's audio, for subtitles.")]
+# Not bounded: words are not refused for the sake of their times (`checks.position`).
+StartMillis = Annotated[
+    float,
+    Meta(
+        description="Where it begins in the speaker's audio, for subtitles, from 0 on. What makes no sense is "
+        "left out."
+    ),
+]
 Traceparent = Annotated[
     str,
     Meta(description="The span that it belongs to in a trace of yours: W3C Trace Context."),
 ]
-EndMillis = Annotated[Millis, Meta(description="Where it ends there; not before `start_ms`.")]
+EndMillis = Annotated[float, Meta(description="Where it ends there; not before `start_ms`.")]
 Nonce = Annotated[str, Meta(description="Comes back in the `pong`.", extra_json_schema={"x-limit": "id_chars"})]
 
 # ---------------------------------------------------------------- from the gateway

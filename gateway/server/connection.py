@@ -298,6 +298,7 @@ class Connection:
         except GatewayError as error:
             metrics.UTTERANCES.labels("refused").inc()
             self.outbox.put(counted(error.for_utterance(said.id)))
+            await self._carry_out(self._session.give_up(said.id, error))
         else:
             if known:  # the log, which tells of what is new, has it already
                 await self._acknowledge(Acknowledge(said.id, said.rev))
@@ -315,7 +316,7 @@ class Connection:
         return True
 
     async def _withdraw(self, effect: Withdraw) -> bool:
-        self._core.sessions.withdraw(self._seat(), effect.id)
+        self._core.sessions.withdraw(self._seat(), effect.id, effect.wait_s)
         return True
 
     async def _close(self, effect: Close) -> bool:

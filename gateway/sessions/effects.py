@@ -86,9 +86,13 @@ class Cancel(Struct, frozen=True):
 
 
 class Withdraw(Struct, frozen=True):
-    """An utterance that was begun will not be finished: it goes from every screen."""
+    """An utterance that was begun will not be finished: it goes from every screen.
+
+    wait_s: so much later, and not if it goes on until then.
+    """
 
     id: str
+    wait_s: float = 0.0
 
 
 class Close(Struct, frozen=True):

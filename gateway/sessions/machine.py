@@ -28,7 +28,9 @@ from msgspec.structs import replace
 from gateway.domain.close_codes import CloseCode
 from gateway.domain.engine import EngineProfile, Formality
 from gateway.domain.errors import (
+    Cancelled,
     GatewayError,
+    ProtocolError,
     RateLimited,
     SessionAlreadyStarted,
     SessionEnding,
@@ -37,6 +39,7 @@ from gateway.domain.errors import (
     TokenExpired,
     TooManyInFlight,
     UnknownUtterance,
+    UnsupportedOption,
     UtteranceFinished,
 )
 from gateway.domain.grants import OPEN
@@ -88,6 +91,8 @@ class KnownUtterance(Struct):
     # A digest of the final text: a thousand long texts a session would be megabytes. None: it is still being said.
     final: bytes | None = None
     failed: bool = False
+    # Whether readers may have been shown it before it was final.
+    begun: bool = False
 
     def is_final_as(self, text: str) -> bool:
         """Whether it is final with this text."""
@@ -100,6 +105,8 @@ class KnownUtterances:
     def __init__(self) -> None:
         self._known: OrderedDict[str, KnownUtterance] = OrderedDict()
         self._in_flight: set[str] = set()
+        # Whether another process had the session: what was begun there is not known.
+        self.has_gaps = False
 
     @property
     def in_flight(self) -> int:
@@ -111,13 +118,19 @@ class KnownUtterances:
     def get(self, id: str) -> KnownUtterance | None:
         return self._known.get(id)
 
+    def may_be_shown(self, id: str) -> bool:
+        """Whether readers may have been shown it, and no final of it was accepted."""
+        known = self.get(id)
+        return self.has_gaps if known is None else known.final is None
+
     def revised(self, id: str, rev: int) -> None:
         """A revision of it came."""
-        self._remember(id, KnownUtterance(rev))
+        self._remember(id, KnownUtterance(rev, begun=True))
 
     def finished(self, id: str, rev: int, text: str, *, failed: bool = False, in_flight: bool = True) -> None:
         """Its final text was accepted."""
-        self._remember(id, KnownUtterance(rev, _digest(text), failed))
+        begun = (known := self.get(id)) is not None and known.begun
+        self._remember(id, KnownUtterance(rev, _digest(text), failed, begun))
         if in_flight:
             self._in_flight.add(id)
 
@@ -132,6 +145,13 @@ class KnownUtterances:
         for id in self._in_flight:
             self._known.pop(id, None)
         self._in_flight.clear()
+
+    def refused(self, id: str) -> None:
+        """Its final text was not accepted after all."""
+        if (known := self.get(id)) is not None and known.begun:
+            self.revised(id, known.rev)
+        else:
+            self.forget(id)
 
     def forget(self, id: str) -> None:
         """As if it had never been said."""
@@ -151,6 +171,9 @@ def _digest(text: str) -> bytes:
 
 # The languages of a text, among those that are given, with their probabilities, the likeliest first.
 Rank = Callable[[str, Sequence[str]], Sequence[tuple[str, float]]]
+
+# A final that was refused for the moment may come again so long after that; then what was shown of it goes.
+_AGAIN_S = 10.0
 
 # Messages that one counts as which costs more than others: everybody in the meeting is told of a `session.update`,
 # and a token is verified.
@@ -186,6 +209,8 @@ class Session:
         self._known = KnownUtterances()
         # Whether the language of utterances that do not tell theirs is detected, and was before the last update.
         self._detects = self._detected = False
+        # Whether the client was told that its times in the audio are left out.
+        self._told_position = False
         self._rank = rank
         self._languages = SpokenLanguages()
 
@@ -207,17 +232,23 @@ class Session:
         self._known.finished(utterance.id, utterance.rev, utterance.text, failed=failed, in_flight=in_flight)
         self._languages.recall(utterance.id, utterance.lang)
 
+    def recalled(self) -> None:
+        """Another process had this session, and that is all that is known of what was said."""
+        self._known.has_gaps = True
+
     # ------------------------------------------------------------ what may happen
 
     def unreadable(self, error: GatewayError, now_s: float) -> list[Effect]:
         """A frame came that is not a message, and why; it counts against the rate like any other."""
         if self.state is State.CLOSED:
             return []
+        id, is_final = error.utterance, isinstance(error, ProtocolError) and error.of_final
         try:
             self._pace(now_s)
         except RateLimited as limited:
-            error = limited
-        return [Reply(error_message(error))]
+            limited.utterance, error = id, limited
+        given_up = self.give_up(id, error) if id is not None and is_final else []
+        return [Reply(error_message(error)), *given_up]
 
     def receive(self, message: ClientMessage, now_s: float, profile: EngineProfile | None) -> list[Effect]:
         """A message came from the client at `now_s`. `profile` is None while the engine is loading."""
@@ -227,13 +258,25 @@ class Session:
             self._pace(now_s, _HEAVY_COST if type(message) in _HEAVY else 1)
             self._rules.profile = profile
             rule = _TABLE[self.state].get(type(message), _REFUSAL[self.state])
-            return rule(self, message)
+            effects = rule(self, message)
+            if isinstance(message, UtterancePartial | UtteranceFinal):
+                effects += self._note_position(message)
+            return effects
         except GatewayError as error:
             match message:
                 case UtterancePartial(id=id) | UtteranceFinal(id=id) | UtteranceCancel(id=id):
                     if len(id) <= self._limits.id_chars:
                         error.for_utterance(id)
-            return [Reply(error_message(error))]
+            given_up = self.give_up(message.id, error) if isinstance(message, UtteranceFinal) else []
+            return [Reply(error_message(error)), *given_up]
+
+    def give_up(self, utterance_id: str, error: GatewayError) -> list[Effect]:
+        """Its final was refused: what is shown of it goes, after a while where the final may come again."""
+        if self.state is State.CLOSED or not self._known.may_be_shown(utterance_id):
+            return []
+        if error.retryable:
+            return [Withdraw(utterance_id, (error.retry_after_ms or 0) / 1_000 + _AGAIN_S)]
+        return self._withdraw(utterance_id)
 
     def not_updated(self, before: Update) -> None:
         """An `Update` could not be carried out: what was in force still is."""
@@ -250,7 +293,7 @@ class Session:
             self._options.history.pop()
         effects = self.settled(accept.utterance.id, failed=accept.again)
         if not accept.again:
-            self._known.forget(accept.utterance.id)
+            self._known.refused(accept.utterance.id)
         return effects
 
     def settled(self, utterance_id: str, *, failed: bool = False) -> list[Effect]:
@@ -326,8 +369,11 @@ class Session:
         return [Show(self._utterance(message, lang))]
 
     def _on_final(self, message: UtteranceFinal) -> list[Effect]:
-        lang = self._spoken(message)
         known = self._known.get(message.id)
+        if message.id and not message.text.strip() and (known is None or known.final is None):
+            check_role(self.grant, "speak", "id")
+            raise Cancelled("A final without a text gives the utterance up.")
+        lang = self._spoken(message)
         again = False
         if known is not None and known.final is not None:
             if not known.is_final_as(message.text):
@@ -360,12 +406,9 @@ class Session:
         check_role(self.grant, "speak", "id")
         if self._known.is_in_flight(message.id):
             return [Cancel(message.id)]
-        known = self._known.get(message.id)
-        if known is None or known.final is not None:
+        if not self._known.may_be_shown(message.id):
             raise UnknownUtterance("No utterance with this id is being said or translated.", field="id")
-        self._known.forget(message.id)
-        self._languages.forget(message.id)
-        return [Withdraw(message.id)]
+        return self._withdraw(message.id)
 
     def _on_ping(self, message: Ping) -> list[Effect]:
         checks.check_length(message.nonce, self._limits.id_chars, "nonce")
@@ -393,6 +436,20 @@ class Session:
         if lang != AUTO:
             check_speaks(self.grant, lang, "lang")
         return lang
+
+    def _note_position(self, message: UtterancePartial | UtteranceFinal) -> list[Effect]:
+        """Tell the client once that its times make no sense. It names no utterance: none is refused for that."""
+        given = message.start_ms, message.end_ms
+        if self._told_position or given == (None, None) or checks.position(*given) != (None, None):
+            return []
+        self._told_position = True
+        why = "start_ms and end_ms are not the beginning and the end of something; such times are left out."
+        return [Reply(error_message(UnsupportedOption(why, field="start_ms")))]
+
+    def _withdraw(self, utterance_id: str) -> list[Effect]:
+        self._known.forget(utterance_id)
+        self._languages.forget(utterance_id)
+        return [Withdraw(utterance_id)]
 
     def _take(self, update: Update) -> None:
         self.speaks, self.reads = update.speaks, update.reads

@@ -99,8 +99,6 @@ class SessionRules:
             raise InvalidValue("An utterance needs an id.", field="id")
         checks.check_length(message.id, self.limits.id_chars, "id")
         checks.check_text(message.text, self.limits, "text")
-        if message.end_ms is not None and message.start_ms is not None and message.end_ms < message.start_ms:
-            raise InvalidValue("end_ms is before start_ms.", field="end_ms")
         if message.lang is not None:
             return self.spoken(message.lang, "lang")
         if speaks is None:
@@ -176,12 +174,13 @@ class Options:
         self, message: UtterancePartial | UtteranceFinal, taken: Collection[str], **fields: Unpack[_Said]
     ) -> Utterance:
         """What was said, with what it is to be translated with. taken: the options that the model takes."""
+        start_ms, end_ms = checks.position(message.start_ms, message.end_ms)
         return Utterance(
             id=message.id,
             rev=message.rev,
             text=message.text,
-            start_ms=message.start_ms,
-            end_ms=message.end_ms,
+            start_ms=start_ms,
+            end_ms=end_ms,
             traceparent=(isinstance(message, UtteranceFinal) and message.traceparent) or "",
             # What the model cannot take is not carried along: utterances are logged whole.
             glossary=self.glossary if "glossary" in taken else (),

@@ -164,6 +164,7 @@ def recalled(room: Room, record: SessionRecord, limits: Limits) -> Session:
     for said in room.history.said_by(record.participant):
         missing = bool(said.missing())
         state.recall(said.utterance, failed=not missing and said.failed, in_flight=missing)
+    state.recalled()
     return state
 
 

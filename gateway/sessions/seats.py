@@ -84,21 +84,21 @@ class Seats:
 
     def end(self, seat: Seat) -> None:
         """The session ends for good. Does nothing the second time."""
-        if self._let_go(seat):
+        if self._let_go(seat, for_good=True):
             self.writes.end(seat.key, seat.fence)
             if seat.room.private and not seat.room.members:
                 self._finals.abandon(seat.room)
             _log.info("session %s… ended", seat.member.participant)
 
-    def _let_go(self, seat: Seat) -> bool:
-        """The session is not this gateway's any more. Returns whether it was."""
+    def _let_go(self, seat: Seat, *, for_good: bool = False) -> bool:
+        """The session is not this gateway's any more. Returns whether it was. for_good: nor another one's."""
         if self._seats.get(seat.key) is not seat:
             return False
         del self._seats[seat.key]
         if seat.connected:
             metrics.SESSIONS.dec()
         seat.leave()
-        self._partials.speaker_left(seat.room, seat.member.participant)
+        self._partials.speaker_left(seat.room, seat.member.participant, for_good=for_good)
         seat.room.leave(seat.member)
         return True
 
@@ -107,7 +107,7 @@ class Seats:
         if (seat := self._seats.get(session)) is None:
             return
         finish = seat.finish
-        self._let_go(seat)
+        self._let_go(seat, for_good=not elsewhere)
         seat.state.disconnected()
         if finish is not None and elsewhere:
             finish(CloseCode.REPLACED, replaced())

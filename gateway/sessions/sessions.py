@@ -211,9 +211,13 @@ class Sessions:
         """A session's newest revision of an utterance that is being said."""
         self._partials.hear(seat.room, utterance)
 
-    def withdraw(self, seat: Seat, utterance_id: str) -> None:
-        """A session gives up an utterance that is being said."""
-        self._partials.withdraw(seat.room, (seat.member.participant, utterance_id))
+    def withdraw(self, seat: Seat, utterance_id: str, wait_s: float = 0.0) -> None:
+        """A session gives up an utterance that is being said. wait_s: as in `Withdraw`."""
+        key = (seat.member.participant, utterance_id)
+        if wait_s:
+            self._partials.withdraw_later(seat.room, key, wait_s)
+        else:
+            self._partials.withdraw(seat.room, key)
 
     def cancel(self, seat: Seat, utterance_id: str) -> None:
         """A session wants no translation of an accepted utterance any more."""

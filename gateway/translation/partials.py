@@ -96,11 +96,19 @@ class OpenUtterance:
     translations: dict[str, OpenTranslation] = field(default_factory=dict)
     # Looks again at which of them are due: the last that was set.
     timer: asyncio.TimerHandle | None = None
+    # Withdraws it; None: its final was not refused, or it has gone on since.
+    end: asyncio.TimerHandle | None = None
     heard: Heard = field(default_factory=Heard)
     # Its live translation has ended, though it may still be revised.
     closed: bool = False
     # Latecomers are shown its caption.
     captioned: bool = False
+
+    def go_on(self) -> None:
+        """It is not withdrawn for now."""
+        if self.end is not None:
+            self.end.cancel()
+            self.end = None
 
 
 # The counter of an outcome and a language. Looking it up takes longer than counting.
@@ -219,17 +227,27 @@ class Partials:
         self.forget(room, key)
         room.withdraw(key)
 
+    def withdraw_later(self, room: Room, key: UtteranceKey, wait_s: float) -> None:
+        """Its final was refused for the moment: unless it goes on within `wait_s`, it goes from every screen."""
+        if (spoken := self._of(room, key[0]).get(key[1])) is not None:
+            spoken.go_on()
+            spoken.end = asyncio.get_running_loop().call_later(wait_s, self.withdraw, room, key)
+
     def speaker_away(self, room: Room, participant: str) -> None:
         """A speaker has lost the connection: what is being said is not translated further."""
         for utterance, spoken in list(self._of(room, participant).items()):
             if spoken.captioned:
                 self._close(room, (participant, utterance), spoken)
 
-    def speaker_left(self, room: Room, participant: str) -> None:
-        """A speaker will not come back."""
+    def speaker_left(self, room: Room, participant: str, *, for_good: bool) -> None:
+        """A speaker will not come back here. for_good: nor to another gateway."""
         for utterance in list(self._of(room, participant)):
-            self.forget(room, (participant, utterance))
-            room.elsewhere.tell_ended((participant, utterance), for_good=True)
+            key = (participant, utterance)
+            if for_good:  # not all are told who leaves
+                self.withdraw(room, key)
+            else:
+                self.forget(room, key)
+                room.elsewhere.tell_ended(key, for_good=True)
 
     # ------------------------------------------------------------ what finals need
 
@@ -281,6 +299,7 @@ class Partials:
         """The utterance, now the most recently revised; another one may be closed for it."""
         utterances = self._open.setdefault(room, {}).setdefault(utterance.participant, OrderedDict())
         spoken = utterances.setdefault(utterance.id, OpenUtterance())
+        spoken.go_on()
         spoken.captioned = True
         utterances.move_to_end(utterance.id)
         captioned = [(name, other) for name, other in utterances.items() if other.captioned]
@@ -296,7 +315,7 @@ class Partials:
         participant = key[0]
         closed = [name for name, other in self._of(room, participant).items() if other.closed]
         if len(closed) > _MOST_CLOSED:
-            self.forget(room, (participant, closed[0]))
+            self.withdraw(room, (participant, closed[0]))
 
     def _fits(self, room: Room, utterance: Utterance, translations: int) -> bool:
         """Count what an utterance takes, and withdraw what is too much in all. False: this one was withdrawn."""
@@ -333,6 +352,7 @@ class Partials:
         translation.pending = True
 
     def _stop_all(self, spoken: OpenUtterance) -> None:
+        spoken.go_on()
         for translation in spoken.translations.values():
             self._stop(translation)
 

@@ -420,6 +420,7 @@ async def test_who_speaks_is_told_from_the_first_words_on(
         await expect(captions(watch.page).locator(".caption-name")).to_have_text("Ana")
         await ana.send("utterance.cancel", id="1")
         await ana.hear("translation.failed", "utterance.accepted")
+        await expect(captions(watch.page)).to_have_count(0)
 
 
 async def test_on_a_phone_no_text_lies_below_the_button_that_fills_the_screen(

@@ -2,15 +2,24 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import cast
 
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from msgspec.structs import replace
 
 from gateway.client import outgoing as module
 from gateway.client.outgoing import Entry, Outgoing
-from gateway.protocol.messages import Error, SessionEnd, SessionStart, SessionUpdate, UtteranceFinal
+from gateway.protocol.messages import (
+    Error,
+    SessionEnd,
+    SessionStart,
+    SessionUpdate,
+    UtteranceFinal,
+    UtterancePartial,
+)
 
 WINDOW = 3
 
@@ -98,6 +107,46 @@ def test_an_error_about_nothing_of_ours_changes_nothing() -> None:
     queue.updated()
     queue.updated()
     assert queue.start.speaks == "de"
+
+
+@pytest.mark.parametrize("code", ["invalid_message", "message_too_large"])
+def test_a_refusal_without_a_name_blocks_nothing(code: str) -> None:
+    queue = outgoing()
+    for number in range(3):
+        queue.keep(final(number))
+    assert sent(queue) == ["0", "1", "2"]
+    unnamed = refusal(None, code=code)
+    assert queue.refused(unnamed, 0.0) == unnamed
+    # One by one, so that it is known which of them it is.
+    assert sent(queue) == ["0"]
+    queue.accepted("0")
+    assert sent(queue) == ["1"]
+    assert queue.refused(unnamed, 0.0).utterance == "1"
+    assert sent(queue) == ["2"]
+    queue.accepted("2")
+    for number in range(3, 6):
+        queue.keep(final(number))
+    assert sent(queue) == ["3", "4", "5"]
+
+
+@pytest.mark.parametrize(
+    "happens",
+    [
+        lambda queue: queue.lost(),
+        lambda queue: queue.refused(refusal("u", 100, code="rate_limited"), 0.0),
+        lambda queue: queue.give_up("u"),
+        lambda queue: queue.begin_again(),
+    ],
+    ids=["lost", "refused", "cancelled", "another session"],
+)
+def test_the_same_partial_is_news_once(happens: Callable[[Outgoing], object]) -> None:
+    queue, partial = outgoing(), UtterancePartial("u", 1, "we", "en")
+    assert queue.is_news(partial)
+    assert not queue.is_news(replace(partial, rev=2))
+    assert queue.is_news(replace(partial, lang="de"))
+    assert queue.is_news(partial)
+    happens(queue)
+    assert queue.is_news(partial)
 
 
 def test_a_gateway_that_leaves_gets_no_more_finals() -> None:

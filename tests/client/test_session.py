@@ -11,6 +11,8 @@ from gateway.client import (
     ClientError,
     EngineNotReady,
     GatewayUnreachable,
+    Reconnected,
+    Reconnecting,
     SessionClosed,
     SessionRefused,
     UnreadableMessage,
@@ -206,6 +208,44 @@ async def test_revisions_grow_until_the_gateway_accepts_the_final_one() -> None:
         UtteranceFinal("1", 3, "Good morning."),
         UtteranceFinal("2", 1, "Let us start."),
         UtteranceFinal("1", 9, "A late one."),
+    ]
+
+
+async def test_only_what_is_news_and_can_be_read_is_sent() -> None:
+    seen: list[object] = []
+
+    async def script(peer: Peer) -> None:
+        await peer.start()
+        if peer.visit == 1:
+            seen.extend([await peer.receive() for _ in range(4)])
+            peer.drop()
+            return
+        seen.extend([await peer.receive(), await peer.receive(), await peer.take()])
+        await peer.leave(1000)
+
+    async with scripted_gateway(script) as url, connect(url, reads=["ja"], jitter=lambda: 0.0) as session:
+        assert await session.final(" \n") != ""  # nothing was begun
+        for _ in range(3):
+            await session.partial("we", "1", start_ms=0.6, end_ms=2.0)
+        await session.final("", "1")
+        await session.partial("we", "1", start_ms=-1, end_ms=2)
+        assert await session.partial("good \ud83d", "2\ude00", start_ms=3, end_ms=1) == "2\ufffd"
+        async for event in session:
+            if isinstance(event, Reconnecting):
+                await session.cancel("1")
+            if isinstance(event, Reconnected):
+                break
+        await session.partial("good \ud83d", "2\ude00")
+        await session.final("\ud83d\ude00 fine.", "2\ude00", start_ms=float("nan"))
+        await everything(session)
+    assert seen == [
+        UtterancePartial("1", 1, "we", None, 1, 2),
+        UtteranceCancel("1"),
+        UtterancePartial("1", 2, "we"),
+        UtterancePartial("2\ufffd", 1, "good \ufffd"),
+        UtterancePartial("2\ufffd", 2, "good \ufffd"),
+        UtteranceCancel("1"),
+        UtteranceFinal("2\ufffd", 3, "😀 fine."),
     ]
 
 

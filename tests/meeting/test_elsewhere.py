@@ -218,6 +218,51 @@ async def test_text_that_comes_before_what_it_translates_waits_for_it() -> None:
         assert seen(reader)[0] == "Wir"
 
 
+async def test_what_is_repeated_is_sent_once_unless_it_may_be_lost(monkeypatch: pytest.MonkeyPatch) -> None:
+    async with two() as t:
+        readers = [await at.reader("live", "en") for at in (t.here, t.there)]
+        await idle()
+        for rev in range(1, 20):
+            t.here.hear("we will", rev)
+        await idle()
+        assert sum(isinstance(event, Revised) for event in t.from_here.sent) == 1
+        for reader in readers:
+            assert [m.text for m in reader.look()] == ["we will"]
+        for at in (t.here, t.there):
+            assert [caption.utterance.rev for caption in at.room.live.captions] == [19 if at is t.here else 1]
+            latecomer = await at.reader("live", "en")
+            assert [m.text for m in latecomer.look()] == ["we will"]
+        t.here.partials.speaker_away(t.here.room, "ana")
+        t.here.hear("we will", 20)
+        await idle()
+        assert [m.text for m in readers[1].look()] == ["we will"]
+        monkeypatch.setattr(elsewhere, "_GONE_S", -1.0)
+        t.there.room.elsewhere.sweep()
+        monkeypatch.undo()
+        t.there.room.elsewhere._asked_s = float("-inf")
+        t.here.room.elsewhere._tell_reads()
+        await idle()
+        assert [type(m) for m in readers[1].look()] == [UtteranceCancelled, Caption]
+
+
+async def test_an_end_that_was_lost_is_found(monkeypatch: pytest.MonkeyPatch) -> None:
+    async with two() as t:
+        english = await t.there.reader("live", "en")
+        await idle()
+        for name in ("u", "v"):
+            t.here.hear("we will", utterance=name)
+        await idle()
+        english.look()
+        t.from_here.loses = lambda event: isinstance(event, Withdrawn)
+        t.here.partials.withdraw(t.here.room, ("ana", "u"))
+        monkeypatch.setattr(elsewhere, "_DOUBT_S", -1.0)
+        t.there.room.elsewhere._may_have_missed()
+        await idle()
+        t.there.room.elsewhere.sweep()
+        assert english.look() == [UtteranceCancelled("ana", "u")]
+        assert [caption.utterance.id for caption in t.there.room.live.captions] == ["v"]
+
+
 async def test_a_gateway_that_is_silent_is_forgotten(monkeypatch: pytest.MonkeyPatch) -> None:
     async with two() as t:
         await t.there.reader("live")
@@ -287,7 +332,7 @@ async def test_what_a_speaker_leaves_unfinished_is_shown_to_no_latecomer_elsewhe
         await idle()
         assert not list(t.there.room.live.captions)
         assert [shown.committed for shown in t.there.room.live.partials("de")] == ["Wir treffen"]
-        t.here.partials.speaker_left(t.here.room, "ana")
+        t.here.partials.speaker_left(t.here.room, "ana", for_good=False)
         await idle()
         assert nothing_is_live(t.there)
 

@@ -170,12 +170,34 @@ def test_speakers_may_talk_at_once_but_nobody_with_themselves() -> None:
     assert spans(made) == [(0, 3_000, "one"), (1_000, 8_000, "between"), (3_000, 9_000, "two")]
 
 
-def test_cues_are_by_start_not_by_acceptance() -> None:
+def test_one_participants_cues_stay_in_order_of_acceptance() -> None:
     made = meeting(
-        (9_000, said("later", start_ms=5_000, end_ms=6_000)),
-        (9_000, said("earlier", id="2", start_ms=1_000, end_ms=2_000)),
+        (9_000, said("first", start_ms=5_000, end_ms=6_000)),
+        (9_000, said("second", id="2", start_ms=1_000, end_ms=2_000)),
     )
-    assert [text for _, _, text in spans(made)] == ["earlier", "later"]
+    assert [text for _, _, text in spans(made)] == ["first", "second"]
+
+
+@pytest.mark.parametrize(
+    ("second", "third"),
+    [
+        pytest.param((0, 1_500), (2_000, 3_000), id="begins again at 0"),
+        pytest.param((18_000_000, 18_001_500), (602_000, 603_000), id="leaps ahead and comes back"),
+        pytest.param((None, None), (602_000, 603_000), id="not known"),
+    ],
+)
+def test_other_clocks_move_nothing(second: tuple[int | None, int | None], third: tuple[int, int]) -> None:
+    made = meeting(
+        (2_500, said("one", start_ms=500, end_ms=2_000)),
+        (602_000, said("two", id="2", start_ms=second[0], end_ms=second[1])),
+        (603_500, said("three", id="3", start_ms=third[0], end_ms=third[1])),
+    )
+    (one, first_end, a), (two, second_end, b), (three, third_end, c) = spans(made)
+    assert (a, b, c) == ("one", "two", "three")
+    assert one == 0
+    assert 600_000 <= two + 1_500 <= second_end + 500 <= 603_000
+    assert 601_000 <= three <= third_end <= 604_000
+    assert all(end - start >= 1_000 for start, end in ((one, first_end), (two, second_end), (three, third_end)))
 
 
 def test_every_cue_has_its_shortest_time() -> None:
@@ -184,7 +206,7 @@ def test_every_cue_has_its_shortest_time() -> None:
         said("two", id="2", start_ms=1_000, end_ms=1_000),
         said("three", id="3", start_ms=1_100, end_ms=1_200),
     )
-    assert spans(made) == [(1_000, 1_300, "one"), (1_300, 1_600, "two"), (1_600, 1_900, "three")]
+    assert spans(made) == [(1_000, 2_000, "one"), (2_000, 3_000, "two"), (3_000, 4_000, "three")]
 
 
 # ---------------------------------------------------------------- files

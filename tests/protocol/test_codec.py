@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from gateway.domain.errors import GatewayError, InvalidMessage, MessageTooLarge, UnknownType
+from gateway.domain.errors import GatewayError, InvalidMessage, MessageTooLarge, ProtocolError, UnknownType
 from gateway.protocol.codec import CODECS, JSON, MSGPACK, Codec, negotiate
 from gateway.protocol.messages import (
     Ping,
@@ -27,9 +27,9 @@ def raw(codec: Codec, value: object) -> str | bytes:
     return data if codec.binary else data.decode()
 
 
-def refusal(codec: Codec, frame: str | bytes) -> GatewayError:
-    with pytest.raises(GatewayError) as caught:
-        codec.decode(frame, max_bytes=MAX)
+def refusal(codec: Codec, frame: str | bytes, max_bytes: int = MAX) -> ProtocolError:
+    with pytest.raises(ProtocolError) as caught:
+        codec.decode(frame, max_bytes=max_bytes)
     return caught.value
 
 
@@ -186,11 +186,34 @@ def test_whatever_json_accepts_msgpack_can_carry(data: st.DataObject) -> None:
     assert MSGPACK.decode(MSGPACK.encode(decoded), max_bytes=2**20) == decoded
 
 
-@pytest.mark.parametrize("field", ["rev", "start_ms", "end_ms"])
+@pytest.mark.parametrize(
+    ("frame", "text", "start_ms"),
+    [
+        (r'"text": "cut \ud83d"', "cut \ufffd", None),
+        (r'"text": "\ud83d\ude00 \ude00"', "\U0001f600 \ufffd", None),
+        ('"text": "x", "start_ms": NaN', "x", None),
+        ('"text": "x", "start_ms": -1.5', "x", -1.5),
+        ('"text": "x", "start_ms": 1.0', "x", 1),
+    ],
+)
+def test_what_is_nearly_json_costs_no_word(frame: str, text: str, start_ms: float | None) -> None:
+    message = JSON.decode('{"type": "utterance.final", "id": "1", "rev": 1, ' + frame + "}", max_bytes=MAX)
+    assert isinstance(message, UtteranceFinal)
+    assert (message.text, message.start_ms) == (text, start_ms)
+
+
+@pytest.mark.parametrize("kind", ["partial", "final"])
 @BOTH
-def test_a_number_that_not_every_client_can_hold_is_refused(codec: Codec, field: str) -> None:
+def test_a_frame_that_is_too_large_names_its_utterance(codec: Codec, kind: str) -> None:
+    frame = raw(codec, {"type": f"utterance.{kind}", "id": "u1", "rev": 1, "text": "x" * 1_000})
+    error = refusal(codec, frame, max_bytes=1_000)
+    assert (error.code, error.utterance, error.of_final) == ("message_too_large", "u1", kind == "final")
+
+
+@BOTH
+def test_a_number_that_not_every_client_can_hold_is_refused(codec: Codec) -> None:
     message = {"type": "utterance.final", "id": "1", "rev": 1, "text": "x"}
-    codec.decode(raw(codec, {**message, field: 2**53 - 1}), max_bytes=MAX)
-    assert refusal(codec, raw(codec, {**message, field: 2**53})).field == field
+    codec.decode(raw(codec, {**message, "rev": 2**53 - 1}), max_bytes=MAX)
+    assert refusal(codec, raw(codec, {**message, "rev": 2**53})).field == "rev"
     if not codec.binary:
-        assert refusal(codec, raw(codec, {**message, field: 2**64})).field == field
+        assert refusal(codec, raw(codec, {**message, "rev": 2**64})).field == "rev"

@@ -11,7 +11,7 @@ from msgspec.structs import replace
 
 from gateway.domain.close_codes import CloseCode
 from gateway.domain.engine import EngineProfile
-from gateway.domain.errors import InvalidMessage, error_classes
+from gateway.domain.errors import GatewayError, InvalidMessage, Overloaded, error_classes
 from gateway.protocol.limits import Limits
 from gateway.protocol.messages import (
     Error,
@@ -27,7 +27,18 @@ from gateway.protocol.messages import (
     UtteranceFinal,
     UtterancePartial,
 )
-from gateway.sessions.effects import Accept, Acknowledge, Cancel, Close, Join, Refresh, Reply, Show, Update
+from gateway.sessions.effects import (
+    Accept,
+    Acknowledge,
+    Cancel,
+    Close,
+    Join,
+    Refresh,
+    Reply,
+    Show,
+    Update,
+    Withdraw,
+)
 from gateway.sessions.machine import State
 from tests.sessions.talk import LIMITS, PROFILE, Talk, error_of, final
 
@@ -140,11 +151,10 @@ class TestUtterances:
         ("message", "code", "field"),
         [
             (final(text="x" * 51), "limit_exceeded", "text"),
-            (final(text="  \n"), "invalid_value", "text"),
+            (UtterancePartial("u1", 1, "  \n"), "invalid_value", "text"),
             (final(utterance_id=""), "invalid_value", "id"),
             (final(utterance_id="i" * 65), "limit_exceeded", "id"),
             (final(lang="xx"), "unsupported_language", "lang"),
-            (final(start_ms=9, end_ms=5), "invalid_value", "end_ms"),
             (UtteranceCancel(id="never"), "unknown_utterance", "id"),
             (Ping(nonce="n" * 65), "limit_exceeded", "nonce"),
             (SessionStart(reads=[]), "session_already_started", None),
@@ -177,7 +187,7 @@ class TestUtterances:
         talk = Talk().started()
         talk.send(UtterancePartial("u1", 2, "hel"))
         assert error_of(talk.send(UtterancePartial("u1", 2, "he"))).code == "stale_revision"
-        assert error_of(talk.send(final(rev=1))).code == "stale_revision"
+        assert error_of(talk.send(final(rev=1))[:1]).code == "stale_revision"
         assert isinstance(talk.send(final(rev=2))[0], Accept)
         assert error_of(talk.send(UtterancePartial("u1", 9, "late"))).code == "stale_revision"
 
@@ -197,6 +207,93 @@ class TestUtterances:
         assert talk.session.refused(accept) == []
         assert talk.session.in_flight == 0
         assert talk.send(final()) == [accept]
+
+    @pytest.mark.parametrize(
+        "message",
+        [
+            final(text="x" * 51, rev=2),
+            final(text=" ", rev=2),
+            final(lang="xx", rev=2),
+            final(rev=0),
+            UtteranceCancel(id="u1"),
+        ],
+        ids=["too long", "no text", "language", "old", "cancel"],
+    )
+    def test_what_will_not_be_final_is_withdrawn_once(self, message: Any) -> None:
+        talk = Talk().started()
+        talk.send(UtterancePartial("u1", 1, "hel"))
+        assert talk.send(message)[-1] == Withdraw("u1")
+        assert not any(isinstance(effect, Withdraw) for effect in talk.send(message))
+
+    def test_a_final_without_text_is_a_cancel(self) -> None:
+        talk = Talk().started()
+        talk.send(UtterancePartial("u1", 1, "hel"))
+        reply, withdraw = talk.send(final(text="\n", rev=2))
+        assert (error_of([reply]).code, error_of([reply]).utterance, withdraw) == (
+            "cancelled",
+            "u1",
+            Withdraw("u1"),
+        )
+        assert error_of(talk.send(final("u2", text=""))).code == "cancelled"
+        talk.send(final("u3"))
+        assert error_of(talk.send(final("u3", text="", rev=2))).code == "invalid_value"
+
+    @pytest.mark.parametrize(
+        ("error", "wait_s"), [(Overloaded("Busy.", retry_after_ms=2_000), 12.0), (GatewayError("A bug."), 0.0)]
+    )
+    def test_what_was_refused_later_goes_with_its_refusal(self, error: GatewayError, wait_s: float) -> None:
+        talk = Talk().started()
+        talk.send(UtterancePartial("u1", 1, "hel"))
+        (accept,) = talk.send(final(rev=2))
+        assert isinstance(accept, Accept)
+        talk.session.refused(accept)
+        assert talk.session.give_up("u1", error) == [Withdraw("u1", wait_s)]
+        assert isinstance(talk.send(final(rev=2))[0], Accept)
+        assert talk.session.give_up("u1", error) == []
+
+    def test_a_final_that_cannot_be_read_is_refused_like_others(self) -> None:
+        talk = Talk(Limits(messages_burst=2)).started()
+        talk.send(UtterancePartial("u1", 1, "hel"))
+        unreadable = InvalidMessage("Not that.", utterance="u1")
+        assert len(talk.session.unreadable(unreadable, 1.0)) == 1  # a partial perhaps
+        unreadable.of_final = True
+        assert talk.session.unreadable(unreadable, 2.0)[1:] == [Withdraw("u1")]
+        talk.send(UtterancePartial("u1", 1, "hel"))
+        limited = [effect for _ in range(3) for effect in talk.session.unreadable(unreadable, 2.0)][-1]
+        assert error_of([limited]).utterance == "u1"
+
+    def test_what_another_process_was_told_may_be_withdrawn(self) -> None:
+        talk = Talk().started()
+        talk.session.recalled()
+        assert talk.send(UtteranceCancel("u1")) == [Withdraw("u1")]
+        assert talk.send(final(text="x" * 51))[1:] == [Withdraw("u1")]
+
+    @pytest.mark.parametrize(
+        ("given", "kept"),
+        [
+            ((1.0, 2.0), (1, 2)),
+            ((0.4, 1.6), (0, 2)),
+            ((None, 7), (None, 7)),
+            ((5, 5), (5, 5)),
+            ((-1, 5), (None, None)),
+            ((9, 5), (None, None)),
+            ((0, 2**53), (None, None)),
+            ((float("nan"), 5), (None, None)),
+            ((None, float("inf")), (None, None)),
+        ],
+    )
+    def test_times_cost_no_word(self, given: tuple[float | None, float | None], kept: tuple[Any, Any]) -> None:
+        talk = Talk().started()
+        accept, *told = talk.send(final(start_ms=given[0], end_ms=given[1]))
+        assert isinstance(accept, Accept)
+        assert (accept.utterance.start_ms, accept.utterance.end_ms) == kept
+        assert not any(isinstance(time_ms, float) for time_ms in kept)
+        if kept == (None, None):
+            error = error_of(told)
+            assert (error.code, error.utterance, error.field) == ("unsupported_option", None, "start_ms")
+        else:
+            assert told == []
+        assert len(talk.send(final("u2", start_ms=9, end_ms=5))) == (1 if told else 2)  # said once
 
     def test_cancel_asks_for_the_cancellation_of_what_is_in_flight(self) -> None:
         talk = Talk().started()

@@ -478,7 +478,7 @@ async def test_who_leaves_takes_what_they_were_saying_along() -> None:
         await r.reader("live")
         r.hear("we", 1)
         await until(lambda: r.engine.running)
-        r.partials.speaker_left(r.room, "ana")
+        r.partials.speaker_left(r.room, "ana", for_good=True)
         r.room.leave(ana.member)
         await until(lambda: not r.engine.running)
         assert nothing_is_live(r)
@@ -524,7 +524,7 @@ async def test_utterances_that_are_never_finished_are_forgotten_in_time() -> Non
             r.hear("we", utterance=str(number))
             r.partials.speaker_away(r.room, "ana")
         assert len(list(r.room.live.partials("de"))) == 20
-        r.partials.speaker_left(r.room, "ana")
+        r.partials.speaker_left(r.room, "ana", for_good=True)
         assert nothing_is_live(r)
 
 
@@ -735,7 +735,7 @@ async def test_where_too_much_is_being_said_the_account_with_the_most_gives_way(
         r.hear("x" * 1_000, utterance="v", participant="bo")
         assert [m for m in screen.look() if isinstance(m, UtteranceCancelled)] == [UtteranceCancelled("bo", "u")]
         for name in ("ana", "bo", "cy"):
-            r.partials.speaker_left(r.room, name)
+            r.partials.speaker_left(r.room, name, for_good=True)
         assert nothing_is_live(r)
 
 

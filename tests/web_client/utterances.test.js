@@ -366,3 +366,110 @@ for (const seed of Array.from({ length: 20 }, (_, n) => n + 1)) {
     assert.equal(said.length, 25);
   });
 }
+
+// ---- what ends badly
+
+/** What a socket was sent, as `type:text`. */
+function sentOn(socket) {
+  const sent = [];
+  for (let message = socket.next(); message !== undefined; message = socket.next())
+    sent.push(message.type.replace("utterance.", "") + (message.text === undefined ? "" : `:${message.text}`));
+  return sent;
+}
+
+for (const code of ["invalid_message", "message_too_large"])
+  test(`a refusal that names no utterance blocks nothing: ${code}`, async () => {
+    const session = new Session();
+    const socket = await session.open();
+    session.client.partial({ text: "On", lang: "en", id: "u1" });
+    await settle();
+    session.client.final({ text: "One.", lang: "en", id: "u1" });
+    await say(session, "Two.");
+    assert.deepEqual(sentOn(socket), ["partial:On", "final:One."]);
+    await socket.say(refused(code));
+    assert.deepEqual(sentOn(socket), ["final:One."]); // it may have been about another frame
+    await socket.say(refused(code));
+    assert.deepEqual(sentOn(socket), ["cancel", "final:Two."]);
+    await socket.say({ type: "utterance.accepted", id: "u2", rev: 1, offset: 1 });
+    assert.deepEqual(
+      session.of("utterance.refused").map(({ id, code }) => [id, code]),
+      [["u1", code]],
+    );
+    assert.deepEqual(session.of("error"), []);
+  });
+
+test("a final without text cancels what was begun, and nothing else", async () => {
+  const session = new Session();
+  const socket = await session.open();
+  session.client.partial({ text: "We", lang: "en", id: "u1" });
+  await settle();
+  assert.equal(session.client.final({ text: " ", lang: "en", id: "u1" }), "u1");
+  const ids = await say(session, "", "Yes.");
+  assert.deepEqual(sentOn(socket), ["partial:We", "cancel", "final:Yes."]);
+  await socket.say({ type: "utterance.accepted", id: ids[1], rev: 1, offset: 1 });
+  session.client.final({ text: "", lang: "en", id: ids[1] }); // as some recognisers do
+  await settle();
+  socket.nothingMore();
+  assert.deepEqual(
+    session.of("utterance.refused").map(({ id, code }) => [id, code]),
+    [
+      ["u1", "cancelled"],
+      [ids[0], "cancelled"],
+    ],
+  );
+});
+
+test("a final that cannot be sent takes its partial along", async () => {
+  const session = new Session();
+  const socket = await session.open({ limits: { message_bytes: 1024, id_chars: 64 } });
+  session.client.partial({ text: "We", lang: "en", id: "u1" });
+  await settle();
+  session.client.final({ text: "long ".repeat(210), lang: "en", id: "u1" });
+  await settle();
+  assert.deepEqual(sentOn(socket), ["partial:We", "cancel"]);
+});
+
+test("a partial that is what it was is not sent, unless it may have been lost", async () => {
+  const session = new Session();
+  let socket = await session.open();
+  const hear = async (text) => {
+    session.client.partial({ text, lang: "en", id: "u1" });
+    await pass(300);
+  };
+  for (const text of ["We", "We", "We will", "We", "We"]) await hear(text);
+  assert.deepEqual(sentOn(socket), ["partial:We", "partial:We will", "partial:We"]);
+  await socket.say(refused("rate_limited", { utterance: "u1" }));
+  await hear("We");
+  assert.deepEqual(sentOn(socket), ["partial:We"]);
+  socket = await session.again();
+  assert.deepEqual(sentOn(socket), ["partial:We"]);
+});
+
+test("what is sent can be read: whole characters, whole milliseconds", async () => {
+  const session = new Session();
+  const socket = await session.open();
+  session.client.setOptions({ glossary: { fr: { "launch\ud83d": "x" } } });
+  await settle();
+  assert.deepEqual(socket.take("session.update").glossary, { fr: { "launch\ufffd": "x" } });
+  await socket.say(updated({}));
+  const times = [
+    [0.4, 2.5],
+    [-1, 5],
+    [9, 1],
+    [NaN, 1],
+    [0, 1e300],
+    [undefined, 7],
+  ];
+  for (const [start_ms, end_ms] of times) {
+    session.client.final({ text: "half \ud83d 😀", lang: "en", id: "\udc00", start_ms, end_ms });
+    await settle();
+    const { id, text, ...sent } = await socket.accept();
+    assert.deepEqual([id, text], ["\ufffd", "half \ufffd 😀"]);
+    const isGood = start_ms === 0.4 || end_ms === 7;
+    assert.deepEqual(
+      [sent.start_ms, sent.end_ms],
+      isGood ? [start_ms && 0, Math.round(end_ms)] : [undefined, undefined],
+    );
+  }
+  assert.equal(session.client.unsent, 0);
+});

@@ -23,6 +23,8 @@ import { UtteranceSender } from "./utterance_sender.js";
 const ENDED = { code: "closed", message: "The session has ended." };
 // Errors that answer no message of this client: an option that the gateway does not know, and news of the engine.
 const UNSOLICITED = new Set(["unsupported_option", "engine_restarting"]);
+// Errors about a frame that may not name what was in it.
+const UNREADABLE = new Set(["invalid_message", "message_too_large"]);
 // Errors of a start that no other settings would avoid.
 const NO_ACCESS = new Set(["unauthenticated", "token_revoked"]);
 
@@ -199,6 +201,7 @@ export class GatewayClient {
 
   /**
    * Send a complete utterance, after those before it were answered, and again until it is accepted or refused for good.
+   * One without text cancels what was begun.
    * @param {Said} said `id`: an utterance that began with `partial`, or one to try again.
    * @returns {string} The utterance's id.
    */
@@ -339,10 +342,12 @@ export class GatewayClient {
     if (error.code === "token_expired") return;
     if (this.state !== "open") return this.#onStartRefused(error);
     if (UNSOLICITED.has(error.code)) return this.#emitter.emit(error);
+    const isSettled = UNREADABLE.has(error.code) && !error.field && this.#utterances.onUnreadable(error);
     if (this.#refresher.onError(error)) return;
     const isPingRefused = this.#pinger.onError(error);
     // The error does not say which message it answers. It does no harm to send both again.
     if (this.#settings.isUpdating) return this.#onUpdateRefused(error);
+    if (isSettled) return;
     if (error.code === "rate_limited" && this.#ending === "sent") {
       this.#endTimer = setTimeout(() => {
         this.#ending = "wanted";

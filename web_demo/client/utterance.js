@@ -37,8 +37,12 @@ export class Utterance {
   queued = false;
   /** How many times in a row the gateway refused it. */
   refusals = 0;
+  /** Whether the gateway could not read a frame while the final was out. */
+  isSuspect = false;
   /** Whether its text changed since the last partial. */
   #revised = false;
+  /** What the last partial said, if the gateway may have it. */
+  #told = "";
   /** Revisions of partials that the gateway has not answered on this connection. @type {number[]} */
   #unanswered = [];
   /** Runs while the next revision has to wait. @type {number | undefined} */
@@ -58,7 +62,11 @@ export class Utterance {
     this.text = text;
     this.lang = lang;
     this.times = times;
-    this.#revised = text.trim() !== "";
+    this.#revised = text.trim() !== "" && this.#said !== this.#told;
+  }
+
+  get #said() {
+    return `${this.lang}\n${this.text}`;
   }
 
   /**
@@ -93,6 +101,7 @@ export class Utterance {
     this.rev += 1;
     this.#unanswered.push(this.rev);
     this.#revised = false;
+    this.#told = this.#said;
     this.#wait(delayMs, onDue);
   }
 
@@ -103,7 +112,9 @@ export class Utterance {
 
   /** @returns {boolean} Whether the gateway may have refused a partial. */
   refusePartial() {
-    return this.#unanswered.shift() !== undefined;
+    if (this.#unanswered.shift() === undefined) return false;
+    this.#told = "";
+    return true;
   }
 
   /**
@@ -126,6 +137,7 @@ export class Utterance {
   onDisconnected() {
     this.stopWaiting();
     this.#unanswered = [];
+    this.#told = "";
     this.sent = false;
     if (!this.final) this.#revised = this.text.trim() !== "";
   }

@@ -36,6 +36,11 @@ export class UtteranceQueue {
     return this.#finals.values().next().value;
   }
 
+  /** @param {string} id */
+  isAccepted(id) {
+    return this.#accepted.has(id);
+  }
+
   /** The finals that are not accepted. */
   get finals() {
     return [...this.#finals.values()];

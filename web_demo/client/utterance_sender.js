@@ -4,6 +4,7 @@
 import { evictOldest } from "./evict_oldest.js";
 import { retryDelayMs } from "./retry_delay.js";
 import { UtteranceQueue } from "./utterance_queue.js";
+import { position, wellFormed } from "./wire/well_formed.js";
 
 /** @import {ClientEvent} from "./events.js" */
 /** @import {GatewayError, Limits, ServerMessage} from "./messages.js" */
@@ -51,36 +52,53 @@ export class UtteranceSender {
    * @returns {string} The utterance's id.
    */
   partial(said) {
-    return this.#queue.revise(said);
+    return this.#queue.revise(wellFormed(said));
   }
 
   /**
-   * @param {Said} said
+   * A final without text cancels an utterance that was begun.
+   * @param {Said} final
    * @param {{code: string, message: string} | null} refusal Why nothing more can be said; null while it can.
    * @returns {string} The utterance's id.
    */
-  final(said, refusal) {
+  final(final, refusal) {
+    const said = wellFormed(final);
     if (said.id !== undefined && this.#queue.find(said.id)?.final) return said.id;
+    const isEmpty = said.text.trim() === "";
+    // One that was accepted stays what it is.
+    if (isEmpty && said.id !== undefined && this.#queue.isAccepted(said.id)) return said.id;
     const utterance = this.#queue.conclude(said);
-    const reason = this.#queue.find(utterance.id) === undefined ? FULL : refusal;
+    const reason = isEmpty ? CANCELLED : this.#queue.find(utterance.id) === undefined ? FULL : refusal;
+    if (reason === null) return utterance.id;
+    this.#queue.remove(utterance);
+    this.#withdraw(utterance);
     // The caller must get the id before it hears of the refusal.
-    if (reason !== null) queueMicrotask(() => this.#refuse(utterance, reason));
+    queueMicrotask(() => this.#refuse(utterance, reason));
     return utterance.id;
   }
 
-  /** @param {string} id */
-  cancel(id) {
+  /** @param {string} name */
+  cancel(name) {
+    const id = wellFormed(name);
     const utterance = this.#queue.find(id);
     if (utterance?.sent) {
       if (!utterance.cancelled) this.#sendCancel(id);
       utterance.cancelled = true;
       return;
     }
-    if (utterance === undefined || utterance.begun) {
-      this.#rememberCancel(id);
-      if (this.#session.isOpen()) this.#sendCancel(id);
-    }
+    if (utterance === undefined || utterance.begun) this.#sendOrKeepCancel(id);
     if (utterance !== undefined) this.#refuse(utterance, CANCELLED);
+  }
+
+  /** The final is given up: what the gateway shows of the utterance goes. @param {Utterance} utterance */
+  #withdraw({ id, begun }) {
+    if (begun && !this.#queue.isAccepted(id)) this.#sendOrKeepCancel(id);
+  }
+
+  /** @param {string} id */
+  #sendOrKeepCancel(id) {
+    this.#rememberCancel(id);
+    if (this.#session.isOpen()) this.#sendCancel(id);
   }
 
   // ---- sending
@@ -95,6 +113,7 @@ export class UtteranceSender {
     if (oldest.due) {
       oldest.sent = true;
       if (!this.#sendRevision("utterance.final", oldest)) {
+        this.#withdraw(oldest);
         this.#refuse(oldest, TOO_LARGE);
         this.#session.flush();
       }
@@ -127,10 +146,10 @@ export class UtteranceSender {
    * @param {Utterance} utterance
    * @returns {boolean} False if it is too large: the gateway's refusal could not name the utterance.
    */
-  #sendRevision(type, { id, rev, text, lang, times: { start_ms, end_ms, traceparent } }) {
+  #sendRevision(type, { id, rev, text, lang, times: { traceparent, ...times } }) {
     if (this.limits !== null && [...id].length > this.limits.id_chars) return false;
     const trace = type === "utterance.final" && traceparent !== undefined ? { traceparent } : {};
-    const message = { type, id, rev, text, lang: lang || null, start_ms, end_ms, ...trace };
+    const message = { type, id, rev, text, lang: lang || null, ...position(times), ...trace };
     return this.#session.send(message, this.limits?.message_bytes);
   }
 
@@ -190,6 +209,25 @@ export class UtteranceSender {
       this.#refuse(utterance, utterance.cancelled ? CANCELLED : error);
       this.#session.flush();
     }
+  }
+
+  /**
+   * The gateway could not read a frame, and so not name it. The final that is out may be meant: it is sent again, and
+   * given up if that cannot be read either.
+   * @param {GatewayError} error
+   * @returns {boolean} Whether there is one.
+   */
+  onUnreadable(error) {
+    const { oldest } = this.#queue;
+    if (!oldest?.sent) return false;
+    if (oldest.isSuspect) {
+      this.#withdraw(oldest);
+      this.#refuse(oldest, error);
+    }
+    oldest.isSuspect = true;
+    oldest.sent = false;
+    this.#session.flush();
+    return true;
   }
 
   // ---- the session

@@ -1,6 +1,8 @@
 // Messages as frames: JSON in text frames, or msgpack in binary ones, by a codec that the user of the client brings. Must
 // not know what the messages mean.
 
+import { wellFormed } from "./well_formed.js";
+
 /**
  * Encodes and decodes msgpack, as the module `@msgpack/msgpack` does.
  * @typedef {object} Codec
@@ -26,9 +28,10 @@ export class Frames {
 
   /** @param {object} message */
   encode(message) {
-    if (!this.#codec) return JSON.stringify(message);
+    const sent = wellFormed(message);
+    if (!this.#codec) return JSON.stringify(sent);
     // JSON leaves out what is undefined. Codecs do not, and not all write it in a way that the gateway reads.
-    return this.#codec.encode(Object.fromEntries(Object.entries(message).filter(([, value]) => value !== undefined)));
+    return this.#codec.encode(Object.fromEntries(Object.entries(sent).filter(([, value]) => value !== undefined)));
   }
 
   /**

@@ -85,8 +85,9 @@ class CaptionsBlock {
     if (lang === this.#lang) return [final || stability !== "final" ? text : "", final];
     const cell = cells.get(this.#lang);
     if (cell === undefined || cell.state === "final") return [cell?.text ?? "", true];
-    if (stability === "final") return ["", true];
-    return [cell.committed + (stability === "live" ? cell.tentative : ""), cell.state === "failed"];
+    // Half a translation that will not be finished goes.
+    if (stability === "final" || cell.state === "failed") return ["", true];
+    return [cell.committed + (stability === "live" ? cell.tentative : ""), false];
   }
 
   /**
