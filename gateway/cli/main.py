@@ -210,6 +210,24 @@ def _speak(args: argparse.Namespace) -> int:
     return _explaining(args, options, lambda: run(work))
 
 
+def _bridge(args: argparse.Namespace) -> int:
+    if args.recogniser is None and (sys.stdin is None or sys.stdin.isatty()):
+        _misused(args, "pipe the results of a recogniser in, or give --recogniser")
+    if args.recogniser is None and args.sample_rate is not None:
+        _misused(args, "--sample-rate goes with --recogniser")
+    options = _meeting_options(args, stdin_is_free=False)
+
+    from gateway.cli.bridge import Ear, bridge
+    from gateway.cli.terminal.interrupts import run
+
+    ear = None
+    if args.recogniser is not None:
+        audio_fd = None if sys.stdin is None or sys.stdin.isatty() else sys.stdin.fileno()
+        ear = Ear(args.recogniser, audio_fd, args.sample_rate, args.wait)
+    work = bridge(options, args.lang, sys.stdin, ear)
+    return _explaining(args, options, lambda: run(work))
+
+
 def _read(args: argparse.Namespace) -> int:
     langs = tuple(dict.fromkeys(lang for langs in (*args.langs, args.lang) for lang in langs))
     if not langs and args.transcript is None:
@@ -377,6 +395,7 @@ _COMMANDS: dict[str, Callable[[argparse.Namespace], int]] = {
     "translate": _translate,
     "chat": _chat,
     "speak": _speak,
+    "bridge": _bridge,
     "read": _read,
     "key": _key,
     "token": _issue,

@@ -1,6 +1,6 @@
 """What speech recognisers say, repaired: results in; partials, finals and cancels out.
 
-Knows: the forms of results, and what recognisers do wrong. Must not know: where results come from, sessions, clocks.
+Knows: the forms of results, and what recognisers do wrong. Must not know: where results come from, clocks.
 Its twin is `web_demo/client/recognisers/`; both run the recordings in `tests/recordings/`.
 
     utterances  the utterance that is being said, and what is never said (pure)

@@ -1,14 +1,14 @@
 """SpeechRecognition of browsers, as its events come: on a computer, and on Android, where finals are not final.
 
-Knows: the form of its events. Must not know: what becomes of what it heard (`utterances`), when it is started again.
+Knows: the form of its events. Must not know: what becomes of what it heard (`utterances`), when it is started.
 
     {"type": "start"}
     {"type": "result", "results": [{"0": {"transcript": "good mor", "confidence": 0.9}, "isFinal": false}, …]}
     {"type": "end"}
 
-`results` are all since the start. Chrome on Android calls every interim result final, with confidence 0, repeats in
-each all that was said, and gives the last one twice. A recogniser that ends in mid-sentence is started again, and
-what it hears then belongs to the same sentence.
+`results` are all since the start. Chrome on Android calls every interim result final, with confidence 0, repeats
+in each all that was said, and gives the last one twice. A recogniser that ends in mid-sentence is started again,
+and what it hears then belongs to the same sentence.
 """
 
 from __future__ import annotations

@@ -14,7 +14,7 @@ _WIDE = "\u0e00-\u0eff\u1000-\u109f\u1780-\u17ff\u3040-\u30ff\u3400-\u9fff\uf900
 _WORD = re.compile(f"[{_WIDE}]|[^\\s{_WIDE}]+")
 _WIDE_END = re.compile(f"[{_WIDE}、。！？，]$")
 _WIDE_START = re.compile(f"[{_WIDE}、。！？，]")
-_MARKS = ".,;:!?…\"“”„«»()[]¿¡、。！？，-–—"
+_MARKS = '.,;:!?…"“”„«»()[]¿¡、。！？，-–—'
 
 
 def plain(text: object) -> str:

@@ -45,5 +45,5 @@ export class Lines {
 
 /** @param {{start: unknown, end: unknown}[] | undefined} words */
 function times(words) {
-  return words?.length ? timesOf(words[0]?.start, words.at(-1)?.end) : NO_TIMES;
+  return words?.length ? timesOf(words[0]?.start, words[words.length - 1]?.end) : NO_TIMES;
 }

@@ -88,7 +88,7 @@ export class States {
    */
   #new(lines) {
     const done = this.#done;
-    const last = lines.at(-1);
+    const last = lines[lines.length - 1];
     if (done === null) return lines;
     const isTimed = lines.every(({ times }) => times.start_ms !== undefined) && done.times.start_ms !== undefined;
     if (last === undefined || !isTimed) return behind(lines, done);
@@ -115,9 +115,9 @@ export class States {
 function behind(lines, done) {
   const doneWords = wordsOf(done.text);
   const texts = lines.map(({ text }) => wordsOf(text));
-  const same = texts.findLastIndex((words) => sameWords(words, doneWords));
-  if (same >= 0) return lines.slice(same + 1);
-  return lines.slice(texts.findLastIndex((words) => 2 * commonBeginning(words, doneWords) > doneWords.length) + 1);
+  const isSimilar = texts.map((words) => 2 * commonBeginning(words, doneWords) > doneWords.length);
+  const same = texts.map((words) => sameWords(words, doneWords)).lastIndexOf(true);
+  return lines.slice((same >= 0 ? same : isSimilar.lastIndexOf(true)) + 1);
 }
 
 /**
@@ -129,7 +129,7 @@ function linesOf(items) {
   const lines = [];
   for (const item of items) {
     const text = plain(item["text"]);
-    const before = lines.at(-1);
+    const before = lines[lines.length - 1];
     if (before !== undefined) before.complete = true;
     if (!text) continue;
     const voice = item["no_speech_prob"] > NO_SPEECH ? false : item["voice"];

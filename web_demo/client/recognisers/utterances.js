@@ -189,7 +189,7 @@ export class Utterances {
 
   /** @param {string} text */
   #isRepeated(text) {
-    const last = this.#earlier.at(-1);
+    const last = this.#earlier[this.#earlier.length - 1];
     if (this.#believesRepeats || last === undefined || this.#open?.kept) return false;
     const words = wordsOf(text);
     if (sameWords(words, last)) return true;
