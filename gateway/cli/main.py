@@ -217,14 +217,11 @@ def _bridge(args: argparse.Namespace) -> int:
         _misused(args, "--sample-rate goes with --recogniser")
     options = _meeting_options(args, stdin_is_free=False)
 
-    from gateway.cli.bridge import Ear, bridge
+    from gateway.cli.bridge import bridge
     from gateway.cli.terminal.interrupts import run
 
-    ear = None
-    if args.recogniser is not None:
-        audio_fd = None if sys.stdin is None or sys.stdin.isatty() else sys.stdin.fileno()
-        ear = Ear(args.recogniser, audio_fd, args.sample_rate, args.wait)
-    work = bridge(options, args.lang, sys.stdin, ear)
+    stdin_fd = None if sys.stdin is None or sys.stdin.isatty() else sys.stdin.fileno()
+    work = bridge(options, args.lang, stdin_fd, url=args.recogniser, sample_rate=args.sample_rate)
     return _explaining(args, options, lambda: run(work))
 
 

@@ -19,7 +19,12 @@ from tests.processes import GatewayProcess
 pytestmark = pytest.mark.slow
 
 PACKAGES = ("pocketsphinx==5.1.1", "espeakng-loader==0.2.4")
-SPOKEN = ("thank you for the presentation", "I will send the minutes after the meeting")
+SPOKEN = (
+    "good morning everyone",
+    "let us move the launch to friday",
+    "thank you for the presentation",
+    "what is the next step",
+)
 
 # Lines of text in, sound out: 16-bit numbers, 16,000 a second. After each line there is a second of silence.
 ESPEAK = """
@@ -64,13 +69,14 @@ def test_what_is_spoken_is_in_the_transcript(gateway: GatewayProcess, packages: 
 
     sound = through(["-c", ESPEAK], "\n".join(SPOKEN).encode()).stdout
     lines = through([ROOT / "examples/pocketsphinx_lines.py"], sound).stdout
-    assert lines.count(b'"partial"') > 20
+    results = [json.loads(line) for line in lines.splitlines()]
+    heard = [result["text"] for result in results if result.get("text")]
+    assert heard[2] == SPOKEN[2]  # what others become is the recogniser's business
     address = ["--meeting", "spoken", "--name", "Ana", "--url", gateway.url]
     bridged = through(["-m", "gateway", "bridge", *address], lines)
-    assert bridged.stderr.endswith(b"gateway: 2 said, 2 accepted, 0 refused.\n")
+    assert bridged.stderr.endswith(f"gateway: {len(heard)} said, {len(heard)} accepted, 0 refused.\n".encode())
 
-    log = json.loads(gateway.get("/v1/meetings/spoken/transcript.json"))
-    first, second = log["utterances"]
-    assert first["text"] == SPOKEN[0]
-    assert {"send", "minutes", "after", "the", "meeting"} & set(second["text"].split())
-    assert 0 <= first["start_ms"] < first["end_ms"] < second["start_ms"] < second["end_ms"]
+    said = json.loads(gateway.get("/v1/meetings/spoken/transcript.json"))["utterances"]
+    assert [each["text"] for each in said] == heard
+    times = [time for each in said for time in (each["start_ms"], each["end_ms"])]
+    assert times == sorted(times)

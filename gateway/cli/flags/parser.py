@@ -176,6 +176,7 @@ pocketsphinx, WhisperLiveKit, WhisperLive, whisper_streaming and browsers say. T
 or, with --recogniser, stdin is the audio for a recogniser that is a WebSocket server. Ends with stdin, or at
 Ctrl-C.""",
         epilog="""examples:
+  gateway bridge --meeting standup --name Ana < results.jsonl
   my-recogniser | gateway bridge --meeting standup --name Ana
   arecord -q -f S16_LE -r 16000 -t raw | gateway bridge --meeting standup \\
       --recogniser ws://127.0.0.1:2700 --sample-rate 16000        a Vosk server

@@ -9,6 +9,7 @@ Its twin is `web_demo/client/recognisers/`; both run the recordings in `tests/re
     states      WhisperLiveKit, WhisperLive, whisper_streaming: everything so far, again and again (pure)
     browser     SpeechRecognition of browsers (pure)
     recogniser  which of them it is (pure)
+    listening   the WebSocket of a recogniser
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 // The browser's speech recognition, while the user wants it: started again whenever it ends by itself. Knows when what it
 // hears may leave the device; must not know the page, nor what its results mean (client/recognisers).
 
-import { Recogniser } from "../../client/recognisers/recogniser.js";
+import { Browser } from "../../client/recognisers/browser.js";
 import { t } from "../words/words.js";
 
 /** @import {RecognisedSpeech} from "../../client/recognisers/utterances.js" */
@@ -263,5 +263,5 @@ export class Microphone {
 
 /** Ids differ from those of other visits, which may be of the same session. */
 function newResults() {
-  return new Recogniser(`${Math.random().toString(36).slice(2, 10)}-`);
+  return new Browser(`${Math.random().toString(36).slice(2, 10)}-`);
 }
