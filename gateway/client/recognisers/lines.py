@@ -27,8 +27,9 @@ class Lines:
         voice = result.get("voice")
         if isinstance(result.get("t"), str):
             begin_s, long_s = result.get("b"), result.get("d")
-            known = isinstance(begin_s, int | float) and isinstance(long_s, int | float)
-            times = times_of(begin_s, begin_s + long_s) if known else NO_TIMES
+            times = NO_TIMES
+            if isinstance(begin_s, int | float) and isinstance(long_s, int | float):
+                times = times_of(begin_s, begin_s + long_s)
             return self._utterances.final(result["t"], times, voice)
         if "partial" in result:
             return self._utterances.partial(result["partial"], _times(result.get("partial_result")), voice)

@@ -14,7 +14,7 @@ from tests.conftest import ROOT
 Step = tuple[Any, list[list[Any]]]
 
 
-def recorded(form: str) -> Any:
+def recorded(form: str) -> pytest.MarkDecorator:
     """Every recording of a form."""
     recordings: dict[str, list[Step]] = json.loads((ROOT / f"tests/recordings/{form}.json").read_text())
     return pytest.mark.parametrize("steps", recordings.values(), ids=recordings.keys())

@@ -5,7 +5,7 @@ from __future__ import annotations
 from hypothesis import given
 from hypothesis import strategies as st
 
-from gateway.client.recognisers.utterances import Times, Utterances
+from gateway.client.recognisers.utterances import Said, Times, Utterances
 
 TEXTS = st.lists(st.sampled_from(["let", "us", "move", "on", "会議", "Yes.", ""]), max_size=6).map(" ".join)
 STEPS = st.lists(st.tuples(st.sampled_from(["partial", "final", "rest", "restarted", "withdrawn"]), TEXTS))
@@ -16,7 +16,7 @@ def test_each_utterance_ends_once_and_says_nothing_twice(
     steps: list[tuple[str, str]], believes_repeats: bool
 ) -> None:
     utterances = Utterances("u", believes_repeats=believes_repeats)
-    said = []
+    said: list[Said] = []
     for kind, text in [*steps, ("rest", "")]:
         said += getattr(utterances, kind)(*([text] if kind in ("partial", "final") else [])) or []
     texts: dict[str, str] = {}
