@@ -2,8 +2,8 @@
 
     my-recogniser | python examples/recogniser.py http://127.0.0.1:8000 standup en Ana
 
-It takes the results of Vosk (`partial`, `text`, `result`) and of WhisperLiveKit's WebSocket in the mode `full`
-(`lines`, `buffer_transcription`). On a gateway with keys set GATEWAY_TOKEN; its role has to be `speak`.
+It takes the results of every recogniser that `gateway.client.recognisers` knows, such as Vosk and WhisperLiveKit.
+On a gateway with keys set GATEWAY_TOKEN; its role has to be `speak`. `gateway bridge` does the same, and more.
 """
 
 from __future__ import annotations
@@ -12,94 +12,19 @@ import asyncio
 import json
 import os
 import sys
-from typing import Any, NamedTuple
 
 from gateway.client import ClientError, ClientSession, connect
+from gateway.client.recognisers import Recogniser, say
 from gateway.protocol.messages import Error
 
 
-class Heard(NamedTuple):
-    """What was heard of one utterance so far. Times are milliseconds from the beginning of the audio."""
-
-    number: int
-    text: str
-    final: bool
-    start_ms: int | None = None
-    end_ms: int | None = None
-
-
-class Vosk:
-    """Partials of one utterance, then its final text."""
-
-    def __init__(self) -> None:
-        self._number = 0
-
-    def heard(self, result: dict[str, Any]) -> list[Heard]:
-        if "text" not in result:
-            return [Heard(self._number, result.get("partial", ""), final=False)]
-        number, self._number = self._number, self._number + 1
-        words = result.get("result")
-        times = (round(words[0]["start"] * 1000), round(words[-1]["end"] * 1000)) if words else ()
-        return [Heard(number, result["text"], True, *times)]
-
-    def rest(self) -> list[Heard]:
-        return []
-
-
-class WhisperLiveKit:
-    """Every line so far, each time. The last one still grows, and the buffer belongs to it."""
-
-    def __init__(self) -> None:
-        self._finals = 0
-        self._last: list[Heard] = []
-
-    def heard(self, update: dict[str, Any]) -> list[Heard]:
-        if "lines" not in update:  # `config` and `ready_to_stop`
-            return []
-        lines = [self._line(number, line) for number, line in enumerate(update["lines"])]
-        *complete, last = lines or [Heard(0, "", final=False)]
-        new = [line._replace(final=True) for line in complete[self._finals :]]
-        self._finals = max(self._finals, len(complete))
-        self._last = [last] if last.number >= self._finals else []
-        unsure = " ".join(update.get(f"buffer_{kind}") or "" for kind in ("diarization", "transcription"))
-        return [*new, *(line._replace(text=f"{line.text} {unsure}") for line in self._last)]
-
-    def rest(self) -> list[Heard]:
-        """When the audio is over, so is the last line."""
-        return [line._replace(final=True) for line in self._last]
-
-    def _line(self, number: int, line: dict[str, Any]) -> Heard:
-        text = line["text"] or ""  # silence is a line without a text
-        return Heard(number, text, False, _milliseconds(line.get("start")), _milliseconds(line.get("end")))
-
-
-def _milliseconds(time: str | None) -> int | None:
-    """`0:01:05` → 65,000."""
-    if not time:
-        return None
-    hours, minutes, seconds = time.split(":")
-    return round((int(hours) * 3600 + int(minutes) * 60 + float(seconds)) * 1000)
-
-
-async def say(session: ClientSession, utterances: dict[int, str], heard: list[Heard]) -> None:
-    for number, text, final, start_ms, end_ms in heard:
-        if not text.strip():
-            continue
-        send = session.final if final else session.partial
-        id = utterances.get(number)
-        utterances[number] = await send(text.strip(), id, start_ms=start_ms, end_ms=end_ms)
-
-
 async def speak(session: ClientSession) -> None:
-    recogniser: Vosk | WhisperLiveKit | None = None
-    utterances: dict[int, str] = {}
+    recogniser = Recogniser()
     while line := await asyncio.to_thread(sys.stdin.readline):
-        result = json.loads(line)
-        if recogniser is None:
-            recogniser = Vosk() if result.keys() & {"partial", "text"} else WhisperLiveKit()
-        await say(session, utterances, recogniser.heard(result))
-    if recogniser is not None:
-        await say(session, utterances, recogniser.rest())
+        for said in recogniser.hear(json.loads(line)):
+            await say(session, said)
+    for said in recogniser.rest():
+        await say(session, said)
     await session.end()
 
 

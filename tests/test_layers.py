@@ -86,6 +86,16 @@ FOR_EVERYBODY = {"metrics", "exposition", "runtime", "tracing"}
 PURE = {"domain", "protocol"}
 # Modules of other rooms that promise the same.
 PURE_MODULES = {
+    "client.recognisers.browser",
+    "client.recognisers.lines",
+    "client.recognisers.recogniser",
+    "client.recognisers.states",
+    "client.recognisers.texts",
+    "client.recognisers.utterances",
+    *(
+        f"client.recognisers.{each}"
+        for each in ("browser", "lines", "recogniser", "states", "texts", "utterances")
+    ),
     "engines.prompting.completions",
     "engines.prompting.families",
     "engines.prompting.safety",

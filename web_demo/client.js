@@ -24,8 +24,10 @@
 /** @typedef {import("./client/messages.js").TranslationDelta} TranslationDelta */
 /** @typedef {import("./client/messages.js").TranslationFailed} TranslationFailed */
 /** @typedef {import("./client/messages.js").TranslationFinal} TranslationFinal */
+/** @typedef {import("./client/recognisers/utterances.js").RecognisedSpeech} RecognisedSpeech */
 /** @typedef {import("./client/session/token_source.js").TokenSource} TokenSource */
 /** @typedef {import("./client/utterance.js").Said} Said */
 
 export { GatewayClient } from "./client/gateway_client.js";
+export { Recogniser } from "./client/recognisers/recogniser.js";
 export { eraseTranscript, fetchTranscript, TranscriptError } from "./client/history/transcript.js";

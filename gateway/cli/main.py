@@ -210,6 +210,21 @@ def _speak(args: argparse.Namespace) -> int:
     return _explaining(args, options, lambda: run(work))
 
 
+def _bridge(args: argparse.Namespace) -> int:
+    if args.recogniser is None and (sys.stdin is None or sys.stdin.isatty()):
+        _misused(args, "pipe the results of a recogniser in, or give --recogniser")
+    if args.recogniser is None and args.sample_rate is not None:
+        _misused(args, "--sample-rate goes with --recogniser")
+    options = _meeting_options(args, stdin_is_free=False)
+
+    from gateway.cli.bridge import bridge
+    from gateway.cli.terminal.interrupts import run
+
+    stdin_fd = None if sys.stdin is None or sys.stdin.isatty() else sys.stdin.fileno()
+    work = bridge(options, args.lang, stdin_fd, url=args.recogniser, sample_rate=args.sample_rate)
+    return _explaining(args, options, lambda: run(work))
+
+
 def _read(args: argparse.Namespace) -> int:
     langs = tuple(dict.fromkeys(lang for langs in (*args.langs, args.lang) for lang in langs))
     if not langs and args.transcript is None:
@@ -377,6 +392,7 @@ _COMMANDS: dict[str, Callable[[argparse.Namespace], int]] = {
     "translate": _translate,
     "chat": _chat,
     "speak": _speak,
+    "bridge": _bridge,
     "read": _read,
     "key": _key,
     "token": _issue,

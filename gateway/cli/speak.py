@@ -9,9 +9,9 @@ from __future__ import annotations
 import asyncio
 import re
 import sys
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Coroutine
 from contextlib import suppress
-from typing import TextIO
+from typing import Any, TextIO
 
 from gateway.cli.meeting import MeetingOptions, join_meeting, session_note
 from gateway.cli.notes import EXIT_FAILED, EXIT_UNREACHABLE, note
@@ -49,29 +49,27 @@ async def speak(
     async with join_meeting(options, speaks=lang) as session:
         if prompt is not None:
             print(f"Speaking {lang} in {options.meeting}: each line is an utterance; Ctrl-D ends.")
-        speech = _Speech(session, prompt)
-        try:
-            with Interruptible() as ctrl_c:
-                await _say_everything(speech, session, lines_of(stdin.fileno()), words_per_minute)
-        finally:
-            speech.sum_up()
-    if not ctrl_c.interrupted and not speech.complete:
-        raise SessionClosed(session.url, CloseCode.NORMAL, None)
-    return speech.status
+        speech = Speech(session, prompt)
+        return await speak_until_the_end(session, speech, speech.say(lines_of(stdin.fileno()), words_per_minute))
 
 
-async def _say_everything(
-    speech: _Speech, session: ClientSession, lines: AsyncIterator[str], words_per_minute: float | None
-) -> None:
+async def speak_until_the_end(session: ClientSession, speech: Speech, saying: Coroutine[Any, Any, None]) -> int:
+    """Say everything while the answers are read; then sum up. Returns the exit status. Raises `ClientError`."""
     try:
-        async with asyncio.TaskGroup() as tasks:
-            saying = tasks.create_task(speech.say(lines, words_per_minute))
-            async for event in session:
-                speech.take(event)
-            saying.cancel()
+        with Interruptible() as ctrl_c:
+            async with asyncio.TaskGroup() as tasks:
+                task = tasks.create_task(saying)
+                async for event in session:
+                    speech.take(event)
+                task.cancel()
     except ExceptionGroup as failures:
         # The first error is the cause, and the caller can explain it.
         raise failures.exceptions[0] from None
+    finally:
+        speech.sum_up()
+    if not ctrl_c.interrupted and not speech.complete:
+        raise SessionClosed(session.url, CloseCode.NORMAL, None)
+    return speech.status
 
 
 def growing(text: str) -> list[str]:
@@ -85,10 +83,11 @@ def growing(text: str) -> list[str]:
     return [text[:end] for end in ends]
 
 
-class _Speech:
-    """The lines that were said, and the gateway's answers."""
+class Speech:
+    """The utterances that were said, and the gateway's answers."""
 
-    def __init__(self, session: ClientSession, prompt: str | None) -> None:
+    def __init__(self, session: ClientSession, prompt: str | None, *, unit: str = "line") -> None:
+        self._unit = unit
         # Whether the input has ended and every line has an answer.
         self.complete = False
         self._session = session
@@ -98,7 +97,7 @@ class _Speech:
         self._said = 0
         self._accepted = 0
         self._refused = 0
-        self._open: dict[str, str] = {}  # number of the line, which is its id → text without an answer
+        self._open: dict[str, str] = {}  # id, which is the number of a line → text without an answer
         self._answered = asyncio.Event()
         self._window = min(_WINDOW, session.started.limits.utterances_in_flight)
         self._begun_s = asyncio.get_running_loop().time()
@@ -125,7 +124,10 @@ class _Speech:
                         async with asyncio.timeout(_PATIENCE_S):
                             await self._fewer_open_than(1)
             self._ask()
-        # The gateway accepts nothing after the end, so every line needs its answer first.
+        await self.finish()
+
+    async def finish(self) -> None:
+        """End the session when everything has an answer: the gateway accepts nothing after the end."""
         await self._fewer_open_than(1)
         self.complete = True
         with suppress(SessionClosed):  # the reading task finds out why
@@ -142,7 +144,7 @@ class _Speech:
                     print(f"✓ {head(printable(text), _COLUMNS)}", file=sys.stderr, flush=True)
                 self._answered.set()
             case Error(utterance=str(id), retryable=False) if id in self._open:
-                self._refuse(id, event.message)
+                self.refuse(id, event.message)
             case _ if (sentence := session_note(event)) is not None:
                 self._tell(sentence)
 
@@ -158,12 +160,12 @@ class _Speech:
         try:
             await self._send(id, text, words_per_minute)
         except ValueError as error:  # too long to send
-            self._opened(id, text)
-            self._refuse(id, str(error))
+            self.begin(id, text)
+            self.refuse(id, str(error))
 
     async def _send(self, id: str, text: str, words_per_minute: float | None) -> None:
         if words_per_minute is None:
-            self._opened(id, text)
+            self.begin(id, text)
             await self._session.final(text, id)
             return
         start_ms = self._now_ms()
@@ -171,20 +173,21 @@ class _Speech:
             await asyncio.sleep(60 / words_per_minute)
             await self._session.partial(grown, id, start_ms=start_ms, end_ms=self._now_ms())
         await asyncio.sleep(60 / words_per_minute)
-        self._opened(id, text)
+        self.begin(id, text)
         await self._session.final(text, id, start_ms=start_ms, end_ms=self._now_ms())
 
-    def _opened(self, id: str, text: str) -> None:
-        # Noted before it is sent, because the answer may arrive before the sending returns.
+    def begin(self, id: str, text: str) -> None:
+        """Note a final, before it is sent: the answer may arrive before the sending returns."""
         if id not in self._open:
             self._said += 1
             self._open[id] = text
 
-    def _refuse(self, id: str, sentence: str) -> None:
+    def refuse(self, id: str, sentence: str) -> None:
+        """Note that a final is not taken, and print why."""
         del self._open[id]
         self._refused += 1
         self._mark = " ✗"
-        self._tell(sentence if self._prompt is not None else f"line {id}: {sentence}")
+        self._tell(sentence if self._prompt is not None else f"{self._unit} {id}: {sentence}")
         self._answered.set()
 
     async def _fewer_open_than(self, count: int) -> None:

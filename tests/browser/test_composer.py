@@ -50,8 +50,9 @@ _RECOGNISER = """
         abort() { this.end(); }
         end() { this.running = false; setTimeout(() => this.onend?.()); }
         hear(resultIndex, ...results) {
-            const list = results.map(([transcript, isFinal]) => Object.assign([{ transcript }], { isFinal }));
-            this.onresult({ resultIndex, results: list });
+            const list = results.map(([transcript, isFinal, confidence]) =>
+                Object.assign([{ transcript, confidence }], { isFinal }));
+            this.onresult?.({ resultIndex, results: list });
         }
     };
 """
@@ -88,7 +89,9 @@ class Composing:
         await self.until(lambda: len(self.finals()) >= len(texts))
         assert self.finals() == list(texts)
 
-    async def hear(self, index: int, *results: tuple[str, bool], recogniser: int = -1) -> None:
+    async def hear(
+        self, index: int, *results: tuple[str, bool] | tuple[str, bool, float], recogniser: int = -1
+    ) -> None:
         """Every segment since the recogniser began; `index` is the first that changed."""
         await self.page.evaluate(
             "([at, index, results]) => recognisers.at(at).hear(index, ...results)",
@@ -445,21 +448,33 @@ async def test_every_segment_that_is_heard_is_an_utterance(open_composer: OpenCo
         assert await composer.page.evaluate(f"({settings})(recognisers[0])") == ["en-US", True, True]
 
 
-async def test_a_recogniser_that_ends_is_started_again_and_nothing_is_lost(open_composer: OpenComposer) -> None:
+async def test_a_recogniser_that_ends_goes_on_with_the_sentence(open_composer: OpenComposer) -> None:
     async with open_composer() as composer:
         await composer.microphone.click()
         await composer.recognisers(1)
-        await composer.hear(0, ("this was cut", False))
+        await composer.hear(0, ("we're running out of", False))
         await composer.page.evaluate("recognisers[0].end()")
-        await composer.sent("this was cut")
         await composer.recognisers(2)
-        # Its results are counted anew.
-        await composer.hear(0, ("here again", True))
-        await composer.sent("this was cut", "here again")
+        # Its results are counted from 0 again.
+        await composer.hear(0, ("time", True))
+        await composer.sent("we're running out of time")
+        assert one_utterance(composer.frames())
         await composer.page.evaluate("recognisers[1].onerror({ error: 'no-speech' }); recognisers[1].end()")
         await composer.recognisers(3)
         await expect(composer.microphone).to_have_attribute("aria-pressed", "true")
         await expect(composer.note).to_have_text("Listening…")
+
+
+async def test_a_sentence_of_which_no_more_is_heard_ends(open_composer: OpenComposer) -> None:
+    async with open_composer() as composer:
+        await stop_the_clock(composer.page)
+        await composer.microphone.click()
+        await composer.hear(0, ("this was cut", False))
+        await composer.page.evaluate("recognisers[0].end()")
+        await composer.page.clock.run_for(2_900)
+        assert composer.finals() == []
+        await composer.page.clock.run_for(200)
+        await composer.sent("this was cut")
 
 
 async def test_after_a_stop_the_last_words_still_come(open_composer: OpenComposer) -> None:
@@ -469,14 +484,100 @@ async def test_after_a_stop_the_last_words_still_come(open_composer: OpenCompose
         await composer.hear(0, ("the last", False))
         await composer.microphone.click()
         await expect(composer.microphone).to_have_attribute("aria-pressed", "false")
-        await expect(composer.note).to_have_text("")
+        await expect(composer.note).to_have_text("The microphone is off.")
         assert await composer.page.evaluate("recognisers[0].stopped")
-        await composer.hear(0, ("the last words", True))
+        await composer.hear(0, ("the last words", False))
+        await composer.hear(0, ("the last words", True), (" are not all", False))
+        await composer.hear(0, ("the last words", True), (" are not all", True))
         await composer.sent("the last words")
-        await composer.page.evaluate("recognisers[0].end()")
+        assert "the last words" not in composer.partials()
         # The next one is the user's.
         await composer.microphone.click()
         await composer.recognisers(2)
+        await composer.hear(0, ("here again", True))
+        await composer.sent("the last words", "here again")
+
+
+async def test_what_was_shown_is_said_where_no_last_words_come(open_composer: OpenComposer) -> None:
+    async with open_composer() as composer:
+        await stop_the_clock(composer.page)
+        await composer.microphone.click()
+        await composer.hear(0, ("the last", False))
+        await composer.until(lambda: composer.partials() == ["the last"])
+        await composer.microphone.click()
+        await composer.hear(0, ("the last words are secret", False))
+        await composer.page.clock.run_for(2_000)
+        await composer.hear(0, ("the last words are secret", True))
+        await composer.sent("the last")
+        assert composer.partials() == ["the last"]
+
+
+_SAFARI = (
+    _RECOGNISER
+    + """
+    Object.defineProperty(navigator, "vendor", { value: "Apple Computer, Inc." });
+    SpeechRecognition.prototype.stop = SpeechRecognition.prototype.abort = () => {};
+    window.webkitSpeechRecognition = SpeechRecognition;
+    delete window.SpeechRecognition;
+"""
+)
+
+
+async def test_in_safari_nothing_is_sent_after_a_stop(open_composer: OpenComposer) -> None:
+    async with open_composer(_SAFARI) as composer:
+        await composer.microphone.click()
+        await composer.recognisers(1)
+        await composer.hear(0, ("good morning", False))
+        await composer.until(lambda: composer.partials() == ["good morning"])
+        await composer.microphone.click()
+        await expect(composer.note).to_have_text("The microphone is off.")
+        # It goes on, and never says that it has ended.
+        for is_final in (False, True):
+            await composer.hear(0, ("good morning this is a secret", is_final))
+        await composer.sent("good morning")
+
+        await composer.microphone.click()
+        await composer.recognisers(2)
+        await expect(composer.microphone).to_have_attribute("aria-pressed", "true")
+        await composer.hear(0, ("here again", True))
+        await composer.hear(0, ("a secret", True), recogniser=0)
+        await composer.sent("good morning", "here again")
+        assert composer.partials() == ["good morning"]
+
+
+async def test_on_android_a_sentence_is_said_once_and_whole(open_composer: OpenComposer) -> None:
+    agent = "Mozilla/5.0 (Linux; Android 10; K) AppleWebKit/537.36 Chrome/140.0.0.0 Mobile Safari/537.36"
+    async with open_composer(user_agent=agent) as composer:
+        await composer.microphone.click()
+        await composer.recognisers(1)
+        heard: list[tuple[str, bool, float]] = []
+        for text in ("let's", "let's move", "let's move the lunch"):
+            heard.append((text, True, 0.0))
+            await composer.hear(len(heard) - 1, *heard)
+        for _ in range(2):
+            heard.append(("let's move the launch", True, 0.94))
+            await composer.hear(len(heard) - 1, *heard)
+        await composer.page.evaluate("recognisers[0].end()")
+        await composer.recognisers(2)
+        await composer.hear(0, ("yes", True, 0.9))
+        await composer.sent("let's move the launch", "yes")
+        assert await composer.page.evaluate("recognisers[1].continuous") is False
+
+
+async def test_an_unreachable_service_is_tried_again_and_told(open_composer: OpenComposer) -> None:
+    async with open_composer() as composer:
+        await composer.microphone.click()
+        await composer.recognisers(1)
+        await composer.hear(0, ("we're running", False))
+        await composer.page.evaluate("recognisers[0].onerror({ error: 'network' }); recognisers[0].end()")
+        await composer.recognisers(2)
+        await expect(composer.note).to_contain_text("hears nothing. Trying again…")
+        await expect(composer.note).to_have_class("hint composer-note bad")
+        await expect(composer.microphone).to_have_attribute("data-hearing", "retrying")
+        await expect(composer.microphone).to_have_attribute("aria-pressed", "true")
+        await composer.hear(0, ("late", True))
+        await composer.sent("we're running late")
+        await expect(composer.note).to_have_text("Listening…")
 
 
 async def test_another_language_is_listened_for_at_once(open_composer: OpenComposer) -> None:
@@ -511,7 +612,6 @@ async def test_a_recogniser_that_ends_at_once_is_started_less_and_less_eagerly(
     [
         ("not-allowed", "blocked for this page"),
         ("audio-capture", "No microphone was found"),
-        ("network", "could not reach"),
         ("language-not-supported", "does not recognise speech in this language"),
     ],
 )

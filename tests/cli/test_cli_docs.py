@@ -37,7 +37,7 @@ def test_every_exit_status_is_documented() -> None:
     assert {int(found) for found in re.findall(r"^\| (\d+) \|", text, re.MULTILINE)} == statuses
 
 
-@pytest.mark.parametrize("name", ["speak", "read"])
+@pytest.mark.parametrize("name", ["speak", "bridge", "read"])
 def test_every_flag_of_a_meeting_is_documented(name: str, capsys: pytest.CaptureFixture[str]) -> None:
     with pytest.raises(SystemExit):
         main([name, "--help"])

@@ -8,7 +8,7 @@ from typing import cast
 import pytest
 
 from gateway.cli.flags.parser import parser
-from gateway.cli.speak import _Speech, growing
+from gateway.cli.speak import Speech, growing
 from gateway.client import ClientSession
 from gateway.protocol.messages import (
     Error,
@@ -92,7 +92,7 @@ async def as_far_as_it_goes() -> None:
 
 async def test_a_few_lines_are_on_their_way_at_once() -> None:
     session = Taken()
-    speech = _Speech(cast(ClientSession, session), None)
+    speech = Speech(cast(ClientSession, session), None)
     async with asyncio.TaskGroup() as tasks:
         tasks.create_task(speech.say(lines(*(f"line {number}" for number in range(1, 11))), None))
         await as_far_as_it_goes()
@@ -113,7 +113,7 @@ async def test_a_few_lines_are_on_their_way_at_once() -> None:
 
 async def test_a_line_too_long_to_be_sent_is_refused(capsys: pytest.CaptureFixture[str]) -> None:
     session = Taken()
-    speech = _Speech(cast(ClientSession, session), None)
+    speech = Speech(cast(ClientSession, session), None)
     await speech.say(lines("x" * 2_000), None)
     speech.sum_up()
     assert speech.status == 3

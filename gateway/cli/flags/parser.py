@@ -68,6 +68,7 @@ def parser() -> argparse.ArgumentParser:
     _add_translate(commands)
     _add_chat(commands)
     _add_speak(commands)
+    _add_bridge(commands)
     _add_read(commands)
     add_key(commands)
     add_token(commands)
@@ -162,6 +163,45 @@ Exit statuses: 0 every line was accepted, 1 no gateway answers, it went away, or
         help="say each line word by word, at this rate, or at %(const)g (default: whole lines, at once)",
     )
     _add_where_flags(speak.add_argument_group("where"))
+
+
+def _add_bridge(commands: Commands[argparse.ArgumentParser]) -> None:
+    bridge = add_command(
+        commands,
+        "bridge",
+        help="speak in a meeting for a speech recogniser",
+        description="""\
+Says in a meeting what a speech recogniser hears, while it still changes its mind. It knows what Vosk,
+pocketsphinx, WhisperLiveKit, WhisperLive, whisper_streaming and browsers say. Their results are lines on stdin;
+or, with --recogniser, stdin is the audio for a recogniser that is a WebSocket server. Ends with stdin, or at
+Ctrl-C.""",
+        epilog="""examples:
+  gateway bridge --meeting standup --name Ana < results.jsonl
+  my-recogniser | gateway bridge --meeting standup --name Ana
+  arecord -q -f S16_LE -r 16000 -t raw | gateway bridge --meeting standup \\
+      --recogniser ws://127.0.0.1:2700 --sample-rate 16000        a Vosk server
+  arecord -q -f S16_LE -r 16000 -t raw | gateway bridge --meeting standup \\
+      --recogniser ws://127.0.0.1:9000/asr                        WhisperLiveKit, with --pcm-input
+
+Exit statuses: 0 everything that was said was accepted, 1 no gateway or no recogniser answers, or it went away,
+2 wrong usage, 3 the meeting, the language or something said was refused.""",
+    )
+    who = bridge.add_argument_group("who speaks")
+    _add_seat_flags(who, "speaker")
+    who.add_argument("--lang", type=normalise, default="en", help="the language spoken (default: %(default)s)")
+    what = bridge.add_argument_group("who recognises it")
+    what.add_argument(
+        "--recogniser",
+        metavar="URL",
+        help="WebSocket of a recogniser, which gets stdin as audio (default: stdin has its results)",
+    )
+    what.add_argument(
+        "--sample-rate",
+        type=count,
+        metavar="HZ",
+        help="tell the recogniser the rate of the audio, as a Vosk server wants it (default: nothing is told)",
+    )
+    _add_where_flags(bridge.add_argument_group("where"))
 
 
 def _add_read(commands: Commands[argparse.ArgumentParser]) -> None:

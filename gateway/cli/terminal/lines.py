@@ -1,6 +1,6 @@
-"""Reads lines from a file or pipe as they arrive.
+"""Reads lines, or bytes, from a file or pipe as they arrive.
 
-Knows: file descriptors, encodings. Must not know: what the lines are.
+Knows: file descriptors, encodings. Must not know: what is in them.
 """
 
 from __future__ import annotations
@@ -15,12 +15,18 @@ async def lines_of(fd: int) -> AsyncGenerator[str, None]:
     """The lines of a file or pipe as they arrive, without line ends. Bytes that are not UTF-8 are replaced."""
     decoder = codecs.getincrementaldecoder("utf-8-sig")("replace")
     rest = ""
-    while chunk := await _read(fd):
+    async for chunk in chunks_of(fd):
         *lines, rest = (rest + decoder.decode(chunk)).split("\n")
         for line in lines:
             yield line
     if rest := rest + decoder.decode(b"", True):
         yield rest
+
+
+async def chunks_of(fd: int) -> AsyncGenerator[bytes, None]:
+    """The bytes of a file or pipe as they arrive."""
+    while chunk := await _read(fd):
+        yield chunk
 
 
 async def _read(fd: int) -> bytes:

@@ -16,10 +16,17 @@ const PAUSE_MS = 250;
 // Apostrophes and hyphens can be inside a word.
 const WORD_END = /(?:\s|(?!['’-])\p{P})$/u;
 
-const HEARING = { off: "", starting: t("composer.waiting"), listening: t("composer.listening") };
+const HEARING = {
+  off: "",
+  starting: t("composer.waiting"),
+  listening: t("composer.listening"),
+  retrying: t("mic.network"),
+};
 
 const SVG = "http://www.w3.org/2000/svg";
 const MICROPHONE = "M12 15a3 3 0 0 0 3-3V6a3 3 0 0 0-6 0v6a3 3 0 0 0 3 3ZM6 12a6 6 0 0 0 12 0M12 18v3";
+// Shown while it is off.
+const CROSSED_OUT = "M4 4 20 20";
 
 /**
  * @template {keyof HTMLElementTagNameMap} K
@@ -119,10 +126,12 @@ export class Composer {
 
   #build() {
     const icon = document.createElementNS(SVG, "svg");
-    const path = document.createElementNS(SVG, "path");
     icon.setAttribute("viewBox", "0 0 24 24");
-    path.setAttribute("d", MICROPHONE);
-    icon.append(path);
+    for (const shape of [MICROPHONE, CROSSED_OUT]) {
+      const path = document.createElementNS(SVG, "path");
+      path.setAttribute("d", shape);
+      icon.append(path);
+    }
     this.#mic.append(icon);
     this.#text.setAttribute("aria-describedby", this.#note.id);
     this.#sentences.setAttribute("aria-labelledby", this.#sentencesLabel.id);
@@ -231,7 +240,8 @@ export class Composer {
     const text = isTooLong ? t("composer.too_long") : this.#remark.text || HEARING[this.#hearing];
     // Setting the same text again would make a screen reader read it again.
     setIfChanged(this.#note, "textContent", text);
-    this.#note.classList.toggle("bad", isTooLong || this.#remark.isBad);
+    const isUnheard = this.#hearing === "retrying" && !this.#remark.text;
+    this.#note.classList.toggle("bad", isTooLong || this.#remark.isBad || isUnheard);
   }
 
   /**
@@ -359,11 +369,15 @@ export class Composer {
    * @param {string} problem
    */
   #onHearing(hearing, problem) {
+    const isOff = hearing === "off";
+    const wasOn = this.#hearing !== "off";
     this.#hearing = hearing;
-    this.#mic.ariaPressed = String(hearing !== "off");
+    this.#mic.ariaPressed = String(!isOff);
+    this.#mic.dataset["hearing"] = hearing;
     const isFirstUse = hearing === "listening" && loadPreference("microphone") === null;
     if (isFirstUse) savePreference("microphone", "told");
-    this.#setRemark(isFirstUse ? t("composer.privacy") : problem, problem !== "");
+    const text = problem || (isFirstUse ? t("composer.privacy") : isOff && wasOn ? t("composer.off") : "");
+    this.#setRemark(text, problem !== "");
   }
 
   /** @param {import("../../client/events.js").ClientEvent} event */

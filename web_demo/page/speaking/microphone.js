@@ -1,9 +1,12 @@
-// The browser's speech recognition, while the user wants it. What it hears goes to the client, one utterance per sentence.
-// Knows the quirks of recognisers; must not know the page.
+// The browser's speech recognition, while the user wants it: started again whenever it ends by itself. Knows when what it
+// hears may leave the device; must not know the page, nor what its results mean (client/recognisers).
 
+import { Browser } from "../../client/recognisers/browser.js";
 import { t } from "../words/words.js";
 
-/** @typedef {"off" | "starting" | "listening"} Hearing */
+/** @import {RecognisedSpeech} from "../../client/recognisers/utterances.js" */
+
+/** "retrying": its service cannot be reached, so that nothing is heard. @typedef {"off" | "starting" | "listening" | "retrying"} Hearing */
 
 /**
  * @typedef {object} Recognition The parts used here; TypeScript's library does not declare it.
@@ -11,13 +14,14 @@ import { t } from "../words/words.js";
  * @property {boolean} continuous
  * @property {boolean} interimResults
  * @property {(() => void) | null} onstart
- * @property {((event: {results: SpeechRecognitionResultList}) => void) | null} onresult
+ * @property {((event: SpeechResults) => void) | null} onresult
  * @property {((event: {error: string}) => void) | null} onerror
  * @property {(() => void) | null} onend
  * @property {() => void} start
  * @property {() => void} stop
  * @property {() => void} abort
  */
+/** @typedef {{type?: string, results: SpeechRecognitionResultList}} SpeechResults */
 
 /**
  * The client that gets what was heard.
@@ -39,7 +43,6 @@ const PROBLEMS = new Map([
   ["not-allowed", t("mic.blocked")],
   ["service-not-allowed", t("mic.not_allowed_here")],
   ["audio-capture", t("mic.none")],
-  ["network", t("mic.network")],
   ["language-not-supported", t("mic.language")],
 ]);
 
@@ -47,6 +50,10 @@ const PROBLEMS = new Map([
 const SHORT_MS = 2_000;
 const RETRY_MS = 300;
 const MAX_RETRY_MS = 10_000;
+// How long a sentence waits for its end when its recogniser was started again and hears nothing.
+const PATIENCE_MS = 3_000;
+// How long the end of a sentence that was begun before a stop may take to be recognised.
+const LAST_WORDS_MS = 2_000;
 
 /** @returns {(new () => Recognition) | undefined} */
 function recogniserClass() {
@@ -66,19 +73,31 @@ export function regionalTag(tag) {
   return navigator.languages.find((own) => new RegExp(`^${language}-[A-Z]{2}$`).test(own)) ?? likely;
 }
 
+/** Whether it may go on listening after a stop, as Safari does. */
+function listensOn() {
+  return /^Apple/.test(navigator.vendor) || /^(?!.*(Chrom|Android)).*Safari/.test(navigator.userAgent);
+}
+
 export class Microphone {
   #options;
   #lang;
   #isWanted = false;
   /** The one that runs. @type {Recognition | null} */
   #recognition = null;
-  /** The utterance that is not final yet. @type {{id: string, text: string, lang: string} | undefined} */
-  #open;
+  #results = newResults();
+  /** What was sent last of the utterance that is not final yet. @type {RecognisedSpeech | null} */
+  #open = null;
+  /** Whether it was stopped, and only the end of the open utterance is still sent. */
+  #isClosing = false;
+  /** Whether its service could not be reached since something was heard. */
+  #isUnreachable = false;
   #startedAt = 0;
   /** How many times in a row it ended at once. */
   #failures = 0;
   /** @type {number | undefined} */
   #retry;
+  /** Runs while the open utterance waits for its end. @type {number | undefined} */
+  #patience;
 
   /** @param {Options} options */
   constructor(options) {
@@ -97,42 +116,64 @@ export class Microphone {
 
   set lang(lang) {
     if (lang === this.#lang) return;
+    this.#close();
     this.#lang = lang;
-    this.#finish();
-    this.#recognition?.abort(); // when it has ended, one in the new language is started
+    if (this.#isWanted) this.#begin();
   }
 
   start() {
     if (this.#isWanted) return;
     if (!globalThis.isSecureContext) return this.#end(t("mic.insecure"));
     if (recogniserClass() === undefined) return this.#end(t("mic.unsupported"));
+    this.#close(); // one that was stopped may never say that it has ended
     this.#isWanted = true;
+    this.#isUnreachable = false;
     this.#failures = 0;
     this.#options.onState("starting", "");
-    if (this.#recognition === null) this.#begin();
+    this.#begin();
   }
 
-  /** Stop listening. What was said until now is still recognised. */
+  /**
+   * Stop listening. Of the sentence that was begun the end is still recognised, where the browser listens no longer;
+   * nothing else that is heard from now on is sent.
+   */
   stop() {
     if (!this.#isWanted) return;
     this.#end("");
-    this.#recognition?.stop();
+    if (this.#open === null || this.#recognition === null || listensOn()) return this.#close();
+    this.#isClosing = true;
+    this.#patience = setTimeout(() => this.#close(), LAST_WORDS_MS);
+    this.#recognition.stop();
   }
 
   /** Stop listening, and drop what is not final. */
   abort() {
     if (this.#isWanted) this.#end("");
-    this.#open = undefined;
-    if (this.#recognition === null) return;
-    this.#recognition.onresult = null;
-    this.#recognition.abort();
+    this.#open = null;
+    this.#close();
   }
 
   /** @param {string} problem */
   #end(problem) {
     this.#isWanted = false;
     clearTimeout(this.#retry);
+    clearTimeout(this.#patience);
     this.#options.onState("off", problem);
+  }
+
+  /** Make final what was sent, and listen to this recogniser no longer. */
+  #close() {
+    clearTimeout(this.#retry);
+    clearTimeout(this.#patience);
+    const open = this.#open;
+    if (open !== null) this.#say([{ ...open, kind: "final" }]);
+    this.#isClosing = false;
+    this.#results = newResults();
+    const recognition = this.#recognition;
+    this.#recognition = null;
+    if (recognition === null) return;
+    recognition.onstart = recognition.onresult = recognition.onerror = recognition.onend = null;
+    recognition.abort();
   }
 
   // ---------------------------------------------------------------- the recogniser
@@ -140,23 +181,20 @@ export class Microphone {
   #begin() {
     const Recogniser = recogniserClass();
     if (Recogniser === undefined) return;
-    const lang = this.#lang;
     const recognition = new Recogniser();
-    recognition.lang = regionalTag(lang);
+    recognition.lang = regionalTag(this.#lang);
     recognition.interimResults = true;
     // On Android a continuous recogniser repeats its results.
     recognition.continuous = !/Android/.test(navigator.userAgent);
     recognition.onstart = () => {
-      if (this.#isWanted) this.#options.onState("listening", "");
+      if (this.#isWanted) this.#options.onState(this.#isUnreachable ? "retrying" : "listening", "");
     };
-    let done = 0;
-    recognition.onresult = ({ results }) => {
-      if (lang === this.#lang) done = this.#onResults(results, done, lang);
-    };
+    recognition.onresult = (event) => this.#onResult(event);
     recognition.onerror = ({ error }) => this.#onError(error);
     recognition.onend = () => this.#onEnd();
     this.#recognition = recognition;
     this.#startedAt = performance.now();
+    this.#results.hear({ type: "start" });
     try {
       recognition.start();
     } catch {
@@ -164,56 +202,66 @@ export class Microphone {
     }
   }
 
-  /**
-   * @param {SpeechRecognitionResultList} results All results since the recogniser was started.
-   * @param {number} from The first one that was not final.
-   * @param {string} lang
-   * @returns {number} The first one that is not final.
-   */
-  #onResults(results, from, lang) {
+  /** @param {SpeechResults} event */
+  #onResult(event) {
     this.#failures = 0;
-    let index = from;
-    for (; results[index]?.isFinal; index += 1) this.#finish(heard(results[index]), lang);
-    // Text that is not final comes in pieces: the part that is nearly certain, and the rest.
-    const pieces = Array.from(results).slice(index).map(heard);
-    const text = pieces.join("").trim();
-    if (text) this.#open = { id: this.#options.client.partial({ text, lang, id: this.#open?.id }), text, lang };
-    return index;
+    const said = this.#results.hear(event);
+    if (this.#isClosing) {
+      const last = said.find(({ kind, id }) => kind === "final" && id === this.#open?.id);
+      if (last === undefined) return;
+      this.#say([last]);
+      return this.#close();
+    }
+    clearTimeout(this.#patience);
+    if (this.#isUnreachable) {
+      this.#isUnreachable = false;
+      this.#options.onState("listening", "");
+    }
+    this.#say(said);
   }
 
-  /**
-   * Make the utterance final.
-   * @param {string} [text] Its text; what was heard so far if absent. If empty, nothing was said and it is cancelled.
-   * @param {string} [lang]
-   */
-  #finish(text, lang = this.#open?.lang) {
-    const open = this.#open;
-    this.#open = undefined;
-    const words = (text ?? open?.text ?? "").trim();
-    if (words && lang !== undefined) this.#options.client.final({ text: words, lang, id: open?.id });
-    else if (open !== undefined) this.#options.client.cancel(open.id);
+  /** @param {RecognisedSpeech[]} said */
+  #say(said) {
+    const { client } = this.#options;
+    for (const speech of said) {
+      const { kind, id, text } = speech;
+      this.#open = kind === "partial" ? speech : null;
+      if (kind === "cancel") client.cancel(id);
+      else client[kind]({ text, lang: this.#lang, id });
+    }
   }
 
   /** @param {string} error */
   #onError(error) {
+    if (!this.#isWanted) return;
     const problem = PROBLEMS.get(error);
-    if (problem !== undefined && this.#isWanted) this.#end(problem);
+    if (problem !== undefined) {
+      this.#end(problem);
+      this.#close();
+    } else if (error === "network" || this.#isUnreachable) {
+      this.#isUnreachable = error === "network";
+      this.#options.onState(this.#isUnreachable ? "retrying" : "listening", "");
+    }
   }
 
-  /** A recogniser also ends by itself: after a silence, or after about a minute. */
+  /** A recogniser also ends by itself: after a silence, or after about a minute, also in the middle of a sentence. */
   #onEnd() {
     this.#recognition = null;
-    this.#finish();
-    if (!this.#isWanted) return;
+    const said = this.#results.hear({ type: "end" });
+    if (!this.#isClosing) this.#say(said);
+    if (!this.#isWanted) return this.#close();
     const isShort = performance.now() - this.#startedAt < SHORT_MS;
-    this.#failures = isShort ? this.#failures + 1 : 0;
+    this.#failures = isShort || this.#isUnreachable ? this.#failures + 1 : 0;
     const delayMs = this.#failures > 1 ? Math.min(RETRY_MS * 2 ** this.#failures, MAX_RETRY_MS) : 0;
     clearTimeout(this.#retry);
     this.#retry = setTimeout(() => this.#begin(), delayMs);
+    if (this.#open === null) return;
+    clearTimeout(this.#patience);
+    this.#patience = setTimeout(() => this.#say(this.#results.rest()), delayMs + PATIENCE_MS);
   }
 }
 
-/** @param {SpeechRecognitionResult | undefined} result */
-function heard(result) {
-  return result?.[0]?.transcript ?? "";
+/** Ids differ from those of other visits, which may be of the same session. */
+function newResults() {
+  return new Browser(`${Math.random().toString(36).slice(2, 10)}-`);
 }

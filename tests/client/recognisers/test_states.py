@@ -1,0 +1,8 @@
+from __future__ import annotations
+
+from tests.client.recognisers.recordings import Step, play, recorded
+
+
+@recorded("states")
+def test_recording(steps: list[Step]) -> None:
+    play(steps)

@@ -1,0 +1,210 @@
+// The utterance that a recogniser hears, and those before it: what is said of them, once and whole. Knows texts and
+// times; must not know the form of any recogniser's results. Its twin is gateway/client/recognisers/utterances.py.
+
+import { join, knownWords, plain, sameWords, wordsOf } from "./texts.js";
+
+/**
+ * What is to be said in a meeting.
+ * @typedef {object} RecognisedSpeech
+ * @property {"partial" | "final" | "cancel"} kind
+ * @property {string} id The utterance's.
+ * @property {string} text Empty for a cancel.
+ * @property {number | undefined} start_ms Milliseconds from the beginning of the audio.
+ * @property {number | undefined} end_ms
+ */
+/** Where it is in the audio. @typedef {Pick<RecognisedSpeech, "start_ms" | "end_ms">} AudioTimes */
+
+// A text of fewer words is a guess: another text in its place is a better one, not another sentence.
+export const GUESS_WORDS = 3;
+// A text of so many words that comes twice is never chance. A shorter one is if something else was said in between.
+const SENTENCE_WORDS = 4;
+// How many earlier utterances can be repeated.
+const EARLIER = 8;
+
+/** @type {AudioTimes} */
+export const NO_TIMES = { start_ms: undefined, end_ms: undefined };
+
+/**
+ * Times given in seconds. Those that cannot be are left out: nothing is lost for a time.
+ * @param {unknown} start_s
+ * @param {unknown} end_s
+ * @returns {AudioTimes}
+ */
+export function timesOf(start_s, end_s) {
+  const [start_ms, end_ms] = [milliseconds(start_s), milliseconds(end_s)];
+  if (start_ms !== undefined && end_ms !== undefined && end_ms < start_ms) return NO_TIMES;
+  return { start_ms, end_ms };
+}
+
+/** @param {unknown} time_s */
+function milliseconds(time_s) {
+  if (typeof time_s !== "number" || !Number.isFinite(time_s) || time_s < 0) return undefined;
+  return Math.floor(time_s * 1000 + 0.5);
+}
+
+/** The utterance that is being said. */
+class Open {
+  /** What an earlier run of the recogniser heard of it. */
+  kept = "";
+  /** The newest text that is not just a small part of the one before it. */
+  whole = "";
+  hasShrunk = false;
+  times = NO_TIMES;
+  /** Whether a voice was there, where that is known. @type {boolean | undefined} */
+  voice;
+  /** The newest text that was said. */
+  shown = "";
+
+  /** @param {string} id */
+  constructor(id) {
+    this.id = id;
+  }
+
+  /**
+   * @param {AudioTimes} times
+   * @param {unknown} voice
+   */
+  note(times, voice) {
+    this.times = times;
+    if (typeof voice === "boolean") this.voice = this.voice === true || voice;
+  }
+}
+
+export class Utterances {
+  #prefix;
+  #believesRepeats;
+  #count = 0;
+  /** @type {Open | null} */
+  #open = null;
+  /** The words of earlier utterances. @type {string[][]} */
+  #earlier = [];
+  /** Where the recogniser's clock began, on ours. */
+  #beginMs = 0;
+  #latestMs = 0;
+
+  /**
+   * @param {string} prefix What ids begin with.
+   * @param {boolean} [believesRepeats] Whether a text that was said before is said again.
+   */
+  constructor(prefix, believesRepeats = true) {
+    this.#prefix = prefix;
+    this.#believesRepeats = believesRepeats;
+  }
+
+  /**
+   * What was heard so far. Empty: nothing is known.
+   * @param {unknown} text
+   * @param {AudioTimes} [times]
+   * @param {unknown} [voice]
+   * @returns {RecognisedSpeech[]}
+   */
+  partial(text, times = NO_TIMES, voice) {
+    const heard = plain(text);
+    if (!heard || this.#isRepeated(heard)) return [];
+    const before = this.#before(heard);
+    const now = this.#now();
+    now.note(this.#onOurClock(now, times), voice);
+    const whole = wordsOf(now.whole).length;
+    now.hasShrunk = whole >= GUESS_WORDS && 2 * wordsOf(heard).length <= whole;
+    if (!now.hasShrunk) now.whole = heard;
+    const shown = join(now.kept, heard);
+    if (shown === now.shown || now.voice === false) return before;
+    now.shown = shown;
+    return [...before, { kind: "partial", id: now.id, text: shown, ...now.times }];
+  }
+
+  /**
+   * The last word on it. Empty: nothing was said.
+   * @param {unknown} text
+   * @param {AudioTimes} [times]
+   * @param {unknown} [voice]
+   * @returns {RecognisedSpeech[]}
+   */
+  final(text, times = NO_TIMES, voice) {
+    const heard = plain(text);
+    if (this.#open === null && !heard) return [];
+    const before = this.#before(heard);
+    const now = this.#now();
+    now.note(this.#onOurClock(now, times), voice);
+    return [...before, ...this.#conclude(now, join(now.kept, heard))];
+  }
+
+  /** Nothing more comes: what was heard is the last word. @returns {RecognisedSpeech[]} */
+  rest() {
+    const now = this.#open;
+    return now === null ? [] : this.#conclude(now, join(now.kept, now.whole));
+  }
+
+  /**
+   * The recogniser shows nothing of it any more. A guess is given up; more stays, as it may come back.
+   * @returns {RecognisedSpeech[]}
+   */
+  withdrawn() {
+    const now = this.#open;
+    if (now === null || now.kept || wordsOf(now.whole).length >= GUESS_WORDS) return [];
+    return this.#conclude(now, "");
+  }
+
+  /**
+   * The recogniser begins again: what comes belongs to the same utterance.
+   * @param {number} [beginMs] Where its clock begins now; by default at the newest time so far.
+   */
+  restarted(beginMs = this.#latestMs) {
+    this.#beginMs = beginMs;
+    const now = this.#open;
+    if (now !== null) [now.kept, now.whole] = [join(now.kept, now.whole), ""];
+  }
+
+  #now() {
+    if (this.#open === null) {
+      this.#count += 1;
+      this.#open = new Open(`${this.#prefix}${this.#count}`);
+    }
+    return this.#open;
+  }
+
+  /** The utterance so far, made final, if a text without a final begins another one in its place. @param {string} heard */
+  #before(heard) {
+    const now = this.#open;
+    if (now === null) return [];
+    const [whole, words] = [wordsOf(now.whole), wordsOf(heard)];
+    if (whole.length < GUESS_WORDS || words.length === 0) return [];
+    if (!now.hasShrunk && 2 * words.length > whole.length) return [];
+    if (2 * knownWords(words, whole) >= words.length) return [];
+    return this.#conclude(now, join(now.kept, now.whole));
+  }
+
+  /**
+   * @param {Open} now
+   * @param {string} text
+   * @returns {RecognisedSpeech[]}
+   */
+  #conclude(now, text) {
+    this.#open = null;
+    if (!text || now.voice === false || this.#isRepeated(text))
+      return now.shown ? [{ kind: "cancel", id: now.id, text: "", ...NO_TIMES }] : [];
+    this.#earlier = [...this.#earlier, wordsOf(text)].slice(-EARLIER);
+    return [{ kind: "final", id: now.id, text, ...now.times }];
+  }
+
+  /** @param {string} text */
+  #isRepeated(text) {
+    const last = this.#earlier[this.#earlier.length - 1];
+    if (this.#believesRepeats || last === undefined || this.#open?.kept) return false;
+    const words = wordsOf(text);
+    if (sameWords(words, last)) return true;
+    return words.length >= SENTENCE_WORDS && this.#earlier.some((earlier) => sameWords(words, earlier));
+  }
+
+  /**
+   * @param {Open} now
+   * @param {AudioTimes} times
+   */
+  #onOurClock(now, times) {
+    const [start_ms, end_ms] = [times.start_ms, times.end_ms].map((each) =>
+      each === undefined ? each : each + this.#beginMs,
+    );
+    this.#latestMs = Math.max(this.#latestMs, start_ms ?? 0, end_ms ?? 0);
+    return { start_ms: now.kept ? now.times.start_ms : start_ms, end_ms };
+  }
+}
