@@ -17,7 +17,7 @@ RULE: dict[str, set[str]] = {
     # What a text is before a model sees it.
     "text": {"domain"},
     "stores": {"domain"},
-    "engines": {"domain"},
+    "engines": {"domain", "text"},
     "identity": {"domain"},
     "meeting": {"domain", "protocol", "text"},
     "translation": {"domain", "protocol", "text", "meeting"},

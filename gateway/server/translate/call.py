@@ -8,8 +8,10 @@ from __future__ import annotations
 
 import asyncio
 import secrets
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator, Callable, Sequence
 from contextlib import asynccontextmanager
+from functools import partial
+from itertools import chain, islice
 from types import TracebackType
 
 from msgspec import Struct
@@ -17,17 +19,18 @@ from starlette.requests import ClientDisconnect
 from starlette.types import Receive
 
 from gateway import metrics
+from gateway.domain.engine import TranslationRequest
 from gateway.domain.errors import DeadlineExceeded, EngineFailed, GatewayError
 from gateway.domain.grants import Grant, account_of_tenant
 from gateway.domain.log import Timings
 from gateway.domain.ports import Engine
 from gateway.protocol.limits import Limits
 from gateway.server.translate.detection import Detector
-from gateway.server.translate.plan import UNDETERMINED, Asked, Plan, plan
+from gateway.server.translate.plan import UNDETERMINED, Asked, Job, Plan, plan
 from gateway.sessions.grants import check_reads, check_role, check_speaks
 from gateway.tracing import spans
 from gateway.translation.scheduling.scheduler import Scheduler
-from gateway.translation.scheduling.ticket import Ticket
+from gateway.translation.scheduling.ticket import Generated, Ticket
 
 NO_TIME = Timings(0.0, 0.0, 0.0)
 """Timings of a text that the engine does not translate."""
@@ -42,6 +45,8 @@ class Translated(Struct, frozen=True):
     # The output limit cut it short.
     truncated: bool
     timings: Timings
+    # A reader should be warned: the model is not sure, or left words as they are.
+    unsure: bool = False
 
 
 class Translator:
@@ -86,9 +91,23 @@ class Translator:
             traceparent=spans.current().traceparent,
         )
         _check(grant, planned)
-        requests = [job.request for job in planned.jobs if job.request is not None]
         # Nothing may be awaited from here until the call is entered, because only it gives the places back.
-        return Call(self.scheduler, planned, self.scheduler.admit("", requests, account=account))
+        tickets = self._admitted([job.requests[:1] for job in planned.jobs], account)
+        try:
+            # A text counts once at the door, however many sentences it has.
+            others = self._admitted([job.requests[1:] for job in planned.jobs], account, promised=True)
+        except GatewayError:
+            for ticket in chain(*tickets):
+                self.scheduler.withdraw(ticket)
+            raise
+        return Call(self.scheduler, planned, [a + b for a, b in zip(tickets, others, strict=True)])
+
+    def _admitted(
+        self, requests: Sequence[Sequence[TranslationRequest]], account: str, *, promised: bool = False
+    ) -> list[list[Ticket]]:
+        """The tickets of each job."""
+        tickets = iter(self.scheduler.admit("", list(chain(*requests)), account=account, promised=promised))
+        return [list(islice(tickets, len(of_job))) for of_job in requests]
 
 
 def _check(grant: Grant, planned: Plan) -> None:
@@ -102,7 +121,8 @@ def _check(grant: Grant, planned: Plan) -> None:
 class Call:
     """The texts of one call. A context: when it is left, what is not translated yet is stopped."""
 
-    def __init__(self, scheduler: Scheduler, planned: Plan, tickets: list[Ticket]) -> None:
+    def __init__(self, scheduler: Scheduler, planned: Plan, tickets: list[list[Ticket]]) -> None:
+        """tickets: of each job."""
         self._scheduler = scheduler
         # By text, then by language.
         self.jobs = planned.jobs
@@ -112,8 +132,7 @@ class Call:
         self.targets = planned.targets
         # Options that the model cannot take.
         self.left_out = planned.left_out
-        waiting = iter(tickets)
-        self._tickets = [next(waiting) if job.request is not None else None for job in planned.jobs]
+        self._tickets = tickets
         self._outcomes = ["cancelled"] * len(planned.jobs)
 
     def __enter__(self) -> Call:
@@ -123,27 +142,61 @@ class Call:
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
         # Not in the tasks of the texts: a task that is cancelled before its first step runs no code.
-        for job, ticket, outcome in zip(self.jobs, self._tickets, self._outcomes, strict=True):
-            if ticket is not None:
+        for job, tickets, outcome in zip(self.jobs, self._tickets, self._outcomes, strict=True):
+            for ticket in tickets:
                 self._scheduler.withdraw(ticket)
+            if tickets:
                 metrics.TRANSLATIONS.labels(outcome, job.target).inc()
 
     async def translate(self, number: int, on_text: Callable[[str], None] | None = None) -> Translated:
         """Do one job, once. number: of the job. Raises only `GatewayError`."""
-        job, ticket = self.jobs[number], self._tickets[number]
+        job, tickets = self.jobs[number], self._tickets[number]
         if job.error is not None:
             raise job.error
-        if ticket is None:
+        if not tickets:
             return Translated(job.text, 0, False, NO_TIME)
         try:
-            generated = await self._scheduler.collect(ticket, on_text)
+            parts = await self._collect(job, tickets, on_text)
         except GatewayError as error:
             self._outcomes[number] = error.code
             if isinstance(error, EngineFailed | DeadlineExceeded):
                 error.field = job.field
             raise
         self._outcomes[number] = "final"
-        return Translated(generated.text, ticket.tokens, generated.truncated, ticket.timings())
+        timings = [ticket.timings() for ticket in tickets]
+        return Translated(
+            job.put_together([part.text for part in parts]),
+            sum(ticket.tokens for ticket in tickets),
+            any(part.truncated for part in parts),
+            Timings(timings[0].queue_ms, timings[0].first_token_ms, max(each.total_ms for each in timings)),
+            unsure=any(part.confidence is not None and part.confidence.unsure for part in parts),
+        )
+
+    async def _collect(
+        self, job: Job, tickets: Sequence[Ticket], on_text: Callable[[str], None] | None
+    ) -> list[Generated]:
+        """The translation of each part. The first one that fails stops the others. Raises only `GatewayError`."""
+        texts, ended = [""] * len(tickets), [False] * len(tickets)
+
+        def show(number: int, text: str) -> None:
+            texts[number] = text.rstrip()
+            # A part that comes too early is shown when those before it are complete.
+            begun = next((n for n, end in enumerate(ended) if not end), len(ended) - 1)
+            if on_text is not None and (begun or texts[0]):
+                on_text(job.put_together(texts[: begun + bool(texts[begun])]))
+
+        async def collect(number: int) -> Generated:
+            generated = await self._scheduler.collect(tickets[number], partial(show, number))
+            ended[number] = True
+            show(number, generated.text)
+            return generated
+
+        try:
+            async with asyncio.TaskGroup() as tasks:
+                running = [tasks.create_task(collect(number)) for number in range(len(tickets))]
+        except BaseExceptionGroup as group:
+            raise _reason(group) from None
+        return [task.result() for task in running]
 
     async def translate_whole(self, receive: Receive) -> list[Translated]:
         """Do every job; the first one that fails stops the others. Raises its error, or `ClientDisconnect`."""
