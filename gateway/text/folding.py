@@ -30,7 +30,7 @@ class Fold(Enum):
     MARKS = auto()
     # What is all in capitals gets small letters.
     CAPITALS = auto()
-    # A short answer without an end mark gets one, and a capital.
+    # A short answer without an end mark gets one, and a capital; what is a question by its last word, its mark.
     ANSWERS = auto()
     # A speaker's label (`>> NAME:`), a dash before speech, quotation marks around the whole.
     EDGES = auto()
@@ -200,7 +200,7 @@ _NAMES = ("OPS-4821", "OPS-7395", "OPS-1604", "OPS-9257", "OPS-3168", "OPS-5873"
 _KEPT = regex.compile(
     r"(?:https?://|www\.)[^\s<>\"]+[^\s<>\".,;:!?)'’”»。、]"
     r"|[\w.+-]+@[\w-]+(?:\.[\w-]+)+"
-    r"|\{\{[^{}]*\}\}|[$#]?\{[^{}]*\}|%\([^()\s]+\)[a-z]|(?<!\d)%(?:\d+\$)?[\d.]*[sdif@](?!\w)|<[\w/][^<>]*>"
+    r"|\{\{[^{}]*\}\}|[$#]?\{[^{}]*\}|%\([^()\s]+\)[a-z]|(?<!\d)%(?:\d+\$)?[\d.]*[sdif@](?!\w)"
     r"|\b\d{4}-\d\d-\d\d(?:T[\d:.+Z-]*\w)?\b|\b\d{1,2}([./])\d{1,2}\1\d{2,4}\b"
     r"|[$€£¥]\s?\d+(?:[.,' ]\d{3})*[.,]\d{1,2}(?!\d)|(?<![\d.,])\d+(?:[.,' ]\d{3})*[.,]\d{1,2}(?![\d.,]*\d)(?:\s?[$€£¥%])?"
 )
@@ -256,11 +256,12 @@ def _with_known_marks(text: str, lang: str) -> str:
 
 
 _WORD = regex.compile(r"[\p{L}\p{M}]+(?:['’][\p{L}\p{M}]+)*")
+_WITHOUT_CASE = regex.compile(r"\p{Lo}")
 _BEGINNING = regex.compile(r"(?:\A|[.!?]\s+)[¿¡]*\p{Ll}")
 
 
 def _without_shouting(text: str, strangeness: Callable[[str], int] | None) -> str:
-    if text.upper() != text or text.lower() == text:
+    if text.upper() != text or text.lower() == text or _WITHOUT_CASE.search(text):
         return text
 
     def spelled(found: regex.Match[str]) -> str:
@@ -281,12 +282,16 @@ _ASKING = {
     "fr": "quoi pourquoi quand où qui comment lequel vraiment",
     "es": "qué cuándo dónde quién cómo cuál",
 }
+# What ends a question, however long it is.
+_ASKED = {"ja": "か", "zh": "吗"}
 
 
 def _as_an_answer(text: str, lang: str) -> str:
     if not text[-1:].isalnum():
         return text
     if lang in UNSPACED:
+        if text.endswith(_ASKED.get(lang, "\n")):
+            return f"{text}？"
         return f"{text}。" if len(text) <= _SHORT_CHARS else text
     words = text.split()
     if len(words) > _SHORT_WORDS:

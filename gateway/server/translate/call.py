@@ -11,7 +11,7 @@ import secrets
 from collections.abc import AsyncIterator, Callable, Sequence
 from contextlib import asynccontextmanager
 from functools import partial
-from itertools import chain, islice
+from itertools import islice
 from types import TracebackType
 
 from msgspec import Struct
@@ -19,7 +19,6 @@ from starlette.requests import ClientDisconnect
 from starlette.types import Receive
 
 from gateway import metrics
-from gateway.domain.engine import TranslationRequest
 from gateway.domain.errors import DeadlineExceeded, EngineFailed, GatewayError
 from gateway.domain.grants import Grant, account_of_tenant
 from gateway.domain.log import Timings
@@ -61,11 +60,14 @@ class Translator:
         *,
         # Most texts of one call.
         batch_texts: int = 64,
+        # A sentence of more characters is cut.
+        segment_chars: int = 120,
     ) -> None:
         self.scheduler = scheduler
         self.engine = engine
         self.limits = limits
         self.batch_texts = batch_texts
+        self._segment_chars = segment_chars
         self.detector = detector or Detector()
 
     def check_unread(self, grant: Grant, address: str) -> None:
@@ -87,27 +89,30 @@ class Translator:
             profile=self.engine.profile(),
             limits=self.limits,
             batch_texts=most or self.batch_texts,
+            segment_chars=self._segment_chars,
             detect=self.detector.detect,
             traceparent=spans.current().traceparent,
         )
         _check(grant, planned)
+        divided = [job for job in planned.jobs if job.requests]
         # Nothing may be awaited from here until the call is entered, because only it gives the places back.
-        tickets = self._admitted([job.requests[:1] for job in planned.jobs], account)
+        tickets = self.scheduler.admit("", [job.requests[0] for job in divided], account=account)
+        more = [request for job in divided for request in job.requests[1:]]
+        others: list[Ticket] = []
         try:
-            # A text counts once at the door, however many sentences it has.
-            others = self._admitted([job.requests[1:] for job in planned.jobs], account, promised=True)
+            # A text has to wait as one request would, however many sentences it has.
+            if more:
+                others = self.scheduler.admit("", more, account=account, promised=True)
         except GatewayError:
-            for ticket in chain(*tickets):
+            for ticket in tickets:
                 self.scheduler.withdraw(ticket)
             raise
-        return Call(self.scheduler, planned, [a + b for a, b in zip(tickets, others, strict=True)])
-
-    def _admitted(
-        self, requests: Sequence[Sequence[TranslationRequest]], account: str, *, promised: bool = False
-    ) -> list[list[Ticket]]:
-        """The tickets of each job."""
-        tickets = iter(self.scheduler.admit("", list(chain(*requests)), account=account, promised=promised))
-        return [list(islice(tickets, len(of_job))) for of_job in requests]
+        first, rest = iter(tickets), iter(others)
+        return Call(
+            self.scheduler,
+            planned,
+            [[*islice(first, len(job.requests[:1])), *islice(rest, len(job.requests[1:]))] for job in planned.jobs],
+        )
 
 
 def _check(grant: Grant, planned: Plan) -> None:

@@ -1,7 +1,7 @@
 """What is asked for, and the translations that it becomes. Checks it.
 
-Each line and each sentence of a text is translated by itself, with what comes before it as context: models know
-sentences. Line breaks and the blanks around lines stay as they were.
+Each line and each sentence of a text is translated by itself, with what comes before it as context, because models
+know sentences. Line breaks and the blanks around lines stay as they were.
 Knows: limits, languages, which text fails by itself. Must not know: bodies of any API, who waits, detectors.
 """
 
@@ -18,7 +18,7 @@ from gateway.domain.errors import GatewayError, InvalidValue, UnsupportedOption
 from gateway.domain.languages import AUTO
 from gateway.protocol import checks
 from gateway.protocol.limits import Limits
-from gateway.text.segments import sentences
+from gateway.text.segments import segments
 from gateway.text.units import SPOKEN, UNSPACED
 
 UNDETERMINED = "und"
@@ -97,6 +97,8 @@ def plan(
     limits: Limits,
     # Most texts of one call.
     batch_texts: int,
+    # A sentence of more characters is cut at a clause or a word.
+    segment_chars: int,
     detect: Detect,
     # `traceparent` of the call's span; empty: the call is not traced.
     traceparent: str = "",
@@ -125,7 +127,7 @@ def plan(
         for target in targets:
             job = Job(index, field, text, lang, target, error=error or _pair_error(lang, target, profile, field))
             if job.error is None and lang not in (target, UNDETERMINED):
-                around, parts = _divided(text, lang, target, most_parts)
+                around, parts = _divided(text, lang, target, longest=segment_chars, most=most_parts)
                 requests = [
                     TranslationRequest(
                         id=f"{id_prefix}-{len(jobs)}.{number}",
@@ -174,7 +176,7 @@ def _options(asked: Asked, profile: EngineProfile, limits: Limits) -> Translatio
 _LINE_BREAKS = regex.compile(r"(\s*[\n\v\f\r\x85\u2028\u2029]\s*)")
 
 
-def _divided(text: str, source: str, target: str, most: int) -> tuple[list[str], list[str]]:
+def _divided(text: str, source: str, target: str, *, longest: int, most: int) -> tuple[list[str], list[str]]:
     """The sentences of a text, at most so many parts, and what stands around their translations."""
     around, parts, within_line = [""], [], [False]
     for number, line in enumerate(_LINE_BREAKS.split(text)):
@@ -182,7 +184,7 @@ def _divided(text: str, source: str, target: str, most: int) -> tuple[list[str],
             around[-1] += line
             within_line[-1] = False
             continue
-        for sentence in sentences(line, source):
+        for sentence in segments(line, source, longest):
             core = sentence.strip()
             before, _, after = sentence.partition(core)
             around[-1] += before
@@ -202,9 +204,8 @@ def _divided(text: str, source: str, target: str, most: int) -> tuple[list[str],
 
 def _after(options: TranslationOptions, before: Sequence[str], profile: EngineProfile) -> TranslationOptions:
     """The options of a sentence that comes after others of its text."""
-    if not before or "context" not in profile.options:
-        return options
-    return replace(options, context=(*options.context, *before[-_CONTEXT_SENTENCES:]))
+    known = before[-_CONTEXT_SENTENCES:] if "context" in profile.options else ()
+    return replace(options, context=(*options.context, *known)) if known else options
 
 
 def _error(text: str, limits: Limits, field: str) -> GatewayError | None:
