@@ -173,8 +173,19 @@ def _of_usual_width(text: str, *, wide: bool) -> str:
 _LABEL = r">>+\s*(?:[^\s:：][^:：\n]{0,40}[:：]\s*)?"
 _BEFORE = regex.compile(rf"(?:{_LABEL}|[-–—―•♪♫]\s+|[–—―♪♫])+")
 _AFTER = regex.compile(r"\s*[♪♫]+\Z")
-_CLOSING = {"“": "”", "„": "“”", "«": "»", "»": "«", "‹": "›", "‘": "’", "‚": "‘’", '"': '"', "「": "」", "『": "』"}
-_QUOTES = "“”„«»‹›\"「」『』"
+_CLOSING = {
+    "“": "”",
+    "„": "“”",
+    "«": "»",
+    "»": "«",
+    "‹": "›",
+    "‘": "’",
+    "‚": "‘’",
+    '"': '"',
+    "「": "」",
+    "『": "』",
+}
+_QUOTES = '“”„«»‹›"「」『』'
 
 
 def _edges(text: str) -> tuple[str, str, str]:
@@ -233,7 +244,7 @@ _ELLIPSIS = regex.compile(r"(?:…|\.{2,}|・{2,}|。{2,})+")
 _REPEATED = regex.compile(r"[!?！？]{2,}")
 _ASIAN = regex.compile(rf"(?<={_CJK}|[\p{{N}}」』）])[.,!?:;](?!\p{{N}})")
 _EAST = {"ja": str.maketrans(".,!?:;", "。、！？：；"), "zh": str.maketrans(".,!?:;", "。，！？：；")}
-_WEST = str.maketrans("。、，！？：；「」", ".,,!?:;\"\"")
+_WEST = str.maketrans("。、，！？：；「」", '.,,!?:;""')
 
 
 def _with_known_marks(text: str, lang: str) -> str:

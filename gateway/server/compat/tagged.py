@@ -26,7 +26,7 @@ _MARK = re.compile(r"\{\d+\}")
 _SPACE = re.compile(r"[ \t\r\n\f]+")
 # What XML cannot have.
 _NO_CHARACTER = re.compile("[^\t\n\r\x20-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
-_QUOTES = "\"“”„«»‹›「」『』"
+_QUOTES = '"“”„«»‹›「」『』'
 _STOPS = ".,;:!?…。、！？；："
 
 

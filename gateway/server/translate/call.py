@@ -108,11 +108,10 @@ class Translator:
                 self.scheduler.withdraw(ticket)
             raise
         first, rest = iter(tickets), iter(others)
-        return Call(
-            self.scheduler,
-            planned,
-            [[*islice(first, len(job.requests[:1])), *islice(rest, len(job.requests[1:]))] for job in planned.jobs],
-        )
+        by_job = [
+            [*islice(first, len(job.requests[:1])), *islice(rest, len(job.requests[1:]))] for job in planned.jobs
+        ]
+        return Call(self.scheduler, planned, by_job)
 
 
 def _check(grant: Grant, planned: Plan) -> None:

@@ -57,7 +57,10 @@ def test_blanks_at_the_edges_of_parts_are_kept(text: str, expected: str) -> None
     ("text", "expected"),
     [
         ("We meet on “<b>Friday</b>” at noon.", "Wir treffen uns am “<b>Freitag</b>” um Mittag."),
-        ("We meet on <b>«\u00a0Friday\u00a0»</b> at noon.", "Wir treffen uns am <b>«\u00a0Freitag\u00a0»</b> um Mittag."),
+        (
+            "We meet on <b>«\u00a0Friday\u00a0»</b> at noon.",
+            "Wir treffen uns am <b>«\u00a0Freitag\u00a0»</b> um Mittag.",
+        ),
     ],
 )
 def test_quotes_at_the_edges_of_parts_are_kept(text: str, expected: str) -> None:

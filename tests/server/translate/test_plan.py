@@ -71,7 +71,9 @@ def test_every_option_the_model_takes_goes_with_every_text() -> None:
 
 def test_what_the_model_does_not_take_is_left_out_with_a_warning() -> None:
     found = planned(EVERYTHING, profile("formality"))
-    assert {request.options for job in found.jobs for request in job.requests} == {TranslationOptions(formality="formal")}
+    assert {request.options for job in found.jobs for request in job.requests} == {
+        TranslationOptions(formality="formal")
+    }
     assert [(warning.code, warning.field) for warning in found.left_out] == [
         ("unsupported_option", "glossary"),
         ("unsupported_option", "context"),
@@ -140,7 +142,9 @@ def test_what_comes_between_sentences_is_of_the_target() -> None:
 
 
 def test_a_sentence_has_those_before_it_as_context() -> None:
-    asked = replace(asking("It is one. It is two. It is three. It is four. It is five.", source="en"), context="we met")
+    asked = replace(
+        asking("It is one. It is two. It is three. It is four. It is five.", source="en"), context="we met"
+    )
     (job,) = planned(asked, profile("context")).jobs
     assert job.requests[0].options.context == ("we met",)
     assert job.requests[4].options.context == ("we met", "It is two.", "It is three.", "It is four.")
