@@ -146,9 +146,8 @@ async def test_unknown_confidence_is_not_told(
 def said(*pieces: str, logprob: float = -0.001) -> Scripted:
     last = len(pieces) - 1
     ends = [FinishReason.STOP if number == last else None for number in range(len(pieces))]
-    return Scripted(
-        tuple(Completion(piece, 1, end, logprob=logprob) for piece, end in zip(pieces, ends, strict=True))
-    )
+    answer = [Completion(piece, 1, end, logprob=logprob) for piece, end in zip(pieces, ends, strict=True)]
+    return Scripted(tuple(answer))
 
 
 def asking(text: str, **proposed: Any) -> TranslationRequest:

@@ -61,11 +61,11 @@ def asking(*texts: str, targets: tuple[str, ...] = ("de",), source: str = AUTO) 
 def test_every_option_the_model_takes_goes_with_every_text() -> None:
     found = planned(EVERYTHING, profile("glossary", "context", "formality"))
     options = TranslationOptions(glossary=(("morning", "早"),), context=("we met",), formality="formal")
-    of_both = {"source": "en", "target": "zh-hant", "options": options, "cache_scope": SCOPE}
-    assert [job.requests for job in found.jobs] == [
-        (TranslationRequest(id="http-1-0.0", text="good morning", **of_both),),
-        (TranslationRequest(id="http-1-1.0", text="two", **of_both),),
-    ]
+    first = TranslationRequest(
+        id="http-1-0.0", text="good morning", source="en", target="zh-hant", options=options, cache_scope=SCOPE
+    )
+    second = replace(first, id="http-1-1.0", text="two")
+    assert [job.requests for job in found.jobs] == [(first,), (second,)]
     assert (found.source, found.targets, found.left_out) == ("en", ["zh-hant"], [])
 
 
