@@ -14,13 +14,15 @@ ROOT = Path(__file__).parents[1] / "gateway"
 RULE: dict[str, set[str]] = {
     "domain": set(),
     "protocol": {"domain"},
+    # What a text is before a model sees it.
+    "text": {"domain"},
     "stores": {"domain"},
-    "engines": {"domain"},
+    "engines": {"domain", "text"},
     "identity": {"domain"},
-    "meeting": {"domain", "protocol"},
-    "translation": {"domain", "protocol", "meeting"},
-    "sessions": {"domain", "protocol", "meeting", "translation"},
-    "server": {"domain", "protocol", "meeting", "translation", "sessions"},
+    "meeting": {"domain", "protocol", "text"},
+    "translation": {"domain", "protocol", "text", "meeting"},
+    "sessions": {"domain", "protocol", "text", "meeting", "translation"},
+    "server": {"domain", "protocol", "text", "meeting", "translation", "sessions"},
     "webhooks": {"domain"},
     "client": {"domain", "protocol"},
     "conformance": {"domain", "protocol"},
@@ -83,7 +85,7 @@ RULE: dict[str, set[str]] = {
 }
 FOR_EVERYBODY = {"metrics", "exposition", "runtime", "tracing"}
 # Rooms that know neither tasks nor clocks nor I/O.
-PURE = {"domain", "protocol"}
+PURE = {"domain", "protocol", "text"}
 # Modules of other rooms that promise the same.
 PURE_MODULES = {
     "client.recognisers.browser",

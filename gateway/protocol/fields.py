@@ -138,7 +138,10 @@ Confidence = Annotated[
 ]
 Unsure = Annotated[
     bool | UnsetType,
-    Meta(description="Whether `confidence` is so low that it should be shown differently. Absent: no."),
+    Meta(
+        description="Whether it should be shown differently: `confidence` is low, or the translation is no more "
+        "than the original. Absent: no."
+    ),
 ]
 Speaker = Annotated[str, Meta(description="Name of who said it; may be empty.")]
 Target = Annotated[str, Meta(description="The language that it is translated into.")]

@@ -13,25 +13,10 @@ what two neighbouring revisions agree on wrongly is a guess that the next word e
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Callable, Mapping
-from functools import cache
-from itertools import accumulate
-from types import MappingProxyType
 
-import budoux
 import regex
 
-# Languages written without spaces between words. Where a word ends is found by BudouX, a small model made for
-# breaking lines; where it has none, the units are graphemes.
-UNSPACED = frozenset({"ja", "zh", "zh-hant", "th", "km", "my"})
-_PARSERS: Mapping[str, Callable[[], budoux.Parser]] = MappingProxyType(
-    {
-        "ja": budoux.load_default_japanese_parser,
-        "zh": budoux.load_default_simplified_chinese_parser,
-        "zh-hant": budoux.load_default_traditional_chinese_parser,
-        "th": budoux.load_default_thai_parser,
-    }
-)
+from gateway.text.units import SPOKEN, Units
 
 # Units of the source that have to be heard between the first and the last of the hypotheses that agree.
 SPAN = 2
@@ -48,89 +33,12 @@ FINAL_TOLERANCE = 0.5
 # Hypotheses kept within one span, which a recogniser that sends single letters would fill.
 _KEPT = 40
 
-# Whole graphemes, so that what joins letters (in Persian, Hindi, Bengali) stays with them.
-_DIGITS = r"(?:(?=\p{N})\X)+"
-_PART = r"(?:(?=[\p{L}\p{M}\p{N}])\X)+"
-# Digits in groups stay together, also with the spaces that French puts between them, and also behind letters.
-_GROUPING = r"(?:[.,:'’٫٬]|[ \u00a0\u202f](?=\p{N}{3}(?!\p{N})))"
-_NUMBER = rf"{_DIGITS}(?:{_GROUPING}{_DIGITS})*"
-_WORD = rf"{_PART}(?:(?:['’\-.·׳״]|(?<=\p{{N}}){_GROUPING}(?=\p{{N}})){_PART})*"
-_SPACED = regex.compile(rf"\s*(?:{_NUMBER}(?:{_WORD})?|{_WORD}|(?=\S)\X)|\s+")
-# Latin words and numbers inside them are units too.
-_LATIN = r"(?:(?=[\p{Latin}\p{M}\p{N}])\X)+"
-_GRAPHEMES = regex.compile(rf"\s*(?:{_LATIN}(?:['’\-.,:٫٬]{_LATIN})*|(?=\S)\X)|\s+")
-
 # What a text is not cut behind: it belongs to what follows, or may be the beginning of something longer.
 _OPEN = regex.compile(
     r"(?:\p{N}[.,:/]?|[〇零一二三四五六七八九十百千万萬億亿兆]|['’\-‐‑\u200c\u200d]|[\p{Ps}\p{Pi}¿¡]|\s)\Z"
 )
 # What of these is attached to the unit before it, which is open too.
 _ATTACHED = frozenset("'’-‐‑.,:/")
-_SPOKEN = regex.compile(r"[\p{L}\p{N}]")
-
-
-def units(text: str, lang: str) -> list[str]:
-    """The text in pieces that join to it: words with the space before them; numbers stay whole."""
-    return _read(text, lang, 0)
-
-
-class Units:
-    """The units of texts of which each says much the same as the one before: it reads what is new."""
-
-    def __init__(self, lang: str) -> None:
-        self._lang = lang
-        # Characters behind the end of a unit that it depends on: BudouX looks at three, `_GROUPING` at five.
-        self._reach = 4 if lang in UNSPACED else 6
-        self._text = ""
-        self._units: list[str] = []
-
-    def of(self, text: str) -> list[str]:
-        """As `units`; not to be changed."""
-        known = _same_chars(self._text, text) - self._reach
-        begin = kept = 0
-        for unit in self._units:
-            if begin + len(unit) > known:
-                break
-            begin += len(unit)
-            kept += 1
-        self._text, self._units = text, self._units[:kept] + _read(text, self._lang, begin)
-        return self._units
-
-
-def _same_chars(one: str, other: str) -> int:
-    if other.startswith(one):
-        return len(one)
-    pairs = enumerate(zip(one, other, strict=False))
-    return next((at for at, (mine, theirs) in pairs if mine != theirs), min(len(one), len(other)))
-
-
-def _read(text: str, lang: str, begin: int) -> list[str]:
-    """The units from one of them on."""
-    if lang not in UNSPACED:
-        spaced: list[str] = _SPACED.findall(text, begin)
-        return spaced
-    pieces: list[str] = _GRAPHEMES.findall(text, begin)
-    if lang not in _PARSERS:
-        return pieces
-    # BudouX may break a Latin word or a number, and leaves punctuation, and Latin words that follow one another,
-    # with the word before. A break depends on three characters on either side.
-    first = max(0, begin - 3)
-    ends = set(accumulate(map(len, _parser(lang).parse(text[first:])), initial=first))
-    words: list[str] = []
-    at, punctuation = begin, True
-    for piece in pieces:
-        before, punctuation = punctuation, _SPOKEN.search(piece) is None
-        if before or punctuation or at in ends or piece[0].isspace():
-            words.append(piece)
-        else:
-            words[-1] += piece
-        at += len(piece)
-    return words
-
-
-@cache
-def _parser(lang: str) -> budoux.Parser:
-    return _PARSERS[lang]()
 
 
 class Heard:
@@ -146,7 +54,7 @@ class Heard:
         if self._newest != (source, lang):
             if (in_lang := self._units.get(lang)) is None:
                 in_lang = self._units[lang] = Units(lang)
-            self._count = sum([_SPOKEN.search(unit) is not None for unit in in_lang.of(source)])
+            self._count = sum([SPOKEN.search(unit) is not None for unit in in_lang.of(source)])
             self._newest = (source, lang)
         return self._count
 

@@ -82,6 +82,34 @@ async def test_the_model_is_sure_of_what_it_knows_and_unsure_of_the_rest(real_ga
     assert min(told[0]) > max(told[1])
 
 
+# One sentence as people type it, and as recognisers and stenographers write it.
+SPELLED = [
+    "\ufeffLet’s move\u00a0the launch\u202fto\tFriday.",
+    "LET'S MOVE THE LAUNCH TO FRIDAY.",
+    "let's move the launch to friday",
+    "Ｌｅｔ’ｓ　ｍｏｖｅ　ｔｈｅ　ｌａｕｎｃｈ　ｔｏ　Ｆｒｉｄａｙ．",
+    "Let's move the launch to Friday!!!",
+    ">> ANNA: “Let's move the launch to Friday.”",
+]
+RECOGNISED = ["yes", "no", "okay", "i agree", "not yet", "thank you", "exactly", "why"]
+
+
+async def test_a_spelling_changes_no_translation(real_gateway: GatewayProcess) -> None:
+    async with connect(real_gateway.url, reads=["de", "ja"], speaks="en") as session:
+        await session.final("Let's move the launch to Friday.")
+        plain = {final.lang: final.text for final in await finals(session, 2)}
+        for text in SPELLED:
+            await session.final(text)
+        for final in await finals(session, 2 * len(SPELLED)):
+            assert final.text in (plain[final.lang], f">> ANNA: “{plain[final.lang]}”")
+            assert final.unsure is UNSET
+        for text in RECOGNISED:
+            await session.final(text)
+        assert all(final.text for final in await finals(session, 2 * len(RECOGNISED)))
+        await session.final("Please open https://example.com/a?b=c.")
+        assert ["https://example.com/a?b=c" in final.text for final in await finals(session, 2)] == [True] * 2
+
+
 async def test_a_late_joiner_enters_the_running_batch(real_gateway: GatewayProcess) -> None:
     # Until it is seen: on a busy machine the long text may be complete before the other one is said.
     while not await joined_mid_batch(real_gateway):

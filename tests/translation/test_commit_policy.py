@@ -13,8 +13,10 @@ import regex
 from hypothesis import example, given
 from hypothesis import strategies as st
 
+from gateway.text import units as text_units
+from gateway.text.units import UNSPACED, Units, units
 from gateway.translation import commit_policy
-from gateway.translation.commit_policy import UNSPACED, CommitPolicy, Units, units
+from gateway.translation.commit_policy import CommitPolicy
 
 # The series of revisions below are written for these; which values are best is measured, not tested.
 SPAN, MASK = 2, 4
@@ -853,13 +855,13 @@ def test_a_revision_costs_what_its_text_is_long(
 ) -> None:
     """300 revisions of 2,000 characters: what is new is read, and compared with a bounded number of others."""
     read: list[int] = []
-    real = commit_policy._read
+    real = text_units._read
 
     def counted(text: str, lang: str, begin: int) -> list[str]:
         read.append(len(text) - begin)
         return real(text, lang, begin)
 
-    monkeypatch.setattr(commit_policy, "_read", counted)
+    monkeypatch.setattr(text_units, "_read", counted)
     policy = CommitPolicy("en", "de")
     words = [f"w{'abcdefghij'[n % 10]}xyz.a" for n in range(350)]
     # Itself with the newest, and those back to one that is as old as the span.

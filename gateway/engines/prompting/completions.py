@@ -1,6 +1,6 @@
 """Turns a translation request into token events, on any engine that completes prompts of token ids.
 
-Knows: prompts (`encoding`) and the check of a proposed beginning (`verification`).
+Knows: prompts (`encoding`), folded texts (`text.folding`) and the check of a proposed beginning (`verification`).
 Must not know: which engine completes the prompts, where it runs, when it starts and stops.
 """
 
@@ -19,6 +19,8 @@ from gateway.domain.engine import Confidence, FinishReason, TokenEvent, Translat
 from gateway.engines.prompting.confidence import Calibration
 from gateway.engines.prompting.encoding import PromptEncoder
 from gateway.engines.prompting.verification import Probe, VerifiedPrefix, verify_proposal
+from gateway.text.folding import Unfolding, is_doubtful_copy
+from gateway.text.units import SPOKEN
 
 
 class Completion(Struct, frozen=True):
@@ -62,8 +64,39 @@ async def translated(
 ) -> AsyncGenerator[TokenEvent, None]:
     """The translation: first the part of the prefix and draft that need not be generated, then the rest.
 
+    Where a model makes nothing of the words of a final, they are the translation, and that is unsure; as is a copy
+    of what is no name, and an answer that lacks a placeholder.
     calibration: of the model; with it, the last event of a final says how far the text can be trusted.
     """
+    folded = encoder.fold(request)
+    begun = folded.begun(request.prefix, request.draft)
+    if begun is None:
+        folded = replace(folded, before="", after="")
+        begun = folded.begun(request.prefix, request.draft) or ("", "")
+    asked = replace(request, text=folded.text, prefix=begun[0], draft=begun[1])
+    unfolding, answer = Unfolding(folded, encoder.joint), ""
+    async with aclosing(_answer(asked, encoder, completions, calibration)) as events:
+        async for event in events:
+            text = unfolding.add(event.text, last=event.finish is not None)
+            answer += text
+            if event.finish is FinishReason.STOP and request.final:
+                if not unfolding.has_said and SPOKEN.search(request.text):
+                    text, event = request.text.strip(), _doubted(event, 0.0)
+                elif not unfolding.is_complete or is_doubtful_copy(request.text, answer):
+                    event = _doubted(event)
+            yield replace(event, text=text)
+
+
+def _doubted(event: TokenEvent, most: float = 1.0) -> TokenEvent:
+    """The last event of a translation that cannot be right, however sure the model is."""
+    value = event.confidence.value if event.confidence is not None else 0.0
+    return replace(event, confidence=Confidence(min(value, most), unsure=True))
+
+
+async def _answer(
+    request: TranslationRequest, encoder: PromptEncoder, completions: Completions, calibration: Calibration | None
+) -> AsyncGenerator[TokenEvent, None]:
+    """The answer to a request whose text is folded."""
     calibration = calibration if request.final else None
     prompt = encoder.encode(request)
     verified = VerifiedPrefix()

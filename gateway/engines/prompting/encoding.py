@@ -7,6 +7,7 @@ Must not know: which engine runs the model, whether the model agrees with the pr
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import lru_cache
 from typing import Any
 
 from msgspec import Struct
@@ -15,8 +16,9 @@ from msgspec.structs import replace
 from gateway.domain.engine import TranslationOptions, TranslationRequest
 from gateway.domain.errors import EngineFailed
 from gateway.engines.prompting.families import PromptFamily
-from gateway.engines.prompting.safety import neutralise
+from gateway.engines.prompting.safety import joint, neutralise
 from gateway.engines.prompting.templates import ChatPrompt, RawPrompt
+from gateway.text.folding import Folded, fold
 
 _NO_OPTIONS = TranslationOptions()
 
@@ -81,6 +83,9 @@ class PromptEncoder:
         acting = [token.content for token in added.values() if token.special or _is_markup(token.content)]
         self._special_tokens = frozenset([*map(str, tokenizer.all_special_tokens), *acting])
         self._control = self._special_tokens | family.markers
+        self.joint = joint(self._control)
+        """The character that breaks special tokens; no answer has it."""
+        self._strangeness = lru_cache(maxsize=4096)(self._count_tokens)
         self.stop_token_ids: list[int] = tokenizer.convert_tokens_to_ids(list(family.stop))
         control_ids = [number for number, token in added.items() if token.special]
         self._control_ids = frozenset([*tokenizer.all_special_ids, *self.stop_token_ids, *control_ids])
@@ -91,6 +96,16 @@ class PromptEncoder:
     def max_text_tokens(self) -> int:
         """A text of this many tokens fits with an answer twice as long. A slightly longer text may fit too."""
         return (self._window - self._output_base) // 4
+
+    def fold(self, request: TranslationRequest) -> Folded:
+        """The text of a request as models of this family know it."""
+        return fold(
+            request.text,
+            request.source,
+            self._family.folds,
+            final=request.final,
+            strangeness=self._strangeness,
+        )
 
     def encode(self, request: TranslationRequest) -> EncodedPrompt:
         """The prompt without prefix and draft. Raises `EngineFailed` if the text does not fit into the window."""
@@ -201,6 +216,10 @@ class PromptEncoder:
         if (around := self._around.get(kind)) is None:
             around = self._around[kind] = len(self._ids(*self._render(replace(request, text=""))))
         return max(0, prompt_tokens - around)
+
+    def _count_tokens(self, word: str) -> int:
+        """Tokens of a word in mid-sentence, where models mostly have the blank with a small letter."""
+        return len(self._ids(f" {word}" if word.islower() else word, add_special_tokens=False))
 
     def _ids(self, text: str, add_special_tokens: bool) -> list[int]:
         # Text from users contains no special tokens any more, so all special tokens are the prompt's own.

@@ -26,6 +26,7 @@ from gateway.domain.languages import NAMES, language_name, normalise
 from gateway.engines.prompting import templates
 from gateway.engines.prompting.safety import COMMON_TOKENS, flatten, neutralise_request
 from gateway.engines.prompting.templates import Prompt
+from gateway.text.folding import Fold
 
 # ---------------------------------------------------------------------------------------------- a family
 
@@ -54,6 +55,8 @@ class PromptFamily(Struct, frozen=True):
     markers: frozenset[str]
     # Whether the prompt is read line by line, so that the text must not contain line breaks.
     one_line: bool = False
+    # What its models do not know of how texts are typed and recognised.
+    folds: frozenset[Fold] = frozenset()
     sampling: Sampling = Sampling()
     # The sampling that the model card recommends. None if it is greedy.
     card_sampling: Sampling | None = None
@@ -108,6 +111,7 @@ FAMILIES: Mapping[str, PromptFamily] = MappingProxyType(
                 options=frozenset(),
                 template=templates.bundled,
                 markers=_BUNDLED_MARKERS,
+                folds=frozenset(Fold),
             ),
             PromptFamily(
                 name="hunyuan-mt",

@@ -79,6 +79,11 @@ def _breaker(tokens: frozenset[str]) -> _Breaker:
     return _Breaker(tokens)
 
 
+def joint(special_tokens: Iterable[str]) -> str:
+    """The zero-width character with which special tokens are broken."""
+    return _breaker(frozenset(special_tokens)).joint
+
+
 def neutralise(text: str, special_tokens: Iterable[str]) -> str:
     """The text with a zero-width character inside each special token, so that no special token is left.
 

@@ -26,6 +26,7 @@ _MARK = re.compile(r"\{\d+\}")
 _SPACE = re.compile(r"[ \t\r\n\f]+")
 # What XML cannot have.
 _NO_CHARACTER = re.compile("[^\t\n\r\x20-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
+_QUOTES = '"“”„«»‹›「」『』'
 _STOPS = ".,;:!?…。、！？；："
 
 
@@ -102,6 +103,10 @@ class Tagged:
             return None
         parts, done = [], 0
         for (start, end), node in found:
+            # A blank that is within the tags stays there.
+            before, after = _blanks(node)
+            start -= before and text[done:start].endswith(" ")
+            end += after and text[end:].startswith(" ")
             inner = self._tagged(node, text[start:end], said)
             if inner is None:
                 return None
@@ -121,7 +126,7 @@ class Tagged:
             if isinstance(node, _Element):
                 parts.append(f"{node.start}{self._part_by_part(node.children, said)}{node.end}")
             elif isinstance(node, str) and _has_words(node):
-                before, core, after = _stripped(node)
+                before, core, after = _without_quotes(node)
                 # Small models may make nothing of a few words without their sentence.
                 parts.append(before + self._escaped(said(core).strip() or core) + after)
             else:
@@ -255,7 +260,7 @@ def _texts_of(nodes: Sequence[_Node]) -> Iterator[str]:
         yield _text(nodes)
     for node in nodes:
         if isinstance(node, str) and _has_words(node):
-            yield _stripped(node)[1]
+            yield _without_quotes(node)[1]
         elif isinstance(node, _Element):
             yield from _texts_of(node.children)
 
@@ -304,6 +309,27 @@ def _stripped(text: str) -> tuple[str, str, str]:
     core = text.strip()
     at = text.index(core)
     return text[:at], _SPACE.sub(" ", core), text[at + len(core) :]
+
+
+def _blanks(node: _Node) -> tuple[bool, bool]:
+    """Whether an element begins, and ends, with a blank."""
+    text = _text_of(node) if isinstance(node, _Element) else ""
+    return text[:1].isspace(), text[-1:].isspace()
+
+
+def _without_quotes(text: str) -> tuple[str, str, str]:
+    """As `_stripped`, with the quotation marks at either end whose other halves are in other parts."""
+    before, core, after = _stripped(text)
+    inside = core.strip(_QUOTES + " ")
+    if not inside or inside == core or not set(_QUOTES).isdisjoint(inside) or _is_quoted(core):
+        return before, core, after
+    at = core.index(inside)
+    return before + core[:at], inside, core[at + len(inside) :] + after
+
+
+def _is_quoted(text: str) -> bool:
+    """Whether a text has quotation marks at both ends."""
+    return text[0] in _QUOTES and text[-1] in _QUOTES
 
 
 def _sought(node: _Node, said: Callable[[str], str]) -> str:

@@ -228,6 +228,7 @@ class _WholeAnswer(_Answer):
             truncated=one.truncated,
             timings=one.timings,
             warnings=self.warnings,
+            unsure=one.unsure,
         )
 
     def _translation(self, number: int, outcome: Translated | GatewayError) -> Translation:
@@ -235,7 +236,14 @@ class _WholeAnswer(_Answer):
         if isinstance(outcome, GatewayError):
             error = TextError(outcome.code, outcome.message)
             return Translation(None, 0, False, NO_TIME, detected, error)
-        return Translation(outcome.text, outcome.tokens, outcome.truncated, outcome.timings, detected)
+        return Translation(
+            outcome.text,
+            outcome.tokens,
+            outcome.truncated,
+            outcome.timings,
+            detected,
+            unsure=outcome.unsure or UNSET,
+        )
 
 
 class _StreamedAnswer(_Answer):
@@ -279,7 +287,14 @@ class _StreamedAnswer(_Answer):
             throttle.end()
             stream.end(
                 FinalEvent(
-                    job.index, done.text, done.tokens, done.truncated, done.timings, self.detected(number), target
+                    job.index,
+                    done.text,
+                    done.tokens,
+                    done.truncated,
+                    done.timings,
+                    self.detected(number),
+                    target,
+                    unsure=done.unsure or UNSET,
                 )
             )
         finally:

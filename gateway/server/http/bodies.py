@@ -115,6 +115,7 @@ class TextError(Struct, frozen=True):
     message: str
 
 
+_Unsure = Annotated[bool | UnsetType, Meta(description="true where a reader should be warned; absent otherwise.")]
 _Source = Annotated[str, Meta(description="`auto` where each text's was detected.")]
 _Detected = Annotated[str, Meta(description="The detected language of the text, where none was given; or `und`.")]
 
@@ -128,6 +129,7 @@ class Translation(Struct, frozen=True):
     timings: Timings
     source_lang: _Detected | UnsetType = UNSET
     error: Annotated[TextError | UnsetType, Meta(description="Why there is no translation.")] = UNSET
+    unsure: _Unsure = UNSET
 
 
 class TextAnswer(Struct, frozen=True):
@@ -140,6 +142,7 @@ class TextAnswer(Struct, frozen=True):
     truncated: Annotated[bool, Meta(description="The output limit cut the translation short.")]
     timings: Timings
     warnings: list[TranslationWarning]
+    unsure: _Unsure = UNSET
 
 
 class BatchAnswer(Struct, frozen=True):
@@ -181,6 +184,7 @@ class FinalEvent(Struct, frozen=True):
     timings: Timings
     source_lang: _Detected | UnsetType = UNSET
     target_lang: _Target = UNSET
+    unsure: _Unsure = UNSET
 
 
 class FailedEvent(Struct, frozen=True):

@@ -8,8 +8,10 @@ from __future__ import annotations
 
 import asyncio
 import secrets
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator, Callable, Sequence
 from contextlib import asynccontextmanager
+from functools import partial
+from itertools import islice
 from types import TracebackType
 
 from msgspec import Struct
@@ -23,11 +25,11 @@ from gateway.domain.log import Timings
 from gateway.domain.ports import Engine
 from gateway.protocol.limits import Limits
 from gateway.server.translate.detection import Detector
-from gateway.server.translate.plan import UNDETERMINED, Asked, Plan, plan
+from gateway.server.translate.plan import UNDETERMINED, Asked, Job, Plan, plan
 from gateway.sessions.grants import check_reads, check_role, check_speaks
 from gateway.tracing import spans
 from gateway.translation.scheduling.scheduler import Scheduler
-from gateway.translation.scheduling.ticket import Ticket
+from gateway.translation.scheduling.ticket import Generated, Ticket
 
 NO_TIME = Timings(0.0, 0.0, 0.0)
 """Timings of a text that the engine does not translate."""
@@ -42,6 +44,8 @@ class Translated(Struct, frozen=True):
     # The output limit cut it short.
     truncated: bool
     timings: Timings
+    # A reader should be warned: the model is not sure, or left words as they are.
+    unsure: bool = False
 
 
 class Translator:
@@ -56,11 +60,14 @@ class Translator:
         *,
         # Most texts of one call.
         batch_texts: int = 64,
+        # A sentence of more characters is cut.
+        segment_chars: int = 120,
     ) -> None:
         self.scheduler = scheduler
         self.engine = engine
         self.limits = limits
         self.batch_texts = batch_texts
+        self._segment_chars = segment_chars
         self.detector = detector or Detector()
 
     def check_unread(self, grant: Grant, address: str) -> None:
@@ -82,13 +89,29 @@ class Translator:
             profile=self.engine.profile(),
             limits=self.limits,
             batch_texts=most or self.batch_texts,
+            segment_chars=self._segment_chars,
             detect=self.detector.detect,
             traceparent=spans.current().traceparent,
         )
         _check(grant, planned)
-        requests = [job.request for job in planned.jobs if job.request is not None]
+        divided = [job for job in planned.jobs if job.requests]
         # Nothing may be awaited from here until the call is entered, because only it gives the places back.
-        return Call(self.scheduler, planned, self.scheduler.admit("", requests, account=account))
+        tickets = self.scheduler.admit("", [job.requests[0] for job in divided], account=account)
+        more = [request for job in divided for request in job.requests[1:]]
+        others: list[Ticket] = []
+        try:
+            # A text has to wait as one request would, however many sentences it has.
+            if more:
+                others = self.scheduler.admit("", more, account=account, promised=True)
+        except GatewayError:
+            for ticket in tickets:
+                self.scheduler.withdraw(ticket)
+            raise
+        first, rest = iter(tickets), iter(others)
+        by_job = [
+            [*islice(first, len(job.requests[:1])), *islice(rest, len(job.requests[1:]))] for job in planned.jobs
+        ]
+        return Call(self.scheduler, planned, by_job)
 
 
 def _check(grant: Grant, planned: Plan) -> None:
@@ -102,7 +125,8 @@ def _check(grant: Grant, planned: Plan) -> None:
 class Call:
     """The texts of one call. A context: when it is left, what is not translated yet is stopped."""
 
-    def __init__(self, scheduler: Scheduler, planned: Plan, tickets: list[Ticket]) -> None:
+    def __init__(self, scheduler: Scheduler, planned: Plan, tickets: list[list[Ticket]]) -> None:
+        """tickets: of each job."""
         self._scheduler = scheduler
         # By text, then by language.
         self.jobs = planned.jobs
@@ -112,8 +136,7 @@ class Call:
         self.targets = planned.targets
         # Options that the model cannot take.
         self.left_out = planned.left_out
-        waiting = iter(tickets)
-        self._tickets = [next(waiting) if job.request is not None else None for job in planned.jobs]
+        self._tickets = tickets
         self._outcomes = ["cancelled"] * len(planned.jobs)
 
     def __enter__(self) -> Call:
@@ -123,27 +146,61 @@ class Call:
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
         # Not in the tasks of the texts: a task that is cancelled before its first step runs no code.
-        for job, ticket, outcome in zip(self.jobs, self._tickets, self._outcomes, strict=True):
-            if ticket is not None:
+        for job, tickets, outcome in zip(self.jobs, self._tickets, self._outcomes, strict=True):
+            for ticket in tickets:
                 self._scheduler.withdraw(ticket)
+            if tickets:
                 metrics.TRANSLATIONS.labels(outcome, job.target).inc()
 
     async def translate(self, number: int, on_text: Callable[[str], None] | None = None) -> Translated:
         """Do one job, once. number: of the job. Raises only `GatewayError`."""
-        job, ticket = self.jobs[number], self._tickets[number]
+        job, tickets = self.jobs[number], self._tickets[number]
         if job.error is not None:
             raise job.error
-        if ticket is None:
+        if not tickets:
             return Translated(job.text, 0, False, NO_TIME)
         try:
-            generated = await self._scheduler.collect(ticket, on_text)
+            parts = await self._collect(job, tickets, on_text)
         except GatewayError as error:
             self._outcomes[number] = error.code
             if isinstance(error, EngineFailed | DeadlineExceeded):
                 error.field = job.field
             raise
         self._outcomes[number] = "final"
-        return Translated(generated.text, ticket.tokens, generated.truncated, ticket.timings())
+        timings = [ticket.timings() for ticket in tickets]
+        return Translated(
+            job.put_together([part.text for part in parts]),
+            sum(ticket.tokens for ticket in tickets),
+            any(part.truncated for part in parts),
+            Timings(timings[0].queue_ms, timings[0].first_token_ms, max(each.total_ms for each in timings)),
+            unsure=any(part.confidence is not None and part.confidence.unsure for part in parts),
+        )
+
+    async def _collect(
+        self, job: Job, tickets: Sequence[Ticket], on_text: Callable[[str], None] | None
+    ) -> list[Generated]:
+        """The translation of each part. The first one that fails stops the others. Raises only `GatewayError`."""
+        texts, ended = [""] * len(tickets), [False] * len(tickets)
+
+        def show(number: int, text: str) -> None:
+            texts[number] = text.rstrip()
+            # A part that comes too early is shown when those before it are complete.
+            begun = next((n for n, end in enumerate(ended) if not end), len(ended) - 1)
+            if on_text is not None and (begun or texts[0]):
+                on_text(job.put_together(texts[: begun + bool(texts[begun])]))
+
+        async def collect(number: int) -> Generated:
+            generated = await self._scheduler.collect(tickets[number], partial(show, number))
+            ended[number] = True
+            show(number, generated.text)
+            return generated
+
+        try:
+            async with asyncio.TaskGroup() as tasks:
+                running = [tasks.create_task(collect(number)) for number in range(len(tickets))]
+        except BaseExceptionGroup as group:
+            raise _reason(group) from None
+        return [task.result() for task in running]
 
     async def translate_whole(self, receive: Receive) -> list[Translated]:
         """Do every job; the first one that fails stops the others. Raises its error, or `ClientDisconnect`."""

@@ -1,5 +1,7 @@
 """What is asked for, and the translations that it becomes. Checks it.
 
+Each line and each sentence of a text is translated by itself, with what comes before it as context, because models
+know sentences. Line breaks and the blanks around lines stay as they were.
 Knows: limits, languages, which text fails by itself. Must not know: bodies of any API, who waits, detectors.
 """
 
@@ -7,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Mapping, Sequence
 
+import regex
 from msgspec import Struct
 from msgspec.structs import replace
 
@@ -15,9 +18,17 @@ from gateway.domain.errors import GatewayError, InvalidValue, UnsupportedOption
 from gateway.domain.languages import AUTO
 from gateway.protocol import checks
 from gateway.protocol.limits import Limits
+from gateway.text.segments import segments
+from gateway.text.units import SPOKEN, UNSPACED
 
 UNDETERMINED = "und"
 """The language of a text without words (BCP 47)."""
+
+# Most requests that the texts of a call are divided into, unless there are more texts and languages.
+_MOST_REQUESTS = 256
+
+# Sentences of a text that the next one has as context.
+_CONTEXT_SENTENCES = 3
 
 # The language of a text, one of those given; None if the text has no words.
 Detect = Callable[[str, Collection[str]], str | None]
@@ -51,9 +62,16 @@ class Job(Struct, frozen=True):
     # Normalised tags. The source of a text that was not understood is what was asked for.
     source: str
     target: str
-    # What the engine does. None: nothing, as the text is its own translation, or there is an error.
-    request: TranslationRequest | None = None
+    # What the engine does, in order. Empty: nothing, as the text is its own translation, or there is an error.
+    requests: tuple[TranslationRequest, ...] = ()
+    # What stands before, between and behind their translations.
+    around: tuple[str, ...] = ()
     error: GatewayError | None = None
+
+    def put_together(self, translations: Sequence[str]) -> str:
+        """The translation of the text, as far as that of its parts has come."""
+        parts = [before + translation for before, translation in zip(self.around, translations, strict=False)]
+        return "".join([*parts, *self.around[len(translations) :][: len(translations) == len(self.requests)]])
 
 
 class Plan(Struct, frozen=True):
@@ -79,6 +97,8 @@ def plan(
     limits: Limits,
     # Most texts of one call.
     batch_texts: int,
+    # A sentence of more characters is cut at a clause or a word.
+    segment_chars: int,
     detect: Detect,
     # `traceparent` of the call's span; empty: the call is not traced.
     traceparent: str = "",
@@ -97,6 +117,7 @@ def plan(
         source = checks.supported_language(source, profile.languages, "source_lang")
     targets = _targets(asked.targets, source, profile, limits)
     options = _options(asked, profile, limits)
+    most_parts = max(1, _MOST_REQUESTS // (len(asked.texts) * len(targets)))
     jobs: list[Job] = []
     for index, (field, text) in enumerate(asked.texts):
         lang, error = source, _error(text, limits, field)
@@ -106,16 +127,20 @@ def plan(
         for target in targets:
             job = Job(index, field, text, lang, target, error=error or _pair_error(lang, target, profile, field))
             if job.error is None and lang not in (target, UNDETERMINED):
-                request = TranslationRequest(
-                    id=f"{id_prefix}-{len(jobs)}",
-                    text=text,
-                    source=lang,
-                    target=target,
-                    options=options,
-                    cache_scope=scope,
-                    traceparent=traceparent,
-                )
-                job = replace(job, request=request)
+                around, parts = _divided(text, lang, target, longest=segment_chars, most=most_parts)
+                requests = [
+                    TranslationRequest(
+                        id=f"{id_prefix}-{len(jobs)}.{number}",
+                        text=part,
+                        source=lang,
+                        target=target,
+                        options=_after(options, parts[:number], profile),
+                        cache_scope=scope,
+                        traceparent=traceparent,
+                    )
+                    for number, part in enumerate(parts)
+                ]
+                job = replace(job, requests=tuple(requests), around=tuple(around))
             jobs.append(job)
     errors = [job.error for job in jobs if job.error is not None]
     if errors and (asked.all_or_none or len(errors) == len(jobs)):
@@ -146,6 +171,41 @@ def _options(asked: Asked, profile: EngineProfile, limits: Limits) -> Translatio
         context=(asked.context,) if asked.context and "context" in profile.options else (),
         formality=asked.formality if "formality" in profile.options else None,
     )
+
+
+_LINE_BREAKS = regex.compile(r"(\s*[\n\v\f\r\x85\u2028\u2029]\s*)")
+
+
+def _divided(text: str, source: str, target: str, *, longest: int, most: int) -> tuple[list[str], list[str]]:
+    """The sentences of a text, at most so many parts, and what stands around their translations."""
+    around, parts, within_line = [""], [], [False]
+    for number, line in enumerate(_LINE_BREAKS.split(text)):
+        if number % 2 or not SPOKEN.search(line):
+            around[-1] += line
+            within_line[-1] = False
+            continue
+        for sentence in segments(line, source, longest):
+            core = sentence.strip()
+            before, _, after = sentence.partition(core)
+            around[-1] += before
+            parts.append(core)
+            around.append(after)
+            within_line.append(True)
+        within_line[-1] = False
+    at_once = -(-len(parts) // most) or 1
+    for begin in range(0, len(parts), at_once) if at_once > 1 else ():
+        end = min(begin + at_once, len(parts))
+        parts[begin] += "".join(around[n] + parts[n] for n in range(begin + 1, end))
+    kept = [*range(0, len(parts), at_once), len(parts)]
+    between = "" if target in UNSPACED else " "
+    around = [between if within_line[n] and not around[n].strip(" \u3000") else around[n] for n in kept]
+    return around, parts[::at_once]
+
+
+def _after(options: TranslationOptions, before: Sequence[str], profile: EngineProfile) -> TranslationOptions:
+    """The options of a sentence that comes after others of its text."""
+    known = before[-_CONTEXT_SENTENCES:] if "context" in profile.options else ()
+    return replace(options, context=(*options.context, *known)) if known else options
 
 
 def _error(text: str, limits: Limits, field: str) -> GatewayError | None:

@@ -138,3 +138,66 @@ async def test_unknown_confidence_is_not_told(
 ) -> None:
     events = [each async for each in translated(request(**proposed), encoder, engine, calibration)]
     assert [each.confidence for each in events] == [None, None]
+
+
+# ---------------------------------------------------------------- folded texts
+
+
+def said(*pieces: str, logprob: float = -0.001) -> Scripted:
+    last = len(pieces) - 1
+    ends = [FinishReason.STOP if number == last else None for number in range(len(pieces))]
+    answer = [Completion(piece, 1, end, logprob=logprob) for piece, end in zip(pieces, ends, strict=True)]
+    return Scripted(tuple(answer))
+
+
+def asking(text: str, **proposed: Any) -> TranslationRequest:
+    return TranslationRequest(id="r", text=text, source="en", target="de", **proposed)
+
+
+@pytest.mark.parametrize(
+    ("text", "pieces", "answer", "unsure"),
+    [
+        (">> ANNA: “Good\u00a0morning.”", ("Guten ", "Tag."), ">> ANNA: “Guten Tag.”", False),
+        ("On {day}, please.", ("Am O", "PS-48", "21, bitte."), "Am {day}, bitte.", False),
+        ("On {day}, please.", ("Am Montag, bitte.",), "Am Montag, bitte.", True),
+        ("– yes ", ("",), "– yes", True),
+        ("  \n", ("",), "", False),
+        ("It’s done.", ("It's done.",), "It's done.", True),
+        ("Anna Schmidt", ("Anna Schmidt.",), "Anna Schmidt.", False),
+        ("say <final> now", ("Sag <\u2060final> jetzt",), "Sag <final> jetzt", False),
+    ],
+)
+@pytest.mark.parametrize("calibration", [None, CALIBRATION])
+async def test_readers_get_words_and_what_was_kept(
+    encoder: PromptEncoder,
+    text: str,
+    pieces: tuple[str, ...],
+    answer: str,
+    unsure: bool,
+    calibration: Calibration | None,
+) -> None:
+    events = [event async for event in translated(asking(text), encoder, said(*pieces), calibration)]
+    assert "".join(event.text for event in events) == answer
+    confidence = events[-1].confidence
+    assert bool(confidence and confidence.unsure) is unsure
+    if calibration is None:
+        assert (confidence is not None) is unsure
+
+
+async def test_an_unfinished_utterance_may_have_no_words_yet(encoder: PromptEncoder) -> None:
+    (event,) = [event async for event in translated(asking("yes", final=False), encoder, said(""))]
+    assert (event.text, event.confidence) == ("", None)
+
+
+async def test_what_was_shown_of_a_folded_text_goes_on(encoder: PromptEncoder) -> None:
+    engine = said(" O", "PS-4821.")
+    asked = asking("– We meet on {day}.", prefix="– Wir treffen uns", final=False)
+    events = [event async for event in translated(asked, encoder, engine)]
+    assert "".join(event.text for event in events) == "– Wir treffen uns {day}."
+    ((ids, _),) = engine.asked
+    expected = encoder.encode(asking("We meet on OPS-4821.", final=False))
+    assert ids == expected.ids + encoder.opening(expected, "Wir treffen uns", "").ids
+    # Shown of a text that began otherwise: it is what readers have.
+    asked = asking("– We meet.", prefix="Wir treffen uns")
+    events = [event async for event in translated(asked, encoder, said(" jetzt."))]
+    assert "".join(event.text for event in events) == "Wir treffen uns jetzt."

@@ -42,6 +42,31 @@ def test_tags_go_with_their_words_where_these_are_found_again() -> None:
 
 
 @pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("We meet on <b> Friday</b> at <i>noon</i>.", "Am<b> Freitag</b> treffen wir uns zu <i>Mittag</i>."),
+        ("We meet on <b>Friday </b>at <i>noon</i>.", "Am <b>Freitag </b>treffen wir uns zu <i>Mittag</i>."),
+        ("  We meet on <b>Friday</b> at\n<i>noon</i>. ", "  Am <b>Freitag</b> treffen wir uns zu <i>Mittag</i>. "),
+    ],
+)
+def test_blanks_at_the_edges_of_parts_are_kept(text: str, expected: str) -> None:
+    assert said(text, GERMAN) == expected
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("We meet on “<b>Friday</b>” at noon.", "Wir treffen uns am “<b>Freitag</b>” um Mittag."),
+        ("On <b>«\u00a0Friday\u00a0»</b> at noon.", "Am <b>«\u00a0Freitag\u00a0»</b> um Mittag."),
+    ],
+)
+def test_quotes_at_the_edges_of_parts_are_kept(text: str, expected: str) -> None:
+    words = GERMAN | {"On": "Am", "at noon.": "um Mittag.", "«\u00a0Friday\u00a0»": "«\u00a0Freitag\u00a0»"}
+    tagged = Tagged(text, XML)
+    assert tagged.translated(lambda part: words.get(part, "")) == expected
+
+
+@pytest.mark.parametrize(
     "whole",
     [
         # Not there, within a longer word, and twice.

@@ -142,7 +142,7 @@ async def test_a_stream_shows_tokens_as_they_come_and_ends_with_done() -> None:
     assert response.headers["x-accel-buffering"] == "no"
     received = events(response.text)
     assert received[-1] == ("done", {**FROM_TO, "warnings": []})
-    for index, expected in enumerate(["[ja] one two", "[ja] line break «…»"]):
+    for index, expected in enumerate(["[ja] one two", "[ja] line\n[ja] break\r\n «…»"]):
         mine = [(name, data) for name, data in received[:-1] if data["index"] == index]
         *deltas, (last, final) = mine
         assert {name for name, _ in deltas} == {"translation.delta"}

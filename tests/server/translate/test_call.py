@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import itertools
 from collections.abc import AsyncIterator
 from typing import Any
 
@@ -45,6 +46,32 @@ async def test_of_a_whole_the_first_that_fails_stops_the_others(gateway: Running
         assert [each.text for each in await call.translate_whole(never)] == ["[ja] a", "[ja] b"]
     with pytest.raises(EngineFailed), translator(gateway).admit(asking("STALL", "FAIL"), OPEN, "1.1.1.1") as call:
         await call.translate_whole(never)
+    assert (scheduler.running, scheduler.waiting) == (0, 0)
+
+
+async def test_a_text_grows_in_the_order_of_its_sentences(gateway: Running) -> None:
+    shown: list[str] = []
+    with translator(gateway).admit(asking("One two. STALL\nThree."), OPEN, "1.1.1.1") as call:
+        stalled = asyncio.create_task(call.translate(0, shown.append))
+        while shown[-1:] != ["[ja] One two."]:
+            await asyncio.sleep(0.01)
+        stalled.cancel()
+    shown.clear()
+    with translator(gateway).admit(asking(" One two. Yes.\n\nThree. "), OPEN, "1.1.1.1") as call:
+        done = await call.translate(0, shown.append)
+    assert done.text == " [ja] One two.[ja] Yes.\n\n[ja] Three. "
+    assert shown[-1] == done.text
+    assert all(later.startswith(earlier) for earlier, later in itertools.pairwise(shown))
+    assert done.tokens == 7
+
+
+async def test_a_long_text_waits_as_one_and_leaves_nothing_behind(gateway: Running) -> None:
+    scheduler, calls = gateway.gateway.scheduler, translator(gateway)
+    with calls.admit(asking("STALL now. STALL then.\nFAIL here.", "Yes."), OPEN, "1.1.1.1") as call:
+        with pytest.raises(EngineFailed) as caught:
+            await call.translate(0)
+        assert caught.value.field == "text"
+        assert (await call.translate(1)).text == "[ja] Yes."
     assert (scheduler.running, scheduler.waiting) == (0, 0)
 
 

@@ -45,6 +45,7 @@ def planned(asked: Asked, profile: EngineProfile, limits: Limits = LIMITS) -> Pl
         profile=profile,
         limits=limits,
         batch_texts=3,
+        segment_chars=30,
         detect=first_letters,
     )
 
@@ -60,20 +61,19 @@ def asking(*texts: str, targets: tuple[str, ...] = ("de",), source: str = AUTO) 
 def test_every_option_the_model_takes_goes_with_every_text() -> None:
     found = planned(EVERYTHING, profile("glossary", "context", "formality"))
     options = TranslationOptions(glossary=(("morning", "早"),), context=("we met",), formality="formal")
-    assert [job.request for job in found.jobs] == [
-        TranslationRequest(
-            id="http-1-0", text="good morning", source="en", target="zh-hant", options=options, cache_scope=SCOPE
-        ),
-        TranslationRequest(
-            id="http-1-1", text=" two ", source="en", target="zh-hant", options=options, cache_scope=SCOPE
-        ),
-    ]
+    first = TranslationRequest(
+        id="http-1-0.0", text="good morning", source="en", target="zh-hant", options=options, cache_scope=SCOPE
+    )
+    second = replace(first, id="http-1-1.0", text="two")
+    assert [job.requests for job in found.jobs] == [(first,), (second,)]
     assert (found.source, found.targets, found.left_out) == ("en", ["zh-hant"], [])
 
 
 def test_what_the_model_does_not_take_is_left_out_with_a_warning() -> None:
     found = planned(EVERYTHING, profile("formality"))
-    assert {job.request.options for job in found.jobs if job.request} == {TranslationOptions(formality="formal")}
+    assert {request.options for job in found.jobs for request in job.requests} == {
+        TranslationOptions(formality="formal")
+    }
     assert [(warning.code, warning.field) for warning in found.left_out] == [
         ("unsupported_option", "glossary"),
         ("unsupported_option", "context"),
@@ -82,30 +82,72 @@ def test_what_the_model_does_not_take_is_left_out_with_a_warning() -> None:
 
 def test_an_empty_option_is_no_option() -> None:
     found = planned(asking("a", source="en"), profile("context", "glossary", "formality"))
-    assert found.jobs[0].request is not None
-    assert found.jobs[0].request.options == TranslationOptions()
+    assert [request.options for request in found.jobs[0].requests] == [TranslationOptions()]
     assert found.left_out == []
 
 
 def test_each_text_goes_into_each_language_and_into_none_twice() -> None:
     found = planned(asking("a", "b", source="en", targets=("de", "en-GB", "DE", "zh-HK")), profile())
     assert found.targets == ["de", "en", "zh-hant"]
-    assert [(job.index, job.target, job.request is not None) for job in found.jobs] == [
+    assert [(job.index, job.target, bool(job.requests)) for job in found.jobs] == [
         *((0, "de", True), (0, "en", False), (0, "zh-hant", True)),
         *((1, "de", True), (1, "en", False), (1, "zh-hant", True)),
     ]
-    ids = [job.request.id for job in found.jobs if job.request]
+    ids = [request.id for job in found.jobs for request in job.requests]
     assert len(set(ids)) == 4
 
 
 def test_a_text_whose_language_is_detected() -> None:
     found = planned(asking("en text", "de text", "42"), profile())
-    assert [(job.source, job.request is not None) for job in found.jobs] == [
+    assert [(job.source, bool(job.requests)) for job in found.jobs] == [
         ("en", True),
         ("de", False),
         (UNDETERMINED, False),
     ]
     assert found.source == AUTO
+
+
+@pytest.mark.parametrize(
+    ("text", "target", "parts", "whole"),
+    [
+        ("Good morning. Thank you.", "de", ["Good morning.", "Thank you."], "0 1"),
+        ("Good morning.  Thank you.", "zh-hant", ["Good morning.", "Thank you."], "01"),
+        ("Good morning.\nThank you.", "zh-hant", ["Good morning.", "Thank you."], "0\n1"),
+        (" one \r\n\r\n\ttwo\n", "de", ["one", "two"], " 0 \r\n\r\n\t1\n"),
+        ("\u00a0one.\u00a0", "de", ["one."], "\u00a00\u00a0"),
+        ("one\n---\n  two\n…", "de", ["one", "two"], "0\n---\n  1\n…"),
+        ("Dr. Ito has $1.50 left. Yes.", "de", ["Dr. Ito has $1.50 left.", "Yes."], "0 1"),
+        ("we go to the harbour, then we eat there", "de", ["we go to the harbour,", "then we eat there"], "0 1"),
+        ("a\n" * 1_000, "de", None, None),
+    ],
+)
+def test_lines_and_sentences_are_translated_by_themselves(
+    text: str, target: str, parts: list[str] | None, whole: str | None
+) -> None:
+    (job,) = planned(asking(text, source="en", targets=(target,)), profile()).jobs
+    if parts is not None:
+        assert [request.text for request in job.requests] == parts
+        assert job.put_together([str(number) for number in range(len(parts))]) == whole
+    assert "".join(job.put_together([request.text for request in job.requests]).split()) == "".join(text.split())
+    assert len(job.requests) <= 256
+    # As far as it has come.
+    assert job.put_together([]) == ""
+    assert text.startswith(job.put_together([job.requests[0].text]))
+
+
+def test_what_comes_between_sentences_is_of_the_target() -> None:
+    chinese = asking("早上好。谢谢。", source="zh", targets=("de",))
+    (job,) = planned(chinese, profile(languages=("zh", "de"))).jobs
+    assert job.put_together(["Guten Morgen.", "Danke."]) == "Guten Morgen. Danke."
+
+
+def test_a_sentence_has_those_before_it_as_context() -> None:
+    asked = replace(
+        asking("It is one. It is two. It is three. It is four. It is five.", source="en"), context="we met"
+    )
+    (job,) = planned(asked, profile("context")).jobs
+    assert job.requests[0].options.context == ("we met",)
+    assert job.requests[4].options.context == ("we met", "It is two.", "It is three.", "It is four.")
 
 
 def test_a_text_that_cannot_be_translated_fails_alone() -> None:

@@ -1,0 +1,338 @@
+"""Folds a text to what a model knows, and puts what was taken away around the model's answer again.
+
+Knows: how texts are typed and how recognisers write them. Must not know: prompts, models, tokenizers, what readers
+see of the original, which is never folded.
+
+A text is folded alike while it grows: what is taken from its beginning, and how a word in the middle is written,
+does not change with what follows. Only a final gets an end mark, because with it an unfinished text would say
+something else.
+"""
+
+from __future__ import annotations
+
+import unicodedata
+from collections.abc import Callable
+from enum import Enum, auto
+
+import regex
+from msgspec import Struct
+
+from gateway.text.units import SPOKEN, UNSPACED
+
+
+class Fold(Enum):
+    """What a family of models needs, besides NFC and plain blanks, which all get."""
+
+    # Half-width kana and full-width Latin letters, digits and marks.
+    WIDTH = auto()
+    # Typographic apostrophes, quotation marks, dashes and ellipses; marks of another script; repeated ones; line
+    # breaks.
+    MARKS = auto()
+    # What is all in capitals gets small letters.
+    CAPITALS = auto()
+    # A short answer without an end mark gets one, and a capital; what is a question by its last word, its mark.
+    ANSWERS = auto()
+    # A speaker's label (`>> NAME:`), a dash before speech, quotation marks around the whole.
+    EDGES = auto()
+    # Placeholders, addresses, amounts and dates: the model gets a name that it copies.
+    KEPT = auto()
+
+
+class Folded(Struct, frozen=True):
+    """A text as a model gets it."""
+
+    text: str
+    # What stands around its translation.
+    before: str = ""
+    after: str = ""
+    # (what the model gets, what stands for it in the original) of each part that is kept.
+    kept: tuple[tuple[str, str], ...] = ()
+
+    def begun(self, prefix: str, draft: str) -> tuple[str, str] | None:
+        """The beginning of a translation as the model would have said it. None if it begins otherwise."""
+        if self.before.startswith(prefix):
+            begun = prefix + draft
+            return "", self._named(begun[len(self.before) :]) if begun.startswith(self.before) else ""
+        if not prefix.startswith(self.before):
+            return None
+        prefix = self._named(prefix[len(self.before) :])
+        # It may end within something that is kept.
+        cut = max((_overlap(prefix, original) for _, original in self.kept), default=0)
+        return prefix[: len(prefix) - cut], self._named(draft) if not cut else ""
+
+    def _named(self, text: str) -> str:
+        for name, original in self.kept:
+            text = text.replace(original, name)
+        return text
+
+
+class Unfolding:
+    """The answer of a model, piece by piece, as readers get it."""
+
+    def __init__(self, folded: Folded, removed: str = "") -> None:
+        """removed: characters that no answer has."""
+        self._folded = folded
+        self._removed = dict.fromkeys(map(ord, removed))
+        self.has_said = False
+        # What may be the beginning of a name that stands for something.
+        self._held = ""
+        # The names that have come.
+        self._found: set[str] = set()
+
+    def add(self, piece: str, *, last: bool = False) -> str:
+        """The text that this piece adds. last: nothing follows."""
+        text = self._held + piece.translate(self._removed)
+        for name, original in self._folded.kept:
+            if name in text:
+                self._found.add(name)
+                text = text.replace(name, original)
+        held = 0 if last else max((_overlap(text, name) for name, _ in self._folded.kept), default=0)
+        text, self._held = text[: len(text) - held], text[len(text) - held :]
+        if text and not self.has_said:
+            text, self.has_said = self._folded.before + text, True
+        return text + self._folded.after if last and self.has_said else text
+
+    @property
+    def is_complete(self) -> bool:
+        """Whether all that is kept has come."""
+        return len(self._found) == len(self._folded.kept)
+
+
+def _overlap(text: str, name: str) -> int:
+    return next((size for size in range(min(len(name) - 1, len(text)), 0, -1) if text.endswith(name[:size])), 0)
+
+
+def fold(
+    text: str,
+    lang: str,
+    folds: frozenset[Fold] = frozenset(),
+    *,
+    final: bool = True,
+    # How strange a word is to the model; the least strange spelling of a word in capitals is taken.
+    strangeness: Callable[[str], int] | None = None,
+) -> Folded:
+    """The text of an utterance as a model gets it. lang: normalised tag."""
+    text = plain(text)
+    before = after = ""
+    if Fold.WIDTH in folds:
+        text = _of_usual_width(text, wide=lang in UNSPACED)
+    if Fold.EDGES in folds:
+        before, text, after = _edges(text)
+    names: dict[str, str] = {}
+    if Fold.KEPT in folds:
+        text, names = _with_kept(text)
+    if Fold.MARKS in folds:
+        text = _with_known_marks(text, lang)
+    if Fold.CAPITALS in folds:
+        text = _without_shouting(text, strangeness)
+    if Fold.ANSWERS in folds and final:
+        text = _as_an_answer(text, lang)
+    kept = []
+    for (mark, original), name in zip(names.items(), _NAMES, strict=False):
+        text = text.replace(mark, name)
+        kept.append((name, original))
+    return Folded(text, before, after, tuple(kept))
+
+
+# ------------------------------------------------------------------------------------------- for all models
+
+# Without width and without meaning for a translation. What joins letters is kept where it does so.
+_INVISIBLE = regex.compile(
+    r"[\u00ad\u200b\u200e\u200f\u202a-\u202e\u2060-\u2069\ufeff]+"
+    r"|(?<![^\x00-\u024f\s])[\u200c\u200d]+|[\u200c\u200d]+(?=[\x00-\u024f\s]|\Z)"
+)
+_LINE_ENDS = regex.compile(r"[^\S\n]*(?:\r\n?|[\n\v\f\x85\u2028\u2029])\s*")
+_BLANKS = regex.compile(r"(?:[\p{Zs}\t]|(?!\n)\p{Cc})+")
+
+
+def plain(text: str) -> str:
+    """NFC, with plain blanks, each one alone and none outside, and nothing that cannot be seen."""
+    if not text.isascii():
+        text = _INVISIBLE.sub("", unicodedata.normalize("NFC", text))
+    return _BLANKS.sub(" ", _LINE_ENDS.sub("\n", text)).strip()
+
+
+# --------------------------------------------------------------------------------------- what some models need
+
+_OTHER_WIDTH = regex.compile(r"[\uff66-\uff9f]+|[！-～｡-･￠￡￥￦ﬀ-ﬆ]+")
+# As they are used in East Asia.
+_WIDE = str.maketrans("!?,:;()~", "！？，：；（）～")
+
+
+def _of_usual_width(text: str, *, wide: bool) -> str:
+    if text.isascii():
+        return text
+
+    def usual(found: regex.Match[str]) -> str:
+        known = unicodedata.normalize("NFKC", found[0])
+        return known.translate(_WIDE) if wide else known
+
+    return _OTHER_WIDTH.sub(usual, text)
+
+
+_LABEL = r">>+\s*(?:[^\s:：][^:：\n]{0,40}[:：]\s*)?"
+_BEFORE = regex.compile(rf"(?:{_LABEL}|[-–—―•♪♫]\s+|[–—―♪♫])+")
+_AFTER = regex.compile(r"\s*[♪♫]+\Z")
+_CLOSING = {
+    "“": "”",
+    "„": "“”",
+    "«": "»",
+    "»": "«",
+    "‹": "›",
+    "‘": "’",
+    "‚": "‘’",
+    '"': '"',
+    "「": "」",
+    "『": "』",
+}
+_QUOTES = '“”„«»‹›"「」『』'
+
+
+def _edges(text: str) -> tuple[str, str, str]:
+    """What stands before all words, the words, and what stands behind them."""
+    begin = found.end() if (found := _BEFORE.match(text)) else 0
+    end = found.start() if (found := _AFTER.search(text)) else len(text)
+    closing = _CLOSING.get(text[begin : begin + 1], "")
+    if closing:
+        inside = text[begin + 1 : end]
+        # Unfinished, or around the whole.
+        ends = [at for at, char in enumerate(inside) if char in closing]
+        whole = bool(ends) and ends[0] == len(inside) - 1
+        if whole or not ends:
+            core = inside[:-1] if whole else inside
+            begin += 1 + len(core) - len(core.lstrip())
+            end = begin + len(core.strip())
+    core = text[begin:end]
+    return (text[:begin], core, text[end:]) if SPOKEN.search(core) else ("", text, "")
+
+
+# Copied by the model that has no other names for what it does not know.
+_NAMES = ("OPS-4821", "OPS-7395", "OPS-1604", "OPS-9257", "OPS-3168", "OPS-5873")
+_KEPT = regex.compile(
+    r"(?:https?://|www\.)[^\s<>\"]+[^\s<>\".,;:!?)'’”»。、]"
+    r"|[\w.+-]+@[\w-]+(?:\.[\w-]+)+"
+    r"|\{\{[^{}]*\}\}|[$#]?\{[^{}]*\}|%\([^()\s]+\)[a-z]|(?<!\d)%(?:\d+\$)?[\d.]*[sdif@](?!\w)"
+    r"|\b\d{4}-\d\d-\d\d(?:T[\d:.+Z-]*\w)?\b|\b\d{1,2}([./])\d{1,2}\1\d{2,4}\b"
+    r"|[$€£¥]\s?\d+(?:[.,' ]\d{3})*[.,]\d{1,2}(?!\d)"
+    r"|(?<![\d.,])\d+(?:[.,' ]\d{3})*[.,]\d{1,2}(?![\d.,]*\d)(?:\s?[$€£¥%])?"
+)
+# Stand for what is kept while the rest is folded: characters of private use.
+_PRIVATE = "\ue000\ue001\ue002\ue003\ue004\ue005"
+_IS_PRIVATE = regex.compile(f"[{_PRIVATE}]")
+
+
+def _with_kept(text: str) -> tuple[str, dict[str, str]]:
+    if _IS_PRIVATE.search(text) or any(name in text for name in _NAMES):
+        return text, {}
+    marks: dict[str, str] = {}
+
+    def mark(found: regex.Match[str]) -> str:
+        if (known := marks.get(found[0])) is None and len(marks) < len(_PRIVATE):
+            known = marks[found[0]] = _PRIVATE[len(marks)]
+        return known or found[0]
+
+    text = _KEPT.sub(mark, text)
+    return text, {mark: original for original, mark in marks.items()}
+
+
+_CJK = r"[\p{Han}\p{Hiragana}\p{Katakana}ー]"
+_TYPOGRAPHIC = regex.compile(r"[^\x20-\x7e\p{L}\p{M}\p{N}]|[!?.-]{2}|[\"`]| - |(?<=[^\x00-\x7f])[.,!?:;]")
+_APOSTROPHES = regex.compile(r"(?<=[\p{L}\p{N}])[’‘‛ʼ´`]")
+_QUOTATION = regex.compile(rf"[{_QUOTES}‘’‚‛]")
+_DASH = regex.compile(r"(?<=[\p{L}\p{N}])\s+(?:--?|[–—―])\s+|(?<=\p{L})(?:—|―|--)(?=\p{L})")
+_HYPHEN = regex.compile(r"[‐‑‒–—―−]")
+_ELLIPSIS = regex.compile(r"(?:…|\.{2,}|・{2,}|。{2,})+")
+_REPEATED = regex.compile(r"[!?！？]{2,}")
+_ASIAN = regex.compile(rf"(?<={_CJK}|[\p{{N}}」』）])[.,!?:;](?!\p{{N}})")
+_EAST = {"ja": str.maketrans(".,!?:;", "。、！？：；"), "zh": str.maketrans(".,!?:;", "。，！？：；")}
+_WEST = str.maketrans("。、，！？：；「」", '.,,!?:;""')
+
+
+def _with_known_marks(text: str, lang: str) -> str:
+    if not _TYPOGRAPHIC.search(text):
+        return text
+    wide = lang in UNSPACED
+    text = _APOSTROPHES.sub("'", text)
+    text = _QUOTATION.sub("", text)
+    text = _ELLIPSIS.sub(" ", text)
+    text = _DASH.sub(("、" if lang == "ja" else "，") if wide else ", ", text)
+    text = _HYPHEN.sub("-", text)
+    # Who shouts says no more than who does not.
+    stop = "。" if wide else "."
+    text = _REPEATED.sub(lambda found: next((mark for mark in found[0] if mark in "?？"), stop), text)
+    if not wide:
+        text = text.translate(_WEST)
+    elif (east := _EAST.get(lang.partition("-")[0])) is not None:
+        text = _ASIAN.sub(lambda found: found[0].translate(east), text)
+    return regex.sub(r"\s+", " ", text).strip()
+
+
+_WORD = regex.compile(r"[\p{L}\p{M}]+(?:['’][\p{L}\p{M}]+)*")
+_WITHOUT_CASE = regex.compile(r"\p{Lo}")
+_BEGINNING = regex.compile(r"(?:\A|[.!?]\s+)[¿¡]*\p{Ll}")
+
+
+def _without_shouting(text: str, strangeness: Callable[[str], int] | None) -> str:
+    if text.upper() != text or text.lower() == text or _WITHOUT_CASE.search(text):
+        return text
+
+    def spelled(found: regex.Match[str]) -> str:
+        word = found[0]
+        if strangeness is None:
+            return word.lower()
+        spellings = (word.lower(), word.capitalize(), word)
+        return min(spellings, key=lambda spelling: strangeness(spelling))
+
+    return _BEGINNING.sub(lambda found: found[0].upper(), _WORD.sub(spelled, text))
+
+
+# Words, or in a script without blanks characters, of what counts as a short answer.
+_SHORT_WORDS, _SHORT_CHARS = 3, 8
+_ASKING = {
+    "en": "what why when where who how which really",
+    "de": "was warum wieso wann wo wer wie welche wirklich",
+    "fr": "quoi pourquoi quand où qui comment lequel vraiment",
+    "es": "qué cuándo dónde quién cómo cuál",
+}
+# What ends a question, however long it is.
+_ASKED = {"ja": "か", "zh": "吗"}
+
+
+def _as_an_answer(text: str, lang: str) -> str:
+    if not text[-1:].isalnum():
+        return text
+    if lang in UNSPACED:
+        if text.endswith(_ASKED.get(lang, "\n")):
+            return f"{text}？"
+        return f"{text}。" if len(text) <= _SHORT_CHARS else text
+    words = text.split()
+    if len(words) > _SHORT_WORDS:
+        return text
+    asks = words[0].lower() in _ASKING.get(lang, "").split()
+    return f"{text[0].upper()}{text[1:]}{'?' if asks else '.'}"
+
+
+# ----------------------------------------------------------------------------------------------- answers
+
+
+def is_doubtful_copy(source: str, answer: str) -> bool:
+    """Whether an answer repeats a text that is not one that may stay as it is: names, numbers, addresses."""
+    said = _letters(source)
+    return bool(said) and said == _letters(answer) and not _may_stay(source)
+
+
+def _letters(text: str) -> str:
+    return "".join(filter(str.isalnum, unicodedata.normalize("NFKC", text).casefold()))
+
+
+# Words of a name.
+_NAME_WORDS = 4
+_HAN = regex.compile(r"\p{Han}{1,6}")
+
+
+def _may_stay(source: str) -> bool:
+    words = [word for word in regex.findall(r"[\p{L}\p{M}\p{N}]+", _KEPT.sub(" ", plain(source)))]
+    shouted = len(words) > 1 and source.upper() == source
+    return len(words) <= _NAME_WORDS and all(
+        not word.isalpha() or _HAN.fullmatch(word) or (word[0].isupper() and not shouted) for word in words
+    )
