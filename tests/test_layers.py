@@ -121,6 +121,7 @@ HEAVY = {
     "starlette": {"server", "app", "administration", "workers.administration", "workers.serving"},
     "segno": {"server.http.qr"},
     "py3langid": {"server.translate.detection"},
+    "langcodes": {"domain.languages"},
     "numpy": set(),
     "jwt": {"identity"},
     "websockets": {"client", "conformance", "server.guard.websocket"},
@@ -139,6 +140,7 @@ NOT_AT_THE_TOP = {
     "redis",
     "hiredis",
     "py3langid",
+    "langcodes",
     "opentelemetry",
 }
 
