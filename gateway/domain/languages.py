@@ -13,6 +13,9 @@ from types import MappingProxyType
 AUTO = "auto"
 """Stands for the language of each text, which is to be detected."""
 
+UNDETERMINED = "und"
+"""The language of a text that says too little about it. Nothing is translated from it."""
+
 # English names as the model cards of open translation models spell them.
 NAMES = MappingProxyType(
     {
@@ -116,6 +119,12 @@ def _canonical(tag: str) -> tuple[str | None, str | None]:
     found = found.maximize()
     language = found.language or ""
     return language if language in NAMES else MACROLANGUAGES.get(language, language), found.script
+
+
+@lru_cache(maxsize=1024)
+def likely_script(tag: str) -> str | None:
+    """The script of a normalised tag by ISO 15924, such as `Latn`, `Jpan` or `Hant`."""
+    return _canonical(tag)[1]
 
 
 def is_right_to_left(tag: str) -> bool:

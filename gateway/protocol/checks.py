@@ -18,7 +18,7 @@ from gateway.domain.errors import (
     UnsupportedLanguage,
     UnsupportedOption,
 )
-from gateway.domain.languages import language_name, normalise
+from gateway.domain.languages import UNDETERMINED, language_name, normalise
 from gateway.protocol.limits import Limits
 
 # Regular expression for a whole meeting id. Its characters are safe in a URL path and in a file name. An id of
@@ -72,6 +72,8 @@ def supported_language(tag: str, languages: Collection[str], field: str) -> str:
 
 def check_pair(source: str, target: str, profile: EngineProfile, field: str | None = None) -> None:
     """Raises `UnsupportedLanguage` if nothing translates from one of the languages into the other."""
+    if source == UNDETERMINED:
+        raise UnsupportedLanguage("The text says too little about its language.", field=field)
     if not profile.translates(source, target):
         possible = ", ".join(profile.targets(source)) or "none"
         raise UnsupportedLanguage(

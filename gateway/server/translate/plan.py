@@ -12,14 +12,11 @@ from msgspec.structs import replace
 
 from gateway.domain.engine import EngineProfile, Formality, TranslationOptions, TranslationRequest
 from gateway.domain.errors import GatewayError, InvalidValue, UnsupportedOption
-from gateway.domain.languages import AUTO
+from gateway.domain.languages import AUTO, UNDETERMINED
 from gateway.protocol import checks
 from gateway.protocol.limits import Limits
 
-UNDETERMINED = "und"
-"""The language of a text without words (BCP 47)."""
-
-# The language of a text, one of those given; None if the text has no words.
+# The language of a text, one of those given; None if the text has no words of any.
 Detect = Callable[[str, Collection[str]], str | None]
 
 
