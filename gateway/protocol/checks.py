@@ -73,7 +73,7 @@ def supported_language(tag: str, languages: Collection[str], field: str) -> str:
 def check_pair(source: str, target: str, profile: EngineProfile, field: str | None = None) -> None:
     """Raises `UnsupportedLanguage` if nothing translates from one of the languages into the other."""
     if source == UNDETERMINED:
-        raise UnsupportedLanguage("The text says too little about its language.", field=field)
+        raise UnsupportedLanguage("The language of the text was not recognised.", field=field)
     if not profile.translates(source, target):
         possible = ", ".join(profile.targets(source)) or "none"
         raise UnsupportedLanguage(
