@@ -4,8 +4,13 @@
 /** @import {Language} from "../ui/languages.js" */
 
 // Scripts that are written with letters of others (ISO 15924). Any other is its own.
-/** @type {Record<string, string[]>} */
-const LETTERS = { Jpan: ["Hani", "Hira", "Kana"], Hans: ["Hani"], Hant: ["Hani"], Kore: ["Hang", "Hani"] };
+/** @type {Record<string, RegExp>} */
+const LETTERS = {
+  Jpan: /[\p{Script=Hani}\p{Script=Hira}\p{Script=Kana}]/u,
+  Hans: /\p{Script=Hani}/u,
+  Hant: /\p{Script=Hani}/u,
+  Kore: /[\p{Script=Hang}\p{Script=Hani}]/u,
+};
 // Of a shorter text the browser's detector knows little.
 const LEAST_CHARS = 12;
 const CERTAIN = 0.9;
@@ -34,8 +39,7 @@ function isWrittenIn(text, tag) {
   if (!/\p{L}/u.test(text)) return true;
   try {
     const script = new Intl.Locale(tag).maximize().script ?? "";
-    const names = LETTERS[script] ?? [script];
-    return new RegExp(names.map((name) => `\\p{Script=${name}}`).join("|"), "u").test(text);
+    return (LETTERS[script] ?? new RegExp(`\\p{Script=${script}}`, "u")).test(text);
   } catch {
     return true; // a language that the browser does not know
   }
