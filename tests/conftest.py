@@ -54,7 +54,9 @@ class Watch:
         loading = address.endswith("/readyz") and "503" in message.text
         # What Playwright says of workers that a test does without.
         blocked = message.text.startswith("Service Worker registration blocked")
-        if message.type in ("error", "warning") and not loading and not blocked:
+        # What a Chromium without its model says when the page asks whether it is there.
+        unknowing = message.text.startswith("The language detection model was required")
+        if message.type in ("error", "warning") and not (loading or blocked or unknowing):
             self._complaints.append(f"console {message.type}: {message.text} ({address})")
 
     def _on_request(self, request: Request) -> None:

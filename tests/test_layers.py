@@ -133,6 +133,7 @@ HEAVY = {
     "starlette": {"server", "app", "administration", "workers.administration", "workers.serving"},
     "segno": {"server.http.qr"},
     "py3langid": {"server.translate.detection"},
+    "langcodes": {"domain.languages"},
     "numpy": set(),
     "jwt": {"identity"},
     "websockets": {"client", "conformance", "server.guard.websocket"},
@@ -151,6 +152,7 @@ NOT_AT_THE_TOP = {
     "redis",
     "hiredis",
     "py3langid",
+    "langcodes",
     "opentelemetry",
 }
 

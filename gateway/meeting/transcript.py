@@ -6,12 +6,15 @@ written. Must not know: clocks, the log, HTTP, JSON (see `http_messages`).
 
 from __future__ import annotations
 
+import html
 import re
+import unicodedata
 from collections.abc import Iterable, Sequence
 from typing import assert_never
 
 from msgspec import Struct
 
+from gateway.domain.languages import is_right_to_left
 from gateway.domain.log import Publication, Said, Translated, Untranslated, Utterance
 
 # Participants whose clocks differ by no more speak into one recording.
@@ -212,13 +215,14 @@ def _part(spans: list[tuple[int, int]], utterances: Sequence[Spoken]) -> None:
 
 
 def subrip(transcript: Transcript, languages: Sequence[str] = ()) -> str:
-    """SubRip (.srt). The format has no escapes: what looks like the arrow of its times becomes another arrow."""
+    """SubRip (.srt). It has no escapes: what a player takes for markup is written with a wider character."""
     blocks: list[str] = []
     for cue in cues(transcript):
         if lines := _lines(cue.spoken, languages):
             if name := _one_line(cue.spoken.utterance.speaker):
-                lines[0] = f"{name}: {lines[0]}"
-            text = _SUBRIP_ARROW.sub("→", "\n".join(lines))
+                lines[0] = (lines[0][0], f"{name}: {lines[0][1]}")
+            parts = (_directed(part, lang) for lang, line in lines for part in _LONG.findall(line))
+            text = _plain("\n".join(parts))
             times = f"{_timestamp(cue.start_ms, ',')} --> {_timestamp(cue.end_ms, ',')}"
             blocks.append(f"{len(blocks) + 1}\n{times}\n{text}\n")
     return "\n".join(blocks)
@@ -234,7 +238,7 @@ def webvtt(transcript: Transcript, languages: Sequence[str] = (), *, note: str =
         if lines := _lines(cue.spoken, languages):
             # What ends a tag, readers take for its end even where it is escaped; hyphens before it make an arrow.
             name = _one_line(re.sub("[<>]", " ", cue.spoken.utterance.speaker)).rstrip("- ")
-            text = _escaped("\n".join(lines))
+            text = _escaped("\n".join(line for _, line in lines))
             voice = f"<v {_escaped(name)}>" if name else ""
             times = f"{_timestamp(cue.start_ms, '.')} --> {_timestamp(cue.end_ms, '.')}"
             blocks.append(f"{times}\n{voice}{text}\n")
@@ -258,16 +262,30 @@ def plain_text(transcript: Transcript, languages: Sequence[str] = ()) -> str:
     return "".join(f"{lines}\n" for lines in written)
 
 
-def _lines(spoken: Spoken, languages: Sequence[str]) -> list[str]:
-    """What a cue shows, a line per language; without what is not there."""
+def _lines(spoken: Spoken, languages: Sequence[str]) -> list[tuple[str, str]]:
+    """What a cue shows: each line with its language; without what is not there."""
     wanted = languages or (spoken.utterance.lang,)
-    texts = (spoken.text_in(lang) for lang in wanted)
-    return [line for text in texts if text is not None and (line := _one_line(text))]
+    texts = ((lang, spoken.text_in(lang)) for lang in wanted)
+    return [(lang, line) for lang, text in texts if text is not None and (line := _one_line(text))]
 
 
 # What any reader may take for the end of a line, and other control characters, with the space behind them.
 _BREAKS = re.compile(r"[\x00-\x08\x0a-\x1f\x7f-\x9f\u2028\u2029][\x00-\x20\x7f-\x9f\u2028\u2029]*")
-_SUBRIP_ARROW = re.compile(r"-[ -] *>")
+# What fits into a line: ffmpeg breaks one at 4,095 bytes, which may be in the middle of a character.
+_LONG = re.compile(r".{1,1000}(?!\S)\s*|.{1,1000}")
+# What readers of SubRip take for something else than words → the same for the eye. docs/http.md: who reads what.
+_SUBRIP = (
+    (re.compile(r"-[ -] *>"), "→"),
+    # Tags, override blocks, and breaks such as `\N`: each begins with one of these.
+    (re.compile(r"<"), "\N{FULLWIDTH LESS-THAN SIGN}"),
+    (re.compile(r"\{"), "\N{FULLWIDTH LEFT CURLY BRACKET}"),
+    (re.compile(r"\\"), "\N{FULLWIDTH REVERSE SOLIDUS}"),
+    # Two times in one line are those of a cue, even without an arrow.
+    (re.compile(r"(\d:\d{1,2}):(?=\d{1,2}[.,]\d)"), "\\1\N{FULLWIDTH COLON}"),
+    # A last line of digits is the number of the next cue, even where none follows.
+    (re.compile(r"(\n *\d+ *)$"), "\\1\N{LEFT-TO-RIGHT MARK}"),
+)
+_REFERENCE = re.compile(r"&(?=(#?\w+;?))")
 
 
 def _one_line(text: str) -> str:
@@ -275,6 +293,33 @@ def _one_line(text: str) -> str:
     # Lone surrogates are not text; no encoding takes them.
     usable = text.encode("utf-8", "replace").decode()
     return _BREAKS.sub(" ", usable).strip()
+
+
+def _plain(text: str) -> str:
+    """The text of a SubRip cue without what looks like markup."""
+    for pattern, plain in _SUBRIP:
+        text = pattern.sub(plain, text)
+    return _REFERENCE.sub(_ampersand, text)
+
+
+def _ampersand(found: re.Match[str]) -> str:
+    reference = f"&{found[1]}"
+    return "&" if html.unescape(reference) == reference else "\N{FULLWIDTH AMPERSAND}"
+
+
+def _directed(line: str, lang: str) -> str:
+    """The line of a SubRip cue in the direction of its language.
+
+    Some players take the direction from the first letter, which may be that of a name: the mark is for them.
+    Others write every line from left to right: the embedding is for them.
+    """
+    letters = [unicodedata.bidirectional(char) for char in line]
+    if not {"R", "AL"}.intersection(letters):
+        return line
+    if is_right_to_left(lang):
+        return f"\N{RIGHT-TO-LEFT MARK}\N{RIGHT-TO-LEFT EMBEDDING}{line}\N{POP DIRECTIONAL FORMATTING}"
+    first = next(kind for kind in letters if kind in ("L", "R", "AL"))
+    return line if first == "L" else f"\N{LEFT-TO-RIGHT MARK}{line}"
 
 
 def _escaped(text: str) -> str:

@@ -18,7 +18,7 @@ from gateway.domain.errors import (
     UnsupportedLanguage,
     UnsupportedOption,
 )
-from gateway.domain.languages import language_name, normalise
+from gateway.domain.languages import UNDETERMINED, language_name, normalise
 from gateway.protocol.fields import MAX_INT
 from gateway.protocol.limits import Limits
 
@@ -73,6 +73,8 @@ def supported_language(tag: str, languages: Collection[str], field: str) -> str:
 
 def check_pair(source: str, target: str, profile: EngineProfile, field: str | None = None) -> None:
     """Raises `UnsupportedLanguage` if nothing translates from one of the languages into the other."""
+    if source == UNDETERMINED:
+        raise UnsupportedLanguage("The language of the text was not recognised.", field=field)
     if not profile.translates(source, target):
         possible = ", ".join(profile.targets(source)) or "none"
         raise UnsupportedLanguage(

@@ -453,6 +453,8 @@ class Session:
 
     def _take(self, update: Update) -> None:
         self.speaks, self.reads = update.speaks, update.reads
+        if update.speaks is not None:
+            self._languages.tell(update.speaks)
         self._rules.held = update.reads
         self.stability, self.originals = update.stability, update.originals
 

@@ -118,7 +118,11 @@ OpenComposer = Callable[..., AbstractAsyncContextManager[Composing]]
 def open_composer(gateway: GatewayProcess, open_page: OpenPage) -> OpenComposer:
     @asynccontextmanager
     async def opened(
-        script: str = _RECOGNISER, reads: tuple[str, ...] = ("ja",), demo: bool = True, **options: Any
+        script: str = _RECOGNISER,
+        reads: tuple[str, ...] = ("ja",),
+        demo: bool = True,
+        expected: str = "en",
+        **options: Any,
     ) -> AsyncIterator[Composing]:
         async with open_page(f"{gateway.url}/favicon.svg", **options) as watch:
             watch.allow("favicon.ico")  # what a browser looks for where no page names an icon
@@ -127,7 +131,7 @@ def open_composer(gateway: GatewayProcess, open_page: OpenPage) -> OpenComposer:
             await page.route("**/app.js", _nothing)
             await page.goto(gateway.url)
             await page.evaluate(_SET_UP, {"reads": list(reads), "demo": demo})
-            await expect(page.get_by_test_id("spoken-lang")).to_have_value("en")
+            await expect(page.get_by_test_id("spoken-lang")).to_have_value(expected)
             composing = Composing(watch)
             await composing.until(lambda: any(frame["type"] == "session.started" for frame in watch.received))
             yield composing
@@ -651,3 +655,80 @@ async def test_languages_get_the_region_that_recognisers_want(open_composer: Ope
     assert regional == [
         *("en-GB", "ja-JP", "es-ES", "de-DE", "fr-FR", "zh-CN", "zh-TW", "ko-KR", "pt-BR", "ar-EG", "tlh"),
     ]
+
+
+async def test_what_is_detected_is_told(open_composer: OpenComposer) -> None:
+    async with open_composer() as composer:
+        await composer.page.get_by_test_id("spoken-lang").select_option(label="Detect")
+        await expect(composer.text).to_have_attribute("lang", "")
+        await composer.text.fill("Wir verschieben das auf Freitag.")
+        await composer.page.keyboard.press("Enter")
+        await expect(composer.note).to_have_text("Sent as German.")
+        await composer.text.fill("ภาษาไทย")
+        await composer.page.keyboard.press("Enter")
+        await expect(composer.note).to_contain_text("Its language was not recognised")
+        assert {frame["lang"] for frame in composer.frames()} == {"auto"}
+        # What is mostly spoken is told for the session, and is what the microphone listens for.
+        assert await composer.page.evaluate("spoken.at(-1)") == "en"
+        await composer.microphone.click()
+        await composer.recognisers(1)
+        assert (await composer.page.evaluate("recognisers[0].lang")).startswith("en-")
+        await composer.hear(0, ("good morning", True))
+        await composer.until(lambda: composer.finals()[-1] == "good morning")
+        assert composer.frames()[-1]["lang"] == "en"
+        assert await composer.page.evaluate("localStorage.getItem('speaks')") == "auto"
+
+
+_DETECTOR = (
+    _RECOGNISER
+    + """
+    window.LanguageDetector = class {
+        static async availability() { return "available"; }
+        static async create() { return new this(); }
+        async detect(text) {
+            const isGerman = /Freitag/.test(text);
+            return [{ detectedLanguage: isGerman ? "de" : "en", confidence: 0.97 }];
+        }
+    };
+"""
+)
+
+
+@pytest.mark.parametrize(
+    ("script", "chosen", "text", "note"),
+    [
+        (
+            _RECOGNISER,
+            "en",
+            "会議は金曜日です",
+            "This does not look like English. Choose what you speak, or “Detect”.",
+        ),
+        (_RECOGNISER, "ja", "See you tomorrow", "This does not look like Japanese."),
+        (_RECOGNISER, "en", "See you tomorrow, 明日", ""),
+        (_RECOGNISER, "ja", "今日はZoomで", ""),
+        (_RECOGNISER, "en", "Wir verschieben das auf Freitag.", ""),  # this browser cannot tell
+        (_DETECTOR, "en", "Wir verschieben das auf Freitag.", "This looks like German, but English is chosen."),
+        (_DETECTOR, "de", "Wir verschieben das auf Freitag.", ""),
+    ],
+)
+async def test_a_text_in_another_language_than_chosen_is_told(
+    script: str, chosen: str, text: str, note: str, open_composer: OpenComposer
+) -> None:
+    async with open_composer(script) as composer:
+        await composer.page.get_by_test_id("spoken-lang").select_option(chosen)
+        await composer.text.fill(text)
+        await composer.until(lambda: composer.partials()[-1:] == [text])
+        if note:
+            await expect(composer.note).to_contain_text(note)
+        await composer.page.keyboard.press("Enter")
+        await composer.sent(text)
+        await expect(composer.note).to_contain_text(note) if note else await expect(composer.note).to_have_text("")
+
+
+@pytest.mark.parametrize(
+    ("locale", "lang"), [("iw-IL", "en"), ("cmn-Hans-CN", "zh"), ("zh-TW", "zh"), ("es-419", "es")]
+)
+async def test_what_the_browser_prefers_is_known(locale: str, lang: str, open_composer: OpenComposer) -> None:
+    own = f"Object.defineProperty(navigator, 'languages', {{ value: [{locale!r}] }});"
+    async with open_composer(_RECOGNISER + own, expected=lang) as composer:
+        await expect(composer.page.get_by_test_id("spoken-lang")).to_have_value(lang)

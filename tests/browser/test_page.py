@@ -700,7 +700,7 @@ async def test_whoever_is_there_sees_which_languages_come_and_go(
             await pane.get_by_test_id("read-de").uncheck()
             await expect(cell(await say(page, "And on."), "fr")).to_have_text("[fr] And on.")
             await expect(page.get_by_test_id("spoken-lang").get_by_role("option")).to_have_text(
-                ["English", "Japanese", "French"]
+                ["English", "Japanese", "French", "Detect"]
             )
 
             # A wall screen shows on what there is, and stops saying so once the language is back.

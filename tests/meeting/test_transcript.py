@@ -5,6 +5,7 @@ from __future__ import annotations
 import html
 import io
 import re
+import unicodedata
 from itertools import pairwise
 
 import pytest
@@ -224,7 +225,7 @@ def test_subrip() -> None:
     assert subrip(STANDUP) == (
         "1\n00:00:00,400 --> 00:00:02,400\nAna: Let us move the launch.\n\n"
         "2\n00:00:02,900 --> 00:00:04,300\nKenji: 金曜日なら大丈夫です。\n\n"
-        "3\n01:01:03,000 --> 01:01:05,000\nAna: Fine & <good>.\n"
+        "3\n01:01:03,000 --> 01:01:05,000\nAna: Fine & ＜good>.\n"
     )
 
 
@@ -232,7 +233,7 @@ def test_subrip_side_by_side_leaves_out_what_is_missing() -> None:
     assert subrip(STANDUP, ["ja", "en"]) == (
         "1\n00:00:00,400 --> 00:00:02,400\nAna: 打ち上げを延期しましょう。\nLet us move the launch.\n\n"
         "2\n00:00:02,900 --> 00:00:04,300\nKenji: 金曜日なら大丈夫です。\n\n"
-        "3\n01:01:03,000 --> 01:01:05,000\nAna: Fine & <good>.\n"
+        "3\n01:01:03,000 --> 01:01:05,000\nAna: Fine & ＜good>.\n"
     )
     assert subrip(STANDUP, ["fr"]) == ""
     # Numbered without gap.
@@ -272,7 +273,7 @@ def test_a_speaker_without_a_name() -> None:
 def test_a_name_is_no_markup() -> None:
     made = meeting(said("Hello.", speaker="A<b>\n\nna > &amp; --> Co"))
     assert "<v A b  na   &amp;amp; --  Co>Hello." in webvtt(made)
-    assert "A<b> na > &amp; → Co: Hello." in subrip(made)
+    assert "A＜b> na > ＆amp; → Co: Hello." in subrip(made)
     assert "<v Ana>Hello." in webvtt(meeting(said("Hello.", speaker="Ana --")))
 
 
@@ -308,8 +309,9 @@ def times(captions: list[Caption]) -> list[tuple[int, int]]:
 
 
 def visible(text: str) -> str:
-    """The text without what its line breaks became, and with SubRip's other arrow."""
-    return re.sub(r"[\s\x00-\x1f\x7f-\x9f]+", " ", re.sub("-[ -] *>", "→", text)).strip()
+    """The text without what its line breaks became, with SubRip's arrow, without width and marks of direction."""
+    text = re.sub("[\u200e\u200f\u202a-\u202e]", "", re.sub("-[ -] *>", "→", text))
+    return re.sub(r"[\s\x00-\x1f\x7f-\x9f]+", " ", unicodedata.normalize("NFKC", text)).strip()
 
 
 PIECES = [

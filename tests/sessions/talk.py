@@ -17,10 +17,10 @@ LIMITS = Limits(text_chars=50, utterances_in_flight=3, languages=2, messages_per
 
 def by_tag(text: str, languages: Sequence[str]) -> list[tuple[str, float]]:
     """What a detector says: a text like `de: …` is certainly German, `de? …` perhaps, any other has no words."""
-    tag, certain = text[:2], {":": 0.9, "?": 0.8}.get(text[2:3])
+    tag, certain = text[:2], {":": 0.99, "?": 0.8}.get(text[2:3])
     if tag not in languages or certain is None:
         return []
-    return [(tag, certain), *((lang, 0.05) for lang in languages if lang != tag)]
+    return [(tag, certain), *((lang, (1 - certain) / len(languages)) for lang in languages if lang != tag)]
 
 
 class Talk:

@@ -406,6 +406,12 @@ class TestDetectedLanguages:
         assert self.langs(talk.send(final("u1", "de: hallo", lang="auto"))) == [(Accept, "de", True)]
         assert self.langs(talk.send(final("u2", "de: hallo"))) == [(Accept, "en", False)]
 
+    def test_the_session_is_in_what_it_was_told_to_be(self) -> None:
+        talk = Talk().started(speaks="de")
+        assert self.langs(talk.send(UtterancePartial("u1", 1, "42", lang="auto"))) == [(Show, "de", True)]
+        talk.send(SessionUpdate(speaks="auto"))
+        assert self.langs(talk.send(UtterancePartial("u2", 1, "42"))) == [(Show, "de", True)]
+
     def test_a_final_in_another_language_than_was_shown_is_shown_first(self) -> None:
         talk = Talk().started(speaks="auto")
         assert self.langs(talk.send(UtterancePartial("u1", 1, "en: so"))) == [(Show, "en", True)]
@@ -448,9 +454,11 @@ class TestDetectedLanguages:
         pairs = frozenset({("en", "ja"), ("ja", "en")})
         talk = Talk(profile=EngineProfile(model="m", family="f", languages=("en", "ja", "de"), pairs=pairs))
         talk.started(speaks="auto")
-        assert self.langs(talk.send(final("u1", "de: a"))) == [(Accept, "en", True)]
+        assert self.langs(talk.send(final("u1", "de: a"))) == [(Accept, "und", True)]
+        talk.session.settled("u1")
+        assert self.langs(talk.send(final("u0", "en: a"))) == [(Accept, "en", True)]
         talk.session.grant = replace(talk.session.grant, speaks=frozenset({"ja", "de"}))
-        assert self.langs(talk.send(final("u2", "en: a"))) == [(Accept, "ja", True)]
+        assert self.langs(talk.send(final("u2", "en: a"))) == [(Accept, "ja", True)]  # nothing else may be spoken
         talk.session.grant = replace(talk.session.grant, speaks=frozenset({"de"}))
         assert error_of(talk.send(final("u3", "de: a"))).code == "unsupported_language"
         assert error_of(talk.send(SessionUpdate(speaks="auto"))).code == "unsupported_language"

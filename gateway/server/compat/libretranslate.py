@@ -17,12 +17,12 @@ from starlette.types import ASGIApp
 
 from gateway.domain.errors import Forbidden, ForeignOrigin, GatewayError, Unauthenticated
 from gateway.domain.grants import Grant
-from gateway.domain.languages import AUTO, language_name
+from gateway.domain.languages import AUTO, UNDETERMINED, language_name
 from gateway.server.compat.markup import Rules
 from gateway.server.compat.requests import CompatResource, Parts, known, parameters, translated
 from gateway.server.guard.accounts import client_account
 from gateway.server.http.responses import json_response
-from gateway.server.translate.plan import UNDETERMINED, Asked
+from gateway.server.translate.plan import Asked
 
 # Bodies of one address that are read at a time without a key in the header: the key is in them.
 _MOST_UNKNOWN = 16

@@ -20,7 +20,7 @@ from gateway import metrics
 from gateway.domain.audit import Action
 from gateway.domain.errors import GatewayError, InvalidMessage, InvalidValue
 from gateway.domain.grants import Grant
-from gateway.domain.languages import AUTO
+from gateway.domain.languages import AUTO, UNDETERMINED
 from gateway.protocol import checks
 from gateway.protocol.codec import where_and_why
 from gateway.server.compat.markup import Rules
@@ -33,7 +33,7 @@ from gateway.server.http.bodies import status_code
 from gateway.server.http.request_bodies import media_type, read_body
 from gateway.server.http.responses import Resource, StatusError, json_response, retry_after
 from gateway.server.translate.call import Translated, Translator
-from gateway.server.translate.plan import UNDETERMINED, Asked, Job
+from gateway.server.translate.plan import Asked, Job
 
 # Most fields of a form; each text is one.
 _MOST_FIELDS = 1_000

@@ -21,11 +21,12 @@ from starlette.types import Receive
 from gateway import metrics
 from gateway.domain.errors import DeadlineExceeded, EngineFailed, GatewayError
 from gateway.domain.grants import Grant, account_of_tenant
+from gateway.domain.languages import UNDETERMINED
 from gateway.domain.log import Timings
 from gateway.domain.ports import Engine
 from gateway.protocol.limits import Limits
 from gateway.server.translate.detection import Detector
-from gateway.server.translate.plan import UNDETERMINED, Asked, Job, Plan, plan
+from gateway.server.translate.plan import Asked, Job, Plan, plan
 from gateway.sessions.grants import check_reads, check_role, check_speaks
 from gateway.tracing import spans
 from gateway.translation.scheduling.scheduler import Scheduler

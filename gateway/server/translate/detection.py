@@ -1,19 +1,29 @@
-"""Which language a text is in, among those that the model knows.
+"""Which language a text is in, among those that the model knows: by its script, then by the detector.
 
-Knows: the detector's library and its model. Must not know: who asks, engines, limits.
+Knows: the detector's library and model, what languages are written with. Must not know: who asks, engines, limits.
 """
 
 from __future__ import annotations
 
 import asyncio
 from collections.abc import Collection
+from functools import cache
 from typing import TYPE_CHECKING
+
+import regex
+
+from gateway.domain.languages import likely_script
 
 if TYPE_CHECKING:
     from py3langid.langid import LanguageIdentifier
 
 # The beginning of a text tells its language; a detection takes about 0.2 ms for so many characters.
 _MOST_CHARS = 400
+
+# Scripts that are written with letters of others, by ISO 15924. Any other is its own.
+_LETTERS = {"Jpan": ("Hani", "Hira", "Kana"), "Hans": ("Hani",), "Hant": ("Hani",), "Kore": ("Hang",)}
+# Of Chinese characters, those that are written in a language are in one of these sets, however it is stored.
+_IDEOGRAPHS = {"Jpan": ("shift_jis",), "Hans": ("gb2312", "big5"), "Hant": ("big5", "gb2312")}
 
 
 class Detector:
@@ -33,14 +43,15 @@ class Detector:
                 self._identifier = await asyncio.to_thread(_loaded)
 
     def detect(self, text: str, languages: Collection[str]) -> str | None:
-        """One of `languages` (normalised tags); None if the text has no words. `load` comes first."""
+        """One of `languages` (normalised tags); None if the text has no words of any. `load` comes first."""
         ranked = self.rank(text, languages)
-        return ranked[0][0] if ranked else None
+        return ranked[0][0] if ranked and ranked[0][1] else None
 
     def rank(self, text: str, languages: Collection[str]) -> list[tuple[str, float]]:
         """Languages by probability, the likeliest first; equally likely ones in the order of `languages`.
 
-        Empty if the text has no words.
+        A language that is not written with these letters has 0, and so has each if none is. Empty if the text has
+        no words.
         """
         text = text[:_MOST_CHARS]
         if not any(map(str.isalpha, text)):
@@ -49,8 +60,11 @@ class Detector:
         if not self._tags:
             return []
         order = {tag: place for place, tag in enumerate(languages)}
-        found = [(self._tags[code], float(share)) for code, share in identifier.rank(text)]
-        return sorted(found, key=lambda each: (-each[1], order[each[0]]))
+        found = {self._tags[code]: float(share) for code, share in identifier.rank(text)}
+        written = _written(text, found)
+        total = sum(found[tag] for tag in written)
+        shares = {tag: found[tag] / total if total and tag in written else 0.0 for tag in found}
+        return sorted(shares.items(), key=lambda each: (-each[1], order[each[0]]))
 
     def _restricted(self, languages: tuple[str, ...]) -> LanguageIdentifier:
         if self._identifier is None:
@@ -64,6 +78,34 @@ class Detector:
             self._identifier.set_languages(list(self._tags))
             self._languages = languages
         return self._identifier
+
+
+def _written(text: str, languages: Collection[str]) -> set[str]:
+    """Those of the languages that are written with letters of this text."""
+    written = {tag for tag in languages if _pattern(likely_script(tag)).search(text)}
+    ideographs = "".join(_pattern("Hans").findall(text))
+    if not ideographs:
+        return written
+    # Of languages that share a script, those that have all of its characters, if there are such.
+    sharing = {tag for tag in written if likely_script(tag) in _IDEOGRAPHS}
+    having = {tag for tag in sharing if _has(likely_script(tag), ideographs)}
+    return written - sharing | (having or sharing)
+
+
+@cache
+def _pattern(script: str | None) -> regex.Pattern[str]:
+    names = _LETTERS.get(script or "", (script,))
+    return regex.compile("[" + "".join(rf"\p{{Script={name}}}" for name in names) + "]" if script else r"\p{L}")
+
+
+def _has(script: str | None, ideographs: str) -> bool:
+    for encoding in _IDEOGRAPHS[script or ""]:
+        try:
+            ideographs.encode(encoding)
+        except UnicodeEncodeError:
+            continue
+        return True
+    return False
 
 
 def _loaded() -> LanguageIdentifier:

@@ -15,14 +15,11 @@ from msgspec.structs import replace
 
 from gateway.domain.engine import EngineProfile, Formality, TranslationOptions, TranslationRequest
 from gateway.domain.errors import GatewayError, InvalidValue, UnsupportedOption
-from gateway.domain.languages import AUTO
+from gateway.domain.languages import AUTO, UNDETERMINED
 from gateway.protocol import checks
 from gateway.protocol.limits import Limits
 from gateway.text.segments import segments
 from gateway.text.units import SPOKEN, UNSPACED
-
-UNDETERMINED = "und"
-"""The language of a text without words (BCP 47)."""
 
 # Most requests that the texts of a call are divided into, unless there are more texts and languages.
 _MOST_REQUESTS = 256
@@ -30,7 +27,7 @@ _MOST_REQUESTS = 256
 # Sentences of a text that the next one has as context.
 _CONTEXT_SENTENCES = 3
 
-# The language of a text, one of those given; None if the text has no words.
+# The language of a text, one of those given; None if the text has no words of any.
 Detect = Callable[[str, Collection[str]], str | None]
 
 

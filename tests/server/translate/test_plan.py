@@ -10,9 +10,9 @@ from msgspec.structs import replace
 
 from gateway.domain.engine import EngineProfile, TranslationOptions, TranslationRequest
 from gateway.domain.errors import InvalidValue, LimitExceeded, UnsupportedLanguage
-from gateway.domain.languages import AUTO
+from gateway.domain.languages import AUTO, UNDETERMINED
 from gateway.protocol.limits import Limits
-from gateway.server.translate.plan import UNDETERMINED, Asked, Plan, plan
+from gateway.server.translate.plan import Asked, Plan, plan
 
 SCOPE = "http:1.1.1.1"
 

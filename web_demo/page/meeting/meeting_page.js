@@ -299,7 +299,7 @@ export class MeetingPage {
   }
 
   #offerToSpeaker() {
-    const spoken = allowedOf(this.#offered.with(this.#composer.lang), this.#access.speaks);
+    const spoken = allowedOf(this.#offered.with(this.#composer.usual ?? ""), this.#access.speaks);
     this.#composer.offer(spoken, { demo: this.#gateway.family === "bundled", sentences: HAS_DEMO_CONTROLS });
   }
 
@@ -337,7 +337,7 @@ export class MeetingPage {
   #startSpeaking() {
     saveJoined(this.#client.meeting, "speak");
     this.#speaking.show(true);
-    this.#client.speak(this.#composer.lang);
+    this.#client.speak(this.#composer.usual);
     this.#composer.focus();
   }
 

@@ -27,7 +27,8 @@ export class OfferedLanguages {
   }
 
   /** @param {string} tag */
-  nameOf = (tag) => this.#names.get(tag) ?? languageName(tag, englishName(tag) || tag);
+  nameOf = (tag) =>
+    tag === "und" ? t("language.unknown") : (this.#names.get(tag) ?? languageName(tag, englishName(tag) || tag));
 
   /** All, and one that somebody speaks: what they say must not go as another language. @param {string} tag */
   with(tag) {

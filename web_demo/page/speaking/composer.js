@@ -5,8 +5,9 @@ import { SimulatedSpeech } from "../samples/simulated_speech.js";
 import { element, setIfChanged } from "../ui/dom.js";
 import { preferredLanguages, textDirection } from "../ui/languages.js";
 import { loadPreference, savePreference } from "../ui/preferences.js";
-import { t } from "../words/words.js";
+import { pageLanguage, t } from "../words/words.js";
 import { Microphone } from "./microphone.js";
+import { otherLanguage } from "./other_language.js";
 
 /** @typedef {import("../../client/messages.js").Limits} Limits */
 /** @typedef {import("./microphone.js").Hearing} Hearing */
@@ -15,6 +16,11 @@ import { Microphone } from "./microphone.js";
 const PAUSE_MS = 250;
 // Apostrophes and hyphens can be inside a word.
 const WORD_END = /(?:\s|(?!['’-])\p{P})$/u;
+
+/** Stands for the language of each utterance, which the gateway detects. */
+const DETECT = "auto";
+/** The language of an utterance that says too little about it. */
+const UNDETERMINED = "und";
 
 const HEARING = {
   off: "",
@@ -91,6 +97,12 @@ export class Composer {
   #hearing = "off";
   /** A remark on what the user did last. */
   #remark = { text: "", isBad: false };
+  /** What is offered. @type {readonly import("../ui/languages.js").Language[]} */
+  #languages = [];
+  /** What was selected last. */
+  #spoken = "";
+  /** What is spoken where nothing tells it: what was chosen last, or what the browser prefers; else empty. */
+  #usual = "";
   /** @type {Limits | null} */
   #limits = null;
   /** The utterance that is being typed. @type {{id: string, text: string} | undefined} */
@@ -104,7 +116,7 @@ export class Composer {
    * @param {object} options
    * @param {import("../../client/gateway_client.js").GatewayClient} options.client
    * @param {(problem: string) => void} options.onProblem A sentence for people: why something was refused.
-   * @param {(lang: string) => void} [options.onLang] The user speaks another language.
+   * @param {(lang: string | null) => void} [options.onLang] The user mostly speaks another language; null: not known.
    */
   constructor({ client, onProblem, onLang }) {
     this.#client = client;
@@ -152,16 +164,28 @@ export class Composer {
    */
   offer(languages, { demo, sentences = true }) {
     const tags = languages.map(({ tag }) => tag);
-    const wanted = [this.lang, loadPreference("speaks"), ...preferredLanguages(languages), "en", ...tags];
-    this.#select.replaceChildren(...languages.map(({ tag, name }) => new Option(name, tag)));
+    const detect = tags.length > 1 ? [DETECT] : [];
+    const preferred = [this.#usual, ...preferredLanguages(languages), pageLanguage()];
+    const wanted = [this.lang, loadPreference("speaks"), ...preferred, "en", ...tags];
+    this.#languages = languages;
+    this.#usual = preferred.find((tag) => tags.includes(tag)) ?? "";
+    this.#select.replaceChildren(
+      ...languages.map(({ tag, name }) => new Option(name, tag)),
+      ...detect.map((tag) => new Option(t("composer.detect"), tag)),
+    );
     this.#demoHint.hidden = !(demo && sentences);
     this.#hasSentences = sentences;
-    this.lang = wanted.find((tag) => tags.includes(tag ?? "")) ?? "";
+    this.lang = wanted.find((tag) => [...tags, ...detect].includes(tag ?? "")) ?? "";
   }
 
-  /** The language that the user speaks; empty before languages were offered. */
+  /** The language that the user speaks, or `auto`; empty before languages were offered. */
   get lang() {
     return this.#select.value;
+  }
+
+  /** The language that the user mostly speaks; null if that is not known. */
+  get usual() {
+    return this.#usual || null;
   }
 
   /** A language that was not offered changes nothing. */
@@ -204,10 +228,16 @@ export class Composer {
   /** Speak the selected language from now on. */
   #speak() {
     const { lang } = this;
-    if (lang === this.#text.lang) return;
-    this.#text.lang = this.#sentences.lang = this.#microphone.lang = lang;
+    if (lang === this.#spoken) return;
+    this.#spoken = lang;
+    if (lang !== DETECT) this.#usual = lang;
+    // A recogniser has to be told one.
+    this.#microphone.lang = this.#usual || (this.#languages[0]?.tag ?? "en");
+    this.#text.lang = lang === DETECT ? "" : lang;
+    this.#sentences.lang = this.#microphone.lang;
     this.#showSentences();
-    this.#onLang?.(lang);
+    this.#onLang?.(this.usual);
+    this.#setRemark("");
     // The draft was begun in another language.
     this.#cancelDraftUnless("");
     this.#onDraft();
@@ -237,11 +267,35 @@ export class Composer {
 
   #showNote() {
     const isTooLong = this.#isTooLong();
-    const text = isTooLong ? t("composer.too_long") : this.#remark.text || HEARING[this.#hearing];
+    const text = isTooLong ? t("composer.too_long") : this.#remark.text || this.#heard;
     // Setting the same text again would make a screen reader read it again.
     setIfChanged(this.#note, "textContent", text);
     const isUnheard = this.#hearing === "retrying" && !this.#remark.text;
     this.#note.classList.toggle("bad", isTooLong || this.#remark.isBad || isUnheard);
+  }
+
+  /** What the microphone does. */
+  get #heard() {
+    if (this.#hearing !== "listening" || this.lang !== DETECT) return HEARING[this.#hearing];
+    return t("composer.listening_for", { language: this.#nameOf(this.#microphone.lang) });
+  }
+
+  /** @param {string} tag */
+  #nameOf(tag) {
+    return this.#languages.find((offered) => offered.tag === tag)?.name ?? tag;
+  }
+
+  /**
+   * Say so if a text does not look like the language that was chosen.
+   * @param {string} text
+   */
+  async #compare(text) {
+    const { lang } = this;
+    if (lang === DETECT) return;
+    const other = await otherLanguage(text, lang, this.#languages);
+    if (other === null || lang !== this.lang || this.#remark.text) return;
+    const names = { chosen: this.#nameOf(lang), language: other === "other" ? "" : other.name };
+    this.#setRemark(t(other === "other" ? "composer.not_chosen" : "composer.looks_like", names), true);
   }
 
   /**
@@ -271,6 +325,7 @@ export class Composer {
     this.#cancelDraftUnless(text);
     if (!text || text === this.#draft?.text) return;
     this.#draft = { id: this.#client.partial({ text, lang: this.lang, id: this.#draft?.id }), text };
+    void this.#compare(text);
   }
 
   /**
@@ -301,6 +356,7 @@ export class Composer {
       this.#draft = undefined;
       this.#client.final({ text, lang: this.lang, id });
       this.#clear();
+      void this.#compare(text);
     } else {
       this.#setRemark(t(this.#sentences.hidden ? "composer.first" : "composer.first_or_pick"));
     }
@@ -325,7 +381,7 @@ export class Composer {
   // ---------------------------------------------------------------- sample sentences
 
   #showSentences() {
-    const { lang } = this;
+    const { lang } = this.#sentences;
     const chips = (this.#hasSentences ? sampleSentences(lang) : []).map((sentence) => {
       const chip = element("button", "chip", sentence);
       chip.type = "button";
@@ -382,11 +438,21 @@ export class Composer {
 
   /** @param {import("../../client/events.js").ClientEvent} event */
   #onEvent(event) {
+    if (event.type === "utterance.accepted" && event.lang !== undefined) this.#onDetected(event.lang);
     if (event.type !== "utterance.refused") return;
     this.#speeches.get(event.id)?.stop();
     this.#speeches.delete(event.id);
     // A refused draft needs no message: its text is still in the field.
     if (event.id === this.#draft?.id) this.#draft = undefined;
     else if (event.code !== "cancelled") this.#onProblem(event.message);
+  }
+
+  /** The gateway has detected the language of something that was said. @param {string} lang */
+  #onDetected(lang) {
+    const isKnown = lang !== UNDETERMINED;
+    this.#setRemark(
+      t(isKnown ? "composer.detected" : "composer.undetected", { language: this.#nameOf(lang) }),
+      !isKnown,
+    );
   }
 }

@@ -57,13 +57,27 @@ export function textDirection(tag) {
  * @returns {string[]} Tags.
  */
 export function preferredLanguages(offered) {
-  const tags = offered.map(({ tag }) => tag);
-  const wanted = navigator.languages.map((language) => language.toLowerCase()).flatMap(candidates);
-  return [...new Set(wanted)].filter((tag) => tags.includes(tag));
+  const tags = new Map(offered.flatMap(({ tag }) => [canonical(tag), tag.toLowerCase()].map((known) => [known, tag])));
+  const wanted = navigator.languages.flatMap(candidates).map((candidate) => tags.get(candidate) ?? "");
+  return [...new Set(wanted)].filter(Boolean);
 }
 
-/** @param {string} language */
-function candidates(language) {
+/** Languages that the gateway knows by another name than browsers do. @type {Record<string, string>} */
+const NAMES = { nb: "no", nn: "no" };
+
+/** The name that is in force: `fil` of `tl`, `he` of `iw`, `zh-cn` of `cmn-cn`. @param {string} tag */
+function canonical(tag) {
+  try {
+    return (Intl.getCanonicalLocales(tag)[0] ?? tag).toLowerCase();
+  } catch {
+    return tag.toLowerCase();
+  }
+}
+
+/** @param {string} tag */
+function candidates(tag) {
+  const language = canonical(tag);
   const [base = ""] = language.split("-");
-  return base === "zh" && /tw|hk|hant/.test(language) ? ["zh-hant", base] : [language, base];
+  const known = NAMES[base] ?? base;
+  return base === "zh" && /tw|hk|mo|hant/.test(language) ? ["zh-hant", base] : [language, known];
 }
