@@ -27,8 +27,8 @@ match = "fail"
 fail_after = 2
 """
 
-# What stalls keeps its place in the engine until its meeting is forgotten, and is not waited for at the end. The engine
-# must not be taken for dead meanwhile: the texts that stalled would then run again, one after another and alone.
+# What stalls keeps its place in the engine until its meeting is forgotten, and is not waited for at the end. The
+# engine must not be taken for dead meanwhile: the texts that stalled would run again, one after another and alone.
 ROOMY = "drain_s = 0\n" + SCRIPT.replace("[engine.script]", "stall_s = 3600\n[engine.script]\nmax_running = 1000")
 
 StartGateway = Callable[..., GatewayProcess]
