@@ -127,22 +127,22 @@ def findings(points: Sequence[Point], found: Found, offer: Offer, kind: str = "c
 
 def _overload(points: Sequence[Point], lost: Sequence[Point], best: Point | None) -> list[Finding]:
     """Whether as much is finished above the knee as at most, and how long those wait that are accepted."""
-    most = max(each.requests_per_s for each in points)
+    most = max(each.summary.requests_per_s.median for each in points)
     if not most:
         return []
     told = [
         Finding(
             "finished above it, beside the most",
-            ", ".join(f"{each.requests_per_s / most:.2f} at {each.load:g}" for each in lost),
+            ", ".join(f"{each.summary.requests_per_s.median / most:.2f} at {each.load:g}" for each in lost),
             note=f"The most: {number(most)}/s.",
         )
     ]
-    waits = [each for each in lost if each.accepted_p99_ms is not None]
+    waits = [each for each in lost if each.summary.since_sent.count]
     if waits:
         note = "Of those that were accepted, since they were sent for the last time."
-        if best is not None and best.accepted_p99_ms is not None:
-            note += f" At the knee {number(best.accepted_p99_ms)} ms."
-        value = ", ".join(f"{number(each.accepted_p99_ms)} ms at {each.load:g}" for each in waits)
+        if best is not None and best.summary.since_sent.count:
+            note += f" At the knee {number(best.summary.since_sent.p99_ms)} ms."
+        value = ", ".join(f"{number(each.summary.since_sent.p99_ms)} ms at {each.load:g}" for each in waits)
         told.append(Finding("first token p99 above it", value, note=note))
     return told
 
@@ -151,9 +151,9 @@ def _knee(points: Sequence[Point], best: Point, lost: Sequence[Point], offer: Of
     unit = offer.unit
     note = "No larger one failed: the limit is above."
     if lost:
-        within = f"{lost[0].within:.1%} within {offer.objective.first_token_ms:g} ms"
+        within = f"{lost[0].summary.within:.1%} within {offer.objective.first_token_ms:g} ms"
         if offer.objective.first_words_ms is not None:
-            within += f"; not kept: {', '.join(lost[0].missed)}"
+            within += f"; not kept: {', '.join(lost[0].summary.missed)}"
         note = f"The next one, {unit.words(lost[0].load)}, did not keep it: {within}."
         if again := [each.load for each in points if each.kept and each.load > lost[0].load]:
             note += f" Yet {unit.words(max(again))} kept it again: use longer steps (--step-s)."

@@ -5,7 +5,7 @@ Knows: trials, summaries, when an objective counts as kept. Must not know: how a
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 from msgspec import Struct
 from msgspec.structs import replace
@@ -13,8 +13,8 @@ from msgspec.structs import replace
 from loadtest.capacity.offer import Offer, Unit
 from loadtest.capacity.search import Run
 from loadtest.measuring.measure import DRIVER_WAS_THE_LIMIT
-from loadtest.trial.content import NONE, Table, number
-from loadtest.trial.summary import summarise
+from loadtest.trial.content import Table, formatted, number, tabulated
+from loadtest.trial.summary import Percentiles, Summary, summarise
 from loadtest.trial.values import Finding, Sample, Trial
 
 # From here on a part counts as full.
@@ -23,56 +23,43 @@ _NOTED_CORES = 0.1
 
 _PARTIAL_TOKENS = "tokens of partials for each of a final"
 
-OF_PARTIALS = ("first words p99, ms", "partials translated")
-
 
 class Point(Struct, frozen=True, kw_only=True):
-    """Times in milliseconds, from when a line was due."""
+    """One run."""
 
     load: float
     # Which talk was said.
     seed: int
     # Whether it was a confirmation.
     long: bool
-    # Whether enough translations kept the objective.
-    kept: bool
-    # The part of all translations that kept the objective.
-    within: float
-    # So many were asked for.
-    translations: int
-    offered_per_s: float
-    requests_per_s: float
-    goodput_per_s: float
-    tokens_per_s: float
-    # Tokens a second of everything, partials too, as the engine counts them; None where it does not say.
-    generated_per_s: float | None
-    first_p50_ms: float | None
-    first_p99_ms: float | None
-    running: float | None
+    # Of its trial; whether the objective was kept is `met`.
+    summary: Summary
     # What was full.
     limit: str
+    # Tokens a second of everything, partials too, as the engine counts them; None where it does not say.
+    generated_per_s: float | None = None
     # Why the driver was the limit, where the objective was lost by that alone; None otherwise.
     driver: str | None = None
-    # From when an utterance began to its first translated words; None without partials.
-    first_words_p50_ms: float | None = None
-    first_words_p99_ms: float | None = None
-    # As in `Trial`.
-    partials_translated: float | None = None
-    # What of the objective was lost, for people.
-    missed: tuple[str, ...] = ()
-    # What was accepted, from when they were sent for the last time to their first token.
-    accepted_p50_ms: float | None = None
-    accepted_p99_ms: float | None = None
-    # Refusals after which a line was sent again.
-    retries: int = 0
+
+    @property
+    def kept(self) -> bool:
+        return self.summary.met
 
     @property
     def partial_tokens(self) -> float | None:
         """Tokens generated for what was still being said, for each of a final; None where none are told."""
-        if self.generated_per_s is None or not self.tokens_per_s:
+        finals_per_s = self.summary.tokens_per_s.median
+        if self.generated_per_s is None or not finals_per_s:
             return None
         # The two are not counted over quite the same time.
-        return max(0.0, self.generated_per_s / self.tokens_per_s - 1)
+        return max(0.0, self.generated_per_s / finals_per_s - 1)
+
+
+OF_PARTIALS: list[tuple[str, Callable[[Point], str]]] = [
+    ("first words p99, ms", lambda each: number(each.summary.first_words.p99_ms)),
+    ("partials translated", lambda each: formatted(each.summary.partials_translated, ".0%")),
+]
+"""Columns on what readers have of what is still being said."""
 
 
 class Cores(Struct, frozen=True):
@@ -101,26 +88,10 @@ def judge(trial: Trial, run: Run, offer: Offer, *, seed: int, slots: int | None,
         load=run.load,
         seed=seed,
         long=run.long,
-        kept=summary.met,
-        within=round(summary.within, 5),
-        translations=summary.records,
-        offered_per_s=round(summary.offered_per_s or 0.0, 3),
-        requests_per_s=summary.requests_per_s.median,
-        goodput_per_s=summary.goodput_per_s.median,
-        tokens_per_s=summary.tokens_per_s.median,
-        generated_per_s=_generated_per_s(trial.samples),
-        first_p50_ms=summary.first_token.p50_ms,
-        first_p99_ms=summary.first_token.p99_ms,
-        running=summary.running.mean if summary.running is not None else None,
+        summary=summary,
         limit=limit(trial, slots, cores) if driver is None else "the driver",
+        generated_per_s=_generated_per_s(trial.samples),
         driver=driver,
-        first_words_p50_ms=summary.first_words.p50_ms,
-        first_words_p99_ms=summary.first_words.p99_ms,
-        partials_translated=summary.partials_translated,
-        missed=summary.missed,
-        accepted_p50_ms=summary.since_sent.p50_ms,
-        accepted_p99_ms=summary.since_sent.p99_ms,
-        retries=summary.retries,
     )
 
 
@@ -209,10 +180,11 @@ def _serving_s(trial: Trial) -> list[tuple[str, float]]:
 
 def there(best: Point, points: Sequence[Point], offer: Offer) -> list[Finding]:
     """What came out at the load that is the answer. points: of all runs."""
+    summary = best.summary
     told = [
-        Finding("translations finished there", f"{number(best.requests_per_s)}/s"),
-        Finding("tokens of finals there", f"{number(best.tokens_per_s)}/s"),
-        Finding("first token there, p50 / p99", f"{number(best.first_p50_ms)} / {number(best.first_p99_ms)} ms"),
+        Finding("translations finished there", f"{number(summary.requests_per_s.median)}/s"),
+        Finding("tokens of finals there", f"{number(summary.tokens_per_s.median)}/s"),
+        Finding("first token there, p50 / p99", f"{_p50_p99(summary.first_token)} ms"),
     ]
     if offer.unit is Unit.MEETINGS and offer.scenario.partial_every_s:
         told += _of_partials(best, min(points, key=lambda each: each.load), offer)
@@ -224,17 +196,17 @@ def _of_partials(best: Point, least: Point, offer: Offer) -> list[Finding]:
     told: list[Finding] = []
     at_least = f"At {offer.unit.words(least.load)}"
     counted = offer.objective.first_words_ms is not None
-    if best.first_words_p99_ms is not None:
-        value = f"{number(best.first_words_p50_ms)} / {number(best.first_words_p99_ms)} ms"
-        note = f"{at_least} {number(least.first_words_p50_ms)} / {number(least.first_words_p99_ms)} ms."
+    if best.summary.first_words.count:
+        value = f"{_p50_p99(best.summary.first_words)} ms"
+        note = f"{at_least} {_p50_p99(least.summary.first_words)} ms."
         told.append(Finding("first words there, since the utterance began, p50 / p99", value, note=note))
-    if best.partials_translated is not None:
+    if best.summary.partials_translated is not None:
         note = "Of those that an idle gateway would translate."
-        if least.partials_translated is not None:
-            note += f" {at_least} {least.partials_translated:.0%}."
+        if least.summary.partials_translated is not None:
+            note += f" {at_least} {least.summary.partials_translated:.0%}."
         if not counted:
             note += " The objective does not count them (--first-words-ms)."
-        told.append(Finding("partials translated there", f"{best.partials_translated:.0%}", note=note))
+        told.append(Finding("partials translated there", f"{best.summary.partials_translated:.0%}", note=note))
     if best.partial_tokens is not None:
         note = (
             f"{at_least} {number(least.partial_tokens)}: where the engine or the gateway is full, fewer partials "
@@ -246,57 +218,49 @@ def _of_partials(best: Point, least: Point, offer: Offer) -> list[Finding]:
 
 def points_table(points: Sequence[Point], unit: Unit) -> Table:
     """All runs, by load."""
-    partials, again = unit is Unit.MEETINGS, any(each.retries for each in points)
-    head = [unit.value, "seed", "offered/s", "goodput/s", "kept the objective", "first token p50 / p99, ms"]
-    rows = [
-        [
-            f"{each.load:g}" + (" (confirmation)" if each.long else ""),
-            str(each.seed),
-            f"{each.offered_per_s:.3g}",
-            f"{each.goodput_per_s:.3g}",
-            f"{each.within:.1%} of {each.translations:,}: {_verdict(each)}",
-            f"{number(each.first_p50_ms)} / {number(each.first_p99_ms)}",
-            *(_of_retries(each) if again else []),
-            number(each.tokens_per_s),
-            *([*of_partials(each), number(each.partial_tokens)] if partials else []),
-            number(each.running),
-            each.limit,
-        ]
-        for each in sorted(points, key=lambda each: (each.load, each.long))
+    columns: list[tuple[str, Callable[[Point], str]]] = [
+        (unit.value, lambda each: f"{each.load:g}" + (" (confirmation)" if each.long else "")),
+        ("seed", lambda each: str(each.seed)),
+        ("offered/s", lambda each: f"{each.summary.offered_per_s or 0.0:.3g}"),
+        ("goodput/s", lambda each: f"{each.summary.goodput_per_s.median:.3g}"),
+        ("kept the objective", lambda each: _verdict(each.summary)),
+        ("first token p50 / p99, ms", lambda each: _p50_p99(each.summary.first_token)),
     ]
-    head += _OF_RETRIES if again else []
-    of_unfinished = [*OF_PARTIALS, _PARTIAL_TOKENS]
-    head += ["tokens/s of finals", *(of_unfinished if partials else []), "running", "what was full"]
-    return Table("All runs", head, rows)
+    if any(each.summary.retries for each in points):
+        columns += [
+            ("finished/s", lambda each: f"{each.summary.requests_per_s.median:.3g}"),
+            ("sent again", lambda each: f"{each.summary.retries:,}"),
+            (
+                "first token of what was accepted, since it was sent p50 / p99, ms",
+                lambda each: _p50_p99(each.summary.since_sent),
+            ),
+        ]
+    columns.append(("tokens/s of finals", lambda each: number(each.summary.tokens_per_s.median)))
+    if unit is Unit.MEETINGS:
+        columns += [*OF_PARTIALS, (_PARTIAL_TOKENS, lambda each: number(each.partial_tokens))]
+    columns += [
+        ("running", lambda each: number(each.summary.running.mean if each.summary.running else None)),
+        ("what was full", lambda each: each.limit),
+    ]
+    return tabulated("All runs", sorted(points, key=lambda each: (each.load, each.long)), columns)
 
 
-def _verdict(point: Point) -> str:
+def _verdict(summary: Summary) -> str:
     """Whether the objective was kept, and what of it was not."""
-    if point.kept:
-        return "yes"
-    return f"no ({', '.join(point.missed)})" if point.missed else "no"
+    kept = "yes" if summary.met else f"no ({', '.join(summary.missed)})" if summary.missed else "no"
+    return f"{summary.within:.1%} of {summary.records:,}: {kept}"
 
 
-_OF_RETRIES = ["finished/s", "sent again", "first token of what was accepted, since it was sent p50 / p99, ms"]
-
-
-def _of_retries(point: Point) -> list[str]:
-    since_sent = f"{number(point.accepted_p50_ms)} / {number(point.accepted_p99_ms)}"
-    return [f"{point.requests_per_s:.3g}", f"{point.retries:,}", since_sent]
-
-
-def of_partials(point: Point) -> list[str]:
-    """What readers have of what is still being said, under the heads `OF_PARTIALS`."""
-    translated = NONE if point.partials_translated is None else f"{point.partials_translated:.0%}"
-    return [number(point.first_words_p99_ms), translated]
+def _p50_p99(latency: Percentiles) -> str:
+    return f"{number(latency.p50_ms)} / {number(latency.p99_ms)}"
 
 
 def too_few(point: Point, offer: Offer) -> str:
     """A warning where one translation decides; or nothing."""
     needed = round(1 / max(1 - offer.objective.quantile, 1e-9))
-    if point.translations >= needed:
+    if point.summary.records >= needed:
         return ""
-    return f"Judged by {point.translations} translations, of which one decides: use longer steps (--step-s)."
+    return f"Judged by {point.summary.records} translations, of which one decides: use longer steps (--step-s)."
 
 
 def driver_limit(point: Point) -> Finding:

@@ -9,6 +9,7 @@ import itertools
 import random
 from collections import Counter
 from collections.abc import Sequence
+from dataclasses import dataclass
 from enum import Enum
 
 from msgspec import Struct
@@ -17,30 +18,40 @@ from loadtest.soak.population import Seat
 
 
 class FaultKind(Enum):
-    """Its name in reports."""
+    """Its name in reports. What is done is in `WHAT`."""
 
-    # A client's connection is reset.
     ABORT = "abort"
-    # A client falls silent on a connection that stays open, and comes back on another.
     HALF_OPEN = "half-open"
-    # A client is away for less than the keep time, or for more.
     ABSENCE = "absence"
     LONG_ABSENCE = "long absence"
-    # SIGSTOP of a client process until the gateway has closed its connections, then SIGCONT.
     CLIENT_STOP = "client stopped"
-    # SIGKILL of the engine's process, or SIGSTOP of it for good.
     ENGINE_KILL = "engine killed"
     ENGINE_STOP = "engine stopped"
-    # SIGTERM of the gateway, and another one on the same port.
     RESTART = "gateway restarted"
-    # SIGKILL of one of several workers, or SIGSTOP for so long that others take over its work, then SIGCONT.
     WORKER_KILL = "worker killed"
     WORKER_STOP = "worker stopped"
-    # SIGHUP of the gateway: its workers are replaced one after another, as for a new version.
     RELOAD = "workers replaced"
-    # SIGKILL of the store that they share.
     STORE_KILL = "store killed"
 
+
+# In the order of reports.
+WHAT = {
+    FaultKind.ABORT: "connection reset",
+    FaultKind.HALF_OPEN: "client silent on an open connection, then back on another",
+    FaultKind.ABSENCE: "connection reset, back within the keep time",
+    FaultKind.LONG_ABSENCE: "connection reset, back after the keep time",
+    # Until the gateway has closed its connections.
+    FaultKind.CLIENT_STOP: "SIGSTOP of a client process, then SIGCONT",
+    FaultKind.ENGINE_KILL: "SIGKILL of the engine's process",
+    FaultKind.ENGINE_STOP: "SIGSTOP of the engine's process",
+    # On the same port.
+    FaultKind.RESTART: "SIGTERM of the gateway, and a new one",
+    FaultKind.WORKER_KILL: "SIGKILL of one of the gateway's workers",
+    # For so long that others take over its work.
+    FaultKind.WORKER_STOP: "SIGSTOP of one of the gateway's workers, then SIGCONT",
+    FaultKind.RELOAD: "SIGHUP of the gateway, which replaces its workers one after another",
+    FaultKind.STORE_KILL: "SIGKILL of the store; repaired once a final is accepted",
+}
 
 # These need workers, and these an engine in a process of its own.
 OF_WORKERS = (FaultKind.WORKER_KILL, FaultKind.WORKER_STOP, FaultKind.RELOAD, FaultKind.STORE_KILL)
@@ -122,89 +133,71 @@ def schedule(
     workers: how many there are that share a store.
     only: this kind, of `OF_EVERYBODY`, so often, and no other.
     """
-    rng = random.Random(f"faults/{seed}")
+    own = _Schedule(random.Random(f"faults/{seed}"), seats, duration_s, keep_s, workers)
     if only is not None:
-        kind, times = only
-        return _spread(rng, kind, times, 0.5, seats, duration_s, keep_s, workers)
-    heavy = [fault for fault in _heavy(rng, seats, duration_s, keep_s) if engine or fault.kind not in OF_ENGINE]
-    light = _light(rng, seats, duration_s, keep_s, light_every_s)
-    often: list[Fault] = []
+        return own.spread(*only, 0.5)
+    heavy = [fault for fault in own.heavy() if engine or fault.kind not in OF_ENGINE]
+    faults = [*heavy, *own.light(light_every_s)]
     for kind, (every_s, where) in _OFTEN.items() if workers else ():
-        times = max(int(duration_s * (_AMID[1] - _AMID[0]) // every_s), 1)
-        often += _spread(rng, kind, times, where, seats, duration_s, keep_s, workers)
-    return sorted([*heavy, *light, *often], key=lambda fault: fault.began_s)
+        faults += own.spread(kind, max(int(duration_s * (_AMID[1] - _AMID[0]) // every_s), 1), where)
+    return sorted(faults, key=lambda fault: fault.began_s)
 
 
-def _heavy(rng: random.Random, seats: Sequence[Seat], duration_s: float, keep_s: float) -> list[Fault]:
-    scale = min(duration_s / _SHORT_S, 1.0)
-    count = int((duration_s / scale - _FIRST_S - _LAST_S) // _HEAVY_EVERY_S) + 1
-    faults: list[Fault] = []
-    times: Counter[FaultKind] = Counter()
-    for number, kind in enumerate(itertools.islice(itertools.cycle(_HEAVY), count)):
-        at_s = scale * (_FIRST_S + number * _HEAVY_EVERY_S + rng.uniform(-15, 15))
-        times[kind] += 1
-        faults.append(_of_everybody(rng, kind, at_s, times[kind], seats, keep_s, workers=0))
-    return faults
+@dataclass
+class _Schedule:
+    rng: random.Random
+    seats: Sequence[Seat]
+    duration_s: float
+    keep_s: float
+    workers: int
 
+    def heavy(self) -> list[Fault]:
+        scale = min(self.duration_s / _SHORT_S, 1.0)
+        count = int((self.duration_s / scale - _FIRST_S - _LAST_S) // _HEAVY_EVERY_S) + 1
+        faults: list[Fault] = []
+        times: Counter[FaultKind] = Counter()
+        for number, kind in enumerate(itertools.islice(itertools.cycle(_HEAVY), count)):
+            at_s = scale * (_FIRST_S + number * _HEAVY_EVERY_S + self.rng.uniform(-15, 15))
+            times[kind] += 1
+            faults.append(self._fault(kind, at_s, times[kind]))
+        return faults
 
-def _spread(
-    rng: random.Random,
-    kind: FaultKind,
-    times: int,
-    where: float,
-    seats: Sequence[Seat],
-    duration_s: float,
-    keep_s: float,
-    workers: int,
-) -> list[Fault]:
-    """Faults of one kind at even distances; where: in each of these, from 0 to 1, about."""
-    first_s, last_s = (part * duration_s for part in _AMID)
-    step_s = (last_s - first_s) / times
-    faults: list[Fault] = []
-    for number in range(times):
-        at_s = first_s + step_s * (number + where + rng.uniform(-0.2, 0.2))
-        faults.append(_of_everybody(rng, kind, at_s, number + 1, seats, keep_s, workers))
-    return faults
+    def spread(self, kind: FaultKind, times: int, where: float) -> list[Fault]:
+        """Faults of one kind at even distances; where: in each of these, from 0 to 1, about."""
+        first_s, last_s = (part * self.duration_s for part in _AMID)
+        step_s = (last_s - first_s) / times
+        return [
+            self._fault(kind, first_s + step_s * (number + where + self.rng.uniform(-0.2, 0.2)), number + 1)
+            for number in range(times)
+        ]
 
+    def _fault(self, kind: FaultKind, at_s: float, time: int) -> Fault:
+        """One that concerns everybody. time: the first, second … of this kind."""
+        target, pause_s = 0, 0.0
+        match kind:
+            case FaultKind.CLIENT_STOP:
+                stoppable = sorted({seat.process for seat in self.seats} - {0})
+                target = stoppable[time % len(stoppable)]
+                # Every third one for so long that its sessions are gone.
+                pause_s = self.keep_s + 15 if time % 3 == 0 else self.rng.uniform(2, self.keep_s / 4)
+            case FaultKind.WORKER_KILL:
+                target = time % self.workers + 1
+            case FaultKind.WORKER_STOP:
+                target, pause_s = (time + 1) % self.workers + 1, _WORKER_STOPPED_S
+        return Fault(kind, round(at_s, 1), target, round(pause_s, 1))
 
-def _of_everybody(
-    rng: random.Random,
-    kind: FaultKind,
-    at_s: float,
-    time: int,
-    seats: Sequence[Seat],
-    keep_s: float,
-    workers: int,
-) -> Fault:
-    """time: the first, second … of this kind."""
-    target, pause_s = 0, 0.0
-    match kind:
-        case FaultKind.CLIENT_STOP:
-            stoppable = sorted({seat.process for seat in seats} - {0})
-            target = stoppable[time % len(stoppable)]
-            # Every third one for so long that its sessions are gone.
-            pause_s = keep_s + 15 if time % 3 == 0 else rng.uniform(2, keep_s / 4)
-        case FaultKind.WORKER_KILL:
-            target = time % workers + 1
-        case FaultKind.WORKER_STOP:
-            target, pause_s = (time + 1) % workers + 1, _WORKER_STOPPED_S
-    return Fault(kind, round(at_s, 1), target, round(pause_s, 1))
-
-
-def _light(
-    rng: random.Random, seats: Sequence[Seat], duration_s: float, keep_s: float, every_s: float
-) -> list[Fault]:
-    suffering = [seat.number for seat in seats if seat.process == 0]
-    free_s: dict[int, float] = {}
-    faults: list[Fault] = []
-    at_s = 10.0
-    while (at_s := at_s + rng.expovariate(1 / every_s)) < duration_s - 5:
-        kind = rng.choices(list(_LIGHT), list(_LIGHT.values()))[0]
-        away_s = (keep_s * 1.15, keep_s * 1.5) if kind is FaultKind.LONG_ABSENCE else (1, keep_s * 0.6)
-        pause_s = 0.0 if kind is FaultKind.ABORT else rng.uniform(*away_s)
-        free = [number for number in suffering if at_s >= free_s.get(number, 0.0)]
-        if free:
-            target = rng.choice(free)
-            free_s[target] = at_s + pause_s + _APART_S
-            faults.append(Fault(kind, round(at_s, 1), target, round(pause_s, 1)))
-    return faults
+    def light(self, every_s: float) -> list[Fault]:
+        rng, keep_s = self.rng, self.keep_s
+        suffering = [seat.number for seat in self.seats if seat.process == 0]
+        free_s: dict[int, float] = {}
+        faults: list[Fault] = []
+        at_s = 10.0
+        while (at_s := at_s + rng.expovariate(1 / every_s)) < self.duration_s - 5:
+            kind = rng.choices(list(_LIGHT), list(_LIGHT.values()))[0]
+            away_s = (keep_s * 1.15, keep_s * 1.5) if kind is FaultKind.LONG_ABSENCE else (1, keep_s * 0.6)
+            pause_s = 0.0 if kind is FaultKind.ABORT else rng.uniform(*away_s)
+            if free := [number for number in suffering if at_s >= free_s.get(number, 0.0)]:
+                target = rng.choice(free)
+                free_s[target] = at_s + pause_s + _APART_S
+                faults.append(Fault(kind, round(at_s, 1), target, round(pause_s, 1)))
+        return faults

@@ -23,7 +23,7 @@ from gateway.engines.host import processes as engine_processes
 from gateway.engines.host.processes import Process
 from loadtest.soak.ledger import Ledger
 from loadtest.soak.records import Entry
-from loadtest.soak.result import Incarnation, Sample
+from loadtest.soak.result import Incarnation, Memory, Sample
 from loadtest.systems import processes
 from loadtest.systems.gateway import gateway_process
 from loadtest.systems.metrics import get, metric
@@ -308,15 +308,8 @@ def _incarnation(number: int, samples: Sequence[Sample]) -> Incarnation:
     ready = [sample for sample in samples if sample.engine_mib] or samples
     warm_s = ready[0].at_s + _WARM_S
     settled = next((sample for sample in ready if sample.at_s >= warm_s), ready[-1])
-    return Incarnation(
-        number=number,
-        gateway_settled=settled.gateway_mib,
-        gateway_peak=max(sample.gateway_mib for sample in samples),
-        gateway_final=samples[-1].gateway_mib,
-        engine_settled=settled.engine_mib,
-        engine_peak=max(sample.engine_mib for sample in samples),
-        engine_final=samples[-1].engine_mib,
-        store_settled=settled.store_mib,
-        store_peak=max(sample.store_mib for sample in samples),
-        store_final=samples[-1].store_mib,
-    )
+
+    def memory(part: str) -> Memory:
+        return Memory(getattr(settled, part), max(getattr(s, part) for s in samples), getattr(samples[-1], part))
+
+    return Incarnation(number, memory("gateway_mib"), memory("engine_mib"), memory("store_mib"))

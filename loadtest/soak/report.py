@@ -12,25 +12,10 @@ from collections.abc import Callable, Iterator
 from msgspec import to_builtins
 
 from loadtest.options import model_name
-from loadtest.soak.faults import OF_EVERYBODY, Fault, FaultKind
-from loadtest.soak.result import Sample, SoakResult
+from loadtest.soak.faults import OF_EVERYBODY, WHAT, Fault, FaultKind
+from loadtest.soak.result import WORDS, Sample, SoakResult, Verdict
 from loadtest.trial.content import Chart, Mark, Series, Table
 from loadtest.trial.values import Finding, Results
-
-_WHAT = {
-    FaultKind.ABORT: "connection reset",
-    FaultKind.HALF_OPEN: "client silent on an open connection, then back on another",
-    FaultKind.ABSENCE: "connection reset, back within the keep time",
-    FaultKind.LONG_ABSENCE: "connection reset, back after the keep time",
-    FaultKind.CLIENT_STOP: "SIGSTOP of a client process, then SIGCONT",
-    FaultKind.ENGINE_KILL: "SIGKILL of the engine's process",
-    FaultKind.ENGINE_STOP: "SIGSTOP of the engine's process",
-    FaultKind.RESTART: "SIGTERM of the gateway, and a new one",
-    FaultKind.WORKER_KILL: "SIGKILL of one of the gateway's workers",
-    FaultKind.WORKER_STOP: "SIGSTOP of one of the gateway's workers, then SIGCONT",
-    FaultKind.RELOAD: "SIGHUP of the gateway, which replaces its workers one after another",
-    FaultKind.STORE_KILL: "SIGKILL of the store; repaired once a final is accepted",
-}
 
 
 def results(result: SoakResult) -> Results:
@@ -51,11 +36,11 @@ def results(result: SoakResult) -> Results:
 
 
 def _parts(result: SoakResult) -> Iterator[str | Table]:
-    yield Table("", ("", ""), list(_verdict(result)))
+    yield Table("", ("", ""), list(_verdict(result.verdict)))
     counts = Counter(fault.kind for fault in result.faults)
     made = [
         (kind.value, str(counts[kind]), _repairs(result, kind), what)
-        for kind, what in _WHAT.items()
+        for kind, what in WHAT.items()
         if counts[kind]
     ]
     yield Table("", ("fault", "times", "until repaired, s: median, most", "what"), made)
@@ -73,16 +58,17 @@ def _parts(result: SoakResult) -> Iterator[str | Table]:
             for fault in _of_everybody(result)
         ],
     )
-    rows = []
-    for each in result.memory:
-        gateway = (each.gateway_settled, each.gateway_peak, each.gateway_final)
-        engine = (each.engine_settled, each.engine_peak, each.engine_final)
-        who = "process" if result.plan.workers is None else "with its workers,"
-        rows.append((f"gateway {who} {each.number}", *(f"{mib:,.0f}" for mib in gateway)))
-        rows.append(("its engine", *(f"{mib:,.0f}" for mib in engine)))
-        if each.store_peak:
-            store = (each.store_settled, each.store_peak, each.store_final)
-            rows.append(("its store", *(f"{mib:,.0f}" for mib in store)))
+    who = "process" if result.plan.workers is None else "with its workers,"
+    rows = [
+        (name, *(f"{mib:,.0f}" for mib in (memory.settled, memory.peak, memory.final)))
+        for each in result.memory
+        for name, memory in (
+            (f"gateway {who} {each.number}", each.gateway),
+            ("its engine", each.engine),
+            ("its store", each.store),
+        )
+        if memory.peak or memory is not each.store
+    ]
     yield Table("", ("memory, MiB", "a minute after it was ready", "peak", "final"), rows)
     yield Table(
         "",
@@ -95,31 +81,11 @@ def _parts(result: SoakResult) -> Iterator[str | Table]:
         yield "\n".join(f"- {problem}" for problem in result.verdict.problems)
 
 
-def _verdict(result: SoakResult) -> Iterator[tuple[str, str]]:
-    verdict = result.verdict
-    yield "utterances said", f"{verdict.said:,}"
-    yield "accepted", f"{verdict.accepted:,}"
-    yield "refused for good", _codes(verdict.refused)
-    yield "neither accepted nor refused", str(verdict.unanswered)
-    yield "captions and translations owed to readers", f"{verdict.owed:,}"
-    yield "delivered", f"{verdict.delivered:,}"
-    yield "**lost**", f"**{verdict.lost}**"
-    yield "**duplicates seen by readers**", f"**{verdict.duplicates}**"
-    yield "duplicates on the wire, within a session", str(verdict.wire_duplicates)
-    yield "out of order", str(verdict.out_of_order)
-    yield "translated twice in a log", str(verdict.twice_in_log)
-    yield "contradictions between clients", str(verdict.conflicts)
-    yield "not in the transcript, or twice", f"{verdict.transcript_missing}, {verdict.transcript_twice}"
-    yield "outcomes that a reader got, and not in the transcript", str(verdict.outcome_missing)
-    yield "`translation.failed`", _codes(verdict.failed)
-    yield "of those not caused by a cancellation", str(verdict.failed_unexpectedly)
-    yield "clients, one after the other in each seat", f"{verdict.clients:,}"
-    yield "sessions resumed with all that was missed", f"{verdict.resumed:,}"
-    yield "sessions begun again after too long an absence", f"{verdict.not_resumed:,}"
-    yield "of those though they came back in time", str(verdict.unrecovered)
-    yield "newest utterances not shown to a newcomer", str(verdict.not_shown)
-    yield "clients that gave up", str(verdict.gave_up)
-    yield "errors that clients were told", _codes(verdict.told)
+def _verdict(verdict: Verdict) -> Iterator[tuple[str, str]]:
+    for name, words in WORDS.items():
+        found = getattr(verdict, name)
+        value = _codes(found) if isinstance(found, dict) else f"{found:,}"
+        yield words, f"**{value}**" if words.startswith("**") else value
 
 
 def _repairs(result: SoakResult, kind: FaultKind) -> str:

@@ -57,69 +57,50 @@ class Sample(Struct, frozen=True):
     store_mib: float = 0.0
 
 
+class Memory(Struct, frozen=True):
+    """Resident memory of one part of a gateway, MiB: a minute after it was ready, at most, at its end."""
+
+    settled: float = 0.0
+    peak: float = 0.0
+    final: float = 0.0
+
+
 class Incarnation(Struct, frozen=True):
-    """Memory of one gateway, with all its workers, its engine and its store, MiB."""
+    """Memory of one gateway, with all its workers."""
 
     number: int
-    # A minute after it was ready.
-    gateway_settled: float
-    gateway_peak: float
-    # At its end.
-    gateway_final: float
-    engine_settled: float
-    engine_peak: float
-    engine_final: float
-    store_settled: float = 0.0
-    store_peak: float = 0.0
-    store_final: float = 0.0
+    gateway: Memory
+    engine: Memory
+    store: Memory = Memory()
 
 
 class Verdict(Struct, frozen=True):
-    """What the checker counted."""
+    """What the checker counted; `WORDS` says what each is. Dictionaries are by code."""
 
-    # Finals.
     said: int = 0
     accepted: int = 0
-    # Their client left cleanly without `accepted` or an error.
     unanswered: int = 0
-    # By code.
     refused: dict[str, int] = {}
     clients: int = 0
-    # Sessions resumed.
     resumed: int = 0
-    # Sessions begun again because the earlier one was gone.
     not_resumed: int = 0
-    # Clients that ended in an error.
     gave_up: int = 0
-    # Pairs of a client and a caption or an outcome in one language.
     owed: int = 0
     delivered: int = 0
     lost: int = 0
-    # Newest utterances that a new session did not begin with.
     not_shown: int = 0
-    # Publications that a client handed out twice.
     duplicates: int = 0
-    # Publications that arrived twice in one session.
     wire_duplicates: int = 0
-    # Captions or outcomes with two offsets.
     twice_in_log: int = 0
-    # Offsets at which clients saw different things, acceptances with another offset than their caption, and
-    # resumed sessions that are another.
+    # Also acceptances with another offset than their caption, and resumed sessions that are another.
     conflicts: int = 0
-    # Publications handed out with an offset that is not above the one before.
     out_of_order: int = 0
-    # By code.
     failed: dict[str, int] = {}
-    # Failures in the log that no cancellation explains.
     failed_unexpectedly: int = 0
-    # Accepted utterances that are not, or more than once, in the meeting's transcript.
     transcript_missing: int = 0
     transcript_twice: int = 0
-    # Outcomes that a reader had got, and that the transcript did not have.
     outcome_missing: int = 0
-    # Sessions not resumed though their client had been silent for less than the keep time.
     unrecovered: int = 0
-    # Errors about the session, by code.
     told: dict[str, int] = {}
     # The first of each kind, in words.
     problems: list[str] = []
@@ -134,6 +115,35 @@ class Verdict(Struct, frozen=True):
     def broken(self) -> dict[str, int]:
         """How often each promise was not kept that was not."""
         return {name: count for name in self.broken_by if (count := getattr(self, name))}
+
+
+# As a report has them, one after the other.
+WORDS = {
+    "said": "utterances said",
+    "accepted": "accepted",
+    "refused": "refused for good",
+    "unanswered": "neither accepted nor refused",
+    "owed": "captions and translations owed to readers",
+    "delivered": "delivered",
+    "lost": "**lost**",
+    "duplicates": "**duplicates seen by readers**",
+    "wire_duplicates": "duplicates on the wire, within a session",
+    "out_of_order": "out of order",
+    "twice_in_log": "translated twice in a log",
+    "conflicts": "contradictions between clients",
+    "transcript_missing": "accepted, and not in the transcript",
+    "transcript_twice": "in the transcript twice",
+    "outcome_missing": "outcomes that a reader got, and not in the transcript",
+    "failed": "`translation.failed`",
+    "failed_unexpectedly": "of those not caused by a cancellation",
+    "clients": "clients, one after the other in each seat",
+    "resumed": "sessions resumed with all that was missed",
+    "not_resumed": "sessions begun again after too long an absence",
+    "unrecovered": "of those though they came back in time",
+    "not_shown": "newest utterances not shown to a newcomer",
+    "gave_up": "clients that gave up",
+    "told": "errors that clients were told",
+}
 
 
 class SoakResult(Struct, frozen=True):

@@ -100,45 +100,44 @@ def _samples(
     return samples
 
 
+def a_trial(records: Sequence[Record] = (), **changes: Any) -> Trial:
+    """One that was measured on nothing."""
+    values: dict[str, Any] = {
+        **{"name": "a trial", "system": "gateway", "settings": {}, "workload": "", "load": Open(2.0)},
+        **{"repetition": 1, "began": "2026-01-01T00:00:00Z", "elapsed_s": 10.0, "delivered": Delivered()},
+        **{"clients": [], "cpu_s": {}, "memory_mib": None, "samples": [], "records": list(records)},
+    }
+    return Trial(**(values | changes))
+
+
 def _trial(
-    name: str,
-    system: str,
-    load: Load,
-    repetition: int,
-    records: list[Record],
-    slots: int,
-    settings: dict[str, Any],
-    chance: random.Random,
-    *,
-    gpu: bool = True,
-    limit_s: float = 1e9,
-) -> Trial:
+    name: str, load: Load, records: list[Record], slots: int, chance: random.Random, *, gpu: bool,
+    limit_s: float = 1e9, **changes: Any,
+) -> Trial:  # fmt: skip
     cut = [
         record if record.done_s is None or record.done_s <= limit_s else _unfinished(record, limit_s)
         for record in records
     ]
     elapsed_s = min(max((each.done_s or 0.0 for each in cut), default=1.0), limit_s)
     tokens = sum(each.tokens for each in cut)
-    return Trial(
+    cpu_s = {
+        "serving": tokens * 3e-5,
+        "engine": elapsed_s * 0.9,
+        "clients": tokens * 1e-5,
+        "other": elapsed_s * 0.02,
+    }
+    return a_trial(
+        cut,
         name=name,
-        system=system,
-        settings=settings,
         workload=_WORKLOAD,
         load=load,
-        repetition=repetition,
-        began="2026-01-01T00:00:00Z",
         elapsed_s=elapsed_s,
         delivered=Delivered(frames=tokens, bytes=tokens * 120, finals=len(cut)),
         clients=[ProcessUse(0.2 * elapsed_s, elapsed_s, 0.2, chance.uniform(0.5, 2.0), chance.uniform(3, 9))],
-        cpu_s={
-            "serving": tokens * 0.00003,
-            "engine": elapsed_s * 0.9,
-            "clients": tokens * 0.00001,
-            "other": elapsed_s * 0.02,
-        },
+        cpu_s=cpu_s,
         memory_mib=812.0,
         samples=_samples(cut, elapsed_s, slots, gpu, chance),
-        records=cut,
+        **changes,
     )
 
 
@@ -160,10 +159,9 @@ def open_trial(
     load: Load = InMeetings(meetings=12, speakers=72, per_s=per_s, readers=4) if meetings else Open(per_s)
     where = "in meetings at" if meetings else "at"
     settings = {"max_num_seqs": 32, "engine": {"extra": {"compilation_config": {"cudagraph_mode": "FULL"}}}}
-    return _trial(
-        f"gateway {where} {per_s:g}/s", "gateway", load, repetition, records, 32, settings, chance,
-        gpu=gpu, limit_s=seconds + 2,
-    )  # fmt: skip
+    name = f"gateway {where} {per_s:g}/s"
+    own = {"repetition": repetition, "settings": settings}
+    return _trial(name, load, records, 32, chance, gpu=gpu, limit_s=seconds + 2, **own)
 
 
 def closed_trial(
@@ -174,9 +172,8 @@ def closed_trial(
     count = max(40, in_flight * 12)
     records = list(_served(None, count, in_flight, slots, token_s, chance))
     name = f"{system}, {in_flight} in flight"
-    return _trial(
-        name, system, Closed(in_flight), repetition, records, slots, {"max_num_seqs": slots}, chance, gpu=gpu
-    )
+    own = {"system": system, "repetition": repetition, "settings": {"max_num_seqs": slots}}
+    return _trial(name, Closed(in_flight), records, slots, chance, gpu=gpu, **own)
 
 
 def sweep(seed: int = 1, *, gpu: bool = True) -> list[Trial]:

@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Sequence
-from itertools import combinations
 from typing import Any
 
 import pytest
@@ -15,10 +13,10 @@ from loadtest.capacity.offer import Offer, Unit, described
 from loadtest.capacity.points import Cores, Point, driver_limit, judge, limit, points_table, too_few
 from loadtest.capacity.search import Ended, Found, Run
 from loadtest.measuring.measure import DRIVER_WAS_THE_LIMIT
-from loadtest.results import LoadtestError
-from loadtest.talk.scenario import Scenario, meetings_lines
+from loadtest.results import LoadtestError, Spread
+from loadtest.talk.scenario import Scenario
+from loadtest.tests.made_up_trials import a_trial
 from loadtest.trial.values import (
-    Delivered,
     InMeetings,
     Line,
     Objective,
@@ -60,34 +58,11 @@ def test_requests_come_at_the_rate_that_is_asked_for() -> None:
     assert not any(line.partials for line in offered.lines)
 
 
-def test_fewer_meetings_are_some_of_more() -> None:
-    scenario = MEETINGS.scenario
-    for count in (4, 1, 3):
-        lines = MEETINGS.at(count).lines
-        assert lines == meetings_lines(replace(scenario, meetings=count), 11.5)
-
-
 def test_a_confirmation_is_longer_and_says_something_else() -> None:
     first, again = REQUESTS.at(20), REQUESTS.at(20, 1, long=True)
     assert again.seconds == 21.5
     assert {line.text for line in first.lines[:20]} != {line.text for line in again.lines[:20]}
     assert REQUESTS.at(20).lines == first.lines
-
-
-@pytest.mark.parametrize("offer", [MEETINGS, REQUESTS])
-def test_no_two_runs_say_the_same(offer: Offer) -> None:
-    # A prompt that an engine has seen is answered from its cache. "Yeah", as everybody says, comes in all of them.
-    said = [{line.text for line in offer.at(10, number).lines if len(line.text) > 40} for number in range(4)]
-    assert all(len(texts) > 5 for texts in said)
-    assert not any(one & other for one, other in combinations(said, 2))
-    assert len({offer.at(4, number).seed for number in range(4)}) == 4
-
-
-def test_a_long_file_has_something_new_for_each_run() -> None:
-    lines = tuple(Line(str(i), f"Line {i}.", "en", ("de",)) for i in range(1_000))
-    offer = Offer(scenario=Scenario(), unit=Unit.REQUESTS, step_s=10, replayed=lines)
-    first = [offer.at(2, number).lines[0].text for number in range(4)]
-    assert len(set(first)) == 4
 
 
 @pytest.mark.parametrize(
@@ -116,6 +91,10 @@ def test_lines_of_a_file_are_offered_over_and_over() -> None:
     offered = Offer(scenario=Scenario(), unit=Unit.REQUESTS, step_s=10, replayed=lines).at(10)
     assert len({line.id for line in offered.lines}) == len(offered.lines) > 20
     assert {line.text for line in offered.lines} == {"One.", "Two."}
+    # A long file has something new for each run.
+    long = tuple(Line(str(i), f"Line {i}.", "en", ("de",)) for i in range(1_000))
+    offer = Offer(scenario=Scenario(), unit=Unit.REQUESTS, step_s=10, replayed=long)
+    assert len({offer.at(2, number).lines[0].text for number in range(4)}) == 4
     # A line into two languages is two translations.
     assert sum(len(line.targets) for line in offered.lines) == pytest.approx(115, rel=0.35)
 
@@ -158,32 +137,18 @@ def trial(first_ms: Sequence[float | None], **changes: Any) -> Trial:
         else Record(str(i), "de", i, i, i + ms / 1000, i + ms / 1000 + 0.1, tokens=5)
         for i, ms in enumerate(first_ms)
     ]
-    values: dict[str, Any] = {
-        **{
-            "name": "a trial",
-            "system": "gateway",
-            "settings": {},
-            "workload": "",
-            "load": Open(10),
-            "repetition": 1,
-        },
-        **{
-            "began": "",
-            "elapsed_s": 10.0,
-            "delivered": Delivered(),
-            "clients": [],
-            "cpu_s": {},
-            "memory_mib": None,
-        },
-        **{"samples": [], "records": records},
-    }
-    return Trial(**(values | changes))
+    return a_trial(**{"records": records, "load": Open(10), **changes})
 
 
 def point(
     first_ms: Sequence[float | None], run: Run | None = None, offer: Offer = REQUESTS, **changes: Any
 ) -> Point:
     return judge(trial(first_ms, **changes), run or Run(10), offer, seed=1, slots=16, cores=CORES)
+
+
+def faster(made: Point, **per_s: float) -> Point:
+    speeds: dict[str, Any] = {name: Spread(value, value, value) for name, value in per_s.items()}
+    return replace(made, summary=replace(made.summary, **speeds))
 
 
 def test_an_objective_is_kept_by_all_but_one_in_a_hundred() -> None:
@@ -196,7 +161,7 @@ def test_tokens_of_everything_are_those_that_the_engine_counted() -> None:
     samples = [Sample(0.0, tokens=100), Sample(1.0), Sample(2.0, tokens=700)]
     told = point([100.0], samples=samples)
     assert told.generated_per_s == 300
-    assert told.tokens_per_s == 0.5
+    assert told.summary.tokens_per_s.median == 0.5
     assert point([100.0]).generated_per_s is None
 
 
@@ -298,7 +263,7 @@ def test_a_sweep_tells_its_knee_and_what_was_full_beyond_it() -> None:
 def test_what_is_left_of_partials_is_told_where_there_are_any() -> None:
     def carrying(load: int, tokens_per_s: int) -> Point:
         samples = [Sample(0.0, tokens=0), Sample(10.0, tokens=10 * tokens_per_s)]
-        return replace(point([100.0] * 100, Run(load), MEETINGS, samples=samples), tokens_per_s=50.0)
+        return faster(point([100.0] * 100, Run(load), MEETINGS, samples=samples), tokens_per_s=50.0)
 
     points = [carrying(4, 275), carrying(8, 60), carrying(16, 49)]
     swept = Found(16, None, Ended.COMPLETE, 3)
@@ -334,7 +299,7 @@ def spoken(
 def test_first_words_count_where_they_are_asked_for() -> None:
     kept, starved = spoken([400.0] * 100, 0.9, load=4), spoken([400.0] * 90 + [2_100.0] * 10, 0.2)
     assert (kept.kept, starved.kept) == (True, False)
-    assert starved.missed == ("first words of what is being said", "partials translated")
+    assert starved.summary.missed == ("first words of what is being said", "partials translated")
     assert spoken([400.0] * 90 + [2_100.0] * 10, 0.2, offer=MEETINGS).kept
     said = {
         each.name: each for each in findings([kept, starved], Found(4, 8, Ended.COMPLETE, 2), WATCHED, "sweep")
@@ -385,8 +350,8 @@ def test_a_load_that_was_kept_above_a_lost_one_is_told_and_is_no_knee() -> None:
 def test_a_sweep_tells_what_an_overload_leaves_of_what_is_finished() -> None:
     points = [
         point([100.0] * 100, Run(10)),
-        replace(point([900.0] * 95, Run(20), records=retried(95, 900.0)), requests_per_s=9.5),
-        replace(point([900.0] * 80, Run(40), records=retried(80, 950.0)), requests_per_s=8.0),
+        faster(point([900.0] * 95, Run(20), records=retried(95, 900.0)), requests_per_s=9.5),
+        faster(point([900.0] * 80, Run(40), records=retried(80, 950.0)), requests_per_s=8.0),
     ]
     said = told(points, Found(10, None, Ended.COMPLETE, 3))
     assert said["finished above it, beside the most"] == "0.95 at 20, 0.80 at 40"
@@ -427,9 +392,3 @@ def test_a_driver_that_was_the_limit_fails_the_sweep() -> None:
     assert "It was late." in found[-1].note
     # Nothing is said of the gateway from such a run.
     assert "what was full above it" not in {each.name for each in found}
-
-
-def test_values_of_a_point_are_numbers() -> None:
-    assert not any(
-        isinstance(v, float) and math.isnan(v) for v in (getattr(point([]), n) for n in Point.__struct_fields__)
-    )

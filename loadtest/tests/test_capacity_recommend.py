@@ -28,7 +28,6 @@ from loadtest.capacity.curve import Plan, curve, findings
 from loadtest.capacity.offer import Offer, Unit
 from loadtest.capacity.points import Measured, Point
 from loadtest.capacity.recommend import (
-    Candidate,
     RecommendPlan,
     Tried,
     advise,
@@ -39,41 +38,27 @@ from loadtest.capacity.recommend import (
 from loadtest.capacity.search import Bounds, Ended, Found, Run, capacity_search
 from loadtest.commands import Command
 from loadtest.options import settings, with_batch
-from loadtest.results import LoadtestError
+from loadtest.results import LoadtestError, Spread
 from loadtest.systems.running import Running
 from loadtest.talk.scenario import Scenario
 from loadtest.tests.commands import parsed, write
+from loadtest.tests.made_up_trials import a_trial
 from loadtest.trial.content import Table
 from loadtest.trial.report import passed
-from loadtest.trial.values import Delivered, Finding, InMeetings, Objective, Open, Results, Trial, WebSocketGateway
+from loadtest.trial.summary import summarise
+from loadtest.trial.values import Finding, InMeetings, Objective, Open, Results, Trial, WebSocketGateway
 
 OFFER = Offer(scenario=Scenario(), unit=Unit.MEETINGS, step_s=10)
 
 
+NOTHING = summarise([a_trial()], Objective())
+
+
 def measured(run: Run, *, kept: bool, driver: str | None = None) -> Measured:
-    values: dict[str, Any] = {
-        **{"load": run.load, "seed": 1, "long": run.long, "kept": kept, "within": 1.0, "translations": 200},
-        **{"offered_per_s": run.load, "requests_per_s": run.load},
-        **{"goodput_per_s": run.load, "tokens_per_s": 10 * run.load, "generated_per_s": None, "first_p50_ms": 1.0},
-        **{"first_p99_ms": 2.0, "running": None, "limit": "nothing"},
-    }
-    trial = Trial(
-        name=str(run),
-        system="gateway",
-        settings={},
-        workload="",
-        load=InMeetings(meetings=int(run.load), speakers=1, per_s=run.load),
-        repetition=1,
-        began="",
-        elapsed_s=1.0,
-        delivered=Delivered(),
-        clients=[],
-        cpu_s={},
-        memory_mib=None,
-        samples=[],
-        records=[],
-    )
-    return Measured(Point(**values, driver=driver), trial)
+    load = InMeetings(meetings=int(run.load), speakers=1, per_s=run.load)
+    summary = replace(NOTHING, met=kept, records=200)
+    point = Point(load=run.load, seed=1, long=run.long, summary=summary, limit="nothing", driver=driver)
+    return Measured(point, a_trial(load=load))
 
 
 # ---------------------------------------------------------------- following a search
@@ -270,7 +255,7 @@ async def test_the_smallest_batch_that_carries_as_much_is_recommended(monkeypatc
     gateways = Gateways({4: 20, 8: 40, 16: 41, 32: 12})
     report = await recommended(gateways, monkeypatch)
     assert tomllib.loads(report.files["recommended.toml"])["engine"] == {"max_num_seqs": 8}
-    tried = {each["candidate"]["max_num_seqs"]: each["found"] for each in report.details["tried"]}
+    tried = {each["max_num_seqs"]: each["found"] for each in report.details["tried"]}
     assert [tried[size]["capacity"] for size in (4, 8, 16)] == [20, 40, 41]
     # The last one was left as soon as it was known to be clearly worse.
     assert tried[32]["ended"] == Ended.WORSE.value
@@ -314,7 +299,7 @@ async def test_an_error_cuts_a_candidate_short_and_what_it_carried_is_kept(
 ) -> None:
     gateways = Gateways({4: 4, 8: 30, 16: 16, 32: 15}, ends={(8, 16): LoadtestError("It went away.")})
     report = await recommended(gateways, monkeypatch)
-    tried = {each["candidate"]["max_num_seqs"]: each for each in report.details["tried"]}
+    tried = {each["max_num_seqs"]: each for each in report.details["tried"]}
     assert tried[8]["found"]["capacity"] == 8
     assert tried[16]["found"]["capacity"] == 16
     said = {each.name: each for each in report.findings}
@@ -328,7 +313,7 @@ async def test_an_error_cuts_a_candidate_short_and_what_it_carried_is_kept(
 async def test_an_interrupted_recommendation_tells_what_was_tried(monkeypatch: pytest.MonkeyPatch) -> None:
     gateways = Gateways({4: 20, 8: 40, 16: 41, 32: 12}, ends={(16, 40): asyncio.CancelledError()})
     report = await asyncio.create_task(recommended(gateways, monkeypatch))
-    assert [each["candidate"]["max_num_seqs"] for each in report.details["tried"]] == [4, 8]
+    assert [each["max_num_seqs"] for each in report.details["tried"]] == [4, 8]
     assert tomllib.loads(report.files["recommended.toml"])["engine"] == {"max_num_seqs": 8}
     (failed,) = [each for each in report.findings if each.passed is False]
     assert failed.value == "interrupted"
@@ -437,7 +422,7 @@ async def test_a_sweep_of_a_real_gateway(tmp_path: Path) -> None:
     points = report.details["points"]
     assert [each["load"] for each in points] == [2, 40]
     # 40 requests a second of some 150 ms each are three times what two slots do.
-    assert not points[1]["kept"]
+    assert not points[1]["summary"]["met"]
     assert len(report.trials) == 2
 
 
@@ -446,11 +431,11 @@ async def test_a_recommendation_from_real_gateways(tmp_path: Path) -> None:
     arguments = ("--start", "2", "--runs", "2", "--most", "2", "--max-num-seqs", "2,4", "--targets", "de,es")
     report = await ran(RECOMMEND, tmp_path, *arguments, "--first-words-ms", "60000", "--step-s", "2")
     assert report.details["unit"] == "meetings"
-    assert {each["candidate"]["max_num_seqs"] for each in report.details["tried"]} == {2, 4}
+    assert {each["max_num_seqs"] for each in report.details["tried"]} == {2, 4}
     points = [point for each in report.details["tried"] for point in each["points"]]
     # What of the partials was translated is known of every run.
-    assert all(each["partials_translated"] is not None for each in points)
-    assert all(each["first_words_p99_ms"] is not None for each in points)
+    assert all(each["summary"]["partials_translated"] is not None for each in points)
+    assert all(each["summary"]["first_words"]["count"] for each in points)
     assert all(isinstance(trial.load, InMeetings) for trial in report.trials)
     for name, text in report.files.items():
         assert (tmp_path / name).read_text() == text
@@ -460,21 +445,22 @@ async def test_a_recommendation_from_real_gateways(tmp_path: Path) -> None:
 
 
 IN_MEETINGS = Offer(scenario=Scenario(targets=("ja", "es"), partial_every_s=0.3), unit=Unit.MEETINGS)
-_AT: dict[str, Any] = {
-    **{"load": 40, "seed": 1, "long": True, "kept": True, "within": 0.995, "translations": 1_200},
-    **{"offered_per_s": 32.0, "requests_per_s": 32.0, "goodput_per_s": 31.9, "tokens_per_s": 400.0},
-    **{"generated_per_s": 900.0, "first_p50_ms": 40.0, "first_p99_ms": 280.0},
-    **{"running": 15.0, "limit": "nothing"},
-}
-AT = Point(**_AT)
+AT = Point(
+    load=40,
+    seed=1,
+    long=True,
+    summary=replace(NOTHING, met=True, records=1_200, tokens_per_s=Spread(400, 400, 400)),
+    limit="nothing",
+    generated_per_s=900.0,
+)
 
 
 def carrying(size: int, capacity: float | None, at_most: float = 100, ended: Ended = Ended.CONFIRMED) -> Tried:
     points = [] if capacity is None else [replace(AT, load=capacity)]
-    return Tried(Candidate(size), Found(capacity, at_most, ended, 8), points=points)
+    return Tried(size, Found(capacity, at_most, ended, 8), points=points)
 
 
-TRIED = [carrying(8, 20), carrying(16, 40), Tried(Candidate(32), None, "The gateway ended with status 1.")]
+TRIED = [carrying(8, 20), carrying(16, 40), Tried(32, None, "The gateway ended with status 1.")]
 
 
 def advised(tried: Sequence[Tried], **more: Any) -> list[Finding]:
@@ -498,8 +484,8 @@ def test_what_is_recommended_can_be_pasted() -> None:
 
 
 def test_what_is_kept_of_unfinished_speech_is_told_where_it_was_asked_for() -> None:
-    at = replace(AT, partials_translated=0.83, first_words_p50_ms=400.0, first_words_p99_ms=1_200.0)
-    tried = [replace(TRIED[1], points=[replace(at, load=40)])]
+    at = replace(AT, summary=replace(AT.summary, partials_translated=0.83))
+    tried = [replace(TRIED[1], points=[at])]
     watched = replace(IN_MEETINGS, objective=Objective(first_words_ms=1_500.0))
     lines = recommended_toml(tried, watched, "GPU").splitlines()
     assert "# as many of the first words within 1500 ms of when an utterance began;" in lines
@@ -533,30 +519,30 @@ def test_nothing_is_recommended_where_nothing_was_kept() -> None:
 # ---------------------------------------------------------------- which one
 
 
-def trying(carries: Callable[[Candidate], float], *candidates: Candidate) -> list[Tried]:
-    return [Tried(each, Found(carries(each), None, Ended.CONFIRMED, 1)) for each in candidates]
+def trying(carried: Mapping[int, float]) -> list[Tried]:
+    return [Tried(size, Found(each, None, Ended.CONFIRMED, 1)) for size, each in carried.items()]
 
 
 def test_the_smallest_of_those_that_carry_the_same_is_recommended() -> None:
     carried = {8: 20.0, 16: 39.0, 32: 40.0, 64: 31.0}
-    choice = choose(trying(lambda each: carried[each.max_num_seqs], *map(Candidate, carried)))
+    choice = choose(trying(carried))
     assert choice is not None
     chosen, why = choice
-    assert chosen.candidate == Candidate(16)
+    assert chosen.max_num_seqs == 16
     assert "sooner" in why
 
 
 def test_what_failed_is_not_recommended() -> None:
-    assert choose([Tried(Candidate(8), None, failed="out of memory")]) is None
+    assert choose([Tried(8, None, failed="out of memory")]) is None
 
 
 @given(st.dictionaries(st.sampled_from([4, 8, 16, 32, 64, 128]), st.floats(0, 100), min_size=1))
 def test_a_choice_is_within_three_per_cent_of_the_best(carried: dict[int, float]) -> None:
-    choice = choose(trying(lambda each: carried[each.max_num_seqs], *map(Candidate, sorted(carried))))
+    choice = choose(trying(carried))
     best = max(carried.values())
     if choice is None:
         assert best == 0
     else:
-        own, size = choice[0].capacity, choice[0].candidate.max_num_seqs
+        own, size = choice[0].capacity, choice[0].max_num_seqs
         assert own >= best * 0.97 or math.isclose(own, best * 0.97)
         assert not any(carried[each] >= best * 0.97 for each in carried if each < size)

@@ -3,7 +3,6 @@ once on the simulated engine."""
 
 from __future__ import annotations
 
-import argparse
 import asyncio
 import itertools
 import json
@@ -27,7 +26,8 @@ from loadtest.journey.stages import Stage, System, groups, stages
 from loadtest.results import LoadtestError
 from loadtest.systems.running import Running
 from loadtest.talk.scenario import Scenario
-from loadtest.tests.commands import write
+from loadtest.tests.commands import parsed, write
+from loadtest.tests.made_up_trials import a_trial
 from loadtest.trial.content import Table
 from loadtest.trial.report import passed
 from loadtest.trial.summary import requests_per_s, summaries
@@ -41,7 +41,6 @@ from loadtest.trial.values import (
     Load,
     Objective,
     Open,
-    ProcessUse,
     Record,
     Sample,
     Trial,
@@ -136,22 +135,9 @@ def a_round(stage: str, load: Load, per_s: float, queued: float | None = None, *
     name = (
         f"{stage}: {load.in_flight} at a time" if isinstance(load, Closed) else f"{stage}: {load.per_s:g} a second"
     )
-    trial = Trial(
-        name=name,
-        system=stage,
-        settings=own.pop("settings", {}),
-        workload="natural data",
-        load=load,
-        repetition=1,
-        began="2026-11-21T00:00:00Z",
-        elapsed_s=count / per_s,
-        delivered=Delivered(),
-        clients=[ProcessUse(0.1, 1.0, 0.1, 0.2, 0.3)],
-        cpu_s={"engine": 1.0},
-        memory_mib=100.0,
-        samples=own.pop("samples", [Sample(0.0, cores={"engine": 1.0}), Sample(0.1, cores={"engine": 2.0})]),
-        records=records,
-    )
+    samples = [Sample(0.0, cores={"engine": 1.0}), Sample(0.1, cores={"engine": 2.0})]
+    changes = {"name": name, "system": stage, "load": load, "elapsed_s": count / per_s, "samples": samples, **own}
+    trial = a_trial(records, **changes)
     return Round(stage, trial, queued)
 
 
@@ -392,12 +378,6 @@ async def test_what_was_measured_before_the_time_was_over_is_kept(monkeypatch: p
 # ---------------------------------------------------------------- all of it
 
 
-def options(*arguments: str) -> argparse.Namespace:
-    parser = argparse.ArgumentParser()
-    JOURNEY.add(parser)
-    return parser.parse_args(arguments)
-
-
 @pytest.mark.parametrize(
     "arguments",
     [
@@ -408,19 +388,20 @@ def options(*arguments: str) -> argparse.Namespace:
 )
 def test_a_wrong_option_is_refused(arguments: tuple[str, ...], capsys: pytest.CaptureFixture[str]) -> None:
     with pytest.raises(SystemExit):
-        options("--out", "x", *arguments)
+        parsed(JOURNEY, "--out", "x", *arguments)
     assert arguments[0] in capsys.readouterr().err
 
 
 async def test_recommended_settings_are_those_of_a_gateway() -> None:
-    given = options("--out", "x", "--engine", "simulated", "--recommended", '{"engine": {"max_seqs": 3}}')
+    given = parsed(JOURNEY, "--out", "x", "--engine", "simulated", "--recommended", '{"engine": {"max_seqs": 3}}')
     with pytest.raises(LoadtestError, match="max_seqs"):
         await JOURNEY.run(given, lambda _line: None)
 
 
 @pytest.mark.slow
 async def test_a_journey_on_the_simulated_engine(tmp_path: Path) -> None:
-    given = options(
+    given = parsed(
+        JOURNEY,
         *("--out", str(tmp_path), "--engine", "simulated", "--concurrency", "2,6", "--round-s", "0.5"),
         *("--model", "/somewhere/model-7b", "--recommended", '{"engine": {"model": "/somewhere/model-8b"}}'),
         *("--stages", "one-worker,recommended"),
@@ -466,7 +447,7 @@ async def test_what_takes_too_long_is_given_up(tmp_path: Path, monkeypatch: pyte
         yield  # type: ignore[misc]
 
     monkeypatch.setattr(journeys, "_start", endless)
-    given = options("--out", str(tmp_path), "--engine", "simulated")
+    given = parsed(JOURNEY, "--out", str(tmp_path), "--engine", "simulated")
     given.time_limit_s = 0.05
     with pytest.raises(LoadtestError, match=r"Not a single round could be played.*--time-limit-s"):
         await JOURNEY.run(given, lambda _line: None)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import argparse
 import asyncio
 import gzip
 import json
@@ -29,6 +28,7 @@ from loadtest.results import LoadtestError
 from loadtest.systems.metrics import get, metric
 from loadtest.systems.running import Running
 from loadtest.tests.commands import parsed
+from loadtest.tests.made_up_trials import a_trial
 from loadtest.trial.content import Table
 from loadtest.trial.report import passed
 from loadtest.trial.values import (
@@ -117,21 +117,15 @@ def _trial(
     """A hundred lines; the last first token is late."""
     firsts = [first_ms] * 98 + [first_ms * 10] * 2
     records = [Record(str(n), "de", 0, 0, ms / 1000, elapsed_s, tokens=10) for n, ms in enumerate(firsts)]
-    return Trial(
+    return a_trial(
+        records,
         name=f"{system}, {in_flight} in flight",
         system=system,
         settings=settings,
-        workload="made up",
         load=Closed(in_flight),
         repetition=repetition,
-        began="2026-01-01T00:00:00Z",
         elapsed_s=elapsed_s,
-        delivered=Delivered(),
-        clients=[],
-        cpu_s={},
-        memory_mib=None,
         samples=[Sample(at, gpu=gpu) for at, gpu in ((0.5, 0.0), (2.0, 97.0), (3.0, 99.0))],
-        records=records,
     )
 
 
@@ -580,13 +574,10 @@ async def test_the_real_engine_says_the_same_on_every_route_and_keeps_nothing_be
         return trial
 
     monkeypatch.setattr(rounds, "measure", counting)
-    parser = argparse.ArgumentParser()
-    PEERS.add(parser)
-    options = parser.parse_args(
-        [
-            *("--out", str(tmp_path), "--peers", "gateway,asyncllm,vllm-serve", "--scenario", "sentences"),
-            *("--in-flight", "1,4", "--repetitions", "2", "--utterances", "12"),
-        ]
+    options = parsed(
+        PEERS,
+        *("--out", str(tmp_path), "--peers", "gateway,asyncllm,vllm-serve", "--scenario", "sentences"),
+        *("--in-flight", "1,4", "--repetitions", "2", "--utterances", "12"),
     )
     report = await PEERS.run(options, lambda _: None)
     assert passed(report)

@@ -18,8 +18,8 @@ from loadtest.run.command import RUN
 from loadtest.run.findings import Held, findings
 from loadtest.run.run import RunPlan, run, said, sessions
 from loadtest.talk.scenario import Scenario, meetings_lines
-from loadtest.tests.commands import table_of, write
-from loadtest.tests.made_up_trials import write_talk
+from loadtest.tests.commands import parsed, table_of, write
+from loadtest.tests.made_up_trials import a_trial, write_talk
 from loadtest.trial import report
 from loadtest.trial.values import (
     Delivered,
@@ -40,9 +40,7 @@ from tests.gateways import running
 
 
 def options(*arguments: str) -> argparse.Namespace:
-    parser = argparse.ArgumentParser()
-    RUN.add(parser)
-    return parser.parse_args(["--out", "folder", *arguments])
+    return parsed(RUN, "--out", "folder", *arguments)
 
 
 def test_without_options_ten_natural_meetings_are_held_with_partials() -> None:
@@ -183,23 +181,9 @@ def record(line: str, due_s: float, first_s: float | None, done_s: float | None,
 
 
 def trial(records: list[Record], **more: Any) -> Trial:
-    made = Trial(
-        name="meetings",
-        system="gateway",
-        settings={},
-        workload="",
-        load=InMeetings(meetings=2, speakers=6, per_s=1.0, readers=1),
-        repetition=1,
-        began="2026-01-01T00:00:00Z",
-        elapsed_s=10.0,
-        delivered=Delivered(1_000, 50_000, 3, [10.0, 20.0, 30.0]),
-        clients=[],
-        cpu_s={"serving": 0.5},
-        memory_mib=80.0,
-        samples=[],
-        records=records,
-    )
-    return replace(made, **more)
+    load = InMeetings(meetings=2, speakers=6, per_s=1.0, readers=1)
+    delivered = Delivered(1_000, 50_000, 3, [10.0, 20.0, 30.0])
+    return a_trial(records, **{"load": load, "delivered": delivered, "cpu_s": {"serving": 0.5}, **more})
 
 
 def by_name(found: list[Finding]) -> dict[str, Finding]:

@@ -14,6 +14,7 @@ from loadtest.soak.command import SOAK, plan
 from loadtest.soak.faults import OF_ENGINE, OF_EVERYBODY, OF_WORKERS, FaultKind, schedule
 from loadtest.soak.population import population
 from loadtest.soak.result import SoakPlan
+from loadtest.tests.commands import parsed
 
 
 @pytest.mark.parametrize("sessions", [12, 20, 57, 200])
@@ -104,9 +105,7 @@ def test_with_workers_each_of_their_faults_comes_besides(minutes: int, kills: in
 
 
 def options(*given: str) -> argparse.Namespace:
-    parser = argparse.ArgumentParser()
-    SOAK.add(parser)
-    return parser.parse_args(["--out", "nowhere", *given])
+    return parsed(SOAK, "--out", "nowhere", *given)
 
 
 def test_options_reach_the_plan() -> None:

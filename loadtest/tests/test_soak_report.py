@@ -11,19 +11,9 @@ from msgspec.structs import replace
 
 from loadtest.soak.faults import Fault, FaultKind
 from loadtest.soak.report import results
-from loadtest.soak.result import Incarnation, Sample, SoakPlan, SoakResult, Verdict
-from loadtest.systems.metrics import metric
+from loadtest.soak.result import Incarnation, Memory, Sample, SoakPlan, SoakResult, Verdict
 from loadtest.tests.commands import table_of, write
 from loadtest.trial.report import read
-
-
-def test_a_metric_is_added_up_over_its_series() -> None:
-    text = 'a_total{code="x"} 2.0\na_total{code="y"} 3.0\nab_total 9.0\nb 1.0\n'
-    assert metric(text, "a_total") == 5.0
-    assert metric(text, "a_total", code="y") == 3.0
-    assert metric(text, "b") == 1.0
-    assert metric(text, "c") is None
-
 
 # ---------------------------------------------------------------- the report
 
@@ -40,7 +30,7 @@ def result() -> SoakResult:
             Fault(FaultKind.ABORT, 9.0, 4),
             Fault(FaultKind.ENGINE_KILL, 65.0, 0, 0.0, 31.25, "12 translations under way"),
         ],
-        memory=[Incarnation(1, 140.0, 160.0, 141.0, 900.0, 950.0, 901.0)],
+        memory=[Incarnation(1, Memory(140.0, 160.0, 141.0), Memory(900.0, 950.0, 901.0))],
         gauges={"gateway_sessions": 0.0, "gateway_meetings": 0.0},
         exit_status=0,
         tracebacks=0,
@@ -106,7 +96,7 @@ def test_a_run_with_workers_tells_how_soon_all_was_well_again() -> None:
         result(),
         plan=SoakPlan(minutes=2, sessions=20, workers=3),
         faults=[*killed, frozen],
-        memory=[Incarnation(1, 300.0, 320.0, 301.0, 900.0, 950.0, 901.0, 12.0, 14.0, 13.0)],
+        memory=[Incarnation(1, Memory(300.0, 320.0, 301.0), Memory(900.0), Memory(12.0, 14.0, 13.0))],
     )
     assert not list(good.failures())
     for line in (
