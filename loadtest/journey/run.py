@@ -10,14 +10,14 @@ from __future__ import annotations
 import asyncio
 import math
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import AbstractAsyncContextManager, contextmanager
+from contextlib import AbstractAsyncContextManager
 
 from msgspec import Struct
 from msgspec.structs import replace
 
 from loadtest.baselines.architecture import baseline
 from loadtest.commands import Say
-from loadtest.driving.driver import Driven, Driver, driver
+from loadtest.driving.driver import Driver, driver
 from loadtest.journey.stages import Stage, System
 from loadtest.measuring.measure import measure
 from loadtest.results import LoadtestError, until_it_ends
@@ -26,7 +26,7 @@ from loadtest.systems.metrics import get, metric
 from loadtest.systems.running import Running, attempted, together
 from loadtest.talk.scenario import Scenario, request_lines
 from loadtest.trial.summary import requests_per_s
-from loadtest.trial.values import Closed, Http, Line, Trial
+from loadtest.trial.values import Closed, Http, Trial
 
 # No two levels or repetitions say the same, and none what was said while warming up.
 _WARM_UP_SEED, _SEEDS_APART = 900_000, 1_000
@@ -55,10 +55,8 @@ class Round(Struct, frozen=True):
     # What part of the time its translations spent in queues; None where that is not told.
     queued: float | None
 
-    @property
-    def per_s(self) -> float:
-        """Finished translations a second."""
-        return requests_per_s(self.trial)
+    # Requests at a time.
+    in_flight: int
 
 
 class Rounds(Struct, frozen=True, kw_only=True):
@@ -84,10 +82,22 @@ class Rounds(Struct, frozen=True, kw_only=True):
                 # What the last ones take is no part of the round.
                 count = max(math.ceil(per_s * self.round_s), turns * in_flight) + in_flight
                 lines = request_lines(self._scenario(stage, in_flight + repetition * _SEEDS_APART), count)
-                name = f"{stage.title}: {in_flight} at a time"
-                limit_s = _LIMIT_TIMES * max(self.round_s, count / per_s) + _LIMIT_S
-                played.append(await self._round(stage, running, playing, lines, load, name, repetition, limit_s))
-                per_s = max(played[-1].per_s, per_s / 2)
+                queued = await asyncio.to_thread(_queued, running.metrics_url)
+                trial = await measure(
+                    running,
+                    playing,
+                    lines,
+                    load,
+                    name=f"{stage.title}: {in_flight} at a time",
+                    repetition=repetition,
+                    workload=f"{stage.shape} data",
+                    say=self.say,
+                    limit_s=_LIMIT_TIMES * max(self.round_s, count / per_s) + _LIMIT_S,
+                    allow_bottleneck=True,
+                )
+                queued_then = await asyncio.to_thread(_queued, running.metrics_url)
+                played.append(Round(stage.key, trial, share_in_queues(queued, queued_then), in_flight))
+                per_s = max(requests_per_s(trial), per_s / 2)
 
     async def _warm_up(self, stage: Stage, playing: Driver, in_flight: int) -> float:
         """How many it translates a second with so many at a time, roughly.
@@ -101,38 +111,11 @@ class Rounds(Struct, frozen=True, kw_only=True):
             lines = request_lines(scenario, said + count)[said:]
             title = f"{stage.title}: {in_flight} at a time, warming up"
             driven = await playing.play(lines, limit_s=_LIMIT_TIMES * self.round_s + _LIMIT_S, stage=title)
-            per_s = max(_finished(driven), 1) / max(driven.elapsed_s, 0.001)
+            per_s = max(sum(each.done_s is not None for each in driven.records), 1) / max(driven.elapsed_s, 0.001)
             if driven.elapsed_s > _WARM_UP_PART * self.round_s:
                 break
             said, count = said + count, math.ceil(2 * _WARM_UP_PART * self.round_s * per_s)
         return per_s
-
-    async def _round(
-        self,
-        stage: Stage,
-        running: Running,
-        playing: Driver,
-        lines: list[Line],
-        load: Closed,
-        name: str,
-        repetition: int,
-        limit_s: float,
-    ) -> Round:
-        before = await asyncio.to_thread(_queued, running.metrics_url)
-        trial = await measure(
-            running,
-            playing,
-            lines,
-            load,
-            name=name,
-            repetition=repetition,
-            workload=f"{stage.shape} data",
-            say=self.say,
-            limit_s=limit_s,
-            allow_bottleneck=True,
-        )
-        after = await asyncio.to_thread(_queued, running.metrics_url)
-        return Round(stage.key, trial, share_in_queues(before, after))
 
     def _scenario(self, stage: Stage, seed: int) -> Scenario:
         return replace(self.scenario, shape=stage.shape, seed=self.scenario.seed + seed)
@@ -149,10 +132,6 @@ def share_in_queues(before: tuple[float, float], after: tuple[float, float]) -> 
     """Part of the time between two readings that went by in queues; None when nothing was translated."""
     total_s = after[1] - before[1]
     return round((after[0] - before[0]) / total_s, 4) if total_s > 0 else None
-
-
-def _finished(driven: Driven) -> int:
-    return sum(each.failed is None and each.done_s is not None for each in driven.records)
 
 
 # ---------------------------------------------------------------- the journey
@@ -208,8 +187,10 @@ class _Journey:
         # Level by level, so that what drifts falls on all of them.
         for in_flight in self._plan.concurrency:
             for stage in self._able(stages):
-                with self._until_it_fails(stage):
+                try:
                     await rounds.closed(stage, running[stage.system], in_flight, self.rounds)
+                except LoadtestError as error:
+                    self._fails(stage, error)
         self.complete.update(stage.key for stage in self._able(stages))
 
     def _able(self, stages: Sequence[Stage]) -> Iterator[Stage]:
@@ -226,13 +207,6 @@ class _Journey:
             else:
                 standing[system.name] = each
         return standing
-
-    @contextmanager
-    def _until_it_fails(self, stage: Stage) -> Iterator[None]:
-        try:
-            yield
-        except LoadtestError as error:
-            self._fails(stage, error)
 
     def _fails(self, stage: Stage, error: LoadtestError) -> None:
         self.failed[stage.key] = str(error)

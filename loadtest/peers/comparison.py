@@ -17,7 +17,7 @@ from loadtest.peers.peer import DIRECT, GATEWAY, SERVE, SERVE_TUNED, SERVE_WORKE
 from loadtest.peers.run import Outcome
 from loadtest.results import Spread, nearest_rank, spread
 from loadtest.systems.vllm_serve import STREAM_INTERVAL
-from loadtest.trial.content import Table
+from loadtest.trial.content import NONE, Table, formatted, tabulated
 from loadtest.trial.summary import requests_per_s, tokens_per_s
 from loadtest.trial.values import Closed, Finding, Trial
 
@@ -241,23 +241,15 @@ def _first_ms(trial: Trial, quantile: float) -> float | None:
     return nearest_rank(first_ms, quantile) if first_ms else None
 
 
-def _in_words(spread: Spread, form: str = "{:.2f}") -> str:
+def _in_words(spread: Spread | None, form: str) -> str:
     """Median, lowest and highest."""
+    if spread is None:
+        return NONE
     return f"{form.format(spread.median)} ({form.format(spread.low)} to {form.format(spread.high)})"
 
 
 # ---------------------------------------------------------------- the table
 
-_HEAD = (
-    "in flight",
-    "gateway beside",
-    "requests/s",
-    "tokens/s",
-    "first token p50 added, ms",
-    "first token p99 added, ms",
-    "same text",
-    "driver was the limit of",
-)
 _CAPTION = (
     "Each round of the gateway beside the other's round of the same lines, in the same repetition: its requests "
     "and tokens a second divided by the other's, its first token minus the other's; medians over the repetitions, "
@@ -271,23 +263,15 @@ _TUNED_CAPTION = (
 
 def table(compared: Sequence[Comparison]) -> Table:
     """The gateway beside each other system."""
-    rows = [
-        (
-            str(each.in_flight),
-            each.peer,
-            _spread(each.requests, "{:.2f}"),
-            _spread(each.tokens, "{:.2f}"),
-            _spread(each.first_p50_added_ms, "{:+.1f}"),
-            _spread(each.first_p99_added_ms, "{:+.1f}"),
-            "–" if each.same_text is None else f"{each.same_text:.1%}",
-            ", ".join(each.limits) or "–",
-        )
-        for each in compared
+    columns: list[tuple[str, Callable[[Comparison], str]]] = [
+        ("in flight", lambda each: str(each.in_flight)),
+        ("gateway beside", lambda each: each.peer),
+        ("requests/s", lambda each: _in_words(each.requests, "{:.2f}")),
+        ("tokens/s", lambda each: _in_words(each.tokens, "{:.2f}")),
+        ("first token p50 added, ms", lambda each: _in_words(each.first_p50_added_ms, "{:+.1f}")),
+        ("first token p99 added, ms", lambda each: _in_words(each.first_p99_added_ms, "{:+.1f}")),
+        ("same text", lambda each: formatted(each.same_text, ".1%")),
+        ("driver was the limit of", lambda each: ", ".join(each.limits) or NONE),
     ]
     tuned = any(each.peer in (SERVE_TUNED, SERVE_WORKERS) for each in compared)
-    caption = _CAPTION + _TUNED_CAPTION if tuned else _CAPTION
-    return Table("The gateway beside the others", _HEAD, rows, caption)
-
-
-def _spread(spread: Spread | None, form: str) -> str:
-    return "–" if spread is None else _in_words(spread, form)
+    return tabulated("The gateway beside the others", compared, columns, _CAPTION + _TUNED_CAPTION * tuned)

@@ -160,7 +160,7 @@ def open_trial(
     where = "in meetings at" if meetings else "at"
     settings = {"max_num_seqs": 32, "engine": {"extra": {"compilation_config": {"cudagraph_mode": "FULL"}}}}
     name = f"gateway {where} {per_s:g}/s"
-    own = {"repetition": repetition, "settings": settings}
+    own: dict[str, Any] = {"repetition": repetition, "settings": settings}
     return _trial(name, load, records, 32, chance, gpu=gpu, limit_s=seconds + 2, **own)
 
 
@@ -172,7 +172,7 @@ def closed_trial(
     count = max(40, in_flight * 12)
     records = list(_served(None, count, in_flight, slots, token_s, chance))
     name = f"{system}, {in_flight} in flight"
-    own = {"system": system, "repetition": repetition, "settings": {"max_num_seqs": slots}}
+    own: dict[str, Any] = {"system": system, "repetition": repetition, "settings": {"max_num_seqs": slots}}
     return _trial(name, Closed(in_flight), records, slots, chance, gpu=gpu, **own)
 
 

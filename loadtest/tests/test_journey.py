@@ -40,7 +40,6 @@ from loadtest.trial.values import (
     Line,
     Load,
     Objective,
-    Open,
     Record,
     Sample,
     Trial,
@@ -93,12 +92,6 @@ def test_some_stages_need_only_their_systems() -> None:
         stages({}, {}, only=["gateway-48"])
 
 
-def test_a_simulated_engine_has_its_batch_in_its_script() -> None:
-    _, systems = stages({"engine": {"kind": "simulated"}}, {})
-    (eight,) = (system for system in systems if system.name == "gateway, 8 sequences")
-    assert eight.settings["engine"] == {"kind": "simulated", "script": {"max_running": 8}}
-
-
 # ---------------------------------------------------------------- memory
 
 
@@ -126,19 +119,17 @@ def test_what_runs_together_fits() -> None:
 # ---------------------------------------------------------------- outcome
 
 
-def a_round(stage: str, load: Load, per_s: float, queued: float | None = None, **own: Any) -> Round:
+def a_round(stage: str, load: Closed, per_s: float, queued: float | None = None, **own: Any) -> Round:
     count = 10
     records = [
         Record(str(number), "de", 0.0, 0.0, first_s=0.5, done_s=1.0 + number / 10, tokens=20)
         for number in range(count)
     ]
-    name = (
-        f"{stage}: {load.in_flight} at a time" if isinstance(load, Closed) else f"{stage}: {load.per_s:g} a second"
-    )
+    name = f"{stage}: {load.in_flight} at a time"
     samples = [Sample(0.0, cores={"engine": 1.0}), Sample(0.1, cores={"engine": 2.0})]
     changes = {"name": name, "system": stage, "load": load, "elapsed_s": count / per_s, "samples": samples, **own}
     trial = a_trial(records, **changes)
-    return Round(stage, trial, queued)
+    return Round(stage, trial, queued, load.in_flight)
 
 
 def found(best_per_s: float = 40.0, **own: Any) -> tuple[Outcome, list[Round]]:
@@ -146,7 +137,6 @@ def found(best_per_s: float = 40.0, **own: Any) -> tuple[Outcome, list[Round]]:
     rounds = [
         a_round("one-worker", Closed(25), 5.0, 0.9, **own),
         a_round("one-worker", Closed(1), 4.0, 0.0),
-        a_round("one-worker", Open(6.0), 5.0),
         a_round("gateway-64-uniform", Closed(25), 60.0),
         a_round("gateway-64", Closed(25), 20.0),
         a_round("recommended", Closed(25), best_per_s),
@@ -211,7 +201,7 @@ def test_what_is_missing_is_named_and_the_rest_is_told() -> None:
         a_round("recommended", Closed(1), 8.0),
     ]
     made = outcome(rows, rounds)
-    assert (made.concurrency, made.most("recommended")) == (25, None)
+    assert made.concurrency == 25
     missing = {"two-workers": "It ended.", "recommended": "No time."}
     told = {each.name: (each.value, each.note) for each in findings(made, rounds, missing) if not each.passed}
     assert told["two workers"] == ("missing", "It ended.")
@@ -303,14 +293,11 @@ class Scripted(Rounds, frozen=True, kw_only=True):
     stops: tuple[str, float] | None = None
 
     async def closed(self, stage: Stage, running: Running, in_flight: int, played: list[Round]) -> None:
-        await self._one(stage, Closed(in_flight), in_flight, played)
-
-    async def _one(self, stage: Stage, load: Load, number: float, played: list[Round]) -> None:
-        if (stage.key, number) == self.breaks:
+        if (stage.key, in_flight) == self.breaks:
             raise LoadtestError("It ended.")
-        if (stage.key, number) == self.stops:
+        if (stage.key, in_flight) == self.stops:
             await asyncio.Event().wait()
-        played.append(a_round(stage.key, load, 10.0))
+        played.append(a_round(stage.key, Closed(in_flight), 10.0))
 
 
 async def travel(
@@ -412,16 +399,15 @@ async def test_a_journey_on_the_simulated_engine(tmp_path: Path) -> None:
     made = await JOURNEY.run(given, said.append)
     rows = {row.key: row for row in msgspec.convert(made.details, Outcome).rows}
     assert list(rows) == ["one-worker", "recommended"]
-    closed = {key: [each for each in row.points if each.concurrency] for key, row in rows.items()}
-    assert [len(own) for own in closed.values()] == [2, 2]
+    assert [list(row.points) for row in rows.values()] == [[2, 6], [2, 6]]
     assert not any(record.failed for trial in made.trials for record in trial.records)
     # Each load once.
     assert len({(trial.name, trial.repetition) for trial in made.trials}) == len(made.trials) == 4
-    queued = {key: own[-1].queued or 0.0 for key, own in closed.items()}
+    queued = {key: row.points[6].queued or 0.0 for key, row in rows.items()}
     assert queued["one-worker"] > 0.5
     assert queued["recommended"] < queued["one-worker"]
     best, one = (
-        next(trial for trial in made.trials if trial.name == closed[key][-1].trial)
+        next(trial for trial in made.trials if trial.name == rows[key].points[6].trial)
         for key in ("recommended", "one-worker")
     )
     assert requests_per_s(best) > requests_per_s(one)
