@@ -116,21 +116,14 @@ def _slots_of(engine: Mapping[str, Any], workers: int) -> int:
     return int(engine.get("max_num_seqs", 16))
 
 
-class Stopped(Struct, frozen=True):
-    """Why a search got no further answers."""
-
-    by: Ended
-    # One sentence, or nothing more than the reason.
-    why: str = ""
-
-
 class Followed(Struct, frozen=True):
     """The answer of a search, and all that was measured for it."""
 
     found: Found
     measured: list[Measured]
-    # None where it went on to its end.
-    stopped: Stopped | None = None
+    # Why it got no further answers, with a sentence where there is more to say; None where it went to its end.
+    stopped: Ended | None = None
+    why: str = ""
 
 
 async def follow(
@@ -147,42 +140,35 @@ async def follow(
     cancellation is taken note of and goes no further.
     """
     measured: list[Measured] = []
-    stopped: Stopped | None = None
-    run = next(search)
-    while True:
-        told = await _told(run, measure_one, takes_s, until_s, measured)
-        if isinstance(told, Stopped):
-            stopped = told
-        try:
-            run = search.send(told.by if isinstance(told, Stopped) else told)
-        except StopIteration as stop:
-            return Followed(stop.value, measured, stopped)
-
-
-async def _told(
-    run: Run,
-    measure_one: Callable[[Run], Awaitable[Measured]],
-    takes_s: Callable[[Run], float],
-    until_s: float,
-    measured: list[Measured],
-) -> bool | Stopped:
-    """Whether a run kept the objective; it is added to those that were measured."""
+    stopped, why = None, ""
 
     def is_time() -> bool:
         return takes_s(run) <= until_s - time.monotonic()
 
-    if not is_time():
-        return Stopped(Ended.TIME)
-    try:
-        one = await measure_one(run)
-        again = _AGAIN
-        while one.point.driver is not None and again and is_time():
-            # A moment in which the machine did something else? What stays like that is the driver's limit.
-            one, again = await measure_one(run), again - 1
-    except LoadtestError as error:
-        return Stopped(Ended.FAILED, str(error))
-    except asyncio.CancelledError:
-        go_on()
-        return Stopped(Ended.INTERRUPTED)
-    measured.append(one)
-    return one.point.kept if one.point.driver is None else Stopped(Ended.DRIVER, one.point.driver)
+    async def told() -> tuple[bool | Ended, str]:
+        """Whether a run kept the objective; it is added to those that were measured."""
+        if not is_time():
+            return Ended.TIME, ""
+        try:
+            one = await measure_one(run)
+            again = _AGAIN
+            while one.point.driver is not None and again and is_time():
+                # A moment in which the machine did something else? What stays like that is the driver's limit.
+                one, again = await measure_one(run), again - 1
+        except LoadtestError as error:
+            return Ended.FAILED, str(error)
+        except asyncio.CancelledError:
+            go_on()
+            return Ended.INTERRUPTED, ""
+        measured.append(one)
+        return (one.point.kept, "") if one.point.driver is None else (Ended.DRIVER, one.point.driver)
+
+    run = next(search)
+    while True:
+        answer, sentence = await told()
+        if isinstance(answer, Ended):
+            stopped, why = answer, sentence
+        try:
+            run = search.send(answer)
+        except StopIteration as stop:
+            return Followed(stop.value, measured, stopped, why)

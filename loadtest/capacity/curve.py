@@ -14,7 +14,7 @@ from contextlib import AbstractAsyncContextManager
 
 from msgspec import Struct, to_builtins
 
-from loadtest.capacity.bench import Bench, Stopped, follow
+from loadtest.capacity.bench import Bench, Followed, follow
 from loadtest.capacity.offer import Offer, Unit, described
 from loadtest.capacity.points import Point, driver_limit, points_table, there, too_few
 from loadtest.capacity.search import Bounds, Ended, Found, capacity_search, given_loads
@@ -63,15 +63,15 @@ async def curve(kind: str, plan: Plan, system: AbstractAsyncContextManager[Runni
         bench = Bench(running, plan.offer, say, processes=plan.processes)
         followed = await follow(search, bench.measure, bench.takes_s, until_s)
         settings = dict(running.settings)
-    measured, stopped = followed.measured, followed.stopped
+    measured = followed.measured
     if not measured:
-        raise _without_a_run(stopped)
+        raise _without_a_run(followed)
     points = [each.point for each in measured]
     found = findings(points, followed.found, plan.offer, kind)
-    if stopped is not None and stopped.by in _UNDONE:
+    if followed.stopped in _UNDONE:
         # The findings tell what else may have stopped it.
-        note = f"{stopped.why} What was measured before stands.".strip()
-        found.append(Finding("the search", _UNDONE[stopped.by], passed=False, note=note))
+        note = f"{followed.why} What was measured before stands.".strip()
+        found.append(Finding("the search", _UNDONE[followed.stopped], passed=False, note=note))
     return Results(
         model=plan.model,
         settings={"gateway": settings, kind: described(plan)},
@@ -87,13 +87,11 @@ async def curve(kind: str, plan: Plan, system: AbstractAsyncContextManager[Runni
     )
 
 
-def _without_a_run(stopped: Stopped | None) -> BaseException:
-    match stopped:
-        case Stopped(by=Ended.FAILED, why=why):
-            return LoadtestError(why)
-        case Stopped(by=Ended.INTERRUPTED):
-            return asyncio.CancelledError()
-    return LoadtestError("There was no time for a single run: allow more (--time-limit-s) or shorter steps.")
+def _without_a_run(followed: Followed) -> BaseException:
+    if followed.stopped is Ended.INTERRUPTED:
+        return asyncio.CancelledError()
+    none = "There was no time for a single run: allow more (--time-limit-s) or shorter steps."
+    return LoadtestError(followed.why if followed.stopped is Ended.FAILED else none)
 
 
 # ---------------------------------------------------------------- findings

@@ -322,12 +322,11 @@ class _Tour:
         until_s = now_s + (self._until_s - now_s) / left
         search = capacity_search(best or plan.start, plan.bounds, worth=_WORTH * best)
         followed = await follow(search, bench.measure, bench.takes_s, until_s)
-        by = followed.stopped.by if followed.stopped is not None else None
-        failed = followed.stopped.why if followed.stopped is not None and by is Ended.FAILED else None
-        if followed.measured or by is not Ended.INTERRUPTED:
+        failed = followed.why if followed.stopped is Ended.FAILED else None
+        if followed.measured or followed.stopped is not Ended.INTERRUPTED:
             found = None if failed is not None and not followed.measured else followed.found
             self._enter(Tried(size, found, failed), followed.measured)
-        if by is Ended.INTERRUPTED:
+        if followed.stopped is Ended.INTERRUPTED:
             raise asyncio.CancelledError
 
 

@@ -147,12 +147,6 @@ class _Response:
 _SHOWN_CHARS = 200
 
 
-class _Request(Struct, frozen=True):
-    text: str
-    source: str
-    target: str
-
-
 class _Translation(Struct, frozen=True):
     text: str
     tokens: int
@@ -175,7 +169,7 @@ class _HttpClient(Requests):
         await self.connections.open(connections_for(self._load))
 
     async def translate(self, line: Line, answer: Answer, tally: Tally) -> None:
-        asked = msgspec.json.encode(_Request(line.text, line.source, line.targets[0]))
+        asked = msgspec.json.encode({"text": line.text, "source": line.source, "target": line.targets[0]})
         body = bytearray()
         answer.sent_s = time.monotonic()
         try:

@@ -26,30 +26,6 @@ _PATH = "/v1/completions"
 _SHOWN_CHARS = 200
 
 
-# ---------------------------------------------------------------- what is said
-
-
-class _StreamOptions(Struct, frozen=True):
-    include_usage: bool = True
-
-
-class _Request(Struct, frozen=True, kw_only=True):
-    """prompt: token ids, since a server reads special tokens in a text as ordinary characters. top_k,
-    repetition_penalty and stop_token_ids are vLLM's own.
-    """
-
-    model: str
-    prompt: list[int]
-    max_tokens: int
-    temperature: float
-    top_p: float
-    stream: bool = True
-    stream_options: _StreamOptions = _StreamOptions()
-    top_k: int
-    repetition_penalty: float
-    stop_token_ids: list[int]
-
-
 class _Choice(Struct, frozen=True):
     text: str = ""
 
@@ -147,16 +123,20 @@ class _SseClient(Requests):
         except GatewayError as error:
             return error.code
         sampling = self._prompts.sampling
-        asked = _Request(
-            model=self._model,
-            prompt=prompt.ids,
-            max_tokens=prompt.max_tokens,
-            temperature=sampling.temperature,
-            top_p=sampling.top_p,
-            top_k=sampling.top_k,
-            repetition_penalty=sampling.repetition_penalty,
-            stop_token_ids=self._prompts.encoder.stop_token_ids,
-        )
+        asked = {
+            "model": self._model,
+            # Ids, since a server reads special tokens in a text as ordinary characters.
+            "prompt": prompt.ids,
+            "max_tokens": prompt.max_tokens,
+            "temperature": sampling.temperature,
+            "top_p": sampling.top_p,
+            "stream": True,
+            "stream_options": {"include_usage": True},
+            # These are vLLM's own.
+            "top_k": sampling.top_k,
+            "repetition_penalty": sampling.repetition_penalty,
+            "stop_token_ids": self._prompts.encoder.stop_token_ids,
+        }
         return self.connections.request(_PATH, msgspec.json.encode(asked))
 
     async def translate(self, line: Line, answer: Answer, tally: Tally) -> None:

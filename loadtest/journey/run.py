@@ -23,7 +23,7 @@ from loadtest.measuring.measure import measure
 from loadtest.results import LoadtestError, until_it_ends
 from loadtest.systems.gateway import gateway
 from loadtest.systems.metrics import get, metric
-from loadtest.systems.running import Running, attempted, together
+from loadtest.systems.running import Running, attempted, standing, together
 from loadtest.talk.scenario import Scenario, request_lines
 from loadtest.trial.summary import requests_per_s
 from loadtest.trial.values import Closed, Http, Trial
@@ -178,7 +178,7 @@ class _Journey:
     async def go(self) -> None:
         for group in self._plan.groups:
             async with together(*(attempted(_start(each, self._plan.rounds.say)) for each in group)) as started:
-                running = self._standing(group, started)
+                running = standing([each.name for each in group], started, self._cannot_start)
                 stages = [stage for stage in self._plan.stages if stage.system in running]
                 await self._measure(stages, running)
 
@@ -190,27 +190,20 @@ class _Journey:
                 try:
                     await rounds.closed(stage, running[stage.system], in_flight, self.rounds)
                 except LoadtestError as error:
-                    self._fails(stage, error)
+                    self._fails(stage, str(error))
         self.complete.update(stage.key for stage in self._able(stages))
 
     def _able(self, stages: Sequence[Stage]) -> Iterator[Stage]:
         return (stage for stage in stages if stage.key not in self.failed)
 
-    def _standing(self, group: Sequence[System], started: Sequence[Running | LoadtestError]) -> dict[str, Running]:
-        """Those that could start, by name; the stages of the others have failed."""
-        standing: dict[str, Running] = {}
-        for system, each in zip(group, started, strict=True):
-            if isinstance(each, LoadtestError):
-                for stage in self._plan.stages:
-                    if stage.system == system.name:
-                        self._fails(stage, each)
-            else:
-                standing[system.name] = each
-        return standing
+    def _cannot_start(self, system: str, why: str) -> None:
+        for stage in self._plan.stages:
+            if stage.system == system:
+                self._fails(stage, why)
 
-    def _fails(self, stage: Stage, error: LoadtestError) -> None:
-        self.failed[stage.key] = str(error)
-        self._plan.rounds.say(f"going on without {stage.title}: {error}")
+    def _fails(self, stage: Stage, why: str) -> None:
+        self.failed[stage.key] = why
+        self._plan.rounds.say(f"going on without {stage.title}: {why}")
 
 
 def _start(system: System, say: Say) -> AbstractAsyncContextManager[Running]:

@@ -62,24 +62,20 @@ class _Variant(Struct, frozen=True, forbid_unknown_fields=True):
 def named(names: Sequence[str], settings: Mapping[str, Any], workers: int) -> list[Peer]:
     """Peers of these names, the gateway among them. workers: front-end processes of `vllm-serve-workers`.
 
-    Raises `LoadtestError` for a name that is none, and for one that cannot have the engine.
+    Raises `LoadtestError` for one that cannot have the engine.
     """
-    if unknown := [name for name in names if name not in NAMES]:
-        raise LoadtestError(f"There is no peer {unknown[0]!r}; there are {', '.join(NAMES)}.")
-    made = [_named(name, dict(settings), workers) for name in dict.fromkeys((*names, GATEWAY))]
-    _check_engine(made)
+    own = dict(settings)
+    known = {
+        GATEWAY: Peer(GATEWAY, "gateway", own),
+        DIRECT: Peer(DIRECT, "asyncllm", own),
+        SERVE: Peer(SERVE, "vllm-serve", own),
+        SERVE_TUNED: Peer(SERVE_TUNED, "vllm-serve", own, tuned=True),
+        SERVE_WORKERS: Peer(SERVE_WORKERS, "vllm-serve", own, True, {"api_server_count": workers}),
+    }
     # What the others are compared with comes first.
-    return sorted(made, key=lambda peer: peer.name != GATEWAY)
-
-
-def _named(name: str, settings: dict[str, Any], workers: int) -> Peer:
-    match name:
-        case "gateway" | "asyncllm":
-            return Peer(name, name, settings)
-        case "vllm-serve-workers":
-            return Peer(name, "vllm-serve", settings, tuned=True, arguments={"api_server_count": workers})
-        case _:
-            return Peer(name, "vllm-serve", settings, tuned=name == SERVE_TUNED)
+    made = [known[name] for name in dict.fromkeys((GATEWAY, *names))]
+    _check_engine(made)
+    return made
 
 
 def variants(file: Path, settings: Mapping[str, Any]) -> list[Peer]:

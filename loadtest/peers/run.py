@@ -11,7 +11,6 @@ import re
 import statistics
 from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager
-from typing import TypeVar
 
 from msgspec import Struct
 from msgspec.structs import replace
@@ -22,7 +21,7 @@ from loadtest.measuring.measure import measure
 from loadtest.peers.peer import Peer, system
 from loadtest.results import LoadtestError, until_it_ends
 from loadtest.systems import processes
-from loadtest.systems.running import Running, attempted, together
+from loadtest.systems.running import Running, attempted, standing, together
 from loadtest.talk.scenario import Scenario, request_lines
 from loadtest.trial.values import Address, Closed, EngineInProcess, Line, Trial, WebSocketGateway
 
@@ -42,8 +41,6 @@ _BURST_S = 0.5
 _LIMIT_TIMES, _LIMIT_S = 5.0, 60.0
 
 _GATEWAY = re.compile(rf"^{processes.BESIDE_ITS_ENGINE}\b")
-
-_Started = TypeVar("_Started")
 
 
 class PeersPlan(Struct, frozen=True, kw_only=True):
@@ -106,8 +103,9 @@ class _Rounds:
 
     async def play(self) -> None:
         peers = self._plan.peers
+        names = [peer.name for peer in peers]
         async with together(*(attempted(system(peer, self._say)) for peer in peers)) as started:
-            running = self._standing([peer.name for peer in peers], started)
+            running = standing(names, started, self._fails).values()
             # The client that calls an engine directly holds it, and perhaps has a gateway on it beside itself: it
             # comes before the gateway's clients, and stays for every level.
             served = [each for each in running if each.pid is None and isinstance(each.address, WebSocketGateway)]
@@ -124,7 +122,6 @@ class _Rounds:
                 self._engines |= {each.name: hosts[each.address] for each in known}
                 whole = [_beside(each, hosts[each.address].pids[0]) for each in known]
                 async with self._drivers(whole) as gateways:
-                    names = [peer.name for peer in peers]
                     pairs = sorted((*gateways, *others), key=lambda pair: names.index(pair[0].name))
                     for in_flight in self._plan.in_flight:
                         await self._level(in_flight, [pair for pair in pairs if self._takes_part(pair[0])])
@@ -133,13 +130,13 @@ class _Rounds:
     async def _drivers(self, running: Sequence[Running]) -> AsyncIterator[list[tuple[Running, Driver]]]:
         """The systems to which clients could connect, with these clients."""
         most = Closed(max(self._plan.in_flight))
-        drivers = (
+        opening = (
             attempted(driver(each.address, most, processes=self._plan.processes, say=self._say))
             for each in running
         )
-        async with together(*drivers) as opened:
-            standing = self._standing([each.name for each in running], opened)
-            yield list(zip(filter(self._takes_part, running), standing, strict=True))
+        async with together(*opening) as opened:
+            drivers = standing([each.name for each in running], opened, self._fails)
+            yield [(each, drivers[each.name]) for each in running if each.name in drivers]
 
     async def _level(self, in_flight: int, pairs: Sequence[tuple[Running, Driver]]) -> None:
         load = Closed(in_flight)
@@ -229,16 +226,6 @@ class _Rounds:
             if both := own.keys() & theirs.keys():
                 same = sum(own[key] == theirs[key] for key in both) / len(both)
                 self.outcome.same_text[in_flight, name] = round(same, 4)
-
-    def _standing(self, names: Sequence[str], started: Sequence[_Started | LoadtestError]) -> list[_Started]:
-        """Those that could start; the others are noted."""
-        standing: list[_Started] = []
-        for name, each in zip(names, started, strict=True):
-            if isinstance(each, LoadtestError):
-                self._fails(name, str(each))
-            else:
-                standing.append(each)
-        return standing
 
     def _fails(self, name: str, why: str) -> None:
         self.outcome.failures[name] = why

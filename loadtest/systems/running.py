@@ -7,7 +7,7 @@ measured.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Callable, Iterable
 from contextlib import AbstractAsyncContextManager, AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass
 from typing import Any, TypeVar
@@ -76,3 +76,16 @@ async def attempted(
         except LoadtestError as error:
             outcome = error
         yield outcome
+
+
+def standing(
+    names: Iterable[str], started: Iterable[_Started | LoadtestError], fails: Callable[[str, str], None]
+) -> dict[str, _Started]:
+    """Those that could start, by name; `fails` is told the names of the others, and why."""
+    found: dict[str, _Started] = {}
+    for name, each in zip(names, started, strict=True):
+        if isinstance(each, LoadtestError):
+            fails(name, str(each))
+        else:
+            found[name] = each
+    return found

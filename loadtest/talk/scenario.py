@@ -304,7 +304,7 @@ class _Voice:
         self._lang = scenario.source
         self._every_s = scenario.partial_every_s
         self._rng = rng
-        self._misheard = _vocabulary(scenario.seed, scenario.source)
+        self._misheard = streams.vocabulary(scenario.seed, scenario.source)
 
     def say(self, speaker: int, text: str, begins_s: float) -> tuple[_Said, float]:
         """What is said, and how long it takes to say, seconds."""
@@ -322,16 +322,6 @@ class _Voice:
             if not kept or partial.due_s - kept[-1].due_s >= self._every_s - _REVISION_S / 2:
                 kept.append(partial)
         return tuple(kept) if self._every_s > _REVISION_S else partials
-
-
-_vocabularies: dict[tuple[int, str], list[str]] = {}
-
-
-def _vocabulary(seed: int, lang: str) -> list[str]:
-    """What a recogniser takes words for."""
-    if (seed, lang) not in _vocabularies:
-        _vocabularies[seed, lang] = streams.vocabulary(seed, lang)
-    return _vocabularies[seed, lang]
 
 
 def _meeting(scenario: Scenario, number: int, seconds: float) -> list[Line]:

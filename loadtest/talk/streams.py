@@ -11,6 +11,7 @@ import random
 import re
 from collections.abc import Sequence
 from enum import Enum
+from functools import cache
 from itertools import accumulate, pairwise
 
 from msgspec import Struct
@@ -197,6 +198,7 @@ def _short_phrases(seed: int) -> PairSource:
     return PairSource(f"partials/{seed}/short", Split.ANY, patterns)
 
 
+@cache
 def vocabulary(seed: int, lang: str) -> list[str]:
     """Words that can be heard in place of others, each once, in order; the same for the same seed. They come from
     sentences that the bundled model was not trained on."""

@@ -22,7 +22,7 @@ from gateway.config import load
 from loadtest.capacity import bench as benching
 from loadtest.capacity import curve as curving
 from loadtest.capacity import recommend as recommending
-from loadtest.capacity.bench import Bench, Stopped, follow, slots
+from loadtest.capacity.bench import Bench, follow, slots
 from loadtest.capacity.command import CAPACITY, RECOMMEND, SWEEP, offer
 from loadtest.capacity.curve import Plan, curve, findings
 from loadtest.capacity.offer import Offer, Unit
@@ -74,7 +74,7 @@ async def test_a_search_ends_when_there_is_no_time_for_the_next_run() -> None:
     )
     assert [each.point.load for each in followed.measured] == [1, 2]
     assert (followed.found.capacity, followed.found.ended) == (2, Ended.TIME)
-    assert followed.stopped == Stopped(Ended.TIME)
+    assert followed.stopped is Ended.TIME
 
 
 async def test_a_run_that_the_driver_lost_is_repeated_and_then_ends_the_search() -> None:

@@ -99,18 +99,21 @@ def _percentile_lines(found: Sequence[Group]) -> list[Series]:
         ("p90", lambda each: each.p90_ms, 2),
         ("p99", lambda each: each.p99_ms, 0),
     ]
-    alone = len(found) == 1
+    if len(found) == 1:
+        [group] = found
+        return [_line(name, group, of, kind, style) for kind, (name, of, style) in enumerate(kinds)]
+    name, of, style = kinds[2]
     return [
-        Series(
-            name if alone else f"{group.label} {name}",
-            group.loads,
-            [value(each.first_token) for each in group.summaries],
-            colour=kind if alone else number,
-            style=style,
-        )
+        _line(f"{group.label} {name}", group, of, number, style)
         for number, group in enumerate(found[:MOST_SERIES])
-        for kind, (name, value, style) in enumerate(kinds if alone else kinds[2:])
     ]
+
+
+def _line(
+    name: str, group: Group, value: Callable[[Percentiles], float | None], colour: int, style: int = 0
+) -> Series:
+    firsts = [value(each.first_token) for each in group.summaries]
+    return Series(name, group.loads, firsts, colour=colour, style=style)
 
 
 def _spread_line(
@@ -150,10 +153,7 @@ def _against_in_flight(found: Sequence[Group]) -> Iterator[Chart]:
         "all repetitions.",
         x_label=_IN_FLIGHT,
         y_label="first token p99, ms",
-        series=[
-            Series(group.label, group.loads, [each.first_token.p99_ms for each in group.summaries], colour=number)
-            for number, group in enumerate(found)
-        ],
+        series=[_line(group.label, group, lambda each: each.p99_ms, number) for number, group in enumerate(found)],
         log_y=True,
     )
 
