@@ -13,6 +13,8 @@ from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any, cast, get_args
 
+from msgspec import Struct
+
 from gateway.config import BUNDLED_MODEL, load
 from gateway.domain.errors import StartupError
 from loadtest.commands import add_out, between, from_
@@ -35,6 +37,11 @@ def refuse(options: argparse.Namespace, names: Iterable[str], why: str) -> None:
     given = [name for name in names if getattr(options, name, None) != options.default(name)]
     if given:
         raise LoadtestError(", ".join("--" + name.replace("_", "-") for name in given) + f": {why}")
+
+
+def fields_of(options: argparse.Namespace, plan: type[Struct]) -> dict[str, Any]:
+    """What the options say of a plan: each is called as its field."""
+    return {name: getattr(options, name) for name in plan.__struct_fields__ if name in options}
 
 
 # ---------------------------------------------------------------- the engine

@@ -213,13 +213,13 @@ class Workers:
             asyncio.create_task(self._work(number, pool)) for number, pool in enumerate(self._pools, start=1)
         ]
 
-    async def translate(self, text: str, source: str, target: str) -> Timed:
+    async def translate(self, job: Job) -> Timed:
         """Through the queue and back. Raises `Refused`."""
         if self.reason:
             raise Refused(f"The service takes nothing: {self.reason}.")
         answer: asyncio.Future[Timed] = asyncio.get_running_loop().create_future()
         try:
-            self._queue.put_nowait(_Waiting(Job(text, source, target), time.monotonic(), answer))
+            self._queue.put_nowait(_Waiting(job, time.monotonic(), answer))
         except asyncio.QueueFull:
             raise Refused("Too many texts are waiting.") from None
         self._unanswered.add(answer)

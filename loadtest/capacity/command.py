@@ -71,19 +71,16 @@ def offer(options: argparse.Namespace) -> Offer:
     return offered
 
 
-def _plan(options: argparse.Namespace, model: str, loads: tuple[float, ...] | None = None, **bounds: Any) -> Plan:
+def _plan(options: argparse.Namespace, model: str, **bounds: Any) -> Plan:
     """bounds: what of `Bounds` the options do not say."""
     meetings = _UNITS[options.unit] is Unit.MEETINGS
     low = 1.0 if meetings else 0.1
-    return Plan(
-        offer=offer(options),
-        model=model,
-        processes=options.processes,
-        time_limit_s=options.time_limit_s,
-        start=options.start,
-        bounds=Bounds(low=low, high=options.most, whole=meetings, runs=options.runs, **bounds),
-        loads=loads,
-    )
+    own = {
+        "offer": offer(options),
+        "model": model,
+        "bounds": Bounds(low=low, high=options.most, whole=meetings, runs=options.runs, **bounds),
+    }
+    return Plan(**(common.fields_of(options, Plan) | own))
 
 
 def _settings(options: argparse.Namespace, *, several: bool = False) -> dict[str, Any]:
@@ -137,7 +134,7 @@ async def _sweep(options: argparse.Namespace, say: Say) -> Results:
     model, system = _system(options, say)
     if _UNITS[options.unit] is Unit.MEETINGS:
         common.refuse(options, ["retries"], "it is for single requests (--unit requests); leave it out.")
-    plan = _plan(options, model, options.loads, resolution=0.1, confirms=False, past=(1.5, 2.0))
+    plan = _plan(options, model, resolution=0.1, confirms=False, past=(1.5, 2.0))
     return await curve("sweep", plan, system, say)
 
 

@@ -23,6 +23,9 @@ from loadtest.trial.values import Results
 
 _CONCURRENCY = (1, 5, 10, 15, 20, 25)
 
+# Options that are in the report as they are.
+_TOLD = ("round_s", "repetitions", "processes", "seed", "source", "targets")
+
 
 def _settings(text: str) -> dict[str, Any]:
     try:
@@ -95,15 +98,10 @@ async def _run(options: argparse.Namespace, say: Say) -> Results:
     return Results(
         model=common.model_name(settings),
         settings={
+            **{name: getattr(options, name) for name in _TOLD},
+            "concurrency": sorted(options.concurrency),
             "engine": common.shown({"engine": settings.get("engine", {})})["engine"],
             "recommended": common.shown(options.recommended),
-            "concurrency": list(sorted(options.concurrency)),
-            "round_s": options.round_s,
-            "repetitions": options.repetitions,
-            "processes": options.processes,
-            "seed": options.seed,
-            "source": options.source,
-            "targets": options.targets,
         },
         objective=objective,
         findings=findings(found, told, played.missing, bars=options.bars),

@@ -10,6 +10,7 @@ import argparse
 from msgspec.structs import replace
 
 from loadtest.commands import Command, Say, add_out, between
+from loadtest.options import fields_of
 from loadtest.partials.report import results
 from loadtest.partials.result import PartialsPlan
 from loadtest.partials.run import run
@@ -42,9 +43,7 @@ def _add(parser: argparse.ArgumentParser) -> None:
 
 
 async def _run(options: argparse.Namespace, say: Say) -> Results:
-    plan = PartialsPlan(
-        **{name: getattr(options, name) for name in PartialsPlan.__struct_fields__ if name in options}
-    )
+    plan = PartialsPlan(**fields_of(options, PartialsPlan))
     if options.smoke:
         plan = replace(plan, sources=("en", "ja"), streams=3, handwritten=1, speed=2.0)
     return results(await run(plan, say))

@@ -94,17 +94,12 @@ def _plan(options: argparse.Namespace) -> PeersPlan:
         raise LoadtestError("NVIDIA's management library does not tell how much memory the GPU has.")
     peers = shared(peers, memory_mib)
     named_file = common.file(options)
-    return PeersPlan(
-        peers=tuple(peers),
-        in_flight=options.in_flight,
-        repetitions=options.repetitions,
-        round_s=options.round_s,
-        utterances=options.utterances,
-        scenario=common.scenario(options),
-        replayed=() if named_file is None else tuple(read(named_file)),
-        processes=options.processes,
-        time_limit_s=options.time_limit_s,
-    )
+    own = {
+        "peers": tuple(peers),
+        "scenario": common.scenario(options),
+        "replayed": () if named_file is None else tuple(read(named_file)),
+    }
+    return PeersPlan(**(common.fields_of(options, PeersPlan) | own))
 
 
 def _shown(peer: Peer) -> dict[str, Any]:

@@ -13,6 +13,7 @@ from loadtest.options import (
     add_talk,
     add_url,
     add_workers,
+    fields_of,
     file,
     objective,
     refuse,
@@ -51,21 +52,13 @@ def plan(options: argparse.Namespace) -> RunPlan:
         refuse(options, ["meetings"], "the lines of a file say in which meeting they are.")
     if options.url is not None:
         refuse(options, ENGINE_OPTIONS, "the gateway at --url is measured as it runs.")
-    return RunPlan(
-        settings=settings(options, several=True),
-        objective=objective(options),
-        url=options.url,
-        workers=options.workers,
-        scenario=scenario(options, meetings=options.meetings),
-        file=named,
-        seconds=options.seconds,
-        readers=options.readers,
-        idle=options.idle,
-        repetitions=options.repetitions,
-        processes=options.processes,
-        time_limit_s=options.time_limit_s,
-        allow_bottleneck=options.allow_bottleneck,
-    )
+    own = {
+        "settings": settings(options, several=True),
+        "objective": objective(options),
+        "scenario": scenario(options, meetings=options.meetings),
+        "file": named,
+    }
+    return RunPlan(**(fields_of(options, RunPlan) | own))
 
 
 async def _run(options: argparse.Namespace, say: Say) -> Results:

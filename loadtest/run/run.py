@@ -195,7 +195,12 @@ async def run(plan: RunPlan, say: Say) -> Results:
         raise LoadtestError("There is neither a meeting nor an idle session in this run.")
     settings = plan.gateway_settings(what.load)
     trials = _Trials(plan, what, say)
-    why = await _until_it_ends(trials, settings, plan)
+    try:
+        why = await until_it_ends(trials.measure(settings), plan.time_limit_s, lambda: trials.something)
+    except LoadtestError as error:
+        why = str(error)
+    if why and not trials.something:
+        raise LoadtestError(why)
     found = findings(trials.finished, trials.held, plan.objective)
     asked = plan.repetitions if what.lines else 0
     if why and len(trials.finished) < asked:
@@ -208,19 +213,6 @@ async def run(plan: RunPlan, say: Say) -> Results:
         trials=trials.finished,
         details={"held": msgspec.to_builtins(trials.held)},
     )
-
-
-async def _until_it_ends(trials: _Trials, settings: dict[str, Any], plan: RunPlan) -> str:
-    """Measure; why it ended early, a sentence, or nothing. Raises what ended it where no trial was finished."""
-    try:
-        why = await until_it_ends(trials.measure(settings), plan.time_limit_s, lambda: trials.something)
-    except LoadtestError as error:
-        why = str(error)
-    if not why:
-        return ""
-    if not trials.something:
-        raise LoadtestError(why)
-    return why
 
 
 class _Trials:

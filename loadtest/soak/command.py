@@ -9,6 +9,7 @@ import argparse
 from pathlib import Path
 
 from loadtest.commands import Command, Say, add_out, between, from_
+from loadtest.options import fields_of
 from loadtest.results import LoadtestError
 from loadtest.soak.faults import OF_ENGINE, OF_EVERYBODY, OF_WORKERS, FaultKind
 from loadtest.soak.report import results
@@ -52,7 +53,7 @@ def _kind(text: str) -> FaultKind:
 
 def plan(options: argparse.Namespace) -> SoakPlan:
     """What the options say. Raises `LoadtestError` for what cannot be broken."""
-    plan = SoakPlan(**{name: getattr(options, name) for name in SoakPlan.__struct_fields__ if name in options})
+    plan = SoakPlan(**fields_of(options, SoakPlan))
     if plan.only in OF_WORKERS and plan.workers is None:
         raise LoadtestError("Without --workers there are neither workers nor a store to break.")
     if plan.loss and plan.workers is None:

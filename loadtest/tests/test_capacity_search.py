@@ -42,36 +42,25 @@ def noisy(limit: float, seed: int) -> System:
 # ---------------------------------------------------------------- capacity
 
 
-def test_a_capacity_is_doubled_to_bisected_and_confirmed() -> None:
-    found, runs = play(capacity_search(2, Bounds(whole=True)), monotone(11))
-    assert [run.load for run in runs] == [2, 4, 8, 16, 11, 13, 12, 11]
-    assert runs[-1] == Run(11, long=True)
-    assert not any(run.long for run in runs[:-1])
-    assert found == Found(11, 12, Ended.CONFIRMED, 8)
-
-
-def test_the_last_run_is_kept_for_the_confirmation() -> None:
-    found, runs = play(capacity_search(2, Bounds(whole=True, runs=5)), monotone(11))
-    assert [run.load for run in runs] == [2, 4, 8, 16, 8]
-    assert found == Found(8, 16, Ended.CONFIRMED, 5)
-
-
-def test_a_search_that_began_too_high_halves_its_way_down() -> None:
-    found, runs = play(capacity_search(64, Bounds(whole=True)), monotone(3))
-    assert [run.load for run in runs][:5] == [64, 32, 16, 8, 4]
-    assert (found.capacity, found.at_most, found.ended) == (3, 4, Ended.CONFIRMED)
-
-
-def test_not_even_the_smallest_load() -> None:
-    found, runs = play(capacity_search(4, Bounds(whole=True)), monotone(0.5))
-    assert found == Found(None, 1, Ended.NOTHING, 3)
-    assert [run.load for run in runs] == [4, 2, 1]
-
-
-def test_the_largest_load_that_is_allowed_is_confirmed_too() -> None:
-    found, runs = play(capacity_search(4, Bounds(high=10, whole=True)), monotone(1_000))
-    assert found == Found(10, None, Ended.CEILING, 4)
-    assert runs[-1] == Run(10, long=True)
+@pytest.mark.parametrize(
+    ("start", "bounds", "limit", "loads", "answer"),
+    [
+        (2, {}, 11, [2, 4, 8, 16, 11, 13, 12, 11], Found(11, 12, Ended.CONFIRMED, 8)),
+        # The last run is kept for the confirmation.
+        (2, {"runs": 5}, 11, [2, 4, 8, 16, 8], Found(8, 16, Ended.CONFIRMED, 5)),
+        (64, {}, 3, [64, 32, 16, 8, 4, 2, 3, 3], Found(3, 4, Ended.CONFIRMED, 8)),
+        (4, {}, 0.5, [4, 2, 1], Found(None, 1, Ended.NOTHING, 3)),
+        # The largest load that is allowed is confirmed, too.
+        (4, {"high": 10}, 1_000, [4, 8, 10, 10], Found(10, None, Ended.CEILING, 4)),
+    ],
+)
+def test_a_capacity_is_doubled_to_bisected_and_confirmed(
+    start: float, bounds: dict[str, Any], limit: float, loads: list[float], answer: Found
+) -> None:
+    found, runs = play(capacity_search(start, Bounds(whole=True, **bounds)), monotone(limit))
+    assert [run.load for run in runs] == loads
+    assert found == answer
+    assert [run.long for run in runs] == [False] * (len(runs) - 1) + [found.ended.confirmed]
 
 
 def test_a_confirmation_that_fails_lowers_the_answer() -> None:
@@ -98,12 +87,6 @@ def test_what_is_clearly_worse_is_given_up_early() -> None:
 def test_what_is_nearly_as_good_is_looked_at_closely() -> None:
     found, _ = play(capacity_search(40, Bounds(whole=True), worth=36), monotone(39))
     assert (found.capacity, found.ended) == (39, Ended.CONFIRMED)
-
-
-def test_without_time_the_best_so_far_is_the_answer() -> None:
-    told: Iterator[bool | Ended] = iter([True, True, Ended.TIME])
-    found, _ = play(capacity_search(2, Bounds(whole=True)), lambda _run: next(told))
-    assert found == Found(4, None, Ended.TIME, 2)
 
 
 @pytest.mark.parametrize("stop", [Ended.TIME, Ended.DRIVER, Ended.FAILED, Ended.INTERRUPTED])
@@ -196,15 +179,15 @@ def test_the_knee_of_given_loads_is_below_the_first_that_was_lost(kept: set[floa
     assert (found.capacity, found.ended) == (2, Ended.TIME)
 
 
-def test_a_sweep_of_a_system_that_keeps_nothing_ends() -> None:
-    found, runs = play(capacity_search(4, SWEEP), monotone(0))
-    assert found.capacity is None
-    assert [run.load for run in runs] == [4, 2, 1]
-
-
-def test_a_sweep_without_overload_ends_at_the_ceiling() -> None:
-    found, runs = play(capacity_search(4, replace(SWEEP, high=10)), monotone(100))
-    assert (found.capacity, [run.load for run in runs]) == (10, [4, 8, 10])
+@pytest.mark.parametrize(
+    ("bounds", "limit", "capacity", "loads"),
+    [(SWEEP, 0, None, [4, 2, 1]), (replace(SWEEP, high=10), 100, 10, [4, 8, 10])],
+)
+def test_a_sweep_ends_at_its_bounds(
+    bounds: Bounds, limit: float, capacity: float | None, loads: list[float]
+) -> None:
+    found, runs = play(capacity_search(4, bounds), monotone(limit))
+    assert (found.capacity, [run.load for run in runs]) == (capacity, loads)
 
 
 @given(limit=st.floats(0.01, 2_000), seed=st.integers(0, 1_000), runs=st.integers(2, 20), whole=st.booleans())

@@ -23,7 +23,6 @@ from hypothesis import strategies as st
 from gateway.config import BUNDLED_MODEL, Settings
 from gateway.domain.engine import OnEvent, TranslationRequest
 from gateway.domain.errors import EngineFailed
-from gateway.engine import engine_options
 from gateway.engines.prompting.encoding import EncodedPrompt
 from gateway.engines.prompting.families import Sampling
 from gateway.engines.simulated import SimulatedEngine
@@ -500,14 +499,6 @@ async def test_an_open_loop_takes_as_many_connections_as_it_needs() -> None:
     assert {record.failed for record in tally.records} == {None}
 
 
-async def test_connections_that_the_server_closes_are_replaced() -> None:
-    server = Server(translate, keeps=False)
-    async with server.serving(), http.client(Http(server.url), Closed(1), ALONE) as client:
-        tally = await play(client, [line(str(n)) for n in range(3)])
-    assert [record.failed for record in tally.records] == [None] * 3
-    assert server.connections >= 3
-
-
 async def test_a_response_that_breaks_off_is_a_failed_record() -> None:
     async def break_off(_path: str, _body: bytes, write: Callable[[bytes], Awaitable[None]]) -> None:
         await write(b"HTTP/1.1 200 OK\r\ncontent-length: 100\r\n\r\n{")
@@ -516,12 +507,6 @@ async def test_a_response_that_breaks_off_is_a_failed_record() -> None:
     async with server.serving(), http.client(Http(server.url), Closed(1), ALONE) as client:
         tally = await play(client, [line("a")])
     assert [record.failed for record in tally.records] == ["the connection was lost"]
-
-
-async def test_a_baseline_that_is_not_there_is_one_sentence() -> None:
-    with pytest.raises(LoadtestError, match="Nothing answers at 127"):
-        async with http.client(Http("http://127.0.0.1:9"), Closed(1), ALONE):
-            pass
 
 
 # ---------------------------------------------------------------- an OpenAI-compatible server
@@ -629,20 +614,6 @@ def test_prompts_are_those_of_the_gateway() -> None:
     assert 32 < prompt.max_tokens < 60
     with pytest.raises(EngineFailed):
         how.encode(line("b", "Good morning. " * 100))
-
-
-def test_the_engine_is_given_what_the_gateway_would_give_it() -> None:
-    settings = gateway_settings(
-        {"delta_interval_s": 0.5, "engine": {"model": "/m", "max_num_seqs": 64, "extra": {"a": {"b": 1}}}}
-    )
-    options = engine_options(settings)
-    assert (options.model, options.max_num_seqs, options.extra) == ("/m", 64, {"a": {"b": 1}})
-    assert options.delta_interval_s == 0.5
-
-
-def test_settings_that_a_gateway_would_refuse_are_one_sentence() -> None:
-    with pytest.raises(LoadtestError, match="there is no setting 'engine"):
-        gateway_settings({"engine": {"speed": 1}})
 
 
 # ---------------------------------------------------------------- the engine itself

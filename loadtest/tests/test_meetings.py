@@ -11,6 +11,7 @@ from pathlib import Path
 
 import msgspec
 import pytest
+from msgspec.structs import replace
 from websockets.asyncio.server import ServerConnection, serve
 from websockets.exceptions import InvalidStatus
 from websockets.typing import Subprotocol
@@ -296,9 +297,9 @@ def test_a_final_is_accepted_once() -> None:
 
 def test_what_belongs_to_another_pass_is_only_counted() -> None:
     played = Pass()
-    foreign = msgspec.structs.replace(played.final(ONE), utterance="somebody's")
+    foreign = replace(played.final(ONE), utterance="somebody's")
     played.hear(foreign)
-    played.hear(msgspec.structs.replace(foreign, utterance="0-0"))
+    played.hear(replace(foreign, utterance="0-0"))
     assert not played.records
     assert played.tally.delivered().finals == 0
     assert played.tally.delivered().frames == 2
@@ -491,14 +492,14 @@ async def test_a_pass_without_lines_tells_of_every_session_that_is_lost_by_its_n
 
 async def test_a_translation_that_fails_ends_the_pass_too() -> None:
     [line] = said("m", 0.05, speakers=1)
-    failing = msgspec.structs.replace(line, text="FAIL here please", partials=())
+    failing = replace(line, text="FAIL here please", partials=())
     async with running() as gateway, meetings.client(address(gateway), InMeetings(1, 1, 1), ALONE) as client:
         tally = await play(client, [failing])
     assert {record.failed for record in tally.records} == {"engine_failed"}
 
 
 async def test_names_of_any_length_can_be_replayed() -> None:
-    line = msgspec.structs.replace(said("m", 0.05)[0], meeting="weekly " * 20, speaker="Ann " * 50)
+    line = replace(said("m", 0.05)[0], meeting="weekly " * 20, speaker="Ann " * 50)
     async with running() as gateway, meetings.client(address(gateway), InMeetings(1, 1, 1), ALONE) as client:
         tally = await play(client, [line])
     assert [record.failed for record in tally.records] == [None, None]
@@ -522,7 +523,7 @@ async def test_a_gateway_that_takes_no_more_sessions_is_quoted() -> None:
 
 
 async def test_a_session_that_is_refused_is_not_tried_again() -> None:
-    line = msgspec.structs.replace(said("m", 0.05, speakers=1)[0], targets=("xx",))
+    line = replace(said("m", 0.05, speakers=1)[0], targets=("xx",))
     async with running() as gateway, meetings.client(address(gateway), InMeetings(1, 1, 1), ALONE) as client:
         with pytest.raises(LoadtestError, match=r"refuses a session: .*xx"):
             await client.prepare([line])

@@ -70,14 +70,10 @@ def test_options_reach_the_plan() -> None:
     assert (plan.seconds, plan.idle, plan.simulated, plan.workers) == (5.0, 7, True, 4)
 
 
-def test_a_scenario_that_is_no_file_is_told() -> None:
-    with pytest.raises(LoadtestError, match="there is no file nowhere"):
-        command.plan(options("--scenario", "nowhere.jsonl"))
-
-
 @pytest.mark.parametrize(
     ("given", "complaint"),
     [
+        (["--scenario", "nowhere.jsonl"], "there is no file nowhere"),
         (["--scenario", "FILE", "--people", "5"], "--people: "),
         (["--scenario", "FILE", "--meetings", "3"], "--meetings: "),
         (["--scenario", "FILE", "--source", "de", "--targets", "en"], "--source, --targets: "),

@@ -102,11 +102,8 @@ def _percentile_lines(found: Sequence[Group]) -> list[Series]:
     if len(found) == 1:
         [group] = found
         return [_line(name, group, of, kind, style) for kind, (name, of, style) in enumerate(kinds)]
-    name, of, style = kinds[2]
-    return [
-        _line(f"{group.label} {name}", group, of, number, style)
-        for number, group in enumerate(found[:MOST_SERIES])
-    ]
+    name, of, _ = kinds[2]
+    return [_line(f"{group.label} {name}", group, of, number) for number, group in enumerate(found[:MOST_SERIES])]
 
 
 def _line(
