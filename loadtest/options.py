@@ -1,7 +1,8 @@
-"""Options that load tests have in common, and what they stand for.
+"""What a subcommand of `python -m loadtest` is, the options that load tests have in common, and what they stand
+for.
 
-Knows: argparse, TOML, the names of the gateway's settings, scenarios. Must not know: which load test it is, or how
-anything is measured.
+Knows: argparse, TOML, the names of the gateway's settings, scenarios. Must not know: which subcommands there are,
+or how anything is measured.
 """
 
 from __future__ import annotations
@@ -9,18 +10,73 @@ from __future__ import annotations
 import argparse
 import math
 import tomllib
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Coroutine, Iterable, Mapping
+from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, cast, get_args
+from typing import Any, TypeVar, cast, get_args
 
 from msgspec import Struct
 
 from gateway.config import BUNDLED_MODEL, load
 from gateway.domain.errors import StartupError
-from loadtest.commands import add_out, between, from_
 from loadtest.results import LoadtestError
 from loadtest.talk.scenario import Scenario, Shape
-from loadtest.trial.values import Objective
+from loadtest.trial.values import Objective, Results
+
+_Number = TypeVar("_Number", int, float)
+
+Say = Callable[[str], object]
+"""Takes one short line on what is going on."""
+
+
+@dataclass(frozen=True)
+class Command:
+    """A load test."""
+
+    name: str
+    help: str
+    description: str
+    # Adds its options.
+    add: Callable[[argparse.ArgumentParser], None]
+    # Measures; it gets the options, and whom to tell what is going on. Raises `LoadtestError`.
+    run: Callable[[argparse.Namespace, Say], Coroutine[None, None, Results]]
+
+
+def add_out(parser: argparse.ArgumentParser) -> None:
+    """The option that every load test has."""
+    parser.add_argument(
+        "--out", type=Path, required=True, metavar="FOLDER", help="where the files of the report go"
+    )
+
+
+def between(low: int, high: int) -> Callable[[str], int]:
+    """A whole number within bounds."""
+    return _within(int, low, high)
+
+
+def from_(low: float, high: float) -> Callable[[str], float]:
+    """A number within bounds."""
+    return _within(float, low, high)
+
+
+def _within(kind: Callable[[str], _Number], low: _Number, high: _Number) -> Callable[[str], _Number]:
+    def number(text: str) -> _Number:
+        value = kind(text)
+        if not low <= value <= high:
+            raise argparse.ArgumentTypeError(f"has to be between {low:g} and {high:g}")
+        return value
+
+    return number
+
+
+def numbers(text: str) -> tuple[int, ...]:
+    """Whole numbers with commas between them, each once."""
+    number = between(1, 16_384)
+    return tuple(dict.fromkeys(number(part) for part in text.split(",")))
+
+
+# ---------------------------------------------------------------- what options have in common
+
 
 # A session of the driver stands for a crowd: what keeps one person from flooding a gateway would hold it back.
 _LIMITS = {"messages_per_s": 100_000, "messages_burst": 100_000}

@@ -18,8 +18,7 @@ from msgspec import Meta, Struct
 from msgspec.structs import replace
 
 from gateway.config import EngineSettings
-from loadtest.commands import Say
-from loadtest.options import shown
+from loadtest.options import Say, shown
 from loadtest.results import LoadtestError
 from loadtest.systems.prompting import gateway_settings
 from loadtest.systems.running import Running

@@ -18,10 +18,10 @@ from loadtest.capacity.curve import Plan, curve
 from loadtest.capacity.offer import Offer, Unit
 from loadtest.capacity.recommend import RecommendPlan, recommend
 from loadtest.capacity.search import Bounds
-from loadtest.commands import Command, Say, between, from_, numbers
+from loadtest.options import Command, Say, between, from_, numbers
 from loadtest.systems.gateway import existing, gateway
 from loadtest.systems.running import Running
-from loadtest.talk import replay
+from loadtest.talk.scenario import read_talk
 from loadtest.trial.values import Results
 
 _UNITS = {"meetings": Unit.MEETINGS, "requests": Unit.REQUESTS}
@@ -65,7 +65,7 @@ def offer(options: argparse.Namespace) -> Offer:
         step_s=options.step_s,
         # Only `sweep` has it.
         retries=getattr(options, "retries", False),
-        replayed=() if named is None else tuple(replay.read(named)),
+        replayed=() if named is None else tuple(read_talk(named)),
     )
     offered.check()
     return offered

@@ -15,13 +15,11 @@ from typing import Any
 from msgspec import Struct, to_builtins
 from msgspec.structs import replace
 
-from loadtest.capacity.bench import Bench, follow
-from loadtest.capacity.curve import HEADROOM, Plan, at_capacity, capacity_findings, with_headroom
+from loadtest.capacity.curve import HEADROOM, Bench, Plan, at_capacity, capacity_findings, follow, with_headroom
 from loadtest.capacity.offer import Offer, Unit, described
 from loadtest.capacity.points import OF_PARTIALS, Measured, Point, points_table, there
 from loadtest.capacity.search import Ended, Found, capacity_search
-from loadtest.commands import Say
-from loadtest.options import shown, with_batch
+from loadtest.options import Say, shown, with_batch
 from loadtest.results import LoadtestError, go_on
 from loadtest.systems.running import Running
 from loadtest.trial.content import NONE, Chart, Series, Table, number, tabulated

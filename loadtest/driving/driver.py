@@ -23,10 +23,10 @@ import msgspec
 from msgspec import Struct
 from msgspec.structs import replace
 
-from loadtest.commands import Say
 from loadtest.driving import exchange
-from loadtest.driving.client import Share
-from loadtest.results import LoadtestError, first_error
+from loadtest.driving.exchange import Share
+from loadtest.options import Say
+from loadtest.results import LoadtestError, first_error, within
 from loadtest.trial.values import (
     Address,
     Closed,
@@ -319,10 +319,7 @@ class _Process:
         """Let it end by itself, and make sure of it and of whatever it started."""
         self.dismiss()
         try:
-            async with asyncio.timeout(within_s):
-                await self._process.wait()
-        except TimeoutError:
-            pass
+            await within(within_s, self._process.wait())
         finally:
             # It leads a session of its own, in which everything that it started is.
             with suppress(ProcessLookupError):

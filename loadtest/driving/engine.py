@@ -27,9 +27,8 @@ from gateway.engines.host import main
 from gateway.engines.simulated import SimulatedEngine
 from gateway.engines.vllm.engine import VllmEngine
 from gateway.runtime import settle_interpreter
-from loadtest.driving.client import Client, Share
-from loadtest.driving.requests import Answer, Requests
-from loadtest.driving.tally import Tally
+from loadtest.driving.exchange import Client, Share
+from loadtest.driving.requests import Answer, Requests, Tally
 from loadtest.results import LoadtestError, first_error
 from loadtest.systems.gateway import gateway_process
 from loadtest.systems.prompting import gateway_settings

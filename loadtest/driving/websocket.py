@@ -19,10 +19,9 @@ from websockets.exceptions import WebSocketException
 
 from gateway.protocol.limits import Limits
 from gateway.protocol.messages import SessionStart, UtteranceFinal
-from loadtest.driving.client import Client, Share
-from loadtest.driving.requests import Answer, Requests
-from loadtest.driving.spoken import DELTA, ERROR, FAILED, FINAL, heard
-from loadtest.driving.tally import Tally
+from loadtest.driving.exchange import Client, Share
+from loadtest.driving.meetings import DELTA, ERROR, FAILED, FINAL, heard
+from loadtest.driving.requests import Answer, Requests, Tally
 from loadtest.driving.wire import Wanted, Wire, open_all, open_wire
 from loadtest.results import LoadtestError
 from loadtest.trial.values import Closed, Line, Open, WebSocketGateway

@@ -12,10 +12,9 @@ import msgspec
 
 from gateway.engines import gpu
 from loadtest import options as common
-from loadtest.commands import Command, Say, add_out, between, from_, numbers
 from loadtest.journey.outcome import findings, outcome, table
-from loadtest.journey.run import Plan, Rounds, journey
-from loadtest.journey.stages import groups, stages
+from loadtest.journey.run import Plan, Rounds, groups, journey, stages
+from loadtest.options import Command, Say, add_out, between, from_, numbers
 from loadtest.results import LoadtestError
 from loadtest.talk.scenario import Scenario
 from loadtest.trial.summary import summaries

@@ -10,8 +10,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 
 from msgspec import Struct
 
-from loadtest.journey.run import Round
-from loadtest.journey.stages import BASELINE, RECOMMENDED, Stage, Told
+from loadtest.journey.run import BASELINE, RECOMMENDED, Round, Stage, Told
 from loadtest.trial.content import NONE, Table, formatted, tabulated
 from loadtest.trial.summary import Percentiles, Summary
 from loadtest.trial.values import Finding, Trial

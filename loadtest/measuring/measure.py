@@ -16,13 +16,12 @@ from typing import Any
 from msgspec import Struct
 from msgspec.structs import replace
 
-from loadtest.commands import Say
 from loadtest.driving.driver import Driven, Driver, bottleneck
-from loadtest.measuring.accounting import HOST, STORE, Accounts, hosts
-from loadtest.measuring.sampling import counters, engine_gpus, sampling
+from loadtest.measuring.sampling import HOST, STORE, Accounts, counters, engine_gpus, hosts, sampling
+from loadtest.options import Say
 from loadtest.results import LoadtestError
-from loadtest.systems.metrics import buckets, get, metric, only
 from loadtest.systems.running import Running
+from loadtest.systems.server import buckets, get, metric, only
 from loadtest.trial.values import Closed, EngineInProcess, Line, Load, Sample, Trial
 
 PARTIALS = "gateway_partials_total"

@@ -31,7 +31,7 @@ from loadtest.partials.screens import (
     states,
     units,
 )
-from loadtest.systems.metrics import metric
+from loadtest.systems.server import metric
 from loadtest.talk.streams import Stream
 
 # Spoken in most streams, and read by all who speak something else.

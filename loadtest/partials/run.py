@@ -1,14 +1,15 @@
 """The whole evaluation: one source language after the other, and in each the arms, on one gateway.
 
-Knows: the order of things, what is read off machine and gateway around each phase, the file of the streams that
-are written by hand. Must not know: what the scores mean (`result`), or how a result looks (`report`).
+Knows: its options, the order of things, what is read off machine and gateway around each phase, the file of the
+streams that are written by hand. Must not know: what the scores mean (`result`), or how a result looks (`report`).
 
-The gateway is a process of its own; this one holds the clients. Our arm comes first in each
-language, so that no other arm has filled the engine's prefix cache for it.
+The gateway is a process of its own; this one holds the clients. Our arm comes first in each language, so that no
+other arm has filled the engine's prefix cache for it.
 """
 
 from __future__ import annotations
 
+import argparse
 import asyncio
 import re
 import time
@@ -19,20 +20,21 @@ from pathlib import Path
 
 import msgspec
 from msgspec import Struct
+from msgspec.structs import replace
 
 from demo_model import LANGUAGES
 from gateway.client import ClientError
 from gateway.config import BUNDLED_MODEL
-from loadtest.commands import Say
-from loadtest.options import model_name
+from loadtest.options import Command, Say, add_out, between, fields_of, model_name
 from loadtest.partials.meeting import joined
+from loadtest.partials.report import results
 from loadtest.partials.result import PIVOT, PartialsPlan, PartialsResult, Phase, bars, broken_promises, pair_scores
 from loadtest.partials.screens import Arm, Reading
 from loadtest.results import LoadtestError, first_error
 from loadtest.systems.gateway import gateway
-from loadtest.systems.metrics import get, metric
-from loadtest.talk.streams import Origin, Revision, Stream, Style, corpus_streams
-from loadtest.trial.values import WebSocketGateway
+from loadtest.systems.server import until_idle
+from loadtest.talk.streams import Origin, Revision, Stream, Style, corpus_streams, known_languages
+from loadtest.trial.values import Results, WebSocketGateway
 
 
 class _Entry(Struct, frozen=True, forbid_unknown_fields=True):
@@ -121,8 +123,7 @@ async def run(plan: PartialsPlan, say: Say) -> PartialsResult:
 
 def planned_streams(plan: PartialsPlan, source: str) -> list[Stream]:
     """What is said in one language: from the corpus, then by hand. Raises `LoadtestError`."""
-    if source not in LANGUAGES:
-        raise LoadtestError(f"The corpus has no {source!r}; it has {', '.join(LANGUAGES)}.")
+    known_languages(source)
     count = plan.streams if source == PIVOT else -(-plan.streams // 4)
     return [
         *corpus_streams(plan.seed, source, _targets(source), count),
@@ -149,7 +150,8 @@ async def _phase(
                 await asyncio.sleep(_PAUSE_S / plan.speed)
             return await meeting.readings(), meeting.late_ms
 
-    before, began_s = await _quiet(url), time.monotonic()
+    before = await until_idle(f"{url}/metrics", _QUIET_S, _LOOK_S, say)
+    began_s = time.monotonic()
     async with asyncio.TaskGroup() as tasks:
         speaking = [tasks.create_task(speak(number)) for number in range(speakers)]
     elapsed_s = time.monotonic() - began_s
@@ -160,22 +162,9 @@ async def _phase(
         targets=targets,
         elapsed_s=round(elapsed_s, 2),
         late_ms=round(max(late_ms for _, late_ms in spoken), 1),
-        counters=growth(before, await _quiet(url)),
+        counters=growth(before, await until_idle(f"{url}/metrics", _QUIET_S, _LOOK_S, say)),
     )
     return phase, [reading for readings, _ in spoken for reading in readings]
-
-
-async def _quiet(url: str) -> str:
-    """Wait until the gateway has nothing to translate, so that counters are of one phase only; its metrics."""
-    names = ("gateway_translations_waiting", "gateway_translations_running")
-    until_s = time.monotonic() + _QUIET_S
-    while True:
-        _, text = await asyncio.to_thread(get, f"{url}/metrics")
-        if not any(metric(text, name) for name in names):
-            return text
-        if time.monotonic() > until_s:
-            raise LoadtestError(f"The gateway was still translating {_QUIET_S:g} s after the last word.")
-        await asyncio.sleep(_LOOK_S)
 
 
 def growth(before: str, after: str) -> str:
@@ -202,3 +191,49 @@ def _token_count(plan: PartialsPlan) -> Callable[[str], int]:
 
     tokenizer = load_tokenizer(BUNDLED_MODEL)
     return lambda text: len(tokenizer.encode(text, add_special_tokens=False).ids) + 1
+
+
+# ---------------------------------------------------------------- the command
+
+
+def _add(parser: argparse.ArgumentParser) -> None:
+    plan = PartialsPlan()
+    add_out(parser)
+    add = parser.add_argument
+    add("--engine", choices=("vllm", "simulated"), default=plan.engine, help="which engine")
+    add("--max-num-seqs", type=between(1, 1024), default=plan.max_num_seqs, metavar="N", help="the engine's batch")
+    add(
+        "--streams",
+        type=between(1, 10_000),
+        default=plan.streams,
+        metavar="N",
+        help="utterances from the corpus in English; a quarter of it in each other language",
+    )
+    add(
+        "--speakers",
+        type=between(1, 100),
+        default=plan.speakers,
+        metavar="N",
+        help="at the same time while five languages are read; five times as many while one is",
+    )
+    add("--seed", type=int, default=plan.seed, help="which streams")
+    add("--time-limit-s", type=between(1, 86_400), default=round(plan.time_limit_s), metavar="S", help="stop then")
+    add("--smoke", action="store_true", help="a few streams in two languages at twice the pace: does it run?")
+
+
+async def _run(options: argparse.Namespace, say: Say) -> Results:
+    plan = PartialsPlan(**fields_of(options, PartialsPlan))
+    if options.smoke:
+        plan = replace(plan, sources=("en", "ja"), streams=3, handwritten=1, speed=2.0)
+    return results(await run(plan, say))
+
+
+PARTIALS = Command(
+    name="partials",
+    help="translations of speech that is going on: flicker, lag, cost, quality",
+    description="Revisions as a recogniser sends them, in real time into meetings of the real gateway: as "
+    "partials, each as a final of its own, and the finals alone. What readers were shown is scored. Exit status 1 "
+    "unless every bar was cleared and no promise broken.",
+    add=_add,
+    run=_run,
+)

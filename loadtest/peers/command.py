@@ -16,24 +16,24 @@ from msgspec import structs
 from gateway.engines import gpu
 from gateway.engines.vllm import hardware
 from loadtest import options as common
-from loadtest.commands import Command, Say, add_out, between, from_, numbers
-from loadtest.options import merged
+from loadtest.options import Command, Say, add_out, between, from_, merged, numbers
 from loadtest.peers.comparison import comparisons, findings, table
-from loadtest.peers.peer import (
+from loadtest.peers.run import (
     DIRECT,
     GATEWAY,
     NAMES,
     SERVE,
     SERVE_TUNED,
     Peer,
+    PeersPlan,
     named,
+    run,
     shared,
     takes_context,
     variants,
 )
-from loadtest.peers.run import PeersPlan, run
 from loadtest.results import LoadtestError
-from loadtest.talk.replay import read
+from loadtest.talk.scenario import read_talk
 from loadtest.trial.values import Results
 
 # In a closed loop as many wait as are asked to, in front of each peer.
@@ -97,7 +97,7 @@ def _plan(options: argparse.Namespace) -> PeersPlan:
     own = {
         "peers": tuple(peers),
         "scenario": common.scenario(options),
-        "replayed": () if named_file is None else tuple(read(named_file)),
+        "replayed": () if named_file is None else tuple(read_talk(named_file)),
     }
     return PeersPlan(**(common.fields_of(options, PeersPlan) | own))
 

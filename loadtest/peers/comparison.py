@@ -13,8 +13,7 @@ from msgspec import Struct
 
 from gateway.sessions.rules import CONTEXT_UTTERANCES
 from loadtest.measuring.measure import DRIVER_WAS_THE_LIMIT
-from loadtest.peers.peer import DIRECT, GATEWAY, SERVE, SERVE_TUNED, SERVE_WORKERS
-from loadtest.peers.run import Outcome
+from loadtest.peers.run import DIRECT, GATEWAY, SERVE, SERVE_TUNED, SERVE_WORKERS, Outcome
 from loadtest.results import Spread, nearest_rank, spread
 from loadtest.systems.vllm_serve import STREAM_INTERVAL
 from loadtest.trial.content import NONE, Table, formatted, tabulated

@@ -1,10 +1,12 @@
-"""One run, as values, and how it is done: sessions are opened, meetings are held, what they cost is read off.
+"""One run, as values, how it is done: sessions are opened, meetings are held, what they cost is read off; and the
+options of `python -m loadtest run`.
 
-Knows: scenarios, files of talk, systems, the driver, trials. Must not know: options, how a report looks.
+Knows: options, scenarios, files of talk, systems, the driver, trials. Must not know: how a report looks.
 """
 
 from __future__ import annotations
 
+import argparse
 import asyncio
 import math
 from collections.abc import Sequence
@@ -16,19 +18,18 @@ import msgspec
 from msgspec import Struct
 from msgspec.structs import replace
 
-from loadtest.commands import Say
+from loadtest import options as common
 from loadtest.driving.driver import Driver, driver
 from loadtest.driving.wire import allow_files
-from loadtest.measuring.accounting import Accounts
 from loadtest.measuring.measure import measure
-from loadtest.options import merged, model_name, shown
+from loadtest.measuring.sampling import Accounts
+from loadtest.options import Command, Say, between, from_, merged, model_name, shown
 from loadtest.results import LoadtestError, until_it_ends
 from loadtest.run.findings import Held, cut_short, findings
 from loadtest.systems import processes
 from loadtest.systems.gateway import existing, gateway
 from loadtest.systems.running import Running
-from loadtest.talk import replay
-from loadtest.talk.scenario import Scenario, meetings_lines, translations_per_s
+from loadtest.talk.scenario import Scenario, meetings_lines, read_talk, translations_per_s
 from loadtest.trial.values import InMeetings, Line, Objective, Record, Results, Trial
 
 # With a simulated engine the gateway is measured: nothing but the gateway may make anybody wait.
@@ -90,7 +91,7 @@ def said(plan: RunPlan) -> Said:
     nothing is said, and for talk that would not be over in time."""
     scenario, seconds = plan.scenario, plan.seconds
     if plan.file is not None:
-        lines = [line for line in replay.read(plan.file) if seconds is None or line.due_s < seconds]
+        lines = [line for line in read_talk(plan.file) if seconds is None or line.due_s < seconds]
         people = sorted({(line.meeting, line.speaker) for line in lines})
         workload = f"{plan.file.name}, {_counted(len(lines), 'line')} in {_last_s(lines):,.0f} s"
     else:
@@ -317,3 +318,58 @@ def _memory_mib(running: Running) -> float | None:
         return None
     own = (running.pid, *processes.named_below(running.pid, processes.WORKER))
     return round(sum(map(processes.resident_mib, own)), 1)
+
+
+# ---------------------------------------------------------------- the command
+
+
+def _add(parser: argparse.ArgumentParser) -> None:
+    common.add_talk(parser, targets="ja,es", time_limit_s=3_600)
+    common.add_url(parser)
+    common.add_workers(parser)
+    add = parser.add_argument
+    add("--meetings", type=between(0, 100_000), default=10, metavar="N", help="at the same time")
+    add("--readers", type=between(0, 100_000), default=0, metavar="N", help="more in each meeting, who only read")
+    add("--idle", type=between(0, 1_000_000), default=0, metavar="N", help="sessions in which nothing is said")
+    add("--seconds", type=from_(1, 86_400), metavar="S", help="how long; without it 30, or all of the file")
+    add("--repetitions", type=between(1, 100), default=1, metavar="N", help="of the same")
+    add(
+        "--allow-bottleneck",
+        action="store_true",
+        help="report also what the client processes could not keep up with; it is noted",
+    )
+
+
+def run_plan(options: argparse.Namespace) -> RunPlan:
+    """What the options say. Raises `LoadtestError` for a file that does not exist, and for options that would do
+    nothing beside the others."""
+    named = common.file(options)
+    if named is not None:
+        if not named.is_file():
+            raise LoadtestError(f"--scenario is natural, uniform or a file; there is no file {named}.")
+        common.refuse(options, ["meetings"], "the lines of a file say in which meeting they are.")
+    if options.url is not None:
+        common.refuse(options, common.ENGINE_OPTIONS, "the gateway at --url is measured as it runs.")
+    own = {
+        "settings": common.settings(options, several=True),
+        "objective": common.objective(options),
+        "scenario": common.scenario(options, meetings=options.meetings),
+        "file": named,
+    }
+    return RunPlan(**(common.fields_of(options, RunPlan) | own))
+
+
+async def _run(options: argparse.Namespace, say: Say) -> Results:
+    return await run(run_plan(options), say)
+
+
+RUN = Command(
+    "run",
+    "meetings on a gateway: people who talk, readers, idle sessions",
+    "Holds meetings on a gateway, yours (--url) or one that is started: people take turns as in real "
+    "meetings, at real speed, with what a recogniser says meanwhile, and everybody reads. With --engine simulated "
+    "the gateway alone is measured: what it delivers with a core, what a session weighs. Exit status 1 when "
+    "sessions were lost, when translations failed, and when not all that was asked for was measured.",
+    _add,
+    _run,
+)

@@ -26,9 +26,8 @@ import uvloop
 from msgspec import Struct
 
 from demo_model import LANGUAGES
-from loadtest.results import LoadtestError
-from loadtest.soak.faults import Fault
-from loadtest.soak.population import Seat
+from loadtest.results import LoadtestError, within
+from loadtest.soak.faults import Fault, Seat
 from loadtest.soak.records import Done, Record, Status, decode, encode
 from loadtest.soak.visitor import Visitor, pause
 from loadtest.talk.streams import Workload, utterances
@@ -132,9 +131,7 @@ class CrowdProcess:
         """However it is doing, it is gone afterwards. When everybody has left, it ends by itself."""
         if "leave" in self.done:
             self._orders.close()
-            with suppress(TimeoutError):
-                async with asyncio.timeout(_LEAVE_S):
-                    await self._process.wait()
+            await within(_LEAVE_S, self._process.wait())
         with suppress(ProcessLookupError):
             self._process.kill()
         await self._process.wait()

@@ -26,8 +26,7 @@ from loadtest.soak.records import Entry
 from loadtest.soak.result import Incarnation, Memory, Sample
 from loadtest.systems import processes
 from loadtest.systems.gateway import gateway_process
-from loadtest.systems.metrics import get, metric
-from loadtest.systems.server import Server, free_port
+from loadtest.systems.server import Server, free_port, get, metric, work
 from loadtest.systems.store import Store
 
 # The process with the model, as vLLM names it; a simulated one is in the process that hosts it, if there is one.
@@ -213,9 +212,7 @@ class ServedGateway:
 
     async def work(self) -> float | None:
         """Translations that wait or run; None when it cannot be asked."""
-        text = await self.metrics()
-        names = ("gateway_translations_waiting", "gateway_translations_running")
-        return sum(metric(text, name) or 0.0 for name in names) if text else None
+        return work(await self.metrics())
 
     async def transcript(self, meeting: str) -> list[Entry] | None:
         """All that was said in a meeting; None if it has no transcript."""

@@ -14,7 +14,7 @@ from msgspec import to_builtins
 from loadtest.options import model_name
 from loadtest.soak.faults import OF_EVERYBODY, WHAT, Fault, FaultKind
 from loadtest.soak.result import WORDS, Sample, SoakResult, Verdict
-from loadtest.trial.content import Chart, Mark, Series, Table
+from loadtest.trial.content import Chart, Mark, Series, Table, tabulated
 from loadtest.trial.values import Finding, Results
 
 
@@ -44,20 +44,14 @@ def _parts(result: SoakResult) -> Iterator[str | Table]:
         if counts[kind]
     ]
     yield Table("", ("fault", "times", "until repaired, s: median, most", "what"), made)
-    yield Table(
-        "",
-        ("fault of everybody", "at", "kept up, s", "until repaired, s", ""),
-        [
-            (
-                fault.kind.value,
-                f"{int(fault.began_s) // 60}:{int(fault.began_s) % 60:02d}",
-                f"{fault.pause_s:.0f}" if fault.pause_s else "",
-                "" if fault.recovered_s is None else f"{fault.recovered_s:.1f}",
-                fault.note,
-            )
-            for fault in _of_everybody(result)
-        ],
-    )
+    columns: list[tuple[str, Callable[[Fault], str]]] = [
+        ("fault of everybody", lambda each: each.kind.value),
+        ("at", lambda each: f"{int(each.began_s) // 60}:{int(each.began_s) % 60:02d}"),
+        ("kept up, s", lambda each: f"{each.pause_s:.0f}" if each.pause_s else ""),
+        ("until repaired, s", lambda each: "" if each.recovered_s is None else f"{each.recovered_s:.1f}"),
+        ("", lambda each: each.note),
+    ]
+    yield tabulated("", _of_everybody(result), columns)
     who = "process" if result.plan.workers is None else "with its workers,"
     rows = [
         (name, *(f"{mib:,.0f}" for mib in (memory.settled, memory.peak, memory.final)))

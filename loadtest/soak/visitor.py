@@ -10,7 +10,7 @@ import asyncio
 import random
 import time
 from collections.abc import Callable, Sequence
-from contextlib import AsyncExitStack, suppress
+from contextlib import AsyncExitStack
 from dataclasses import dataclass, field
 
 import msgspec
@@ -27,9 +27,8 @@ from gateway.protocol.messages import (
     TranslationFinal,
     UtteranceAccepted,
 )
-from loadtest.results import LoadtestError, first_error
-from loadtest.soak.faults import FaultKind
-from loadtest.soak.population import Seat
+from loadtest.results import LoadtestError, first_error, within
+from loadtest.soak.faults import FaultKind, Seat
 from loadtest.soak.records import (
     Again,
     Cancelled,
@@ -172,19 +171,17 @@ class Visitor:
     # ------------------------------------------------------------ staying and leaving
 
     async def _stay(self) -> None:
-        with suppress(TimeoutError):
-            async with asyncio.timeout(self.stay_s):
-                await self.leave.wait()
+        await within(self.stay_s, self.leave.wait())
         if self.hushed.is_set():
             await self.leave.wait()
 
     async def _answered(self) -> None:
         """Wait until every final was accepted or refused."""
-        with suppress(TimeoutError):
-            async with asyncio.timeout(_ANSWERS_S):
-                while self._open:
-                    self._fewer.clear()
-                    await self._fewer.wait()
+        until_s = _now_s() + _ANSWERS_S
+        while self._open:
+            self._fewer.clear()
+            if not await within(until_s - _now_s(), self._fewer.wait()):
+                return
 
     async def _goodbye(self, session: ClientSession, reading: asyncio.Task[None]) -> None:
         if self.rng.random() < 0.5:
@@ -204,9 +201,7 @@ class Visitor:
         while (session := self._session) is not None and not self._flushed.is_set() and _now_s() < until_s:
             await session.ping(str(_now_s()))
             # There is no answer when the connection breaks meanwhile.
-            with suppress(TimeoutError):
-                async with asyncio.timeout(_PONG_S):
-                    await self._flushed.wait()
+            await within(_PONG_S, self._flushed.wait())
 
     # ------------------------------------------------------------ talking
 
@@ -291,9 +286,7 @@ class Visitor:
 
 async def pause(seconds: float, hushed: asyncio.Event) -> None:
     """For so long, or until no more is to be said."""
-    with suppress(TimeoutError):
-        async with asyncio.timeout(seconds):
-            await hushed.wait()
+    await within(seconds, hushed.wait())
 
 
 def _now_s() -> float:

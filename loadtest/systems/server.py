@@ -1,7 +1,8 @@
-"""A server in a process of its own: started, awaited, ended with everything below it.
+"""What a server says of itself, Prometheus' text over HTTP; and a server in a process of its own: started,
+awaited, ended with everything below it.
 
-Knows: processes, ports, how a server is asked whether it is ready. Must not know: what it serves. It signals no
-process but those that it started and those below them.
+Knows: that format, processes, ports, how a server is asked whether it is ready. Must not know: what it serves,
+what the names mean. It signals no process but those that it started and those below them.
 """
 
 from __future__ import annotations
@@ -9,19 +10,92 @@ from __future__ import annotations
 import asyncio
 import json
 import os
+import re
 import secrets
 import signal
 import socket
 import time
-from collections.abc import AsyncIterator, Mapping, Sequence
+import urllib.error
+import urllib.parse
+import urllib.request
+from collections.abc import AsyncIterator, Callable, Iterable, Mapping, Sequence
 from contextlib import asynccontextmanager, suppress
 from pathlib import Path
 
 from gateway.engines.host import processes as engine_processes
-from loadtest.commands import Say
+from loadtest.options import Say
 from loadtest.results import LoadtestError
 from loadtest.systems import processes
-from loadtest.systems.metrics import get
+
+_HTTP_S = 10.0
+
+# Ours alone is asked: no proxy that the environment names.
+_opener = urllib.request.build_opener(urllib.request.ProxyHandler({}))
+
+
+def only(url: str, names: Iterable[str]) -> str:
+    """Where these metrics alone are told, if the server knows how: a thousand series take it a while."""
+    return f"{url}?{urllib.parse.urlencode([('name[]', name) for name in names])}"
+
+
+def get(url: str, timeout_s: float = _HTTP_S) -> tuple[int, str]:
+    """Status and body; status 0 when nothing answers. Blocks."""
+    try:
+        with _opener.open(url, timeout=timeout_s) as response:
+            return int(response.status), response.read().decode()
+    except urllib.error.HTTPError as error:
+        with error:
+            return error.code, error.read().decode(errors="replace")
+    except (OSError, ValueError):
+        return 0, ""
+
+
+def metric(text: str, name: str, **labels: str) -> float | None:
+    """The sum of a metric over its series with these labels; None when it has none."""
+    values = [
+        float(line.rsplit(" ", 1)[1])
+        for line in text.splitlines()
+        if line.startswith(name)
+        and re.match(r"[{\s]", line[len(name) :])
+        and all(f'{label}="{value}"' in line for label, value in labels.items())
+    ]
+    return sum(values) if values else None
+
+
+def buckets(text: str, name: str) -> dict[float, float]:
+    """A histogram: upper bound → so many not above it, over all series; empty when there is none."""
+    counts: dict[float, float] = {}
+    for line in text.splitlines():
+        if line.startswith(f"{name}_bucket{{") and (found := re.search(r'le="([^"]+)"', line)):
+            bound = float(found[1].replace("+Inf", "inf"))
+            counts[bound] = counts.get(bound, 0.0) + float(line.rsplit(" ", 1)[1])
+    return counts
+
+
+def work(text: str) -> float | None:
+    """Translations that wait or run, of a gateway; None where it cannot be asked."""
+    names = ("gateway_translations_waiting", "gateway_translations_running")
+    return sum(metric(text, name) or 0.0 for name in names) if text else None
+
+
+async def until_idle(url: str, patience_s: float, look_s: float, say: Callable[[str], object]) -> str:
+    """Wait until a gateway has nothing to translate, so that what comes next is counted alone; its metrics.
+
+    Raises `LoadtestError` when it still translates after so long.
+    """
+    until_s = time.monotonic() + patience_s
+    while True:
+        _, text = await asyncio.to_thread(get, url)
+        if not work(text):
+            return text
+        if time.monotonic() > until_s:
+            raise LoadtestError(f"Within {patience_s:g} s the gateway did not finish its work; is it in use?")
+        say("waiting: the gateway finishes what it accepted")
+        await asyncio.sleep(look_s)
+
+
+# ---------------------------------------------------------------- a server in a process of its own
+
 
 # How long a server may take until it is ready, and between looks at it.
 _START_S, _LOOK_S = 600.0, 0.25

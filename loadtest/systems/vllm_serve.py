@@ -25,8 +25,7 @@ from msgspec import Struct, structs
 from gateway.engines.vllm import hardware
 from gateway.engines.vllm.arguments import engine_arguments, engine_environment
 from gateway.engines.vllm.options import VllmOptions
-from loadtest.commands import Say
-from loadtest.options import shown
+from loadtest.options import Say, shown
 from loadtest.systems.prompting import gateway_settings
 from loadtest.systems.running import Running
 from loadtest.systems.server import Server, free_port, serving

@@ -46,14 +46,18 @@ class Workload(Struct, frozen=True):
     target: str
 
 
+def known_languages(*languages: str) -> None:
+    """Raises `LoadtestError` for one that the corpus lacks."""
+    if unknown := [language for language in languages if language not in LANGUAGES]:
+        raise LoadtestError(f"The corpus has no {unknown[0]!r}; it has {', '.join(LANGUAGES)}.")
+
+
 def utterances(workload: Workload, count: int) -> list[Utterance]:
     """The first `count` utterances: one to four corpus sentences each, lengths as in `SENTENCES`.
 
     A shorter list is the beginning of a longer one. Raises `LoadtestError` for a language the corpus lacks.
     """
-    for language in (workload.source, workload.target):
-        if language not in LANGUAGES:
-            raise LoadtestError(f"The corpus has no {language!r}; it has {', '.join(LANGUAGES)}.")
+    known_languages(workload.source, workload.target)
     if workload.source == workload.target:
         raise LoadtestError("Source and target are the same language: there is nothing to translate.")
     rng = random.Random(f"lengths/{workload.seed}")

@@ -6,7 +6,7 @@ import argparse
 import gzip
 from pathlib import Path
 
-from loadtest.commands import Command
+from loadtest.options import Command
 from loadtest.tests.made_up_trials import MACHINE
 from loadtest.trial import report
 from loadtest.trial.content import markdown

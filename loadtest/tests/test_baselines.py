@@ -22,8 +22,8 @@ from loadtest.baselines.architecture import SHARED_MEMORY, baseline, plan
 from loadtest.baselines.workers import Job, SimulatedBatches
 from loadtest.results import LoadtestError
 from loadtest.systems import processes
-from loadtest.systems.metrics import metric
 from loadtest.systems.running import Running
+from loadtest.systems.server import metric
 from loadtest.trial.values import Http
 from tests.processes import GatewayProcess
 

@@ -19,12 +19,10 @@ from hypothesis import strategies as st
 from msgspec.structs import replace
 
 from gateway.config import load
-from loadtest.capacity import bench as benching
 from loadtest.capacity import curve as curving
 from loadtest.capacity import recommend as recommending
-from loadtest.capacity.bench import Bench, follow, slots
 from loadtest.capacity.command import CAPACITY, RECOMMEND, SWEEP, offer
-from loadtest.capacity.curve import Plan, curve, findings
+from loadtest.capacity.curve import Bench, Plan, curve, findings, follow, slots
 from loadtest.capacity.offer import Offer, Unit
 from loadtest.capacity.points import Measured, Point
 from loadtest.capacity.recommend import (
@@ -36,8 +34,7 @@ from loadtest.capacity.recommend import (
     recommended_toml,
 )
 from loadtest.capacity.search import Bounds, Ended, Found, Run, capacity_search
-from loadtest.commands import Command
-from loadtest.options import settings, with_batch
+from loadtest.options import Command, settings, with_batch
 from loadtest.results import LoadtestError, Spread
 from loadtest.systems.running import Running
 from loadtest.talk.scenario import Scenario
@@ -162,8 +159,8 @@ async def test_each_run_on_a_gateway_says_something_else(monkeypatch: pytest.Mon
         said.append({line.text for line in lines if len(line.text) > 40})
         return replace(measured(Run(load.meetings), kept=True).trial, load=load)
 
-    monkeypatch.setattr(benching, "driver", no_driver)
-    monkeypatch.setattr(benching, "measure", played)
+    monkeypatch.setattr(curving, "driver", no_driver)
+    monkeypatch.setattr(curving, "measure", played)
     async with a_gateway() as running:
         bench = Bench(running, OFFER, lambda _line: None, processes=1)
         points = [(await bench.measure(run)).point for run in (Run(4), Run(8), Run(4), Run(4, long=True))]

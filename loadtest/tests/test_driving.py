@@ -16,7 +16,7 @@ import pytest
 from msgspec.structs import replace
 
 from loadtest.driving.driver import Driven, bottleneck, driver, split_lines, split_load
-from loadtest.driving.tally import Lag, Tally
+from loadtest.driving.requests import Lag, Tally
 from loadtest.results import LoadtestError
 from loadtest.trial.values import (
     Closed,

@@ -27,12 +27,10 @@ from gateway.engines.prompting.encoding import EncodedPrompt
 from gateway.engines.prompting.families import Sampling
 from gateway.engines.simulated import SimulatedEngine
 from gateway.protocol.limits import Limits
-from loadtest.driving import engine, http, sse, websocket
-from loadtest.driving.client import Client, Share
-from loadtest.driving.http import BrokenResponse, Connections
-from loadtest.driving.requests import Answer
-from loadtest.driving.sse import Completion
-from loadtest.driving.tally import Tally
+from loadtest.driving import engine, http, websocket
+from loadtest.driving.exchange import Client, Share
+from loadtest.driving.http import BrokenResponse, Completion, Connections
+from loadtest.driving.requests import Answer, Tally
 from loadtest.results import LoadtestError, first_error
 from loadtest.systems import processes
 from loadtest.systems.prompting import Prompts, gateway_settings, prompts
@@ -527,7 +525,7 @@ class Encoder:
 @pytest.fixture
 def simple_prompts(monkeypatch: pytest.MonkeyPatch) -> None:
     how: Any = Prompts(Encoder(), Sampling())  # type: ignore[arg-type]
-    monkeypatch.setattr(sse, "prompts", lambda _settings: how)
+    monkeypatch.setattr(http, "prompts", lambda _settings: how)
 
 
 def event(data: object) -> bytes:
@@ -564,7 +562,7 @@ async def test_completions_are_read_as_they_are_streamed() -> None:
     server = Server(complete)
     async with server.serving():
         asked = OpenAiServer(server.url, "a-model", {})
-        async with sse.client(asked, Closed(2), ALONE) as client:
+        async with http.completions_client(asked, Closed(2), ALONE) as client:
             tally = await play(client, [line(str(n), "good day") for n in range(6)])
     assert server.connections == 2
     assert server.asked[0] == {
@@ -593,7 +591,10 @@ async def test_completions_are_read_as_they_are_streamed() -> None:
 async def test_what_goes_wrong_in_a_stream_is_a_failed_record() -> None:
     server = Server(complete)
     said = [line(text, text) for text in ("REFUSED", "BROKEN", "SHORT", "TOO LONG", "good day")]
-    async with server.serving(), sse.client(OpenAiServer(server.url, "m", {}), Closed(1), ALONE) as client:
+    async with (
+        server.serving(),
+        http.completions_client(OpenAiServer(server.url, "m", {}), Closed(1), ALONE) as client,
+    ):
         tally = await play(client, said)
     assert {record.line: record.failed for record in tally.records} == {
         "REFUSED": 'HTTP 400: {"error":{"message":"no"}}',

@@ -21,8 +21,7 @@ from loadtest.journey.command import JOURNEY
 from loadtest.journey.outcome import Outcome, outcome
 from loadtest.journey.outcome import findings as findings_of
 from loadtest.journey.outcome import table as table_of
-from loadtest.journey.run import Round, Rounds, share_in_queues
-from loadtest.journey.stages import Stage, System, groups, stages
+from loadtest.journey.run import Round, Rounds, Stage, System, groups, share_in_queues, stages
 from loadtest.results import LoadtestError
 from loadtest.systems.running import Running
 from loadtest.talk.scenario import Scenario

@@ -22,7 +22,6 @@ from msgspec.structs import replace
 from gateway.translation import partials
 from loadtest.driving.driver import Driven, Driver
 from loadtest.measuring import measure as measuring
-from loadtest.measuring.accounting import HOST, STORE, Accounts, Reading, hosts
 from loadtest.measuring.measure import (
     DRIVER_WAS_THE_LIMIT,
     PACE_S,
@@ -31,7 +30,7 @@ from loadtest.measuring.measure import (
     translated,
     translated_part,
 )
-from loadtest.measuring.sampling import counters, engine_gpus, sampling
+from loadtest.measuring.sampling import HOST, STORE, Accounts, Reading, counters, engine_gpus, hosts, sampling
 from loadtest.results import LoadtestError
 from loadtest.systems import processes
 from loadtest.systems.running import Running

@@ -28,10 +28,9 @@ from gateway.protocol.messages import (
 )
 from gateway.protocol.messages import Timings as Taken
 from loadtest.driving import meetings, wire
-from loadtest.driving.client import Share
-from loadtest.driving.meetings import Meetings
-from loadtest.driving.spoken import Spoken
-from loadtest.driving.tally import Tally
+from loadtest.driving.exchange import Share
+from loadtest.driving.meetings import Meetings, Spoken
+from loadtest.driving.requests import Tally
 from loadtest.driving.wire import Wire, open_wire
 from loadtest.results import LoadtestError
 from loadtest.trial.values import InMeetings, Line, Partial, Record, WebSocketGateway
@@ -344,7 +343,7 @@ async def test_a_pass_is_over_when_records_and_readers_are_complete(monkeypatch:
     assert not waiting.done()
     played.hear(played.final(TWO), keeps=())
     await waiting
-    monkeypatch.setattr("loadtest.driving.spoken._QUIET_S", 0.1)
+    monkeypatch.setattr("loadtest.driving.meetings._QUIET_S", 0.1)
     await played.spoken.over(3)
 
 
@@ -455,7 +454,7 @@ async def test_a_language_that_nobody_reads_is_told_before_the_clock_starts() ->
 
 
 async def test_a_session_that_the_gateway_closes_is_a_failed_record(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("loadtest.driving.spoken._QUIET_S", 0.1)
+    monkeypatch.setattr("loadtest.driving.meetings._QUIET_S", 0.1)
     async with (
         running() as gateway,
         meetings.client(address(gateway), InMeetings(1, 2, 1, idle=1), ALONE) as client,

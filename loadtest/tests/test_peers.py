@@ -22,11 +22,10 @@ from loadtest.measuring.measure import DRIVER_WAS_THE_LIMIT, measure
 from loadtest.peers import run as rounds
 from loadtest.peers.command import PEERS
 from loadtest.peers.comparison import comparisons, findings, table
-from loadtest.peers.peer import NAMES, Peer, named, shared, takes_context, variants
-from loadtest.peers.run import Outcome, PeersPlan, run
+from loadtest.peers.run import NAMES, Outcome, Peer, PeersPlan, named, run, shared, takes_context, variants
 from loadtest.results import LoadtestError
-from loadtest.systems.metrics import get, metric
 from loadtest.systems.running import Running
+from loadtest.systems.server import get, metric
 from loadtest.tests.commands import parsed
 from loadtest.tests.made_up_trials import a_trial
 from loadtest.trial.content import Table

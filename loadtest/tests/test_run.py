@@ -13,10 +13,8 @@ import pytest
 from msgspec.structs import replace
 
 from loadtest.results import LoadtestError
-from loadtest.run import command
-from loadtest.run.command import RUN
 from loadtest.run.findings import Held, findings
-from loadtest.run.run import RunPlan, run, said, sessions
+from loadtest.run.run import RUN, RunPlan, run, run_plan, said, sessions
 from loadtest.talk.scenario import Scenario, meetings_lines
 from loadtest.tests.commands import parsed, table_of, write
 from loadtest.tests.made_up_trials import a_trial, write_talk
@@ -44,26 +42,15 @@ def options(*arguments: str) -> argparse.Namespace:
 
 
 def test_without_options_ten_natural_meetings_are_held_with_partials() -> None:
-    plan = command.plan(options())
+    plan = run_plan(options())
     assert plan.scenario == Scenario(targets=("ja", "es"), meetings=10, partial_every_s=0.3)
     assert (plan.file, plan.url, plan.seconds, plan.readers, plan.idle) == (None, None, None, 0, 0)
     assert not plan.simulated
 
 
 def test_options_reach_the_plan() -> None:
-    given = [
-        "--scenario",
-        "uniform",
-        "--meetings",
-        "3",
-        "--people",
-        "4",
-        "--targets",
-        "de,fr,de",
-        "--partial-every-s",
-        "0",
-    ]
-    plan = command.plan(
+    given = "--scenario uniform --meetings 3 --people 4 --targets de,fr,de --partial-every-s 0".split()  # noqa: SIM905
+    plan = run_plan(
         options(*given, "--engine", "simulated", "--seconds", "5", "--idle", "7", "--seed", "9", "--workers", "4")
     )
     assert plan.scenario == Scenario(shape="uniform", seed=9, targets=("de", "fr"), meetings=3, people=4)
@@ -86,13 +73,13 @@ def test_options_that_would_do_nothing_are_refused(tmp_path: Path, given: list[s
     file = tmp_path / "weekly.jsonl"
     write_talk(file, LINES)
     with pytest.raises(LoadtestError, match=complaint):
-        command.plan(options(*(str(file) if each == "FILE" else each for each in given)))
+        run_plan(options(*(str(file) if each == "FILE" else each for each in given)))
 
 
 def test_a_file_goes_with_what_it_does_not_say(tmp_path: Path) -> None:
     file = tmp_path / "weekly.jsonl"
     write_talk(file, LINES)
-    chosen = command.plan(options("--scenario", str(file), "--url", "http://127.0.0.1:1", "--readers", "3"))
+    chosen = run_plan(options("--scenario", str(file), "--url", "http://127.0.0.1:1", "--readers", "3"))
     assert (chosen.file, chosen.readers) == (file, 3)
 
 

@@ -21,9 +21,8 @@ from gateway.protocol.messages import (
     UtteranceAccepted,
 )
 from loadtest.soak import visitor
-from loadtest.soak.faults import FaultKind
+from loadtest.soak.faults import FaultKind, Seat
 from loadtest.soak.ledger import Ledger, Rules
-from loadtest.soak.population import Seat
 from loadtest.soak.records import Again, Entry, Flushed, Heard, Joined, Left, Record
 from loadtest.soak.result import Verdict
 from loadtest.soak.visitor import Visitor, WireCodec

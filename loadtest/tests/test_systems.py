@@ -1,11 +1,14 @@
-"""Systems as child processes: started, asked, ended with everything below them."""
+"""Systems as child processes: started, asked, ended with everything below them; a store that survives kills."""
 
 from __future__ import annotations
 
 import argparse
 import asyncio
+import os
 import re
+import shutil
 import signal
+import subprocess
 import sys
 import tomllib
 from collections.abc import AsyncIterator
@@ -18,14 +21,14 @@ from msgspec import structs
 from gateway.engines.vllm import hardware
 from gateway.engines.vllm.options import VllmOptions
 from loadtest import options as common
-from loadtest.measuring.accounting import Accounts
+from loadtest.measuring.sampling import Accounts
 from loadtest.options import with_share
 from loadtest.results import LoadtestError
 from loadtest.systems import processes
 from loadtest.systems.gateway import as_toml, existing, gateway
-from loadtest.systems.metrics import buckets, get, metric
 from loadtest.systems.running import attempted, standing, together
-from loadtest.systems.server import Server, free_port
+from loadtest.systems.server import Server, buckets, free_port, get, metric
+from loadtest.systems.store import Store, enter_lossy_network
 from loadtest.systems.vllm_serve import Serve, as_flags, server_arguments
 from tests.usual import usual
 
@@ -383,3 +386,92 @@ async def test_a_gateway_that_cannot_start_says_why() -> None:
     with pytest.raises(LoadtestError, match="no model at"):
         async with gateway({"engine": {"model": "./nowhere"}}, lambda _: None):
             pass
+
+
+# ---------------------------------------------------------------- a store
+
+
+# Says what rules there are in its network, and which interfaces.
+INSIDE = """
+import socket, subprocess
+from loadtest.systems.store import enter_lossy_network
+enter_lossy_network({port}, {percent})
+print(subprocess.run(["nft", "list", "ruleset"], capture_output=True, text=True, check=True).stdout)
+print([name for _, name in socket.if_nameindex()])
+"""
+
+
+def inside(percent: float) -> str:
+    code = INSIDE.format(port=6379, percent=percent)
+    return subprocess.run([sys.executable, "-c", code], check=True, capture_output=True, text=True).stdout
+
+
+def allowed() -> bool:
+    unshare = shutil.which("unshare")
+    return bool(
+        shutil.which("nft") and unshare and not subprocess.run([unshare, "--net", "true"], check=False).returncode
+    )
+
+
+@pytest.mark.skipif(not allowed(), reason="needs root and nft")
+def test_packets_of_one_port_are_lost_in_a_network_of_its_own() -> None:
+    before = os.readlink("/proc/self/ns/net")
+    said = inside(2.5)
+    for direction in ("dport", "sport"):
+        assert f"tcp {direction} 6379 numgen random mod 10000 < 250 drop" in said
+    assert "['lo']" in said
+    assert os.readlink("/proc/self/ns/net") == before
+
+
+def test_a_machine_without_the_programs_is_told_what_is_missing(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    monkeypatch.setenv("PATH", str(tmp_path))
+    with pytest.raises(LoadtestError, match="Packets cannot be lost without `ip`"):
+        enter_lossy_network(1, 2)
+
+
+# ---------------------------------------------------------------- the store
+
+
+async def asked(store: Store, command: str) -> str:
+    """The answer of a store that may have to be started again first."""
+    while True:
+        try:
+            reader, writer = await asyncio.open_connection("127.0.0.1", int(store.url.rpartition(":")[2]))
+        except OSError:
+            await asyncio.sleep(0.01)
+            continue
+        password = store.url.split(":")[2].partition("@")[0]
+        writer.write(f"AUTH {password}\r\n{command}\r\n".encode())
+        await reader.readline()
+        answer = await reader.readline()
+        writer.close()
+        # While it reads its file it takes no commands.
+        if answer and not answer.startswith(b"-LOADING"):
+            return answer.decode().strip()
+
+
+@pytest.mark.slow
+async def test_what_was_confirmed_outlives_a_kill(tmp_path: Path) -> None:
+    store = Store(free_port(), tmp_path / "store")
+    assert not store.signal(signal.SIGKILL)
+    try:
+        await store.start()
+        for count in range(1, 4):
+            assert await asked(store, "INCR count") == f":{count}"
+            killed = store.pid
+            assert store.signal(signal.SIGKILL)
+            while store.pid in (killed, None):
+                await asyncio.sleep(0.01)
+    finally:
+        await store.end()
+    assert store.pid is None
+    with pytest.raises(OSError, match="Connect"):
+        await asyncio.open_connection("127.0.0.1", int(store.url.rpartition(":")[2]))
+
+
+async def test_a_machine_without_it_is_told(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    monkeypatch.setenv("PATH", str(tmp_path))
+    with pytest.raises(LoadtestError, match="not installed"):
+        await Store(free_port(), tmp_path / "store").start()

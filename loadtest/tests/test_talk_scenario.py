@@ -12,7 +12,6 @@ import pytest
 from msgspec.structs import replace
 
 from loadtest.results import LoadtestError
-from loadtest.talk import replay
 from loadtest.talk.scenario import (
     BACKCHANNEL_WORDS,
     BACKCHANNELS,
@@ -25,6 +24,7 @@ from loadtest.talk.scenario import (
     length,
     meetings_lines,
     pause_s,
+    read_talk,
     request_lines,
     translations_per_s,
 )
@@ -305,7 +305,7 @@ def test_what_was_written_is_read_in_order_of_time_and_begins_at_once(
     said = [replace(later(line, -earliest_s), id=str(50 - place)) for place, line in enumerate(natural[:50])]
     file = tmp_path / "talk.jsonl"
     write_talk(file, [later(line, begins_s) for line in reversed(said)])
-    assert replay.read(file) == said
+    assert read_talk(file) == said
 
 
 def test_a_file_may_have_any_order_and_empty_lines(tmp_path: Path) -> None:
@@ -315,7 +315,7 @@ def test_a_file_may_have_any_order_and_empty_lines(tmp_path: Path) -> None:
         "\n"
         '{"at_s":1,"meeting":"m","speaker":"Bob","text":"Hello.","source":"en","targets":["de"]}\n'
     )
-    assert replay.read(file) == [
+    assert read_talk(file) == [
         Line("3", "Hello.", "en", ("de",), 0.0, "m", "Bob"),
         Line("1", "Good morning.", "en", ("de", "ja"), 1.5, "m", "Ann"),
     ]
@@ -346,13 +346,13 @@ def test_a_line_that_cannot_be_read_is_named(tmp_path: Path, wrong: str, complai
     file = tmp_path / "talk.jsonl"
     file.write_text(f"{GOOD}\n{wrong}\n")
     with pytest.raises(LoadtestError, match=complaint):
-        replay.read(file)
+        read_talk(file)
 
 
 def test_a_file_without_lines_is_no_recording(tmp_path: Path) -> None:
     file = tmp_path / "talk.jsonl"
     file.write_text("\n")
     with pytest.raises(LoadtestError, match="has no lines"):
-        replay.read(file)
+        read_talk(file)
     with pytest.raises(LoadtestError, match="cannot be read"):
-        replay.read(tmp_path / "nothing.jsonl")
+        read_talk(tmp_path / "nothing.jsonl")

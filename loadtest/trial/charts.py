@@ -210,39 +210,31 @@ def _timelines(trials: Sequence[Trial]) -> Iterator[Chart]:
     which = f" First repetition of each of {len(trials)} trials." if len(trials) > 1 else ""
     gpus = several_gpus(sample for trial in trials for sample in trial.samples)
     several = f" The mean of the {gpus} GPUs that the engines use." if gpus else ""
-    if gpu := _series(trials, ("", lambda sample: sample.gpu)):
-        yield Chart(
-            title="GPU over time",
-            caption="Share of the time in which the GPU was busy, as NVML tells it: itself an average over some "
-            f"100 ms or more, so shorter gaps do not show.{several}{which}",
-            x_label=_SECONDS,
-            y_label="GPU busy, %",
-            series=gpu,
-        )
-    elif cores := _series(
-        trials,
-        ("engine", lambda sample: sample.cores.get("engine")),
-        ("serving", lambda sample: sample.cores.get("serving")),
-        ("clients", lambda sample: sample.cores.get("clients")),
-    ):
-        yield Chart(
-            title="CPU over time",
-            caption="Cores in use by the engine's processes, by what answers clients (of a gateway with the "
-            f"host of its engine) and by the clients of the load test.{which}",
-            x_label=_SECONDS,
-            y_label="cores",
-            series=cores,
-        )
-    if sequences := _series(
-        trials, ("running", lambda sample: sample.running), ("waiting", lambda sample: sample.waiting)
-    ):
-        yield Chart(
-            title="Sequences in the engine over time",
-            caption=f"Running: in the batch. Waiting: not yet. As the engine counts them.{which}",
-            x_label=_SECONDS,
-            y_label="sequences",
-            series=sequences,
-        )
+    gpu = (
+        *("GPU over time", "GPU busy, %"),
+        "Share of the time in which the GPU was busy, as NVML tells it: itself an average over some 100 ms or "
+        f"more, so shorter gaps do not show.{several}",
+        _series(trials, ("", lambda sample: sample.gpu)),
+    )
+    cores = (
+        *("CPU over time", "cores"),
+        "Cores in use by the engine's processes, by what answers clients (of a gateway with the host of its "
+        "engine) and by the clients of the load test.",
+        _series(
+            trials,
+            ("engine", lambda sample: sample.cores.get("engine")),
+            ("serving", lambda sample: sample.cores.get("serving")),
+            ("clients", lambda sample: sample.cores.get("clients")),
+        ),
+    )
+    sequences = (
+        *("Sequences in the engine over time", "sequences"),
+        "Running: in the batch. Waiting: not yet. As the engine counts them.",
+        _series(trials, ("running", lambda sample: sample.running), ("waiting", lambda sample: sample.waiting)),
+    )
+    for title, y_label, caption, series in (gpu if gpu[-1] else cores, sequences):
+        if series:
+            yield Chart(title=title, caption=caption + which, x_label=_SECONDS, y_label=y_label, series=series)
 
 
 def _series(trials: Sequence[Trial], *lines: tuple[str, _Value]) -> list[Series]:

@@ -229,28 +229,19 @@ def summary_tables(summaries: Sequence[Summary], objective: Objective) -> list[T
 
 def _speed_caption(objective: Objective, again: bool, summaries: Sequence[Summary]) -> str:
     spread = "Medians of the repetitions, with the lowest and the highest in brackets. " if again else ""
+    drained = (
+        " † Too little came before the last line was sent: the rates hold the end, too, in which fewer and fewer "
+        "were in flight."
+    )
+    # Numbers that are those of the load test itself have to be told as such.
+    limited = dict.fromkeys(each.limited for each in summaries if each.limited)
     return (
         f"{spread}Requests and tokens a second: what was finished while lines were due (in a closed loop: until a "
         "client sent its last), whenever it was asked for. Latency counts from when a line was due (in a closed "
         "loop: sent), over all repetitions. Goodput: finished translations whose first token kept "
         f"{objective.first_token_ms:g} ms, of the lines that were due a second; failed ones did not "
-        f"keep it.{_with_drain(summaries)}{_limited(summaries)}"
+        f"keep it.{drained * any(each.with_drain for each in summaries)}{' * ' * bool(limited)}{' '.join(limited)}"
     )
-
-
-def _with_drain(summaries: Sequence[Summary]) -> str:
-    if not any(each.with_drain for each in summaries):
-        return ""
-    return (
-        " † Too little came before the last line was sent: the rates hold the end, too, in which fewer and fewer "
-        "were in flight."
-    )
-
-
-def _limited(summaries: Sequence[Summary]) -> str:
-    """Numbers that are those of the load test itself have to be told as such."""
-    said = dict.fromkeys(each.limited for each in summaries if each.limited)
-    return "" if not said else " * " + " ".join(said)
 
 
 _COST_CAPTION = (
