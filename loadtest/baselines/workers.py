@@ -18,7 +18,7 @@ from concurrent.futures import ProcessPoolExecutor
 from concurrent.futures.process import BrokenProcessPool
 from contextlib import suppress
 from multiprocessing.util import Finalize
-from typing import Any, Protocol
+from typing import Any
 
 from msgspec import Struct
 
@@ -52,25 +52,14 @@ class Translation(Struct, frozen=True):
     failed: str | None = None
 
 
-class BatchEngine(Protocol):
-    """Translates what it is given and returns when all of it is done; blocks."""
-
-    def translate(self, jobs: Sequence[Job]) -> list[Translation]:
-        """One for each job, in their order."""
-        ...
-
-    def close(self) -> None:
-        """End its processes."""
-        ...
-
-
-def build(settings: EngineSettings) -> BatchEngine:
+def build(settings: EngineSettings) -> SimulatedBatches | _VllmBatches:
     """Load it; blocks for as long as that takes. Raises whatever the engine raises."""
     return SimulatedBatches(settings.script) if settings.kind == "simulated" else _VllmBatches(settings)
 
 
 class SimulatedBatches:
-    """The gateway's simulated engine, for batches: its words and times. One takes as long as its longest text."""
+    """The gateway's simulated engine, for batches: its words and times. One takes as long as its longest text;
+    translations come in the order of the jobs when all are done."""
 
     def __init__(self, script: Script) -> None:
         self._script = script
@@ -302,7 +291,7 @@ class Workers:
 
 # ---------------------------------------------------------------- in a worker's process
 
-_engines: list[BatchEngine] = []
+_engines: list[SimulatedBatches | _VllmBatches] = []
 
 
 def _load(settings: EngineSettings) -> None:

@@ -15,7 +15,7 @@ from msgspec.structs import replace
 from gateway.engines import gpu
 from loadtest import options as common
 from loadtest.capacity.curve import Plan, curve
-from loadtest.capacity.offer import Offer, Unit
+from loadtest.capacity.points import Offer, Unit
 from loadtest.capacity.recommend import RecommendPlan, recommend
 from loadtest.capacity.search import Bounds
 from loadtest.options import Command, Say, between, from_, numbers

@@ -17,8 +17,19 @@ from typing import Any
 
 from msgspec import Struct, to_builtins
 
-from loadtest.capacity.offer import Offer, Unit, described
-from loadtest.capacity.points import Cores, Measured, Point, driver_limit, judge, points_table, there, too_few
+from loadtest.capacity.points import (
+    Cores,
+    Measured,
+    Offer,
+    Point,
+    Unit,
+    described,
+    driver_limit,
+    judge,
+    points_table,
+    there,
+    too_few,
+)
 from loadtest.capacity.search import Bounds, Ended, Found, Run, capacity_search, given_loads
 from loadtest.driving.driver import driver
 from loadtest.measuring.measure import measure

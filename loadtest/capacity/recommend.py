@@ -16,8 +16,7 @@ from msgspec import Struct, to_builtins
 from msgspec.structs import replace
 
 from loadtest.capacity.curve import HEADROOM, Bench, Plan, at_capacity, capacity_findings, follow, with_headroom
-from loadtest.capacity.offer import Offer, Unit, described
-from loadtest.capacity.points import OF_PARTIALS, Measured, Point, points_table, there
+from loadtest.capacity.points import OF_PARTIALS, Measured, Offer, Point, Unit, described, points_table, there
 from loadtest.capacity.search import Ended, Found, capacity_search
 from loadtest.options import Say, shown, with_batch
 from loadtest.results import LoadtestError, go_on

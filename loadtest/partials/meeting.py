@@ -14,7 +14,7 @@ from dataclasses import dataclass, field
 from gateway.client import ClientSession, connect
 from gateway.domain.sessions import Stability
 from gateway.protocol.messages import Error, Pong, TranslationDelta, TranslationFailed, TranslationFinal
-from loadtest.partials.screens import Arm, Delta, Final, Reading
+from loadtest.partials.result import Arm, Delta, Final, Reading
 from loadtest.results import LoadtestError
 from loadtest.talk.streams import Revision, Stream
 

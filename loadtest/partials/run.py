@@ -28,8 +28,17 @@ from gateway.config import BUNDLED_MODEL
 from loadtest.options import Command, Say, add_out, between, fields_of, model_name
 from loadtest.partials.meeting import joined
 from loadtest.partials.report import results
-from loadtest.partials.result import PIVOT, PartialsPlan, PartialsResult, Phase, bars, broken_promises, pair_scores
-from loadtest.partials.screens import Arm, Reading
+from loadtest.partials.result import (
+    PIVOT,
+    Arm,
+    PartialsPlan,
+    PartialsResult,
+    Phase,
+    Reading,
+    bars,
+    broken_promises,
+    pair_scores,
+)
 from loadtest.results import LoadtestError, first_error
 from loadtest.systems.gateway import gateway
 from loadtest.systems.server import until_idle

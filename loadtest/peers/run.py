@@ -12,7 +12,7 @@ import math
 import re
 import statistics
 from collections.abc import AsyncIterator, Mapping, Sequence
-from contextlib import AbstractAsyncContextManager, asynccontextmanager
+from contextlib import AbstractAsyncContextManager, asynccontextmanager, nullcontext
 from pathlib import Path
 from typing import Any, Literal
 
@@ -150,26 +150,17 @@ def system(peer: Peer, say: Say) -> AbstractAsyncContextManager[Running]:
     """The peer, ready for clients."""
     match peer.route:
         case "gateway" if peer.port is not None:
-            return _served(peer, peer.port)
+            # The client that holds its engine starts it.
+            url = f"http://127.0.0.1:{peer.port}"
+            address = WebSocketGateway(url)
+            return nullcontext(Running(peer.name, address, shown(peer.settings), metrics_url=f"{url}/metrics"))
         case "gateway":
             return gateway(peer.settings, say, name=peer.name, workers=peer.workers)
         case "asyncllm":
-            return _direct(peer)
+            # Its engine is built by the client that calls it.
+            return nullcontext(Running(peer.name, EngineInProcess(peer.settings, peer.port), shown(peer.settings)))
         case "vllm-serve":
             return vllm_serve(peer.settings, say, arguments=peer.arguments, tuned=peer.tuned, name=peer.name)
-
-
-@asynccontextmanager
-async def _direct(peer: Peer) -> AsyncIterator[Running]:
-    # Its engine is built by the client that calls it.
-    yield Running(peer.name, EngineInProcess(peer.settings, peer.port), shown(peer.settings))
-
-
-@asynccontextmanager
-async def _served(peer: Peer, port: int) -> AsyncIterator[Running]:
-    # The client that holds its engine starts it.
-    url = f"http://127.0.0.1:{port}"
-    yield Running(peer.name, WebSocketGateway(url), shown(peer.settings), metrics_url=f"{url}/metrics")
 
 
 def _check_engine(peers: Sequence[Peer]) -> None:

@@ -23,7 +23,7 @@ from gateway.engines.host import processes as engine_processes
 from gateway.engines.host.processes import Process
 from loadtest.soak.ledger import Ledger
 from loadtest.soak.records import Entry
-from loadtest.soak.result import Incarnation, Memory, Sample
+from loadtest.soak.report import Incarnation, Memory, Sample
 from loadtest.systems import processes
 from loadtest.systems.gateway import gateway_process
 from loadtest.systems.server import Server, free_port, get, metric, work

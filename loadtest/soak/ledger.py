@@ -50,7 +50,7 @@ from loadtest.soak.records import (
     Stopped,
     seat_of,
 )
-from loadtest.soak.result import Verdict
+from loadtest.soak.report import Verdict
 
 # So many examples of what went wrong are kept, in all and of each kind.
 _EXAMPLES, _EACH = 100, 10

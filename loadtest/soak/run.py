@@ -25,8 +25,7 @@ from loadtest.soak.gateway import ServedGateway, Watch
 from loadtest.soak.injection import Injection
 from loadtest.soak.ledger import Ledger, Rules
 from loadtest.soak.records import Record, encode
-from loadtest.soak.report import results
-from loadtest.soak.result import SoakPlan, SoakResult
+from loadtest.soak.report import SoakPlan, SoakResult, results
 from loadtest.systems.server import free_port
 from loadtest.systems.store import Store, enter_lossy_network
 from loadtest.trial.values import Results

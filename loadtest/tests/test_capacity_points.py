@@ -9,8 +9,18 @@ import pytest
 from msgspec.structs import replace
 
 from loadtest.capacity.curve import Plan, findings
-from loadtest.capacity.offer import Offer, Unit, described
-from loadtest.capacity.points import Cores, Point, driver_limit, judge, limit, points_table, too_few
+from loadtest.capacity.points import (
+    Cores,
+    Offer,
+    Point,
+    Unit,
+    described,
+    driver_limit,
+    judge,
+    limit,
+    points_table,
+    too_few,
+)
 from loadtest.capacity.search import Ended, Found, Run
 from loadtest.measuring.measure import DRIVER_WAS_THE_LIMIT
 from loadtest.results import LoadtestError, Spread

@@ -23,8 +23,7 @@ from loadtest.capacity import curve as curving
 from loadtest.capacity import recommend as recommending
 from loadtest.capacity.command import CAPACITY, RECOMMEND, SWEEP, offer
 from loadtest.capacity.curve import Bench, Plan, curve, findings, follow, slots
-from loadtest.capacity.offer import Offer, Unit
-from loadtest.capacity.points import Measured, Point
+from loadtest.capacity.points import Measured, Offer, Point, Unit
 from loadtest.capacity.recommend import (
     RecommendPlan,
     Tried,

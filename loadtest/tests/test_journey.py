@@ -17,8 +17,7 @@ import pytest
 
 from loadtest.driving.driver import Driven
 from loadtest.journey import run as journeys
-from loadtest.journey.command import JOURNEY
-from loadtest.journey.outcome import Outcome, outcome
+from loadtest.journey.outcome import JOURNEY, Outcome, outcome
 from loadtest.journey.outcome import findings as findings_of
 from loadtest.journey.outcome import table as table_of
 from loadtest.journey.run import Round, Rounds, Stage, System, groups, share_in_queues, stages

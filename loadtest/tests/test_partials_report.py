@@ -14,33 +14,31 @@ from gateway import metrics
 from gateway.domain.sessions import Stability
 from loadtest.partials.report import results
 from loadtest.partials.result import (
+    Arm,
+    Delta,
     Display,
+    Final,
     PairScores,
     PartialsPlan,
     PartialsResult,
     Phase,
-    Spending,
-    bars,
-    broken_promises,
-    pair_scores,
-)
-from loadtest.partials.run import growth
-from loadtest.partials.screens import (
-    Arm,
-    Delta,
-    Final,
     Reading,
+    Spending,
     State,
+    bars,
     broken,
+    broken_promises,
     chrf,
     contradictions,
     erased,
     erasure,
     first_ms,
     lags,
+    pair_scores,
     states,
     units,
 )
+from loadtest.partials.run import growth
 from loadtest.talk.streams import Origin, Revision, Stream, Style
 from loadtest.tests.commands import table_of, write
 from loadtest.trial.report import read

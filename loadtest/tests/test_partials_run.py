@@ -14,9 +14,8 @@ import msgspec
 import pytest
 
 from gateway.config import Settings
-from loadtest.partials.result import PartialsPlan, PartialsResult
+from loadtest.partials.result import Arm, PartialsPlan, PartialsResult
 from loadtest.partials.run import PARTIALS, run
-from loadtest.partials.screens import Arm
 from loadtest.results import LoadtestError
 from loadtest.systems.running import Running
 from loadtest.tests.commands import parsed

@@ -20,8 +20,7 @@ from msgspec.structs import replace
 from loadtest.driving.driver import Driven, Driver
 from loadtest.measuring.measure import DRIVER_WAS_THE_LIMIT, measure
 from loadtest.peers import run as rounds
-from loadtest.peers.command import PEERS
-from loadtest.peers.comparison import comparisons, findings, table
+from loadtest.peers.comparison import PEERS, comparisons, findings, table
 from loadtest.peers.run import NAMES, Outcome, Peer, PeersPlan, named, run, shared, takes_context, variants
 from loadtest.results import LoadtestError
 from loadtest.systems.running import Running

@@ -31,7 +31,7 @@ from loadtest.soak.records import (
     decode,
     encode,
 )
-from loadtest.soak.result import Verdict
+from loadtest.soak.report import Verdict
 
 RULES = Rules(keep_s=20, snapshot=10, log_keep_s=120)
 

@@ -15,8 +15,7 @@ from msgspec.structs import replace
 from demo_model import LANGUAGES
 from loadtest.results import LoadtestError
 from loadtest.soak.faults import OF_ENGINE, OF_EVERYBODY, OF_WORKERS, Fault, FaultKind, population, schedule
-from loadtest.soak.report import results
-from loadtest.soak.result import Incarnation, Memory, Sample, SoakPlan, SoakResult, Verdict
+from loadtest.soak.report import Incarnation, Memory, Sample, SoakPlan, SoakResult, Verdict, results
 from loadtest.soak.run import SOAK, soak_plan
 from loadtest.tests.commands import parsed, table_of, write
 from loadtest.trial.report import read

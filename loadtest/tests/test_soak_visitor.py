@@ -24,7 +24,7 @@ from loadtest.soak import visitor
 from loadtest.soak.faults import FaultKind, Seat
 from loadtest.soak.ledger import Ledger, Rules
 from loadtest.soak.records import Again, Entry, Flushed, Heard, Joined, Left, Record
-from loadtest.soak.result import Verdict
+from loadtest.soak.report import Verdict
 from loadtest.soak.visitor import Visitor, WireCodec
 from tests.gateways import Running, running
 
