@@ -67,7 +67,7 @@ class SimulatedBatches:
 
     def translate(self, jobs: Sequence[Job]) -> list[Translation]:
         script = self._script
-        rules = [self._rule(job.text) for job in jobs]
+        rules = [next((rule for rule in script.rules if rule.match in job.text), Rule(match="")) for job in jobs]
         if any(rule.crash_after is not None for rule in rules):
             os.kill(os.getpid(), signal.SIGKILL)
         said = [f"[{job.target}] {job.text}".split() * rule.repeat for job, rule in zip(jobs, rules, strict=True)]
@@ -81,9 +81,6 @@ class SimulatedBatches:
 
     def close(self) -> None:
         pass
-
-    def _rule(self, text: str) -> Rule:
-        return next((rule for rule in self._script.rules if rule.match in text), Rule(match=""))
 
 
 class _VllmBatches:

@@ -27,10 +27,9 @@ from loadtest.trial.values import Results
 _UNITS = {"meetings": Unit.MEETINGS, "requests": Unit.REQUESTS}
 
 
-def _add(parser: argparse.ArgumentParser, *, time_limit_s: int, unit: str, runs: int, one_batch: bool) -> None:
+def _add(parser: argparse.ArgumentParser, *options: str, time_limit_s: int, unit: str, runs: int) -> None:
     """What all three have in common."""
-    common.add_talk(parser, targets="de", time_limit_s=time_limit_s, one_batch=one_batch)
-    common.add_workers(parser)
+    common.add_options(parser, *common.TALK, "--workers", *options, time_limit_s=time_limit_s)
     add = parser.add_argument
     add("--quantile", type=from_(0.5, 1), default=0.99, metavar="SHARE", help="so many have to keep the objective")
     add(
@@ -109,8 +108,7 @@ def _system(options: argparse.Namespace, say: Say) -> tuple[str, AbstractAsyncCo
 
 
 def _add_sweep(parser: argparse.ArgumentParser) -> None:
-    _add(parser, time_limit_s=1_800, unit="requests", runs=24, one_batch=True)
-    common.add_url(parser)
+    _add(parser, "--max-num-seqs", "--url", time_limit_s=1_800, unit="requests", runs=24)
     parser.add_argument(
         "--loads",
         type=_loads,
@@ -139,8 +137,7 @@ async def _sweep(options: argparse.Namespace, say: Say) -> Results:
 
 
 def _add_capacity(parser: argparse.ArgumentParser) -> None:
-    _add(parser, time_limit_s=1_800, unit="meetings", runs=16, one_batch=True)
-    common.add_url(parser)
+    _add(parser, "--max-num-seqs", "--url", time_limit_s=1_800, unit="meetings", runs=16)
 
 
 async def _capacity(options: argparse.Namespace, say: Say) -> Results:
@@ -152,7 +149,7 @@ async def _capacity(options: argparse.Namespace, say: Say) -> Results:
 
 
 def _add_recommend(parser: argparse.ArgumentParser) -> None:
-    _add(parser, time_limit_s=3_600, unit="meetings", runs=14, one_batch=False)
+    _add(parser, time_limit_s=3_600, unit="meetings", runs=14)
     parser.add_argument(
         "--max-num-seqs",
         dest="seqs",

@@ -90,8 +90,8 @@ class Bench:
                 repetition=1,
                 workload=self._offer.workload,
                 say=self._say,
-                limit_s=_LIMIT_TIMES * offered.seconds + _LIMIT_S,
-                discard_s=offered.beginning_s,
+                limit_s=_LIMIT_TIMES * self._offer.seconds(run.long) + _LIMIT_S,
+                discard_s=self._offer.beginning_s,
                 allow_bottleneck=True,
             )
         cores = Cores(own=len(os.sched_getaffinity(0)), machine=os.cpu_count() or 1)

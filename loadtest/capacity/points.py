@@ -53,10 +53,6 @@ class Offered(Struct, frozen=True):
     load: Load
     # Which lines.
     seed: int
-    # From then on, it counts.
-    beginning_s: float
-    # How long lines are due.
-    seconds: float
 
 
 class Offer(Struct, frozen=True, kw_only=True):
@@ -72,7 +68,12 @@ class Offer(Struct, frozen=True, kw_only=True):
     # Lines of a file, instead of the scenario's.
     replayed: tuple[Line, ...] = ()
 
-    def seconds(self, long: bool) -> float:
+    @property
+    def beginning_s(self) -> float:
+        """From then on, a run counts."""
+        return self.step_s * _BEGINNING
+
+    def seconds(self, long: bool = False) -> float:
         """How long lines are due in one run."""
         return self.step_s * ((_CONFIRMS if long else 1.0) + _BEGINNING)
 
@@ -92,7 +93,7 @@ class Offer(Struct, frozen=True, kw_only=True):
             offered = self._in_meetings(replace(scenario, meetings=round(load)), seconds)
         else:
             offered = self._requests(scenario, load, seconds)
-        if not any(line.due_s >= offered.beginning_s for line in offered.lines):
+        if not any(line.due_s >= self.beginning_s for line in offered.lines):
             raise LoadtestError(
                 f"Nothing is said within {seconds:g} s at {self.unit.words(load)}; use longer steps (--step-s)."
             )
@@ -115,14 +116,14 @@ class Offer(Struct, frozen=True, kw_only=True):
         lines = meetings_lines(scenario, seconds)
         speakers = len({(line.meeting, line.speaker) for line in lines})
         load = InMeetings(meetings=scenario.meetings, speakers=speakers, per_s=translations_per_s(lines))
-        return Offered(lines, load, scenario.seed, self.step_s * _BEGINNING, seconds)
+        return Offered(lines, load, scenario.seed)
 
     def _requests(self, scenario: Scenario, per_s: float, seconds: float) -> Offered:
         # More than will be due, whatever the chance.
         count = math.ceil(per_s * seconds + 6 * math.sqrt(per_s * seconds) + 10)
         lines = self._again(count, scenario.seed) if self.replayed else request_lines(scenario, count)
         due = [line for line in arrivals(lines, per_s, scenario.seed) if line.due_s < seconds]
-        return Offered(due, Open(per_s, self.retries), scenario.seed, self.step_s * _BEGINNING, seconds)
+        return Offered(due, Open(per_s, self.retries), scenario.seed)
 
     def _again(self, count: int, seed: int) -> list[Line]:
         """The file's lines, over and over, from anywhere: a long file has something new for each run."""
@@ -225,9 +226,7 @@ def _excused(trial: Trial, offer: Offer) -> bool:
     late_s = max((each.lag_p99_ms for each in trial.clients), default=0.0) / 1000
     in_time = [
         replace(
-            each,
-            due_s=each.sent_s + late_s,
-            began_s=each.began_s + late_s if each.began_s is not None else None,
+            each, due_s=each.sent_s + late_s, began_s=each.began_s + late_s if each.began_s is not None else None
         )
         for each in trial.records
     ]

@@ -81,12 +81,7 @@ def choose(tried: Sequence[Tried]) -> tuple[Tried, str] | None:
 
 
 def advise(
-    tried: Sequence[Tried],
-    *,
-    offer: Offer,
-    device: str,
-    left_out: Sequence[str] = (),
-    interrupted: bool = False,
+    tried: Sequence[Tried], *, offer: Offer, device: str, left_out: Sequence[str] = (), interrupted: bool = False
 ) -> list[Finding]:
     """Everything that is said.
 
@@ -296,7 +291,7 @@ class _Tour:
             self.interrupted = True
 
     async def _try(self, size: int) -> None:
-        if self._until_s - time.monotonic() <= _LEAST_RUNS * self._plan.offer.seconds(long=False):
+        if self._until_s - time.monotonic() <= _LEAST_RUNS * self._plan.offer.seconds():
             return
         settings = with_batch(self._plan.settings, size)
         try:

@@ -303,13 +303,10 @@ class _Process:
     async def _answer(self) -> exchange.Answer:
         line = await self._answers.readline()
         if not line.endswith(b"\n"):
-            raise LoadtestError(f"A client process ended before its time.{self._tail()}")
+            self._log.seek(max(0, self._log.seek(0, os.SEEK_END) - _TAIL_BYTES))
+            said = self._log.read().decode(errors="replace").strip()
+            raise LoadtestError("A client process ended before its time." + (f" It said: {said}" if said else ""))
         return exchange.answers.decode(line)
-
-    def _tail(self) -> str:
-        self._log.seek(max(0, self._log.seek(0, os.SEEK_END) - _TAIL_BYTES))
-        said = self._log.read().decode(errors="replace").strip()
-        return f" It said: {said}" if said else ""
 
     def dismiss(self) -> None:
         """There are no more orders."""

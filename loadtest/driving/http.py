@@ -13,7 +13,7 @@ from __future__ import annotations
 import asyncio
 import time
 from collections.abc import AsyncIterator, Callable, Sequence
-from contextlib import asynccontextmanager
+from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from typing import Any
 from urllib.parse import urlsplit
 
@@ -75,7 +75,10 @@ class Connections:
         `take` gets its body piece by piece. Raises `BrokenResponse`."""
         while True:
             kept = bool(self._idle)
-            stream = self._idle.pop() if kept else await self._new()
+            try:
+                stream = self._idle.pop() if kept else await self._connect()
+            except (OSError, TimeoutError) as error:
+                raise BrokenResponse(f"no connection ({error})") from None
             response = _Response(take)
             try:
                 await response.read(request, *stream)
@@ -94,12 +97,6 @@ class Connections:
     def close(self) -> None:
         for _, writer in self._idle:
             writer.close()
-
-    async def _new(self) -> _Stream:
-        try:
-            return await self._connect()
-        except (OSError, TimeoutError) as error:
-            raise BrokenResponse(f"no connection ({error})") from None
 
     async def _connect(self) -> _Stream:
         async with asyncio.timeout(_OPEN_S):
@@ -163,7 +160,7 @@ def refusal(status: int, body: bytes | bytearray) -> str:
     return f"HTTP {status}: {body.decode(errors='replace').strip()[:_SHOWN_CHARS]}"
 
 
-class _HttpClient(Requests):
+class _Posting(Requests):
     def __init__(self, url: str, load: Closed | Open) -> None:
         super().__init__(load)
         self.connections = Connections(url)
@@ -171,6 +168,17 @@ class _HttpClient(Requests):
     async def open_for(self, lines: Sequence[Line]) -> None:
         await self.connections.open(connections_for(self._load))
 
+
+@asynccontextmanager
+async def _opened(client: _Posting) -> AsyncIterator[Client]:
+    await client.connections.open(1)
+    try:
+        yield client
+    finally:
+        client.connections.close()
+
+
+class _HttpClient(_Posting):
     async def translate(self, line: Line, answer: Answer, tally: Tally) -> None:
         asked = msgspec.json.encode({"text": line.text, "source": line.source, "target": line.targets[0]})
         body = bytearray()
@@ -193,15 +201,9 @@ class _HttpClient(Requests):
             answer.end(translated.text, translated.tokens)
 
 
-@asynccontextmanager
-async def client(address: Http, load: Closed | Open, _share: Share) -> AsyncIterator[Client]:
+def client(address: Http, load: Closed | Open, _share: Share) -> AbstractAsyncContextManager[Client]:
     """A client of the baseline at `address`. Raises `LoadtestError` when there is none."""
-    opened = _HttpClient(address.url, load)
-    await opened.connections.open(1)
-    try:
-        yield opened
-    finally:
-        opened.connections.close()
+    return _opened(_HttpClient(address.url, load))
 
 
 # ---------------------------------------------------------------- an OpenAI-compatible server
@@ -288,17 +290,16 @@ class Completion:
             self._answer.end("".join(self._text).strip(), self._tokens)
 
 
-class _SseClient(Requests):
+class _SseClient(_Posting):
     def __init__(self, address: OpenAiServer, load: Closed | Open, how: Prompts) -> None:
-        super().__init__(load)
-        self.connections = Connections(address.url)
+        super().__init__(address.url, load)
         self._model = address.model
         self._prompts = how
         self._requests: dict[tuple[str, str], bytes | str] = {}
 
     async def open_for(self, lines: Sequence[Line]) -> None:
         self._requests = {(line.id, line.targets[0]): self._request(line) for line in lines}
-        await self.connections.open(connections_for(self._load))
+        await super().open_for(lines)
 
     def _request(self, line: Line) -> bytes | str:
         """What goes over the wire, or why it cannot."""
@@ -342,9 +343,5 @@ class _SseClient(Requests):
 async def completions_client(address: OpenAiServer, load: Closed | Open, _share: Share) -> AsyncIterator[Client]:
     """A client of the server at `address`. Raises `LoadtestError` when there is none, or no prompts for it."""
     how = await asyncio.to_thread(prompts, gateway_settings(address.settings))
-    opened = _SseClient(address, load, how)
-    await opened.connections.open(1)
-    try:
+    async with _opened(_SseClient(address, load, how)) as opened:
         yield opened
-    finally:
-        opened.connections.close()

@@ -17,7 +17,7 @@ from msgspec import Struct
 from gateway.engines import gpu
 from loadtest import options as common
 from loadtest.journey.run import BASELINE, RECOMMENDED, Plan, Round, Rounds, Stage, Told, groups, journey, stages
-from loadtest.options import Command, Say, add_out, between, from_, numbers
+from loadtest.options import Command, Say, between, from_, numbers
 from loadtest.results import LoadtestError
 from loadtest.talk.scenario import Scenario
 from loadtest.trial.content import NONE, Table, formatted, tabulated
@@ -229,12 +229,9 @@ def _settings(text: str) -> dict[str, Any]:
 
 
 def _add(parser: argparse.ArgumentParser) -> None:
-    add_out(parser)
-    common.add_engine(parser)
+    shared = ("--out", *common.ENGINE, "--max-num-seqs", *common.LANGUAGES, *common.DRIVER, "--objective-ms")
+    common.add_options(parser, *shared, time_limit_s=7_200)
     add = parser.add_argument
-    common.add_languages(parser)
-    common.add_driver(parser, time_limit_s=7_200)
-    common.add_objective(parser)
     add(
         "--concurrency",
         type=numbers,

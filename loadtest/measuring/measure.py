@@ -155,7 +155,11 @@ async def measure(
         hosts_cpu_s=hosts_s,
         store_cpu_s=store_s,
         memory_mib=await asyncio.to_thread(Accounts(parts).serving_mib),
-        samples=_within(samples, from_s, until_s),
+        samples=[
+            replace(sample, at_s=round(sample.at_s - from_s, 3))
+            for sample in samples
+            if from_s <= sample.at_s <= until_s
+        ],
         records=records,
         finished=len(finished),
         generated=sum(each.tokens for each in (*finished, *left)),
@@ -210,15 +214,6 @@ def _used_s(samples: Sequence[Sample], from_s: float, until_s: float) -> dict[st
             for part, cores in sample.cores.items():
                 used_s[part] = used_s.get(part, 0.0) + cores * overlap_s
     return {part: round(seconds, 4) for part, seconds in used_s.items()}
-
-
-def _within(samples: Sequence[Sample], from_s: float, until_s: float) -> list[Sample]:
-    """Those between two moments, their times counted from the first."""
-    return [
-        replace(sample, at_s=round(sample.at_s - from_s, 3))
-        for sample in samples
-        if from_s <= sample.at_s <= until_s
-    ]
 
 
 def _counted(metrics_url: str | None) -> str:

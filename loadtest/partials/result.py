@@ -403,10 +403,7 @@ def broken_promises(streams: Sequence[Stream], readings: Sequence[Reading]) -> l
 
 
 def pair_scores(
-    streams: Sequence[Stream],
-    readings: Sequence[Reading],
-    phases: Sequence[Phase],
-    tokens: Callable[[str], int],
+    streams: Sequence[Stream], readings: Sequence[Reading], phases: Sequence[Phase], tokens: Callable[[str], int]
 ) -> list[PairScores]:
     """One entry for each pair, in the order of the phases. tokens: of a final text, its end included."""
     found: list[PairScores] = []

@@ -25,7 +25,7 @@ from msgspec.structs import replace
 from demo_model import LANGUAGES
 from gateway.client import ClientError
 from gateway.config import BUNDLED_MODEL
-from loadtest.options import Command, Say, add_out, between, fields_of, model_name
+from loadtest.options import Command, Say, add_options, between, fields_of, model_name
 from loadtest.partials.meeting import joined
 from loadtest.partials.report import results
 from loadtest.partials.result import (
@@ -207,7 +207,7 @@ def _token_count(plan: PartialsPlan) -> Callable[[str], int]:
 
 def _add(parser: argparse.ArgumentParser) -> None:
     plan = PartialsPlan()
-    add_out(parser)
+    add_options(parser, "--out")
     add = parser.add_argument
     add("--engine", choices=("vllm", "simulated"), default=plan.engine, help="which engine")
     add("--max-num-seqs", type=between(1, 1024), default=plan.max_num_seqs, metavar="N", help="the engine's batch")

@@ -22,7 +22,7 @@ from gateway.engines.vllm import hardware
 from gateway.sessions.rules import CONTEXT_UTTERANCES
 from loadtest import options as common
 from loadtest.measuring.measure import DRIVER_WAS_THE_LIMIT
-from loadtest.options import Command, Say, add_out, between, from_, merged, numbers
+from loadtest.options import Command, Say, between, from_, merged, numbers
 from loadtest.peers.run import (
     DIRECT,
     GATEWAY,
@@ -318,9 +318,9 @@ def _names(text: str) -> tuple[str, ...]:
 
 
 def _add(parser: argparse.ArgumentParser) -> None:
-    add_out(parser)
-    common.add_engine(parser)
-    common.add_workload(parser)
+    shared = ("--out", *common.ENGINE, "--max-num-seqs", "--scenario", *common.LANGUAGES, *common.DRIVER)
+    processes = max(1, len(os.sched_getaffinity(0)) // 4)
+    common.add_options(parser, *shared, "--objective-ms", processes=processes)
     add = parser.add_argument
     add("--peers", type=_names, metavar="NAME,NAME", help=f"of {', '.join(NAMES)}; without it the first four")
     add(
@@ -345,8 +345,6 @@ def _add(parser: argparse.ArgumentParser) -> None:
         action="store_true",
         help="the gateway has to reach what it promises on a GPU; a bar not measured is missed",
     )
-    common.add_driver(parser, processes=max(1, len(os.sched_getaffinity(0)) // 4))
-    common.add_objective(parser)
 
 
 def _plan(options: argparse.Namespace) -> PeersPlan:

@@ -267,7 +267,12 @@ class _Rounds:
                     if each not in known:
                         self._fails(each.name, "What was to hold its engine could not start.")
                 self._engines |= {each.name: hosts[each.address] for each in known}
-                whole = [_beside(each, hosts[each.address].pids[0]) for each in known]
+                # With their processes, which are below the client process that holds their engine.
+                pids = [hosts[each.address].pids[0] for each in known]
+                whole = [
+                    dataclasses.replace(each, pid=next(iter(processes.named_below(pid, _GATEWAY)), None), host=pid)
+                    for each, pid in zip(known, pids, strict=True)
+                ]
                 async with self._drivers(whole) as gateways:
                     pairs = sorted((*gateways, *others), key=lambda pair: names.index(pair[0].name))
                     for in_flight in self._plan.in_flight:
@@ -380,12 +385,6 @@ class _Rounds:
 
     def _takes_part(self, running: Running) -> bool:
         return running.name not in self.outcome.failures
-
-
-def _beside(served: Running, host: int) -> Running:
-    """The same, with its processes. host: the client process that holds its engine."""
-    found = processes.named_below(host, _GATEWAY)
-    return dataclasses.replace(served, pid=found[0] if found else None, host=host)
 
 
 def _steady_per_s(driven: Driven, in_flight: int) -> float:

@@ -150,7 +150,8 @@ def _delivered(trials: Sequence[Trial]) -> Iterator[Finding]:
     else:
         yield Finding("frames delivered per second", f"{frames / elapsed_s:,.0f}", note=note)
     finals = sum(trial.delivered.finals for trial in trials)
-    readers = sum(_readers(trial) for trial in trials) / len(trials)
+    loads = [trial.load for trial in trials if isinstance(trial.load, InMeetings) and trial.load.meetings]
+    readers = sum(load.readers + load.speakers / load.meetings for load in loads) / len(trials)
     arrived = [trial.delivered for trial in trials]
     for name, latencies, note in (
         ("finals accepted", [each.accepted_ms for each in arrived], "from when they were sent"),
@@ -162,14 +163,5 @@ def _delivered(trials: Sequence[Trial]) -> Iterator[Finding]:
         ),
     ):
         if values_ms := [ms for each in latencies for ms in each]:
-            yield _percentiles(name, values_ms, note)
-
-
-def _readers(trial: Trial) -> float:
-    load = trial.load
-    return load.readers + load.speakers / load.meetings if isinstance(load, InMeetings) and load.meetings else 0.0
-
-
-def _percentiles(name: str, values_ms: Sequence[float], note: str) -> Finding:
-    p50, p99 = (nearest_rank(values_ms, share) for share in (0.5, 0.99))
-    return Finding(name, f"p50 {p50:.1f} ms, p99 {p99:.1f} ms", note=note)
+            p50, p99 = (nearest_rank(values_ms, share) for share in (0.5, 0.99))
+            yield Finding(name, f"p50 {p50:.1f} ms, p99 {p99:.1f} ms", note=note)

@@ -281,26 +281,22 @@ class _Trials:
 
     async def _hold_meetings(self, running: Running, crowd: Driver, repetition: int) -> None:
         what = self._what
-        self._finish(
-            await measure(
-                running,
-                crowd,
-                what.lines,
-                what.load,
-                name="meetings",
-                repetition=repetition,
-                workload=what.workload,
-                say=self._say,
-                limit_s=what.lines[-1].due_s + _AFTER_S,
-                allow_bottleneck=self._plan.allow_bottleneck,
-            )
+        trial = await measure(
+            running,
+            crowd,
+            what.lines,
+            what.load,
+            name="meetings",
+            repetition=repetition,
+            workload=what.workload,
+            say=self._say,
+            limit_s=what.lines[-1].due_s + _AFTER_S,
+            allow_bottleneck=self._plan.allow_bottleneck,
         )
-        self.held = replace(self.held, after_mib=_memory_mib(running))
-
-    def _finish(self, trial: Trial) -> None:
-        """It is over. A session that is lost is no translation, and is told of in every trial after that."""
+        # A session that is lost is no translation, and is told of in every trial after that.
         self._lose(trial.records)
         self.finished.append(replace(trial, records=[each for each in trial.records if not _is_a_session(each)]))
+        self.held = replace(self.held, after_mib=_memory_mib(running))
 
     def _lose(self, records: Sequence[Record]) -> None:
         lost = {each.line: each.failed for each in records if each.failed and _is_a_session(each)}
@@ -324,9 +320,7 @@ def _memory_mib(running: Running) -> float | None:
 
 
 def _add(parser: argparse.ArgumentParser) -> None:
-    common.add_talk(parser, targets="ja,es", time_limit_s=3_600)
-    common.add_url(parser)
-    common.add_workers(parser)
+    common.add_options(parser, *common.TALK, "--max-num-seqs", "--url", "--workers", targets=("ja", "es"))
     add = parser.add_argument
     add("--meetings", type=between(0, 100_000), default=10, metavar="N", help="at the same time")
     add("--readers", type=between(0, 100_000), default=0, metavar="N", help="more in each meeting, who only read")

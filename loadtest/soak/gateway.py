@@ -100,11 +100,7 @@ class ServedGateway:
         self.leaving = False
         log = f"gateway-{self.incarnation}.log"
         self._server = gateway_process(
-            self._settings,
-            self._folder,
-            port=self.port,
-            log=log,
-            workers=self._workers,
+            self._settings, self._folder, port=self.port, log=log, workers=self._workers
         )
         before = self._find_hosts()
         await self._server.start()

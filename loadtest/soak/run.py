@@ -17,7 +17,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any, BinaryIO, Literal
 
-from loadtest.options import Command, Say, add_out, between, fields_of, from_, shown
+from loadtest.options import Command, Say, add_options, between, fields_of, from_, shown
 from loadtest.results import LoadtestError, first_error
 from loadtest.soak.crowd import Crowd, CrowdProcess
 from loadtest.soak.faults import OF_ENGINE, OF_EVERYBODY, OF_WORKERS, FaultKind, population, schedule
@@ -97,18 +97,14 @@ def _settings_for(plan: SoakPlan, folder: Path) -> dict[str, Any]:
 
 
 class _Soak:
-    def __init__(
-        self,
-        plan: SoakPlan,
-        folder: Path,
-        say: Callable[[str], object],
-        records: BinaryIO,
-    ) -> None:
+    def __init__(self, plan: SoakPlan, folder: Path, say: Callable[[str], object], records: BinaryIO) -> None:
         self._plan = plan
         self._records = records
         self._say = say
         self._settings = _settings_for(plan, folder)
-        self._store = self._behind_a_lossy_network(plan.loss, folder) if plan.loss else None
+        self._store = Store(free_port(), folder / "store") if plan.loss else None
+        if self._store is not None:
+            enter_lossy_network(self._store.port, plan.loss)
         self._gateway = ServedGateway(self._settings, folder, plan.workers, self._store)
         self._seats = population(plan.sessions, plan.utterances_per_minute, plan.seed)
         self._ledger = Ledger(
@@ -120,12 +116,6 @@ class _Soak:
             )
         )
         self._crowds: list[CrowdProcess] = []
-
-    @staticmethod
-    def _behind_a_lossy_network(percent: float, folder: Path) -> Store:
-        port = free_port()
-        enter_lossy_network(port, percent)
-        return Store(port, folder / "store")
 
     def _take(self, record: Record) -> None:
         self._records.write(encode(record) + b"\n")
@@ -259,7 +249,7 @@ _KINDS = {kind.value.replace(" ", "-"): kind for kind in OF_EVERYBODY}
 
 def _add(parser: argparse.ArgumentParser) -> None:
     plan = SoakPlan()
-    add_out(parser)
+    add_options(parser, "--out")
     add = parser.add_argument
     add("--engine", choices=("vllm", "simulated"), default=plan.engine, help="which engine")
     add(

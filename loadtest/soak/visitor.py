@@ -29,17 +29,7 @@ from gateway.protocol.messages import (
 )
 from loadtest.results import LoadtestError, first_error, within
 from loadtest.soak.faults import FaultKind, Seat
-from loadtest.soak.records import (
-    Again,
-    Cancelled,
-    Flushed,
-    Heard,
-    Joined,
-    Left,
-    Message,
-    Record,
-    Said,
-)
+from loadtest.soak.records import Again, Cancelled, Flushed, Heard, Joined, Left, Message, Record, Said
 from loadtest.soak.relay import Relay
 
 # The share of accepted utterances that are taken back, and of all that have partials before.
@@ -133,7 +123,9 @@ class Visitor:
                 self._session, self._relay = session, relay
                 reading = tasks.create_task(self._read(session))
                 speaking = tasks.create_task(self._speak(session))
-                await self._stay()
+                await within(self.stay_s, self.leave.wait())
+                if self.hushed.is_set():
+                    await self.leave.wait()
                 self._leaving = True
                 if not self._talking:
                     speaking.cancel()
@@ -169,11 +161,6 @@ class Visitor:
             await asyncio.sleep(self.rng.uniform(*_AGAIN_S))
 
     # ------------------------------------------------------------ staying and leaving
-
-    async def _stay(self) -> None:
-        await within(self.stay_s, self.leave.wait())
-        if self.hushed.is_set():
-            await self.leave.wait()
 
     async def _answered(self) -> None:
         """Wait until every final was accepted or refused."""

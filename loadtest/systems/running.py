@@ -36,9 +36,7 @@ class Running:
 
 
 @asynccontextmanager
-async def together(
-    *systems: AbstractAsyncContextManager[_Started],
-) -> AsyncIterator[list[_Started]]:
+async def together(*systems: AbstractAsyncContextManager[_Started]) -> AsyncIterator[list[_Started]]:
     """All of them, ready, in the order given; gone when the block ends, or when one of them cannot start.
 
     They start at the same time; on a GPU their memory has to be shared out (`share`).
@@ -65,9 +63,7 @@ async def together(
 
 
 @asynccontextmanager
-async def attempted(
-    system: AbstractAsyncContextManager[_Started],
-) -> AsyncIterator[_Started | LoadtestError]:
+async def attempted(system: AbstractAsyncContextManager[_Started]) -> AsyncIterator[_Started | LoadtestError]:
     """The system, or why it could not start."""
     async with AsyncExitStack() as stack:
         outcome: _Started | LoadtestError

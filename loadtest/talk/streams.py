@@ -140,7 +140,9 @@ def corpus_streams(seed: int, lang: str, targets: Sequence[str], count: int) -> 
     """The first `count` streams in `lang`, from sentences that the bundled model was not trained on."""
     rng = random.Random(f"partials/{seed}/{lang}")
     sentences = PairSource(f"partials/{seed}", Split.TEST, bundled_patterns())
-    short = _short_phrases(seed)
+    # Most have no slots, hence no combination that training did not see.
+    back = [pattern for pattern in bundled_patterns() if pattern.id.startswith("back_")]
+    short = PairSource(f"partials/{seed}/short", Split.ANY, back)
     others = vocabulary(seed, lang)
     directions = [(lang, target) for target in targets]
     streams: list[Stream] = []
@@ -194,12 +196,6 @@ def _small(word: str) -> str:
 
 def _joined(texts: Sequence[str], lang: str) -> str:
     return ("" if lang in _CJK else " ").join(texts)
-
-
-def _short_phrases(seed: int) -> PairSource:
-    """Most have no slots, hence no combination that training did not see."""
-    patterns = [pattern for pattern in bundled_patterns() if pattern.id.startswith("back_")]
-    return PairSource(f"partials/{seed}/short", Split.ANY, patterns)
 
 
 @cache

@@ -26,16 +26,7 @@ from loadtest.measuring.measure import DRIVER_WAS_THE_LIMIT
 from loadtest.results import LoadtestError, Spread
 from loadtest.talk.scenario import Scenario
 from loadtest.tests.made_up_trials import a_trial
-from loadtest.trial.values import (
-    InMeetings,
-    Line,
-    Objective,
-    Open,
-    ProcessUse,
-    Record,
-    Sample,
-    Trial,
-)
+from loadtest.trial.values import InMeetings, Line, Objective, Open, ProcessUse, Record, Sample, Trial
 
 MEETINGS = Offer(
     scenario=Scenario(targets=("de", "es"), partial_every_s=0.6),
@@ -55,7 +46,7 @@ def test_meetings_are_offered_with_partials_and_a_beginning_that_does_not_count(
     assert isinstance(offered.load, InMeetings)
     assert offered.load.meetings == 3
     assert offered.load.speakers == len({(line.meeting, line.speaker) for line in offered.lines})
-    assert (offered.beginning_s, offered.seconds) == (1.5, 11.5)
+    assert (MEETINGS.beginning_s, MEETINGS.seconds()) == (1.5, 11.5)
     assert any(line.partials for line in offered.lines)
     assert {line.targets for line in offered.lines} == {("de", "es")}
     assert max(line.due_s for line in offered.lines) < 11.5
@@ -70,7 +61,7 @@ def test_requests_come_at_the_rate_that_is_asked_for() -> None:
 
 def test_a_confirmation_is_longer_and_says_something_else() -> None:
     first, again = REQUESTS.at(20), REQUESTS.at(20, 1, long=True)
-    assert again.seconds == 21.5
+    assert REQUESTS.seconds(long=True) == 21.5
     assert {line.text for line in first.lines[:20]} != {line.text for line in again.lines[:20]}
     assert REQUESTS.at(20).lines == first.lines
 
@@ -119,18 +110,6 @@ def test_a_report_does_not_hold_the_lines_of_a_file() -> None:
         offer=Offer(scenario=Scenario(), unit=Unit.REQUESTS, replayed=(Line("a", "b", "en", ("de",)),)), model="m"
     )
     assert described(plan)["offer"]["replayed"] == 1
-
-
-@pytest.mark.parametrize(
-    ("unit", "load", "words"),
-    [
-        (Unit.REQUESTS, 5.0, "5/s"),
-        (Unit.MEETINGS, 12.0, "12 meetings"),
-        (Unit.MEETINGS, 1.0, "1 meeting"),
-    ],
-)
-def test_loads_in_words(unit: Unit, load: float, words: str) -> None:
-    assert unit.words(load) == words
 
 
 # ---------------------------------------------------------------- points
@@ -386,8 +365,7 @@ def test_a_sweep_that_kept_nothing_says_so() -> None:
 
 
 @pytest.mark.parametrize(
-    ("until", "option"),
-    [(Ended.RUNS, "--runs"), (Ended.TIME, "--time-limit-s"), (Ended.COMPLETE, "")],
+    ("until", "option"), [(Ended.RUNS, "--runs"), (Ended.TIME, "--time-limit-s"), (Ended.COMPLETE, "")]
 )
 def test_a_curve_that_is_not_whole_names_the_option_that_cut_it_off(until: Ended, option: str) -> None:
     found = findings([point([100.0] * 100, Run(10))], Found(10, None, until, 3), REQUESTS, "sweep")

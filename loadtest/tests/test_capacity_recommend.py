@@ -24,14 +24,7 @@ from loadtest.capacity import recommend as recommending
 from loadtest.capacity.command import CAPACITY, RECOMMEND, SWEEP, offer
 from loadtest.capacity.curve import Bench, Plan, curve, findings, follow, slots
 from loadtest.capacity.points import Measured, Offer, Point, Unit
-from loadtest.capacity.recommend import (
-    RecommendPlan,
-    Tried,
-    advise,
-    choose,
-    recommend,
-    recommended_toml,
-)
+from loadtest.capacity.recommend import RecommendPlan, Tried, advise, choose, recommend, recommended_toml
 from loadtest.capacity.search import Bounds, Ended, Found, Run, capacity_search
 from loadtest.options import Command, settings, with_batch
 from loadtest.results import LoadtestError, Spread

@@ -17,7 +17,7 @@ from hypothesis import strategies as st
 import loadtest.__main__ as entry
 from loadtest.__main__ import _parser
 from loadtest.machine import command_line
-from loadtest.options import Command, Say, add_out
+from loadtest.options import Command, Say, add_options
 from loadtest.results import first_error, nearest_rank, until_it_ends
 from loadtest.trial.values import Results
 
@@ -95,7 +95,9 @@ async def _measure(_options: argparse.Namespace, _say: Say) -> Results:
 def test_the_files_that_are_there_are_named_at_the_end(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    monkeypatch.setattr(entry, "_TESTS", (Command("nothing", "", "", add_out, _measure),))
+    monkeypatch.setattr(
+        entry, "_TESTS", (Command("nothing", "", "", lambda own: add_options(own, "--out"), _measure),)
+    )
     out = tmp_path / "results"
     assert entry.main(["nothing", "--out", str(out)]) == 0
     said = capsys.readouterr().out
@@ -107,8 +109,7 @@ def test_the_files_that_are_there_are_named_at_the_end(
 
 
 @pytest.mark.parametrize(
-    ("quantile", "expected"),
-    [(0.0, 1), (0.01, 1), (0.5, 50), (0.501, 51), (0.99, 99), (0.991, 100), (1.0, 100)],
+    ("quantile", "expected"), [(0.0, 1), (0.01, 1), (0.5, 50), (0.501, 51), (0.99, 99), (0.991, 100), (1.0, 100)]
 )
 def test_the_nearest_rank_of_one_to_a_hundred(quantile: float, expected: float) -> None:
     assert nearest_rank([float(n) for n in range(100, 0, -1)], quantile) == expected

@@ -299,11 +299,7 @@ class Scripted(Rounds, frozen=True, kw_only=True):
 
 
 async def travel(
-    monkeypatch: pytest.MonkeyPatch,
-    *,
-    refuses: str = "",
-    limit_s: float = 60.0,
-    **scripted: Any,
+    monkeypatch: pytest.MonkeyPatch, *, refuses: str = "", limit_s: float = 60.0, **scripted: Any
 ) -> tuple[dict[str, list[Load]], dict[str, str]]:
     """Which loads each of three stages was measured under, and what is missing. refuses: a system's name."""
 
@@ -364,12 +360,7 @@ async def test_what_was_measured_before_the_time_was_over_is_kept(monkeypatch: p
 
 
 @pytest.mark.parametrize(
-    "arguments",
-    [
-        ("--recommended", "[1]"),
-        ("--recommended", "{engine}"),
-        ("--concurrency", "0"),
-    ],
+    "arguments", [("--recommended", "[1]"), ("--recommended", "{engine}"), ("--concurrency", "0")]
 )
 def test_a_wrong_option_is_refused(arguments: tuple[str, ...], capsys: pytest.CaptureFixture[str]) -> None:
     with pytest.raises(SystemExit):
@@ -411,10 +402,7 @@ async def test_a_journey_on_the_simulated_engine(tmp_path: Path) -> None:
     assert requests_per_s(best) > requests_per_s(one)
     # The two that the bar is about take turns.
     told = [line.partition(" at a time")[0] for line in said if line.endswith("at a time, repetition 1")]
-    assert told == [
-        *("one worker: 2", "gateway, recommended: 2"),
-        *("one worker: 6", "gateway, recommended: 6"),
-    ]
+    assert told == [*("one worker: 2", "gateway, recommended: 2"), *("one worker: 6", "gateway, recommended: 6")]
     written = await asyncio.to_thread(write, made, "journey", tmp_path)
     assert re.search(r"\| one worker \| [\d.]+ \| 1\.0 \|", (tmp_path / "table.md").read_text())
     assert json.loads(written)["details"]["concurrency"] == 6

@@ -473,9 +473,7 @@ async def test_a_session_that_the_gateway_closes_is_a_failed_record(monkeypatch:
 
 
 @pytest.mark.parametrize("processes", [1, 2])
-async def test_a_pass_without_lines_tells_of_every_session_that_is_lost_by_its_name(
-    processes: int,
-) -> None:
+async def test_a_pass_without_lines_tells_of_every_session_that_is_lost_by_its_name(processes: int) -> None:
     load = InMeetings(0, 0, 0.0, idle=5)
     async with running() as gateway, AsyncExitStack() as stack:
         shares = [Share(index, processes, "both") for index in range(processes)]

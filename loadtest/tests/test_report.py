@@ -171,9 +171,11 @@ def test_the_fullest_host_of_several_engines_is_told_beside_all_of_them() -> Non
 
 def test_several_gpus_are_said_to_be_several() -> None:
     trial = open_trial(10, 1, 1)
-    both = [replace(each, gpus={"2": 40.0, "3": 60.0}) for each in trial.samples]
-    assert "The engines use 2 GPUs" in table_of(made_up([replace(trial, samples=both)]))
-    assert "The engines use" not in table_of(made_up([trial]))
+    both = replace(trial, samples=[replace(each, gpus={"2": 40.0, "3": 60.0}) for each in trial.samples])
+    for trials, several in (([both], True), ([trial], False)):
+        assert ("The engines use 2 GPUs" in table_of(made_up(trials))) is several
+        caption = drawn(trials)["GPU over time"].caption
+        assert ("The mean of the 2 GPUs that the engines use." in caption) is several
 
 
 def test_failures_are_told_with_their_reasons() -> None:
@@ -315,14 +317,6 @@ def test_nothing_is_shown_of_trials_in_which_nothing_was_asked() -> None:
     assert drawn([replace(open_trial(20, 1, 1), records=[])]) == {}
 
 
-def test_a_chart_of_several_gpus_says_that_it_is_their_mean() -> None:
-    trial = open_trial(10, 1, 1)
-    both = [replace(each, gpus={"2": 40.0, "3": 60.0}) for each in trial.samples]
-    several = drawn([replace(trial, samples=both)])
-    assert "The mean of the 2 GPUs that the engines use." in several["GPU over time"].caption
-    assert "The mean" not in drawn([trial])["GPU over time"].caption
-
-
 def test_no_chart_has_more_series_than_can_be_told_apart() -> None:
     trials = [
         closed_trial(f"system {number}", in_flight, 1, 1, slots=4, token_s=0.005)
@@ -392,13 +386,6 @@ def test_names_and_marks_stand_beside_the_lines_as_they_are() -> None:
     axes = axes_of(CHART)
     assert set(words_in(axes)) == {"bar", "knee"}
     assert [text.get_text() for text in axes.get_legend().get_texts()] == ["$p50$", "名前"]
-
-
-def test_the_same_charts_are_the_same_picture(tmp_path: Path) -> None:
-    for name in ("one", "two"):
-        plots.picture([CHART, CHART], "Two", tmp_path / f"{name}.png")
-    assert (tmp_path / "one.png").read_bytes() == (tmp_path / "two.png").read_bytes()
-    assert (tmp_path / "one.png").read_bytes().startswith(b"\x89PNG")
 
 
 def test_a_logarithm_is_for_values_that_are_far_apart() -> None:

@@ -389,10 +389,7 @@ async def test_a_run_against_a_gateway_that_runs_already(tmp_path: Path, monkeyp
         write(result, "run", tmp_path)
     assert {each.name for each in result.findings} >= {"sessions held", "whole translation at all readers"}
     assert report.passed(result)
-    assert [(each.name, each.repetition) for each in result.trials] == [
-        ("meetings", 1),
-        ("meetings", 2),
-    ]
+    assert [(each.name, each.repetition) for each in result.trials] == [("meetings", 1), ("meetings", 2)]
     for each in result.trials:
         assert not any(record.failed for record in each.records)
         assert len(each.records) == 2 * len(meetings_lines(chosen.scenario, 2.0))

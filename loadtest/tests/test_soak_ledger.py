@@ -90,9 +90,7 @@ def stayed(client: str, at: float) -> list[Record]:
 
 
 def judge(
-    *parts: Record | Sequence[Record],
-    transcribed: tuple[tuple[str, str], ...] | None = None,
-    rules: Rules = RULES,
+    *parts: Record | Sequence[Record], transcribed: tuple[tuple[str, str], ...] | None = None, rules: Rules = RULES
 ) -> Verdict:
     """The verdict; the transcript has everything that was accepted unless it is given."""
     ledger = Ledger(rules)
@@ -358,12 +356,7 @@ def test_two_clients_that_see_different_things_at_one_offset() -> None:
 
 
 def test_an_acceptance_that_names_another_offset_than_the_caption_has() -> None:
-    verdict = judge(
-        everybody(),
-        Said(1, "ana", "1", "en"),
-        accepted(1.1, "1", 2),
-        caption("ana", 1.1, "1", 1),
-    )
+    verdict = judge(everybody(), Said(1, "ana", "1", "en"), accepted(1.1, "1", 2), caption("ana", 1.1, "1", 1))
     assert verdict.conflicts == 1
 
 

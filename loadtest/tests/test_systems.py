@@ -57,9 +57,7 @@ def test_what_toml_has_no_word_for_is_refused() -> None:
 
 def _options(*arguments: str) -> argparse.Namespace:
     parser = argparse.ArgumentParser()
-    common.add_engine(parser)
-    common.add_workload(parser)
-    common.add_objective(parser)
+    common.add_options(parser, *common.ENGINE, "--max-num-seqs", "--scenario", *common.LANGUAGES)
     return parser.parse_args(arguments)
 
 

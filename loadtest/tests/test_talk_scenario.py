@@ -172,11 +172,9 @@ def test_meetings_are_under_way_when_the_trial_begins() -> None:
 def test_another_seed_says_something_else(natural: list[Line]) -> None:
     other = meetings_lines(replace(NATURAL, seed=8), 60.0)
     assert {line.text for line in other} & {line.text for line in natural} != {line.text for line in other}
-
-
-def test_a_shorter_list_of_requests_is_the_beginning_of_a_longer_one() -> None:
-    assert request_lines(NATURAL, 20) == request_lines(NATURAL, 60)[:20]
     assert request_lines(NATURAL, 20) != request_lines(replace(NATURAL, seed=8), 20)
+    # A shorter list of requests is the beginning of a longer one.
+    assert request_lines(NATURAL, 20) == request_lines(NATURAL, 60)[:20]
 
 
 # ---------------------------------------------------------------- requests

@@ -15,17 +15,7 @@ from loadtest.results import Spread
 from loadtest.tests.made_up_trials import a_trial, comparison, open_trial
 from loadtest.trial.report import summary_tables
 from loadtest.trial.summary import Percentiles, Summary, summaries, summarise
-from loadtest.trial.values import (
-    Closed,
-    Delivered,
-    Load,
-    Objective,
-    Open,
-    ProcessUse,
-    Record,
-    Sample,
-    Trial,
-)
+from loadtest.trial.values import Closed, Delivered, Load, Objective, Open, ProcessUse, Record, Sample, Trial
 
 OBJECTIVE = Objective(first_token_ms=300.0, quantile=0.75)
 
@@ -128,8 +118,7 @@ def test_percentiles_are_those_of_all_repetitions_and_speed_is_spread_over_them(
     assert (first.count, first.p50_ms, first.p90_ms, first.p99_ms) == (100, 50, 90, 99)
     assert summary.cpu_s_per_1000_tokens["engine"] == Spread(4.0, 4.0, 4.0)
     assert summary.cores == {"serving": 0.013, "engine": 0.133}
-    assert summary.host_cores is None
-    assert summary.store_cores is None
+    assert (summary.host_cores, summary.store_cores) == (None, None)
     assert (
         summarise([replace(one, store_cpu_s=0.3), replace(two, store_cpu_s=0.15)], OBJECTIVE).store_cores == 0.03
     )

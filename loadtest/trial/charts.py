@@ -30,10 +30,11 @@ def charts(summaries: Sequence[Summary], trials: Sequence[Trial], objective: Obj
     found = groups(summary for summary in summaries if summary.records)
     rates = [group for group in found if not group.closed and len(group.summaries) > 1]
     closed = [group for group in found if group.closed]
+    first = {trial.name: trial for trial in reversed(trials)}
     return [
         *(_against_rate(rates, objective) if rates else ()),
         *(_against_in_flight(closed[:MOST_SERIES]) if closed else ()),
-        *_timelines(_first_of(_chosen(found), trials)),
+        *_timelines([first[summary.name] for summary in _chosen(found) if summary.name in first]),
     ]
 
 
@@ -45,11 +46,6 @@ def _chosen(found: Sequence[Group]) -> list[Summary]:
     extra = [knee for knee in knees if knee not in highest][: max(room, 0)]
     names = {each.name for each in (*highest, *extra)}
     return [summary for group in found for summary in group.summaries if summary.name in names]
-
-
-def _first_of(summaries: Sequence[Summary], trials: Sequence[Trial]) -> list[Trial]:
-    first = {trial.name: trial for trial in reversed(trials)}
-    return [first[summary.name] for summary in summaries if summary.name in first]
 
 
 # ---------------------------------------------------------------- open loop

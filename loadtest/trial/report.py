@@ -96,7 +96,10 @@ def read(folder: Path) -> Report:
 
 def show(made: Report, folder: Path) -> str:
     """`table.md` and `plot.png`; the result stays as it is. Returns the table."""
-    shown, drawn = list(parts(made)), [chart for chart in _charts(made) if _says_something(chart)]
+    of_trials = charts(made.summaries, made.trials, made.objective or Objective())
+    every = [*made.charts, *of_trials[: max(_MOST_CHARTS - len(made.charts), 0)]]
+    drawn = [chart for chart in every if any(value is not None for each in chart.series for value in each.y)]
+    shown = list(parts(made))
     if drawn and plots.available():
         shown += _captions(drawn)
         machine = made.machine
@@ -109,15 +112,6 @@ def show(made: Report, folder: Path) -> str:
     table = markdown(shown)
     (folder / _TABLE).write_text(table)
     return table
-
-
-def _charts(made: Report) -> list[Chart]:
-    of_trials = charts(made.summaries, made.trials, made.objective or Objective())
-    return [*made.charts, *of_trials[: max(_MOST_CHARTS - len(made.charts), 0)]]
-
-
-def _says_something(chart: Chart) -> bool:
-    return any(value is not None for series in chart.series for value in series.y)
 
 
 def _captions(drawn: Sequence[Chart]) -> list[str]:
@@ -220,10 +214,12 @@ def summary_tables(summaries: Sequence[Summary], objective: Objective) -> list[T
             ),
         ),
     ]
+    gpus = max(each.gpus for each in summaries)
+    several = f" The engines use {gpus} GPUs: how busy these are is the mean, their memory the sum."
     speed_table = tabulated("Speed and latency", summaries, speed, _speed_caption(objective, again, summaries))
     return [
         _without_empty(speed_table),
-        _without_empty(tabulated("What it cost", summaries, cost, _cost_caption(summaries))),
+        _without_empty(tabulated("What it cost", summaries, cost, _COST_CAPTION + several * (gpus > 1))),
     ]
 
 
@@ -250,14 +246,6 @@ _COST_CAPTION = (
     "test's own; other: the rest of the machine. Serving memory: of all its processes. NVML's utilisation is an "
     "average over some 100 ms or more, so shorter gaps do not show."
 )
-
-
-def _cost_caption(summaries: Sequence[Summary]) -> str:
-    gpus = max(each.gpus for each in summaries)
-    several = (
-        f" The engines use {gpus} GPUs: how busy these are is the mean, their memory the sum." if gpus > 1 else ""
-    )
-    return _COST_CAPTION + several
 
 
 def _without_empty(table: Table) -> Table:

@@ -318,17 +318,17 @@ def _noted(trials: Iterable[Trial], key: str) -> int | None:
 
 def _level(trials: Iterable[Trial], name: str) -> Level | None:
     """None where there are too few readings, or none that was of what the server did."""
+
+    def counts(trial: Trial) -> bool:
+        """Whether what the server says is of this trial: its tokens grew, if it counts them and there were any."""
+        told = [sample.tokens for sample in trial.samples if sample.tokens is not None]
+        return not told or not _tokens(trial) or max(told) > min(told)
+
     values: list[float] = [
         value
         for trial in trials
-        if _counts(trial)
+        if counts(trial)
         for sample in trial.samples
         if (value := getattr(sample, name)) is not None
     ]
     return Level(round(statistics.fmean(values), 2), max(values)) if len(values) >= _LEAST_READINGS else None
-
-
-def _counts(trial: Trial) -> bool:
-    """Whether what the server says is of this trial: its tokens grew, if it counts them and there were any."""
-    told = [sample.tokens for sample in trial.samples if sample.tokens is not None]
-    return not told or not _tokens(trial) or max(told) > min(told)
