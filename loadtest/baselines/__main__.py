@@ -26,8 +26,7 @@ from starlette.routing import Route
 
 from gateway.domain.errors import StartupError
 from gateway.server.uvicorn_server import DrainingServer, listen
-from loadtest.baselines.architecture import Plan
-from loadtest.baselines.workers import Job, Refused, Workers
+from loadtest.baselines.workers import Job, Plan, Refused, Workers
 
 # For accepted requests, after a signal.
 _DRAIN_S = 10

@@ -20,7 +20,7 @@ from loadtest.capacity.recommend import RecommendPlan, recommend
 from loadtest.capacity.search import Bounds
 from loadtest.options import Command, Say, between, from_, numbers
 from loadtest.systems.gateway import existing, gateway
-from loadtest.systems.running import Running
+from loadtest.systems.server import Running
 from loadtest.talk.scenario import read_talk
 from loadtest.trial.values import Results
 

@@ -35,8 +35,7 @@ from loadtest.driving.driver import driver
 from loadtest.measuring.measure import measure
 from loadtest.options import Say
 from loadtest.results import LoadtestError, go_on
-from loadtest.systems.running import Running
-from loadtest.systems.server import until_idle
+from loadtest.systems.server import Running, until_idle
 from loadtest.trial.content import number
 from loadtest.trial.values import Finding, Results
 

@@ -20,7 +20,7 @@ from loadtest.capacity.points import OF_PARTIALS, Measured, Offer, Point, Unit, 
 from loadtest.capacity.search import Ended, Found, capacity_search
 from loadtest.options import Say, shown, with_batch
 from loadtest.results import LoadtestError, go_on
-from loadtest.systems.running import Running
+from loadtest.systems.server import Running
 from loadtest.trial.content import NONE, Chart, Series, Table, number, tabulated
 from loadtest.trial.values import Finding, Objective, Results, Trial
 

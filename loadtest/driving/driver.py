@@ -15,9 +15,9 @@ import statistics
 import sys
 import tempfile
 import time
-from collections.abc import AsyncIterator, Callable, Sequence
+from collections.abc import AsyncIterator, Sequence
 from contextlib import AsyncExitStack, asynccontextmanager, suppress
-from typing import BinaryIO, TypeVar
+from typing import Any, BinaryIO, TypeVar
 
 import msgspec
 from msgspec import Struct
@@ -251,19 +251,15 @@ def split_lines(lines: Sequence[Line], load: Load, processes: int) -> list[list[
 
 
 def _together(delivered: Sequence[Delivered]) -> Delivered:
-    def all_of(kept: Callable[[Delivered], list[float]]) -> list[float]:
-        together = [ms for each in delivered for ms in kept(each)]
+    def all_of(name: str) -> list[float]:
+        together = [ms for each in delivered for ms in getattr(each, name)]
         random.Random("together").shuffle(together)
         return together
 
-    return Delivered(
-        frames=sum(each.frames for each in delivered),
-        bytes=sum(each.bytes for each in delivered),
-        finals=sum(each.finals for each in delivered),
-        final_ms=all_of(lambda each: each.final_ms),
-        text_ms=all_of(lambda each: each.text_ms),
-        accepted_ms=all_of(lambda each: each.accepted_ms),
-    )
+    counts: dict[str, Any] = {
+        name: sum(getattr(each, name) for each in delivered) for name in ("frames", "bytes", "finals")
+    }
+    return Delivered(**counts | {name: all_of(name) for name in ("final_ms", "text_ms", "accepted_ms")})
 
 
 # ---------------------------------------------------------------- one client process

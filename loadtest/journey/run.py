@@ -18,14 +18,13 @@ from typing import Any
 from msgspec import Struct
 from msgspec.structs import replace
 
-from loadtest.baselines.architecture import ARCHITECTURES, baseline
+from loadtest.baselines.workers import ARCHITECTURES, baseline
 from loadtest.driving.driver import Driver, driver
 from loadtest.measuring.measure import measure
 from loadtest.options import Say, merged, with_batch, with_share
 from loadtest.results import LoadtestError, until_it_ends
 from loadtest.systems.gateway import gateway
-from loadtest.systems.running import Running, attempted, standing, together
-from loadtest.systems.server import get, metric
+from loadtest.systems.server import Running, attempted, get, metric, standing, together
 from loadtest.talk.scenario import Scenario, Shape, request_lines
 from loadtest.trial.summary import requests_per_s
 from loadtest.trial.values import Closed, Http, Trial

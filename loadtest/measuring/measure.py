@@ -20,8 +20,7 @@ from loadtest.driving.driver import Driven, Driver, bottleneck
 from loadtest.measuring.sampling import HOST, STORE, Accounts, counters, engine_gpus, hosts, sampling
 from loadtest.options import Say
 from loadtest.results import LoadtestError
-from loadtest.systems.running import Running
-from loadtest.systems.server import buckets, get, metric, only
+from loadtest.systems.server import Running, buckets, get, metric, only
 from loadtest.trial.values import Closed, EngineInProcess, Line, Load, Sample, Trial
 
 PARTIALS = "gateway_partials_total"

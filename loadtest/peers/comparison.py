@@ -140,8 +140,7 @@ def findings(
     if bars:
         highest = max(levels)
         own = [each for each in outcome.trials if each.system == GATEWAY and _in_flight(each) == highest]
-        found += _ratios_found(compared, levels)
-        found += [_added_found(compared), _gpu_found(own, highest), _steps_found(own, highest)]
+        found += [*_ratios_found(compared, levels), *_others_found(compared, own, highest)]
     return found
 
 
@@ -197,40 +196,31 @@ def _ratios_found(compared: Sequence[Comparison], levels: Sequence[int]) -> Iter
         yield _barred(f"gateway ÷ {peer}, requests/s, {in_flight} in flight", value, f"≥ {bar:g}", reached, note)
 
 
-def _added_found(compared: Sequence[Comparison]) -> Finding:
+def _others_found(compared: Sequence[Comparison], own: Sequence[Trial], in_flight: int) -> Iterator[Finding]:
+    """own: the gateway's under the most load."""
     added = next((e.first_p99_added_ms for e in compared if (e.peer, e.in_flight) == (DIRECT, _ADDED_AT)), None)
-    return _barred(
+    yield _barred(
         f"first token p99 added by the gateway, {_ADDED_AT} in flight",
         None if added is None else f"{_in_words(added, '{:+.2f}')} ms",
         f"≤ {_ADDED_MS:g} ms",
         added is not None and round(added.median, 2) <= _ADDED_MS,
         f"Over {DIRECT} in the same repetition.",
     )
-
-
-def _gpu_found(own: Sequence[Trial], in_flight: int) -> Finding:
-    """own: the gateway's under the most load."""
-    busy = [
-        sample.gpu
-        for trial in own
-        for sample in trial.samples
-        if sample.gpu is not None and sample.at_s >= _UNTIL_BUSY_S
-    ]
+    samples = [sample for trial in own for sample in trial.samples if sample.at_s >= _UNTIL_BUSY_S]
+    busy = [sample.gpu for sample in samples if sample.gpu is not None]
     mean = round(statistics.fmean(busy), 1) if busy else 0.0
-    return _barred(
+    yield _barred(
         f"GPU busy under the gateway, {in_flight} in flight",
         f"{mean:g} %" if busy else None,
         f"≥ {_BUSY:g} %",
         mean >= _BUSY,
         "Mean of NVML's samples, without a round's first second.",
     )
-
-
-def _steps_found(own: Sequence[Trial], in_flight: int) -> Finding:
-    """own: the gateway's under the most load."""
-    steps = sum(int(trial.settings.get("engine_steps", 0)) for trial in own)
-    gaps = sum(int(trial.settings.get("engine_gaps_over_100_ms", 0)) for trial in own)
-    return _barred(
+    steps, gaps = (
+        sum(int(trial.settings.get(name, 0)) for trial in own)
+        for name in ("engine_steps", "engine_gaps_over_100_ms")
+    )
+    yield _barred(
         f"steps of the engine over 100 ms, {in_flight} in flight",
         f"{gaps} of {steps:,}" if steps else None,
         "0",

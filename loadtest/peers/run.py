@@ -30,8 +30,7 @@ from loadtest.results import LoadtestError, until_it_ends
 from loadtest.systems import processes
 from loadtest.systems.gateway import gateway
 from loadtest.systems.prompting import gateway_settings
-from loadtest.systems.running import Running, attempted, standing, together
-from loadtest.systems.server import free_port
+from loadtest.systems.server import Running, attempted, free_port, standing, together
 from loadtest.systems.vllm_serve import vllm_serve
 from loadtest.talk.scenario import Scenario, request_lines
 from loadtest.trial.values import Address, Closed, EngineInProcess, Line, Trial, WebSocketGateway

@@ -38,13 +38,8 @@ _KILL_S = 10.0
 
 # What has to be 0 once everybody has gone and everything has expired.
 _GAUGES = (
-    "gateway_sessions",
-    "gateway_sessions_away",
-    "gateway_meetings",
-    "gateway_translations_waiting",
-    "gateway_translations_running",
-    "gateway_log_publications",
-    "gateway_log_bytes",
+    *("gateway_sessions", "gateway_sessions_away", "gateway_meetings", "gateway_translations_waiting"),
+    *("gateway_translations_running", "gateway_log_publications", "gateway_log_bytes"),
 )
 
 _WORKER_LABEL = re.compile(r'\bworker="(\d+)"')

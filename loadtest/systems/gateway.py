@@ -27,8 +27,7 @@ from typing import Any
 from loadtest.options import Say, shown
 from loadtest.results import LoadtestError
 from loadtest.systems.processes import BESIDE_ITS_ENGINE
-from loadtest.systems.running import Running
-from loadtest.systems.server import Server, free_port, get, serving
+from loadtest.systems.server import Running, Server, free_port, get, serving
 from loadtest.trial.values import WebSocketGateway
 
 

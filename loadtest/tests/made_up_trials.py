@@ -1,7 +1,12 @@
-"""Trials that never were: a system that falls behind above its limit, with the samples of its machine."""
+"""Trials that never were: a system that falls behind above its limit, with the samples of its machine.
+
+And load tests without a process: their options, what they found as a report, the files of it.
+"""
 
 from __future__ import annotations
 
+import argparse
+import gzip
 import random
 from collections.abc import Iterable, Sequence
 from pathlib import Path
@@ -10,6 +15,9 @@ from typing import Any
 import msgspec
 
 from loadtest.machine import Machine
+from loadtest.options import Command
+from loadtest.trial import report
+from loadtest.trial.content import markdown
 from loadtest.trial.values import (
     Closed,
     Delivered,
@@ -162,11 +170,7 @@ def write_talk(file: Path, lines: Iterable[Line]) -> None:
     said = [
         {
             "at_s": line.due_s,
-            "meeting": line.meeting,
-            "speaker": line.speaker,
-            "text": line.text,
-            "source": line.source,
-            "targets": line.targets,
+            **{name: getattr(line, name) for name in ("meeting", "speaker", "text", "source", "targets")},
             "partials": [{"at_s": each.due_s, "text": each.text} for each in line.partials],
         }
         for line in lines
@@ -184,3 +188,31 @@ def made_up(trials: list[Trial], **more: Any) -> Results:
         "trials": trials,
     }
     return Results(**(values | more))
+
+
+# ---------------------------------------------------------------- load tests without a process
+
+
+def parsed(command: Command, *arguments: str) -> argparse.Namespace:
+    parser = argparse.ArgumentParser()
+    command.add(parser)
+    return parser.parse_args([*arguments])
+
+
+def as_report(results: Results, kind: str) -> report.Report:
+    """The report of a command that found this."""
+    began = "2026-01-01T00:00:00Z"
+    return report.report(
+        results, kind=kind, command=f"python -m loadtest {kind} --out results", began=began, machine=MACHINE
+    )
+
+
+def write(results: Results, kind: str, folder: Path) -> str:
+    """All files of its report; the JSON among them."""
+    report.write(as_report(results, kind), folder)
+    return gzip.decompress((folder / report.RESULT).read_bytes()).decode()
+
+
+def table_of(results: Results, kind: str = "run") -> str:
+    """The table of its report, without what is said of its charts."""
+    return markdown(report.parts(as_report(results, kind)))

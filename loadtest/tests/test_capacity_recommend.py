@@ -28,10 +28,9 @@ from loadtest.capacity.recommend import RecommendPlan, Tried, advise, choose, re
 from loadtest.capacity.search import Bounds, Ended, Found, Run, capacity_search
 from loadtest.options import Command, settings, with_batch
 from loadtest.results import LoadtestError, Spread
-from loadtest.systems.running import Running
+from loadtest.systems.server import Running
 from loadtest.talk.scenario import Scenario
-from loadtest.tests.commands import parsed, write
-from loadtest.tests.made_up_trials import a_trial
+from loadtest.tests.made_up_trials import a_trial, parsed, write
 from loadtest.trial.content import Table
 from loadtest.trial.report import passed
 from loadtest.trial.summary import summarise
@@ -205,19 +204,15 @@ class Gateways:
             self.running.remove(size)
 
     def bench(self, running: Running, *_: object, **__: object) -> Any:
-        gateways, size = self, running.settings["engine"]["max_num_seqs"]
+        size = running.settings["engine"]["max_num_seqs"]
 
-        class Synthetic:
-            async def measure(self, run: Run) -> Measured:
-                gateways.runs.append((size, run))
-                if (end := gateways.ends.get((size, run.load))) is not None:
-                    raise end
-                return measured(run, kept=run.load <= gateways.carries[size])
+        async def measure(run: Run) -> Measured:
+            self.runs.append((size, run))
+            if (end := self.ends.get((size, run.load))) is not None:
+                raise end
+            return measured(run, kept=run.load <= self.carries[size])
 
-            def takes_s(self, _run: Run) -> float:
-                return 0.001
-
-        return Synthetic()
+        return SimpleNamespace(measure=measure, takes_s=lambda _run: 0.001)
 
 
 async def recommended(gateways: Gateways, monkeypatch: pytest.MonkeyPatch, **changes: Any) -> Results:

@@ -22,10 +22,9 @@ from loadtest.journey.outcome import findings as findings_of
 from loadtest.journey.outcome import table as table_of
 from loadtest.journey.run import Round, Rounds, Stage, System, groups, share_in_queues, stages
 from loadtest.results import LoadtestError
-from loadtest.systems.running import Running
+from loadtest.systems.server import Running
 from loadtest.talk.scenario import Scenario
-from loadtest.tests.commands import parsed, write
-from loadtest.tests.made_up_trials import a_trial
+from loadtest.tests.made_up_trials import a_trial, parsed, write
 from loadtest.trial.content import Table
 from loadtest.trial.report import passed
 from loadtest.trial.summary import requests_per_s, summaries

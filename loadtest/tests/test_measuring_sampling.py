@@ -33,7 +33,7 @@ from loadtest.measuring.measure import (
 from loadtest.measuring.sampling import HOST, STORE, Accounts, Reading, counters, engine_gpus, hosts, sampling
 from loadtest.results import LoadtestError
 from loadtest.systems import processes
-from loadtest.systems.running import Running
+from loadtest.systems.server import Running
 from loadtest.trial.values import (
     Address,
     Closed,
@@ -100,9 +100,6 @@ def test_the_counter_is_that_of_translated_partials_of_all_languages() -> None:
     )
     assert translated(text) == 7
     assert translated("") == 0
-
-
-# ---------------------------------------------------------------- samples
 
 
 # ---------------------------------------------------------------- a server that says something of itself

@@ -63,15 +63,20 @@ class Received:
         wire.ended = self.ended.put_nowait
 
 
+@asynccontextmanager
+async def wired(speak: Serve) -> AsyncIterator[tuple[Wire, Received]]:
+    async with server(speak) as url:
+        wire = await open_wire(url)
+        yield wire, Received(wire)
+
+
 @pytest.mark.parametrize("size", [0, 1, 125, 126, 65_535, 65_536, 300_000])
 async def test_messages_of_any_size_go_there_and_come_back(size: int) -> None:
     async def echo(connection: ServerConnection) -> None:
         async for message in connection:
             await connection.send(message)
 
-    async with server(echo) as url:
-        wire = await open_wire(url)
-        received = Received(wire)
+    async with wired(echo) as (wire, received):
         sent = [b"x" * size, "größer".encode(), b"y" * size]
         for text in sent:
             wire.send(text)
@@ -87,9 +92,7 @@ async def test_messages_behind_the_handshake_and_in_pieces_are_whole() -> None:
             await asyncio.sleep(0)
         await connection.wait_closed()
 
-    async with server(in_pieces) as url:
-        wire = await open_wire(url)
-        received = Received(wire)
+    async with wired(in_pieces) as (wire, received):
         texts = [await received.texts.get() for _ in range(2)]
         assert texts[-1] in (b"hello", b"yo")
         wire.close()
@@ -113,9 +116,7 @@ async def test_a_close_is_told_with_its_reason() -> None:
         await connection.recv()
         await connection.close(4008, "too slow")
 
-    async with server(close) as url:
-        wire = await open_wire(url)
-        received = Received(wire)
+    async with wired(close) as (wire, received):
         wire.send(b"now")
         assert await received.ended.get() == wire.lost == "closed with 4008: too slow"
         wire.send(b"into the void")
@@ -126,9 +127,7 @@ async def test_a_lost_connection_is_told_once() -> None:
         await connection.recv()
         connection.transport.abort()
 
-    async with server(vanish) as url:
-        wire = await open_wire(url)
-        received = Received(wire)
+    async with wired(vanish) as (wire, received):
         wire.send(b"now")
         assert await received.ended.get() == "the connection was lost"
         assert received.ended.empty()
@@ -140,9 +139,7 @@ async def test_a_frame_that_no_gateway_sends_ends_the_connection() -> None:
         await connection.send(b"\x00")
         await connection.wait_closed()
 
-    async with server(binary) as url:
-        wire = await open_wire(url)
-        received = Received(wire)
+    async with wired(binary) as (wire, received):
         wire.send(b"now")
         assert "0x82" in await received.ended.get()
 
@@ -154,9 +151,7 @@ async def test_a_wire_that_was_closed_says_goodbye_and_nothing_else() -> None:
         await connection.wait_closed()
         codes.put_nowait(connection.close_code)
 
-    async with server(listen) as url:
-        wire = await open_wire(url)
-        received = Received(wire)
+    async with wired(listen) as (wire, received):
         wire.close()
         assert await codes.get() == 1000
         assert received.ended.empty()

@@ -41,7 +41,7 @@ from loadtest.partials.result import (
 )
 from loadtest.partials.run import growth
 from loadtest.talk.streams import Origin, Revision, Stream, Style
-from loadtest.tests.commands import table_of, write
+from loadtest.tests.made_up_trials import table_of, write
 from loadtest.trial.report import read
 
 

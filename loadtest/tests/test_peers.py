@@ -23,10 +23,8 @@ from loadtest.peers import run as rounds
 from loadtest.peers.comparison import PEERS, comparisons, findings, table
 from loadtest.peers.run import NAMES, Outcome, Peer, PeersPlan, named, run, shared, takes_context, variants
 from loadtest.results import LoadtestError
-from loadtest.systems.running import Running
-from loadtest.systems.server import get, metric
-from loadtest.tests.commands import parsed
-from loadtest.tests.made_up_trials import a_trial
+from loadtest.systems.server import Running, get, metric
+from loadtest.tests.made_up_trials import a_trial, parsed
 from loadtest.trial.content import Table
 from loadtest.trial.report import passed
 from loadtest.trial.values import Closed, Delivered, EngineInProcess, Finding, Line, Load, Record, Sample, Trial
@@ -429,17 +427,12 @@ async def test_what_was_measured_in_time_is_kept(monkeypatch: pytest.MonkeyPatch
 
 
 async def test_without_any_system_there_are_no_rounds(monkeypatch: pytest.MonkeyPatch) -> None:
-    class Refused:
-        def __init__(self, peer: Peer, _say: object) -> None:
-            self._name = peer.name
+    @asynccontextmanager
+    async def refused(peer: Peer, _say: object) -> AsyncIterator[Running]:
+        raise LoadtestError(f"{peer.name} is not to be had.")
+        yield
 
-        async def __aenter__(self) -> Running:
-            raise LoadtestError(f"{self._name} is not to be had.")
-
-        async def __aexit__(self, *_: object) -> None:
-            pass
-
-    monkeypatch.setattr(rounds, "system", Refused)
+    monkeypatch.setattr(rounds, "system", refused)
     outcome = await run(_PLAN, lambda _: None)
     assert outcome.trials == []
     assert outcome.failures.keys() == {"gateway", "asyncllm"}

@@ -15,8 +15,17 @@ from msgspec.structs import replace
 
 import loadtest.__main__ as entry
 from loadtest.results import LoadtestError
-from loadtest.tests.commands import table_of, write
-from loadtest.tests.made_up_trials import FINDINGS, closed_trial, comparison, journey, made_up, open_trial, sweep
+from loadtest.tests.made_up_trials import (
+    FINDINGS,
+    closed_trial,
+    comparison,
+    journey,
+    made_up,
+    open_trial,
+    sweep,
+    table_of,
+    write,
+)
 from loadtest.trial import plots, report
 from loadtest.trial.charts import Group, charts, groups
 from loadtest.trial.content import MOST_SERIES, Chart, Mark, Series, Table, markdown

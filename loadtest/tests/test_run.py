@@ -13,11 +13,9 @@ import pytest
 from msgspec.structs import replace
 
 from loadtest.results import LoadtestError
-from loadtest.run.findings import Held, findings
-from loadtest.run.run import RUN, RunPlan, run, run_plan, said, sessions
+from loadtest.run.run import RUN, Held, RunPlan, findings, run, run_plan, said, sessions
 from loadtest.talk.scenario import Scenario, meetings_lines
-from loadtest.tests.commands import parsed, table_of, write
-from loadtest.tests.made_up_trials import a_trial, write_talk
+from loadtest.tests.made_up_trials import a_trial, parsed, table_of, write, write_talk
 from loadtest.trial import report
 from loadtest.trial.values import (
     Delivered,

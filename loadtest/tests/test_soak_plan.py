@@ -17,7 +17,7 @@ from loadtest.results import LoadtestError
 from loadtest.soak.faults import OF_ENGINE, OF_EVERYBODY, OF_WORKERS, Fault, FaultKind, population, schedule
 from loadtest.soak.report import Incarnation, Memory, Sample, SoakPlan, SoakResult, Verdict, results
 from loadtest.soak.run import SOAK, soak_plan
-from loadtest.tests.commands import parsed, table_of, write
+from loadtest.tests.made_up_trials import parsed, table_of, write
 from loadtest.trial.report import read
 
 
@@ -139,9 +139,6 @@ def test_one_kind_alone_as_often_as_is_asked_for(kind: FaultKind) -> None:
     times = [fault.began_s for fault in faults]
     assert min(after - before for before, after in pairwise(times)) > 10
     assert 30 < times[0] < times[-1] < 570
-
-
-# ---------------------------------------------------------------- a fixed result as tables and JSON
 
 
 # ---------------------------------------------------------------- the report

@@ -26,8 +26,7 @@ from loadtest.options import with_share
 from loadtest.results import LoadtestError
 from loadtest.systems import processes
 from loadtest.systems.gateway import as_toml, existing, gateway
-from loadtest.systems.running import attempted, standing, together
-from loadtest.systems.server import Server, buckets, free_port, get, metric
+from loadtest.systems.server import Server, attempted, buckets, free_port, get, metric, standing, together
 from loadtest.systems.store import Store, enter_lossy_network
 from loadtest.systems.vllm_serve import Serve, as_flags, server_arguments
 from tests.usual import usual
