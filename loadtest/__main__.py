@@ -25,7 +25,7 @@ from loadtest.options import Command
 from loadtest.partials.run import PARTIALS
 from loadtest.peers.comparison import PEERS
 from loadtest.results import LoadtestError
-from loadtest.run.run import RUN
+from loadtest.run import RUN
 from loadtest.soak.run import SOAK
 from loadtest.trial import report
 

@@ -32,7 +32,7 @@ from loadtest.capacity.points import (
 )
 from loadtest.capacity.search import Bounds, Ended, Found, Run, capacity_search, given_loads
 from loadtest.driving.driver import driver
-from loadtest.measuring.measure import measure
+from loadtest.measuring import measure
 from loadtest.options import Say
 from loadtest.results import LoadtestError, go_on
 from loadtest.systems.server import Running, until_idle
@@ -216,7 +216,10 @@ async def curve(kind: str, plan: Plan, system: AbstractAsyncContextManager[Runni
         settings = dict(running.settings)
     measured = followed.measured
     if not measured:
-        raise _without_a_run(followed)
+        if followed.stopped is Ended.INTERRUPTED:
+            raise asyncio.CancelledError
+        none = "There was no time for a single run: allow more (--time-limit-s) or shorter steps."
+        raise LoadtestError(followed.why if followed.stopped is Ended.FAILED else none)
     points = [each.point for each in measured]
     found = findings(points, followed.found, plan.offer, kind)
     if followed.stopped in _UNDONE:
@@ -236,13 +239,6 @@ async def curve(kind: str, plan: Plan, system: AbstractAsyncContextManager[Runni
             "points": to_builtins(points),
         },
     )
-
-
-def _without_a_run(followed: Followed) -> BaseException:
-    if followed.stopped is Ended.INTERRUPTED:
-        return asyncio.CancelledError()
-    none = "There was no time for a single run: allow more (--time-limit-s) or shorter steps."
-    return LoadtestError(followed.why if followed.stopped is Ended.FAILED else none)
 
 
 # ---------------------------------------------------------------- findings

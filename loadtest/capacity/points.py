@@ -16,7 +16,7 @@ from msgspec import Struct, to_builtins
 from msgspec.structs import replace
 
 from loadtest.capacity.search import Run
-from loadtest.measuring.measure import DRIVER_WAS_THE_LIMIT
+from loadtest.measuring import DRIVER_WAS_THE_LIMIT
 from loadtest.results import LoadtestError
 from loadtest.talk.scenario import Scenario, arrivals, check, meetings_lines, request_lines, translations_per_s
 from loadtest.trial.content import Table, formatted, number, tabulated
@@ -88,16 +88,23 @@ class Offer(Struct, frozen=True, kw_only=True):
         """The lines of one run; some of them are due after its beginning. number: of the run; each says something
         else. Raises `LoadtestError`."""
         scenario = replace(self.scenario, seed=self.scenario.seed + number * _SEEDS_APART)
-        seconds = self.seconds(long)
+        seconds, seed = self.seconds(long), scenario.seed
+        amount: Load
         if self.unit is Unit.MEETINGS:
-            offered = self._in_meetings(replace(scenario, meetings=round(load)), seconds)
+            lines = meetings_lines(replace(scenario, meetings=round(load)), seconds)
+            speakers = len({(line.meeting, line.speaker) for line in lines})
+            amount = InMeetings(meetings=round(load), speakers=speakers, per_s=translations_per_s(lines))
         else:
-            offered = self._requests(scenario, load, seconds)
-        if not any(line.due_s >= self.beginning_s for line in offered.lines):
+            # More than will be due, whatever the chance.
+            count = math.ceil(load * seconds + 6 * math.sqrt(load * seconds) + 10)
+            said = self._again(count, seed) if self.replayed else request_lines(scenario, count)
+            lines = [line for line in arrivals(said, load, seed) if line.due_s < seconds]
+            amount = Open(load, self.retries)
+        if not any(line.due_s >= self.beginning_s for line in lines):
             raise LoadtestError(
                 f"Nothing is said within {seconds:g} s at {self.unit.words(load)}; use longer steps (--step-s)."
             )
-        return offered
+        return Offered(lines, amount, seed)
 
     @property
     def workload(self) -> str:
@@ -111,19 +118,6 @@ class Offer(Struct, frozen=True, kw_only=True):
             return f"{texts}, one request a translation, at random times{again}"
         partials = f"a revision every {said.partial_every_s:g} s" if said.partial_every_s else "without partials"
         return f"{texts}, meetings of {said.people} people, {partials}"
-
-    def _in_meetings(self, scenario: Scenario, seconds: float) -> Offered:
-        lines = meetings_lines(scenario, seconds)
-        speakers = len({(line.meeting, line.speaker) for line in lines})
-        load = InMeetings(meetings=scenario.meetings, speakers=speakers, per_s=translations_per_s(lines))
-        return Offered(lines, load, scenario.seed)
-
-    def _requests(self, scenario: Scenario, per_s: float, seconds: float) -> Offered:
-        # More than will be due, whatever the chance.
-        count = math.ceil(per_s * seconds + 6 * math.sqrt(per_s * seconds) + 10)
-        lines = self._again(count, scenario.seed) if self.replayed else request_lines(scenario, count)
-        due = [line for line in arrivals(lines, per_s, scenario.seed) if line.due_s < seconds]
-        return Offered(due, Open(per_s, self.retries), scenario.seed)
 
     def _again(self, count: int, seed: int) -> list[Line]:
         """The file's lines, over and over, from anywhere: a long file has something new for each run."""

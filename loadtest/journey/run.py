@@ -20,7 +20,7 @@ from msgspec.structs import replace
 
 from loadtest.baselines.workers import ARCHITECTURES, baseline
 from loadtest.driving.driver import Driver, driver
-from loadtest.measuring.measure import measure
+from loadtest.measuring import measure
 from loadtest.options import Say, merged, with_batch, with_share
 from loadtest.results import LoadtestError, until_it_ends
 from loadtest.systems.gateway import gateway

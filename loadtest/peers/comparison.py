@@ -21,7 +21,7 @@ from gateway.engines import gpu
 from gateway.engines.vllm import hardware
 from gateway.sessions.rules import CONTEXT_UTTERANCES
 from loadtest import options as common
-from loadtest.measuring.measure import DRIVER_WAS_THE_LIMIT
+from loadtest.measuring import DRIVER_WAS_THE_LIMIT
 from loadtest.options import Command, Say, between, from_, merged, numbers
 from loadtest.peers.run import (
     DIRECT,

@@ -24,7 +24,7 @@ from gateway.domain.errors import GatewayError
 from gateway.engine import engine_options
 from gateway.engines.prompting import model_config
 from loadtest.driving.driver import Driven, Driver, driver
-from loadtest.measuring.measure import measure
+from loadtest.measuring import measure
 from loadtest.options import Say, check, merged, shown, with_share
 from loadtest.results import LoadtestError, until_it_ends
 from loadtest.systems import processes

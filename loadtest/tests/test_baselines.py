@@ -173,6 +173,8 @@ async def test_one_worker_takes_one_text_after_the_other_and_finishes_when_stopp
         async with asyncio.TaskGroup() as tasks:
             with service.held():
                 accepted = [tasks.create_task(service.translate(SENTENCE)) for _ in range(2)]
+                # The first may be seen waiting, too, before the worker takes it.
+                await service.until("baseline_running", 1)
                 await service.until("baseline_waiting", 1)
                 os.kill(service.pid, signal.SIGTERM)
         assert [each.result().status_code for each in accepted] == [200, 200]

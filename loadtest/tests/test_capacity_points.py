@@ -25,7 +25,7 @@ from loadtest.capacity.points import (
     too_few,
 )
 from loadtest.capacity.search import Bounds, Ended, Found, Run, capacity_search, given_loads
-from loadtest.measuring.measure import DRIVER_WAS_THE_LIMIT
+from loadtest.measuring import DRIVER_WAS_THE_LIMIT
 from loadtest.results import LoadtestError, Spread
 from loadtest.talk.scenario import Scenario
 from loadtest.tests.made_up_trials import a_trial

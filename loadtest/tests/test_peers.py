@@ -18,7 +18,7 @@ import pytest
 from msgspec.structs import replace
 
 from loadtest.driving.driver import Driven, Driver
-from loadtest.measuring.measure import DRIVER_WAS_THE_LIMIT, measure
+from loadtest.measuring import DRIVER_WAS_THE_LIMIT, measure
 from loadtest.peers import run as rounds
 from loadtest.peers.comparison import PEERS, comparisons, findings, table
 from loadtest.peers.run import NAMES, Outcome, Peer, PeersPlan, named, run, shared, takes_context, variants

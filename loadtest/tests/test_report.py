@@ -306,6 +306,12 @@ def test_a_sweep_shows_latency_and_goodput_with_objective_and_knee() -> None:
     assert not any("in flight" in title for title in found)
 
 
+def test_several_sweeps_are_compared_by_their_last_percent() -> None:
+    trials = [open_trial(per_s, 1, 1, meetings=meetings) for per_s in (10, 20) for meetings in (False, True)]
+    first = drawn(trials)["First token against offered rate"]
+    assert [series.name for series in first.series] == ["gateway p99", "gateway in meetings p99"]
+
+
 def test_without_a_gpu_the_cores_are_shown() -> None:
     found = drawn(sweep(gpu=False))
     assert "GPU over time" not in found

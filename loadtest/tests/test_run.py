@@ -13,7 +13,7 @@ import pytest
 from msgspec.structs import replace
 
 from loadtest.results import LoadtestError
-from loadtest.run.run import RUN, Held, RunPlan, findings, run, run_plan, said, sessions
+from loadtest.run import RUN, Held, RunPlan, findings, run, run_plan, said, sessions
 from loadtest.talk.scenario import Scenario, meetings_lines
 from loadtest.tests.made_up_trials import a_trial, parsed, table_of, write, write_talk
 from loadtest.trial import report
@@ -253,9 +253,9 @@ class Acted:
         self._outcomes = iter(outcomes)
         self.endless = asyncio.Event()
         for name in ("existing", "driver"):
-            monkeypatch.setattr(f"loadtest.run.run.{name}", self._there)
-        monkeypatch.setattr("loadtest.run.run.measure", self._measure)
-        monkeypatch.setattr("loadtest.run.run._SETTLE_S", 0.0)
+            monkeypatch.setattr(f"loadtest.run.{name}", self._there)
+        monkeypatch.setattr("loadtest.run.measure", self._measure)
+        monkeypatch.setattr("loadtest.run._SETTLE_S", 0.0)
 
     address, pid = WebSocketGateway("http://127.0.0.1:1"), None
 
@@ -370,7 +370,7 @@ async def test_idle_sessions_that_the_gateway_closes_are_lost() -> None:
 
 @pytest.mark.slow
 async def test_a_run_against_a_gateway_that_runs_already(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("loadtest.run.run._SETTLE_S", 0.05)
+    monkeypatch.setattr("loadtest.run._SETTLE_S", 0.05)
     steps: list[str] = []
     async with running() as gateway:
         chosen = plan(

@@ -21,7 +21,7 @@ from msgspec import structs
 from gateway.engines.vllm import hardware
 from gateway.engines.vllm.options import VllmOptions
 from loadtest import options as common
-from loadtest.measuring.sampling import Accounts
+from loadtest.measuring import Accounts
 from loadtest.options import with_share
 from loadtest.results import LoadtestError
 from loadtest.systems import processes

@@ -23,8 +23,7 @@ from msgspec.structs import replace
 from loadtest import options as common
 from loadtest.driving.driver import Driver, driver
 from loadtest.driving.wire import allow_files
-from loadtest.measuring.measure import measure
-from loadtest.measuring.sampling import Accounts
+from loadtest.measuring import Accounts, measure
 from loadtest.options import Command, Say, between, from_, merged, model_name, shown
 from loadtest.results import LoadtestError, nearest_rank, until_it_ends
 from loadtest.systems import processes

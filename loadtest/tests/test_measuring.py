@@ -20,17 +20,24 @@ import pytest
 from msgspec.structs import replace
 
 from gateway.translation import partials
+from loadtest import measuring
 from loadtest.driving.driver import Driven, Driver
-from loadtest.measuring import measure as measuring
-from loadtest.measuring.measure import (
+from loadtest.measuring import (
     DRIVER_WAS_THE_LIMIT,
+    HOST,
     PACE_S,
+    STORE,
+    Accounts,
+    Reading,
     could_be_translated,
+    counters,
+    engine_gpus,
+    hosts,
     measure,
+    sampling,
     translated,
     translated_part,
 )
-from loadtest.measuring.sampling import HOST, STORE, Accounts, Reading, counters, engine_gpus, hosts, sampling
 from loadtest.results import LoadtestError
 from loadtest.systems import processes
 from loadtest.systems.server import Running
