@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import asyncio
+import json
 import re
 import shlex
 import shutil
@@ -19,6 +20,7 @@ from loadtest.__main__ import _parser
 from loadtest.machine import command_line
 from loadtest.options import Command, Say, add_options
 from loadtest.results import first_error, nearest_rank, until_it_ends, within
+from loadtest.shapes import write
 from loadtest.trial.values import Results
 
 ROOT = Path(__file__).parents[2]
@@ -162,3 +164,14 @@ async def test_an_interruption_keeps_what_was_measured(something: bool) -> None:
     else:
         with pytest.raises(asyncio.CancelledError):
             await task
+
+
+# ---------------------------------------------------------------- models without weights
+
+
+def test_a_shape_has_a_word_for_each_token_of_its_model(tmp_path: Path) -> None:
+    folder = write(tmp_path, "1.7b")
+    config = json.loads((folder / "config.json").read_text())
+    vocabulary = json.loads((folder / "tokenizer.json").read_text())["model"]["vocab"]
+    assert (config["hidden_size"], config["vocab_size"]) == (2_048, len(vocabulary))
+    assert sorted(vocabulary.values()) == list(range(len(vocabulary)))

@@ -26,7 +26,17 @@ from loadtest.options import with_share
 from loadtest.results import LoadtestError
 from loadtest.systems import processes
 from loadtest.systems.gateway import as_toml, existing, gateway
-from loadtest.systems.server import Server, attempted, buckets, free_port, get, metric, standing, together
+from loadtest.systems.server import (
+    Server,
+    attempted,
+    buckets,
+    free_port,
+    get,
+    metric,
+    standing,
+    together,
+    until_idle,
+)
 from loadtest.systems.store import Store, enter_lossy_network
 from loadtest.systems.vllm_serve import Serve, as_flags, server_arguments
 from tests.usual import usual
@@ -85,6 +95,18 @@ def test_several_engines_come_from_the_file_and_only_where_none_is_measured_by_i
         common.settings(_options("--config", str(file)))
     with pytest.raises(LoadtestError, match="--model, --max-num-seqs: the settings have several engines"):
         common.settings(_options("--config", str(file), "--model", "m", "--max-num-seqs", "3"), several=True)
+
+
+def test_what_cannot_be_read_as_settings_is_one_sentence(tmp_path: Path) -> None:
+    (tmp_path / "broken.toml").write_text("port = ")
+    for name in ("broken.toml", "nowhere.toml"):
+        with pytest.raises(LoadtestError, match=rf"{name} cannot be read"):
+            common.settings(_options("--config", str(tmp_path / name)))
+    for wrong in ("port", ".port=1", "=1"):
+        with pytest.raises(SystemExit):
+            _options("--set", wrong)
+    # What is not a TOML value is text.
+    assert common.settings(_options("--set", "engine.model=a/model"))["engine"]["model"] == "a/model"
 
 
 def test_a_setting_that_does_not_exist_is_one_sentence() -> None:
@@ -193,6 +215,17 @@ def test_metrics_are_summed_over_their_series() -> None:
 def test_a_histogram_is_read() -> None:
     text = 'step_bucket{le="0.1"} 3.0\nstep_bucket{le="+Inf"} 4.0\nstep_count 4.0\n'
     assert buckets(text, "step") == {0.1: 3.0, float("inf"): 4.0}
+
+
+async def test_a_gateway_is_idle_once_nothing_waits_or_runs(monkeypatch: pytest.MonkeyPatch) -> None:
+    told = ["gateway_translations_waiting 1.0\n", "gateway_translations_running 2.0\n", "gateway_sessions 3.0\n"]
+    monkeypatch.setattr("loadtest.systems.server.get", lambda _url: (200, told.pop(0)))
+    said: list[str] = []
+    assert await until_idle("unused", 300, 0, said.append) == "gateway_sessions 3.0\n"
+    assert len(said) == 2
+    monkeypatch.setattr("loadtest.systems.server.get", lambda _url: (200, "gateway_translations_running 1.0\n"))
+    with pytest.raises(LoadtestError, match=r"Within 0\.01 s the gateway did not finish its work"):
+        await until_idle("unused", 0.01, 0, said.append)
 
 
 def test_nobody_there_is_no_exception() -> None:
