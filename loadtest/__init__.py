@@ -1,9 +1,8 @@
 """Load tests of the gateway: `python -m loadtest --help`.
 
     trial       what is said, what became of it, and the one report of every load test
-    commands    what a subcommand is
     talk        which lines are said
-    options     what load tests have in common on the command line
+    options     what a subcommand is, and what load tests have in common on the command line
     systems     the gateway and other servers, started or found
     driving     clients, in processes of their own
     measuring   one trial, with the machine watched meanwhile

@@ -19,14 +19,14 @@ from typing import Self, TextIO, TypeVar
 import uvloop
 
 from loadtest.capacity.command import CAPACITY, RECOMMEND, SWEEP
-from loadtest.commands import Command
-from loadtest.journey.command import JOURNEY
+from loadtest.journey.outcome import JOURNEY
 from loadtest.machine import command_line, describe
-from loadtest.partials.command import PARTIALS
-from loadtest.peers.command import PEERS
+from loadtest.options import Command
+from loadtest.partials.run import PARTIALS
+from loadtest.peers.comparison import PEERS
 from loadtest.results import LoadtestError
-from loadtest.run.command import RUN
-from loadtest.soak.command import SOAK
+from loadtest.run import RUN
+from loadtest.soak.run import SOAK
 from loadtest.trial import report
 
 

@@ -12,6 +12,7 @@ import shlex
 import shutil
 import subprocess
 from collections.abc import Sequence
+from contextlib import suppress
 from importlib import metadata
 from pathlib import Path
 
@@ -49,14 +50,20 @@ class Machine(Struct, frozen=True):
 def describe() -> Machine:
     """This machine, now."""
     load = os.getloadavg()
+    cpus = [line.partition(":")[2].strip() for line in _lines("/proc/cpuinfo") if line.startswith("model name")]
+    gpus = sorted(Path("/proc/driver/nvidia/gpus").glob("*/information"))
+    versions: dict[str, str] = {}
+    for name in _PACKAGES:
+        with suppress(metadata.PackageNotFoundError):
+            versions[name] = metadata.version(name)
     return Machine(
-        cpu=_cpu_name(),
+        cpu=next(iter(cpus), platform.processor() or platform.machine()),
         cores=len(os.sched_getaffinity(0)),
         memory_gib=round(os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE") / 2**30, 1),
-        gpus=_gpu_names(),
+        gpus=[line.partition(":")[2].strip() for each in gpus for line in _lines(each) if "Model" in line],
         system=f"{platform.system()} {platform.release()} {platform.machine()}",
         python=platform.python_version(),
-        packages=_versions(),
+        packages=versions,
         revision=_revision(),
         load_average=(round(load[0], 2), round(load[1], 2), round(load[2], 2)),
     )
@@ -77,28 +84,8 @@ def command_line(module: str, arguments: Sequence[str]) -> str:
     return shlex.join(["python", "-m", module, *map(portable, arguments)])
 
 
-def _cpu_name() -> str:
-    for line in Path("/proc/cpuinfo").read_text().splitlines():
-        if line.startswith("model name"):
-            return line.partition(":")[2].strip()
-    return platform.processor() or platform.machine()
-
-
-def _gpu_names() -> list[str]:
-    names: list[str] = []
-    for file in sorted(Path("/proc/driver/nvidia/gpus").glob("*/information")):
-        names += [line.partition(":")[2].strip() for line in file.read_text().splitlines() if "Model" in line]
-    return names
-
-
-def _versions() -> dict[str, str]:
-    versions: dict[str, str] = {}
-    for name in _PACKAGES:
-        try:
-            versions[name] = metadata.version(name)
-        except metadata.PackageNotFoundError:
-            continue
-    return versions
+def _lines(file: str | Path) -> list[str]:
+    return Path(file).read_text().splitlines()
 
 
 def _revision() -> str | None:

@@ -1,7 +1,8 @@
-"""Options that load tests have in common, and what they stand for.
+"""What a subcommand of `python -m loadtest` is, the options that load tests have in common, and what they stand
+for.
 
-Knows: argparse, TOML, the names of the gateway's settings, scenarios. Must not know: which load test it is, or how
-anything is measured.
+Knows: argparse, TOML, the names of the gateway's settings, scenarios. Must not know: which subcommands there are,
+or how anything is measured.
 """
 
 from __future__ import annotations
@@ -9,16 +10,66 @@ from __future__ import annotations
 import argparse
 import math
 import tomllib
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Coroutine, Iterable, Mapping
+from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, cast, get_args
+from typing import Any, TypeVar, cast, get_args
+
+from msgspec import Struct
 
 from gateway.config import BUNDLED_MODEL, load
 from gateway.domain.errors import StartupError
-from loadtest.commands import add_out, between, from_
 from loadtest.results import LoadtestError
 from loadtest.talk.scenario import Scenario, Shape
-from loadtest.trial.values import Objective
+from loadtest.trial.values import Objective, Results
+
+_Number = TypeVar("_Number", int, float)
+
+Say = Callable[[str], object]
+"""Takes one short line on what is going on."""
+
+
+@dataclass(frozen=True)
+class Command:
+    """A load test."""
+
+    name: str
+    help: str
+    description: str
+    # Adds its options.
+    add: Callable[[argparse.ArgumentParser], None]
+    # Measures; it gets the options, and whom to tell what is going on. Raises `LoadtestError`.
+    run: Callable[[argparse.Namespace, Say], Coroutine[None, None, Results]]
+
+
+def between(low: int, high: int) -> Callable[[str], int]:
+    """A whole number within bounds."""
+    return _within(int, low, high)
+
+
+def from_(low: float, high: float) -> Callable[[str], float]:
+    """A number within bounds."""
+    return _within(float, low, high)
+
+
+def _within(kind: Callable[[str], _Number], low: _Number, high: _Number) -> Callable[[str], _Number]:
+    def number(text: str) -> _Number:
+        value = kind(text)
+        if not low <= value <= high:
+            raise argparse.ArgumentTypeError(f"has to be between {low:g} and {high:g}")
+        return value
+
+    return number
+
+
+def numbers(text: str) -> tuple[int, ...]:
+    """Whole numbers with commas between them, each once."""
+    number = between(1, 16_384)
+    return tuple(dict.fromkeys(number(part) for part in text.split(",")))
+
+
+# ---------------------------------------------------------------- what options have in common
+
 
 # A session of the driver stands for a crowd: what keeps one person from flooding a gateway would hold it back.
 _LIMITS = {"messages_per_s": 100_000, "messages_burst": 100_000}
@@ -37,45 +88,15 @@ def refuse(options: argparse.Namespace, names: Iterable[str], why: str) -> None:
         raise LoadtestError(", ".join("--" + name.replace("_", "-") for name in given) + f": {why}")
 
 
+def fields_of(options: argparse.Namespace, plan: type[Struct]) -> dict[str, Any]:
+    """What the options say of a plan: each is called as its field."""
+    return {name: getattr(options, name) for name in plan.__struct_fields__ if name in options}
+
+
 # ---------------------------------------------------------------- the engine
 
 ENGINE_OPTIONS = ("engine", "model", "config", "max_num_seqs", "memory", "set", "workers")
-"""What `add_engine` and `add_workers` add."""
-
-
-def add_engine(parser: argparse.ArgumentParser, *, one_batch: bool = True) -> None:
-    """Which engine, with which settings; `settings` reads them. one_batch: they say how large its batch is."""
-    add = parser.add_argument
-    parser.set_defaults(max_num_seqs=None)
-    add("--engine", choices=("vllm", "simulated"), help="which engine; without it the one of --config, or vllm")
-    add("--model", help="a folder, or a name vLLM can resolve; without it the bundled model")
-    add("--config", type=Path, metavar="FILE.toml", help="settings of the gateway; the options here go before it")
-    if one_batch:
-        add("--max-num-seqs", type=between(1, 4_096), metavar="N", help="sequences in the engine's batch")
-    add(
-        "--memory",
-        type=from_(0.01, 1.0),
-        metavar="SHARE",
-        help="of the GPU's memory, for all engines of this load test together; without it the gateway's own share",
-    )
-    add(
-        "--set",
-        type=_assignment,
-        action="append",
-        default=[],
-        metavar="NAME=VALUE",
-        help="any setting, its value as in TOML: engine.extra.async_scheduling=true; may be repeated",
-    )
-
-
-def add_workers(parser: argparse.ArgumentParser) -> None:
-    """How many processes serve, of a gateway that is started."""
-    parser.add_argument(
-        "--workers",
-        type=between(1, 64),
-        metavar="N",
-        help="processes of the gateway, with a store of their own; without it one, which needs none",
-    )
+"""Those of the gateway that is started."""
 
 
 def settings(options: argparse.Namespace, *, several: bool = False) -> dict[str, Any]:
@@ -90,7 +111,7 @@ def settings(options: argparse.Namespace, *, several: bool = False) -> dict[str,
     named = {
         "kind": options.engine,
         "model": options.model,
-        "max_num_seqs": options.max_num_seqs,
+        "max_num_seqs": getattr(options, "max_num_seqs", None),
         "gpu_memory_utilization": options.memory,
     }
     given = {name: value for name, value in named.items() if value is not None}
@@ -180,60 +201,6 @@ def model_name(tree: Mapping[str, Any]) -> str:
     return Path(str(engine.get("model", BUNDLED_MODEL)).rstrip("/")).name
 
 
-# ---------------------------------------------------------------- what is said, and by how many processes
-
-
-def add_talk(parser: argparse.ArgumentParser, *, targets: str, time_limit_s: int, one_batch: bool = True) -> None:
-    """The options of load tests that hold meetings: where the report goes, what is started, what is said, what has
-    to be kept, by how many client processes."""
-    add = parser.add_argument
-    add_out(parser)
-    add_engine(parser, one_batch=one_batch)
-    add_workload(parser, targets=targets)
-    add("--people", type=between(1, 1_000), default=6, metavar="N", help="people in a meeting")
-    add(
-        "--partial-every-s",
-        type=from_(0, 60),
-        default=0.3,
-        metavar="S",
-        help="in meetings: between two revisions of what is being said; 0: finals alone",
-    )
-    add_objective(parser)
-    add_driver(parser, time_limit_s=time_limit_s)
-
-
-def add_workload(parser: argparse.ArgumentParser, *, targets: str = "de") -> None:
-    """What is said: `natural`, `uniform`, `sentences`, or a file to replay; `scenario` and `file` read it."""
-    parser.add_argument(
-        "--scenario",
-        default="natural",
-        metavar="natural|uniform|sentences|FILE",
-        help="lengths as people talk, all of one length, one to four sentences each, or lines from a file",
-    )
-    add_languages(parser, targets=targets)
-
-
-def add_languages(parser: argparse.ArgumentParser, *, targets: str = "de") -> None:
-    """Which of the lines, in which languages."""
-    add = parser.add_argument
-    # What an option is where it is not given: see `refuse`.
-    parser.set_defaults(default=parser.get_default)
-    add("--seed", type=int, default=1, help="which lines")
-    add("--source", default="en", metavar="LANG", help="language that is spoken")
-    add(
-        *("--targets", "--target"),
-        type=_languages,
-        default=_languages(targets),
-        metavar="LANG,LANG",
-        help="languages that are read",
-    )
-
-
-def _languages(text: str) -> tuple[str, ...]:
-    """With commas between them, each once."""
-    return tuple(dict.fromkeys(part.strip() for part in text.split(",")))
-
-
 def file(options: argparse.Namespace) -> Path | None:
     """The file of talk, where one is named. Raises `LoadtestError` for options that it says itself."""
     if options.scenario in get_args(Shape):
@@ -258,29 +225,6 @@ def scenario(options: argparse.Namespace, **more: Any) -> Scenario:
     )
 
 
-def add_url(parser: argparse.ArgumentParser) -> None:
-    """A gateway that runs already."""
-    parser.add_argument("--url", metavar="URL", help="of a gateway that runs already; without it one is started")
-
-
-def add_driver(parser: argparse.ArgumentParser, *, processes: int = 1, time_limit_s: int = 3_600) -> None:
-    """How many client processes, and how long everything may take."""
-    add = parser.add_argument
-    add("--processes", type=between(1, 64), default=processes, metavar="N", help="client processes")
-    add("--time-limit-s", type=between(1, 86_400), default=time_limit_s, metavar="S", help="stop then")
-
-
-def add_objective(parser: argparse.ArgumentParser) -> None:
-    """By when a translation has to begin to be of use; `objective` reads it."""
-    parser.add_argument(
-        "--objective-ms",
-        type=from_(1, 60_000),
-        default=Objective().first_token_ms,
-        metavar="MS",
-        help="first token of 99 in 100 translations, from when their line was due",
-    )
-
-
 def objective(options: argparse.Namespace) -> Objective:
     return Objective(first_token_ms=options.objective_ms)
 
@@ -293,6 +237,11 @@ def _read(file: Path) -> dict[str, Any]:
         return tomllib.loads(file.read_text())
     except (OSError, UnicodeDecodeError, tomllib.TOMLDecodeError) as error:
         raise LoadtestError(f"The configuration file {file} cannot be read: {error}.") from None
+
+
+def _languages(text: str) -> tuple[str, ...]:
+    """With commas between them, each once."""
+    return tuple(dict.fromkeys(part.strip() for part in text.split(",")))
 
 
 def _assignment(text: str) -> dict[str, Any]:
@@ -308,3 +257,76 @@ def _assignment(text: str) -> dict[str, Any]:
     for part in reversed(parts):
         value = {part: value}
     return dict(value)
+
+
+# ---------------------------------------------------------------- the options
+
+_OPTIONS: dict[str, dict[str, Any]] = {
+    "--out": {"type": Path, "required": True, "metavar": "FOLDER", "help": "where the files of the report go"},
+    "--engine": {
+        "choices": ("vllm", "simulated"),
+        "help": "which engine; without it the one of --config, or vllm",
+    },
+    "--model": {"help": "a folder, or a name vLLM can resolve; without it the bundled model"},
+    "--config": {
+        **{"type": Path, "metavar": "FILE.toml"},
+        "help": "settings of the gateway; the options here go before it",
+    },
+    "--max-num-seqs": {"type": between(1, 4_096), "metavar": "N", "help": "sequences in the engine's batch"},
+    "--memory": {
+        **{"type": from_(0.01, 1.0), "metavar": "SHARE"},
+        "help": "of the GPU's memory, for all engines of this load test together; without it the gateway's own "
+        "share",
+    },
+    "--set": {
+        **{"type": _assignment, "action": "append", "default": [], "metavar": "NAME=VALUE"},
+        "help": "any setting, its value as in TOML: engine.extra.async_scheduling=true; may be repeated",
+    },
+    "--workers": {
+        **{"type": between(1, 64), "metavar": "N"},
+        "help": "processes of the gateway, with a store of their own; without it one, which needs none",
+    },
+    "--url": {"metavar": "URL", "help": "of a gateway that runs already; without it one is started"},
+    "--scenario": {
+        **{"default": "natural", "metavar": "natural|uniform|sentences|FILE"},
+        "help": "lengths as people talk, all of one length, one to four sentences each, or lines from a file",
+    },
+    "--seed": {"type": int, "default": 1, "help": "which lines"},
+    "--source": {"default": "en", "metavar": "LANG", "help": "language that is spoken"},
+    "--targets": {
+        **{"type": _languages, "default": ("de",), "metavar": "LANG,LANG"},
+        "help": "languages that are read",
+    },
+    "--people": {"type": between(1, 1_000), "default": 6, "metavar": "N", "help": "people in a meeting"},
+    "--partial-every-s": {
+        **{"type": from_(0, 60), "default": 0.3, "metavar": "S"},
+        "help": "in meetings: between two revisions of what is being said; 0: finals alone",
+    },
+    "--objective-ms": {
+        **{"type": from_(1, 60_000), "default": Objective().first_token_ms, "metavar": "MS"},
+        "help": "first token of 99 in 100 translations, from when their line was due",
+    },
+    "--processes": {"type": between(1, 64), "default": 1, "metavar": "N", "help": "client processes"},
+    "--time-limit-s": {"type": between(1, 86_400), "default": 3_600, "metavar": "S", "help": "stop then"},
+}
+
+ENGINE = ("--engine", "--model", "--config", "--memory", "--set")
+"""Which engine, with which settings; `settings` reads them, and `--max-num-seqs`, the size of its batch."""
+
+LANGUAGES = ("--seed", "--source", "--targets")
+"""Which of the lines, in which languages."""
+
+DRIVER = ("--processes", "--time-limit-s")
+"""How many client processes, and how long everything may take."""
+
+TALK = ("--out", *ENGINE, "--scenario", *LANGUAGES, "--people", "--partial-every-s", "--objective-ms", *DRIVER)
+"""Of load tests that hold meetings."""
+
+
+def add_options(parser: argparse.ArgumentParser, *names: str, **defaults: Any) -> None:
+    """Options that load tests have in common. defaults: where they are others."""
+    for name in names:
+        flags = (name, "--target") if name == "--targets" else (name,)
+        parser.add_argument(*flags, **_OPTIONS[name])
+    # The last one: what an option is where it is not given, see `refuse`.
+    parser.set_defaults(**defaults, default=parser.get_default)

@@ -8,7 +8,8 @@ from __future__ import annotations
 import asyncio
 import math
 import statistics
-from collections.abc import Callable, Coroutine, Iterable, Sequence
+from collections.abc import Awaitable, Callable, Coroutine, Iterable, Sequence
+from contextlib import suppress
 
 from msgspec import Struct
 
@@ -40,6 +41,15 @@ async def until_it_ends(
         go_on()
         return "It was interrupted."
     return ""
+
+
+async def within(seconds: float | None, waiting: Awaitable[object]) -> bool:
+    """Wait for it, no longer than this; whether it came. None: however long it takes."""
+    with suppress(TimeoutError):
+        async with asyncio.timeout(seconds):
+            await waiting
+            return True
+    return False
 
 
 def go_on() -> None:

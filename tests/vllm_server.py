@@ -16,8 +16,7 @@ import msgspec
 
 from gateway.config import BUNDLED_MODEL
 from gateway.engines.host import processes
-from loadtest.systems.metrics import get
-from loadtest.systems.server import Server, free_port
+from loadtest.systems.server import Server, free_port, get
 from loadtest.systems.vllm_serve import Serve
 
 # What `docs/engines.md` tells operators to add to `vllm serve`.

@@ -17,7 +17,6 @@ from pathlib import Path
 import msgspec
 import uvicorn
 import uvloop
-from msgspec import Struct
 from prometheus_client import CollectorRegistry, Counter, Gauge, generate_latest
 from prometheus_client.exposition import CONTENT_TYPE_LATEST
 from starlette.applications import Starlette
@@ -27,26 +26,10 @@ from starlette.routing import Route
 
 from gateway.domain.errors import StartupError
 from gateway.server.uvicorn_server import DrainingServer, listen
-from loadtest.baselines.architecture import Plan
-from loadtest.baselines.workers import Refused, Workers
+from loadtest.baselines.workers import Job, Plan, Refused, Workers
 
 # For accepted requests, after a signal.
 _DRAIN_S = 10
-
-
-class _Asked(Struct, frozen=True):
-    """The body of a request."""
-
-    text: str
-    source: str
-    target: str
-
-
-class _Told(Struct, frozen=True):
-    """The body of an answer."""
-
-    text: str
-    tokens: int
 
 
 def main(file: Path, port: int, parent: int) -> int:
@@ -99,11 +82,11 @@ def _application(workers: Workers) -> Starlette:
     async def translate(request: Request) -> Response:
         began_s = time.monotonic()
         try:
-            asked = msgspec.json.decode(await request.body(), type=_Asked)
+            asked = msgspec.json.decode(await request.body(), type=Job)
         except msgspec.DecodeError as error:
             return _failure(f"The request is none: {error}.", 400)
         try:
-            timed = await workers.translate(asked.text, asked.source, asked.target)
+            timed = await workers.translate(asked)
         except Refused as error:
             return _failure(str(error), 503)
         made = timed.translation
@@ -112,7 +95,7 @@ def _application(workers: Workers) -> Starlette:
         tokens.inc(made.tokens)
         queues_s.inc(timed.queue_s)
         responses_s.inc(time.monotonic() - began_s)
-        return _json(_Told(made.text, made.tokens))
+        return _json({"text": made.text, "tokens": made.tokens})
 
     async def readyz(_request: Request) -> Response:
         return _json({"reason": workers.reason}, 503 if workers.reason else 200)

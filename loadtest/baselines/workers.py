@@ -1,7 +1,8 @@
-"""The queue and the worker processes behind it: each text gets its translation back.
+"""Which baselines there are, what one of them is made of, how a load test starts it; the queue and the worker
+processes behind it: each text gets its translation back.
 
-Knows: processes, a queue, how a batch is gathered, what a worker translates with: vLLM's offline `LLM`, or a
-script. Must not know: HTTP.
+Knows: their shapes, the gateway's settings, the command, processes, a queue, how a batch is gathered, what a
+worker translates with: vLLM's offline `LLM`, or a script. Must not know: HTTP, clients.
 
 When a worker is gone, everything that waits ends with an error, and nothing is accepted from then on.
 """
@@ -12,15 +13,20 @@ import asyncio
 import multiprocessing
 import os
 import signal
+import sys
+import tempfile
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from concurrent.futures import ProcessPoolExecutor
 from concurrent.futures.process import BrokenProcessPool
-from contextlib import suppress
+from contextlib import asynccontextmanager, suppress
 from multiprocessing.util import Finalize
-from typing import Any, Protocol
+from pathlib import Path
+from typing import Annotated, Any
 
-from msgspec import Struct
+import msgspec
+from msgspec import Meta, Struct
+from msgspec.structs import replace
 
 from gateway.config import EngineSettings, Settings
 from gateway.domain.engine import TranslationRequest
@@ -31,8 +37,79 @@ from gateway.engines.host.orphans import exit_with_parent
 from gateway.engines.prompting.encoding import EncodedPrompt
 from gateway.engines.simulated import Rule, Script
 from gateway.engines.vllm.arguments import engine_arguments, engine_environment
-from loadtest.baselines.architecture import Plan
-from loadtest.systems.prompting import prompts
+from loadtest.options import Say, shown
+from loadtest.results import LoadtestError
+from loadtest.systems.prompting import gateway_settings, prompts
+from loadtest.systems.server import Running, Server, free_port, serving
+from loadtest.trial.values import Http
+
+SHARED_MEMORY = 0.3
+"""Each of two workers on one GPU had so much of its memory."""
+
+ARCHITECTURES: dict[str, dict[str, int]] = {
+    "one-worker": {},
+    "two-workers": {"workers": 2},
+    "static-batching": {"batch": 16},
+}
+"""Name → what differs from the defaults of `Plan`."""
+
+_AtLeastOne = Annotated[int, Meta(ge=1)]
+
+
+class Plan(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """What a baseline is made of."""
+
+    # Processes with an engine each, which take from one queue.
+    workers: _AtLeastOne = 1
+    # Texts that a worker generates together, at most.
+    batch: _AtLeastOne = 1
+    # How long a batch may wait for further texts, from its first one on.
+    window_s: Annotated[float, Meta(ge=0)] = 0.05
+    # Texts in the queue before a request is refused.
+    max_waiting: _AtLeastOne = 1_000
+    # Each worker's engine, as the gateway's.
+    engine: EngineSettings = EngineSettings()
+
+
+def plan(architecture: str, settings: Mapping[str, Any]) -> Plan:
+    """From a gateway's settings, of which `engine` counts, and a section `baseline` with values of `Plan`.
+
+    Raises `LoadtestError`.
+    """
+    if architecture not in ARCHITECTURES:
+        raise LoadtestError(f"There is no architecture {architecture!r}; there are {', '.join(ARCHITECTURES)}.")
+    engine = gateway_settings({name: value for name, value in settings.items() if name != "baseline"}).engine
+    try:
+        made = msgspec.convert(ARCHITECTURES[architecture] | settings.get("baseline", {}), Plan)
+    except msgspec.ValidationError as error:
+        raise LoadtestError(f"The settings of a baseline cannot be used: {error}.") from None
+    if made.workers > 1 and "gpu_memory_utilization" not in settings.get("engine", {}):
+        engine = replace(engine, gpu_memory_utilization=SHARED_MEMORY)
+    # A batch that the engine took in parts would be no static batch.
+    engine = replace(engine, max_num_seqs=max(engine.max_num_seqs, made.batch))
+    return replace(made, engine=engine)
+
+
+@asynccontextmanager
+async def baseline(
+    architecture: str, settings: Mapping[str, Any], say: Say, *, name: str | None = None
+) -> AsyncIterator[Running]:
+    """A baseline with these settings, ready; it, its workers and their engines are gone when the block ends.
+
+    settings: as in `plan`. say: told how far it is. Raises `LoadtestError` when it cannot start.
+    """
+    title, port = name or architecture, free_port()
+    with tempfile.TemporaryDirectory(prefix="loadtest-baseline-") as folder:
+        file = Path(folder, "plan.json")
+        file.write_bytes(msgspec.json.encode(plan(architecture, settings)))  # noqa: ASYNC240 -- a page at most
+        # However this process ends, the engines must not stay behind.
+        command = [sys.executable, "-m", "loadtest.baselines", str(file), str(port), str(os.getpid())]
+        server = Server(f"The baseline {architecture}", command, port, Path(folder, "baseline.log"))
+        async with serving(server, title, say):
+            yield Running(title, Http(server.url), shown(settings), server.pid, f"{server.url}/metrics")
+
+
+# ---------------------------------------------------------------- what a worker translates with
 
 
 class Job(Struct, frozen=True):
@@ -52,25 +129,14 @@ class Translation(Struct, frozen=True):
     failed: str | None = None
 
 
-class BatchEngine(Protocol):
-    """Translates what it is given and returns when all of it is done; blocks."""
-
-    def translate(self, jobs: Sequence[Job]) -> list[Translation]:
-        """One for each job, in their order."""
-        ...
-
-    def close(self) -> None:
-        """End its processes."""
-        ...
-
-
-def build(settings: EngineSettings) -> BatchEngine:
+def build(settings: EngineSettings) -> SimulatedBatches | _VllmBatches:
     """Load it; blocks for as long as that takes. Raises whatever the engine raises."""
     return SimulatedBatches(settings.script) if settings.kind == "simulated" else _VllmBatches(settings)
 
 
 class SimulatedBatches:
-    """The gateway's simulated engine, for batches: its words and times. One takes as long as its longest text."""
+    """The gateway's simulated engine, for batches: its words and times. One takes as long as its longest text;
+    translations come in the order of the jobs when all are done."""
 
     def __init__(self, script: Script) -> None:
         self._script = script
@@ -78,7 +144,7 @@ class SimulatedBatches:
 
     def translate(self, jobs: Sequence[Job]) -> list[Translation]:
         script = self._script
-        rules = [self._rule(job.text) for job in jobs]
+        rules = [next((rule for rule in script.rules if rule.match in job.text), Rule(match="")) for job in jobs]
         if any(rule.crash_after is not None for rule in rules):
             os.kill(os.getpid(), signal.SIGKILL)
         said = [f"[{job.target}] {job.text}".split() * rule.repeat for job, rule in zip(jobs, rules, strict=True)]
@@ -92,9 +158,6 @@ class SimulatedBatches:
 
     def close(self) -> None:
         pass
-
-    def _rule(self, text: str) -> Rule:
-        return next((rule for rule in self._script.rules if rule.match in text), Rule(match=""))
 
 
 class _VllmBatches:
@@ -213,13 +276,13 @@ class Workers:
             asyncio.create_task(self._work(number, pool)) for number, pool in enumerate(self._pools, start=1)
         ]
 
-    async def translate(self, text: str, source: str, target: str) -> Timed:
+    async def translate(self, job: Job) -> Timed:
         """Through the queue and back. Raises `Refused`."""
         if self.reason:
             raise Refused(f"The service takes nothing: {self.reason}.")
         answer: asyncio.Future[Timed] = asyncio.get_running_loop().create_future()
         try:
-            self._queue.put_nowait(_Waiting(Job(text, source, target), time.monotonic(), answer))
+            self._queue.put_nowait(_Waiting(job, time.monotonic(), answer))
         except asyncio.QueueFull:
             raise Refused("Too many texts are waiting.") from None
         self._unanswered.add(answer)
@@ -302,7 +365,7 @@ class Workers:
 
 # ---------------------------------------------------------------- in a worker's process
 
-_engines: list[BatchEngine] = []
+_engines: list[SimulatedBatches | _VllmBatches] = []
 
 
 def _load(settings: EngineSettings) -> None:

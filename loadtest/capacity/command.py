@@ -15,22 +15,21 @@ from msgspec.structs import replace
 from gateway.engines import gpu
 from loadtest import options as common
 from loadtest.capacity.curve import Plan, curve
-from loadtest.capacity.offer import Offer, Unit
+from loadtest.capacity.points import Offer, Unit
 from loadtest.capacity.recommend import RecommendPlan, recommend
 from loadtest.capacity.search import Bounds
-from loadtest.commands import Command, Say, between, from_, numbers
+from loadtest.options import Command, Say, between, from_, numbers
 from loadtest.systems.gateway import existing, gateway
-from loadtest.systems.running import Running
-from loadtest.talk import replay
+from loadtest.systems.server import Running
+from loadtest.talk.scenario import read_talk
 from loadtest.trial.values import Results
 
 _UNITS = {"meetings": Unit.MEETINGS, "requests": Unit.REQUESTS}
 
 
-def _add(parser: argparse.ArgumentParser, *, time_limit_s: int, unit: str, runs: int, one_batch: bool) -> None:
+def _add(parser: argparse.ArgumentParser, *options: str, time_limit_s: int, unit: str, runs: int) -> None:
     """What all three have in common."""
-    common.add_talk(parser, targets="de", time_limit_s=time_limit_s, one_batch=one_batch)
-    common.add_workers(parser)
+    common.add_options(parser, *common.TALK, "--workers", *options, time_limit_s=time_limit_s)
     add = parser.add_argument
     add("--quantile", type=from_(0.5, 1), default=0.99, metavar="SHARE", help="so many have to keep the objective")
     add(
@@ -65,25 +64,22 @@ def offer(options: argparse.Namespace) -> Offer:
         step_s=options.step_s,
         # Only `sweep` has it.
         retries=getattr(options, "retries", False),
-        replayed=() if named is None else tuple(replay.read(named)),
+        replayed=() if named is None else tuple(read_talk(named)),
     )
     offered.check()
     return offered
 
 
-def _plan(options: argparse.Namespace, model: str, loads: tuple[float, ...] | None = None, **bounds: Any) -> Plan:
+def _plan(options: argparse.Namespace, model: str, **bounds: Any) -> Plan:
     """bounds: what of `Bounds` the options do not say."""
     meetings = _UNITS[options.unit] is Unit.MEETINGS
     low = 1.0 if meetings else 0.1
-    return Plan(
-        offer=offer(options),
-        model=model,
-        processes=options.processes,
-        time_limit_s=options.time_limit_s,
-        start=options.start,
-        bounds=Bounds(low=low, high=options.most, whole=meetings, runs=options.runs, **bounds),
-        loads=loads,
-    )
+    own = {
+        "offer": offer(options),
+        "model": model,
+        "bounds": Bounds(low=low, high=options.most, whole=meetings, runs=options.runs, **bounds),
+    }
+    return Plan(**(common.fields_of(options, Plan) | own))
 
 
 def _settings(options: argparse.Namespace, *, several: bool = False) -> dict[str, Any]:
@@ -112,8 +108,7 @@ def _system(options: argparse.Namespace, say: Say) -> tuple[str, AbstractAsyncCo
 
 
 def _add_sweep(parser: argparse.ArgumentParser) -> None:
-    _add(parser, time_limit_s=1_800, unit="requests", runs=24, one_batch=True)
-    common.add_url(parser)
+    _add(parser, "--max-num-seqs", "--url", time_limit_s=1_800, unit="requests", runs=24)
     parser.add_argument(
         "--loads",
         type=_loads,
@@ -137,13 +132,12 @@ async def _sweep(options: argparse.Namespace, say: Say) -> Results:
     model, system = _system(options, say)
     if _UNITS[options.unit] is Unit.MEETINGS:
         common.refuse(options, ["retries"], "it is for single requests (--unit requests); leave it out.")
-    plan = _plan(options, model, options.loads, resolution=0.1, confirms=False, past=(1.5, 2.0))
+    plan = _plan(options, model, resolution=0.1, confirms=False, past=(1.5, 2.0))
     return await curve("sweep", plan, system, say)
 
 
 def _add_capacity(parser: argparse.ArgumentParser) -> None:
-    _add(parser, time_limit_s=1_800, unit="meetings", runs=16, one_batch=True)
-    common.add_url(parser)
+    _add(parser, "--max-num-seqs", "--url", time_limit_s=1_800, unit="meetings", runs=16)
 
 
 async def _capacity(options: argparse.Namespace, say: Say) -> Results:
@@ -155,7 +149,7 @@ async def _capacity(options: argparse.Namespace, say: Say) -> Results:
 
 
 def _add_recommend(parser: argparse.ArgumentParser) -> None:
-    _add(parser, time_limit_s=3_600, unit="meetings", runs=14, one_batch=False)
+    _add(parser, time_limit_s=3_600, unit="meetings", runs=14)
     parser.add_argument(
         "--max-num-seqs",
         dest="seqs",

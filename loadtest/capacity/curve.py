@@ -1,28 +1,179 @@
-"""Loads on one gateway that become one report: `sweep` and `capacity`.
+"""A gateway to which one load after the other is offered, searches that are played on it, and what becomes one
+report of them: `sweep` and `capacity`.
 
-Knows: what is found on a curve, and what people are told of it. Must not know: how a run is made, how a report
-looks.
+Knows: drivers, when a gateway has nothing left to do, how much time there is; what is found on a curve, and what
+people are told of it. Must not know: which load is tried next, how a report looks.
 """
 
 from __future__ import annotations
 
 import asyncio
 import math
+import os
 import time
-from collections.abc import Sequence
+from collections.abc import Awaitable, Callable, Generator, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager
+from typing import Any
 
 from msgspec import Struct, to_builtins
 
-from loadtest.capacity.bench import Bench, Stopped, follow
-from loadtest.capacity.offer import Offer, Unit, described
-from loadtest.capacity.points import Point, driver_limit, points_table, there, too_few
-from loadtest.capacity.search import Bounds, Ended, Found, capacity_search, given_loads
-from loadtest.commands import Say
-from loadtest.results import LoadtestError
-from loadtest.systems.running import Running
+from loadtest.capacity.points import (
+    Cores,
+    Measured,
+    Offer,
+    Point,
+    Unit,
+    described,
+    driver_limit,
+    judge,
+    points_table,
+    there,
+    too_few,
+)
+from loadtest.capacity.search import Bounds, Ended, Found, Run, capacity_search, given_loads
+from loadtest.driving.driver import driver
+from loadtest.measuring import measure
+from loadtest.options import Say
+from loadtest.results import LoadtestError, go_on
+from loadtest.systems.server import Running, until_idle
 from loadtest.trial.content import number
 from loadtest.trial.values import Finding, Results
+
+_LOOK_S = 0.2
+
+# What a gateway may take to finish what it accepted under an overload.
+_SETTLE_S = 120.0
+
+# A run of translations that never end is given up: so many times as long as lines were due, and this much more.
+_LIMIT_TIMES = 3.0
+_LIMIT_S = 30.0
+
+# What a run takes besides the time in which lines are due: client processes, what is left in the queue.
+_BESIDES_S = 3.0
+
+# A run that was lost by the driver alone is repeated so often.
+_AGAIN = 2
+
+
+class Bench:
+    """One gateway. label: put before the load in the names of trials, where several gateways are compared."""
+
+    def __init__(self, running: Running, offer: Offer, say: Say, *, processes: int, label: str = "") -> None:
+        self._running = running
+        self._offer = offer
+        self._say = say
+        self._processes = processes
+        self._label = label
+        self._runs = 0
+
+    def takes_s(self, run: Run) -> float:
+        """About how long a run takes."""
+        return self._offer.seconds(run.long) + _BESIDES_S
+
+    async def measure(self, run: Run) -> Measured:
+        """Offer this load, in words that this gateway has not heard yet. Raises `LoadtestError`."""
+        number, self._runs = self._runs, self._runs + 1
+        offered = await asyncio.to_thread(self._offer.at, run.load, number, run.long)
+        if self._running.metrics_url is not None:
+            await until_idle(self._running.metrics_url, _SETTLE_S, _LOOK_S, self._say)
+        name = self._label + self._offer.unit.words(run.load) + (", confirmation" if run.long else "")
+        async with driver(
+            self._running.address, offered.load, processes=self._processes, say=self._say
+        ) as playing:
+            trial = await measure(
+                self._running,
+                playing,
+                offered.lines,
+                offered.load,
+                name=name,
+                repetition=1,
+                workload=self._offer.workload,
+                say=self._say,
+                limit_s=_LIMIT_TIMES * self._offer.seconds(run.long) + _LIMIT_S,
+                discard_s=self._offer.beginning_s,
+                allow_bottleneck=True,
+            )
+        cores = Cores(own=len(os.sched_getaffinity(0)), machine=os.cpu_count() or 1)
+        full = slots(self._running.settings)
+        point = judge(trial, run, self._offer, seed=offered.seed, slots=full, cores=cores)
+        return Measured(point, trial)
+
+
+def slots(settings: dict[str, Any]) -> int | None:
+    """Sequences in all batches of a gateway with these settings; None for one that runs elsewhere."""
+    if "url" in settings:
+        return None
+    workers = settings.get("workers", 1)
+    return sum(_slots_of(engine, workers) for engine in settings.get("engines") or [settings.get("engine", {})])
+
+
+def _slots_of(engine: Mapping[str, Any], workers: int) -> int:
+    if engine.get("kind") == "simulated":
+        script = engine.get("script", {})
+        return int(script.get("max_running", 16)) * (1 if script.get("shared", True) else workers)
+    return int(engine.get("max_num_seqs", 16))
+
+
+class Followed(Struct, frozen=True):
+    """The answer of a search, and all that was measured for it."""
+
+    found: Found
+    measured: list[Measured]
+    # Why it got no further answers, with a sentence where there is more to say; None where it went to its end.
+    stopped: Ended | None = None
+    why: str = ""
+
+
+async def follow(
+    search: Generator[Run, bool | Ended, Found],
+    measure_one: Callable[[Run], Awaitable[Measured]],
+    takes_s: Callable[[Run], float],
+    until_s: float,
+) -> Followed:
+    """Play a search to its end.
+
+    It ends early where there is no time for the next run until `until_s`, by the monotonic clock; where a run
+    fails; when it is interrupted; and where the objective was lost by the driver alone, also when the run was
+    repeated: what it says of the gateway is nothing. What was measured until then is there in each case; a
+    cancellation is taken note of and goes no further.
+    """
+    measured: list[Measured] = []
+    stopped, why = None, ""
+
+    def is_time() -> bool:
+        return takes_s(run) <= until_s - time.monotonic()
+
+    async def told() -> tuple[bool | Ended, str]:
+        """Whether a run kept the objective; it is added to those that were measured."""
+        if not is_time():
+            return Ended.TIME, ""
+        try:
+            one = await measure_one(run)
+            again = _AGAIN
+            while one.point.driver is not None and again and is_time():
+                # A moment in which the machine did something else? What stays like that is the driver's limit.
+                one, again = await measure_one(run), again - 1
+        except LoadtestError as error:
+            return Ended.FAILED, str(error)
+        except asyncio.CancelledError:
+            go_on()
+            return Ended.INTERRUPTED, ""
+        measured.append(one)
+        return (one.point.kept, "") if one.point.driver is None else (Ended.DRIVER, one.point.driver)
+
+    run = next(search)
+    while True:
+        answer, sentence = await told()
+        if isinstance(answer, Ended):
+            stopped, why = answer, sentence
+        try:
+            run = search.send(answer)
+        except StopIteration as stop:
+            return Followed(stop.value, measured, stopped, why)
+
+
+# ---------------------------------------------------------------- one curve
+
 
 HEADROOM = 0.3
 """What is kept free of a capacity: for a busier hour, a gateway that is being restarted, talk that differs."""
@@ -63,15 +214,18 @@ async def curve(kind: str, plan: Plan, system: AbstractAsyncContextManager[Runni
         bench = Bench(running, plan.offer, say, processes=plan.processes)
         followed = await follow(search, bench.measure, bench.takes_s, until_s)
         settings = dict(running.settings)
-    measured, stopped = followed.measured, followed.stopped
+    measured = followed.measured
     if not measured:
-        raise _without_a_run(stopped)
+        if followed.stopped is Ended.INTERRUPTED:
+            raise asyncio.CancelledError
+        none = "There was no time for a single run: allow more (--time-limit-s) or shorter steps."
+        raise LoadtestError(followed.why if followed.stopped is Ended.FAILED else none)
     points = [each.point for each in measured]
     found = findings(points, followed.found, plan.offer, kind)
-    if stopped is not None and stopped.by in _UNDONE:
+    if followed.stopped in _UNDONE:
         # The findings tell what else may have stopped it.
-        note = f"{stopped.why} What was measured before stands.".strip()
-        found.append(Finding("the search", _UNDONE[stopped.by], passed=False, note=note))
+        note = f"{followed.why} What was measured before stands.".strip()
+        found.append(Finding("the search", _UNDONE[followed.stopped], passed=False, note=note))
     return Results(
         model=plan.model,
         settings={"gateway": settings, kind: described(plan)},
@@ -85,15 +239,6 @@ async def curve(kind: str, plan: Plan, system: AbstractAsyncContextManager[Runni
             "points": to_builtins(points),
         },
     )
-
-
-def _without_a_run(stopped: Stopped | None) -> BaseException:
-    match stopped:
-        case Stopped(by=Ended.FAILED, why=why):
-            return LoadtestError(why)
-        case Stopped(by=Ended.INTERRUPTED):
-            return asyncio.CancelledError()
-    return LoadtestError("There was no time for a single run: allow more (--time-limit-s) or shorter steps.")
 
 
 # ---------------------------------------------------------------- findings
@@ -127,22 +272,22 @@ def findings(points: Sequence[Point], found: Found, offer: Offer, kind: str = "c
 
 def _overload(points: Sequence[Point], lost: Sequence[Point], best: Point | None) -> list[Finding]:
     """Whether as much is finished above the knee as at most, and how long those wait that are accepted."""
-    most = max(each.requests_per_s for each in points)
+    most = max(each.summary.requests_per_s.median for each in points)
     if not most:
         return []
     told = [
         Finding(
             "finished above it, beside the most",
-            ", ".join(f"{each.requests_per_s / most:.2f} at {each.load:g}" for each in lost),
+            ", ".join(f"{each.summary.requests_per_s.median / most:.2f} at {each.load:g}" for each in lost),
             note=f"The most: {number(most)}/s.",
         )
     ]
-    waits = [each for each in lost if each.accepted_p99_ms is not None]
+    waits = [each for each in lost if each.summary.since_sent.count]
     if waits:
         note = "Of those that were accepted, since they were sent for the last time."
-        if best is not None and best.accepted_p99_ms is not None:
-            note += f" At the knee {number(best.accepted_p99_ms)} ms."
-        value = ", ".join(f"{number(each.accepted_p99_ms)} ms at {each.load:g}" for each in waits)
+        if best is not None and best.summary.since_sent.count:
+            note += f" At the knee {number(best.summary.since_sent.p99_ms)} ms."
+        value = ", ".join(f"{number(each.summary.since_sent.p99_ms)} ms at {each.load:g}" for each in waits)
         told.append(Finding("first token p99 above it", value, note=note))
     return told
 
@@ -151,9 +296,9 @@ def _knee(points: Sequence[Point], best: Point, lost: Sequence[Point], offer: Of
     unit = offer.unit
     note = "No larger one failed: the limit is above."
     if lost:
-        within = f"{lost[0].within:.1%} within {offer.objective.first_token_ms:g} ms"
+        within = f"{lost[0].summary.within:.1%} within {offer.objective.first_token_ms:g} ms"
         if offer.objective.first_words_ms is not None:
-            within += f"; not kept: {', '.join(lost[0].missed)}"
+            within += f"; not kept: {', '.join(lost[0].summary.missed)}"
         note = f"The next one, {unit.words(lost[0].load)}, did not keep it: {within}."
         if again := [each.load for each in points if each.kept and each.load > lost[0].load]:
             note += f" Yet {unit.words(max(again))} kept it again: use longer steps (--step-s)."

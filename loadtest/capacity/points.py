@@ -1,21 +1,141 @@
-"""One point of a curve: what a load made of a gateway.
+"""What is offered at a load, lines and when they are due; and one point of a curve: what a load made of a gateway.
 
-Knows: trials, summaries, when an objective counts as kept. Must not know: how a trial is run, what is tried next.
+Knows: scenarios, the two units in which a load is counted, trials, summaries, when an objective counts as kept.
+Must not know: how a trial is run, what is tried next.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import math
+import random
+from collections.abc import Callable, Sequence
+from enum import Enum
+from typing import Any
 
-from msgspec import Struct
+from msgspec import Struct, to_builtins
 from msgspec.structs import replace
 
-from loadtest.capacity.offer import Offer, Unit
 from loadtest.capacity.search import Run
-from loadtest.measuring.measure import DRIVER_WAS_THE_LIMIT
-from loadtest.trial.content import NONE, Table, number
-from loadtest.trial.summary import summarise
-from loadtest.trial.values import Finding, Sample, Trial
+from loadtest.measuring import DRIVER_WAS_THE_LIMIT
+from loadtest.results import LoadtestError
+from loadtest.talk.scenario import Scenario, arrivals, check, meetings_lines, request_lines, translations_per_s
+from loadtest.trial.content import Table, formatted, number, tabulated
+from loadtest.trial.summary import Percentiles, Summary, summarise
+from loadtest.trial.values import Finding, InMeetings, Line, Load, Objective, Open, Sample, Trial
+
+# No two runs on a gateway say the same: the engine keeps the prompts that it knows, and answers sooner.
+_SEEDS_APART = 1_000
+
+# Part of a step that is not counted: until as many sequences run as will from then on.
+_BEGINNING = 0.15
+_CONFIRMS = 2.0
+
+
+class Unit(Enum):
+    """In what a load is counted. REQUESTS: final translations a second, each on its own. MEETINGS: with people who
+    speak in turn, as the scenario has them."""
+
+    REQUESTS = "requests/s"
+    MEETINGS = "meetings"
+
+    def words(self, load: float) -> str:
+        """For people: `5/s`, `12 meetings`."""
+        if self is Unit.REQUESTS:
+            return f"{load:g}/s"
+        return f"{load:g} meeting{'s' * (load != 1)}"
+
+
+class Offered(Struct, frozen=True):
+    """The lines of one run."""
+
+    lines: list[Line]
+    # What they amount to.
+    load: Load
+    # Which lines.
+    seed: int
+
+
+class Offer(Struct, frozen=True, kw_only=True):
+    """What every run of a search has in common."""
+
+    scenario: Scenario
+    unit: Unit
+    objective: Objective = Objective()
+    # How long a run is, without its beginning; a confirmation takes twice as long.
+    step_s: float = 20.0
+    # Whether single requests that are refused are sent again, as clients do.
+    retries: bool = False
+    # Lines of a file, instead of the scenario's.
+    replayed: tuple[Line, ...] = ()
+
+    @property
+    def beginning_s(self) -> float:
+        """From then on, a run counts."""
+        return self.step_s * _BEGINNING
+
+    def seconds(self, long: bool = False) -> float:
+        """How long lines are due in one run."""
+        return self.step_s * ((_CONFIRMS if long else 1.0) + _BEGINNING)
+
+    def check(self) -> None:
+        """Raises `LoadtestError` for what can be offered under no load."""
+        if not self.replayed:
+            check(self.scenario, meetings=self.unit is Unit.MEETINGS)
+        elif self.unit is Unit.MEETINGS:
+            raise LoadtestError("Lines of a file can be offered at rates (--unit requests), not in meetings.")
+
+    def at(self, load: float, number: int = 0, long: bool = False) -> Offered:
+        """The lines of one run; some of them are due after its beginning. number: of the run; each says something
+        else. Raises `LoadtestError`."""
+        scenario = replace(self.scenario, seed=self.scenario.seed + number * _SEEDS_APART)
+        seconds, seed = self.seconds(long), scenario.seed
+        amount: Load
+        if self.unit is Unit.MEETINGS:
+            lines = meetings_lines(replace(scenario, meetings=round(load)), seconds)
+            speakers = len({(line.meeting, line.speaker) for line in lines})
+            amount = InMeetings(meetings=round(load), speakers=speakers, per_s=translations_per_s(lines))
+        else:
+            # More than will be due, whatever the chance.
+            count = math.ceil(load * seconds + 6 * math.sqrt(load * seconds) + 10)
+            said = self._again(count, seed) if self.replayed else request_lines(scenario, count)
+            lines = [line for line in arrivals(said, load, seed) if line.due_s < seconds]
+            amount = Open(load, self.retries)
+        if not any(line.due_s >= self.beginning_s for line in lines):
+            raise LoadtestError(
+                f"Nothing is said within {seconds:g} s at {self.unit.words(load)}; use longer steps (--step-s)."
+            )
+        return Offered(lines, amount, seed)
+
+    @property
+    def workload(self) -> str:
+        """For people."""
+        said = self.scenario
+        if self.replayed:
+            return f"{len(self.replayed)} lines of a file, over and over if need be, at random times"
+        texts = f"{said.shape} talk, seed {said.seed}, {said.source} to {', '.join(said.targets)}"
+        if self.unit is Unit.REQUESTS:
+            again = ", sent again when it was refused" if self.retries else ""
+            return f"{texts}, one request a translation, at random times{again}"
+        partials = f"a revision every {said.partial_every_s:g} s" if said.partial_every_s else "without partials"
+        return f"{texts}, meetings of {said.people} people, {partials}"
+
+    def _again(self, count: int, seed: int) -> list[Line]:
+        """The file's lines, over and over, from anywhere: a long file has something new for each run."""
+        lines = self.replayed
+        first = random.Random(f"replayed/{seed}").randrange(len(lines))
+        rounds = [divmod(number, len(lines)) for number in range(first, first + count)]
+        return [replace(lines[index], id=f"{turn}-{lines[index].id}", partials=()) for turn, index in rounds]
+
+
+def described(plan: Struct) -> dict[str, Any]:
+    """A plan that has an `offer`, for a report: without the lines of a file."""
+    told: dict[str, Any] = to_builtins(plan)
+    told["offer"]["replayed"] = len(told["offer"]["replayed"])
+    return told
+
+
+# ---------------------------------------------------------------- one point of a curve
+
 
 # From here on a part counts as full.
 _FULL = 0.85
@@ -23,56 +143,43 @@ _NOTED_CORES = 0.1
 
 _PARTIAL_TOKENS = "tokens of partials for each of a final"
 
-OF_PARTIALS = ("first words p99, ms", "partials translated")
-
 
 class Point(Struct, frozen=True, kw_only=True):
-    """Times in milliseconds, from when a line was due."""
+    """One run."""
 
     load: float
     # Which talk was said.
     seed: int
     # Whether it was a confirmation.
     long: bool
-    # Whether enough translations kept the objective.
-    kept: bool
-    # The part of all translations that kept the objective.
-    within: float
-    # So many were asked for.
-    translations: int
-    offered_per_s: float
-    requests_per_s: float
-    goodput_per_s: float
-    tokens_per_s: float
-    # Tokens a second of everything, partials too, as the engine counts them; None where it does not say.
-    generated_per_s: float | None
-    first_p50_ms: float | None
-    first_p99_ms: float | None
-    running: float | None
+    # Of its trial; whether the objective was kept is `met`.
+    summary: Summary
     # What was full.
     limit: str
+    # Tokens a second of everything, partials too, as the engine counts them; None where it does not say.
+    generated_per_s: float | None = None
     # Why the driver was the limit, where the objective was lost by that alone; None otherwise.
     driver: str | None = None
-    # From when an utterance began to its first translated words; None without partials.
-    first_words_p50_ms: float | None = None
-    first_words_p99_ms: float | None = None
-    # As in `Trial`.
-    partials_translated: float | None = None
-    # What of the objective was lost, for people.
-    missed: tuple[str, ...] = ()
-    # What was accepted, from when they were sent for the last time to their first token.
-    accepted_p50_ms: float | None = None
-    accepted_p99_ms: float | None = None
-    # Refusals after which a line was sent again.
-    retries: int = 0
+
+    @property
+    def kept(self) -> bool:
+        return self.summary.met
 
     @property
     def partial_tokens(self) -> float | None:
         """Tokens generated for what was still being said, for each of a final; None where none are told."""
-        if self.generated_per_s is None or not self.tokens_per_s:
+        finals_per_s = self.summary.tokens_per_s.median
+        if self.generated_per_s is None or not finals_per_s:
             return None
         # The two are not counted over quite the same time.
-        return max(0.0, self.generated_per_s / self.tokens_per_s - 1)
+        return max(0.0, self.generated_per_s / finals_per_s - 1)
+
+
+OF_PARTIALS: list[tuple[str, Callable[[Point], str]]] = [
+    ("first words p99, ms", lambda each: number(each.summary.first_words.p99_ms)),
+    ("partials translated", lambda each: formatted(each.summary.partials_translated, ".0%")),
+]
+"""Columns on what readers have of what is still being said."""
 
 
 class Cores(Struct, frozen=True):
@@ -101,26 +208,10 @@ def judge(trial: Trial, run: Run, offer: Offer, *, seed: int, slots: int | None,
         load=run.load,
         seed=seed,
         long=run.long,
-        kept=summary.met,
-        within=round(summary.within, 5),
-        translations=summary.records,
-        offered_per_s=round(summary.offered_per_s or 0.0, 3),
-        requests_per_s=summary.requests_per_s.median,
-        goodput_per_s=summary.goodput_per_s.median,
-        tokens_per_s=summary.tokens_per_s.median,
-        generated_per_s=_generated_per_s(trial.samples),
-        first_p50_ms=summary.first_token.p50_ms,
-        first_p99_ms=summary.first_token.p99_ms,
-        running=summary.running.mean if summary.running is not None else None,
+        summary=summary,
         limit=limit(trial, slots, cores) if driver is None else "the driver",
+        generated_per_s=_generated_per_s(trial.samples),
         driver=driver,
-        first_words_p50_ms=summary.first_words.p50_ms,
-        first_words_p99_ms=summary.first_words.p99_ms,
-        partials_translated=summary.partials_translated,
-        missed=summary.missed,
-        accepted_p50_ms=summary.since_sent.p50_ms,
-        accepted_p99_ms=summary.since_sent.p99_ms,
-        retries=summary.retries,
     )
 
 
@@ -129,9 +220,7 @@ def _excused(trial: Trial, offer: Offer) -> bool:
     late_s = max((each.lag_p99_ms for each in trial.clients), default=0.0) / 1000
     in_time = [
         replace(
-            each,
-            due_s=each.sent_s + late_s,
-            began_s=each.began_s + late_s if each.began_s is not None else None,
+            each, due_s=each.sent_s + late_s, began_s=each.began_s + late_s if each.began_s is not None else None
         )
         for each in trial.records
     ]
@@ -209,10 +298,11 @@ def _serving_s(trial: Trial) -> list[tuple[str, float]]:
 
 def there(best: Point, points: Sequence[Point], offer: Offer) -> list[Finding]:
     """What came out at the load that is the answer. points: of all runs."""
+    summary = best.summary
     told = [
-        Finding("translations finished there", f"{number(best.requests_per_s)}/s"),
-        Finding("tokens of finals there", f"{number(best.tokens_per_s)}/s"),
-        Finding("first token there, p50 / p99", f"{number(best.first_p50_ms)} / {number(best.first_p99_ms)} ms"),
+        Finding("translations finished there", f"{number(summary.requests_per_s.median)}/s"),
+        Finding("tokens of finals there", f"{number(summary.tokens_per_s.median)}/s"),
+        Finding("first token there, p50 / p99", f"{_p50_p99(summary.first_token)} ms"),
     ]
     if offer.unit is Unit.MEETINGS and offer.scenario.partial_every_s:
         told += _of_partials(best, min(points, key=lambda each: each.load), offer)
@@ -224,17 +314,17 @@ def _of_partials(best: Point, least: Point, offer: Offer) -> list[Finding]:
     told: list[Finding] = []
     at_least = f"At {offer.unit.words(least.load)}"
     counted = offer.objective.first_words_ms is not None
-    if best.first_words_p99_ms is not None:
-        value = f"{number(best.first_words_p50_ms)} / {number(best.first_words_p99_ms)} ms"
-        note = f"{at_least} {number(least.first_words_p50_ms)} / {number(least.first_words_p99_ms)} ms."
+    if best.summary.first_words.count:
+        value = f"{_p50_p99(best.summary.first_words)} ms"
+        note = f"{at_least} {_p50_p99(least.summary.first_words)} ms."
         told.append(Finding("first words there, since the utterance began, p50 / p99", value, note=note))
-    if best.partials_translated is not None:
+    if best.summary.partials_translated is not None:
         note = "Of those that an idle gateway would translate."
-        if least.partials_translated is not None:
-            note += f" {at_least} {least.partials_translated:.0%}."
+        if least.summary.partials_translated is not None:
+            note += f" {at_least} {least.summary.partials_translated:.0%}."
         if not counted:
             note += " The objective does not count them (--first-words-ms)."
-        told.append(Finding("partials translated there", f"{best.partials_translated:.0%}", note=note))
+        told.append(Finding("partials translated there", f"{best.summary.partials_translated:.0%}", note=note))
     if best.partial_tokens is not None:
         note = (
             f"{at_least} {number(least.partial_tokens)}: where the engine or the gateway is full, fewer partials "
@@ -246,57 +336,49 @@ def _of_partials(best: Point, least: Point, offer: Offer) -> list[Finding]:
 
 def points_table(points: Sequence[Point], unit: Unit) -> Table:
     """All runs, by load."""
-    partials, again = unit is Unit.MEETINGS, any(each.retries for each in points)
-    head = [unit.value, "seed", "offered/s", "goodput/s", "kept the objective", "first token p50 / p99, ms"]
-    rows = [
-        [
-            f"{each.load:g}" + (" (confirmation)" if each.long else ""),
-            str(each.seed),
-            f"{each.offered_per_s:.3g}",
-            f"{each.goodput_per_s:.3g}",
-            f"{each.within:.1%} of {each.translations:,}: {_verdict(each)}",
-            f"{number(each.first_p50_ms)} / {number(each.first_p99_ms)}",
-            *(_of_retries(each) if again else []),
-            number(each.tokens_per_s),
-            *([*of_partials(each), number(each.partial_tokens)] if partials else []),
-            number(each.running),
-            each.limit,
-        ]
-        for each in sorted(points, key=lambda each: (each.load, each.long))
+    columns: list[tuple[str, Callable[[Point], str]]] = [
+        (unit.value, lambda each: f"{each.load:g}" + (" (confirmation)" if each.long else "")),
+        ("seed", lambda each: str(each.seed)),
+        ("offered/s", lambda each: f"{each.summary.offered_per_s or 0.0:.3g}"),
+        ("goodput/s", lambda each: f"{each.summary.goodput_per_s.median:.3g}"),
+        ("kept the objective", lambda each: _verdict(each.summary)),
+        ("first token p50 / p99, ms", lambda each: _p50_p99(each.summary.first_token)),
     ]
-    head += _OF_RETRIES if again else []
-    of_unfinished = [*OF_PARTIALS, _PARTIAL_TOKENS]
-    head += ["tokens/s of finals", *(of_unfinished if partials else []), "running", "what was full"]
-    return Table("All runs", head, rows)
+    if any(each.summary.retries for each in points):
+        columns += [
+            ("finished/s", lambda each: f"{each.summary.requests_per_s.median:.3g}"),
+            ("sent again", lambda each: f"{each.summary.retries:,}"),
+            (
+                "first token of what was accepted, since it was sent p50 / p99, ms",
+                lambda each: _p50_p99(each.summary.since_sent),
+            ),
+        ]
+    columns.append(("tokens/s of finals", lambda each: number(each.summary.tokens_per_s.median)))
+    if unit is Unit.MEETINGS:
+        columns += [*OF_PARTIALS, (_PARTIAL_TOKENS, lambda each: number(each.partial_tokens))]
+    columns += [
+        ("running", lambda each: number(each.summary.running.mean if each.summary.running else None)),
+        ("what was full", lambda each: each.limit),
+    ]
+    return tabulated("All runs", sorted(points, key=lambda each: (each.load, each.long)), columns)
 
 
-def _verdict(point: Point) -> str:
+def _verdict(summary: Summary) -> str:
     """Whether the objective was kept, and what of it was not."""
-    if point.kept:
-        return "yes"
-    return f"no ({', '.join(point.missed)})" if point.missed else "no"
+    kept = "yes" if summary.met else f"no ({', '.join(summary.missed)})" if summary.missed else "no"
+    return f"{summary.within:.1%} of {summary.records:,}: {kept}"
 
 
-_OF_RETRIES = ["finished/s", "sent again", "first token of what was accepted, since it was sent p50 / p99, ms"]
-
-
-def _of_retries(point: Point) -> list[str]:
-    since_sent = f"{number(point.accepted_p50_ms)} / {number(point.accepted_p99_ms)}"
-    return [f"{point.requests_per_s:.3g}", f"{point.retries:,}", since_sent]
-
-
-def of_partials(point: Point) -> list[str]:
-    """What readers have of what is still being said, under the heads `OF_PARTIALS`."""
-    translated = NONE if point.partials_translated is None else f"{point.partials_translated:.0%}"
-    return [number(point.first_words_p99_ms), translated]
+def _p50_p99(latency: Percentiles) -> str:
+    return f"{number(latency.p50_ms)} / {number(latency.p99_ms)}"
 
 
 def too_few(point: Point, offer: Offer) -> str:
     """A warning where one translation decides; or nothing."""
     needed = round(1 / max(1 - offer.objective.quantile, 1e-9))
-    if point.translations >= needed:
+    if point.summary.records >= needed:
         return ""
-    return f"Judged by {point.translations} translations, of which one decides: use longer steps (--step-s)."
+    return f"Judged by {point.summary.records} translations, of which one decides: use longer steps (--step-s)."
 
 
 def driver_limit(point: Point) -> Finding:

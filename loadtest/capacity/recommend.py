@@ -15,35 +15,27 @@ from typing import Any
 from msgspec import Struct, to_builtins
 from msgspec.structs import replace
 
-from loadtest.capacity.bench import Bench, follow
-from loadtest.capacity.curve import HEADROOM, Plan, at_capacity, capacity_findings, with_headroom
-from loadtest.capacity.offer import Offer, Unit, described
-from loadtest.capacity.points import OF_PARTIALS, Measured, Point, of_partials, points_table, there
+from loadtest.capacity.curve import HEADROOM, Bench, Plan, at_capacity, capacity_findings, follow, with_headroom
+from loadtest.capacity.points import OF_PARTIALS, Measured, Offer, Point, Unit, described, points_table, there
 from loadtest.capacity.search import Ended, Found, capacity_search
-from loadtest.commands import Say
-from loadtest.options import shown, with_batch
+from loadtest.options import Say, shown, with_batch
 from loadtest.results import LoadtestError, go_on
-from loadtest.systems.running import Running
-from loadtest.trial.content import NONE, Chart, Series, Table, number
+from loadtest.systems.server import Running
+from loadtest.trial.content import NONE, Chart, Series, Table, number, tabulated
 from loadtest.trial.values import Finding, Objective, Results, Trial
 
 # Closer to the best than this counts as equally good: so much lies between two runs of the same settings.
 _NEAR = 0.03
 
 
-class Candidate(Struct, frozen=True):
-    """Settings to try."""
-
-    max_num_seqs: int
-
-    def __str__(self) -> str:
-        return f"{self.max_num_seqs} sequences"
+def _name(max_num_seqs: int) -> str:
+    return f"{max_num_seqs} sequences"
 
 
 class Tried(Struct, frozen=True):
-    """A candidate, and what came of it."""
+    """A size of the batch, and what came of it."""
 
-    candidate: Candidate
+    max_num_seqs: int
     found: Found | None
     # Why a gateway with these settings could not be measured, or no further than `found` says.
     failed: str | None = None
@@ -51,6 +43,10 @@ class Tried(Struct, frozen=True):
     points: list[Point] = []
     # Whether it is recommended.
     chosen: bool = False
+
+    @property
+    def name(self) -> str:
+        return _name(self.max_num_seqs)
 
     @property
     def capacity(self) -> float:
@@ -70,27 +66,22 @@ def choose(tried: Sequence[Tried]) -> tuple[Tried, str] | None:
         return None
     most = max(able, key=lambda each: each.capacity)
     good = [each for each in able if each.capacity >= most.capacity * (1 - _NEAR)]
-    chosen = min(good, key=lambda each: each.candidate.max_num_seqs)
+    chosen = min(good, key=lambda each: each.max_num_seqs)
     if chosen is most:
         why = "It carries the most of those that were tried."
-        if len(able) > 1 and chosen is max(able, key=lambda each: each.candidate.max_num_seqs):
+        if len(able) > 1 and chosen is max(able, key=lambda each: each.max_num_seqs):
             why += " It is the largest of them, too: a larger one may carry more (--max-num-seqs)."
     else:
         why = (
             f"It carries {chosen.capacity:g}, within {_NEAR:.0%} of the most, {most.capacity:g} with "
-            f"{most.candidate.max_num_seqs}; of two batches that carry the same, in the smaller one every token "
+            f"{most.max_num_seqs}; of two batches that carry the same, in the smaller one every token "
             "comes sooner."
         )
     return chosen, why
 
 
 def advise(
-    tried: Sequence[Tried],
-    *,
-    offer: Offer,
-    device: str,
-    left_out: Sequence[str] = (),
-    interrupted: bool = False,
+    tried: Sequence[Tried], *, offer: Offer, device: str, left_out: Sequence[str] = (), interrupted: bool = False
 ) -> list[Finding]:
     """Everything that is said.
 
@@ -108,7 +99,7 @@ def advise(
         )
         return [Finding("a recommendation", "none", passed=False, note=note), *notes]
     return [
-        Finding("max_num_seqs", str(chosen.candidate.max_num_seqs), note=why),
+        Finding("max_num_seqs", str(chosen.max_num_seqs), note=why),
         *capacity_findings(f"a {device} carries", chosen.found, chosen.at, offer),
         *there(chosen.at, chosen.points, offer),
         *notes,
@@ -129,19 +120,19 @@ def recommended_toml(tried: Sequence[Tried], offer: Offer, device: str) -> str:
         f"# {offer.workload}.",
         *([] if chosen.found.ended.confirmed else [f"# NOT CONFIRMED: {chosen.found.ended.value}."]),
         "[engine]",
-        f"max_num_seqs = {chosen.candidate.max_num_seqs}",
+        f"max_num_seqs = {chosen.max_num_seqs}",
     ]
     return "\n".join(lines) + "\n"
 
 
 def _partials_words(chosen: Tried, objective: Objective) -> list[str]:
     """What is kept of what is still being said, where that was asked for."""
-    at = chosen.at
-    if objective.first_words_ms is None or at is None or at.partials_translated is None:
+    translated = chosen.at.summary.partials_translated if chosen.at is not None else None
+    if objective.first_words_ms is None or translated is None:
         return []
     return [
         f"# as many of the first words within {objective.first_words_ms:g} ms of when an utterance began;",
-        f"# {at.partials_translated:.0%} of the partials translated;",
+        f"# {translated:.0%} of the partials translated;",
     ]
 
 
@@ -150,11 +141,11 @@ def _notes(tried: Sequence[Tried], unit: Unit, left_out: Sequence[str], interrup
     told: list[Finding] = []
     for each in tried:
         if each.found is None:
-            told.append(Finding(f"not measured: {each.candidate}", "failed", note=each.failed or ""))
+            told.append(Finding(f"not measured: {each.name}", "failed", note=each.failed or ""))
         elif each.found.ended.cut_short:
             value = unit.words(each.found.capacity) if each.found.capacity is not None else "nothing"
             why = " ".join(filter(None, [f"{each.found.ended.value.capitalize()}.", each.failed]))
-            told.append(Finding(f"cut short: {each.candidate}", value, note=f"{why} It may carry more, or less."))
+            told.append(Finding(f"cut short: {each.name}", value, note=f"{why} It may carry more, or less."))
     missing = ", ".join(left_out)
     if interrupted:
         note = f"Not tried: {missing}." if missing else ""
@@ -170,13 +161,13 @@ def _notes(tried: Sequence[Tried], unit: Unit, left_out: Sequence[str], interrup
 
 def capacity_charts(tried: Sequence[Tried], unit: Unit) -> list[Chart]:
     """Capacity against the size of the batch."""
-    able = sorted((each for each in tried if each.capacity), key=lambda each: each.candidate.max_num_seqs)
+    able = sorted((each for each in tried if each.capacity), key=lambda each: each.max_num_seqs)
     if not able:
         return []
     capacity = [each.capacity for each in able]
     series = Series(
         name="carries",
-        x=[float(each.candidate.max_num_seqs) for each in able],
+        x=[float(each.max_num_seqs) for each in able],
         y=capacity,
         low=capacity,
         high=[(each.found and each.found.at_most) or each.capacity for each in able],
@@ -195,29 +186,24 @@ def capacity_charts(tried: Sequence[Tried], unit: Unit) -> list[Chart]:
 
 
 def tried_table(tried: Sequence[Tried], unit: Unit) -> Table:
-    partials = [f"{head} there" for head in OF_PARTIALS] if unit is Unit.MEETINGS else []
-    head = (
-        *("settings", f"carries, {unit.value}", "not"),
-        *("first token p99 there, ms", *partials, "tokens/s of finals there", "runs", ""),
-    )
-    return Table("What was tried", head, [_row(each, len(head), partials=bool(partials)) for each in tried])
+    def there(cell: Callable[[Point], str]) -> Callable[[Tried], str]:
+        return lambda each: NONE if each.at is None else cell(each.at)
 
+    def found(cell: Callable[[Found], str]) -> Callable[[Tried], str]:
+        return lambda each: NONE if each.found is None else cell(each.found)
 
-def _row(tried: Tried, cells: int, *, partials: bool) -> list[str]:
-    name, found, at = f"{tried.candidate}" + " (recommended)" * tried.chosen, tried.found, tried.at
-    if found is None:
-        return [name, *[NONE] * (cells - 2), tried.failed or ""]
-    of_these = [] if not partials else [NONE] * len(OF_PARTIALS) if at is None else of_partials(at)
-    return [
-        name,
-        number(found.capacity),
-        number(found.at_most),
-        number(None if at is None else at.first_p99_ms),
-        *of_these,
-        number(None if at is None else at.tokens_per_s),
-        str(found.runs),
-        found.ended.value,
+    partials = [(f"{head} there", there(cell)) for head, cell in OF_PARTIALS] if unit is Unit.MEETINGS else []
+    columns = [
+        ("settings", lambda each: each.name + " (recommended)" * each.chosen),
+        (f"carries, {unit.value}", found(lambda each: number(each.capacity))),
+        ("not", found(lambda each: number(each.at_most))),
+        ("first token p99 there, ms", there(lambda each: number(each.summary.first_token.p99_ms))),
+        *partials,
+        ("tokens/s of finals there", there(lambda each: number(each.summary.tokens_per_s.median))),
+        ("runs", found(lambda each: str(each.runs))),
+        ("", lambda each: each.found.ended.value if each.found is not None else each.failed or ""),
     ]
+    return tabulated("What was tried", tried, columns)
 
 
 # ---------------------------------------------------------------- trying them
@@ -266,10 +252,10 @@ async def recommend(plan: RecommendPlan, start: _Start, say: Say) -> Results:
             tried,
             offer=plan.offer,
             device=plan.device,
-            left_out=[str(each) for each in map(Candidate, plan.seqs) if each not in tour.measured],
+            left_out=[_name(size) for size in plan.seqs if size not in tour.measured],
             interrupted=tour.interrupted,
         ),
-        trials=[trial for each in tried for trial in _trials(each, tour.measured[each.candidate])],
+        trials=[trial for each in tried for trial in _trials(each, tour.measured[each.max_num_seqs])],
         parts=[
             *([f"```toml\n{toml}```"] if toml else []),
             tried_table(tried, unit),
@@ -286,7 +272,7 @@ class _Tour:
 
     def __init__(self, plan: RecommendPlan, start: _Start, say: Say) -> None:
         self.tried: list[Tried] = []
-        self.measured: dict[Candidate, list[Measured]] = {}
+        self.measured: dict[int, list[Measured]] = {}
         self.interrupted = False
         self._plan = plan
         self._start = start
@@ -297,43 +283,42 @@ class _Tour:
         """As far as there is time. Raises `CancelledError` when it is interrupted before anything was measured."""
         try:
             for size in self._plan.seqs:
-                await self._try(Candidate(size))
+                await self._try(size)
         except asyncio.CancelledError:
             if not self.tried:
                 raise
             go_on()
             self.interrupted = True
 
-    async def _try(self, candidate: Candidate) -> None:
-        if self._until_s - time.monotonic() <= _LEAST_RUNS * self._plan.offer.seconds(long=False):
+    async def _try(self, size: int) -> None:
+        if self._until_s - time.monotonic() <= _LEAST_RUNS * self._plan.offer.seconds():
             return
-        settings = with_batch(self._plan.settings, candidate.max_num_seqs)
+        settings = with_batch(self._plan.settings, size)
         try:
-            async with self._start(settings, str(candidate)) as running:
-                await self._measure(candidate, running)
+            async with self._start(settings, _name(size)) as running:
+                await self._measure(size, running)
         except LoadtestError as error:
-            self._enter(Tried(candidate, None, str(error)), [])
+            self._enter(Tried(size, None, str(error)), [])
 
     def _enter(self, tried: Tried, measured: list[Measured]) -> None:
         self.tried.append(replace(tried, points=[each.point for each in measured]))
-        self.measured[tried.candidate] = measured
+        self.measured[tried.max_num_seqs] = measured
 
-    async def _measure(self, candidate: Candidate, running: Running) -> None:
+    async def _measure(self, size: int, running: Running) -> None:
         """Raises `CancelledError` when it is interrupted; what was measured until then is entered."""
         plan = self._plan
         best = max((each.capacity for each in self.tried), default=0.0)
-        bench = Bench(running, plan.offer, self._say, processes=plan.processes, label=f"{candidate}, ")
+        bench = Bench(running, plan.offer, self._say, processes=plan.processes, label=f"{_name(size)}, ")
         # Each gets its part of the time that is left, so that one alone does not use it up.
         left, now_s = max(1, len(plan.seqs) - len(self.tried)), time.monotonic()
         until_s = now_s + (self._until_s - now_s) / left
         search = capacity_search(best or plan.start, plan.bounds, worth=_WORTH * best)
         followed = await follow(search, bench.measure, bench.takes_s, until_s)
-        by = followed.stopped.by if followed.stopped is not None else None
-        failed = followed.stopped.why if followed.stopped is not None and by is Ended.FAILED else None
-        if followed.measured or by is not Ended.INTERRUPTED:
+        failed = followed.why if followed.stopped is Ended.FAILED else None
+        if followed.measured or followed.stopped is not Ended.INTERRUPTED:
             found = None if failed is not None and not followed.measured else followed.found
-            self._enter(Tried(candidate, found, failed), followed.measured)
-        if by is Ended.INTERRUPTED:
+            self._enter(Tried(size, found, failed), followed.measured)
+        if followed.stopped is Ended.INTERRUPTED:
             raise asyncio.CancelledError
 
 

@@ -15,18 +15,18 @@ import statistics
 import sys
 import tempfile
 import time
-from collections.abc import AsyncIterator, Callable, Sequence
+from collections.abc import AsyncIterator, Sequence
 from contextlib import AsyncExitStack, asynccontextmanager, suppress
-from typing import BinaryIO, TypeVar
+from typing import Any, BinaryIO, TypeVar
 
 import msgspec
 from msgspec import Struct
 from msgspec.structs import replace
 
-from loadtest.commands import Say
 from loadtest.driving import exchange
-from loadtest.driving.client import Share
-from loadtest.results import LoadtestError, first_error
+from loadtest.driving.exchange import Share
+from loadtest.options import Say
+from loadtest.results import LoadtestError, first_error, within
 from loadtest.trial.values import (
     Address,
     Closed,
@@ -251,19 +251,15 @@ def split_lines(lines: Sequence[Line], load: Load, processes: int) -> list[list[
 
 
 def _together(delivered: Sequence[Delivered]) -> Delivered:
-    def all_of(kept: Callable[[Delivered], list[float]]) -> list[float]:
-        together = [ms for each in delivered for ms in kept(each)]
+    def all_of(name: str) -> list[float]:
+        together = [ms for each in delivered for ms in getattr(each, name)]
         random.Random("together").shuffle(together)
         return together
 
-    return Delivered(
-        frames=sum(each.frames for each in delivered),
-        bytes=sum(each.bytes for each in delivered),
-        finals=sum(each.finals for each in delivered),
-        final_ms=all_of(lambda each: each.final_ms),
-        text_ms=all_of(lambda each: each.text_ms),
-        accepted_ms=all_of(lambda each: each.accepted_ms),
-    )
+    counts: dict[str, Any] = {
+        name: sum(getattr(each, name) for each in delivered) for name in ("frames", "bytes", "finals")
+    }
+    return Delivered(**counts | {name: all_of(name) for name in ("final_ms", "text_ms", "accepted_ms")})
 
 
 # ---------------------------------------------------------------- one client process
@@ -303,13 +299,10 @@ class _Process:
     async def _answer(self) -> exchange.Answer:
         line = await self._answers.readline()
         if not line.endswith(b"\n"):
-            raise LoadtestError(f"A client process ended before its time.{self._tail()}")
+            self._log.seek(max(0, self._log.seek(0, os.SEEK_END) - _TAIL_BYTES))
+            said = self._log.read().decode(errors="replace").strip()
+            raise LoadtestError("A client process ended before its time." + (f" It said: {said}" if said else ""))
         return exchange.answers.decode(line)
-
-    def _tail(self) -> str:
-        self._log.seek(max(0, self._log.seek(0, os.SEEK_END) - _TAIL_BYTES))
-        said = self._log.read().decode(errors="replace").strip()
-        return f" It said: {said}" if said else ""
 
     def dismiss(self) -> None:
         """There are no more orders."""
@@ -319,10 +312,7 @@ class _Process:
         """Let it end by itself, and make sure of it and of whatever it started."""
         self.dismiss()
         try:
-            async with asyncio.timeout(within_s):
-                await self._process.wait()
-        except TimeoutError:
-            pass
+            await within(within_s, self._process.wait())
         finally:
             # It leads a session of its own, in which everything that it started is.
             with suppress(ProcessLookupError):

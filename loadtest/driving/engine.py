@@ -12,8 +12,7 @@ import itertools
 import socket
 import tempfile
 import time
-from abc import abstractmethod
-from collections.abc import AsyncIterator, Callable, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
 from contextlib import aclosing, asynccontextmanager
 from pathlib import Path
 from typing import Any
@@ -27,9 +26,8 @@ from gateway.engines.host import main
 from gateway.engines.simulated import SimulatedEngine
 from gateway.engines.vllm.engine import VllmEngine
 from gateway.runtime import settle_interpreter
-from loadtest.driving.client import Client, Share
-from loadtest.driving.requests import Answer, Requests
-from loadtest.driving.tally import Tally
+from loadtest.driving.exchange import Client, Share
+from loadtest.driving.requests import Answer, Requests, Tally
 from loadtest.results import LoadtestError, first_error
 from loadtest.systems.gateway import gateway_process
 from loadtest.systems.prompting import gateway_settings
@@ -40,16 +38,17 @@ _IDLE_S = 10.0
 _LOOK_S = 0.02
 
 
+_Generate = Callable[[TranslationRequest, Callable[[str, int], None]], Awaitable[None]]
+"""Takes whom to tell of new text, and how many tokens it has, as they are generated."""
+
+
 class _EngineClient(Requests):
     """Calls an engine that is in this process."""
 
-    def __init__(self, load: Closed | Open) -> None:
+    def __init__(self, generate: _Generate, load: Closed | Open) -> None:
         super().__init__(load)
+        self._generate = generate
         self._ids = itertools.count(1)
-
-    @abstractmethod
-    async def generate(self, request: TranslationRequest, on_piece: Callable[[str, int], None]) -> None:
-        """on_piece: is told of new text, and how many tokens it has, as they are generated."""
 
     async def open_for(self, lines: Sequence[Line]) -> None:
         pass
@@ -67,7 +66,7 @@ class _EngineClient(Requests):
 
         answer.sent_s = time.monotonic()
         try:
-            await self.generate(request, on_piece)
+            await self._generate(request, on_piece)
             answer.end("".join(text for text, _ in parts).strip(), sum(tokens for _, tokens in parts))
         except GatewayError as error:
             answer.failed = error.code
@@ -77,7 +76,7 @@ class _VllmClient(_EngineClient):
     """raw: the engine's own parts, as `VllmEngine.raw` gives them."""
 
     def __init__(self, raw: Any, load: Closed | Open) -> None:
-        super().__init__(load)
+        super().__init__(self._stream, load)
         self._raw = raw
 
     async def reset_prefix_cache(self) -> None:
@@ -94,7 +93,7 @@ class _VllmClient(_EngineClient):
         except Exception as error:
             raise LoadtestError(f"The engine cannot empty its prefix cache ({type(error).__name__}).") from error
 
-    async def generate(self, request: TranslationRequest, on_piece: Callable[[str, int], None]) -> None:
+    async def _stream(self, request: TranslationRequest, on_piece: Callable[[str, int], None]) -> None:
         raw = self._raw
         # A gateway, too, writes the prompt once the line has come.
         prompt = raw.encoder.encode(request)
@@ -114,15 +113,6 @@ class _VllmClient(_EngineClient):
             answer.failed = f"{type(error).__name__}: {error}"
 
 
-class _SimulatedClient(_EngineClient):
-    def __init__(self, engine: Engine, load: Closed | Open) -> None:
-        super().__init__(load)
-        self._engine = engine
-
-    async def generate(self, request: TranslationRequest, on_piece: Callable[[str, int], None]) -> None:
-        await self._engine.generate(request, lambda event: on_piece(event.text, event.tokens))
-
-
 @asynccontextmanager
 async def client(address: EngineInProcess, load: Closed | Open, _share: Share) -> AsyncIterator[Client]:
     """A client that holds the engine. Raises `LoadtestError` when it cannot be built."""
@@ -131,7 +121,11 @@ async def client(address: EngineInProcess, load: Closed | Open, _share: Share) -
         if isinstance(engine, VllmEngine):
             yield _VllmClient(engine.raw(), load)
         else:
-            yield _SimulatedClient(engine, load)
+
+            async def generate(request: TranslationRequest, on_piece: Callable[[str, int], None]) -> None:
+                await engine.generate(request, lambda event: on_piece(event.text, event.tokens))
+
+            yield _EngineClient(generate, load)
 
 
 @asynccontextmanager

@@ -1,9 +1,11 @@
-"""HTTP/1.1 as a load test needs it: POST over connections that are kept, one request at a time on each.
+"""HTTP/1.1 as a load test needs it: POST over connections that are kept, one request at a time on each; and what
+is asked so: the baselines, one request a translation, and OpenAI-compatible servers, completions streamed as
+server-sent events.
 
-Knows: requests, responses, connections, and of what is asked the baselines' one request a translation. Must not
-know: when lines are said. The parser is httptools'; bodies
-come with a length or in chunks. A client for every case, such as httpx, takes several times the CPU for each piece
-of a stream, and would be the limit before the server is.
+Knows: requests, responses, connections; that API as vLLM serves it, and how it is given the same prompts as by the
+gateway. Must not know: when lines are said. The parser is httptools'; bodies come with a length or in chunks. A
+client for every case, such as httpx, takes several times the CPU for each piece of a stream, and would be the
+limit before the server is.
 """
 
 from __future__ import annotations
@@ -11,7 +13,7 @@ from __future__ import annotations
 import asyncio
 import time
 from collections.abc import AsyncIterator, Callable, Sequence
-from contextlib import asynccontextmanager
+from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from typing import Any
 from urllib.parse import urlsplit
 
@@ -19,11 +21,12 @@ import httptools
 import msgspec
 from msgspec import Struct
 
-from loadtest.driving.client import Client, Share
-from loadtest.driving.requests import Answer, Requests, connections_for
-from loadtest.driving.tally import Tally
+from gateway.domain.errors import GatewayError
+from loadtest.driving.exchange import Client, Share
+from loadtest.driving.requests import Answer, Requests, Tally, connections_for
 from loadtest.results import LoadtestError
-from loadtest.trial.values import Closed, Http, Line, Open
+from loadtest.systems.prompting import Prompts, gateway_settings, prompts
+from loadtest.trial.values import Closed, Http, Line, Open, OpenAiServer
 
 _OPEN_S = 10.0
 _READ_BYTES = 2**16
@@ -72,7 +75,10 @@ class Connections:
         `take` gets its body piece by piece. Raises `BrokenResponse`."""
         while True:
             kept = bool(self._idle)
-            stream = self._idle.pop() if kept else await self._new()
+            try:
+                stream = self._idle.pop() if kept else await self._connect()
+            except (OSError, TimeoutError) as error:
+                raise BrokenResponse(f"no connection ({error})") from None
             response = _Response(take)
             try:
                 await response.read(request, *stream)
@@ -91,12 +97,6 @@ class Connections:
     def close(self) -> None:
         for _, writer in self._idle:
             writer.close()
-
-    async def _new(self) -> _Stream:
-        try:
-            return await self._connect()
-        except (OSError, TimeoutError) as error:
-            raise BrokenResponse(f"no connection ({error})") from None
 
     async def _connect(self) -> _Stream:
         async with asyncio.timeout(_OPEN_S):
@@ -147,12 +147,6 @@ class _Response:
 _SHOWN_CHARS = 200
 
 
-class _Request(Struct, frozen=True):
-    text: str
-    source: str
-    target: str
-
-
 class _Translation(Struct, frozen=True):
     text: str
     tokens: int
@@ -166,7 +160,7 @@ def refusal(status: int, body: bytes | bytearray) -> str:
     return f"HTTP {status}: {body.decode(errors='replace').strip()[:_SHOWN_CHARS]}"
 
 
-class _HttpClient(Requests):
+class _Posting(Requests):
     def __init__(self, url: str, load: Closed | Open) -> None:
         super().__init__(load)
         self.connections = Connections(url)
@@ -174,8 +168,19 @@ class _HttpClient(Requests):
     async def open_for(self, lines: Sequence[Line]) -> None:
         await self.connections.open(connections_for(self._load))
 
+
+@asynccontextmanager
+async def _opened(client: _Posting) -> AsyncIterator[Client]:
+    await client.connections.open(1)
+    try:
+        yield client
+    finally:
+        client.connections.close()
+
+
+class _HttpClient(_Posting):
     async def translate(self, line: Line, answer: Answer, tally: Tally) -> None:
-        asked = msgspec.json.encode(_Request(line.text, line.source, line.targets[0]))
+        asked = msgspec.json.encode({"text": line.text, "source": line.source, "target": line.targets[0]})
         body = bytearray()
         answer.sent_s = time.monotonic()
         try:
@@ -196,12 +201,147 @@ class _HttpClient(Requests):
             answer.end(translated.text, translated.tokens)
 
 
-@asynccontextmanager
-async def client(address: Http, load: Closed | Open, _share: Share) -> AsyncIterator[Client]:
+def client(address: Http, load: Closed | Open, _share: Share) -> AbstractAsyncContextManager[Client]:
     """A client of the baseline at `address`. Raises `LoadtestError` when there is none."""
-    opened = _HttpClient(address.url, load)
-    await opened.connections.open(1)
-    try:
+    return _opened(_HttpClient(address.url, load))
+
+
+# ---------------------------------------------------------------- an OpenAI-compatible server
+
+
+_PATH = "/v1/completions"
+
+
+class _Choice(Struct, frozen=True):
+    text: str = ""
+
+
+class _Usage(Struct, frozen=True):
+    completion_tokens: int = 0
+
+
+class _Trouble(Struct, frozen=True):
+    message: str = ""
+
+
+class _Chunk(Struct, frozen=True):
+    choices: list[_Choice] = []
+    usage: _Usage | None = None
+    error: _Trouble | None = None
+
+
+_chunks = msgspec.json.Decoder(_Chunk)
+
+
+# ---------------------------------------------------------------- the client
+
+
+class Completion:
+    """What comes of one request: bytes of `text/event-stream`, which may end anywhere. Every event is one line."""
+
+    def __init__(self, answer: Answer) -> None:
+        self.body = bytearray()
+        self.frames = 0
+        self.bytes = 0
+        self._rest = b""
+        self._answer = answer
+        self._text: list[str] = []
+        self._tokens = 0
+        self._whole = False
+
+    def take(self, data: bytes) -> None:
+        self.bytes += len(data)
+        if not self.frames and len(self.body) < _SHOWN_CHARS:
+            self.body += data  # the beginning of what may be a refusal
+        *lines, self._rest = (self._rest + data).split(b"\n")
+        for line in lines:
+            if line.startswith(b"data:"):
+                self._on_event(line[5:].strip())
+
+    def _on_event(self, data: bytes) -> None:
+        self.frames += 1
+        if data == b"[DONE]":
+            self._whole = True
+            return
+        try:
+            chunk = _chunks.decode(data)
+        except msgspec.DecodeError as error:
+            self._answer.failed = f"an event is no completion ({error})"
+            return
+        if chunk.error is not None:
+            self._answer.failed = chunk.error.message[:_SHOWN_CHARS] or "the server reports an error"
+        for choice in chunk.choices:
+            self._text.append(choice.text)
+            # There is something to read.
+            if self._answer.first_s is None and choice.text.strip():
+                self._answer.first_s = time.monotonic()
+        if chunk.usage is not None:
+            self._tokens = chunk.usage.completion_tokens
+
+    def end(self, status: int) -> None:
+        """The response is whole."""
+        if self._answer.failed is not None:
+            return
+        if status != 200:
+            self._answer.failed = refusal(status, self.body)
+        elif not self._whole:
+            self._answer.failed = "the stream ended before its time"
+        else:
+            self._answer.end("".join(self._text).strip(), self._tokens)
+
+
+class _SseClient(_Posting):
+    def __init__(self, address: OpenAiServer, load: Closed | Open, how: Prompts) -> None:
+        super().__init__(address.url, load)
+        self._model = address.model
+        self._prompts = how
+        self._requests: dict[tuple[str, str], bytes | str] = {}
+
+    async def open_for(self, lines: Sequence[Line]) -> None:
+        self._requests = {(line.id, line.targets[0]): self._request(line) for line in lines}
+        await super().open_for(lines)
+
+    def _request(self, line: Line) -> bytes | str:
+        """What goes over the wire, or why it cannot."""
+        try:
+            prompt = self._prompts.encode(line)
+        except GatewayError as error:
+            return error.code
+        sampling = self._prompts.sampling
+        asked = {
+            "model": self._model,
+            # Ids, since a server reads special tokens in a text as ordinary characters.
+            "prompt": prompt.ids,
+            "max_tokens": prompt.max_tokens,
+            "temperature": sampling.temperature,
+            "top_p": sampling.top_p,
+            "stream": True,
+            "stream_options": {"include_usage": True},
+            # These are vLLM's own.
+            "top_k": sampling.top_k,
+            "repetition_penalty": sampling.repetition_penalty,
+            "stop_token_ids": self._prompts.encoder.stop_token_ids,
+        }
+        return self.connections.request(_PATH, msgspec.json.encode(asked))
+
+    async def translate(self, line: Line, answer: Answer, tally: Tally) -> None:
+        request = self._requests[line.id, line.targets[0]]
+        if isinstance(request, str):
+            answer.failed = request
+            return
+        stream = Completion(answer)
+        answer.sent_s = time.monotonic()
+        try:
+            stream.end(await self.connections.post(request, stream.take))
+        except BrokenResponse as error:
+            answer.failed = str(error)
+        tally.frames += stream.frames
+        tally.bytes += stream.bytes
+
+
+@asynccontextmanager
+async def completions_client(address: OpenAiServer, load: Closed | Open, _share: Share) -> AsyncIterator[Client]:
+    """A client of the server at `address`. Raises `LoadtestError` when there is none, or no prompts for it."""
+    how = await asyncio.to_thread(prompts, gateway_settings(address.settings))
+    async with _opened(_SseClient(address, load, how)) as opened:
         yield opened
-    finally:
-        opened.connections.close()

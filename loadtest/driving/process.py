@@ -20,8 +20,8 @@ import msgspec
 import uvloop
 
 from loadtest.driving import exchange
-from loadtest.driving.client import Client, Share
-from loadtest.driving.tally import Tally
+from loadtest.driving.exchange import Client, Share
+from loadtest.driving.requests import Tally
 from loadtest.results import LoadtestError, first_error
 from loadtest.trial.values import (
     Address,
@@ -59,9 +59,9 @@ def _client(address: Address, load: Load, share: Share) -> AbstractAsyncContextM
 
             return websocket.client(address, load, share)
         case OpenAiServer(), _:
-            from loadtest.driving import sse
+            from loadtest.driving import http
 
-            return sse.client(address, load, share)
+            return http.completions_client(address, load, share)
         case Http(), _:
             from loadtest.driving import http
 

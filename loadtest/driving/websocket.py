@@ -19,10 +19,9 @@ from websockets.exceptions import WebSocketException
 
 from gateway.protocol.limits import Limits
 from gateway.protocol.messages import SessionStart, UtteranceFinal
-from loadtest.driving.client import Client, Share
-from loadtest.driving.requests import Answer, Requests
-from loadtest.driving.spoken import DELTA, ERROR, FAILED, FINAL, heard
-from loadtest.driving.tally import Tally
+from loadtest.driving.exchange import Client, Share
+from loadtest.driving.meetings import DELTA, ERROR, FAILED, FINAL, heard
+from loadtest.driving.requests import Answer, Requests, Tally
 from loadtest.driving.wire import Wanted, Wire, open_all, open_wire
 from loadtest.results import LoadtestError
 from loadtest.trial.values import Closed, Line, Open, WebSocketGateway
@@ -113,7 +112,7 @@ class _Pool:
 
     def __init__(self) -> None:
         self.sessions: list[_Session] = []
-        self._free: deque[_Session] = deque()
+        self.free: deque[_Session] = deque()
 
     def renew(self) -> None:
         """All that can be used are free; the others are let go of."""
@@ -121,27 +120,23 @@ class _Pool:
             if not session.usable:
                 session.wire.close()
         self.sessions = [session for session in self.sessions if session.usable]
-        self._free = deque(self.sessions)
+        self.free = deque(self.sessions)
 
     def add(self, wire: Wire) -> None:
         session = _Session(wire)
         self.sessions.append(session)
-        self._free.append(session)
+        self.free.append(session)
 
     def take(self) -> _Session:
         """Raises `LoadtestError` when all were lost."""
-        while self._free:
-            session = self._free.popleft()
+        while self.free:
+            session = self.free.popleft()
             if session.wire.lost is None:
                 return session
         alive = [session for session in self.sessions if session.wire.lost is None]
         if not alive:
             raise LoadtestError(f"The gateway ended all sessions of a client: {self.sessions[0].wire.lost}.")
         return min(alive, key=lambda session: session.in_flight)
-
-    def give_back(self, session: _Session) -> None:
-        if not session.in_flight:
-            self._free.append(session)
 
 
 class _WebSocketClient(Requests):
@@ -177,7 +172,8 @@ class _WebSocketClient(Requests):
         session = pool.take()
         # Ids of the lines would be revisions of the same utterance in the next pass.
         await session.say(str(next(self._ids)), line.text, answer, tally)
-        pool.give_back(session)
+        if not session.in_flight:
+            pool.free.append(session)
 
     def close(self) -> None:
         for pool in self._pools.values():

@@ -148,21 +148,17 @@ def _ignore(_: object) -> None:
     pass
 
 
-def _own_address(host: str) -> tuple[str, int] | None:
-    """Where connections to this host come from: on the machine itself, each client process has an address of its
-    own, since of one address there are only some 28,000 ports."""
-    return (f"127.0.1.{1 + os.getpid() % 254}", 0) if host == "127.0.0.1" else None
-
-
 async def open_wire(url: str) -> Wire:
     """Connect to a gateway at `http://…`. Raises `OSError`, `TimeoutError` or `WebSocketException`."""
     stream = f"ws{url.rstrip('/').removeprefix('http')}/v1/stream"
     uri = parse_uri(stream)
     if uri.secure:
         raise LoadtestError("A load test speaks to a gateway without TLS: give it an http:// address.")
+    # On the machine itself, each client process has an address of its own: of one there are some 28,000 ports.
+    own = (f"127.0.1.{1 + os.getpid() % 254}", 0) if uri.host == "127.0.0.1" else None
     async with asyncio.timeout(_CONNECT_S):
         _, wire = await asyncio.get_running_loop().create_connection(
-            lambda: Wire(stream), uri.host, uri.port, local_addr=_own_address(uri.host)
+            lambda: Wire(stream), uri.host, uri.port, local_addr=own
         )
         try:
             await wire.opened()

@@ -1,20 +1,28 @@
-"""What the journey found: a row for each stage beside the reports' own, and what is said of all of them.
+"""What the journey found: a row for each stage beside the reports' own, and what is said of all of them; and the
+options of `python -m loadtest journey`.
 
-Knows: rounds, stages, summaries, the arithmetic on them. Must not know: how anything was measured.
+Knows: options, rounds, stages, summaries, the arithmetic on them. Must not know: how anything was measured.
 """
 
 from __future__ import annotations
 
+import argparse
 import statistics
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from typing import Any
 
+import msgspec
 from msgspec import Struct
 
-from loadtest.journey.run import Round
-from loadtest.journey.stages import BASELINE, RECOMMENDED, Stage, Told
-from loadtest.trial.content import NONE, Table
-from loadtest.trial.summary import Summary
-from loadtest.trial.values import Closed, Finding, Trial
+from gateway.engines import gpu
+from loadtest import options as common
+from loadtest.journey.run import BASELINE, RECOMMENDED, Plan, Round, Rounds, Stage, Told, groups, journey, stages
+from loadtest.options import Command, Say, between, from_, numbers
+from loadtest.results import LoadtestError
+from loadtest.talk.scenario import Scenario
+from loadtest.trial.content import NONE, Table, formatted, tabulated
+from loadtest.trial.summary import Percentiles, Summary, summaries
+from loadtest.trial.values import Finding, Results, Trial
 
 # What the reports got in production over one worker.
 _BAR = 7.5
@@ -33,8 +41,6 @@ class Point(Struct, frozen=True):
 
     # The name of its trials and of their summary.
     trial: str
-    # Requests at a time.
-    concurrency: int | None
     # Part of the time spent in queues.
     queued: float | None
     busy: Busy | None
@@ -47,7 +53,8 @@ class Row(Struct, frozen=True):
     title: str
     # None where the reports have no such number.
     told: Told | None
-    points: list[Point]
+    # By requests at a time.
+    points: dict[int, Point]
 
 
 class Outcome(Struct, frozen=True):
@@ -60,14 +67,6 @@ class Outcome(Struct, frozen=True):
     # All stages, also those that were not measured.
     rows: list[Row]
 
-    def row(self, key: str) -> Row | None:
-        return next((row for row in self.rows if row.key == key), None)
-
-    def most(self, key: str) -> Point | None:
-        """A stage at the highest concurrency; None where it was not measured there."""
-        row = self.row(key)
-        return next((each for each in row.points if each.concurrency == self.concurrency), None) if row else None
-
 
 def outcome(stages: Sequence[Stage], rounds: Sequence[Round]) -> Outcome:
     """rounds: of these stages, of all loads or only some."""
@@ -75,25 +74,21 @@ def outcome(stages: Sequence[Stage], rounds: Sequence[Round]) -> Outcome:
         Row(stage.key, stage.title, stage.told, _points(each for each in rounds if each.stage == stage.key))
         for stage in stages
     ]
-    concurrency = max((point.concurrency or 0 for row in rows for point in row.points), default=0)
     gpu = any(sample.gpu is not None for each in rounds for sample in each.trial.samples)
-    return Outcome(gpu, concurrency, rows)
+    return Outcome(gpu, max((each.in_flight for each in rounds), default=0), rows)
 
 
-def _points(rounds: Iterable[Round]) -> list[Point]:
-    by_name: dict[str, list[Round]] = {}
+def _points(rounds: Iterable[Round]) -> dict[int, Point]:
+    by_load: dict[int, list[Round]] = {}
     for each in rounds:
-        by_name.setdefault(each.trial.name, []).append(each)
-    points: list[Point] = []
-    for name, own in by_name.items():
-        load, queued = own[0].trial.load, [each.queued for each in own if each.queued is not None]
-        points.append(
-            Point(
-                trial=name,
-                concurrency=load.in_flight if isinstance(load, Closed) else None,
-                queued=round(statistics.fmean(queued), 4) if queued else None,
-                busy=_busy([each.trial for each in own]),
-            )
+        by_load.setdefault(each.in_flight, []).append(each)
+    points: dict[int, Point] = {}
+    for in_flight, own in by_load.items():
+        queued = [each.queued for each in own if each.queued is not None]
+        points[in_flight] = Point(
+            trial=own[0].trial.name,
+            queued=round(statistics.fmean(queued), 4) if queued else None,
+            busy=_busy([each.trial for each in own]),
         )
     return points
 
@@ -108,40 +103,29 @@ def _busy(trials: Iterable[Trial]) -> Busy | None:
 # ---------------------------------------------------------------- findings
 
 
-class _Told:
-    """An outcome with the summaries of its trials. Ratios are requests a second over those of one worker, at the
-    highest concurrency; None where one of them is not known."""
+class _Most:
+    """Stages at the highest concurrency, by key, as far as they were measured there; and what the reports tell."""
 
     def __init__(self, found: Outcome, summaries: Iterable[Summary]) -> None:
-        self.found = found
-        self._summaries = {summary.name: summary for summary in summaries}
-
-    def most(self, key: str) -> Summary | None:
-        """A stage at the highest concurrency; None where it was not measured there."""
-        point = self.found.most(key)
-        return self._summaries.get(point.trial) if point is not None else None
-
-    def ratio(self, key: str, base: str = BASELINE) -> float | None:
-        own, other = self.most(key), self.most(base)
-        if own is None or other is None:
-            return None
-        return own.requests_per_s.median / max(other.requests_per_s.median, 1e-9)
-
-    def told_ratio(self, key: str, base: str = BASELINE) -> float | None:
-        """In the reports."""
-        own, other = self._told(key), self._told(base)
-        return None if own is None or other is None else own.requests_per_s / other.requests_per_s
+        by_name = {summary.name: summary for summary in summaries}
+        self.points = {
+            row.key: row.points[found.concurrency] for row in found.rows if found.concurrency in row.points
+        }
+        self.summaries = {key: by_name[point.trial] for key, point in self.points.items()}
+        self.per_s = {key: summary.requests_per_s.median for key, summary in self.summaries.items()}
+        self.told_per_s = {row.key: row.told.requests_per_s for row in found.rows if row.told is not None}
 
     def in_the_reports(self, key: str, base: str) -> str:
         """A sentence, or nothing."""
-        own, other, ratio = self._told(key), self._told(base), self.told_ratio(key, base)
-        if own is None or other is None or ratio is None:
+        ratio = _ratio(self.told_per_s, key, base)
+        if ratio is None:
             return ""
-        return f"In the reports {own.requests_per_s:g} / {other.requests_per_s:g} = {ratio:.1f} ×."
+        return f"In the reports {self.told_per_s[key]:g} / {self.told_per_s[base]:g} = {ratio:.1f} ×."
 
-    def _told(self, key: str) -> Told | None:
-        row = self.found.row(key)
-        return row.told if row is not None else None
+
+def _ratio(per_s: Mapping[str, float], key: str, base: str = BASELINE) -> float | None:
+    """Requests a second over those of another stage; None where one of them is not known."""
+    return per_s[key] / max(per_s[base], 1e-9) if key in per_s and base in per_s else None
 
 
 def findings(
@@ -160,29 +144,24 @@ def findings(
         for row in found.rows
         if row.key in missing
     ]
-    told, at = _Told(found, summaries), f"{found.concurrency} at a time"
-    best, one, ratio = told.most(RECOMMENDED), told.most(BASELINE), told.ratio(RECOMMENDED)
-    if best is not None and one is not None and ratio is not None:
-        note = told.in_the_reports(RECOMMENDED, BASELINE)
+    most, at = _Most(found, summaries), f"{found.concurrency} at a time"
+    if (ratio := _ratio(most.per_s, RECOMMENDED)) is not None:
+        note, held_back = most.in_the_reports(RECOMMENDED, BASELINE), most.summaries[BASELINE].limited is not None
         # Held back, the gateway would reach more; a worker that is held back makes it look better than it is.
-        if best.limited:
-            note += " The driver held the gateway back."
-        if one.limited:
-            note += " The driver held one worker back: the ratio says nothing."
-        name, passed = f"recommended gateway over one worker, requests/s, {at}", ratio >= _BAR and not one.limited
+        note += " The driver held the gateway back." * (most.summaries[RECOMMENDED].limited is not None)
+        note += " The driver held one worker back: the ratio says nothing." * held_back
+        name, passed = f"recommended gateway over one worker, requests/s, {at}", ratio >= _BAR and not held_back
         said.append(
             Finding(name, f"{ratio:.2f} ×", bar=f"≥ {_BAR:g} ×" * bars, passed=passed if bars else None, note=note)
         )
-    queued = found.most(BASELINE)
-    if queued is not None and queued.queued is not None:
+    if BASELINE in most.points and (queued := most.points[BASELINE].queued) is not None:
         name = f"one worker, time spent in queues, {at}"
-        said.append(Finding(name, f"{queued.queued:.0%}", note="In the reports 97 %."))
-    uniform_per_natural = told.ratio("gateway-64-uniform", "gateway-64")
-    if uniform_per_natural is not None:
-        note = told.in_the_reports("gateway-64-uniform", "gateway-64")
+        said.append(Finding(name, f"{queued:.0%}", note="In the reports 97 %."))
+    if (ratio := _ratio(most.per_s, "gateway-64-uniform", "gateway-64")) is not None:
+        note = most.in_the_reports("gateway-64-uniform", "gateway-64")
         note += " Test data of one length promised what talk did not keep."
         name = f"64 sequences, uniform data over natural, requests/s, {at}"
-        said.append(Finding(name, f"{uniform_per_natural:.2f} ×", note=note))
+        said.append(Finding(name, f"{ratio:.2f} ×", note=note))
     return said
 
 
@@ -191,44 +170,146 @@ def findings(
 
 def table(found: Outcome, summaries: Iterable[Summary]) -> Table:
     """Each stage beside the reports' own. summaries: of the trials."""
-    told = _Told(found, summaries)
-    busy = "GPU busy" if found.gpu else "cores in use by engines"
-    head = (
-        *("architecture", "reports: requests/s", "reports: × one worker", "× one worker", "requests/s"),
-        *("latency p50 / p99, ms", "first token p50 / p99, ms", "failed", "time in queues"),
-        f"{busy}, mean ± deviation",
-    )
-    return Table(
-        title=f"The journey, {found.concurrency} requests at a time",
-        head=head,
-        rows=[_cells(row, told) for row in found.rows],
-        caption="The reports measured another model on another GPU: compare how many times one worker's "
-        "requests/s an architecture reaches. A baseline answers with the whole translation: its first token "
-        "is its last. Deviation is the standard deviation over samples: high is spiky, low is steady. An "
-        "asterisk: the driver was the limit.",
-    )
+    most = _Most(found, summaries)
+    busy_form = "{:.0f} ± {:.0f} %" if found.gpu else "{:.2f} ± {:.2f}"
 
+    def reports(row: Row) -> str:
+        if row.told is None:
+            return NONE
+        return f"{row.told.requests_per_s:g}" + (f" ({row.told.note})" if row.told.note else "")
 
-def _cells(row: Row, told: _Told) -> list[str]:
-    reports = NONE
-    if row.told is not None:
-        reports = f"{row.told.requests_per_s:g}" + (f" ({row.told.note})" if row.told.note else "")
-    beside = [row.title, reports, _number(told.told_ratio(row.key), "{:.1f}")]
-    most, point = told.most(row.key), told.found.most(row.key)
-    if most is None or point is None:
-        return [*beside, *[NONE] * 7]
-    form = "{:.0f} ± {:.0f} %" if told.found.gpu else "{:.2f} ± {:.2f}"
-    return [
-        *beside,
-        _number(told.ratio(row.key), "{:.1f}"),
-        f"{most.requests_per_s.median:.1f}" + "*" * (most.limited is not None),
-        f"{_number(most.total.p50_ms, '{:,.0f}')} / {_number(most.total.p99_ms, '{:,.0f}')}",
-        f"{_number(most.first_token.p50_ms, '{:,.0f}')} / {_number(most.first_token.p99_ms, '{:,.0f}')}",
-        str(most.failed),
-        _number(point.queued, "{:.0%}"),
-        form.format(point.busy.mean, point.busy.deviation) if point.busy else NONE,
+    def there(cell: Callable[[Summary], str]) -> Callable[[Row], str]:
+        return lambda row: cell(most.summaries[row.key]) if row.key in most.summaries else NONE
+
+    def busy(row: Row) -> str:
+        known = most.points[row.key].busy if row.key in most.points else None
+        return NONE if known is None else busy_form.format(known.mean, known.deviation)
+
+    columns: list[tuple[str, Callable[[Row], str]]] = [
+        ("architecture", lambda row: row.title),
+        ("reports: requests/s", reports),
+        ("reports: × one worker", lambda row: formatted(_ratio(most.told_per_s, row.key), ".1f")),
+        ("× one worker", lambda row: formatted(_ratio(most.per_s, row.key), ".1f")),
+        ("requests/s", there(lambda own: f"{own.requests_per_s.median:.1f}" + "*" * (own.limited is not None))),
+        ("latency p50 / p99, ms", there(lambda own: _p50_p99(own.total))),
+        ("first token p50 / p99, ms", there(lambda own: _p50_p99(own.first_token))),
+        ("failed", there(lambda own: str(own.failed))),
+        ("time in queues", lambda row: formatted(getattr(most.points.get(row.key), "queued", None), ".0%")),
+        (f"{'GPU busy' if found.gpu else 'cores in use by engines'}, mean ± deviation", busy),
     ]
+    return tabulated(
+        f"The journey, {found.concurrency} requests at a time",
+        found.rows,
+        columns,
+        "The reports measured another model on another GPU: compare how many times one worker's requests/s an "
+        "architecture reaches. A baseline answers with the whole translation: its first token is its last. "
+        "Deviation is the standard deviation over samples: high is spiky, low is steady. An asterisk: the driver "
+        "was the limit.",
+    )
 
 
-def _number(value: float | None, form: str) -> str:
-    return NONE if value is None else form.format(value)
+def _p50_p99(latency: Percentiles) -> str:
+    return f"{formatted(latency.p50_ms, ',.0f')} / {formatted(latency.p99_ms, ',.0f')}"
+
+
+# ---------------------------------------------------------------- the command
+
+
+_CONCURRENCY = (1, 5, 10, 15, 20, 25)
+
+# Options that are in the report as they are.
+_TOLD = ("round_s", "repetitions", "processes", "seed", "source", "targets")
+
+
+def _settings(text: str) -> dict[str, Any]:
+    try:
+        return msgspec.json.decode(text, type=dict[str, Any])
+    except msgspec.DecodeError as error:
+        raise argparse.ArgumentTypeError(f"is no JSON object: {error}") from None
+
+
+def _add(parser: argparse.ArgumentParser) -> None:
+    shared = ("--out", *common.ENGINE, "--max-num-seqs", *common.LANGUAGES, *common.DRIVER, "--objective-ms")
+    common.add_options(parser, *shared, time_limit_s=7_200)
+    add = parser.add_argument
+    add(
+        "--concurrency",
+        type=numbers,
+        default=",".join(map(str, _CONCURRENCY)),
+        metavar="N,N",
+        help="requests at a time, one level each; the table is of the highest",
+    )
+    add("--round-s", type=from_(0.5, 600), default=8.0, metavar="S", help="about how long one round takes")
+    add("--repetitions", type=between(1, 20), default=1, metavar="N", help="rounds at each level")
+    add(
+        "--recommended",
+        type=_settings,
+        default="{}",
+        metavar="JSON",
+        help='settings of the gateway of the last stage, besides the others: {"engine": {"max_num_seqs": 32}}',
+    )
+    add(
+        "--stages",
+        type=lambda text: tuple(filter(None, text.split(","))),
+        default="",
+        metavar="NAME,NAME",
+        help="one-worker, two-workers, static-batching, gateway-64-uniform, gateway-64 to gateway-8, recommended; "
+        "without it, all",
+    )
+    add("--bars", action="store_true", help="exit status 1 unless the gateway reaches 7.5 × one worker")
+
+
+async def _run(options: argparse.Namespace, say: Say) -> Results:
+    settings = common.settings(options)
+    common.check(common.merged(settings, options.recommended))
+    rows, systems = stages(settings, options.recommended, options.stages)
+    simulated = settings.get("engine", {}).get("kind") == "simulated"
+    rounds = Rounds(
+        scenario=Scenario(seed=options.seed, source=options.source, targets=options.targets),
+        round_s=options.round_s,
+        repetitions=options.repetitions,
+        processes=options.processes,
+        say=say,
+    )
+    played = await journey(
+        Plan(
+            stages=rows,
+            groups=groups(systems, None if simulated else gpu.memory_mib()),
+            concurrency=sorted(options.concurrency),
+            rounds=rounds,
+            time_limit_s=options.time_limit_s,
+        )
+    )
+    if not played.rounds:
+        why = " ".join(dict.fromkeys(played.missing.values()))
+        raise LoadtestError(f"Not a single round could be played. {why}")
+    objective = common.objective(options)
+    found, trials = outcome(rows, played.rounds), [each.trial for each in played.rounds]
+    told = summaries(trials, objective)
+    return Results(
+        model=common.model_name(settings),
+        settings={
+            **{name: getattr(options, name) for name in _TOLD},
+            "concurrency": sorted(options.concurrency),
+            "engine": common.shown({"engine": settings.get("engine", {})})["engine"],
+            "recommended": common.shown(options.recommended),
+        },
+        objective=objective,
+        findings=findings(found, told, played.missing, bars=options.bars),
+        parts=[table(found, told)],
+        trials=trials,
+        details=msgspec.to_builtins(found),
+    )
+
+
+JOURNEY = Command(
+    "journey",
+    "from a queue in front of one worker to the gateway, every architecture in one run",
+    "The architectures of the original reports and the gateway, with the same model and lines on this "
+    "machine: an HTTP front with one worker, two workers, static batching, the gateway with batches of 64, 32, 16 "
+    "and 8 on data of one length and of natural lengths, and with the recommended settings. One table beside the "
+    "reports' own. Exit status 1 when a stage could not be measured under all loads, and when a bar is "
+    "missed.",
+    _add,
+    _run,
+)

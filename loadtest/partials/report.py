@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterator, Sequence
 from msgspec import to_builtins
 
 from loadtest.partials.result import Bar, Display, PairScores, PartialsResult, Phase, Spending
-from loadtest.trial.content import Chart, Series, Table
+from loadtest.trial.content import Chart, Series, Table, formatted, tabulated
 from loadtest.trial.values import Finding, Results
 
 _SHOWN_PROBLEMS = 20
@@ -61,8 +61,7 @@ def _bars(bars: Sequence[Bar]) -> Iterator[Table]:
 
 def _by_pair(head: str, pairs: Sequence[PairScores], columns: dict[str, Callable[[PairScores], str]]) -> Table:
     """A row for each pair. columns: their heads, and what is in them."""
-    rows = [[each.name, *(cell(each) for cell in columns.values())] for each in pairs]
-    return Table("", (head, *columns), rows)
+    return tabulated("", pairs, [(head, lambda each: each.name), *columns.items()])
 
 
 def _of_pairs(pairs: Sequence[PairScores]) -> Iterator[Table]:
@@ -113,7 +112,7 @@ def _phases(phases: Sequence[Phase]) -> Table:
         "prompt tokens in the prefix cache": lambda each: _number(each.cached_share, ".0%"),
         "sent late at most, ms": lambda each: f"{each.late_ms:.0f}",
     }
-    return Table("", list(columns), [[cell(each) for cell in columns.values()] for each in phases])
+    return tabulated("", phases, columns.items())
 
 
 def _notes(result: PartialsResult) -> Iterator[str]:
@@ -149,7 +148,7 @@ def _first_s(display: Display) -> float | None:
 
 
 def _number(value: float | None, form: str) -> str:
-    return "–" if value is None or math.isinf(value) else f"{value:{form}}"
+    return formatted(None if value is not None and math.isinf(value) else value, form)
 
 
 # ---------------------------------------------------------------- the charts

@@ -1,38 +1,220 @@
-"""The whole evaluation: one source language after the other, and in each the arms, on one gateway.
+"""The whole evaluation: meetings on the gateway under test, in each of which one person speaks streams and readers
+write down what they are sent; one source language after the other, and in each the arms, on one gateway.
 
-Knows: the order of things, what is read off machine and gateway around each phase, the file of the streams that
-are written by hand. Must not know: what the scores mean (`result`), or how a result looks (`report`).
+Knows: its options, the product's client, times, the order of things, what is read off machine and gateway around
+each phase, the file of the streams that are written by hand. Must not know: what the scores mean (`result`), or
+how a result looks (`report`).
 
-The gateway is a process of its own; this one holds the clients. Our arm comes first in each
-language, so that no other arm has filled the engine's prefix cache for it.
+The gateway is a process of its own; this one holds the clients. Our arm comes first in each language, so that no
+other arm has filled the engine's prefix cache for it.
 """
 
 from __future__ import annotations
 
+import argparse
 import asyncio
 import re
 import time
 import tomllib
-from collections.abc import Callable
+from collections import defaultdict
+from collections.abc import AsyncIterator, Callable, Sequence
+from contextlib import AsyncExitStack, asynccontextmanager, suppress
+from dataclasses import dataclass, field
 from importlib import metadata
 from pathlib import Path
 
 import msgspec
 from msgspec import Struct
+from msgspec.structs import replace
 
 from demo_model import LANGUAGES
-from gateway.client import ClientError
+from gateway.client import ClientError, ClientSession, connect
 from gateway.config import BUNDLED_MODEL
-from loadtest.commands import Say
-from loadtest.options import model_name
-from loadtest.partials.meeting import joined
-from loadtest.partials.result import PIVOT, PartialsPlan, PartialsResult, Phase, bars, broken_promises, pair_scores
-from loadtest.partials.screens import Arm, Reading
+from gateway.domain.sessions import Stability
+from gateway.protocol.messages import Error, Pong, TranslationDelta, TranslationFailed, TranslationFinal
+from loadtest.options import Command, Say, add_options, between, fields_of, model_name
+from loadtest.partials.report import results
+from loadtest.partials.result import (
+    PIVOT,
+    Arm,
+    Delta,
+    Final,
+    PartialsPlan,
+    PartialsResult,
+    Phase,
+    Reading,
+    bars,
+    broken_promises,
+    pair_scores,
+)
 from loadtest.results import LoadtestError, first_error
 from loadtest.systems.gateway import gateway
-from loadtest.systems.metrics import get, metric
-from loadtest.talk.streams import Origin, Revision, Stream, Style, corpus_streams
-from loadtest.trial.values import WebSocketGateway
+from loadtest.systems.server import until_idle
+from loadtest.talk.streams import Origin, Revision, Stream, Style, corpus_streams, known_languages
+from loadtest.trial.values import Results, WebSocketGateway
+
+# Patience with translations that do not come; what is missing then is a finding, not an error.
+_ANSWERS_S = 60.0
+
+_Translation = TranslationDelta | TranslationFinal | TranslationFailed
+
+
+@dataclass(eq=False)
+class _Reader:
+    """One reader's session and all that came on it."""
+
+    session: ClientSession
+    lang: str
+    stability: Stability
+    # Utterance → its translations with the loop's time, in order, and whether the last one came.
+    got: defaultdict[str, list[tuple[float, _Translation]]] = field(default_factory=lambda: defaultdict(list))
+    ended: defaultdict[str, asyncio.Event] = field(default_factory=lambda: defaultdict(asyncio.Event))
+    # A ping was answered.
+    answered: asyncio.Event = field(default_factory=asyncio.Event)
+
+    async def listen(self) -> None:
+        """Write down what comes, until cancelled."""
+        now = asyncio.get_running_loop().time
+        async for event in self.session:
+            match event:
+                case TranslationDelta(utterance=utterance):
+                    self.got[utterance].append((now(), event))
+                case TranslationFinal(utterance=utterance) | TranslationFailed(utterance=utterance):
+                    self.got[utterance].append((now(), event))
+                    self.ended[utterance].set()
+                case Pong():
+                    self.answered.set()
+
+    def reading(self, stream: Stream, arm: Arm, began_s: float, speed: float) -> Reading:
+        """What came of one stream, in milliseconds of the speaker's time."""
+        deltas: list[Delta] = []
+        finals: list[Final] = []
+        failed: list[str] = []
+        late = 0
+        arrived = [
+            (at_s, number, message)
+            for number, id in enumerate(dict.fromkeys(id for _, id in _played(stream, arm)), start=1)
+            for at_s, message in self.got[id]
+        ]
+        for at_s, number, message in sorted(arrived, key=lambda entry: entry[0]):
+            at_ms = round((at_s - began_s) * 1000 * speed, 1)
+            match message:
+                case TranslationDelta():
+                    deltas.append(Delta(at_ms, message.rev, message.committed, message.tentative))
+                    late += bool(finals)
+                case TranslationFinal():
+                    revision = number if arm is Arm.NAIVE else message.rev
+                    finals.append(Final(at_ms, revision, message.text, message.tokens))
+                case TranslationFailed():
+                    failed.append(message.code)
+        return Reading(arm, stream.id, self.lang, self.stability, deltas, finals, failed, late)
+
+
+@dataclass(eq=False)
+class Meeting:
+    """One speaker at a time, and readers of all kinds."""
+
+    speaker: ClientSession
+    readers: Sequence[_Reader]
+    arm: Arm
+    speed: float
+    # By how much a revision was sent behind its time at most, milliseconds of real time.
+    late_ms: float = 0.0
+    # Codes of what the gateway refused the speaker for good.
+    _errors: set[str] = field(default_factory=set)
+    # With the loop's time at which the speaker began.
+    _said: list[tuple[Stream, float]] = field(default_factory=list)
+
+    async def say(self, stream: Stream) -> None:
+        """Speak one stream in its own time, and wait for its translations."""
+        loop = asyncio.get_running_loop()
+        began_s = loop.time()
+        if self.arm is Arm.ALONE:
+            # No reader waits for the speaker here.
+            began_s -= stream.final.at_ms / 1000 / self.speed
+        self._said.append((stream, began_s))
+        played = _played(stream, self.arm)
+        for revision, id in played:
+            due_s = began_s + revision.at_ms / 1000 / self.speed
+            await asyncio.sleep(due_s - loop.time())
+            self.late_ms = max(self.late_ms, (loop.time() - due_s) * 1000)
+            if self.arm is Arm.OURS and revision is not stream.final:
+                await self.speaker.partial(revision.text, id)
+            else:
+                await self.speaker.final(revision.text, id)
+        with suppress(TimeoutError):
+            async with asyncio.timeout(_ANSWERS_S):
+                for reader in self.readers:
+                    for _, id in played:
+                        await reader.ended[id].wait()
+
+    async def readings(self) -> list[Reading]:
+        """Everything that came of everything that was said; a second outcome had time to arrive.
+
+        Raises `LoadtestError` when the gateway refused something.
+        """
+        if self._errors:
+            raise LoadtestError(f"The gateway refused what was said: {', '.join(sorted(self._errors))}.")
+        try:
+            async with asyncio.timeout(_ANSWERS_S):
+                for reader in self.readers:
+                    await reader.session.ping()
+                    await reader.answered.wait()
+        except TimeoutError:
+            raise LoadtestError(f"The gateway did not answer a ping within {_ANSWERS_S:g} s.") from None
+        return [
+            reader.reading(stream, self.arm, began_s, self.speed)
+            for stream, began_s in self._said
+            for reader in self.readers
+        ]
+
+    async def listen(self) -> None:
+        """The speaker's own session has to be read too, until cancelled."""
+        async for event in self.speaker:
+            if isinstance(event, Error) and not event.retryable:
+                self._errors.add(event.code)
+
+
+@asynccontextmanager
+async def joined(
+    url: str, name: str, speaks: str, targets: Sequence[str], arm: Arm, speed: float
+) -> AsyncIterator[Meeting]:
+    """A meeting with everybody in it: in our arm readers of each kind in each language, else one in each.
+
+    Everybody has left when the block ends. Raises `ClientError`, in a group.
+    """
+    kinds: tuple[Stability, ...] = ("live", "stable", "final") if arm is Arm.OURS else ("final",)
+    async with AsyncExitStack() as stack:
+
+        async def enter(reads: list[str], speaks: str | None, stability: Stability) -> ClientSession:
+            # Found again after a loss, a session would have been shown something else.
+            session = connect(url, reads=reads, speaks=speaks, meeting=name, stability=stability, reconnect=False)
+            return await stack.enter_async_context(session)
+
+        readers = [
+            _Reader(await enter([target], None, kind), target, kind) for target in targets for kind in kinds
+        ]
+        meeting = Meeting(await enter([], speaks, "final"), readers, arm, speed)
+        tasks = await stack.enter_async_context(asyncio.TaskGroup())
+        listening = [tasks.create_task(meeting.listen()), *(tasks.create_task(r.listen()) for r in readers)]
+        yield meeting
+        for task in listening:
+            task.cancel()
+
+
+def _played(stream: Stream, arm: Arm) -> list[tuple[Revision, str]]:
+    """What is said of a stream, each with the id of its utterance."""
+    revisions = (*stream.revisions, stream.final)
+    match arm:
+        case Arm.OURS:
+            return [(revision, stream.id) for revision in revisions]
+        case Arm.NAIVE:
+            return [(revision, f"{stream.id}.r{number}") for number, revision in enumerate(revisions, start=1)]
+        case Arm.ALONE:
+            return [(stream.final, stream.id)]
+
+
+# ---------------------------------------------------------------- the order of things
 
 
 class _Entry(Struct, frozen=True, forbid_unknown_fields=True):
@@ -121,8 +303,7 @@ async def run(plan: PartialsPlan, say: Say) -> PartialsResult:
 
 def planned_streams(plan: PartialsPlan, source: str) -> list[Stream]:
     """What is said in one language: from the corpus, then by hand. Raises `LoadtestError`."""
-    if source not in LANGUAGES:
-        raise LoadtestError(f"The corpus has no {source!r}; it has {', '.join(LANGUAGES)}.")
+    known_languages(source)
     count = plan.streams if source == PIVOT else -(-plan.streams // 4)
     return [
         *corpus_streams(plan.seed, source, _targets(source), count),
@@ -149,7 +330,8 @@ async def _phase(
                 await asyncio.sleep(_PAUSE_S / plan.speed)
             return await meeting.readings(), meeting.late_ms
 
-    before, began_s = await _quiet(url), time.monotonic()
+    before = await until_idle(f"{url}/metrics", _QUIET_S, _LOOK_S, say)
+    began_s = time.monotonic()
     async with asyncio.TaskGroup() as tasks:
         speaking = [tasks.create_task(speak(number)) for number in range(speakers)]
     elapsed_s = time.monotonic() - began_s
@@ -160,22 +342,9 @@ async def _phase(
         targets=targets,
         elapsed_s=round(elapsed_s, 2),
         late_ms=round(max(late_ms for _, late_ms in spoken), 1),
-        counters=growth(before, await _quiet(url)),
+        counters=growth(before, await until_idle(f"{url}/metrics", _QUIET_S, _LOOK_S, say)),
     )
     return phase, [reading for readings, _ in spoken for reading in readings]
-
-
-async def _quiet(url: str) -> str:
-    """Wait until the gateway has nothing to translate, so that counters are of one phase only; its metrics."""
-    names = ("gateway_translations_waiting", "gateway_translations_running")
-    until_s = time.monotonic() + _QUIET_S
-    while True:
-        _, text = await asyncio.to_thread(get, f"{url}/metrics")
-        if not any(metric(text, name) for name in names):
-            return text
-        if time.monotonic() > until_s:
-            raise LoadtestError(f"The gateway was still translating {_QUIET_S:g} s after the last word.")
-        await asyncio.sleep(_LOOK_S)
 
 
 def growth(before: str, after: str) -> str:
@@ -202,3 +371,49 @@ def _token_count(plan: PartialsPlan) -> Callable[[str], int]:
 
     tokenizer = load_tokenizer(BUNDLED_MODEL)
     return lambda text: len(tokenizer.encode(text, add_special_tokens=False).ids) + 1
+
+
+# ---------------------------------------------------------------- the command
+
+
+def _add(parser: argparse.ArgumentParser) -> None:
+    plan = PartialsPlan()
+    add_options(parser, "--out")
+    add = parser.add_argument
+    add("--engine", choices=("vllm", "simulated"), default=plan.engine, help="which engine")
+    add("--max-num-seqs", type=between(1, 1024), default=plan.max_num_seqs, metavar="N", help="the engine's batch")
+    add(
+        "--streams",
+        type=between(1, 10_000),
+        default=plan.streams,
+        metavar="N",
+        help="utterances from the corpus in English; a quarter of it in each other language",
+    )
+    add(
+        "--speakers",
+        type=between(1, 100),
+        default=plan.speakers,
+        metavar="N",
+        help="at the same time while five languages are read; five times as many while one is",
+    )
+    add("--seed", type=int, default=plan.seed, help="which streams")
+    add("--time-limit-s", type=between(1, 86_400), default=round(plan.time_limit_s), metavar="S", help="stop then")
+    add("--smoke", action="store_true", help="a few streams in two languages at twice the pace: does it run?")
+
+
+async def _run(options: argparse.Namespace, say: Say) -> Results:
+    plan = PartialsPlan(**fields_of(options, PartialsPlan))
+    if options.smoke:
+        plan = replace(plan, sources=("en", "ja"), streams=3, handwritten=1, speed=2.0)
+    return results(await run(plan, say))
+
+
+PARTIALS = Command(
+    name="partials",
+    help="translations of speech that is going on: flicker, lag, cost, quality",
+    description="Revisions as a recogniser sends them, in real time into meetings of the real gateway: as "
+    "partials, each as a final of its own, and the finals alone. What readers were shown is scored. Exit status 1 "
+    "unless every bar was cleared and no promise broken.",
+    add=_add,
+    run=_run,
+)

@@ -1,25 +1,50 @@
-"""What rounds of the same lines say of the gateway beside each other system.
+"""What rounds of the same lines say of the gateway beside each other system; and the options of `python -m
+loadtest peers`.
 
-Knows: trials, ratios, the bars, what people read from them. Must not know: how anything was measured.
+Knows: options, trials, ratios, the bars, what people read from them. Must not know: how anything was measured.
 """
 
 from __future__ import annotations
 
+import argparse
+import os
 import statistics
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from pathlib import Path
+from typing import Any
 
-from msgspec import Struct
+import msgspec
+from msgspec import Struct, structs
 
+from gateway.engines import gpu
+from gateway.engines.vllm import hardware
 from gateway.sessions.rules import CONTEXT_UTTERANCES
-from loadtest.measuring.measure import DRIVER_WAS_THE_LIMIT
-from loadtest.peers.peer import DIRECT, GATEWAY, SERVE, SERVE_TUNED, SERVE_WORKERS
-from loadtest.peers.run import Outcome
-from loadtest.results import Spread, nearest_rank, spread
+from loadtest import options as common
+from loadtest.measuring import DRIVER_WAS_THE_LIMIT
+from loadtest.options import Command, Say, between, from_, merged, numbers
+from loadtest.peers.run import (
+    DIRECT,
+    GATEWAY,
+    NAMES,
+    SERVE,
+    SERVE_TUNED,
+    SERVE_WORKERS,
+    Outcome,
+    Peer,
+    PeersPlan,
+    named,
+    run,
+    shared,
+    takes_context,
+    variants,
+)
+from loadtest.results import LoadtestError, Spread, nearest_rank, spread
 from loadtest.systems.vllm_serve import STREAM_INTERVAL
-from loadtest.trial.content import Table
+from loadtest.talk.scenario import read_talk
+from loadtest.trial.content import NONE, Table, formatted, tabulated
 from loadtest.trial.summary import requests_per_s, tokens_per_s
-from loadtest.trial.values import Closed, Finding, Trial
+from loadtest.trial.values import Closed, Finding, Results, Trial
 
 # What the gateway has to reach where there are bars.
 _OF_DIRECT, _OF_SERVE = 0.97, 2.0
@@ -115,8 +140,7 @@ def findings(
     if bars:
         highest = max(levels)
         own = [each for each in outcome.trials if each.system == GATEWAY and _in_flight(each) == highest]
-        found += _ratios_found(compared, levels)
-        found += [_added_found(compared), _gpu_found(own, highest), _steps_found(own, highest)]
+        found += [*_ratios_found(compared, levels), *_others_found(compared, own, highest)]
     return found
 
 
@@ -172,40 +196,31 @@ def _ratios_found(compared: Sequence[Comparison], levels: Sequence[int]) -> Iter
         yield _barred(f"gateway ÷ {peer}, requests/s, {in_flight} in flight", value, f"≥ {bar:g}", reached, note)
 
 
-def _added_found(compared: Sequence[Comparison]) -> Finding:
+def _others_found(compared: Sequence[Comparison], own: Sequence[Trial], in_flight: int) -> Iterator[Finding]:
+    """own: the gateway's under the most load."""
     added = next((e.first_p99_added_ms for e in compared if (e.peer, e.in_flight) == (DIRECT, _ADDED_AT)), None)
-    return _barred(
+    yield _barred(
         f"first token p99 added by the gateway, {_ADDED_AT} in flight",
         None if added is None else f"{_in_words(added, '{:+.2f}')} ms",
         f"≤ {_ADDED_MS:g} ms",
         added is not None and round(added.median, 2) <= _ADDED_MS,
         f"Over {DIRECT} in the same repetition.",
     )
-
-
-def _gpu_found(own: Sequence[Trial], in_flight: int) -> Finding:
-    """own: the gateway's under the most load."""
-    busy = [
-        sample.gpu
-        for trial in own
-        for sample in trial.samples
-        if sample.gpu is not None and sample.at_s >= _UNTIL_BUSY_S
-    ]
+    samples = [sample for trial in own for sample in trial.samples if sample.at_s >= _UNTIL_BUSY_S]
+    busy = [sample.gpu for sample in samples if sample.gpu is not None]
     mean = round(statistics.fmean(busy), 1) if busy else 0.0
-    return _barred(
+    yield _barred(
         f"GPU busy under the gateway, {in_flight} in flight",
         f"{mean:g} %" if busy else None,
         f"≥ {_BUSY:g} %",
         mean >= _BUSY,
         "Mean of NVML's samples, without a round's first second.",
     )
-
-
-def _steps_found(own: Sequence[Trial], in_flight: int) -> Finding:
-    """own: the gateway's under the most load."""
-    steps = sum(int(trial.settings.get("engine_steps", 0)) for trial in own)
-    gaps = sum(int(trial.settings.get("engine_gaps_over_100_ms", 0)) for trial in own)
-    return _barred(
+    steps, gaps = (
+        sum(int(trial.settings.get(name, 0)) for trial in own)
+        for name in ("engine_steps", "engine_gaps_over_100_ms")
+    )
+    yield _barred(
         f"steps of the engine over 100 ms, {in_flight} in flight",
         f"{gaps} of {steps:,}" if steps else None,
         "0",
@@ -241,23 +256,15 @@ def _first_ms(trial: Trial, quantile: float) -> float | None:
     return nearest_rank(first_ms, quantile) if first_ms else None
 
 
-def _in_words(spread: Spread, form: str = "{:.2f}") -> str:
+def _in_words(spread: Spread | None, form: str) -> str:
     """Median, lowest and highest."""
+    if spread is None:
+        return NONE
     return f"{form.format(spread.median)} ({form.format(spread.low)} to {form.format(spread.high)})"
 
 
 # ---------------------------------------------------------------- the table
 
-_HEAD = (
-    "in flight",
-    "gateway beside",
-    "requests/s",
-    "tokens/s",
-    "first token p50 added, ms",
-    "first token p99 added, ms",
-    "same text",
-    "driver was the limit of",
-)
 _CAPTION = (
     "Each round of the gateway beside the other's round of the same lines, in the same repetition: its requests "
     "and tokens a second divided by the other's, its first token minus the other's; medians over the repetitions, "
@@ -271,23 +278,122 @@ _TUNED_CAPTION = (
 
 def table(compared: Sequence[Comparison]) -> Table:
     """The gateway beside each other system."""
-    rows = [
-        (
-            str(each.in_flight),
-            each.peer,
-            _spread(each.requests, "{:.2f}"),
-            _spread(each.tokens, "{:.2f}"),
-            _spread(each.first_p50_added_ms, "{:+.1f}"),
-            _spread(each.first_p99_added_ms, "{:+.1f}"),
-            "–" if each.same_text is None else f"{each.same_text:.1%}",
-            ", ".join(each.limits) or "–",
-        )
-        for each in compared
+    columns: list[tuple[str, Callable[[Comparison], str]]] = [
+        ("in flight", lambda each: str(each.in_flight)),
+        ("gateway beside", lambda each: each.peer),
+        ("requests/s", lambda each: _in_words(each.requests, "{:.2f}")),
+        ("tokens/s", lambda each: _in_words(each.tokens, "{:.2f}")),
+        ("first token p50 added, ms", lambda each: _in_words(each.first_p50_added_ms, "{:+.1f}")),
+        ("first token p99 added, ms", lambda each: _in_words(each.first_p99_added_ms, "{:+.1f}")),
+        ("same text", lambda each: formatted(each.same_text, ".1%")),
+        ("driver was the limit of", lambda each: ", ".join(each.limits) or NONE),
     ]
     tuned = any(each.peer in (SERVE_TUNED, SERVE_WORKERS) for each in compared)
-    caption = _CAPTION + _TUNED_CAPTION if tuned else _CAPTION
-    return Table("The gateway beside the others", _HEAD, rows, caption)
+    return tabulated("The gateway beside the others", compared, columns, _CAPTION + _TUNED_CAPTION * tuned)
 
 
-def _spread(spread: Spread | None, form: str) -> str:
-    return "–" if spread is None else _in_words(spread, form)
+# ---------------------------------------------------------------- the command
+
+
+# In a closed loop as many wait as are asked to, in front of each peer.
+_NO_REFUSAL = {"max_queue_s": 3_600.0}
+
+
+def _names(text: str) -> tuple[str, ...]:
+    names = tuple(dict.fromkeys(text.split(",")))
+    for name in names:
+        if name not in NAMES:
+            raise argparse.ArgumentTypeError(f"{name!r} is none of {', '.join(NAMES)}")
+    return names
+
+
+def _add(parser: argparse.ArgumentParser) -> None:
+    shared = ("--out", *common.ENGINE, "--max-num-seqs", "--scenario", *common.LANGUAGES, *common.DRIVER)
+    processes = max(1, len(os.sched_getaffinity(0)) // 4)
+    common.add_options(parser, *shared, "--objective-ms", processes=processes)
+    add = parser.add_argument
+    add("--peers", type=_names, metavar="NAME,NAME", help=f"of {', '.join(NAMES)}; without it the first four")
+    add(
+        "--variants",
+        type=Path,
+        metavar="FILE.json",
+        help='further gateways with other settings: {"name": {"engine": {...}, "route": "gateway", "workers": 4}}',
+    )
+    add("--workers", type=between(1, 64), default=4, metavar="N", help="front-end processes of vllm-serve-workers")
+    add(
+        "--in-flight",
+        type=numbers,
+        default="25,64,256" if hardware.gpu_present() else "1,4,16",
+        metavar="N,N",
+        help="requests in flight, one level each",
+    )
+    add("--repetitions", type=between(1, 50), default=3, metavar="N", help="rounds of each system and level")
+    add("--round-s", type=from_(0.1, 600), default=6.0, metavar="S", help="about how long a round takes")
+    add("--utterances", type=between(1, 1_000_000), metavar="N", help="in a round, instead of --round-s")
+    add(
+        "--bars",
+        action="store_true",
+        help="the gateway has to reach what it promises on a GPU; a bar not measured is missed",
+    )
+
+
+def _plan(options: argparse.Namespace) -> PeersPlan:
+    settings = merged(_NO_REFUSAL, common.settings(options))
+    simulated = settings.get("engine", {}).get("kind") == "simulated"
+    names = options.peers or ((GATEWAY, DIRECT) if simulated else (GATEWAY, DIRECT, SERVE, SERVE_TUNED))
+    peers: list[Peer] = named(names, settings, options.workers)
+    if options.variants is not None:
+        peers += variants(options.variants, settings)
+    if len(peers) == 1:
+        raise LoadtestError("The gateway has nothing to be compared with: name more peers, or variants.")
+    memory_mib = gpu.memory_mib()
+    if memory_mib is None and hardware.gpu_present() and not simulated:
+        raise LoadtestError("NVIDIA's management library does not tell how much memory the GPU has.")
+    peers = shared(peers, memory_mib)
+    named_file = common.file(options)
+    own = {
+        "peers": tuple(peers),
+        "scenario": common.scenario(options),
+        "replayed": () if named_file is None else tuple(read_talk(named_file)),
+    }
+    return PeersPlan(**(common.fields_of(options, PeersPlan) | own))
+
+
+def _shown(peer: Peer) -> dict[str, Any]:
+    """A peer for a report."""
+    settings, arguments = common.shown(peer.settings), common.shown(peer.arguments)
+    told: dict[str, Any] = msgspec.to_builtins(structs.replace(peer, settings=settings, arguments=arguments))
+    return told
+
+
+async def _run(options: argparse.Namespace, say: Say) -> Results:
+    plan = _plan(options)
+    others = any(peer.route != "gateway" for peer in plan.peers)
+    context = others and takes_context(plan.peers[0].settings)
+    outcome = await run(plan, say)
+    if not outcome.trials:
+        why = " ".join(f"{name}: {reason}" for name, reason in outcome.failures.items())
+        raise LoadtestError(why or "There was no time for a single round (--time-limit-s).")
+    compared = comparisons(outcome)
+    told = msgspec.to_builtins(plan) | {"peers": [_shown(peer) for peer in plan.peers]}
+    return Results(
+        model=common.model_name(plan.peers[0].settings),
+        settings={**told, "replayed": len(plan.replayed)},
+        objective=common.objective(options),
+        findings=findings(outcome, compared, plan.in_flight, bars=options.bars, context=context),
+        parts=[table(compared)] if compared else [],
+        trials=outcome.trials,
+        details={"comparisons": msgspec.to_builtins(compared)},
+    )
+
+
+PEERS = Command(
+    "peers",
+    "the gateway beside vLLM's own server and the engine called directly",
+    "The same lines through the gateway's WebSocket, through vLLM's own server and straight into the "
+    "engine, which all run at the same time and take turns: ratios of rounds of the same lines in requests/s and "
+    "tokens/s, first token, CPU, whether the texts are the same. Closed loop. Exit status 1 when one of them "
+    "could not be measured in every round, when a translation failed, and when a bar is missed (--bars).",
+    _add,
+    _run,
+)

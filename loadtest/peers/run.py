@@ -1,6 +1,8 @@
-"""Rounds in turn: each level, all systems say the same lines, forward and backward through the systems.
+"""The systems that are compared, and rounds in turn: each level, all systems say the same lines, forward and
+backward through the systems.
 
-Knows: the order, how many lines a round has. Must not know: what systems there are, what the results look like.
+Knows: which systems there are, what each is started with, the order, how many lines a round has. Must not know:
+what the results look like.
 """
 
 from __future__ import annotations
@@ -9,22 +11,165 @@ import dataclasses
 import math
 import re
 import statistics
-from collections.abc import AsyncIterator, Sequence
-from contextlib import asynccontextmanager
-from typing import TypeVar
+from collections.abc import AsyncIterator, Mapping, Sequence
+from contextlib import AbstractAsyncContextManager, asynccontextmanager, nullcontext
+from pathlib import Path
+from typing import Any, Literal
 
+import msgspec
 from msgspec import Struct
 from msgspec.structs import replace
 
-from loadtest.commands import Say
+from gateway.domain.errors import GatewayError
+from gateway.engine import engine_options
+from gateway.engines.prompting import model_config
 from loadtest.driving.driver import Driven, Driver, driver
-from loadtest.measuring.measure import measure
-from loadtest.peers.peer import Peer, system
+from loadtest.measuring import measure
+from loadtest.options import Say, check, merged, shown, with_share
 from loadtest.results import LoadtestError, until_it_ends
 from loadtest.systems import processes
-from loadtest.systems.running import Running, attempted, together
+from loadtest.systems.gateway import gateway
+from loadtest.systems.prompting import gateway_settings
+from loadtest.systems.server import Running, attempted, free_port, standing, together
+from loadtest.systems.vllm_serve import vllm_serve
 from loadtest.talk.scenario import Scenario, request_lines
 from loadtest.trial.values import Address, Closed, EngineInProcess, Line, Trial, WebSocketGateway
+
+GATEWAY, DIRECT = "gateway", "asyncllm"
+SERVE, SERVE_TUNED, SERVE_WORKERS = "vllm-serve", "vllm-serve-tuned", "vllm-serve-workers"
+
+NAMES = (GATEWAY, DIRECT, SERVE, SERVE_TUNED, SERVE_WORKERS)
+
+
+class Peer(Struct, frozen=True):
+    """One system."""
+
+    name: str
+    # Through what the lines reach the engine.
+    route: Literal["gateway", "asyncllm", "vllm-serve"]
+    # A gateway's, sections nested.
+    settings: dict[str, Any]
+    # For vLLM's server; see `vllm_serve`.
+    tuned: bool = False
+    arguments: dict[str, Any] = {}
+    # Where the gateway listens that shares its engine with the peer that is called directly; the same for both.
+    port: int | None = None
+    # For a gateway with an engine of its own; None: one process, without a store.
+    workers: int | None = None
+
+
+class _Variant(Struct, frozen=True, forbid_unknown_fields=True):
+    """What a file of variants says of one: settings are merged into the gateway's. workers: of a gateway."""
+
+    route: Literal["gateway", "asyncllm", "vllm-serve"] = "gateway"
+    engine: dict[str, Any] = {}
+    settings: dict[str, Any] = {}
+    workers: int | None = None
+
+
+def named(names: Sequence[str], settings: Mapping[str, Any], workers: int) -> list[Peer]:
+    """Peers of these names, the gateway among them. workers: front-end processes of `vllm-serve-workers`.
+
+    Raises `LoadtestError` for one that cannot have the engine.
+    """
+    own = dict(settings)
+    known = {
+        GATEWAY: Peer(GATEWAY, "gateway", own),
+        DIRECT: Peer(DIRECT, "asyncllm", own),
+        SERVE: Peer(SERVE, "vllm-serve", own),
+        SERVE_TUNED: Peer(SERVE_TUNED, "vllm-serve", own, tuned=True),
+        SERVE_WORKERS: Peer(SERVE_WORKERS, "vllm-serve", own, True, {"api_server_count": workers}),
+    }
+    # What the others are compared with comes first.
+    made = [known[name] for name in dict.fromkeys((GATEWAY, *names))]
+    _check_engine(made)
+    return made
+
+
+def variants(file: Path, settings: Mapping[str, Any]) -> list[Peer]:
+    """Further peers: `{"name": {"engine": {…}, "route": "gateway"}}`, each with other settings than the gateway.
+
+    Raises `LoadtestError` for a file or settings that cannot be used.
+    """
+    try:
+        told = msgspec.json.decode(file.read_bytes(), type=dict[str, _Variant])
+    except OSError as error:
+        raise LoadtestError(f"{file} cannot be read: {error.strerror}.") from None
+    except msgspec.DecodeError as error:
+        raise LoadtestError(f"{file} names no variants: {error}.") from None
+    made: list[Peer] = []
+    for name, variant in told.items():
+        if name in NAMES:
+            raise LoadtestError(f"{file}: {name!r} is the name of a peer that is no variant.")
+        if variant.workers is not None and variant.route != GATEWAY:
+            raise LoadtestError(f"{file}: {name!r} is not a gateway, and only a gateway has workers.")
+        own = merged(merged(settings, {"engine": variant.engine}), variant.settings)
+        check(own)
+        made.append(Peer(name, variant.route, own, tuned=True, workers=variant.workers))
+    _check_engine(made)
+    return made
+
+
+def shared(peers: Sequence[Peer], gpu_mib: float | None) -> list[Peer]:
+    """The same, each with its share of the GPU's memory. gpu_mib: all of it; None without a GPU.
+
+    The gateway and the engine called directly share one engine: two that were started alike differ by more than
+    what the gateway costs.
+    """
+    names = {peer.name for peer in peers}
+    port = free_port() if {GATEWAY, DIRECT} <= names else None
+    engines = len(peers) - (port is not None)
+    return [
+        replace(
+            peer,
+            settings=with_share(peer.settings, engines, gpu_mib),
+            port=port if peer.name in (GATEWAY, DIRECT) else None,
+        )
+        for peer in peers
+    ]
+
+
+def takes_context(settings: Mapping[str, Any]) -> bool:
+    """Whether a gateway with these settings puts what was said before into its prompts, and that costs anything.
+
+    Raises `LoadtestError` for a model that is not there.
+    """
+    known = gateway_settings(dict(settings))
+    if known.engine.kind == "simulated":
+        return False
+    options = engine_options(known)
+    try:
+        model = model_config.read_config(options.model)
+        return "context" in model_config.find_family(model or {}, options.model, options.family).options
+    except GatewayError as error:
+        raise LoadtestError(error.message) from None
+
+
+def system(peer: Peer, say: Say) -> AbstractAsyncContextManager[Running]:
+    """The peer, ready for clients."""
+    match peer.route:
+        case "gateway" if peer.port is not None:
+            # The client that holds its engine starts it.
+            url = f"http://127.0.0.1:{peer.port}"
+            address = WebSocketGateway(url)
+            return nullcontext(Running(peer.name, address, shown(peer.settings), metrics_url=f"{url}/metrics"))
+        case "gateway":
+            return gateway(peer.settings, say, name=peer.name, workers=peer.workers)
+        case "asyncllm":
+            # Its engine is built by the client that calls it.
+            return nullcontext(Running(peer.name, EngineInProcess(peer.settings, peer.port), shown(peer.settings)))
+        case "vllm-serve":
+            return vllm_serve(peer.settings, say, arguments=peer.arguments, tuned=peer.tuned, name=peer.name)
+
+
+def _check_engine(peers: Sequence[Peer]) -> None:
+    for peer in peers:
+        if peer.route == "vllm-serve" and peer.settings.get("engine", {}).get("kind") == "simulated":
+            raise LoadtestError(f"{peer.name} has no simulated engine; choose among {GATEWAY},{DIRECT} (--peers).")
+
+
+# ---------------------------------------------------------------- the rounds
+
 
 # No two levels or repetitions say the same, and none what was said while warming up: what a system keeps of
 # earlier rounds is of no use to it in this one.
@@ -42,8 +187,6 @@ _BURST_S = 0.5
 _LIMIT_TIMES, _LIMIT_S = 5.0, 60.0
 
 _GATEWAY = re.compile(rf"^{processes.BESIDE_ITS_ENGINE}\b")
-
-_Started = TypeVar("_Started")
 
 
 class PeersPlan(Struct, frozen=True, kw_only=True):
@@ -106,8 +249,9 @@ class _Rounds:
 
     async def play(self) -> None:
         peers = self._plan.peers
+        names = [peer.name for peer in peers]
         async with together(*(attempted(system(peer, self._say)) for peer in peers)) as started:
-            running = self._standing([peer.name for peer in peers], started)
+            running = standing(names, started, self._fails).values()
             # The client that calls an engine directly holds it, and perhaps has a gateway on it beside itself: it
             # comes before the gateway's clients, and stays for every level.
             served = [each for each in running if each.pid is None and isinstance(each.address, WebSocketGateway)]
@@ -122,9 +266,13 @@ class _Rounds:
                     if each not in known:
                         self._fails(each.name, "What was to hold its engine could not start.")
                 self._engines |= {each.name: hosts[each.address] for each in known}
-                whole = [_beside(each, hosts[each.address].pids[0]) for each in known]
+                # With their processes, which are below the client process that holds their engine.
+                pids = [hosts[each.address].pids[0] for each in known]
+                whole = [
+                    dataclasses.replace(each, pid=next(iter(processes.named_below(pid, _GATEWAY)), None), host=pid)
+                    for each, pid in zip(known, pids, strict=True)
+                ]
                 async with self._drivers(whole) as gateways:
-                    names = [peer.name for peer in peers]
                     pairs = sorted((*gateways, *others), key=lambda pair: names.index(pair[0].name))
                     for in_flight in self._plan.in_flight:
                         await self._level(in_flight, [pair for pair in pairs if self._takes_part(pair[0])])
@@ -133,13 +281,13 @@ class _Rounds:
     async def _drivers(self, running: Sequence[Running]) -> AsyncIterator[list[tuple[Running, Driver]]]:
         """The systems to which clients could connect, with these clients."""
         most = Closed(max(self._plan.in_flight))
-        drivers = (
+        opening = (
             attempted(driver(each.address, most, processes=self._plan.processes, say=self._say))
             for each in running
         )
-        async with together(*drivers) as opened:
-            standing = self._standing([each.name for each in running], opened)
-            yield list(zip(filter(self._takes_part, running), standing, strict=True))
+        async with together(*opening) as opened:
+            drivers = standing([each.name for each in running], opened, self._fails)
+            yield [(each, drivers[each.name]) for each in running if each.name in drivers]
 
     async def _level(self, in_flight: int, pairs: Sequence[tuple[Running, Driver]]) -> None:
         load = Closed(in_flight)
@@ -230,28 +378,12 @@ class _Rounds:
                 same = sum(own[key] == theirs[key] for key in both) / len(both)
                 self.outcome.same_text[in_flight, name] = round(same, 4)
 
-    def _standing(self, names: Sequence[str], started: Sequence[_Started | LoadtestError]) -> list[_Started]:
-        """Those that could start; the others are noted."""
-        standing: list[_Started] = []
-        for name, each in zip(names, started, strict=True):
-            if isinstance(each, LoadtestError):
-                self._fails(name, str(each))
-            else:
-                standing.append(each)
-        return standing
-
     def _fails(self, name: str, why: str) -> None:
         self.outcome.failures[name] = why
         self._say(f"going on without {name}: {why}")
 
     def _takes_part(self, running: Running) -> bool:
         return running.name not in self.outcome.failures
-
-
-def _beside(served: Running, host: int) -> Running:
-    """The same, with its processes. host: the client process that holds its engine."""
-    found = processes.named_below(host, _GATEWAY)
-    return dataclasses.replace(served, pid=found[0] if found else None, host=host)
 
 
 def _steady_per_s(driven: Driven, in_flight: int) -> float:

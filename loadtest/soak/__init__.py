@@ -1,8 +1,8 @@
 """The soak: half an hour of everything that breaks, and the proof that nothing accepted was lost.
 
-population, faults (seeded plans, pure) ─┐
-gateway (the product's processes) ───────┤
-crowd (client processes) ─ visitor ──────┼─ injection ─ run ─ result ─ report
-relay (a network that breaks) ───────────┤
-records ─ ledger (the checker, pure) ────┘
+faults (who is there, what breaks: seeded, pure) ─┐
+gateway (the product's processes) ────────────────┤
+crowd (client processes, their clients) ──────────┼─ injection ─ run ─ result ─ report
+relay (a network that breaks) ────────────────────┤
+records ─ ledger (the checker, pure) ─────────────┘
 """

@@ -23,11 +23,10 @@ from gateway.engines.host import processes as engine_processes
 from gateway.engines.host.processes import Process
 from loadtest.soak.ledger import Ledger
 from loadtest.soak.records import Entry
-from loadtest.soak.result import Incarnation, Sample
+from loadtest.soak.report import Incarnation, Memory, Sample
 from loadtest.systems import processes
 from loadtest.systems.gateway import gateway_process
-from loadtest.systems.metrics import get, metric
-from loadtest.systems.server import Server, free_port
+from loadtest.systems.server import Server, free_port, get, metric, work
 from loadtest.systems.store import Store
 
 # The process with the model, as vLLM names it; a simulated one is in the process that hosts it, if there is one.
@@ -39,13 +38,8 @@ _KILL_S = 10.0
 
 # What has to be 0 once everybody has gone and everything has expired.
 _GAUGES = (
-    "gateway_sessions",
-    "gateway_sessions_away",
-    "gateway_meetings",
-    "gateway_translations_waiting",
-    "gateway_translations_running",
-    "gateway_log_publications",
-    "gateway_log_bytes",
+    *("gateway_sessions", "gateway_sessions_away", "gateway_meetings", "gateway_translations_waiting"),
+    *("gateway_translations_running", "gateway_log_publications", "gateway_log_bytes"),
 )
 
 _WORKER_LABEL = re.compile(r'\bworker="(\d+)"')
@@ -101,11 +95,7 @@ class ServedGateway:
         self.leaving = False
         log = f"gateway-{self.incarnation}.log"
         self._server = gateway_process(
-            self._settings,
-            self._folder,
-            port=self.port,
-            log=log,
-            workers=self._workers,
+            self._settings, self._folder, port=self.port, log=log, workers=self._workers
         )
         before = self._find_hosts()
         await self._server.start()
@@ -213,9 +203,7 @@ class ServedGateway:
 
     async def work(self) -> float | None:
         """Translations that wait or run; None when it cannot be asked."""
-        text = await self.metrics()
-        names = ("gateway_translations_waiting", "gateway_translations_running")
-        return sum(metric(text, name) or 0.0 for name in names) if text else None
+        return work(await self.metrics())
 
     async def transcript(self, meeting: str) -> list[Entry] | None:
         """All that was said in a meeting; None if it has no transcript."""
@@ -308,15 +296,8 @@ def _incarnation(number: int, samples: Sequence[Sample]) -> Incarnation:
     ready = [sample for sample in samples if sample.engine_mib] or samples
     warm_s = ready[0].at_s + _WARM_S
     settled = next((sample for sample in ready if sample.at_s >= warm_s), ready[-1])
-    return Incarnation(
-        number=number,
-        gateway_settled=settled.gateway_mib,
-        gateway_peak=max(sample.gateway_mib for sample in samples),
-        gateway_final=samples[-1].gateway_mib,
-        engine_settled=settled.engine_mib,
-        engine_peak=max(sample.engine_mib for sample in samples),
-        engine_final=samples[-1].engine_mib,
-        store_settled=settled.store_mib,
-        store_peak=max(sample.store_mib for sample in samples),
-        store_final=samples[-1].store_mib,
-    )
+
+    def memory(part: str) -> Memory:
+        return Memory(getattr(settled, part), max(getattr(s, part) for s in samples), getattr(samples[-1], part))
+
+    return Incarnation(number, memory("gateway_mib"), memory("engine_mib"), memory("store_mib"))

@@ -8,7 +8,8 @@ from __future__ import annotations
 import asyncio
 import signal
 import time
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
+from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 
 from msgspec.structs import replace
@@ -24,6 +25,13 @@ _LOOK_S, _LISTEN_S = 0.25, 0.02
 # An engine that dies is noticed at once; one that is stopped after `engine.stall_s`, once something is to be done.
 _NOTICED_S = {FaultKind.ENGINE_KILL: 15.0, FaultKind.ENGINE_STOP: 60.0}
 _REPAIRED_S = 240.0
+
+_SIGNALS = {
+    FaultKind.ENGINE_KILL: signal.SIGKILL,
+    FaultKind.ENGINE_STOP: signal.SIGSTOP,
+    FaultKind.WORKER_KILL: signal.SIGKILL,
+    FaultKind.WORKER_STOP: signal.SIGSTOP,
+}
 
 # A client that reads nothing overflows its outbox, or answers no ping.
 _CLOSED_S = 130.0
@@ -77,115 +85,108 @@ class Injection:
 
     async def carry_out(self, planned: Sequence[Fault]) -> None:
         """Until all are made and repaired. Raises `LoadtestError` when something cannot be repaired."""
+        of_everybody = {
+            FaultKind.ENGINE_KILL: self._break_engine,
+            FaultKind.ENGINE_STOP: self._break_engine,
+            FaultKind.RESTART: self._restart,
+            FaultKind.CLIENT_STOP: self._stop_clients,
+            FaultKind.WORKER_KILL: self._break_worker,
+            FaultKind.WORKER_STOP: self._break_worker,
+            FaultKind.RELOAD: self._reload,
+            FaultKind.STORE_KILL: self._kill_store,
+        }
         async with asyncio.TaskGroup() as tasks:
             for fault in planned:
                 await asyncio.sleep(max(fault.began_s - self._now_s(), 0.0))
-                match fault.kind:
-                    case FaultKind.ENGINE_KILL | FaultKind.ENGINE_STOP:
-                        tasks.create_task(self._break_engine(fault))
-                    case FaultKind.RESTART:
-                        tasks.create_task(self._restart(fault))
-                    case FaultKind.CLIENT_STOP:
-                        tasks.create_task(self._stop_clients(fault))
-                    case FaultKind.WORKER_KILL | FaultKind.WORKER_STOP:
-                        tasks.create_task(self._break_worker(fault))
-                    case FaultKind.RELOAD:
-                        tasks.create_task(self._reload(fault))
-                    case FaultKind.STORE_KILL:
-                        tasks.create_task(self._kill_store(fault))
-                    case _:
-                        # Who suffers is in process 0, which is never stopped.
-                        self.crowds[0].tell(fault)
-                        self.made.append(replace(fault, began_s=self._now_s()))
+                if (make := of_everybody.get(fault.kind)) is not None:
+                    tasks.create_task(make(fault))
+                else:
+                    # The client that suffers is in process 0, which is never stopped.
+                    self.crowds[0].tell(fault)
+                    self.made.append(replace(fault, began_s=self._now_s()))
 
     def _now_s(self) -> float:
         return round(time.monotonic() - self.began_s, 2)
+
+    def _made(self, fault: Fault, began_s: float, back: bool, note: str) -> None:
+        """back: whether all is well again, now."""
+        recovered_s = round(self._now_s() - began_s - fault.pause_s, 2) if back else None
+        self.made.append(replace(fault, began_s=began_s, recovered_s=recovered_s, note=note))
+
+    @asynccontextmanager
+    async def _silence(self) -> AsyncIterator[Silence]:
+        async with asyncio.TaskGroup() as tasks:
+            silence = Silence()
+            listening = tasks.create_task(silence.listen(self.received))
+            yield silence
+            listening.cancel()
 
     async def _break_engine(self, fault: Fault) -> None:
         async with self._everybody:
             await self._until(self._busy, _BUSY_S)
             note = f"{await self.gateway.work() or 0:.0f} translations under way"
-            began_s, recovered_s = self._now_s(), None
-            if not self._signal_engine(fault):
+            began_s = self._now_s()
+            if not self.gateway.signal_engine(_SIGNALS[fault.kind]):
                 raise LoadtestError("There is no such process below the gateway.")
-            if not await self._until(self._engine_gone, _NOTICED_S[fault.kind]):
+            noticed = await self._until(self._engine_gone, _NOTICED_S[fault.kind])
+            if not noticed:
                 note += "; the gateway did not notice"
-            elif await self._until(self._engine_ready, _REPAIRED_S):
-                recovered_s = round(self._now_s() - began_s, 2)
-            else:
+            elif not await self._until(self._engine_ready, _REPAIRED_S):
                 raise LoadtestError(f"The engine was not ready within {_REPAIRED_S:g} s after it was lost.")
-            self.made.append(replace(fault, began_s=began_s, recovered_s=recovered_s, note=note))
-
-    def _signal_engine(self, fault: Fault) -> bool:
-        return self.gateway.signal_engine(
-            signal.SIGKILL if fault.kind is FaultKind.ENGINE_KILL else signal.SIGSTOP
-        )
+            self._made(fault, began_s, noticed, note)
 
     async def _restart(self, fault: Fault) -> None:
-        async with self._everybody, self._processes, asyncio.TaskGroup() as tasks:
+        async with self._everybody, self._processes, self._silence() as silence:
             began_s = self._now_s()
-            silence = Silence()
-            listening = tasks.create_task(silence.listen(self.received))
             status = await self.gateway.stop()
             left_s = self._now_s()
             await self.gateway.start(_REPAIRED_S)
             ready_s = self._now_s()
             back = await self._until(self._connected_since(ready_s), _REPAIRED_S)
-            recovered_s = round(self._now_s() - began_s, 2) if back else None
-            left = f"left after {left_s - began_s:.1f} s with status {status}"
-            listening.cancel()
-            went_on = ", with the same engine" if self.gateway.went_on else ""
             note = (
-                f"{left}, ready {ready_s - left_s:.1f} s later{went_on}; no captions for {silence.longest_s:.1f} s"
+                f"left after {left_s - began_s:.1f} s with status {status}, ready {ready_s - left_s:.1f} s later"
+                f"{', with the same engine' * self.gateway.went_on}; no captions for {silence.longest_s:.1f} s"
             )
-            self.made.append(replace(fault, began_s=began_s, recovered_s=recovered_s, note=note))
+            self._made(fault, began_s, back, note)
 
     async def _reload(self, fault: Fault) -> None:
-        async with self._processes, asyncio.TaskGroup() as tasks:
+        async with self._processes:
             await self._all_serve()
-            began_s, silence = self._now_s(), Silence()
-            listening = tasks.create_task(silence.listen(self.received))
-            before = self.gateway.reload()
+            async with self._silence() as silence:
+                began_s, before = self._now_s(), self.gateway.reload()
 
-            async def replaced() -> bool:
-                return not self.gateway.left_of(before)
+                async def replaced() -> bool:
+                    return not self.gateway.left_of(before)
 
-            recovered_s = None
-            if await self._until(replaced, _REPAIRED_S) and await self._until(self._serve, _BACK_S):
-                connected = self._connected_since(self._now_s())
-                recovered_s = round(self._now_s() - began_s, 2) if await self._until(connected, _BACK_S) else None
-            listening.cancel()
-            note = f"no captions for {silence.longest_s:.1f} s"
-            self.made.append(replace(fault, began_s=began_s, recovered_s=recovered_s, note=note))
+                back = await self._until(replaced, _REPAIRED_S) and await self._until(self._serve, _BACK_S)
+                back = back and await self._until(self._connected_since(self._now_s()), _BACK_S)
+                self._made(fault, began_s, back, f"no captions for {silence.longest_s:.1f} s")
 
     async def _break_worker(self, fault: Fault) -> None:
         async with self._processes:
             await self._all_serve()
-            began_s, recovered_s = self._now_s(), None
-            number = signal.SIGKILL if fault.kind is FaultKind.WORKER_KILL else signal.SIGSTOP
-            if not self.gateway.signal_worker(fault.target, number):
+            began_s = self._now_s()
+            if not self.gateway.signal_worker(fault.target, _SIGNALS[fault.kind]):
                 raise LoadtestError(f"There is no worker {fault.target} below the gateway.")
             await asyncio.sleep(fault.pause_s)
             if fault.pause_s:
                 self.gateway.signal_worker(fault.target, signal.SIGCONT)
             connected = self._connected_since(self._now_s())
-            if await self._until(self._serve, _BACK_S) and await self._until(connected, _BACK_S):
-                recovered_s = round(self._now_s() - began_s - fault.pause_s, 2)
-            note = f"worker {fault.target}"
-            self.made.append(replace(fault, began_s=began_s, recovered_s=recovered_s, note=note))
+            back = await self._until(self._serve, _BACK_S) and await self._until(connected, _BACK_S)
+            self._made(fault, began_s, back, f"worker {fault.target}")
 
     async def _kill_store(self, fault: Fault) -> None:
         async with self._processes:
-            began_at, began_s, recovered_s = time.monotonic(), self._now_s(), None
+            began_at, began_s = time.monotonic(), self._now_s()
             if not self.gateway.signal_store(signal.SIGKILL):
                 raise LoadtestError("There is no store below the gateway.")
 
             async def accepted() -> bool:
                 return self.accepted_since(began_at) is not None
 
-            if await self._until(accepted, _BACK_S):
-                accepted_at = self.accepted_since(began_at) or began_at
-                recovered_s = round(accepted_at - began_at, 2)
+            await self._until(accepted, _BACK_S)
+            accepted_at = self.accepted_since(began_at)
+            recovered_s = None if accepted_at is None else round(accepted_at - began_at, 2)
             self.made.append(replace(fault, began_s=began_s, recovered_s=recovered_s))
 
     async def _all_serve(self) -> None:

@@ -50,7 +50,7 @@ from loadtest.soak.records import (
     Stopped,
     seat_of,
 )
-from loadtest.soak.result import Verdict
+from loadtest.soak.report import Verdict
 
 # So many examples of what went wrong are kept, in all and of each kind.
 _EXAMPLES, _EACH = 100, 10
@@ -230,7 +230,8 @@ class Ledger:
             silent_s = joined.at - min(client.heard_at, stopped_at)
             # What lies behind its position may have expired though it was for others only. What came to it late is
             # as old as where it came first.
-            came_first = self._came_first(client)
+            log = self._log.get(client.sessions[-1].log, {}) if client.sessions else {}
+            came_first = log[client.previous][0] if client.previous in log else math.inf
             lagging_s = joined.at - min(client.moved_at, came_first, stopped_at)
             expired = lagging_s > self._rules.log_keep_s - _EXPIRY_S
             if client.sessions and silent_s < self._rules.keep_s - 1 and not expired:
@@ -243,11 +244,6 @@ class Ledger:
         client.sessions.append(_Session(joined))
         client.previous = 0
         client.moved_at = joined.at
-
-    def _came_first(self, client: _Client) -> float:
-        """When what the client has received last came to any client."""
-        log = self._log.get(client.sessions[-1].log, {}) if client.sessions else {}
-        return log[client.previous][0] if client.previous in log else math.inf
 
     def _heard(self, client: _Client, heard: Heard, message: Message) -> None:
         match message:

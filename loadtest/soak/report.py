@@ -1,6 +1,8 @@
-"""What a soak shows: its verdict, faults and memory as tables, and the run over time as charts.
+"""What a soak brings home, as values, and what it shows: its verdict, faults and memory as tables, and the run
+over time as charts.
 
-Knows: what a result means to people. Must not know: how it was found, how a table or a chart is drawn.
+Knows: numbers, their names, what they mean to people. Must not know: how they were found, how a table or a chart
+is drawn.
 """
 
 from __future__ import annotations
@@ -8,29 +10,196 @@ from __future__ import annotations
 import statistics
 from collections import Counter
 from collections.abc import Callable, Iterator
+from typing import ClassVar, Literal
 
-from msgspec import to_builtins
+from msgspec import Struct, to_builtins
 
 from loadtest.options import model_name
-from loadtest.soak.faults import OF_EVERYBODY, Fault, FaultKind
-from loadtest.soak.result import Sample, SoakResult
-from loadtest.trial.content import Chart, Mark, Series, Table
+from loadtest.soak.faults import OF_EVERYBODY, WHAT, Fault, FaultKind
+from loadtest.trial.content import Chart, Mark, Series, Table, tabulated
 from loadtest.trial.values import Finding, Results
 
-_WHAT = {
-    FaultKind.ABORT: "connection reset",
-    FaultKind.HALF_OPEN: "client silent on an open connection, then back on another",
-    FaultKind.ABSENCE: "connection reset, back within the keep time",
-    FaultKind.LONG_ABSENCE: "connection reset, back after the keep time",
-    FaultKind.CLIENT_STOP: "SIGSTOP of a client process, then SIGCONT",
-    FaultKind.ENGINE_KILL: "SIGKILL of the engine's process",
-    FaultKind.ENGINE_STOP: "SIGSTOP of the engine's process",
-    FaultKind.RESTART: "SIGTERM of the gateway, and a new one",
-    FaultKind.WORKER_KILL: "SIGKILL of one of the gateway's workers",
-    FaultKind.WORKER_STOP: "SIGSTOP of one of the gateway's workers, then SIGCONT",
-    FaultKind.RELOAD: "SIGHUP of the gateway, which replaces its workers one after another",
-    FaultKind.STORE_KILL: "SIGKILL of the store; repaired once a final is accepted",
+# How soon after a fault all has to be well again.
+_BACK_WITHIN_S = {FaultKind.STORE_KILL: 5.0, FaultKind.WORKER_KILL: 60.0, FaultKind.WORKER_STOP: 60.0}
+
+
+class SoakPlan(Struct, frozen=True, kw_only=True):
+    """What to run."""
+
+    engine: Literal["vllm", "simulated"] = "vllm"
+    # How many of them, each with every language.
+    engines: int = 1
+    # Minutes of load; starting, calming down and giving memory back come on top.
+    minutes: float = 30.0
+    # Held at the same time.
+    sessions: int = 200
+    utterances_per_minute: float = 240.0
+    # The gateway's `limits.keep_s` and `event_log.keep_s`.
+    keep_s: int = 60
+    log_keep_s: int = 120
+    seed: int = 1
+    # Processes of the gateway, which share a store of their own; None: one process without a store.
+    workers: int | None = None
+    # The only kind of fault, and how often; None: every kind.
+    only: FaultKind | None = None
+    times: int = 20
+    # Percent of the packets between the workers and their store that are lost.
+    loss: float = 0.0
+
+
+class Sample(Struct, frozen=True):
+    """The state at one moment; None where the gateway could not be asked."""
+
+    # After the load began.
+    at_s: float
+    gateway_mib: float
+    engine_mib: float
+    # Connected.
+    sessions: float | None
+    # Kept without connection.
+    away: float | None
+    running: float | None
+    # Publications that clients received so far.
+    delivered: int
+    store_mib: float = 0.0
+
+
+class Memory(Struct, frozen=True):
+    """Resident memory of one part of a gateway, MiB: a minute after it was ready, at most, at its end."""
+
+    settled: float = 0.0
+    peak: float = 0.0
+    final: float = 0.0
+
+
+class Incarnation(Struct, frozen=True):
+    """Memory of one gateway, with all its workers."""
+
+    number: int
+    gateway: Memory
+    engine: Memory
+    store: Memory = Memory()
+
+
+class Verdict(Struct, frozen=True):
+    """What the checker counted; `WORDS` says what each is. Dictionaries are by code."""
+
+    said: int = 0
+    accepted: int = 0
+    unanswered: int = 0
+    refused: dict[str, int] = {}
+    clients: int = 0
+    resumed: int = 0
+    not_resumed: int = 0
+    gave_up: int = 0
+    owed: int = 0
+    delivered: int = 0
+    lost: int = 0
+    not_shown: int = 0
+    duplicates: int = 0
+    wire_duplicates: int = 0
+    twice_in_log: int = 0
+    # Also acceptances with another offset than their caption, and resumed sessions that are another.
+    conflicts: int = 0
+    out_of_order: int = 0
+    failed: dict[str, int] = {}
+    failed_unexpectedly: int = 0
+    transcript_missing: int = 0
+    transcript_twice: int = 0
+    outcome_missing: int = 0
+    unrecovered: int = 0
+    told: dict[str, int] = {}
+    # The first of each kind, in words.
+    problems: list[str] = []
+
+    # Each of these is a promise that was not kept.
+    broken_by: ClassVar[tuple[str, ...]] = (
+        *("lost", "duplicates", "wire_duplicates", "unanswered", "gave_up", "not_shown", "twice_in_log"),
+        *("conflicts", "out_of_order", "failed_unexpectedly", "transcript_missing", "transcript_twice"),
+        *("outcome_missing", "unrecovered"),
+    )
+
+    def broken(self) -> dict[str, int]:
+        """How often each promise was not kept that was not."""
+        return {name: count for name in self.broken_by if (count := getattr(self, name))}
+
+
+# As a report has them, one after the other.
+WORDS = {
+    "said": "utterances said",
+    "accepted": "accepted",
+    "refused": "refused for good",
+    "unanswered": "neither accepted nor refused",
+    "owed": "captions and translations owed to readers",
+    "delivered": "delivered",
+    "lost": "**lost**",
+    "duplicates": "**duplicates seen by readers**",
+    "wire_duplicates": "duplicates on the wire, within a session",
+    "out_of_order": "out of order",
+    "twice_in_log": "translated twice in a log",
+    "conflicts": "contradictions between clients",
+    "transcript_missing": "accepted, and not in the transcript",
+    "transcript_twice": "in the transcript twice",
+    "outcome_missing": "outcomes that a reader got, and not in the transcript",
+    "failed": "`translation.failed`",
+    "failed_unexpectedly": "of those not caused by a cancellation",
+    "clients": "clients, one after the other in each seat",
+    "resumed": "sessions resumed with all that was missed",
+    "not_resumed": "sessions begun again after too long an absence",
+    "unrecovered": "of those though they came back in time",
+    "not_shown": "newest utterances not shown to a newcomer",
+    "gave_up": "clients that gave up",
+    "told": "errors that clients were told",
 }
+
+
+class SoakResult(Struct, frozen=True):
+    """Everything that a soak has found."""
+
+    plan: SoakPlan
+    # The gateway's environment variables.
+    settings: dict[str, str]
+    # From the first client to the last word.
+    load_s: float
+    verdict: Verdict
+    faults: list[Fault]
+    memory: list[Incarnation]
+    # The gateway's, once everybody had gone and everything had expired.
+    gauges: dict[str, float | None]
+    # The last process's.
+    exit_status: int
+    # In the logs of all processes.
+    tracebacks: int
+    # What was not as it should be before the clients left, in words.
+    unquiet: str | None
+    samples: list[Sample]
+
+    def failures(self) -> Iterator[str]:
+        """What makes the exit status 1, one sentence each."""
+        for name, count in self.verdict.broken().items():
+            yield f"{name.replace('_', ' ')}: {count}"
+        if not self.verdict.accepted:
+            yield "nothing was accepted"
+        for name, value in self.gauges.items():
+            if value != 0:
+                yield f"{name} is {'missing' if value is None else f'{value:g}'} at the end"
+        for fault in self.faults:
+            if (within_s := _BACK_WITHIN_S.get(fault.kind)) is None:
+                continue
+            when = f"{fault.kind.value} at {fault.began_s:.0f} s"
+            if fault.recovered_s is None:
+                yield f"{when}, not back"
+            elif fault.recovered_s > within_s:
+                yield f"{when}, back after {fault.recovered_s:.1f} s, not {within_s:g} s"
+        if self.exit_status:
+            yield f"the gateway ended with status {self.exit_status}"
+        if self.tracebacks:
+            yield f"the gateway wrote {self.tracebacks} tracebacks to its log"
+        if self.unquiet is not None:
+            yield self.unquiet
+
+
+# ---------------------------------------------------------------- what it shows
 
 
 def results(result: SoakResult) -> Results:
@@ -51,38 +220,33 @@ def results(result: SoakResult) -> Results:
 
 
 def _parts(result: SoakResult) -> Iterator[str | Table]:
-    yield Table("", ("", ""), list(_verdict(result)))
+    yield Table("", ("", ""), list(_verdict(result.verdict)))
     counts = Counter(fault.kind for fault in result.faults)
     made = [
         (kind.value, str(counts[kind]), _repairs(result, kind), what)
-        for kind, what in _WHAT.items()
+        for kind, what in WHAT.items()
         if counts[kind]
     ]
     yield Table("", ("fault", "times", "until repaired, s: median, most", "what"), made)
-    yield Table(
-        "",
-        ("fault of everybody", "at", "kept up, s", "until repaired, s", ""),
-        [
-            (
-                fault.kind.value,
-                f"{int(fault.began_s) // 60}:{int(fault.began_s) % 60:02d}",
-                f"{fault.pause_s:.0f}" if fault.pause_s else "",
-                "" if fault.recovered_s is None else f"{fault.recovered_s:.1f}",
-                fault.note,
-            )
-            for fault in _of_everybody(result)
-        ],
-    )
-    rows = []
-    for each in result.memory:
-        gateway = (each.gateway_settled, each.gateway_peak, each.gateway_final)
-        engine = (each.engine_settled, each.engine_peak, each.engine_final)
-        who = "process" if result.plan.workers is None else "with its workers,"
-        rows.append((f"gateway {who} {each.number}", *(f"{mib:,.0f}" for mib in gateway)))
-        rows.append(("its engine", *(f"{mib:,.0f}" for mib in engine)))
-        if each.store_peak:
-            store = (each.store_settled, each.store_peak, each.store_final)
-            rows.append(("its store", *(f"{mib:,.0f}" for mib in store)))
+    columns: list[tuple[str, Callable[[Fault], str]]] = [
+        ("fault of everybody", lambda each: each.kind.value),
+        ("at", lambda each: f"{int(each.began_s) // 60}:{int(each.began_s) % 60:02d}"),
+        ("kept up, s", lambda each: f"{each.pause_s:.0f}" if each.pause_s else ""),
+        ("until repaired, s", lambda each: "" if each.recovered_s is None else f"{each.recovered_s:.1f}"),
+        ("", lambda each: each.note),
+    ]
+    yield tabulated("", _of_everybody(result), columns)
+    who = "process" if result.plan.workers is None else "with its workers,"
+    rows = [
+        (name, *(f"{mib:,.0f}" for mib in (memory.settled, memory.peak, memory.final)))
+        for each in result.memory
+        for name, memory in (
+            (f"gateway {who} {each.number}", each.gateway),
+            ("its engine", each.engine),
+            ("its store", each.store),
+        )
+        if memory.peak or memory is not each.store
+    ]
     yield Table("", ("memory, MiB", "a minute after it was ready", "peak", "final"), rows)
     yield Table(
         "",
@@ -95,31 +259,11 @@ def _parts(result: SoakResult) -> Iterator[str | Table]:
         yield "\n".join(f"- {problem}" for problem in result.verdict.problems)
 
 
-def _verdict(result: SoakResult) -> Iterator[tuple[str, str]]:
-    verdict = result.verdict
-    yield "utterances said", f"{verdict.said:,}"
-    yield "accepted", f"{verdict.accepted:,}"
-    yield "refused for good", _codes(verdict.refused)
-    yield "neither accepted nor refused", str(verdict.unanswered)
-    yield "captions and translations owed to readers", f"{verdict.owed:,}"
-    yield "delivered", f"{verdict.delivered:,}"
-    yield "**lost**", f"**{verdict.lost}**"
-    yield "**duplicates seen by readers**", f"**{verdict.duplicates}**"
-    yield "duplicates on the wire, within a session", str(verdict.wire_duplicates)
-    yield "out of order", str(verdict.out_of_order)
-    yield "translated twice in a log", str(verdict.twice_in_log)
-    yield "contradictions between clients", str(verdict.conflicts)
-    yield "not in the transcript, or twice", f"{verdict.transcript_missing}, {verdict.transcript_twice}"
-    yield "outcomes that a reader got, and not in the transcript", str(verdict.outcome_missing)
-    yield "`translation.failed`", _codes(verdict.failed)
-    yield "of those not caused by a cancellation", str(verdict.failed_unexpectedly)
-    yield "clients, one after the other in each seat", f"{verdict.clients:,}"
-    yield "sessions resumed with all that was missed", f"{verdict.resumed:,}"
-    yield "sessions begun again after too long an absence", f"{verdict.not_resumed:,}"
-    yield "of those though they came back in time", str(verdict.unrecovered)
-    yield "newest utterances not shown to a newcomer", str(verdict.not_shown)
-    yield "clients that gave up", str(verdict.gave_up)
-    yield "errors that clients were told", _codes(verdict.told)
+def _verdict(verdict: Verdict) -> Iterator[tuple[str, str]]:
+    for name, words in WORDS.items():
+        found = getattr(verdict, name)
+        value = _codes(found) if isinstance(found, dict) else f"{found:,}"
+        yield words, f"**{value}**" if words.startswith("**") else value
 
 
 def _repairs(result: SoakResult, kind: FaultKind) -> str:

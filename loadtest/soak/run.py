@@ -1,13 +1,14 @@
 """`python -m loadtest soak`: faults for half an hour, and the proof that nothing accepted was lost.
 
-Knows: the order of things: start, load with faults, calm, leave, expire. Must not know: how a fault is made below
-(`injection`), what is a loss (`ledger`), how the result looks (`report`).
+Knows: its options, the order of things: start, load with faults, calm, leave, expire. Must not know: how a fault
+is made below (`injection`), what is a loss (`ledger`), how the result looks (`report`).
 
 Everything is on this machine and ends with the soak.
 """
 
 from __future__ import annotations
 
+import argparse
 import asyncio
 import json
 import tempfile
@@ -16,18 +17,18 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any, BinaryIO, Literal
 
-from loadtest.options import shown
+from loadtest.options import Command, Say, add_options, between, fields_of, from_, shown
 from loadtest.results import LoadtestError, first_error
 from loadtest.soak.crowd import Crowd, CrowdProcess
-from loadtest.soak.faults import schedule
+from loadtest.soak.faults import OF_ENGINE, OF_EVERYBODY, OF_WORKERS, FaultKind, population, schedule
 from loadtest.soak.gateway import ServedGateway, Watch
 from loadtest.soak.injection import Injection
 from loadtest.soak.ledger import Ledger, Rules
-from loadtest.soak.population import population
 from loadtest.soak.records import Record, encode
-from loadtest.soak.result import SoakPlan, SoakResult
+from loadtest.soak.report import SoakPlan, SoakResult, results
 from loadtest.systems.server import free_port
 from loadtest.systems.store import Store, enter_lossy_network
+from loadtest.trial.values import Results
 
 _START_S = 300.0
 _LOOK_S = 0.25
@@ -96,18 +97,14 @@ def _settings_for(plan: SoakPlan, folder: Path) -> dict[str, Any]:
 
 
 class _Soak:
-    def __init__(
-        self,
-        plan: SoakPlan,
-        folder: Path,
-        say: Callable[[str], object],
-        records: BinaryIO,
-    ) -> None:
+    def __init__(self, plan: SoakPlan, folder: Path, say: Callable[[str], object], records: BinaryIO) -> None:
         self._plan = plan
         self._records = records
         self._say = say
         self._settings = _settings_for(plan, folder)
-        self._store = self._behind_a_lossy_network(plan.loss, folder) if plan.loss else None
+        self._store = Store(free_port(), folder / "store") if plan.loss else None
+        if self._store is not None:
+            enter_lossy_network(self._store.port, plan.loss)
         self._gateway = ServedGateway(self._settings, folder, plan.workers, self._store)
         self._seats = population(plan.sessions, plan.utterances_per_minute, plan.seed)
         self._ledger = Ledger(
@@ -119,12 +116,6 @@ class _Soak:
             )
         )
         self._crowds: list[CrowdProcess] = []
-
-    @staticmethod
-    def _behind_a_lossy_network(percent: float, folder: Path) -> Store:
-        port = free_port()
-        enter_lossy_network(port, percent)
-        return Store(port, folder / "store")
 
     def _take(self, record: Record) -> None:
         self._records.write(encode(record) + b"\n")
@@ -247,3 +238,69 @@ class _Soak:
                 f"accepted, {self._ledger.received} delivered, {len(injection.made)} faults"
             )
             await asyncio.sleep(1)
+
+
+# ---------------------------------------------------------------- the command
+
+
+# By the name of the option's value.
+_KINDS = {kind.value.replace(" ", "-"): kind for kind in OF_EVERYBODY}
+
+
+def _add(parser: argparse.ArgumentParser) -> None:
+    plan = SoakPlan()
+    add_options(parser, "--out")
+    add = parser.add_argument
+    add("--engine", choices=("vllm", "simulated"), default=plan.engine, help="which engine")
+    add(
+        "--engines", type=between(1, 64), default=plan.engines, metavar="N", help="of these; one of them is broken"
+    )
+    add("--minutes", type=from_(0.5, 1_440), default=plan.minutes, metavar="M", help="of load; the rest is extra")
+    add("--sessions", type=between(12, 5_000), default=plan.sessions, metavar="N", help="held at the same time")
+    add("--seed", type=int, default=plan.seed, help="who is there, what is said, what breaks when")
+    add("--workers", type=between(1, 64), metavar="N", help="of the gateway, with a store; without it one process")
+    add("--only", type=_kind, metavar="KIND", help=f"break nothing else: {', '.join(_KINDS)}")
+    add("--times", type=between(1, 1_000), default=plan.times, metavar="N", help="how often, with --only")
+    add(
+        "--loss",
+        type=from_(0, 50),
+        default=plan.loss,
+        metavar="%%",
+        help="of packets to and from the store are lost",
+    )
+    add("--keep", type=Path, metavar="FOLDER", help="where every record and the gateway's logs stay")
+
+
+def _kind(text: str) -> FaultKind:
+    if text not in _KINDS:
+        raise argparse.ArgumentTypeError(f"{text!r} is none of {', '.join(_KINDS)}")
+    return _KINDS[text]
+
+
+def soak_plan(options: argparse.Namespace) -> SoakPlan:
+    """What the options say. Raises `LoadtestError` for what cannot be broken."""
+    plan = SoakPlan(**fields_of(options, SoakPlan))
+    if plan.only in OF_WORKERS and plan.workers is None:
+        raise LoadtestError("Without --workers there are neither workers nor a store to break.")
+    if plan.loss and plan.workers is None:
+        raise LoadtestError("Without --workers there is no store to which packets could be lost (--loss).")
+    if plan.only in OF_ENGINE and plan.engine == "simulated" and plan.workers is None:
+        raise LoadtestError("A simulated engine is not a process of its own unless there are --workers.")
+    return plan
+
+
+async def _run(options: argparse.Namespace, say: Say) -> Results:
+    return results(await run(soak_plan(options), say, keep=options.keep))
+
+
+SOAK = Command(
+    name="soak",
+    help="faults under load, and the proof that nothing accepted was lost",
+    description="A gateway with its engine in processes of their own, meetings full of clients, and faults: "
+    "lost and silent connections, clients that are stopped, an engine that is killed or hangs, restarts; with "
+    "--workers also workers that are killed or hang, and their store that is killed. A "
+    "checker that knows every accepted utterance counts what each reader ended up with. Exit status 1 unless "
+    "nothing was lost or came twice and everything was given back.",
+    add=_add,
+    run=_run,
+)

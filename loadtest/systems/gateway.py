@@ -24,13 +24,10 @@ from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Any
 
-from loadtest.commands import Say
-from loadtest.options import shown
+from loadtest.options import Say, shown
 from loadtest.results import LoadtestError
-from loadtest.systems.metrics import get
 from loadtest.systems.processes import BESIDE_ITS_ENGINE
-from loadtest.systems.running import Running
-from loadtest.systems.server import Server, free_port, serving
+from loadtest.systems.server import Running, Server, free_port, get, serving
 from loadtest.trial.values import WebSocketGateway
 
 

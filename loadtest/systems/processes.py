@@ -13,6 +13,8 @@ from collections.abc import Iterator
 from contextlib import suppress
 from pathlib import Path
 
+import psutil
+
 BESIDE_ITS_ENGINE = "loadtest gateway"
 """What the process of a gateway is called that was started by the one that holds its engine."""
 
@@ -21,9 +23,6 @@ WORKER = re.compile(r"^gateway worker \d+\b")
 
 STORE = re.compile(r"^(\S*/)?(redis|valkey)-server\b")
 """What the store is called that they share."""
-
-_PAGE_BYTES = os.sysconf("SC_PAGE_SIZE")
-_TICKS_PER_S = os.sysconf("SC_CLK_TCK")
 
 # clock_getcpuclockid(3): the clock of a whole process, threads included. See posix-timers.h of Linux.
 _PROCESS_CLOCK = 2
@@ -71,18 +70,16 @@ def cpu_s(pid: int) -> float | None:
 
 def everything_cpu_s() -> float:
     """CPU time of the whole machine since it began."""
-    busy = [int(field) for field in Path("/proc/stat").read_text().split("\n", 1)[0].split()[1:]]
-    # user nice system idle iowait irq softirq steal
-    return (sum(busy[:8]) - busy[3] - busy[4]) / _TICKS_PER_S
+    times = psutil.cpu_times()
+    # What guests used is in the user's time.
+    return float(sum(times[:8]) - times.idle - times.iowait)
 
 
 def resident_mib(pid: int) -> float:
     """Resident memory; 0 when it is gone."""
-    try:
-        pages = int(Path(f"/proc/{pid}/statm").read_text().split()[1])
-    except (OSError, IndexError):
-        return 0.0
-    return round(pages * _PAGE_BYTES / 2**20, 1)
+    with suppress(psutil.NoSuchProcess):
+        return float(round(psutil.Process(pid).memory_info().rss / 2**20, 1))
+    return 0.0
 
 
 def signal_below(pid: int, name: re.Pattern[str], number: signal.Signals) -> bool:

@@ -1,7 +1,8 @@
-"""A server in a process of its own: started, awaited, ended with everything below it.
+"""What a server says of itself, Prometheus' text over HTTP; a server in a process of its own: started, awaited,
+ended with everything below it; systems that take requests, and several of them at once.
 
-Knows: processes, ports, how a server is asked whether it is ready. Must not know: what it serves. It signals no
-process but those that it started and those below them.
+Knows: that format, processes, ports, how a server is asked whether it is ready, context managers. Must not know:
+what it serves, what the names mean. It signals no process but those that it started and those below them.
 """
 
 from __future__ import annotations
@@ -9,19 +10,95 @@ from __future__ import annotations
 import asyncio
 import json
 import os
+import re
 import secrets
 import signal
 import socket
 import time
-from collections.abc import AsyncIterator, Mapping, Sequence
-from contextlib import asynccontextmanager, suppress
+import urllib.error
+import urllib.parse
+import urllib.request
+from collections.abc import AsyncIterator, Callable, Iterable, Mapping, Sequence
+from contextlib import AbstractAsyncContextManager, AsyncExitStack, asynccontextmanager, suppress
+from dataclasses import dataclass
 from pathlib import Path
+from typing import Any, TypeVar
 
 from gateway.engines.host import processes as engine_processes
-from loadtest.commands import Say
-from loadtest.results import LoadtestError
+from loadtest.options import Say
+from loadtest.results import LoadtestError, first_error
 from loadtest.systems import processes
-from loadtest.systems.metrics import get
+from loadtest.trial.values import Address
+
+_HTTP_S = 10.0
+
+# Ours alone is asked: no proxy that the environment names.
+_opener = urllib.request.build_opener(urllib.request.ProxyHandler({}))
+
+
+def only(url: str, names: Iterable[str]) -> str:
+    """Where these metrics alone are told, if the server knows how: a thousand series take it a while."""
+    return f"{url}?{urllib.parse.urlencode([('name[]', name) for name in names])}"
+
+
+def get(url: str, timeout_s: float = _HTTP_S) -> tuple[int, str]:
+    """Status and body; status 0 when nothing answers. Blocks."""
+    try:
+        with _opener.open(url, timeout=timeout_s) as response:
+            return int(response.status), response.read().decode()
+    except urllib.error.HTTPError as error:
+        with error:
+            return error.code, error.read().decode(errors="replace")
+    except (OSError, ValueError):
+        return 0, ""
+
+
+def metric(text: str, name: str, **labels: str) -> float | None:
+    """The sum of a metric over its series with these labels; None when it has none."""
+    values = [
+        float(line.rsplit(" ", 1)[1])
+        for line in text.splitlines()
+        if line.startswith(name)
+        and re.match(r"[{\s]", line[len(name) :])
+        and all(f'{label}="{value}"' in line for label, value in labels.items())
+    ]
+    return sum(values) if values else None
+
+
+def buckets(text: str, name: str) -> dict[float, float]:
+    """A histogram: upper bound → so many not above it, over all series; empty when there is none."""
+    counts: dict[float, float] = {}
+    for line in text.splitlines():
+        if line.startswith(f"{name}_bucket{{") and (found := re.search(r'le="([^"]+)"', line)):
+            bound = float(found[1].replace("+Inf", "inf"))
+            counts[bound] = counts.get(bound, 0.0) + float(line.rsplit(" ", 1)[1])
+    return counts
+
+
+def work(text: str) -> float | None:
+    """Translations that wait or run, of a gateway; None where it cannot be asked."""
+    names = ("gateway_translations_waiting", "gateway_translations_running")
+    return sum(metric(text, name) or 0.0 for name in names) if text else None
+
+
+async def until_idle(url: str, patience_s: float, look_s: float, say: Callable[[str], object]) -> str:
+    """Wait until a gateway has nothing to translate, so that what comes next is counted alone; its metrics.
+
+    Raises `LoadtestError` when it still translates after so long.
+    """
+    until_s = time.monotonic() + patience_s
+    while True:
+        _, text = await asyncio.to_thread(get, url)
+        if not work(text):
+            return text
+        if time.monotonic() > until_s:
+            raise LoadtestError(f"Within {patience_s:g} s the gateway did not finish its work; is it in use?")
+        say("waiting: the gateway finishes what it accepted")
+        await asyncio.sleep(look_s)
+
+
+# ---------------------------------------------------------------- a server in a process of its own
+
 
 # How long a server may take until it is ready, and between looks at it.
 _START_S, _LOOK_S = 600.0, 0.25
@@ -166,3 +243,78 @@ def _reason(body: str) -> str:
         return f", {json.loads(body)['reason']}"
     except (ValueError, KeyError, TypeError):
         return ""
+
+
+# ---------------------------------------------------------------- systems, and several of them at once
+
+
+_Started = TypeVar("_Started")
+
+
+@dataclass(frozen=True)
+class Running:
+    """A system that takes requests."""
+
+    # For tables.
+    name: str
+    address: Address
+    # What matters of its configuration.
+    settings: dict[str, Any]
+    # The process that answers; None where that is a client process itself, or belongs to another user.
+    pid: int | None = None
+    # Where it shows Prometheus' text.
+    metrics_url: str | None = None
+    # The process in which a gateway's engine runs, where that is not below the gateway's.
+    host: int | None = None
+
+
+@asynccontextmanager
+async def together(*systems: AbstractAsyncContextManager[_Started]) -> AsyncIterator[list[_Started]]:
+    """All of them, ready, in the order given; gone when the block ends, or when one of them cannot start.
+
+    They start at the same time; on a GPU their memory has to be shared out (`share`).
+    """
+    loop = asyncio.get_running_loop()
+    ready: list[asyncio.Future[_Started]] = [loop.create_future() for _ in systems]
+    leave = asyncio.Event()
+
+    async def hold(system: AbstractAsyncContextManager[_Started], known: asyncio.Future[_Started]) -> None:
+        # Entered and left in one task, as task groups and time limits inside ask for.
+        async with system as started:
+            known.set_result(started)
+            await leave.wait()
+
+    try:
+        async with asyncio.TaskGroup() as tasks:
+            for system, known in zip(systems, ready, strict=True):
+                tasks.create_task(hold(system, known))
+            yield [await known for known in ready]
+            leave.set()
+    except BaseExceptionGroup as errors:
+        # The group wraps what its block raises too.
+        raise first_error(errors) from None
+
+
+@asynccontextmanager
+async def attempted(system: AbstractAsyncContextManager[_Started]) -> AsyncIterator[_Started | LoadtestError]:
+    """The system, or why it could not start."""
+    async with AsyncExitStack() as stack:
+        outcome: _Started | LoadtestError
+        try:
+            outcome = await stack.enter_async_context(system)
+        except LoadtestError as error:
+            outcome = error
+        yield outcome
+
+
+def standing(
+    names: Iterable[str], started: Iterable[_Started | LoadtestError], fails: Callable[[str, str], None]
+) -> dict[str, _Started]:
+    """Those that could start, by name; `fails` is told the names of the others, and why."""
+    found: dict[str, _Started] = {}
+    for name, each in zip(names, started, strict=True):
+        if isinstance(each, LoadtestError):
+            fails(name, str(each))
+        else:
+            found[name] = each
+    return found

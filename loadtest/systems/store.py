@@ -68,7 +68,7 @@ class Store:
     def __init__(self, port: int, folder: Path) -> None:
         password = secrets.token_hex(16)
         self.url = f"redis://:{password}@127.0.0.1:{port}"
-        self._port = port
+        self.port = port
         self._folder = folder
         self._file = folder / "store.conf"
         self._options = {
@@ -105,7 +105,7 @@ class Store:
             async with asyncio.timeout(_START_S):
                 while True:
                     with suppress(OSError):
-                        _, writer = await asyncio.open_connection("127.0.0.1", self._port)
+                        _, writer = await asyncio.open_connection("127.0.0.1", self.port)
                         writer.close()
                         return
                     await asyncio.sleep(_LOOK_S)

@@ -25,11 +25,9 @@ from msgspec import Struct, structs
 from gateway.engines.vllm import hardware
 from gateway.engines.vllm.arguments import engine_arguments, engine_environment
 from gateway.engines.vllm.options import VllmOptions
-from loadtest.commands import Say
-from loadtest.options import shown
+from loadtest.options import Say, shown
 from loadtest.systems.prompting import gateway_settings
-from loadtest.systems.running import Running
-from loadtest.systems.server import Server, free_port, serving
+from loadtest.systems.server import Running, Server, free_port, serving
 from loadtest.trial.values import OpenAiServer
 
 _MODEL = "model"
@@ -37,16 +35,8 @@ _MODEL = "model"
 # What of a gateway's further engine arguments says which model it is and how it gets into memory, rather than how
 # it is run: with other values, it would be another model.
 _OF_THE_MODEL = (
-    "hf_overrides",
-    "kv_cache_memory_bytes",
-    "load_format",
-    "model_loader_extra_config",
-    "quantization",
-    "revision",
-    "tensor_parallel_size",
-    "tokenizer",
-    "tokenizer_mode",
-    "tokenizer_revision",
+    *("hf_overrides", "kv_cache_memory_bytes", "load_format", "model_loader_extra_config", "quantization"),
+    *("revision", "tensor_parallel_size", "tokenizer", "tokenizer_mode", "tokenizer_revision"),
 )
 
 # What of the gateway's arguments the default server gets: without those of a CPU, vLLM starts in minutes there and

@@ -1,4 +1,5 @@
-"""Scenarios: what is said in so many meetings over time, or as single requests.
+"""Scenarios: what is said in so many meetings over time, or as single requests; and recorded talk, read from a
+file of JSON lines.
 
 Knows: the figures of real meetings and turns that have them, the corpus of the bundled model, how a recogniser
 revises. Must not know: engines, sockets, clocks.
@@ -21,12 +22,13 @@ from collections.abc import Iterator, Sequence
 from functools import cache
 from itertools import count as numbers
 from itertools import takewhile
+from pathlib import Path
 from typing import Literal
 
+import msgspec
 from msgspec import Struct
 from msgspec.structs import replace
 
-from demo_model import LANGUAGES
 from demo_model.generate import Kind, Pair, PairSource
 from demo_model.patterns import Pattern, bundled_patterns
 from demo_model.sampling import Split
@@ -270,10 +272,7 @@ def check(scenario: Scenario, *, meetings: bool) -> None:
     Any language can be read: only what is spoken comes from the corpus. Its sentences are drawn with their
     translations, so that for those both have to be there.
     """
-    drawn = scenario.targets if scenario.shape == "sentences" else ()
-    for language in (scenario.source, *drawn):
-        if language not in LANGUAGES:
-            raise LoadtestError(f"The corpus has no {language!r}; it has {', '.join(LANGUAGES)}.")
+    streams.known_languages(scenario.source, *(scenario.targets if scenario.shape == "sentences" else ()))
     if not scenario.targets or scenario.source in scenario.targets:
         raise LoadtestError("A scenario needs targets, and none of them can be what is spoken.")
     if meetings and scenario.shape == "sentences":
@@ -304,7 +303,7 @@ class _Voice:
         self._lang = scenario.source
         self._every_s = scenario.partial_every_s
         self._rng = rng
-        self._misheard = _vocabulary(scenario.seed, scenario.source)
+        self._misheard = streams.vocabulary(scenario.seed, scenario.source)
 
     def say(self, speaker: int, text: str, begins_s: float) -> tuple[_Said, float]:
         """What is said, and how long it takes to say, seconds."""
@@ -322,16 +321,6 @@ class _Voice:
             if not kept or partial.due_s - kept[-1].due_s >= self._every_s - _REVISION_S / 2:
                 kept.append(partial)
         return tuple(kept) if self._every_s > _REVISION_S else partials
-
-
-_vocabularies: dict[tuple[int, str], list[str]] = {}
-
-
-def _vocabulary(seed: int, lang: str) -> list[str]:
-    """What a recogniser takes words for."""
-    if (seed, lang) not in _vocabularies:
-        _vocabularies[seed, lang] = streams.vocabulary(seed, lang)
-    return _vocabularies[seed, lang]
 
 
 def _meeting(scenario: Scenario, number: int, seconds: float) -> list[Line]:
@@ -389,3 +378,88 @@ def _uniform(scenario: Scenario, rng: random.Random, number: int) -> Iterator[_S
             due_s=said.due_s + shift_s,
             partials=tuple(replace(each, due_s=min(each.due_s, said.due_s + shift_s)) for each in said.partials),
         )
+
+
+# ---------------------------------------------------------------- recordings
+
+
+class _Revision(Struct, frozen=True, forbid_unknown_fields=True):
+    """What the recogniser said before."""
+
+    at_s: float
+    text: str
+
+
+class _Recorded(Struct, frozen=True, forbid_unknown_fields=True):
+    """A line of the file."""
+
+    # When the last word was out, from any beginning that the whole file shares.
+    at_s: float
+    text: str
+    source: str
+    targets: tuple[str, ...]
+    meeting: str = ""
+    speaker: str = ""
+    partials: tuple[_Revision, ...] = ()
+
+    @property
+    def times_s(self) -> tuple[float, ...]:
+        return (self.at_s, *(each.at_s for each in self.partials))
+
+
+def read_talk(path: Path) -> list[Line]:
+    """The lines in order of time, whatever their order in the file; empty ones are skipped. Times count from the
+    earliest in the file, so that it may have any beginning: a recording's, or that of 1970.
+
+    Raises `LoadtestError`, which names the line of the file.
+    """
+    try:
+        content = path.read_bytes().splitlines()
+    except OSError as error:
+        raise LoadtestError(f"{path} cannot be read: {error.strerror}.") from None
+    said = {number: _recorded(path, number, one) for number, one in enumerate(content, start=1) if one.strip()}
+    if not said:
+        raise LoadtestError(f"{path} has no lines.")
+    earliest_s = min(at_s for each in said.values() for at_s in each.times_s)
+
+    def since(at_s: float) -> float:
+        # To the microsecond: what is below is noise of the subtraction.
+        return round(at_s - earliest_s, 6)
+
+    lines = [
+        Line(
+            id=str(number),
+            text=each.text,
+            source=each.source,
+            targets=each.targets,
+            due_s=since(each.at_s),
+            meeting=each.meeting,
+            speaker=each.speaker,
+            partials=tuple(Partial(since(revision.at_s), revision.text) for revision in each.partials),
+        )
+        for number, each in said.items()
+    ]
+    return sorted(lines, key=lambda line: line.due_s)
+
+
+def _recorded(path: Path, number: int, one: bytes) -> _Recorded:
+    try:
+        said = msgspec.json.decode(one, type=_Recorded)
+    except (msgspec.DecodeError, UnicodeDecodeError) as error:
+        raise LoadtestError(f"{path}, line {number}: {error}.") from None
+    if wrong := _wrong(said):
+        raise LoadtestError(f"{path}, line {number}: {wrong}.")
+    return said
+
+
+def _wrong(said: _Recorded) -> str | None:
+    """What is wrong with its values; None: nothing."""
+    if not said.text.strip():
+        return "nothing is said"
+    if not said.targets or said.source in said.targets:
+        return "it needs targets, and none of them can be what is spoken"
+    if len(set(said.targets)) < len(said.targets):
+        return "a target is named twice"
+    if max(said.times_s) > said.at_s:
+        return "a partial is due after its final"
+    return None

@@ -11,6 +11,7 @@ import random
 import re
 from collections.abc import Sequence
 from enum import Enum
+from functools import cache
 from itertools import accumulate, pairwise
 
 from msgspec import Struct
@@ -45,14 +46,18 @@ class Workload(Struct, frozen=True):
     target: str
 
 
+def known_languages(*languages: str) -> None:
+    """Raises `LoadtestError` for one that the corpus lacks."""
+    if unknown := [language for language in languages if language not in LANGUAGES]:
+        raise LoadtestError(f"The corpus has no {unknown[0]!r}; it has {', '.join(LANGUAGES)}.")
+
+
 def utterances(workload: Workload, count: int) -> list[Utterance]:
     """The first `count` utterances: one to four corpus sentences each, lengths as in `SENTENCES`.
 
     A shorter list is the beginning of a longer one. Raises `LoadtestError` for a language the corpus lacks.
     """
-    for language in (workload.source, workload.target):
-        if language not in LANGUAGES:
-            raise LoadtestError(f"The corpus has no {language!r}; it has {', '.join(LANGUAGES)}.")
+    known_languages(workload.source, workload.target)
     if workload.source == workload.target:
         raise LoadtestError("Source and target are the same language: there is nothing to translate.")
     rng = random.Random(f"lengths/{workload.seed}")
@@ -135,7 +140,9 @@ def corpus_streams(seed: int, lang: str, targets: Sequence[str], count: int) -> 
     """The first `count` streams in `lang`, from sentences that the bundled model was not trained on."""
     rng = random.Random(f"partials/{seed}/{lang}")
     sentences = PairSource(f"partials/{seed}", Split.TEST, bundled_patterns())
-    short = _short_phrases(seed)
+    # Most have no slots, hence no combination that training did not see.
+    back = [pattern for pattern in bundled_patterns() if pattern.id.startswith("back_")]
+    short = PairSource(f"partials/{seed}/short", Split.ANY, back)
     others = vocabulary(seed, lang)
     directions = [(lang, target) for target in targets]
     streams: list[Stream] = []
@@ -191,12 +198,7 @@ def _joined(texts: Sequence[str], lang: str) -> str:
     return ("" if lang in _CJK else " ").join(texts)
 
 
-def _short_phrases(seed: int) -> PairSource:
-    """Most have no slots, hence no combination that training did not see."""
-    patterns = [pattern for pattern in bundled_patterns() if pattern.id.startswith("back_")]
-    return PairSource(f"partials/{seed}/short", Split.ANY, patterns)
-
-
+@cache
 def vocabulary(seed: int, lang: str) -> list[str]:
     """Words that can be heard in place of others, each once, in order; the same for the same seed. They come from
     sentences that the bundled model was not trained on."""

@@ -1,16 +1,23 @@
-"""Trials that never were, seeded: a queue in front of so many slots, with the samples of its machine."""
+"""Trials that never were: a system that falls behind above its limit, with the samples of its machine.
+
+And load tests without a process: their options, what they found as a report, the files of it.
+"""
 
 from __future__ import annotations
 
-import heapq
+import argparse
+import gzip
 import random
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import Any
 
 import msgspec
 
 from loadtest.machine import Machine
+from loadtest.options import Command
+from loadtest.trial import report
+from loadtest.trial.content import markdown
 from loadtest.trial.values import (
     Closed,
     Delivered,
@@ -41,141 +48,80 @@ MACHINE = Machine(
 _WORKLOAD = "natural lengths, seed 1, ja to en"
 
 
-def _lengths(chance: random.Random) -> int:
-    return max(1, min(160, round(chance.lognormvariate(2.9, 0.7))))
+def _record(number: int, sent_s: float, waits_s: float, token_s: float, limit_s: float) -> Record:
+    """It waits, then has its tokens, of which there are more and fewer."""
+    first_s, tokens = sent_s + waits_s, 5 + number * 7 % 40
+    done_s = first_s + tokens * token_s
+    if done_s > limit_s:
+        came_s = first_s if first_s <= limit_s else None
+        return Record(f"l{number}", "en", sent_s, sent_s, came_s, None, failed="time limit")
+    return Record(f"l{number}", "en", sent_s, sent_s, first_s, done_s, tokens=tokens, chars=tokens * 4)
 
 
-def _served(
-    due: Sequence[float] | None, count: int, in_flight: int, slots: int, token_s: float, chance: random.Random
-) -> Iterator[Record]:
-    """What a queue with so many slots makes of the lines; each token takes longer the more there are at once."""
-    free = [0.0] * slots
-    heapq.heapify(free)
-    busy = [0.0] * in_flight
-    heapq.heapify(busy)
-    for number in range(count):
-        sent = due[number] if due else heapq.heappop(busy)
-        begin = max(sent, heapq.heappop(free))
-        tokens = _lengths(chance)
-        first = begin + chance.uniform(0.6, 1.5) * 0.02
-        done = first + tokens * token_s * chance.uniform(0.9, 1.2)
-        heapq.heappush(free, done)
-        if not due:
-            heapq.heappush(busy, done)
-        yield Record(
-            line=f"l{number}",
-            target="en",
-            due_s=sent,
-            sent_s=sent + (chance.expovariate(2_000) if due else 0.0),
-            first_s=first + 0.002,
-            done_s=done + 0.002,
-            tokens=tokens,
-            chars=tokens * 4,
+def a_trial(records: Sequence[Record] = (), **changes: Any) -> Trial:
+    """One that was measured on nothing."""
+    values: dict[str, Any] = {
+        **{"name": "a trial", "system": "gateway", "settings": {}, "workload": "", "load": Open(2.0)},
+        **{"repetition": 1, "began": "2026-01-01T00:00:00Z", "elapsed_s": 10.0, "delivered": Delivered()},
+        **{"clients": [], "cpu_s": {}, "memory_mib": None, "samples": [], "records": list(records)},
+    }
+    return Trial(**(values | changes))
+
+
+def _trial(name: str, load: Load, records: list[Record], busy: float, *, gpu: bool, **changes: Any) -> Trial:
+    """busy: the part of the slots that are in use; what is above 1 waits."""
+    elapsed_s = max(each.done_s or 0.0 for each in records)
+    tokens = sum(each.tokens for each in records)
+    samples = [
+        Sample(
+            at_s=step / 10,
+            gpu=100 * min(busy, 1.0) if gpu else None,
+            gpu_memory_mib=30_000.0 if gpu else None,
+            cores={"serving": 0.2, "engine": min(busy, 1.0), "clients": 0.15},
+            running=32 * min(busy, 1.0),
+            waiting=32 * max(busy - 1, 0.0),
+            tokens=tokens * step / 10 / elapsed_s,
         )
-
-
-def _samples(
-    records: Sequence[Record], elapsed_s: float, slots: int, gpu: bool, chance: random.Random
-) -> list[Sample]:
-    samples: list[Sample] = []
-    steps = int(elapsed_s * 10)
-    for step in range(1, steps + 1):
-        at = step / 10
-        held = sum(1 for each in records if each.sent_s <= at and (each.done_s is None or each.done_s > at))
-        busy = min(100.0, 100 * min(held, slots) / slots + chance.uniform(-6, 6)) if held else 0.0
-        cores = {"serving": 0.2 + held / slots / 4, "engine": 1.0 if held else 0.01, "clients": 0.15}
-        samples.append(
-            Sample(
-                at_s=at,
-                gpu=max(busy, 0.0) if gpu else None,
-                gpu_memory_mib=30_000.0 if gpu else None,
-                cores=cores,
-                running=float(min(held, slots)),
-                waiting=float(max(held - slots, 0)),
-                tokens=float(
-                    sum(each.tokens for each in records if each.done_s is not None and each.done_s <= at)
-                ),
-            )
-        )
-    return samples
-
-
-def _trial(
-    name: str,
-    system: str,
-    load: Load,
-    repetition: int,
-    records: list[Record],
-    slots: int,
-    settings: dict[str, Any],
-    chance: random.Random,
-    *,
-    gpu: bool = True,
-    limit_s: float = 1e9,
-) -> Trial:
-    cut = [
-        record if record.done_s is None or record.done_s <= limit_s else _unfinished(record, limit_s)
-        for record in records
+        for step in range(1, int(elapsed_s * 10) + 1)
     ]
-    elapsed_s = min(max((each.done_s or 0.0 for each in cut), default=1.0), limit_s)
-    tokens = sum(each.tokens for each in cut)
-    return Trial(
-        name=name,
-        system=system,
-        settings=settings,
-        workload=_WORKLOAD,
-        load=load,
-        repetition=repetition,
-        began="2026-01-01T00:00:00Z",
-        elapsed_s=elapsed_s,
-        delivered=Delivered(frames=tokens, bytes=tokens * 120, finals=len(cut)),
-        clients=[ProcessUse(0.2 * elapsed_s, elapsed_s, 0.2, chance.uniform(0.5, 2.0), chance.uniform(3, 9))],
-        cpu_s={
-            "serving": tokens * 0.00003,
-            "engine": elapsed_s * 0.9,
-            "clients": tokens * 0.00001,
-            "other": elapsed_s * 0.02,
-        },
-        memory_mib=812.0,
-        samples=_samples(cut, elapsed_s, slots, gpu, chance),
-        records=cut,
-    )
-
-
-def _unfinished(record: Record, limit_s: float) -> Record:
-    first = record.first_s if record.first_s is not None and record.first_s <= limit_s else None
-    return Record(record.line, record.target, record.due_s, record.sent_s, first, None, failed="time limit")
+    used_s = {"serving": tokens * 3e-5, "engine": elapsed_s * 0.9, "clients": tokens * 1e-5, "other": 0.02}
+    own: dict[str, Any] = {
+        **{"name": name, "workload": _WORKLOAD, "load": load, "elapsed_s": elapsed_s, "samples": samples},
+        **{"delivered": Delivered(frames=tokens, bytes=tokens * 120, finals=len(records)), "cpu_s": used_s},
+        **{"clients": [ProcessUse(0.2 * elapsed_s, elapsed_s, 0.2, 0.5, 3.0)], "memory_mib": 812.0},
+    }
+    return a_trial(records, **own, **changes)
 
 
 def open_trial(
     per_s: float, repetition: int, seed: int, *, seconds: float = 12.0, gpu: bool = True, meetings: bool = False
 ) -> Trial:
-    """An open loop at 32 slots, of which about 70 a second are the limit."""
+    """An open loop of which 65 a second are the limit."""
     chance = random.Random(f"{seed} {per_s} {repetition}")
-    due: list[float] = []
-    at = 0.0
-    while (at := at + chance.expovariate(per_s)) < seconds:
-        due.append(at)
-    records = list(_served(due, len(due), 1, 32, 0.018, chance))
+    behind = max(per_s / 65 - 1, 0.0)
+    records: list[Record] = []
+    at_s = 0.0
+    while (at_s := at_s + chance.expovariate(per_s)) < seconds:
+        waits_s = 0.02 + behind * at_s + chance.uniform(0, 0.01)
+        records.append(_record(len(records), at_s, waits_s, 0.018, seconds + 2))
     load: Load = InMeetings(meetings=12, speakers=72, per_s=per_s, readers=4) if meetings else Open(per_s)
-    where = "in meetings at" if meetings else "at"
     settings = {"max_num_seqs": 32, "engine": {"extra": {"compilation_config": {"cudagraph_mode": "FULL"}}}}
-    return _trial(
-        f"gateway {where} {per_s:g}/s", "gateway", load, repetition, records, 32, settings, chance,
-        gpu=gpu, limit_s=seconds + 2,
-    )  # fmt: skip
+    name = f"gateway {'in meetings at' if meetings else 'at'} {per_s:g}/s"
+    return _trial(name, load, records, per_s / 65, gpu=gpu, repetition=repetition, settings=settings)
 
 
 def closed_trial(
     system: str, in_flight: int, repetition: int, seed: int, *, slots: int, token_s: float, gpu: bool = True
 ) -> Trial:
     """A closed loop of 12 translations for each in flight."""
-    chance = random.Random(f"{seed} {system} {in_flight} {repetition}")
-    count = max(40, in_flight * 12)
-    records = list(_served(None, count, in_flight, slots, token_s, chance))
-    name = f"{system}, {in_flight} in flight"
+    turn_s = 30 * token_s * max(in_flight / slots, 1.0) + seed / 1_000
+    records = [
+        _record(number, number // in_flight * turn_s, 0.02, token_s, 1e9)
+        for number in range(max(40, in_flight * 12))
+    ]
+    own: dict[str, Any] = {"system": system, "repetition": repetition, "settings": {"max_num_seqs": slots}}
     return _trial(
-        name, system, Closed(in_flight), repetition, records, slots, {"max_num_seqs": slots}, chance, gpu=gpu
+        f"{system}, {in_flight} in flight", Closed(in_flight), records, in_flight / slots, gpu=gpu, **own
     )
 
 
@@ -224,11 +170,7 @@ def write_talk(file: Path, lines: Iterable[Line]) -> None:
     said = [
         {
             "at_s": line.due_s,
-            "meeting": line.meeting,
-            "speaker": line.speaker,
-            "text": line.text,
-            "source": line.source,
-            "targets": line.targets,
+            **{name: getattr(line, name) for name in ("meeting", "speaker", "text", "source", "targets")},
             "partials": [{"at_s": each.due_s, "text": each.text} for each in line.partials],
         }
         for line in lines
@@ -246,3 +188,31 @@ def made_up(trials: list[Trial], **more: Any) -> Results:
         "trials": trials,
     }
     return Results(**(values | more))
+
+
+# ---------------------------------------------------------------- load tests without a process
+
+
+def parsed(command: Command, *arguments: str) -> argparse.Namespace:
+    parser = argparse.ArgumentParser()
+    command.add(parser)
+    return parser.parse_args([*arguments])
+
+
+def as_report(results: Results, kind: str) -> report.Report:
+    """The report of a command that found this."""
+    began = "2026-01-01T00:00:00Z"
+    return report.report(
+        results, kind=kind, command=f"python -m loadtest {kind} --out results", began=began, machine=MACHINE
+    )
+
+
+def write(results: Results, kind: str, folder: Path) -> str:
+    """All files of its report; the JSON among them."""
+    report.write(as_report(results, kind), folder)
+    return gzip.decompress((folder / report.RESULT).read_bytes()).decode()
+
+
+def table_of(results: Results, kind: str = "run") -> str:
+    """The table of its report, without what is said of its charts."""
+    return markdown(report.parts(as_report(results, kind)))

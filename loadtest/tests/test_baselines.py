@@ -18,12 +18,10 @@ import pytest
 
 from gateway.client import connect
 from gateway.protocol.messages import TranslationFinal
-from loadtest.baselines.architecture import SHARED_MEMORY, baseline, plan
-from loadtest.baselines.workers import Job, SimulatedBatches
+from loadtest.baselines.workers import SHARED_MEMORY, Job, SimulatedBatches, baseline, plan
 from loadtest.results import LoadtestError
 from loadtest.systems import processes
-from loadtest.systems.metrics import metric
-from loadtest.systems.running import Running
+from loadtest.systems.server import Running, metric
 from loadtest.trial.values import Http
 from tests.processes import GatewayProcess
 
@@ -175,6 +173,8 @@ async def test_one_worker_takes_one_text_after_the_other_and_finishes_when_stopp
         async with asyncio.TaskGroup() as tasks:
             with service.held():
                 accepted = [tasks.create_task(service.translate(SENTENCE)) for _ in range(2)]
+                # The first may be seen waiting, too, before the worker takes it.
+                await service.until("baseline_running", 1)
                 await service.until("baseline_waiting", 1)
                 os.kill(service.pid, signal.SIGTERM)
         assert [each.result().status_code for each in accepted] == [200, 200]
@@ -240,7 +240,7 @@ async def test_a_worker_that_crashes_over_a_text_ends_the_service() -> None:
 async def test_it_ends_with_the_load_test_that_started_it() -> None:
     settings = {"engine": {"kind": "simulated"}}
     program = (
-        "import asyncio\nfrom loadtest.baselines.architecture import baseline\n"
+        "import asyncio\nfrom loadtest.baselines.workers import baseline\n"
         "async def main():\n"
         f"    async with baseline('two-workers', {settings}, lambda line: None) as running:\n"
         "        print(running.pid, flush=True)\n        await asyncio.sleep(600)\n"

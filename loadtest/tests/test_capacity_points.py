@@ -1,33 +1,222 @@
-"""What is offered at a load, and what a trial under it amounts to."""
+"""The searches, played against synthetic systems; what is offered at a load, what a trial under it amounts to."""
 
 from __future__ import annotations
 
-import math
-from collections.abc import Sequence
-from itertools import combinations
+import random
+from collections.abc import Callable, Generator, Iterator, Sequence
 from typing import Any
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 from msgspec.structs import replace
 
 from loadtest.capacity.curve import Plan, findings
-from loadtest.capacity.offer import Offer, Unit, described
-from loadtest.capacity.points import Cores, Point, driver_limit, judge, limit, points_table, too_few
-from loadtest.capacity.search import Ended, Found, Run
-from loadtest.measuring.measure import DRIVER_WAS_THE_LIMIT
-from loadtest.results import LoadtestError
-from loadtest.talk.scenario import Scenario, meetings_lines
-from loadtest.trial.values import (
-    Delivered,
-    InMeetings,
-    Line,
-    Objective,
-    Open,
-    ProcessUse,
-    Record,
-    Sample,
-    Trial,
+from loadtest.capacity.points import (
+    Cores,
+    Offer,
+    Point,
+    Unit,
+    described,
+    driver_limit,
+    judge,
+    limit,
+    points_table,
+    too_few,
 )
+from loadtest.capacity.search import Bounds, Ended, Found, Run, capacity_search, given_loads
+from loadtest.measuring import DRIVER_WAS_THE_LIMIT
+from loadtest.results import LoadtestError, Spread
+from loadtest.talk.scenario import Scenario
+from loadtest.tests.made_up_trials import a_trial
+from loadtest.trial.values import InMeetings, Line, Objective, Open, ProcessUse, Record, Sample, Trial
+
+System = Callable[[Run], bool | Ended]
+
+
+def play(search: Generator[Run, bool | Ended, Any], system: System) -> tuple[Any, list[Run]]:
+    """The answer of a search, and all runs that it asked for."""
+    runs: list[Run] = []
+    run = next(search)
+    while True:
+        runs.append(run)
+        try:
+            run = search.send(system(run))
+        except StopIteration as stop:
+            return stop.value, runs
+
+
+def monotone(limit: float) -> System:
+    """Keeps the objective up to a load."""
+    return lambda run: run.load <= limit
+
+
+def noisy(limit: float, seed: int) -> System:
+    """Says anything within a factor of two of its limit."""
+    rng = random.Random(seed)
+    return lambda run: run.load <= limit * rng.uniform(0.5, 2)
+
+
+# ---------------------------------------------------------------- capacity
+
+
+@pytest.mark.parametrize(
+    ("start", "bounds", "limit", "loads", "answer"),
+    [
+        (2, {}, 11, [2, 4, 8, 16, 11, 13, 12, 11], Found(11, 12, Ended.CONFIRMED, 8)),
+        # The last run is kept for the confirmation.
+        (2, {"runs": 5}, 11, [2, 4, 8, 16, 8], Found(8, 16, Ended.CONFIRMED, 5)),
+        (64, {}, 3, [64, 32, 16, 8, 4, 2, 3, 3], Found(3, 4, Ended.CONFIRMED, 8)),
+        (4, {}, 0.5, [4, 2, 1], Found(None, 1, Ended.NOTHING, 3)),
+        # The largest load that is allowed is confirmed, too.
+        (4, {"high": 10}, 1_000, [4, 8, 10, 10], Found(10, None, Ended.CEILING, 4)),
+    ],
+)
+def test_a_capacity_is_doubled_to_bisected_and_confirmed(
+    start: float, bounds: dict[str, Any], limit: float, loads: list[float], answer: Found
+) -> None:
+    found, runs = play(capacity_search(start, Bounds(whole=True, **bounds)), monotone(limit))
+    assert [run.load for run in runs] == loads
+    assert found == answer
+    assert [run.long for run in runs] == [False] * (len(runs) - 1) + [found.ended.confirmed]
+
+
+def test_a_confirmation_that_fails_lowers_the_answer() -> None:
+    found, _ = play(capacity_search(8, Bounds(whole=True)), lambda run: run.load <= (7 if run.long else 11))
+    assert (found.capacity, found.at_most, found.ended) == (7, 8, Ended.CONFIRMED)
+
+
+def test_one_unlucky_run_does_not_make_the_answer_too_small() -> None:
+    def unlucky(run: Run) -> bool:
+        return run.load <= 12 and (run.long or run.load != 9)
+
+    bounds = Bounds(whole=True, runs=24)
+    assert play(capacity_search(9, bounds), unlucky)[0].capacity == 8
+    both = Bounds(whole=True, runs=24, both_sides=True)
+    assert play(capacity_search(9, both), unlucky)[0].capacity == 12
+
+
+def test_what_is_clearly_worse_is_given_up_early() -> None:
+    found, runs = play(capacity_search(40, Bounds(whole=True), worth=36), monotone(25))
+    assert found == Found(20, 28, Ended.WORSE, 3)
+    assert [run.load for run in runs] == [40, 20, 28]
+
+
+def test_what_is_nearly_as_good_is_looked_at_closely() -> None:
+    found, _ = play(capacity_search(40, Bounds(whole=True), worth=36), monotone(39))
+    assert (found.capacity, found.ended) == (39, Ended.CONFIRMED)
+
+
+@pytest.mark.parametrize("stop", [Ended.TIME, Ended.DRIVER, Ended.FAILED, Ended.INTERRUPTED])
+def test_a_search_that_cannot_go_on_tells_why_and_what_it_has(stop: Ended) -> None:
+    told: Iterator[bool | Ended] = iter([True, stop])
+    found, _ = play(capacity_search(2, Bounds(whole=True)), lambda _run: next(told))
+    assert found == Found(2, None, stop, 1)
+    assert (found.ended.cut_short, found.ended.confirmed) == (True, False)
+    # What was confirmed stays so when the time is up before the load above it gets its second run.
+    bounds = Bounds(whole=True, both_sides=True)
+    found, runs = play(capacity_search(2, bounds), lambda run: stop if run == Run(3, True) else run.load <= 2)
+    assert (found.capacity, found.ended) == (2, Ended.CONFIRMED)
+    assert runs[-1] == Run(3, long=True)
+
+
+@given(limit=st.integers(1, 500), start=st.integers(1, 500))
+def test_whole_loads_are_found_within_the_resolution(limit: int, start: int) -> None:
+    found, runs = play(capacity_search(start, Bounds(high=1_000, whole=True, runs=30)), monotone(limit))
+    assert found.ended is Ended.CONFIRMED
+    assert found.capacity is not None
+    assert found.capacity <= limit < max(found.capacity * 1.05, found.capacity + 1) + 1e-9
+    assert found.at_most > limit
+    assert len(runs) == found.runs
+
+
+@given(limit=st.floats(0.2, 5_000), start=st.floats(0.2, 5_000))
+def test_rates_are_found_within_the_resolution(limit: float, start: float) -> None:
+    found, _ = play(capacity_search(start, Bounds(low=0.1, runs=40)), monotone(limit))
+    assert found.ended is Ended.CONFIRMED
+    # Loads have three digits.
+    assert found.capacity <= limit <= found.capacity * 1.05 * 1.01
+
+
+@given(
+    limit=st.floats(0.01, 2_000),
+    seed=st.integers(0, 1_000),
+    runs=st.integers(2, 20),
+    both=st.booleans(),
+    whole=st.booleans(),
+)
+def test_a_noisy_system_gets_no_more_runs_than_granted(
+    limit: float, seed: int, runs: int, both: bool, whole: bool
+) -> None:
+    bounds = Bounds(high=1_000, whole=whole, runs=runs, both_sides=both)
+    found, asked = play(capacity_search(10, bounds), noisy(limit, seed))
+    assert len(asked) == found.runs <= runs
+    assert all(bounds.low <= run.load <= bounds.high for run in asked)
+    if found.ended.confirmed:
+        assert any(run.long and run.load == found.capacity for run in asked)
+    if found.capacity is not None and found.at_most is not None:
+        assert found.capacity < found.at_most
+
+
+@given(answers=st.lists(st.booleans(), min_size=30, max_size=30), both=st.booleans())
+def test_any_answers_at_all_end_the_search(answers: list[bool], both: bool) -> None:
+    told = iter(answers)
+    bounds = Bounds(whole=True, runs=25, both_sides=both)
+    _, asked = play(capacity_search(5, bounds), lambda _run: next(told))
+    assert len(asked) <= 25
+
+
+# ---------------------------------------------------------------- sweep
+
+SWEEP = Bounds(resolution=0.1, confirms=False, past=(1.5, 2.0))
+
+
+def test_a_sweep_looks_around_the_knee_and_beyond_it() -> None:
+    found, runs = play(capacity_search(1, SWEEP), monotone(22))
+    assert [run.load for run in runs][:6] == [1, 2, 4, 8, 16, 32]
+    assert (found.capacity, found.ended) == (20.7, Ended.COMPLETE)
+    # Clearly beyond it, too.
+    assert [run.load for run in runs][-2:] == [31, 41.4]
+    assert not any(run.long for run in runs)
+
+
+def test_a_sweep_tells_whether_its_runs_or_its_time_were_used_up() -> None:
+    few = replace(SWEEP, runs=3)
+    assert play(capacity_search(1, few), monotone(22))[0].ended is Ended.RUNS
+    found, _ = play(capacity_search(1, few), lambda run: True if run.load < 4 else Ended.TIME)
+    assert (found.capacity, found.ended) == (2, Ended.TIME)
+
+
+@pytest.mark.parametrize("kept", [{2, 8}, {2}])
+def test_the_knee_of_given_loads_is_below_the_first_that_was_lost(kept: set[float]) -> None:
+    # By good luck 8 is kept, or because of bad luck at 4 it is not.
+    found, runs = play(given_loads([2, 4, 8]), lambda run: run.load in kept)
+    assert [run.load for run in runs] == [2, 4, 8]
+    assert (found.capacity, found.at_most, found.ended) == (2, 4, Ended.COMPLETE)
+    found, _ = play(given_loads([1, 2, 4]), lambda run: True if run.load < 4 else Ended.TIME)
+    assert (found.capacity, found.ended) == (2, Ended.TIME)
+
+
+@pytest.mark.parametrize(
+    ("bounds", "limit", "capacity", "loads"),
+    [(SWEEP, 0, None, [4, 2, 1]), (replace(SWEEP, high=10), 100, 10, [4, 8, 10])],
+)
+def test_a_sweep_ends_at_its_bounds(
+    bounds: Bounds, limit: float, capacity: float | None, loads: list[float]
+) -> None:
+    found, runs = play(capacity_search(4, bounds), monotone(limit))
+    assert (found.capacity, [run.load for run in runs]) == (capacity, loads)
+
+
+@given(limit=st.floats(0.01, 2_000), seed=st.integers(0, 1_000), runs=st.integers(2, 20), whole=st.booleans())
+def test_a_noisy_sweep_ends(limit: float, seed: int, runs: int, whole: bool) -> None:
+    bounds = replace(SWEEP, high=1_000, whole=whole, runs=runs)
+    _, asked = play(capacity_search(10, bounds), noisy(limit, seed))
+    assert len(asked) <= runs
+
+
+# ---------------------------------------------------------------- offers
+
 
 MEETINGS = Offer(
     scenario=Scenario(targets=("de", "es"), partial_every_s=0.6),
@@ -47,7 +236,7 @@ def test_meetings_are_offered_with_partials_and_a_beginning_that_does_not_count(
     assert isinstance(offered.load, InMeetings)
     assert offered.load.meetings == 3
     assert offered.load.speakers == len({(line.meeting, line.speaker) for line in offered.lines})
-    assert (offered.beginning_s, offered.seconds) == (1.5, 11.5)
+    assert (MEETINGS.beginning_s, MEETINGS.seconds()) == (1.5, 11.5)
     assert any(line.partials for line in offered.lines)
     assert {line.targets for line in offered.lines} == {("de", "es")}
     assert max(line.due_s for line in offered.lines) < 11.5
@@ -60,34 +249,11 @@ def test_requests_come_at_the_rate_that_is_asked_for() -> None:
     assert not any(line.partials for line in offered.lines)
 
 
-def test_fewer_meetings_are_some_of_more() -> None:
-    scenario = MEETINGS.scenario
-    for count in (4, 1, 3):
-        lines = MEETINGS.at(count).lines
-        assert lines == meetings_lines(replace(scenario, meetings=count), 11.5)
-
-
 def test_a_confirmation_is_longer_and_says_something_else() -> None:
     first, again = REQUESTS.at(20), REQUESTS.at(20, 1, long=True)
-    assert again.seconds == 21.5
+    assert REQUESTS.seconds(long=True) == 21.5
     assert {line.text for line in first.lines[:20]} != {line.text for line in again.lines[:20]}
     assert REQUESTS.at(20).lines == first.lines
-
-
-@pytest.mark.parametrize("offer", [MEETINGS, REQUESTS])
-def test_no_two_runs_say_the_same(offer: Offer) -> None:
-    # A prompt that an engine has seen is answered from its cache. "Yeah", as everybody says, comes in all of them.
-    said = [{line.text for line in offer.at(10, number).lines if len(line.text) > 40} for number in range(4)]
-    assert all(len(texts) > 5 for texts in said)
-    assert not any(one & other for one, other in combinations(said, 2))
-    assert len({offer.at(4, number).seed for number in range(4)}) == 4
-
-
-def test_a_long_file_has_something_new_for_each_run() -> None:
-    lines = tuple(Line(str(i), f"Line {i}.", "en", ("de",)) for i in range(1_000))
-    offer = Offer(scenario=Scenario(), unit=Unit.REQUESTS, step_s=10, replayed=lines)
-    first = [offer.at(2, number).lines[0].text for number in range(4)]
-    assert len(set(first)) == 4
 
 
 @pytest.mark.parametrize(
@@ -116,6 +282,10 @@ def test_lines_of_a_file_are_offered_over_and_over() -> None:
     offered = Offer(scenario=Scenario(), unit=Unit.REQUESTS, step_s=10, replayed=lines).at(10)
     assert len({line.id for line in offered.lines}) == len(offered.lines) > 20
     assert {line.text for line in offered.lines} == {"One.", "Two."}
+    # A long file has something new for each run.
+    long = tuple(Line(str(i), f"Line {i}.", "en", ("de",)) for i in range(1_000))
+    offer = Offer(scenario=Scenario(), unit=Unit.REQUESTS, step_s=10, replayed=long)
+    assert len({offer.at(2, number).lines[0].text for number in range(4)}) == 4
     # A line into two languages is two translations.
     assert sum(len(line.targets) for line in offered.lines) == pytest.approx(115, rel=0.35)
 
@@ -132,18 +302,6 @@ def test_a_report_does_not_hold_the_lines_of_a_file() -> None:
     assert described(plan)["offer"]["replayed"] == 1
 
 
-@pytest.mark.parametrize(
-    ("unit", "load", "words"),
-    [
-        (Unit.REQUESTS, 5.0, "5/s"),
-        (Unit.MEETINGS, 12.0, "12 meetings"),
-        (Unit.MEETINGS, 1.0, "1 meeting"),
-    ],
-)
-def test_loads_in_words(unit: Unit, load: float, words: str) -> None:
-    assert unit.words(load) == words
-
-
 # ---------------------------------------------------------------- points
 
 
@@ -158,32 +316,18 @@ def trial(first_ms: Sequence[float | None], **changes: Any) -> Trial:
         else Record(str(i), "de", i, i, i + ms / 1000, i + ms / 1000 + 0.1, tokens=5)
         for i, ms in enumerate(first_ms)
     ]
-    values: dict[str, Any] = {
-        **{
-            "name": "a trial",
-            "system": "gateway",
-            "settings": {},
-            "workload": "",
-            "load": Open(10),
-            "repetition": 1,
-        },
-        **{
-            "began": "",
-            "elapsed_s": 10.0,
-            "delivered": Delivered(),
-            "clients": [],
-            "cpu_s": {},
-            "memory_mib": None,
-        },
-        **{"samples": [], "records": records},
-    }
-    return Trial(**(values | changes))
+    return a_trial(**{"records": records, "load": Open(10), **changes})
 
 
 def point(
     first_ms: Sequence[float | None], run: Run | None = None, offer: Offer = REQUESTS, **changes: Any
 ) -> Point:
     return judge(trial(first_ms, **changes), run or Run(10), offer, seed=1, slots=16, cores=CORES)
+
+
+def faster(made: Point, **per_s: float) -> Point:
+    speeds: dict[str, Any] = {name: Spread(value, value, value) for name, value in per_s.items()}
+    return replace(made, summary=replace(made.summary, **speeds))
 
 
 def test_an_objective_is_kept_by_all_but_one_in_a_hundred() -> None:
@@ -196,7 +340,7 @@ def test_tokens_of_everything_are_those_that_the_engine_counted() -> None:
     samples = [Sample(0.0, tokens=100), Sample(1.0), Sample(2.0, tokens=700)]
     told = point([100.0], samples=samples)
     assert told.generated_per_s == 300
-    assert told.tokens_per_s == 0.5
+    assert told.summary.tokens_per_s.median == 0.5
     assert point([100.0]).generated_per_s is None
 
 
@@ -298,7 +442,7 @@ def test_a_sweep_tells_its_knee_and_what_was_full_beyond_it() -> None:
 def test_what_is_left_of_partials_is_told_where_there_are_any() -> None:
     def carrying(load: int, tokens_per_s: int) -> Point:
         samples = [Sample(0.0, tokens=0), Sample(10.0, tokens=10 * tokens_per_s)]
-        return replace(point([100.0] * 100, Run(load), MEETINGS, samples=samples), tokens_per_s=50.0)
+        return faster(point([100.0] * 100, Run(load), MEETINGS, samples=samples), tokens_per_s=50.0)
 
     points = [carrying(4, 275), carrying(8, 60), carrying(16, 49)]
     swept = Found(16, None, Ended.COMPLETE, 3)
@@ -334,7 +478,7 @@ def spoken(
 def test_first_words_count_where_they_are_asked_for() -> None:
     kept, starved = spoken([400.0] * 100, 0.9, load=4), spoken([400.0] * 90 + [2_100.0] * 10, 0.2)
     assert (kept.kept, starved.kept) == (True, False)
-    assert starved.missed == ("first words of what is being said", "partials translated")
+    assert starved.summary.missed == ("first words of what is being said", "partials translated")
     assert spoken([400.0] * 90 + [2_100.0] * 10, 0.2, offer=MEETINGS).kept
     said = {
         each.name: each for each in findings([kept, starved], Found(4, 8, Ended.COMPLETE, 2), WATCHED, "sweep")
@@ -385,8 +529,8 @@ def test_a_load_that_was_kept_above_a_lost_one_is_told_and_is_no_knee() -> None:
 def test_a_sweep_tells_what_an_overload_leaves_of_what_is_finished() -> None:
     points = [
         point([100.0] * 100, Run(10)),
-        replace(point([900.0] * 95, Run(20), records=retried(95, 900.0)), requests_per_s=9.5),
-        replace(point([900.0] * 80, Run(40), records=retried(80, 950.0)), requests_per_s=8.0),
+        faster(point([900.0] * 95, Run(20), records=retried(95, 900.0)), requests_per_s=9.5),
+        faster(point([900.0] * 80, Run(40), records=retried(80, 950.0)), requests_per_s=8.0),
     ]
     said = told(points, Found(10, None, Ended.COMPLETE, 3))
     assert said["finished above it, beside the most"] == "0.95 at 20, 0.80 at 40"
@@ -411,8 +555,7 @@ def test_a_sweep_that_kept_nothing_says_so() -> None:
 
 
 @pytest.mark.parametrize(
-    ("until", "option"),
-    [(Ended.RUNS, "--runs"), (Ended.TIME, "--time-limit-s"), (Ended.COMPLETE, "")],
+    ("until", "option"), [(Ended.RUNS, "--runs"), (Ended.TIME, "--time-limit-s"), (Ended.COMPLETE, "")]
 )
 def test_a_curve_that_is_not_whole_names_the_option_that_cut_it_off(until: Ended, option: str) -> None:
     found = findings([point([100.0] * 100, Run(10))], Found(10, None, until, 3), REQUESTS, "sweep")
@@ -427,9 +570,3 @@ def test_a_driver_that_was_the_limit_fails_the_sweep() -> None:
     assert "It was late." in found[-1].note
     # Nothing is said of the gateway from such a run.
     assert "what was full above it" not in {each.name for each in found}
-
-
-def test_values_of_a_point_are_numbers() -> None:
-    assert not any(
-        isinstance(v, float) and math.isnan(v) for v in (getattr(point([]), n) for n in Point.__struct_fields__)
-    )

@@ -19,61 +19,34 @@ from hypothesis import strategies as st
 from msgspec.structs import replace
 
 from gateway.config import load
-from loadtest.capacity import bench as benching
 from loadtest.capacity import curve as curving
 from loadtest.capacity import recommend as recommending
-from loadtest.capacity.bench import Bench, Stopped, follow, slots
 from loadtest.capacity.command import CAPACITY, RECOMMEND, SWEEP, offer
-from loadtest.capacity.curve import Plan, curve, findings
-from loadtest.capacity.offer import Offer, Unit
-from loadtest.capacity.points import Measured, Point
-from loadtest.capacity.recommend import (
-    Candidate,
-    RecommendPlan,
-    Tried,
-    advise,
-    choose,
-    recommend,
-    recommended_toml,
-)
+from loadtest.capacity.curve import Bench, Plan, curve, findings, follow, slots
+from loadtest.capacity.points import Measured, Offer, Point, Unit
+from loadtest.capacity.recommend import RecommendPlan, Tried, advise, choose, recommend, recommended_toml
 from loadtest.capacity.search import Bounds, Ended, Found, Run, capacity_search
-from loadtest.commands import Command
-from loadtest.options import settings, with_batch
-from loadtest.results import LoadtestError
-from loadtest.systems.running import Running
+from loadtest.options import Command, settings, with_batch
+from loadtest.results import LoadtestError, Spread
+from loadtest.systems.server import Running
 from loadtest.talk.scenario import Scenario
-from loadtest.tests.commands import parsed, write
+from loadtest.tests.made_up_trials import a_trial, parsed, write
 from loadtest.trial.content import Table
 from loadtest.trial.report import passed
-from loadtest.trial.values import Delivered, Finding, InMeetings, Objective, Open, Results, Trial, WebSocketGateway
+from loadtest.trial.summary import summarise
+from loadtest.trial.values import Finding, InMeetings, Objective, Open, Results, Trial, WebSocketGateway
 
 OFFER = Offer(scenario=Scenario(), unit=Unit.MEETINGS, step_s=10)
 
 
+NOTHING = summarise([a_trial()], Objective())
+
+
 def measured(run: Run, *, kept: bool, driver: str | None = None) -> Measured:
-    values: dict[str, Any] = {
-        **{"load": run.load, "seed": 1, "long": run.long, "kept": kept, "within": 1.0, "translations": 200},
-        **{"offered_per_s": run.load, "requests_per_s": run.load},
-        **{"goodput_per_s": run.load, "tokens_per_s": 10 * run.load, "generated_per_s": None, "first_p50_ms": 1.0},
-        **{"first_p99_ms": 2.0, "running": None, "limit": "nothing"},
-    }
-    trial = Trial(
-        name=str(run),
-        system="gateway",
-        settings={},
-        workload="",
-        load=InMeetings(meetings=int(run.load), speakers=1, per_s=run.load),
-        repetition=1,
-        began="",
-        elapsed_s=1.0,
-        delivered=Delivered(),
-        clients=[],
-        cpu_s={},
-        memory_mib=None,
-        samples=[],
-        records=[],
-    )
-    return Measured(Point(**values, driver=driver), trial)
+    load = InMeetings(meetings=int(run.load), speakers=1, per_s=run.load)
+    summary = replace(NOTHING, met=kept, records=200)
+    point = Point(load=run.load, seed=1, long=run.long, summary=summary, limit="nothing", driver=driver)
+    return Measured(point, a_trial(load=load))
 
 
 # ---------------------------------------------------------------- following a search
@@ -89,7 +62,7 @@ async def test_a_search_ends_when_there_is_no_time_for_the_next_run() -> None:
     )
     assert [each.point.load for each in followed.measured] == [1, 2]
     assert (followed.found.capacity, followed.found.ended) == (2, Ended.TIME)
-    assert followed.stopped == Stopped(Ended.TIME)
+    assert followed.stopped is Ended.TIME
 
 
 async def test_a_run_that_the_driver_lost_is_repeated_and_then_ends_the_search() -> None:
@@ -140,12 +113,15 @@ async def test_an_error_under_overload_ends_the_search_with_what_was_measured(
     assert "No line was translated." in failed.note
 
 
-async def test_an_error_of_the_first_run_is_the_answer(monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize("error", [LoadtestError("No line was translated."), asyncio.CancelledError()])
+async def test_what_ends_the_first_run_ends_everything(
+    monkeypatch: pytest.MonkeyPatch, error: BaseException
+) -> None:
     async def one(run: Run) -> Measured:
-        raise LoadtestError("No line was translated.")
+        raise error
 
-    with pytest.raises(LoadtestError, match="No line was translated"):
-        await swept(monkeypatch, one)
+    with pytest.raises(type(error), match=str(error) or "^$"):
+        await asyncio.create_task(swept(monkeypatch, one))
 
 
 async def test_an_interruption_reports_what_was_measured(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -162,16 +138,6 @@ async def test_an_interruption_reports_what_was_measured(monkeypatch: pytest.Mon
     assert [each.value for each in report.findings if each.passed is False] == ["interrupted"]
 
 
-async def test_an_interruption_before_anything_was_measured_ends_everything(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    async def one(run: Run) -> Measured:
-        raise asyncio.CancelledError
-
-    with pytest.raises(asyncio.CancelledError):
-        await asyncio.create_task(swept(monkeypatch, one))
-
-
 async def test_each_run_on_a_gateway_says_something_else(monkeypatch: pytest.MonkeyPatch) -> None:
     said: list[set[str]] = []
 
@@ -184,8 +150,8 @@ async def test_each_run_on_a_gateway_says_something_else(monkeypatch: pytest.Mon
         said.append({line.text for line in lines if len(line.text) > 40})
         return replace(measured(Run(load.meetings), kept=True).trial, load=load)
 
-    monkeypatch.setattr(benching, "driver", no_driver)
-    monkeypatch.setattr(benching, "measure", played)
+    monkeypatch.setattr(curving, "driver", no_driver)
+    monkeypatch.setattr(curving, "measure", played)
     async with a_gateway() as running:
         bench = Bench(running, OFFER, lambda _line: None, processes=1)
         points = [(await bench.measure(run)).point for run in (Run(4), Run(8), Run(4), Run(4, long=True))]
@@ -238,19 +204,15 @@ class Gateways:
             self.running.remove(size)
 
     def bench(self, running: Running, *_: object, **__: object) -> Any:
-        gateways, size = self, running.settings["engine"]["max_num_seqs"]
+        size = running.settings["engine"]["max_num_seqs"]
 
-        class Synthetic:
-            async def measure(self, run: Run) -> Measured:
-                gateways.runs.append((size, run))
-                if (end := gateways.ends.get((size, run.load))) is not None:
-                    raise end
-                return measured(run, kept=run.load <= gateways.carries[size])
+        async def measure(run: Run) -> Measured:
+            self.runs.append((size, run))
+            if (end := self.ends.get((size, run.load))) is not None:
+                raise end
+            return measured(run, kept=run.load <= self.carries[size])
 
-            def takes_s(self, _run: Run) -> float:
-                return 0.001
-
-        return Synthetic()
+        return SimpleNamespace(measure=measure, takes_s=lambda _run: 0.001)
 
 
 async def recommended(gateways: Gateways, monkeypatch: pytest.MonkeyPatch, **changes: Any) -> Results:
@@ -270,7 +232,7 @@ async def test_the_smallest_batch_that_carries_as_much_is_recommended(monkeypatc
     gateways = Gateways({4: 20, 8: 40, 16: 41, 32: 12})
     report = await recommended(gateways, monkeypatch)
     assert tomllib.loads(report.files["recommended.toml"])["engine"] == {"max_num_seqs": 8}
-    tried = {each["candidate"]["max_num_seqs"]: each["found"] for each in report.details["tried"]}
+    tried = {each["max_num_seqs"]: each["found"] for each in report.details["tried"]}
     assert [tried[size]["capacity"] for size in (4, 8, 16)] == [20, 40, 41]
     # The last one was left as soon as it was known to be clearly worse.
     assert tried[32]["ended"] == Ended.WORSE.value
@@ -296,17 +258,19 @@ async def test_a_gateway_that_does_not_start_leaves_the_others(monkeypatch: pyte
     assert not gateways.running
 
 
-async def test_what_there_was_no_time_for_is_said(monkeypatch: pytest.MonkeyPatch) -> None:
-    gateways = Gateways({4: 4, 8: 8, 16: 16, 32: 15})
-    # Less than three runs of 11.5 s.
-    with pytest.raises(LoadtestError, match="no time"):
-        await recommended(gateways, monkeypatch, time_limit_s=30)
-
-
-async def test_no_gateway_at_all_is_one_sentence(monkeypatch: pytest.MonkeyPatch) -> None:
-    gateways = Gateways({}, broken=frozenset([4, 8, 16, 32]))
-    with pytest.raises(LoadtestError, match="no memory for 4"):
-        await recommended(gateways, monkeypatch)
+@pytest.mark.parametrize(
+    ("gateways", "changes", "why"),
+    [
+        # Less than three runs of 11.5 s.
+        (Gateways({4: 4, 8: 8, 16: 16, 32: 15}), {"time_limit_s": 30}, "no time"),
+        (Gateways({}, broken=frozenset([4, 8, 16, 32])), {}, "no memory for 4"),
+    ],
+)
+async def test_no_gateway_at_all_is_one_sentence(
+    monkeypatch: pytest.MonkeyPatch, gateways: Gateways, changes: dict[str, Any], why: str
+) -> None:
+    with pytest.raises(LoadtestError, match=why):
+        await recommended(gateways, monkeypatch, **changes)
 
 
 async def test_an_error_cuts_a_candidate_short_and_what_it_carried_is_kept(
@@ -314,7 +278,7 @@ async def test_an_error_cuts_a_candidate_short_and_what_it_carried_is_kept(
 ) -> None:
     gateways = Gateways({4: 4, 8: 30, 16: 16, 32: 15}, ends={(8, 16): LoadtestError("It went away.")})
     report = await recommended(gateways, monkeypatch)
-    tried = {each["candidate"]["max_num_seqs"]: each for each in report.details["tried"]}
+    tried = {each["max_num_seqs"]: each for each in report.details["tried"]}
     assert tried[8]["found"]["capacity"] == 8
     assert tried[16]["found"]["capacity"] == 16
     said = {each.name: each for each in report.findings}
@@ -328,7 +292,7 @@ async def test_an_error_cuts_a_candidate_short_and_what_it_carried_is_kept(
 async def test_an_interrupted_recommendation_tells_what_was_tried(monkeypatch: pytest.MonkeyPatch) -> None:
     gateways = Gateways({4: 20, 8: 40, 16: 41, 32: 12}, ends={(16, 40): asyncio.CancelledError()})
     report = await asyncio.create_task(recommended(gateways, monkeypatch))
-    assert [each["candidate"]["max_num_seqs"] for each in report.details["tried"]] == [4, 8]
+    assert [each["max_num_seqs"] for each in report.details["tried"]] == [4, 8]
     assert tomllib.loads(report.files["recommended.toml"])["engine"] == {"max_num_seqs": 8}
     (failed,) = [each for each in report.findings if each.passed is False]
     assert failed.value == "interrupted"
@@ -437,7 +401,7 @@ async def test_a_sweep_of_a_real_gateway(tmp_path: Path) -> None:
     points = report.details["points"]
     assert [each["load"] for each in points] == [2, 40]
     # 40 requests a second of some 150 ms each are three times what two slots do.
-    assert not points[1]["kept"]
+    assert not points[1]["summary"]["met"]
     assert len(report.trials) == 2
 
 
@@ -446,11 +410,11 @@ async def test_a_recommendation_from_real_gateways(tmp_path: Path) -> None:
     arguments = ("--start", "2", "--runs", "2", "--most", "2", "--max-num-seqs", "2,4", "--targets", "de,es")
     report = await ran(RECOMMEND, tmp_path, *arguments, "--first-words-ms", "60000", "--step-s", "2")
     assert report.details["unit"] == "meetings"
-    assert {each["candidate"]["max_num_seqs"] for each in report.details["tried"]} == {2, 4}
+    assert {each["max_num_seqs"] for each in report.details["tried"]} == {2, 4}
     points = [point for each in report.details["tried"] for point in each["points"]]
     # What of the partials was translated is known of every run.
-    assert all(each["partials_translated"] is not None for each in points)
-    assert all(each["first_words_p99_ms"] is not None for each in points)
+    assert all(each["summary"]["partials_translated"] is not None for each in points)
+    assert all(each["summary"]["first_words"]["count"] for each in points)
     assert all(isinstance(trial.load, InMeetings) for trial in report.trials)
     for name, text in report.files.items():
         assert (tmp_path / name).read_text() == text
@@ -460,21 +424,22 @@ async def test_a_recommendation_from_real_gateways(tmp_path: Path) -> None:
 
 
 IN_MEETINGS = Offer(scenario=Scenario(targets=("ja", "es"), partial_every_s=0.3), unit=Unit.MEETINGS)
-_AT: dict[str, Any] = {
-    **{"load": 40, "seed": 1, "long": True, "kept": True, "within": 0.995, "translations": 1_200},
-    **{"offered_per_s": 32.0, "requests_per_s": 32.0, "goodput_per_s": 31.9, "tokens_per_s": 400.0},
-    **{"generated_per_s": 900.0, "first_p50_ms": 40.0, "first_p99_ms": 280.0},
-    **{"running": 15.0, "limit": "nothing"},
-}
-AT = Point(**_AT)
+AT = Point(
+    load=40,
+    seed=1,
+    long=True,
+    summary=replace(NOTHING, met=True, records=1_200, tokens_per_s=Spread(400, 400, 400)),
+    limit="nothing",
+    generated_per_s=900.0,
+)
 
 
 def carrying(size: int, capacity: float | None, at_most: float = 100, ended: Ended = Ended.CONFIRMED) -> Tried:
     points = [] if capacity is None else [replace(AT, load=capacity)]
-    return Tried(Candidate(size), Found(capacity, at_most, ended, 8), points=points)
+    return Tried(size, Found(capacity, at_most, ended, 8), points=points)
 
 
-TRIED = [carrying(8, 20), carrying(16, 40), Tried(Candidate(32), None, "The gateway ended with status 1.")]
+TRIED = [carrying(8, 20), carrying(16, 40), Tried(32, None, "The gateway ended with status 1.")]
 
 
 def advised(tried: Sequence[Tried], **more: Any) -> list[Finding]:
@@ -498,8 +463,8 @@ def test_what_is_recommended_can_be_pasted() -> None:
 
 
 def test_what_is_kept_of_unfinished_speech_is_told_where_it_was_asked_for() -> None:
-    at = replace(AT, partials_translated=0.83, first_words_p50_ms=400.0, first_words_p99_ms=1_200.0)
-    tried = [replace(TRIED[1], points=[replace(at, load=40)])]
+    at = replace(AT, summary=replace(AT.summary, partials_translated=0.83))
+    tried = [replace(TRIED[1], points=[at])]
     watched = replace(IN_MEETINGS, objective=Objective(first_words_ms=1_500.0))
     lines = recommended_toml(tried, watched, "GPU").splitlines()
     assert "# as many of the first words within 1500 ms of when an utterance began;" in lines
@@ -533,30 +498,26 @@ def test_nothing_is_recommended_where_nothing_was_kept() -> None:
 # ---------------------------------------------------------------- which one
 
 
-def trying(carries: Callable[[Candidate], float], *candidates: Candidate) -> list[Tried]:
-    return [Tried(each, Found(carries(each), None, Ended.CONFIRMED, 1)) for each in candidates]
+def trying(carried: Mapping[int, float]) -> list[Tried]:
+    return [Tried(size, Found(each, None, Ended.CONFIRMED, 1)) for size, each in carried.items()]
 
 
 def test_the_smallest_of_those_that_carry_the_same_is_recommended() -> None:
     carried = {8: 20.0, 16: 39.0, 32: 40.0, 64: 31.0}
-    choice = choose(trying(lambda each: carried[each.max_num_seqs], *map(Candidate, carried)))
+    choice = choose(trying(carried))
     assert choice is not None
     chosen, why = choice
-    assert chosen.candidate == Candidate(16)
+    assert chosen.max_num_seqs == 16
     assert "sooner" in why
-
-
-def test_what_failed_is_not_recommended() -> None:
-    assert choose([Tried(Candidate(8), None, failed="out of memory")]) is None
 
 
 @given(st.dictionaries(st.sampled_from([4, 8, 16, 32, 64, 128]), st.floats(0, 100), min_size=1))
 def test_a_choice_is_within_three_per_cent_of_the_best(carried: dict[int, float]) -> None:
-    choice = choose(trying(lambda each: carried[each.max_num_seqs], *map(Candidate, sorted(carried))))
+    choice = choose(trying(carried))
     best = max(carried.values())
     if choice is None:
         assert best == 0
     else:
-        own, size = choice[0].capacity, choice[0].candidate.max_num_seqs
+        own, size = choice[0].capacity, choice[0].max_num_seqs
         assert own >= best * 0.97 or math.isclose(own, best * 0.97)
         assert not any(carried[each] >= best * 0.97 for each in carried if each < size)

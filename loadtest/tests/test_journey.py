@@ -3,7 +3,6 @@ once on the simulated engine."""
 
 from __future__ import annotations
 
-import argparse
 import asyncio
 import itertools
 import json
@@ -18,16 +17,14 @@ import pytest
 
 from loadtest.driving.driver import Driven
 from loadtest.journey import run as journeys
-from loadtest.journey.command import JOURNEY
-from loadtest.journey.outcome import Outcome, outcome
+from loadtest.journey.outcome import JOURNEY, Outcome, outcome
 from loadtest.journey.outcome import findings as findings_of
 from loadtest.journey.outcome import table as table_of
-from loadtest.journey.run import Round, Rounds, share_in_queues
-from loadtest.journey.stages import Stage, System, groups, stages
+from loadtest.journey.run import Round, Rounds, Stage, System, groups, share_in_queues, stages
 from loadtest.results import LoadtestError
-from loadtest.systems.running import Running
+from loadtest.systems.server import Running
 from loadtest.talk.scenario import Scenario
-from loadtest.tests.commands import write
+from loadtest.tests.made_up_trials import a_trial, parsed, write
 from loadtest.trial.content import Table
 from loadtest.trial.report import passed
 from loadtest.trial.summary import requests_per_s, summaries
@@ -40,8 +37,6 @@ from loadtest.trial.values import (
     Line,
     Load,
     Objective,
-    Open,
-    ProcessUse,
     Record,
     Sample,
     Trial,
@@ -94,12 +89,6 @@ def test_some_stages_need_only_their_systems() -> None:
         stages({}, {}, only=["gateway-48"])
 
 
-def test_a_simulated_engine_has_its_batch_in_its_script() -> None:
-    _, systems = stages({"engine": {"kind": "simulated"}}, {})
-    (eight,) = (system for system in systems if system.name == "gateway, 8 sequences")
-    assert eight.settings["engine"] == {"kind": "simulated", "script": {"max_running": 8}}
-
-
 # ---------------------------------------------------------------- memory
 
 
@@ -127,32 +116,17 @@ def test_what_runs_together_fits() -> None:
 # ---------------------------------------------------------------- outcome
 
 
-def a_round(stage: str, load: Load, per_s: float, queued: float | None = None, **own: Any) -> Round:
+def a_round(stage: str, load: Closed, per_s: float, queued: float | None = None, **own: Any) -> Round:
     count = 10
     records = [
         Record(str(number), "de", 0.0, 0.0, first_s=0.5, done_s=1.0 + number / 10, tokens=20)
         for number in range(count)
     ]
-    name = (
-        f"{stage}: {load.in_flight} at a time" if isinstance(load, Closed) else f"{stage}: {load.per_s:g} a second"
-    )
-    trial = Trial(
-        name=name,
-        system=stage,
-        settings=own.pop("settings", {}),
-        workload="natural data",
-        load=load,
-        repetition=1,
-        began="2026-11-21T00:00:00Z",
-        elapsed_s=count / per_s,
-        delivered=Delivered(),
-        clients=[ProcessUse(0.1, 1.0, 0.1, 0.2, 0.3)],
-        cpu_s={"engine": 1.0},
-        memory_mib=100.0,
-        samples=own.pop("samples", [Sample(0.0, cores={"engine": 1.0}), Sample(0.1, cores={"engine": 2.0})]),
-        records=records,
-    )
-    return Round(stage, trial, queued)
+    name = f"{stage}: {load.in_flight} at a time"
+    samples = [Sample(0.0, cores={"engine": 1.0}), Sample(0.1, cores={"engine": 2.0})]
+    changes = {"name": name, "system": stage, "load": load, "elapsed_s": count / per_s, "samples": samples, **own}
+    trial = a_trial(records, **changes)
+    return Round(stage, trial, queued, load.in_flight)
 
 
 def found(best_per_s: float = 40.0, **own: Any) -> tuple[Outcome, list[Round]]:
@@ -160,7 +134,6 @@ def found(best_per_s: float = 40.0, **own: Any) -> tuple[Outcome, list[Round]]:
     rounds = [
         a_round("one-worker", Closed(25), 5.0, 0.9, **own),
         a_round("one-worker", Closed(1), 4.0, 0.0),
-        a_round("one-worker", Open(6.0), 5.0),
         a_round("gateway-64-uniform", Closed(25), 60.0),
         a_round("gateway-64", Closed(25), 20.0),
         a_round("recommended", Closed(25), best_per_s),
@@ -225,7 +198,7 @@ def test_what_is_missing_is_named_and_the_rest_is_told() -> None:
         a_round("recommended", Closed(1), 8.0),
     ]
     made = outcome(rows, rounds)
-    assert (made.concurrency, made.most("recommended")) == (25, None)
+    assert made.concurrency == 25
     missing = {"two-workers": "It ended.", "recommended": "No time."}
     told = {each.name: (each.value, each.note) for each in findings(made, rounds, missing) if not each.passed}
     assert told["two workers"] == ("missing", "It ended.")
@@ -317,22 +290,15 @@ class Scripted(Rounds, frozen=True, kw_only=True):
     stops: tuple[str, float] | None = None
 
     async def closed(self, stage: Stage, running: Running, in_flight: int, played: list[Round]) -> None:
-        await self._one(stage, Closed(in_flight), in_flight, played)
-
-    async def _one(self, stage: Stage, load: Load, number: float, played: list[Round]) -> None:
-        if (stage.key, number) == self.breaks:
+        if (stage.key, in_flight) == self.breaks:
             raise LoadtestError("It ended.")
-        if (stage.key, number) == self.stops:
+        if (stage.key, in_flight) == self.stops:
             await asyncio.Event().wait()
-        played.append(a_round(stage.key, load, 10.0))
+        played.append(a_round(stage.key, Closed(in_flight), 10.0))
 
 
 async def travel(
-    monkeypatch: pytest.MonkeyPatch,
-    *,
-    refuses: str = "",
-    limit_s: float = 60.0,
-    **scripted: Any,
+    monkeypatch: pytest.MonkeyPatch, *, refuses: str = "", limit_s: float = 60.0, **scripted: Any
 ) -> tuple[dict[str, list[Load]], dict[str, str]]:
     """Which loads each of three stages was measured under, and what is missing. refuses: a system's name."""
 
@@ -392,35 +358,25 @@ async def test_what_was_measured_before_the_time_was_over_is_kept(monkeypatch: p
 # ---------------------------------------------------------------- all of it
 
 
-def options(*arguments: str) -> argparse.Namespace:
-    parser = argparse.ArgumentParser()
-    JOURNEY.add(parser)
-    return parser.parse_args(arguments)
-
-
 @pytest.mark.parametrize(
-    "arguments",
-    [
-        ("--recommended", "[1]"),
-        ("--recommended", "{engine}"),
-        ("--concurrency", "0"),
-    ],
+    "arguments", [("--recommended", "[1]"), ("--recommended", "{engine}"), ("--concurrency", "0")]
 )
 def test_a_wrong_option_is_refused(arguments: tuple[str, ...], capsys: pytest.CaptureFixture[str]) -> None:
     with pytest.raises(SystemExit):
-        options("--out", "x", *arguments)
+        parsed(JOURNEY, "--out", "x", *arguments)
     assert arguments[0] in capsys.readouterr().err
 
 
 async def test_recommended_settings_are_those_of_a_gateway() -> None:
-    given = options("--out", "x", "--engine", "simulated", "--recommended", '{"engine": {"max_seqs": 3}}')
+    given = parsed(JOURNEY, "--out", "x", "--engine", "simulated", "--recommended", '{"engine": {"max_seqs": 3}}')
     with pytest.raises(LoadtestError, match="max_seqs"):
         await JOURNEY.run(given, lambda _line: None)
 
 
 @pytest.mark.slow
 async def test_a_journey_on_the_simulated_engine(tmp_path: Path) -> None:
-    given = options(
+    given = parsed(
+        JOURNEY,
         *("--out", str(tmp_path), "--engine", "simulated", "--concurrency", "2,6", "--round-s", "0.5"),
         *("--model", "/somewhere/model-7b", "--recommended", '{"engine": {"model": "/somewhere/model-8b"}}'),
         *("--stages", "one-worker,recommended"),
@@ -431,25 +387,21 @@ async def test_a_journey_on_the_simulated_engine(tmp_path: Path) -> None:
     made = await JOURNEY.run(given, said.append)
     rows = {row.key: row for row in msgspec.convert(made.details, Outcome).rows}
     assert list(rows) == ["one-worker", "recommended"]
-    closed = {key: [each for each in row.points if each.concurrency] for key, row in rows.items()}
-    assert [len(own) for own in closed.values()] == [2, 2]
+    assert [list(row.points) for row in rows.values()] == [[2, 6], [2, 6]]
     assert not any(record.failed for trial in made.trials for record in trial.records)
     # Each load once.
     assert len({(trial.name, trial.repetition) for trial in made.trials}) == len(made.trials) == 4
-    queued = {key: own[-1].queued or 0.0 for key, own in closed.items()}
+    queued = {key: row.points[6].queued or 0.0 for key, row in rows.items()}
     assert queued["one-worker"] > 0.5
     assert queued["recommended"] < queued["one-worker"]
     best, one = (
-        next(trial for trial in made.trials if trial.name == closed[key][-1].trial)
+        next(trial for trial in made.trials if trial.name == rows[key].points[6].trial)
         for key in ("recommended", "one-worker")
     )
     assert requests_per_s(best) > requests_per_s(one)
     # The two that the bar is about take turns.
     told = [line.partition(" at a time")[0] for line in said if line.endswith("at a time, repetition 1")]
-    assert told == [
-        *("one worker: 2", "gateway, recommended: 2"),
-        *("one worker: 6", "gateway, recommended: 6"),
-    ]
+    assert told == [*("one worker: 2", "gateway, recommended: 2"), *("one worker: 6", "gateway, recommended: 6")]
     written = await asyncio.to_thread(write, made, "journey", tmp_path)
     assert re.search(r"\| one worker \| [\d.]+ \| 1\.0 \|", (tmp_path / "table.md").read_text())
     assert json.loads(written)["details"]["concurrency"] == 6
@@ -466,7 +418,7 @@ async def test_what_takes_too_long_is_given_up(tmp_path: Path, monkeypatch: pyte
         yield  # type: ignore[misc]
 
     monkeypatch.setattr(journeys, "_start", endless)
-    given = options("--out", str(tmp_path), "--engine", "simulated")
+    given = parsed(JOURNEY, "--out", str(tmp_path), "--engine", "simulated")
     given.time_limit_s = 0.05
     with pytest.raises(LoadtestError, match=r"Not a single round could be played.*--time-limit-s"):
         await JOURNEY.run(given, lambda _line: None)

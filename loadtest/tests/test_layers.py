@@ -5,8 +5,9 @@ from __future__ import annotations
 import ast
 from collections.abc import Iterator
 from functools import cache
-from graphlib import CycleError, TopologicalSorter
 from pathlib import Path
+
+from tests.test_layers import circle
 
 ROOT = Path(__file__).parents[1]
 MODULES = {
@@ -35,24 +36,10 @@ def folder(module: str) -> str:
     return ".".join(inside.relative_to(ROOT.parent).parts)
 
 
-def circle(arrows: dict[str, set[str]]) -> list[str]:
-    """One circle, if there is any."""
-    try:
-        TopologicalSorter(arrows).prepare()
-    except CycleError as error:
-        return list(error.args[1])
-    return []
-
-
 @cache
 def arrows() -> dict[str, set[str]]:
     """Module → the others that it imports."""
     return {module: set(imported(path)) - {module} for module, path in MODULES.items()}
-
-
-def test_a_circle_is_found() -> None:
-    assert circle({"a": {"b"}, "b": {"c"}, "c": set()}) == []
-    assert set(circle({"a": {"b"}, "b": {"a"}})) == {"a", "b"}
 
 
 def test_no_file_is_in_a_circle_of_imports() -> None:

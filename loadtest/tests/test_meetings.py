@@ -11,6 +11,7 @@ from pathlib import Path
 
 import msgspec
 import pytest
+from msgspec.structs import replace
 from websockets.asyncio.server import ServerConnection, serve
 from websockets.exceptions import InvalidStatus
 from websockets.typing import Subprotocol
@@ -27,10 +28,9 @@ from gateway.protocol.messages import (
 )
 from gateway.protocol.messages import Timings as Taken
 from loadtest.driving import meetings, wire
-from loadtest.driving.client import Share
-from loadtest.driving.meetings import Meetings
-from loadtest.driving.spoken import Spoken
-from loadtest.driving.tally import Tally
+from loadtest.driving.exchange import Share
+from loadtest.driving.meetings import Meetings, Spoken
+from loadtest.driving.requests import Tally
 from loadtest.driving.wire import Wire, open_wire
 from loadtest.results import LoadtestError
 from loadtest.trial.values import InMeetings, Line, Partial, Record, WebSocketGateway
@@ -63,15 +63,20 @@ class Received:
         wire.ended = self.ended.put_nowait
 
 
+@asynccontextmanager
+async def wired(speak: Serve) -> AsyncIterator[tuple[Wire, Received]]:
+    async with server(speak) as url:
+        wire = await open_wire(url)
+        yield wire, Received(wire)
+
+
 @pytest.mark.parametrize("size", [0, 1, 125, 126, 65_535, 65_536, 300_000])
 async def test_messages_of_any_size_go_there_and_come_back(size: int) -> None:
     async def echo(connection: ServerConnection) -> None:
         async for message in connection:
             await connection.send(message)
 
-    async with server(echo) as url:
-        wire = await open_wire(url)
-        received = Received(wire)
+    async with wired(echo) as (wire, received):
         sent = [b"x" * size, "größer".encode(), b"y" * size]
         for text in sent:
             wire.send(text)
@@ -87,9 +92,7 @@ async def test_messages_behind_the_handshake_and_in_pieces_are_whole() -> None:
             await asyncio.sleep(0)
         await connection.wait_closed()
 
-    async with server(in_pieces) as url:
-        wire = await open_wire(url)
-        received = Received(wire)
+    async with wired(in_pieces) as (wire, received):
         texts = [await received.texts.get() for _ in range(2)]
         assert texts[-1] in (b"hello", b"yo")
         wire.close()
@@ -113,9 +116,7 @@ async def test_a_close_is_told_with_its_reason() -> None:
         await connection.recv()
         await connection.close(4008, "too slow")
 
-    async with server(close) as url:
-        wire = await open_wire(url)
-        received = Received(wire)
+    async with wired(close) as (wire, received):
         wire.send(b"now")
         assert await received.ended.get() == wire.lost == "closed with 4008: too slow"
         wire.send(b"into the void")
@@ -126,9 +127,7 @@ async def test_a_lost_connection_is_told_once() -> None:
         await connection.recv()
         connection.transport.abort()
 
-    async with server(vanish) as url:
-        wire = await open_wire(url)
-        received = Received(wire)
+    async with wired(vanish) as (wire, received):
         wire.send(b"now")
         assert await received.ended.get() == "the connection was lost"
         assert received.ended.empty()
@@ -140,9 +139,7 @@ async def test_a_frame_that_no_gateway_sends_ends_the_connection() -> None:
         await connection.send(b"\x00")
         await connection.wait_closed()
 
-    async with server(binary) as url:
-        wire = await open_wire(url)
-        received = Received(wire)
+    async with wired(binary) as (wire, received):
         wire.send(b"now")
         assert "0x82" in await received.ended.get()
 
@@ -154,9 +151,7 @@ async def test_a_wire_that_was_closed_says_goodbye_and_nothing_else() -> None:
         await connection.wait_closed()
         codes.put_nowait(connection.close_code)
 
-    async with server(listen) as url:
-        wire = await open_wire(url)
-        received = Received(wire)
+    async with wired(listen) as (wire, received):
         wire.close()
         assert await codes.get() == 1000
         assert received.ended.empty()
@@ -296,9 +291,9 @@ def test_a_final_is_accepted_once() -> None:
 
 def test_what_belongs_to_another_pass_is_only_counted() -> None:
     played = Pass()
-    foreign = msgspec.structs.replace(played.final(ONE), utterance="somebody's")
+    foreign = replace(played.final(ONE), utterance="somebody's")
     played.hear(foreign)
-    played.hear(msgspec.structs.replace(foreign, utterance="0-0"))
+    played.hear(replace(foreign, utterance="0-0"))
     assert not played.records
     assert played.tally.delivered().finals == 0
     assert played.tally.delivered().frames == 2
@@ -343,7 +338,7 @@ async def test_a_pass_is_over_when_records_and_readers_are_complete(monkeypatch:
     assert not waiting.done()
     played.hear(played.final(TWO), keeps=())
     await waiting
-    monkeypatch.setattr("loadtest.driving.spoken._QUIET_S", 0.1)
+    monkeypatch.setattr("loadtest.driving.meetings._QUIET_S", 0.1)
     await played.spoken.over(3)
 
 
@@ -454,7 +449,7 @@ async def test_a_language_that_nobody_reads_is_told_before_the_clock_starts() ->
 
 
 async def test_a_session_that_the_gateway_closes_is_a_failed_record(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("loadtest.driving.spoken._QUIET_S", 0.1)
+    monkeypatch.setattr("loadtest.driving.meetings._QUIET_S", 0.1)
     async with (
         running() as gateway,
         meetings.client(address(gateway), InMeetings(1, 2, 1, idle=1), ALONE) as client,
@@ -473,9 +468,7 @@ async def test_a_session_that_the_gateway_closes_is_a_failed_record(monkeypatch:
 
 
 @pytest.mark.parametrize("processes", [1, 2])
-async def test_a_pass_without_lines_tells_of_every_session_that_is_lost_by_its_name(
-    processes: int,
-) -> None:
+async def test_a_pass_without_lines_tells_of_every_session_that_is_lost_by_its_name(processes: int) -> None:
     load = InMeetings(0, 0, 0.0, idle=5)
     async with running() as gateway, AsyncExitStack() as stack:
         shares = [Share(index, processes, "both") for index in range(processes)]
@@ -491,14 +484,14 @@ async def test_a_pass_without_lines_tells_of_every_session_that_is_lost_by_its_n
 
 async def test_a_translation_that_fails_ends_the_pass_too() -> None:
     [line] = said("m", 0.05, speakers=1)
-    failing = msgspec.structs.replace(line, text="FAIL here please", partials=())
+    failing = replace(line, text="FAIL here please", partials=())
     async with running() as gateway, meetings.client(address(gateway), InMeetings(1, 1, 1), ALONE) as client:
         tally = await play(client, [failing])
     assert {record.failed for record in tally.records} == {"engine_failed"}
 
 
 async def test_names_of_any_length_can_be_replayed() -> None:
-    line = msgspec.structs.replace(said("m", 0.05)[0], meeting="weekly " * 20, speaker="Ann " * 50)
+    line = replace(said("m", 0.05)[0], meeting="weekly " * 20, speaker="Ann " * 50)
     async with running() as gateway, meetings.client(address(gateway), InMeetings(1, 1, 1), ALONE) as client:
         tally = await play(client, [line])
     assert [record.failed for record in tally.records] == [None, None]
@@ -522,7 +515,7 @@ async def test_a_gateway_that_takes_no_more_sessions_is_quoted() -> None:
 
 
 async def test_a_session_that_is_refused_is_not_tried_again() -> None:
-    line = msgspec.structs.replace(said("m", 0.05, speakers=1)[0], targets=("xx",))
+    line = replace(said("m", 0.05, speakers=1)[0], targets=("xx",))
     async with running() as gateway, meetings.client(address(gateway), InMeetings(1, 1, 1), ALONE) as client:
         with pytest.raises(LoadtestError, match=r"refuses a session: .*xx"):
             await client.prepare([line])

@@ -1,9 +1,10 @@
-"""A fixed result as table, JSON and plot."""
+"""A reader's screen, what promises that breaks; a fixed result as table and JSON."""
 
 from __future__ import annotations
 
 import sys
 from pathlib import Path
+from typing import Any
 
 import msgspec
 import pytest
@@ -14,21 +15,171 @@ from gateway import metrics
 from gateway.domain.sessions import Stability
 from loadtest.partials.report import results
 from loadtest.partials.result import (
+    Arm,
+    Delta,
     Display,
+    Final,
     PairScores,
     PartialsPlan,
     PartialsResult,
     Phase,
+    Reading,
     Spending,
+    State,
     bars,
+    broken,
     broken_promises,
+    chrf,
+    contradictions,
+    erased,
+    erasure,
+    first_ms,
+    lags,
     pair_scores,
+    states,
+    units,
 )
 from loadtest.partials.run import growth
-from loadtest.partials.screens import Arm, Delta, Final, Reading
 from loadtest.talk.streams import Origin, Revision, Stream, Style
-from loadtest.tests.commands import table_of, write
+from loadtest.tests.made_up_trials import table_of, write
 from loadtest.trial.report import read
+
+
+@pytest.mark.parametrize(
+    ("text", "lang", "expected"),
+    [
+        ("Ich kann  das nicht.", "de", ["Ich", "kann", "das", "nicht."]),
+        ("", "de", []),
+        ("BUG-13は11月2日まで。", "ja", ["BUG-13", "は", "11", "月", "2", "日", "ま", "で", "。"]),
+        ("我们有5,500人, O'Neill", "zh", ["我", "们", "有", "5,500", "人", ",", "O'Neill"]),
+        ("Ingridさん", "ja", ["Ingrid", "さ", "ん"]),
+    ],
+)
+def test_a_unit_is_a_word_or_a_character(text: str, lang: str, expected: list[str]) -> None:
+    assert units(text, lang) == expected
+
+
+@pytest.mark.parametrize(
+    ("before", "after", "lang", "count"),
+    [
+        ("Ich habe", "Ich habe drei", "de", 0),
+        ("Ich habe drei", "Ich hatte drei Fragen", "de", 2),
+        ("Ich habe drei", "Wir", "de", 3),
+        ("Ich habe drei", "", "de", 3),
+        # A word that grows was not taken back; one that turned into another was.
+        ("am Frei", "am Freitag", "de", 0),
+        ("am Freitag", "am Freitag.", "de", 0),
+        ("am Freitag, ", "am Freitag, wenn", "de", 0),
+        ("am Frei", "am Donnerstag", "de", 1),
+        ("am Freitag.", "am Freitag und", "de", 1),
+        ("予算は承認", "予算はまだ", "ja", 2),
+    ],
+)
+def test_what_was_taken_back(before: str, after: str, lang: str, count: int) -> None:
+    assert erased(before, after, lang) == count
+
+
+def test_erasure_adds_up_over_what_was_shown() -> None:
+    shown = ["Ich", "Ich habe", "Wir haben drei", "Wir haben vier Fragen"]
+    assert erasure(shown, "de") == 0 + 2 + 1
+    assert erasure(shown[:1], "de") == 0
+    assert erasure([], "de") == 0
+
+
+def test_lag_is_what_was_heard_less_what_is_on_the_screen_when_the_next_revision_comes() -> None:
+    heard = [(300.0, 2), (700.0, 4), (1_000.0, 6)]
+    shown = [(500.0, 1), (900.0, 2), (1_400.0, 3)]
+    # Three target units stand for six of the source. What comes with the final is too late for the last sample.
+    assert lags(shown, heard, 1_400.0, 6, 3) == [2 - 1 * 2, 4 - 2 * 2, 6 - 2 * 2]
+    assert lags([], heard, 1_400.0, 6, 3) == [2, 4, 6]
+    assert lags(shown, heard, 1_400.0, 6, 0) == []
+
+
+def test_the_first_word_is_the_first_that_can_be_read() -> None:
+    assert first_ms([State(100, ""), State(200, "", " "), State(300, "", "Ich"), State(400, "Ich")]) == 300
+    assert first_ms([State(100, "")]) is None
+
+
+def test_chrf_is_sacrebleus() -> None:
+    assert chrf(["Ich habe eine Frage."], ["Ich habe eine Frage."]) == 100
+    other = chrf(["Ich habe eine Frage."], ["Wir haben drei Fragen."])
+    assert other is not None
+    assert 20 < other < 60
+    assert chrf([], []) is None
+
+
+# ---------------------------------------------------------------- what readers were sent
+
+
+LIVE = Reading(
+    Arm.OURS,
+    "en-1",
+    "de",
+    "live",
+    deltas=[Delta(500, 1, "", "Ich"), Delta(900, 2, "Ich", " kann"), Delta(1_300, 3, " kann das", "")],
+    finals=[Final(2_000, 4, "Ich kann das nicht.", 7)],
+)
+STABLE = replace(LIVE, stability="stable", deltas=[Delta(900, 2, "Ich", ""), Delta(1_300, 3, " kann das", "")])
+FINAL = replace(LIVE, stability="final", deltas=[])
+NAIVE = Reading(
+    Arm.NAIVE,
+    "en-1",
+    "de",
+    "final",
+    finals=[Final(500, 1, "Ich", 2), Final(1_400, 3, "Wir können", 3), Final(1_500, 2, "Ich kann", 3)],
+)
+
+
+def test_committed_text_is_appended_and_tentative_text_replaced() -> None:
+    assert states(LIVE) == [
+        State(500, "", "Ich"),
+        State(900, "Ich", " kann"),
+        State(1_300, "Ich kann das", ""),
+        State(2_000, "Ich kann das nicht."),
+    ]
+    assert [state.text for state in states(LIVE)][1] == "Ich kann"
+
+
+def test_in_the_naive_arm_an_older_revision_does_not_replace_a_newer_one() -> None:
+    assert states(NAIVE) == [State(500, "", "Ich"), State(1_400, "", "Wir können")]
+
+
+def test_nothing_is_broken_where_everything_came_once() -> None:
+    assert [list(broken(reading)) for reading in (LIVE, STABLE, FINAL)] == [[], [], []]
+    assert list(broken(NAIVE, utterances=3)) == []
+
+
+@pytest.mark.parametrize(
+    ("reading", "utterances", "said"),
+    [
+        (replace(LIVE, finals=[]), 1, "0 finals came, 1 should"),
+        (replace(LIVE, finals=LIVE.finals * 2), 1, "2 finals came, 1 should"),
+        (NAIVE, 4, "3 finals came, 4 should"),
+        (replace(NAIVE, finals=[*NAIVE.finals[:2], NAIVE.finals[0]]), 3, "3 finals came, 3 should"),
+        (replace(LIVE, failed=["overloaded"]), 1, "not translated, overloaded"),
+        (replace(LIVE, late=1), 1, "1 deltas came behind the final"),
+        (replace(LIVE, deltas=LIVE.deltas[::-1]), 1, "older revision"),
+        (replace(STABLE, deltas=LIVE.deltas), 1, "may change"),
+        (replace(FINAL, deltas=STABLE.deltas), 1, "was shown 2 deltas"),
+    ],
+)
+def test_each_promise_can_be_broken(reading: Reading, utterances: int, said: str) -> None:
+    assert said in "".join(broken(reading, utterances))
+
+
+def test_readers_of_one_stream_are_promised_the_same() -> None:
+    assert list(contradictions([LIVE, STABLE, FINAL])) == []
+    shorter = replace(STABLE, deltas=STABLE.deltas[:1])
+    assert list(contradictions([LIVE, shorter, FINAL])) == []
+    other = replace(STABLE, deltas=[Delta(900, 2, "Wir", "")])
+    assert "committed text differs" in "".join(contradictions([LIVE, other]))
+    told = replace(FINAL, finals=[Final(2_000, 4, "Nein.", 2)])
+    assert "different finals" in "".join(contradictions([LIVE, STABLE, told]))
+    assert list(contradictions([])) == []
+
+
+# ---------------------------------------------------------------- scores and the report
+
 
 STREAM = Stream(
     id="en-1",
@@ -51,11 +202,7 @@ READINGS = [
         Arm.OURS,
         "live",
         [LAST],
-        [
-            Delta(400, 1, "", "Ich"),
-            Delta(800, 2, "Ich", " genehmige"),
-            Delta(1_200, 3, " kann", " es"),
-        ],
+        [Delta(400, 1, "", "Ich"), Delta(800, 2, "Ich", " genehmige"), Delta(1_200, 3, " kann", " es")],
     ),
     reading(Arm.OURS, "stable", [LAST], [Delta(800, 2, "Ich", ""), Delta(1_200, 3, " kann", "")]),
     reading(Arm.OURS, "final", [LAST]),
@@ -196,19 +343,23 @@ def test_what_is_just_good_enough_passes() -> None:
     assert len(bars([GOOD])) == 6
 
 
-def test_each_bar_can_be_missed() -> None:
-    assert failed(replace(GOOD, live=replace(GOOD.live, erasure=0.21), naive=replace(GOOD.naive, erasure=2))) == [
-        "live NE, final included"
-    ]
-    assert failed(replace(GOOD, naive=replace(GOOD.naive, erasure=0.99))) == ["naive NE / live NE"]
-    assert failed(replace(GOOD, stable=replace(GOOD.stable, erasure_before=0.001))) == [
-        "stable NE before the final"
-    ]
-    assert failed(replace(GOOD, ours=Spending(21, 10, 0.1))) == ["generated / final tokens"]
-    assert failed(replace(GOOD, chrf_alone=98.9)) == ["chrF of finals against alone"]
-    assert failed(replace(GOOD, chrf_alone=None)) == ["chrF of finals against alone"]
-    late = replace(GOOD.stable, lag_median=4.1)
-    assert failed(replace(GOOD, stable=late)) == ["stable lag, median source words"]
+@pytest.mark.parametrize(
+    ("changes", "missed"),
+    [
+        (
+            {"live": replace(GOOD.live, erasure=0.21), "naive": replace(GOOD.naive, erasure=2)},
+            "live NE, final included",
+        ),
+        ({"naive": replace(GOOD.naive, erasure=0.99)}, "naive NE / live NE"),
+        ({"stable": replace(GOOD.stable, erasure_before=0.001)}, "stable NE before the final"),
+        ({"ours": Spending(21, 10, 0.1)}, "generated / final tokens"),
+        ({"chrf_alone": 98.9}, "chrF of finals against alone"),
+        ({"chrf_alone": None}, "chrF of finals against alone"),
+        ({"stable": replace(GOOD.stable, lag_median=4.1)}, "stable lag, median source words"),
+    ],
+)
+def test_each_bar_can_be_missed(changes: dict[str, Any], missed: str) -> None:
+    assert failed(replace(GOOD, **changes)) == [missed]
 
 
 def test_lag_is_only_asked_of_languages_with_words_and_nothing_of_pairs_into_english() -> None:

@@ -14,13 +14,11 @@ import msgspec
 import pytest
 
 from gateway.config import Settings
-from loadtest.partials.command import PARTIALS
-from loadtest.partials.result import PartialsPlan, PartialsResult
-from loadtest.partials.run import run
-from loadtest.partials.screens import Arm
+from loadtest.partials.result import Arm, PartialsPlan, PartialsResult
+from loadtest.partials.run import PARTIALS, run
 from loadtest.results import LoadtestError
-from loadtest.systems.running import Running
-from loadtest.tests.commands import parsed
+from loadtest.systems.server import Running
+from loadtest.tests.made_up_trials import parsed
 from loadtest.trial.values import WebSocketGateway
 from tests.clocks import run_swiftly
 from tests.gateways import running as gateway_running

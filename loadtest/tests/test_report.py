@@ -11,11 +11,21 @@ from typing import Any
 
 import msgspec
 import pytest
+from msgspec.structs import replace
 
 import loadtest.__main__ as entry
 from loadtest.results import LoadtestError
-from loadtest.tests.commands import table_of, write
-from loadtest.tests.made_up_trials import FINDINGS, closed_trial, comparison, journey, made_up, open_trial, sweep
+from loadtest.tests.made_up_trials import (
+    FINDINGS,
+    closed_trial,
+    comparison,
+    journey,
+    made_up,
+    open_trial,
+    sweep,
+    table_of,
+    write,
+)
 from loadtest.trial import plots, report
 from loadtest.trial.charts import Group, charts, groups
 from loadtest.trial.content import MOST_SERIES, Chart, Mark, Series, Table, markdown
@@ -108,7 +118,7 @@ def test_the_same_result_is_the_same_file(tmp_path: Path) -> None:
 
 def test_a_report_without_a_chart_has_no_plot_of_an_earlier_one(tmp_path: Path) -> None:
     (tmp_path / "plot.png").touch()
-    write(msgspec.structs.replace(NOTHING, charts=[EMPTY], files={"more.toml": "a = 1"}), "recommend", tmp_path)
+    write(replace(NOTHING, charts=[EMPTY], files={"more.toml": "a = 1"}), "recommend", tmp_path)
     assert files(tmp_path) == {"result.json.gz", "table.md", "more.toml"}
 
 
@@ -162,31 +172,31 @@ def test_columns_of_which_nothing_is_known_are_left_out() -> None:
 
 
 def test_the_fullest_host_of_several_engines_is_told_beside_all_of_them() -> None:
-    trial = msgspec.structs.replace(open_trial(10, 1, 1), elapsed_s=10.0, host_cpu_s=11.0, hosts_cpu_s=[2.0, 9.0])
+    trial = replace(open_trial(10, 1, 1), elapsed_s=10.0, host_cpu_s=11.0, hosts_cpu_s=[2.0, 9.0])
     assert "| 1.10 (the fullest of 2: 0.90) |" in table_of(made_up([trial]))
-    alone = msgspec.structs.replace(trial, host_cpu_s=9.0, hosts_cpu_s=[9.0])
+    alone = replace(trial, host_cpu_s=9.0, hosts_cpu_s=[9.0])
     assert "| 0.90 |" in table_of(made_up([alone]))
 
 
 def test_several_gpus_are_said_to_be_several() -> None:
     trial = open_trial(10, 1, 1)
-    both = [msgspec.structs.replace(each, gpus={"2": 40.0, "3": 60.0}) for each in trial.samples]
-    assert "The engines use 2 GPUs" in table_of(made_up([msgspec.structs.replace(trial, samples=both)]))
-    assert "The engines use" not in table_of(made_up([trial]))
+    both = replace(trial, samples=[replace(each, gpus={"2": 40.0, "3": 60.0}) for each in trial.samples])
+    for trials, several in (([both], True), ([trial], False)):
+        assert ("The engines use 2 GPUs" in table_of(made_up(trials))) is several
+        caption = drawn(trials)["GPU over time"].caption
+        assert ("The mean of the 2 GPUs that the engines use." in caption) is several
 
 
 def test_failures_are_told_with_their_reasons() -> None:
     refused = [Record(f"l{n}", "en", 0.0, 0.0, None, None, failed="overloaded") for n in range(3)]
-    trial = msgspec.structs.replace(open_trial(10, 1, 1), records=refused)
+    trial = replace(open_trial(10, 1, 1), records=refused)
     text = table_of(made_up([trial], objective=Objective(), findings=[]))
     assert "3: 3 × overloaded" in text
     assert "0.0%" in text
 
 
 def test_a_driver_that_was_the_limit_is_told_beside_the_numbers() -> None:
-    limited = msgspec.structs.replace(
-        SMALL.trials[0], settings={"driver_was_the_limit": "A client process was late by 40 ms."}
-    )
+    limited = replace(SMALL.trials[0], settings={"driver_was_the_limit": "A client process was late by 40 ms."})
     text = table_of(made_up([limited, SMALL.trials[1]]))
     assert "| gateway at 10/s * |" in text
     assert "| gateway at 120/s |" in text
@@ -195,7 +205,7 @@ def test_a_driver_that_was_the_limit_is_told_beside_the_numbers() -> None:
 
 def test_a_line_of_the_records_is_one_with_the_name_of_its_trial(tmp_path: Path) -> None:
     failed = Record("l\n1", "en", 0.123, 0.1, None, None, failed="overloaded")
-    trial = msgspec.structs.replace(open_trial(5, 2, 1), records=[failed], samples=[])
+    trial = replace(open_trial(5, 2, 1), records=[failed], samples=[])
     write(made_up([trial]), "run", tmp_path)
     assert [json.loads(line) for line in (tmp_path / "utterances.jsonl").read_text().splitlines()] == [
         {
@@ -243,7 +253,7 @@ def test_the_knee_is_the_last_rate_before_the_objective_was_missed() -> None:
 
 
 def test_of_a_load_that_was_tried_again_the_longer_trial_is_shown() -> None:
-    again = msgspec.structs.replace(open_trial(20, 1, 2, seconds=20), name="gateway at 20/s, confirmed")
+    again = replace(open_trial(20, 1, 2, seconds=20), name="gateway at 20/s, confirmed")
     (group,) = grouped([open_trial(5, 1, 1), again, open_trial(20, 1, 1)])
     assert [each.name for each in group.summaries] == ["gateway at 5/s", "gateway at 20/s, confirmed"]
 
@@ -272,7 +282,7 @@ def test_systems_and_kinds_of_load_are_curves_of_their_own() -> None:
     ],
 )
 def test_a_curve_is_called_what_its_trials_are_called_without_their_loads(name: str, label: str) -> None:
-    (group,) = grouped([msgspec.structs.replace(open_trial(5, 1, 1), name=name)])
+    (group,) = grouped([replace(open_trial(5, 1, 1), name=name)])
     assert group.label == label
 
 
@@ -296,6 +306,12 @@ def test_a_sweep_shows_latency_and_goodput_with_objective_and_knee() -> None:
     assert not any("in flight" in title for title in found)
 
 
+def test_several_sweeps_are_compared_by_their_last_percent() -> None:
+    trials = [open_trial(per_s, 1, 1, meetings=meetings) for per_s in (10, 20) for meetings in (False, True)]
+    first = drawn(trials)["First token against offered rate"]
+    assert [series.name for series in first.series] == ["gateway p99", "gateway in meetings p99"]
+
+
 def test_without_a_gpu_the_cores_are_shown() -> None:
     found = drawn(sweep(gpu=False))
     assert "GPU over time" not in found
@@ -311,21 +327,9 @@ def test_a_closed_loop_compares_systems_by_requests_in_flight() -> None:
     assert not any("offered" in title for title in found)
 
 
-def test_one_rate_alone_is_no_curve() -> None:
-    assert not any("offered" in title for title in drawn([open_trial(20, 1, 1)]))
-
-
 def test_nothing_is_shown_of_trials_in_which_nothing_was_asked() -> None:
     assert drawn([]) == {}
-    assert drawn([msgspec.structs.replace(open_trial(20, 1, 1), records=[])]) == {}
-
-
-def test_a_chart_of_several_gpus_says_that_it_is_their_mean() -> None:
-    trial = open_trial(10, 1, 1)
-    both = [msgspec.structs.replace(each, gpus={"2": 40.0, "3": 60.0}) for each in trial.samples]
-    several = drawn([msgspec.structs.replace(trial, samples=both)])
-    assert "The mean of the 2 GPUs that the engines use." in several["GPU over time"].caption
-    assert "The mean" not in drawn([trial])["GPU over time"].caption
+    assert drawn([replace(open_trial(20, 1, 1), records=[])]) == {}
 
 
 def test_no_chart_has_more_series_than_can_be_told_apart() -> None:
@@ -372,7 +376,7 @@ def closed() -> Iterator[None]:
 
 
 def chart(series: Sequence[Series], marks: Sequence[Mark] = (), *, log_y: bool = False) -> Chart:
-    return msgspec.structs.replace(CHART, series=series, marks=marks, log_y=log_y)
+    return replace(CHART, series=series, marks=marks, log_y=log_y)
 
 
 def axes_of(drawn: Chart) -> Any:
@@ -399,13 +403,6 @@ def test_names_and_marks_stand_beside_the_lines_as_they_are() -> None:
     assert [text.get_text() for text in axes.get_legend().get_texts()] == ["$p50$", "名前"]
 
 
-def test_the_same_charts_are_the_same_picture(tmp_path: Path) -> None:
-    for name in ("one", "two"):
-        plots.picture([CHART, CHART], "Two", tmp_path / f"{name}.png")
-    assert (tmp_path / "one.png").read_bytes() == (tmp_path / "two.png").read_bytes()
-    assert (tmp_path / "one.png").read_bytes().startswith(b"\x89PNG")
-
-
 def test_a_logarithm_is_for_values_that_are_far_apart() -> None:
     near = axes_of(chart([Series("a", [1, 2], [31.6, 31.9])], log_y=True))
     far = axes_of(chart([Series("a", [1, 2], [5.0, 2000.0])], log_y=True))
@@ -413,15 +410,12 @@ def test_a_logarithm_is_for_values_that_are_far_apart() -> None:
     assert far.get_yscale() == "log"
 
 
-def test_what_is_below_zero_is_in_the_picture() -> None:
+def test_whatever_is_far_from_the_values_is_in_the_picture() -> None:
     low, high = axes_of(chart([Series("a", [1, 2], [-2.0, 4.0])])).get_ylim()
     assert low < -2 < 4 < high
-
-
-@pytest.mark.parametrize("log_y", [False, True])
-def test_a_mark_far_from_the_values_is_in_the_picture(log_y: bool) -> None:
-    words = words_in(axes_of(chart([Series("a", [1, 2], [20.0, 21.0])], [Mark("bar", 300)], log_y=log_y)))
-    assert 0 < words["bar"][1] < 1.1
+    for log_y in (False, True):
+        words = words_in(axes_of(chart([Series("a", [1, 2], [20.0, 21.0])], [Mark("bar", 300)], log_y=log_y)))
+        assert 0 < words["bar"][1] < 1.1
 
 
 def test_points_that_are_not_connected_have_markers_only() -> None:

@@ -13,13 +13,9 @@ import pytest
 from msgspec.structs import replace
 
 from loadtest.results import LoadtestError
-from loadtest.run import command
-from loadtest.run.command import RUN
-from loadtest.run.findings import Held, findings
-from loadtest.run.run import RunPlan, run, said, sessions
+from loadtest.run import RUN, Held, RunPlan, findings, run, run_plan, said, sessions
 from loadtest.talk.scenario import Scenario, meetings_lines
-from loadtest.tests.commands import table_of, write
-from loadtest.tests.made_up_trials import write_talk
+from loadtest.tests.made_up_trials import a_trial, parsed, table_of, write, write_talk
 from loadtest.trial import report
 from loadtest.trial.values import (
     Delivered,
@@ -40,46 +36,29 @@ from tests.gateways import running
 
 
 def options(*arguments: str) -> argparse.Namespace:
-    parser = argparse.ArgumentParser()
-    RUN.add(parser)
-    return parser.parse_args(["--out", "folder", *arguments])
+    return parsed(RUN, "--out", "folder", *arguments)
 
 
 def test_without_options_ten_natural_meetings_are_held_with_partials() -> None:
-    plan = command.plan(options())
+    plan = run_plan(options())
     assert plan.scenario == Scenario(targets=("ja", "es"), meetings=10, partial_every_s=0.3)
     assert (plan.file, plan.url, plan.seconds, plan.readers, plan.idle) == (None, None, None, 0, 0)
     assert not plan.simulated
 
 
 def test_options_reach_the_plan() -> None:
-    given = [
-        "--scenario",
-        "uniform",
-        "--meetings",
-        "3",
-        "--people",
-        "4",
-        "--targets",
-        "de,fr,de",
-        "--partial-every-s",
-        "0",
-    ]
-    plan = command.plan(
+    given = "--scenario uniform --meetings 3 --people 4 --targets de,fr,de --partial-every-s 0".split()  # noqa: SIM905
+    plan = run_plan(
         options(*given, "--engine", "simulated", "--seconds", "5", "--idle", "7", "--seed", "9", "--workers", "4")
     )
     assert plan.scenario == Scenario(shape="uniform", seed=9, targets=("de", "fr"), meetings=3, people=4)
     assert (plan.seconds, plan.idle, plan.simulated, plan.workers) == (5.0, 7, True, 4)
 
 
-def test_a_scenario_that_is_no_file_is_told() -> None:
-    with pytest.raises(LoadtestError, match="there is no file nowhere"):
-        command.plan(options("--scenario", "nowhere.jsonl"))
-
-
 @pytest.mark.parametrize(
     ("given", "complaint"),
     [
+        (["--scenario", "nowhere.jsonl"], "there is no file nowhere"),
         (["--scenario", "FILE", "--people", "5"], "--people: "),
         (["--scenario", "FILE", "--meetings", "3"], "--meetings: "),
         (["--scenario", "FILE", "--source", "de", "--targets", "en"], "--source, --targets: "),
@@ -92,13 +71,13 @@ def test_options_that_would_do_nothing_are_refused(tmp_path: Path, given: list[s
     file = tmp_path / "weekly.jsonl"
     write_talk(file, LINES)
     with pytest.raises(LoadtestError, match=complaint):
-        command.plan(options(*(str(file) if each == "FILE" else each for each in given)))
+        run_plan(options(*(str(file) if each == "FILE" else each for each in given)))
 
 
 def test_a_file_goes_with_what_it_does_not_say(tmp_path: Path) -> None:
     file = tmp_path / "weekly.jsonl"
     write_talk(file, LINES)
-    chosen = command.plan(options("--scenario", str(file), "--url", "http://127.0.0.1:1", "--readers", "3"))
+    chosen = run_plan(options("--scenario", str(file), "--url", "http://127.0.0.1:1", "--readers", "3"))
     assert (chosen.file, chosen.readers) == (file, 3)
 
 
@@ -183,23 +162,9 @@ def record(line: str, due_s: float, first_s: float | None, done_s: float | None,
 
 
 def trial(records: list[Record], **more: Any) -> Trial:
-    made = Trial(
-        name="meetings",
-        system="gateway",
-        settings={},
-        workload="",
-        load=InMeetings(meetings=2, speakers=6, per_s=1.0, readers=1),
-        repetition=1,
-        began="2026-01-01T00:00:00Z",
-        elapsed_s=10.0,
-        delivered=Delivered(1_000, 50_000, 3, [10.0, 20.0, 30.0]),
-        clients=[],
-        cpu_s={"serving": 0.5},
-        memory_mib=80.0,
-        samples=[],
-        records=records,
-    )
-    return replace(made, **more)
+    load = InMeetings(meetings=2, speakers=6, per_s=1.0, readers=1)
+    delivered = Delivered(1_000, 50_000, 3, [10.0, 20.0, 30.0])
+    return a_trial(records, **{"load": load, "delivered": delivered, "cpu_s": {"serving": 0.5}, **more})
 
 
 def by_name(found: list[Finding]) -> dict[str, Finding]:
@@ -288,9 +253,9 @@ class Acted:
         self._outcomes = iter(outcomes)
         self.endless = asyncio.Event()
         for name in ("existing", "driver"):
-            monkeypatch.setattr(f"loadtest.run.run.{name}", self._there)
-        monkeypatch.setattr("loadtest.run.run.measure", self._measure)
-        monkeypatch.setattr("loadtest.run.run._SETTLE_S", 0.0)
+            monkeypatch.setattr(f"loadtest.run.{name}", self._there)
+        monkeypatch.setattr("loadtest.run.measure", self._measure)
+        monkeypatch.setattr("loadtest.run._SETTLE_S", 0.0)
 
     address, pid = WebSocketGateway("http://127.0.0.1:1"), None
 
@@ -405,7 +370,7 @@ async def test_idle_sessions_that_the_gateway_closes_are_lost() -> None:
 
 @pytest.mark.slow
 async def test_a_run_against_a_gateway_that_runs_already(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("loadtest.run.run._SETTLE_S", 0.05)
+    monkeypatch.setattr("loadtest.run._SETTLE_S", 0.05)
     steps: list[str] = []
     async with running() as gateway:
         chosen = plan(
@@ -422,10 +387,7 @@ async def test_a_run_against_a_gateway_that_runs_already(tmp_path: Path, monkeyp
         write(result, "run", tmp_path)
     assert {each.name for each in result.findings} >= {"sessions held", "whole translation at all readers"}
     assert report.passed(result)
-    assert [(each.name, each.repetition) for each in result.trials] == [
-        ("meetings", 1),
-        ("meetings", 2),
-    ]
+    assert [(each.name, each.repetition) for each in result.trials] == [("meetings", 1), ("meetings", 2)]
     for each in result.trials:
         assert not any(record.failed for record in each.records)
         assert len(each.records) == 2 * len(meetings_lines(chosen.scenario, 2.0))

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from loadtest.soak.gateway import ServedGateway
-from loadtest.soak.result import SoakPlan
+from loadtest.soak.report import SoakPlan
 from loadtest.soak.run import _settings_for
 from tests.patience import PATIENCE_MS
 

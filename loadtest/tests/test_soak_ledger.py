@@ -31,7 +31,7 @@ from loadtest.soak.records import (
     decode,
     encode,
 )
-from loadtest.soak.result import Verdict
+from loadtest.soak.report import Verdict
 
 RULES = Rules(keep_s=20, snapshot=10, log_keep_s=120)
 
@@ -90,9 +90,7 @@ def stayed(client: str, at: float) -> list[Record]:
 
 
 def judge(
-    *parts: Record | Sequence[Record],
-    transcribed: tuple[tuple[str, str], ...] | None = None,
-    rules: Rules = RULES,
+    *parts: Record | Sequence[Record], transcribed: tuple[tuple[str, str], ...] | None = None, rules: Rules = RULES
 ) -> Verdict:
     """The verdict; the transcript has everything that was accepted unless it is given."""
     ledger = Ledger(rules)
@@ -123,6 +121,10 @@ def everything(utterance: str, at: float, offset: int) -> list[Record]:
         final("ben", at + 0.5, utterance, "ja", offset + 1),
         final("cleo", at + 0.6, utterance, "de", offset + 2),
     ]
+
+
+# One of which Ben has not had his translation.
+SECOND = [*said(2, "2", 4), caption("cleo", 2.1, "2", 4), final("cleo", 2.6, "2", "de", 6)]
 
 
 def all_stay(at: float) -> list[Record]:
@@ -222,31 +224,18 @@ def test_a_publication_that_came_twice() -> None:
 
 
 def test_a_resumed_session_goes_on() -> None:
-    verdict = judge(
+    resumed: list[Record | Sequence[Record]] = [
         everybody(),
         everything("1", 1, 1),
-        said(2, "2", 4),
-        caption("cleo", 2.1, "2", 4),
-        final("cleo", 2.6, "2", "de", 6),
+        SECOND,
         joined("ben", 5, 2, recovered=True),
-        final("ben", 5.1, "2", "ja", 5),
-        all_stay(10),
-    )
+    ]
+    verdict = judge(*resumed, final("ben", 5.1, "2", "ja", 5), all_stay(10))
     assert not verdict.broken(), verdict.problems
     assert (verdict.resumed, verdict.not_resumed) == (1, 0)
-
-
-def test_what_a_resumed_session_missed_is_lost_when_it_does_not_follow() -> None:
-    verdict = judge(
-        everybody(),
-        everything("1", 1, 1),
-        said(2, "2", 4),
-        caption("cleo", 2.1, "2", 4),
-        final("cleo", 2.6, "2", "de", 6),
-        joined("ben", 5, 2, recovered=True),
-        all_stay(10),
-    )
-    assert verdict.problems == ["lost: ben never got the translation (ja) of 2 by ana in standup"]
+    # What it missed is lost when it does not follow.
+    missed = judge(*resumed, all_stay(10))
+    assert missed.problems == ["lost: ben never got the translation (ja) of 2 by ana in standup"]
 
 
 def test_a_resume_that_gives_another_session_or_epoch() -> None:
@@ -255,13 +244,7 @@ def test_a_resume_that_gives_another_session_or_epoch() -> None:
 
 
 def test_a_session_that_was_lost_too_long_is_shown_the_newest() -> None:
-    parts: list[Record | Sequence[Record]] = [
-        everybody(),
-        everything("1", 1, 1),
-        said(2, "2", 4),
-        caption("cleo", 2.1, "2", 4),
-        final("cleo", 2.6, "2", "de", 6),
-    ]
+    parts = [everybody(), everything("1", 1, 1), SECOND]
     shown = [joined("ben", 40, 3, recovered=False, session="2"), final("ben", 40.1, "2", "ja", 5), *all_stay(50)]
     one = Rules(keep_s=20, snapshot=1, log_keep_s=120)
     verdict = judge(*parts, shown, rules=one)
@@ -358,12 +341,7 @@ def test_two_clients_that_see_different_things_at_one_offset() -> None:
 
 
 def test_an_acceptance_that_names_another_offset_than_the_caption_has() -> None:
-    verdict = judge(
-        everybody(),
-        Said(1, "ana", "1", "en"),
-        accepted(1.1, "1", 2),
-        caption("ana", 1.1, "1", 1),
-    )
+    verdict = judge(everybody(), Said(1, "ana", "1", "en"), accepted(1.1, "1", 2), caption("ana", 1.1, "1", 1))
     assert verdict.conflicts == 1
 
 

@@ -1,19 +1,24 @@
-"""Who is there and what breaks when: the same for the same seed, and within its bounds."""
+"""Who is there and what breaks when, the same for the same seed; and what a soak reports."""
 
 from __future__ import annotations
 
 import argparse
+import sys
 from collections import Counter
 from itertools import pairwise
+from pathlib import Path
 
+import msgspec
 import pytest
+from msgspec.structs import replace
 
 from demo_model import LANGUAGES
 from loadtest.results import LoadtestError
-from loadtest.soak.command import SOAK, plan
-from loadtest.soak.faults import OF_ENGINE, OF_EVERYBODY, OF_WORKERS, FaultKind, schedule
-from loadtest.soak.population import population
-from loadtest.soak.result import SoakPlan
+from loadtest.soak.faults import OF_ENGINE, OF_EVERYBODY, OF_WORKERS, Fault, FaultKind, population, schedule
+from loadtest.soak.report import Incarnation, Memory, Sample, SoakPlan, SoakResult, Verdict, results
+from loadtest.soak.run import SOAK, soak_plan
+from loadtest.tests.made_up_trials import parsed, table_of, write
+from loadtest.trial.report import read
 
 
 @pytest.mark.parametrize("sessions", [12, 20, 57, 200])
@@ -104,14 +109,12 @@ def test_with_workers_each_of_their_faults_comes_besides(minutes: int, kills: in
 
 
 def options(*given: str) -> argparse.Namespace:
-    parser = argparse.ArgumentParser()
-    SOAK.add(parser)
-    return parser.parse_args(["--out", "nowhere", *given])
+    return parsed(SOAK, "--out", "nowhere", *given)
 
 
 def test_options_reach_the_plan() -> None:
-    assert plan(options()) == SoakPlan()
-    told = plan(options("--workers", "3", "--only", "store-killed", "--times", "5", "--minutes", "2"))
+    assert soak_plan(options()) == SoakPlan()
+    told = soak_plan(options("--workers", "3", "--only", "store-killed", "--times", "5", "--minutes", "2"))
     assert told == SoakPlan(workers=3, only=FaultKind.STORE_KILL, times=5, minutes=2)
 
 
@@ -119,14 +122,14 @@ def test_options_reach_the_plan() -> None:
 def test_what_is_not_there_cannot_be_broken(given: tuple[str, str]) -> None:
     kind, engine = given
     with pytest.raises(LoadtestError, match="workers"):
-        plan(options("--only", kind, "--engine", engine))
-    assert plan(options("--only", kind, "--engine", engine, "--workers", "1")).workers == 1
+        soak_plan(options("--only", kind, "--engine", engine))
+    assert soak_plan(options("--only", kind, "--engine", engine, "--workers", "1")).workers == 1
 
 
 def test_packets_are_lost_on_the_way_to_a_store_alone() -> None:
-    assert plan(options("--workers", "2", "--loss", "2.5")).loss == 2.5
+    assert soak_plan(options("--workers", "2", "--loss", "2.5")).loss == 2.5
     with pytest.raises(LoadtestError, match="no store"):
-        plan(options("--loss", "2.5"))
+        soak_plan(options("--loss", "2.5"))
 
 
 @pytest.mark.parametrize("kind", OF_EVERYBODY)
@@ -136,3 +139,124 @@ def test_one_kind_alone_as_often_as_is_asked_for(kind: FaultKind) -> None:
     times = [fault.began_s for fault in faults]
     assert min(after - before for before, after in pairwise(times)) > 10
     assert 30 < times[0] < times[-1] < 570
+
+
+# ---------------------------------------------------------------- the report
+
+
+def result() -> SoakResult:
+    verdict = Verdict(said=1_200, accepted=1_200, owed=5_000, delivered=5_000, failed={"cancelled": 3})
+    return SoakResult(
+        plan=SoakPlan(minutes=2, sessions=20),
+        settings={"GATEWAY__LIMITS__KEEP_S": "60"},
+        load_s=120.0,
+        verdict=verdict,
+        faults=[
+            Fault(FaultKind.ABORT, 5.0, 3),
+            Fault(FaultKind.ABORT, 9.0, 4),
+            Fault(FaultKind.ENGINE_KILL, 65.0, 0, 0.0, 31.25, "12 translations under way"),
+        ],
+        memory=[Incarnation(1, Memory(140.0, 160.0, 141.0), Memory(900.0, 950.0, 901.0))],
+        gauges={"gateway_sessions": 0.0, "gateway_meetings": 0.0},
+        exit_status=0,
+        tracebacks=0,
+        unquiet=None,
+        samples=[
+            Sample(0.0, 140.0, 900.0, 0.0, 0.0, 0.0, 0),
+            Sample(5.0, 141.0, 900.0, None, None, None, 200),
+            Sample(10.0, 142.0, 900.0, 20.0, 1.0, 3.0, 400),
+        ],
+    )
+
+
+def table(of: SoakResult) -> str:
+    return table_of(results(of), "soak")
+
+
+def test_a_run_that_went_well_says_so() -> None:
+    text = table(result())
+    assert "| every promise | kept | kept | passed |" in text
+    for line in (
+        "| accepted | 1,200 |",
+        "| **lost** | **0** |",
+        "| `translation.failed` | `cancelled` 3 |",
+        "| abort | 2 |  | connection reset |",
+        "| engine killed | 1 | 31.2, 31.2 | SIGKILL of the engine's process |",
+        "| engine killed | 1:05 |  | 31.2 | 12 translations under way |",
+        "| gateway process 1 | 140 | 160 | 141 |",
+        "| `gateway_sessions` | 0 |",
+    ):
+        assert line in text
+    assert "600 accepted; 2.0 minutes of load" in text
+    assert not list(result().failures())
+
+
+def test_a_run_that_did_not_says_what_is_wrong() -> None:
+    good = result()
+    bad = replace(
+        good,
+        verdict=replace(good.verdict, lost=2, duplicates=1, problems=["lost: ben never got it"]),
+        gauges={"gateway_sessions": 3.0, "gateway_meetings": None},
+        exit_status=-9,
+        unquiet="nobody was settled",
+    )
+    assert list(bad.failures()) == [
+        "lost: 2",
+        "duplicates: 1",
+        "gateway_sessions is 3 at the end",
+        "gateway_meetings is missing at the end",
+        "the gateway ended with status -9",
+        "nobody was settled",
+    ]
+    text = table(bad)
+    assert "| every promise | 6 not kept | kept | FAILED | lost: 2; duplicates: 1;" in text
+    assert "- lost: ben never got it" in text
+
+
+def test_a_run_with_workers_tells_how_soon_all_was_well_again() -> None:
+    killed = [
+        Fault(FaultKind.STORE_KILL, at_s, 0, 0.0, back_s) for at_s, back_s in ((10, 0.5), (20, 1.5), (30, 4))
+    ]
+    frozen = Fault(FaultKind.WORKER_STOP, 40.0, 2, 27.0, 3.0, "worker 2")
+    good = replace(
+        result(),
+        plan=SoakPlan(minutes=2, sessions=20, workers=3),
+        faults=[*killed, frozen],
+        memory=[Incarnation(1, Memory(300.0, 320.0, 301.0), Memory(900.0), Memory(12.0, 14.0, 13.0))],
+    )
+    assert not list(good.failures())
+    for line in (
+        "| store killed | 3 | 1.5, 4.0 | SIGKILL of the store; repaired once a final is accepted |",
+        "| worker stopped | 0:40 | 27 | 3.0 | worker 2 |",
+        "| gateway with its workers, 1 | 300 | 320 | 301 |",
+        "| its store | 12 | 14 | 13 |",
+    ):
+        assert line in table(good)
+    late = replace(good, faults=[replace(killed[0], recovered_s=5.5), replace(frozen, recovered_s=None)])
+    assert list(late.failures()) == [
+        "store killed at 10 s, back after 5.5 s, not 5 s",
+        "worker stopped at 40 s, not back",
+    ]
+
+
+def test_a_run_without_a_word_proves_nothing() -> None:
+    good = result()
+    assert list(replace(good, verdict=replace(good.verdict, accepted=0)).failures()) == ["nothing was accepted"]
+
+
+def test_the_result_comes_back_from_the_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    # Drawing takes seconds; `test_report` holds that what there is to draw is drawn.
+    monkeypatch.setitem(sys.modules, "matplotlib", None)
+    write(results(result()), "soak", tmp_path)
+    assert msgspec.convert(read(tmp_path).details, SoakResult) == result()
+
+
+def test_the_run_is_drawn_over_time_with_its_faults() -> None:
+    charts = {chart.title: chart for chart in results(result()).charts}
+    assert list(charts["Memory of the gateway"].series[0].y) == [140.0, 141.0, 142.0]
+    # While the gateway cannot be asked, there is a gap.
+    assert list(charts["Translations in the engine"].series[0].y) == [0.0, None, 3.0]
+    # What concerns one client alone is left out.
+    assert [(mark.label, mark.at) for mark in charts["Translations in the engine"].marks] == [
+        ("engine killed", 65 / 60)
+    ]

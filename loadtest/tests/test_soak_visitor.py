@@ -20,13 +20,12 @@ from gateway.protocol.messages import (
     TranslationFinal,
     UtteranceAccepted,
 )
-from loadtest.soak import visitor
-from loadtest.soak.faults import FaultKind
+from loadtest.soak import crowd
+from loadtest.soak.crowd import Visitor, WireCodec
+from loadtest.soak.faults import FaultKind, Seat
 from loadtest.soak.ledger import Ledger, Rules
-from loadtest.soak.population import Seat
 from loadtest.soak.records import Again, Entry, Flushed, Heard, Joined, Left, Record
-from loadtest.soak.result import Verdict
-from loadtest.soak.visitor import Visitor, WireCodec
+from loadtest.soak.report import Verdict
 from tests.gateways import Running, running
 
 
@@ -75,7 +74,7 @@ RULES = Rules(keep_s=1, snapshot=30, log_keep_s=600)
 
 @pytest.fixture(autouse=True)
 def _quick_talkers(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(visitor, "_PARTIAL_S", (0.0, 0.01))
+    monkeypatch.setattr(crowd, "_PARTIAL_S", (0.0, 0.01))
 
 
 class Room:
@@ -140,8 +139,8 @@ class Room:
 
 
 @asynccontextmanager
-async def room() -> AsyncIterator[Room]:
-    async with running(Settings(limits=Limits(keep_s=1))) as gateway:
+async def room(keep_s: int = 1) -> AsyncIterator[Room]:
+    async with running(Settings(limits=Limits(keep_s=keep_s))) as gateway:
         here = Room(gateway)
         async with asyncio.TaskGroup() as tasks:
             for visitor in here.visitors.values():
@@ -180,21 +179,16 @@ async def test_a_meeting_in_which_nothing_breaks() -> None:
 )
 async def test_who_is_broken_comes_back_and_misses_nothing(who: str, kind: FaultKind, pause_s: float) -> None:
     # Kept for as long as the slowest back-off of a client may take.
-    async with running(Settings(limits=Limits(keep_s=600))) as gateway:
-        here = Room(gateway)
-        async with asyncio.TaskGroup() as tasks:
-            for visitor in here.visitors.values():
-                tasks.create_task(visitor.run())
-            await here.until(lambda record: isinstance(record, Heard), 20)
-            broken = here.visitors[who]
-            back = asyncio.ensure_future(here.until(joined(broken.name, True)))
-            assert await broken.suffer(kind, pause_s)
-            assert broken.away or broken.connected
-            await back
-            assert broken.connected
-            assert not broken.away
-            await here.until(lambda record: isinstance(record, Heard) and record.client == broken.name, 3)
-            verdict = await here.finish()
+    async with room(keep_s=600) as here:
+        broken = here.visitors[who]
+        back = asyncio.ensure_future(here.until(joined(broken.name, True)))
+        assert await broken.suffer(kind, pause_s)
+        assert broken.away or broken.connected
+        await back
+        assert broken.connected
+        assert not broken.away
+        await here.until(lambda record: isinstance(record, Heard) and record.client == broken.name, 3)
+        verdict = await here.finish()
     assert not verdict.broken(), verdict.problems
     assert (verdict.resumed, verdict.not_resumed) == (1, 0)
 

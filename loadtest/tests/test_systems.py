@@ -1,11 +1,14 @@
-"""Systems as child processes: started, asked, ended with everything below them."""
+"""Systems as child processes: started, asked, ended with everything below them; a store that survives kills."""
 
 from __future__ import annotations
 
 import argparse
 import asyncio
+import os
 import re
+import shutil
 import signal
+import subprocess
 import sys
 import tomllib
 from collections.abc import AsyncIterator
@@ -18,14 +21,23 @@ from msgspec import structs
 from gateway.engines.vllm import hardware
 from gateway.engines.vllm.options import VllmOptions
 from loadtest import options as common
-from loadtest.measuring.accounting import Accounts
+from loadtest.measuring import Accounts
 from loadtest.options import with_share
 from loadtest.results import LoadtestError
 from loadtest.systems import processes
 from loadtest.systems.gateway import as_toml, existing, gateway
-from loadtest.systems.metrics import buckets, get, metric
-from loadtest.systems.running import attempted, together
-from loadtest.systems.server import Server, free_port
+from loadtest.systems.server import (
+    Server,
+    attempted,
+    buckets,
+    free_port,
+    get,
+    metric,
+    standing,
+    together,
+    until_idle,
+)
+from loadtest.systems.store import Store, enter_lossy_network
 from loadtest.systems.vllm_serve import Serve, as_flags, server_arguments
 from tests.usual import usual
 
@@ -54,9 +66,7 @@ def test_what_toml_has_no_word_for_is_refused() -> None:
 
 def _options(*arguments: str) -> argparse.Namespace:
     parser = argparse.ArgumentParser()
-    common.add_engine(parser)
-    common.add_workload(parser)
-    common.add_objective(parser)
+    common.add_options(parser, *common.ENGINE, "--max-num-seqs", "--scenario", *common.LANGUAGES)
     return parser.parse_args(arguments)
 
 
@@ -85,6 +95,18 @@ def test_several_engines_come_from_the_file_and_only_where_none_is_measured_by_i
         common.settings(_options("--config", str(file)))
     with pytest.raises(LoadtestError, match="--model, --max-num-seqs: the settings have several engines"):
         common.settings(_options("--config", str(file), "--model", "m", "--max-num-seqs", "3"), several=True)
+
+
+def test_what_cannot_be_read_as_settings_is_one_sentence(tmp_path: Path) -> None:
+    (tmp_path / "broken.toml").write_text("port = ")
+    for name in ("broken.toml", "nowhere.toml"):
+        with pytest.raises(LoadtestError, match=rf"{name} cannot be read"):
+            common.settings(_options("--config", str(tmp_path / name)))
+    for wrong in ("port", ".port=1", "=1"):
+        with pytest.raises(SystemExit):
+            _options("--set", wrong)
+    # What is not a TOML value is text.
+    assert common.settings(_options("--set", "engine.model=a/model"))["engine"]["model"] == "a/model"
 
 
 def test_a_setting_that_does_not_exist_is_one_sentence() -> None:
@@ -193,6 +215,17 @@ def test_metrics_are_summed_over_their_series() -> None:
 def test_a_histogram_is_read() -> None:
     text = 'step_bucket{le="0.1"} 3.0\nstep_bucket{le="+Inf"} 4.0\nstep_count 4.0\n'
     assert buckets(text, "step") == {0.1: 3.0, float("inf"): 4.0}
+
+
+async def test_a_gateway_is_idle_once_nothing_waits_or_runs(monkeypatch: pytest.MonkeyPatch) -> None:
+    told = ["gateway_translations_waiting 1.0\n", "gateway_translations_running 2.0\n", "gateway_sessions 3.0\n"]
+    monkeypatch.setattr("loadtest.systems.server.get", lambda _url: (200, told.pop(0)))
+    said: list[str] = []
+    assert await until_idle("unused", 300, 0, said.append) == "gateway_sessions 3.0\n"
+    assert len(said) == 2
+    monkeypatch.setattr("loadtest.systems.server.get", lambda _url: (200, "gateway_translations_running 1.0\n"))
+    with pytest.raises(LoadtestError, match=r"Within 0\.01 s the gateway did not finish its work"):
+        await until_idle("unused", 0.01, 0, said.append)
 
 
 def test_nobody_there_is_no_exception() -> None:
@@ -332,9 +365,16 @@ async def _system(name: str, log: list[str], fails: bool = False) -> AsyncIterat
 
 async def test_systems_start_together_and_leave_together() -> None:
     log: list[str] = []
-    async with together(_system("a", log), _system("b", log)) as started:
-        assert started == ["a", "b"]
-        assert log == ["a up", "b up"]
+
+    async def go_wrong() -> None:
+        async with together(_system("a", log), _system("b", log)) as started:
+            assert started == ["a", "b"]
+            assert log == ["a up", "b up"]
+            raise ValueError("mine")
+
+    # What the block raises comes out as it is.
+    with pytest.raises(ValueError, match="mine"):
+        await go_wrong()
     assert sorted(log[2:]) == ["a down", "b down"]
 
 
@@ -348,17 +388,10 @@ async def test_one_that_cannot_start_ends_the_others() -> None:
 
 async def test_one_that_cannot_start_need_not_matter() -> None:
     log: list[str] = []
+    left_out: list[tuple[str, str]] = []
     async with together(attempted(_system("a", log)), attempted(_system("b", log, fails=True))) as started:
-        assert started[0] == "a"
-        assert isinstance(started[1], LoadtestError)
-    assert log == ["a up", "a down"]
-
-
-async def test_what_the_block_raises_comes_out_as_it_is() -> None:
-    log: list[str] = []
-    with pytest.raises(ValueError, match="mine"):
-        async with together(_system("a", log)):
-            raise ValueError("mine")
+        assert standing("ab", started, lambda *why: left_out.append(why)) == {"a": "a"}
+    assert left_out == [("b", "b does not start.")]
     assert log == ["a up", "a down"]
 
 
@@ -383,3 +416,92 @@ async def test_a_gateway_that_cannot_start_says_why() -> None:
     with pytest.raises(LoadtestError, match="no model at"):
         async with gateway({"engine": {"model": "./nowhere"}}, lambda _: None):
             pass
+
+
+# ---------------------------------------------------------------- a store
+
+
+# Says what rules there are in its network, and which interfaces.
+INSIDE = """
+import socket, subprocess
+from loadtest.systems.store import enter_lossy_network
+enter_lossy_network({port}, {percent})
+print(subprocess.run(["nft", "list", "ruleset"], capture_output=True, text=True, check=True).stdout)
+print([name for _, name in socket.if_nameindex()])
+"""
+
+
+def inside(percent: float) -> str:
+    code = INSIDE.format(port=6379, percent=percent)
+    return subprocess.run([sys.executable, "-c", code], check=True, capture_output=True, text=True).stdout
+
+
+def allowed() -> bool:
+    unshare = shutil.which("unshare")
+    return bool(
+        shutil.which("nft") and unshare and not subprocess.run([unshare, "--net", "true"], check=False).returncode
+    )
+
+
+@pytest.mark.skipif(not allowed(), reason="needs root and nft")
+def test_packets_of_one_port_are_lost_in_a_network_of_its_own() -> None:
+    before = os.readlink("/proc/self/ns/net")
+    said = inside(2.5)
+    for direction in ("dport", "sport"):
+        assert f"tcp {direction} 6379 numgen random mod 10000 < 250 drop" in said
+    assert "['lo']" in said
+    assert os.readlink("/proc/self/ns/net") == before
+
+
+def test_a_machine_without_the_programs_is_told_what_is_missing(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    monkeypatch.setenv("PATH", str(tmp_path))
+    with pytest.raises(LoadtestError, match="Packets cannot be lost without `ip`"):
+        enter_lossy_network(1, 2)
+
+
+# ---------------------------------------------------------------- the store
+
+
+async def asked(store: Store, command: str) -> str:
+    """The answer of a store that may have to be started again first."""
+    while True:
+        try:
+            reader, writer = await asyncio.open_connection("127.0.0.1", int(store.url.rpartition(":")[2]))
+        except OSError:
+            await asyncio.sleep(0.01)
+            continue
+        password = store.url.split(":")[2].partition("@")[0]
+        writer.write(f"AUTH {password}\r\n{command}\r\n".encode())
+        await reader.readline()
+        answer = await reader.readline()
+        writer.close()
+        # While it reads its file it takes no commands.
+        if answer and not answer.startswith(b"-LOADING"):
+            return answer.decode().strip()
+
+
+@pytest.mark.slow
+async def test_what_was_confirmed_outlives_a_kill(tmp_path: Path) -> None:
+    store = Store(free_port(), tmp_path / "store")
+    assert not store.signal(signal.SIGKILL)
+    try:
+        await store.start()
+        for count in range(1, 4):
+            assert await asked(store, "INCR count") == f":{count}"
+            killed = store.pid
+            assert store.signal(signal.SIGKILL)
+            while store.pid in (killed, None):
+                await asyncio.sleep(0.01)
+    finally:
+        await store.end()
+    assert store.pid is None
+    with pytest.raises(OSError, match="Connect"):
+        await asyncio.open_connection("127.0.0.1", int(store.url.rpartition(":")[2]))
+
+
+async def test_a_machine_without_it_is_told(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    monkeypatch.setenv("PATH", str(tmp_path))
+    with pytest.raises(LoadtestError, match="not installed"):
+        await Store(free_port(), tmp_path / "store").start()

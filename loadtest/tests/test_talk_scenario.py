@@ -1,7 +1,8 @@
-"""What is said: lengths, turns and pauses of real meetings, drawn from a seed, and recordings of it."""
+"""What is said, from a seed: lengths, turns and pauses of real meetings, recordings, streams of revisions."""
 
 from __future__ import annotations
 
+import itertools
 import random
 import statistics
 from collections import Counter, defaultdict
@@ -11,8 +12,10 @@ from pathlib import Path
 import pytest
 from msgspec.structs import replace
 
+from demo_model import LANGUAGES
+from loadtest.partials.result import PartialsPlan
+from loadtest.partials.run import handwritten_streams, planned_streams
 from loadtest.results import LoadtestError
-from loadtest.talk import replay
 from loadtest.talk.scenario import (
     BACKCHANNEL_WORDS,
     BACKCHANNELS,
@@ -25,8 +28,20 @@ from loadtest.talk.scenario import (
     length,
     meetings_lines,
     pause_s,
+    read_talk,
     request_lines,
     translations_per_s,
+)
+from loadtest.talk.streams import (
+    SENTENCES,
+    Origin,
+    Stream,
+    Style,
+    Workload,
+    bare,
+    corpus_streams,
+    spoken_words,
+    utterances,
 )
 from loadtest.tests.made_up_trials import write_talk
 from loadtest.trial.values import Line, Partial
@@ -172,11 +187,9 @@ def test_meetings_are_under_way_when_the_trial_begins() -> None:
 def test_another_seed_says_something_else(natural: list[Line]) -> None:
     other = meetings_lines(replace(NATURAL, seed=8), 60.0)
     assert {line.text for line in other} & {line.text for line in natural} != {line.text for line in other}
-
-
-def test_a_shorter_list_of_requests_is_the_beginning_of_a_longer_one() -> None:
-    assert request_lines(NATURAL, 20) == request_lines(NATURAL, 60)[:20]
     assert request_lines(NATURAL, 20) != request_lines(replace(NATURAL, seed=8), 20)
+    # A shorter list of requests is the beginning of a longer one.
+    assert request_lines(NATURAL, 20) == request_lines(NATURAL, 60)[:20]
 
 
 # ---------------------------------------------------------------- requests
@@ -305,7 +318,7 @@ def test_what_was_written_is_read_in_order_of_time_and_begins_at_once(
     said = [replace(later(line, -earliest_s), id=str(50 - place)) for place, line in enumerate(natural[:50])]
     file = tmp_path / "talk.jsonl"
     write_talk(file, [later(line, begins_s) for line in reversed(said)])
-    assert replay.read(file) == said
+    assert read_talk(file) == said
 
 
 def test_a_file_may_have_any_order_and_empty_lines(tmp_path: Path) -> None:
@@ -315,7 +328,7 @@ def test_a_file_may_have_any_order_and_empty_lines(tmp_path: Path) -> None:
         "\n"
         '{"at_s":1,"meeting":"m","speaker":"Bob","text":"Hello.","source":"en","targets":["de"]}\n'
     )
-    assert replay.read(file) == [
+    assert read_talk(file) == [
         Line("3", "Hello.", "en", ("de",), 0.0, "m", "Bob"),
         Line("1", "Good morning.", "en", ("de", "ja"), 1.5, "m", "Ann"),
     ]
@@ -346,13 +359,224 @@ def test_a_line_that_cannot_be_read_is_named(tmp_path: Path, wrong: str, complai
     file = tmp_path / "talk.jsonl"
     file.write_text(f"{GOOD}\n{wrong}\n")
     with pytest.raises(LoadtestError, match=complaint):
-        replay.read(file)
+        read_talk(file)
 
 
 def test_a_file_without_lines_is_no_recording(tmp_path: Path) -> None:
     file = tmp_path / "talk.jsonl"
     file.write_text("\n")
     with pytest.raises(LoadtestError, match="has no lines"):
-        replay.read(file)
+        read_talk(file)
     with pytest.raises(LoadtestError, match="cannot be read"):
-        replay.read(tmp_path / "nothing.jsonl")
+        read_talk(tmp_path / "nothing.jsonl")
+
+
+# ---------------------------------------------------------------- streams
+
+
+ENGLISH = Workload(seed=1, source="en", target="de")
+
+
+def test_a_seed_always_says_the_same_and_a_short_list_begins_a_longer_one() -> None:
+    said = utterances(ENGLISH, 100)
+    assert len({each.id for each in said}) == 100
+    assert all(each.text.strip() for each in said)
+    assert said[:50] == utterances(ENGLISH, 50)
+    assert said[:50] != utterances(Workload(seed=2, source="en", target="de"), 50)
+
+
+def test_lengths_differ_as_they_are_said_to() -> None:
+    said = utterances(ENGLISH, 2_000)
+    counts = [each.sentences for each in said]
+    assert len(counts) == 2_000
+    for count, share in SENTENCES.items():
+        assert counts.count(count) / len(counts) == pytest.approx(share, abs=0.05)
+    chars = sorted(len(each.text) for each in said)
+    assert chars[1_000] < chars[1_800] < chars[-1]
+
+
+@pytest.mark.parametrize(("source", "target"), [("en", "tlh"), ("tlh", "en"), ("en", "en")])
+def test_a_pair_the_corpus_lacks_is_refused(source: str, target: str) -> None:
+    with pytest.raises(LoadtestError):
+        utterances(Workload(seed=1, source=source, target=target), 1)
+
+
+# ---------------------------------------------------------------- growing revisions
+
+
+@pytest.fixture(scope="module")
+def english() -> list[Stream]:
+    return corpus_streams(1, "en", ["de", "ja"], 200)
+
+
+def split(text: str) -> list[str]:
+    return text.split()
+
+
+def differing(one: list[str], other: list[str]) -> list[int]:
+    return [place for place, (a, b) in enumerate(zip(one, other, strict=False)) if a != b]
+
+
+def test_a_seed_always_gives_the_same_and_a_shorter_list_is_the_beginning(english: list[Stream]) -> None:
+    assert corpus_streams(1, "en", ["de", "ja"], 20) == english[:20]
+    assert corpus_streams(2, "en", ["de", "ja"], 20) != english[:20]
+
+
+def test_ids_are_unique_and_every_stream_has_its_references(english: list[Stream]) -> None:
+    assert len({stream.id for stream in english}) == 200
+    assert {stream.origin for stream in english} == {Origin.CORPUS}
+    assert all(set(stream.references) == {"de", "ja"} for stream in english)
+
+
+def test_revisions_come_every_200_to_400_ms_while_somebody_speaks_150_words_a_minute(
+    english: list[Stream],
+) -> None:
+    spoken_ms = said = 0
+    for stream in english:
+        times = [revision.at_ms for revision in stream.revisions]
+        assert all(200 <= later - sooner <= 400 for sooner, later in itertools.pairwise(times))
+        assert 300 <= stream.final.at_ms - times[-1] <= 600
+        spoken_ms += times[-1]
+        said += len(split(stream.final.text))
+    # The last revision comes up to 400 ms after the last word.
+    assert 130 < said / (spoken_ms / 60_000) < 155
+
+
+def test_most_revisions_bring_one_word(english: list[Stream]) -> None:
+    fresh: Counter[int] = Counter()
+    for stream in english:
+        counts = [len(split(revision.text)) for revision in stream.revisions]
+        fresh.update(later - sooner for sooner, later in itertools.pairwise(counts))
+        assert counts[-1] == len(split(stream.final.text))
+    steps = fresh.total()
+    assert 0.5 < fresh[1] / steps < 0.85
+    assert fresh[0]
+    assert fresh[2]
+    assert min(fresh) == 0
+
+
+def test_some_words_are_misheard_and_mended_within_two_revisions(english: list[Stream]) -> None:
+    newest = earlier = revisions = final_differs = 0
+    for stream in english:
+        right = split(stream.final.text if stream.style is not Style.POLISHED else bare(stream.final.text, "en"))
+        wrong_since: dict[int, int] = {}
+        for revision in stream.revisions:
+            heard = split(revision.text)
+            places = differing(heard, right)
+            revisions += 1
+            newest += len(heard) - 1 in places
+            earlier += any(place not in wrong_since and place < len(heard) - 2 for place in places)
+            wrong_since = {place: wrong_since.get(place, 0) + 1 for place in places}
+            # Misheard twice at the same place it may stay four.
+            assert all(times <= 6 for times in wrong_since.values())
+        final_differs += bool(differing(split(stream.revisions[-1].text), right))
+    assert 0.12 < newest / revisions < 0.20
+    assert 0.02 < earlier / revisions < 0.05
+    assert 0.05 < final_differs / len(english) < 0.35
+
+
+def test_styles_are_what_they_say(english: list[Stream]) -> None:
+    assert {stream.style for stream in english} == set(Style)
+    for stream in english:
+        final = stream.final.text
+        match stream.style:
+            case Style.WRITTEN:
+                assert final != bare(final, "en")
+            case Style.BARE:
+                assert final == bare(final, "en")
+            case Style.POLISHED:
+                assert final != bare(final, "en")
+                assert all(bare(revision.text, "en") == revision.text for revision in stream.revisions)
+
+
+def test_one_utterance_in_seven_is_no_sentence(english: list[Stream]) -> None:
+    shares = sum(len(split(stream.final.text)) <= 4 for stream in english) / len(english)
+    assert 0.05 < shares < 0.3
+
+
+@pytest.mark.parametrize(
+    ("text", "lang", "small"),
+    [
+        ("Is there a workaround for BUG-13?", "en", "is there a workaround for BUG-13"),
+        ("We're $1,635 over budget.", "en", "we're $1,635 over budget"),
+        ("McKay, it's 9:05.", "en", "McKay it's 9:05"),
+        ("¿Cuál es el objetivo?", "es", "cuál es el objetivo"),
+        ("Où est Anne ?", "fr", "où est anne"),
+        ("はい、Annaさん。", "ja", "はいannaさん"),
+        ("我们在里斯本有12人，在马德里有25人。", "zh", "我们在里斯本有12人在马德里有25人"),
+    ],
+)
+def test_bare_keeps_what_can_be_heard(text: str, lang: str, small: str) -> None:
+    assert bare(text, lang) == small
+
+
+@pytest.mark.parametrize("lang", LANGUAGES)
+def test_every_language_is_spoken_word_by_word(lang: str) -> None:
+    for stream in corpus_streams(3, lang, ["de" if lang == "en" else "en"], 10):
+        assert "".join(spoken_words(stream.final.text, lang)) == stream.final.text
+        assert all(revision.text == revision.text.strip() for revision in stream.revisions)
+
+
+@pytest.mark.parametrize(
+    ("text", "lang", "spoken"),
+    [
+        ("Ask Ana Silva.", "en", ["Ask", " Ana", " Silva."]),
+        ("Julian Carterさん、どうぞ。", "ja", ["Julian", " Carter", "さん、", "どうぞ。"]),
+        ("问 Julian Carter。", "zh", ["问", " Julian", " Carter。"]),
+    ],
+)
+def test_a_space_is_said_with_the_word_behind_it(text: str, lang: str, spoken: list[str]) -> None:
+    assert spoken_words(text, lang) == spoken
+
+
+# ---------------------------------------------------------------- by hand
+
+
+def test_enough_was_written_by_hand_in_every_language() -> None:
+    streams = {lang: handwritten_streams(lang) for lang in LANGUAGES}
+    every = list(itertools.chain.from_iterable(streams.values()))
+    assert len(every) >= 24
+    assert len({stream.id for stream in every}) == len(every)
+    assert max(map(len, streams.values())) == len(streams["en"])
+    assert all(streams.values())
+    assert {stream.style for stream in every} == set(Style)
+    assert {stream.origin for stream in every} == {Origin.HANDWRITTEN}
+    assert not any(stream.references for stream in every)
+
+
+def test_the_hard_cases_are_among_them() -> None:
+    every = [stream for lang in LANGUAGES for stream in handwritten_streams(lang)]
+
+    def texts(stream: Stream) -> list[str]:
+        return [revision.text for revision in (*stream.revisions, stream.final)]
+
+    pairs = [pair for stream in every for pair in itertools.pairwise(texts(stream))]
+    assert any(len(later) < len(sooner) for sooner, later in pairs)
+    assert any(sooner.endswith("five") and later.endswith("5") for sooner, later in pairs)
+    assert any("work around" in sooner and "workaround" in later for sooner, later in pairs)
+    assert any("can" in split(sooner) and "can't" in split(later) for sooner, later in pairs)
+    gaps = [
+        later.at_ms - sooner.at_ms
+        for stream in every
+        for sooner, later in itertools.pairwise((*stream.revisions, stream.final))
+    ]
+    assert max(gaps) > 3_000
+
+
+def test_what_was_written_by_hand_is_in_order() -> None:
+    for stream in (stream for lang in LANGUAGES for stream in handwritten_streams(lang)):
+        times = [0, *(revision.at_ms for revision in stream.revisions), stream.final.at_ms]
+        assert len(times) > 2, stream.id
+        assert times == sorted(set(times)), stream.id
+
+
+# ---------------------------------------------------------------- the plan
+
+
+def test_the_plan_says_a_quarter_in_the_other_languages() -> None:
+    plan = PartialsPlan(streams=5, handwritten=2)
+    assert [stream.origin.value for stream in planned_streams(plan, "en")] == ["corpus"] * 5 + ["handwritten"] * 2
+    assert len(planned_streams(plan, "ja")) == 4
+    assert set(planned_streams(plan, "ja")[0].references) == {"en"}
+    with pytest.raises(LoadtestError, match="'it'"):
+        planned_streams(plan, "it")

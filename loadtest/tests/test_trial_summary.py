@@ -12,48 +12,19 @@ from hypothesis import strategies as st
 from msgspec.structs import replace
 
 from loadtest.results import Spread
-from loadtest.tests.made_up_trials import comparison, open_trial
+from loadtest.tests.made_up_trials import a_trial, comparison, open_trial
 from loadtest.trial.report import summary_tables
 from loadtest.trial.summary import Percentiles, Summary, summaries, summarise
-from loadtest.trial.values import (
-    Closed,
-    Delivered,
-    Load,
-    Objective,
-    Open,
-    ProcessUse,
-    Record,
-    Sample,
-    Trial,
-)
+from loadtest.trial.values import Closed, Delivered, Load, Objective, Open, ProcessUse, Record, Sample, Trial
 
 OBJECTIVE = Objective(first_token_ms=300.0, quantile=0.75)
 
 
-def trial(
-    records: list[Record],
-    *,
-    load: Load | None = None,
-    repetition: int = 1,
-    elapsed_s: float = 2.0,
-    samples: list[Sample] | None = None,
-) -> Trial:
-    return Trial(
-        name="a trial",
-        system="gateway",
-        settings={},
-        workload="two words",
-        load=load or Open(2.0),
-        repetition=repetition,
-        began="2026-01-01T00:00:00Z",
-        elapsed_s=elapsed_s,
-        delivered=Delivered(finals=2, final_ms=[10.0, 20.0]),
-        clients=[ProcessUse(0.1, elapsed_s, 0.1, 0.5, 2.0), ProcessUse(0.1, elapsed_s, 0.2, 0.4, 3.0)],
-        cpu_s={"serving": 0.1, "engine": 1.0},
-        memory_mib=100.0,
-        samples=samples or [],
-        records=records,
-    )
+def trial(records: list[Record], *, elapsed_s: float = 2.0, **changes: Any) -> Trial:
+    clients = [ProcessUse(0.1, elapsed_s, 0.1, 0.5, 2.0), ProcessUse(0.1, elapsed_s, 0.2, 0.4, 3.0)]
+    own = {"delivered": Delivered(finals=2, final_ms=[10.0, 20.0]), "memory_mib": 100.0, "clients": clients}
+    cpu_s = {"serving": 0.1, "engine": 1.0}
+    return a_trial(records, **{"elapsed_s": elapsed_s, "cpu_s": cpu_s, **own, **changes})
 
 
 def record(
@@ -82,14 +53,14 @@ def test_only_what_was_finished_in_time_is_goodput() -> None:
 
 
 def test_speed_is_what_was_finished_in_time_whenever_it_was_asked_for() -> None:
-    windowed = msgspec.structs.replace(trial([KEPT, KEPT]), finished=5, generated=30)
+    windowed = replace(trial([KEPT, KEPT]), finished=5, generated=30)
     summary = summarise([windowed], OBJECTIVE)
     assert (summary.requests_per_s.median, summary.tokens_per_s.median) == (2.5, 15.0)
     assert summary.goodput_per_s.median == 1.0
     assert summary.cpu_s_per_1000_tokens["engine"].median == pytest.approx(1000 / 30, abs=1e-4)
     speed, cost = summary_tables([summary], OBJECTIVE)
     assert speed.rows[0][0] == cost.rows[0][0] == "a trial"
-    whole = summarise([trial([KEPT]), msgspec.structs.replace(windowed, with_drain=True)], OBJECTIVE)
+    whole = summarise([trial([KEPT]), replace(windowed, with_drain=True)], OBJECTIVE)
     speed, _ = summary_tables([whole], OBJECTIVE)
     assert speed.rows[0][0] == "a trial †"
     assert "† Too little came before" in speed.caption
@@ -147,8 +118,7 @@ def test_percentiles_are_those_of_all_repetitions_and_speed_is_spread_over_them(
     assert (first.count, first.p50_ms, first.p90_ms, first.p99_ms) == (100, 50, 90, 99)
     assert summary.cpu_s_per_1000_tokens["engine"] == Spread(4.0, 4.0, 4.0)
     assert summary.cores == {"serving": 0.013, "engine": 0.133}
-    assert summary.host_cores is None
-    assert summary.store_cores is None
+    assert (summary.host_cores, summary.store_cores) == (None, None)
     assert (
         summarise([replace(one, store_cpu_s=0.3), replace(two, store_cpu_s=0.15)], OBJECTIVE).store_cores == 0.03
     )
@@ -163,10 +133,10 @@ def test_percentiles_are_those_of_all_repetitions_and_speed_is_spread_over_them(
 
 def test_first_words_count_from_the_beginning_of_the_utterance() -> None:
     begun = [
-        msgspec.structs.replace(KEPT, began_s=-1.5, shown_s=-1.2),
+        replace(KEPT, began_s=-1.5, shown_s=-1.2),
         # Its first words came with the final.
-        msgspec.structs.replace(LATE, began_s=-2.0, shown_s=0.4),
-        msgspec.structs.replace(REFUSED, began_s=-1.0),
+        replace(LATE, began_s=-2.0, shown_s=0.4),
+        replace(REFUSED, began_s=-1.0),
     ]
     summary = summarise([trial(begun)], OBJECTIVE)
     assert summary.first_words == Percentiles(2, 300.0, 2_400.0, 2_400.0)
@@ -178,8 +148,8 @@ def test_first_words_count_from_the_beginning_of_the_utterance() -> None:
     assert not any("first words" in name for name in alone.head)
 
 
-EARLY = msgspec.structs.replace(KEPT, began_s=-1.5, shown_s=-1.2)
-AT_THE_END = msgspec.structs.replace(KEPT, began_s=-1.5, shown_s=0.2)
+EARLY = replace(KEPT, began_s=-1.5, shown_s=-1.2)
+AT_THE_END = replace(KEPT, began_s=-1.5, shown_s=0.2)
 
 
 @pytest.mark.parametrize(
@@ -197,8 +167,8 @@ AT_THE_END = msgspec.structs.replace(KEPT, began_s=-1.5, shown_s=0.2)
 def test_an_objective_for_first_words_is_kept_together_with_that_for_finals(
     records: list[Record], translated: float | None, missed: tuple[str, ...]
 ) -> None:
-    objective = msgspec.structs.replace(OBJECTIVE, first_words_ms=1_000.0)
-    seen = msgspec.structs.replace(trial(records), partials_translated=translated)
+    objective = replace(OBJECTIVE, first_words_ms=1_000.0)
+    seen = replace(trial(records), partials_translated=translated)
     summary = summarise([seen], objective)
     assert (summary.missed, summary.met) == (missed, not missed)
     # Nobody asked for first words.
@@ -223,7 +193,7 @@ def test_what_was_noted_while_measuring_is_told() -> None:
         {"engine_steps": 50, "engine_gaps_over_100_ms": 2},
         {"engine_steps": 50, "engine_gaps_over_100_ms": 1, "driver_was_the_limit": "It was late."},
     ]
-    noted = [msgspec.structs.replace(trial([KEPT]), settings=each) for each in settings]
+    noted = [replace(trial([KEPT]), settings=each) for each in settings]
     summary = summarise(noted, OBJECTIVE)
     assert (summary.steps, summary.long_steps, summary.limited) == (100, 3, "It was late.")
     quiet = summarise([trial([KEPT])], OBJECTIVE)

@@ -30,10 +30,11 @@ def charts(summaries: Sequence[Summary], trials: Sequence[Trial], objective: Obj
     found = groups(summary for summary in summaries if summary.records)
     rates = [group for group in found if not group.closed and len(group.summaries) > 1]
     closed = [group for group in found if group.closed]
+    first = {trial.name: trial for trial in reversed(trials)}
     return [
         *(_against_rate(rates, objective) if rates else ()),
         *(_against_in_flight(closed[:MOST_SERIES]) if closed else ()),
-        *_timelines(_first_of(_chosen(found), trials)),
+        *_timelines([first[summary.name] for summary in _chosen(found) if summary.name in first]),
     ]
 
 
@@ -45,11 +46,6 @@ def _chosen(found: Sequence[Group]) -> list[Summary]:
     extra = [knee for knee in knees if knee not in highest][: max(room, 0)]
     names = {each.name for each in (*highest, *extra)}
     return [summary for group in found for summary in group.summaries if summary.name in names]
-
-
-def _first_of(summaries: Sequence[Summary], trials: Sequence[Trial]) -> list[Trial]:
-    first = {trial.name: trial for trial in reversed(trials)}
-    return [first[summary.name] for summary in summaries if summary.name in first]
 
 
 # ---------------------------------------------------------------- open loop
@@ -99,18 +95,18 @@ def _percentile_lines(found: Sequence[Group]) -> list[Series]:
         ("p90", lambda each: each.p90_ms, 2),
         ("p99", lambda each: each.p99_ms, 0),
     ]
-    alone = len(found) == 1
-    return [
-        Series(
-            name if alone else f"{group.label} {name}",
-            group.loads,
-            [value(each.first_token) for each in group.summaries],
-            colour=kind if alone else number,
-            style=style,
-        )
-        for number, group in enumerate(found[:MOST_SERIES])
-        for kind, (name, value, style) in enumerate(kinds if alone else kinds[2:])
-    ]
+    if len(found) == 1:
+        [group] = found
+        return [_line(name, group, of, kind, style) for kind, (name, of, style) in enumerate(kinds)]
+    name, of, _ = kinds[2]
+    return [_line(f"{group.label} {name}", group, of, number) for number, group in enumerate(found[:MOST_SERIES])]
+
+
+def _line(
+    name: str, group: Group, value: Callable[[Percentiles], float | None], colour: int, style: int = 0
+) -> Series:
+    firsts = [value(each.first_token) for each in group.summaries]
+    return Series(name, group.loads, firsts, colour=colour, style=style)
 
 
 def _spread_line(
@@ -150,10 +146,7 @@ def _against_in_flight(found: Sequence[Group]) -> Iterator[Chart]:
         "all repetitions.",
         x_label=_IN_FLIGHT,
         y_label="first token p99, ms",
-        series=[
-            Series(group.label, group.loads, [each.first_token.p99_ms for each in group.summaries], colour=number)
-            for number, group in enumerate(found)
-        ],
+        series=[_line(group.label, group, lambda each: each.p99_ms, number) for number, group in enumerate(found)],
         log_y=True,
     )
 
@@ -213,39 +206,31 @@ def _timelines(trials: Sequence[Trial]) -> Iterator[Chart]:
     which = f" First repetition of each of {len(trials)} trials." if len(trials) > 1 else ""
     gpus = several_gpus(sample for trial in trials for sample in trial.samples)
     several = f" The mean of the {gpus} GPUs that the engines use." if gpus else ""
-    if gpu := _series(trials, ("", lambda sample: sample.gpu)):
-        yield Chart(
-            title="GPU over time",
-            caption="Share of the time in which the GPU was busy, as NVML tells it: itself an average over some "
-            f"100 ms or more, so shorter gaps do not show.{several}{which}",
-            x_label=_SECONDS,
-            y_label="GPU busy, %",
-            series=gpu,
-        )
-    elif cores := _series(
-        trials,
-        ("engine", lambda sample: sample.cores.get("engine")),
-        ("serving", lambda sample: sample.cores.get("serving")),
-        ("clients", lambda sample: sample.cores.get("clients")),
-    ):
-        yield Chart(
-            title="CPU over time",
-            caption="Cores in use by the engine's processes, by what answers clients (of a gateway with the "
-            f"host of its engine) and by the clients of the load test.{which}",
-            x_label=_SECONDS,
-            y_label="cores",
-            series=cores,
-        )
-    if sequences := _series(
-        trials, ("running", lambda sample: sample.running), ("waiting", lambda sample: sample.waiting)
-    ):
-        yield Chart(
-            title="Sequences in the engine over time",
-            caption=f"Running: in the batch. Waiting: not yet. As the engine counts them.{which}",
-            x_label=_SECONDS,
-            y_label="sequences",
-            series=sequences,
-        )
+    gpu = (
+        *("GPU over time", "GPU busy, %"),
+        "Share of the time in which the GPU was busy, as NVML tells it: itself an average over some 100 ms or "
+        f"more, so shorter gaps do not show.{several}",
+        _series(trials, ("", lambda sample: sample.gpu)),
+    )
+    cores = (
+        *("CPU over time", "cores"),
+        "Cores in use by the engine's processes, by what answers clients (of a gateway with the host of its "
+        "engine) and by the clients of the load test.",
+        _series(
+            trials,
+            ("engine", lambda sample: sample.cores.get("engine")),
+            ("serving", lambda sample: sample.cores.get("serving")),
+            ("clients", lambda sample: sample.cores.get("clients")),
+        ),
+    )
+    sequences = (
+        *("Sequences in the engine over time", "sequences"),
+        "Running: in the batch. Waiting: not yet. As the engine counts them.",
+        _series(trials, ("running", lambda sample: sample.running), ("waiting", lambda sample: sample.waiting)),
+    )
+    for title, y_label, caption, series in (gpu if gpu[-1] else cores, sequences):
+        if series:
+            yield Chart(title=title, caption=caption + which, x_label=_SECONDS, y_label=y_label, series=series)
 
 
 def _series(trials: Sequence[Trial], *lines: tuple[str, _Value]) -> list[Series]:

@@ -5,9 +5,12 @@ Must not know: what they are about, how a chart is drawn.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from typing import TypeVar
 
 from msgspec import Struct
+
+_Row = TypeVar("_Row")
 
 MOST_SERIES = 12
 """More in one chart cannot be told apart."""
@@ -26,6 +29,14 @@ class Table(Struct, frozen=True):
     rows: Sequence[Sequence[str]]
     # How to read it.
     caption: str = ""
+
+
+def tabulated(
+    title: str, items: Iterable[_Row], columns: Iterable[tuple[str, Callable[[_Row], str]]], caption: str = ""
+) -> Table:
+    """A row for each item. columns: their heads, and what is in their cells."""
+    heads, cells = zip(*columns, strict=True)
+    return Table(title, list(heads), [[cell(each) for cell in cells] for each in items], caption)
 
 
 class Series(Struct, frozen=True):
@@ -90,6 +101,11 @@ def number(value: float | None) -> str:
     if value is None:
         return NONE
     return f"{value:,.0f}" if abs(value) >= 100 else f"{value:.3g}"
+
+
+def formatted(value: float | None, form: str) -> str:
+    """As in `format`, where it is known."""
+    return NONE if value is None else f"{value:{form}}"
 
 
 def _texts(part: str | Table) -> Iterator[str]:

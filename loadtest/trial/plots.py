@@ -118,31 +118,17 @@ def _draw(figure: Any, chart: Chart) -> None:
             _label(axes)
 
 
-def _colour(series: Series, number: int) -> str:
-    return _PALETTE[(number if series.colour is None else series.colour) % len(_PALETTE)]
-
-
-def _marker(series: Series, number: int) -> str:
-    return _MARKERS[(number if series.colour is None else series.colour) % len(_MARKERS)]
-
-
-def _dashes(series: Series) -> Any:
-    return _DASHES[series.style % len(_DASHES)] if series.line else "none"
-
-
 def _draw_panels(figure: Any, chart: Chart, panels: Sequence[str]) -> None:
     every = figure.subplots(len(panels), 1, sharex=True, sharey=True, squeeze=False)[:, 0]
+    highest = max((value for series in chart.series for value in series.y if value is not None), default=0.0)
     for axes, panel in zip(every, panels, strict=True):
         own = [series for series in chart.series if series.panel == panel]
         _draw_lines(axes, chart, own)
         axes.set_title(_short(panel, 60), loc="left", fontsize=_FONT - 0.5)
         axes.set(xlabel="", ylabel="")
-    highest = max((value for series in chart.series for value in series.y if value is not None), default=0.0)
-    every[0].set_ylim(0, highest * 1.08 or 1)
-    for axes, panel in zip(every, panels, strict=True):
-        own = [series for series in chart.series if series.panel == panel]
         if len(own) > 1:
             _label(axes)
+    every[0].set_ylim(0, highest * 1.08 or 1)
     every[-1].set_xlabel(chart.x_label)
     figure.supylabel(chart.y_label, fontsize=_FONT)
 
@@ -150,15 +136,16 @@ def _draw_panels(figure: Any, chart: Chart, panels: Sequence[str]) -> None:
 def _draw_lines(axes: Any, chart: Chart, series: Sequence[Series]) -> None:
     for number, each in enumerate(series):
         x, y = each.x, [float("nan") if value is None else value for value in each.y]
-        colour = _colour(each, number)
+        place = number if each.colour is None else each.colour
+        colour = _PALETTE[place % len(_PALETTE)]
         axes.plot(
             x,
             y,
             label=_short(each.name, 30),
             color=colour,
-            linestyle=_dashes(each),
+            linestyle=_DASHES[each.style % len(_DASHES)] if each.line else "none",
             linewidth=1.6 if each.markers else 1.2,
-            marker=_marker(each, number) if each.markers else None,
+            marker=_MARKERS[place % len(_MARKERS)] if each.markers else None,
             markersize=4.5,
         )
         if each.low:

@@ -23,7 +23,7 @@ from loadtest.machine import Machine
 from loadtest.results import LoadtestError, Spread
 from loadtest.trial import plots
 from loadtest.trial.charts import charts
-from loadtest.trial.content import NONE, Chart, Table, markdown, number
+from loadtest.trial.content import NONE, Chart, Table, formatted, markdown, number, tabulated
 from loadtest.trial.summary import Level, Percentiles, Summary, summaries
 from loadtest.trial.values import Closed, Finding, InMeetings, Load, Objective, Results, Trial
 
@@ -96,7 +96,10 @@ def read(folder: Path) -> Report:
 
 def show(made: Report, folder: Path) -> str:
     """`table.md` and `plot.png`; the result stays as it is. Returns the table."""
-    shown, drawn = list(parts(made)), [chart for chart in _charts(made) if _says_something(chart)]
+    of_trials = charts(made.summaries, made.trials, made.objective or Objective())
+    every = [*made.charts, *of_trials[: max(_MOST_CHARTS - len(made.charts), 0)]]
+    drawn = [chart for chart in every if any(value is not None for each in chart.series for value in each.y)]
+    shown = list(parts(made))
     if drawn and plots.available():
         shown += _captions(drawn)
         machine = made.machine
@@ -109,15 +112,6 @@ def show(made: Report, folder: Path) -> str:
     table = markdown(shown)
     (folder / _TABLE).write_text(table)
     return table
-
-
-def _charts(made: Report) -> list[Chart]:
-    of_trials = charts(made.summaries, made.trials, made.objective or Objective())
-    return [*made.charts, *of_trials[: max(_MOST_CHARTS - len(made.charts), 0)]]
-
-
-def _says_something(chart: Chart) -> bool:
-    return any(value is not None for series in chart.series for value in series.y)
 
 
 def _captions(drawn: Sequence[Chart]) -> list[str]:
@@ -154,14 +148,11 @@ def parts(made: Report) -> Iterator[str | Table]:
 
 def _findings_table(findings: Sequence[Finding]) -> Table:
     """What was found, beside what it has to be."""
+    # In words, since colour alone tells some people nothing.
+    verdict = {True: "passed", False: "FAILED", None: ""}
     head = ("finding", "value", "has to be", "", "note")
-    rows = [(each.name, each.value, each.bar, _verdict(each), each.note) for each in findings]
+    rows = [(each.name, each.value, each.bar, verdict[each.passed], each.note) for each in findings]
     return _without_empty(Table("", head, rows))
-
-
-def _verdict(finding: Finding) -> str:
-    """In words, since colour alone tells some people nothing."""
-    return {True: "passed", False: "FAILED", None: ""}[finding.passed]
 
 
 # ---------------------------------------------------------------- trials
@@ -185,65 +176,68 @@ def summary_tables(summaries: Sequence[Summary], objective: Objective) -> list[T
         ("kept the objective", lambda each: f"{each.within:.1%}" if each.records else NONE),
         ("first token p50 / p90 / p99, ms", lambda each: _latency(each.first_token)),
         (_FIRST_WORDS, lambda each: _latency(each.first_words)),
-        ("partials translated", _partials),
+        ("partials translated", lambda each: formatted(each.partials_translated, ".0%")),
         ("per token p50 / p90 / p99, ms", lambda each: _latency(each.per_token)),
         ("whole p50 / p90 / p99, ms", lambda each: _latency(each.total)),
         ("at readers p50 / p90 / p99, ms", lambda each: _latency(each.delivered)),
         ("translations", lambda each: f"{each.records:,}"),
         ("failed", lambda each: _failed(each)),
     ]
+
+    def cpu(part: str) -> _Cell:
+        return lambda each: formatted(getattr(each.cpu_s_per_1000_tokens.get(part), "median", None), ".3f")
+
+    def cores(part: str) -> _Cell:
+        return lambda each: formatted(each.cores.get(part), ".2f")
+
     parts = list(dict.fromkeys(part for each in summaries for part in each.cpu_s_per_1000_tokens))
     cost: list[tuple[str, _Cell]] = [
         ("trial", _name),
-        *((f"{part} CPU s per 1,000 tokens", _cpu(part)) for part in parts),
-        *((f"{part} cores", _cores(part)) for part in dict.fromkeys(p for each in summaries for p in each.cores)),
+        *((f"{part} CPU s per 1,000 tokens", cpu(part)) for part in parts),
+        *((f"{part} cores", cores(part)) for part in dict.fromkeys(p for each in summaries for p in each.cores)),
         ("of serving: gateway's processes cores", _gateway_cores),
         ("of serving: engine's host process cores", _host_cores),
-        ("of serving: store cores", lambda each: _known_cores(each.store_cores)),
+        ("of serving: store cores", lambda each: formatted(each.store_cores, ".2f")),
         ("GPU busy, mean %", lambda each: number(each.gpu_percent)),
         ("GPU memory, MiB", lambda each: number(each.gpu_memory_mib)),
-        ("engine steps after over 100 ms", _steps),
+        (
+            "engine steps after over 100 ms",
+            lambda each: NONE if each.steps is None else f"{each.long_steps or 0:,} of {each.steps:,}",
+        ),
         ("running mean (max)", lambda each: _level(each.running)),
         ("waiting mean (max)", lambda each: _level(each.waiting)),
         ("serving memory, MiB", lambda each: number(each.memory_mib)),
-        ("driver lag p99 (max), ms", lambda each: _lag(each)),
-    ]
-    return [
-        _without_empty(
-            Table("Speed and latency", *_columns(speed, summaries), _speed_caption(objective, again, summaries))
+        (
+            "driver lag p99 (max), ms",
+            lambda each: (
+                NONE if each.lag_p99_ms is None else f"{number(each.lag_p99_ms)} ({number(each.lag_max_ms)})"
+            ),
         ),
-        _without_empty(Table("What it cost", *_columns(cost, summaries), _cost_caption(summaries))),
     ]
-
-
-def _partials(summary: Summary) -> str:
-    return NONE if summary.partials_translated is None else f"{summary.partials_translated:.0%}"
+    gpus = max(each.gpus for each in summaries)
+    several = f" The engines use {gpus} GPUs: how busy these are is the mean, their memory the sum."
+    speed_table = tabulated("Speed and latency", summaries, speed, _speed_caption(objective, again, summaries))
+    return [
+        _without_empty(speed_table),
+        _without_empty(tabulated("What it cost", summaries, cost, _COST_CAPTION + several * (gpus > 1))),
+    ]
 
 
 def _speed_caption(objective: Objective, again: bool, summaries: Sequence[Summary]) -> str:
     spread = "Medians of the repetitions, with the lowest and the highest in brackets. " if again else ""
+    drained = (
+        " † Too little came before the last line was sent: the rates hold the end, too, in which fewer and fewer "
+        "were in flight."
+    )
+    # Numbers that are those of the load test itself have to be told as such.
+    limited = dict.fromkeys(each.limited for each in summaries if each.limited)
     return (
         f"{spread}Requests and tokens a second: what was finished while lines were due (in a closed loop: until a "
         "client sent its last), whenever it was asked for. Latency counts from when a line was due (in a closed "
         "loop: sent), over all repetitions. Goodput: finished translations whose first token kept "
         f"{objective.first_token_ms:g} ms, of the lines that were due a second; failed ones did not "
-        f"keep it.{_with_drain(summaries)}{_limited(summaries)}"
+        f"keep it.{drained * any(each.with_drain for each in summaries)}{' * ' * bool(limited)}{' '.join(limited)}"
     )
-
-
-def _with_drain(summaries: Sequence[Summary]) -> str:
-    if not any(each.with_drain for each in summaries):
-        return ""
-    return (
-        " † Too little came before the last line was sent: the rates hold the end, too, in which fewer and fewer "
-        "were in flight."
-    )
-
-
-def _limited(summaries: Sequence[Summary]) -> str:
-    """Numbers that are those of the load test itself have to be told as such."""
-    said = dict.fromkeys(each.limited for each in summaries if each.limited)
-    return "" if not said else " * " + " ".join(said)
 
 
 _COST_CAPTION = (
@@ -252,20 +246,6 @@ _COST_CAPTION = (
     "test's own; other: the rest of the machine. Serving memory: of all its processes. NVML's utilisation is an "
     "average over some 100 ms or more, so shorter gaps do not show."
 )
-
-
-def _cost_caption(summaries: Sequence[Summary]) -> str:
-    gpus = max(each.gpus for each in summaries)
-    several = (
-        f" The engines use {gpus} GPUs: how busy these are is the mean, their memory the sum." if gpus > 1 else ""
-    )
-    return _COST_CAPTION + several
-
-
-def _columns(
-    columns: Sequence[tuple[str, _Cell]], summaries: Sequence[Summary]
-) -> tuple[list[str], list[list[str]]]:
-    return [name for name, _ in columns], [[cell(each) for _, cell in columns] for each in summaries]
 
 
 def _without_empty(table: Table) -> Table:
@@ -302,18 +282,6 @@ def _failed(summary: Summary) -> str:
     return f"{summary.failed:,}: " + ", ".join(f"{count:,} × {why}" for why, count in summary.failures.items())
 
 
-def _cpu(part: str) -> _Cell:
-    def cell(summary: Summary) -> str:
-        spread = summary.cpu_s_per_1000_tokens.get(part)
-        return NONE if spread is None else f"{spread.median:.3f}"
-
-    return cell
-
-
-def _cores(part: str) -> _Cell:
-    return lambda summary: f"{summary.cores[part]:.2f}" if part in summary.cores else NONE
-
-
 def _gateway_cores(summary: Summary) -> str:
     """Without what is told apart."""
     apart = [cores for cores in (summary.host_cores, summary.store_cores) if cores is not None]
@@ -323,14 +291,10 @@ def _gateway_cores(summary: Summary) -> str:
 
 def _host_cores(summary: Summary) -> str:
     """One process is full at one core, however many there are."""
-    told = _known_cores(summary.host_cores)
+    told = formatted(summary.host_cores, ".2f")
     if summary.hosts < 2 or summary.fullest_host_cores is None:
         return told
     return f"{told} (the fullest of {summary.hosts}: {summary.fullest_host_cores:.2f})"
-
-
-def _known_cores(cores: float | None) -> str:
-    return NONE if cores is None else f"{cores:.2f}"
 
 
 def _latency(latency: Percentiles) -> str:
@@ -339,16 +303,8 @@ def _latency(latency: Percentiles) -> str:
     return " / ".join(number(ms) for ms in (latency.p50_ms, latency.p90_ms, latency.p99_ms))
 
 
-def _steps(summary: Summary) -> str:
-    return NONE if summary.steps is None else f"{summary.long_steps or 0:,} of {summary.steps:,}"
-
-
 def _level(level: Level | None) -> str:
     return NONE if level is None else f"{number(level.mean)} ({level.max:,.0f})"
-
-
-def _lag(summary: Summary) -> str:
-    return NONE if summary.lag_p99_ms is None else f"{number(summary.lag_p99_ms)} ({number(summary.lag_max_ms)})"
 
 
 def _spread(spread: Spread, ranged: bool) -> str:

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import statistics
 from collections import Counter
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 
 from msgspec import Struct
 
@@ -138,9 +138,18 @@ def summarise(trials: Sequence[Trial], objective: Objective) -> Summary:
     first = trials[0]
     closed = isinstance(first.load, Closed)
     records = [record for trial in trials for record in trial.records]
+
+    def due_s(record: Record) -> float:
+        return record.sent_s if closed else record.due_s
+
+    def kept_objective(record: Record) -> bool:
+        if not _finished(record) or record.first_s is None:
+            return False
+        return _ms(record.first_s - due_s(record)) <= objective.first_token_ms
+
     finished = [record for record in records if _finished(record)]
     failures = Counter(record.failed for record in records if record.failed is not None)
-    kept = [sum(_kept(record, closed, objective) for record in trial.records) for trial in trials]
+    kept = [sum(map(kept_objective, trial.records)) for trial in trials]
     within = sum(kept) / len(records) if records else 0.0
     samples = [sample for trial in trials for sample in trial.samples]
     gpu = [sample.gpu for sample in samples if sample.gpu is not None]
@@ -164,9 +173,9 @@ def summarise(trials: Sequence[Trial], objective: Objective) -> Summary:
         goodput_per_s=spread(_per_s(trial, count) for trial, count in zip(trials, kept, strict=True)),
         within=within,
         met=bool(records) and not missed,
-        first_token=_percentiles(_first_ms(records, closed)),
+        first_token=_percentiles(_since(records, "first_s", due_s)),
         per_token=_percentiles(_per_token_ms(finished)),
-        total=_percentiles(_total_ms(finished, closed)),
+        total=_percentiles(_since(finished, "done_s", due_s)),
         first_words=_percentiles(_first_words_ms(records)),
         delivered=_percentiles([ms for trial in trials for ms in trial.delivered.final_ms]),
         cpu_s_per_1000_tokens=_cpu(trials),
@@ -191,7 +200,9 @@ def summarise(trials: Sequence[Trial], objective: Objective) -> Summary:
         hosts=max(len(trial.hosts_cpu_s) for trial in trials),
         fullest_host_cores=_cores_of(trials, [max(trial.hosts_cpu_s, default=None) for trial in trials]),
         store_cores=_cores_of(trials, [trial.store_cpu_s for trial in trials]),
-        since_sent=_percentiles(_since_sent_ms(records)),
+        since_sent=_percentiles(
+            _since(records, "first_s", lambda each: each.sent_s if each.again_s is None else each.again_s)
+        ),
         retries=sum(each.retries for each in records),
         partials_translated=translated,
         missed=missed,
@@ -216,16 +227,6 @@ def _finished(record: Record) -> bool:
     return record.failed is None and record.done_s is not None
 
 
-def _due_s(record: Record, closed: bool) -> float:
-    return record.sent_s if closed else record.due_s
-
-
-def _kept(record: Record, closed: bool, objective: Objective) -> bool:
-    if not _finished(record) or record.first_s is None:
-        return False
-    return _ms(record.first_s - _due_s(record, closed)) <= objective.first_token_ms
-
-
 def _missed(
     records: Sequence[Record], within: float, translated: float | None, objective: Objective
 ) -> Iterator[str]:
@@ -246,20 +247,9 @@ def _ms(seconds: float) -> float:
     return round(seconds * 1000, 3)
 
 
-def _first_ms(records: Iterable[Record], closed: bool) -> list[float]:
-    return [_ms(each.first_s - _due_s(each, closed)) for each in records if each.first_s is not None]
-
-
-def _since_sent_ms(records: Iterable[Record]) -> list[float]:
-    return [
-        _ms(each.first_s - (each.sent_s if each.again_s is None else each.again_s))
-        for each in records
-        if each.first_s is not None
-    ]
-
-
-def _total_ms(records: Iterable[Record], closed: bool) -> list[float]:
-    return [_ms(each.done_s - _due_s(each, closed)) for each in records if each.done_s is not None]
+def _since(records: Iterable[Record], ends: str, begins: Callable[[Record], float]) -> list[float]:
+    """Milliseconds until one of a record's times, of those records that have it."""
+    return [_ms(end_s - begins(each)) for each in records if (end_s := getattr(each, ends)) is not None]
 
 
 def _first_words_ms(records: Iterable[Record]) -> list[float]:
@@ -299,25 +289,18 @@ def _tokens(trial: Trial) -> int:
     return sum(record.tokens for record in trial.records) if trial.generated is None else trial.generated
 
 
-def _parts(trials: Iterable[Trial]) -> Iterator[str]:
-    yield from dict.fromkeys(part for trial in trials for part in trial.cpu_s)
-
-
 def _cpu(trials: Sequence[Trial]) -> dict[str, Spread]:
     counted = [(trial, tokens) for trial in trials if (tokens := _tokens(trial))]
     return {
         part: spread(trial.cpu_s.get(part, 0.0) / tokens * 1000 for trial, tokens in counted)
-        for part in _parts(trial for trial, _ in counted)
+        for part in dict.fromkeys(part for trial, _ in counted for part in trial.cpu_s)
     }
 
 
 def _cores(trials: Sequence[Trial]) -> dict[str, float]:
-    elapsed_s = sum(trial.elapsed_s for trial in trials)
-    if elapsed_s <= 0:
-        return {}
-    return {
-        part: round(sum(trial.cpu_s.get(part, 0.0) for trial in trials) / elapsed_s, 3) for part in _parts(trials)
-    }
+    parts = dict.fromkeys(part for trial in trials for part in trial.cpu_s)
+    known = {part: _cores_of(trials, [trial.cpu_s.get(part, 0.0) for trial in trials]) for part in parts}
+    return {part: cores for part, cores in known.items() if cores is not None}
 
 
 def _cores_of(trials: Sequence[Trial], cpu_s: Sequence[float | None]) -> float | None:
@@ -335,17 +318,17 @@ def _noted(trials: Iterable[Trial], key: str) -> int | None:
 
 def _level(trials: Iterable[Trial], name: str) -> Level | None:
     """None where there are too few readings, or none that was of what the server did."""
+
+    def counts(trial: Trial) -> bool:
+        """Whether what the server says is of this trial: its tokens grew, if it counts them and there were any."""
+        told = [sample.tokens for sample in trial.samples if sample.tokens is not None]
+        return not told or not _tokens(trial) or max(told) > min(told)
+
     values: list[float] = [
         value
         for trial in trials
-        if _counts(trial)
+        if counts(trial)
         for sample in trial.samples
         if (value := getattr(sample, name)) is not None
     ]
     return Level(round(statistics.fmean(values), 2), max(values)) if len(values) >= _LEAST_READINGS else None
-
-
-def _counts(trial: Trial) -> bool:
-    """Whether what the server says is of this trial: its tokens grew, if it counts them and there were any."""
-    told = [sample.tokens for sample in trial.samples if sample.tokens is not None]
-    return not told or not _tokens(trial) or max(told) > min(told)

@@ -27,6 +27,7 @@ from tests.scripted_gateway import (
     accepted,
     delta,
     refused,
+    scripted_gateway,
     translated,
 )
 
@@ -60,6 +61,14 @@ async def run(*argv: str, stdin: str = "", **environment: str) -> Ran:
         if process.returncode is None:  # the test ran out of time
             process.kill()
     return Ran(process.returncode, out.decode(), err.decode())
+
+
+async def run_against(
+    script: Callable[[Peer], Awaitable[None]], *argv: str, stdin: str = "", **environment: str
+) -> Ran:
+    """Run the command with a gateway that follows this script."""
+    async with scripted_gateway(script) as url:
+        return await run(*argv, "--url", url, stdin=stdin, **environment)
 
 
 async def translate_everything(peer: Peer, text: Callable[[UtteranceFinal, str], str]) -> None:

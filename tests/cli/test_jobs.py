@@ -11,7 +11,7 @@ from gateway.protocol.messages import (
     SessionUpdated,
     UtteranceFinal,
 )
-from tests.cli.commands import chat, echo, on_a_terminal, run
+from tests.cli.commands import chat, echo, on_a_terminal, run, run_against
 from tests.scripted_gateway import (
     Peer,
     delta,
@@ -35,8 +35,7 @@ async def test_without_to_every_other_language_is_read() -> None:
         await peer.expect(SessionEnd)
         await peer.leave(1000)
 
-    async with scripted_gateway(script) as url:
-        ran = await run("translate", "Haus", "--from", "de", "--glossary", "Haus=house", "--url", url)
+    ran = await run_against(script, "translate", "Haus", "--from", "de", "--glossary", "Haus=house")
     assert ran == (0, "en\tEN\nja\tJA\nfr\tFR\n", "gateway: The model m takes no context; it is left out.\n")
 
 
@@ -49,8 +48,7 @@ async def test_an_option_that_the_model_does_not_take_is_only_a_note() -> None:
         await peer.expect(SessionEnd)
         await peer.leave(1000)
 
-    async with scripted_gateway(script) as url:
-        ran = await run("translate", "hi", "--to", "ja", "--context", "A game.", "--url", url)
+    ran = await run_against(script, "translate", "hi", "--to", "ja", "--context", "A game.")
     assert ran == (0, "ja\tOK\n", "gateway: The model m takes no context; it is left out.\n")
 
 
@@ -61,8 +59,7 @@ async def test_a_refused_glossary_ends_the_command() -> None:
         await peer.say(refused("limit_exceeded", "The term is too long."))
         await peer.connection.wait_closed()
 
-    async with scripted_gateway(script) as url:
-        ran = await run("translate", "Haus", "--from", "de", "--url", url)
+    ran = await run_against(script, "translate", "Haus", "--from", "de")
     assert ran == (3, "", "gateway: The term is too long.\n")
 
 
@@ -77,8 +74,7 @@ async def test_a_text_is_not_sent_again_for_ever() -> None:
             await peer.say(refused("overloaded", "Full.", message.id, retry_after_ms=0))
         await peer.leave(1000)
 
-    async with scripted_gateway(script) as url:
-        ran = await run("translate", "yes", "--to", "ja", "--url", url)
+    ran = await run_against(script, "translate", "yes", "--to", "ja")
     assert ran == (3, "", "gateway: Full.\n")
     assert sent == jobs._ATTEMPTS
 

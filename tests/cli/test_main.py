@@ -142,30 +142,27 @@ def test_a_wrong_setting_is_one_sentence(tmp_path: Path, capfd: pytest.CaptureFi
 
 
 @pytest.mark.parametrize("traceback", [False, True])
-def test_a_gateway_that_cannot_start_says_why(
-    traceback: bool, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+@pytest.mark.parametrize(
+    ("error", "sentence"),
+    [
+        (StartupError("Port 8000 is taken."), "gateway: Port 8000 is taken.\n"),
+        (KeyError("oops"), "gateway: This is a bug (KeyError: 'oops'); --traceback shows where.\n"),
+    ],
+)
+def test_what_ends_the_gateway_is_one_sentence(
+    error: Exception,
+    sentence: str,
+    traceback: bool,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
 ) -> None:
     def serve(*_args: object, **_more: object) -> int:
-        raise StartupError("Port 8000 is taken.")
+        raise error
 
     _replace_serving(monkeypatch, serve)
     assert main(["serve", *(["--traceback"] if traceback else [])]) == 1
     err = capsys.readouterr().err
-    assert err.endswith("gateway: Port 8000 is taken.\n")
-    assert ("Traceback" in err) is traceback
-
-
-@pytest.mark.parametrize("traceback", [False, True])
-def test_a_bug_is_one_sentence(
-    traceback: bool, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
-    def serve(*_args: object, **_more: object) -> int:
-        raise KeyError("oops")
-
-    _replace_serving(monkeypatch, serve)
-    assert main(["serve", *(["--traceback"] if traceback else [])]) == 1
-    err = capsys.readouterr().err
-    assert err.endswith("gateway: This is a bug (KeyError: 'oops'); --traceback shows where.\n")
+    assert err.endswith(sentence)
     assert ("Traceback" in err) is traceback
 
 

@@ -12,7 +12,7 @@ from gateway.protocol.messages import (
     Ping,
     SessionStart,
 )
-from tests.cli.commands import on_a_terminal, run
+from tests.cli.commands import on_a_terminal, run, run_against
 from tests.cli.meetings import command, interrupted, silent, started
 from tests.gateways import running
 from tests.scripted_gateway import Peer, scripted_gateway
@@ -45,8 +45,7 @@ async def test_an_unknown_language_is_one_sentence(argv: list[str]) -> None:
         )
         await peer.connection.wait_closed()
 
-    async with scripted_gateway(script) as url:
-        ran = await run(*argv, "--url", url)
+    ran = await run_against(script, *argv)
     assert ran == (3, "", "gateway: The model does not know the language 'xx'; it knows en, ja.\n")
 
 
@@ -59,8 +58,7 @@ async def test_an_engine_that_loads_is_waited_for(argv: list[str]) -> None:
         await peer.say(Error("invalid_value", "No."))
         await peer.connection.wait_closed()
 
-    async with scripted_gateway(script) as url:
-        ran = await run(*argv, "--meeting", "standup", "--url", url)
+    ran = await run_against(script, *argv, "--meeting", "standup")
     assert ran == (3, "", "gateway: The gateway's engine is not ready yet; waiting for it.\ngateway: No.\n")
 
 
@@ -124,8 +122,7 @@ async def test_a_change_of_the_languages_is_a_sentence() -> None:
         await peer.say(LanguagesChanged(["en", "ja"], []))
         await peer.leave(4510)
 
-    async with scripted_gateway(script) as url:
-        ran = await run("read", "--meeting", "standup", "de", "--url", url)
+    ran = await run_against(script, "read", "--meeting", "standup", "de")
     assert ran.err.splitlines()[:2] == [
         "gateway: From now on this is translated: en into ja, fr; ja into en.",
         "gateway: From now on this is translated: en, ja, each into every other.",

@@ -8,7 +8,7 @@ from gateway.protocol.messages import (
     SessionStart,
     UtteranceFinal,
 )
-from tests.cli.commands import echo, run
+from tests.cli.commands import echo, run, run_against
 from tests.scripted_gateway import (
     Peer,
     refused,
@@ -24,8 +24,7 @@ async def test_an_engine_that_loads_is_waited_for() -> None:
             await peer.say(refused("engine_unavailable", "Loading.", retry_after_ms=1))
         await echo(peer)
 
-    async with scripted_gateway(script) as url:
-        ran = await run("translate", "hi", "--to", "ja", "--url", url)
+    ran = await run_against(script, "translate", "hi", "--to", "ja")
     assert ran == (0, "ja\tja: hi\n", "gateway: The gateway's engine is not ready yet; waiting for it.\n")
 
 
@@ -42,8 +41,7 @@ async def test_an_engine_that_dies_is_waited_for_as_long() -> None:
         await peer.expect(SessionEnd)
         await peer.leave(1000)
 
-    async with scripted_gateway(script) as url:
-        ran = await run("translate", "--to", "ja", "--url", url, stdin="a\nb\n")
+    ran = await run_against(script, "translate", "--to", "ja", stdin="a\nb\n")
     assert ran == (0, "ja\ta\nja\tb\n", "gateway: The gateway's engine is not ready yet; waiting for it.\n")
 
 
@@ -55,8 +53,7 @@ async def test_an_engine_that_stays_dead() -> None:
         await peer.expect(SessionEnd)
         await peer.leave(1000)
 
-    async with scripted_gateway(script) as url:
-        ran = await run("translate", "hi", "--to", "ja", "--wait", "0", "--url", url)
+    ran = await run_against(script, "translate", "hi", "--to", "ja", "--wait", "0")
     assert ran == (3, "", "gateway: The engine died.\n")
 
 

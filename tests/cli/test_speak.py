@@ -20,7 +20,7 @@ from gateway.protocol.messages import (
     UtteranceFinal,
     UtterancePartial,
 )
-from tests.cli.commands import on_a_terminal, run
+from tests.cli.commands import on_a_terminal, run, run_against
 from tests.cli.meetings import caption, command, interrupted, lines, losing, started, taking_everything
 from tests.scripted_gateway import Peer, scripted_gateway
 
@@ -136,8 +136,7 @@ async def test_a_refused_line_is_named_and_harms_no_other() -> None:
         await peer.expect(SessionEnd)
         await peer.leave(1000)
 
-    async with scripted_gateway(script) as url:
-        ran = await run("speak", "--meeting", "m", "--url", url, stdin="\nlong\nshort\n")
+    ran = await run_against(script, "speak", "--meeting", "m", stdin="\nlong\nshort\n")
     assert ran == (3, "", "gateway: line 2: Too long.\n✓ short\ngateway: 2 said, 1 accepted, 1 refused.\n")
 
 
@@ -244,8 +243,7 @@ async def test_a_gateway_that_ends_the_session() -> None:
         await peer.expect(UtteranceFinal)
         await peer.leave(1000)
 
-    async with scripted_gateway(script) as url:
-        ran = await run("speak", "--meeting", "m", "--url", url, stdin="Hello.\n")
+    ran = await run_against(script, "speak", "--meeting", "m", stdin="Hello.\n")
     assert ran.status == 1
     summary, closed = ran.err.splitlines()
     assert summary == "gateway: 1 said, 0 accepted, 0 refused, 1 without an answer."
@@ -253,8 +251,7 @@ async def test_a_gateway_that_ends_the_session() -> None:
 
 
 async def test_nothing_on_stdin_is_nothing_said() -> None:
-    async with scripted_gateway(taking_everything) as url:
-        ran = await run("speak", "--meeting", "m", "--url", url)
+    ran = await run_against(taking_everything, "speak", "--meeting", "m")
     assert ran == (0, "", "gateway: 0 said, 0 accepted, 0 refused.\n")
 
 

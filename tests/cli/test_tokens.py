@@ -16,7 +16,7 @@ from gateway.cli.meeting import MeetingOptions
 from gateway.cli.tokens import TokenFile, token_now, token_of
 from gateway.client import TokenUnavailable
 from gateway.protocol.messages import Ping, SessionEnd, SessionRefresh, SessionStart, TokenExpiring, UtteranceFinal
-from tests.cli.commands import echo, on_a_terminal, run
+from tests.cli.commands import echo, on_a_terminal, run, run_against
 from tests.cli.meetings import command, interrupted, started, taking_everything
 from tests.scripted_gateway import Peer, accepted, refused, scripted_gateway, translated
 
@@ -191,8 +191,7 @@ async def test_a_token_may_be_piped_in_where_stdin_is_free() -> None:
         seen.append(bearer(peer))
         await echo(peer)
 
-    async with scripted_gateway(script) as url:
-        ran = await run("translate", "hi", "--to", "ja", "--url", url, "--token-file", "-", stdin=f"{SECRET}\n")
+    ran = await run_against(script, "translate", "hi", "--to", "ja", "--token-file", "-", stdin=f"{SECRET}\n")
     assert ran == (0, "ja\tja: hi\n", "")
     assert seen == [f"Bearer {SECRET}"]
 
@@ -208,8 +207,7 @@ async def test_what_the_token_does_not_allow_is_said_as_any_refusal() -> None:
         await peer.expect(SessionStart)
         await peer.leave(4501, refused("forbidden", "The token does not allow the meeting standup."))
 
-    async with scripted_gateway(script) as url:
-        ran = await run("speak", "--meeting", "standup", "--url", url, GATEWAY_TOKEN=SECRET)
+    ran = await run_against(script, "speak", "--meeting", "standup", GATEWAY_TOKEN=SECRET)
     assert ran == (3, "", "gateway: The token does not allow the meeting standup.\n")
 
 
@@ -231,8 +229,7 @@ async def test_a_renewed_file_is_used_to_refresh_and_to_come_back(token_file: Pa
         await peer.expect(SessionEnd)
         await peer.leave(1000)
 
-    async with scripted_gateway(script) as url:
-        ran = await run("translate", "hi", "--to", "ja", "--url", url, "--token-file", str(token_file))
+    ran = await run_against(script, "translate", "hi", "--to", "ja", "--token-file", str(token_file))
     assert ran == (
         0,
         "ja\tはい\n",
@@ -254,8 +251,7 @@ async def test_a_refused_refresh_is_a_note_and_the_work_goes_on(argv: Sequence[s
         await peer.expect(SessionEnd)
         await peer.leave(1000)
 
-    async with scripted_gateway(script) as url:
-        ran = await run(*argv, "--url", url, stdin=stdin, GATEWAY_TOKEN=SECRET)
+    ran = await run_against(script, *argv, stdin=stdin, GATEWAY_TOKEN=SECRET)
     assert ran.status == 0
     assert ran.err.startswith(NOT_ACCEPTED)
 
@@ -269,8 +265,7 @@ async def test_a_chat_goes_on_after_a_refused_refresh() -> None:
         await peer.say(UNAUTHENTICATED, translated(final, "ja", "OK"))
         await peer.connection.wait_closed()
 
-    async with scripted_gateway(script) as url:
-        ran = await run("chat", "--to", "ja", "--url", url, stdin="hi\n", GATEWAY_TOKEN=SECRET)
+    ran = await run_against(script, "chat", "--to", "ja", stdin="hi\n", GATEWAY_TOKEN=SECRET)
     assert ran == (0, "ja\tOK\n", NOT_ACCEPTED)
 
 
@@ -281,8 +276,7 @@ async def test_a_revoked_token_ends_a_reader() -> None:
         await peer.expect(Ping)
         await peer.leave(4503, refused("token_revoked", "The token was revoked."))
 
-    async with scripted_gateway(script) as url:
-        ran = await run("read", "--meeting", "standup", "ja", "--url", url, GATEWAY_TOKEN=SECRET)
+    ran = await run_against(script, "read", "--meeting", "standup", "ja", GATEWAY_TOKEN=SECRET)
     assert ran == (1, "", "gateway: The gateway closed the session: The token was revoked.\n")
 
 
@@ -315,6 +309,5 @@ async def test_without_a_token_everything_is_as_before() -> None:
         assert bearer(peer) is None
         await taking_everything(peer)
 
-    async with scripted_gateway(script) as url:
-        ran = await run("speak", "--meeting", "standup", "--url", url, stdin="hi\n")
+    ran = await run_against(script, "speak", "--meeting", "standup", stdin="hi\n")
     assert ran == (0, "", "✓ hi\ngateway: 1 said, 1 accepted, 0 refused.\n")

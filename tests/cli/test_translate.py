@@ -25,6 +25,7 @@ from tests.cli.commands import (
     leaving,
     on_a_terminal,
     run,
+    run_against,
     translate_everything,
 )
 from tests.gateways import running
@@ -115,8 +116,7 @@ async def test_json_is_the_gateways_own_messages() -> None:
         await peer.expect(SessionEnd)
         await peer.leave(1000)
 
-    async with scripted_gateway(script) as url:
-        ran = await run("translate", "--to", "ja,de", "--json", "--url", url, stdin="yes\nno\n")
+    ran = await run_against(script, "translate", "--to", "ja,de", "--json", stdin="yes\nno\n")
     assert ran.status == 3
     final, failure, refusal = map(json.loads, ran.out.splitlines())
     assert (final["type"], final["lang"], final["text"]) == ("translation.final", "ja", "はい")
@@ -179,8 +179,7 @@ async def test_a_refused_text_harms_no_other() -> None:
         await peer.expect(SessionEnd)
         await peer.leave(1000)
 
-    async with scripted_gateway(script) as url:
-        ran = await run("translate", "--to", "ja", "--url", url, stdin="long\nshort\n")
+    ran = await run_against(script, "translate", "--to", "ja", stdin="long\nshort\n")
     assert ran == (3, "ja\tOK\n", "gateway: line 1: Too long.\n")
 
 
@@ -196,8 +195,7 @@ async def test_an_error_about_the_session_is_told() -> None:
         await peer.expect(SessionEnd)
         await peer.leave(1000)
 
-    async with scripted_gateway(script) as url:
-        ran = await run("translate", "yes", "--to", "ja", "--url", url)
+    ran = await run_against(script, "translate", "yes", "--to", "ja")
     assert ran == (3, "ja\tOK\n", "gateway: Something is odd.\n")
 
 
@@ -255,8 +253,7 @@ async def test_what_a_restart_stopped_is_told_once() -> None:
         await peer.say(translated(first, "ja", "OK"), gave_up, translated(third, "ja", "unprinted"))
         await peer.leave(1012, RESTARTS)
 
-    async with scripted_gateway(script) as url:
-        ran = await run("translate", "--to", "ja", "--wait", "0", "--url", url, stdin="a\nb\nc\n")
+    ran = await run_against(script, "translate", "--to", "ja", "--wait", "0", stdin="a\nb\nc\n")
     sentence = "gateway: The gateway is restarting: lines 2 to 3 were not translated. Run it again for those.\n"
     assert ran == (1, "ja\tOK\n", sentence)
 
@@ -269,8 +266,7 @@ async def test_what_a_restart_does_not_take_is_told_once() -> None:
             await peer.say(refused("draining", "Send it elsewhere.", utterance.id, retry_after_ms=0))
         await peer.leave(1012, RESTARTS)
 
-    async with scripted_gateway(script) as url:
-        ran = await run("translate", "--to", "ja", "--wait", "0", "--url", url, stdin="a\nb\n")
+    ran = await run_against(script, "translate", "--to", "ja", "--wait", "0", stdin="a\nb\n")
     sentence = "gateway: The gateway is restarting: lines 1 to 2 were not translated. Run it again for those.\n"
     assert ran == (1, "", sentence)
 
@@ -299,8 +295,7 @@ async def test_a_gateway_that_comes_back_finishes_what_it_began(recovered: bool)
         await peer.expect(SessionEnd)
         await peer.leave(1000)
 
-    async with scripted_gateway(script) as url:
-        ran = await run("translate", "--to", "ja", "--url", url, stdin="a\nb\nc\nd\n")
+    ran = await run_against(script, "translate", "--to", "ja", stdin="a\nb\nc\nd\n")
     lost = "gateway: The gateway closed the session: The gateway restarts; reconnect. Trying to reach it again.\n"
     assert ran == (0, "ja\t1\nja\t2\nja\t3\nja\t4\n", lost + FOUND)
     # What the client sends again on its own goes first.
@@ -316,8 +311,7 @@ async def test_a_gateway_that_does_not_come_back() -> None:
             return
         await peer.leave(4509, refused("too_many_sessions", "This gateway is full."))
 
-    async with scripted_gateway(script) as url:
-        ran = await run("translate", "--to", "ja", "--url", url, stdin="a\nb\n")
+    ran = await run_against(script, "translate", "--to", "ja", stdin="a\nb\n")
     assert (ran.status, ran.out) == (1, "")
     assert ran.err.endswith(
         "gateway: This gateway is full. Lines 1 to 2 were not translated. Run it again for those.\n"

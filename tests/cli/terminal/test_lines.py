@@ -6,8 +6,8 @@ import pytest
 
 from gateway.cli import translate
 from gateway.protocol.messages import SessionEnd
-from tests.cli.commands import run
-from tests.scripted_gateway import Peer, scripted_gateway, translated
+from tests.cli.commands import run_against
+from tests.scripted_gateway import Peer, translated
 
 
 @pytest.mark.parametrize("argv", [[], ["-"]])
@@ -30,7 +30,6 @@ async def test_lines_of_stdin_come_out_in_order(argv: list[str]) -> None:
 
     # An empty line is nothing to translate; the last line has no end; a carriage return is part of none.
     text = "\r\n".join([lines[0], "", *lines[1:]])
-    async with scripted_gateway(script) as url:
-        ran = await run("translate", *argv, "--to", "ja", "--url", url, stdin=text)
+    ran = await run_against(script, "translate", *argv, "--to", "ja", stdin=text)
     assert ran == (0, "".join(f"ja\t{line.upper()}\n" for line in lines), "")
     assert under_way == [8, 8, 4]

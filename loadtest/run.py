@@ -1,13 +1,17 @@
-"""One run, as values, and how it is done: sessions are opened, meetings are held, what they cost is read off.
+"""One run, as values, how it is done: sessions are opened, meetings are held, what they cost is read off; what
+trials in meetings say about a gateway, in one statement each; and the options of `python -m loadtest run`.
 
-Knows: scenarios, files of talk, systems, the driver, trials. Must not know: options, how a report looks.
+Knows: options, scenarios, files of talk, systems, the driver, trials, memory readings. Must not know: how a report
+looks.
 """
 
 from __future__ import annotations
 
+import argparse
 import asyncio
 import math
-from collections.abc import Sequence
+from collections import Counter
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import AbstractAsyncContextManager
 from pathlib import Path
 from typing import Any
@@ -16,20 +20,173 @@ import msgspec
 from msgspec import Struct
 from msgspec.structs import replace
 
-from loadtest.commands import Say
+from loadtest import options as common
 from loadtest.driving.driver import Driver, driver
 from loadtest.driving.wire import allow_files
-from loadtest.measuring.accounting import Accounts
-from loadtest.measuring.measure import measure
-from loadtest.options import merged, model_name, shown
-from loadtest.results import LoadtestError, until_it_ends
-from loadtest.run.findings import Held, cut_short, findings
+from loadtest.measuring import Accounts, measure
+from loadtest.options import Command, Say, between, from_, merged, model_name, shown
+from loadtest.results import LoadtestError, nearest_rank, until_it_ends
 from loadtest.systems import processes
 from loadtest.systems.gateway import existing, gateway
-from loadtest.systems.running import Running
-from loadtest.talk import replay
-from loadtest.talk.scenario import Scenario, meetings_lines, translations_per_s
-from loadtest.trial.values import InMeetings, Line, Objective, Record, Results, Trial
+from loadtest.systems.server import Running
+from loadtest.talk.scenario import Scenario, meetings_lines, read_talk, translations_per_s
+from loadtest.trial.summary import summarise
+from loadtest.trial.values import Finding, InMeetings, Line, Objective, Record, Results, Trial
+
+
+class Held(Struct, frozen=True):
+    """Sessions that were asked for, and the gateway's resident memory.
+
+    The memory is that of the gateway's own process, without its engine's host; None where the gateway runs
+    elsewhere.
+    """
+
+    sessions: int
+    idle: int
+    # Session → why it is gone.
+    lost: dict[str, str] = {}
+    # Without any session.
+    before_mib: float | None = None
+    # Once the idle ones are open.
+    idle_mib: float | None = None
+    # How long they were held with nothing else, and the CPU that served them; None where that is not known.
+    idle_s: float | None = None
+    idle_cpu_s: float | None = None
+    # Once all are open, and everybody has said something.
+    greeted_mib: float | None = None
+    # When everything has been said, in all repetitions.
+    after_mib: float | None = None
+
+
+def findings(trials: Sequence[Trial], held: Held, objective: Objective) -> list[Finding]:
+    """Everything that is said of the trials that were finished."""
+    found = [_held(held, meetings=bool(trials)), *_idle(held), *_memory(held, trials)]
+    if trials:
+        found[1:1] = _translated(trials, objective)
+        found += _delivered(trials)
+    return found
+
+
+def cut_short(finished: int, asked: int, why: str) -> Finding:
+    """Not all trials that were asked for could be finished; `why` is a sentence."""
+    return Finding("trials finished", f"{finished:,}", f"{asked:,}", False, why)
+
+
+# ---------------------------------------------------------------- sessions
+
+
+def _held(held: Held, *, meetings: bool) -> Finding:
+    """meetings: whether they were held to the end at least once."""
+    active = held.sessions - held.idle
+    kept = (held.idle if held.idle_s else 0) + (active if meetings else 0) - len(held.lost)
+    note = f"{held.idle:,} idle, {active:,} in meetings"
+    if held.lost:
+        note += f"; lost: {_counted(held.lost.values())}"
+    return Finding("sessions held", f"{kept:,}", f"{held.sessions:,}", kept == held.sessions, note)
+
+
+def _idle(held: Held) -> Iterator[Finding]:
+    if held.idle_s and held.idle_cpu_s is not None:
+        cores = held.idle_cpu_s / held.idle_s
+        yield Finding("CPU of idle sessions", f"{cores:.3f} cores", note=f"over {held.idle_s:.0f} s")
+
+
+# With fewer, what a process takes and gives back anyway is most of the difference.
+_LEAST_WEIGHED = 100
+
+
+def _memory(held: Held, trials: Sequence[Trial]) -> Iterator[Finding]:
+    if held.before_mib is None:
+        return
+    active = held.sessions - held.idle
+    if held.idle >= _LEAST_WEIGHED and held.idle_mib is not None:
+        yield _each("memory of an idle session", held.before_mib, held.idle_mib, held.idle)
+    if active >= _LEAST_WEIGHED and held.greeted_mib is not None:
+        begin = held.before_mib if held.idle_mib is None else held.idle_mib
+        yield _each("memory of a session in a meeting", begin, held.greeted_mib, active)
+    translations = sum(len(trial.records) for trial in trials)
+    if translations >= _LEAST_WEIGHED and held.after_mib is not None and held.greeted_mib is not None:
+        yield _each("memory that stays of a translation", held.greeted_mib, held.after_mib, translations)
+
+
+def _each(name: str, before_mib: float, after_mib: float, count: int) -> Finding:
+    return Finding(
+        name,
+        f"{(after_mib - before_mib) * 1024 / count:.1f} KiB",
+        note=f"{before_mib:.0f} to {after_mib:.0f} MiB for {count:,}",
+    )
+
+
+# ---------------------------------------------------------------- translations
+
+_SHOWN_REASONS = 3
+
+
+def _translated(trials: Sequence[Trial], objective: Objective) -> list[Finding]:
+    """What became of all that was said."""
+    all_of_it = summarise(trials, objective)
+    reasons = [record.failed for trial in trials for record in trial.records if record.failed is not None]
+    failed = Finding(
+        "translations that failed",
+        f"{len(reasons):,} of {all_of_it.records:,}",
+        "0",
+        not reasons,
+        _counted(reasons) if reasons else "",
+    )
+    kept = Finding(
+        "first token kept the objective",
+        # Rounded down: what a few missed is not shown as if none had.
+        f"{math.floor(all_of_it.within * 1_000) / 10:g} %",
+        note=f"within {objective.first_token_ms:g} ms of when the line was due; the objective asks for "
+        f"{objective.quantile * 100:g} %",
+    )
+    return [failed, kept]
+
+
+def _counted(reasons: Iterable[str]) -> str:
+    """The most frequent ones, with how often they came."""
+    most = Counter(reasons).most_common(_SHOWN_REASONS)
+    return ", ".join(f"{count:,} × {reason}" for reason, count in most)
+
+
+# ---------------------------------------------------------------- delivery
+
+
+def _delivered(trials: Sequence[Trial]) -> Iterator[Finding]:
+    frames = sum(trial.delivered.frames for trial in trials)
+    size = sum(trial.delivered.bytes for trial in trials)
+    # The whole pass counts, as it does for the frames.
+    elapsed_s = sum(trial.delivered.elapsed_s or trial.elapsed_s for trial in trials)
+    serving_s = sum(trial.delivered.serving_s or trial.cpu_s.get("serving", 0.0) for trial in trials)
+    note = f"{frames / elapsed_s:,.0f} frames/s of {size / max(frames, 1):.0f} bytes"
+    if serving_s:
+        yield Finding(
+            "frames delivered per second of one core",
+            f"{frames / serving_s:,.0f}",
+            note=f"{note} with {serving_s / elapsed_s:.2f} cores",
+        )
+    else:
+        yield Finding("frames delivered per second", f"{frames / elapsed_s:,.0f}", note=note)
+    finals = sum(trial.delivered.finals for trial in trials)
+    loads = [trial.load for trial in trials if isinstance(trial.load, InMeetings) and trial.load.meetings]
+    readers = sum(load.readers + load.speakers / load.meetings for load in loads) / len(trials)
+    arrived = [trial.delivered for trial in trials]
+    for name, latencies, note in (
+        ("finals accepted", [each.accepted_ms for each in arrived], "from when they were sent"),
+        ("first text at all readers", [each.text_ms for each in arrived], "from when the line was due"),
+        (
+            "whole translation at all readers",
+            [each.final_ms for each in arrived],
+            f"{finals:,} of them; {readers:,.0f} sessions in a meeting",
+        ),
+    ):
+        if values_ms := [ms for each in latencies for ms in each]:
+            p50, p99 = (nearest_rank(values_ms, share) for share in (0.5, 0.99))
+            yield Finding(name, f"p50 {p50:.1f} ms, p99 {p99:.1f} ms", note=note)
+
+
+# ---------------------------------------------------------------- one run, as values
+
 
 # With a simulated engine the gateway is measured: nothing but the gateway may make anybody wait.
 _NO_QUEUE = {"max_waiting": 100_000, "max_queue_s": 3_600.0, "engine": {"script": {"max_running": 100_000}}}
@@ -90,9 +247,9 @@ def said(plan: RunPlan) -> Said:
     nothing is said, and for talk that would not be over in time."""
     scenario, seconds = plan.scenario, plan.seconds
     if plan.file is not None:
-        lines = [line for line in replay.read(plan.file) if seconds is None or line.due_s < seconds]
+        lines = [line for line in read_talk(plan.file) if seconds is None or line.due_s < seconds]
         people = sorted({(line.meeting, line.speaker) for line in lines})
-        workload = f"{plan.file.name}, {_counted(len(lines), 'line')} in {_last_s(lines):,.0f} s"
+        workload = f"{plan.file.name}, {_plural(len(lines), 'line')} in {_last_s(lines):,.0f} s"
     else:
         seconds = 30.0 if seconds is None else seconds
         lines = meetings_lines(scenario, seconds) if scenario.meetings else []
@@ -102,7 +259,7 @@ def said(plan: RunPlan) -> Said:
             for person in range(1, scenario.people + 1)
         ]
         workload = (
-            f"{scenario.shape}, {_counted(scenario.meetings, 'meeting')} of {scenario.people} for {seconds:g} s, "
+            f"{scenario.shape}, {_plural(scenario.meetings, 'meeting')} of {scenario.people} for {seconds:g} s, "
             f"{scenario.source} to {', '.join(scenario.targets)}, seed {scenario.seed}"
         )
     if not lines and (plan.file is not None or scenario.meetings):
@@ -127,7 +284,7 @@ def said(plan: RunPlan) -> Said:
     )
 
 
-def _counted(number: int, what: str) -> str:
+def _plural(number: int, what: str) -> str:
     return f"{number:,} {what}" + ("s" if number != 1 else "")
 
 
@@ -195,7 +352,12 @@ async def run(plan: RunPlan, say: Say) -> Results:
         raise LoadtestError("There is neither a meeting nor an idle session in this run.")
     settings = plan.gateway_settings(what.load)
     trials = _Trials(plan, what, say)
-    why = await _until_it_ends(trials, settings, plan)
+    try:
+        why = await until_it_ends(trials.measure(settings), plan.time_limit_s, lambda: trials.something)
+    except LoadtestError as error:
+        why = str(error)
+    if why and not trials.something:
+        raise LoadtestError(why)
     found = findings(trials.finished, trials.held, plan.objective)
     asked = plan.repetitions if what.lines else 0
     if why and len(trials.finished) < asked:
@@ -208,19 +370,6 @@ async def run(plan: RunPlan, say: Say) -> Results:
         trials=trials.finished,
         details={"held": msgspec.to_builtins(trials.held)},
     )
-
-
-async def _until_it_ends(trials: _Trials, settings: dict[str, Any], plan: RunPlan) -> str:
-    """Measure; why it ended early, a sentence, or nothing. Raises what ended it where no trial was finished."""
-    try:
-        why = await until_it_ends(trials.measure(settings), plan.time_limit_s, lambda: trials.something)
-    except LoadtestError as error:
-        why = str(error)
-    if not why:
-        return ""
-    if not trials.something:
-        raise LoadtestError(why)
-    return why
 
 
 class _Trials:
@@ -288,26 +437,22 @@ class _Trials:
 
     async def _hold_meetings(self, running: Running, crowd: Driver, repetition: int) -> None:
         what = self._what
-        self._finish(
-            await measure(
-                running,
-                crowd,
-                what.lines,
-                what.load,
-                name="meetings",
-                repetition=repetition,
-                workload=what.workload,
-                say=self._say,
-                limit_s=what.lines[-1].due_s + _AFTER_S,
-                allow_bottleneck=self._plan.allow_bottleneck,
-            )
+        trial = await measure(
+            running,
+            crowd,
+            what.lines,
+            what.load,
+            name="meetings",
+            repetition=repetition,
+            workload=what.workload,
+            say=self._say,
+            limit_s=what.lines[-1].due_s + _AFTER_S,
+            allow_bottleneck=self._plan.allow_bottleneck,
         )
-        self.held = replace(self.held, after_mib=_memory_mib(running))
-
-    def _finish(self, trial: Trial) -> None:
-        """It is over. A session that is lost is no translation, and is told of in every trial after that."""
+        # A session that is lost is no translation, and is told of in every trial after that.
         self._lose(trial.records)
         self.finished.append(replace(trial, records=[each for each in trial.records if not _is_a_session(each)]))
+        self.held = replace(self.held, after_mib=_memory_mib(running))
 
     def _lose(self, records: Sequence[Record]) -> None:
         lost = {each.line: each.failed for each in records if each.failed and _is_a_session(each)}
@@ -325,3 +470,56 @@ def _memory_mib(running: Running) -> float | None:
         return None
     own = (running.pid, *processes.named_below(running.pid, processes.WORKER))
     return round(sum(map(processes.resident_mib, own)), 1)
+
+
+# ---------------------------------------------------------------- the command
+
+
+def _add(parser: argparse.ArgumentParser) -> None:
+    common.add_options(parser, *common.TALK, "--max-num-seqs", "--url", "--workers", targets=("ja", "es"))
+    add = parser.add_argument
+    add("--meetings", type=between(0, 100_000), default=10, metavar="N", help="at the same time")
+    add("--readers", type=between(0, 100_000), default=0, metavar="N", help="more in each meeting, who only read")
+    add("--idle", type=between(0, 1_000_000), default=0, metavar="N", help="sessions in which nothing is said")
+    add("--seconds", type=from_(1, 86_400), metavar="S", help="how long; without it 30, or all of the file")
+    add("--repetitions", type=between(1, 100), default=1, metavar="N", help="of the same")
+    add(
+        "--allow-bottleneck",
+        action="store_true",
+        help="report also what the client processes could not keep up with; it is noted",
+    )
+
+
+def run_plan(options: argparse.Namespace) -> RunPlan:
+    """What the options say. Raises `LoadtestError` for a file that does not exist, and for options that would do
+    nothing beside the others."""
+    named = common.file(options)
+    if named is not None:
+        if not named.is_file():
+            raise LoadtestError(f"--scenario is natural, uniform or a file; there is no file {named}.")
+        common.refuse(options, ["meetings"], "the lines of a file say in which meeting they are.")
+    if options.url is not None:
+        common.refuse(options, common.ENGINE_OPTIONS, "the gateway at --url is measured as it runs.")
+    own = {
+        "settings": common.settings(options, several=True),
+        "objective": common.objective(options),
+        "scenario": common.scenario(options, meetings=options.meetings),
+        "file": named,
+    }
+    return RunPlan(**(common.fields_of(options, RunPlan) | own))
+
+
+async def _run(options: argparse.Namespace, say: Say) -> Results:
+    return await run(run_plan(options), say)
+
+
+RUN = Command(
+    "run",
+    "meetings on a gateway: people who talk, readers, idle sessions",
+    "Holds meetings on a gateway, yours (--url) or one that is started: people take turns as in real "
+    "meetings, at real speed, with what a recogniser says meanwhile, and everybody reads. With --engine simulated "
+    "the gateway alone is measured: what it delivers with a core, what a session weighs. Exit status 1 when "
+    "sessions were lost, when translations failed, and when not all that was asked for was measured.",
+    _add,
+    _run,
+)

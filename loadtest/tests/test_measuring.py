@@ -20,21 +20,27 @@ import pytest
 from msgspec.structs import replace
 
 from gateway.translation import partials
+from loadtest import measuring
 from loadtest.driving.driver import Driven, Driver
-from loadtest.measuring import measure as measuring
-from loadtest.measuring.accounting import HOST, STORE, Accounts, Reading, hosts
-from loadtest.measuring.measure import (
+from loadtest.measuring import (
     DRIVER_WAS_THE_LIMIT,
+    HOST,
     PACE_S,
+    STORE,
+    Accounts,
+    Reading,
     could_be_translated,
+    counters,
+    engine_gpus,
+    hosts,
     measure,
+    sampling,
     translated,
     translated_part,
 )
-from loadtest.measuring.sampling import counters, engine_gpus, sampling
 from loadtest.results import LoadtestError
 from loadtest.systems import processes
-from loadtest.systems.running import Running
+from loadtest.systems.server import Running
 from loadtest.trial.values import (
     Address,
     Closed,
@@ -101,9 +107,6 @@ def test_the_counter_is_that_of_translated_partials_of_all_languages() -> None:
     )
     assert translated(text) == 7
     assert translated("") == 0
-
-
-# ---------------------------------------------------------------- samples
 
 
 # ---------------------------------------------------------------- a server that says something of itself
