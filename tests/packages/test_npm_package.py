@@ -378,9 +378,9 @@ STRICT = {
 }
 
 PROGRAM = """
-import { fetchTranscript, GatewayClient, TranscriptError } from "translation-gateway-client";
+import { fetchTranscript, GatewayClient, Recogniser, TranscriptError } from "translation-gateway-client";
 import type { ClientEvent, Codec, SessionOptions, SocketClass } from "translation-gateway-client";
-import type { TokenSource, Transcript } from "translation-gateway-client";
+import type { RecognisedSpeech, TokenSource, Transcript } from "translation-gateway-client";
 
 declare class AbortController { signal: { readonly aborted: boolean } }
 const token: TokenSource = async () => "token";
@@ -410,6 +410,8 @@ const stop: () => void = client.listen((event: ClientEvent) => {
 });
 const id: string = client.partial({ text: "let us" });
 client.final({ id, text: "Let us.", lang: "en", start_ms: 0, end_ms: 900 });
+const heard: RecognisedSpeech[] = new Recogniser("ana-").hear({ partial: "let us" });
+for (const said of heard) if (said.kind === "final") client.final(said);
 client.setOptions({ formality: null });
 // @ts-expect-error: a language is a string
 client.read([7]);
