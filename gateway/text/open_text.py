@@ -10,8 +10,8 @@ behind the place where its last words are, or the words that have taken their pl
 
 from __future__ import annotations
 
-import os.path
 from collections.abc import Sequence
+from itertools import takewhile
 from typing import NamedTuple
 
 import regex
@@ -67,7 +67,7 @@ class OpenText:
             self._text, self._agreed = self._text[: self._at], 0
             return
         self._text, self._at = text, at
-        self._agreed = len(os.path.commonprefix([before, text[at:]]))
+        self._agreed = _same(before, text[at:])
 
     def ready(self, lang: str) -> str | None:
         """The next segment, with the blanks behind it, if it is settled."""
@@ -110,6 +110,11 @@ class OpenText:
         return len(first), len(pieces) > 1
 
 
+def _same(one: Sequence[str], other: Sequence[str]) -> int:
+    """How much of their beginnings is the same."""
+    return sum(1 for _ in takewhile(lambda pair: pair[0] == pair[1], zip(one, other, strict=False)))
+
+
 class _Word(NamedTuple):
     text: str
     end: int
@@ -124,7 +129,7 @@ def _located(covered: str, rest: str, text: str) -> int | None:
     if text.startswith(covered) and not _is_inside_a_word(text, len(covered)):
         return len(covered)
     known, said = _words(covered), _words(text)
-    same = len(os.path.commonprefix([[word.text for word in known], [word.text for word in said]]))
+    same = _same([word.text for word in known], [word.text for word in said])
     if same == len(known):
         return _behind(text, said, same)
     if same == len(said):
