@@ -3,9 +3,9 @@
 Knows: every revision has all of the text so far, and recognisers change their minds, mostly about the last words.
 Must not know: who said it, what becomes of the segments.
 
-A segment is settled where further words follow it and two revisions in a row agree on it, or where so much follows
-that the recogniser has moved on. What a later revision says instead of it is not said again: the rest is what comes
-behind the place where its last words are, or the words that have taken their place.
+A segment is settled where further words follow it and two revisions in a row agree on it, or where so much
+follows that the recogniser has moved on. What a later revision says instead is not said again: the rest is what
+comes behind the place where its last words are, or the words that have taken their place.
 """
 
 from __future__ import annotations
@@ -20,6 +20,8 @@ from gateway.text.segments import cut, patience, segments, sentences
 
 # Words that follow an end mark, and that follow a place at which a text is cut because it is long.
 _FOLLOW_END, _FOLLOW_CUT = 1, 3
+# Characters behind the longest segment that decide where it ends.
+_AHEAD = 500
 # Words before and behind the cut that are compared with another revision.
 _WINDOW = 48
 # Of the last so many words before the cut, half have to be found again; or as many of the first.
@@ -59,7 +61,9 @@ class OpenText:
         return self._at / len(self._text) if self._text else 0.0
 
     def revise(self, text: str) -> None:
-        """The newest revision: all of the text so far."""
+        """The newest revision: all of the text so far. One that says what the last one said changes nothing."""
+        if text == self._text:
+            return
         before = self.rest
         at = _located(self._text[: self._at], before, text)
         if at is None:
@@ -103,7 +107,7 @@ class OpenText:
 
     def _end(self, rest: str, lang: str) -> tuple[int, bool]:
         """Where the first segment ends, and whether a mark says so."""
-        pieces = sentences(rest, lang)
+        pieces = sentences(rest[: _AHEAD + 2 * self._longest], lang)
         first = pieces[0] if pieces else ""
         if len(first.strip()) > (longest := patience(first, self._longest)):
             return cut(first, lang, longest), False
