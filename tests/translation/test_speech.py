@@ -1,7 +1,8 @@
-"""A talk in segments: what is accepted of it while it goes on, what its final adds, and how another gateway goes on."""
+"""A talk in segments: what is accepted while it goes on, what its final adds, and how another gateway goes on."""
 
 from __future__ import annotations
 
+from itertools import pairwise
 from typing import Any
 
 import pytest
@@ -267,8 +268,8 @@ async def test_segments_have_their_part_of_the_time() -> None:
             for e in page.publications
             if isinstance(e.event, Said)
         ]
-        assert spans[0][0], spans[-1][1] == (1_000, 5_000)
-        assert all(before[1] == after[0] for before, after in zip(spans, spans[1:], strict=False))
+        assert (spans[0][0], spans[-1][1]) == (1_000, 5_000)
+        assert all(before[1] == after[0] for before, after in pairwise(spans))
 
 
 async def test_who_left_is_forgotten() -> None:
