@@ -62,6 +62,7 @@ from gateway.translation.finals import Finals
 from gateway.translation.partials import Partials
 from gateway.translation.scheduling.quotas import Quotas
 from gateway.translation.scheduling.scheduler import Scheduler
+from gateway.translation.speech import Speech
 from gateway.webhooks.deliveries import Deliveries
 
 _log = logging.getLogger(__name__)
@@ -146,6 +147,13 @@ class Gateway:
             leaves_unfinished=settings.event_log.handover_file is not None or self.store.is_shared,
             delta_interval_s=settings.delta_interval_s,
         )
+        self.speech = Speech(
+            self.finals,
+            self.partials,
+            segment_chars=settings.segment_chars,
+            text_chars=settings.limits.text_chars,
+            in_flight=settings.limits.utterances_in_flight,
+        )
         self.sessions = Sessions(
             log=self.log,
             session_store=self.session_store,
@@ -160,7 +168,7 @@ class Gateway:
                 )
             ),
             finals=self.finals,
-            partials=self.partials,
+            speech=self.speech,
             limits=settings.limits,
             max_sessions=settings.max_sessions,
             joins_per_address=settings.max_connections_per_address,

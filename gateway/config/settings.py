@@ -165,6 +165,9 @@ class Settings(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     # Share of the engine's batch for best-effort work: unfinished utterances, and earlier utterances for
     # latecomers. With 0 nothing is translated while it is being said.
     partials_share: Annotated[float, Meta(ge=0, le=1)] = 0.5
+    # Characters of what is said without an end mark that are translated together, twice as many where a sentence
+    # has marks inside; what is longer is cut at a clause or a word.
+    segment_chars: Annotated[int, Meta(ge=20, le=10_000)] = 120
     # Recent utterances that a latecomer sees.
     snapshot_utterances: Annotated[int, Meta(ge=0, le=200)] = 30
     # Seconds between two pings of a connection.

@@ -16,6 +16,21 @@ from gateway.domain.engine import Confidence, Formality, TranslationOptions
 UtteranceKey = tuple[str, str]
 
 
+# Between the id of an utterance and the number of a segment of it: the first one has no number.
+_SEGMENT = "~"
+
+
+def segment_id(id: str, number: int) -> str:
+    """The id of a segment of an utterance, which counts from 1."""
+    return id if number == 1 else f"{id}{_SEGMENT}{number}"
+
+
+def is_segment_id(id: str) -> bool:
+    """Whether it looks like the id of a later segment; no client may choose such a one."""
+    _, mark, number = id.rpartition(_SEGMENT)
+    return mark != "" and number.isascii() and number.isdecimal()
+
+
 class Utterance(Struct, frozen=True):
     """One thing said, at one revision."""
 
@@ -43,10 +58,24 @@ class Utterance(Struct, frozen=True):
     # Span that it belongs to (W3C Trace Context): at first the client's, once accepted the gateway's own.
     # Empty: it is not traced.
     traceparent: str = ""
+    # Of a later segment of what its client calls one utterance: that utterance's id.
+    part_of: str = ""
+    # Whether another segment follows; the last one closes the utterance.
+    continues: bool = False
 
     @property
     def key(self) -> UtteranceKey:
         return (self.participant, self.id)
+
+    @property
+    def whole(self) -> UtteranceKey:
+        """Of what its client calls one utterance; all its segments have the same."""
+        return (self.participant, self.part_of or self.id)
+
+    @property
+    def is_segment(self) -> bool:
+        """Whether it is a part of what its client calls one utterance."""
+        return self.continues or self.part_of != ""
 
     def options_for(self, lang: str) -> TranslationOptions:
         """The options for translating this utterance into `lang`."""

@@ -23,6 +23,7 @@ from gateway.domain.log import (
     Unfinished,
     Untranslated,
     Utterance,
+    UtteranceKey,
 )
 from gateway.domain.quotas import DayOfTenant, Metered, Totals
 from gateway.domain.session_store import UNBOUNDED, Bounds, Fence, Held, Present, StoredSession, TenantCounts
@@ -104,6 +105,9 @@ class EventLog(Protocol):
         where that does not matter. Raises `UtteranceFinished` if the log has it with another text or language,
         `SessionReplaced` if the log does not have it and the session has another fence now, `LogUnavailable`.
         """
+
+    async def find_utterance(self, meeting: str, key: UtteranceKey) -> Utterance | None:
+        """An utterance as it was accepted. None: the log does not hold it. Raises `LogUnavailable`."""
 
     async def conclude(self, meeting: str, outcome: Translated | Untranslated) -> Publication | None:
         """Append the outcome of what was promised. None if it has one already; then nothing was appended.

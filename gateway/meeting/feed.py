@@ -81,8 +81,8 @@ class Feed:
         if not self._wants(publication):
             return
         event = publication.event
-        if isinstance(event, Said) and event.utterance.participant == self._participant:
-            said = event.utterance
+        said = event.utterance if isinstance(event, Said) else None
+        if said is not None and said.participant == self._participant and not said.continues:
             self._put(
                 Payload(accepted_message(said, publication.offset), None if payload is None else payload.delivery)
             )

@@ -10,7 +10,16 @@ from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 
-from gateway.domain.log import Publication, Recent, Said, Translated, Untranslated, Utterance, UtteranceKey
+from gateway.domain.log import (
+    Publication,
+    Recent,
+    Said,
+    Translated,
+    Untranslated,
+    Utterance,
+    UtteranceKey,
+    segment_id,
+)
 
 
 @dataclass(eq=False)
@@ -66,6 +75,8 @@ class History:
         self._unfinished: dict[UtteranceKey, Record] = {}
         # Those that are being accepted, and are neither among the newest nor unfinished.
         self._followed: dict[UtteranceKey, Record] = {}
+        # Utterances in several segments that are closed, and of which an earlier segment is not finished.
+        self._closed: set[UtteranceKey] = set()
 
     def recall(self, recent: Recent) -> int:
         """What the log tells to begin with. Returns an offset.
@@ -120,6 +131,39 @@ class History:
         if record.missing():
             self._unfinished[record.utterance.key] = record
 
+    def ends_whole(self, record: Record) -> bool:
+        """Whether with this record, which is finished, all that its client calls one utterance is finished."""
+        whole = record.utterance.whole
+        return (not record.utterance.continues or whole in self._closed) and self.close(whole)
+
+    def close(self, whole: UtteranceKey) -> bool:
+        """No further segment of an utterance follows. Returns whether all of it is finished."""
+        if self.unfinished_segments(whole):
+            self._closed.add(whole)
+            return False
+        self._closed.discard(whole)
+        return True
+
+    def unfinished_segments(self, whole: UtteranceKey) -> list[UtteranceKey]:
+        """Those of one utterance that are not finished, by their keys."""
+        return [key for key, record in self._unfinished.items() if record.utterance.whole == whole]
+
+    def unfinished_by(self, participant: str) -> int:
+        """How much of what a participant said is not finished."""
+        return sum(key[0] == participant for key in self._unfinished)
+
+    def segments(self, whole: UtteranceKey) -> list[Utterance]:
+        """What is held of the segments of one utterance, oldest first; nothing if the first is not held."""
+        found: list[Utterance] = []
+        while (record := self.get((whole[0], segment_id(whole[1], len(found) + 1)))) is not None:
+            found.append(record.utterance)
+        return found
+
+    def failed(self, whole: UtteranceKey) -> bool:
+        """Whether a promised translation of some segment failed, as far as they are held."""
+        held = [*self._records.values(), *self._unfinished.values()]
+        return any(record.failed for record in held if record.utterance.whole == whole)
+
     def get(self, key: UtteranceKey) -> Record | None:
         return self._unfinished.get(key) or self._records.get(key) or self._followed.get(key)
 
@@ -153,6 +197,7 @@ class History:
         """The log that all of it came from is lost."""
         for records in (self._records, self._unfinished, self._followed):
             records.clear()
+        self._closed.clear()
 
     def _add(self, record: Record) -> Record:
         key = record.utterance.key

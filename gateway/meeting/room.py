@@ -292,6 +292,11 @@ class Room:
         if (finished := self.history.end(outcome)) is not None:
             self._finished(finished)
 
+    def close_utterance(self, whole: UtteranceKey) -> None:
+        """No further segment of an utterance follows those that are in the log."""
+        if self.history.close(whole):
+            self._tell_finished(whole, failed=self.history.failed(whole))
+
     async def stream_to(self, member: Member, feed: Feed) -> None:
         """Bring a member up to date and make its feed live: see `Feed`.
 
@@ -367,11 +372,16 @@ class Room:
         self.has_lost_its_log = True
 
     def _finished(self, record: Record) -> None:
-        speaker = self.members.get(record.utterance.participant)
-        if speaker is not None and speaker.on_finished is not None:
-            speaker.on_finished(record.utterance.id, record.failed)
+        if self.history.ends_whole(record):
+            failed = record.failed or (record.utterance.is_segment and self.history.failed(record.utterance.whole))
+            self._tell_finished(record.utterance.whole, failed=failed)
         if record.utterance.traceparent:
             utterances.finished(record.utterance.traceparent)
+
+    def _tell_finished(self, whole: UtteranceKey, *, failed: bool) -> None:
+        speaker = self.members.get(whole[0])
+        if speaker is not None and speaker.on_finished is not None:
+            speaker.on_finished(whole[1], failed)
 
     async def _logged(self, after: int) -> AsyncIterator[Publication]:
         """Everything behind a position that the log holds when it is read. Raises `LogUnavailable`."""

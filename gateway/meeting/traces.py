@@ -55,13 +55,13 @@ class Accepting:
         with spans.within(self._span if self._span is not NOT_TRACED else spans.current()):
             yield
 
-    def ended(self, accepted: Accepted | GatewayError) -> None:
+    def ended(self, accepted: Accepted | GatewayError | None) -> None:
         """What became of it."""
         if self._span is NOT_TRACED:
             return
         if isinstance(accepted, GatewayError):
             self._span.fail(accepted.code)
-        elif not accepted.known:
+        elif accepted is not None and not accepted.known:
             return
         else:
             # What is still to come of it belongs to the span of the first time.

@@ -94,6 +94,11 @@ def targets_by_source(profile: EngineProfile) -> dict[str, list[str]] | UnsetTyp
 def check_text(text: str, limits: Limits, field: str) -> None:
     """Check a text to translate. Raises `LimitExceeded` or `InvalidValue`."""
     check_length(text, limits.text_chars, field)
+    check_said(text, field)
+
+
+def check_said(text: str, field: str) -> None:
+    """Check that a text says something. Raises `InvalidValue`."""
     if not text.strip():
         raise InvalidValue("The text is empty.", field=field)
 

@@ -89,14 +89,14 @@ Offset = Annotated[int, Meta(ge=0, le=MAX_INT, description="Highest `offset` of 
 OwnUtterance = Annotated[
     str,
     Meta(
-        description="Chosen by the client, unique in its session, not empty.",
+        description="Chosen by the client, unique in its session, not empty; does not end with `~` and a number.",
         extra_json_schema={"x-limit": "id_chars"},
     ),
 ]
 Rev = Annotated[int, Meta(ge=0, le=MAX_INT, description="Revision of the utterance, growing.")]
 Text = Annotated[
     str,
-    Meta(description="All of the utterance so far; not only blanks.", extra_json_schema={"x-limit": "text_chars"}),
+    Meta(description="All of the utterance so far, however long; not only blanks."),
 ]
 UtteranceLang = Annotated[
     str, Meta(description="Language of the text, if it is not the session's `speaks`. `auto`: it is detected.")

@@ -39,8 +39,8 @@ def languages_message(profile: EngineProfile) -> LanguagesChanged:
 
 
 def accepted_message(said: Utterance, offset: int) -> UtteranceAccepted:
-    """What its speaker is told of a final utterance in the log."""
-    return UtteranceAccepted(said.id, said.rev, offset, said.lang if said.detected else UNSET)
+    """What its speaker is told of a final utterance in the log. said: the segment that closes it."""
+    return UtteranceAccepted(said.whole[1], said.rev, offset, said.lang if said.detected else UNSET)
 
 
 def caption_message(utterance: Utterance, offset: int | None = None, at_ms: int | UnsetType = UNSET) -> Caption:

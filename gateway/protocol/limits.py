@@ -21,7 +21,7 @@ class Limits(Struct, frozen=True, omit_defaults=False):
     """What this gateway accepts from one session; sent in `session.started`, enforced with an `error`."""
 
     message_bytes: Annotated[int, _meta("Longest frame, in bytes.", at_least=1_024)] = 65_536
-    text_chars: Annotated[int, _meta("Longest `text` of an utterance.")] = 2_000
+    text_chars: Annotated[int, _meta("Longest segment of what is said; longest text of a request.")] = 2_000
     utterances_in_flight: Annotated[int, _meta("Utterances accepted and not yet finished.")] = 32
     languages: Annotated[int, _meta("Most entries of `reads`.")] = 8
     messages_per_s: Annotated[int, _meta("Sustained rate of client messages.")] = 50

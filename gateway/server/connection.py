@@ -288,7 +288,7 @@ class Connection:
         return True
 
     async def _show(self, effect: Show) -> bool:
-        self._core.sessions.hear(self._seat(), effect.utterance)
+        await self._core.sessions.hear(self._seat(), effect.utterance)
         return True
 
     async def _accept(self, effect: Accept) -> bool:

@@ -134,6 +134,10 @@ class KnownUtterances:
         if in_flight:
             self._in_flight.add(id)
 
+    def expect(self, id: str) -> None:
+        """It is in flight, and nothing else is known of it."""
+        self._in_flight.add(id)
+
     def settled(self, id: str, *, failed: bool) -> None:
         """It has ended in every language. failed: in some, its translation failed."""
         self._in_flight.discard(id)
@@ -231,6 +235,13 @@ class Session:
         """
         self._known.finished(utterance.id, utterance.rev, utterance.text, failed=failed, in_flight=in_flight)
         self._languages.recall(utterance.id, utterance.lang)
+
+    def recall_in_flight(self, utterance: Utterance) -> None:
+        """Some segment of an utterance that another process accepted is not finished. utterance: the last one.
+
+        If its client sends it again, the log knows its segments.
+        """
+        self._known.expect(utterance.whole[1])
 
     def recalled(self) -> None:
         """Another process had this session, and that is all that is known of what was said."""
@@ -393,7 +404,8 @@ class Session:
         shown = self._languages.shown(message.id)
         utterance = self._utterance(message, lang)
         self._known.finished(message.id, message.rev, message.text)
-        self._options.history.append(message.text)
+        # Of a long talk, its end is context enough.
+        self._options.history.append(message.text[-self._limits.text_chars :])
         if known is not None and shown not in (None, utterance.lang):
             # Those who were shown it as another language learn that it is not.
             return [Show(replace(utterance, final=False)), Accept(utterance, again)]
@@ -474,7 +486,7 @@ class Session:
         is_final, detected = isinstance(message, UtteranceFinal), lang == AUTO
         if detected:
             languages = self._rules.detectable(self.grant.speaks)
-            ranked = self._rank(message.text, self._rules.supported().languages)
+            ranked = self._rank(message.text[-self._limits.text_chars :], self._rules.supported().languages)
             find = self._languages.final if is_final else self._languages.partial
             lang = find(message.id, message.text, ranked, languages)
         elif is_final:

@@ -13,7 +13,7 @@ from gateway.domain.engine import EngineProfile, Formality
 from gateway.domain.errors import EngineUnavailable, GatewayError, InvalidValue, UnsupportedLanguage
 from gateway.domain.grants import Grant
 from gateway.domain.languages import AUTO, normalise
-from gateway.domain.log import Utterance
+from gateway.domain.log import Utterance, is_segment_id
 from gateway.protocol import checks
 from gateway.protocol.limits import Limits
 from gateway.protocol.messages import UtteranceFinal, UtterancePartial
@@ -98,7 +98,12 @@ class SessionRules:
         if not message.id:
             raise InvalidValue("An utterance needs an id.", field="id")
         checks.check_length(message.id, self.limits.id_chars, "id")
-        checks.check_text(message.text, self.limits, "text")
+        if is_segment_id(message.id):
+            raise InvalidValue(
+                "An id must not end with ~ and a number: so do those of later segments.", field="id"
+            )
+        # It may be long: it is translated in segments.
+        checks.check_said(message.text, "text")
         if message.lang is not None:
             return self.spoken(message.lang, "lang")
         if speaks is None:

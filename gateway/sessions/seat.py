@@ -163,7 +163,10 @@ def recalled(room: Room, record: SessionRecord, limits: Limits) -> Session:
     state.participant, state.grant = record.participant, record.grant
     for said in room.history.said_by(record.participant):
         missing = bool(said.missing())
-        state.recall(said.utterance, failed=not missing and said.failed, in_flight=missing)
+        if not said.utterance.is_segment:
+            state.recall(said.utterance, failed=not missing and said.failed, in_flight=missing)
+        elif not said.utterance.continues and room.history.unfinished_segments(said.utterance.whole):
+            state.recall_in_flight(said.utterance)
     state.recalled()
     return state
 

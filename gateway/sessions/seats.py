@@ -22,7 +22,7 @@ from gateway.meeting.feed import Feed
 from gateway.sessions.lifetimes import Lifetimes
 from gateway.sessions.seat import Seat
 from gateway.translation.finals import Finals
-from gateway.translation.partials import Partials
+from gateway.translation.speech import Speech
 
 _log = logging.getLogger(__name__)
 
@@ -35,7 +35,7 @@ class Seats:
         session_store: SessionStore,
         lifetimes: Lifetimes,
         finals: Finals,
-        partials: Partials,
+        speech: Speech,
         tasks: asyncio.TaskGroup,
         # Monotonic, seconds.
         clock: Callable[[], float],
@@ -48,7 +48,7 @@ class Seats:
         )
         self._lifetimes = lifetimes
         self._finals = finals
-        self._partials = partials
+        self._speech = speech
         self._clock = clock
         self._seats: dict[bytes, Seat] = {}
 
@@ -78,7 +78,7 @@ class Seats:
             seat.disconnect()
             seat.away_since_s = self._clock()
             self.writes.save(seat)
-            self._partials.speaker_away(seat.room, seat.member.participant)
+            self._speech.speaker_away(seat.room, seat.member.participant)
             metrics.SESSIONS.dec()
             _log.info("session %s… is away", seat.member.participant)
 
@@ -98,7 +98,7 @@ class Seats:
         if seat.connected:
             metrics.SESSIONS.dec()
         seat.leave()
-        self._partials.speaker_left(seat.room, seat.member.participant, for_good=for_good)
+        self._speech.speaker_left(seat.room, seat.member.participant, for_good=for_good)
         seat.room.leave(seat.member)
         return True
 

@@ -41,8 +41,8 @@ from gateway.sessions.rooms import Rooms
 from gateway.sessions.seat import Finish, Seat, restored
 from gateway.sessions.seats import Seats
 from gateway.translation.finals import Finals
-from gateway.translation.partials import Partials
 from gateway.translation.scheduling.quotas import Quotas
+from gateway.translation.speech import Speech
 
 _log = logging.getLogger(__name__)
 
@@ -57,7 +57,7 @@ class Sessions:
         session_store: SessionStore,
         rooms: Rooms,
         finals: Finals,
-        partials: Partials,
+        speech: Speech,
         limits: Limits,
         # Connected and kept together; beyond it a newcomer ends a kept session, see `to_give_way`.
         max_sessions: int,
@@ -69,7 +69,7 @@ class Sessions:
         clock: Callable[[], float] | None = None,
     ) -> None:
         self._finals = finals
-        self._partials = partials
+        self._speech = speech
         self._limits = limits
         self._clock = clock or time.monotonic
         self._joins = Joins(
@@ -82,7 +82,7 @@ class Sessions:
         self.rooms = rooms
         # What this gateway has taken over and not begun.
         self._taken: list[Unfinished] = []
-        self.seats = Seats(session_store, self.lifetimes, finals, partials, self._tasks, self._clock)
+        self.seats = Seats(session_store, self.lifetimes, finals, speech, self._tasks, self._clock)
         self._entrance = Entrance(
             session_store=session_store,
             seats=self.seats,
@@ -207,24 +207,31 @@ class Sessions:
         for seat in seats:
             self.seats.end(seat)
 
-    def hear(self, seat: Seat, utterance: Utterance) -> None:
-        """A session's newest revision of an utterance that is being said."""
-        self._partials.hear(seat.room, utterance)
+    async def hear(self, seat: Seat, utterance: Utterance) -> None:
+        """A session's newest revision of an utterance that is being said.
+
+        The caller may be cancelled; what was begun is carried through.
+        """
+        if self._speech.hear(seat.room, utterance):
+            fence = Fence(seat.key, seat.fence)
+            await asyncio.shield(self._tasks.create_task(self._settle(seat, utterance, fence)))
+
+    async def _settle(self, seat: Seat, utterance: Utterance, fence: Fence) -> None:
+        try:
+            await self._speech.settle(seat.room, utterance, fence)
+        except Exception:  # a task that raised would end all the others
+            _log.exception("what is settled of an utterance could not be accepted")
 
     def withdraw(self, seat: Seat, utterance_id: str, wait_s: float = 0.0) -> None:
         """A session gives up an utterance that is being said. wait_s: as in `Withdraw`."""
-        key = (seat.member.participant, utterance_id)
-        if wait_s:
-            self._partials.withdraw_later(seat.room, key, wait_s)
-        else:
-            self._partials.withdraw(seat.room, key)
+        self._speech.withdraw(seat.room, (seat.member.participant, utterance_id), wait_s)
 
     def cancel(self, seat: Seat, utterance_id: str) -> None:
         """A session wants no translation of an accepted utterance any more."""
-        self._finals.cancel(seat.room, (seat.member.participant, utterance_id))
+        self._speech.cancel(seat.room, (seat.member.participant, utterance_id))
 
     async def accept(self, seat: Seat, accept: Accept) -> bool:
-        """Take on a final utterance of a session. Returns whether it was in the log before.
+        """Take on a final utterance of a session. Returns whether all of it was in the log before.
 
         Raises what `Finals.accept` raises; then nothing was accepted, and the session knows. The caller may
         be cancelled; what was begun is carried through.
@@ -233,9 +240,9 @@ class Sessions:
         accepted = await asyncio.shield(accepting)
         if isinstance(accepted, GatewayError):
             raise accepted
-        return accepted.known
+        return accepted is None or accepted.known
 
-    async def _traced(self, seat: Seat, accept: Accept) -> Accepted | GatewayError:
+    async def _traced(self, seat: Seat, accept: Accept) -> Accepted | GatewayError | None:
         if not traces.concern(accept.utterance):
             return await self._accept(seat, accept)
         accepting = traces.Accepting(seat.room.id, accept.utterance, seat.key.hex()[:12], again=accept.again)
@@ -244,11 +251,14 @@ class Sessions:
         accepting.ended(accepted)
         return accepted
 
-    async def _accept(self, seat: Seat, accept: Accept) -> Accepted | GatewayError:
-        """The error that it was refused with, if it was: a task that raised would end all the others."""
+    async def _accept(self, seat: Seat, accept: Accept) -> Accepted | GatewayError | None:
+        """The error that it was refused with, if it was: a task that raised would end all the others.
+
+        None: all of it was accepted while it was being said.
+        """
         fence = Fence(seat.key, seat.fence)
         try:
-            return await self._finals.accept(seat.room, accept.utterance, fence)
+            return await self._speech.accept(seat.room, accept.utterance, fence, again=accept.again)
         except SessionReplaced as error:
             if seat.fence != fence.number:
                 # A later connection here has it.

@@ -261,6 +261,11 @@ class MemoryEventLog:
         owned = tuple(lang for lang, promise in said.unfinished.items() if promise.owner == self._gateway)
         return Accepted(said.offset, unfinished, owned, known, last)
 
+    async def find_utterance(self, meeting: str, key: UtteranceKey) -> Utterance | None:
+        known = self._store.meetings.get(meeting)
+        said = known.by_key.get(key) if known is not None else None
+        return said.utterance if said is not None else None
+
     async def conclude(self, meeting: str, outcome: Translated | Untranslated) -> Publication | None:
         known = self._store.meetings.get(meeting)
         said = known.by_offset.get(outcome.said) if known is not None else None

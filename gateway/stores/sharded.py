@@ -87,6 +87,7 @@ class ShardedEventLog:
         self._placement = placement
 
     accept = _to_store_of_key(EventLog.accept)
+    find_utterance = _to_store_of_key(EventLog.find_utterance)
     conclude = _to_store_of_key(EventLog.conclude)
     claim = _to_store_of_key(EventLog.claim)
     read = _to_store_of_key(EventLog.read)

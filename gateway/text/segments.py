@@ -23,11 +23,10 @@ _AT_ONCE = 2_000
 _LINE = regex.compile(r"\s*\n\s*|\s*[\u2028\u2029]\s*")
 # Marks that sentencex does not know everywhere: Khmer, Tibetan, Armenian, Ethiopic, the double danda.
 _MARKS = regex.compile(r"[។៕།։።፧।॥]+[\p{Pe}\p{Pf}\"']*\s*(?=\S)")
-# Behind these a sentence goes on: an initial, a number with a full stop, a short word that begins the sentence
-# (`M. Dupont`), a word without vowels (`Dr. No`), letters with full stops between them before a small letter.
+# Behind these a sentence goes on: an initial (`M. Dupont`), a number with a full stop, a word without vowels
+# (`Dr. No`), letters with full stops between them before a small letter.
 _INITIAL = regex.compile(r"(?<!\p{L})\p{Lu}\.\s*\Z")
 _ORDINAL = regex.compile(r"(?<![\p{L}\p{N}])\p{N}{1,3}\.\s*\Z")
-_SHORT = regex.compile(r"\s*\p{L}{1,3}\.\s*\Z")
 _ABBREVIATION = regex.compile(r"(?<!\p{L})[BCDFGHJKLMNPQRSTVWXZ]?[bcdfghjklmnpqrstvwxz]{1,3}\.\s*\Z")
 _DOTTED = regex.compile(r"(?:\p{L}\.){2,}\s*\Z")
 _GOES_ON = (_INITIAL, _ORDINAL, _ABBREVIATION)
@@ -37,6 +36,8 @@ _QUOTING = ("と", "って", "という")
 
 # What ends a clause.
 _CLAUSE = regex.compile(r"(?:[,;:،؛、，；：—–]|(?<=\s)-)[\p{Pe}\p{Pf}\"']*\s*\Z")
+# A sentence with one of these is by a recogniser, or a person, who writes marks.
+_MARKED = regex.compile(r"[,;:.!?…](?=\s|\Z)|[،؛؟、，；：。！？।]")
 # Letters that have capitals: what begins with one, and follows another such word, is part of a name.
 _CAPITAL = regex.compile(r"\p{Lu}")
 _LAST_WORD = regex.compile(r"\S+(?=\s*\Z)")
@@ -54,8 +55,16 @@ def sentences(text: str, lang: str) -> list[str]:
 
 
 def segments(text: str, lang: str, longest: int) -> list[str]:
-    """The text in segments that join to it: its sentences, cut where one has more than `longest` characters."""
+    """The text in segments that join to it: its sentences, cut where one is too long.
+
+    longest: characters of a sentence that is not cut; twice as many where it has marks (`patience`).
+    """
     return [part for sentence in sentences(text, lang) for part in _parts(sentence, lang, longest)]
+
+
+def patience(sentence: str, longest: int) -> int:
+    """How many characters of a sentence may be together: of a text without marks no end is to be expected."""
+    return 2 * longest if _MARKED.search(sentence) else longest
 
 
 def cut(text: str, lang: str, longest: int) -> int:
@@ -80,6 +89,7 @@ def cut(text: str, lang: str, longest: int) -> int:
 
 
 def _parts(sentence: str, lang: str, longest: int) -> Iterator[str]:
+    longest = patience(sentence, longest)
     while len(sentence.strip()) > longest and (at := cut(sentence, lang, longest)) < len(sentence):
         yield sentence[:at]
         sentence = sentence[at:]
@@ -138,7 +148,7 @@ def _is_end(sentence: str, after: str) -> bool:
         return not after.startswith(_QUOTING)
     if _DOTTED.search(sentence):
         return not after[:1].islower()
-    return not (_SHORT.match(sentence) or any(goes_on.search(sentence) for goes_on in _GOES_ON))
+    return not any(goes_on.search(sentence) for goes_on in _GOES_ON)
 
 
 def _is_border(before: str, after: str) -> bool:

@@ -59,6 +59,8 @@ class OpenTranslation:
     stopped: bool = False
     # The last generation was ended by a newer revision.
     superseded: bool = False
+    # Generations in which the model would not go on from the committed text.
+    rejections: int = 0
     # The engine died of it or with it: it is left to the final.
     broken: bool = False
     # The lane that it may have killed.
@@ -83,7 +85,8 @@ class OpenTranslation:
             priority=PARTIAL,
             prefix=self.policy.committed,
             draft=self.policy.draft,
-            tolerance=TOLERANCE,
+            # It must not stand still because the model has changed its mind: the next one may like it less.
+            tolerance=TOLERANCE * 2 ** min(self.rejections, _MOST_DOUBLINGS),
             cache_scope=scope,
         )
 
@@ -131,6 +134,9 @@ _TEXTS = 4
 
 # Longer texts are left to their final: no speaker says so much in one breath, and comparing it takes its time.
 _LONGEST_CHARS = 1_000
+
+# Of the tolerance of a translation that was rejected: with e^-128 any token may follow.
+_MOST_DOUBLINGS = 6
 
 # The least time from one translation of an utterance into a language to the next: a word and a half. Half of it
 # holds until there is something to read; all along it would show words half a word earlier, cost a sixth more
@@ -190,12 +196,18 @@ class Partials:
 
     # ------------------------------------------------------------ what speakers do
 
-    def hear(self, room: Room, utterance: Utterance) -> None:
-        """A revision came: show it, and translate it into what is read while it is being said."""
-        room.show_caption(utterance)
+    def hear(
+        self, room: Room, caption: Utterance, beginning: Utterance | None = None, *, held_chars: int = 0
+    ) -> None:
+        """A revision came: show it, and translate it into what is read while it is being said.
+
+        beginning: what of it is translated; None: all. held_chars: characters that are held of it elsewhere.
+        """
+        room.show_caption(caption)
+        utterance = beginning or caption
         spoken = self._revised(room, utterance)
         languages = room.live_languages() if self._translates else frozenset()
-        if not self._fits(room, utterance, len(languages)) or spoken.closed:
+        if not self._fits(room, caption, len(languages), held_chars) or spoken.closed:
             return
         if len(utterance.text) > _LONGEST_CHARS:
             return
@@ -317,9 +329,9 @@ class Partials:
         if len(closed) > _MOST_CLOSED:
             self.withdraw(room, (participant, closed[0]))
 
-    def _fits(self, room: Room, utterance: Utterance, translations: int) -> bool:
+    def _fits(self, room: Room, utterance: Utterance, translations: int, held_chars: int) -> bool:
         """Count what an utterance takes, and withdraw what is too much in all. False: this one was withdrawn."""
-        chars = len(utterance.text) * (1 + _TEXTS * translations)
+        chars = len(utterance.text) * (1 + _TEXTS * translations) + held_chars
         size = _UTTERANCE_BYTES * (1 + translations) + _CHAR_BYTES * chars
         self._budget.use(room.account_of(utterance.participant), (room, utterance.key), size)
         fits = True
@@ -439,6 +451,7 @@ class Partials:
         translation.translated = said.text
         # One that ran into the output limit is a model that repeats itself.
         rejected = generated.rejected or generated.truncated
+        translation.rejections += generated.rejected
         if not rejected:
             policy.take(said.text, generated.text)
         room.show_partial(translation.revision, translation.lang, policy.committed, policy.tentative)

@@ -16,6 +16,7 @@ import msgspec
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from msgspec.structs import replace
 
 from gateway.domain.log import LoggedEvent, Page, Publication, Said, Translated, Untranslated
 from gateway.domain.ports import EventLog
@@ -65,6 +66,21 @@ async def everything(log: EventLog, meeting: str, after: int = 0, limit: int = 2
         found += page.publications
         after = page.publications[-1].offset
     return found
+
+
+# What was said under an id
+
+
+async def test_an_utterance_is_found_by_its_key(log: EventLog) -> None:
+    assert await log.find_utterance("standup", ("ana", "u")) is None
+    first = replace(utterance("one", id="u"), participant="ana", continues=True)
+    second = replace(first, id="u~2", text="two", part_of="u", continues=False)
+    for spoken in (first, second):
+        await log.accept("standup", spoken)
+    for spoken in (first, second):
+        assert await log.find_utterance("standup", spoken.key) == spoken
+    assert await log.find_utterance("standup", ("ben", "u")) is None
+    assert await log.find_utterance("retro", ("ana", "u")) is None
 
 
 # Order, offsets, epochs

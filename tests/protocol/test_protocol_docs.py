@@ -208,7 +208,6 @@ def test_the_tables_of_fields_are_those_of_the_structs() -> None:
 TOO_MUCH: dict[str, Any] = {
     "id_chars": "abcd",
     "name_chars": "Anna",
-    "text_chars": "abcd",
     "context_chars": "abcd",
     "languages": ["en", "ja", "de", "fr"],
     "glossary_terms": {"de": dict.fromkeys("abcd", "x")},

@@ -313,8 +313,8 @@ async def test_a_peer_that_answers_no_ping_is_found_and_its_session_kept() -> No
 
 
 async def test_an_acknowledgement_during_the_replay_does_not_run_ahead_of_it() -> None:
-    limits = Limits(utterances_in_flight=1_000, messages_burst=10_000)
-    settings = Settings(limits=limits, outbox_bytes=200_000)
+    limits = Limits(utterances_in_flight=1_000, messages_burst=10_000, text_chars=3_000)
+    settings = Settings(limits=limits, segment_chars=1_500, outbox_bytes=200_000)
     async with running(settings) as gateway, joined(gateway, speaks="en", reads=["ja"]) as ana:
         await ana.peer.send(*(say(str(n), "x" * 1_500) for n in range(100)))
         await ana.until(TranslationFinal, 100)

@@ -166,8 +166,8 @@ async def test_a_reader_that_lags_gets_everything_before_the_gateway_leaves() ->
     script = Script(first_token_s=0.0, token_s=0.0, max_running=64)
     # More bytes than the sockets' buffers hold, in few tokens.
     text = f"{'w' * 299} " * 10
-    limits = Limits(utterances_in_flight=2_000, messages_burst=2_000, text_chars=len(text))
-    settings = Settings(limits=limits, outbox_bytes=2**28, max_waiting=10_000)
+    limits = Limits(utterances_in_flight=2_000, messages_burst=2_000, text_chars=2 * len(text))
+    settings = Settings(limits=limits, segment_chars=len(text), outbox_bytes=2**28, max_waiting=10_000)
     async with running(settings, script=script) as gateway, gateway.peer(max_queue=1) as peer:
         await peer.send(START)
         started = (await peer.until(SessionStarted))[-1]

@@ -86,8 +86,9 @@ async def test_a_reader_past_its_bound_resumes_and_gets_everything() -> None:
     script = Script(first_token_s=0.0, token_s=0.0)
     # Long enough to fill the sockets' buffers soon; whatever these hold, the log keeps all of it.
     text = f"{'w' * 999} " * 20
-    limits = Limits(messages_burst=100_000, text_chars=len(text))
-    settings = Settings(limits=limits, outbox_bytes=200_000, event_log=EventLogSettings(max_bytes=2**40))
+    limits = Limits(messages_burst=100_000, text_chars=2 * len(text))
+    log = EventLogSettings(max_bytes=2**40)
+    settings = Settings(limits=limits, segment_chars=len(text), outbox_bytes=200_000, event_log=log)
     async with running(settings, script=script) as gateway, joined(gateway, speaks="en", reads=["ja"]) as ana:
         async with joined(gateway, reads=["ja"]) as slow:
             slow.peer.connection.transport.pause_reading()

@@ -26,6 +26,7 @@ from gateway.sessions.rooms import Rooms
 from gateway.sessions.sessions import Sessions
 from gateway.stores.memory_session_store import MemorySessions, MemorySessionStore
 from gateway.translation.scheduling.quotas import Quotas
+from gateway.translation.speech import Speech
 from tests.translation.stage import Log, Stage, stage
 from tests.usual import usual
 
@@ -103,7 +104,13 @@ class Desk:
                 )
             ),
             finals=core.finals,
-            partials=core.partials,
+            speech=usual(
+                Speech,
+                core.finals,
+                core.partials,
+                text_chars=limits.text_chars,
+                in_flight=limits.utterances_in_flight,
+            ),
             limits=limits,
             max_sessions=max_sessions,
             joins_per_address=joins,

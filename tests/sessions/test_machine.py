@@ -150,7 +150,7 @@ class TestUtterances:
     @pytest.mark.parametrize(
         ("message", "code", "field"),
         [
-            (final(text="x" * 51), "limit_exceeded", "text"),
+            (final(utterance_id="u1~2"), "invalid_value", "id"),
             (UtterancePartial("u1", 1, "  \n"), "invalid_value", "text"),
             (final(utterance_id=""), "invalid_value", "id"),
             (final(utterance_id="i" * 65), "limit_exceeded", "id"),

@@ -94,7 +94,7 @@ def test_the_utterances_own_language_counts_before_the_sessions(
     [
         (final(""), InvalidValue, "id"),
         (final("x" * 6), LimitExceeded, "id"),
-        (final(text="x" * 11), LimitExceeded, "text"),
+        (final("x~2"), InvalidValue, "id"),
         (final(text=" \n\u3000"), InvalidValue, "text"),
         (final(lang="tlh"), UnsupportedLanguage, "lang"),
     ],

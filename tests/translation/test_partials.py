@@ -26,6 +26,7 @@ from gateway.protocol.messages import (
     UtteranceCancelled,
     UtterancePartial,
 )
+from gateway.translation.commit_policy import TOLERANCE
 from gateway.translation.partials import LiveBudget, Partials
 from tests.clocks import swiftly
 from tests.gateways import running
@@ -359,6 +360,27 @@ async def test_a_rejected_revision_leaves_what_is_shown() -> None:
         await until(lambda: not r.engine.running)
         await idle()
         assert live.look() == []
+
+
+async def test_a_model_that_disagrees_freezes_nothing() -> None:
+    """Each rejection lets it go on from what it likes less; the next utterance begins afresh."""
+    async with stage() as r:
+        await r.reader("live")
+        await spoken(r, SERIES)
+        tolerances = []
+        for rev in range(10, 13):
+            r.hear(f"they met {rev}", rev)
+            await until(lambda: r.engine.running)
+            tolerances.append(r.engine.requests[-1].tolerance)
+            r.engine.says("", FinishReason.REJECTED)
+            await until(lambda: not r.engine.running)
+            await idle()
+        assert tolerances == [TOLERANCE, 2 * TOLERANCE, 4 * TOLERANCE]
+        r.hear("then", 1, utterance="next")
+        await until(lambda: r.engine.running)
+        assert r.engine.requests[-1].tolerance == TOLERANCE
+        r.engine.says("dann")
+        await until(lambda: not r.engine.running)
 
 
 async def test_the_final_ends_the_generation_of_the_partial() -> None:

@@ -180,11 +180,13 @@ export class UtteranceSender {
 
   /** News of an utterance of this client. @param {ServerMessage} message */
   onOwn(message) {
+    if (!("utterance" in message) || !message.utterance) return;
+    // A later segment of an utterance is `…~2`, `…~3` ….
+    const id = message.utterance.replace(/~\d+$/, "");
     // The gateway showed a revision.
-    if (message.type === "caption") this.#queue.find(message.utterance)?.captioned(message.rev);
+    if (message.type === "caption") this.#queue.find(id)?.captioned(message.rev);
     // A cancel has arrived, or there is nothing left to cancel.
-    if (message.type === "translation.failed" || message.type === "utterance.cancelled")
-      this.#cancels.delete(message.utterance);
+    if (message.type === "translation.failed" || message.type === "utterance.cancelled") this.#cancels.delete(id);
   }
 
   /**

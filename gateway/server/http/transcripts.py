@@ -34,6 +34,7 @@ from gateway.domain.grants import Grant, account_of_tenant, hash_of_meeting, mee
 from gateway.domain.languages import normalise
 from gateway.domain.log import Page, Publication, Said
 from gateway.domain.ports import Engine, EventLog
+from gateway.meeting.subtitles import readable
 from gateway.meeting.transcript import Spoken, plain_text, subrip, transcript, webvtt
 from gateway.protocol.checks import check_language_tag, is_meeting_id, supported_language
 from gateway.server.guard.accounts import client_account
@@ -345,12 +346,12 @@ def _txt(_meeting: str, page: Page, langs: Sequence[str]) -> bytes:
 
 
 def _srt(_meeting: str, page: Page, langs: Sequence[str]) -> bytes:
-    return subrip(transcript(page.publications), langs).encode()
+    return subrip(readable(transcript(page.publications)), langs).encode()
 
 
 def _vtt(meeting: str, page: Page, langs: Sequence[str]) -> bytes:
     note = f"Meeting {meeting}, {', '.join(langs) or 'as it was said'}"
-    return webvtt(transcript(page.publications), langs, note=note).encode()
+    return webvtt(readable(transcript(page.publications)), langs, note=note).encode()
 
 
 _WRITERS: dict[str, Callable[[str, Page, Sequence[str]], bytes]] = {

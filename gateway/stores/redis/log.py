@@ -29,10 +29,12 @@ from gateway.domain.log import (
     Page,
     Publication,
     Recent,
+    Said,
     Translated,
     Unfinished,
     Untranslated,
     Utterance,
+    UtteranceKey,
 )
 from gateway.domain.ports import LEASE_S
 from gateway.domain.session_store import Fence
@@ -175,6 +177,16 @@ class RedisEventLog:
             entries.languages_of(owned),
             known == b"1",
             last=int(last),
+        )
+
+    async def find_utterance(self, meeting: str, key: UtteranceKey) -> Utterance | None:
+        reply = await self._run("find_utterance", meeting, entries.key_digest(key))
+        if not reply:
+            return None
+        page = await self.read(meeting, int(reply[0]) - 1, 1)
+        events = [publication.event for publication in page.publications]
+        return next(
+            (event.utterance for event in events if isinstance(event, Said) and event.utterance.key == key), None
         )
 
     async def conclude(self, meeting: str, outcome: Translated | Untranslated) -> Publication | None:

@@ -16,7 +16,7 @@ from gateway.stores.redis.connection import Command
 _NEW_WORK = ("accept", "claim", "session_store/begin", "glossaries/put")
 # What was accepted is finished, what has expired goes, and gateways are there, also while the store is full.
 _ALWAYS = (
-    *("conclude", "find_promise", "take_over", "open", "leave", "positions", "read", "recent"),
+    *("conclude", "find_promise", "find_utterance", "take_over", "open", "leave", "positions", "read", "recent"),
     *("fit_account", "sweep", "close"),
     *("meetings", "erase"),
     *("meter/tell", "webhooks/tend", "webhooks/settle"),

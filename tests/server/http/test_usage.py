@@ -174,9 +174,9 @@ async def test_a_tenants_log_is_within_its_quota_and_its_usage_in_the_metrics(ac
         while not 0 < (REGISTRY.get_sample_value("gateway_tenant_usage", labels) or 0) <= most:
             await asyncio.sleep(0.01)
 
-    limits = Limits(messages_burst=10_000, messages_per_s=10_000, text_chars=8_000)
+    limits = Limits(messages_burst=10_000, messages_per_s=10_000, text_chars=16_000)
     async with (
-        serving(settings=acme.settings(limits=limits, store=store)) as (gateway, client),
+        serving(settings=acme.settings(limits=limits, segment_chars=8_000, store=store)) as (gateway, client),
         joined(gateway, token=acme.token(), speaks="en") as ana,
     ):
         for n in range(150):
@@ -192,7 +192,8 @@ async def test_a_tenants_log_is_within_its_quota_and_its_usage_in_the_metrics(ac
 async def test_a_tenant_without_a_quota_does_not_fill_a_store(acme: Acme) -> None:
     text = "x" * 8_000
     settings = acme.settings(
-        limits=Limits(messages_burst=10_000, messages_per_s=10_000, text_chars=8_000),
+        limits=Limits(messages_burst=10_000, messages_per_s=10_000, text_chars=16_000),
+        segment_chars=8_000,
         store=StoreSettings(url=shared_server().url, prefix=secrets.token_hex(4)),
         event_log=EventLogSettings(max_bytes=2**20),
     )

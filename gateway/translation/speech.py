@@ -1,0 +1,271 @@
+"""Divides what a speaker says into segments: a settled one is accepted at once, while the utterance goes on.
+
+Knows: for each open utterance, which of its segments are accepted and what is the rest.
+Must not know: sockets, sessions, how a text is divided (`gateway.text.open_text`), how a segment is translated.
+
+To readers and to the log a segment is an utterance of its own: the first has the id that the client has chosen,
+`u1`, the next are `u1~2`, `u1~3` … The last one closes the utterance. What is not known here, as another gateway
+has accepted it, the log tells: a final begins with its first segment, and goes on behind what is in the log.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections import OrderedDict
+from dataclasses import dataclass, field
+
+from msgspec.structs import replace
+
+from gateway.domain.errors import GatewayError, SessionReplaced, TooManyInFlight, UtteranceFinished
+from gateway.domain.log import Accepted, Utterance, UtteranceKey, segment_id
+from gateway.domain.session_store import Fence
+from gateway.meeting.room import Room
+from gateway.text.open_text import OpenText
+from gateway.translation.finals import Finals
+from gateway.translation.partials import Partials
+
+_log = logging.getLogger(__name__)
+
+# Open utterances of one participant that are remembered; a recogniser has one, rarely two.
+_MOST_OPEN = 24
+
+
+@dataclass(eq=False)
+class _Open:
+    """An utterance that is not closed."""
+
+    text: OpenText
+    # Where the last segment that was accepted ends in the speaker's audio.
+    end_ms: int | None = None
+    # One at a time: also of an earlier connection of its session.
+    lock: asyncio.Lock = field(default_factory=asyncio.Lock)
+
+
+class Speech:
+    """What the speakers of this gateway say."""
+
+    def __init__(
+        self,
+        finals: Finals,
+        partials: Partials,
+        *,
+        # Characters of a segment that does not end; twice as many where the text has marks.
+        segment_chars: int,
+        # Characters of a caption of what is being said.
+        text_chars: int,
+        # Segments of one participant that are not translated yet.
+        in_flight: int,
+    ) -> None:
+        self._finals = finals
+        self._partials = partials
+        self._segment_chars = min(segment_chars, max(1, text_chars // 2))
+        self._text_chars = text_chars
+        self._in_flight = in_flight
+        # Participant → utterance, the least recently revised first.
+        self._open: dict[Room, dict[str, OrderedDict[str, _Open]]] = {}
+
+    def hear(self, room: Room, utterance: Utterance) -> bool:
+        """A revision came: show it. True: some segment of it may be settled; nothing is shown before `settle`."""
+        spoken = self._opened(room, utterance)
+        if spoken.lock.locked():
+            return True
+        spoken.text.revise(utterance.text)
+        if spoken.text.ready(utterance.lang) is not None:
+            return True
+        self._show(room, spoken, utterance)
+        return False
+
+    async def settle(self, room: Room, utterance: Utterance, fence: Fence | None = None) -> None:
+        """Accept what of this revision is settled, and show the rest. What is refused is settled later."""
+        spoken = self._opened(room, utterance)
+        async with spoken.lock:
+            if self._opened(room, utterance) is not spoken:
+                return  # it was closed or given up meanwhile
+            spoken.text.revise(utterance.text)
+            try:
+                while (segment := spoken.text.ready(utterance.lang)) is not None:
+                    self._check_in_flight(room, utterance)
+                    await self._accept(room, spoken, utterance, segment, fence, continues=True)
+            except SessionReplaced:
+                return
+            except GatewayError as error:
+                _log.debug("a segment is settled later: %s", error.code)
+            self._show(room, spoken, utterance)
+
+    async def accept(
+        self, room: Room, utterance: Utterance, fence: Fence | None = None, *, again: bool = False
+    ) -> Accepted | None:
+        """Accept what is left of a final utterance. Returns its last segment; None if nothing is left.
+
+        again: it was accepted before; all of its segments are looked at. Raises what `Finals.accept` raises, and
+        `TooManyInFlight`; what was accepted until then stays so, and the next try begins behind it.
+        """
+        spoken = self._new() if again else self._opened(room, utterance)
+        accepted = None
+        async with spoken.lock:
+            spoken.text.revise(utterance.text)
+            while segments := spoken.text.remaining(utterance.lang):
+                for segment in segments:
+                    if spoken.text.taken:
+                        self._check_in_flight(room, utterance)
+                    continues = segment is not segments[-1]
+                    accepted = await self._accept(room, spoken, utterance, segment, fence, continues=continues)
+                    if accepted is None or not spoken.text.rest:
+                        break  # the log has it with other words, and the rest is another one now
+            if accepted is None or accepted.known:
+                room.close_utterance(utterance.key)
+            if not again:
+                # What was shown of a rest that is not said any more.
+                self._withdraw_rest(room, utterance.key, spoken)
+                self._forget(room, utterance.key)
+        return accepted
+
+    def withdraw(self, room: Room, key: UtteranceKey, wait_s: float = 0.0) -> None:
+        """The speaker gives an utterance up: what is not settled of it goes from every screen.
+
+        wait_s: its final was refused for the moment, and may come again until then.
+        """
+        spoken = self._open.get(room, {}).get(key[0], OrderedDict()).get(key[1])
+        taken = len(room.history.segments(key)) if spoken is None else spoken.text.taken
+        rest = key[0], segment_id(key[1], taken + 1)
+        if wait_s:
+            self._partials.withdraw_later(room, rest, wait_s)
+        else:
+            self._partials.withdraw(room, rest)
+            self._forget(room, key)
+
+    def cancel(self, room: Room, key: UtteranceKey) -> None:
+        """Stop what is left of an accepted utterance, at whichever gateway."""
+        for segment in {key: None, **dict.fromkeys(room.history.unfinished_segments(key))}:
+            self._finals.cancel(room, segment)
+
+    def speaker_away(self, room: Room, participant: str) -> None:
+        """A speaker has lost the connection."""
+        self._partials.speaker_away(room, participant)
+
+    def speaker_left(self, room: Room, participant: str, *, for_good: bool) -> None:
+        """A speaker will not come back here. for_good: nor to another gateway."""
+        self._partials.speaker_left(room, participant, for_good=for_good)
+        for id in list(self._open.get(room, {}).get(participant, {})):
+            self._forget(room, (participant, id))
+
+    # ------------------------------------------------------------ segments
+
+    async def _accept(
+        self,
+        room: Room,
+        spoken: _Open,
+        whole: Utterance,
+        segment: str,
+        fence: Fence | None,
+        *,
+        continues: bool,
+    ) -> Accepted | None:
+        """Accept the next segment. None: the log has it with other words, which are taken for it."""
+        utterance = self._segment(spoken, whole, segment, continues=continues)
+        try:
+            accepted = await self._finals.accept(room, utterance, fence)
+        except UtteranceFinished:
+            logged = await room.log.find_utterance(room.id, utterance.key)
+            if logged is None or not (logged.continues or spoken.text.taken):
+                raise
+            accepted = await self._finals.accept(room, logged, fence)
+            spoken.text.take_as(logged.text)
+            spoken.end_ms = logged.end_ms
+            if not logged.continues:
+                # It is closed, and so no more of it is said.
+                spoken.text.take(spoken.text.rest)
+                return accepted
+            return None
+        if accepted.known and continues:
+            logged = await room.log.find_utterance(room.id, utterance.key)
+            if logged is not None and not logged.continues:
+                raise UtteranceFinished(
+                    "This utterance is final already, with another text; use a new id.", field="id"
+                )
+        spoken.text.take(segment)
+        spoken.end_ms = utterance.end_ms
+        return accepted
+
+    def _segment(self, spoken: _Open, whole: Utterance, text: str, *, continues: bool) -> Utterance:
+        """The next segment of an utterance."""
+        number, rest = spoken.text.taken + 1, spoken.text.rest
+        start_ms, end_ms = self._rest_ms(spoken, whole)
+        if start_ms is not None and end_ms is not None and continues:
+            end_ms = start_ms + (end_ms - start_ms) * len(text) // len(rest)
+        return replace(
+            whole,
+            id=segment_id(whole.id, number),
+            text=text.strip(),
+            start_ms=start_ms,
+            end_ms=end_ms,
+            final=True,
+            # One span tells of the whole utterance.
+            traceparent="" if continues else whole.traceparent,
+            part_of="" if number == 1 else whole.id,
+            continues=continues,
+        )
+
+    def _rest_ms(self, spoken: _Open, whole: Utterance) -> tuple[int | None, int | None]:
+        """Where the rest is in the speaker's audio: behind what was accepted."""
+        if whole.start_ms is None or whole.end_ms is None or spoken.end_ms is None:
+            return whole.start_ms, whole.end_ms
+        start_ms = min(max(whole.start_ms, spoken.end_ms), whole.end_ms)
+        return start_ms, whole.end_ms
+
+    def _show(self, room: Room, spoken: _Open, whole: Utterance) -> None:
+        rest = spoken.text.rest.strip()
+        if not rest:
+            return
+        number = spoken.text.taken + 1
+        start_ms, end_ms = self._rest_ms(spoken, whole)
+        caption = replace(
+            whole,
+            id=segment_id(whole.id, number),
+            # It is as long as this only while nothing of it is accepted.
+            text=rest[-self._text_chars :],
+            start_ms=start_ms,
+            end_ms=end_ms,
+            part_of="" if number == 1 else whole.id,
+        )
+        beginning = spoken.text.beginning(whole.lang).strip()
+        self._partials.hear(room, caption, replace(caption, text=beginning), held_chars=len(spoken.text))
+
+    def _withdraw_rest(self, room: Room, key: UtteranceKey, spoken: _Open) -> None:
+        rest = key[0], segment_id(key[1], spoken.text.taken + 1)
+        if room.live.caption_of(rest) is not None:
+            self._partials.withdraw(room, rest)
+
+    def _check_in_flight(self, room: Room, utterance: Utterance) -> None:
+        if room.history.unfinished_by(utterance.participant) >= self._in_flight:
+            raise TooManyInFlight("Much of this utterance is not translated yet.", retry_after_ms=500)
+
+    # ------------------------------------------------------------ open utterances
+
+    def _new(self) -> _Open:
+        return _Open(OpenText(self._segment_chars))
+
+    def _opened(self, room: Room, utterance: Utterance) -> _Open:
+        """What is known of an utterance; it is the most recently revised now."""
+        by_id = self._open.setdefault(room, {}).setdefault(utterance.participant, OrderedDict())
+        if (spoken := by_id.get(utterance.id)) is None:
+            spoken = by_id[utterance.id] = self._new()
+            if not utterance.final:
+                # Another gateway may have accepted some of it; of a final, the log tells.
+                for logged in room.history.segments(utterance.key):
+                    spoken.text.revise(utterance.text)
+                    spoken.text.take_as(logged.text)
+                    spoken.end_ms = logged.end_ms
+        by_id.move_to_end(utterance.id)
+        if len(by_id) > _MOST_OPEN:
+            by_id.popitem(last=False)
+        return spoken
+
+    def _forget(self, room: Room, key: UtteranceKey) -> None:
+        if (of_room := self._open.get(room)) is not None and (by_id := of_room.get(key[0])) is not None:
+            by_id.pop(key[1], None)
+            if not by_id:
+                del of_room[key[0]]
+            if not of_room:
+                del self._open[room]

@@ -1,0 +1,297 @@
+"""A talk in segments: what is accepted while it goes on, what its final adds, and how another gateway goes on."""
+
+from __future__ import annotations
+
+from itertools import pairwise
+from typing import Any
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from gateway.domain.errors import Overloaded, TooManyInFlight, UtteranceFinished
+from gateway.domain.log import Accepted, Said, Utterance
+from gateway.protocol.messages import Caption, UtteranceAccepted, UtteranceCancelled
+from gateway.translation.speech import Speech
+from tests.translation.stage import Stage, said, stage, until
+from tests.usual import usual
+
+
+class Talk:
+    """What ana says, at one gateway: `speech`."""
+
+    def __init__(self, made: Stage, in_flight: int = 100) -> None:
+        self.stage = made
+        self.in_flight = in_flight
+        self.rev = 0
+        self.another_gateway()
+
+    def another_gateway(self) -> None:
+        """Nothing is known of what was said; the log is the same."""
+        self.speech = usual(
+            Speech,
+            self.stage.finals,
+            self.stage.partials,
+            segment_chars=40,
+            text_chars=2_000,
+            in_flight=self.in_flight,
+        )
+
+    def utterance(self, text: str, *, final: bool, **times: Any) -> Utterance:
+        self.rev += 1
+        made = said(text, self.rev, "u", "ana", final=final)
+        return Utterance(**{**{name: getattr(made, name) for name in made.__struct_fields__}, **times})
+
+    async def hears(self, *texts: str, **times: Any) -> None:
+        for text in texts:
+            utterance = self.utterance(text, final=False, **times)
+            if self.speech.hear(self.stage.room, utterance):
+                await self.speech.settle(self.stage.room, utterance)
+
+    async def ends(self, text: str, *, again: bool = False, **times: Any) -> Accepted | None:
+        return await self.speech.accept(self.stage.room, self.utterance(text, final=True, **times), again=again)
+
+    async def logged(self) -> list[tuple[str, str]]:
+        page = await self.stage.log.read("m", 0)
+        return [
+            (event.utterance.id + "…" * event.utterance.continues, event.utterance.text)
+            for event in (publication.event for publication in page.publications)
+            if isinstance(event, Said)
+        ]
+
+
+async def test_a_settled_segment_is_accepted_while_the_talk_goes_on() -> None:
+    async with stage() as made:
+        talk, reader = Talk(made), await made.reader(lang="en")
+        await talk.hears("We go.", "We go. Then", "We go. Then we stay")
+        assert await talk.logged() == [("u…", "We go.")]
+        captions = [(m.utterance, m.text, m.final) for m in reader.look() if isinstance(m, Caption)]
+        assert captions == [
+            ("u", "We go.", False),
+            ("u", "We go.", True),
+            ("u~2", "Then", False),
+            ("u~2", "Then we stay", False),
+        ]
+        await talk.ends("We go. Then we stay. Bye.")
+        assert await talk.logged() == [("u…", "We go."), ("u~2…", "Then we stay."), ("u~3", "Bye.")]
+
+
+async def test_the_speaker_is_told_once_all_is_accepted() -> None:
+    async with stage() as made:
+        talk, ana = Talk(made), await made.reader(lang="ja", participant="ana")
+        await talk.hears("We go.", "We go. Then")
+        assert not [m for m in ana.look() if isinstance(m, UtteranceAccepted)]
+        await talk.ends("We go. Then we stay. Bye.")
+        [accepted] = [m for m in ana.look() if isinstance(m, UtteranceAccepted)]
+        assert accepted.id == "u"
+
+
+async def test_only_the_first_segment_is_translated_while_the_next_is_unsettled() -> None:
+    async with stage() as made:
+        talk = Talk(made)
+        await made.reader()
+        await talk.hears("We go. Then")
+        assert [request.text for request in made.engine.requests] == []
+        await talk.hears("We go. Then we")
+        assert {text for _, text in await talk.logged()} == {"We go."}
+
+
+@pytest.mark.parametrize(
+    ("partials", "final", "logged"),
+    [
+        # Ordinary: one sentence is one utterance.
+        ([], "We go.", [("u", "We go.")]),
+        (["We", "We go"], "We go.", [("u", "We go.")]),
+        ([], "We go. Then we stay.", [("u…", "We go."), ("u~2", "Then we stay.")]),
+        # What was settled stays, however the final has it; the rest is said once.
+        (["We go.", "We go. Then"], "We went! Then we stay.", [("u…", "We go."), ("u~2", "Then we stay.")]),
+        # Nothing is left.
+        (["We go.", "We go. Uh"], "We go.", [("u…", "We go.")]),
+        # A long one without marks is cut, not refused.
+        (
+            [],
+            "all of this is said without an end by a recogniser",
+            [("u…", "all of this is said without an end by a"), ("u~2", "recogniser")],
+        ),
+    ],
+)
+@pytest.mark.parametrize("moves", [False, True])
+async def test_a_final_sent_again_changes_nothing_anywhere(
+    partials: list[str], final: str, logged: list[tuple[str, str]], moves: bool
+) -> None:
+    async with stage() as made:
+        talk = Talk(made)
+        await made.speaker()
+        await talk.hears(*partials)
+        if moves:
+            talk.another_gateway()
+        await talk.ends(final)
+        assert await talk.logged() == logged
+        await made.finals.quiet()
+        assert made.finished[-1:] == [("u", False)]
+        for again in (False, True):
+            talk.another_gateway()
+            accepted = await talk.ends(final, again=again)
+            assert accepted is None or accepted.known
+        assert await talk.logged() == logged
+
+
+async def test_another_gateway_goes_on_in_the_middle() -> None:
+    async with stage() as made:
+        talk, reader = Talk(made), await made.reader(lang="en")
+        await talk.hears("We go.", "We go. Then we stay.", "We go. Then we stay. And")
+        reader.look()
+        talk.another_gateway()
+        await talk.hears("We go. Then we stay. And so", "We go. Then we stay. And so on.")
+        assert {m.utterance for m in reader.look() if isinstance(m, Caption)} == {"u~3"}
+        await talk.ends("We go. Then we stay. And so on.")
+        assert [text for _, text in await talk.logged()] == ["We go.", "Then we stay.", "And so on."]
+
+
+async def test_a_closed_utterance_takes_no_other_text() -> None:
+    async with stage() as made:
+        talk = Talk(made)
+        await talk.ends("We go.")
+        talk.another_gateway()
+        for text in ("We stay.", "We go. Then we stay."):
+            with pytest.raises(UtteranceFinished):
+                await talk.ends(text)
+        assert await talk.logged() == [("u", "We go.")]
+
+
+async def test_a_refusal_in_the_middle_resumes_where_it_stopped() -> None:
+    async with stage() as made:
+        talk = Talk(made)
+        real, calls = made.log.accept, []
+
+        async def accept(meeting: str, utterance: Utterance, fence: Any = None) -> Accepted:
+            calls.append(utterance.id)
+            if len(calls) == 2:
+                raise Overloaded("busy")
+            return await real(meeting, utterance, fence)
+
+        made.log.accept = accept  # type: ignore[method-assign]
+        with pytest.raises(Overloaded):
+            await talk.ends("One. Two. Three.")
+        await talk.ends("One. Two. Three.")
+        assert calls == ["u", "u~2", "u~2", "u~3"]
+        assert [text for _, text in await talk.logged()] == ["One.", "Two.", "Three."]
+
+
+async def test_a_refused_segment_is_settled_later() -> None:
+    async with stage() as made:
+        talk, reader = Talk(made), await made.reader(lang="en")
+        refuses, real = [True], made.log.accept
+
+        async def accept(meeting: str, utterance: Utterance, fence: Any = None) -> Accepted:
+            if refuses:
+                raise Overloaded("busy")
+            return await real(meeting, utterance, fence)
+
+        made.log.accept = accept  # type: ignore[method-assign]
+        await talk.hears("We go.", "We go. Then")
+        assert [m.text for m in reader.look() if isinstance(m, Caption)][-1] == "We go. Then"
+        refuses.clear()
+        await talk.hears("We go. Then we")
+        assert [text for _, text in await talk.logged()] == ["We go."]
+
+
+async def test_a_participant_has_a_bound_of_untranslated_segments() -> None:
+    async with stage() as made:
+        talk = Talk(made, in_flight=2)
+        await made.reader()
+        with pytest.raises(TooManyInFlight):
+            await talk.ends("One. Two. Three.")
+        assert [text for _, text in await talk.logged()] == ["One.", "Two."]
+        await until(lambda: len(made.engine.pending()) == 2)
+        for request in made.engine.pending():
+            made.engine.end(request, "x")
+        await made.finals.quiet()
+        await talk.ends("One. Two. Three.")
+        assert [text for _, text in await talk.logged()] == ["One.", "Two.", "Three."]
+
+
+async def test_it_is_finished_when_every_segment_is() -> None:
+    async with stage() as made:
+        talk = Talk(made)
+        await made.speaker()
+        await made.reader()
+        await talk.ends("One. Two.")
+        await until(lambda: len(made.engine.pending()) == 2)
+        one, two = sorted(made.engine.pending(), key=lambda request: request.text)
+        made.engine.end(two, "Zwei.")
+        await until(lambda: made.room.history.unfinished_by("ana") == 1)
+        assert made.finished == []
+        made.engine.end(one, "Eins.")
+        await made.finals.quiet()
+        assert made.finished == [("u", False)]
+
+
+async def test_giving_up_withdraws_the_rest_alone() -> None:
+    async with stage() as made:
+        talk, reader = Talk(made), await made.reader(lang="en")
+        await talk.hears("We go.", "We go. Then")
+        talk.speech.withdraw(made.room, ("ana", "u"))
+        assert [m.utterance for m in reader.look() if isinstance(m, UtteranceCancelled)] == ["u~2"]
+        assert [text for _, text in await talk.logged()] == ["We go."]
+
+
+async def test_cancelling_stops_every_segment() -> None:
+    async with stage() as made:
+        talk = Talk(made)
+        await made.speaker()
+        await made.reader()
+        await talk.ends("One. Two.")
+        talk.speech.cancel(made.room, ("ana", "u"))
+        await made.finals.quiet()
+        assert made.finished == [("u", True)]
+
+
+async def test_a_caption_of_what_is_not_said_any_more_goes() -> None:
+    async with stage() as made:
+        talk, reader = Talk(made), await made.reader(lang="en")
+        await talk.hears("We go.", "We go. Uh")
+        await talk.ends("We go.")
+        assert [m.utterance for m in reader.look() if isinstance(m, UtteranceCancelled)] == ["u~2"]
+        assert not list(made.room.live.captions)
+
+
+async def test_segments_have_their_part_of_the_time() -> None:
+    async with stage() as made:
+        talk = Talk(made)
+        await talk.hears("One two.", start_ms=1_000, end_ms=2_000)
+        await talk.hears("One two. Three", start_ms=1_000, end_ms=2_500)
+        await talk.ends("One two. Three four. Five six.", start_ms=1_000, end_ms=5_000)
+        page = await made.log.read("m", 0)
+        spans = [
+            (e.event.utterance.start_ms, e.event.utterance.end_ms)
+            for e in page.publications
+            if isinstance(e.event, Said)
+        ]
+        assert (spans[0][0], spans[-1][1]) == (1_000, 5_000)
+        assert all(before[1] == after[0] for before, after in pairwise(spans))
+
+
+async def test_who_left_is_forgotten() -> None:
+    async with stage() as made:
+        talk = Talk(made)
+        await talk.hears("We go.", "We go. Then")
+        talk.speech.speaker_left(made.room, "ana", for_good=True)
+        assert not talk.speech._open
+
+
+WORDS = st.lists(st.sampled_from(["we", "go.", "Anna", "3", "500", "then,", "no!"]), min_size=1, max_size=25)
+
+
+@settings(max_examples=30, deadline=None)
+@given(words=WORDS, steps=st.lists(st.tuples(st.integers(1, 5), st.booleans()), max_size=25))
+async def test_any_chunking_over_gateways_says_all_once(words: list[str], steps: list[tuple[int, bool]]) -> None:
+    async with stage() as made:
+        talk, at = Talk(made), 0
+        for step, moves in steps:
+            at = min(len(words), at + step)
+            if moves:
+                talk.another_gateway()
+            await talk.hears(" ".join(words[:at]))
+        await talk.ends(" ".join(words))
+        assert " ".join(text for _, text in await talk.logged()) == " ".join(words)
