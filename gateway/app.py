@@ -225,7 +225,9 @@ class Gateway:
         # Its own address, where there is one, has the metrics; others could learn from them what is going on.
         own_address = settings.admin_port is not None or not is_loopback(settings.host) or self._keys is not None
         read = admin.own_metrics(self.engine) if workers is None else workers.metrics
-        translator = Translator(self.scheduler, self.engine, settings.limits, detector)
+        translator = Translator(
+            self.scheduler, self.engine, settings.limits, detector, segment_chars=settings.segment_chars
+        )
         compatible = Parts(translator, identity, audit, origins)
         return Starlette(
             routes=[

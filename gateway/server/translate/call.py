@@ -59,10 +59,10 @@ class Translator:
         limits: Limits,
         detector: Detector | None = None,
         *,
+        # A sentence of more characters is cut.
+        segment_chars: int,
         # Most texts of one call.
         batch_texts: int = 64,
-        # A sentence of more characters is cut.
-        segment_chars: int = 120,
     ) -> None:
         self.scheduler = scheduler
         self.engine = engine

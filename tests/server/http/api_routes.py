@@ -24,7 +24,7 @@ def api_routes(
     engine = engine or SimulatedEngine()
     return usual(
         api.routes,
-        translator=Translator(usual(Scheduler, engine, max_waiting=1), engine, limits or Limits()),
+        translator=usual(Translator, usual(Scheduler, engine, max_waiting=1), engine, limits or Limits()),
         log=log or MemoryEventLog(usual(MemoryStore)),
         identity=Identity(),
         audit=Audit(),

@@ -16,6 +16,7 @@ from gateway.protocol.limits import Limits
 from gateway.server.translate.call import Translated, Translator, while_connected
 from gateway.server.translate.plan import Asked
 from tests.gateways import Running, running
+from tests.usual import usual
 
 
 @pytest.fixture
@@ -25,7 +26,7 @@ async def gateway() -> AsyncIterator[Running]:
 
 
 def translator(gateway: Running) -> Translator:
-    return Translator(gateway.gateway.scheduler, gateway.gateway.engine, Limits())
+    return usual(Translator, gateway.gateway.scheduler, gateway.gateway.engine, Limits())
 
 
 def asking(*texts: str, source: str = "en", target: str = "ja") -> Asked:
