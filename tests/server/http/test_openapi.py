@@ -127,9 +127,10 @@ def test_the_examples_can_be_sent() -> None:
             profile=profile,
             limits=Limits(),
             batch_texts=64,
+            segment_chars=120,
             detect=lambda _text, _languages: "en",
         )
-        assert all(job.request is not None for job in planned.jobs)
+        assert all(job.requests for job in planned.jobs)
 
 
 async def test_real_answers_fit_their_schemas() -> None:
