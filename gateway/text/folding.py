@@ -141,7 +141,8 @@ _INVISIBLE = regex.compile(
     r"[\u00ad\u200b\u200e\u200f\u202a-\u202e\u2060-\u2069\ufeff]+"
     r"|(?<![^\x00-\u024f\s])[\u200c\u200d]+|[\u200c\u200d]+(?=[\x00-\u024f\s]|\Z)"
 )
-_LINE_ENDS = regex.compile(r"[^\S\n]*(?:\r\n?|[\n\v\f\x85\u2028\u2029])\s*")
+_LINE_ENDS = regex.compile(r"\r\n?|[\v\f\x85\u2028\u2029]")
+_AROUND_LINE_ENDS = regex.compile(r" ?\n[ \n]*")
 _BLANKS = regex.compile(r"(?:[\p{Zs}\t]|(?!\n)\p{Cc})+")
 
 
@@ -149,7 +150,7 @@ def plain(text: str) -> str:
     """NFC, with plain blanks, each one alone and none outside, and nothing that cannot be seen."""
     if not text.isascii():
         text = _INVISIBLE.sub("", unicodedata.normalize("NFC", text))
-    return _BLANKS.sub(" ", _LINE_ENDS.sub("\n", text)).strip()
+    return _AROUND_LINE_ENDS.sub("\n", _BLANKS.sub(" ", _LINE_ENDS.sub("\n", text))).strip()
 
 
 # --------------------------------------------------------------------------------------- what some models need
@@ -210,7 +211,7 @@ def _edges(text: str) -> tuple[str, str, str]:
 _NAMES = ("OPS-4821", "OPS-7395", "OPS-1604", "OPS-9257", "OPS-3168", "OPS-5873")
 _KEPT = regex.compile(
     r"(?:https?://|www\.)[^\s<>\"]+[^\s<>\".,;:!?)'’”»。、]"
-    r"|[\w.+-]+@[\w-]+(?:\.[\w-]+)+"
+    r"|(?<![\w.+-])[A-Za-z0-9_.+-]++@[A-Za-z0-9-]+(?:\.[A-Za-z0-9-]+)+"
     r"|\{\{[^{}]*\}\}|[$#]?\{[^{}]*\}|%\([^()\s]+\)[a-z]|(?<!\d)%(?:\d+\$)?[\d.]*[sdif@](?!\w)"
     r"|\b\d{4}-\d\d-\d\d(?:T[\d:.+Z-]*\w)?\b|\b\d{1,2}([./])\d{1,2}\1\d{2,4}\b"
     r"|[$€£¥]\s?\d+(?:[.,' ]\d{3})*[.,]\d{1,2}(?!\d)"

@@ -170,7 +170,7 @@ def _options(asked: Asked, profile: EngineProfile, limits: Limits) -> Translatio
     )
 
 
-_LINE_BREAKS = regex.compile(r"(\s*[\n\v\f\r\x85\u2028\u2029]\s*)")
+_LINE_BREAKS = regex.compile(r"((?<!\s)\s*[\n\v\f\r\x85\u2028\u2029]\s*)")
 
 
 def _divided(text: str, source: str, target: str, *, longest: int, most: int) -> tuple[list[str], list[str]]:

@@ -127,7 +127,7 @@ def test_the_examples_can_be_sent() -> None:
             profile=profile,
             limits=Limits(),
             batch_texts=64,
-            segment_chars=100,
+            segment_chars=120,
             detect=lambda _text, _languages: "en",
         )
         assert all(job.requests for job in planned.jobs)
