@@ -96,8 +96,9 @@ async def say_more_and_more(session: ClientSession, id: str) -> None:
 
 @swiftly
 async def test_stability_final_stops_partials() -> None:
+    settings = Settings(segment_chars=2_000, limits=Limits(text_chars=4_000))
     async with (
-        running() as gateway,
+        running(settings) as gateway,
         connect(gateway.url, reads=["ja"], speaks="en", stability="stable", jitter=lambda: 0.0) as session,
     ):
         async with asyncio.TaskGroup() as tasks:

@@ -200,7 +200,8 @@ def test_messages_in_any_chunks_arrive_whole_and_in_order(lengths: list[int], fr
     stream = b"".join(_in_fragments(message.encode(), fragments) + frame(PING) for message in messages)  # type: ignore[union-attr]
 
     async def check() -> None:
-        async with running() as gateway, wire(gateway) as client:
+        settings = Settings(segment_chars=1_500, limits=Limits(text_chars=3_000))
+        async with running(settings) as gateway, wire(gateway) as client:
             start = n = 0
             while start < len(stream):
                 await client.send(stream[start : (start := start + lengths[n % len(lengths)])])
