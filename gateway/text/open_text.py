@@ -22,6 +22,8 @@ from gateway.text.segments import cut, patience, segments, sentences
 _FOLLOW_END, _FOLLOW_CUT = 1, 3
 # Characters behind the longest segment that decide where it ends.
 _AHEAD = 500
+# Characters of a final that are divided at once: a long one must not hold up everything else.
+_AT_ONCE = 4_000
 # Words before and behind the cut that are compared with another revision.
 _WINDOW = 48
 # Of the last so many words before the cut, half have to be found again; or as many of the first.
@@ -90,8 +92,11 @@ class OpenText:
         return rest[: self._end(rest, lang)[0]]
 
     def remaining(self, lang: str) -> list[str]:
-        """The rest in segments, where nothing more will be said."""
-        return segments(self.rest, lang, self._longest) if self.rest.strip() else []
+        """The next segments of the rest, where nothing more will be said; empty: nothing is left."""
+        self._at += len(self.rest) - len(self.rest.lstrip())
+        parts = segments(self.rest[:_AT_ONCE], lang, self._longest)
+        # The last one may go on behind what was looked at.
+        return parts[:-1] if len(parts) > 1 and len(self.rest) > _AT_ONCE else parts
 
     def take(self, segment: str) -> None:
         """A segment with which the rest begins was accepted."""

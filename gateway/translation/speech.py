@@ -109,7 +109,7 @@ class Speech:
                 for segment in segments:
                     if spoken.text.taken:
                         self._check_in_flight(room, utterance)
-                    continues = segment is not segments[-1]
+                    continues = not spoken.text.rest[len(segment) :].isspace() and segment != spoken.text.rest
                     accepted = await self._accept(room, spoken, utterance, segment, fence, continues=continues)
                     if accepted is None or not spoken.text.rest:
                         break  # the log has it with other words, and the rest is another one now

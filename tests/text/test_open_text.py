@@ -125,3 +125,16 @@ def test_the_work_for_a_long_talk_is_small() -> None:
     # A word far away has changed: what is compared is what is near the cut.
     assert settle(text, f"A {sentence.lower() * 401}The next") == []
     assert text.rest == f"{sentence.lower()}The next"
+
+
+def test_a_long_final_is_divided_a_part_at_a_time() -> None:
+    said = "\n " * 4_000 + "The customer wants an answer. " * 2_000 + " " * 5_000 + "word " * 2_000
+    text, parts = OpenText(120), []
+    text.revise(said)
+    while segments := text.remaining("en"):
+        assert sum(map(len, segments)) <= 4_000
+        for segment in segments:
+            text.take(segment)
+        parts += segments
+    assert "".join(parts).split() == said.split()
+    assert all(part.strip() for part in parts)
