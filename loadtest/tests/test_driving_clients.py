@@ -345,16 +345,16 @@ async def test_every_pair_has_sessions_of_its_own() -> None:
 
 
 async def test_what_the_gateway_refuses_or_fails_is_a_failed_record() -> None:
-    settings = Settings(limits=Limits(text_chars=100))
+    settings = Settings()
     async with running(settings) as gateway, websocket.client(address(gateway), Closed(1), ALONE) as client:
-        tally = await play(client, [line("long", "x" * 101), line("broken", "one FAIL"), line("good")])
+        tally = await play(client, [line("empty", " "), line("broken", "one FAIL"), line("good")])
     records = by_line(tally)
     assert {id: record.failed for id, record in records.items()} == {
-        "long": "limit_exceeded",
+        "empty": "cancelled",
         "broken": "engine_failed",
         "good": None,
     }
-    assert records["long"].first_s is records["long"].done_s is records["broken"].done_s is None
+    assert records["empty"].first_s is records["empty"].done_s is records["broken"].done_s is None
     assert tally.failed == 2
     assert tally.delivered().finals == 1
 

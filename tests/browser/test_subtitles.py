@@ -8,7 +8,7 @@ import pytest
 
 from gateway.meeting.transcript import subrip, webvtt
 from tests.conftest import OpenPage
-from tests.meeting.test_subtitle_readers import TALK, meant, spaceless
+from tests.meeting.test_subtitle_readers_e2e import TALK, meant, spaceless
 from tests.processes import GatewayProcess
 
 pytestmark = pytest.mark.browser

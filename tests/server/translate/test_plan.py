@@ -117,7 +117,10 @@ def test_a_text_whose_language_is_detected() -> None:
         ("\u00a0one.\u00a0", "de", ["one."], "\u00a00\u00a0"),
         ("one\n---\n  two\n…", "de", ["one", "two"], "0\n---\n  1\n…"),
         ("Dr. Ito has $1.50 left. Yes.", "de", ["Dr. Ito has $1.50 left.", "Yes."], "0 1"),
-        ("we go to the harbour, then we eat there", "de", ["we go to the harbour,", "then we eat there"], "0 1"),
+        (
+            "we go to the harbour with our friends, then we eat there together",
+            *("de", ["we go to the harbour with our friends,", "then we eat there together"], "0 1"),
+        ),
         ("a\n" * 1_000, "de", None, None),
     ],
 )
