@@ -74,14 +74,14 @@ unit: install-dev ## Tests that need neither the engine nor a browser nor much t
 	$(BIN)/pytest -n auto --dist worksteal -m "not engine and not browser and not slow and not image and not long" $(ARGS)
 
 # Recipes run in order, also under -j: first what fails fast; then the browser and what takes seconds, with simulated
-# engines, in three at once, as a browser waits half of the time; last real engines, in two, as starting one is work.
+# engines, in four at once, as a browser waits most of the time; last real engines, in two, as starting one is work.
 # Each file is in one of them, whose tests share a gateway, and in one of them all that share an engine, in the order
 # that conftest.py says.
 test: install-dev ## check, then the tests with a real Chromium, the slow ones and those with a real engine
 	@scripts/system_packages.sh
 	@scripts/deployment_tools.sh
 	@$(MAKE) --no-print-directory check
-	$(BIN)/pytest -n 3 --dist loadfile -m "(browser or slow) and not engine and not long" $(ARGS)
+	$(BIN)/pytest -n 4 --dist loadfile -m "(browser or slow) and not engine and not long" $(ARGS)
 	$(BIN)/pytest -n 2 --dist loadgroup --no-loadscope-reorder -m "engine and not long" $(ARGS)
 
 test-long: install-dev ## What takes minutes by nature, before a release: property tests at length, load tests on real engines, soak, image
