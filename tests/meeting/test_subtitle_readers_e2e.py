@@ -13,7 +13,6 @@ from pathlib import Path
 import imageio_ffmpeg
 import pysubs2
 import pytest
-import srt
 from ttconv import model
 from ttconv.srt import reader
 from ttconv.srt.config import SRTReaderConfiguration
@@ -106,13 +105,6 @@ def by_pysubs2(file: str) -> list[Shown]:
     return [(event.start, event.end, event.plaintext) for event in pysubs2.SSAFile.from_string(file, "srt")]
 
 
-def by_srt(file: str) -> list[Shown]:
-    return [
-        (round(cue.start.total_seconds() * 1_000), round(cue.end.total_seconds() * 1_000), cue.content)
-        for cue in srt.parse(file)
-    ]
-
-
 def by_ttconv(file: str) -> list[Shown]:
     logging.disable(logging.CRITICAL)  # of what it does not know, it says so
     document = reader.to_model(io.StringIO(file), SRTReaderConfiguration(extended_tags=True, alignment_tags=True))
@@ -144,7 +136,7 @@ def as_webvtt(file: str) -> list[Shown]:
     ]
 
 
-READERS = [by_ffmpeg, by_pysubs2, by_srt, by_ttconv, by_webvtt_py, as_webvtt]
+READERS = [by_ffmpeg, by_pysubs2, by_ttconv, by_webvtt_py, as_webvtt]
 
 
 def meant(utterance: Utterance) -> str:
