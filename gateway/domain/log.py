@@ -31,6 +31,11 @@ def is_segment_id(id: str) -> bool:
     return mark != "" and number.isascii() and number.isdecimal()
 
 
+def segment_number(id: str) -> int:
+    """The number in the id of a segment, from 1."""
+    return int(id.rpartition(_SEGMENT)[2]) if is_segment_id(id) else 1
+
+
 class Utterance(Struct, frozen=True):
     """One thing said, at one revision."""
 

@@ -18,7 +18,7 @@ from gateway.domain.log import (
     Untranslated,
     Utterance,
     UtteranceKey,
-    segment_id,
+    segment_number,
 )
 
 
@@ -152,12 +152,17 @@ class History:
         """How much of what a participant said is not finished."""
         return sum(key[0] == participant for key in self._unfinished)
 
-    def segments(self, whole: UtteranceKey) -> list[Utterance]:
-        """What is held of the segments of one utterance, oldest first; nothing if the first is not held."""
-        found: list[Utterance] = []
-        while (record := self.get((whole[0], segment_id(whole[1], len(found) + 1)))) is not None:
-            found.append(record.utterance)
-        return found
+    def last_segment(self, whole: UtteranceKey) -> tuple[int, Utterance] | None:
+        """The number and the utterance of the newest segment of one utterance, as far as they are held."""
+        held = [
+            each.utterance
+            for each in (*self._records.values(), *self._unfinished.values(), *self._followed.values())
+        ]
+        return max(
+            ((segment_number(each.id), each) for each in held if each.whole == whole),
+            key=lambda numbered: numbered[0],
+            default=None,
+        )
 
     def failed(self, whole: UtteranceKey) -> bool:
         """Whether a promised translation of some segment failed, as far as they are held."""

@@ -78,7 +78,7 @@ from gateway.sessions.effects import (
 )
 from gateway.sessions.grants import check_meeting, check_reads, check_role, check_speaks
 from gateway.sessions.rules import Options, SessionRules
-from gateway.translation.spoken_language import SpokenLanguages
+from gateway.translation.spoken_language import DETECTED_CHARS, SpokenLanguages
 
 # Utterances that are remembered after they settled.
 REMEMBERED_UTTERANCES = 1_000
@@ -137,6 +137,16 @@ class KnownUtterances:
     def expect(self, id: str) -> None:
         """It is in flight, and nothing else is known of it."""
         self._in_flight.add(id)
+
+    def begun_in_part(self, id: str) -> None:
+        """Some of it was accepted, and it goes on: it is in flight until it is given up, or final and settled."""
+        if self.get(id) is None:
+            self._remember(id, KnownUtterance(0, begun=True))
+        self._in_flight.add(id)
+
+    def begun_in_flight(self) -> list[str]:
+        """Those of which some is accepted, and which are not final."""
+        return [id for id in self._in_flight if (known := self.get(id)) is not None and known.final is None]
 
     def settled(self, id: str, *, failed: bool) -> None:
         """It has ended in every language. failed: in some, its translation failed."""
@@ -298,14 +308,27 @@ class Session:
         """A `Join` could not be carried out: the client may try again."""
         self.state = State.AWAITING_START
 
-    def refused(self, accept: Accept) -> list[Effect]:
-        """An `Accept` could not be carried out: the client keeps the utterance and may send it again."""
+    def refused(self, accept: Accept, *, in_part: bool = False) -> list[Effect]:
+        """An `Accept` could not be carried out: the client keeps the utterance and may send it again.
+
+        in_part: some of its segments were accepted.
+        """
         if self._options.history:
             self._options.history.pop()
+        if in_part:
+            self._known.refused(accept.utterance.id)
+            return self.accepted_in_part(accept.utterance.id)
         effects = self.settled(accept.utterance.id, failed=accept.again)
         if not accept.again:
             self._known.refused(accept.utterance.id)
         return effects
+
+    def accepted_in_part(self, utterance_id: str) -> list[Effect]:
+        """Some segments of an utterance that goes on were accepted."""
+        if (known := self._known.get(utterance_id)) is None or known.final is None:
+            self._known.begun_in_part(utterance_id)
+        # A session that ends takes nothing more.
+        return [Withdraw(utterance_id)] if self.state is State.ENDING else []
 
     def settled(self, utterance_id: str, *, failed: bool = False) -> list[Effect]:
         """Every language of an accepted utterance has ended; where one failed, the client may send it again."""
@@ -396,9 +419,10 @@ class Session:
             again = True
         elif known is not None and message.rev < known.rev:
             raise StaleRevision(f"Revision {known.rev} was received before.", field="rev")
-        if self.in_flight >= self._limits.utterances_in_flight:
+        unfinished = self.in_flight - len(self._known.begun_in_flight())
+        if unfinished >= self._limits.utterances_in_flight:
             raise TooManyInFlight(
-                f"{self.in_flight} utterances of this session are not finished yet.", retry_after_ms=500
+                f"{unfinished} utterances of this session are not finished yet.", retry_after_ms=500
             )
         self._options.cut_history()
         shown = self._languages.shown(message.id)
@@ -416,9 +440,10 @@ class Session:
 
     def _on_cancel(self, message: UtteranceCancel) -> list[Effect]:
         check_role(self.grant, "speak", "id")
-        if self._known.is_in_flight(message.id):
+        is_in_flight, known = self._known.is_in_flight(message.id), self._known.get(message.id)
+        if is_in_flight and (known is None or known.final is not None):
             return [Cancel(message.id)]
-        if not self._known.may_be_shown(message.id):
+        if not is_in_flight and not self._known.may_be_shown(message.id):
             raise UnknownUtterance("No utterance with this id is being said or translated.", field="id")
         return self._withdraw(message.id)
 
@@ -428,7 +453,9 @@ class Session:
 
     def _on_end(self, _message: SessionEnd) -> list[Effect]:
         self.state = State.ENDING
-        return [] if self.in_flight else self._close()
+        # What is accepted of an utterance that will not be final is translated before the session closes.
+        begun = self._known.begun_in_flight()
+        return [Withdraw(id) for id in begun] if self.in_flight else self._close()
 
     def _refuse_before_start(self, _message: ClientMessage) -> list[Effect]:
         raise SessionNotStarted("The first message has to be session.start.")
@@ -486,7 +513,7 @@ class Session:
         is_final, detected = isinstance(message, UtteranceFinal), lang == AUTO
         if detected:
             languages = self._rules.detectable(self.grant.speaks)
-            ranked = self._rank(message.text[-self._limits.text_chars :], self._rules.supported().languages)
+            ranked = self._rank(message.text[-DETECTED_CHARS:], self._rules.supported().languages)
             find = self._languages.final if is_final else self._languages.partial
             lang = find(message.id, message.text, ranked, languages)
         elif is_final:

@@ -85,9 +85,11 @@ class Seat:
         # It holds this seat, and would keep the meeting's texts until the next pass of the garbage collector.
         self.member.on_finished = None
 
-    def refused(self, accept: Accept) -> None:
-        """A final of this session was not accepted."""
-        self._carry_out(self.state.refused(accept))
+    def refused(self, accept: Accept, *, in_part: bool) -> list[Effect]:
+        """A final of this session was not accepted, or only some of its segments. Returns what is left to do."""
+        effects = self.state.refused(accept, in_part=in_part)
+        self._carry_out(effects)
+        return effects
 
     def lose_log(self) -> None:
         """What was said is lost, and what is said next is in another log."""

@@ -32,7 +32,7 @@ from gateway.meeting import traces
 from gateway.meeting.outbox import Outbox, Payload
 from gateway.protocol.limits import Limits
 from gateway.protocol.messages import ServerMessage
-from gateway.sessions.effects import Accept, Join, Update
+from gateway.sessions.effects import Accept, Effect, Join, Update, Withdraw
 from gateway.sessions.entrance import Client, Entrance, Entry
 from gateway.sessions.joins import Joins
 from gateway.sessions.lifetimes import Lifetimes
@@ -221,6 +221,17 @@ class Sessions:
             await self._speech.settle(seat.room, utterance, fence)
         except Exception:  # a task that raised would end all the others
             _log.exception("what is settled of an utterance could not be accepted")
+        if self._speech.is_begun(seat.room, utterance.key):
+            self._withdraw_all(seat, seat.state.accepted_in_part(utterance.id))
+
+    def _refused(self, seat: Seat, accept: Accept) -> None:
+        in_part = not accept.again and self._speech.is_begun(seat.room, accept.utterance.key)
+        self._withdraw_all(seat, seat.refused(accept, in_part=in_part))
+
+    def _withdraw_all(self, seat: Seat, effects: list[Effect]) -> None:
+        for effect in effects:
+            if isinstance(effect, Withdraw):
+                self.withdraw(seat, effect.id)
 
     def withdraw(self, seat: Seat, utterance_id: str, wait_s: float = 0.0) -> None:
         """A session gives up an utterance that is being said. wait_s: as in `Withdraw`."""
@@ -263,13 +274,13 @@ class Sessions:
             if seat.fence != fence.number:
                 # A later connection here has it.
                 return await self._accept(seat, accept)
-            seat.refused(accept)
+            self._refused(seat, accept)
             # It may have come back here since, in another seat.
             if self.seats.get(seat.key) is seat:
                 self.seats.moved(seat.key, elsewhere=True)
             return error
         except Exception as error:
-            seat.refused(accept)
+            self._refused(seat, accept)
             if isinstance(error, GatewayError):
                 return error
             _log.exception("an utterance could not be accepted")

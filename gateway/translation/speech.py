@@ -18,7 +18,7 @@ from dataclasses import dataclass, field
 from msgspec.structs import replace
 
 from gateway.domain.errors import GatewayError, SessionReplaced, TooManyInFlight, UtteranceFinished
-from gateway.domain.log import Accepted, Utterance, UtteranceKey, segment_id
+from gateway.domain.log import Accepted, Utterance, UtteranceKey, segment_id, segment_number
 from gateway.domain.session_store import Fence
 from gateway.meeting.room import Room
 from gateway.text.open_text import OpenText
@@ -27,8 +27,10 @@ from gateway.translation.partials import Partials
 
 _log = logging.getLogger(__name__)
 
-# Open utterances of one participant that are remembered; a recogniser has one, rarely two.
-_MOST_OPEN = 24
+# Open utterances of one participant that are remembered, and their characters; a recogniser has one, rarely two.
+_MOST_OPEN, _MOST_CHARS = 12, 70_000
+# Segments of one revision that are accepted at once; the next revision goes on.
+_AT_ONCE = 4
 
 
 @dataclass(eq=False)
@@ -84,9 +86,12 @@ class Speech:
                 return  # it was closed or given up meanwhile
             spoken.text.revise(utterance.text)
             try:
-                while (segment := spoken.text.ready(utterance.lang)) is not None:
+                for _ in range(_AT_ONCE):
+                    if (segment := spoken.text.ready(utterance.lang)) is None:
+                        break
                     self._check_in_flight(room, utterance)
                     await self._accept(room, spoken, utterance, segment, fence, continues=True)
+                    await asyncio.sleep(0)
             except SessionReplaced:
                 return
             except GatewayError as error:
@@ -102,17 +107,19 @@ class Speech:
         `TooManyInFlight`; what was accepted until then stays so, and the next try begins behind it.
         """
         spoken = self._new() if again else self._opened(room, utterance)
-        accepted = None
+        accepted, fresh = None, 0
         async with spoken.lock:
             spoken.text.revise(utterance.text)
             while segments := spoken.text.remaining(utterance.lang):
                 for segment in segments:
                     if spoken.text.taken:
-                        self._check_in_flight(room, utterance)
+                        self._check_in_flight(room, utterance, fresh)
                     continues = not spoken.text.rest[len(segment) :].isspace() and segment != spoken.text.rest
                     accepted = await self._accept(room, spoken, utterance, segment, fence, continues=continues)
                     if accepted is None or not spoken.text.rest:
                         break  # the log has it with other words, and the rest is another one now
+                    fresh += not accepted.known
+                    await asyncio.sleep(0)
             if accepted is None or accepted.known:
                 room.close_utterance(utterance.key)
             if not again:
@@ -126,19 +133,25 @@ class Speech:
 
         wait_s: its final was refused for the moment, and may come again until then.
         """
-        spoken = self._open.get(room, {}).get(key[0], OrderedDict()).get(key[1])
-        taken = len(room.history.segments(key)) if spoken is None else spoken.text.taken
+        taken = self._taken(room, key)
         rest = key[0], segment_id(key[1], taken + 1)
         if wait_s:
             self._partials.withdraw_later(room, rest, wait_s)
-        else:
-            self._partials.withdraw(room, rest)
-            self._forget(room, key)
+            return
+        self._partials.withdraw(room, rest)
+        self._forget(room, key)
+        if taken:
+            room.close_utterance(key)
 
     def cancel(self, room: Room, key: UtteranceKey) -> None:
         """Stop what is left of an accepted utterance, at whichever gateway."""
         for segment in {key: None, **dict.fromkeys(room.history.unfinished_segments(key))}:
             self._finals.cancel(room, segment)
+
+    def is_begun(self, room: Room, key: UtteranceKey) -> bool:
+        """Whether some segment of an open utterance was accepted."""
+        spoken = self._open.get(room, {}).get(key[0], OrderedDict()).get(key[1])
+        return spoken is not None and spoken.text.taken > 0
 
     def speaker_away(self, room: Room, participant: str) -> None:
         """A speaker has lost the connection."""
@@ -217,6 +230,7 @@ class Speech:
     def _show(self, room: Room, spoken: _Open, whole: Utterance) -> None:
         rest = spoken.text.rest.strip()
         if not rest:
+            self._withdraw_rest(room, whole.key, spoken)
             return
         number = spoken.text.taken + 1
         start_ms, end_ms = self._rest_ms(spoken, whole)
@@ -237,8 +251,9 @@ class Speech:
         if room.live.caption_of(rest) is not None:
             self._partials.withdraw(room, rest)
 
-    def _check_in_flight(self, room: Room, utterance: Utterance) -> None:
-        if room.history.unfinished_by(utterance.participant) >= self._in_flight:
+    def _check_in_flight(self, room: Room, utterance: Utterance, fresh: int = 0) -> None:
+        """fresh: segments that were accepted with the same message, whether anybody has them translated or not."""
+        if max(fresh, room.history.unfinished_by(utterance.participant)) >= self._in_flight:
             raise TooManyInFlight("Much of this utterance is not translated yet.", retry_after_ms=500)
 
     # ------------------------------------------------------------ open utterances
@@ -251,16 +266,36 @@ class Speech:
         by_id = self._open.setdefault(room, {}).setdefault(utterance.participant, OrderedDict())
         if (spoken := by_id.get(utterance.id)) is None:
             spoken = by_id[utterance.id] = self._new()
-            if not utterance.final:
-                # Another gateway may have accepted some of it; of a final, the log tells.
-                for logged in room.history.segments(utterance.key):
-                    spoken.text.revise(utterance.text)
+            # Another gateway may have accepted some of it. Of a final of which nothing is held here, the log tells.
+            if (last := room.history.last_segment(utterance.key)) is not None and last[1].continues:
+                number, logged = last
+                spoken.text.revise(utterance.text)
+                if number == 1 or (at := utterance.text.rfind(logged.text)) < 0:
                     spoken.text.take_as(logged.text)
-                    spoken.end_ms = logged.end_ms
+                else:
+                    spoken.text.take(utterance.text[: at + len(logged.text)])
+                spoken.text.taken, spoken.end_ms = number, logged.end_ms
         by_id.move_to_end(utterance.id)
-        if len(by_id) > _MOST_OPEN:
-            by_id.popitem(last=False)
+        while len(by_id) > 1 and (
+            len(by_id) > _MOST_OPEN or sum(len(each.text) for each in by_id.values()) > _MOST_CHARS
+        ):
+            id, oldest = by_id.popitem(last=False)
+            if oldest.text.taken:
+                room.close_utterance((utterance.participant, id))
         return spoken
+
+    def _taken(self, room: Room, key: UtteranceKey) -> int:
+        """How many segments of an utterance are accepted, as far as this gateway knows."""
+        spoken = self._open.get(room, {}).get(key[0], OrderedDict()).get(key[1])
+        if spoken is not None:
+            return spoken.text.taken
+        last = room.history.last_segment(key)
+        captions = [
+            segment_number(caption.utterance.id) - 1
+            for caption in room.live.captions
+            if caption.utterance.whole == key
+        ]
+        return max([*captions, 0 if last is None else last[0]], default=0)
 
     def _forget(self, room: Room, key: UtteranceKey) -> None:
         if (of_room := self._open.get(room)) is not None and (by_id := of_room.get(key[0])) is not None:

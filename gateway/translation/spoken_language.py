@@ -29,6 +29,9 @@ _LEAST = 0.02
 # Bytes of a text (UTF-8) that says what is spoken from now on. A shorter one does with another like it.
 _ENOUGH_BYTES = 16
 
+# Characters at the end of what is being said that tell its language. So many more may tell of another one.
+DETECTED_CHARS = 400
+
 # Utterances of a session that are remembered: those that are being said, and those that may be sent again.
 _MOST_UTTERANCES = 64
 _MOST_SPOKEN = 8
@@ -74,7 +77,8 @@ class SpokenLanguages:
             if is_certain and not guess.is_certain:
                 guess.chars, guess.is_certain = len(text), True
         elif (is_certain and not guess.is_certain) or (
-            len(text) >= 2 * guess.chars and (is_certain or not _has_share(guess.lang, ranked))
+            len(text) >= min(2 * guess.chars, guess.chars + DETECTED_CHARS)
+            and (is_certain or not _has_share(guess.lang, ranked))
         ):
             guess = _Guess(best, len(text), is_certain)
         self._remember(id, guess)
