@@ -12,7 +12,7 @@ import itertools
 import logging
 from collections import Counter
 from collections.abc import Callable, Collection, Coroutine, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cache, partial
 from types import TracebackType
 from typing import Self
@@ -27,7 +27,16 @@ from gateway.domain.errors import (
     GatewayError,
     LogUnavailable,
 )
-from gateway.domain.log import Accepted, Translated, Unfinished, Untranslated, Utterance, UtteranceKey
+from gateway.domain.log import (
+    Accepted,
+    Translated,
+    Unfinished,
+    Untranslated,
+    Utterance,
+    UtteranceKey,
+    segment_id,
+    segment_number,
+)
 from gateway.domain.session_store import Fence
 from gateway.meeting.live_view import LiveTranslation
 from gateway.meeting.room import Room
@@ -68,6 +77,8 @@ class _Promise:
     ticket: Ticket | None = None
     # Translations that wait or run, and outcomes that are being written.
     work: int = 0
+    # Set once it is not worked on any more: the next segment of the same talk is written then.
+    ended: asyncio.Event = field(default_factory=asyncio.Event)
 
     @property
     def waits(self) -> bool:
@@ -234,6 +245,8 @@ class Finals:
     def _end_work(self, promise: _Promise) -> None:
         promise.work -= 1
         self._work -= 1
+        if not promise.work:
+            promise.ended.set()
         if not self._work:
             self._quiet.set()
         room, key, lang = promise.room, promise.utterance.key, promise.lang
@@ -386,6 +399,7 @@ class Finals:
     def _give_up(self, room: Room, reason: GatewayError) -> None:
         for promised in self._promises.get(room, {}).values():
             for promise in promised.values():
+                promise.ended.set()
                 if promise.ticket is not None:
                     self._scheduler.give_up(promise.ticket, reason)
 
@@ -401,6 +415,7 @@ class Finals:
             if promise.said == said:  # else it was promised in another log meanwhile
                 promise.owed = False
             if outcome is not None:
+                await self._earlier_ended(promise)
                 # It says all that is left to show, unless the log does not take it now.
                 await self._write(room, outcome, delayed=partial(_show_rest, throttle))
         finally:
@@ -410,6 +425,17 @@ class Finals:
             self._end_work(promise)
             if room in self._promises:
                 self._resume(room)  # it may have been promised again meanwhile
+
+    async def _earlier_ended(self, promise: _Promise) -> None:
+        """Segments of one talk end in their order, so that readers who read one final after the other read a talk."""
+        utterance = promise.utterance
+        number = segment_number(utterance.id)
+        if not utterance.part_of or self._leaving.is_set():
+            return
+        earlier = utterance.participant, segment_id(utterance.part_of, number - 1)
+        before = self._promised(promise.room, earlier).get(promise.lang)
+        if before is not None and (before.owed or before.work):
+            await before.ended.wait()
 
     async def _outcome(
         self, promise: _Promise, ticket: Ticket, throttle: Throttle

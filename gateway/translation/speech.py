@@ -222,10 +222,12 @@ class Speech:
 
     def _rest_ms(self, spoken: _Open, whole: Utterance) -> tuple[int | None, int | None]:
         """Where the rest is in the speaker's audio: behind what was accepted."""
-        if whole.start_ms is None or whole.end_ms is None or spoken.end_ms is None:
+        if whole.start_ms is None or whole.end_ms is None or not spoken.text.taken:
             return whole.start_ms, whole.end_ms
-        start_ms = min(max(whole.start_ms, spoken.end_ms), whole.end_ms)
-        return start_ms, whole.end_ms
+        end_ms = spoken.end_ms
+        if end_ms is None:  # its partials had no times
+            end_ms = whole.start_ms + round((whole.end_ms - whole.start_ms) * spoken.text.share)
+        return min(max(whole.start_ms, end_ms), whole.end_ms), whole.end_ms
 
     def _show(self, room: Room, spoken: _Open, whole: Utterance) -> None:
         rest = spoken.text.rest.strip()

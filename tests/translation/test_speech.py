@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from itertools import pairwise
 from typing import Any
 
@@ -11,7 +12,7 @@ from hypothesis import strategies as st
 
 from gateway.domain.errors import Overloaded, TooManyInFlight, UtteranceFinished
 from gateway.domain.log import Accepted, Said, Utterance
-from gateway.protocol.messages import Caption, UtteranceAccepted, UtteranceCancelled
+from gateway.protocol.messages import Caption, TranslationFinal, UtteranceAccepted, UtteranceCancelled
 from gateway.translation.speech import Speech
 from tests.translation.stage import Stage, said, stage, until
 from tests.usual import usual
@@ -220,7 +221,6 @@ async def test_it_is_finished_when_every_segment_is() -> None:
         await until(lambda: len(made.engine.pending()) == 2)
         one, two = sorted(made.engine.pending(), key=lambda request: request.text)
         made.engine.end(two, "Zwei.")
-        await until(lambda: made.room.history.unfinished_by("ana") == 1)
         assert made.finished == []
         made.engine.end(one, "Eins.")
         await made.finals.quiet()
@@ -295,3 +295,63 @@ async def test_any_chunking_over_gateways_says_all_once(words: list[str], steps:
             await talk.hears(" ".join(words[:at]))
         await talk.ends(" ".join(words))
         assert " ".join(text for _, text in await talk.logged()) == " ".join(words)
+
+
+async def test_segments_end_in_their_order_whichever_is_translated_first() -> None:
+    async with stage() as made:
+        talk, reader = Talk(made), await made.reader()
+        await talk.ends("One. Two. Three.")
+        await until(lambda: len(made.engine.requests) == 3)
+        first, *others = made.engine.requests
+        for request in others:
+            made.engine.says(f"({request.text})", request=made.engine.requests.index(request))
+        for _ in range(20):
+            await asyncio.sleep(0)
+        assert not [m for m in reader.look() if isinstance(m, TranslationFinal)]
+        made.engine.says("(One.)", request=0)
+        await made.finals.quiet()
+        finals = [m.text for m in reader.look() if isinstance(m, TranslationFinal)]
+        assert finals == ["(One.)", "(Two.)", "(Three.)"]
+        assert first.text == "One."
+
+
+async def test_the_end_of_a_talk_without_times_has_its_share_of_the_whole() -> None:
+    async with stage() as made:
+        talk = Talk(made)
+        await talk.hears("One two.", "One two. Three")
+        await talk.ends("One two. Three four.", start_ms=0, end_ms=20_000)
+        last = (await made.log.read("m", 0)).publications[-1].event
+        assert isinstance(last, Said)
+        assert last.utterance.start_ms is not None
+        assert 5_000 < last.utterance.start_ms < 12_000
+
+
+async def test_one_message_has_a_bounded_number_of_segments_and_the_next_try_goes_on() -> None:
+    async with stage() as made:
+        talk = Talk(made, in_flight=2)
+        text = "One two three. Four five six. Seven eight nine. Ten eleven twelve."
+        with pytest.raises(TooManyInFlight):
+            await talk.ends(text)
+        assert len(await talk.logged()) == 2
+        assert talk.speech.is_begun(made.room, ("ana", "u"))
+        await talk.ends(text)
+        assert [id for id, _ in await talk.logged()] == ["u…", "u~2…", "u~3…", "u~4"]
+
+
+async def test_another_gateway_withdraws_what_follows_the_accepted_segments() -> None:
+    async with stage() as made:
+        talk, reader = Talk(made), await made.reader(lang="en")
+        await talk.hears("We go.", "We go. Then we stay", "We go. Then we stay. And")
+        talk.another_gateway()
+        reader.look()
+        talk.speech.withdraw(made.room, ("ana", "u"))
+        [cancelled] = [m.utterance for m in reader.look() if isinstance(m, UtteranceCancelled)]
+        assert cancelled not in {id.rstrip("…") for id, _ in await talk.logged()}
+        assert not list(made.room.live.captions)
+
+
+async def test_what_a_recogniser_takes_back_leaves_the_screen() -> None:
+    async with stage() as made:
+        talk, reader = Talk(made), await made.reader(lang="en")
+        await talk.hears("We go.", "We go. Then we", "We go.")
+        assert [m.utterance for m in reader.look() if isinstance(m, UtteranceCancelled)] == ["u~2"]
