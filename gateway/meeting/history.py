@@ -9,6 +9,7 @@ from collections import OrderedDict
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
+from itertools import takewhile
 
 from gateway.domain.log import (
     Publication,
@@ -152,17 +153,13 @@ class History:
         """How much of what a participant said is not finished."""
         return sum(key[0] == participant for key in self._unfinished)
 
-    def last_segment(self, whole: UtteranceKey) -> tuple[int, Utterance] | None:
-        """The number and the utterance of the newest segment of one utterance, as far as they are held."""
-        held = [
-            each.utterance
-            for each in (*self._records.values(), *self._unfinished.values(), *self._followed.values())
-        ]
-        return max(
-            ((segment_number(each.id), each) for each in held if each.whole == whole),
-            key=lambda numbered: numbered[0],
-            default=None,
-        )
+    def segments(self, whole: UtteranceKey) -> list[Utterance]:
+        """The newest segments of one utterance without a gap, oldest first, as far as they are held."""
+        held = (*self._records.values(), *self._unfinished.values(), *self._followed.values())
+        numbered = {segment_number(one.id): one for each in held if (one := each.utterance).whole == whole}
+        newest = max(numbered, default=0)
+        found = [numbered[number] for number in takewhile(numbered.__contains__, range(newest, 0, -1))]
+        return found[::-1]
 
     def failed(self, whole: UtteranceKey) -> bool:
         """Whether a promised translation of some segment failed, as far as they are held."""

@@ -427,7 +427,7 @@ class Finals:
                 self._resume(room)  # it may have been promised again meanwhile
 
     async def _earlier_ended(self, promise: _Promise) -> None:
-        """Segments of one talk end in their order, so that readers who read one final after the other read a talk."""
+        """Segments of one talk end in their order: who reads one final after the other reads a talk."""
         utterance = promise.utterance
         number = segment_number(utterance.id)
         if not utterance.part_of or self._leaving.is_set():

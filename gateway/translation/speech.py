@@ -15,6 +15,7 @@ import logging
 from collections import OrderedDict
 from dataclasses import dataclass, field
 
+import regex
 from msgspec.structs import replace
 
 from gateway.domain.errors import GatewayError, SessionReplaced, TooManyInFlight, UtteranceFinished
@@ -268,15 +269,9 @@ class Speech:
         by_id = self._open.setdefault(room, {}).setdefault(utterance.participant, OrderedDict())
         if (spoken := by_id.get(utterance.id)) is None:
             spoken = by_id[utterance.id] = self._new()
-            # Another gateway may have accepted some of it. Of a final of which nothing is held here, the log tells.
-            if (last := room.history.last_segment(utterance.key)) is not None and last[1].continues:
-                number, logged = last
-                spoken.text.revise(utterance.text)
-                if number == 1 or (at := utterance.text.rfind(logged.text)) < 0:
-                    spoken.text.take_as(logged.text)
-                else:
-                    spoken.text.take(utterance.text[: at + len(logged.text)])
-                spoken.text.taken, spoken.end_ms = number, logged.end_ms
+            # Another gateway may have accepted some of it. Of a final, the log tells what is not held here.
+            if (held := room.history.segments(utterance.key)) and held[-1].continues:
+                self._take_held(spoken, held, utterance.text)
         by_id.move_to_end(utterance.id)
         while len(by_id) > 1 and (
             len(by_id) > _MOST_OPEN or sum(len(each.text) for each in by_id.values()) > _MOST_CHARS
@@ -286,18 +281,29 @@ class Speech:
                 room.close_utterance((utterance.participant, id))
         return spoken
 
+    def _take_held(self, spoken: _Open, held: list[Utterance], text: str) -> None:
+        """What was accepted elsewhere is not said again."""
+        spoken.text.revise(text)
+        found = regex.search(r"\s*".join(regex.escape(each.text) for each in held), text)
+        if segment_number(held[0].id) > 1 and found is not None:
+            spoken.text.take(text[: found.end()])
+        else:
+            for each in held:
+                spoken.text.take_as(each.text)
+        spoken.text.taken, spoken.end_ms = segment_number(held[-1].id), held[-1].end_ms
+
     def _taken(self, room: Room, key: UtteranceKey) -> int:
         """How many segments of an utterance are accepted, as far as this gateway knows."""
         spoken = self._open.get(room, {}).get(key[0], OrderedDict()).get(key[1])
         if spoken is not None:
             return spoken.text.taken
-        last = room.history.last_segment(key)
+        held = room.history.segments(key)
         captions = [
             segment_number(caption.utterance.id) - 1
             for caption in room.live.captions
             if caption.utterance.whole == key
         ]
-        return max([*captions, 0 if last is None else last[0]], default=0)
+        return max([*captions, segment_number(held[-1].id) if held else 0])
 
     def _forget(self, room: Room, key: UtteranceKey) -> None:
         if (of_room := self._open.get(room)) is not None and (by_id := of_room.get(key[0])) is not None:

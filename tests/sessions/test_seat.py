@@ -95,7 +95,7 @@ def test_a_refused_final_closes_a_session_that_waits_for_nothing_else() -> None:
     seat = seated(connection := started())
     accept = said(connection)
     connection.send(SessionEnd())
-    seat.refused(accept)
+    seat.refused(accept, in_part=False)
     assert connection.closed == [CloseCode.NORMAL]
 
 
