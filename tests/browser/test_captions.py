@@ -163,10 +163,10 @@ async def test_markup_is_text_and_of_a_long_caption_the_end_is_seen(
     gateway: GatewayProcess, open_page: OpenPage, meeting: str
 ) -> None:
     async with (
-        open_page(address(gateway, meeting=meeting, lang="en", names="0", size="3rem")) as watch,
+        open_page(address(gateway, meeting=meeting, lang="en", names="0", size="8rem")) as watch,
         speaker(gateway, meeting) as ana,
     ):
-        text = '<b onclick="x">bold</b> ' + "and so on " * 60 + "<i>end</i>"
+        text = '<b onclick="x">bold</b> ' + "and so on " * 7 + "<i>end</i>"
         await ana.say("1", text)
         await expect(captions(watch.page, "en")).to_have_text([text])
         assert await watch.page.locator(".caption b, .caption i").count() == 0

@@ -111,7 +111,7 @@ async def test_the_page_from_right_to_left(gateway: GatewayProcess, open_page: O
         await page.get_by_test_id("spoken-lang").select_option("en")
         await read(page, "de")
         await page.get_by_test_id("close-panel").click()
-        await expect(await say(page, f"{SENTENCE} That will fail")).to_have_attribute("data-state", "settled")
+        await expect(await say(page, f"That will fail: {SENTENCE}")).to_have_attribute("data-state", "settled")
         send, chosen = page.get_by_test_id("send"), page.get_by_test_id("spoken-lang")
         note = page.locator(".cell-note")
         for name, size in {"phone": PHONE, "desktop": DESKTOP}.items():

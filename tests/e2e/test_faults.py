@@ -335,6 +335,7 @@ def finals_in(file: Path) -> list[dict[str, Any]]:
 async def test_a_reader_that_is_stopped_costs_its_bound_and_gets_everything_later(tmp_path: Path) -> None:
     settings = {
         "GATEWAY__LIMITS__UTTERANCES_IN_FLIGHT": "1000",
+        "GATEWAY__SEGMENT_CHARS": "1000",
         "GATEWAY__LIMITS__MESSAGES_PER_S": "100000",
         "GATEWAY__LIMITS__MESSAGES_BURST": "100000",
         "GATEWAY__ENGINE__SCRIPT__FIRST_TOKEN_S": "0",
@@ -344,7 +345,7 @@ async def test_a_reader_that_is_stopped_costs_its_bound_and_gets_everything_late
         # It is dropped for what it has not read, not because it has answered no ping while others spoke.
         "GATEWAY__PING_TIMEOUT_S": "3600",
     }
-    words = "x" * 1_900  # two tokens, and much to write
+    words = "x" * 900  # two tokens, and much to write
     with gateway_process("--engine", "simulated", env=settings) as gateway:
         gateway.ready()
         async with contextlib.AsyncExitStack() as stack:

@@ -39,7 +39,7 @@ def settings(script: Script | None = None, **fields: Any) -> Settings:
         restart_backoff_s=0,
         stall_s=fields.pop("stall_s", 3_600),
     )
-    fields = {"max_queue_s": 3_600, "delta_interval_s": 0.1, "port": 0, **fields}
+    fields = {"max_queue_s": 3_600, "segment_chars": 10_000, "delta_interval_s": 0.1, "port": 0, **fields}
     return Settings(engine=engine, store=store, **fields)
 
 
