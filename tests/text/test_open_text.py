@@ -112,7 +112,7 @@ def test_changed_words_move_no_cut(count: int, steps: list[int], changes: list[i
     for step, change in zip([*steps, count], changes, strict=False):
         at = min(count, at + step)
         heard = words[:at]
-        heard[-min(change, at)] = "other."
+        heard[-min(change, at)] = f"other{at}."
         said += sum(len(segment.split()) for segment in settle(text, " ".join(heard)))
     text.revise(" ".join(words))
     assert text.rest.split() == words[said:]
