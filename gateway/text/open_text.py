@@ -165,22 +165,27 @@ def _located(covered: str, rest: str, text: str) -> int | None:
     near = known[-_BEFORE:]
     is_whole = len(covered) <= _REACH and len(known) <= _BEFORE
     following = _words(rest, 0, _REACH)[:_AFTER]
+    unchanged = same_chars(covered, text)
     # Nothing has changed in length before the cut, or nothing behind it.
     for place in dict.fromkeys([len(covered), len(text) - len(rest)] if rest else [len(covered)]):
         place = min(max(0, place), len(text))
         said = _words(text, max(0, place - _REACH), min(len(text), place + _REACH))
         count = sum(word.end <= place for word in said)
+        if len(covered) - _REACH <= unchanged and place == len(covered):
+            # Better: as many words as there were behind what has not changed.
+            count = sum(word.end < unchanged for word in said) + sum(word.end >= unchanged for word in known)
         first = max(0, count - _AROUND)
         said = said[first : count + _AROUND]
         begins = is_whole and place <= _REACH and first == 0
-        found = _found(_texts(near), _texts(following), text, said, count - first, begins=begins)
+        mark = "" if following or not near else _mark(covered, near[-1].end)
+        found = _found(_texts(near), _texts(following), text, said, count - first, begins=begins, mark=mark)
         if found.is_enough:
-            is_last = found.count == len(said) and not _WORD.search(text, said[-1].end if said else 0)
-            return None if found.is_short and is_last else _behind(text, said, found.count)
+            is_last = found.before == len(said) and not _WORD.search(text, said[-1].end if said else 0)
+            return None if found.is_short and is_last else _behind(text, said, found.before)
     # The words near the cut are others: it is where it was, if the text begins as it did.
     head = _words(text, 0, min(len(text), _REACH))[:_AFTER]
     begun = _words(covered, 0, min(len(covered), _REACH))[: 2 * _AFTER]
-    if _found(_texts(head), [], covered, begun, len(head), begins=True).same * 2 <= len(head):
+    if head and _found(_texts(head), [], covered, begun, len(head), begins=True).same * 2 <= len(head):
         return 0
     if len(text) < len(covered):
         return None
@@ -190,7 +195,7 @@ def _located(covered: str, rest: str, text: str) -> int | None:
 
 class _Found(NamedTuple):
     # Words before the cut, and how many words near it are the same.
-    count: int
+    before: int
     same: int
     # Enough was found to say so.
     is_enough: bool
@@ -199,13 +204,20 @@ class _Found(NamedTuple):
 
 
 def _found(
-    near: Sequence[str], following: Sequence[str], text: str, said: Sequence[_Word], expected: int, *, begins: bool
+    near: Sequence[str],
+    following: Sequence[str],
+    text: str,
+    said: Sequence[_Word],
+    expected: int,
+    *,
+    begins: bool,
+    mark: str = "",
 ) -> _Found:
     """How many of the words `said` belong to `near`, where `near` and `following` are somewhere in them.
 
     By the least number of words that were changed, added or left out (Levenshtein), then by the most that are the
-    same, then by where a mark is, then by what is nearest to `expected`. What is before and behind costs nothing;
-    but `begins`: `near` is all that was before the cut, and so words before it were added.
+    same, then by where the mark is with which `near` ended, then by what is nearest to `expected`. What is before
+    and behind costs nothing; but `begins`: `near` is all that was before the cut, and so words before it were added.
     """
     words = [*near, *following]
     # For each word, the costs of every place in `said`.
@@ -220,15 +232,15 @@ def _found(
         costs.append(row)
     end = expected + len(following)
 
-    def worth(place: int) -> tuple[int, bool, int]:
-        is_marked = bool(following) or (place > 0 and _has_mark(text, said[place - 1].end))
-        return costs[-1][place], not is_marked, abs(place - end)
+    def worth(place: int) -> tuple[int, int, int]:
+        other = _mark(text, said[place - 1].end) if mark and place else ""
+        return costs[-1][place], (other != mark) + (not other), abs(place - end)
 
     at = min(range(len(said) + 1), key=worth)
-    index, count, same, near_same, edits, is_short = len(words), at, 0, 0, 0, False
+    index, before, same, near_same, edits, is_short = len(words), 0, 0, 0, 0, False
     while index:
         if index == len(near):
-            count = at
+            before = at
         cost = costs[index][at]
         is_near = len(near) - _NEAR < index <= len(near) + _NEAR
         is_same = at > 0 and words[index - 1] == said[at - 1].text
@@ -244,18 +256,16 @@ def _found(
         else:
             edits += is_near
             at -= 1
-    if not near:
-        count = 0
     edits += at if begins else 0
     most = min(_NEAR, len(near))
     is_enough = near_same == most or same >= max(1, edits) or (most == _NEAR and 2 * near_same >= most)
-    return _Found(count, same, is_enough, is_short)
+    return _Found(before, same, is_enough, is_short)
 
 
-def _has_mark(text: str, at: int) -> bool:
-    """Whether marks stand between a word and the next."""
+def _mark(text: str, at: int) -> str:
+    """The marks between a word and the next."""
     found = _BEHIND.match(text, at)
-    return found is not None and not found[0].isspace() and bool(found[0])
+    return "" if found is None else found[0].strip()
 
 
 def _behind(text: str, words: Sequence[_Word], count: int) -> int:

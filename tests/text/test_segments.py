@@ -98,7 +98,12 @@ def test_very_short_sentences_are_joined(longest: int, pieces: list[str]) -> Non
 def test_a_text_is_read_as_far_as_needed(monkeypatch: pytest.MonkeyPatch) -> None:
     ends: list[tuple[str, str]] = []
     real = text_segments._is_end
-    monkeypatch.setattr(text_segments, "_is_end", lambda *given: ends.append(given) or real(*given))
+
+    def counted(before: str, after: str) -> bool:
+        ends.append((before, after))
+        return real(before, after)
+
+    monkeypatch.setattr(text_segments, "_is_end", counted)
     assert next(sentences("We go. " * 200, "en")) == "We go. "
     assert len(ends) == 2
     # Numbers with a full stop end no sentence: what is looked at for each is near it.
