@@ -217,7 +217,7 @@ def _found(
 
     By the least number of words that were changed, added or left out (Levenshtein), then by the most that are the
     same, then by where the mark is with which `near` ended, then by what is nearest to `expected`. What is before
-    and behind costs nothing; but `begins`: `near` is all that was before the cut, and so words before it were added.
+    and behind costs nothing; but `begins`: `near` is all that was before the cut, and words before it were added.
     """
     words = [*near, *following]
     # For each word, the costs of every place in `said`.
