@@ -10,24 +10,29 @@ comes behind the place where its last words are, or the words that have taken th
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from itertools import takewhile
+from collections.abc import Iterator, Sequence
+from itertools import islice, pairwise
 from typing import NamedTuple
 
 import regex
 
-from gateway.text.segments import cut, patience, segments, sentences
+from gateway.text.segments import cut, joined, patience, segments, sentences
+from gateway.text.units import same_chars
 
-# Words that follow an end mark, and that follow a place at which a text is cut because it is long.
-_FOLLOW_END, _FOLLOW_CUT = 1, 3
+# Words that follow a place at which a text is cut because it is long.
+_FOLLOW_CUT = 3
 # Characters behind the longest segment that decide where it ends.
 _AHEAD = 500
 # Characters of a final that are divided at once: a long one must not hold up everything else.
 _AT_ONCE = 4_000
-# Words before and behind the cut that are compared with another revision.
-_WINDOW = 48
-# Of the last so many words before the cut, half have to be found again; or as many of the first.
+# Another revision is compared near the cut: words before it, words behind it; and in the other one, so many words
+# on either side of where the cut should be. They are looked for in so many characters.
+_BEFORE, _AFTER, _AROUND, _REACH = 24, 12, 60, 600
+# Of the last so many words before the cut, half have to be found again.
 _NEAR = 8
+# What it costs that a word was changed, added or left out, where each word that is the same saves 1; and that the
+# text has another word before those that it began with.
+_EDIT, _SKIP = 1_000, 125
 
 _UNSPACED = r"\p{Han}\p{Hiragana}\p{Katakana}\p{Thai}\p{Lao}\p{Khmer}\p{Myanmar}"
 _WORD = regex.compile(rf"(?V1)(?=[{_UNSPACED}])\X|[[\p{{L}}\p{{N}}\p{{M}}]--[{_UNSPACED}]]+")
@@ -73,28 +78,27 @@ class OpenText:
             self._text, self._agreed = self._text[: self._at], 0
             return
         self._text, self._at = text, at
-        self._agreed = _same(before, text[at:])
+        self._agreed = same_chars(before, text[at:])
 
     def ready(self, lang: str) -> str | None:
         """The next segment, with the blanks behind it, if it is settled."""
-        rest = self.rest
-        end, is_marked = self._end(rest, lang)
-        following = rest[end:]
-        if len(_WORD.findall(following)) < (_FOLLOW_END if is_marked else _FOLLOW_CUT):
-            return None
-        if len(rest[:end].rstrip()) > self._agreed and len(following) <= self._longest:
-            return None
-        return rest[:end]
+        window = self._window()
+        run = next(joined(self._ended(window, lang), self._longest), "")
+        if run and len(run.strip()) <= patience(run, self._longest):
+            return run
+        end = self._cut(next(sentences(window, lang), ""), lang)
+        follows = len(list(islice(_WORD.finditer(window, end or 0), _FOLLOW_CUT))) == _FOLLOW_CUT
+        return window[:end] if end and follows and self._is_settled(window[:end]) else None
 
     def beginning(self, lang: str) -> str:
         """The rest, up to where its first segment ends if nothing changes."""
-        rest = self.rest
-        return rest[: self._end(rest, lang)[0]]
+        run = next(joined(sentences(self._window(), lang), self._longest), "")
+        return run[: self._cut(run, lang)]
 
     def remaining(self, lang: str) -> list[str]:
         """The next segments of the rest, where nothing more will be said; empty: nothing is left."""
         self._at += len(self.rest) - len(self.rest.lstrip())
-        parts = segments(self.rest[:_AT_ONCE], lang, self._longest)
+        parts = segments(self.rest[:_AT_ONCE], lang, self._longest, joins=True)
         # The last one may go on behind what was looked at.
         return parts[:-1] if len(parts) > 1 and len(self.rest) > _AT_ONCE else parts
 
@@ -110,18 +114,28 @@ class OpenText:
         at = _located(accepted, "", rest)
         self.take(rest if at is None else rest[:at])
 
-    def _end(self, rest: str, lang: str) -> tuple[int, bool]:
-        """Where the first segment ends, and whether a mark says so."""
-        pieces = sentences(rest[: _AHEAD + 2 * self._longest], lang)
-        first = pieces[0] if pieces else ""
-        if len(first.strip()) > (longest := patience(first, self._longest)):
-            return cut(first, lang, longest), False
-        return len(first), len(pieces) > 1
+    def _window(self) -> str:
+        """The characters of the rest that decide where its first segment ends."""
+        return self._text[self._at : self._at + _AHEAD + 2 * self._longest]
 
+    def _ended(self, window: str, lang: str) -> Iterator[str]:
+        """The sentences with which the rest begins, as far as they are settled: words follow each."""
+        end = 0
+        for sentence, _ in pairwise(sentences(window, lang)):
+            end += len(sentence)
+            if not self._is_settled(window[:end]):
+                return
+            yield sentence
 
-def _same(one: Sequence[str], other: Sequence[str]) -> int:
-    """How much of their beginnings is the same."""
-    return sum(1 for _ in takewhile(lambda pair: pair[0] == pair[1], zip(one, other, strict=False)))
+    def _is_settled(self, beginning: str) -> bool:
+        """Whether two revisions agree on it, or so much follows that it does not matter."""
+        follow = len(self._text) - self._at - len(beginning)
+        return len(beginning.rstrip()) <= self._agreed or follow > self._longest
+
+    def _cut(self, sentence: str, lang: str) -> int | None:
+        """Where a sentence is cut because it is long."""
+        longest = patience(sentence, self._longest)
+        return cut(sentence, lang, longest) if len(sentence.strip()) > longest else None
 
 
 class _Word(NamedTuple):
@@ -129,75 +143,134 @@ class _Word(NamedTuple):
     end: int
 
 
-def _words(text: str) -> list[_Word]:
-    return [_Word(found[0].casefold(), found.end()) for found in _WORD.finditer(text)]
+def _words(text: str, begin: int, end: int) -> list[_Word]:
+    """The words that begin and end there."""
+    found = [_Word(word[0].casefold(), word.end()) for word in _WORD.finditer(text, begin, end)]
+    first = _is_inside_a_word(text, begin)
+    return found[first : len(found) - _is_inside_a_word(text, end)]
+
+
+def _texts(words: Sequence[_Word]) -> list[str]:
+    return [word.text for word in words]
 
 
 def _located(covered: str, rest: str, text: str) -> int | None:
-    """Where in another revision is what followed `covered`, and was `rest`. None: it does not go as far."""
+    """Where in another revision is what followed `covered`, and was `rest`. None: it does not go as far.
+
+    Where hardly anything of `covered` is found again, the text is of something else: 0.
+    """
     if text.startswith(covered) and not _is_inside_a_word(text, len(covered)):
         return len(covered)
-    known, said = _words(covered), _words(text)
-    same = _same([word.text for word in known], [word.text for word in said])
-    if same == len(known):
-        return _behind(text, said, same)
-    if same == len(said):
+    known = _words(covered, max(0, len(covered) - _REACH), len(covered))
+    near = known[-_BEFORE:]
+    is_whole = len(covered) <= _REACH and len(known) <= _BEFORE
+    following = _words(rest, 0, _REACH)[:_AFTER]
+    unchanged = same_chars(covered, text)
+    # Nothing has changed in length before the cut, or nothing behind it.
+    for place in dict.fromkeys([len(covered), len(text) - len(rest)] if rest else [len(covered)]):
+        place = min(max(0, place), len(text))
+        said = _words(text, max(0, place - _REACH), min(len(text), place + _REACH))
+        count = sum(word.end <= place for word in said)
+        if len(covered) - _REACH <= unchanged and place == len(covered):
+            # Better: as many words as there were behind what has not changed.
+            count = sum(word.end < unchanged for word in said) + sum(word.end >= unchanged for word in known)
+        first = max(0, count - _AROUND)
+        said = said[first : count + _AROUND]
+        begins = is_whole and place <= _REACH and first == 0
+        mark = "" if following or not near else _mark(covered, near[-1].end)
+        found = _found(_texts(near), _texts(following), text, said, count - first, begins=begins, mark=mark)
+        if found.is_enough:
+            is_last = found.before == len(said) and not _WORD.search(text, said[-1].end if said else 0)
+            return None if found.is_short and is_last else _behind(text, said, found.before)
+    # The words near the cut are others: it is where it was, if the text begins as it did.
+    head = _words(text, 0, min(len(text), _REACH))[:_AFTER]
+    begun = _words(covered, 0, min(len(covered), _REACH))[: 2 * _AFTER]
+    if head and _found(_texts(head), [], covered, begun, len(head), begins=True).same * 2 <= len(head):
+        return 0
+    if len(text) < len(covered):
         return None
-    near = known[-_WINDOW:]
-    following = [word.text for word in _words(rest)[:_WINDOW]]
-    # Where the window is in the other revision, if nothing was added or left out; it may have moved by as much.
-    expected = min(len(known), len(said)) - len(near)
-    first = max(0, expected - _WINDOW)
-    among = [word.text for word in said[first : expected + 3 * _WINDOW]]
-    is_whole = first == 0 == expected
-    index, found = _aligned([word.text for word in near], following, among, expected - first, is_whole=is_whole)
-    if 2 * found >= min(_NEAR, len(near)):
-        return _behind(text, said, first + index)
-    if len(said) < len(known):
-        # Shorter, and of the same utterance; or what is said begins again.
-        return None if 2 * same >= min(_NEAR, len(said)) else 0
-    return _behind(text, said, first + index)
+    before = _words(text, max(0, len(covered) - _REACH), len(covered))
+    return _behind(text, before, len(before))
 
 
-def _aligned(
-    near: Sequence[str], following: Sequence[str], said: Sequence[str], expected: int, *, is_whole: bool
-) -> tuple[int, int]:
-    """How many words of `said` belong to `near`, where `near` and `following` are somewhere in it.
+class _Found(NamedTuple):
+    # Words before the cut, and how many words near it are the same.
+    before: int
+    same: int
+    # Enough was found to say so.
+    is_enough: bool
+    # The last words before the cut are not said.
+    is_short: bool
 
-    Also how many of the last words of `near` were found. By the least number of words that were changed, added or
-    left out (Levenshtein); what is before and behind costs nothing, unless `is_whole`: then it begins there. Of
-    places that cost the same, it is the one nearest to `expected`.
+
+def _found(
+    near: Sequence[str],
+    following: Sequence[str],
+    text: str,
+    said: Sequence[_Word],
+    expected: int,
+    *,
+    begins: bool,
+    mark: str = "",
+) -> _Found:
+    """How many of the words `said` belong to `near`, where `near` and `following` are somewhere in them.
+
+    By the least number of words that were changed, added or left out (Levenshtein), then by the most that are the
+    same, then by where the mark is with which `near` ended, then by what is nearest to `expected`. What is before
+    and behind costs nothing; but `begins`: `near` is all that was before the cut, and words before it were added.
     """
     words = [*near, *following]
     # For each word, the costs of every place in `said`.
-    costs = [[at if is_whole else 0 for at in range(len(said) + 1)]]
+    costs = [[at * _SKIP if begins else 0 for at in range(len(said) + 1)]]
     for word in words:
         above = costs[-1]
-        row = [above[0] + 1]
+        cost = above[0] + _EDIT
+        row = [cost]
         for at, other in enumerate(said):
-            row.append(min(above[at] + (word != other), above[at + 1] + 1, row[at] + 1))
+            cost = min(above[at] + (-1 if word == other.text else _EDIT), above[at + 1] + _EDIT, cost + _EDIT)
+            row.append(cost)
         costs.append(row)
-    end = expected + len(words)
-    at = min(range(len(said) + 1), key=lambda place: (costs[-1][place], abs(place - end)))
-    row_index, index, found = len(words), at, 0
-    while row_index:
-        if row_index == len(near):
-            index = at
-        cost = costs[row_index][at]
-        is_same = at > 0 and words[row_index - 1] == said[at - 1]
-        if at and cost == costs[row_index - 1][at - 1] + (not is_same):
-            found += is_same and len(near) - _NEAR < row_index <= len(near)
-            row_index, at = row_index - 1, at - 1
-        elif cost == costs[row_index - 1][at] + 1:
-            row_index -= 1
+    end = expected + len(following)
+
+    def worth(place: int) -> tuple[int, int, int]:
+        other = _mark(text, said[place - 1].end) if mark and place else ""
+        return costs[-1][place], (other != mark) + (not other), abs(place - end)
+
+    at = min(range(len(said) + 1), key=worth)
+    index, before, same, near_same, edits, is_short = len(words), 0, 0, 0, 0, False
+    while index:
+        if index == len(near):
+            before = at
+        cost = costs[index][at]
+        is_near = len(near) - _NEAR < index <= len(near) + _NEAR
+        is_same = at > 0 and words[index - 1] == said[at - 1].text
+        if at and cost == costs[index - 1][at - 1] + (-1 if is_same else _EDIT):
+            same += is_same and is_near
+            near_same += is_same and is_near and index <= len(near)
+            edits += is_near and not is_same
+            index, at = index - 1, at - 1
+        elif cost == costs[index - 1][at] + _EDIT:
+            is_short |= index == len(near)
+            edits += is_near
+            index -= 1
         else:
+            edits += is_near
             at -= 1
-    return index, found
+    edits += at if begins else 0
+    most = min(_NEAR, len(near))
+    is_enough = near_same == most or same >= max(1, edits) or (most == _NEAR and 2 * near_same >= most)
+    return _Found(before, same, is_enough, is_short)
+
+
+def _mark(text: str, at: int) -> str:
+    """The marks between a word and the next."""
+    found = _BEHIND.match(text, at)
+    return "" if found is None else found[0].strip()
 
 
 def _behind(text: str, words: Sequence[_Word], count: int) -> int:
     """Where the text goes on behind so many words."""
-    if not count:
+    if not count or not words:
         return 0
     found = _BEHIND.match(text, words[count - 1].end)
     return words[count - 1].end if found is None else found.end()
@@ -205,5 +278,5 @@ def _behind(text: str, words: Sequence[_Word], count: int) -> int:
 
 def _is_inside_a_word(text: str, at: int) -> bool:
     return 0 < at < len(text) and any(
-        word.start() < at < word.end() for word in _WORD.finditer(text, max(0, at - 40))
+        word.start() < at < word.end() for word in _WORD.finditer(text, max(0, at - 40), at + 1)
     )

@@ -9,8 +9,9 @@ and without the ends that it takes abbreviations and initials for. A line ends o
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from itertools import accumulate, pairwise
+from collections import deque
+from collections.abc import Iterable, Iterator
+from itertools import accumulate, chain, islice
 
 import regex
 import sentencex
@@ -41,26 +42,60 @@ _CLAUSE = regex.compile(r"(?:[,;:،؛、，；：—–]|(?<=\s)-)[\p{Pe}\p{Pf}\
 _MARKED = regex.compile(r"[,;:.!?…](?=\s|\Z)|[،؛؟、，；：。！？।]")
 # Letters that have capitals: what begins with one, and follows another such word, is part of a name.
 _CAPITAL = regex.compile(r"\p{Lu}")
-_LAST_WORD = regex.compile(r"\S+(?=\s*\Z)")
+# Two characters between which a grapheme ends, whatever is around them.
+_APART = regex.compile(r"[\p{GCB=Other}\n]\p{GCB=Other}")
 # A text is not cut between them, where no blank is: addresses, Latin words, numbers in a script without blanks.
 _ASCII = regex.compile(r"[!-~]")
 # Characters behind the longest segment that decide whether it may end there.
 _AHEAD = 100
+# Characters before a place that decide whether a sentence or a clause ends there.
+_NEAR = 40
+# So many sentences in a row that have fewer bytes than this each, blanks apart, are very short: a list, a count.
+# Of bytes, because a letter of Japanese says more than one of English: はい。 has 9, and a text of n bytes never
+# becomes more than n / 8 segments.
+_ROW, _SHORT = 4, 8
 # A segment that is cut because it is long has at least this share of what it may have, where it can.
 _LEAST = 1 / 3
 
 
-def sentences(text: str, lang: str) -> list[str]:
-    """The text in sentences that join to it, each with the blanks behind it; empty for an empty text."""
-    return _pieces(text, [end for begin, line in _lines(text) for end in _ends(line, lang, begin)])
+def sentences(text: str, lang: str) -> Iterator[str]:
+    """The text in sentences that join to it, each with the blanks behind it; nothing for an empty text.
+
+    Reads no further than the sentences that are asked for.
+    """
+    return _pieces(text, chain.from_iterable(_ends(line, lang, begin) for begin, line in _lines(text)))
 
 
-def segments(text: str, lang: str, longest: int) -> list[str]:
+def segments(text: str, lang: str, longest: int, *, joins: bool = False) -> list[str]:
     """The text in segments that join to it: its sentences, cut where one is too long.
 
     longest: characters of a sentence that is not cut; twice as many where it has marks (`patience`).
+    joins: very short sentences in a row become one segment (`joined`).
     """
-    return [part for sentence in sentences(text, lang) for part in _parts(sentence, lang, longest)]
+    pieces = sentences(text, lang)
+    return [
+        part for piece in (joined(pieces, longest) if joins else pieces) for part in _parts(piece, lang, longest)
+    ]
+
+
+def joined(pieces: Iterable[str], longest: int) -> Iterator[str]:
+    """The sentences, but those that are very short, and several in a row, together, up to `longest` characters."""
+    pieces = iter(pieces)
+    ahead: deque[str] = deque(islice(pieces, 1))
+    while ahead:
+        run = ahead.popleft()
+        if _bytes(run) < _ROW * _SHORT:
+            ahead.extend(islice(pieces, _ROW - 1 - len(ahead)))
+            if len(ahead) == _ROW - 1 and _bytes(run + "".join(ahead)) < _ROW * _SHORT:
+                while ahead and _bytes(ahead[0]) < _ROW * _SHORT and len((run + ahead[0]).strip()) <= longest:
+                    run += ahead.popleft()
+                    ahead.extend(islice(pieces, not ahead))
+        yield run
+        ahead.extend(islice(pieces, not ahead))
+
+
+def _bytes(text: str) -> int:
+    return len("".join(text.split()).encode(errors="replace"))
 
 
 def patience(sentence: str, longest: int) -> int:
@@ -104,10 +139,10 @@ def _rank(before: str, after: str, lang: str) -> int:
         return -1
     if not blank and (_ASCII.match(before[-1]) and _ASCII.match(after[0])):
         return -1
-    if _CLAUSE.search(before):
+    if _CLAUSE.search(before[-_NEAR:]):
         return 3
-    word = _LAST_WORD.search(before)
-    name = word is not None and _CAPITAL.match(word[0]) and _CAPITAL.match(after)
+    words = before.rsplit(maxsplit=1)
+    name = words and _CAPITAL.match(words[-1]) and _CAPITAL.match(after)
     number = before.rstrip()[-1:].isnumeric() and after[:1].isnumeric()
     return 1 if name or number else 2
 
@@ -136,15 +171,16 @@ def _ends(line: str, lang: str, offset: int) -> Iterator[int]:
         last = 0
         for end in [*(end for end in inside if end < stop), *([stop] if whole or inside else [])]:
             at = begin + end
-            if at == len(line) or _is_end(block[last:end], line[at : at + _AHEAD]):
+            if at == len(line) or _is_end(block[max(last, end - _AHEAD) : end], line[at : at + _AHEAD]):
                 yield offset + at
                 last = end
         begin += stop
 
 
 def _is_end(sentence: str, after: str) -> bool:
-    if not _is_border(sentence[-_AHEAD:], after):
+    if not _is_border(sentence, after):
         return False
+    sentence = sentence.rstrip()[-_NEAR:]
     if _QUOTED.search(sentence):
         return not after.startswith(_QUOTING)
     if _DOTTED.search(sentence):
@@ -154,16 +190,21 @@ def _is_end(sentence: str, after: str) -> bool:
 
 def _is_border(before: str, after: str) -> bool:
     """Whether a grapheme ends between two texts."""
+    if _APART.match(before[-1:] + after[:1]):
+        return True
     return len(before) in accumulate(map(len, regex.findall(r"\X", before + after)))
 
 
-def _pieces(text: str, ends: list[int]) -> list[str]:
+def _pieces(text: str, ends: Iterable[int]) -> Iterator[str]:
     """The text, cut at `ends`. Where nothing is said in a piece, it belongs to the one before, or to the next."""
-    pieces: list[str] = []
-    for begin, end in pairwise([0, *ends]):
-        piece = text[begin:end]
-        if pieces and not (SPOKEN.search(piece) and SPOKEN.search(pieces[-1])):
-            pieces[-1] += piece
-        elif piece:
-            pieces.append(piece)
-    return pieces
+    begin = before = 0
+    is_spoken = False
+    for end in ends:
+        is_said = SPOKEN.search(text, before, end) is not None
+        if is_spoken and is_said:
+            yield text[begin:before]
+            begin = before
+        is_spoken = is_spoken or is_said
+        before = end
+    if begin < before:
+        yield text[begin:before]

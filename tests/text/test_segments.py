@@ -7,6 +7,7 @@ import regex
 from hypothesis import given
 from hypothesis import strategies as st
 
+from gateway.text import segments as text_segments
 from gateway.text.segments import cut, segments, sentences
 
 
@@ -43,7 +44,7 @@ from gateway.text.segments import cut, segments, sentences
     ],
 )
 def test_sentences_of_many_languages(lang: str, pieces: list[str]) -> None:
-    assert sentences("".join(pieces), lang) == pieces
+    assert list(sentences("".join(pieces), lang)) == pieces
 
 
 @pytest.mark.parametrize(
@@ -80,7 +81,38 @@ def test_segments_join_and_none_is_long(text: str, lang: str, longest: int) -> N
     assert [g for piece in pieces for g in regex.findall(r"\X", piece)] == graphemes
 
 
+@pytest.mark.parametrize(
+    ("longest", "pieces"),
+    [
+        (40, ["One. ", "Two. ", "Three."]),
+        (40, ["One. Two. Three. Four. ", "The customer wants an answer by Monday. ", "Yes."]),
+        (14, ["One. Two. ", "Three. Four. ", "Five. ", "Six."]),
+        (40, ["はい。", "いいえ。", "そうですか。", "わかりました。"]),
+        (40, ["1. a\n2. b\n3. c\n4. d\n", "The customer wants an answer by Monday."]),
+    ],
+)
+def test_very_short_sentences_are_joined(longest: int, pieces: list[str]) -> None:
+    assert segments("".join(pieces), "en", longest, joins=True) == pieces
+
+
+def test_a_text_is_read_as_far_as_needed(monkeypatch: pytest.MonkeyPatch) -> None:
+    ends: list[tuple[str, str]] = []
+    real = text_segments._is_end
+
+    def counted(before: str, after: str) -> bool:
+        ends.append((before, after))
+        return real(before, after)
+
+    monkeypatch.setattr(text_segments, "_is_end", counted)
+    assert next(sentences("We go. " * 200, "en")) == "We go. "
+    assert len(ends) == 2
+    # Numbers with a full stop end no sentence: what is looked at for each is near it.
+    ends.clear()
+    assert len(segments("1. " * 600, "en", 120)) > 1
+    assert max(len(before) + len(after) for before, after in ends) <= 200
+
+
 def test_long_texts_are_read_in_parts() -> None:
     text = "。".join(["今日は会議をします"] * 3_000)
-    assert len(sentences(text, "ja")) == 3_000
+    assert len(list(sentences(text, "ja"))) == 3_000
     assert cut("word " * 100_000, "en", 21) == 20
