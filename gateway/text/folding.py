@@ -319,8 +319,10 @@ _TELLING_WORDS = 3
 def _without_shouting(text: str, strangeness: Callable[[str], int] | None, *, final: bool) -> str:
     told = text
     if not final:
-        words = text.split()
-        told = " ".join(words[:_TELLING_WORDS]) if len(words) > _TELLING_WORDS else ""
+        words = list(_WORD.finditer(text))
+        told = text[: words[_TELLING_WORDS - 1].end()] if len(words) > _TELLING_WORDS else ""
+        # Single letters tell nothing.
+        told = told if any(len(word[0]) > 1 for word in words[:_TELLING_WORDS]) else ""
     if told.upper() != told or told.lower() == told or _WITHOUT_CASE.search(told):
         return text
 
@@ -348,7 +350,7 @@ _ASKING = {
 _ASKED = {
     "ja": regex.compile(
         r"(?:です|ます|でした|ました|ません|でしょう|(?<!ほ)の|(?<!は)る|ない|たい|しい|いい"
-        r"|[っいしえけきれげべめせねりみちじぎて見来出寝着得似居]た|(?<!な)んだ|いだ"
+        r"|[っいしえけきれげべめせねりみちじぎて見来出寝着得似居](?<!あし)た|(?<!な)んだ|いだ"
         r"|\p{Han}[くすむぶぐ]|[待持立勝打]つ|(?:買|会|言|思|使|習|歌|払|違)う|(?<!\A)[おこごそとのぼもよょろ]う)か\Z"
     ),
     "zh": regex.compile(r"吗\Z"),

@@ -156,6 +156,8 @@ OPEN = regex.compile(r"(?:[$€£¥]?(?:[\d.,]+ )*[^\s\p{Han}\p{Hiragana}\p{Kata
         ("en", "♪ La la ♪ and so on ♪"),
         ("en", "LET US MOVE THE LAUNCH TO FRIDAY, PLEASE. then we go on"),
         ("en", "NASA said so to ALL of us"),
+        ("en", "A - 5 - B here, and I am C"),
+        ("en", "A B C are what we have"),
         ("en", "See https://example.com/a, and {name} or {{name}} – on 2026-11-29…"),
         ("en", "We paid $1,250.5 for 10 – 20 people, or $1,25 each, or $1,250 in 2026."),
         ("fr", "Cela coûte 1 200,50 € ou 49,90 € ou 3,5% par an – non ?!"),
@@ -171,6 +173,19 @@ def test_what_grows_is_folded_alike(lang: str, text: str) -> None:
         if SPOKEN.search(said) and (not text[:size].isupper() or len(text[:size].split()) > 4):
             assert (other.before.startswith(one.before), other.text.startswith(said)) == (True, True), (one, other)
         assert one.after == ""
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("LET US MOVE", "LET US MOVE"),
+        ("LET US MOVE TO NASA", "Let us move to NASA"),
+        ("A B C are what", "A B C are what"),
+        ("A - 5 - B here", "A, 5, B here"),
+    ],
+)
+def test_capitals_are_known_from_the_fourth_word(text: str, expected: str) -> None:
+    assert folded(text, final=False).text == expected
 
 
 def test_an_end_mark_would_end_an_unfinished_text() -> None:
@@ -214,7 +229,7 @@ def test_only_what_is_kept_is_named(originals: tuple[str, ...], said: str, named
             False,
             "静か 確か わずか 僅か 明らか 豊か 愚か 遥か はるか 微か 密か ほのか 朗らか 穏やか 鮮やか 滑らか "
             "ゆたか いつか どこか 何か 誰か いくつか ばか まさか しか ほか またか なんだか 何だか どうか "
-            "というか とか そうか ほんの僅か",
+            "というか とか そうか あしたか ほんの僅か",
         ),
     ],
 )
