@@ -3,9 +3,10 @@
 Knows: how texts are typed and how recognisers write them. Must not know: prompts, models, tokenizers, what readers
 see of the original, which is never folded.
 
-A text is folded alike while it grows: what is taken from its beginning, and how a word in the middle is written,
-does not change with what follows. Only a final gets an end mark, because with it an unfinished text would say
-something else.
+An unfinished text is folded alike while it grows: what is taken from its beginning only gets longer, and how a
+word is written does not change with what follows. Except the last word, which may become something else, and
+capitals, which are known as such from the fourth word on. A final is folded as a whole. Only a final gets an end
+mark, because with it an unfinished text would say something else.
 """
 
 from __future__ import annotations
@@ -57,13 +58,15 @@ class Folded(Struct, frozen=True):
             return None
         prefix = self._named(prefix[len(self.before) :])
         # It may end within something that is kept.
-        cut = max((_overlap(prefix, original) for _, original in self.kept), default=0)
+        cut = max((_overlap(prefix, original, whole=True) for _, original in self.kept), default=0)
         return prefix[: len(prefix) - cut], self._named(draft) if not cut else ""
 
     def _named(self, text: str) -> str:
-        for name, original in self.kept:
-            text = text.replace(original, name)
-        return text
+        names = {original: name for name, original in self.kept}
+        if not names:
+            return text
+        longest_first = sorted(names, key=len, reverse=True)
+        return regex.sub("|".join(map(_bounded, longest_first)), lambda found: names[found[0]], text)
 
 
 class Unfolding:
@@ -98,8 +101,24 @@ class Unfolding:
         return len(self._found) == len(self._folded.kept)
 
 
-def _overlap(text: str, name: str) -> int:
-    return next((size for size in range(min(len(name) - 1, len(text)), 0, -1) if text.endswith(name[:size])), 0)
+# A character that goes on with a word or a number.
+_LETTER = regex.compile(r"[\p{Latin}\p{N}_]")
+
+
+def _bounded(original: str) -> str:
+    """A pattern that finds it, but not within a longer word or number."""
+    before = rf"(?<!{_LETTER.pattern}|\p{{N}}[.,])" if _LETTER.match(original) else ""
+    after = rf"(?!{_LETTER.pattern}|[.,]\p{{N}})" if _LETTER.match(original[-1]) else ""
+    return before + regex.escape(original) + after
+
+
+def _overlap(text: str, name: str, *, whole: bool = False) -> int:
+    """How long a beginning of the name the text ends with. whole: not one in the middle of a word."""
+    for size in range(min(len(name) - 1, len(text)), 0, -1):
+        inside = whole and _LETTER.match(name) and _LETTER.match(text[-size - 1 : -size])
+        if text.endswith(name[:size]) and not inside:
+            return size
+    return 0
 
 
 def fold(
@@ -117,14 +136,14 @@ def fold(
     if Fold.WIDTH in folds:
         text = _of_usual_width(text, wide=lang in UNSPACED)
     if Fold.EDGES in folds:
-        before, text, after = _edges(text)
+        before, text, after = _edges(text, final=final)
     names: dict[str, str] = {}
     if Fold.KEPT in folds:
-        text, names = _with_kept(text)
+        text, names = _with_kept(text, final=final)
     if Fold.MARKS in folds:
         text = _with_known_marks(text, lang)
     if Fold.CAPITALS in folds:
-        text = _without_shouting(text, strangeness)
+        text = _without_shouting(text, strangeness, final=final)
     if Fold.ANSWERS in folds and final:
         text = _as_an_answer(text, lang)
     kept = []
@@ -171,7 +190,9 @@ def _of_usual_width(text: str, *, wide: bool) -> str:
     return _OTHER_WIDTH.sub(usual, text)
 
 
-_LABEL = r">>+\s*(?:[^\s:：][^:：\n]{0,40}[:：]\s*)?"
+# Of a speaker: at most three words that all begin with a capital.
+_NAME = r"\p{Lu}[\p{L}\p{M}'’.-]*"
+_LABEL = rf">>+\s*(?:{_NAME}(?: {_NAME}){{0,2}}[:：]\s+)?"
 _BEFORE = regex.compile(rf"(?:{_LABEL}|[-–—―•♪♫]\s+|[–—―♪♫])+")
 _AFTER = regex.compile(r"\s*[♪♫]+\Z")
 _CLOSING = {
@@ -189,22 +210,22 @@ _CLOSING = {
 _QUOTES = '“”„«»‹›"「」『』'
 
 
-def _edges(text: str) -> tuple[str, str, str]:
-    """What stands before all words, the words, and what stands behind them."""
+def _edges(text: str, *, final: bool) -> tuple[str, str, str]:
+    """What stands before all words, the words, and what stands behind them: of an unfinished text nothing."""
     begin = found.end() if (found := _BEFORE.match(text)) else 0
     end = found.start() if (found := _AFTER.search(text)) else len(text)
     closing = _CLOSING.get(text[begin : begin + 1], "")
     if closing:
         inside = text[begin + 1 : end]
-        # Unfinished, or around the whole.
         ends = [at for at, char in enumerate(inside) if char in closing]
         whole = bool(ends) and ends[0] == len(inside) - 1
-        if whole or not ends:
+        # Around the whole, or not closed yet; in an unfinished text it always may be around the whole.
+        if whole or not ends or not final:
             core = inside[:-1] if whole else inside
             begin += 1 + len(core) - len(core.lstrip())
             end = begin + len(core.strip())
     core = text[begin:end]
-    return (text[:begin], core, text[end:]) if SPOKEN.search(core) else ("", text, "")
+    return (text[:begin], core, text[end:] if final else "") if SPOKEN.search(core) else ("", text, "")
 
 
 # Copied by the model that has no other names for what it does not know.
@@ -222,12 +243,22 @@ _PRIVATE = "\ue000\ue001\ue002\ue003\ue004\ue005"
 _IS_PRIVATE = regex.compile(f"[{_PRIVATE}]")
 
 
-def _with_kept(text: str) -> tuple[str, dict[str, str]]:
+# What may still become part of what is kept.
+_GROWING = regex.compile(r"[^\s\p{Han}\p{Hiragana}\p{Katakana}、。「」]*\Z")
+
+
+def _with_kept(text: str, *, final: bool) -> tuple[str, dict[str, str]]:
     if _IS_PRIVATE.search(text) or any(name in text for name in _NAMES):
         return text, {}
     marks: dict[str, str] = {}
+    settled = (
+        len(text) if final or (growing := _GROWING.search(text)) is None else min(growing.start(), len(text) - 1)
+    )
 
     def mark(found: regex.Match[str]) -> str:
+        closed = found[0].endswith("}") and not text.endswith("{", 0, found.start())
+        if found.end() > settled and not closed:
+            return found[0]
         if (known := marks.get(found[0])) is None and len(marks) < len(_PRIVATE):
             known = marks[found[0]] = _PRIVATE[len(marks)]
         return known or found[0]
@@ -240,7 +271,14 @@ _CJK = r"[\p{Han}\p{Hiragana}\p{Katakana}ー]"
 _TYPOGRAPHIC = regex.compile(r"[^\x20-\x7e\p{L}\p{M}\p{N}]|[!?.-]{2}|[\"`]| - |(?<=[^\x00-\x7f])[.,!?:;]")
 _APOSTROPHES = regex.compile(r"(?<=[\p{L}\p{N}])[’‘‛ʼ´`]")
 _QUOTATION = regex.compile(rf"[{_QUOTES}‘’‚‛]")
-_DASH = regex.compile(r"(?<=[\p{L}\p{N}])\s+(?:--?|[–—―])\s+|(?<=\p{L})(?:—|―|--)(?=\p{L})")
+_SPACED_DASH = r"\s+(?:--?|[–—―])\s+"
+# Between numbers, each with a unit: of times, dates, amounts.
+_RANGE = regex.compile(
+    rf"(?<=\p{{N}}(?:\s?[%‰°$€£¥\p{{Han}}]|\s?\p{{L}}{{1,2}})?){_SPACED_DASH}(?=[$€£¥]?\s?\p{{N}})"
+)
+_DASH = regex.compile(
+    rf"(?<=\p{{L}}){_SPACED_DASH}|(?<=\p{{N}}){_SPACED_DASH}(?![{_PRIVATE}])|(?<=\p{{L}})(?:—|―|--)(?=\p{{L}})"
+)
 _HYPHEN = regex.compile(r"[‐‑‒–—―−]")
 _ELLIPSIS = regex.compile(r"(?:…|\.{2,}|・{2,}|。{2,})+")
 _REPEATED = regex.compile(r"[!?！？]{2,}")
@@ -250,12 +288,13 @@ _WEST = str.maketrans("。、，！？：；「」", '.,,!?:;""')
 
 
 def _with_known_marks(text: str, lang: str) -> str:
-    if not _TYPOGRAPHIC.search(text):
-        return text
     wide = lang in UNSPACED
+    if not wide and not _TYPOGRAPHIC.search(text):
+        return text
     text = _APOSTROPHES.sub("'", text)
     text = _QUOTATION.sub("", text)
     text = _ELLIPSIS.sub(" ", text)
+    text = _RANGE.sub("-", text)
     text = _DASH.sub(("、" if lang == "ja" else "，") if wide else ", ", text)
     text = _HYPHEN.sub("-", text)
     # Who shouts says no more than who does not.
@@ -273,12 +312,24 @@ _WITHOUT_CASE = regex.compile(r"\p{Lo}")
 _BEGINNING = regex.compile(r"(?:\A|[.!?]\s+)[¿¡]*\p{Ll}")
 
 
-def _without_shouting(text: str, strangeness: Callable[[str], int] | None) -> str:
-    if text.upper() != text or text.lower() == text or _WITHOUT_CASE.search(text):
+# Words that tell whether an unfinished text is in capitals.
+_TELLING_WORDS = 3
+
+
+def _without_shouting(text: str, strangeness: Callable[[str], int] | None, *, final: bool) -> str:
+    told = text
+    if not final:
+        words = list(_WORD.finditer(text))
+        told = text[: words[_TELLING_WORDS - 1].end()] if len(words) > _TELLING_WORDS else ""
+        # Single letters tell nothing.
+        told = told if any(len(word[0]) > 1 for word in words[:_TELLING_WORDS]) else ""
+    if told.upper() != told or told.lower() == told or _WITHOUT_CASE.search(told):
         return text
 
     def spelled(found: regex.Match[str]) -> str:
         word = found[0]
+        if word.upper() != word:
+            return word
         if strangeness is None:
             return word.lower()
         spellings = (word.lower(), word.capitalize(), word)
@@ -295,15 +346,22 @@ _ASKING = {
     "fr": "quoi pourquoi quand où qui comment lequel vraiment",
     "es": "qué cuándo dónde quién cómo cuál",
 }
-# What ends a question, however long it is.
-_ASKED = {"ja": "か", "zh": "吗"}
+# What ends a question, however long it is: か behind a verb or a copula, unlike that of 静か and いつか.
+_ASKED = {
+    "ja": regex.compile(
+        r"(?:です|ます|でした|ました|ません|でしょう|(?<!ほ)の|(?<!は)る|ない|たい|しい|いい"
+        r"|[っいしえけきれげべめせねりみちじぎて見来出寝着得似居](?<!あし)た|(?<!な)んだ|いだ"
+        r"|\p{Han}[くすむぶぐ]|[待持立勝打]つ|(?:買|会|言|思|使|習|歌|払|違)う|(?<!\A)[おこごそとのぼもよょろ]う)か\Z"
+    ),
+    "zh": regex.compile(r"吗\Z"),
+}
 
 
 def _as_an_answer(text: str, lang: str) -> str:
     if not text[-1:].isalnum():
         return text
     if lang in UNSPACED:
-        if text.endswith(_ASKED.get(lang, "\n")):
+        if (asked := _ASKED.get(lang)) is not None and asked.search(text):
             return f"{text}？"
         return f"{text}。" if len(text) <= _SHORT_CHARS else text
     words = text.split()

@@ -72,7 +72,7 @@ class States:
             times = Times(new[0].times.start_ms) if unsure else new[0].times
             voice = new[0].voice if voice is None else voice
             return said + self._utterances.partial(join(new[0].text, unsure), times, voice)
-        return said + (self._utterances.partial(unsure, voice=voice) if unsure else self._utterances.withdrawn())
+        return said + (self._utterances.partial(unsure, voice=voice) if unsure else self._withdrawn(lines))
 
     def restarted(self, begin_ms: int | None = None) -> None:
         """See `Utterances.restarted`."""
@@ -83,6 +83,9 @@ class States:
         """See `Utterances.rest`."""
         return self._utterances.rest()
 
+    def _withdrawn(self, lines: list[_Line]) -> list[Said]:
+        return self._utterances.withdrawn(lines[-1].text if lines else "")
+
     def _new(self, lines: list[_Line]) -> list[_Line]:
         """The lines behind those that are done; of one that has grown since, the rest."""
         done = self._done
@@ -91,6 +94,8 @@ class States:
         if not lines or any(line.times.start_ms is None for line in lines) or done.times.start_ms is None:
             return _behind(lines, done)
         if lines[-1].begin_ms < done.begin_ms:
+            if self._utterances.is_repeated(lines[-1].text, lines[-1].times):
+                return []  # an older state
             self.restarted()  # its clock has begun again
             return lines
         new = []

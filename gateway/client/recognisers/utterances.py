@@ -11,14 +11,16 @@ from typing import Literal, NamedTuple
 
 from msgspec import Struct
 
-from gateway.client.recognisers.texts import join, known_words, plain, words_of
+from gateway.client.recognisers.texts import common_beginning, join, known_words, plain, words_of
 
 # A text of fewer words is a guess: another text in its place is a better one, not another sentence.
 GUESS_WORDS = 3
-# A text of so many words that comes twice is never chance. A shorter one is if something else was said in between.
-_SENTENCE_WORDS = 4
 # How many earlier utterances can be repeated.
 _EARLIER = 8
+# So often people say the same without a pause. Whisper does it on and on.
+_TWICE = 2
+# What is no pause.
+_PAUSE_MS = 100
 
 
 class Said(Struct, frozen=True):
@@ -40,6 +42,11 @@ class Times(NamedTuple):
 
 
 NO_TIMES = Times()
+
+
+class _Earlier(NamedTuple):
+    words: list[str]
+    times: Times
 
 
 def times_of(start_s: object, end_s: object) -> Times:
@@ -76,7 +83,7 @@ class _Open:
 class Utterances:
     """One utterance after another.
 
-    prefix: what ids begin with. believes_repeats: whether a text that was said before is said again.
+    prefix: what ids begin with. believes_repeats: whether what was said before of the same audio is said again.
     """
 
     def __init__(self, prefix: str, *, believes_repeats: bool = True) -> None:
@@ -84,7 +91,7 @@ class Utterances:
         self._believes_repeats = believes_repeats
         self._count = 0
         self._open: _Open | None = None
-        self._earlier: deque[list[str]] = deque(maxlen=_EARLIER)
+        self._earlier: deque[_Earlier] = deque(maxlen=_EARLIER)
         # Where the recogniser's clock began, on ours, and the newest time.
         self._begin_ms = 0
         self._latest_ms = 0
@@ -92,11 +99,16 @@ class Utterances:
     def partial(self, text: object, times: Times = NO_TIMES, voice: object = None) -> list[Said]:
         """What was heard so far. Empty: nothing is known."""
         heard = plain(text)
-        if not heard or self._is_repeated(heard):
+        if not heard:
+            return []
+        if not (self._open and self._open.kept) and self.is_repeated(heard, times):
+            # What was shown of it is no part of another text.
+            if (now := self._open) is not None and _goes_on(now.whole, heard):
+                now.whole = heard
             return []
         before = self._before(heard)
         now = self._now()
-        _note(now, self._on_our_clock(now, times), voice)
+        _note(now, self._on_our_clock(times), voice)
         short = 2 * len(words_of(heard)) <= len(words_of(now.whole))
         now.has_shrunk = short and len(words_of(now.whole)) >= GUESS_WORDS
         if not now.has_shrunk:
@@ -114,7 +126,7 @@ class Utterances:
             return []
         before = self._before(heard)
         now = self._now()
-        _note(now, self._on_our_clock(now, times), voice)
+        _note(now, self._on_our_clock(times), voice)
         return [*before, *self._conclude(now, join(now.kept, heard))]
 
     def rest(self) -> list[Said]:
@@ -122,10 +134,15 @@ class Utterances:
         now = self._open
         return [] if now is None else self._conclude(now, join(now.kept, now.whole))
 
-    def withdrawn(self) -> list[Said]:
-        """The recogniser shows nothing of it any more. A guess is given up; more stays, as it may come back."""
+    def withdrawn(self, done: str = "") -> list[Said]:
+        """The recogniser shows nothing of it any more. A guess is given up; more stays, as it may come back.
+
+        done: its newest line, which was said. What was shown of it once more is given up, too.
+        """
         now = self._open
-        if now is None or now.kept or len(words_of(now.whole)) >= GUESS_WORDS:
+        if now is None or now.kept:
+            return []
+        if len(words_of(now.whole)) >= GUESS_WORDS and not _goes_on(now.whole, done):
             return []
         return self._conclude(now, "")
 
@@ -137,6 +154,10 @@ class Utterances:
         self._begin_ms = self._latest_ms if begin_ms is None else begin_ms
         if (now := self._open) is not None:
             now.kept, now.whole = join(now.kept, now.whole), ""
+
+    def is_repeated(self, text: str, times: Times) -> bool:
+        """Whether this is what was said before of the same audio, and not the same said again."""
+        return not self._believes_repeats and self._repeats(_Earlier(words_of(text), self._on_our_clock(times)))
 
     def _now(self) -> _Open:
         if self._open is None:
@@ -160,24 +181,58 @@ class Utterances:
 
     def _conclude(self, now: _Open, text: str) -> list[Said]:
         self._open = None
-        if not text or now.voice is False or self._is_repeated(text):
+        said = _Earlier(words_of(text), now.times)
+        repeats = not (self._believes_repeats or now.kept) and self._repeats(said)
+        if repeats and (last := self._earlier[-1]).words == said.words:
+            self._earlier[-1] = _Earlier(last.words, Times(last.times.start_ms, now.times.end_ms))
+        if not text or now.voice is False or repeats:
             return [Said("cancel", now.id)] if now.shown else []
-        self._earlier.append(words_of(text))
+        self._earlier.append(said)
         return [Said("final", now.id, text, *now.times)]
 
-    def _is_repeated(self, text: str) -> bool:
-        if self._believes_repeats or not self._earlier or (self._open is not None and self._open.kept):
+    def _repeats(self, said: _Earlier) -> bool:
+        same = [earlier.words == said.words for earlier in self._earlier]
+        if not any(same):
             return False
-        words = words_of(text)
-        return words == self._earlier[-1] or (len(words) >= _SENTENCE_WORDS and words in self._earlier)
+        last = self._earlier[-1]
+        if said.times.start_ms is None or last.times.start_ms is None:
+            return same[-1]
+        if any(is_same and _overlap(earlier, said) for earlier, is_same in zip(self._earlier, same, strict=True)):
+            return True
+        run = [*list(self._earlier)[-_TWICE:], said]
+        return len(run) > _TWICE and all(same[-_TWICE:]) and all(map(_follows, run[1:], run))
 
-    def _on_our_clock(self, now: _Open, times: Times) -> Times:
+    def _on_our_clock(self, times: Times) -> Times:
         start_ms, end_ms = (None if each is None else each + self._begin_ms for each in times)
         self._latest_ms = max(self._latest_ms, start_ms or 0, end_ms or 0)
-        return Times(now.times.start_ms if now.kept else start_ms, end_ms)
+        return Times(start_ms, end_ms)
+
+
+def _span(times: Times) -> tuple[int, int] | None:
+    if times.start_ms is None:
+        return None
+    return times.start_ms, times.start_ms if times.end_ms is None else times.end_ms
+
+
+def _overlap(one: _Earlier, other: _Earlier) -> bool:
+    if (first := _span(one.times)) is None or (second := _span(other.times)) is None:
+        return False
+    return first[0] == second[0] or (first[0] < second[1] and second[0] < first[1])
+
+
+def _follows(one: _Earlier, before: _Earlier) -> bool:
+    """Whether there is no pause between them."""
+    if (span := _span(one.times)) is None or (earlier := _span(before.times)) is None:
+        return False
+    return abs(span[0] - earlier[1]) <= _PAUSE_MS
+
+
+def _goes_on(text: str, more: str) -> bool:
+    words = words_of(text)
+    return common_beginning(words, words_of(more)) == len(words)
 
 
 def _note(now: _Open, times: Times, voice: object) -> None:
-    now.times = times
+    now.times = Times(now.times.start_ms if now.kept else times.start_ms, times.end_ms)
     if isinstance(voice, bool):
         now.voice = now.voice is True or voice

@@ -197,6 +197,11 @@ async def test_what_was_shown_of_a_folded_text_goes_on(encoder: PromptEncoder) -
     ((ids, _),) = engine.asked
     expected = encoder.encode(asking("We meet on OPS-4821.", final=False))
     assert ids == expected.ids + encoder.opening(expected, "Wir treffen uns", "").ids
+    # Shown before it was known that it is a label.
+    for prefix, draft in ((">> ", "Ein"), (">>", " Ein"), ("", ">> Ein")):
+        asked = asking(">> ANNA: it is", prefix=prefix, draft=draft, final=False)
+        events = [event async for event in translated(asked, encoder, said(" Es ist"))]
+        assert "".join(event.text for event in events).strip() == ">> ANNA:  Es ist"
     # Shown of a text that began otherwise: it is what readers have.
     asked = asking("– We meet.", prefix="Wir treffen uns")
     events = [event async for event in translated(asked, encoder, said(" jetzt."))]

@@ -66,7 +66,9 @@ export class States {
       const text = join(growing.text, unsure);
       return [...said, ...this.#utterances.partial(text, times, state["voice"] ?? growing.voice)];
     }
-    const rest = unsure ? this.#utterances.partial(unsure, NO_TIMES, state["voice"]) : this.#utterances.withdrawn();
+    const rest = unsure
+      ? this.#utterances.partial(unsure, NO_TIMES, state["voice"])
+      : this.#utterances.withdrawn(lines[lines.length - 1]?.text);
     return [...said, ...rest];
   }
 
@@ -93,6 +95,7 @@ export class States {
     const isTimed = lines.every(({ times }) => times.start_ms !== undefined) && done.times.start_ms !== undefined;
     if (last === undefined || !isTimed) return behind(lines, done);
     if (begin(last) < begin(done)) {
+      if (this.#utterances.isRepeated(last.text, last.times)) return []; // an older state
       this.restarted(); // its clock has begun again
       return lines;
     }

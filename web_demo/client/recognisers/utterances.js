@@ -1,7 +1,7 @@
 // The utterance that a recogniser hears, and those before it: what is said of them, once and whole. Knows texts and
 // times; must not know the form of any recogniser's results. Its twin is gateway/client/recognisers/utterances.py.
 
-import { join, knownWords, plain, sameWords, wordsOf } from "./texts.js";
+import { commonBeginning, join, knownWords, plain, sameWords, wordsOf } from "./texts.js";
 
 /**
  * What is to be said in a meeting.
@@ -16,10 +16,14 @@ import { join, knownWords, plain, sameWords, wordsOf } from "./texts.js";
 
 // A text of fewer words is a guess: another text in its place is a better one, not another sentence.
 export const GUESS_WORDS = 3;
-// A text of so many words that comes twice is never chance. A shorter one is if something else was said in between.
-const SENTENCE_WORDS = 4;
 // How many earlier utterances can be repeated.
 const EARLIER = 8;
+// So often people say the same without a pause. Whisper does it on and on.
+const TWICE = 2;
+// What is no pause.
+const PAUSE_MS = 100;
+
+/** @typedef {{words: string[], times: AudioTimes}} Earlier */
 
 /** @type {AudioTimes} */
 export const NO_TIMES = { start_ms: undefined, end_ms: undefined };
@@ -65,7 +69,7 @@ class Open {
    * @param {unknown} voice
    */
   note(times, voice) {
-    this.times = times;
+    this.times = { start_ms: this.kept ? this.times.start_ms : times.start_ms, end_ms: times.end_ms };
     if (typeof voice === "boolean") this.voice = this.voice === true || voice;
   }
 }
@@ -76,7 +80,7 @@ export class Utterances {
   #count = 0;
   /** @type {Open | null} */
   #open = null;
-  /** The words of earlier utterances. @type {string[][]} */
+  /** @type {Earlier[]} */
   #earlier = [];
   /** Where the recogniser's clock began, on ours. */
   #beginMs = 0;
@@ -84,7 +88,7 @@ export class Utterances {
 
   /**
    * @param {string} prefix What ids begin with.
-   * @param {boolean} [believesRepeats] Whether a text that was said before is said again.
+   * @param {boolean} [believesRepeats] Whether what was said before of the same audio is said again.
    */
   constructor(prefix, believesRepeats = true) {
     this.#prefix = prefix;
@@ -100,10 +104,15 @@ export class Utterances {
    */
   partial(text, times = NO_TIMES, voice) {
     const heard = plain(text);
-    if (!heard || this.#isRepeated(heard)) return [];
+    if (!heard) return [];
+    if (!this.#open?.kept && this.isRepeated(heard, times)) {
+      // What was shown of it is no part of another text.
+      if (this.#open !== null && goesOn(this.#open.whole, heard)) this.#open.whole = heard;
+      return [];
+    }
     const before = this.#before(heard);
     const now = this.#now();
-    now.note(this.#onOurClock(now, times), voice);
+    now.note(this.#onOurClock(times), voice);
     const whole = wordsOf(now.whole).length;
     now.hasShrunk = whole >= GUESS_WORDS && 2 * wordsOf(heard).length <= whole;
     if (!now.hasShrunk) now.whole = heard;
@@ -125,7 +134,7 @@ export class Utterances {
     if (this.#open === null && !heard) return [];
     const before = this.#before(heard);
     const now = this.#now();
-    now.note(this.#onOurClock(now, times), voice);
+    now.note(this.#onOurClock(times), voice);
     return [...before, ...this.#conclude(now, join(now.kept, heard))];
   }
 
@@ -137,11 +146,13 @@ export class Utterances {
 
   /**
    * The recogniser shows nothing of it any more. A guess is given up; more stays, as it may come back.
+   * @param {string} [done] Its newest line, which was said. What was shown of it once more is given up, too.
    * @returns {RecognisedSpeech[]}
    */
-  withdrawn() {
+  withdrawn(done = "") {
     const now = this.#open;
-    if (now === null || now.kept || wordsOf(now.whole).length >= GUESS_WORDS) return [];
+    if (now === null || now.kept) return [];
+    if (wordsOf(now.whole).length >= GUESS_WORDS && !goesOn(now.whole, done)) return [];
     return this.#conclude(now, "");
   }
 
@@ -153,6 +164,15 @@ export class Utterances {
     this.#beginMs = beginMs;
     const now = this.#open;
     if (now !== null) [now.kept, now.whole] = [join(now.kept, now.whole), ""];
+  }
+
+  /**
+   * Whether this is what was said before of the same audio, and not the same said again.
+   * @param {string} text
+   * @param {AudioTimes} times
+   */
+  isRepeated(text, times) {
+    return !this.#believesRepeats && this.#repeats({ words: wordsOf(text), times: this.#onOurClock(times) });
   }
 
   #now() {
@@ -181,30 +201,66 @@ export class Utterances {
    */
   #conclude(now, text) {
     this.#open = null;
-    if (!text || now.voice === false || this.#isRepeated(text))
+    const said = { words: wordsOf(text), times: now.times };
+    const last = this.#earlier[this.#earlier.length - 1];
+    const repeats = !this.#believesRepeats && !now.kept && this.#repeats(said);
+    if (repeats && last !== undefined && sameWords(last.words, said.words))
+      last.times = { start_ms: last.times.start_ms, end_ms: now.times.end_ms };
+    if (!text || now.voice === false || repeats)
       return now.shown ? [{ kind: "cancel", id: now.id, text: "", ...NO_TIMES }] : [];
-    this.#earlier = [...this.#earlier, wordsOf(text)].slice(-EARLIER);
+    this.#earlier = [...this.#earlier, said].slice(-EARLIER);
     return [{ kind: "final", id: now.id, text, ...now.times }];
   }
 
-  /** @param {string} text */
-  #isRepeated(text) {
+  /** @param {Earlier} said */
+  #repeats(said) {
+    const same = this.#earlier.filter(({ words }) => sameWords(words, said.words));
     const last = this.#earlier[this.#earlier.length - 1];
-    if (this.#believesRepeats || last === undefined || this.#open?.kept) return false;
-    const words = wordsOf(text);
-    if (sameWords(words, last)) return true;
-    return words.length >= SENTENCE_WORDS && this.#earlier.some((earlier) => sameWords(words, earlier));
+    if (same.length === 0 || last === undefined) return false;
+    if (said.times.start_ms === undefined || last.times.start_ms === undefined) return same.includes(last);
+    if (same.some((earlier) => overlap(earlier, said))) return true;
+    const run = this.#earlier.slice(-TWICE);
+    if (run.length < TWICE || !run.every((earlier) => same.includes(earlier))) return false;
+    return [...run, said].every((each, at, all) => at === 0 || follows(each, all[at - 1]));
   }
 
-  /**
-   * @param {Open} now
-   * @param {AudioTimes} times
-   */
-  #onOurClock(now, times) {
+  /** @param {AudioTimes} times */
+  #onOurClock(times) {
     const [start_ms, end_ms] = [times.start_ms, times.end_ms].map((each) =>
       each === undefined ? each : each + this.#beginMs,
     );
     this.#latestMs = Math.max(this.#latestMs, start_ms ?? 0, end_ms ?? 0);
-    return { start_ms: now.kept ? now.times.start_ms : start_ms, end_ms };
+    return { start_ms, end_ms };
   }
+}
+
+/** Where it begins and ends; NaN if that is not known. @param {Earlier} said */
+const span = ({ times: { start_ms = NaN, end_ms = start_ms } }) => ({ start_ms, end_ms });
+
+/**
+ * @param {Earlier} earlier
+ * @param {Earlier} said
+ */
+function overlap(earlier, said) {
+  const [one, other] = [span(earlier), span(said)];
+  return one.start_ms === other.start_ms || (one.start_ms < other.end_ms && other.start_ms < one.end_ms);
+}
+
+/**
+ * Whether there is no pause between them.
+ * @param {Earlier} said
+ * @param {Earlier | undefined} before
+ */
+function follows(said, before) {
+  return before !== undefined && Math.abs(span(said).start_ms - span(before).end_ms) <= PAUSE_MS;
+}
+
+/**
+ * Whether a text begins with the words of another one.
+ * @param {string} text
+ * @param {string} more
+ */
+function goesOn(text, more) {
+  const words = wordsOf(text);
+  return commonBeginning(words, wordsOf(more)) === words.length;
 }
