@@ -16,7 +16,7 @@ import asyncio
 import hashlib
 import time
 from collections import defaultdict
-from collections.abc import AsyncIterator, Collection, Iterable, Iterator, Sequence
+from collections.abc import AsyncIterator, Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import asynccontextmanager
 from itertools import count
 
@@ -26,6 +26,7 @@ from msgspec import Struct
 from gateway.protocol.messages import SessionStart, UtteranceFinal, UtterancePartial
 from loadtest.driving.exchange import Share
 from loadtest.driving.requests import Tally
+from loadtest.driving.segments import Segments, Translations, whole_id
 from loadtest.driving.wire import Wanted, Wire, allow_files, open_all
 from loadtest.results import LoadtestError
 from loadtest.trial.values import InMeetings, Line, Load, Record, WebSocketGateway
@@ -35,7 +36,8 @@ DELTA = b'{"type":"translation.delta"'
 FINAL = b'{"type":"translation.final"'
 FAILED = b'{"type":"translation.failed"'
 ERROR = b'{"type":"error"'
-_ACCEPTED = b'{"type":"utterance.accepted"'
+ACCEPTED = b'{"type":"utterance.accepted"'
+CAPTION = b'{"type":"caption"'
 
 
 class Heard(Struct):
@@ -46,6 +48,7 @@ class Heard(Struct):
     id: str | None = None
     lang: str = ""
     rev: int = 0
+    offset: int | None = None
     committed: str = ""
     tentative: str = ""
     text: str = ""
@@ -62,8 +65,21 @@ _LOOK_S = 0.05
 _QUIET_S = 2.0
 
 
+class Texts:
+    """What one session has had in one pass: of which utterances and languages it has had text of the final; when
+    the newest translation came, and whether one has failed."""
+
+    __slots__ = ("begun", "came_s", "failed")
+
+    def __init__(self) -> None:
+        self.begun: set[tuple[str, str]] = set()
+        self.came_s: dict[tuple[str, str], float] = {}
+        self.failed: set[tuple[str, str]] = set()
+
+
 class _Open(Struct):
-    """A line in one language that has no record yet. rev: of its final. shown_s: first text of any revision."""
+    """A line in one language that has no record yet. rev: of its final. first_s: first text of what was accepted
+    with it; shown_s: of any revision; came_s: the end of the segment that came last."""
 
     line: Line
     target: str
@@ -71,6 +87,8 @@ class _Open(Struct):
     sent_s: float | None = None
     first_s: float | None = None
     shown_s: float | None = None
+    came_s: float = 0.0
+    translations: Translations = msgspec.field(default_factory=Translations)
 
 
 class Spoken:
@@ -88,6 +106,10 @@ class Spoken:
             if line.meeting in own
             for target in line.targets
         }
+        self._segments = Segments()
+        self._texts: list[Texts] = []
+        # Read here, and spoken in another process: of how many segments is not told here.
+        self._foreign = [line for line in lines if line.meeting not in own]
         self._partials = any(line.partials for line in lines)
         self._last_due_s = tally.begin_s + max((line.due_s for line in lines), default=0.0)
         # Utterance → when its final was sent, until it is accepted.
@@ -96,17 +118,45 @@ class Spoken:
         self._newest_s = 0.0
         # Many sessions get the same frame one after another.
         self._delta, self._heard = b"", Heard()
+        self._caption = b""
+
+    def texts(self) -> Texts:
+        """For one more session."""
+        self._texts.append(texts := Texts())
+        return texts
 
     def id(self, line: Line) -> str:
         """Under which the gateway knows it."""
         return self._ids[line.id]
 
-    async def over(self, expected: int) -> None:
-        """Wait until every line has its record, and all `expected` translations came or nothing for a while."""
-        while self._open or self._ended < expected:
+    async def over(self, reading: Mapping[tuple[str, str], int]) -> None:
+        """Wait until every line has its record, and all translations came or nothing for a while.
+
+        reading: by meeting and language, how many sessions of this process read it.
+        """
+        while self._open or self._is_missing(reading):
             if not self._open and time.monotonic() - max(self._newest_s, self._last_due_s) > _QUIET_S:
                 return
             await asyncio.sleep(_LOOK_S)
+
+    def _is_missing(self, reading: Mapping[tuple[str, str], int]) -> bool:
+        """Whether translations may still come."""
+        if any(reading.get((line.meeting, target)) for line in self._foreign for target in line.targets):
+            return True
+        return self._ended < sum(
+            reading.get((line.meeting, target), 0) * self._segments.many.get(self.id(line), 1)
+            for line in self._lines
+            for target in line.targets
+        )
+
+    def count_finals(self) -> None:
+        """At the end: how long each session waited for all of each translation."""
+        for texts in self._texts:
+            for key, came_s in texts.came_s.items():
+                line = self._line(key[0])
+                if line is not None and key not in texts.failed:
+                    self.tally.finals.add((came_s - line.due_s) * 1000)
+            texts.came_s.clear()
 
     def said(self, line: Line, lost: str | None) -> None:
         """Its final is being sent; lost: why it cannot be."""
@@ -117,24 +167,25 @@ class Spoken:
                 if lost is not None:
                     self._close(self.id(line), target, failed=lost)
 
-    def arrived(self, frame: bytes, keeps: Collection[str], begun: set[tuple[str, str]]) -> None:
-        """A message has come to a session that keeps the records of these languages.
-
-        begun: utterances and languages of which it has had text, which changes.
-        """
+    def arrived(self, frame: bytes, keeps: Collection[str], texts: Texts) -> None:
+        """A message has come to a session that keeps the records of these languages; `texts` changes."""
         tally = self.tally
         tally.frames += 1
         tally.bytes += len(frame)
         if frame.startswith(DELTA):
             if frame != self._delta:
                 self._delta, self._heard = frame, heard.decode(frame)
-            self._began(self._heard, begun)
+            self._began(self._heard, texts)
             if keeps:
                 self._showed(self._heard, keeps)
         elif frame.startswith((FINAL, FAILED)):
-            self._came(heard.decode(frame), keeps, begun, failed=frame.startswith(FAILED))
-        elif frame.startswith(_ACCEPTED):
+            self._came(heard.decode(frame), keeps, texts, failed=frame.startswith(FAILED))
+        elif frame.startswith(ACCEPTED):
             self._accepted(heard.decode(frame))
+        elif frame.startswith(CAPTION):
+            if frame != self._caption:
+                self._caption = frame
+                self._captioned(heard.decode(frame))
         elif frame.startswith(ERROR):
             self._refused(heard.decode(frame))
 
@@ -143,7 +194,11 @@ class Spoken:
         now_s = self.tally.now_s()
         self.tally.done(Record(f"session {session}", "", now_s, now_s, None, None, failed=why))
         for (id, target), open_line in list(self._open.items()):
-            if target in keeps and open_line.line.meeting == meeting:
+            line = open_line.line
+            # Nobody else is told of how many segments it is.
+            untold = session == _seat(line.speaker, meeting) and open_line.sent_s is not None
+            untold = untold and id not in self._segments.many
+            if line.meeting == meeting and (target in keeps or untold):
                 self._close(id, target, failed=why)
 
     # ------------------------------------------------------------ messages
@@ -151,23 +206,38 @@ class Spoken:
     def _accepted(self, heard: Heard) -> None:
         if heard.id is not None and (sent_s := self._sent_s.pop(heard.id, None)) is not None:
             self.tally.accepted.add((self.tally.now_s() - sent_s) * 1000)
+            if heard.offset is not None and self._segments.accepted(heard.id, heard.offset):
+                self._counted(heard.id)
 
-    def _began(self, heard: Heard, begun: set[tuple[str, str]]) -> None:
+    def _captioned(self, heard: Heard) -> None:
+        """The caption of what is accepted has a place in the log."""
+        if heard.utterance is None or heard.offset is None or self._line(heard.utterance) is None:
+            return
+        if self._segments.caption(heard.utterance, heard.offset):
+            self._counted(whole_id(heard.utterance))
+
+    def _counted(self, id: str) -> None:
+        """It is known of how many segments it is: all of them may have come."""
+        line = self._line(id)
+        for target in line.targets if line is not None else ():
+            self._whole(id, target)
+
+    def _began(self, heard: Heard, texts: Texts) -> None:
         """A session has text of a translation; the first counts, of earlier revisions none."""
         line = self._line(heard.utterance)
         if line is None or heard.utterance is None or heard.rev <= len(line.partials):
             return
         if not (heard.committed or heard.tentative or heard.text):
             return
-        if (heard.utterance, heard.lang) not in begun:
-            begun.add((heard.utterance, heard.lang))
+        if (key := (whole_id(heard.utterance), heard.lang)) not in texts.begun:
+            texts.begun.add(key)
             self.tally.texts.add((self.tally.now_s() - line.due_s) * 1000)
 
     def _showed(self, heard: Heard, keeps: Collection[str]) -> None:
         """Something is shown; what is shown of earlier revisions is not yet the final's translation."""
         if heard.utterance is None or heard.lang not in keeps or not (heard.committed or heard.tentative):
             return
-        open_line = self._open.get((heard.utterance, heard.lang))
+        open_line = self._open.get((whole_id(heard.utterance), heard.lang))
         if open_line is None:
             return
         if open_line.shown_s is None:
@@ -175,17 +245,33 @@ class Spoken:
         if open_line.first_s is None and heard.rev == open_line.rev:
             open_line.first_s = self.tally.now_s()
 
-    def _came(self, heard: Heard, keeps: Collection[str], begun: set[tuple[str, str]], *, failed: bool) -> None:
+    def _came(self, heard: Heard, keeps: Collection[str], texts: Texts, *, failed: bool) -> None:
         line = self._line(heard.utterance)
         if line is None or heard.utterance is None or heard.lang not in line.targets:
             return
         self._ended += 1
         self._newest_s = time.monotonic()
-        if not failed:
-            self._began(heard, begun)
-            self.tally.finals.add((self._newest_s - self.tally.begin_s - line.due_s) * 1000)
-        if heard.lang in keeps:
-            self._close(heard.utterance, heard.lang, heard=heard, failed=heard.code if failed else None)
+        id, now_s = whole_id(heard.utterance), self._newest_s - self.tally.begin_s
+        if failed:
+            texts.failed.add((id, heard.lang))
+        else:
+            self._began(heard, texts)
+            # The last segment is accepted with the final.
+            if heard.rev > len(line.partials):
+                texts.came_s[id, heard.lang] = now_s
+        open_line = self._open.get((id, heard.lang))
+        if open_line is None or heard.lang not in keeps:
+            return
+        if failed:
+            self._close(id, heard.lang, failed=heard.code)
+            return
+        open_line.translations.add(heard.utterance, heard.text, heard.tokens)
+        open_line.came_s = now_s
+        if open_line.shown_s is None:
+            open_line.shown_s = now_s
+        if open_line.first_s is None and heard.rev == open_line.rev:
+            open_line.first_s = now_s
+        self._whole(id, heard.lang)
 
     def _refused(self, heard: Heard) -> None:
         """The gateway does not take what was said; of partials it may do without some."""
@@ -193,9 +279,9 @@ class Spoken:
         if line is None or heard.utterance is None:
             return
         for target in line.targets:
-            open_line = self._open.get((heard.utterance, target))
+            open_line = self._open.get((self.id(line), target))
             if open_line is not None and open_line.sent_s is not None:
-                self._close(heard.utterance, target, failed=heard.code)
+                self._close(self.id(line), target, failed=heard.code)
 
     # ------------------------------------------------------------ records
 
@@ -203,17 +289,22 @@ class Spoken:
         """The line with this id; None for one of another pass."""
         if id is None or not id.startswith(self._prefix):
             return None
-        return self._lines[int(id.removeprefix(self._prefix))]
+        return self._lines[int(whole_id(id).removeprefix(self._prefix))]
 
-    def _close(self, id: str, target: str, *, heard: Heard | None = None, failed: str | None = None) -> None:
+    def _whole(self, id: str, target: str) -> None:
+        """It may have all of its segments."""
+        open_line = self._open.get((id, target))
+        if open_line is not None and len(open_line.translations) == self._segments.many.get(id):
+            self._close(id, target)
+
+    def _close(self, id: str, target: str, *, failed: str | None = None) -> None:
         open_line = self._open.pop((id, target), None)
         if open_line is None:
             return
         now_s, line, good = self.tally.now_s(), open_line.line, failed is None
-        first_s = open_line.first_s if open_line.first_s is not None or not good else now_s
+        first_s, shown_s = open_line.first_s, open_line.shown_s
         began_s = line.partials[0].due_s if line.partials else line.due_s
-        shown_s = open_line.shown_s if open_line.shown_s is not None or not good else now_s
-        text = heard.text if heard is not None else ""
+        text = open_line.translations.text(target) if good else ""
         self.tally.done(
             Record(
                 line=line.id,
@@ -221,8 +312,8 @@ class Spoken:
                 due_s=round(line.due_s, 6),
                 sent_s=round(now_s if open_line.sent_s is None else open_line.sent_s, 6),
                 first_s=None if first_s is None else round(first_s, 6),
-                done_s=round(now_s, 6) if good else None,
-                tokens=heard.tokens if heard is not None else 0,
+                done_s=round(open_line.came_s, 6) if good else None,
+                tokens=open_line.translations.tokens if good else 0,
                 chars=len(text),
                 text=text if self.tally.keep_text else "",
                 failed=failed,
@@ -249,7 +340,7 @@ _IDLE_READS = "en"
 class _Session:
     """One connection with a session on it."""
 
-    __slots__ = ("_begun", "_spoken", "keeps", "meeting", "name", "reads", "wire")
+    __slots__ = ("_spoken", "_texts", "keeps", "meeting", "name", "reads", "wire")
 
     def __init__(self, wire: Wire, name: str, meeting: str, reads: Sequence[str]) -> None:
         self.wire = wire
@@ -259,20 +350,21 @@ class _Session:
         # Languages of which it keeps the records.
         self.keeps: Collection[str] = ()
         self._spoken: Spoken | None = None
-        # Utterances and languages of which it has had text in this pass.
-        self._begun: set[tuple[str, str]] = set()
+        self._texts = Texts()
         wire.take = self._take
         wire.ended = self._ended
 
     def join(self, spoken: Spoken | None) -> None:
         """What arrives from now on belongs to this pass; None: to none."""
-        self._spoken, self._begun = spoken, set()
+        self._spoken = spoken
+        if spoken is not None:
+            self._texts = spoken.texts()
         if self.wire.lost is not None:
             self._ended(self.wire.lost)
 
     def _take(self, frame: bytes) -> None:
         if self._spoken is not None:
-            self._spoken.arrived(frame, self.keeps, self._begun)
+            self._spoken.arrived(frame, self.keeps, self._texts)
 
     def _ended(self, why: str) -> None:
         if self._spoken is not None:
@@ -352,8 +444,9 @@ class Meetings:
             # Until it begins, sessions that are lost tell so.
             await asyncio.sleep(tally.begin_s - time.monotonic())
             await self._say(spoken, tally)
-            await spoken.over(self._expected())
+            await spoken.over(self._reading())
         finally:
+            spoken.count_finals()
             for session in self._all():
                 session.join(None)
 
@@ -384,7 +477,7 @@ class Meetings:
             reads = targets[place :: len(speaks)] or (targets[place % len(targets)],)
 
             def take(wire: Wire, name: str = name, reads: Sequence[str] = reads) -> None:
-                self._speakers[meeting, name] = _Session(wire, f"{name} of {meeting}", meeting, reads)
+                self._speakers[meeting, name] = _Session(wire, _seat(name, meeting), meeting, reads)
 
             yield Wanted(self._start(meeting, name, reads, speaks[name]), take)
 
@@ -418,13 +511,13 @@ class Meetings:
                 if (line.meeting, target) not in kept:
                     raise LoadtestError(f"Nobody in {line.meeting} has read {target} from the first pass on.")
 
-    def _expected(self) -> int:
-        """Translations that the sessions of this process are to receive."""
+    def _reading(self) -> Mapping[tuple[str, str], int]:
+        """By meeting and language, how many sessions of this process read it."""
         reading: dict[tuple[str, str], int] = defaultdict(int)
         for session in self._all():
             for lang in session.reads:
                 reading[session.meeting, lang] += 1
-        return sum(reading[line.meeting, target] for line in self._lines for target in line.targets)
+        return reading
 
     # ------------------------------------------------------------ saying
 
@@ -451,6 +544,11 @@ class Meetings:
                 message = UtteranceFinal(spoken.id(line), rev, line.text, line.source)
                 spoken.said(line, wire.lost)
             wire.send(msgspec.json.encode(message))
+
+
+def _seat(speaker: str, meeting: str) -> str:
+    """What a speaker's session is called."""
+    return f"{speaker} of {meeting}"
 
 
 def _targets(lines: Iterable[Line]) -> tuple[str, ...]:

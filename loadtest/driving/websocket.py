@@ -13,6 +13,7 @@ import time
 from collections import Counter, deque
 from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager
+from typing import NamedTuple
 
 import msgspec
 from websockets.exceptions import WebSocketException
@@ -20,8 +21,9 @@ from websockets.exceptions import WebSocketException
 from gateway.protocol.limits import Limits
 from gateway.protocol.messages import SessionStart, UtteranceFinal
 from loadtest.driving.exchange import Client, Share
-from loadtest.driving.meetings import DELTA, ERROR, FAILED, FINAL, heard
+from loadtest.driving.meetings import ACCEPTED, CAPTION, DELTA, ERROR, FAILED, FINAL, heard
 from loadtest.driving.requests import Answer, Requests, Tally
+from loadtest.driving.segments import Segments, Translations, whole_id
 from loadtest.driving.wire import Wanted, Wire, open_all, open_wire
 from loadtest.results import LoadtestError
 from loadtest.trial.values import Closed, Line, Open, WebSocketGateway
@@ -34,17 +36,25 @@ _HELD_S = 30.0
 _Pair = tuple[str, str]
 
 
+class _Said(NamedTuple):
+    answer: Answer
+    target: str
+    translations: Translations
+    ended: asyncio.Future[None]
+
+
 class _Session:
     """One connection with its session. Frames are taken where the connection finds them, without a task."""
 
-    __slots__ = ("_said", "_tally", "left", "wire")
+    __slots__ = ("_said", "_segments", "_tally", "left", "wire")
 
     def __init__(self, wire: Wire) -> None:
         self.wire = wire
         # Whether it was left while the gateway was still translating.
         self.left = False
         self._tally: Tally | None = None
-        self._said: dict[str, tuple[Answer, asyncio.Future[None]]] = {}
+        self._said: dict[str, _Said] = {}
+        self._segments = Segments()
         wire.take = self._take
         wire.ended = self._lost
 
@@ -56,16 +66,16 @@ class _Session:
     def in_flight(self) -> int:
         return len(self._said)
 
-    async def say(self, id: str, text: str, answer: Answer, tally: Tally) -> None:
+    async def say(self, id: str, line: Line, answer: Answer, tally: Tally) -> None:
         """Until the translation has ended."""
         self._tally = tally
         if self.wire.lost is not None:
             answer.failed = self.wire.lost
             return
         ended = asyncio.get_running_loop().create_future()
-        self._said[id] = answer, ended
+        self._said[id] = _Said(answer, line.targets[0], Translations(), ended)
         answer.sent_s = time.monotonic()
-        self.wire.send(msgspec.json.encode(UtteranceFinal(id, 1, text)))
+        self.wire.send(msgspec.json.encode(UtteranceFinal(id, 1, line.text)))
         try:
             await ended
         except asyncio.CancelledError:
@@ -73,33 +83,40 @@ class _Session:
             raise
         finally:
             del self._said[id]
+            self._segments.forget(id)
 
     def _take(self, frame: bytes) -> None:
         if self._tally is not None:
             self._tally.frames += 1
             self._tally.bytes += len(frame)
-        if not frame.startswith((DELTA, FINAL, FAILED, ERROR)):
+        if not frame.startswith((DELTA, FINAL, FAILED, ERROR, ACCEPTED, CAPTION)):
             return
         message = heard.decode(frame)
-        if message.utterance is None or (said := self._said.get(message.utterance)) is None:
+        utterance = message.utterance or message.id
+        if utterance is None or (said := self._said.get(id := whole_id(utterance))) is None:
             return
-        answer, ended = said
-        if frame.startswith(DELTA):
-            if answer.first_s is None and (message.committed or message.tentative):
-                answer.first_s = time.monotonic()
-            return
-        if frame.startswith(FINAL):
-            answer.end(message.text, message.tokens)
-        else:
+        answer = said.answer
+        if frame.startswith((FAILED, ERROR)):
             answer.failed = message.code
             if message.retryable:
                 answer.retry_after_s = (message.retry_after_ms or 0) / 1000
-        _set(ended)
+            _set(said.ended)
+        elif frame.startswith((DELTA, FINAL)):
+            if answer.first_s is None and (message.committed or message.tentative or message.text):
+                answer.first_s = time.monotonic()
+            if frame.startswith(FINAL):
+                said.translations.add(utterance, message.text, message.tokens)
+        elif message.offset is not None:
+            counting = self._segments.accepted if frame.startswith(ACCEPTED) else self._segments.caption
+            counting(utterance, message.offset)
+        if answer.failed is None and len(said.translations) == self._segments.many.get(id):
+            answer.end(said.translations.text(said.target), said.translations.tokens)
+            _set(said.ended)
 
     def _lost(self, why: str) -> None:
-        for answer, ended in self._said.values():
-            answer.failed = why
-            _set(ended)
+        for said in self._said.values():
+            said.answer.failed = why
+            _set(said.ended)
 
 
 def _set(ended: asyncio.Future[None]) -> None:
@@ -171,7 +188,7 @@ class _WebSocketClient(Requests):
         pool = self._pools[line.source, line.targets[0]]
         session = pool.take()
         # Ids of the lines would be revisions of the same utterance in the next pass.
-        await session.say(str(next(self._ids)), line.text, answer, tally)
+        await session.say(str(next(self._ids)), line, answer, tally)
         if not session.in_flight:
             pool.free.append(session)
 

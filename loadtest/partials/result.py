@@ -24,6 +24,7 @@ from typing import Literal
 from msgspec import Struct
 
 from gateway.domain.sessions import Stability
+from loadtest.driving.segments import joined
 from loadtest.systems.server import metric
 from loadtest.talk.streams import Stream
 
@@ -128,6 +129,7 @@ class Delta(Struct, frozen=True, array_like=True):
     rev: int
     committed: str
     tentative: str
+    segment: int = 1
 
 
 class Final(Struct, frozen=True, array_like=True):
@@ -137,12 +139,14 @@ class Final(Struct, frozen=True, array_like=True):
     rev: int
     text: str
     tokens: int
+    segment: int = 1
 
 
 class Reading(Struct, frozen=True):
     """All that one reader got of one stream. failed: the codes of `translation.failed`.
 
-    late: how many deltas came behind a final.
+    late: how many deltas came behind the final of their segment. further: how many segments the speaker was told
+    of besides the first of each utterance.
     """
 
     arm: Arm
@@ -153,6 +157,7 @@ class Reading(Struct, frozen=True):
     finals: list[Final] = []
     failed: list[str] = []
     late: int = 0
+    further: int = 0
 
 
 def states(reading: Reading) -> list[State]:
@@ -160,35 +165,69 @@ def states(reading: Reading) -> list[State]:
 
     In the naive arm a newer translation takes the place of an older one, and nothing is shown before it is whole.
     """
+    segments = segment_states(reading)
+    if len(segments) == 1:
+        return segments[0]
+    showing: dict[int, State] = {}
+    shown: list[State] = []
+    changes = [(state.at_ms, number, state) for number, states in enumerate(segments) for state in states]
+    for at_ms, number, state in sorted(changes, key=lambda change: change[:2]):
+        showing[number] = state
+        shown.append(State(at_ms, joined([showing[each].text for each in sorted(showing)], reading.lang)))
+    return shown
+
+
+def segment_states(reading: Reading) -> list[list[State]]:
+    """The same of each segment by itself, in their order: none moves what is shown of another. In the naive arm
+    the whole is replaced, and so is one."""
     if reading.arm is Arm.NAIVE:
-        shown: list[State] = []
+        whole: list[State] = []
         newest = 0
-        for final in reading.finals:
-            if final.rev > newest:
+        last = {final.rev: number for number, final in enumerate(reading.finals)}
+        for number, final in enumerate(reading.finals):
+            if final.rev > newest and last[final.rev] == number:
                 newest = final.rev
-                shown.append(State(final.at_ms, "", final.text))
-        return shown
-    committed = ""
-    shown = []
-    for delta in reading.deltas:
-        committed += delta.committed
-        shown.append(State(delta.at_ms, committed, delta.tentative))
-    return shown + [State(final.at_ms, final.text) for final in reading.finals[:1]]
+                whole.append(State(final.at_ms, "", joined(_texts_of(reading, newest), reading.lang)))
+        return [whole]
+    found: list[list[State]] = []
+    for segment in sorted({each.segment for each in (*reading.deltas, *reading.finals)}):
+        committed, shown = "", []
+        for delta in (delta for delta in reading.deltas if delta.segment == segment):
+            committed += delta.committed
+            shown.append(State(delta.at_ms, committed, delta.tentative))
+        finals = [final for final in reading.finals if final.segment == segment]
+        found.append(shown + [State(final.at_ms, final.text) for final in finals[:1]])
+    return found or [[]]
+
+
+def final_texts(reading: Reading) -> list[str]:
+    """The translations that stay, segment by segment; in the naive arm those of the newest revision."""
+    newest = max((final.rev for final in reading.finals), default=0)
+    return _texts_of(reading, newest if reading.arm is Arm.NAIVE else None)
+
+
+def _texts_of(reading: Reading, rev: int | None) -> list[str]:
+    texts: dict[int, str] = {}
+    for final in reading.finals:
+        if rev in (None, final.rev):
+            texts.setdefault(final.segment, final.text)
+    return [texts[segment] for segment in sorted(texts)]
 
 
 def broken(reading: Reading, utterances: int = 1) -> Iterator[str]:
-    """Sentences on what this reader was promised and did not get. utterances: finals that were sent."""
+    """Sentences on what this reader was promised and did not get. utterances: finals that the speaker sent."""
     about = f"{reading.stream} in {reading.lang} ({reading.arm.value}, {reading.stability})"
     for code in reading.failed:
         yield f"{about}: not translated, {code}"
-    revisions = [final.rev for final in reading.finals]
-    if len(revisions) != utterances or len(set(revisions)) != utterances:
-        yield f"{about}: {len(revisions)} finals came, {utterances} should have"
+    came = [(final.rev if reading.arm is Arm.NAIVE else 0, final.segment) for final in reading.finals]
+    if {len(came), len(set(came))} != {utterances + reading.further}:
+        yield f"{about}: {len(came)} finals came, {utterances + reading.further} should have"
     if reading.arm is Arm.NAIVE:
         return
     if reading.late:
         yield f"{about}: {reading.late} deltas came behind the final"
-    if any(later.rev < sooner.rev for sooner, later in pairwise(reading.deltas)):
+    in_order = sorted(reading.deltas, key=lambda delta: delta.segment)
+    if any(later.rev < sooner.rev for sooner, later in pairwise(in_order) if later.segment == sooner.segment):
         yield f"{about}: a delta of an older revision came behind one of a newer"
     if reading.stability != "live" and any(delta.tentative for delta in reading.deltas):
         yield f"{about}: was shown text that may change"
@@ -198,13 +237,17 @@ def broken(reading: Reading, utterances: int = 1) -> Iterator[str]:
 
 def contradictions(readings: Sequence[Reading]) -> Iterator[str]:
     """Where readers of one stream in one language were promised or told different text."""
-    finals = {final.text for reading in readings for final in reading.finals}
+    finals: defaultdict[int, set[str]] = defaultdict(set)
+    promised: defaultdict[int, list[str]] = defaultdict(list)
+    for reading in readings:
+        for final in reading.finals:
+            finals[final.segment].add(final.text)
+        for segment in {delta.segment for delta in reading.deltas}:
+            promised[segment].append("".join(each.committed for each in reading.deltas if each.segment == segment))
     about = f"{readings[0].stream} in {readings[0].lang} ({readings[0].arm.value})" if readings else ""
-    if len(finals) > 1:
+    if any(len(texts) > 1 for texts in finals.values()):
         yield f"{about}: readers got different finals"
-    promised = [committed for reading in readings if (committed := "".join(d.committed for d in reading.deltas))]
-    longest = max(promised, key=len, default="")
-    if not all(longest.startswith(text) for text in promised):
+    if not all(max(texts, key=len).startswith(text) for texts in promised.values() for text in texts):
         yield f"{about}: committed text differs between readers"
 
 
@@ -449,30 +492,32 @@ class _Pair:
             alone=self._spending(Arm.ALONE, alone),
             outcomes={name: count for name, count in outcomes.items() if count},
             kept=self._kept(),
-            chrf_alone=chrf([ours[id] for id in both], [alone[id] for id in both]),
+            chrf_alone=chrf(*([joined(each[id], self.target) for id in both] for each in (ours, alone))),
         )
 
-    def _screens(self, arm: Arm, stability: Stability) -> Iterator[tuple[Stream, list[State]]]:
+    def _screens(self, arm: Arm, stability: Stability) -> Iterator[tuple[Stream, Reading]]:
         """Streams whose translation is complete, with what was shown of them."""
         for stream in self.streams:
             reading = self.readings.get((arm, stability, stream.id))
-            if reading is not None and reading.finals and (shown := states(reading)):
-                yield stream, shown
+            if reading is not None and reading.finals:
+                yield stream, reading
 
-    def _finals(self, arm: Arm, stability: Stability) -> dict[str, str]:
-        return {stream.id: shown[-1].text for stream, shown in self._screens(arm, stability)}
+    def _finals(self, arm: Arm, stability: Stability) -> dict[str, list[str]]:
+        return {stream.id: final_texts(reading) for stream, reading in self._screens(arm, stability)}
 
     def _display(self, arm: Arm, stability: Stability) -> Display:
         taken_back = before = total = 0
         behind: list[float] = []
         first: list[float] = []
-        for stream, shown in self._screens(arm, stability):
-            texts = [state.text for state in shown]
-            final = len(units(texts[-1], self.target))
+        for stream, reading in self._screens(arm, stability):
+            shown = states(reading)
+            final = len(units(shown[-1].text, self.target))
             total += final
-            taken_back += erasure(texts, self.target)
-            # In the naive arm the last word is one more revision.
-            before += erasure(texts[:-1], self.target)
+            for segment in segment_states(reading):
+                texts = [state.text for state in segment]
+                taken_back += erasure(texts, self.target)
+                # In the naive arm the last word is one more revision.
+                before += erasure(texts[:-1], self.target)
             source = len(units(stream.final.text, stream.lang))
             heard = [(float(r.at_ms), len(units(r.text, stream.lang))) for r in stream.revisions]
             on_screen = [(state.at_ms, len(units(state.text, self.target))) for state in shown]
@@ -486,16 +531,16 @@ class _Pair:
             first_ms=round(statistics.median(first), 3) if first else None,
         )
 
-    def _spending(self, arm: Arm, finals: Mapping[str, str]) -> Spending:
+    def _spending(self, arm: Arm, finals: Mapping[str, Sequence[str]]) -> Spending:
         phase, lang = self.phases[arm], self.target
         generated = sum(
             phase.counted(f"gateway_{stage}_tokens_total", lang=lang) for stage in ("partial", "final")
         )
         engine_s = phase.counted("gateway_generation_seconds_total", lang=lang) / max(len(self.streams), 1)
-        return Spending(round(generated), sum(map(self.tokens, finals.values())), round(engine_s, 4))
+        return Spending(round(generated), sum(map(self.tokens, chain(*finals.values()))), round(engine_s, 4))
 
     def _kept(self) -> float:
         """Share of the finals that begin with what was committed before."""
-        screens = [shown for _, shown in self._screens(Arm.OURS, "stable")]
+        screens = [shown for _, each in self._screens(Arm.OURS, "stable") for shown in segment_states(each)]
         kept = sum(len(shown) < 2 or shown[-1].text.startswith(shown[-2].committed.rstrip()) for shown in screens)
         return round(kept / max(len(screens), 1), 4)

@@ -13,11 +13,12 @@ from __future__ import annotations
 
 import argparse
 import asyncio
+import math
 import re
 import time
 import tomllib
 from collections import defaultdict
-from collections.abc import AsyncIterator, Callable, Sequence
+from collections.abc import AsyncIterator, Callable, Collection, Sequence
 from contextlib import AsyncExitStack, asynccontextmanager, suppress
 from dataclasses import dataclass, field
 from importlib import metadata
@@ -30,8 +31,18 @@ from msgspec.structs import replace
 from demo_model import LANGUAGES
 from gateway.client import ClientError, ClientSession, connect
 from gateway.config import BUNDLED_MODEL
+from gateway.domain.log import segment_number
 from gateway.domain.sessions import Stability
-from gateway.protocol.messages import Error, Pong, TranslationDelta, TranslationFailed, TranslationFinal
+from gateway.protocol.messages import (
+    Caption,
+    Error,
+    Pong,
+    TranslationDelta,
+    TranslationFailed,
+    TranslationFinal,
+    UtteranceAccepted,
+)
+from loadtest.driving.segments import Segments, whole_id
 from loadtest.options import Command, Say, add_options, between, fields_of, model_name
 from loadtest.partials.report import results
 from loadtest.partials.result import (
@@ -66,9 +77,11 @@ class _Reader:
     session: ClientSession
     lang: str
     stability: Stability
-    # Utterance → its translations with the loop's time, in order, and whether the last one came.
+    # Set when something comes.
+    news: asyncio.Event
+    # Utterance → the translations of its segments with the loop's time, in order, and which of them have ended.
     got: defaultdict[str, list[tuple[float, _Translation]]] = field(default_factory=lambda: defaultdict(list))
-    ended: defaultdict[str, asyncio.Event] = field(default_factory=lambda: defaultdict(asyncio.Event))
+    ended: defaultdict[str, set[str]] = field(default_factory=lambda: defaultdict(set))
     # A ping was answered.
     answered: asyncio.Event = field(default_factory=asyncio.Event)
 
@@ -78,36 +91,40 @@ class _Reader:
         async for event in self.session:
             match event:
                 case TranslationDelta(utterance=utterance):
-                    self.got[utterance].append((now(), event))
+                    self.got[whole_id(utterance)].append((now(), event))
                 case TranslationFinal(utterance=utterance) | TranslationFailed(utterance=utterance):
-                    self.got[utterance].append((now(), event))
-                    self.ended[utterance].set()
+                    self.got[whole_id(utterance)].append((now(), event))
+                    self.ended[whole_id(utterance)].add(utterance)
+                    self.news.set()
                 case Pong():
                     self.answered.set()
 
-    def reading(self, stream: Stream, arm: Arm, began_s: float, speed: float) -> Reading:
+    def reading(self, stream: Stream, arm: Arm, began_s: float, speed: float, segments: Segments) -> Reading:
         """What came of one stream, in milliseconds of the speaker's time."""
+        played = dict.fromkeys(id for _, id in _played(stream, arm))
+        ended: set[str] = set()
         deltas: list[Delta] = []
         finals: list[Final] = []
         failed: list[str] = []
         late = 0
         arrived = [
-            (at_s, number, message)
-            for number, id in enumerate(dict.fromkeys(id for _, id in _played(stream, arm)), start=1)
-            for at_s, message in self.got[id]
+            (at_s, number, message) for number, id in enumerate(played, start=1) for at_s, message in self.got[id]
         ]
         for at_s, number, message in sorted(arrived, key=lambda entry: entry[0]):
             at_ms = round((at_s - began_s) * 1000 * speed, 1)
+            segment = segment_number(message.utterance)
             match message:
                 case TranslationDelta():
-                    deltas.append(Delta(at_ms, message.rev, message.committed, message.tentative))
-                    late += bool(finals)
+                    deltas.append(Delta(at_ms, message.rev, message.committed, message.tentative, segment))
+                    late += message.utterance in ended
                 case TranslationFinal():
                     revision = number if arm is Arm.NAIVE else message.rev
-                    finals.append(Final(at_ms, revision, message.text, message.tokens))
+                    finals.append(Final(at_ms, revision, message.text, message.tokens, segment))
+                    ended.add(message.utterance)
                 case TranslationFailed():
                     failed.append(message.code)
-        return Reading(arm, stream.id, self.lang, self.stability, deltas, finals, failed, late)
+        further = sum(segments.many.get(id, 1) - 1 for id in played)
+        return Reading(arm, stream.id, self.lang, self.stability, deltas, finals, failed, late, further)
 
 
 @dataclass(eq=False)
@@ -118,8 +135,12 @@ class Meeting:
     readers: Sequence[_Reader]
     arm: Arm
     speed: float
+    # Set when something comes.
+    news: asyncio.Event
     # By how much a revision was sent behind its time at most, milliseconds of real time.
     late_ms: float = 0.0
+    # Of what the speaker says.
+    _segments: Segments = field(default_factory=Segments)
     # Codes of what the gateway refused the speaker for good.
     _errors: set[str] = field(default_factory=set)
     # With the loop's time at which the speaker began.
@@ -144,9 +165,15 @@ class Meeting:
                 await self.speaker.final(revision.text, id)
         with suppress(TimeoutError):
             async with asyncio.timeout(_ANSWERS_S):
-                for reader in self.readers:
-                    for _, id in played:
-                        await reader.ended[id].wait()
+                while not self._ended({id for _, id in played}):
+                    self.news.clear()
+                    await self.news.wait()
+
+    def _ended(self, ids: Collection[str]) -> bool:
+        """Whether every reader has every segment."""
+        return all(
+            len(reader.ended[id]) >= self._segments.many.get(id, math.inf) for reader in self.readers for id in ids
+        )
 
     async def readings(self) -> list[Reading]:
         """Everything that came of everything that was said; a second outcome had time to arrive.
@@ -163,7 +190,7 @@ class Meeting:
         except TimeoutError:
             raise LoadtestError(f"The gateway did not answer a ping within {_ANSWERS_S:g} s.") from None
         return [
-            reader.reading(stream, self.arm, began_s, self.speed)
+            reader.reading(stream, self.arm, began_s, self.speed, self._segments)
             for stream, began_s in self._said
             for reader in self.readers
         ]
@@ -171,8 +198,14 @@ class Meeting:
     async def listen(self) -> None:
         """The speaker's own session has to be read too, until cancelled."""
         async for event in self.speaker:
-            if isinstance(event, Error) and not event.retryable:
-                self._errors.add(event.code)
+            match event:
+                case Error(retryable=False):
+                    self._errors.add(event.code)
+                case UtteranceAccepted(id=id, offset=offset):
+                    self._segments.accepted(id, offset)
+                case Caption(utterance=utterance, offset=int(offset)):
+                    self._segments.caption(utterance, offset)
+            self.news.set()
 
 
 @asynccontextmanager
@@ -191,10 +224,11 @@ async def joined(
             session = connect(url, reads=reads, speaks=speaks, meeting=name, stability=stability, reconnect=False)
             return await stack.enter_async_context(session)
 
+        news = asyncio.Event()
         readers = [
-            _Reader(await enter([target], None, kind), target, kind) for target in targets for kind in kinds
+            _Reader(await enter([target], None, kind), target, kind, news) for target in targets for kind in kinds
         ]
-        meeting = Meeting(await enter([], speaks, "final"), readers, arm, speed)
+        meeting = Meeting(await enter([], speaks, "final"), readers, arm, speed, news)
         tasks = await stack.enter_async_context(asyncio.TaskGroup())
         listening = [tasks.create_task(meeting.listen()), *(tasks.create_task(r.listen()) for r in readers)]
         yield meeting

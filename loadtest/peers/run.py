@@ -20,9 +20,11 @@ import msgspec
 from msgspec import Struct
 from msgspec.structs import replace
 
+from gateway.config import Settings
 from gateway.domain.errors import GatewayError
 from gateway.engine import engine_options
 from gateway.engines.prompting import model_config
+from gateway.text.segments import segments
 from loadtest.driving.driver import Driven, Driver, driver
 from loadtest.measuring import measure
 from loadtest.options import Say, check, merged, shown, with_share
@@ -360,11 +362,18 @@ class _Rounds:
         """Those of one repetition, 0 to warm up."""
         begin = _SEEDS_APART * repetition + in_flight if repetition else _WARM_UP_SEED + in_flight
         if said := self._plan.replayed:
-            return [
-                replace(said[number % len(said)], id=f"{number}", due_s=0.0, partials=())
-                for number in range(begin, begin + count)
+            lines = [
+                replace(said[number % len(said)], due_s=0.0, partials=()) for number in range(begin, begin + count)
             ]
-        return request_lines(replace(self._plan.scenario, seed=self._plan.scenario.seed + begin), count)
+        else:
+            lines = request_lines(replace(self._plan.scenario, seed=self._plan.scenario.seed + begin), count)
+        # A gateway translates each segment by itself: so that the others do the same work, that is what is said.
+        parts = [
+            replace(line, text=text.strip())
+            for line in lines
+            for text in segments(line.text, line.source, Settings().segment_chars)
+        ]
+        return [replace(part, id=str(number)) for number, part in enumerate(parts[:count])]
 
     def _compare_texts(self, in_flight: int, trials: Sequence[Trial]) -> None:
         first = self._plan.peers[0].name

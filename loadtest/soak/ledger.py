@@ -9,6 +9,8 @@ A session of a client is checked from its `session.started` (position J) to its 
   at one offset, and there must be one caption and one outcome a language for an utterance.
 - Gap rule: of the log, a session is owed everything in (J, P] that is meant for it and was said behind J. What
   another client had received before this one sent a ping that was answered counts as within P.
+- Segments: each is an utterance. Of what was accepted, as many are owed as the highest that is in the log by the
+  offset of the acceptance; a settled segment of what was not accepted is owed by the gap rule alone.
 - Acceptance rule: a session that was there when all was quiet is owed the caption of every utterance accepted
   behind J that is its own or in a language it reads, and one outcome in every other language it reads.
 - Snapshot rule: of a new session, J lies before the newest utterances, so that the other rules cover them.
@@ -22,11 +24,13 @@ import math
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
+from itertools import pairwise
 
 import msgspec
 from msgspec import Struct
 from msgspec.structs import replace
 
+from gateway.domain.log import segment_id, segment_number
 from gateway.protocol.messages import (
     Caption,
     Error,
@@ -35,6 +39,7 @@ from gateway.protocol.messages import (
     TranslationFinal,
     UtteranceAccepted,
 )
+from loadtest.driving.segments import whole_id
 from loadtest.soak.records import (
     Again,
     Cancelled,
@@ -142,6 +147,8 @@ class Ledger:
         self._log: defaultdict[_Log, dict[int, tuple[float, Publication]]] = defaultdict(dict)
         self._accepted: dict[_Utterance, _Acceptance] = {}
         self._acknowledged: defaultdict[_Utterance, set[int]] = defaultdict(set)
+        # Of an accepted one, how many segments it has; those that are not here have one.
+        self._segments: dict[_Utterance, int] = {}
         # Offset of the caption, by (epoch, meeting, participant, utterance).
         self._caption_offsets: dict[tuple[str, str, str, str], int] = {}
         # When accepted finals were said and accepted.
@@ -311,7 +318,8 @@ class Ledger:
             self._counts["delivered"] += len(items & client.has)
             for item in sorted(items - client.has):
                 self._problem("lost", f"{name} never got {_words(item)}")
-        for utterance in sorted(self._accepted.keys() - self._transcribed):
+        owed = {segment for utterance in self._accepted for segment in self._segments_of(utterance)}
+        for utterance in sorted(owed - self._transcribed):
             self._problem("transcript_missing", f"{utterance[2]} of {utterance[1]} in {utterance[0]}")
         found = {
             "accepted": len(self._accepted),
@@ -335,22 +343,58 @@ class Ledger:
                 if len(offsets) > 1:
                     kinds = ", ".join(f"{type(entries[each][1]).__name__} at {each}" for each in sorted(offsets))
                     self._problem("twice_in_log", f"{_words(item)}: {kinds}")
-                accepted, told = self._accepted.get(item[:3]), self._acknowledged[item[:3]]
-                if item[4] and accepted and accepted.epoch == epoch and told.isdisjoint(offsets):
-                    self._problem(
-                        "conflicts", f"{_words(item)} is at {offsets}, and was accepted at {sorted(told)}"
-                    )
+            self._check_accepted(meeting, epoch, {item: offsets for item, offsets in places.items() if item[4]})
+
+    def _check_accepted(self, meeting: str, epoch: str, captions: dict[_Item, list[int]]) -> None:
+        """Of what was accepted, the last segment is where its speaker was told; the others are before it."""
+        at: defaultdict[_Utterance, dict[int, list[int]]] = defaultdict(dict)
+        for (_, participant, utterance, _, _), offsets in captions.items():
+            said = (meeting, participant, whole_id(utterance))
+            at[said].setdefault(segment_number(utterance), []).extend(offsets)
+        for said, segments in at.items():
+            accepted, told = self._accepted.get(said), self._acknowledged[said]
+            if accepted is None or accepted.epoch != epoch:
+                continue
+            last = max(segments)
+            if told.isdisjoint(segments[last]):
+                self._problem(
+                    "conflicts",
+                    f"segment {last} of {_named(said)} is at {segments[last]}, and was accepted at {sorted(told)}",
+                )
+            in_order = sorted(segments)
+            if any(min(segments[one]) > min(segments[other]) for one, other in pairwise(in_order)):
+                self._problem("conflicts", f"the segments of {_named(said)} are not in order in the log")
+            self._segments[said] = last
 
     def _accepted_by_log(self) -> defaultdict[_Log, list[tuple[_Acceptance, _Utterance]]]:
         """What was accepted into each log, in the order of offsets."""
         found: defaultdict[_Log, list[tuple[_Acceptance, _Utterance]]] = defaultdict(list)
+        owed: set[tuple[str, _Utterance]] = set()
         for utterance, accepted in self._accepted.items():
-            # Where its caption is: an acknowledgement of what the log has already tells how far its gateway was.
-            offset = self._caption_offsets.get((accepted.epoch, *utterance), accepted.offset)
-            found[(utterance[0], accepted.epoch)].append((replace(accepted, offset=offset), utterance))
+            for segment in self._segments_of(utterance):
+                # Where its caption is: an acknowledgement of what the log has tells how far its gateway was.
+                offset = self._caption_offsets.get((accepted.epoch, *segment), accepted.offset)
+                # It may have been settled, and shown, before all of it was said.
+                seen_at, _ = self._log[utterance[0], accepted.epoch].get(offset, (math.inf, None))
+                each = replace(accepted, offset=offset, said_at=min(accepted.said_at, seen_at))
+                found[utterance[0], accepted.epoch].append((each, segment))
+                owed.add((accepted.epoch, segment))
+        # What was settled of others is shown to newcomers, too; when it was accepted nobody was told.
+        for (epoch, *caption), offset in self._caption_offsets.items():
+            meeting, participant, id = caption
+            if (epoch, (meeting, participant, id)) not in owed:
+                seen_at = self._log[meeting, epoch][offset][0]
+                settled = _Acceptance(seen_at, math.inf, epoch, offset, "")
+                found[meeting, epoch].append((settled, (meeting, participant, id)))
         for each in found.values():
             each.sort(key=lambda item: item[0].offset)
         return found
+
+    def _segments_of(self, utterance: _Utterance) -> Iterator[_Utterance]:
+        """What an accepted utterance is to readers."""
+        meeting, participant, id = utterance
+        for number in range(1, self._segments.get(utterance, 1) + 1):
+            yield meeting, participant, segment_id(id, number)
 
     def _by_gap(self, session: _Session) -> Iterator[_Item]:
         started = session.started
@@ -365,7 +409,7 @@ class Ledger:
     def _by_acceptance(self, session: _Session, accepted: list[tuple[_Acceptance, _Utterance]]) -> Iterator[_Item]:
         reads = session.reads
         for acceptance, utterance in accepted:
-            if acceptance.offset <= session.started.offset:
+            if acceptance.offset <= session.started.offset or acceptance.at == math.inf:
                 continue
             if acceptance.lang in reads or utterance[1] == session.started.participant:
                 yield (*utterance, acceptance.lang, True)
@@ -389,7 +433,8 @@ class Ledger:
             for message in (each for _, each in entries.values() if isinstance(each, TranslationFailed)):
                 codes[message.code] += 1
                 item = _item(meeting, message)
-                if message.code != _CANCELLED or item[:3] not in self._cancelled:
+                said = (meeting, message.participant, whole_id(message.utterance))
+                if message.code != _CANCELLED or said not in self._cancelled:
                     self._problem("failed_unexpectedly", f"{_words(item)}: {message.code}")
         return codes
 
@@ -401,6 +446,11 @@ class Ledger:
 
 def _item(meeting: str, message: Publication) -> _Item:
     return (meeting, message.participant, message.utterance, message.lang, isinstance(message, Caption))
+
+
+def _named(utterance: _Utterance) -> str:
+    meeting, participant, id = utterance
+    return f"{id} by {participant} in {meeting}"
 
 
 def _identity(message: Publication) -> tuple[object, ...]:

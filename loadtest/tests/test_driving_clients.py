@@ -277,6 +277,16 @@ async def test_in_a_closed_loop_a_line_follows_the_one_before() -> None:
     assert delivered.final_ms[0] == pytest.approx((first.done_s - first.sent_s) * 1000, abs=0.01)
 
 
+async def test_a_line_of_several_sentences_is_done_with_its_last_segment() -> None:
+    async with running() as gateway, websocket.client(address(gateway), Closed(1), ALONE) as client:
+        tally = await play(
+            client, [line("a", "It is late. We go now. SLOW it was."), line("b", "Yes. It FAIL now.")]
+        )
+    whole, broken = tally.records
+    assert whole.text == "[de] It is late. [de] We go now. [de] SLOW it was."
+    assert (whole.tokens, broken.failed) == (len(whole.text.split()), "engine_failed")
+
+
 async def test_so_many_are_in_flight_as_the_closed_loop_says() -> None:
     most = 0
 

@@ -17,7 +17,9 @@ from websockets.exceptions import InvalidStatus
 from websockets.typing import Subprotocol
 
 from gateway.config import Settings
+from gateway.domain.log import segment_id
 from gateway.protocol.messages import (
+    Caption,
     Error,
     ServerMessage,
     SessionStart,
@@ -29,11 +31,11 @@ from gateway.protocol.messages import (
 from gateway.protocol.messages import Timings as Taken
 from loadtest.driving import meetings, wire
 from loadtest.driving.exchange import Share
-from loadtest.driving.meetings import Meetings, Spoken
+from loadtest.driving.meetings import Meetings, Spoken, Texts
 from loadtest.driving.requests import Tally
 from loadtest.driving.wire import Wire, open_wire
 from loadtest.results import LoadtestError
-from loadtest.trial.values import InMeetings, Line, Partial, Record, WebSocketGateway
+from loadtest.trial.values import Delivered, InMeetings, Line, Partial, Record, WebSocketGateway
 from tests.gateways import Running, running
 from tests.keys import Keyring
 
@@ -186,25 +188,40 @@ class Pass:
     def __init__(self, lines: Sequence[Line] = (ONE, TWO), own: Sequence[str] = ("m", "n")) -> None:
         self.tally = Tally(time.monotonic() - 10, keep_text=True, processes=1)
         self.spoken = Spoken(self.tally, lines, own)
-        self._begun: dict[str, set[tuple[str, str]]] = defaultdict(set)
+        self._texts: defaultdict[str, Texts] = defaultdict(self.spoken.texts)
 
     def hear(self, message: ServerMessage, keeps: Sequence[str] = ("de", "ja"), session: str = "") -> None:
-        self.spoken.arrived(msgspec.json.encode(message), keeps, self._begun[session])
+        self.spoken.arrived(msgspec.json.encode(message), keeps, self._texts[session])
+
+    def say(self, line: Line, segments: int = 1) -> None:
+        """Its final is sent, and accepted in so many segments."""
+        self.spoken.said(line, None)
+        for number in range(1, segments + 1):
+            id = segment_id(self.spoken.id(line), number)
+            if number == segments:
+                self.hear(UtteranceAccepted(self.spoken.id(line), 2, number))
+            self.hear(Caption("p", id, "A", "en", 2, "Hello.", True, number))
 
     def delta(self, line: Line, rev: int, lang: str = "de", text: str = "Ha") -> TranslationDelta:
         return TranslationDelta("p", self.spoken.id(line), lang, rev, text)
 
-    def final(self, line: Line, rev: int = 2, lang: str = "de") -> TranslationFinal:
-        return TranslationFinal("p", self.spoken.id(line), "A", lang, rev, "Hallo.", 3, Taken(0, 1, 2), 7)
+    def final(self, line: Line, rev: int = 2, lang: str = "de", number: int = 1) -> TranslationFinal:
+        id = segment_id(self.spoken.id(line), number)
+        return TranslationFinal("p", id, "A", lang, rev, "Hallo.", 3, Taken(0, 1, 2), 7)
 
     @property
     def records(self) -> dict[tuple[str, str], Record]:
         return {(record.line, record.target): record for record in self.tally.records}
 
+    def delivered(self) -> Delivered:
+        """What was, once the pass is over."""
+        self.spoken.count_finals()
+        return self.tally.delivered()
+
 
 def test_a_line_has_a_record_in_each_language() -> None:
     played = Pass()
-    played.spoken.said(ONE, None)
+    played.say(ONE)
     played.hear(played.delta(ONE, rev=2))
     played.hear(played.delta(ONE, rev=2, text="llo."))
     played.hear(played.final(ONE))
@@ -213,14 +230,14 @@ def test_a_line_has_a_record_in_each_language() -> None:
     assert (german.text, german.tokens, german.chars, german.due_s) == ("Hallo.", 7, 6, 1.0)
     assert german.sent_s <= (german.first_s or 0) < (german.done_s or 0)
     assert japanese.first_s == japanese.done_s
-    assert played.tally.delivered().finals == 2
-    assert played.tally.delivered().frames == 4
+    assert played.delivered().finals == 2
+    assert played.delivered().frames == 4 + 2
 
 
 def test_the_translation_of_a_partial_is_not_the_first_text_of_the_final() -> None:
     played = Pass()
     played.hear(played.delta(ONE, rev=1))
-    played.spoken.said(ONE, None)
+    played.say(ONE)
     played.hear(played.delta(ONE, rev=2, text=""))
     played.hear(played.final(ONE))
     assert played.records["one", "de"].first_s == played.records["one", "de"].done_s
@@ -232,8 +249,8 @@ def test_the_first_words_on_screen_may_be_those_of_a_partial() -> None:
     before_s = played.tally.now_s()
     played.hear(played.delta(ONE, rev=1))
     shown_s = played.tally.now_s()
-    played.spoken.said(ONE, None)
-    played.spoken.said(TWO, None)
+    played.say(ONE)
+    played.say(TWO)
     played.hear(played.delta(ONE, rev=2))
     for final in (played.final(ONE), played.final(ONE, lang="ja"), played.final(TWO)):
         played.hear(final)
@@ -247,7 +264,7 @@ def test_the_first_words_on_screen_may_be_those_of_a_partial() -> None:
 
 def test_where_nobody_says_partials_there_are_no_first_words_to_tell_of() -> None:
     played = Pass((TWO,))
-    played.spoken.said(TWO, None)
+    played.say(TWO)
     played.hear(played.final(TWO))
     record = played.records["two", "de"]
     assert (record.began_s, record.shown_s) == (None, None)
@@ -256,12 +273,12 @@ def test_where_nobody_says_partials_there_are_no_first_words_to_tell_of() -> Non
 
 def test_who_keeps_no_records_is_counted() -> None:
     played = Pass()
-    played.spoken.said(ONE, None)
+    played.say(ONE)
     played.hear(played.delta(ONE, rev=2), keeps=())
     played.hear(played.final(ONE), keeps=())
     assert not played.records
-    delivered = played.tally.delivered()
-    assert (delivered.frames, delivered.finals, len(delivered.final_ms)) == (2, 1, 1)
+    delivered = played.delivered()
+    assert (delivered.frames, delivered.finals, len(delivered.final_ms)) == (2 + 2, 1, 1)
     assert delivered.final_ms[0] == pytest.approx(9_000, rel=0.1)
 
 
@@ -269,14 +286,14 @@ def test_the_first_text_of_a_final_is_told_of_each_session_that_has_it() -> None
     played = Pass()
     played.hear(played.delta(ONE, rev=1))
     played.hear(played.delta(ONE, rev=2, text=""))
-    assert not played.tally.delivered().text_ms
+    assert not played.delivered().text_ms
     for session in ("a", "b"):
         played.hear(played.delta(ONE, rev=2), keeps=(), session=session)
         played.hear(played.delta(ONE, rev=2, text="llo."), keeps=(), session=session)
         played.hear(played.final(ONE), keeps=(), session=session)
         # Of what nothing came before, the final is the first.
         played.hear(played.final(ONE, lang="ja"), keeps=(), session=session)
-    assert played.tally.delivered().text_ms == pytest.approx([9_000] * 4, rel=0.1)
+    assert played.delivered().text_ms == pytest.approx([9_000] * 4, rel=0.1)
 
 
 def test_a_final_is_accepted_once() -> None:
@@ -285,8 +302,43 @@ def test_a_final_is_accepted_once() -> None:
     for _ in range(2):
         played.hear(UtteranceAccepted(played.spoken.id(ONE), 2, 1))
     played.hear(UtteranceAccepted(played.spoken.id(TWO), 1, 2))
-    [accepted_ms] = played.tally.delivered().accepted_ms
+    [accepted_ms] = played.delivered().accepted_ms
     assert 0 <= accepted_ms < 9_000
+
+
+def test_a_line_is_done_when_all_of_its_segments_are() -> None:
+    played = Pass()
+    # The first is settled while the line is being said.
+    played.hear(played.delta(ONE, rev=1))
+    played.hear(played.final(ONE, rev=1))
+    played.say(ONE, segments=3)
+    played.hear(played.final(ONE, rev=1, lang="ja"))
+    before_s = played.tally.now_s()
+    played.hear(played.final(ONE, number=3))
+    first_s = played.tally.now_s()
+    played.hear(played.final(ONE, number=3, lang="ja"))
+    assert not played.records
+    played.hear(played.final(ONE, number=2))
+    played.hear(
+        TranslationFailed("p", played.spoken.id(ONE) + "~2", "A", "ja", 2, "engine_failed", "It broke.", 3)
+    )
+    german, japanese = played.records["one", "de"], played.records["one", "ja"]
+    assert (german.text, german.tokens, german.failed) == ("Hallo. Hallo. Hallo.", 21, None)
+    # What came before the final was told to be the last is no first text of it.
+    assert before_s - 1e-6 <= (german.first_s or 0) <= first_s + 1e-6 < (german.done_s or 0)
+    assert (japanese.failed, japanese.text) == ("engine_failed", "")
+    assert played.delivered().finals == 1
+
+
+def test_of_how_many_segments_a_line_is_may_be_told_last() -> None:
+    played = Pass((TWO,))
+    played.spoken.said(TWO, None)
+    played.hear(played.final(TWO, number=1))
+    played.hear(played.final(TWO, number=2))
+    assert not played.records
+    ended_s = played.tally.now_s()
+    played.say(TWO, segments=2)
+    assert (played.records["two", "de"].done_s or 99) <= ended_s + 1e-6
 
 
 def test_what_belongs_to_another_pass_is_only_counted() -> None:
@@ -295,13 +347,13 @@ def test_what_belongs_to_another_pass_is_only_counted() -> None:
     played.hear(foreign)
     played.hear(replace(foreign, utterance="0-0"))
     assert not played.records
-    assert played.tally.delivered().finals == 0
-    assert played.tally.delivered().frames == 2
+    assert played.delivered().finals == 0
+    assert played.delivered().frames == 2
 
 
 def test_failures_have_their_code() -> None:
     played = Pass()
-    played.spoken.said(ONE, None)
+    played.say(ONE)
     played.hear(TranslationFailed("p", played.spoken.id(ONE), "A", "de", 2, "engine_failed", "It broke.", 3))
     played.hear(Error("overloaded", "Full.", utterance=played.spoken.id(ONE)))
     assert {target: record.failed for (_, target), record in played.records.items()} == {
@@ -320,7 +372,7 @@ def test_a_partial_may_be_refused() -> None:
 
 def test_a_session_that_is_lost_takes_its_records_along() -> None:
     played = Pass()
-    played.spoken.said(ONE, None)
+    played.say(ONE)
     played.spoken.lost("Ann of m", "m", ("de",), "closed with 4008")
     assert {key: record.failed for key, record in played.records.items()} == {
         ("session Ann of m", ""): "closed with 4008",
@@ -330,16 +382,25 @@ def test_a_session_that_is_lost_takes_its_records_along() -> None:
     assert played.records["two", "de"].failed == "closed with 4008"
 
 
+def test_what_a_lost_speaker_was_not_told_of_is_lost() -> None:
+    played = Pass()
+    played.spoken.said(ONE, None)
+    played.hear(played.final(ONE, lang="ja"))
+    played.spoken.lost("Ann of m", "m", (), "closed with 4008")
+    assert [record.failed for record in played.tally.records] == ["closed with 4008"] * 3
+
+
 async def test_a_pass_is_over_when_records_and_readers_are_complete(monkeypatch: pytest.MonkeyPatch) -> None:
     played = Pass((TWO,))
-    waiting = asyncio.ensure_future(played.spoken.over(2))
+    waiting = asyncio.ensure_future(played.spoken.over({("n", "de"): 2}))
+    played.say(TWO)
     played.hear(played.final(TWO))
     await asyncio.sleep(0.15)
     assert not waiting.done()
     played.hear(played.final(TWO), keeps=())
     await waiting
     monkeypatch.setattr("loadtest.driving.meetings._QUIET_S", 0.1)
-    await played.spoken.over(3)
+    await played.spoken.over({("n", "de"): 3})
 
 
 # ---------------------------------------------------------------- meetings on a gateway

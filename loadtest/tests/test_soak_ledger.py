@@ -6,6 +6,7 @@ from collections.abc import Sequence
 
 import pytest
 
+from gateway.domain.log import segment_id
 from gateway.protocol.limits import Limits
 from gateway.protocol.messages import (
     Caption,
@@ -137,6 +138,42 @@ def test_a_meeting_in_which_all_went_well() -> None:
     assert (verdict.said, verdict.accepted, verdict.clients) == (2, 2, 3)
     # For each utterance two captions and two translations.
     assert (verdict.owed, verdict.delivered, verdict.lost) == (8, 8, 0)
+
+
+def in_segments(*offsets: int, accepted_at: int) -> list[Record]:
+    """Ana says one thing in segments, whose captions and translations are at these offsets and behind them."""
+    return [
+        Said(1, "ana", "1", "en"),
+        *(
+            record
+            for number, offset in enumerate(offsets, start=1)
+            for record in (
+                *([accepted(1.1, "1", accepted_at)] if number == len(offsets) else []),
+                *(caption(client, 1.1, segment_id("1", number), offset) for client in ("ana", "cleo")),
+                final("ben", 1.5, segment_id("1", number), "ja", offset + 1),
+                final("cleo", 1.6, segment_id("1", number), "de", offset + 2),
+            )
+        ),
+    ]
+
+
+def test_every_segment_of_what_was_accepted_is_owed() -> None:
+    records = in_segments(1, 4, 7, accepted_at=7)
+    transcribed = tuple(("ana", segment_id("1", number)) for number in (1, 2, 3))
+    good = judge(everybody(), records, all_stay(10), transcribed=transcribed)
+    assert not good.broken(), good.problems
+    assert (good.accepted, good.owed, good.delivered) == (1, 12, 12)
+    assert judge(everybody(), records, all_stay(10), transcribed=transcribed[:2]).transcript_missing == 1
+    # Nobody has seen the second one.
+    gone = [each for each in records if not (isinstance(each, Heard) and "'1~2'" in repr(each))]
+    assert judge(everybody(), gone, all_stay(10), transcribed=transcribed).lost == 4
+    assert judge(everybody(), records, records[5], all_stay(10), transcribed=transcribed).duplicates == 1
+
+
+@pytest.mark.parametrize(("offsets", "accepted_at"), [((1, 4, 7), 4), ((4, 1, 7), 7)])
+def test_segments_are_in_the_log_as_they_were_said(offsets: tuple[int, ...], accepted_at: int) -> None:
+    verdict = judge(everybody(), in_segments(*offsets, accepted_at=accepted_at), all_stay(10))
+    assert verdict.conflicts == 1
 
 
 def test_a_translation_that_nobody_got_is_lost() -> None:
