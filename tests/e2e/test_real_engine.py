@@ -26,8 +26,8 @@ SENTENCES = [
     "Can you see my screen?",
     "What do you think?",
 ]
-# Many sentences in one utterance: its generation takes hundreds of steps.
-LONG = " ".join(SENTENCES * 4)
+# One sentence that is not cut, and whose generation takes many steps.
+LONG = ", ".join(sentence.rstrip(".?") for sentence in SENTENCES) + "."
 
 
 async def finals(session: ClientSession, count: int) -> list[TranslationFinal]:
