@@ -18,7 +18,7 @@ from collections import defaultdict
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from enum import Enum
-from itertools import chain, pairwise, takewhile
+from itertools import chain, groupby, pairwise, takewhile
 from typing import Literal
 
 from msgspec import Struct
@@ -190,7 +190,8 @@ def segment_states(reading: Reading) -> list[list[State]]:
                 whole.append(State(final.at_ms, "", joined(_texts_of(reading, newest), reading.lang)))
         return [whole]
     found: list[list[State]] = []
-    for segment in sorted({each.segment for each in (*reading.deltas, *reading.finals)}):
+    numbers = {delta.segment for delta in reading.deltas} | {final.segment for final in reading.finals}
+    for segment in sorted(numbers):
         committed, shown = "", []
         for delta in (delta for delta in reading.deltas if delta.segment == segment):
             committed += delta.committed
@@ -482,7 +483,8 @@ class _Pair:
             source=phase.source,
             target=self.target,
             streams=len(self.streams),
-            revisions=sum(len(stream.revisions) for stream in self.streams),
+            # The client does not send what it has just sent.
+            revisions=sum(len(list(groupby(each.text for each in stream.revisions))) for stream in self.streams),
             live=self._display(Arm.OURS, "live"),
             stable=self._display(Arm.OURS, "stable"),
             final_only=self._display(Arm.OURS, "final"),

@@ -376,8 +376,8 @@ class Ledger:
                 offset = self._caption_offsets.get((accepted.epoch, *segment), accepted.offset)
                 # It may have been settled, and shown, before all of it was said.
                 seen_at, _ = self._log[utterance[0], accepted.epoch].get(offset, (math.inf, None))
-                each = replace(accepted, offset=offset, said_at=min(accepted.said_at, seen_at))
-                found[utterance[0], accepted.epoch].append((each, segment))
+                of_it = replace(accepted, offset=offset, said_at=min(accepted.said_at, seen_at))
+                found[utterance[0], accepted.epoch].append((of_it, segment))
                 owed.add((accepted.epoch, segment))
         # What was settled of others is shown to newcomers, too; when it was accepted nobody was told.
         for (epoch, *caption), offset in self._caption_offsets.items():

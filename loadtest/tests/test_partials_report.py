@@ -33,9 +33,11 @@ from loadtest.partials.result import (
     contradictions,
     erased,
     erasure,
+    final_texts,
     first_ms,
     lags,
     pair_scores,
+    segment_states,
     states,
     units,
 )
@@ -138,6 +140,47 @@ def test_committed_text_is_appended_and_tentative_text_replaced() -> None:
         State(2_000, "Ich kann das nicht."),
     ]
     assert [state.text for state in states(LIVE)][1] == "Ich kann"
+
+
+SEGMENTS = Reading(
+    Arm.OURS,
+    "en-2",
+    "de",
+    "live",
+    # The second one begins before the first one has ended.
+    deltas=[
+        Delta(500, 1, "Ich", " bin"),
+        Delta(900, 3, "", "Er", 2),
+        Delta(1_000, 2, " war", ""),
+        Delta(1_500, 4, "Er", " auch", 2),
+    ],
+    finals=[Final(1_100, 2, "Ich war da.", 4), Final(2_000, 4, "Er auch.", 3, 2)],
+    further=1,
+)
+
+
+def test_segments_are_read_one_behind_the_other() -> None:
+    assert [state.text for state in states(SEGMENTS)] == [
+        "Ich bin",
+        "Ich bin Er",
+        "Ich war Er",
+        "Ich war da. Er",
+        "Ich war da. Er auch",
+        "Ich war da. Er auch.",
+    ]
+    # What comes before the second one takes nothing of it back.
+    assert [erasure([state.text for state in each], "de") for each in segment_states(SEGMENTS)] == [1, 0]
+    assert final_texts(SEGMENTS) == ["Ich war da.", "Er auch."]
+    assert list(broken(SEGMENTS)) == []
+    assert "2 finals came, 3 should have" in "".join(broken(replace(SEGMENTS, further=2)))
+    assert list(contradictions([SEGMENTS, replace(SEGMENTS, deltas=[])])) == []
+
+
+def test_in_the_naive_arm_a_revision_is_shown_when_all_of_its_segments_are_there() -> None:
+    finals = [Final(500, 1, "Ich", 2), Final(900, 2, "auch.", 2, 2), Final(950, 2, "Ich bin da. Er", 5)]
+    naive = replace(SEGMENTS, arm=Arm.NAIVE, stability="final", deltas=[], finals=finals)
+    assert [(state.at_ms, state.text) for state in states(naive)] == [(500, "Ich"), (950, "Ich bin da. Er auch.")]
+    assert final_texts(naive) == ["Ich bin da. Er", "auch."]
 
 
 def test_in_the_naive_arm_an_older_revision_does_not_replace_a_newer_one() -> None:
