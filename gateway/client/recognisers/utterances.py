@@ -15,6 +15,8 @@ from gateway.client.recognisers.texts import common_beginning, join, known_words
 
 # A text of fewer words is a guess: another text in its place is a better one, not another sentence.
 GUESS_WORDS = 3
+# A text of fewer words is not known to be a sentence, which another one could follow without its final.
+_SENTENCE_WORDS = 5
 # How many earlier utterances can be repeated.
 _EARLIER = 8
 # So often people say the same without a pause. Whisper does it on and on.
@@ -124,7 +126,8 @@ class Utterances:
         heard = plain(text)
         if self._open is None and not heard:
             return []
-        before = self._before(heard)
+        # A final is the last word on what was heard, however different, unless that had begun again before.
+        before = self._before(heard) if self._open is not None and self._open.has_shrunk else []
         now = self._now()
         _note(now, self._on_our_clock(times), voice)
         return [*before, *self._conclude(now, join(now.kept, heard))]
@@ -171,7 +174,7 @@ class Utterances:
         if now is None:
             return []
         whole, words = words_of(now.whole), words_of(heard)
-        if len(whole) < GUESS_WORDS or not words:
+        if len(whole) < _SENTENCE_WORDS or not words:
             return []
         if not now.has_shrunk and 2 * len(words) > len(whole):
             return []

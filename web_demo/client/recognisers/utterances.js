@@ -16,6 +16,8 @@ import { commonBeginning, join, knownWords, plain, sameWords, wordsOf } from "./
 
 // A text of fewer words is a guess: another text in its place is a better one, not another sentence.
 export const GUESS_WORDS = 3;
+// A text of fewer words is not known to be a sentence, which another one could follow without its final.
+const SENTENCE_WORDS = 5;
 // How many earlier utterances can be repeated.
 const EARLIER = 8;
 // So often people say the same without a pause. Whisper does it on and on.
@@ -132,7 +134,8 @@ export class Utterances {
   final(text, times = NO_TIMES, voice) {
     const heard = plain(text);
     if (this.#open === null && !heard) return [];
-    const before = this.#before(heard);
+    // A final is the last word on what was heard, however different, unless that had begun again before.
+    const before = this.#open?.hasShrunk ? this.#before(heard) : [];
     const now = this.#now();
     now.note(this.#onOurClock(times), voice);
     return [...before, ...this.#conclude(now, join(now.kept, heard))];
@@ -188,7 +191,7 @@ export class Utterances {
     const now = this.#open;
     if (now === null) return [];
     const [whole, words] = [wordsOf(now.whole), wordsOf(heard)];
-    if (whole.length < GUESS_WORDS || words.length === 0) return [];
+    if (whole.length < SENTENCE_WORDS || words.length === 0) return [];
     if (!now.hasShrunk && 2 * words.length > whole.length) return [];
     if (2 * knownWords(words, whole) >= words.length) return [];
     return this.#conclude(now, join(now.kept, now.whole));

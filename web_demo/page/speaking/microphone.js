@@ -207,7 +207,7 @@ export class Microphone {
     this.#failures = 0;
     const said = this.#results.hear(event);
     if (this.#isClosing) {
-      const last = said.find(({ kind, id }) => kind === "final" && id === this.#open?.id);
+      const last = said.find(({ kind, id }) => kind !== "partial" && id === this.#open?.id);
       if (last === undefined) return;
       this.#say([last]);
       return this.#close();
