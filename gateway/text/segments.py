@@ -22,7 +22,7 @@ from gateway.text.units import SPOKEN, UNSPACED, units
 _AT_ONCE = 2_000
 
 # Without the blanks before it: looking for them takes a time that grows with the square of a run of blanks.
-_LINE = regex.compile(r"[\n\u2028\u2029]\s*")
+_LINE = regex.compile(r"[\n\u2028\u2029](?:\s(?![\p{M}\u200c\u200d]))*")
 # Marks that sentencex does not know everywhere: Khmer, Tibetan, Armenian, Ethiopic, the double danda.
 _MARKS = regex.compile(r"[។៕།։።፧।॥]+[\p{Pe}\p{Pf}\"']*\s*(?=\S)")
 # Behind these a sentence goes on: an initial (`M. Dupont`), a number with a full stop, a word without vowels

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 import regex
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from gateway.text import segments as text_segments
@@ -69,6 +69,7 @@ def test_without_an_end_length_cuts(lang: str, longest: int, pieces: list[str]) 
 _TEXTS = st.text(st.sampled_from("aB3 .,。?！\n「」mrxいと的กิ́👍-/:"), max_size=120)
 
 
+@example(text="3\n \u03013", lang="en", longest=1)
 @given(text=_TEXTS, lang=st.sampled_from(["en", "ja", "th", "km", "hi"]), longest=st.integers(1, 40))
 def test_segments_join_and_none_is_long(text: str, lang: str, longest: int) -> None:
     pieces = segments(text, lang, longest)
