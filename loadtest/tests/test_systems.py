@@ -39,6 +39,7 @@ from loadtest.systems.server import (
 )
 from loadtest.systems.store import Store, enter_lossy_network
 from loadtest.systems.vllm_serve import Serve, as_flags, server_arguments
+from tests.patience import until
 from tests.usual import usual
 
 SIMULATED = {"engine": {"kind": "simulated", "script": {"first_token_s": 0.01, "token_s": 0.005}}}
@@ -333,6 +334,9 @@ async def test_a_gateway_with_workers_is_all_its_processes() -> None:
     async with gateway(SIMULATED, lambda _: None, workers=2) as served:
         assert served.settings["workers"] == 2
         assert served.pid is not None
+        pid = served.pid
+        # One that has just begun is called as its parent is.
+        await until(lambda: len(processes.named_below(pid, processes.WORKER)) == 2)
         below = processes.below(served.pid)
         workers, stores = (processes.named_below(served.pid, each) for each in (processes.WORKER, processes.STORE))
         assert (len(workers), len(stores)) == (2, 1)

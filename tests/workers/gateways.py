@@ -27,7 +27,7 @@ from gateway.workers.process import WorkerProcess
 from tests.redis_server import shared_server
 
 # Long enough for something to happen meanwhile.
-LONG = " ".join(f"w{n}" for n in range(300))
+LONG = " ".join(f"w{n}" for n in range(200))
 
 
 def settings(script: Script | None = None, **fields: Any) -> Settings:
