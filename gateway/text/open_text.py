@@ -98,9 +98,10 @@ class OpenText:
     def remaining(self, lang: str) -> list[str]:
         """The next segments of the rest, where nothing more will be said; empty: nothing is left."""
         self._at += len(self.rest) - len(self.rest.lstrip())
-        parts = segments(self.rest[:_AT_ONCE], lang, self._longest, joins=True)
+        at_once = max(_AT_ONCE, 4 * self._longest)
+        parts = segments(self.rest[:at_once], lang, self._longest, joins=True)
         # The last one may go on behind what was looked at.
-        return parts[:-1] if len(parts) > 1 and len(self.rest) > _AT_ONCE else parts
+        return parts[:-1] if len(parts) > 1 and len(self.rest) > at_once else parts
 
     def take(self, segment: str) -> None:
         """A segment with which the rest begins was accepted."""
