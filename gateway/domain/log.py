@@ -63,7 +63,7 @@ class Utterance(Struct, frozen=True):
     # Span that it belongs to (W3C Trace Context): at first the client's, once accepted the gateway's own.
     # Empty: it is not traced.
     traceparent: str = ""
-    # Of a later segment of what its client calls one utterance: that utterance's id.
+    # The id that its client gave to the whole, where this is a later segment of it.
     part_of: str = ""
     # Whether another segment follows; the last one closes the utterance.
     continues: bool = False
@@ -74,7 +74,7 @@ class Utterance(Struct, frozen=True):
 
     @property
     def whole(self) -> UtteranceKey:
-        """Of what its client calls one utterance; all its segments have the same."""
+        """The key of what its client calls one utterance; all its segments have the same."""
         return (self.participant, self.part_of or self.id)
 
     @property

@@ -155,16 +155,19 @@ class History:
 
     def segments(self, whole: UtteranceKey) -> list[Utterance]:
         """The newest segments of one utterance without a gap, oldest first, as far as they are held."""
-        held = (*self._records.values(), *self._unfinished.values(), *self._followed.values())
-        numbered = {segment_number(one.id): one for each in held if (one := each.utterance).whole == whole}
+        numbered = {segment_number(record.utterance.id): record.utterance for record in self._segments(whole)}
         newest = max(numbered, default=0)
         found = [numbered[number] for number in takewhile(numbered.__contains__, range(newest, 0, -1))]
         return found[::-1]
 
     def failed(self, whole: UtteranceKey) -> bool:
         """Whether a promised translation of some segment failed, as far as they are held."""
-        held = [*self._records.values(), *self._unfinished.values()]
-        return any(record.failed for record in held if record.utterance.whole == whole)
+        return any(record.failed for record in self._segments(whole))
+
+    def _segments(self, whole: UtteranceKey) -> Iterator[Record]:
+        """What is held of the segments of one utterance, in no order; some of them twice."""
+        for records in (self._records, self._unfinished, self._followed):
+            yield from (record for record in records.values() if record.utterance.whole == whole)
 
     def get(self, key: UtteranceKey) -> Record | None:
         return self._unfinished.get(key) or self._records.get(key) or self._followed.get(key)

@@ -24,7 +24,7 @@ _POSITION_MS = 100 * 3_600_000
 # A position so far ahead of the time that has passed is of another clock, or a mistake.
 _LEAP_MS = 3_600_000
 # How long words take that came without times.
-_CHARS_PER_S = 15
+CHARS_PER_S = 15
 _ESTIMATE_MS = (1_000, 7_000)
 # The shortest cue.
 _CUE_MS = 1_000
@@ -183,7 +183,7 @@ def _offsets_ms(transcript: Transcript, clocks: Sequence[_Clock]) -> dict[_Clock
 
 def _estimate_ms(text: str) -> int:
     least_ms, most_ms = _ESTIMATE_MS
-    return min(max(len(text) * 1_000 // _CHARS_PER_S, least_ms), most_ms)
+    return min(max(len(text) * 1_000 // CHARS_PER_S, least_ms), most_ms)
 
 
 def _part(spans: list[tuple[int, int]], utterances: Sequence[Spoken]) -> None:

@@ -142,7 +142,7 @@ class KnownUtterances:
         """Some of it was accepted, and it goes on: it is in flight until it is given up, or final and settled."""
         if self.get(id) is None:
             self._remember(id, KnownUtterance(0, begun=True))
-        self._in_flight.add(id)
+        self.expect(id)
 
     def begun_in_flight(self) -> list[str]:
         """Those of which some is accepted, and which are not final."""
@@ -428,7 +428,7 @@ class Session:
         shown = self._languages.shown(message.id)
         utterance = self._utterance(message, lang)
         self._known.finished(message.id, message.rev, message.text)
-        # Of a long talk, its end is context enough.
+        # The end of a long talk is context enough.
         self._options.history.append(message.text[-self._limits.text_chars :])
         if known is not None and shown not in (None, utterance.lang):
             # Those who were shown it as another language learn that it is not.

@@ -190,7 +190,7 @@ def _of_usual_width(text: str, *, wide: bool) -> str:
     return _OTHER_WIDTH.sub(usual, text)
 
 
-# Of a speaker: at most three words that all begin with a capital.
+# The name of a speaker: at most three words that all begin with a capital.
 _NAME = r"\p{Lu}[\p{L}\p{M}'’.-]*"
 _LABEL = rf">>+\s*(?:{_NAME}(?: {_NAME}){{0,2}}[:：]\s+)?"
 _BEFORE = regex.compile(rf"(?:{_LABEL}|[-–—―•♪♫]\s+|[–—―♪♫])+")

@@ -28,7 +28,7 @@ _AT_ONCE = 4_000
 # Another revision is compared near the cut: words before it, words behind it; and in the other one, so many words
 # on either side of where the cut should be. They are looked for in so many characters.
 _BEFORE, _AFTER, _AROUND, _REACH = 24, 12, 60, 600
-# Of the last so many words before the cut, half have to be found again.
+# Half of the last so many words before the cut have to be found again.
 _NEAR = 8
 # What it costs that a word was changed, added or left out, where each word that is the same saves 1; and that the
 # text has another word before those that it began with.

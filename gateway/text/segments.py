@@ -1,7 +1,7 @@
 """Divides a text into segments: sentences, and where one does not end, what is as long as a segment may be.
 
 Knows: where sentences, clauses and words end. Must not know: what is done with the segments, what a model makes of
-them, whether the text will still change (`gateway.text.spoken`).
+them, whether the text will still change (`gateway.text.open_text`).
 
 Where a sentence ends is what sentencex says (Wikimedia's, for 300 languages), with marks that it does not know,
 and without the ends that it takes abbreviations and initials for. A line ends one, too.
@@ -51,7 +51,7 @@ _AHEAD = 100
 # Characters before a place that decide whether a sentence or a clause ends there.
 _NEAR = 40
 # So many sentences in a row that have fewer bytes than this each, blanks apart, are very short: a list, a count.
-# Of bytes, because a letter of Japanese says more than one of English: はい。 has 9, and a text of n bytes never
+# Bytes, because a letter of Japanese says more than one of English: はい。 has 9, and a text of n bytes never
 # becomes more than n / 8 segments.
 _ROW, _SHORT = 4, 8
 # A segment that is cut because it is long has at least this share of what it may have, where it can.
@@ -74,7 +74,9 @@ def segments(text: str, lang: str, longest: int, *, joins: bool = False) -> list
     """
     pieces = sentences(text, lang)
     return [
-        part for piece in (joined(pieces, longest) if joins else pieces) for part in _parts(piece, lang, longest)
+        part
+        for piece in (joined(pieces, longest) if joins else pieces)
+        for part in parts(piece, lang, patience(piece, longest))
     ]
 
 
@@ -124,12 +126,12 @@ def cut(text: str, lang: str, longest: int) -> int:
     return max((end for end in graphemes if end <= longest), default=min(graphemes))
 
 
-def _parts(sentence: str, lang: str, longest: int) -> Iterator[str]:
-    longest = patience(sentence, longest)
-    while len(sentence.strip()) > longest and (at := cut(sentence, lang, longest)) < len(sentence):
-        yield sentence[:at]
-        sentence = sentence[at:]
-    yield sentence
+def parts(text: str, lang: str, longest: int) -> Iterator[str]:
+    """The text in parts that join to it, cut wherever it has more than `longest` characters, blanks apart."""
+    while len(text.strip()) > longest and (at := cut(text, lang, longest)) < len(text):
+        yield text[:at]
+        text = text[at:]
+    yield text
 
 
 def _rank(before: str, after: str, lang: str) -> int:

@@ -429,10 +429,9 @@ class Finals:
     async def _earlier_ended(self, promise: _Promise) -> None:
         """Segments of one talk end in their order: who reads one final after the other reads a talk."""
         utterance = promise.utterance
-        number = segment_number(utterance.id)
         if not utterance.part_of or self._leaving.is_set():
             return
-        earlier = utterance.participant, segment_id(utterance.part_of, number - 1)
+        earlier = utterance.participant, segment_id(utterance.part_of, segment_number(utterance.id) - 1)
         before = self._promised(promise.room, earlier).get(promise.lang)
         if before is not None and (before.owed or before.work):
             await before.ended.wait()

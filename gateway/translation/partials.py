@@ -135,7 +135,7 @@ _TEXTS = 4
 # Longer texts are left to their final: no speaker says so much in one breath, and comparing it takes its time.
 _LONGEST_CHARS = 1_000
 
-# Of the tolerance of a translation that was rejected: with e^-128 any token may follow.
+# How often the tolerance of a translation that is rejected doubles: with e^-128 any token may follow.
 _MOST_DOUBLINGS = 6
 
 # The least time from one translation of an utterance into a language to the next: a word and a half. Half of it

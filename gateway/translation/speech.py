@@ -83,7 +83,7 @@ class Speech:
         """Accept what of this revision is settled, and show the rest. What is refused is settled later."""
         spoken = self._opened(room, utterance)
         async with spoken.lock:
-            if self._opened(room, utterance) is not spoken:
+            if self._find(room, utterance.key) is not spoken:
                 return  # it was closed or given up meanwhile
             spoken.text.revise(utterance.text)
             try:
@@ -115,7 +115,7 @@ class Speech:
                 for segment in segments:
                     if spoken.text.taken:
                         self._check_in_flight(room, utterance, fresh)
-                    continues = not spoken.text.rest[len(segment) :].isspace() and segment != spoken.text.rest
+                    continues = spoken.text.rest[len(segment) :].strip() != ""
                     accepted = await self._accept(room, spoken, utterance, segment, fence, continues=continues)
                     if accepted is None or not spoken.text.rest:
                         break  # the log has it with other words, and the rest is another one now
@@ -135,7 +135,7 @@ class Speech:
         wait_s: its final was refused for the moment, and may come again until then.
         """
         taken = self._taken(room, key)
-        rest = key[0], segment_id(key[1], taken + 1)
+        rest = _rest_key(key, taken)
         if wait_s:
             self._partials.withdraw_later(room, rest, wait_s)
             return
@@ -146,12 +146,12 @@ class Speech:
 
     def cancel(self, room: Room, key: UtteranceKey) -> None:
         """Stop what is left of an accepted utterance, at whichever gateway."""
-        for segment in {key: None, **dict.fromkeys(room.history.unfinished_segments(key))}:
+        for segment in dict.fromkeys([key, *room.history.unfinished_segments(key)]):
             self._finals.cancel(room, segment)
 
     def is_begun(self, room: Room, key: UtteranceKey) -> bool:
         """Whether some segment of an open utterance was accepted."""
-        spoken = self._open.get(room, {}).get(key[0], OrderedDict()).get(key[1])
+        spoken = self._find(room, key)
         return spoken is not None and spoken.text.taken > 0
 
     def speaker_away(self, room: Room, participant: str) -> None:
@@ -204,21 +204,29 @@ class Speech:
 
     def _segment(self, spoken: _Open, whole: Utterance, text: str, *, continues: bool) -> Utterance:
         """The next segment of an utterance."""
-        number, rest = spoken.text.taken + 1, spoken.text.rest
-        start_ms, end_ms = self._rest_ms(spoken, whole)
-        if start_ms is not None and end_ms is not None and continues:
-            end_ms = start_ms + (end_ms - start_ms) * len(text) // len(rest)
+        rest = self._rest(spoken, whole)
+        end_ms = rest.end_ms
+        if rest.start_ms is not None and end_ms is not None and continues:
+            end_ms = rest.start_ms + (end_ms - rest.start_ms) * len(text) // len(spoken.text.rest)
         return replace(
-            whole,
-            id=segment_id(whole.id, number),
+            rest,
             text=text.strip(),
-            start_ms=start_ms,
             end_ms=end_ms,
             final=True,
             # One span tells of the whole utterance.
             traceparent="" if continues else whole.traceparent,
-            part_of="" if number == 1 else whole.id,
             continues=continues,
+        )
+
+    def _rest(self, spoken: _Open, whole: Utterance) -> Utterance:
+        """The utterance that the rest is to readers, with the text of the whole."""
+        start_ms, end_ms = self._rest_ms(spoken, whole)
+        return replace(
+            whole,
+            id=segment_id(whole.id, spoken.text.taken + 1),
+            start_ms=start_ms,
+            end_ms=end_ms,
+            part_of=whole.id if spoken.text.taken else "",
         )
 
     def _rest_ms(self, spoken: _Open, whole: Utterance) -> tuple[int | None, int | None]:
@@ -235,22 +243,13 @@ class Speech:
         if not rest:
             self._withdraw_rest(room, whole.key, spoken)
             return
-        number = spoken.text.taken + 1
-        start_ms, end_ms = self._rest_ms(spoken, whole)
-        caption = replace(
-            whole,
-            id=segment_id(whole.id, number),
-            # It is as long as this only while nothing of it is accepted.
-            text=rest[-self._text_chars :],
-            start_ms=start_ms,
-            end_ms=end_ms,
-            part_of="" if number == 1 else whole.id,
-        )
+        # It is as long as this only while nothing of it is accepted.
+        caption = replace(self._rest(spoken, whole), text=rest[-self._text_chars :])
         beginning = spoken.text.beginning(whole.lang).strip()
         self._partials.hear(room, caption, replace(caption, text=beginning), held_chars=len(spoken.text))
 
     def _withdraw_rest(self, room: Room, key: UtteranceKey, spoken: _Open) -> None:
-        rest = key[0], segment_id(key[1], spoken.text.taken + 1)
+        rest = _rest_key(key, spoken.text.taken)
         if room.live.caption_of(rest) is not None:
             self._partials.withdraw(room, rest)
 
@@ -260,6 +259,10 @@ class Speech:
             raise TooManyInFlight("Much of this utterance is not translated yet.", retry_after_ms=500)
 
     # ------------------------------------------------------------ open utterances
+
+    def _find(self, room: Room, key: UtteranceKey) -> _Open | None:
+        """What is known of an utterance, if it is open here."""
+        return self._open.get(room, {}).get(key[0], OrderedDict()).get(key[1])
 
     def _new(self) -> _Open:
         return _Open(OpenText(self._segment_chars))
@@ -294,8 +297,7 @@ class Speech:
 
     def _taken(self, room: Room, key: UtteranceKey) -> int:
         """How many segments of an utterance are accepted, as far as this gateway knows."""
-        spoken = self._open.get(room, {}).get(key[0], OrderedDict()).get(key[1])
-        if spoken is not None:
+        if (spoken := self._find(room, key)) is not None:
             return spoken.text.taken
         held = room.history.segments(key)
         captions = [
@@ -312,3 +314,8 @@ class Speech:
                 del of_room[key[0]]
             if not of_room:
                 del self._open[room]
+
+
+def _rest_key(whole: UtteranceKey, taken: int) -> UtteranceKey:
+    """Under which key readers see what follows so many accepted segments."""
+    return whole[0], segment_id(whole[1], taken + 1)

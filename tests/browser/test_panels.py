@@ -488,6 +488,8 @@ async def test_without_a_clipboard_the_link_is_selected(open_blank: OpenBlank) -
             }"""
         )
         await page.locator("#before").click()
+        # It takes its place when it comes, and what is below it moves.
+        await expect(page.get_by_role("img", name="QR code of the meeting link")).to_be_visible()
         await page.get_by_role("button", name="Copy: Captions link").click()
         await expect(page.get_by_text("Selected: press Ctrl+C")).to_be_visible()
         captions = page.get_by_role("textbox", name="Captions link")

@@ -21,7 +21,7 @@ _SENTENCE_WORDS = 5
 _EARLIER = 8
 # So often people say the same without a pause. Whisper does it on and on.
 _TWICE = 2
-# What is no pause.
+# The longest gap between two texts that is not a pause.
 _PAUSE_MS = 100
 
 

@@ -13,16 +13,14 @@ from typing import TYPE_CHECKING
 import regex
 
 from gateway.domain.languages import likely_script
+from gateway.translation.spoken_language import DETECTED_CHARS
 
 if TYPE_CHECKING:
     from py3langid.langid import LanguageIdentifier
 
-# The beginning of a text tells its language; a detection takes about 0.2 ms for so many characters.
-_MOST_CHARS = 400
-
 # Scripts that are written with letters of others, by ISO 15924. Any other is its own.
 _LETTERS = {"Jpan": ("Hani", "Hira", "Kana"), "Hans": ("Hani",), "Hant": ("Hani",), "Kore": ("Hang",)}
-# Of Chinese characters, those that are written in a language are in one of these sets, however it is stored.
+# The Chinese characters that a language is written with are all in one of these sets.
 _IDEOGRAPHS = {"Jpan": ("shift_jis",), "Hans": ("gb2312", "big5"), "Hant": ("big5", "gb2312")}
 
 
@@ -53,7 +51,7 @@ class Detector:
         A language that is not written with these letters has 0, and so has each if none is. Empty if the text has
         no words.
         """
-        text = text[:_MOST_CHARS]
+        text = text[:DETECTED_CHARS]
         if not any(map(str.isalpha, text)):
             return []
         identifier = self._restricted(tuple(languages))
@@ -86,7 +84,7 @@ def _written(text: str, languages: Collection[str]) -> set[str]:
     ideographs = "".join(_pattern("Hans").findall(text))
     if not ideographs:
         return written
-    # Of languages that share a script, those that have all of its characters, if there are such.
+    # Where languages share a script, those that have all of these characters, if there are any.
     sharing = {tag for tag in written if likely_script(tag) in _IDEOGRAPHS}
     having = {tag for tag in sharing if _has(likely_script(tag), ideographs)}
     return written - sharing | (having or sharing)

@@ -22,7 +22,7 @@ const SENTENCE_WORDS = 5;
 const EARLIER = 8;
 // So often people say the same without a pause. Whisper does it on and on.
 const TWICE = 2;
-// What is no pause.
+// The longest gap between two texts that is not a pause.
 const PAUSE_MS = 100;
 
 /** @typedef {{words: string[], times: AudioTimes}} Earlier */
