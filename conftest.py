@@ -21,6 +21,8 @@ from playwright.async_api import Browser, async_playwright, expect
 from xdist.remote import Producer
 from xdist.scheduler import LoadFileScheduling
 
+from demo_model import SMALL_MODEL
+from gateway.bundled.folder import VARIABLE
 from tests.patience import PATIENCE_MS
 from tests.processes import IN_A_TERMINAL, UNHURRIED, GatewayProcess, gateway_process
 from tests.vllm_server import VllmServer, vllm_server
@@ -33,6 +35,9 @@ hypothesis.settings.load_profile("short")
 # Left to themselves, two engines bind their threads to the same cores, and wait for each other in loops.
 os.environ.setdefault("VLLM_CPU_OMP_THREADS_BIND", "nobind")
 os.environ.setdefault("OMP_NUM_THREADS", "1")
+
+# Where a gateway is to have the bundled model, here and in processes of their own, it gets the small one.
+os.environ[VARIABLE] = str(SMALL_MODEL)
 
 # A shell's background jobs ignore Ctrl-C, and so would every program that the tests start and interrupt.
 if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:

@@ -1,6 +1,6 @@
-"""Joins the shards of a training run into the folder that the gateway ships.
+"""Joins the shards of a training run into the folder of the small model.
 
-python -m demo_model.assemble TRAINED_FOLDER [--into gateway/bundled_model]
+python -m demo_model.assemble TRAINED_FOLDER [--into demo_model/small_model]
 """
 
 from __future__ import annotations
@@ -9,7 +9,7 @@ import argparse
 import shutil
 from pathlib import Path
 
-from demo_model.patterns import BUNDLED_MODEL
+from demo_model import SMALL_MODEL
 from gateway.engines.prompting.confidence import CALIBRATION_FILE
 
 _COPIED = ("config.json", "tokenizer.json", "tokenizer_config.json", "training.json")
@@ -39,7 +39,7 @@ def assemble(trained: Path, into: Path) -> Path:
 def main() -> None:
     parser = argparse.ArgumentParser(prog="demo_model.assemble", description="Join the shards of a trained model.")
     parser.add_argument("trained", type=Path)
-    parser.add_argument("--into", type=Path, default=BUNDLED_MODEL)
+    parser.add_argument("--into", type=Path, default=SMALL_MODEL)
     options = parser.parse_args()
     path = assemble(options.trained, options.into)
     print(f"{path}: {path.stat().st_size / 1e6:.1f} MB")

@@ -1,6 +1,6 @@
 """Calibrates the confidence of a trained model, and says how well it tells wrong translations from right ones.
 
-    python -m demo_model.calibrate gateway/bundled_model
+    python -m demo_model.calibrate demo_model/small_model
 
 Writes `confidence.json` into the model's folder, with which the gateway tells a confidence with each translation.
 Run it again whenever a model was trained: its log-probabilities are worth something else.

@@ -1,6 +1,6 @@
 """Writes the numbers of a training run into the model card, with a heat map and the curve.
 
-    python -m demo_model.card gateway/bundled_model/training.json
+    python -m demo_model.card demo_model/small_model/training.json
 
 Everything between `<!-- numbers -->` and `<!-- /numbers -->` in README.md is replaced.
 """

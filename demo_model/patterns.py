@@ -17,11 +17,10 @@ from dataclasses import dataclass
 from functools import cache, cached_property
 from pathlib import Path
 
-from demo_model import LANGUAGES
+from demo_model import LANGUAGES, SMALL_MODEL
 from demo_model.grammar import Slot, Template, Value, capitalised, inflect, join_literal
 
 PATTERNS = Path(__file__).parent / "corpus" / "patterns"
-BUNDLED_MODEL = Path(__file__).resolve().parent.parent / "gateway" / "bundled_model"
 # By hash, so that patterns that are added change nothing for the others.
 HELD_OUT_SHARE = 0.0465
 
@@ -151,7 +150,7 @@ def trained_patterns(files: tuple[str, ...] | None = None) -> list[Pattern]:
 @cache
 def bundled_patterns() -> tuple[Pattern, ...]:
     """The patterns that the bundled model was trained with, ordered by id."""
-    return tuple(trained_patterns(files_of_model(BUNDLED_MODEL)))
+    return tuple(trained_patterns(files_of_model(SMALL_MODEL)))
 
 
 def raw_tables(path: Path) -> dict[str, dict[str, object]]:

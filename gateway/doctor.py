@@ -18,14 +18,14 @@ from urllib.parse import urlsplit
 from cryptography import x509
 
 from gateway import config, state_folder
-from gateway.config import EngineSettings, Settings
+from gateway.bundled.folder import is_ready
+from gateway.config import BUNDLED, EngineSettings, Settings
 from gateway.domain.errors import StartupError
 from gateway.domain.webhooks import Webhook
-from gateway.engine import waiting_hosts
+from gateway.engine import engine_options, waiting_hosts
 from gateway.engines import gpu
 from gateway.engines.remote.options import RemoteOptions
 from gateway.engines.vllm import hardware, preflight
-from gateway.engines.vllm.options import VllmOptions
 from gateway.engines.vllm.plan import can_be_planned, plan
 from gateway.keys import keys_of, operators_of
 from gateway.runtime import RESERVED_FILES, raise_file_limit
@@ -260,7 +260,9 @@ async def _engine(engine: EngineSettings, settings: Settings) -> str:
         raise StartupError(f"{version} is installed. {preflight.NO_GPU}")
     preflight.check_shared_memory()
     where = "the GPU" if hardware.gpu_present() else "the CPU"
-    options = config.part(VllmOptions, engine, settings)
+    if engine.model == BUNDLED and not is_ready():
+        return f"{version} on {where}. The bundled model is assembled at the first start, in about 10 s."
+    options = engine_options(settings, engine)
     if not can_be_planned(options):
         return f"{options.model} is not looked at: vLLM itself knows where it is."
     told = plan(options).sentences()

@@ -14,9 +14,11 @@ from pathlib import Path
 from typing import Any
 
 import msgspec
+from msgspec.structs import replace
 
 from gateway import config, metrics
-from gateway.config import BUNDLED_MODEL, EngineSettings, LaneSettings, Settings
+from gateway.bundled.folder import Tell, model_folder
+from gateway.config import BUNDLED, EngineSettings, LaneSettings, Settings
 from gateway.domain.engine import EngineState
 from gateway.domain.errors import StartupError
 from gateway.domain.pairs import PairPattern
@@ -165,13 +167,27 @@ def engine_builder(engine: EngineSettings, settings: Settings) -> Callable[[], E
     if engine.kind == "simulated":
         return partial(SimulatedEngine, engine.script)
     if engine.kind == "remote":
-        return partial(RemoteEngine, config.part(RemoteOptions, engine, settings))
+        return partial(RemoteEngine, config.part(RemoteOptions, _with_folder(engine), settings))
     return partial(VllmEngine, engine_options(settings, engine))
 
 
 def engine_options(settings: Settings, engine: EngineSettings | None = None) -> VllmOptions:
     """What vLLM's engine is given; by default the only one."""
-    return config.part(VllmOptions, engine or settings.engine, settings)
+    return config.part(VllmOptions, _with_folder(engine or settings.engine), settings)
+
+
+def _with_folder(engine: EngineSettings) -> EngineSettings:
+    """The settings with the bundled model's folder for its name."""
+    return replace(engine, model=str(model_folder())) if engine.model == BUNDLED else engine
+
+
+def ready_model(settings: Settings, tell: Tell) -> None:
+    """Assemble the bundled model if an engine is to have it and it is not there yet; about 10 s.
+
+    tell: is given each sentence for the operator. Raises `StartupError`.
+    """
+    if any(each.model == BUNDLED and each.kind != "simulated" for each in config.engines_of(settings)):
+        model_folder(tell)
 
 
 def engine_plans(settings: Settings) -> list[str]:
@@ -180,7 +196,7 @@ def engine_plans(settings: Settings) -> list[str]:
     Takes seconds. The bundled one is small enough to be loaded at once. Raises `StartupError` if one cannot be.
     """
     own = [each for each in config.engines_of(settings) if each.kind == "vllm"]
-    others = [each for each in own if Path(each.model) != BUNDLED_MODEL]
+    others = [each for each in own if each.model != BUNDLED]
     plannable = [each for each in (engine_options(settings, each) for each in others) if can_be_planned(each)]
     return [line for each in plannable for line in plan(each).sentences()]
 
@@ -192,11 +208,11 @@ def made_of(engine: EngineSettings, settings: Settings) -> str:
     if engine.kind == "simulated":
         options = engine.script
     elif engine.kind == "remote":
-        options = config.part(RemoteOptions, engine, settings)
+        options = config.part(RemoteOptions, _with_folder(engine), settings)
         files = [Path(file) for file in (engine.api_key_file, engine.ca_file) if file is not None]
     else:
         options = engine_options(settings, engine)
-        files = sorted(Path(engine.model).expanduser().glob("*"))
+        files = sorted(Path(options.model).expanduser().glob("*"))
     environment = {name: value for name, value in os.environ.items() if name.startswith(_ENVIRONMENT)}
     parts = (engine.kind, options, list(_states(files)), list(_versions()), environment)
     return hashlib.sha256(msgspec.json.encode(parts, order="sorted")).hexdigest()

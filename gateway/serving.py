@@ -29,7 +29,7 @@ from gateway.config import Settings
 from gateway.domain.engine import EngineHealth, EngineState
 from gateway.domain.errors import StartupError
 from gateway.domain.ports import Engine
-from gateway.engine import engine_plans, kept_hosts
+from gateway.engine import engine_plans, kept_hosts, ready_model
 from gateway.runtime import (
     RESERVED_FILES,
     Says,
@@ -81,6 +81,8 @@ def serve(
             admin = None
             if settings.admin_port is not None:
                 admin = opening.enter_context(listen(settings.admin_host, settings.admin_port))
+            if build is None:
+                tell_model(terminal, settings)
             kept = None
             if settings.keep_engine_s:
                 folder = state_dir or state_folder.default_folder()
@@ -100,6 +102,16 @@ def serve(
     if gateway.failure is not None:
         return refuse(terminal, gateway.failure, traceback=traceback)
     return 0
+
+
+def tell_model(terminal: Says, settings: Settings) -> None:
+    """Assemble the bundled model if it is needed and not there yet, and say so before. Raises `StartupError`."""
+
+    def tell(sentence: str) -> None:
+        terminal.write(f"{sentence}\n")
+        terminal.flush()
+
+    ready_model(settings, tell)
 
 
 def tell_plans(terminal: Says, settings: Settings, *, running: bool) -> None:

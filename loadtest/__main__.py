@@ -18,6 +18,8 @@ from typing import Self, TextIO, TypeVar
 
 import uvloop
 
+from demo_model import SMALL_MODEL
+from gateway.bundled.folder import VARIABLE
 from loadtest.capacity.command import CAPACITY, RECOMMEND, SWEEP
 from loadtest.journey.outcome import JOURNEY
 from loadtest.machine import command_line, describe
@@ -74,6 +76,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
     """Run one load test, or make the report of an earlier one again; the exit status of the process."""
     given = list(sys.argv[1:] if arguments is None else arguments)
     options = _parser().parse_args(given)
+    # Measured are the gateway and the engine: with the small model they are compared in less time.
+    os.environ.setdefault(VARIABLE, str(SMALL_MODEL))
     # Ended in any way short of a kill, it takes the engine's processes and the client's along. A shell without job
     # control starts what runs in the background with SIGINT ignored.
     signal.signal(signal.SIGINT, signal.default_int_handler)

@@ -17,7 +17,8 @@ from typing import Any, TypeVar, cast, get_args
 
 from msgspec import Struct
 
-from gateway.config import BUNDLED_MODEL, load
+from gateway.bundled.folder import model_folder
+from gateway.config import BUNDLED, load
 from gateway.domain.errors import StartupError
 from loadtest.results import LoadtestError
 from loadtest.talk.scenario import Scenario, Shape
@@ -198,7 +199,8 @@ def model_name(tree: Mapping[str, Any]) -> str:
     engine = tree.get("engine", {})
     if engine.get("kind") == "simulated":
         return "simulated"
-    return Path(str(engine.get("model", BUNDLED_MODEL)).rstrip("/")).name
+    model = str(engine.get("model", BUNDLED))
+    return (model_folder() if model == BUNDLED else Path(model.rstrip("/"))).name
 
 
 def file(options: argparse.Namespace) -> Path | None:
@@ -267,7 +269,7 @@ _OPTIONS: dict[str, dict[str, Any]] = {
         "choices": ("vllm", "simulated"),
         "help": "which engine; without it the one of --config, or vllm",
     },
-    "--model": {"help": "a folder, or a name vLLM can resolve; without it the bundled model"},
+    "--model": {"help": "a folder, or a name vLLM can resolve; without it the small model (demo_model)"},
     "--config": {
         **{"type": Path, "metavar": "FILE.toml"},
         "help": "settings of the gateway; the options here go before it",

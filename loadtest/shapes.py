@@ -16,7 +16,7 @@ import json
 import sys
 from pathlib import Path
 
-from gateway.config import BUNDLED_MODEL
+from demo_model import SMALL_MODEL
 
 _VOCABULARY = 151_936
 
@@ -60,12 +60,12 @@ def write(folder: Path, shape: str) -> Path:
     target = folder / shape
     target.mkdir(parents=True, exist_ok=True)
     (target / "config.json").write_text(json.dumps(_COMMON | SHAPES[shape], indent=1))
-    tokenizer = json.loads((BUNDLED_MODEL / "tokenizer.json").read_text())
+    tokenizer = json.loads((SMALL_MODEL / "tokenizer.json").read_text())
     vocabulary = tokenizer["model"]["vocab"]
     # Never the result of encoding, because no merge leads to them; an answer consists of them.
     vocabulary |= {f" w{number}": number for number in range(len(vocabulary), _VOCABULARY)}
     (target / "tokenizer.json").write_text(json.dumps(tokenizer, ensure_ascii=False))
-    settings = json.loads((BUNDLED_MODEL / "tokenizer_config.json").read_text())
+    settings = json.loads((SMALL_MODEL / "tokenizer_config.json").read_text())
     (target / "tokenizer_config.json").write_text(json.dumps(settings | {"model_max_length": 4_096}))
     return target
 

@@ -27,8 +27,8 @@ from pathlib import Path
 ROOT = Path(__file__).resolve().parent.parent
 sys.path.insert(0, str(ROOT))
 
+from demo_model import SMALL_MODEL  # noqa: E402
 from gateway.client import connect  # noqa: E402
-from gateway.config import BUNDLED_MODEL  # noqa: E402
 from gateway.engines.host import processes  # noqa: E402
 from gateway.protocol.messages import TranslationFailed, TranslationFinal  # noqa: E402
 from loadtest.systems.gateway import gateway_process  # noqa: E402
@@ -117,7 +117,7 @@ async def ray(folder: Path) -> AsyncIterator[tuple[str, Callable[[], None]]]:
         "VLLM_CPU_KVCACHE_SPACE": "1",
         "TORCHDYNAMO_DISABLE": "1",
     }
-    command = [sys.executable, str(app), str(port), str(BUNDLED_MODEL)]
+    command = [sys.executable, str(app), str(port), str(SMALL_MODEL)]
     started = Server(
         "Ray Serve", command, port, folder / "ray.log", environment=environment, ready_path="/v1/models"
     )

@@ -44,7 +44,7 @@ def table(page: str, heading: str) -> dict[str, list[str]]:
 def shown(value: object) -> str:
     if value is None:
         return "none"
-    if isinstance(value, str) and value == str(config.BUNDLED_MODEL):
+    if isinstance(value, str) and value == config.BUNDLED:
         return "the bundled model"
     return str(value).lower() if isinstance(value, bool) else str(value)
 

@@ -14,7 +14,7 @@ from typing import Any
 
 import msgspec
 
-from gateway.config import BUNDLED_MODEL
+from demo_model import SMALL_MODEL
 from gateway.engines.host import processes
 from loadtest.systems.server import Server, free_port, get
 from loadtest.systems.vllm_serve import Serve
@@ -36,7 +36,7 @@ class VllmServer:
     def __init__(self, folder: Path, max_num_seqs: int, **more: Any) -> None:
         port = free_port()
         serve = Serve(
-            settings={"engine": {"model": str(BUNDLED_MODEL), "max_num_seqs": max_num_seqs}},
+            settings={"engine": {"model": str(SMALL_MODEL), "max_num_seqs": max_num_seqs}},
             tuned=True,
             # A gateway says with each request how many tokens are to come together.
             arguments={"stream_interval": None, **FLAGS, **more},

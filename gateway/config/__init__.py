@@ -6,7 +6,7 @@ loading: all of these together.
 
 from gateway.config.loading import load
 from gateway.config.settings import (
-    BUNDLED_MODEL,
+    BUNDLED,
     AuthSettings,
     EngineSettings,
     EventLogSettings,
@@ -18,7 +18,7 @@ from gateway.config.settings import (
 )
 
 __all__ = [
-    "BUNDLED_MODEL",
+    "BUNDLED",
     "AuthSettings",
     "EngineSettings",
     "EventLogSettings",

@@ -6,7 +6,6 @@ Ranges are part of the types: `config.validation` reads them and explains a valu
 
 from __future__ import annotations
 
-from pathlib import Path
 from typing import Annotated, Any, Literal, TypeVar
 
 from msgspec import Meta, Struct, structs
@@ -16,7 +15,8 @@ from gateway.engines.simulated import Script
 from gateway.engines.vllm.options import VllmSettings
 from gateway.protocol.limits import Limits
 
-BUNDLED_MODEL = Path(__file__).parents[1] / "bundled_model"
+BUNDLED = "bundled"
+"""Names the bundled model, see `gateway.bundled`."""
 
 _Part = TypeVar("_Part", bound=Struct)
 
@@ -27,8 +27,8 @@ class EngineSettings(VllmSettings, frozen=True, kw_only=True, forbid_unknown_fie
     # `vllm` is started by the gateway, `remote` is a vLLM server that runs already: see `docs/engines.md`.
     # `simulated` is for measurements of the gateway itself.
     kind: Literal["vllm", "remote", "simulated"] = "vllm"
-    # A folder, or a name that vLLM can resolve.
-    model: str = str(BUNDLED_MODEL)
+    # A folder, or a name that vLLM can resolve, or `bundled`.
+    model: str = BUNDLED
 
     # The remote engine's settings.
     # Where the server is, `https://gpu.example.com:8000`.

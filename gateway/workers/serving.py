@@ -30,7 +30,7 @@ from gateway.runtime import Says, log_to, raise_file_limit, style_for
 from gateway.server.http import admin
 from gateway.server.http.readiness import readiness
 from gateway.server.uvicorn_server import SideServer, listen, reserve
-from gateway.serving import Terminal, admin_config, refuse, tell_plans
+from gateway.serving import Terminal, admin_config, refuse, tell_model, tell_plans
 from gateway.store import Store
 from gateway.workers.administration import routes
 from gateway.workers.parent import Parent
@@ -74,6 +74,7 @@ def serve(
                 stores = [PrivateStore(private, data, lock) for data in data_folders(folder, count)]
                 overrides = {**overrides, "store.url": " ".join(store.url for store in stores)}
                 settings = config.load(config_file, os.environ, overrides)
+            tell_model(terminal, settings)
             kept = kept_hosts(settings, folder, workers=True)
             tell_plans(terminal, settings, running=kept is not None and kept.any_found)
             opened = opening.pop_all()

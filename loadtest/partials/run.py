@@ -28,9 +28,8 @@ import msgspec
 from msgspec import Struct
 from msgspec.structs import replace
 
-from demo_model import LANGUAGES
+from demo_model import LANGUAGES, SMALL_MODEL
 from gateway.client import ClientError, ClientSession, connect
-from gateway.config import BUNDLED_MODEL
 from gateway.domain.log import segment_number
 from gateway.domain.sessions import Stability
 from gateway.protocol.messages import (
@@ -403,7 +402,7 @@ def _token_count(plan: PartialsPlan) -> Callable[[str], int]:
         return lambda text: len(text.split())
     from demo_model.tokenizer import load_tokenizer
 
-    tokenizer = load_tokenizer(BUNDLED_MODEL)
+    tokenizer = load_tokenizer(SMALL_MODEL)
     return lambda text: len(tokenizer.encode(text, add_special_tokens=False).ids) + 1
 
 

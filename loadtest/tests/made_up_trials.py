@@ -181,7 +181,7 @@ def write_talk(file: Path, lines: Iterable[Line]) -> None:
 def made_up(trials: list[Trial], **more: Any) -> Results:
     """What a load test of these trials has found."""
     values: dict[str, Any] = {
-        "model": "bundled_model",
+        "model": "small_model",
         "settings": {"seed": 1, "seconds": 12.0},
         "objective": Objective(),
         "findings": FINDINGS,

@@ -20,7 +20,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from gateway.config import BUNDLED_MODEL, Settings
+from demo_model import SMALL_MODEL
+from gateway.config import Settings
 from gateway.domain.engine import OnEvent, TranslationRequest
 from gateway.domain.errors import EngineFailed
 from gateway.engines.prompting.encoding import EncodedPrompt
@@ -614,7 +615,7 @@ async def test_what_goes_wrong_in_a_stream_is_a_failed_record() -> None:
 
 @pytest.mark.slow
 def test_prompts_are_those_of_the_gateway() -> None:
-    how = prompts(gateway_settings({"engine": {"model": str(BUNDLED_MODEL), "max_model_len": 200}}))
+    how = prompts(gateway_settings({"engine": {"model": str(SMALL_MODEL), "max_model_len": 200}}))
     prompt = how.encode(line("a", "Good morning."))
     assert prompt.text == "<s><en><de><final>Good morning.<to>"
     assert not prompt.add_special_tokens

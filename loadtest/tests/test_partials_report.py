@@ -435,7 +435,7 @@ def test_the_gateways_own_counters_are_found() -> None:
 
 
 RESULT = PartialsResult(
-    model="bundled_model",
+    model="small_model",
     chrf="sacrebleu 2.5.1",
     plan=PartialsPlan(streams=1),
     elapsed_s=60.0,

@@ -119,7 +119,7 @@ def test_a_report_does_not_tell_where_a_model_lies() -> None:
     for path in ("/somewhere/else/model-7b/", "./else/model-7b", "~/model-7b"):
         assert common.shown({"engine": {"model": path}})["engine"]["model"] == "model-7b"
     assert common.model_name({"engine": {"model": "/somewhere/else/model-7b/"}}) == "model-7b"
-    assert common.model_name({}) == "bundled_model"
+    assert common.model_name({}) == "small_model"
 
 
 def test_nor_where_anything_else_lies() -> None:

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from gateway.config import BUNDLED_MODEL, Settings, engines_of, load
+from gateway.config import BUNDLED, Settings, engines_of, load
 from gateway.domain.errors import StartupError
 from gateway.engines.prompting.families import FAMILIES
 from tests.config.refusals import refusal
@@ -15,7 +15,7 @@ from tests.config.refusals import refusal
 
 def test_without_anything_it_is_the_defaults() -> None:
     assert load() == Settings()
-    assert load().engine.model == str(BUNDLED_MODEL)
+    assert load().engine.model == BUNDLED
 
 
 def test_nested_settings_keep_their_defaults(tmp_path: Path) -> None:

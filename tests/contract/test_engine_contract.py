@@ -19,7 +19,7 @@ from typing import Any
 import pytest
 import pytest_asyncio
 
-from gateway.config import BUNDLED_MODEL
+from demo_model import SMALL_MODEL
 from gateway.domain.engine import EngineHealth, EngineState, FinishReason, TokenEvent, TranslationRequest
 from gateway.domain.errors import EngineFailed, EngineUnavailable
 from gateway.domain.pairs import PairPattern
@@ -53,7 +53,7 @@ KINDS = [
     pytest.param("vllm", marks=pytest.mark.engine),
     pytest.param("remote", marks=pytest.mark.engine),
 ]
-VLLM = partial(VllmEngine, usual(VllmOptions, model=str(BUNDLED_MODEL), max_num_seqs=4))
+VLLM = partial(VllmEngine, usual(VllmOptions, model=str(SMALL_MODEL), max_num_seqs=4))
 RULES = (Rule(match=ENDLESS, repeat=1_000),)
 SIMULATED = partial(SimulatedEngine, Script(first_token_s=0.001, token_s=0.001, max_running=4, rules=RULES))
 
@@ -105,7 +105,7 @@ def new_engine(kind: str, server: VllmServer | None = None) -> Engine:
 
 
 def remote_options(url: str) -> RemoteOptions:
-    return usual(RemoteOptions, url=url, model=str(BUNDLED_MODEL), max_num_seqs=4, api_key="secret")
+    return usual(RemoteOptions, url=url, model=str(SMALL_MODEL), max_num_seqs=4, api_key="secret")
 
 
 @pytest.fixture(scope="module", params=KINDS)

@@ -6,6 +6,7 @@ import json
 
 import pytest
 
+from demo_model import SMALL_MODEL
 from demo_model.calibrate import (
     MEASURES,
     READINGS,
@@ -18,7 +19,6 @@ from demo_model.calibrate import (
     report,
 )
 from demo_model.evaluate import Item
-from gateway.config import BUNDLED_MODEL
 from gateway.engines.prompting.confidence import CALIBRATION_FILE, read_calibration
 
 
@@ -83,15 +83,15 @@ def test_what_a_reader_said_counts_and_else_how_close_it_is_to_the_reference() -
 
 
 def test_every_reading_is_of_a_sentence_that_is_asked() -> None:
-    asked = {(f"{item.source_language}-{item.target_language}", item.source) for item in items(BUNDLED_MODEL, 1)}
+    asked = {(f"{item.source_language}-{item.target_language}", item.source) for item in items(SMALL_MODEL, 1)}
     readings = read_readings()
     assert {key[:2] for key in readings} <= asked
     assert len(readings) == len(READINGS.read_text(encoding="utf-8").splitlines())
 
 
-def test_the_bundled_models_calibration_keeps_what_is_promised() -> None:
-    assert read_calibration(str(BUNDLED_MODEL)) is not None
-    lines = json.loads((BUNDLED_MODEL / CALIBRATION_FILE).read_text(encoding="utf-8"))["report"]
+def test_the_small_models_calibration_keeps_what_is_promised() -> None:
+    assert read_calibration(str(SMALL_MODEL)) is not None
+    lines = json.loads((SMALL_MODEL / CALIBRATION_FILE).read_text(encoding="utf-8"))["report"]
     for group in ("all", "unlike the corpus"):
         assert lines[group]["auc"]["mean log-probability"] >= 0.85
     assert lines["all"]["sure_and_wrong"] <= 0.1 * lines["all"]["sure"]

@@ -8,12 +8,11 @@ from pathlib import Path
 
 import pytest
 
-from demo_model import LANGUAGES
+from demo_model import LANGUAGES, SMALL_MODEL
 from demo_model.grammar import KINDS, Value, inflect, parse_template
 from demo_model.lexicon import NOUN_KINDS, load_lexicon
 from demo_model.pattern_check import check_files
 from demo_model.patterns import (
-    BUNDLED_MODEL,
     Pattern,
     bundled_patterns,
     files_of_model,
@@ -143,10 +142,10 @@ def test_one_pattern_in_twenty_is_held_out() -> None:
     assert len(held_out_patterns()) == pytest.approx(len(load_patterns()) / 20, rel=0.25)
 
 
-def test_the_bundled_model_is_scored_with_the_patterns_that_it_was_trained_with() -> None:
+def test_the_small_model_is_scored_with_the_patterns_that_it_was_trained_with() -> None:
     """Those of the files that it names. Patterns that are added go into other files, until it is trained again."""
-    settings = json.loads((BUNDLED_MODEL / "training.json").read_text(encoding="utf-8"))["settings"]
-    files = files_of_model(BUNDLED_MODEL)
+    settings = json.loads((SMALL_MODEL / "training.json").read_text(encoding="utf-8"))["settings"]
+    files = files_of_model(SMALL_MODEL)
     assert len(load_patterns(files)) == settings["patterns"]
     assert len(load_patterns(files)) - len(trained_patterns(files)) == settings["held_out_patterns"]
     assert set(load_patterns(files)) <= set(load_patterns())

@@ -188,7 +188,7 @@ def test_the_command_scores_own_sentences_alone_and_keeps_the_rest_of_the_file(
     monkeypatch.setattr(evaluate, "own_sentences", two)
     out = tmp_path / "training.json"
     out.write_text('{"curve": [1], "scores": {"suites": {"unseen": 2}, "own": {"test": 3}}}', encoding="utf-8")
-    model = DEMO_MODEL.parent / "gateway" / "bundled_model"
+    model = DEMO_MODEL / "small_model"
     monkeypatch.setattr(
         sys, "argv", ["evaluate", str(model), "--device", "cpu", "--suite", "development", "--out", str(out)]
     )

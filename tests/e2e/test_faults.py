@@ -21,8 +21,8 @@ from typing import Any
 import pytest
 from tokenizers import Tokenizer
 
+from demo_model import SMALL_MODEL
 from gateway.client import ClientSession, Reconnected, connect
-from gateway.config import BUNDLED_MODEL
 from gateway.protocol.messages import Error, TranslationFailed, TranslationFinal, UtteranceAccepted
 from loadtest.systems.server import free_port
 from tests.e2e.test_real_engine import SENTENCES
@@ -104,7 +104,7 @@ def handover(tmp_path_factory: pytest.TempPathFactory) -> Path:
 @pytest.fixture(scope="module")
 def lasting(handover: Path) -> tuple[str, ...]:
     """Flags of gateways that take the meetings over from one another, and the engine with a model of one's own."""
-    model = shutil.copytree(BUNDLED_MODEL, handover.with_name("own-model"))
+    model = shutil.copytree(SMALL_MODEL, handover.with_name("own-model"))
     state = str(handover.with_name("state"))
     port = str(free_port())  # that the next one can have
     return (
@@ -217,7 +217,7 @@ async def test_a_crash_leaves_nothing_of_what_was_said(gateway: GatewayProcess, 
     assert "the test says so" in written
     assert "Dumping scheduler output" in written
     assert '"action":"join"' in written
-    tokenizer = Tokenizer.from_file(str(BUNDLED_MODEL / "tokenizer.json"))
+    tokenizer = Tokenizer.from_file(str(SMALL_MODEL / "tokenizer.json"))
     tokens = str(tokenizer.encode(sentence, add_special_tokens=False).ids[1:4]).strip("[]")
     everything = written + gateway.said + await asyncio.to_thread(gateway.get, "/metrics")
     for secret in ("canary", tokens):

@@ -14,8 +14,8 @@ from pathlib import Path
 
 import pytest
 
+from demo_model import SMALL_MODEL
 from gateway.client import ClientSession, connect
-from gateway.config import BUNDLED_MODEL
 from gateway.protocol.messages import TranslationFailed, TranslationFinal
 from tests.e2e.test_process import drain, sigterm
 from tests.processes import IN_A_TERMINAL, UNHURRIED, GatewayProcess, engine_processes, gateway_process, parent
@@ -87,7 +87,7 @@ LATE = "Samstag"
 def other_model(tmp_path: Path) -> Path:
     """The bundled model with two words of its vocabulary exchanged, so that a text says which model it is of."""
     folder = tmp_path / "model"
-    shutil.copytree(BUNDLED_MODEL, folder)
+    shutil.copytree(SMALL_MODEL, folder)
     tokenizer = json.loads((folder / "tokenizer.json").read_text())
     words = tokenizer["model"]["vocab"]
     words[DAYS["de"]], words[LATE] = words[LATE], words[DAYS["de"]]

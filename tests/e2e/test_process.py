@@ -15,8 +15,8 @@ from pathlib import Path
 
 import pytest
 
+from demo_model import SMALL_MODEL
 from gateway.client import SessionClosed, connect
-from gateway.config import BUNDLED_MODEL
 from gateway.protocol.messages import SessionDraining, TranslationDelta, TranslationFinal
 from tests.e2e.test_real_engine import LONG
 from tests.processes import (
@@ -81,10 +81,10 @@ class TestRefusingToStart:
 
     @engine
     def test_a_model_that_vllm_cannot_load(self, tmp_path: Path) -> None:
-        for file in BUNDLED_MODEL.iterdir():
+        for file in SMALL_MODEL.iterdir():
             if file.name != "config.json":
                 (tmp_path / file.name).symlink_to(file)
-        config = json.loads((BUNDLED_MODEL / "config.json").read_text())
+        config = json.loads((SMALL_MODEL / "config.json").read_text())
         (tmp_path / "config.json").write_text(json.dumps({**config, "architectures": ["NoSuchModel"]}))
         sentence = refused("--model", str(tmp_path))
         assert "could not be loaded" in sentence

@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from gateway.config import BUNDLED_MODEL
+from demo_model import SMALL_MODEL
 
 
 @pytest.fixture(scope="session")
@@ -12,4 +12,4 @@ def tokenizer() -> Any:
     """That of the bundled model, by its class: `AutoTokenizer` would import torch to find it, for 5 s."""
     from transformers import PreTrainedTokenizerFast
 
-    return PreTrainedTokenizerFast.from_pretrained(BUNDLED_MODEL)
+    return PreTrainedTokenizerFast.from_pretrained(SMALL_MODEL)

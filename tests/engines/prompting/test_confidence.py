@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from gateway.config import BUNDLED_MODEL
+from demo_model import SMALL_MODEL
 from gateway.domain.engine import Confidence
 from gateway.domain.errors import StartupError
 from gateway.engines.prompting.confidence import CALIBRATION_FILE, Calibration, read_calibration
@@ -37,7 +37,7 @@ def test_the_calibration_comes_with_the_model(tmp_path: Path) -> None:
     text = '{"bias": -5.0, "slope": -1.5, "unsure_below": 0.5, "report": {}}'
     (tmp_path / CALIBRATION_FILE).write_text(text)
     assert read_calibration(str(tmp_path)) == CALIBRATION
-    assert read_calibration(str(BUNDLED_MODEL)) is not None
+    assert read_calibration(str(SMALL_MODEL)) is not None
 
 
 @pytest.mark.parametrize("text", ["", "{}", '{"bias": "high", "slope": 1, "unsure_below": 1}'])

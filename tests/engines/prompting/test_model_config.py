@@ -7,16 +7,16 @@ from pathlib import Path
 
 import pytest
 
-from gateway.config import BUNDLED_MODEL
+from demo_model import SMALL_MODEL
 from gateway.domain.errors import StartupError
 from gateway.engines.prompting.families import FAMILIES
 from gateway.engines.prompting.model_config import check_chat_template, find_family, read_config
 
 
 def test_a_folder_has_a_config_and_a_name_has_none() -> None:
-    config = read_config(str(BUNDLED_MODEL))
+    config = read_config(str(SMALL_MODEL))
     assert config is not None
-    assert find_family(config, str(BUNDLED_MODEL), None).name == "bundled"
+    assert find_family(config, str(SMALL_MODEL), None).name == "bundled"
     assert read_config("tencent/Hy-MT2-7B") is None
 
 
@@ -42,10 +42,10 @@ def test_a_family_that_does_not_exist() -> None:
 
 
 def test_a_model_without_a_chat_template_is_refused_where_it_needs_one() -> None:
-    check_chat_template(str(BUNDLED_MODEL), FAMILIES["seed-x"])
+    check_chat_template(str(SMALL_MODEL), FAMILIES["seed-x"])
     check_chat_template("tencent/Hy-MT2-7B", FAMILIES["chat"])
     with pytest.raises(StartupError, match=r"has no chat template, which prompt family 'chat' asks through"):
-        check_chat_template(str(BUNDLED_MODEL), FAMILIES["chat"])
+        check_chat_template(str(SMALL_MODEL), FAMILIES["chat"])
 
 
 @pytest.mark.parametrize(

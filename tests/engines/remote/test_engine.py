@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from gateway.config import BUNDLED_MODEL
+from demo_model import SMALL_MODEL
 from gateway.domain.engine import EngineCapacity, EngineState, FinishReason, TranslationRequest
 from gateway.domain.errors import EngineUnavailable, StartupError
 from gateway.engines.remote import capabilities
@@ -32,7 +32,7 @@ def quickly(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def new_engine(there: ScriptedServer, **options: Any) -> RemoteEngine:
-    return RemoteEngine(usual(RemoteOptions, **{"url": there.url, "model": str(BUNDLED_MODEL), **options}))
+    return RemoteEngine(usual(RemoteOptions, **{"url": there.url, "model": str(SMALL_MODEL), **options}))
 
 
 @asynccontextmanager
@@ -67,7 +67,7 @@ async def test_it_starts_with_two_translations_and_knows_its_model() -> None:
         assert engine.health().state is EngineState.READY
         assert engine.capacity() == EngineCapacity(3, 0, 0)
         profile = engine.profile()
-        assert (profile.model, profile.family) == (BUNDLED_MODEL.name, "bundled")
+        assert (profile.model, profile.family) == (SMALL_MODEL.name, "bundled")
         # The server has a window of 256 tokens.
         assert profile.max_text_tokens == (256 - 32) // 4
         # The probe of what it can do, a translation, and the probe of a draft, after which nothing is left.

@@ -12,11 +12,11 @@ from typing import Any
 
 import pytest
 
-from gateway.config import BUNDLED_MODEL
+from demo_model import SMALL_MODEL
 from gateway.engines.vllm.hub import weights_of
 from tests.engines.vllm.hub_server import Hub, HubFolder, running_hub
 
-WEIGHTS = BUNDLED_MODEL.joinpath("model.safetensors").stat().st_size
+WEIGHTS = SMALL_MODEL.joinpath("model.safetensors").stat().st_size
 
 # The client reads its environment when it is imported, so each look is a process of its own.
 _LOOK = """
@@ -53,8 +53,8 @@ def run(tmp_path: Path) -> Run:
 
 @pytest.fixture
 def hub() -> Iterator[Hub]:
-    model = HubFolder(BUNDLED_MODEL, {"license": "apache-2.0"})
-    with running_hub(acme__small=model, acme__gated=HubFolder(BUNDLED_MODEL, gated=True)) as server:
+    model = HubFolder(SMALL_MODEL, {"license": "apache-2.0"})
+    with running_hub(acme__small=model, acme__gated=HubFolder(SMALL_MODEL, gated=True)) as server:
         yield server
 
 
