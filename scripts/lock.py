@@ -3,8 +3,9 @@
 Run it as `make lock`. It needs uv, packaging and npm (all in .venv after `make install-dev`), a package index and
 an npm registry. It changes only locks/. Versions that are already pinned are kept, unless `--upgrade` is given.
 
-It writes four files for Python. An environment is made of `cpu.txt` or `cuda.txt`, then `tools.txt`, then, for
-developers, `dev.txt`. So packages that are in several files must have the same version; if not, this script fails.
+It writes five files for Python. An environment is made of `cpu.txt` or `cuda.txt`, then `tools.txt` and
+`demo.txt`, then, for developers, `dev.txt`. So packages that are in several files must have the same version; if
+not, this script fails.
 """
 
 from __future__ import annotations
@@ -163,8 +164,15 @@ def main() -> int:
         ],
         upgrade=upgrade,
     )
-    # Packages of both engines are pinned only by the engines' locks, so that dev.txt does not change them.
+    # Packages of both engines are pinned only by the engines' locks, so that neither of these changes them.
     in_both = pins(cpu).keys() & pins(cuda).keys()
+    demo = compile_lock(
+        *("demo", "pyproject.toml"),
+        extra=["--extra", "demo", "-c", "locks/cpu.txt"],
+        upgrade=upgrade,
+    )
+    demo = [line for line in demo if project(line) not in in_both]
+    write("demo", demo, "pyproject.toml [demo], less what cpu.txt and cuda.txt both pin")
     dev = [line for line in dev if project(line) not in in_both]
     write("dev", dev, "pyproject.toml [dev], less what cpu.txt and cuda.txt both pin")
 

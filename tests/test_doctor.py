@@ -153,6 +153,13 @@ async def test_workers_need_a_store(monkeypatch: pytest.MonkeyPatch, tmp_path: P
     assert (await found("store", settings(), workers=2)).state == "problem"
 
 
+async def test_the_bundled_model_is_not_assembled_to_be_looked_at(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(doctor, "is_ready", lambda: False)
+    finding = await found("engine", settings(engine=EngineSettings()))
+    assert finding.state == "ok"
+    assert finding.said.endswith("The bundled model is assembled at the first start, in about 10 s.")
+
+
 async def test_models(monkeypatch: pytest.MonkeyPatch) -> None:
     state, _, said = await found("engine", settings(engine=EngineSettings()))
     assert state == "ok"

@@ -9,7 +9,15 @@ from prometheus_client import REGISTRY
 
 from gateway.config import EngineSettings, LaneSettings, Settings
 from gateway.domain.errors import StartupError
-from gateway.engine import engine_options, engine_pool, lane_changes, made_of, show_engines, supervised
+from gateway.engine import (
+    engine_options,
+    engine_pool,
+    lane_changes,
+    made_of,
+    ready_model,
+    show_engines,
+    supervised,
+)
 from gateway.engines.simulated import Script
 
 
@@ -90,3 +98,28 @@ def test_a_kept_engine_is_used_only_for_the_same_settings_model_and_environment(
     weights.write_text("a new one")
     others.add(made_of(engine, settings))
     assert len({before, *others}) == 6
+
+
+@pytest.mark.parametrize(
+    ("settings", "ready"),
+    [
+        (Settings(), True),
+        (Settings(engine=EngineSettings(kind="remote")), True),
+        (Settings(engine=EngineSettings(model="acme/other")), False),
+        (Settings(engine=EngineSettings(kind="simulated")), False),
+        (Settings(engines=(LaneSettings(name="a", model="acme/other"), LaneSettings(name="b"))), True),
+    ],
+)
+def test_the_bundled_model_is_made_ready_only_where_an_engine_has_it(
+    monkeypatch: pytest.MonkeyPatch, settings: Settings, ready: bool
+) -> None:
+    said: list[str] = []
+    monkeypatch.setattr("gateway.engine.model_folder", lambda tell: tell("assembling"))
+    ready_model(settings, said.append)
+    assert said == ["assembling"] * ready
+
+
+def test_the_bundled_models_folder_is_what_the_engine_is_given(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("gateway.engine.model_folder", lambda: Path("/assembled"))
+    assert engine_options(Settings()).model == "/assembled"
+    assert engine_options(Settings(engine=EngineSettings(model="/other"))).model == "/other"

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import io
 import json
 import re
 import signal
@@ -16,7 +17,7 @@ from gateway.app import Gateway
 from gateway.config import EngineSettings, Settings
 from gateway.domain.errors import StartupError
 from gateway.server.uvicorn_server import listen
-from gateway.serving import page_address, server_config
+from gateway.serving import page_address, server_config, tell_model
 from tests.certificates import certificate
 from tests.cli.commands import Ran, run
 from tests.processes import gateway_process
@@ -143,3 +144,10 @@ def test_a_hangup_lets_several_engines_come_and_go(tmp_path: Path) -> None:
         assert gateway.metric('gateway_engine_ready{engine="new"}') == 1
         assert gateway.end() == 0
     assert "engine old is gone" in gateway.said
+
+
+def test_what_is_assembled_is_told_line_by_line(monkeypatch: pytest.MonkeyPatch) -> None:
+    terminal = io.StringIO()
+    monkeypatch.setattr("gateway.serving.ready_model", lambda _settings, tell: tell("Assembling …"))
+    tell_model(terminal, Settings())
+    assert terminal.getvalue() == "Assembling …\n"

@@ -131,6 +131,7 @@ def assemble_into(folder: Path) -> None:
         fingerprint()
     except BaseMissing as missing:
         raise StartupError(f"The base cannot be found ({missing}): {_INSTALL}.") from None
+    folder.parent.mkdir(parents=True, exist_ok=True)
     with _draft(folder.parent) as draft:
         build(base, draft / NAME)
         _publish(draft / NAME, folder)

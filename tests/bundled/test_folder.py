@@ -253,7 +253,6 @@ def test_two_at_once_assemble_it_once(base: Base) -> None:
 
 
 def test_into_a_folder_of_an_image(base: Base, tmp_path: Path) -> None:
-    (tmp_path / "image").mkdir()
     folder.assemble_into(tmp_path / "image" / "model")
     assert [path.name for path in (tmp_path / "image").iterdir()] == ["model"]
     assert (tmp_path / "image" / "model" / "config.json").stat().st_mode & 0o444 == 0o444

@@ -30,9 +30,12 @@ def copied(text: str) -> list[str]:
 
 
 def let_through(path: str) -> bool:
-    """Whether .dockerignore, which here excludes everything first, names a path or something in it."""
+    """Whether .dockerignore, which excludes everything first, names a path, what it is in, or something in it."""
     patterns = [line[1:] for line in (ROOT / ".dockerignore").read_text().splitlines() if line.startswith("!")]
-    return any(fnmatch.fnmatch(path, pattern) or pattern.startswith(f"{path}/") for pattern in patterns)
+    return any(
+        fnmatch.fnmatch(path, pattern) or pattern.startswith(f"{path}/") or path.startswith(f"{pattern}/")
+        for pattern in patterns
+    )
 
 
 @pytest.mark.parametrize("target", ["cpu", "cuda"])
