@@ -70,7 +70,7 @@ def assemble(base: Base, adapter: Path, more: Sequence[Path], into: Path) -> Non
     except (KeyError, IndexError) as error:
         raise CannotAssemble(f"the base is of another kind: {error!r}") from None
     for name, content in described.items():
-        (into / name).write_text(json.dumps(content, ensure_ascii=False, indent=None), encoding="utf-8")
+        (into / name).write_text(json.dumps(content, ensure_ascii=False), encoding="utf-8")
     for paper in (*base.papers, *more):
         shutil.copyfile(paper, into / paper.name)
 

@@ -100,8 +100,8 @@ class _Joined(io.RawIOBase):
         for file, end in zip(self._files, self._ends, strict=True):
             if self._at < end:
                 file.seek(self._at - begin)
-                # As much as this part has: the caller asks again for the rest.
-                read = file.readinto(memoryview(buffer)[: end - self._at])
+                # What this part has: the caller asks again for the rest.
+                read = file.readinto(buffer)
                 self._at += read
                 return read
             begin = end

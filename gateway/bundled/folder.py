@@ -203,7 +203,6 @@ def _draft(beside: Path) -> Iterator[Path]:
     """A folder on the same disk, which is gone afterwards."""
     draft = Path(tempfile.mkdtemp(prefix=_DRAFT, dir=beside))
     try:
-        draft.chmod(0o755)
         yield draft
     finally:
         shutil.rmtree(draft, ignore_errors=True)

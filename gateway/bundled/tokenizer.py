@@ -36,9 +36,6 @@ def tokenizer_files(facts: Mapping[str, Any], vocabulary: Sequence[int], window:
         [facts[f"tokenizer.ggml.{name}"][old] for old in vocabulary] for name in ("tokens", "scores", "token_type")
     )
     names = [_name(new, piece) for new, piece in enumerate(pieces)]
-    mergeable = [
-        (kind == _NORMAL and name == piece) for kind, name, piece in zip(kinds, names, pieces, strict=True)
-    ]
     vocab = {name: new for new, name in enumerate(names)}
     described = {
         "version": "1.0",
@@ -66,7 +63,7 @@ def tokenizer_files(facts: Mapping[str, Any], vocabulary: Sequence[int], window:
             "byte_fallback": True,
             "ignore_merges": False,
             "vocab": vocab,
-            "merges": _merges(names, scores, mergeable),
+            "merges": _merges(names, scores, kinds),
         },
     }
     return {
@@ -97,12 +94,12 @@ def _added(number: int, name: str) -> dict[str, Any]:
     return {"id": number, "content": name, **flags, "special": True}
 
 
-def _merges(names: Sequence[str], scores: Sequence[float], mergeable: Sequence[bool]) -> list[tuple[str, str]]:
+def _merges(names: Sequence[str], scores: Sequence[float], kinds: Sequence[int]) -> list[tuple[str, str]]:
     """What is joined first comes first: the pieces with the highest scores, each of every pair that makes it."""
     numbers = {name: number for number, name in enumerate(names)}
     found: list[tuple[float, int, int, int]] = []
     for number, (name, score) in enumerate(zip(names, scores, strict=True)):
-        if mergeable[number]:
+        if kinds[number] == _NORMAL:
             pairs = ((numbers.get(name[:cut], -1), numbers.get(name[cut:], -1)) for cut in range(1, len(name)))
             found += [(-score, number, left, right) for left, right in pairs if left >= 0 and right >= 0]
     return [(names[left], names[right]) for _, _, left, right in sorted(found)]

@@ -26,7 +26,7 @@ PIECES = (
     # What is joined first comes first.
     *(
         (piece, NORMAL)
-        for piece in ("he", "ll", "hell", "hello", "▁hello", "日本", "<t", "o>", "<to>", "en", "s>")
+        for piece in ("he", "ll", "el", "hell", "hello", "▁hello", "日本", "<t", "o>", "<to>", "en", "s>")
     ),
     *((piece, NORMAL) for piece in "▁helo日本語,.<>/tnsax"),
 )

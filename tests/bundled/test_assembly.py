@@ -106,6 +106,7 @@ def test_papers_and_what_goes_with_the_adapter_are_copied(tmp_path: Path, base: 
     ("changed", "why"),
     [
         ({"low_rank": {"lm_head": (SPECIAL, SPECIAL)}}, "lm_head, which is not a part of the model"),
+        ({"replaced": {"other": SPECIAL}}, "other, which is not a part of the model"),
         ({"layers": [0, 6]}, r"keeps layers \(0, 6\) of 6"),
         ({"special": made_up_numbers(1, 9, 8)}, r"special has the shape \(9, 8\) and not \(9, 32\)"),
         ({"special": made_up_numbers(1, 8, WIDTH)}, r"special has the shape \(8, 32\) and not \(9, 32\)"),

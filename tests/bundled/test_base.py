@@ -32,7 +32,8 @@ def site(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 def test_the_parts_are_found_in_order(site: Path) -> None:
     base = installed_base()
-    assert base.open().read() == b"part 0; part 1; part 2; part 3; "
+    with base.open() as file:
+        assert file.read() == b"part 0; part 1; part 2; part 3; "
     assert [paper.read_text() for paper in base.papers] == ["GEMMA_TERMS.html", "NOTICE.md"]
 
 

@@ -183,7 +183,6 @@ STEPS: tuple[tuple[Any, str], ...] = (
     (Path, "mkdir"),
     (Path, "write_text"),
     (Path, "rename"),
-    (Path, "chmod"),
     (shutil, "copyfile"),
     (assembly, "read_adapter"),
     (assembly, "write_bfloat16"),
