@@ -20,9 +20,10 @@ from demo_model import LANGUAGES
 
 BEGIN, END, PAD, TO, FINAL, PARTIAL = "<s>", "</s>", "<pad>", "<to>", "<final>", "<partial>"
 LANGUAGE_TOKENS = {language: f"<{language}>" for language in LANGUAGES}
-SPECIAL_TOKENS = (PAD, BEGIN, END, TO, FINAL, PARTIAL, *LANGUAGE_TOKENS.values())
-"""In the order of their ids: `<pad>` is 0, `<s>` 1, `</s>` 2, `<to>` 3, `<final>` 4, `<partial>` 5, `<en>` 6, …"""
-IDS = {token: index for index, token in enumerate(SPECIAL_TOKENS)}
+# Gemma's padding, end, begin, unknown, mask and picture tokens keep their places; ours take its first unused ones.
+TRAINED_TOKENS = (*LANGUAGE_TOKENS.values(), FINAL, PARTIAL, TO)
+FIRST_TRAINED = 6
+IDS = {PAD: 0, END: 1, BEGIN: 2} | {token: FIRST_TRAINED + index for index, token in enumerate(TRAINED_TOKENS)}
 
 MARKER = {"prompt": "bundled", "languages": list(LANGUAGES), "version": 1}
 """The value of `translation_gateway` in config.json, which tells the gateway the prompt of this model."""
