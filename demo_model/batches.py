@@ -1,6 +1,6 @@
-"""Training batches from worker processes: encodes pairs as token ids, and sorts them by length into few shapes.
+"""Training batches from worker processes: pairs as token ids, packed one after the other into rows of one length.
 
-A worker waits only if its queue is full. There should be enough workers that the device never waits.
+All batches have one shape, so what is compiled is compiled once. A worker waits only if its queue is full.
 """
 
 from __future__ import annotations
@@ -9,143 +9,118 @@ import multiprocessing
 import os
 import queue
 import random
-from collections import defaultdict
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from demo_model import DIRECTIONS
-from demo_model.generate import Direction, Kind, Pair, PairSource, phrases
-from demo_model.layout import END, IDS, PAD, prompt_ids
-from demo_model.tokenizer import load_tokenizer, with_dropout
+from demo_model.corpus.pairs import Pair, PairSource
+from demo_model.layout import END, IDS, prompt_ids
 
 if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
     from tokenizers import Tokenizer
 
-LENGTH_STEP = 4
-LONGEST = 384
-DIRECTIONS_PER_SET = 12
-_SETS_PER_CHUNK = 1200
+ROW = 256
+"""Tokens of a row. What is longer than a row is left out."""
+PREDICTED = 0.6
+"""Most tokens of a batch that are predicted, as a share; a row's last pairs are dropped if there are more."""
+DIRECTIONS_PER_SET = 10
+_SETS_PER_CHUNK = 400
 
 
 @dataclass(frozen=True)
 class Batch:
-    """One training batch."""
+    """Rows of packed pairs."""
 
-    # Shape (rows, length).
-    tokens: NDArray[np.uint16]
-    # Flat positions whose next token is a target token.
+    # Shape (rows, ROW) each: ids; the place of each token in its pair; the number of its pair in the row, from 1.
+    tokens: NDArray[np.int32]
+    places: NDArray[np.int32]
+    pairs: NDArray[np.int32]
+    # Shape (rows × ROW × PREDICTED,) each: flat positions whose next token is predicted, and those tokens. Filled
+    # up with position 0 and token -100.
     predicted: NDArray[np.int32]
+    expected: NDArray[np.int32]
+    # How many tokens are no filling, and how many are predicted.
+    filled: int
+    targets: int
 
 
-def encode_pairs(
-    pairs: list[Pair], tokenizer: Tokenizer, of_sources: Tokenizer | None = None
-) -> list[tuple[list[int], int]]:
-    """(ids, length of the prompt) of each pair. of_sources: another tokenizer of the sources (BPE dropout)."""
-    given = [pair.source for pair in pairs]
-    texts = list(dict.fromkeys([*(pair.target for pair in pairs), *(given if of_sources is None else ())]))
+Row = tuple[list[int], int]
+"""The ids of a pair, and the length of its prompt."""
+
+
+def encode_pairs(pairs: list[Pair], tokenizer: Tokenizer) -> list[Row]:
+    texts = list(dict.fromkeys(text for pair in pairs for text in (pair.source, pair.target)))
     encoded = dict(
         zip(texts, (e.ids for e in tokenizer.encode_batch(texts, add_special_tokens=False)), strict=True)
     )
-    if of_sources is None:
-        sources = [encoded[source] for source in given]
-    else:
-        sources = [e.ids for e in of_sources.encode_batch(given, add_special_tokens=False)]
-    rows: list[tuple[list[int], int]] = []
-    for pair, source in zip(pairs, sources, strict=True):
-        prompt = prompt_ids(pair.source_language, pair.target_language, pair.final, source)
+    rows: list[Row] = []
+    for pair in pairs:
+        prompt = prompt_ids(pair.source_language, pair.target_language, pair.final, encoded[pair.source])
         rows.append(([*prompt, *encoded[pair.target], IDS[END]], len(prompt)))
     return rows
 
 
-def padded(rows: list[tuple[list[int], int]], length: int) -> Batch:
+def pack(waiting: list[Row], rows: int) -> Batch:
+    """A batch; takes what it uses from the end of `waiting`, which must have enough for all rows."""
     import numpy as np
 
-    tokens = np.full((len(rows), length), IDS[PAD], dtype=np.uint16)
-    predicted: list[NDArray[np.int32]] = []
-    for index, (ids, prompt) in enumerate(rows):
-        tokens[index, : len(ids)] = ids
-        # The position before a target token predicts it; the last token of the prompt predicts the first.
-        predicted.append(np.arange(prompt - 1, len(ids) - 1, dtype=np.int32) + index * length)
-    return Batch(tokens, np.concatenate(predicted))
-
-
-@dataclass(frozen=True)
-class Phrases:
-    """A small part of the corpus, for a model that knows it by heart."""
-
-    pair: Direction
-    count: int
-
-
-@dataclass(frozen=True)
-class Recipe:
-    """What batches are made of."""
-
-    # Only these; None: the whole corpus.
-    phrases: Phrases | None = None
-    # The share of sentences that are composed from clauses.
-    composed: float = 0.0
-    # The share of the patterns, frames and words that are used.
-    part: float = 1.0
-    # The chance that a merge of the tokenizer is left out in a source.
-    bpe_dropout: float = 0.0
-
-
-def batches(
-    seed: int | str, tokenizer: Tokenizer, tokens_per_batch: int, recipe: Recipe = Recipe()
-) -> Iterator[Batch]:
-    """An endless stream of batches; deterministic for a seed, unless there is BPE dropout."""
-    only = recipe.phrases
-    source = PairSource(
-        seed, patterns=None if only is None else phrases(only.count), composed=recipe.composed, part=recipe.part
-    )
-    of_sources = with_dropout(tokenizer, recipe.bpe_dropout) if recipe.bpe_dropout else None
-    shuffler = random.Random(f"batches/{seed}")
-    waiting: dict[int, list[tuple[list[int], int]]] = defaultdict(list)
-    while True:
-        pairs: list[Pair] = []
-        chunk = min(_SETS_PER_CHUNK, 1 + tokens_per_batch // 16)
-        for _ in range(chunk):
-            if only is None:
-                pairs += source.draw(shuffler.sample(DIRECTIONS, DIRECTIONS_PER_SET))
-            else:
-                pairs += source.draw([only.pair], Kind.FULL)
-        shuffler.shuffle(pairs)
-        full: list[Batch] = []
-        for row in encode_pairs(pairs, tokenizer, of_sources):
-            length = -(-len(row[0]) // LENGTH_STEP) * LENGTH_STEP
-            length = length if length <= 64 else -(-length // 32) * 32
-            if length > LONGEST:
+    tokens = np.zeros((rows, ROW), np.int32)
+    places, pairs = np.zeros_like(tokens), np.zeros_like(tokens)
+    most = int(rows * ROW * PREDICTED)
+    predicted, expected = np.zeros(most, np.int32), np.full(most, -100, np.int32)
+    count = filled = 0
+    for row in range(rows):
+        at, number = 0, 0
+        # First fit among the next few, so that less of a row is left empty.
+        while found := next(
+            (i for i in range(1, min(24, len(waiting)) + 1) if len(waiting[-i][0]) <= ROW - at), 0
+        ):
+            ids, prompt = waiting.pop(-found)
+            end, answer = at + len(ids), len(ids) - prompt
+            if count + answer > most:
                 continue
-            rows = waiting[length]
-            rows.append(row)
-            if len(rows) == max(1, tokens_per_batch // length):
-                full.append(padded(rows, length))
-                waiting[length] = []
-        shuffler.shuffle(full)
-        yield from full
+            number += 1
+            tokens[row, at:end] = ids
+            places[row, at:end] = range(len(ids))
+            pairs[row, at:end] = number
+            # The last token of the prompt predicts the first of the answer.
+            predicted[count : count + answer] = np.arange(at + prompt - 1, end - 1) + row * ROW
+            expected[count : count + answer] = ids[prompt:]
+            count += answer
+            filled += len(ids)
+            at = end
+    return Batch(tokens, places, pairs, predicted, expected, filled, count)
 
 
-def _work(
-    seed: str,
-    folder: str,
-    tokens_per_batch: int,
-    recipe: Recipe,
-    out: multiprocessing.Queue[Batch],
-    stop: Any,
-) -> None:
+def batches(source: PairSource, tokenizer: Tokenizer, rows: int, shuffler: random.Random) -> Iterator[Batch]:
+    waiting: list[Row] = []
+    while True:
+        while sum(len(ids) for ids, _ in waiting) < rows * ROW * 2:
+            pairs: list[Pair] = []
+            for _ in range(_SETS_PER_CHUNK):
+                pairs += source.draw(shuffler.sample(DIRECTIONS, DIRECTIONS_PER_SET))
+            waiting += [row for row in encode_pairs(pairs, tokenizer) if len(row[0]) <= ROW]
+            shuffler.shuffle(waiting)
+        yield pack(waiting, rows)
+
+
+def _work(seed: str, tokenizer: Path, rows: int, out: multiprocessing.Queue[Batch], stop: Any) -> None:
     os.environ["TOKENIZERS_PARALLELISM"] = "false"
+    from tokenizers import Tokenizer
+
     parent = multiprocessing.parent_process()
 
     def over() -> bool:
         # A parent that was killed has told nobody to stop.
         return bool(stop.is_set()) or (parent is not None and not parent.is_alive())
 
-    for batch in batches(seed, load_tokenizer(Path(folder)), tokens_per_batch, recipe):
+    loaded = Tokenizer.from_file(str(tokenizer))
+    loaded.encode_special_tokens = True
+    for batch in batches(PairSource(seed), loaded, rows, random.Random(f"batches/{seed}")):
         while not over():
             try:
                 out.put(batch, timeout=0.5)
@@ -158,26 +133,15 @@ def _work(
 
 
 class BatchPool:
-    """Batches from `workers` processes; with 0, from this process. Close it to end the processes."""
+    """Batches from worker processes. Close it to end them."""
 
-    def __init__(
-        self,
-        seed: int | str,
-        folder: Path,
-        tokens_per_batch: int,
-        workers: int,
-        recipe: Recipe,
-        depth: int = 256,
-    ) -> None:
-        self._local = batches(seed, load_tokenizer(folder), tokens_per_batch, recipe) if workers == 0 else None
+    def __init__(self, seed: int | str, tokenizer: Path, rows: int, workers: int, depth: int = 64) -> None:
         context = multiprocessing.get_context("spawn")
         self._queue: multiprocessing.Queue[Batch] = context.Queue(depth)
         self._stop = context.Event()
         self._processes = [
             context.Process(
-                target=_work,
-                args=(f"{seed}/{index}", str(folder), tokens_per_batch, recipe, self._queue, self._stop),
-                daemon=True,
+                target=_work, args=(f"{seed}/{index}", tokenizer, rows, self._queue, self._stop), daemon=True
             )
             for index in range(workers)
         ]
@@ -186,8 +150,6 @@ class BatchPool:
 
     def next(self) -> Batch:
         """The next batch. Raises RuntimeError if a worker has died and there is none for seconds."""
-        if self._local is not None:
-            return next(self._local)
         while True:
             try:
                 return self._queue.get(timeout=5)

@@ -1,23 +1,16 @@
-"""Calibrates the confidence of a trained model, and says how well it tells wrong translations from right ones.
+"""Calibrates the confidence of the bundled model, and says how well it tells wrong translations from right ones.
 
-    python -m demo_model.calibrate demo_model/small_model
+    python -m demo_model.calibrate FOLDER --answers answers.tsv      # what there is to read and judge
+    python -m demo_model.calibrate FOLDER                            # confidence.json, and the table of the card
 
-Writes `confidence.json` into the model's folder, with which the gateway tells a confidence with each translation.
 Run it again whenever a model was trained: its log-probabilities are worth something else.
 
-A translation is wrong if a reader would call it wrong. Sentences of five kinds are translated:
-
-- `corpus`: trained patterns with slot values that training never drew, as written and as recognised. Right:
-  exactly the reference.
-- `composed`: sentences of the clause grammar that training never draws.
-- `held_out`: patterns that training left out. Only answers that were read: many a right one is in other words.
-- `paraphrase`: what is said in meetings, in other words (`paraphrases.toml`).
-- `development`: the development set of sentences that people wrote (`demo_model.own`).
-
-For the last three, `readings.tsv` says which answers a reader called right or wrong (`--answers FILE` writes what
-there is to read). Any other answer of these and of `composed` is right from a chrF of 80 against the reference on;
-how often that agrees with the readings is part of the report. The model is calibrated on one half of the sentences
-and reported on the other; a sentence is in the same half in all its directions.
+A translation is wrong if a reader would call it wrong. Translated are the development set, the sets of the corpus
+that training left out (`written`), what is said in meetings in other words (`paraphrases.toml`), and slots as
+training never combined them (`unseen`; right is exactly the reference). For the others `readings.tsv` says
+which answers a reader called right or wrong. An answer that nobody has read is right from a chrF of 80 against the
+reference on; how often that agrees with the readings is part of the report. The model is calibrated on one half of
+the sentences and reported on the other; a sentence is in the same half in all its directions.
 """
 
 from __future__ import annotations
@@ -26,139 +19,74 @@ import argparse
 import csv
 import json
 import math
-import re
 import tomllib
-from collections.abc import Callable, Sequence
+import zlib
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
-from demo_model.evaluate import Item, own_items, sentence_items
-from demo_model.layout import END, IDS, PAD, answer_limit, prompt_ids
-from demo_model.patterns import bundled_patterns, files_of_model, stable_hash
+from demo_model.evaluate import Answer, suite_items, translate
+from demo_model.own import Item
 from gateway.engines.prompting.confidence import CALIBRATION_FILE, Calibration, log_surprise
-
-if TYPE_CHECKING:
-    import torch
-    from tokenizers import Tokenizer
-
-    from demo_model.model import TranslationModel
 
 READINGS = Path(__file__).parent / "readings.tsv"
 PARAPHRASES = Path(__file__).parent / "paraphrases.toml"
 # chrF from which an answer that nobody has read counts as right.
 _RIGHT_CHRF = 80.0
-# Sentences of the corpus, of each of the two suites.
-_CORPUS_SENTENCES = 20
 # The mark is where so large a share of what is shown as sure should be wrong, among sentences unlike the corpus.
 _WRONG_AT_MARK = 0.05
-_ROWS = 32
+# Sets of each suite, of which each gives ten answers.
+_MOST = {"development": 120, "written": 120, "unseen": 20}
 
 
 @dataclass(frozen=True)
-class Answer:
+class Judged:
     """One translation by the model, and whether it is right."""
 
-    item: Item
-    text: str
+    answer: Answer
     right: bool
-    # Of each token, the one that ends the text included, in nats.
-    logprobs: tuple[float, ...]
-    # Of the text before it was translated.
-    source_tokens: int
 
     @property
     def is_new(self) -> bool:
-        """Whether the sentence is unlike those that the model was trained on."""
-        return self.item.suite not in ("corpus", "composed")
+        """Whether the sentence is unlike those that the model was trained with."""
+        return not self.answer.item.suite.startswith("unseen")
+
+    @property
+    def suite(self) -> str:
+        return "unseen" if not self.is_new else self.answer.item.suite
 
     @property
     def half(self) -> int:
         """0: to calibrate on, 1: to report on."""
-        english = self.item.source if self.item.source_language == "en" else self.item.target
-        return stable_hash("confidence", english) % 2
+        item = self.answer.item
+        return zlib.crc32((item.source if item.source_language == "en" else item.target).encode()) % 2
+
+    @property
+    def measure(self) -> float:
+        """The mean log-probability of a token: the higher, the more likely right."""
+        return sum(self.answer.logprobs) / len(self.answer.logprobs)
 
 
-# The higher, the more likely right.
-MEASURES: dict[str, Callable[[Answer], float]] = {
-    "mean log-probability": lambda answer: sum(answer.logprobs) / len(answer.logprobs),
-    "lowest log-probability": lambda answer: min(answer.logprobs),
-    "log-probability of the whole": lambda answer: sum(answer.logprobs),
-    "length ratio": lambda answer: -abs(math.log(len(answer.logprobs) / (answer.source_tokens + 1))),
-    "known source words": lambda answer: _known_share(answer.item),
-}
-
-
-def items(model: Path, sentences: int = _CORPUS_SENTENCES) -> list[Item]:
-    """The sentences of all kinds into and out of English, those of the corpus from what a model was trained with.
-
-    The suite of an item is its kind.
-    """
-    found: list[Item] = []
-    files = files_of_model(model)
-    for kind, suite, sets in (
-        ("corpus", "unseen", sentences),
-        ("corpus", "recognised", sentences),
-        ("composed", "composed", sentences),
-        ("held_out", "held_out", 46),
-    ):
-        found += [_of_kind(kind, item) for item in sentence_items(suite, sets, files=files)]
-    found += [_of_kind("development", item) for item in own_items("development")]
+def items() -> list[Item]:
+    """The sentences of all suites, into and out of English."""
+    found = [item for suite, most in _MOST.items() for item in suite_items(suite, most)]
     for texts in tomllib.loads(PARAPHRASES.read_text(encoding="utf-8"))["sentence"]:
         for other in [language for language in texts if language != "en"]:
             for source, target in (("en", other), (other, "en")):
-                found.append(Item("paraphrase", source, target, True, texts[source], texts[target]))
-    return [item for item in found if "en" in (item.source_language, item.target_language) and item.target]
+                found.append(Item("paraphrase", source, target, texts[source], texts[target]))
+    return found
+
+
+def judged(answers: Sequence[Answer]) -> list[Judged]:
+    """Those that ended; what did not is no translation."""
+    readings = read_readings()
+    return [Judged(each, is_right(each.item, each.text, readings)) for each in answers if each.ended]
 
 
 def _direction(item: Item) -> str:
     return f"{item.source_language}-{item.target_language}"
-
-
-def _of_kind(kind: str, item: Item) -> Item:
-    return Item(kind, item.source_language, item.target_language, True, item.source, item.target)
-
-
-def answers(
-    model: TranslationModel, tokenizer: Tokenizer, asked: Sequence[Item], device: torch.device
-) -> list[Answer]:
-    """The model's answers, with the log-probability of each token; those that did not end are left out."""
-    import torch
-
-    from demo_model.model import answer
-
-    readings = read_readings()
-    encoded = [
-        each.ids for each in tokenizer.encode_batch([item.source for item in asked], add_special_tokens=False)
-    ]
-    order = sorted(range(len(asked)), key=lambda index: len(encoded[index]))
-    found: list[Answer] = []
-    for begin in range(0, len(order), _ROWS):
-        chosen = order[begin : begin + _ROWS]
-        prompts = [
-            prompt_ids(asked[i].source_language, asked[i].target_language, True, encoded[i]) for i in chosen
-        ]
-        limits = [answer_limit(len(encoded[i])) for i in chosen]
-        ended = [
-            (i, prompt, ids)
-            for i, prompt, ids in zip(chosen, prompts, answer(model, prompts, limits, device), strict=True)
-            if ids is not None
-        ]
-        # What stands behind a text changes nothing about it, so shorter ones are filled up.
-        width = max(len(prompt) + len(ids) for _, prompt, ids in ended)
-        rows = [[*prompt, *ids] + [IDS[PAD]] * (width - len(prompt) - len(ids)) for _, prompt, ids in ended]
-        with torch.no_grad():
-            hidden = model(torch.tensor(rows, device=device))
-            for row, (i, prompt, ids) in zip(hidden, ended, strict=True):
-                begin_at, end_at = len(prompt) - 1, len(prompt) + len(ids)
-                likely = model.logits(row[begin_at:end_at]).float().log_softmax(-1)
-                said = torch.tensor([*ids, IDS[END]], device=device)
-                logprobs = likely.gather(1, said[:, None])[:, 0].tolist()
-                text = tokenizer.decode(ids, skip_special_tokens=True)
-                right = is_right(asked[i], text, readings)
-                found.append(Answer(asked[i], text, right, tuple(logprobs), len(encoded[i])))
-    return found
 
 
 Readings = dict[tuple[str, str, str], bool]
@@ -172,14 +100,15 @@ def read_readings() -> Readings:
         return {(direction, source, answer): verdict == "right" for verdict, direction, source, answer in rows}
 
 
-def is_read(answer: Answer) -> bool:
+def is_read(each: Judged) -> bool:
     """Whether a reader has judged this answer."""
-    return (_direction(answer.item), answer.item.source, answer.text) in read_readings()
+    item = each.answer.item
+    return (_direction(item), item.source, each.answer.text) in read_readings()
 
 
 def is_right(item: Item, text: str, readings: Readings) -> bool:
     """Whether a reader would call it right, as far as that is known."""
-    if item.suite == "corpus":
+    if item.suite.startswith("unseen"):
         return text == item.target
     read = readings.get((_direction(item), item.source, text))
     return _by_chrf(text, item.target) if read is None else read
@@ -204,9 +133,9 @@ def area_under_curve(right: Sequence[float], wrong: Sequence[float]) -> float:
     return (ranks - len(right) * (len(right) + 1) / 2) / (len(right) * len(wrong))
 
 
-def fit(chosen: Sequence[Answer]) -> Calibration:
+def fit(chosen: Sequence[Judged]) -> Calibration:
     """Logistic regression on the mean surprise, by Newton's method; the mark is where few sure ones are wrong."""
-    points = [(log_surprise(sum(each.logprobs), len(each.logprobs)), float(each.right)) for each in chosen]
+    points = [(log_surprise(each.measure, 1), float(each.right)) for each in chosen]
     bias = slope = 0.0
     for _ in range(25):
         # A little of 0.001 keeps it finite where right and wrong do not overlap.
@@ -223,7 +152,7 @@ def fit(chosen: Sequence[Answer]) -> Calibration:
     return Calibration(unmarked.bias, unmarked.slope, _mark(unmarked, [each for each in chosen if each.is_new]))
 
 
-def _mark(calibration: Calibration, chosen: Sequence[Answer]) -> float:
+def _mark(calibration: Calibration, chosen: Sequence[Judged]) -> float:
     """The lowest confidence from which on at most `_WRONG_AT_MARK` should be wrong; 1 if there is none.
 
     By the confidences, not by a count of those that were wrong: so few are sure that a single one would decide.
@@ -236,29 +165,27 @@ def _mark(calibration: Calibration, chosen: Sequence[Answer]) -> float:
     return mark
 
 
-def _confidence(calibration: Calibration, answer: Answer) -> float:
-    return calibration.confidence(sum(answer.logprobs), len(answer.logprobs)).value
+def _confidence(calibration: Calibration, each: Judged) -> float:
+    return calibration.confidence(each.measure, 1).value
 
 
-def report(calibration: Calibration, found: Sequence[Answer]) -> dict[str, Any]:
-    """What the confidence is worth on these answers, by kind: all of them, those unlike the corpus, each kind."""
+def report(calibration: Calibration, found: Sequence[Judged]) -> dict[str, Any]:
+    """What the confidence is worth on these answers: all of them, those unlike the corpus, each suite."""
     groups = {"all": list(found), "unlike the corpus": [each for each in found if each.is_new]}
-    for kind in ("corpus", "composed", "held_out", "paraphrase", "development"):
-        groups[kind] = [each for each in found if each.item.suite == kind]
+    for suite in dict.fromkeys(each.suite for each in found):
+        groups[suite] = [each for each in found if each.suite == suite]
     lines: dict[str, Any] = {}
     for name, group in groups.items():
         right = [each for each in group if each.right]
         wrong = [each for each in group if not each.right]
         sure = [each for each in group if _confidence(calibration, each) >= calibration.unsure_below]
+        both = bool(right and wrong)
         lines[name] = {
             "sentences": len(group),
             "right": len(right),
-            "auc": {
-                measure: round(area_under_curve([*map(value, right)], [*map(value, wrong)]), 3)
-                for measure, value in MEASURES.items()
-            }
-            if right and wrong
-            else {},
+            "auc": round(area_under_curve([e.measure for e in right], [e.measure for e in wrong]), 3)
+            if both
+            else None,
             "sure": len(sure),
             "sure_and_wrong": sum(not each.right for each in sure),
             "right_but_unsure": len(right) - sum(each.right for each in sure),
@@ -266,78 +193,39 @@ def report(calibration: Calibration, found: Sequence[Answer]) -> dict[str, Any]:
     return lines
 
 
-def reading_report(found: Sequence[Answer]) -> dict[str, int]:
+def reading_report(found: Sequence[Judged]) -> dict[str, int]:
     """How many of the new sentences' answers were read, and of how many of those chrF would have said the same."""
     read = [each for each in found if is_read(each)]
-    agree = sum(each.right == _by_chrf(each.text, each.item.target) for each in read)
+    agree = sum(each.right == _by_chrf(each.answer.text, each.answer.item.target) for each in read)
     return {"answers": sum(each.is_new for each in found), "read": len(read), "chrf_agrees": agree}
-
-
-_WORD = re.compile(r"[぀-ヿ㐀-鿿]|[^\W\d_]+")
-
-
-@cache
-def _known_words(language: str) -> frozenset[str]:
-    from demo_model.generate import PairSource
-
-    source = PairSource("known words", patterns=bundled_patterns(), composed=0.5)
-    words = {
-        match.lower() for _ in range(3_000) for pair in _draw(source, language) for match in _WORD.findall(pair)
-    }
-    for pattern in bundled_patterns():
-        for part in pattern.templates[language].parts:
-            words |= {match.lower() for match in _WORD.findall(part)} if isinstance(part, str) else set()
-    return frozenset(words)
-
-
-def _draw(source: Any, language: str) -> list[str]:
-    return [pair.source for pair in source.draw([(language, "en" if language != "en" else "de")])]
-
-
-def _known_share(item: Item) -> float:
-    words = [word.lower() for word in _WORD.findall(item.source)]
-    known = _known_words(item.source_language)
-    return sum(word in known for word in words) / len(words) if words else 1.0
 
 
 def table(lines: dict[str, Any]) -> str:
     """A report as a Markdown table."""
     rows = [
-        "| sentences | of them right | "
-        + " | ".join(f"AUC, {name}" for name in MEASURES)
-        + " | sure | of them wrong "
-        "| right, yet unsure |",
-        "|---|" + "---|" * (len(MEASURES) + 4),
+        "| sentences | of them right | AUC | sure | of them wrong | right, yet unsure |",
+        "|---|---|---|---|---|---|",
     ]
     for name, line in lines.items():
-        cells = [f"{line['auc'][measure]:.3f}" if line["auc"] else "" for measure in MEASURES]
         wrong = f"{line['sure_and_wrong']} ({line['sure_and_wrong'] / line['sure']:.1%})" if line["sure"] else "0"
+        unsure = f"{line['right_but_unsure']} ({line['right_but_unsure'] / max(1, line['right']):.1%})"
+        auc = "" if line["auc"] is None else f"{line['auc']:.3f}"
         rows.append(
-            f"| {name}: {line['sentences']} | {line['right']} | " + " | ".join(cells) + f" | {line['sure']} | "
-            f"{wrong} | {line['right_but_unsure']} |"
+            f"| {name}: {line['sentences']} | {line['right']} | {auc} | {line['sure']} | {wrong} | {unsure} |"
         )
     return "\n".join(rows)
 
 
 def main() -> None:
-    import torch
-
-    from demo_model.model import load
-    from demo_model.tokenizer import load_tokenizer
-
     parser = argparse.ArgumentParser(prog="demo_model.calibrate", description="Calibrate a model's confidence.")
     parser.add_argument("model", type=Path)
-    parser.add_argument("--device", default="cuda" if torch.cuda.is_available() else "cpu")
-    parser.add_argument("--sentences", type=int, default=_CORPUS_SENTENCES, help="of the corpus, of each suite")
-    parser.add_argument("--answers", type=Path, help="write every answer there, to read and judge (TSV)")
+    parser.add_argument("--answers", type=Path, help="only write every answer there, to read and judge (TSV)")
+    parser.add_argument("--out", type=Path, help="where confidence.json goes (default: the model's folder)")
     options = parser.parse_args()
-    device = torch.device(options.device)
-    model, tokenizer = load(options.model, device), load_tokenizer(options.model)
-    found = answers(model, tokenizer, items(options.model, options.sentences), device)
+    found = judged(translate(options.model, items()))
     if options.answers:
         write_answers(options.answers, found)
-    # Most answers to a held-out pattern are in other words than the reference, so chrF cannot judge them.
-    found = [each for each in found if each.item.suite != "held_out" or is_read(each)]
+        return
     fitted, held = ([each for each in found if each.half == half] for half in (0, 1))
     calibration = fit(fitted)
     lines, read = report(calibration, held), reading_report(found)
@@ -349,7 +237,7 @@ def main() -> None:
         "readings": read,
         "report": lines,
     }
-    path = options.model / CALIBRATION_FILE
+    path = options.out or options.model / CALIBRATION_FILE
     path.write_text(json.dumps(written, ensure_ascii=False, indent=1) + "\n", encoding="utf-8")
     print(f"{path}: confidence = 1 / (1 + exp(-({calibration.bias} + {calibration.slope} × log mean surprise))),")
     print(
@@ -360,14 +248,14 @@ def main() -> None:
     print(table(lines))
 
 
-def write_answers(path: Path, found: Sequence[Answer]) -> None:
-    """Verdict, direction, source and answer, a line each, as in `readings.tsv`."""
+def write_answers(path: Path, found: Sequence[Judged]) -> None:
+    """Verdict, direction, source and answer, a line each, as in `readings.tsv`; only what nobody has read."""
     with path.open("w", encoding="utf-8", newline="") as file:
         for each in found:
-            if each.is_new:
+            if each.is_new and not is_read(each):
                 verdict = "right" if each.right else "wrong"
-                direction = _direction(each.item)
-                file.write("\t".join((verdict, direction, each.item.source, each.text)) + "\n")
+                item = each.answer.item
+                file.write("\t".join((verdict, _direction(item), item.source, each.answer.text)) + "\n")
 
 
 if __name__ == "__main__":

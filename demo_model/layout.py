@@ -17,12 +17,25 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from demo_model import LANGUAGES
+from gateway.bundled.tokenizer import BEGIN, END, FINAL, IDS, PAD, PARTIAL, PROMPT_TOKENS, TO
 
-BEGIN, END, PAD, TO, FINAL, PARTIAL = "<s>", "</s>", "<pad>", "<to>", "<final>", "<partial>"
+__all__ = [
+    "BEGIN",
+    "END",
+    "FINAL",
+    "IDS",
+    "MARKER",
+    "PAD",
+    "PARTIAL",
+    "PROMPT_TOKENS",
+    "TO",
+    "answer_limit",
+    "prompt_ids",
+]
+
 LANGUAGE_TOKENS = {language: f"<{language}>" for language in LANGUAGES}
-SPECIAL_TOKENS = (PAD, BEGIN, END, TO, FINAL, PARTIAL, *LANGUAGE_TOKENS.values())
-"""In the order of their ids: `<pad>` is 0, `<s>` 1, `</s>` 2, `<to>` 3, `<final>` 4, `<partial>` 5, `<en>` 6, …"""
-IDS = {token: index for index, token in enumerate(SPECIAL_TOKENS)}
+FIRST_TRAINED = IDS[PROMPT_TOKENS[0]]
+"""The base's own control tokens are before it; ours take its first unused ones, and are trained."""
 
 MARKER = {"prompt": "bundled", "languages": list(LANGUAGES), "version": 1}
 """The value of `translation_gateway` in config.json, which tells the gateway the prompt of this model."""

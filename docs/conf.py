@@ -26,7 +26,7 @@ include_patterns = [
     "docs/**",
     "examples/README.md",
     "demo_model/README.md",
-    "demo_model/clauses/README.md",
+    "demo_model/corpus/README.md",
 ]
 # What is in none of these folders is not even looked for.
 exclude_patterns = [".*", "artifacts", "build", "dist", "gateway", "loadtest", "node_modules", "tests", "web_demo"]

@@ -400,9 +400,9 @@ def _token_count(plan: PartialsPlan) -> Callable[[str], int]:
     """Counts the tokens of a final text; the token that ends it is one more."""
     if plan.engine == "simulated":
         return lambda text: len(text.split())
-    from demo_model.tokenizer import load_tokenizer
+    from tokenizers import Tokenizer
 
-    tokenizer = load_tokenizer(SMALL_MODEL)
+    tokenizer = Tokenizer.from_file(str(SMALL_MODEL / "tokenizer.json"))
     return lambda text: len(tokenizer.encode(text, add_special_tokens=False).ids) + 1
 
 

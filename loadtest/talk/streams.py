@@ -17,10 +17,8 @@ from itertools import accumulate, pairwise
 from msgspec import Struct
 
 from demo_model import LANGUAGES
-from demo_model.generate import Kind, Pair, PairSource
-from demo_model.patterns import bundled_patterns
-from demo_model.prefixes import word_ends
-from demo_model.sampling import Split
+from demo_model.corpus.prefixes import word_ends
+from demo_model.corpus.sets import SetKind, load_sets
 from loadtest.results import LoadtestError
 
 # Sentences in an utterance → its share. Load that is all of one length measures another system: every sequence of
@@ -61,13 +59,13 @@ def utterances(workload: Workload, count: int) -> list[Utterance]:
     if workload.source == workload.target:
         raise LoadtestError("Source and target are the same language: there is nothing to translate.")
     rng = random.Random(f"lengths/{workload.seed}")
-    sentences = PairSource(f"loadtest/{workload.seed}", patterns=bundled_patterns())
+    sentences = random.Random(f"loadtest/{workload.seed}")
     gap = "" if workload.source in ("ja", "zh") else " "
     said: list[Utterance] = []
     for number in range(count):
         parts = rng.choices(list(SENTENCES), list(SENTENCES.values()))[0]
-        pairs = [sentences.draw([(workload.source, workload.target)], Kind.FULL)[0] for _ in range(parts)]
-        text = gap.join(pair.source for pair in pairs)
+        drawn = sentences.choices(load_sets(SetKind.PATTERN), k=parts)
+        text = gap.join(each.written[workload.source].text for each in drawn)
         said.append(Utterance(str(number), text, workload.source, workload.target, parts))
     return said
 
@@ -91,6 +89,7 @@ _EARLIER_WRONG = 0.04
 
 # Utterances that are no sentence: yes, okay, one moment. Their share is that of the ICSI meetings.
 _SHORT = 0.14
+_SHORT_WORDS = 3
 
 _CJK = ("ja", "zh")
 _MARKS = '.,?!;:¿¡"«»…'
@@ -137,22 +136,20 @@ class Stream(Struct, frozen=True):
 
 
 def corpus_streams(seed: int, lang: str, targets: Sequence[str], count: int) -> list[Stream]:
-    """The first `count` streams in `lang`, from sentences that the bundled model was not trained on."""
+    """The first `count` streams in `lang`, from sentences of the corpus."""
     rng = random.Random(f"partials/{seed}/{lang}")
-    sentences = PairSource(f"partials/{seed}", Split.TEST, bundled_patterns())
-    # Most have no slots, hence no combination that training did not see.
-    back = [pattern for pattern in bundled_patterns() if pattern.id.startswith("back_")]
-    short = PairSource(f"partials/{seed}/short", Split.ANY, back)
+    sentences = random.Random(f"partials/{seed}")
+    sets = load_sets(SetKind.PATTERN)
+    short = [each for each in load_sets(SetKind.WRITTEN) if len(each.written["en"].text.split()) <= _SHORT_WORDS]
     others = vocabulary(seed, lang)
-    directions = [(lang, target) for target in targets]
     streams: list[Stream] = []
     for number in range(1, count + 1):
         if rng.random() < _SHORT:
-            parts = [short.draw(directions, Kind.FULL)]
+            parts = [sentences.choice(short)]
         else:
             many = rng.choices(list(SENTENCES), list(SENTENCES.values()))[0]
-            parts = [sentences.draw(directions, Kind.FULL) for _ in range(many)]
-        text = _joined([pairs[0].source for pairs in parts], lang)
+            parts = sentences.choices(sets, k=many)
+        text = _joined([each.written[lang].text for each in parts], lang)
         style = rng.choice(list(Style))
         revisions, end_ms = heard(text if style is Style.WRITTEN else bare(text, lang), lang, others, rng)
         final = bare(text, lang) if style is Style.BARE else text
@@ -165,8 +162,7 @@ def corpus_streams(seed: int, lang: str, targets: Sequence[str], count: int) -> 
                 revisions=tuple(revisions),
                 final=Revision(end_ms + rng.randint(*_LAST_WORD_MS), final),
                 references={
-                    target: _joined([pairs[index].target for pairs in parts], target)
-                    for index, target in enumerate(targets)
+                    target: _joined([each.written[target].text for each in parts], target) for target in targets
                 },
             )
         )
@@ -200,12 +196,10 @@ def _joined(texts: Sequence[str], lang: str) -> str:
 
 @cache
 def vocabulary(seed: int, lang: str) -> list[str]:
-    """Words that can be heard in place of others, each once, in order; the same for the same seed. They come from
-    sentences that the bundled model was not trained on."""
-    sentences = PairSource(f"partials/{seed}/misheard", Split.TEST, bundled_patterns())
-    other = next(target for target in LANGUAGES if target != lang)
-    drawn: list[Pair] = [sentences.draw([(lang, other)], Kind.FULL)[0] for _ in range(60)]
-    words = {word.strip() for pair in drawn for word in spoken_words(bare(pair.source, lang), lang)}
+    """Words that can be heard in place of others, each once, in order; the same for the same seed."""
+    drawn = random.Random(f"partials/{seed}/misheard").choices(load_sets(SetKind.PATTERN), k=60)
+    texts = [bare(each.written[lang].text, lang) for each in drawn]
+    words = {word.strip() for text in texts for word in spoken_words(text, lang)}
     return sorted(words)
 
 

@@ -4,10 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-import pytest
-
-from demo_model.patterns import held_out_patterns
-from demo_model.sample_meeting import SCRIPT, SPEAKERS, Line, javascript, sentence, utterances
+from demo_model.sample_meeting import SCRIPT, SPEAKERS, javascript, utterances
 
 PAGE = Path(__file__).parents[2] / "web_demo"
 
@@ -26,7 +23,7 @@ def test_the_revisions_of_an_utterance_add_up_to_its_sentence() -> None:
             assert all(ord(letter) < 0x10000 for letter in revision.appended)
             text = text[: len(text) - revision.dropped] + revision.appended
         assert said.speaker == line.speaker
-        assert text == sentence(line)
+        assert text == line.text
 
 
 def test_it_takes_two_to_four_minutes_and_everybody_speaks_in_a_language_of_their_own() -> None:
@@ -41,11 +38,6 @@ def test_every_word_that_is_misheard_is_heard_and_put_right() -> None:
         if line.misheard is None:
             continue
         right, wrong = line.misheard
-        assert right in sentence(line)
-        assert wrong not in sentence(line)
+        assert right in line.text
+        assert wrong not in line.text
         assert any(revision.dropped for revision in said.revisions), line
-
-
-def test_a_sentence_that_training_never_saw_is_refused() -> None:
-    with pytest.raises(ValueError, match="not trained with"):
-        sentence(Line(0, min(held_out_patterns()), {}))

@@ -1,1 +1,0 @@
-"""One linearizer per language."""

@@ -1,0 +1,78 @@
+"""The model that is trained is the one that transformers and vLLM run."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+torch = pytest.importorskip("torch")
+
+pytestmark = pytest.mark.slow
+
+
+@pytest.fixture(scope="module")
+def reference() -> Any:
+    from transformers import Gemma3ForCausalLM, Gemma3TextConfig
+
+    torch.manual_seed(1)
+    config = Gemma3TextConfig(
+        vocab_size=64,
+        hidden_size=640,
+        intermediate_size=128,
+        num_hidden_layers=6,
+        num_attention_heads=4,
+        num_key_value_heads=1,
+        head_dim=256,
+        query_pre_attn_scalar=256,
+        sliding_window=512,
+        layer_types=["sliding_attention"] * 5 + ["full_attention"],
+        tie_word_embeddings=True,
+    )
+    return Gemma3ForCausalLM(config).float().eval()
+
+
+def ours(reference: Any, kept: tuple[int, ...] = tuple(range(6))) -> Any:
+    from demo_model.gemma import TranslationModel
+
+    weights = {name: value for name, value in reference.state_dict().items() if name != "lm_head.weight"}
+    return TranslationModel(weights, 4, weights["model.embed_tokens.weight"][6:15], kept)
+
+
+def test_two_pairs_in_a_row_are_as_if_they_were_alone(reference: Any) -> None:
+    first, second = [2, 6, 9, 12, 20, 21, 14], [2, 7, 6, 13, 33, 14, 40]
+    tokens = torch.tensor([first + second])
+    places = torch.tensor([[*range(7), *range(7)]])
+    pairs = torch.tensor([[1] * 7 + [2] * 7])
+    with torch.no_grad():
+        hidden = ours(reference).hidden(tokens, places, pairs)
+        logits = hidden @ reference.get_input_embeddings().weight.T
+        for part, ids in ((logits[0, :7], first), (logits[0, 7:], second)):
+            torch.testing.assert_close(
+                part, reference(input_ids=torch.tensor([ids])).logits[0], rtol=1e-3, atol=1e-3
+            )
+
+
+def test_the_adapter_merges_into_an_ordinary_model(reference: Any, tmp_path: Path) -> None:
+    from demo_model.adapter import save_adapter
+    from demo_model.train import Trainer, merged
+    from gateway.bundled.adapter import read_adapter
+
+    model = ours(reference, (0, 2, 5))
+    with torch.no_grad():
+        for layer in model.layers:
+            for module in layer.linear.values():
+                module.B.normal_(std=0.02)
+    trainer = Trainer.__new__(Trainer)
+    trainer.model = model
+    save_adapter(tmp_path / "adapter", vocabulary=range(64), **trainer.adapter())
+    weights = {name: value for name, value in reference.state_dict().items() if name != "lm_head.weight"}
+    whole = merged(weights, read_adapter(tmp_path / "adapter"))
+    assert {name.split(".")[2] for name in whole if ".layers." in name} == {"0", "1", "2"}
+    module = model.layers[1].linear["mlp_up_proj"]
+    change = (module.B @ module.A).detach()
+    found = whole["model.layers.1.mlp.up_proj.weight"]
+    # 8 bits for each of two matrices.
+    assert float((found - module.weight - change).abs().max()) < 0.03 * float(change.abs().max())
+    assert torch.allclose(whole["model.embed_tokens.weight"][6:15], model.trained.detach(), atol=0.01)
