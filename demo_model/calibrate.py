@@ -6,11 +6,11 @@
 Run it again whenever a model was trained: its log-probabilities are worth something else.
 
 A translation is wrong if a reader would call it wrong. Translated are the development set, the sets of the corpus
-that training left out (`written`), what is said in meetings in other words (`paraphrases.toml`), and slots as
-training never combined them (`unseen`; right is exactly the reference). For the others `readings.tsv` says
-which answers a reader called right or wrong. An answer that nobody has read is right from a chrF of 80 against the
-reference on; how often that agrees with the readings is part of the report. The model is calibrated on one half of
-the sentences and reported on the other; a sentence is in the same half in all its directions.
+that training left out (`written`), and what is said in meetings in other words (`paraphrases.toml`).
+`readings.tsv` says which answers a reader called right or wrong; what nobody has read is left out. A chrF of 80
+against the reference is what `--answers` begins with, and how often that agrees with the readings is part of the
+report. The model is calibrated on one half of the sentences and reported on the other; a sentence is in the same
+half in all its directions.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ _RIGHT_CHRF = 80.0
 # The mark is where so large a share of what is shown as sure should be wrong, among sentences unlike the corpus.
 _WRONG_AT_MARK = 0.05
 # Sets of each suite, of which each gives ten answers.
-_MOST = {"development": 120, "written": 120, "unseen": 20}
+_MOST = {"development": 120, "written": 120}
 
 
 @dataclass(frozen=True)
@@ -47,15 +47,6 @@ class Judged:
 
     answer: Answer
     right: bool
-
-    @property
-    def is_new(self) -> bool:
-        """Whether the sentence is unlike those that the model was trained with."""
-        return not self.answer.item.suite.startswith("unseen")
-
-    @property
-    def suite(self) -> str:
-        return "unseen" if not self.is_new else self.answer.item.suite
 
     @property
     def half(self) -> int:
@@ -108,8 +99,6 @@ def is_read(each: Judged) -> bool:
 
 def is_right(item: Item, text: str, readings: Readings) -> bool:
     """Whether a reader would call it right, as far as that is known."""
-    if item.suite.startswith("unseen"):
-        return text == item.target
     read = readings.get((_direction(item), item.source, text))
     return _by_chrf(text, item.target) if read is None else read
 
@@ -149,7 +138,7 @@ def fit(chosen: Sequence[Judged]) -> Calibration:
         bias += (h11 * g0 - h01 * g1) / determinant
         slope += (h00 * g1 - h01 * g0) / determinant
     unmarked = Calibration(round(bias, 4), round(slope, 4), 0.0)
-    return Calibration(unmarked.bias, unmarked.slope, _mark(unmarked, [each for each in chosen if each.is_new]))
+    return Calibration(unmarked.bias, unmarked.slope, _mark(unmarked, chosen))
 
 
 def _mark(calibration: Calibration, chosen: Sequence[Judged]) -> float:
@@ -170,10 +159,10 @@ def _confidence(calibration: Calibration, each: Judged) -> float:
 
 
 def report(calibration: Calibration, found: Sequence[Judged]) -> dict[str, Any]:
-    """What the confidence is worth on these answers: all of them, those unlike the corpus, each suite."""
-    groups = {"all": list(found), "unlike the corpus": [each for each in found if each.is_new]}
-    for suite in dict.fromkeys(each.suite for each in found):
-        groups[suite] = [each for each in found if each.suite == suite]
+    """What the confidence is worth on these answers: all of them, each suite."""
+    groups = {"all": list(found)}
+    for suite in dict.fromkeys(each.answer.item.suite for each in found):
+        groups[suite] = [each for each in found if each.answer.item.suite == suite]
     lines: dict[str, Any] = {}
     for name, group in groups.items():
         right = [each for each in group if each.right]
@@ -194,10 +183,10 @@ def report(calibration: Calibration, found: Sequence[Judged]) -> dict[str, Any]:
 
 
 def reading_report(found: Sequence[Judged]) -> dict[str, int]:
-    """How many of the new sentences' answers were read, and of how many of those chrF would have said the same."""
+    """How many answers there are, how many were read, and of how many of those chrF would have said the same."""
     read = [each for each in found if is_read(each)]
     agree = sum(each.right == _by_chrf(each.answer.text, each.answer.item.target) for each in read)
-    return {"answers": sum(each.is_new for each in found), "read": len(read), "chrf_agrees": agree}
+    return {"answers": len(found), "read": len(read), "chrf_agrees": agree}
 
 
 def table(lines: dict[str, Any]) -> str:
@@ -226,9 +215,11 @@ def main() -> None:
     if options.answers:
         write_answers(options.answers, found)
         return
+    read = reading_report(found)
+    found = [each for each in found if is_read(each)]
     fitted, held = ([each for each in found if each.half == half] for half in (0, 1))
     calibration = fit(fitted)
-    lines, read = report(calibration, held), reading_report(found)
+    lines = report(calibration, held)
     written = {
         "bias": calibration.bias,
         "slope": calibration.slope,
@@ -243,7 +234,7 @@ def main() -> None:
     print(
         f"unsure below {calibration.unsure_below}; fitted on {len(fitted)} answers, reported on {len(held)} others"
     )
-    agrees = f"{read['read']} of {read['answers']} answers unlike the corpus were read"
+    agrees = f"{read['read']} of {read['answers']} answers were read"
     print(f"{agrees}; chrF agrees on {read['chrf_agrees']}")
     print(table(lines))
 
@@ -252,7 +243,7 @@ def write_answers(path: Path, found: Sequence[Judged]) -> None:
     """Verdict, direction, source and answer, a line each, as in `readings.tsv`; only what nobody has read."""
     with path.open("w", encoding="utf-8", newline="") as file:
         for each in found:
-            if each.is_new and not is_read(each):
+            if not is_read(each):
                 verdict = "right" if each.right else "wrong"
                 item = each.answer.item
                 file.write("\t".join((verdict, _direction(item), item.source, each.answer.text)) + "\n")

@@ -63,8 +63,6 @@ def test_what_a_reader_said_counts_and_else_how_close_it_is_to_the_reference() -
     assert is_right(item, "Gehen wir.", {})
     assert not is_right(item, "Los geht's!", {})
     assert is_right(item, "Los geht's!", {("en-de", "Let's go.", "Los geht's!"): True})
-    # Of the corpus only the reference is right, because the model has learned just that.
-    assert not is_right(Item("unseen", "en", "de", "Go.", "Los!"), "Los", {("en-de", "Go.", "Los"): True})
 
 
 def test_every_reading_is_of_a_sentence_that_is_asked() -> None:
