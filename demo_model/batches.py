@@ -16,7 +16,8 @@ from typing import TYPE_CHECKING, Any
 
 from demo_model import DIRECTIONS
 from demo_model.corpus.pairs import Pair, PairSource
-from demo_model.layout import END, IDS, prompt_ids
+from demo_model.layout import prompt_ids
+from gateway.bundled.tokenizer import END, IDS
 
 if TYPE_CHECKING:
     import numpy as np

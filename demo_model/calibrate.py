@@ -35,7 +35,7 @@ READINGS = Path(__file__).parent / "readings.tsv"
 PARAPHRASES = Path(__file__).parent / "paraphrases.toml"
 # chrF from which an answer that nobody has read counts as right.
 _RIGHT_CHRF = 80.0
-# The mark is where so large a share of what is shown as sure should be wrong, among sentences unlike the corpus.
+# The mark is where so large a share of what is shown as sure should be wrong.
 _WRONG_AT_MARK = 0.05
 # Sets of each suite, of which each gives ten answers.
 _MOST = {"development": 120, "written": 120}

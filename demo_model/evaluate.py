@@ -2,8 +2,8 @@
 
     python -m demo_model.evaluate FOLDER --suite test --out scores.json
 
-FOLDER: the assembled model (`gateway model` prints its place). Suites: `test` and `development`, sentences that
-people wrote and no corpus has; `written`, sets of the corpus that training left out; `unseen`, slots combined as
+FOLDER: the assembled model (`python -m gateway.bundled` prints its place). Suites: `test` and `development`,
+sentences that no corpus has; `written`, sets of the corpus that training left out; `unseen`, slots combined as
 training never saw them; each out of English and into it. Prints a table of chrF (sacrebleu's, with its defaults).
 """
 
@@ -18,7 +18,7 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 
 from demo_model import LANGUAGES
-from demo_model.corpus.sets import SetKind, held_out_sets, unseen_sets
+from demo_model.corpus.sets import held_out_sets, unseen_sets
 from demo_model.layout import answer_limit, prompt_ids
 from demo_model.own import SETS, Item, own_items
 
@@ -43,13 +43,7 @@ def suite_items(suite: str, most: int = 0) -> list[Item]:
         return own_items(suite)[: 2 * (len(LANGUAGES) - 1) * most or None]
     sets = held_out_sets() if suite == "written" else unseen_sets()
     return [
-        Item(
-            suite if each.kind is SetKind.WRITTEN else f"{suite} {each.kind}",
-            source,
-            target,
-            each.written[source].text,
-            each.written[target].text,
-        )
+        Item(suite, source, target, each.written[source].text, each.written[target].text)
         for each in sets[: most or None]
         for other in LANGUAGES[1:]
         for source, target in (("en", other), (other, "en"))

@@ -14,7 +14,8 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional
 
-from demo_model.layout import FIRST_TRAINED, PROMPT_TOKENS
+from gateway.bundled.adapter import FIRST_SPECIAL
+from gateway.bundled.tokenizer import PROMPT_TOKENS
 
 LINEAR = (
     "self_attn.q_proj",
@@ -152,8 +153,8 @@ class TranslationModel(nn.Module):
     def hidden(self, tokens: Tensor, places: Tensor, pairs: Tensor) -> Tensor:
         """All of shape (rows, tokens) → (rows, tokens, hidden), after the last norm."""
         x = functional.embedding(tokens, self.embedding)
-        ours = (tokens >= FIRST_TRAINED) & (tokens < FIRST_TRAINED + len(PROMPT_TOKENS))
-        rows = self.trained.to(x.dtype)[(tokens - FIRST_TRAINED).clamp(0, len(PROMPT_TOKENS) - 1)]
+        ours = (tokens >= FIRST_SPECIAL) & (tokens < FIRST_SPECIAL + len(PROMPT_TOKENS))
+        rows = self.trained.to(x.dtype)[(tokens - FIRST_SPECIAL).clamp(0, len(PROMPT_TOKENS) - 1)]
         x = torch.where(ours[..., None], rows, x)
         x = x * torch.tensor(self.shape.hidden**0.5, dtype=x.dtype, device=x.device)
         length = tokens.shape[1]

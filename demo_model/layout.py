@@ -1,4 +1,5 @@
-"""The prompt format: how a request becomes token ids, and ids become text. This is its only definition; pure.
+"""The prompt format: how a request becomes token ids, and ids become text. Pure; the names and ids of the
+tokens are those of `gateway.bundled.tokenizer`.
 
     <s> <source language> <target language> <final>|<partial>  source text  <to>   →   target text  </s>
 
@@ -16,37 +17,15 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from demo_model import LANGUAGES
-from gateway.bundled.tokenizer import BEGIN, END, FINAL, IDS, PAD, PARTIAL, PROMPT_TOKENS, TO
-
-__all__ = [
-    "BEGIN",
-    "END",
-    "FINAL",
-    "IDS",
-    "MARKER",
-    "PAD",
-    "PARTIAL",
-    "PROMPT_TOKENS",
-    "TO",
-    "answer_limit",
-    "prompt_ids",
-]
-
-LANGUAGE_TOKENS = {language: f"<{language}>" for language in LANGUAGES}
-FIRST_TRAINED = IDS[PROMPT_TOKENS[0]]
-"""The base's own control tokens are before it; ours take its first unused ones, and are trained."""
-
-MARKER = {"prompt": "bundled", "languages": list(LANGUAGES), "version": 1}
-"""The value of `translation_gateway` in config.json, which tells the gateway the prompt of this model."""
+from gateway.bundled.tokenizer import BEGIN, FINAL, IDS, PARTIAL, TO
 
 
 def prompt_ids(source_language: str, target_language: str, final: bool, source_ids: Sequence[int]) -> list[int]:
     """The prompt. source_ids: the source text alone, encoded as described in this module."""
     return [
         IDS[BEGIN],
-        IDS[LANGUAGE_TOKENS[source_language]],
-        IDS[LANGUAGE_TOKENS[target_language]],
+        IDS[f"<{source_language}>"],
+        IDS[f"<{target_language}>"],
         IDS[FINAL if final else PARTIAL],
         *source_ids,
         IDS[TO],

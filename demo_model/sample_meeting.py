@@ -2,8 +2,8 @@
 
     python -m demo_model.sample_meeting > web_demo/page/samples/sample_meeting_script.js
 
-Every utterance is a sentence of a trained pattern, with its slots filled. It comes as a recogniser hears it: it
-grows, is sometimes misheard, and gets its punctuation at the end. Deterministic. Must not know the page.
+Every utterance comes as a recogniser hears it: it grows, is sometimes misheard, and gets its punctuation at the
+end. Deterministic. Must not know the page.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """Trains the adapter of the bundled model on one GPU, scores it on the development set and saves it.
 
     python -m demo_model.train OUT --base FOLDER --minutes 20
-    python -m demo_model.train OUT --base FOLDER --steps 3 --rows 2 --device cpu --workers 1      # try it on a CPU
+    python -m demo_model.train OUT --base FOLDER --steps 2 --rows 1 --rank 4 --device cpu --no-compile --workers 1
 
 --base: the folder that `python -m demo_model.base` makes of the package: Gemma's weights, the vocabulary cut.
 Writes `adapter.safetensors` (8-bit; the one with the lowest loss on held-out sentences), and training.json.
@@ -33,10 +33,12 @@ from demo_model.base import VOCABULARY_FILE
 from demo_model.batches import Batch, BatchPool, encode_pairs, pack
 from demo_model.corpus.pairs import Kind, Pair
 from demo_model.corpus.sets import SetKind, held_out_sets, load_sets
+from demo_model.evaluate import Answer, chrf
 from demo_model.gemma import TranslationModel
-from demo_model.layout import BEGIN, END, FIRST_TRAINED, IDS, PAD, PROMPT_TOKENS, answer_limit, prompt_ids
+from demo_model.layout import answer_limit, prompt_ids
 from demo_model.own import Item, own_items
-from gateway.bundled.adapter import Adapter, read_adapter
+from gateway.bundled.adapter import FIRST_SPECIAL, Adapter, read_adapter
+from gateway.bundled.tokenizer import END, IDS, PAD, PROMPT_TOKENS
 
 _WARM_UP_STEPS = 100
 _FLOOR = 0.02
@@ -129,7 +131,7 @@ class Trainer:
         )
         recent = torch.zeros((), device=self.device)
         begun, step, waited, next_look, count = time.monotonic(), 0, 0.0, 64, 0
-        seen = 0
+        before = self.tokens
         while True:
             progress = step / steps if steps else (time.monotonic() - begun) / 60 / minutes if step > 1 else 0.0
             if progress >= 1:
@@ -151,12 +153,11 @@ class Trainer:
             self.step += 1
             self.tokens += batch.filled
             self.targets += batch.targets
-            seen += batch.filled
             if step == 1:
                 if cuda:
                     torch.cuda.synchronize()
                 print(f"first step after {time.monotonic() - begun:.0f} s", flush=True)
-                begun, waited, seen = time.monotonic(), 0.0, 0
+                begun, waited, before = time.monotonic(), 0.0, self.tokens
             if step == next_look or step % options.log_every == 0:
                 point = {"step": self.step, "seconds": round(time.monotonic() - begun, 1)}
                 point |= {"loss": round(float(recent) / count, 4), "tokens": self.tokens, "targets": self.targets}
@@ -167,7 +168,7 @@ class Trainer:
                 self._keep(point["held_out_loss"])
                 next_look *= 2 if step == next_look else 1
                 self.curve.append(point)
-                speed = seen / max(1e-9, time.monotonic() - begun)
+                speed = (self.tokens - before) / max(1e-9, time.monotonic() - begun)
                 print(f"{point}  {speed:,.0f} tokens/s, {pool.waiting} ready", flush=True)
         last = round(self.held_out_loss(), 4)
         self.curve.append({"step": self.step, "tokens": self.tokens, "held_out_loss": last})
@@ -224,38 +225,24 @@ def merged(weights: dict[str, Tensor], adapter: Adapter) -> dict[str, Tensor]:
             part = part.replace(f".{place}.", f".{layers.index(place)}.", 1)
         applied = adapter.applied(part, weight.float().cpu().numpy())
         whole[f"{part}.weight"] = torch.from_numpy(applied).to(weight)
-    whole["model.embed_tokens.weight"][FIRST_TRAINED : FIRST_TRAINED + len(PROMPT_TOKENS)] = torch.from_numpy(
+    whole["model.embed_tokens.weight"][FIRST_SPECIAL : FIRST_SPECIAL + len(PROMPT_TOKENS)] = torch.from_numpy(
         adapter.special
     ).to(whole["model.norm.weight"])
     return whole
 
 
-def answers(
-    weights: dict[str, Tensor], layers: Sequence[int], tokenizer: Tokenizer, items: Sequence[Item], device: Any
-) -> list[str]:
+def answers(base: Path, adapter: Adapter, trainer: Trainer, items: Sequence[Item]) -> list[Answer]:
     """Greedy translations by transformers' model; an answer without an end is what there is of it."""
     from transformers import Gemma3ForCausalLM, Gemma3TextConfig
 
-    config = Gemma3TextConfig(
-        vocab_size=len(weights["model.embed_tokens.weight"]),
-        hidden_size=640,
-        intermediate_size=2048,
-        num_hidden_layers=len(layers),
-        num_attention_heads=4,
-        num_key_value_heads=1,
-        head_dim=256,
-        query_pre_attn_scalar=256,
-        sliding_window=512,
-        tie_word_embeddings=True,
-        layer_types=["full_attention" if (place + 1) % 6 == 0 else "sliding_attention" for place in layers],
-        bos_token_id=IDS[BEGIN],
-        eos_token_id=IDS[END],
-        pad_token_id=IDS[PAD],
-    )
-    model = Gemma3ForCausalLM(config).to(device, torch.bfloat16)
-    model.load_state_dict(weights, strict=False)
+    layers = adapter.layers or ()
+    config = Gemma3TextConfig.from_pretrained(base)
+    config.num_hidden_layers, config.layer_types = len(layers), [config.layer_types[place] for place in layers]
+    model = Gemma3ForCausalLM(config).to(trainer.device, torch.bfloat16)
+    model.load_state_dict(merged(trainer.weights, adapter), strict=False)
     model.tie_weights()
     model.eval()
+    tokenizer = trainer.tokenizer
     prompts = [
         prompt_ids(
             item.source_language,
@@ -266,11 +253,13 @@ def answers(
         for item in items
     ]
     order = sorted(range(len(items)), key=lambda index: len(prompts[index]))
-    found = [""] * len(items)
+    found: list[Answer | None] = [None] * len(items)
     for at in range(0, len(order), 256):
         part = order[at : at + 256]
         longest = max(len(prompts[index]) for index in part)
-        ids = torch.tensor([[IDS[PAD]] * (longest - len(prompts[i])) + prompts[i] for i in part], device=device)
+        ids = torch.tensor(
+            [[IDS[PAD]] * (longest - len(prompts[i])) + prompts[i] for i in part], device=trainer.device
+        )
         made = model.generate(
             input_ids=ids,
             attention_mask=(ids != IDS[PAD]).long(),
@@ -278,21 +267,10 @@ def answers(
             do_sample=False,
         )
         for index, row in zip(part, made[:, longest:].tolist(), strict=True):
-            row = row[: row.index(IDS[END])] if IDS[END] in row else row
-            found[index] = tokenizer.decode(row, skip_special_tokens=True)
-    return found
-
-
-def scores(items: Sequence[Item], found: Sequence[str]) -> dict[str, float]:
-    """chrF by suite and direction (`meeting en-de`); sacrebleu's, with its defaults."""
-    from sacrebleu.metrics import CHRF
-
-    groups: dict[str, tuple[list[str], list[str]]] = {}
-    for item, answer in zip(items, found, strict=True):
-        group = groups.setdefault(f"{item.suite} {item.source_language}-{item.target_language}", ([], []))
-        group[0].append(answer)
-        group[1].append(item.target)
-    return {name: round(CHRF().corpus_score(given, [wanted]).score, 1) for name, (given, wanted) in groups.items()}
+            ended = IDS[END] in row
+            text = tokenizer.decode(row[: row.index(IDS[END])] if ended else row, skip_special_tokens=True)
+            found[index] = Answer(items[index], text, (), ended)
+    return [each for each in found if each is not None]
 
 
 def train(options: argparse.Namespace) -> dict[str, Any]:
@@ -333,12 +311,11 @@ def train(options: argparse.Namespace) -> dict[str, Any]:
     for name in options.score:
         begun = time.monotonic()
         items = own_items(name)[: options.items or None]
-        whole = merged(trainer.weights, adapter)
-        found = answers(whole, adapter.layers or (), trainer.tokenizer, items, trainer.device)
-        report[name] = scores(items, found)
+        found = answers(options.base, adapter, trainer, items)
+        report[name] = chrf(found)
         print(name, report[name], f"{time.monotonic() - begun:.0f} s", flush=True)
         (options.folder / f"answers-{name}.json").write_text(
-            json.dumps(found, ensure_ascii=False), encoding="utf-8"
+            json.dumps([each.text for each in found], ensure_ascii=False), encoding="utf-8"
         )
     report["settings"]["seconds"] = round(time.monotonic() - started)
     (options.folder / "training.json").write_text(

@@ -42,7 +42,7 @@ MIX = {
 }
 """How a set becomes pairs, and how often."""
 SHARES = {SetKind.WRITTEN: 0.2, SetKind.COMPOSED: 0.55, SetKind.PATTERN: 0.23, SetKind.WORD: 0.02}
-"""Which sets are drawn, and how often: those that people wrote come again and again."""
+"""Which sets are drawn, and how often: the written ones come again and again."""
 
 Direction = tuple[str, str]
 

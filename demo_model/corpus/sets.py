@@ -21,14 +21,14 @@ from demo_model import LANGUAGES
 
 FOLDER = Path(__file__).parent
 HELD_OUT = 50
-"""One in this many of the sets that people wrote is never trained with."""
+"""One in this many of the written sets is never trained with."""
 _MARK = re.compile(r"⟦(\d+)(!?)(\??):([^⟧]*)⟧")
 
 
 class SetKind(StrEnum):
     """Where a set comes from."""
 
-    # Written by people, sentence by sentence.
+    # Written one by one.
     WRITTEN = "written"
     # Composed by the clause grammar, and filled into patterns (see README.md).
     COMPOSED = "composed"
@@ -107,12 +107,11 @@ def trained_sets() -> dict[SetKind, tuple[ParallelSet, ...]]:
 
 
 def held_out_sets() -> list[ParallelSet]:
-    """What people wrote and training never sees."""
+    """The written sets that training never sees."""
     return [each for each in load_sets(SetKind.WRITTEN) if each.held_out]
 
 
 def unseen_sets() -> list[ParallelSet]:
     """Patterns and compositions with values that were never generated together for training, and names that never
     occur there."""
-    sets = (read_line(line, SetKind.PATTERN) for line in _lines("unseen"))
-    return list(sets)
+    return [read_line(line, SetKind.PATTERN) for line in _lines("unseen")]

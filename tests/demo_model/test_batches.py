@@ -7,7 +7,7 @@ import random
 import numpy as np
 
 from demo_model.batches import PREDICTED, ROW, pack
-from demo_model.layout import END, IDS
+from gateway.bundled.tokenizer import END, IDS
 
 
 def rows(count: int, seed: int = 1) -> list[tuple[list[int], int]]:

@@ -11,6 +11,7 @@ from tokenizers.decoders import Sequence, Strip
 from tokenizers.normalizers import NFKC
 
 from demo_model import layout
+from gateway.bundled.tokenizer import IDS
 from gateway.domain.engine import TranslationOptions, TranslationRequest
 from gateway.domain.errors import EngineFailed
 from gateway.engines.prompting.encoding import EncodedPrompt, Opening, PromptEncoder
@@ -44,7 +45,7 @@ def request(text: str, *, final: bool = True) -> TranslationRequest:
 def test_the_bundled_prompt_is_what_the_model_was_trained_on(tokenizer: Any, text: str, final: bool) -> None:
     source = tokenizer.encode(text, add_special_tokens=False, split_special_tokens=True)
     # The small model has the same tokens at other places.
-    places = {place: tokenizer.convert_tokens_to_ids(name) for name, place in layout.IDS.items()}
+    places = {place: tokenizer.convert_tokens_to_ids(name) for name, place in IDS.items()}
     before, after = layout.prompt_ids("en", "ja", final, [])[:-1], layout.prompt_ids("en", "ja", final, [])[-1:]
     expected = [*(places[each] for each in before), *source, *(places[each] for each in after)]
     prompt = encoder(tokenizer).encode(request(text, final=final))
