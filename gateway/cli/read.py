@@ -22,6 +22,7 @@ from gateway.cli.terminal.drawing import LiveArea, Row, can_redraw, escaped, pri
 from gateway.cli.terminal.interrupts import Interruptible
 from gateway.client import Reconnected, Reconnecting, SessionClosed, SessionEvent
 from gateway.domain.close_codes import CloseCode
+from gateway.domain.engine import UNSURE_SIGN
 from gateway.domain.sessions import Stability
 from gateway.protocol.messages import (
     Caption,
@@ -144,7 +145,8 @@ class Board:
             case Caption(final=True) | TranslationFinal():
                 self._name(event.participant, event.speaker)
                 self._drop(event)
-                return [self._row(event, event.text)]
+                is_unsure = isinstance(event, TranslationFinal) and event.unsure is True
+                return [self._row(event, f"{UNSURE_SIGN}{event.text}" if is_unsure else event.text)]
             case Caption():
                 self._name(event.participant, event.speaker)
                 row = self._touch(event, caption=True)

@@ -31,10 +31,7 @@ from gateway.protocol.messages import (
 _WINDOW = 8
 
 # Said of a translation that the model is unsure of.
-_UNSURE = (
-    "Unsure: the model does not seem to know sentences like this. "
-    "For real meetings, use a real model: docs/models.md."
-)
+_UNSURE = "Unsure: the model may be wrong here. For meetings that matter, use a larger model: docs/models.md."
 
 # How long to read further input, to find out which lines a restart left untranslated.
 _REST_S = 0.2

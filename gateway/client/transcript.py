@@ -31,6 +31,8 @@ class Rendering(Struct, frozen=True):
     text: str | None
     # The error code, if failed.
     code: str | None
+    # Whether the model is unsure of it: a reader should be warned.
+    unsure: bool = False
 
 
 class TranscriptUtterance(Struct, frozen=True):

@@ -72,6 +72,10 @@ class FinishReason(Enum):
     REJECTED = "rejected"
 
 
+UNSURE_SIGN = "(?) "
+"""Stands before a translation that is unsure, in plain text for people."""
+
+
 class Confidence(Struct, frozen=True):
     """How far a translation can be trusted. Only models that were calibrated tell it."""
 

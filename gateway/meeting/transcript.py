@@ -13,7 +13,9 @@ from collections.abc import Iterable, Sequence
 from typing import assert_never
 
 from msgspec import Struct
+from msgspec.structs import replace
 
+from gateway.domain.engine import UNSURE_SIGN
 from gateway.domain.languages import is_right_to_left
 from gateway.domain.log import Publication, Said, Translated, Untranslated, Utterance
 
@@ -41,6 +43,7 @@ class Spoken(Struct, frozen=True):
 
     at_ms: Unix time of its acceptance, milliseconds. translations: language → text.
     failures: language → error code, where there is no translation. offset: its position in the log.
+    unsure: languages of translations that a reader should be warned of.
     """
 
     utterance: Utterance
@@ -48,6 +51,7 @@ class Spoken(Struct, frozen=True):
     translations: dict[str, str]
     failures: dict[str, str]
     offset: int = 0
+    unsure: frozenset[str] = frozenset()
 
     def text_in(self, lang: str) -> str | None:
         """The words as they were said, or their translation; None if there is none (yet)."""
@@ -90,6 +94,9 @@ def transcript(publications: Iterable[Publication]) -> Transcript:
                 if (spoken := utterances.get((done.participant, done.utterance))) is not None:
                     spoken.translations[done.lang] = done.text
                     spoken.failures.pop(done.lang, None)
+                    if done.confidence is not None and done.confidence.unsure:
+                        key = (done.participant, done.utterance)
+                        utterances[key] = replace(spoken, unsure=spoken.unsure | {done.lang})
             case Untranslated() as failed:
                 spoken = utterances.get((failed.participant, failed.utterance))
                 if spoken is not None and failed.lang not in spoken.translations:
@@ -212,6 +219,22 @@ def _part(spans: list[tuple[int, int]], utterances: Sequence[Spoken]) -> None:
 # ---------------------------------------------------------------- files
 #
 # Without `languages` everything is as it was said. Line ends are those of Unix, and every file ends with one.
+
+
+def marked(transcript: Transcript) -> Transcript:
+    """The transcript with a sign before each translation that is unsure."""
+    return Transcript(
+        tuple(
+            replace(
+                spoken,
+                translations={
+                    lang: f"{UNSURE_SIGN}{text}" if lang in spoken.unsure else text
+                    for lang, text in spoken.translations.items()
+                },
+            )
+            for spoken in transcript.utterances
+        )
+    )
 
 
 def subrip(transcript: Transcript, languages: Sequence[str] = ()) -> str:

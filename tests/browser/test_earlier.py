@@ -132,6 +132,25 @@ async def test_a_gateway_that_gives_nothing_is_asked_again(gateway: GatewayProce
         await expect(page.get_by_test_id("utterance")).to_have_count(40)
 
 
+async def test_earlier_translations_keep_their_mark(gateway: GatewayProcess, open_page: OpenPage) -> None:
+    meeting = new_meeting()
+    await hold_a_meeting(gateway.url, meeting, "ja", utterances=40)
+    async with open_page(f"{gateway.url}/?meeting={meeting}", **DESKTOP) as watch:
+        page = watch.page
+        await join(page, "Bo", reads="ja", speaks=False)
+
+        async def doubtful(route: Route) -> None:
+            answer = await (await route.fetch()).json()
+            answer["utterances"][0]["translations"]["ja"]["unsure"] = True
+            await route.fulfill(json=answer)
+
+        await page.route("**/transcript.json*", doubtful)
+        await page.get_by_role("button", name="Earlier").click()
+        await expect(page.get_by_test_id("utterance")).to_have_count(40)
+        await expect(page.locator(".cell-text.unsure")).to_have_count(1)
+        await expect(page.get_by_test_id("utterance").first).to_contain_text("Unsure:")
+
+
 async def test_where_nothing_was_said_before_nothing_is_offered(
     gateway: GatewayProcess, open_page: OpenPage
 ) -> None:

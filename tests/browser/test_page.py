@@ -410,7 +410,7 @@ async def test_the_bundled_model_is_said_to_know_sentences_like_these(
         await page.route("**/v1/languages", bundled)
         await page.reload()
         await expect(demo_model).to_be_visible()
-        await expect(demo_model).to_contain_text("What it does not know well, it marks as unsure.")
+        await expect(demo_model).to_contain_text("what it is not certain of, it marks as unsure.")
         await connected(page)
         command = "make demo MODEL=tencent/HY-MT1.5-1.8B"
         await expect(line).to_have_text(

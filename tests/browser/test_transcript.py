@@ -764,7 +764,7 @@ async def test_what_the_model_is_unsure_of_is_marked_and_one_line_says_why(open_
             final("ana", "1", "de", "[de] ?", unsure=True), final("ana", "1", "fr", "?", unsure=True)
         )
         await expect(note).to_have_count(1)
-        await expect(note).to_contain_text("Unsure: the model does not seem to know sentences like this.")
+        await expect(note).to_contain_text("Unsure: the model may be wrong here.")
         await expect(note).to_contain_text("docs/models.md")
         style = "(text) => getComputedStyle(text).textDecoration + getComputedStyle(text, '::before').content"
         unsure, sure = [await reader.cell("ana/1", lang).evaluate(style) for lang in ("de", "ja")]

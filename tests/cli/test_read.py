@@ -8,6 +8,7 @@ import signal
 from typing import get_args
 
 import pytest
+from msgspec.structs import replace
 
 from gateway.cli.read import Board
 from gateway.cli.terminal.drawing import Row
@@ -302,6 +303,11 @@ async def test_captions_in_a_pipe(langs: list[str]) -> None:
         "gateway: Something is odd.\n",
     ]
     assert ran == (0, "", "")
+
+
+def test_an_unsure_translation_has_a_sign() -> None:
+    (row,) = board("ja").take(replace(final("??"), unsure=True))
+    assert row.text == "(?) ??"
 
 
 async def test_captions_as_json() -> None:

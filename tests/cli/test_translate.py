@@ -127,8 +127,8 @@ async def test_json_is_the_gateways_own_messages() -> None:
 
 SAID = UtteranceFinal("1", 1, "yes")
 UNSURE = (
-    "gateway: ja: Unsure: the model does not seem to know sentences like this. "
-    "For real meetings, use a real model: docs/models.md.\n"
+    "gateway: ja: Unsure: the model may be wrong here. "
+    "For meetings that matter, use a larger model: docs/models.md.\n"
 )
 
 

@@ -11,10 +11,12 @@ from itertools import pairwise
 import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
+from msgspec.structs import replace
 from webvtt import Caption, WebVTT
 
+from gateway.domain.engine import Confidence
 from gateway.domain.log import LoggedEvent, Publication, Said, Timings, Translated, Untranslated, Utterance
-from gateway.meeting.transcript import Cue, Transcript, cues, plain_text, subrip, transcript, webvtt
+from gateway.meeting.transcript import Cue, Transcript, cues, marked, plain_text, subrip, transcript, webvtt
 
 BEGAN_MS = 1_767_607_200_000
 ANA, KENJI = "a1a1a1a1", "b2b2b2b2"
@@ -78,6 +80,19 @@ def test_utterances_come_as_accepted_with_what_became_of_them() -> None:
 def test_a_later_translation_replaces_a_failure_and_no_failure_a_translation() -> None:
     (spoken,) = meeting(said("Hello."), untranslated(), translated("やあ。"), untranslated()).utterances
     assert (spoken.translations, spoken.failures) == ({"ja": "やあ。"}, {})
+
+
+def test_unsure_translations_have_a_sign() -> None:
+    doubtful = replace(translated("??"), confidence=Confidence(0.1, unsure=True))
+    sure = replace(translated("Hallo.", lang="de"), confidence=Confidence(0.9))
+    made = meeting(said("Hello."), doubtful, sure)
+    assert made.utterances[0].unsure == {"ja"}
+    assert plain_text(marked(made), ["ja", "de", "en"]).splitlines()[1:4] == [
+        "  [ja] (?) ??",
+        "  [de] Hallo.",
+        "  [en] Hello.",
+    ]
+    assert plain_text(made, ["ja"]) == "[00:00:00] Ana: ??\n"
 
 
 def test_what_was_trimmed_away_leaves_no_trace() -> None:

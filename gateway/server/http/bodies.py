@@ -232,6 +232,7 @@ class TranscriptText(Struct, frozen=True):
     ]
     text: str | None
     code: Annotated[str | None, Meta(description="Why it failed, as in `translation.failed`.")] = None
+    unsure: _Unsure = UNSET
 
 
 class TranscriptUtterance(Struct, frozen=True):

@@ -236,6 +236,12 @@ def _transcript(limits: Limits) -> Document:
                 "description": "Together with `last`: of the utterances before this position in the log.",
                 "schema": {"type": "integer", "minimum": 1},
             },
+            {
+                "name": "mark",
+                "in": "query",
+                "description": "Subtitles: a `(?)` before each translation that is unsure. Text always has it.",
+                "schema": {"type": "string", "enum": ["unsure"]},
+            },
         ],
         "responses": {
             "200": {

@@ -15,7 +15,7 @@ from collections.abc import Callable, Collection, Mapping, Sequence
 from http import HTTPStatus
 
 import msgspec
-from msgspec import Struct
+from msgspec import UNSET, Struct
 from starlette.requests import Request
 from starlette.responses import Response
 from starlette.types import ASGIApp, Receive, Scope, Send
@@ -35,7 +35,7 @@ from gateway.domain.languages import normalise
 from gateway.domain.log import Page, Publication, Said
 from gateway.domain.ports import Engine, EventLog
 from gateway.meeting.subtitles import readable
-from gateway.meeting.transcript import Spoken, plain_text, subrip, transcript, webvtt
+from gateway.meeting.transcript import Spoken, Transcript, marked, plain_text, subrip, transcript, webvtt
 from gateway.protocol.checks import check_language_tag, is_meeting_id, supported_language
 from gateway.server.guard.accounts import client_account
 from gateway.server.guard.audit import Attempt, Audit
@@ -98,12 +98,13 @@ class Transcripts:
         _check(grant, meeting)
         langs = languages(request.query_params.getlist("lang"), known=self._known(), most=self._most_languages)
         part = wanted_part(request.query_params, format)
+        mark = is_marked(request.query_params, format)
         account = account_of_tenant(grant, client_account(request))
         if self._wanted[account] >= _MOST_WANTED:
             raise RateLimited(f"{_MOST_WANTED} transcripts are under way.", retry_after_ms=1_000)
         self._wanted[account] += 1
         try:
-            response = await self._written(grant.tenant, meeting, format, langs, part)
+            response = await self._written(grant.tenant, meeting, format, langs, part, mark)
         except BaseException:
             self._received(account)
             raise
@@ -131,12 +132,12 @@ class Transcripts:
             del self._wanted[account]
 
     async def _written(
-        self, tenant: str, meeting: str, format: str, langs: Sequence[str], part: Part | None
+        self, tenant: str, meeting: str, format: str, langs: Sequence[str], part: Part | None, mark: bool
     ) -> Response:
         async with self._writing:
             page = await self._kept(tenant, meeting, part)
             # In a thread: a long transcript takes a while, and live meetings must not wait.
-            content = await asyncio.to_thread(_WRITERS[format], meeting, page, langs)
+            content = await asyncio.to_thread(_WRITERS[format], meeting, page, langs, mark)
         name = ".".join([meeting.strip("."), "-".join(langs), format] if langs else [meeting.strip("."), format])
         headers = {
             "Cache-Control": "no-store",
@@ -264,6 +265,14 @@ def wanted_part(query: Mapping[str, str], format: str) -> Part | None:
     return Part(last, before)
 
 
+def is_marked(query: Mapping[str, str], format: str) -> bool:
+    """Whether translations that are unsure have a sign before them. Raises `InvalidValue`."""
+    value = query.get("mark")
+    if value not in (None, "unsure"):
+        raise InvalidValue("`mark` can only be `unsure`.", field="mark")
+    return value is not None or format == "txt"
+
+
 def _whole_number(query: Mapping[str, str], name: str) -> int | None:
     value = query.get(name)
     if value is None:
@@ -296,7 +305,7 @@ def languages(values: Sequence[str], *, known: Collection[str] | None, most: int
 # ---------------------------------------------------------------- formats
 
 
-def _json(meeting: str, page: Page, langs: Sequence[str]) -> bytes:
+def _json(meeting: str, page: Page, langs: Sequence[str], _mark: bool) -> bytes:
     spoken = transcript(page.publications).utterances
     if not langs:  # every language there is
         langs = sorted({lang for each in spoken for lang in (*each.translations, *each.failures)})
@@ -335,26 +344,31 @@ def _text(spoken: Spoken, lang: str) -> TranscriptText:
     if lang == spoken.utterance.lang:
         return TranscriptText("original", spoken.utterance.text)
     if (text := spoken.translations.get(lang)) is not None:
-        return TranscriptText("translated", text)
+        return TranscriptText("translated", text, unsure=lang in spoken.unsure or UNSET)
     if (code := spoken.failures.get(lang)) is not None:
         return TranscriptText("failed", None, code)
     return TranscriptText("missing", None)
 
 
-def _txt(_meeting: str, page: Page, langs: Sequence[str]) -> bytes:
-    return plain_text(transcript(page.publications), langs).encode()
+def _for_people(page: Page, mark: bool) -> Transcript:
+    spoken = transcript(page.publications)
+    return marked(spoken) if mark else spoken
 
 
-def _srt(_meeting: str, page: Page, langs: Sequence[str]) -> bytes:
-    return subrip(readable(transcript(page.publications)), langs).encode()
+def _txt(_meeting: str, page: Page, langs: Sequence[str], mark: bool) -> bytes:
+    return plain_text(_for_people(page, mark), langs).encode()
 
 
-def _vtt(meeting: str, page: Page, langs: Sequence[str]) -> bytes:
+def _srt(_meeting: str, page: Page, langs: Sequence[str], mark: bool) -> bytes:
+    return subrip(readable(_for_people(page, mark)), langs).encode()
+
+
+def _vtt(meeting: str, page: Page, langs: Sequence[str], mark: bool) -> bytes:
     note = f"Meeting {meeting}, {', '.join(langs) or 'as it was said'}"
-    return webvtt(readable(transcript(page.publications)), langs, note=note).encode()
+    return webvtt(readable(_for_people(page, mark)), langs, note=note).encode()
 
 
-_WRITERS: dict[str, Callable[[str, Page, Sequence[str]], bytes]] = {
+_WRITERS: dict[str, Callable[[str, Page, Sequence[str], bool], bytes]] = {
     "json": _json,
     "txt": _txt,
     "srt": _srt,

@@ -10,9 +10,10 @@ from typing import Any
 
 import httpx
 import pytest
+from msgspec.structs import replace
 from starlette.applications import Starlette
 
-from gateway.domain.engine import EngineProfile, OnEvent, TranslationRequest
+from gateway.domain.engine import Confidence, EngineProfile, OnEvent, TranslationRequest
 from gateway.domain.errors import EngineUnavailable, LogUnavailable
 from gateway.domain.log import LoggedEvent, Page, Publication, Said, Timings, Translated, Untranslated, Utterance
 from gateway.domain.ports import Engine, EventLog
@@ -170,6 +171,22 @@ async def test_without_a_language_everything_is_as_it_was_said() -> None:
     assert answer["languages"] == ["de", "ja"]
     for utterance in answer["utterances"]:
         assert utterance["translations"].keys() == {"de", "ja"}
+
+
+async def test_unsure_translations_are_marked() -> None:
+    doubtful = replace(translated(1, "?"), confidence=Confidence(0.1, unsure=True))
+    async with serving(await log_of(STANDUP[0], doubtful)) as client:
+        answer = (await client.get("/standup/transcript.json?lang=ja")).json()
+        text, quiet, marked = [
+            (await client.get(f"/standup/transcript.{end}")).text
+            for end in ("txt?lang=ja", "srt?lang=ja", "srt?lang=ja&mark=unsure")
+        ]
+        refused = await client.get("/standup/transcript.vtt?mark=all")
+    assert answer["utterances"][0]["translations"]["ja"]["unsure"] is True
+    assert text == "[00:00:00] Ana: (?) ?\n"
+    assert quiet.endswith("Ana: ?\n")
+    assert marked.endswith("Ana: (?) ?\n")
+    check_problem(refused, 422, "invalid_value", "mark")
 
 
 async def test_a_note_in_webvtt_names_meeting_and_languages() -> None:

@@ -20,7 +20,7 @@ import { keyOf } from "./entry.js";
  * @property {string} text
  * @property {number} at_ms
  * @property {number} offset
- * @property {Record<string, {status: "original" | "translated" | "failed" | "missing", text: string | null}>} translations
+ * @property {Record<string, {status: "original" | "translated" | "failed" | "missing", text: string | null, unsure?: boolean}>} translations
  */
 
 // Rows that one click adds: some screens full.
@@ -119,7 +119,7 @@ function entryOf({ participant, utterance, speaker, lang, rev, text, at_ms, offs
   const cells = new Map();
   /** @type {Set<string>} */
   const optional = new Set();
-  for (const [tag, { status, text: translated }] of Object.entries(translations)) {
+  for (const [tag, { status, text: translated, unsure = false }] of Object.entries(translations)) {
     if (status === "missing") optional.add(tag);
     if (status !== "translated" && status !== "failed") continue;
     cells.set(tag, {
@@ -128,7 +128,7 @@ function entryOf({ participant, utterance, speaker, lang, rev, text, at_ms, offs
         state: status === "failed" ? "failed" : "final",
         reason: status === "failed" ? t("transcript.no_translation") : "",
       },
-      ...{ timings: null, tokens: 0, truncated: false, unsure: false },
+      ...{ timings: null, tokens: 0, truncated: false, unsure },
     });
   }
   return {
