@@ -1,5 +1,4 @@
-"""What a subcommand of `python -m loadtest` is, the options that load tests have in common, and what they stand
-for.
+"""What a subcommand of `python -m loadtest` is; the options that load tests have in common, and what they mean.
 
 Knows: argparse, TOML, the names of the gateway's settings, scenarios. Must not know: which subcommands there are,
 or how anything is measured.
@@ -26,8 +25,8 @@ from loadtest.trial.values import Objective, Results
 
 _Number = TypeVar("_Number", int, float)
 
+# Takes one short line on what is going on.
 Say = Callable[[str], object]
-"""Takes one short line on what is going on."""
 
 
 @dataclass(frozen=True)
@@ -44,12 +43,10 @@ class Command:
 
 
 def between(low: int, high: int) -> Callable[[str], int]:
-    """A whole number within bounds."""
     return _within(int, low, high)
 
 
 def from_(low: float, high: float) -> Callable[[str], float]:
-    """A number within bounds."""
     return _within(float, low, high)
 
 
@@ -67,9 +64,6 @@ def numbers(text: str) -> tuple[int, ...]:
     """Whole numbers with commas between them, each once."""
     number = between(1, 16_384)
     return tuple(dict.fromkeys(number(part) for part in text.split(",")))
-
-
-# ---------------------------------------------------------------- what options have in common
 
 
 # A session of the driver stands for a crowd: what keeps one person from flooding a gateway would hold it back.
@@ -94,8 +88,6 @@ def fields_of(options: argparse.Namespace, plan: type[Struct]) -> dict[str, Any]
     return {name: getattr(options, name) for name in plan.__struct_fields__ if name in options}
 
 
-# ---------------------------------------------------------------- the engine
-
 ENGINE_OPTIONS = ("engine", "model", "config", "max_num_seqs", "memory", "set", "workers")
 """Those of the gateway that is started."""
 
@@ -108,7 +100,10 @@ def settings(options: argparse.Namespace, *, several: bool = False) -> dict[str,
     """
     tree: dict[str, Any] = {"limits": dict(_LIMITS)}
     if options.config is not None:
-        tree = merged(tree, _read(options.config))
+        try:
+            tree = merged(tree, tomllib.loads(options.config.read_text()))
+        except (OSError, UnicodeDecodeError, tomllib.TOMLDecodeError) as error:
+            raise LoadtestError(f"The configuration file {options.config} cannot be read: {error}.") from None
     named = {
         "kind": options.engine,
         "model": options.model,
@@ -231,14 +226,7 @@ def objective(options: argparse.Namespace) -> Objective:
     return Objective(first_token_ms=options.objective_ms)
 
 
-# ---------------------------------------------------------------- reading
-
-
-def _read(file: Path) -> dict[str, Any]:
-    try:
-        return tomllib.loads(file.read_text())
-    except (OSError, UnicodeDecodeError, tomllib.TOMLDecodeError) as error:
-        raise LoadtestError(f"The configuration file {file} cannot be read: {error}.") from None
+# ---------------------------------------------------------------- reading options
 
 
 def _languages(text: str) -> tuple[str, ...]:
@@ -247,7 +235,7 @@ def _languages(text: str) -> tuple[str, ...]:
 
 
 def _assignment(text: str) -> dict[str, Any]:
-    """`engine.extra.x=1` as nested sections. What is no TOML value is taken as text."""
+    """`engine.extra.x=1` as nested sections. What is not a TOML value is taken as text."""
     name, equals, written = text.partition("=")
     parts = [part.strip() for part in name.split(".")]
     if not equals or not all(parts):
@@ -260,8 +248,6 @@ def _assignment(text: str) -> dict[str, Any]:
         value = {part: value}
     return dict(value)
 
-
-# ---------------------------------------------------------------- the options
 
 _OPTIONS: dict[str, dict[str, Any]] = {
     "--out": {"type": Path, "required": True, "metavar": "FOLDER", "help": "where the files of the report go"},
@@ -308,6 +294,7 @@ _OPTIONS: dict[str, dict[str, Any]] = {
         **{"type": from_(1, 60_000), "default": Objective().first_token_ms, "metavar": "MS"},
         "help": "first token of 99 in 100 translations, from when their line was due",
     },
+    "--repetitions": {"type": between(1, 100), "default": 1, "metavar": "N", "help": "of the same"},
     "--processes": {"type": between(1, 64), "default": 1, "metavar": "N", "help": "client processes"},
     "--time-limit-s": {"type": between(1, 86_400), "default": 3_600, "metavar": "S", "help": "stop then"},
 }

@@ -15,12 +15,20 @@ from typing import Any
 import msgspec
 import pytest
 
+from loadtest import journey as journeys
 from loadtest.driving.driver import Driven
-from loadtest.journey import run as journeys
-from loadtest.journey.outcome import JOURNEY, Outcome, outcome
-from loadtest.journey.outcome import findings as findings_of
-from loadtest.journey.outcome import table as table_of
-from loadtest.journey.run import Round, Rounds, Stage, System, groups, share_in_queues, stages
+from loadtest.journey import (
+    JOURNEY,
+    Outcome,
+    Round,
+    Rounds,
+    Stage,
+    System,
+    groups,
+    outcome,
+    share_in_queues,
+    stages,
+)
 from loadtest.results import LoadtestError
 from loadtest.systems.server import Running
 from loadtest.talk.scenario import Scenario
@@ -48,9 +56,6 @@ ALL = (
     *("one-worker", "two-workers", "static-batching", "gateway-64-uniform"),
     *("gateway-64", "gateway-32", "gateway-16", "gateway-8", "recommended"),
 )
-
-
-# ---------------------------------------------------------------- stages
 
 
 def test_the_stages_are_those_of_the_reports_in_their_order() -> None:
@@ -89,9 +94,6 @@ def test_some_stages_need_only_their_systems() -> None:
         stages({}, {}, only=["gateway-48"])
 
 
-# ---------------------------------------------------------------- memory
-
-
 def test_one_worker_and_the_recommended_gateway_come_first_and_together() -> None:
     _, systems = stages({}, {"engine": {"max_num_seqs": 24}})
     one_by_one = groups(systems, None)
@@ -111,9 +113,6 @@ def test_what_runs_together_fits() -> None:
         ]
         assert sum(taken) <= 0.9 + 1e-9
         assert all(engine["extra"]["kv_cache_memory_bytes"] > 2**30 for engine in engines)
-
-
-# ---------------------------------------------------------------- outcome
 
 
 def a_round(stage: str, load: Closed, per_s: float, queued: float | None = None, **own: Any) -> Round:
@@ -144,11 +143,13 @@ def found(best_per_s: float = 40.0, **own: Any) -> tuple[Outcome, list[Round]]:
 def findings(
     made: Outcome, rounds: list[Round], missing: dict[str, str] | None = None, *, bars: bool = False
 ) -> list[Finding]:
-    return findings_of(made, summaries([each.trial for each in rounds], Objective()), missing or {}, bars=bars)
+    return journeys.findings(
+        made, summaries([each.trial for each in rounds], Objective()), missing or {}, bars=bars
+    )
 
 
 def table(made: Outcome, rounds: list[Round]) -> Table:
-    return table_of(made, summaries([each.trial for each in rounds], Objective()))
+    return journeys.table(made, summaries([each.trial for each in rounds], Objective()))
 
 
 def test_rows_stand_beside_the_reports() -> None:
@@ -279,9 +280,6 @@ def _long(texts: list[str]) -> set[str]:
     return {text for text in texts if len(text.split()) > 8}
 
 
-# ---------------------------------------------------------------- what is missing
-
-
 class Scripted(Rounds, frozen=True, kw_only=True):
     """Rounds that are over at once. breaks: (key of a stage, load) at which a system cannot go on. stops: (key,
     load) that never ends."""
@@ -310,20 +308,14 @@ async def travel(
 
     monkeypatch.setattr(journeys, "_start", start)
     rows, systems = stages({}, {}, only=["one-worker", "two-workers", "recommended"])
-    plan = journeys.Plan(
-        stages=rows,
-        groups=groups(systems, None),
-        concurrency=[1, 2],
-        rounds=Scripted(
-            scenario=Scenario(), round_s=1, repetitions=1, processes=1, say=lambda _line: None, **scripted
-        ),
-        time_limit_s=limit_s,
+    rounds = Scripted(
+        scenario=Scenario(), round_s=1, repetitions=1, processes=1, say=lambda _line: None, **scripted
     )
-    made = await journeys.journey(plan)
+    played, missing = await journeys.journey(rows, groups(systems, None), [1, 2], rounds, limit_s)
     loads: dict[str, list[Load]] = {}
-    for each in made.rounds:
+    for each in played:
         loads.setdefault(each.stage, []).append(each.trial.load)
-    return loads, made.missing
+    return loads, missing
 
 
 BOTH: list[Load] = [Closed(1), Closed(2)]
