@@ -274,8 +274,6 @@ class _Sampler:
         return found
 
 
-# ---------------------------------------------------------------- partials
-
 PARTIALS = "gateway_partials_total"
 """The metric in which a gateway counts partials by their outcome."""
 

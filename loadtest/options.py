@@ -24,6 +24,7 @@ from loadtest.talk.scenario import Scenario, Shape
 from loadtest.trial.values import Objective, Results
 
 _Number = TypeVar("_Number", int, float)
+_Value = TypeVar("_Value")
 
 # Takes one short line on what is going on.
 Say = Callable[[str], object]
@@ -60,10 +61,16 @@ def _within(kind: Callable[[str], _Number], low: _Number, high: _Number) -> Call
     return number
 
 
-def numbers(text: str) -> tuple[int, ...]:
-    """Whole numbers with commas between them, each once."""
-    number = between(1, 16_384)
-    return tuple(dict.fromkeys(number(part) for part in text.split(",")))
+def listed(value: Callable[[str], _Value]) -> Callable[[str], tuple[_Value, ...]]:
+    """Values with commas between them, each once."""
+
+    def values(text: str) -> tuple[_Value, ...]:
+        return tuple(dict.fromkeys(value(part.strip()) for part in text.split(",")))
+
+    return values
+
+
+numbers = listed(between(1, 16_384))
 
 
 # A session of the driver stands for a crowd: what keeps one person from flooding a gateway would hold it back.
@@ -226,14 +233,6 @@ def objective(options: argparse.Namespace) -> Objective:
     return Objective(first_token_ms=options.objective_ms)
 
 
-# ---------------------------------------------------------------- reading options
-
-
-def _languages(text: str) -> tuple[str, ...]:
-    """With commas between them, each once."""
-    return tuple(dict.fromkeys(part.strip() for part in text.split(",")))
-
-
 def _assignment(text: str) -> dict[str, Any]:
     """`engine.extra.x=1` as nested sections. What is not a TOML value is taken as text."""
     name, equals, written = text.partition("=")
@@ -282,7 +281,7 @@ _OPTIONS: dict[str, dict[str, Any]] = {
     "--seed": {"type": int, "default": 1, "help": "which lines"},
     "--source": {"default": "en", "metavar": "LANG", "help": "language that is spoken"},
     "--targets": {
-        **{"type": _languages, "default": ("de",), "metavar": "LANG,LANG"},
+        **{"type": listed(str), "default": ("de",), "metavar": "LANG,LANG"},
         "help": "languages that are read",
     },
     "--people": {"type": between(1, 1_000), "default": 6, "metavar": "N", "help": "people in a meeting"},

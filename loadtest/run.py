@@ -442,9 +442,6 @@ def _memory_mib(running: Running) -> float | None:
     return round(sum(map(processes.resident_mib, own)), 1)
 
 
-# ---------------------------------------------------------------- the command
-
-
 def _add(parser: argparse.ArgumentParser) -> None:
     common.add_options(
         parser, *common.TALK, "--max-num-seqs", "--url", "--workers", "--repetitions", targets=("ja", "es")

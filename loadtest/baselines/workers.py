@@ -363,8 +363,6 @@ class Workers:
                 answer.set_result(Timed(Translation(failed=reason), 0.0))
 
 
-# ---------------------------------------------------------------- in a worker's process
-
 _engines: list[SimulatedBatches | _VllmBatches] = []
 
 

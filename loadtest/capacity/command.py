@@ -10,7 +10,7 @@ from collections.abc import Mapping
 from contextlib import AbstractAsyncContextManager
 from typing import Any
 
-from msgspec.structs import replace
+from msgspec.structs import asdict, replace
 
 from gateway.engines import gpu
 from loadtest import options as common
@@ -18,7 +18,7 @@ from loadtest.capacity.curve import Plan, curve
 from loadtest.capacity.points import Offer, Unit
 from loadtest.capacity.recommend import RecommendPlan, recommend
 from loadtest.capacity.search import Bounds
-from loadtest.options import Command, Say, between, from_, numbers
+from loadtest.options import Command, Say, between, from_, listed, numbers
 from loadtest.systems.gateway import existing, gateway
 from loadtest.systems.server import Running
 from loadtest.talk.scenario import read_talk
@@ -83,7 +83,7 @@ def _plan(options: argparse.Namespace, model: str, **bounds: Any) -> Plan:
 
 
 def _settings(options: argparse.Namespace, *, several: bool = False) -> dict[str, Any]:
-    """`options.settings`, without what a model that has no weights cannot show."""
+    """Raises `LoadtestError` for what a model without weights cannot show."""
     settings = common.settings(options, several=several)
     engines = [settings.get("engine", {}), *settings.get("engines", [])]
     if any(engine.get("extra", {}).get("load_format") == "dummy" for engine in engines):
@@ -104,14 +104,11 @@ def _system(options: argparse.Namespace, say: Say) -> tuple[str, AbstractAsyncCo
     return f"whatever {options.url} runs", existing(options.url)
 
 
-# ---------------------------------------------------------------- sweep, capacity
-
-
 def _add_sweep(parser: argparse.ArgumentParser) -> None:
     _add(parser, "--max-num-seqs", "--url", time_limit_s=1_800, unit="requests", runs=24)
     parser.add_argument(
         "--loads",
-        type=_loads,
+        type=listed(from_(0.001, 1e6)),
         metavar="N,N",
         help="translations a second, or meetings, as --unit says; without it they are found",
     )
@@ -122,12 +119,6 @@ def _add_sweep(parser: argparse.ArgumentParser) -> None:
     )
 
 
-def _loads(text: str) -> tuple[float, ...]:
-    """Loads with commas between them."""
-    number = from_(0.001, 1e6)
-    return tuple(dict.fromkeys(number(part) for part in text.split(",")))
-
-
 async def _sweep(options: argparse.Namespace, say: Say) -> Results:
     model, system = _system(options, say)
     if _UNITS[options.unit] is Unit.MEETINGS:
@@ -136,16 +127,9 @@ async def _sweep(options: argparse.Namespace, say: Say) -> Results:
     return await curve("sweep", plan, system, say)
 
 
-def _add_capacity(parser: argparse.ArgumentParser) -> None:
-    _add(parser, "--max-num-seqs", "--url", time_limit_s=1_800, unit="meetings", runs=16)
-
-
 async def _capacity(options: argparse.Namespace, say: Say) -> Results:
     model, system = _system(options, say)
     return await curve("capacity", _plan(options, model, both_sides=True), system, say)
-
-
-# ---------------------------------------------------------------- recommend
 
 
 def _add_recommend(parser: argparse.ArgumentParser) -> None:
@@ -164,24 +148,17 @@ async def _recommend(options: argparse.Namespace, say: Say) -> Results:
     settings = _settings(options)
     on_gpu = settings.get("engine", {}).get("kind") != "simulated" and gpu.memory_mib() is not None
     plan = _plan(options, common.model_name(settings), resolution=0.03)
-    common_to_all = {name: getattr(plan, name) for name in Plan.__struct_fields__}
+    own: dict[str, Any] = {
+        "settings": settings,
+        "seqs": tuple(sorted(options.seqs)),
+        "device": "GPU" if on_gpu else "machine",
+    }
 
     def start(tree: Mapping[str, Any], name: str) -> AbstractAsyncContextManager[Running]:
         return gateway(tree, say, name=name, workers=options.workers)
 
-    return await recommend(
-        RecommendPlan(
-            **common_to_all,
-            settings=settings,
-            seqs=tuple(sorted(options.seqs)),
-            device="GPU" if on_gpu else "machine",
-        ),
-        start,
-        say,
-    )
+    return await recommend(RecommendPlan(**asdict(plan), **own), start, say)
 
-
-# ---------------------------------------------------------------- the commands
 
 SWEEP = Command(
     "sweep",
@@ -197,7 +174,7 @@ CAPACITY = Command(
     "the most meetings, or requests a second, under an objective",
     "Finds the largest load that one gateway carries while it keeps an objective, by bisection over real runs, "
     "and confirms it with other talk. Exit status 1 where it could not be confirmed.",
-    _add_capacity,
+    lambda parser: _add(parser, "--max-num-seqs", "--url", time_limit_s=1_800, unit="meetings", runs=16),
     _capacity,
 )
 

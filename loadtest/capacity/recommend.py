@@ -22,14 +22,10 @@ from loadtest.options import Say, shown, with_batch
 from loadtest.results import LoadtestError, go_on
 from loadtest.systems.server import Running
 from loadtest.trial.content import NONE, Chart, Series, Table, number, tabulated
-from loadtest.trial.values import Finding, Objective, Results, Trial
+from loadtest.trial.values import Finding, Results
 
 # Closer to the best than this counts as equally good: so much lies between two runs of the same settings.
 _NEAR = 0.03
-
-
-def _name(max_num_seqs: int) -> str:
-    return f"{max_num_seqs} sequences"
 
 
 class Tried(Struct, frozen=True):
@@ -56,6 +52,10 @@ class Tried(Struct, frozen=True):
     def at(self) -> Point | None:
         """The run that says most of its capacity."""
         return at_capacity(self.points, self.found)
+
+
+def _name(max_num_seqs: int) -> str:
+    return f"{max_num_seqs} sequences"
 
 
 def choose(tried: Sequence[Tried]) -> tuple[Tried, str] | None:
@@ -113,27 +113,23 @@ def recommended_toml(tried: Sequence[Tried], offer: Offer, device: str) -> str:
         return ""
     unit, objective = offer.unit, offer.objective
     planned = unit.words(with_headroom(chosen.capacity, unit))
+    translated = chosen.at.summary.partials_translated if chosen.at is not None else None
+    partials: list[str] = []
+    if objective.first_words_ms is not None and translated is not None:
+        partials = [
+            f"# as many of the first words within {objective.first_words_ms:g} ms of when an utterance began;",
+            f"# {translated:.0%} of the partials translated;",
+        ]
     lines = [
         f"# {unit.words(chosen.capacity)} a {device}; plan with {planned} ({HEADROOM:.0%} kept free):",
         f"# {objective.quantile * 100:g} % of the first tokens within {objective.first_token_ms:g} ms;",
-        *_partials_words(chosen, objective),
+        *partials,
         f"# {offer.workload}.",
         *([] if chosen.found.ended.confirmed else [f"# NOT CONFIRMED: {chosen.found.ended.value}."]),
         "[engine]",
         f"max_num_seqs = {chosen.max_num_seqs}",
     ]
     return "\n".join(lines) + "\n"
-
-
-def _partials_words(chosen: Tried, objective: Objective) -> list[str]:
-    """What is kept of what is still being said, where that was asked for."""
-    translated = chosen.at.summary.partials_translated if chosen.at is not None else None
-    if objective.first_words_ms is None or translated is None:
-        return []
-    return [
-        f"# as many of the first words within {objective.first_words_ms:g} ms of when an utterance began;",
-        f"# {translated:.0%} of the partials translated;",
-    ]
 
 
 def _notes(tried: Sequence[Tried], unit: Unit, left_out: Sequence[str], interrupted: bool) -> list[Finding]:
@@ -154,9 +150,6 @@ def _notes(tried: Sequence[Tried], unit: Unit, left_out: Sequence[str], interrup
         note = f"There was no time for {missing} (--time-limit-s)."
         told.append(Finding("the search", "incomplete", note=note))
     return told
-
-
-# ---------------------------------------------------------------- tables and charts
 
 
 def capacity_charts(tried: Sequence[Tried], unit: Unit) -> list[Chart]:
@@ -208,15 +201,14 @@ def tried_table(tried: Sequence[Tried], unit: Unit) -> Table:
 
 # ---------------------------------------------------------------- trying them
 
-
 # Once it is known to carry less than this part of the best, a candidate is left.
 _WORTH = 0.9
 
 # Before a gateway is started there has to be time for so many runs with it.
 _LEAST_RUNS = 3
 
+# A gateway with these settings and a name for people, ready.
 _Start = Callable[[Mapping[str, Any], str], AbstractAsyncContextManager[Running]]
-"""A gateway with these settings and a name for people, ready."""
 
 
 class RecommendPlan(Plan, frozen=True, kw_only=True):
@@ -255,7 +247,13 @@ async def recommend(plan: RecommendPlan, start: _Start, say: Say) -> Results:
             left_out=[_name(size) for size in plan.seqs if size not in tour.measured],
             interrupted=tour.interrupted,
         ),
-        trials=[trial for each in tried for trial in _trials(each, tour.measured[each.max_num_seqs])],
+        # All of the recommended settings, and of the others the best one: all together would be large.
+        trials=[
+            one.trial
+            for each in tried
+            for one in sorted(tour.measured[each.max_num_seqs], key=lambda one: one.point.load)
+            if each.chosen or one.point is each.at
+        ],
         parts=[
             *([f"```toml\n{toml}```"] if toml else []),
             tried_table(tried, unit),
@@ -293,9 +291,8 @@ class _Tour:
     async def _try(self, size: int) -> None:
         if self._until_s - time.monotonic() <= _LEAST_RUNS * self._plan.offer.seconds():
             return
-        settings = with_batch(self._plan.settings, size)
         try:
-            async with self._start(settings, _name(size)) as running:
+            async with self._start(with_batch(self._plan.settings, size), _name(size)) as running:
                 await self._measure(size, running)
         except LoadtestError as error:
             self._enter(Tried(size, None, str(error)), [])
@@ -313,16 +310,10 @@ class _Tour:
         left, now_s = max(1, len(plan.seqs) - len(self.tried)), time.monotonic()
         until_s = now_s + (self._until_s - now_s) / left
         search = capacity_search(best or plan.start, plan.bounds, worth=_WORTH * best)
-        followed = await follow(search, bench.measure, bench.takes_s, until_s)
+        followed = await follow(search, bench, until_s)
         failed = followed.why if followed.stopped is Ended.FAILED else None
         if followed.measured or followed.stopped is not Ended.INTERRUPTED:
             found = None if failed is not None and not followed.measured else followed.found
             self._enter(Tried(size, found, failed), followed.measured)
         if followed.stopped is Ended.INTERRUPTED:
             raise asyncio.CancelledError
-
-
-def _trials(tried: Tried, measured: list[Measured]) -> list[Trial]:
-    """All of the recommended settings, and of the others the best one: all together would be large."""
-    ordered = sorted(measured, key=lambda each: each.point.load)
-    return [each.trial for each in ordered if tried.chosen or each.point is tried.at]

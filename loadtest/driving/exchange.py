@@ -60,9 +60,6 @@ class Client(Protocol):
         ...
 
 
-# ---------------------------------------------------------------- the messages
-
-
 # A pass of many thousand lines, with their text, is told in one line.
 LINE_BYTES = 512 * 2**20
 

@@ -206,9 +206,6 @@ def client(address: Http, load: Closed | Open, _share: Share) -> AbstractAsyncCo
     return _opened(_HttpClient(address.url, load))
 
 
-# ---------------------------------------------------------------- an OpenAI-compatible server
-
-
 _PATH = "/v1/completions"
 
 

@@ -323,9 +323,6 @@ class Spoken:
         )
 
 
-# ---------------------------------------------------------------- who is in which meeting
-
-
 # The length of a name; one longer in a file is shortened. See `Limits.id_chars` and `Limits.name_chars`.
 _MEETING_CHARS = 40
 _NAME_CHARS = 80

@@ -32,9 +32,6 @@ def results(result: PartialsResult) -> Results:
     )
 
 
-# ---------------------------------------------------------------- the tables
-
-
 def _parts(result: PartialsResult) -> Iterator[str | Table]:
     if result.plan.engine == "simulated":
         yield "Words behind a tag are no translations: the bars do not count with the simulated engine."
@@ -149,9 +146,6 @@ def _first_s(display: Display) -> float | None:
 
 def _number(value: float | None, form: str) -> str:
     return formatted(None if value is not None and math.isinf(value) else value, form)
-
-
-# ---------------------------------------------------------------- the charts
 
 
 def _charts(pairs: Sequence[PairScores]) -> list[Chart]:

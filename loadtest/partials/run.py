@@ -247,9 +247,6 @@ def _played(stream: Stream, arm: Arm) -> list[tuple[Revision, str]]:
             return [(stream.final, stream.id)]
 
 
-# ---------------------------------------------------------------- the order of things
-
-
 class _Entry(Struct, frozen=True, forbid_unknown_fields=True):
     id: str
     lang: str
@@ -404,9 +401,6 @@ def _token_count(plan: PartialsPlan) -> Callable[[str], int]:
 
     tokenizer = Tokenizer.from_file(str(SMALL_MODEL / "tokenizer.json"))
     return lambda text: len(tokenizer.encode(text, add_special_tokens=False).ids) + 1
-
-
-# ---------------------------------------------------------------- the command
 
 
 def _add(parser: argparse.ArgumentParser) -> None:

@@ -119,9 +119,6 @@ def _comparison(
     )
 
 
-# ---------------------------------------------------------------- findings
-
-
 def findings(
     outcome: Outcome, compared: Sequence[Comparison], levels: Sequence[int], *, bars: bool, context: bool = False
 ) -> list[Finding]:
@@ -229,9 +226,6 @@ def _others_found(compared: Sequence[Comparison], own: Sequence[Trial], in_fligh
     )
 
 
-# ---------------------------------------------------------------- arithmetic
-
-
 def _in_flight(trial: Trial) -> int:
     assert isinstance(trial.load, Closed)  # noqa: S101 -- there is no other load here
     return trial.load.in_flight
@@ -262,8 +256,6 @@ def _in_words(spread: Spread | None, form: str) -> str:
         return NONE
     return f"{form.format(spread.median)} ({form.format(spread.low)} to {form.format(spread.high)})"
 
-
-# ---------------------------------------------------------------- the table
 
 _CAPTION = (
     "Each round of the gateway beside the other's round of the same lines, in the same repetition: its requests "

@@ -308,9 +308,6 @@ def _now_s() -> float:
     return round(time.monotonic(), 4)
 
 
-# ---------------------------------------------------------------- client processes
-
-
 # Sentences that each language is said in; they come again in a long run.
 _TEXTS = 400
 
@@ -343,9 +340,6 @@ Order = Fault | Literal["hush", "flush", "leave"]
 pings; answered once all have their pong. `leave`: everybody leaves; answered when they are gone."""
 
 _orders = msgspec.json.Decoder(Order)
-
-
-# ---------------------------------------------------------------- seen by the process that started it
 
 
 class CrowdProcess:
@@ -414,9 +408,6 @@ class CrowdProcess:
         with suppress(ProcessLookupError):
             self._process.kill()
         await self._process.wait()
-
-
-# ---------------------------------------------------------------- the process itself
 
 
 class _Clients:

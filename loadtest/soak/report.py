@@ -199,9 +199,6 @@ class SoakResult(Struct, frozen=True):
             yield self.unquiet
 
 
-# ---------------------------------------------------------------- what it shows
-
-
 def results(result: SoakResult) -> Results:
     """The whole report."""
     failures = list(result.failures())
@@ -290,9 +287,6 @@ def _notes(result: SoakResult) -> Iterator[str]:
 
 def _codes(counts: dict[str, int]) -> str:
     return ", ".join(f"`{code}` {count:,}" for code, count in sorted(counts.items())) or "0"
-
-
-# ---------------------------------------------------------------- the charts
 
 
 def _charts(result: SoakResult) -> list[Chart]:

@@ -95,9 +95,6 @@ async def vllm_serve(
             )
 
 
-# ---------------------------------------------------------------- its command line
-
-
 def server_arguments(options: VllmOptions, serve: Serve) -> dict[str, Any]:
     """Everything that `vllm serve` is told."""
     if not serve.tuned and hardware.gpu_present():

@@ -32,9 +32,6 @@ SENTENCE = {"text": "a b c", "source": "en", "target": "de"}
 LONG = {"text": "a b c d e f g h i j k", "source": "en", "target": "de"}
 
 
-# ---------------------------------------------------------------- what each is made of
-
-
 def test_the_architectures_are_those_of_the_reports() -> None:
     shapes = {name: plan(name, {}) for name in ("one-worker", "two-workers", "static-batching")}
     assert [(each.workers, each.batch) for each in shapes.values()] == [(1, 1), (2, 1), (1, 16)]
@@ -67,9 +64,6 @@ def test_settings_of_a_gateway_say_which_engine() -> None:
 def test_what_is_no_baseline_is_one_sentence(architecture: str, settings: dict[str, Any], complaint: str) -> None:
     with pytest.raises(LoadtestError, match=complaint):
         plan(architecture, settings)
-
-
-# ---------------------------------------------------------------- a worker
 
 
 def test_a_batch_takes_as_long_as_its_longest() -> None:

@@ -166,8 +166,6 @@ def test_any_answers_at_all_end_the_search(answers: list[bool], both: bool) -> N
     assert len(asked) <= 25
 
 
-# ---------------------------------------------------------------- sweep
-
 SWEEP = Bounds(resolution=0.1, confirms=False, past=(1.5, 2.0))
 
 
@@ -213,9 +211,6 @@ def test_a_noisy_sweep_ends(limit: float, seed: int, runs: int, whole: bool) -> 
     bounds = replace(SWEEP, high=1_000, whole=whole, runs=runs)
     _, asked = play(capacity_search(10, bounds), noisy(limit, seed))
     assert len(asked) <= runs
-
-
-# ---------------------------------------------------------------- offers
 
 
 MEETINGS = Offer(

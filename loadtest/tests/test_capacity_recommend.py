@@ -57,9 +57,8 @@ async def test_a_search_ends_when_there_is_no_time_for_the_next_run() -> None:
         return measured(run, kept=True)
 
     # The third run, of 4 meetings, would take longer than there is.
-    followed = await follow(
-        capacity_search(1, Bounds(whole=True)), one, lambda run: 100 if run.load > 2 else 1, time.monotonic() + 50
-    )
+    bench = cast(Bench, SimpleNamespace(measure=one, takes_s=lambda run: 100 if run.load > 2 else 1))
+    followed = await follow(capacity_search(1, Bounds(whole=True)), bench, time.monotonic() + 50)
     assert [each.point.load for each in followed.measured] == [1, 2]
     assert (followed.found.capacity, followed.found.ended) == (2, Ended.TIME)
     assert followed.stopped is Ended.TIME
@@ -75,7 +74,7 @@ async def test_a_run_that_the_driver_lost_is_repeated_and_then_ends_the_search()
 
     bench = cast(Bench, SimpleNamespace(measure=one, takes_s=lambda _run: 1.0))
     search = capacity_search(4, Bounds(whole=True))
-    followed = await follow(search, bench.measure, bench.takes_s, time.monotonic() + 1_000)
+    followed = await follow(search, bench, time.monotonic() + 1_000)
     found, points = followed.found, [each.point for each in followed.measured]
     assert asked == [4, 4, 8, 8, 8]
     assert [(each.load, each.driver) for each in points] == [(4, None), (8, "It was late.")]
@@ -493,9 +492,6 @@ def test_nothing_is_recommended_where_nothing_was_kept() -> None:
     tried = [carrying(8, None, 1, Ended.NOTHING)]
     assert recommended_toml(tried, IN_MEETINGS, "machine") == ""
     assert [each.passed for each in advised(tried)] == [False]
-
-
-# ---------------------------------------------------------------- which one
 
 
 def trying(carried: Mapping[int, float]) -> list[Tried]:

@@ -67,9 +67,6 @@ def test_the_documentation_calls_load_tests_as_they_want_it(page: str) -> None:
         _parser().parse_args(call)
 
 
-# ---------------------------------------------------------------- what a report says of its command
-
-
 @pytest.mark.parametrize(
     ("given", "told"),
     [
@@ -107,9 +104,6 @@ def test_the_files_that_are_there_are_named_at_the_end(
     assert said.endswith(f"\n\nWritten to {out}, which holds result.json.gz, table.md\n")
 
 
-# ---------------------------------------------------------------- arithmetic, and an early end
-
-
 @pytest.mark.parametrize(
     ("quantile", "expected"), [(0.0, 1), (0.01, 1), (0.5, 50), (0.501, 51), (0.99, 99), (0.991, 100), (1.0, 100)]
 )
@@ -131,9 +125,6 @@ def test_of_a_group_of_errors_the_first_one_is_told() -> None:
     assert str(first_error(ExceptionGroup("of more", [inner, OSError()]))) == "'first'"
     alone = ValueError("alone")
     assert first_error(alone) is alone
-
-
-# ---------------------------------------------------------------- an early end
 
 
 async def test_what_was_measured_before_the_time_was_up_is_kept() -> None:
@@ -164,9 +155,6 @@ async def test_an_interruption_keeps_what_was_measured(something: bool) -> None:
     else:
         with pytest.raises(asyncio.CancelledError):
             await task
-
-
-# ---------------------------------------------------------------- models without weights
 
 
 def test_a_shape_has_a_word_for_each_token_of_its_model(tmp_path: Path) -> None:

@@ -46,9 +46,6 @@ def quiet(_: str) -> None:
     pass
 
 
-# ---------------------------------------------------------------- what each process gets
-
-
 def test_sessions_of_a_closed_loop_are_spread_and_lines_go_with_them() -> None:
     shares = split_load(Closed(25), 4)
     assert shares == [Closed(7), Closed(6), Closed(6), Closed(6)]
@@ -72,9 +69,6 @@ def test_every_process_knows_all_of_the_meetings() -> None:
     said = [Line("a", "hello", "en", ("de", "fr"), meeting="m", speaker="s")]
     assert split_load(load, 3) == [load] * 3
     assert split_lines(said, load, 3) == [said] * 3
-
-
-# ---------------------------------------------------------------- what a process keeps
 
 
 def test_lag_is_told_in_milliseconds_and_what_is_early_is_not_late() -> None:
@@ -122,9 +116,6 @@ def test_of_many_finals_a_process_keeps_its_part_by_chance() -> None:
     # Not the first ones, nor the last.
     mean = sum(delivered.final_ms) / 5_000
     assert 24_000 < mean < 26_000
-
-
-# ---------------------------------------------------------------- the verdict
 
 
 def driven(first_ms: float = 100.0, **use: float) -> Driven:

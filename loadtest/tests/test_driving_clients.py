@@ -231,9 +231,6 @@ def test_a_completion_whose_last_event_is_not_whole_has_failed() -> None:
     assert answer.failed == "the stream ended before its time"
 
 
-# ---------------------------------------------------------------- clients
-
-
 ALONE = Share(0, 1, "alone")
 
 

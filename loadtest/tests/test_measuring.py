@@ -109,9 +109,6 @@ def test_the_counter_is_that_of_translated_partials_of_all_languages() -> None:
     assert translated("") == 0
 
 
-# ---------------------------------------------------------------- a server that says something of itself
-
-
 class _Metrics(BaseHTTPRequestHandler):
     steps = 0
 

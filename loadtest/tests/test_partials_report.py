@@ -357,8 +357,6 @@ def test_every_reader_is_checked_against_every_promise() -> None:
     ]
 
 
-# ---------------------------------------------------------------- the bars
-
 GOOD = PairScores(
     source="en",
     target="de",
@@ -409,9 +407,6 @@ def test_lag_is_only_asked_of_languages_with_words_and_nothing_of_pairs_into_eng
     late = replace(GOOD, target="ja", stable=replace(GOOD.stable, lag_median=9))
     assert failed(late) == []
     assert bars([replace(GOOD, source="de", target="en", chrf_alone=10)]) == []
-
-
-# ---------------------------------------------------------------- counters
 
 
 def test_counters_are_subtracted_series_by_series() -> None:

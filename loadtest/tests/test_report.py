@@ -222,9 +222,6 @@ def test_a_line_of_the_records_is_one_with_the_name_of_its_trial(tmp_path: Path)
     ]
 
 
-# ---------------------------------------------------------------- charts
-
-
 def drawn(trials: list[Trial]) -> dict[str, Chart]:
     told = summaries(trials, Objective())
     return {chart.title: chart for chart in charts(told, trials, Objective())}
@@ -232,9 +229,6 @@ def drawn(trials: list[Trial]) -> dict[str, Chart]:
 
 def grouped(trials: list[Trial], objective: Objective | None = None) -> list[Group]:
     return groups(summaries(trials, objective or Objective()))
-
-
-# ---------------------------------------------------------------- groups
 
 
 def test_trials_that_differ_by_the_rate_alone_are_one_curve_in_order_of_the_rate() -> None:

@@ -32,8 +32,6 @@ from loadtest.trial.values import (
 from tests.clocks import swiftly
 from tests.gateways import running
 
-# ---------------------------------------------------------------- options
-
 
 def options(*arguments: str) -> argparse.Namespace:
     return parsed(RUN, "--out", "folder", *arguments)

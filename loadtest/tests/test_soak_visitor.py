@@ -64,9 +64,6 @@ def test_a_new_session_is_shown_the_newest_again() -> None:
     assert again(started(recovered=None), caption(1), started(recovered=False), caption(1)) == []
 
 
-# ---------------------------------------------------------------- one client
-
-
 pytestmark = pytest.mark.slow
 
 RULES = Rules(keep_s=1, snapshot=30, log_keep_s=600)

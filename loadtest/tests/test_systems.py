@@ -150,9 +150,6 @@ def test_engines_on_one_gpu_share_its_memory() -> None:
     assert own["engine"]["extra"]["kv_cache_memory_bytes"] == 5
 
 
-# ---------------------------------------------------------------- vLLM's command
-
-
 def test_arguments_become_flags() -> None:
     flags = as_flags(
         {"max_num_seqs": 16, "enforce_eager": False, "compilation_config": {"mode": 0}, "a": ["b", "c"]}
@@ -200,9 +197,6 @@ def test_on_a_gpu_the_default_server_makes_its_own_choice(monkeypatch: pytest.Mo
         "served_model_name": "model",
         "disable_uvicorn_access_log": True,
     }
-
-
-# ---------------------------------------------------------------- metrics
 
 
 def test_metrics_are_summed_over_their_series() -> None:
@@ -352,9 +346,6 @@ async def test_a_gateway_that_is_not_there_is_one_sentence() -> None:
             pass
 
 
-# ---------------------------------------------------------------- several at once
-
-
 @asynccontextmanager
 async def _system(name: str, log: list[str], fails: bool = False) -> AsyncIterator[str]:
     await asyncio.sleep(0)
@@ -399,9 +390,6 @@ async def test_one_that_cannot_start_need_not_matter() -> None:
     assert log == ["a up", "a down"]
 
 
-# ---------------------------------------------------------------- the gateway
-
-
 @pytest.mark.slow
 async def test_a_gateway_serves_with_the_settings_and_is_gone_afterwards(monkeypatch: pytest.MonkeyPatch) -> None:
     # What the environment says of a gateway is somebody else's.
@@ -420,9 +408,6 @@ async def test_a_gateway_that_cannot_start_says_why() -> None:
     with pytest.raises(LoadtestError, match="no model at"):
         async with gateway({"engine": {"model": "./nowhere"}}, lambda _: None):
             pass
-
-
-# ---------------------------------------------------------------- a store
 
 
 # Says what rules there are in its network, and which interfaces.
@@ -463,9 +448,6 @@ def test_a_machine_without_the_programs_is_told_what_is_missing(
     monkeypatch.setenv("PATH", str(tmp_path))
     with pytest.raises(LoadtestError, match="Packets cannot be lost without `ip`"):
         enter_lossy_network(1, 2)
-
-
-# ---------------------------------------------------------------- the store
 
 
 async def asked(store: Store, command: str) -> str:

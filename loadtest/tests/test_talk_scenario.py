@@ -153,9 +153,6 @@ def test_partials_can_be_fewer() -> None:
         meetings_lines(replace(NATURAL, partial_every_s=0.1), 60.0)
 
 
-# ---------------------------------------------------------------- the same lines again
-
-
 def test_without_partials_the_same_is_said_at_the_same_time(natural: list[Line]) -> None:
     assert meetings_lines(NATURAL, SECONDS) == [replace(line, partials=()) for line in natural]
 
@@ -192,9 +189,6 @@ def test_another_seed_says_something_else(natural: list[Line]) -> None:
     assert request_lines(NATURAL, 20) == request_lines(NATURAL, 60)[:20]
 
 
-# ---------------------------------------------------------------- requests
-
-
 def test_requests_are_as_long_as_what_is_said_in_meetings(natural: list[Line]) -> None:
     requests = request_lines(NATURAL, 3_000)
     assert statistics.mean(map(words, requests)) == pytest.approx(statistics.mean(map(words, natural)), rel=0.1)
@@ -216,9 +210,6 @@ def test_other_languages_say_it_in_their_own_words(source: str) -> None:
     lines = request_lines(Scenario(source=source, targets=("en",)), 200)
     assert {line.source for line in lines} == {source}
     assert not any(line.text.isascii() for line in lines)
-
-
-# ---------------------------------------------------------------- uniform
 
 
 def test_uniform_lines_are_of_one_length_at_equal_distances() -> None:
@@ -250,9 +241,6 @@ def test_meetings_are_not_cut_at_punctuation() -> None:
         meetings_lines(Scenario(shape="sentences"), 10.0)
 
 
-# ---------------------------------------------------------------- arrivals
-
-
 def test_arrivals_have_the_rate_and_the_irregularity_of_a_poisson_process() -> None:
     placed = arrivals(request_lines(NATURAL, 3_000), 50.0, seed=1)
     gaps = [after.due_s - before.due_s for before, after in pairwise(placed)]
@@ -278,9 +266,6 @@ def test_partials_keep_their_distance_when_a_line_is_due_at_another_time() -> No
 def test_lines_without_times_have_no_rate() -> None:
     assert translations_per_s([]) == 0
     assert translations_per_s([Line("a", "one", "en", ("de",))]) == 0
-
-
-# ---------------------------------------------------------------- refusals
 
 
 @pytest.mark.parametrize(
@@ -369,9 +354,6 @@ def test_a_file_without_lines_is_no_recording(tmp_path: Path) -> None:
         read_talk(file)
     with pytest.raises(LoadtestError, match="cannot be read"):
         read_talk(tmp_path / "nothing.jsonl")
-
-
-# ---------------------------------------------------------------- streams
 
 
 ENGLISH = Workload(seed=1, source="en", target="de")
@@ -529,9 +511,6 @@ def test_a_space_is_said_with_the_word_behind_it(text: str, lang: str, spoken: l
     assert spoken_words(text, lang) == spoken
 
 
-# ---------------------------------------------------------------- by hand
-
-
 def test_enough_was_written_by_hand_in_every_language() -> None:
     streams = {lang: handwritten_streams(lang) for lang in LANGUAGES}
     every = list(itertools.chain.from_iterable(streams.values()))
@@ -568,9 +547,6 @@ def test_what_was_written_by_hand_is_in_order() -> None:
         times = [0, *(revision.at_ms for revision in stream.revisions), stream.final.at_ms]
         assert len(times) > 2, stream.id
         assert times == sorted(set(times)), stream.id
-
-
-# ---------------------------------------------------------------- the plan
 
 
 def test_the_plan_says_a_quarter_in_the_other_languages() -> None:

@@ -234,8 +234,6 @@ def test_how_busy_the_gpu_was_is_the_mean_of_its_samples() -> None:
     assert summary.gpu_percent == 36.0
 
 
-# ---------------------------------------------------------------- whatever the records
-
 _seconds = st.floats(0, 10, allow_nan=False)
 
 

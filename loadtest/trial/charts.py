@@ -124,9 +124,6 @@ def _spread_line(
     )
 
 
-# ---------------------------------------------------------------- closed loop
-
-
 def _against_in_flight(found: Sequence[Group]) -> Iterator[Chart]:
     """Requests a second and first token by how many are in flight."""
     yield Chart(
@@ -149,9 +146,6 @@ def _against_in_flight(found: Sequence[Group]) -> Iterator[Chart]:
         series=[_line(group.label, group, lambda each: each.p99_ms, number) for number, group in enumerate(found)],
         log_y=True,
     )
-
-
-# ---------------------------------------------------------------- trials that are one curve
 
 
 class Group(Struct, frozen=True):
@@ -196,9 +190,6 @@ def groups(summaries: Iterable[Summary]) -> list[Group]:
 
 def _amount(summary: Summary) -> float:
     return float(summary.load.in_flight if isinstance(summary.load, Closed) else summary.load.per_s)
-
-
-# ---------------------------------------------------------------- over time
 
 
 def _timelines(trials: Sequence[Trial]) -> Iterator[Chart]:

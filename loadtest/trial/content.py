@@ -88,9 +88,6 @@ class Chart(Struct, frozen=True, kw_only=True):
     log_y: bool = False
 
 
-# ---------------------------------------------------------------- as Markdown
-
-
 def markdown(parts: Iterable[str | Table]) -> str:
     """A whole document, with an empty line between its parts."""
     return "\n\n".join(text for part in parts for text in _texts(part)) + "\n"

@@ -63,9 +63,6 @@ def figure(charts: Sequence[Chart], title: str) -> Any:
     return drawn
 
 
-# ---------------------------------------------------------------- drawing
-
-
 def _pyplot() -> Any:
     # Imported here: a second that others need not wait, and a package that need not be there.
     import matplotlib as mpl

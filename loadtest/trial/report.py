@@ -134,9 +134,6 @@ def _write_records(path: Path, trials: Iterable[Trial]) -> None:
                 file.write(named + encode(record)[1:] + b"\n")
 
 
-# ---------------------------------------------------------------- the table
-
-
 def parts(made: Report) -> Iterator[str | Table]:
     """Findings, what a command has besides, one row for each trial, and on what it was measured."""
     if made.findings:
@@ -311,9 +308,6 @@ def _spread(spread: Spread, ranged: bool) -> str:
     if not ranged:
         return number(spread.median)
     return f"{number(spread.median)} ({number(spread.low)}–{number(spread.high)})"
-
-
-# ---------------------------------------------------------------- sentences
 
 
 def _objective_words(objective: Objective) -> str:

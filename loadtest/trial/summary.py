@@ -220,9 +220,6 @@ def tokens_per_s(trial: Trial) -> float:
     return _per_s(trial, _tokens(trial))
 
 
-# ---------------------------------------------------------------- one translation
-
-
 def _finished(record: Record) -> bool:
     return record.failed is None and record.done_s is not None
 

@@ -14,8 +14,6 @@ from msgspec import Struct
 
 from loadtest.trial.content import Chart, Table
 
-# ---------------------------------------------------------------- what is said
-
 
 class Partial(Struct, frozen=True):
     """A revision of a line that is still being said."""
