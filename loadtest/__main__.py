@@ -20,7 +20,7 @@ import uvloop
 
 from demo_model import SMALL_MODEL
 from gateway.bundled.folder import VARIABLE
-from loadtest.capacity.command import CAPACITY, RECOMMEND, SWEEP
+from loadtest.capacity.recommend import CAPACITY, RECOMMEND, SWEEP
 from loadtest.journey import JOURNEY
 from loadtest.machine import command_line, describe
 from loadtest.options import Command, Say

@@ -18,6 +18,7 @@ import time
 from collections import defaultdict
 from collections.abc import AsyncIterator, Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import asynccontextmanager
+from dataclasses import dataclass, field
 from itertools import count
 
 import msgspec
@@ -65,16 +66,14 @@ _LOOK_S = 0.05
 _QUIET_S = 2.0
 
 
+@dataclass(eq=False, slots=True)
 class Texts:
     """What one session has had in one pass: of which utterances and languages it has had text of the final; when
     the newest translation came, and whether one has failed."""
 
-    __slots__ = ("begun", "came_s", "failed")
-
-    def __init__(self) -> None:
-        self.begun: set[tuple[str, str]] = set()
-        self.came_s: dict[tuple[str, str], float] = {}
-        self.failed: set[tuple[str, str]] = set()
+    begun: set[tuple[str, str]] = field(default_factory=set)
+    came_s: dict[tuple[str, str], float] = field(default_factory=dict)
+    failed: set[tuple[str, str]] = field(default_factory=set)
 
 
 class _Open(Struct):

@@ -35,8 +35,6 @@ from loadtest.trial.values import (
     WebSocketGateway,
 )
 
-__all__: list[str] = []
-
 _PROGRESS_S = 1.0
 
 # For a client to close, once no process listens any more; then the process ends the hard way.
@@ -113,17 +111,13 @@ class _Worker:
                         lines = await client.prepare(prepare.lines, prepare.load)
                         self.say(exchange.Done())
                     case exchange.Begin() as begin:
-                        await self._pass(client, start, lines, begin)
-
-    async def _pass(
-        self, client: Client, start: exchange.Start, lines: Sequence[Line], begin: exchange.Begin
-    ) -> None:
-        tally = Tally(begin.begin_s, keep_text=begin.keep_text, processes=start.share.processes)
-        with _without_garbage(isinstance(start.address, EngineInProcess)):
-            cpu_s = time.process_time()
-            await self._play(client, lines, tally, begin)
-            use = tally.lag.use(time.process_time() - cpu_s, tally.now_s())
-        self.say(exchange.Played(tally.last_s, tally.records, tally.delivered(), use, tally.ran_out_s))
+                        tally = Tally(begin.begin_s, begin.keep_text, start.share.processes)
+                        with _without_garbage(isinstance(start.address, EngineInProcess)):
+                            cpu_s = time.process_time()
+                            await self._play(client, lines, tally, begin)
+                            use = tally.lag.use(time.process_time() - cpu_s, tally.now_s())
+                        played = (tally.last_s, tally.records, tally.delivered(), use, tally.ran_out_s)
+                        self.say(exchange.Played(*played))
 
     async def _play(self, client: Client, lines: Sequence[Line], tally: Tally, begin: exchange.Begin) -> None:
         async with asyncio.TaskGroup() as tasks:

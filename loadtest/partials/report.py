@@ -23,22 +23,17 @@ def results(result: PartialsResult) -> Results:
     failures = list(result.failures())
     value = f"{len(failures)} failed" if failures else "all held"
     note = "; ".join(failures[:_SHOWN_PROBLEMS])
+    parts: list[str | Table] = []
+    if result.plan.engine == "simulated":
+        parts.append("Words behind a tag are no translations: the bars do not count with the simulated engine.")
+    parts += [*_bars(result.bars), *_of_pairs(result.pairs), _phases(result.phases), *_notes(result)]
     return Results(
         model=result.model,
         findings=[Finding("bars and promises", value, "all held", not failures, note)],
-        parts=list(_parts(result)),
+        parts=parts,
         charts=_charts(result.pairs),
         details=to_builtins(result),
     )
-
-
-def _parts(result: PartialsResult) -> Iterator[str | Table]:
-    if result.plan.engine == "simulated":
-        yield "Words behind a tag are no translations: the bars do not count with the simulated engine."
-    yield from _bars(result.bars)
-    yield from _of_pairs(result.pairs)
-    yield _phases(result.phases)
-    yield from _notes(result)
 
 
 def _bars(bars: Sequence[Bar]) -> Iterator[Table]:

@@ -1,5 +1,5 @@
-"""The whole evaluation: meetings on the gateway under test, in each of which one person speaks streams and readers
-write down what they are sent; one source language after the other, and in each the arms, on one gateway.
+"""`python -m loadtest partials`: meetings on the gateway under test, in each of which one person speaks streams
+and readers write down what they are sent; one source language after the other, and in each the arms.
 
 Knows: its options, the product's client, times, the order of things, what is read off machine and gateway around
 each phase, the file of the streams that are written by hand. Must not know: what the scores mean (`result`), or
@@ -405,10 +405,10 @@ def _token_count(plan: PartialsPlan) -> Callable[[str], int]:
 
 def _add(parser: argparse.ArgumentParser) -> None:
     plan = PartialsPlan()
-    add_options(parser, "--out")
+    shared = ("--out", "--engine", "--max-num-seqs", "--seed", "--time-limit-s")
+    defaults = {"engine": plan.engine, "max_num_seqs": plan.max_num_seqs, "time_limit_s": round(plan.time_limit_s)}
+    add_options(parser, *shared, **defaults)
     add = parser.add_argument
-    add("--engine", choices=("vllm", "simulated"), default=plan.engine, help="which engine")
-    add("--max-num-seqs", type=between(1, 1024), default=plan.max_num_seqs, metavar="N", help="the engine's batch")
     add(
         "--streams",
         type=between(1, 10_000),
@@ -423,8 +423,6 @@ def _add(parser: argparse.ArgumentParser) -> None:
         metavar="N",
         help="at the same time while five languages are read; five times as many while one is",
     )
-    add("--seed", type=int, default=plan.seed, help="which streams")
-    add("--time-limit-s", type=between(1, 86_400), default=round(plan.time_limit_s), metavar="S", help="stop then")
     add("--smoke", action="store_true", help="a few streams in two languages at twice the pace: does it run?")
 
 

@@ -340,8 +340,7 @@ class _Rounds:
         except LoadtestError as error:
             self._fails(running.name, str(error))
             return []
-        without_text = [replace(record, text="") for record in trial.records]
-        self.outcome.trials.append(replace(trial, records=without_text))
+        self.outcome.trials.append(replace(trial, records=[replace(each, text="") for each in trial.records]))
         return [trial]
 
     async def _forget(self, running: Running) -> None:

@@ -58,7 +58,7 @@ from loadtest.soak.records import (
     encode,
 )
 from loadtest.soak.relay import Relay
-from loadtest.talk.streams import Workload, utterances
+from loadtest.talk.streams import utterances
 
 # The share of accepted utterances that are taken back, and of all that have partials before.
 _CANCELLED = 0.005
@@ -417,13 +417,7 @@ class _Clients:
         self._hushed = asyncio.Event()
         self._leave = asyncio.Event()
         self._present: dict[int, Visitor] = {}
-        self._texts = {
-            lang: [
-                said.text
-                for said in utterances(Workload(crowd.seed, lang, "en" if lang != "en" else "ja"), _TEXTS)
-            ]
-            for lang in LANGUAGES
-        }
+        self._texts = {lang: utterances(crowd.seed, lang, _TEXTS) for lang in LANGUAGES}
 
     async def run(self) -> None:
         """Until the standard input ends or everybody has left."""

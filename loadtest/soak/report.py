@@ -8,7 +8,6 @@ is drawn.
 from __future__ import annotations
 
 import statistics
-from collections import Counter
 from collections.abc import Callable, Iterator
 from typing import ClassVar, Literal
 
@@ -218,12 +217,13 @@ def results(result: SoakResult) -> Results:
 
 def _parts(result: SoakResult) -> Iterator[str | Table]:
     yield Table("", ("", ""), list(_verdict(result.verdict)))
-    counts = Counter(fault.kind for fault in result.faults)
-    made = [
-        (kind.value, str(counts[kind]), _repairs(result, kind), what)
-        for kind, what in WHAT.items()
-        if counts[kind]
-    ]
+    made: list[tuple[str, ...]] = []
+    for kind, what in WHAT.items():
+        own = [fault.recovered_s for fault in result.faults if fault.kind is kind]
+        known = [recovered_s for recovered_s in own if recovered_s is not None]
+        repairs = f"{statistics.median(known):.1f}, {max(known):.1f}" if known else ""
+        if own:
+            made.append((kind.value, str(len(own)), repairs, what))
     yield Table("", ("fault", "times", "until repaired, s: median, most", "what"), made)
     columns: list[tuple[str, Callable[[Fault], str]]] = [
         ("fault of everybody", lambda each: each.kind.value),
@@ -259,13 +259,11 @@ def _parts(result: SoakResult) -> Iterator[str | Table]:
 def _verdict(verdict: Verdict) -> Iterator[tuple[str, str]]:
     for name, words in WORDS.items():
         found = getattr(verdict, name)
-        value = _codes(found) if isinstance(found, dict) else f"{found:,}"
+        if isinstance(found, dict):
+            value = ", ".join(f"`{code}` {count:,}" for code, count in sorted(found.items())) or "0"
+        else:
+            value = f"{found:,}"
         yield words, f"**{value}**" if words.startswith("**") else value
-
-
-def _repairs(result: SoakResult, kind: FaultKind) -> str:
-    known = [fault.recovered_s for fault in result.faults if fault.kind is kind and fault.recovered_s is not None]
-    return f"{statistics.median(known):.1f}, {max(known):.1f}" if known else ""
 
 
 def _of_everybody(result: SoakResult) -> list[Fault]:
@@ -283,10 +281,6 @@ def _notes(result: SoakResult) -> Iterator[str]:
     yield f"Gateway, engine and clients share the machine's cores. Engine {plan.engine}{workers}."
     settings = ", ".join(f"`{name}={value}`" for name, value in result.settings.items())
     yield f"Settings: {settings}."
-
-
-def _codes(counts: dict[str, int]) -> str:
-    return ", ".join(f"`{code}` {count:,}" for code, count in sorted(counts.items())) or "0"
 
 
 def _charts(result: SoakResult) -> list[Chart]:

@@ -32,7 +32,7 @@ from msgspec.structs import replace
 from demo_model.corpus.sets import ParallelSet, SetKind, load_sets
 from loadtest.results import LoadtestError
 from loadtest.talk import streams
-from loadtest.talk.streams import Workload, utterances
+from loadtest.talk.streams import utterances
 from loadtest.trial.values import Line, Partial
 
 # Words of one sentence, in a text that no single sentence fills.
@@ -81,9 +81,6 @@ def _by_words() -> dict[int, Sequence[ParallelSet]]:
             found[words].append(each)
     enough = (words for words in found if words <= _MOST_FIXED_WORDS or len(found[words]) >= _FEWEST_SETS)
     return {words: found[words] for words in enough}
-
-
-# ---------------------------------------------------------------- what is said
 
 
 PER_MINUTE = 25.0
@@ -218,13 +215,11 @@ def request_lines(scenario: Scenario, count: int) -> list[Line]:
 
 
 def _sentences(scenario: Scenario, count: int) -> list[Line]:
-    each = -(-count // len(scenario.targets))
-    said = [utterances(Workload(scenario.seed, scenario.source, target), each) for target in scenario.targets]
-    # Number by number, one target after the other.
-    turns = [utterance for turn in zip(*said, strict=True) for utterance in turn]
+    said = utterances(scenario.seed, scenario.source, -(-count // len(scenario.targets)))
+    # Text by text, one target after the other.
+    turns = [(text, target) for text in said for target in scenario.targets]
     return [
-        Line(str(number), utterance.text, scenario.source, (utterance.target,))
-        for number, utterance in enumerate(turns[:count])
+        Line(str(number), text, scenario.source, (target,)) for number, (text, target) in enumerate(turns[:count])
     ]
 
 

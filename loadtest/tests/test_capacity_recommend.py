@@ -21,10 +21,20 @@ from msgspec.structs import replace
 from gateway.config import load
 from loadtest.capacity import curve as curving
 from loadtest.capacity import recommend as recommending
-from loadtest.capacity.command import CAPACITY, RECOMMEND, SWEEP, offer
 from loadtest.capacity.curve import Bench, Plan, curve, findings, follow, slots
 from loadtest.capacity.points import Measured, Offer, Point, Unit
-from loadtest.capacity.recommend import RecommendPlan, Tried, advise, choose, recommend, recommended_toml
+from loadtest.capacity.recommend import (
+    CAPACITY,
+    RECOMMEND,
+    SWEEP,
+    RecommendPlan,
+    Tried,
+    advise,
+    choose,
+    offer,
+    recommend,
+    recommended_toml,
+)
 from loadtest.capacity.search import Bounds, Ended, Found, Run, capacity_search
 from loadtest.options import Command, settings, with_batch
 from loadtest.results import LoadtestError, Spread

@@ -27,8 +27,8 @@ from loadtest.tests.made_up_trials import (
     write,
 )
 from loadtest.trial import plots, report
-from loadtest.trial.charts import Group, charts, groups
 from loadtest.trial.content import MOST_SERIES, Chart, Mark, Series, Table, markdown
+from loadtest.trial.report import Group, charts, groups
 from loadtest.trial.summary import summaries
 from loadtest.trial.values import Finding, Objective, Record, Results, Trial
 
