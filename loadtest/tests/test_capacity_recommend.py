@@ -62,7 +62,7 @@ def measured(run: Run, *, kept: bool, driver: str | None = None) -> Measured:
 # ---------------------------------------------------------------- following a search
 
 
-async def test_a_search_ends_when_there_is_no_time_for_the_next_run() -> None:
+async def test_a_search_ends_without_time_for_more() -> None:
     async def one(run: Run) -> Measured:
         return measured(run, kept=True)
 
@@ -70,8 +70,7 @@ async def test_a_search_ends_when_there_is_no_time_for_the_next_run() -> None:
     bench = cast(Bench, SimpleNamespace(measure=one, takes_s=lambda run: 100 if run.load > 2 else 1))
     followed = await follow(capacity_search(1, Bounds(whole=True)), bench, time.monotonic() + 50)
     assert [each.point.load for each in followed.measured] == [1, 2]
-    assert (followed.found.capacity, followed.found.ended) == (2, Ended.TIME)
-    assert followed.stopped is Ended.TIME
+    assert (followed.found.capacity, followed.found.ended, followed.stopped) == (2, Ended.TIME, Ended.TIME)
 
 
 async def test_a_run_that_the_driver_lost_is_repeated_and_then_ends_the_search() -> None:
@@ -337,6 +336,11 @@ def test_the_options_make_an_offer() -> None:
     watched = offer(parsed(RECOMMEND, "--out", "o", "--first-words-ms", "1500"))
     assert watched.objective == Objective(first_words_ms=1_500.0)
     assert "partials" not in offer(parsed(SWEEP, "--out", "o")).workload
+    assert parsed(SWEEP, "--out", "o", "--loads", "5,7.5,5").loads == (5, 7.5)
+    # No size of the batch is set for all candidates.
+    several = parsed(RECOMMEND, "--out", "o", "--max-num-seqs", "4,16")
+    assert (several.seqs, settings(several)["engine"]) == ((4, 16), {})
+    assert parsed(CAPACITY, "--out", "o", "--max-num-seqs", "4").max_num_seqs == 4
 
 
 @pytest.mark.parametrize("command", [RECOMMEND, CAPACITY, SWEEP])
@@ -344,18 +348,6 @@ async def test_no_first_words_are_asked_of_a_model_without_weights(command: Comm
     given = ("--out", "o", "--unit", "meetings", "--set", 'engine.extra.load_format="dummy"')
     with pytest.raises(LoadtestError, match=r"--first-words-ms: a model without weights"):
         await command.run(parsed(command, *given, "--first-words-ms", "1500"), lambda _said: None)
-
-
-def test_a_recommendation_takes_lists_where_others_take_one_value() -> None:
-    options = parsed(RECOMMEND, "--out", "o", "--max-num-seqs", "4,16")
-    assert options.seqs == (4, 16)
-    # No size is set for all candidates.
-    assert "max_num_seqs" not in settings(options).get("engine", {})
-    assert parsed(CAPACITY, "--out", "o", "--max-num-seqs", "4").max_num_seqs == 4
-
-
-def test_a_sweep_offers_the_loads_that_are_given() -> None:
-    assert parsed(SWEEP, "--out", "o", "--loads", "5,7.5,5").loads == (5, 7.5)
 
 
 def test_clients_that_retry_are_part_of_what_a_sweep_offers() -> None:
@@ -498,23 +490,8 @@ def test_what_was_not_confirmed_is_no_recommendation_to_plan_with(ended: Ended) 
     assert "NOT CONFIRMED" not in recommended_toml(others, IN_MEETINGS, "machine")
 
 
-def test_nothing_is_recommended_where_nothing_was_kept() -> None:
-    tried = [carrying(8, None, 1, Ended.NOTHING)]
-    assert recommended_toml(tried, IN_MEETINGS, "machine") == ""
-    assert [each.passed for each in advised(tried)] == [False]
-
-
 def trying(carried: Mapping[int, float]) -> list[Tried]:
     return [Tried(size, Found(each, None, Ended.CONFIRMED, 1)) for size, each in carried.items()]
-
-
-def test_the_smallest_of_those_that_carry_the_same_is_recommended() -> None:
-    carried = {8: 20.0, 16: 39.0, 32: 40.0, 64: 31.0}
-    choice = choose(trying(carried))
-    assert choice is not None
-    chosen, why = choice
-    assert chosen.max_num_seqs == 16
-    assert "sooner" in why
 
 
 @given(st.dictionaries(st.sampled_from([4, 8, 16, 32, 64, 128]), st.floats(0, 100), min_size=1))

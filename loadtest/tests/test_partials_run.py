@@ -77,11 +77,6 @@ def test_partials_are_translated_and_naive_revisions_cost_more(result: PartialsR
         assert pair.live.first_ms < pair.final_only.first_ms
 
 
-async def test_a_language_that_nobody_knows_is_one_sentence() -> None:
-    with pytest.raises(LoadtestError, match="no 'it'"):
-        await run(PartialsPlan(sources=("it",)), lambda _: None)
-
-
 async def test_what_takes_too_long_is_given_up(monkeypatch: pytest.MonkeyPatch) -> None:
     @asynccontextmanager
     async def endless(*_: object) -> AsyncIterator[Running]:

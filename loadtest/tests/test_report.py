@@ -412,12 +412,6 @@ def test_whatever_is_far_from_the_values_is_in_the_picture() -> None:
         assert 0 < words["bar"][1] < 1.1
 
 
-def test_points_that_are_not_connected_have_markers_only() -> None:
-    (line,) = axes_of(chart([Series("a", [1, 2], [1.0, 2.0], line=False)])).lines
-    assert line.get_linestyle() == "None"
-    assert line.get_marker() == "o"
-
-
 def test_each_panel_has_axes_of_its_own() -> None:
     lines = [Series("a", [1, 2], [1, 2], panel=panel) for panel in ("first", "second")]
     titles = [axes.get_title(loc="left") for axes in plots.figure([chart(lines)], "").axes]

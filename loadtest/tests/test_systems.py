@@ -223,10 +223,6 @@ async def test_a_gateway_is_idle_once_nothing_waits_or_runs(monkeypatch: pytest.
         await until_idle("unused", 0.01, 0, said.append)
 
 
-def test_nobody_there_is_no_exception() -> None:
-    assert get("http://127.0.0.1:9/metrics", 1.0) == (0, "")
-
-
 # ---------------------------------------------------------------- processes
 
 # Starts another process in a session of its own, ignores SIGTERM, and waits.
@@ -401,13 +397,6 @@ async def test_a_gateway_serves_with_the_settings_and_is_gone_afterwards(monkeyp
         async with existing(running.metrics_url.removesuffix("/metrics")) as same:
             assert same.address == running.address
     assert _gone(running.pid)
-
-
-@pytest.mark.slow
-async def test_a_gateway_that_cannot_start_says_why() -> None:
-    with pytest.raises(LoadtestError, match="no model at"):
-        async with gateway({"engine": {"model": "./nowhere"}}, lambda _: None):
-            pass
 
 
 # Says what rules there are in its network, and which interfaces.

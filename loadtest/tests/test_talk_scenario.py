@@ -26,7 +26,6 @@ from loadtest.talk.scenario import (
     Turns,
     Words,
     arrivals,
-    length,
     meetings_lines,
     pause_s,
     read_talk,
@@ -75,13 +74,6 @@ def test_lengths_are_skewed_and_none_is_longer_than_a_monologue(natural: list[Li
     assert statistics.mean(counts) == pytest.approx(MEAN_WORDS, abs=0.5)
 
 
-def test_single_utterances_are_as_long_as_those_of_meetings() -> None:
-    rng = random.Random(1)
-    lengths = [length(rng) for _ in range(20_000)]
-    assert statistics.mean(lengths) == pytest.approx(MEAN_WORDS, abs=0.5)
-    assert 1 <= min(lengths) <= max(lengths) <= LONGEST_WORDS
-
-
 def test_backchannels_come_from_those_who_do_not_have_the_floor() -> None:
     turns = Turns(6, random.Random(1))
     said = backchannels = 0
@@ -114,13 +106,6 @@ def test_pauses_are_of_three_classes_and_200_ms_in_the_median() -> None:
     assert statistics.mean(pause < 0.2 for pause in pauses) == pytest.approx(0.5, abs=0.02)
     assert statistics.mean(0.2 <= pause < 1.0 for pause in pauses) == pytest.approx(0.38, abs=0.02)
     assert statistics.mean(pause >= 1.0 for pause in pauses) == pytest.approx(0.12, abs=0.02)
-
-
-def test_people_speak_150_words_a_minute(natural: list[Line]) -> None:
-    long = [line for line in natural if words(line) > 15]
-    # From the first revision, which has about one word, to the one with the last.
-    paces = [(words(line) - 1) / (line.partials[-1].due_s - line.partials[0].due_s) for line in long]
-    assert statistics.median(paces) * 60 == pytest.approx(150, rel=0.05)
 
 
 def test_everybody_speaks(natural: list[Line]) -> None:
@@ -222,9 +207,6 @@ def test_uniform_lines_are_of_one_length_at_equal_distances() -> None:
     assert max(steps) - min(steps) < 0.001
     assert Counter(line.speaker for line in one).most_common()[-1][1] >= 8
     assert all(partial.due_s <= line.due_s for line in one for partial in line.partials)
-
-
-def test_uniform_requests_are_of_one_length() -> None:
     assert {words(line) for line in request_lines(Scenario(shape="uniform"), 100)} == {MEAN_WORDS}
 
 
@@ -234,11 +216,6 @@ def test_requests_of_sentences_take_the_targets_in_turn_and_a_shorter_list_begin
     assert lines[:101] == request_lines(Scenario(shape="sentences", targets=("de", "ja")), 101)
     assert len({line.id for line in lines}) == len(lines) == 401
     assert 8 < statistics.mean(map(words, lines)) < 25
-
-
-def test_meetings_are_not_cut_at_punctuation() -> None:
-    with pytest.raises(LoadtestError, match="for requests"):
-        meetings_lines(Scenario(shape="sentences"), 10.0)
 
 
 def test_arrivals_have_the_rate_and_the_irregularity_of_a_poisson_process() -> None:
@@ -255,17 +232,14 @@ def test_arrivals_count_translations_and_are_seeded() -> None:
     assert placed == arrivals(lines, 50.0, seed=1)
     assert placed[:10] == arrivals(lines[:10], 50.0, seed=1)
     assert placed != arrivals(lines, 50.0, seed=2)
+    # Without times there is no rate.
+    assert translations_per_s(lines) == translations_per_s([]) == 0
 
 
 def test_partials_keep_their_distance_when_a_line_is_due_at_another_time() -> None:
     line = Line("a", "one two", "en", ("de",), due_s=3.0, partials=(Partial(2.5, "one"),))
     [placed] = arrivals([line], 1.0, seed=1)
     assert placed.due_s - placed.partials[0].due_s == pytest.approx(0.5)
-
-
-def test_lines_without_times_have_no_rate() -> None:
-    assert translations_per_s([]) == 0
-    assert translations_per_s([Line("a", "one", "en", ("de",))]) == 0
 
 
 @pytest.mark.parametrize(
@@ -278,6 +252,7 @@ def test_lines_without_times_have_no_rate() -> None:
         (Scenario(targets=("de", "en")), "none of them can be what is spoken"),
         (Scenario(meetings=0), "at least one meeting"),
         (Scenario(people=0), "one who speaks"),
+        (Scenario(shape="sentences"), "for requests"),
     ],
 )
 def test_a_scenario_that_cannot_be_is_refused(scenario: Scenario, complaint: str) -> None:
@@ -508,6 +483,10 @@ def test_enough_was_written_by_hand_in_every_language() -> None:
     assert {stream.style for stream in every} == set(Style)
     assert {stream.origin for stream in every} == {Origin.HANDWRITTEN}
     assert not any(stream.references for stream in every)
+    for stream in every:
+        times = [0, *(revision.at_ms for revision in stream.revisions), stream.final.at_ms]
+        assert len(times) > 2, stream.id
+        assert times == sorted(set(times)), stream.id
 
 
 def test_the_hard_cases_are_among_them() -> None:
@@ -527,13 +506,6 @@ def test_the_hard_cases_are_among_them() -> None:
         for sooner, later in itertools.pairwise((*stream.revisions, stream.final))
     ]
     assert max(gaps) > 3_000
-
-
-def test_what_was_written_by_hand_is_in_order() -> None:
-    for stream in (stream for lang in LANGUAGES for stream in handwritten_streams(lang)):
-        times = [0, *(revision.at_ms for revision in stream.revisions), stream.final.at_ms]
-        assert len(times) > 2, stream.id
-        assert times == sorted(set(times)), stream.id
 
 
 def test_the_plan_says_a_quarter_in_the_other_languages() -> None:

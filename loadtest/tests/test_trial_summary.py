@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from msgspec.structs import replace
 
 from loadtest.results import Spread
-from loadtest.tests.made_up_trials import a_trial, comparison, open_trial
+from loadtest.tests.made_up_trials import a_trial, comparison
 from loadtest.trial.report import summary_tables
 from loadtest.trial.summary import Percentiles, Summary, summaries, summarise
 from loadtest.trial.values import Closed, Delivered, Load, Objective, Open, ProcessUse, Record, Sample, Trial
@@ -83,12 +83,6 @@ def test_a_server_whose_counters_do_not_move_says_nothing() -> None:
     # Nothing was to be generated, or the tokens are not told.
     assert summarise([trial([REFUSED], samples=said(*[(2.0, 0.0)] * 5))], OBJECTIVE).running is not None
     assert summarise([trial([KEPT], samples=gpu(*[50] * 5, running=2))], OBJECTIVE).running is not None
-
-
-def test_what_failed_is_not_finished_even_if_all_of_it_came() -> None:
-    summary = summarise([trial([record(0.0, 0.1, 0.2, failed="internal")])], OBJECTIVE)
-    assert (summary.records, summary.failed) == (1, 1)
-    assert summary.goodput_per_s.median == summary.total.count == 0
 
 
 def test_as_many_as_the_objective_asks_for_are_enough() -> None:
@@ -217,11 +211,6 @@ def test_trials_are_gathered_by_name_in_order_of_appearance() -> None:
         "vllm-serve, 2 in flight",
     ]
     assert summaries(trials, OBJECTIVE)[0].repetitions == 3
-
-
-def test_a_summary_comes_back_from_json() -> None:
-    summary = summarise([open_trial(20, 1, 1)], OBJECTIVE)
-    assert msgspec.json.decode(msgspec.json.encode(summary), type=Summary) == summary
 
 
 def gpu(*busy: float, running: float = 0.0) -> list[Sample]:
