@@ -58,7 +58,7 @@ ALL = (
 )
 
 
-def test_the_stages_are_those_of_the_reports_in_their_order() -> None:
+def test_the_stages_are_in_report_order() -> None:
     rows, systems = stages({}, {"engine": {"max_num_seqs": 24}})
     assert tuple(row.key for row in rows) == ALL
     told = {row.key: row.told.requests_per_s for row in rows if row.told is not None}
@@ -94,7 +94,7 @@ def test_some_stages_need_only_their_systems() -> None:
         stages({}, {}, only=["gateway-48"])
 
 
-def test_one_worker_and_the_recommended_gateway_come_first_and_together() -> None:
+def test_one_worker_and_recommended_come_first() -> None:
     _, systems = stages({}, {"engine": {"max_num_seqs": 24}})
     one_by_one = groups(systems, None)
     assert [len(group) for group in one_by_one] == [2, *[1] * 6]
@@ -175,7 +175,7 @@ def test_the_bar_is_what_the_reports_reached(best_per_s: float, passed: bool) ->
     assert {each.passed for each in findings(*found(best_per_s))} == {None}
 
 
-def test_a_worker_that_the_driver_held_back_proves_nothing() -> None:
+def test_a_worker_held_back_proves_nothing() -> None:
     (bar, *_) = findings(*found(settings={"driver_was_the_limit": "It was late."}), bars=True)
     assert bar.passed is False
     assert "says nothing" in bar.note
@@ -190,7 +190,7 @@ def test_findings_say_what_the_reports_said() -> None:
     assert uniform[0] == "3.00 ×"
 
 
-def test_what_is_missing_is_named_and_the_rest_is_told() -> None:
+def test_missing_stages_are_named() -> None:
     rows, _ = stages({}, {}, only=["one-worker", "two-workers", "gateway-16", "recommended"])
     rounds = [
         a_round("one-worker", Closed(1), 4.0),
@@ -209,7 +209,7 @@ def test_what_is_missing_is_named_and_the_rest_is_told() -> None:
     assert shown["gateway, recommended"][3:] == ["–"] * 7
 
 
-def test_a_share_of_time_in_queues_is_of_what_came_since() -> None:
+def test_queue_share_is_between_two_readings() -> None:
     assert share_in_queues((4.0, 10.0), (12.0, 20.0)) == 0.8
     assert share_in_queues((4.0, 10.0), (4.0, 10.0)) is None
 
@@ -261,7 +261,7 @@ async def said_to(monkeypatch: pytest.MonkeyPatch, line_s: float, address: Addre
     return system
 
 
-async def test_all_systems_are_asked_for_the_same_lines(monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_all_systems_get_the_same_lines(monkeypatch: pytest.MonkeyPatch) -> None:
     fast = await said_to(monkeypatch, 0.1, Http("http://a"), 10)
     slow = await said_to(monkeypatch, 0.25, WebSocketGateway("http://b"), 10)
     # As many as fit into a round, and those in flight at its end; the gateway at least eight turns. Nothing is
@@ -325,7 +325,7 @@ BOTH: list[Load] = [Closed(1), Closed(2)]
     ("refuses", "key"),
     [("one worker", "one-worker"), ("two workers", "two-workers"), ("gateway, recommended", "recommended")],
 )
-async def test_a_stage_that_cannot_start_leaves_the_others(
+async def test_an_unstartable_stage_leaves_the_others(
     refuses: str, key: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     loads, missing = await travel(monkeypatch, refuses=refuses)
@@ -333,14 +333,14 @@ async def test_a_stage_that_cannot_start_leaves_the_others(
     assert loads == {each: BOTH for each in ("one-worker", "two-workers", "recommended") if each != key}
 
 
-async def test_a_system_that_cannot_go_on_keeps_what_it_did(monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_a_broken_system_keeps_its_rounds(monkeypatch: pytest.MonkeyPatch) -> None:
     loads, missing = await travel(monkeypatch, breaks=("one-worker", 2))
     assert missing == {"one-worker": "It ended."}
     assert loads == {"one-worker": [Closed(1)], "two-workers": BOTH, "recommended": BOTH}
 
 
 @swiftly
-async def test_what_was_measured_before_the_time_was_over_is_kept(monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_the_time_limit_keeps_finished_rounds(monkeypatch: pytest.MonkeyPatch) -> None:
     loads, missing = await travel(monkeypatch, stops=("two-workers", 2), limit_s=0.2)
     assert loads == {"one-worker": BOTH, "recommended": BOTH, "two-workers": [Closed(1)]}
     assert missing.keys() == {"two-workers"}

@@ -168,9 +168,7 @@ def test_bars_are_met_or_missed() -> None:
         (None, 8.1, "vllm-serve-workers", True),
     ],
 )
-def test_of_vllms_servers_with_our_settings_the_best_counts(
-    tuned_s: float | None, workers_s: float, barred: str, reached: bool
-) -> None:
+def test_the_best_tuned_server_counts(tuned_s: float | None, workers_s: float, barred: str, reached: bool) -> None:
     trials = [_trial("gateway", 1, 4.0), _trial("vllm-serve-workers", 1, workers_s)]
     if tuned_s is not None:
         trials.append(_trial("vllm-serve-tuned", 1, tuned_s))
@@ -188,13 +186,13 @@ def test_of_vllms_servers_with_our_settings_the_best_counts(
         (4.0 / 0.97, "0.9700", True),
     ],
 )
-def test_near_its_bar_a_ratio_is_told_as_exactly_as_it_takes(gateway_s: float, ratio: str, passed: bool) -> None:
+def test_near_its_bar_a_ratio_is_exact(gateway_s: float, ratio: str, passed: bool) -> None:
     found = _found(Outcome([_trial("gateway", 1, gateway_s), _trial("asyncllm", 1, 4.0)], {}, {}))
     assert found[_ratio("asyncllm")].value == f"{ratio} ({ratio} to {ratio})"
     assert found[_ratio("asyncllm")].passed is passed
 
 
-def test_failed_translations_fail_the_comparison_also_without_bars() -> None:
+def test_failed_translations_always_fail() -> None:
     trials = [_trial("gateway", 1, 1.0), _trial("asyncllm", 1, 1.0)]
     half = [
         replace(each, failed="overloaded", done_s=None) if number % 2 else each
@@ -210,7 +208,7 @@ def test_without_bars_nothing_has_to_be_reached() -> None:
     assert list(_found(outcome, bars=False)) == ["failed of asked"]
 
 
-def test_a_peer_whose_driver_was_the_limit_proves_no_bar_reached() -> None:
+def test_a_limiting_driver_proves_no_bar() -> None:
     limited: dict[str, Any] = {DRIVER_WAS_THE_LIMIT: "The driver was the limit."}
     trials = [
         _trial("gateway", 1, 1.0),
@@ -226,7 +224,7 @@ def test_a_peer_whose_driver_was_the_limit_proves_no_bar_reached() -> None:
     assert _found(Outcome(held_back, {}, {}))["gateway ÷ asyncllm, requests/s, 25 in flight"].passed is True
 
 
-def test_bars_belong_to_the_levels_that_were_asked_for() -> None:
+def test_bars_belong_to_the_asked_levels() -> None:
     trials = [_trial("gateway", 1, 1.0, 64), _trial("asyncllm", 1, 1.0, 64), _trial("vllm-serve", 1, 9.0, 64)]
     found = _found(Outcome(trials, {}, {}), levels=(25, 64, 256))
     # The highest that there was time for is not the highest.
@@ -244,7 +242,7 @@ def test_bars_belong_to_the_levels_that_were_asked_for() -> None:
     }
 
 
-def test_what_nvml_and_the_engine_do_not_tell_is_a_missed_bar() -> None:
+def test_an_unmeasured_bar_is_missed() -> None:
     blind = replace(_trial("gateway", 1, 1.0), samples=[])
     found = _found(Outcome([blind, _trial("asyncllm", 1, 1.0)], {}, {}))
     for name in ("GPU busy under the gateway, 25 in flight", "steps of the engine over 100 ms, 25 in flight"):
@@ -252,9 +250,7 @@ def test_what_nvml_and_the_engine_do_not_tell_is_a_missed_bar() -> None:
 
 
 @pytest.mark.parametrize(("name", "takes"), [("Hy-MT2-7B", True), ("Hunyuan-MT-7B", False)])
-def test_a_model_that_takes_what_was_said_before_has_longer_prompts(
-    tmp_path: Path, name: str, takes: bool
-) -> None:
+def test_context_models_have_longer_prompts(tmp_path: Path, name: str, takes: bool) -> None:
     folder = tmp_path / name
     folder.mkdir()
     (folder / "config.json").write_text('{"model_type": "hunyuan_v1_dense"}')
@@ -265,7 +261,7 @@ def test_a_model_that_takes_what_was_said_before_has_longer_prompts(
     assert ("prompts" in {each.name for each in found}) is takes
 
 
-def test_a_system_that_is_missing_fails_the_comparison_also_without_bars() -> None:
+def test_a_missing_system_always_fails() -> None:
     trials = [_trial("gateway", 1, 1.0), _trial("asyncllm", 1, 1.0)]
     failures = {"vllm-serve": "It could not start.", "asyncllm": "It ended."}
     found = _found(
@@ -283,7 +279,7 @@ def _table(outcome: Outcome) -> Table:
     return table(comparisons(outcome))
 
 
-def test_the_table_has_a_row_for_each_system_and_level() -> None:
+def test_the_table_has_system_and_level_rows() -> None:
     limited: dict[str, Any] = {DRIVER_WAS_THE_LIMIT: "The driver was the limit."}
     trials = [_trial("gateway", 1, 4.0), _trial("asyncllm", 1, 1.0, **limited)]
     (row,) = _table(Outcome(trials, {(25, "asyncllm"): 0.75}, {})).rows
@@ -291,7 +287,7 @@ def test_the_table_has_a_row_for_each_system_and_level() -> None:
     assert row == ["25", "asyncllm", *["0.25 (0.25 to 0.25)"] * 2, same, same, "75.0%", "asyncllm"]
 
 
-def test_the_table_tells_how_the_servers_with_our_settings_send() -> None:
+def test_the_table_tells_the_stream_interval() -> None:
     def caption(*peers: str) -> str:
         return _table(Outcome([_trial(name, 1, 1.0) for name in ("gateway", *peers)], {}, {})).caption
 
@@ -310,7 +306,7 @@ _PLAN = PeersPlan(
 
 
 @pytest.mark.slow
-async def test_systems_take_turns_forward_and_backward_and_a_shared_engine_forgets(
+async def test_systems_alternate_and_shared_engines_forget(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     told: list[str] = []
@@ -430,7 +426,7 @@ async def test_without_any_system_there_are_no_rounds(monkeypatch: pytest.Monkey
     assert outcome.failures.keys() == {"gateway", "asyncllm"}
 
 
-async def test_a_gateway_whose_engine_is_not_there_is_missing_too(monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_without_its_engine_a_gateway_is_missing(monkeypatch: pytest.MonkeyPatch) -> None:
     @asynccontextmanager
     async def refused(*_: object, **_options: object) -> AsyncIterator[Driver]:
         raise LoadtestError("The engine does not fit.")
@@ -452,7 +448,7 @@ def _command(out: Path, *arguments: str) -> list[str]:
 
 
 @pytest.mark.slow
-def test_the_command_writes_a_report_and_tells_who_is_missing(tmp_path: Path) -> None:
+def test_the_command_reports_what_is_missing(tmp_path: Path) -> None:
     variants_file, out = tmp_path / "variants.json", tmp_path / "out"
     variants_file.write_text('{"nobody": {"engine": {"kind": "vllm", "model": "./nowhere"}}}')
     done = subprocess.run(
@@ -523,9 +519,7 @@ def test_a_name_that_is_none_is_refused(capsys: pytest.CaptureFixture[str]) -> N
 
 
 @pytest.mark.long
-async def test_the_real_engine_says_the_same_on_every_route_and_keeps_nothing_between_two(
-    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
-) -> None:
+async def test_real_routes_agree_and_keep_nothing(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     """One run for both, because its two engines take a minute to start."""
     cached: dict[tuple[int, str], float] = {}
 
