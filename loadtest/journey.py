@@ -45,7 +45,7 @@ class Told(Struct, frozen=True):
     """What the reports measured at 25 requests at a time."""
 
     requests_per_s: float
-    # Where, if not in the same test as the others.
+    # In which test, if not in the same as the others.
     note: str = ""
 
 
@@ -53,9 +53,9 @@ class System(Struct, frozen=True):
     """What is started for one stage, or for two."""
 
     name: str
-    # A baseline's; None for the gateway.
+    # Name of a baseline; None for the gateway.
     architecture: str | None
-    # A gateway's, sections nested.
+    # Settings of a gateway, sections nested.
     settings: dict[str, Any]
 
     @property
@@ -66,7 +66,7 @@ class System(Struct, frozen=True):
 class Stage(Struct, frozen=True):
     """One row of the table."""
 
-    # In options and results.
+    # Its name in options and results.
     key: str
     title: str
     # The name of its system.

@@ -37,9 +37,9 @@ class Command:
     name: str
     help: str
     description: str
-    # Adds its options.
+    # Adds the options of the load test.
     add: Callable[[argparse.ArgumentParser], None]
-    # Measures; it gets the options, and whom to tell what is going on. Raises `LoadtestError`.
+    # Measures, with the options and a function that is told what is going on. Raises `LoadtestError`.
     run: Callable[[argparse.Namespace, Say], Coroutine[None, None, Results]]
 
 
@@ -96,7 +96,7 @@ def fields_of(options: argparse.Namespace, plan: type[Struct]) -> dict[str, Any]
 
 
 ENGINE_OPTIONS = ("engine", "model", "config", "max_num_seqs", "memory", "set", "workers")
-"""Those of the gateway that is started."""
+"""Options of the gateway that is started."""
 
 
 def settings(options: argparse.Namespace, *, several: bool = False) -> dict[str, Any]:
@@ -308,7 +308,7 @@ DRIVER = ("--processes", "--time-limit-s")
 """How many client processes, and how long everything may take."""
 
 TALK = ("--out", *ENGINE, "--scenario", *LANGUAGES, "--people", "--partial-every-s", "--objective-ms", *DRIVER)
-"""Of load tests that hold meetings."""
+"""Options of load tests that hold meetings."""
 
 
 def add_options(parser: argparse.ArgumentParser, *names: str, **defaults: Any) -> None:

@@ -162,7 +162,7 @@ def _delivered(trials: Sequence[Trial]) -> Iterator[Finding]:
 # With a simulated engine the gateway is measured: nothing but the gateway may make anybody wait.
 _NO_QUEUE = {"max_waiting": 100_000, "max_queue_s": 3_600.0, "engine": {"script": {"max_running": 100_000}}}
 
-# Besides those that are asked for.
+# Sessions besides those that are asked for.
 _SPARE_SESSIONS = 100
 _LEAST_SESSIONS = 10_000
 
@@ -173,16 +173,16 @@ class RunPlan(Struct, frozen=True, kw_only=True):
     # The settings of the gateway that is started.
     settings: dict[str, Any]
     objective: Objective
-    # Its processes, which share a store; None: one, without a store.
+    # Processes of the gateway, which share a store; None: one process without a store.
     workers: int | None = None
-    # Where a gateway runs already; then the settings are not read.
+    # Address of a gateway that runs already; then the settings are not read.
     url: str | None = None
     # What is said, or a recording of it.
     scenario: Scenario = Scenario()
     file: Path | None = None
     # How long; None: 30, or all of the file.
     seconds: float | None = None
-    # More in each meeting, who only read.
+    # Further sessions in each meeting that only read.
     readers: int = 0
     # Sessions in which nothing is said.
     idle: int = 0

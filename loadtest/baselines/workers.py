@@ -67,7 +67,7 @@ class Plan(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     window_s: Annotated[float, Meta(ge=0)] = 0.05
     # Texts in the queue before a request is refused.
     max_waiting: _AtLeastOne = 1_000
-    # Each worker's engine, as the gateway's.
+    # Settings of each worker's engine, as the gateway has them.
     engine: EngineSettings = EngineSettings()
 
 

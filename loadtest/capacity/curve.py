@@ -73,18 +73,16 @@ class Bench:
     async def measure(self, run: Run) -> Measured:
         """Offer this load, in words that this gateway has not heard yet. Raises `LoadtestError`."""
         number, self._runs = self._runs, self._runs + 1
-        offered = await asyncio.to_thread(self._offer.at, run.load, number, run.long)
+        lines, load = await asyncio.to_thread(self._offer.at, run.load, number, run.long)
         if self._running.metrics_url is not None:
             await until_idle(self._running.metrics_url, _SETTLE_S, _LOOK_S, self._say)
         name = self._label + self._offer.unit.words(run.load) + (", confirmation" if run.long else "")
-        async with driver(
-            self._running.address, offered.load, processes=self._processes, say=self._say
-        ) as playing:
+        async with driver(self._running.address, load, processes=self._processes, say=self._say) as playing:
             trial = await measure(
                 self._running,
                 playing,
-                offered.lines,
-                offered.load,
+                lines,
+                load,
                 name=name,
                 repetition=1,
                 workload=self._offer.workload,
@@ -95,7 +93,8 @@ class Bench:
             )
         cores = Cores(own=len(os.sched_getaffinity(0)), machine=os.cpu_count() or 1)
         batches = slots(self._running.settings)
-        return Measured(judge(trial, run, self._offer, seed=offered.seed, slots=batches, cores=cores), trial)
+        seed = self._offer.seed(number)
+        return Measured(judge(trial, run, self._offer, seed=seed, slots=batches, cores=cores), trial)
 
 
 def slots(settings: dict[str, Any]) -> int | None:
@@ -180,11 +179,11 @@ class Plan(Struct, frozen=True, kw_only=True):
     """What is searched for."""
 
     offer: Offer
-    # For people.
+    # Name of the model for people.
     model: str
     # Client processes.
     processes: int = 1
-    # For everything, seconds.
+    # Seconds for everything.
     time_limit_s: float = 1_800.0
     # The first load that is tried.
     start: float = 4.0

@@ -45,16 +45,6 @@ class Unit(Enum):
         return f"{load:g} meeting{'s' * (load != 1)}"
 
 
-class Offered(Struct, frozen=True):
-    """The lines of one run."""
-
-    lines: list[Line]
-    # What they amount to.
-    load: Load
-    # Which lines.
-    seed: int
-
-
 class Offer(Struct, frozen=True, kw_only=True):
     """What every run of a search has in common."""
 
@@ -84,11 +74,15 @@ class Offer(Struct, frozen=True, kw_only=True):
         elif self.unit is Unit.MEETINGS:
             raise LoadtestError("Lines of a file can be offered at rates (--unit requests), not in meetings.")
 
-    def at(self, load: float, number: int = 0, long: bool = False) -> Offered:
-        """The lines of one run; some of them are due after its beginning. number: of the run; each says something
-        else. Raises `LoadtestError`."""
-        scenario = replace(self.scenario, seed=self.scenario.seed + number * _SEEDS_APART)
-        seconds, seed = self.seconds(long), scenario.seed
+    def seed(self, number: int) -> int:
+        """The seed of a run; each says something else. number: of the run, from 0."""
+        return self.scenario.seed + number * _SEEDS_APART
+
+    def at(self, load: float, number: int = 0, long: bool = False) -> tuple[list[Line], Load]:
+        """The lines of one run, some of which are due after its beginning, and what they amount to. Raises
+        `LoadtestError`."""
+        seconds, seed = self.seconds(long), self.seed(number)
+        scenario = replace(self.scenario, seed=seed)
         amount: Load
         if self.unit is Unit.MEETINGS:
             lines = meetings_lines(replace(scenario, meetings=round(load)), seconds)
@@ -104,7 +98,7 @@ class Offer(Struct, frozen=True, kw_only=True):
             raise LoadtestError(
                 f"Nothing is said within {seconds:g} s at {self.unit.words(load)}; use longer steps (--step-s)."
             )
-        return Offered(lines, amount, seed)
+        return lines, amount
 
     @property
     def workload(self) -> str:
@@ -149,9 +143,9 @@ class Point(Struct, frozen=True, kw_only=True):
     load: float
     # Which talk was said.
     seed: int
-    # Whether it was a confirmation.
+    # Whether the run was a confirmation.
     long: bool
-    # Of its trial; whether the objective was kept is `met`.
+    # Summary of its trial; `met` says whether the objective was kept.
     summary: Summary
     # What was full.
     limit: str
@@ -184,7 +178,7 @@ OF_PARTIALS: list[tuple[str, Callable[[Point], str]]] = [
 class Cores(Struct, frozen=True):
     """How many there are."""
 
-    # Those that the load test may use, with all that it starts.
+    # Cores that the load test may use, with all that it starts.
     own: int
     machine: int
 
@@ -249,7 +243,7 @@ def limit(trial: Trial, slots: int | None, cores: Cores) -> str:
 
 
 def _cpu(trial: Trial, elapsed_s: float, cores: Cores) -> list[str]:
-    """The machine where all of it is in use, by whomever; else the run's own use of the cores that it may use."""
+    """The machine where all of it is in use, by any program; else the run's use of the cores that it may use."""
     used = sum(trial.cpu_s.values()) / elapsed_s
     other = trial.cpu_s.get("other", 0.0) / elapsed_s
     if used >= _FULL * cores.machine:

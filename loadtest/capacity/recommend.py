@@ -50,7 +50,7 @@ class Tried(Struct, frozen=True):
     found: Found | None
     # Why a gateway with these settings could not be measured, or no further than `found` says.
     failed: str | None = None
-    # Its runs.
+    # Runs with this size.
     points: list[Point] = []
     # Whether it is recommended.
     chosen: bool = False

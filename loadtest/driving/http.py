@@ -263,7 +263,7 @@ class Completion:
         try:
             chunk = _chunks.decode(data)
         except msgspec.DecodeError as error:
-            self._answer.failed = f"an event is no completion ({error})"
+            self._answer.failed = f"an event is not a completion ({error})"
             return
         if chunk.error is not None:
             self._answer.failed = chunk.error.message[:_SHOWN_CHARS] or "the server reports an error"

@@ -189,7 +189,7 @@ class Spoken:
             self._refused(heard.decode(frame))
 
     def lost(self, session: str, meeting: str, keeps: Collection[str], why: str) -> None:
-        """A session is no more: it is a failed record itself, and so is what it was to keep."""
+        """A session ended: it is a failed record itself, and so is each line that it was to keep."""
         now_s = self.tally.now_s()
         self.tally.done(Record(f"session {session}", "", now_s, now_s, None, None, failed=why))
         for (id, target), open_line in list(self._open.items()):
@@ -406,7 +406,7 @@ class Meetings:
             def take(wire: Wire) -> None:
                 self._idle.append(_Session(wire, f"idle session {number}", "", ()))
 
-            return Wanted(SessionStart(reads=[_IDLE_READS]), take)
+            return SessionStart(reads=[_IDLE_READS]), take
 
         await open_all(self._url, [wanted(number) for number in mine])
 
@@ -475,7 +475,7 @@ class Meetings:
             def take(wire: Wire, name: str = name, reads: Sequence[str] = reads) -> None:
                 self._speakers[meeting, name] = _Session(wire, _seat(name, meeting), meeting, reads)
 
-            yield Wanted(self._start(meeting, name, reads, speaks[name]), take)
+            yield self._start(meeting, name, reads, speaks[name]), take
 
     def _missing_readers(self, meeting: str, lines: Sequence[Line], place: int) -> Iterator[Wanted]:
         targets = _targets(lines)
@@ -487,7 +487,7 @@ class Meetings:
             def take(wire: Wire, name: str = name, reads: Sequence[str] = reads) -> None:
                 self._readers[meeting].append(_Session(wire, f"{name} of {meeting}", meeting, reads))
 
-            yield Wanted(self._start(meeting, name, reads, None), take)
+            yield self._start(meeting, name, reads, None), take
 
     def _start(self, meeting: str, name: str, reads: Sequence[str], speaks: str | None) -> SessionStart:
         if len(meeting) > _MEETING_CHARS:

@@ -268,16 +268,16 @@ class PartialsPlan(Struct, frozen=True, kw_only=True):
     engine: Literal["vllm", "simulated"] = "vllm"
     max_num_seqs: int = 16
     sources: tuple[str, ...] = ("en", "es", "de", "fr", "ja", "zh")
-    # From the corpus, spoken in English; a quarter of it, rounded up, in each other language.
+    # Streams from the corpus in English; a quarter of that, rounded up, in each other language.
     streams: int = 32
-    # How many of those written by hand in each language at most.
+    # Handwritten streams in each language at most.
     handwritten: int = 1_000
-    # At the same time while five languages are read; five times as many while one is.
+    # Speakers at the same time while five languages are read; five times as many while one is.
     speakers: int = 2
     # How much faster than people speak it goes; for trying things.
     speed: float = 1.0
     seed: int = 1
-    # Bound of everything.
+    # Longest time for everything.
     time_limit_s: float = 2_400.0
 
 
@@ -307,10 +307,10 @@ class Phase(Struct, frozen=True):
 class Display(Struct, frozen=True):
     """What readers of one kind saw of one pair; None where nothing was shown."""
 
-    # Normalised, with the final that replaces what was shown, and without it.
+    # Normalised erasure, with the final that replaces what was shown, and without it.
     erasure: float
     erasure_before: float
-    # Source units behind the speaker, median.
+    # Lag behind the speaker in source units, median.
     lag_median: float | None
     # From the first revision to the first word, median.
     first_ms: float | None
@@ -319,7 +319,7 @@ class Display(Struct, frozen=True):
 class Spending(Struct, frozen=True):
     """What one arm cost in one pair."""
 
-    # Tokens.
+    # Generated tokens.
     generated: int
     # Tokens of the translations that stay, the end of each included.
     final: int
@@ -346,11 +346,11 @@ class PairScores(Struct, frozen=True):
     ours: Spending
     naively: Spending
     alone: Spending
-    # Revisions by what became of them.
+    # Outcome → how many revisions had it.
     outcomes: dict[str, int]
     # Share of the finals that begin with the committed text.
     kept: float
-    # Our finals against those of the `alone` arm.
+    # chrF of our finals against those of the `alone` arm.
     chrf_alone: float | None
 
     @property
@@ -369,7 +369,7 @@ class Bar(Struct, frozen=True):
     name: str
     pair: str
     value: float | None
-    # In words, as `<= 0.2`.
+    # The limit in words, as `<= 0.2`.
     limit: str
     passed: bool
 

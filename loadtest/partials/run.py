@@ -138,11 +138,11 @@ class Meeting:
     news: asyncio.Event
     # By how much a revision was sent behind its time at most, milliseconds of real time.
     late_ms: float = 0.0
-    # Of what the speaker says.
+    # Segments of what the speaker says.
     _segments: Segments = field(default_factory=Segments)
     # Codes of what the gateway refused the speaker for good.
     _errors: set[str] = field(default_factory=set)
-    # With the loop's time at which the speaker began.
+    # Each stream with the loop's time at which the speaker began it.
     _said: list[tuple[Stream, float]] = field(default_factory=list)
 
     async def say(self, stream: Stream) -> None:

@@ -65,20 +65,20 @@ _UNTIL_BUSY_S = 1.0
 
 
 class Comparison(Struct, frozen=True, kw_only=True):
-    """The gateway beside one other system at one level: of each repetition, over the repetitions."""
+    """The gateway beside one other system at one level, compared in each repetition."""
 
     in_flight: int
     peer: str
     repetitions: int
-    # The gateway's, a second, divided by the other's.
+    # What the gateway did a second, divided by what the other did.
     requests: Spread
     tokens: Spread
-    # The gateway's first token minus the other's.
+    # The gateway's time to the first token minus the other's.
     first_p50_added_ms: Spread | None
     first_p99_added_ms: Spread | None
-    # Part of the translations of the first repetition; None where that is not known.
+    # Share of equal translations in the first repetition; None where that is not known.
     same_text: float | None
-    # Where a driver was the limit: whose, and how.
+    # System whose driver was the limit → how.
     limits: dict[str, str]
 
 

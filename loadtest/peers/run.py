@@ -49,9 +49,9 @@ class Peer(Struct, frozen=True):
     name: str
     # Through what the lines reach the engine.
     route: Literal["gateway", "asyncllm", "vllm-serve"]
-    # A gateway's, sections nested.
+    # Settings of a gateway, sections nested.
     settings: dict[str, Any]
-    # For vLLM's server; see `vllm_serve`.
+    # Arguments of `vllm_serve`.
     tuned: bool = False
     arguments: dict[str, Any] = {}
     # Where the gateway listens that shares its engine with the peer that is called directly; the same for both.
@@ -102,7 +102,7 @@ def variants(file: Path, settings: Mapping[str, Any]) -> list[Peer]:
     made: list[Peer] = []
     for name, variant in told.items():
         if name in NAMES:
-            raise LoadtestError(f"{file}: {name!r} is the name of a peer that is no variant.")
+            raise LoadtestError(f"{file}: {name!r} is the name of a peer that is not a variant.")
         if variant.workers is not None and variant.route != GATEWAY:
             raise LoadtestError(f"{file}: {name!r} is not a gateway, and only a gateway has workers.")
         own = merged(merged(settings, {"engine": variant.engine}), variant.settings)

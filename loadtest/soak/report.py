@@ -26,11 +26,11 @@ class SoakPlan(Struct, frozen=True, kw_only=True):
     """What to run."""
 
     engine: Literal["vllm", "simulated"] = "vllm"
-    # How many of them, each with every language.
+    # How many engines, each with every language.
     engines: int = 1
     # Minutes of load; starting, calming down and giving memory back come on top.
     minutes: float = 30.0
-    # Held at the same time.
+    # Sessions held at the same time.
     sessions: int = 200
     utterances_per_minute: float = 240.0
     # The gateway's `limits.keep_s` and `event_log.keep_s`.
@@ -49,13 +49,13 @@ class SoakPlan(Struct, frozen=True, kw_only=True):
 class Sample(Struct, frozen=True):
     """The state at one moment; None where the gateway could not be asked."""
 
-    # After the load began.
+    # Seconds after the load began.
     at_s: float
     gateway_mib: float
     engine_mib: float
-    # Connected.
+    # Connected sessions.
     sessions: float | None
-    # Kept without connection.
+    # Sessions kept without connection.
     away: float | None
     running: float | None
     # Publications that clients received so far.
@@ -163,11 +163,11 @@ class SoakResult(Struct, frozen=True):
     verdict: Verdict
     faults: list[Fault]
     memory: list[Incarnation]
-    # The gateway's, once everybody had gone and everything had expired.
+    # Gauges of the gateway once all clients had gone and everything had expired.
     gauges: dict[str, float | None]
-    # The last process's.
+    # Exit status of the last process.
     exit_status: int
-    # In the logs of all processes.
+    # Tracebacks in the logs of all processes.
     tracebacks: int
     # What was not as it should be before the clients left, in words.
     unquiet: str | None

@@ -31,7 +31,7 @@ from loadtest.trial.values import Address
 
 _HTTP_S = 10.0
 
-# Ours alone is asked: no proxy that the environment names.
+# Servers of ours are asked directly, past any proxy that the environment names.
 _opener = urllib.request.build_opener(urllib.request.ProxyHandler({}))
 
 
@@ -242,10 +242,10 @@ _Started = TypeVar("_Started")
 class Running:
     """A system that takes requests."""
 
-    # For tables.
+    # Its name in tables.
     name: str
     address: Address
-    # What matters of its configuration.
+    # The part of its configuration that matters.
     settings: dict[str, Any]
     # The process that answers; None where that is a client process itself, or belongs to another user.
     pid: int | None = None

@@ -52,11 +52,11 @@ STREAM_INTERVAL = 10
 class Serve(Struct, frozen=True, kw_only=True):
     """How one server is started."""
 
-    # A gateway's.
+    # Settings of a gateway.
     settings: dict[str, Any]
     # Whether with the gateway's engine arguments, and tokens gathered as it gathers them.
     tuned: bool
-    # Further ones, as `vllm serve` names them, with underscores.
+    # Further arguments, as `vllm serve` names them, with underscores.
     arguments: dict[str, Any]
     port: int
     # The name of the model.

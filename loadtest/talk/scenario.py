@@ -87,8 +87,8 @@ PER_MINUTE = 25.0
 BACKCHANNELS = 0.14
 LONGEST_WORDS = 85
 
-# Words of what is no backchannel: a logarithmic normal distribution. Its mean is what lets one person at a time,
-# at 150 words a minute and with the pauses below, say 86 % of 25 utterances a minute.
+# Words of an utterance other than a backchannel: a logarithmic normal distribution. Its mean is what lets one
+# person at a time, at 150 words a minute and with the pauses below, say 86 % of 25 utterances a minute.
 _MU = 1.35
 _SIGMA = 0.95
 BACKCHANNEL_WORDS = (1, 1, 1, 2, 2, 3)

@@ -64,7 +64,7 @@ _LAST_WORD_MS = (300, 600)
 _NEWEST_WRONG = 0.15
 _EARLIER_WRONG = 0.04
 
-# Utterances that are no sentence: yes, okay, one moment. Their share is that of the ICSI meetings.
+# Utterances that are not a sentence: yes, okay, one moment. Their share is that of the ICSI meetings.
 _SHORT = 0.14
 _SHORT_WORDS = 3
 

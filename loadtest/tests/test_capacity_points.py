@@ -210,28 +210,27 @@ REQUESTS = Offer(scenario=Scenario(), unit=Unit.REQUESTS, step_s=10)
 
 
 def test_meetings_are_offered_with_partials() -> None:
-    offered = MEETINGS.at(3)
-    assert isinstance(offered.load, InMeetings)
-    assert offered.load.meetings == 3
-    assert offered.load.speakers == len({(line.meeting, line.speaker) for line in offered.lines})
+    lines, load = MEETINGS.at(3)
+    assert isinstance(load, InMeetings)
+    assert (load.meetings, load.speakers) == (3, len({(line.meeting, line.speaker) for line in lines}))
     assert (MEETINGS.beginning_s, MEETINGS.seconds()) == (1.5, 11.5)
-    assert any(line.partials for line in offered.lines)
-    assert {line.targets for line in offered.lines} == {("de", "es")}
-    assert max(line.due_s for line in offered.lines) < 11.5
+    assert any(line.partials for line in lines)
+    assert {line.targets for line in lines} == {("de", "es")}
+    assert max(line.due_s for line in lines) < 11.5
 
 
 def test_requests_come_at_the_given_rate() -> None:
-    offered = REQUESTS.at(40)
-    assert offered.load == Open(40)
-    assert len(offered.lines) == pytest.approx(40 * 11.5, rel=0.2)
-    assert not any(line.partials for line in offered.lines)
+    lines, load = REQUESTS.at(40)
+    assert load == Open(40)
+    assert len(lines) == pytest.approx(40 * 11.5, rel=0.2)
+    assert not any(line.partials for line in lines)
 
 
 def test_a_confirmation_is_longer_and_different() -> None:
-    first, again = REQUESTS.at(20), REQUESTS.at(20, 1, long=True)
+    (first, _), (again, _) = REQUESTS.at(20), REQUESTS.at(20, 1, long=True)
     assert REQUESTS.seconds(long=True) == 21.5
-    assert {line.text for line in first.lines[:20]} != {line.text for line in again.lines[:20]}
-    assert REQUESTS.at(20).lines == first.lines
+    assert {line.text for line in first[:20]} != {line.text for line in again[:20]}
+    assert REQUESTS.at(20)[0] == first
 
 
 @pytest.mark.parametrize(
@@ -252,20 +251,20 @@ def test_an_impossible_offer_is_refused_at_once(offer: Offer, why: str) -> None:
 def test_any_language_can_be_read(unit: Unit) -> None:
     offer = Offer(scenario=Scenario(targets=("ko", "fr")), unit=unit)
     offer.check()
-    assert {target for line in offer.at(4).lines for target in line.targets} == {"ko", "fr"}
+    assert {target for line in offer.at(4)[0] for target in line.targets} == {"ko", "fr"}
 
 
 def test_lines_of_a_file_are_repeated() -> None:
     lines = (Line("a", "One.", "en", ("de",)), Line("b", "Two.", "en", ("de", "es")))
-    offered = Offer(scenario=Scenario(), unit=Unit.REQUESTS, step_s=10, replayed=lines).at(10)
-    assert len({line.id for line in offered.lines}) == len(offered.lines) > 20
-    assert {line.text for line in offered.lines} == {"One.", "Two."}
+    offered, _ = replace(REQUESTS, replayed=lines).at(10)
+    assert len({line.id for line in offered}) == len(offered) > 20
+    assert {line.text for line in offered} == {"One.", "Two."}
     # A long file has something new for each run.
     long = tuple(Line(str(i), f"Line {i}.", "en", ("de",)) for i in range(1_000))
-    offer = Offer(scenario=Scenario(), unit=Unit.REQUESTS, step_s=10, replayed=long)
-    assert len({offer.at(2, number).lines[0].text for number in range(4)}) == 4
+    offer = replace(REQUESTS, replayed=long)
+    assert len({offer.at(2, number)[0][0].text for number in range(4)}) == 4
     # A line into two languages is two translations.
-    assert sum(len(line.targets) for line in offered.lines) == pytest.approx(115, rel=0.35)
+    assert sum(len(line.targets) for line in offered) == pytest.approx(115, rel=0.35)
 
 
 def test_a_silent_step_is_refused() -> None:
@@ -485,7 +484,7 @@ def test_a_late_driver_shows_late_words() -> None:
     late: dict[str, Any] = {"clients": [LATE], "settings": {DRIVER_WAS_THE_LIMIT: "It was late."}}
     assert spoken([1_100.0] * 100, 0.9, **late).driver == "It was late."
     assert spoken([1_200.0] * 100, 0.9, **late).driver is None
-    # Its lateness is no reason why partials are left out.
+    # A late driver does not explain partials that were left out.
     assert spoken([400.0] * 100, 0.2, **late).driver is None
 
 

@@ -352,9 +352,9 @@ async def test_weightless_models_have_no_first_words(command: Command) -> None:
 
 def test_a_sweep_offers_retrying_clients() -> None:
     offered = offer(parsed(SWEEP, "--out", "o", "--retries"))
-    assert offered.at(4).load == Open(4, retries=True)
+    assert offered.at(4)[1] == Open(4, retries=True)
     assert "sent again when it was refused" in offered.workload
-    assert offer(parsed(SWEEP, "--out", "o")).at(4).load == Open(4)
+    assert offer(parsed(SWEEP, "--out", "o")).at(4)[1] == Open(4)
 
 
 @pytest.mark.parametrize(("command", "given", "named"), [
@@ -386,7 +386,7 @@ async def test_an_unknown_language_starts_nothing(command: Command, monkeypatch:
 async def ran(command: Command, folder: Path, *arguments: str) -> Results:
     report = await command.run(parsed(command, *SIMULATED, "--out", str(folder), *arguments), lambda _line: None)
     written = write(report, command.name, folder)
-    # Where the model lies is nobody's business.
+    # A report does not tell where the model lies.
     assert "model-7b" in written
     assert "/somewhere" not in written
     return report
@@ -477,7 +477,7 @@ def test_an_unconfirmed_recommendation_is_marked(ended: Ended) -> None:
     (carries,) = [each for each in advised(tried) if each.passed is False]
     assert (carries.name, carries.value) == ("a machine carries", "40 meetings")
     assert f"# NOT CONFIRMED: {ended.value}." in recommended_toml(tried, IN_MEETINGS, "machine")
-    # Of a batch that is not recommended a warning tells.
+    # A warning tells of a batch that is not recommended.
     others = [carrying(8, 60), tried[1]]
     found = advised(others)
     assert [each.name for each in found if each.passed is False] == []

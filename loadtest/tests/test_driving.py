@@ -182,7 +182,7 @@ async def test_two_processes_play_twice_to_a_gateway() -> None:
     assert 0 < first.ran_out_s <= last_s + 0.001
     assert first.delivered.finals == 20
     assert len(first.delivered.final_ms) == 20
-    # Of each, at least that it was accepted, a delta and its final.
+    # For each line at least the acceptance, a delta and the final.
     assert first.delivered.frames >= 60
     assert first.delivered.bytes > 60 * 50
     assert len(first.clients) == 2

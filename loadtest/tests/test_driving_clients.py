@@ -185,7 +185,7 @@ async def test_interim_responses_are_passed_over() -> None:
         assert await posted(connections) == (503, b"no")
 
 
-async def test_where_nobody_answers_there_is_one_sentence() -> None:
+async def test_a_missing_server_is_one_sentence() -> None:
     async with server() as (connections, _):
         pass
     with pytest.raises(LoadtestError, match="Nothing answers at 127"):
@@ -316,7 +316,7 @@ async def test_open_loop_lines_are_said_when_due() -> None:
     slow, mid = records["slow"], records["mid"]
     assert slow.done_s is not None
     assert mid.done_s is not None
-    # It was in nobody's way.
+    # The slow line held no other line up.
     assert mid.done_s < slow.done_s
 
 

@@ -397,7 +397,7 @@ async def test_a_journey_on_the_simulated_engine(tmp_path: Path) -> None:
     written = await asyncio.to_thread(write, made, "journey", tmp_path)
     assert re.search(r"\| one worker \| [\d.]+ \| 1\.0 \|", (tmp_path / "table.md").read_text())
     assert json.loads(written)["details"]["concurrency"] == 6
-    # Where a model lies is nobody's business.
+    # A report does not tell where a model lies.
     assert json.loads(written)["settings"]["recommended"] == {"engine": {"model": "model-8b"}}
     assert "/somewhere" not in written
     assert passed(made)

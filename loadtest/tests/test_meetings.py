@@ -291,7 +291,7 @@ def test_each_session_counts_a_finals_first_text() -> None:
         played.hear(played.delta(ONE, rev=2), keeps=(), session=session)
         played.hear(played.delta(ONE, rev=2, text="llo."), keeps=(), session=session)
         played.hear(played.final(ONE), keeps=(), session=session)
-        # Of what nothing came before, the final is the first.
+        # Where nothing came before, the final is the first text.
         played.hear(played.final(ONE, lang="ja"), keeps=(), session=session)
     assert played.delivered().text_ms == pytest.approx([9_000] * 4, rel=0.1)
 
@@ -324,7 +324,7 @@ def test_all_segments_complete_a_line() -> None:
     )
     german, japanese = played.records["one", "de"], played.records["one", "ja"]
     assert (german.text, german.tokens, german.failed) == ("Hallo. Hallo. Hallo.", 21, None)
-    # What came before the final was told to be the last is no first text of it.
+    # Text that came before the final was accepted is not the final's first text.
     assert before_s - 1e-6 <= (german.first_s or 0) <= first_s + 1e-6 < (german.done_s or 0)
     assert (japanese.failed, japanese.text) == ("engine_failed", "")
     assert played.delivered().finals == 1
@@ -343,7 +343,7 @@ def test_the_segment_count_may_come_last() -> None:
 
 def test_other_passes_are_only_counted() -> None:
     played = Pass()
-    foreign = replace(played.final(ONE), utterance="somebody's")
+    foreign = replace(played.final(ONE), utterance="foreign")
     played.hear(foreign)
     played.hear(replace(foreign, utterance="0-0"))
     assert not played.records
@@ -584,7 +584,7 @@ async def test_a_refused_session_is_not_retried() -> None:
 
 async def test_sessions_open_with_a_token(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     keys, opened = Keyring(tmp_path), asyncio.Queue[Wire]()
-    wanted = [wire.Wanted(SessionStart(reads=["ja"]), opened.put_nowait)]
+    wanted: list[wire.Wanted] = [(SessionStart(reads=["ja"]), opened.put_nowait)]
     async with running(keys.settings()) as gateway:
         url = f"http://127.0.0.1:{gateway.port}"
         monkeypatch.delenv("GATEWAY_TOKEN", raising=False)

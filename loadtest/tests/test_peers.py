@@ -67,7 +67,7 @@ def test_variants_are_further_systems_with_other_settings(tmp_path: Path) -> Non
     ("text", "why"),
     [
         ("[]", "names no variants"),
-        ('{"gateway": {}}', "no variant"),
+        ('{"gateway": {}}', "not a variant"),
         ('{"a": {"engine": {"seqs": 1}}}', "no setting"),
         ('{"a": {"rout": "gateway"}}', "names no variants"),
         ('{"a": {"route": "vllm-serve", "workers": 2}}', "only a gateway has workers"),
@@ -346,7 +346,7 @@ async def test_systems_alternate_and_shared_engines_forget(
     # No repetition says what another said.
     assert len({frozenset(tokens.items()) for tokens in rounds_of.values()}) == 4
     assert outcome.same_text == {(level, peer): 1.0 for level in (2, 4) for peer in ("asyncllm", "alone")}
-    # Of the gateway on a shared engine two processes serve, of which the other system's is one.
+    # Two processes serve for a gateway on a shared engine; one of them is that of the other system.
     by_system = {trial.system: trial for trial in outcome.trials}
     through, direct = by_system["gateway"], by_system["asyncllm"]
     assert through.host_cpu_s is not None
@@ -472,7 +472,7 @@ def test_the_command_reports_what_is_missing(tmp_path: Path) -> None:
     result = json.loads(written)
     assert result["kind"] == "peers"
     assert [each["peer"] for each in result["details"]["comparisons"]] == ["asyncllm"]
-    # Where the model lies is nobody's business.
+    # A report does not tell where the model lies.
     assert result["settings"]["peers"][0]["settings"]["engine"]["model"] == "model-7b"
     assert "/somewhere" not in written
     assert "plot.png, result.json.gz, table.md, utterances.jsonl" in done.stdout
@@ -546,7 +546,7 @@ async def test_real_routes_agree_and_keep_nothing(monkeypatch: pytest.MonkeyPatc
     # What is added up in another order may fall to the other side where two words are equally likely.
     assert all(each["same_text"] >= 0.75 for each in compared.values())
     assert all(trial.cpu_s["engine"] > 0 for trial in report.trials)
-    # In a shared engine nobody finds what the one before has said, whichever of the two comes first.
+    # In a shared engine neither system finds what the other has said before, whichever comes first.
     names = ["gateway", "asyncllm", "vllm-serve"]
     assert list(cached) == [*((1, name) for name in names), *((2, name) for name in reversed(names))]
     for repetition in (1, 2):

@@ -81,7 +81,7 @@ def test_everything_is_written(folder: Path) -> None:
     assert (folder / "plot.png").read_bytes().startswith(b"\x89PNG")
     table = (folder / "table.md").read_text()
     assert table.startswith(table_of(SMALL, "sweep").rstrip())
-    # Of the charts, those of the command come first; one without any value is left out.
+    # The charts of the command come first; one without any value is left out.
     assert [line.split(":")[0] for line in table.splitlines() if line.startswith("- ")] == [
         "- More",
         "- First token against offered rate",

@@ -226,8 +226,8 @@ def test_failed_translations_miss_the_bar() -> None:
 
 
 def test_a_foreign_gateways_costs_are_unknown() -> None:
-    somebodys = trial([record("a", 1.0, 1.1, 1.2)], cpu_s={})
-    assert set(by_name(findings([somebodys], Held(sessions=8, idle=0), Objective()))) == {
+    foreign = trial([record("a", 1.0, 1.1, 1.2)], cpu_s={})
+    assert set(by_name(findings([foreign], Held(sessions=8, idle=0), Objective()))) == {
         "sessions held",
         "translations that failed",
         "first token kept the objective",
@@ -401,7 +401,7 @@ async def test_an_own_gateways_costs_are_known(tmp_path: Path) -> None:
     chosen = plan(settings={"engine": engine}, scenario=Scenario(meetings=0), idle=100, seconds=1.0)
     result = await run(chosen, str)
     written = write(result, "run", tmp_path)
-    # Where the model lies is nobody's business.
+    # A report does not tell where the model lies.
     assert result.settings["engine"]["model"] == "model-7b"
     assert "/somewhere" not in written
     assert set(by_name(result.findings)) == {"sessions held", "CPU of idle sessions", "memory of an idle session"}

@@ -176,7 +176,7 @@ def test_segments_are_logged_in_order(offsets: tuple[int, ...], accepted_at: int
     assert verdict.conflicts == 1
 
 
-def test_a_translation_that_nobody_got_is_lost() -> None:
+def test_an_undelivered_translation_is_lost() -> None:
     verdict = judge(everybody(), said(1, "1", 1), caption("cleo", 1.1, "1", 1), all_stay(10))
     assert verdict.broken()
     assert (verdict.owed, verdict.delivered, verdict.lost) == (4, 2, 2)

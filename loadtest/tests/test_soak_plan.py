@@ -198,7 +198,7 @@ def test_a_failed_run_says_why() -> None:
         verdict=replace(good.verdict, lost=2, duplicates=1, problems=["lost: ben never got it"]),
         gauges={"gateway_sessions": 3.0, "gateway_meetings": None},
         exit_status=-9,
-        unquiet="nobody was settled",
+        unquiet="no client was settled",
     )
     assert list(bad.failures()) == [
         "lost: 2",
@@ -206,7 +206,7 @@ def test_a_failed_run_says_why() -> None:
         "gateway_sessions is 3 at the end",
         "gateway_meetings is missing at the end",
         "the gateway ended with status -9",
-        "nobody was settled",
+        "no client was settled",
     ]
     text = table(bad)
     assert "| every promise | 6 not kept | kept | FAILED | lost: 2; duplicates: 1;" in text

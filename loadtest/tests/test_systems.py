@@ -388,7 +388,7 @@ async def test_one_that_cannot_start_need_not_matter() -> None:
 
 @pytest.mark.slow
 async def test_a_gateway_serves_and_is_gone(monkeypatch: pytest.MonkeyPatch) -> None:
-    # What the environment says of a gateway is somebody else's.
+    # The environment speaks of another gateway.
     monkeypatch.setenv("GATEWAY__ENGINE__KIND", "vllm")
     async with gateway(SIMULATED, lambda _: None) as running:
         assert running.pid is not None

@@ -78,7 +78,7 @@ def test_unmoving_counters_say_nothing() -> None:
     still = trial([KEPT], samples=said(*[(0.0, 0.0)] * 9))
     assert summarise([still], OBJECTIVE).running is None
     assert summarise([moved, still], OBJECTIVE).running == summary.running
-    # Nor does one that was asked a few times.
+    # A server that was asked a few times says nothing, either.
     assert summarise([trial([KEPT], samples=said((3, 0), (5, 10), (4, 20), (4, 30)))], OBJECTIVE).running is None
     # Nothing was to be generated, or the tokens are not told.
     assert summarise([trial([REFUSED], samples=said(*[(2.0, 0.0)] * 5))], OBJECTIVE).running is not None

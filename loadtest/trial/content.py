@@ -22,7 +22,7 @@ NONE = "–"
 class Table(Struct, frozen=True):
     """Rows under a head."""
 
-    # Its heading; empty for none.
+    # The heading; empty for none.
     title: str
     head: Sequence[str]
     # The first cell of a row names it.
