@@ -224,7 +224,7 @@ class Visitor:
         if self.seat.speaks is None:
             return
         while True:
-            await pause(self.rng.expovariate(self.seat.utterances_per_s), self.hushed)
+            await within(self.rng.expovariate(self.seat.utterances_per_s), self.hushed.wait())
             if self._leaving or self.hushed.is_set():
                 return
             self._talking = True
@@ -297,11 +297,6 @@ class Visitor:
             case _:
                 relay.cut()
         return True
-
-
-async def pause(seconds: float, hushed: asyncio.Event) -> None:
-    """For so long, or until no more is to be said."""
-    await within(seconds, hushed.wait())
 
 
 def _now_s() -> float:
@@ -433,7 +428,7 @@ class _Clients:
 
     async def _occupy(self, seat: Seat) -> None:
         rng = random.Random(f"seat/{self._crowd.seed}/{seat.number}")
-        await pause(rng.uniform(0, self._crowd.ramp_s), self._hushed)
+        await within(rng.uniform(0, self._crowd.ramp_s), self._hushed.wait())
         serial = 0
         while not self._hushed.is_set():
             serial += 1
@@ -451,7 +446,7 @@ class _Clients:
             self._present[seat.number] = visitor
             await visitor.run()
             del self._present[seat.number]
-            await pause(rng.uniform(*_EMPTY_S), self._hushed)
+            await within(rng.uniform(*_EMPTY_S), self._hushed.wait())
 
     async def _obey(self) -> None:
         """Until the standard input ends; then everybody leaves."""

@@ -395,7 +395,15 @@ def read_talk(path: Path) -> list[Line]:
         content = path.read_bytes().splitlines()
     except OSError as error:
         raise LoadtestError(f"{path} cannot be read: {error.strerror}.") from None
-    said = {number: _recorded(path, number, one) for number, one in enumerate(content, start=1) if one.strip()}
+    said: dict[int, _Recorded] = {}
+    for number, one in enumerate(content, start=1):
+        if one.strip():
+            try:
+                said[number] = msgspec.json.decode(one, type=_Recorded)
+            except (msgspec.DecodeError, UnicodeDecodeError) as error:
+                raise LoadtestError(f"{path}, line {number}: {error}.") from None
+            if wrong := _wrong(said[number]):
+                raise LoadtestError(f"{path}, line {number}: {wrong}.")
     if not said:
         raise LoadtestError(f"{path} has no lines.")
     earliest_s = min(at_s for each in said.values() for at_s in each.times_s)
@@ -418,16 +426,6 @@ def read_talk(path: Path) -> list[Line]:
         for number, each in said.items()
     ]
     return sorted(lines, key=lambda line: line.due_s)
-
-
-def _recorded(path: Path, number: int, one: bytes) -> _Recorded:
-    try:
-        said = msgspec.json.decode(one, type=_Recorded)
-    except (msgspec.DecodeError, UnicodeDecodeError) as error:
-        raise LoadtestError(f"{path}, line {number}: {error}.") from None
-    if wrong := _wrong(said):
-        raise LoadtestError(f"{path}, line {number}: {wrong}.")
-    return said
 
 
 def _wrong(said: _Recorded) -> str | None:

@@ -106,19 +106,23 @@ async def swept(monkeypatch: pytest.MonkeyPatch, one: Callable[[Run], Awaitable[
     return await curve("sweep", plan, a_gateway(), lambda _line: None)
 
 
-async def test_an_error_under_overload_keeps_earlier_runs(
-    monkeypatch: pytest.MonkeyPatch,
+@pytest.mark.parametrize(
+    ("error", "value"),
+    [(LoadtestError("No line was translated."), "ended by an error"), (asyncio.CancelledError(), "interrupted")],
+)
+async def test_an_early_end_keeps_earlier_runs(
+    monkeypatch: pytest.MonkeyPatch, error: BaseException, value: str
 ) -> None:
     async def one(run: Run) -> Measured:
         if run.load > 4:
-            raise LoadtestError("No line was translated.")
+            raise error
         return measured(run, kept=True)
 
-    report = await swept(monkeypatch, one)
+    report = await asyncio.create_task(swept(monkeypatch, one))
     assert [each["load"] for each in report.details["points"]] == [1, 2, 4]
     (failed,) = [each for each in report.findings if each.passed is False]
-    assert (failed.name, failed.value) == ("the search", "ended by an error")
-    assert "No line was translated." in failed.note
+    assert (failed.name, failed.value) == ("the search", value)
+    assert str(error) in failed.note
 
 
 @pytest.mark.parametrize("error", [LoadtestError("No line was translated."), asyncio.CancelledError()])
@@ -130,20 +134,6 @@ async def test_what_ends_the_first_run_ends_everything(
 
     with pytest.raises(type(error), match=str(error) or "^$"):
         await asyncio.create_task(swept(monkeypatch, one))
-
-
-async def test_an_interruption_reports_what_was_measured(monkeypatch: pytest.MonkeyPatch) -> None:
-    async def one(run: Run) -> Measured:
-        if run.load > 2:
-            task = asyncio.current_task()
-            assert task is not None
-            task.cancel()
-            await asyncio.sleep(0)
-        return measured(run, kept=True)
-
-    report = await asyncio.create_task(swept(monkeypatch, one))
-    assert [each["load"] for each in report.details["points"]] == [1, 2]
-    assert [each.value for each in report.findings if each.passed is False] == ["interrupted"]
 
 
 async def test_each_run_says_something_else(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -113,37 +113,29 @@ async def test_a_ping_is_answered() -> None:
         wire.close()
 
 
-async def test_a_close_is_told_with_its_reason() -> None:
-    async def close(connection: ServerConnection) -> None:
+async def vanish(connection: ServerConnection) -> None:
+    connection.transport.abort()
+
+
+@pytest.mark.parametrize(
+    ("end", "told"),
+    [
+        (lambda connection: connection.close(4008, "too slow"), "closed with 4008: too slow"),
+        (vanish, "the connection was lost"),
+        (lambda connection: connection.send(b"\x00"), "a frame of a kind that no gateway sends (0x82)"),
+    ],
+)
+async def test_the_end_is_told_once_with_its_reason(end: Serve, told: str) -> None:
+    async def speak(connection: ServerConnection) -> None:
         await connection.recv()
-        await connection.close(4008, "too slow")
-
-    async with wired(close) as (wire, received):
-        wire.send(b"now")
-        assert await received.ended.get() == wire.lost == "closed with 4008: too slow"
-        wire.send(b"into the void")
-
-
-async def test_a_lost_connection_is_told_once() -> None:
-    async def vanish(connection: ServerConnection) -> None:
-        await connection.recv()
-        connection.transport.abort()
-
-    async with wired(vanish) as (wire, received):
-        wire.send(b"now")
-        assert await received.ended.get() == "the connection was lost"
-        assert received.ended.empty()
-
-
-async def test_an_unknown_frame_ends_the_connection() -> None:
-    async def binary(connection: ServerConnection) -> None:
-        await connection.recv()
-        await connection.send(b"\x00")
+        await end(connection)
         await connection.wait_closed()
 
-    async with wired(binary) as (wire, received):
+    async with wired(speak) as (wire, received):
         wire.send(b"now")
-        assert "0x82" in await received.ended.get()
+        assert await received.ended.get() == wire.lost == told
+        wire.send(b"into the void")
+        assert received.ended.empty()
 
 
 async def test_a_closed_wire_says_only_goodbye() -> None:
