@@ -290,31 +290,21 @@ def scores() -> PairScores:
     return found
 
 
-def test_live_readers() -> None:
-    live = scores().live
-    # "Ich" → "Ich genehmige" → "Ich kann es" → "Ich kann das nicht": one word taken back twice, of four.
-    assert live.erasure == 2 / 4
-    assert live.erasure_before == 1 / 4
-    # Heard 2, 3, 4 words; on the screen 1, 2, 3 when the next came, as long in the source as in the target.
-    assert live.lag_median == 1
-    assert live.first_ms == 100
-
-
-def test_stable_readers_and_those_of_whole_sentences() -> None:
-    stable, whole = scores().stable, scores().final_only
-    assert (stable.erasure, stable.erasure_before) == (0, 0)
-    # 2 - 0, 3 - 1, 4 - 2.
-    assert stable.lag_median == 2
-    assert stable.first_ms == 500
-    assert (whole.erasure, whole.first_ms) == (0, 1_300)
-
-
-def test_the_naive_arm() -> None:
-    naive = scores().naive
-    # One word, then two of two, then four of four.
-    assert naive.erasure == (1 + 2 + 4) / 4
-    assert naive.erasure_before == (1 + 2) / 4
-    assert naive.first_ms == 150
+@pytest.mark.parametrize(
+    ("readers", "seen"),
+    [
+        # "Ich" → "Ich genehmige" → "Ich kann es" → "Ich kann das nicht": one word taken back twice, of four. Heard
+        # are 2, 3, 4 words, and 1, 2, 3 on the screen when the next came; the source is as long as the target.
+        ("live", Display(erasure=2 / 4, erasure_before=1 / 4, lag_median=1, first_ms=100)),
+        # The lag is 2 - 0, 3 - 1, 4 - 2.
+        ("stable", Display(erasure=0, erasure_before=0, lag_median=2, first_ms=500)),
+        ("final_only", Display(erasure=0, erasure_before=0, lag_median=3, first_ms=1_300)),
+        # One word, then two of two, then four of four. The lag is 2 - 2, 3 - 2, 4 - 4.
+        ("naive", Display(erasure=(1 + 2 + 4) / 4, erasure_before=(1 + 2) / 4, lag_median=0, first_ms=150)),
+    ],
+)
+def test_what_readers_saw(readers: str, seen: Display) -> None:
+    assert getattr(scores(), readers) == seen
 
 
 def test_what_it_cost() -> None:
