@@ -129,11 +129,6 @@ class Translation(Struct, frozen=True):
     failed: str | None = None
 
 
-def build(settings: EngineSettings) -> SimulatedBatches | _VllmBatches:
-    """Load it; blocks for as long as that takes. Raises whatever the engine raises."""
-    return SimulatedBatches(settings.script) if settings.kind == "simulated" else _VllmBatches(settings)
-
-
 class SimulatedBatches:
     """The gateway's simulated engine, for batches: its words and times. One takes as long as its longest text;
     translations come in the order of the jobs when all are done."""
@@ -370,7 +365,8 @@ def _load(settings: EngineSettings) -> None:
     # Ctrl-C is for the front, which lets its workers finish.
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     exit_with_parent()
-    engine = build(settings)
+    simulated = settings.kind == "simulated"
+    engine = SimulatedBatches(settings.script) if simulated else _VllmBatches(settings)
     Finalize(None, engine.close, exitpriority=10)
     _engines.append(engine)
 

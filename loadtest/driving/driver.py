@@ -285,7 +285,13 @@ class _Process:
             self._orders.write(msgspec.json.encode(order) + b"\n")
             await self._orders.drain()
         while True:
-            answer = await self._answer()
+            line = await self._answers.readline()
+            if not line.endswith(b"\n"):
+                self._log.seek(max(0, self._log.seek(0, os.SEEK_END) - _TAIL_BYTES))
+                said = self._log.read().decode(errors="replace").strip()
+                said = f" It said: {said}" if said else ""
+                raise LoadtestError(f"A client process ended before its time.{said}")
+            answer = exchange.answers.decode(line)
             if isinstance(answer, kind):
                 return answer
             match answer:
@@ -295,14 +301,6 @@ class _Process:
                     raise LoadtestError(reason)
                 case _:
                     raise LoadtestError(f"A client process said {type(answer).__name__} out of turn.")
-
-    async def _answer(self) -> exchange.Answer:
-        line = await self._answers.readline()
-        if not line.endswith(b"\n"):
-            self._log.seek(max(0, self._log.seek(0, os.SEEK_END) - _TAIL_BYTES))
-            said = self._log.read().decode(errors="replace").strip()
-            raise LoadtestError("A client process ended before its time." + (f" It said: {said}" if said else ""))
-        return exchange.answers.decode(line)
 
     def dismiss(self) -> None:
         """There are no more orders."""

@@ -120,22 +120,28 @@ class _Worker:
                         self.say(exchange.Played(*played))
 
     async def _play(self, client: Client, lines: Sequence[Line], tally: Tally, begin: exchange.Begin) -> None:
+        async def tell() -> None:
+            while True:
+                await asyncio.sleep(_PROGRESS_S)
+                self.say(exchange.Progress(len(tally.records), tally.failed))
+
         async with asyncio.TaskGroup() as tasks:
-            meanwhile = [tasks.create_task(tally.lag.watch()), tasks.create_task(self._progress(tally))]
+            meanwhile = [tasks.create_task(tally.lag.watch()), tasks.create_task(tell())]
             try:
                 async with asyncio.timeout(begin.begin_s + begin.limit_s - time.monotonic()) as limit:
                     await client.play(tally)
             except TimeoutError:
                 if not limit.expired():
                     raise
-                _give_up(lines, tally)
+                known = {(record.line, record.target) for record in tally.records}
+                now_s = tally.now_s()
+                for line in lines:
+                    for target in line.targets:
+                        if (line.id, target) not in known:
+                            due_s = min(line.due_s, now_s)
+                            tally.done(Record(line.id, target, due_s, now_s, None, None, failed="time limit"))
             for task in meanwhile:
                 task.cancel()
-
-    async def _progress(self, tally: Tally) -> None:
-        while True:
-            await asyncio.sleep(_PROGRESS_S)
-            self.say(exchange.Progress(len(tally.records), tally.failed))
 
     def say(self, answer: exchange.Answer) -> None:
         left = memoryview(msgspec.json.encode(answer) + b"\n")
@@ -152,16 +158,6 @@ def _lines(descriptor: int) -> Iterator[bytes]:
         for other in others:
             yield b"".join(left)
             left = [other]
-
-
-def _give_up(lines: Sequence[Line], tally: Tally) -> None:
-    """What has no record yet at the end of the time gets one."""
-    known = {(record.line, record.target) for record in tally.records}
-    now_s = tally.now_s()
-    for line in lines:
-        for target in line.targets:
-            if (line.id, target) not in known:
-                tally.done(Record(line.id, target, min(line.due_s, now_s), now_s, None, None, failed="time limit"))
 
 
 @contextmanager
