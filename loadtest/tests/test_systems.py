@@ -108,9 +108,6 @@ def test_unreadable_settings_are_one_sentence(tmp_path: Path) -> None:
             _options("--set", wrong)
     # What is not a TOML value is text.
     assert common.settings(_options("--set", "engine.model=a/model"))["engine"]["model"] == "a/model"
-
-
-def test_an_unknown_setting_is_one_sentence() -> None:
     with pytest.raises(LoadtestError, match="there is no setting"):
         common.settings(_options("--set", "engine.max_seqs=3"))
 
@@ -120,9 +117,7 @@ def test_a_report_hides_the_models_path() -> None:
         assert common.shown({"engine": {"model": path}})["engine"]["model"] == "model-7b"
     assert common.model_name({"engine": {"model": "/somewhere/else/model-7b/"}}) == "model-7b"
     assert common.model_name({}) == "small_model"
-
-
-def test_nor_where_anything_else_lies() -> None:
+    # Nor does it tell where anything else lies.
     extra = {"speculative_config": {"model": "/somewhere/draft", "num_speculative_tokens": 3}, "seed": 1}
     given = {"max_waiting": 5, "engine": {"extra": extra}, "event_log": {"handover_file": "/somewhere/kept"}}
     told = common.shown(given)
@@ -159,12 +154,14 @@ def test_arguments_become_flags() -> None:
     assert as_flags({"trust_remote_code": True, "dtype": None}) == ["--trust-remote-code"]
 
 
+SERVE = Serve(settings={}, tuned=False, arguments={"api_server_count": 2}, port=1, name="model")
+
+
 def test_the_default_server_has_only_the_model(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(hardware, "gpu_present", lambda: False)
     extra = {"load_format": "dummy", "async_scheduling": True}
     options = usual(VllmOptions, model="m", max_num_seqs=256, max_num_batched_tokens=512, extra=extra)
-    serve = Serve(settings={}, tuned=False, arguments={"api_server_count": 2}, port=1, name="model")
-    plain = server_arguments(options, serve)
+    plain = server_arguments(options, SERVE)
     assert plain["load_format"] == "dummy"
     assert plain["api_server_count"] == 2
     assert plain["block_size"] == 32
@@ -174,7 +171,7 @@ def test_the_default_server_has_only_the_model(monkeypatch: pytest.MonkeyPatch) 
 def test_the_tuned_server_has_gateway_arguments(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(hardware, "gpu_present", lambda: False)
     options = usual(VllmOptions, model="m", max_num_seqs=256, extra={"async_scheduling": True})
-    serve = Serve(settings={}, tuned=True, arguments={"api_server_count": 2}, port=1, name="model")
+    serve = structs.replace(SERVE, tuned=True)
     tuned = server_arguments(options, serve)
     assert (tuned["max_num_seqs"], tuned["async_scheduling"], tuned["api_server_count"]) == (256, True, 2)
     # Tokens are gathered on their way to clients, unless it is told otherwise.
@@ -186,7 +183,7 @@ def test_the_tuned_server_has_gateway_arguments(monkeypatch: pytest.MonkeyPatch)
 def test_a_gpu_server_keeps_its_defaults(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(hardware, "gpu_present", lambda: True)
     options = usual(VllmOptions, model="m", gpu_memory_utilization=0.2, extra={"kv_cache_memory_bytes": 1000})
-    plain = server_arguments(options, Serve(settings={}, tuned=False, arguments={}, port=1, name="model"))
+    plain = server_arguments(options, structs.replace(SERVE, arguments={}))
     assert plain == {
         "model": "m",
         "dtype": "auto",
