@@ -2,7 +2,7 @@
 the evaluation brings home, as values, the bars it is held to, and the scores of each pair.
 
 Knows: deltas and finals as they came, texts, units, times, numbers and their names. Pure. Must not know: sockets,
-clocks, how a result looks (`report`).
+clocks, how a result looks (`run`).
 
 A unit is a word; in Japanese and Chinese a character, where a Latin word or a number counts as one. Units of two
 texts are compared letter by letter, punctuation included.

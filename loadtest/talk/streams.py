@@ -9,11 +9,14 @@ from __future__ import annotations
 
 import random
 import re
+import tomllib
 from collections.abc import Sequence
 from enum import Enum
 from functools import cache
 from itertools import accumulate, pairwise
+from pathlib import Path
 
+import msgspec
 from msgspec import Struct
 
 from demo_model import LANGUAGES
@@ -217,3 +220,31 @@ def _another(word: str, others: Sequence[str], rng: random.Random) -> str:
     while (other := rng.choice(others)) == word.strip():
         pass
     return space + other
+
+
+# ---------------------------------------------------------------- streams that are written by hand
+
+
+class _Entry(Struct, frozen=True, forbid_unknown_fields=True):
+    id: str
+    lang: str
+    style: Style
+    revisions: list[tuple[int, str]]
+    final: tuple[int, str]
+
+
+def handwritten_streams(lang: str) -> list[Stream]:
+    """Those in one language, in the file's order."""
+    text = Path(__file__).with_name("handwritten.toml").read_text(encoding="utf-8")
+    return [
+        Stream(
+            id=f"{entry.lang}-{entry.id}",
+            lang=entry.lang,
+            style=entry.style,
+            origin=Origin.HANDWRITTEN,
+            revisions=tuple(Revision(*revision) for revision in entry.revisions),
+            final=Revision(*entry.final),
+        )
+        for entry in msgspec.convert(tomllib.loads(text)["stream"], list[_Entry])
+        if entry.lang == lang
+    ]

@@ -15,7 +15,7 @@ from msgspec.structs import replace
 
 from demo_model import LANGUAGES
 from loadtest.partials.result import PartialsPlan
-from loadtest.partials.run import handwritten_streams, planned_streams
+from loadtest.partials.run import planned_streams
 from loadtest.results import LoadtestError
 from loadtest.talk.scenario import (
     BACKCHANNEL_WORDS,
@@ -39,6 +39,7 @@ from loadtest.talk.streams import (
     Style,
     bare,
     corpus_streams,
+    handwritten_streams,
     spoken_words,
     utterances,
 )
