@@ -68,14 +68,11 @@ class Injection:
 
     gateway: ServedGateway
     crowds: Sequence[CrowdProcess]
+    ledger: Ledger
     began_s: float
-    # Takes the records of those that no client can tell of.
+    # Takes the records of clients that cannot tell of it themselves.
     say: Callable[[Record], None]
-    # When the first final was accepted of those that were said after this time.
-    accepted_since: Callable[[float], float | None]
     workers: int
-    # How many captions and translations clients have received so far.
-    received: Callable[[], int]
     # Every fault so far.
     made: list[Fault] = field(default_factory=list)
     # What happens to everybody happens one at a time,
@@ -120,10 +117,10 @@ class Injection:
 
         async def listen() -> None:
             nonlocal longest_s
-            heard, since_s = self.received(), time.monotonic()
+            heard, since_s = self.ledger.received, time.monotonic()
             while True:
                 await asyncio.sleep(_LISTEN_S)
-                now, now_s = self.received(), time.monotonic()
+                now, now_s = self.ledger.received, time.monotonic()
                 longest_s = max(longest_s, now_s - since_s)
                 if now != heard:
                     heard, since_s = now, now_s
@@ -194,10 +191,10 @@ class Injection:
                 raise LoadtestError("There is no store below the gateway.")
 
             async def accepted() -> bool:
-                return self.accepted_since(began_at) is not None
+                return self.ledger.accepted_since(began_at) is not None
 
             await self._until(accepted, _BACK_S)
-            accepted_at = self.accepted_since(began_at)
+            accepted_at = self.ledger.accepted_since(began_at)
             recovered_s = None if accepted_at is None else round(accepted_at - began_at, 2)
             self.made.append(replace(fault, began_s=began_s, recovered_s=recovered_s))
 
@@ -293,7 +290,7 @@ _SNAPSHOT = 10
 _KEEP_ENGINE_S = 60
 
 
-async def run(plan: SoakPlan, say: Callable[[str], object], *, keep: Path | None = None) -> SoakResult:
+async def run(plan: SoakPlan, say: Say, *, keep: Path | None = None) -> SoakResult:
     """Run the plan. `say` is told what is going on, one short line at a time. Raises `LoadtestError`.
 
     keep: a folder for every record and the gateway's logs, to look at afterwards; they hold what was said.
@@ -334,7 +331,7 @@ def _settings_for(plan: SoakPlan, folder: Path) -> dict[str, Any]:
 
 
 class _Soak:
-    def __init__(self, plan: SoakPlan, folder: Path, say: Callable[[str], object], records: BinaryIO) -> None:
+    def __init__(self, plan: SoakPlan, folder: Path, say: Say, records: BinaryIO) -> None:
         self._plan = plan
         self._records = records
         self._say = say
@@ -367,10 +364,7 @@ class _Soak:
             await gateway.start(_START_S)
             began_s = time.monotonic()
             watch = Watch(gateway, self._ledger, sorted({seat.meeting for seat in self._seats}), began_s)
-            injection = Injection(
-                *(gateway, crowds, began_s, self._take, self._ledger.accepted_since, plan.workers or 0),
-                lambda: self._ledger.received,
-            )
+            injection = Injection(gateway, crowds, self._ledger, began_s, self._take, plan.workers or 0)
             async with asyncio.TaskGroup() as tasks:
                 watching = tasks.create_task(watch.run())
                 for process in sorted({seat.process for seat in self._seats}):

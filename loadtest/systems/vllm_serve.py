@@ -74,8 +74,8 @@ async def vllm_serve(
 ) -> AsyncIterator[Running]:
     """A server with the model of a gateway's settings, ready; it and its engine are gone when the block ends.
 
-    arguments, tuned: as in `Serve`; a server that is not tuned has vLLM's defaults, but for the model, its memory, and
-    on a CPU what the gateway cannot do without. Raises `LoadtestError` when it cannot start.
+    arguments, tuned: as in `Serve`; a server that is not tuned has vLLM's defaults, but for the model, its memory,
+    and on a CPU what the gateway cannot do without. Raises `LoadtestError` when it cannot start.
     """
     given = dict(arguments or {})
     serve = Serve(settings=dict(settings), tuned=tuned, arguments=given, port=free_port(), name=_MODEL)
