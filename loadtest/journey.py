@@ -177,7 +177,7 @@ class Rounds(Struct, frozen=True, kw_only=True):
             per_s = await self._warm_up(stage, playing, in_flight)
             turns = _LEAST_TURNS_QUEUED if isinstance(running.address, Http) else _LEAST_TURNS
             for repetition in range(1, self.repetitions + 1):
-                # What the last ones take is not a part of the round.
+                # The time that the last ones take is not part of the round.
                 count = max(math.ceil(per_s * self.round_s), turns * in_flight) + in_flight
                 lines = request_lines(self._scenario(stage, in_flight + repetition * _SEEDS_APART), count)
                 queued = await asyncio.to_thread(_queued, running.metrics_url)
@@ -286,7 +286,7 @@ def _start(system: System, say: Say) -> AbstractAsyncContextManager[Running]:
 
 # ---------------------------------------------------------------- what was found
 
-# What the reports got in production over one worker.
+# Ratio that the reports got in production over one worker.
 _BAR = 7.5
 
 
@@ -313,7 +313,7 @@ class Row(Struct, frozen=True):
 
     key: str
     title: str
-    # None where the reports have no such number.
+    # Number of the reports; None where they have none.
     told: Told | None
     # By requests at a time.
     points: dict[int, Point]

@@ -58,7 +58,7 @@ _BESIDE = re.compile(rf"^{processes.BESIDE_ITS_ENGINE}\b")
 
 
 def hosts(parts: Iterable[str]) -> list[str]:
-    """Those of these parts that are hosts of engines."""
+    """The parts that are hosts of engines."""
     return [part for part in parts if part.partition(" ")[0] == HOST]
 
 
@@ -69,7 +69,7 @@ def _told_twice(part: str) -> bool:
 class Reading(Struct, frozen=True):
     # On the machine's monotonic clock.
     at_s: float
-    # So far, by part; to be subtracted from a later one. Hosts and `STORE` are there where such processes are.
+    # CPU seconds so far, by part; to be subtracted from a later reading. Hosts and `STORE` only where there are any.
     cpu_s: dict[str, float]
 
     def since(self, earlier: Reading) -> dict[str, float]:
@@ -157,8 +157,8 @@ _BASELINE = ("baseline_running", "baseline_waiting", "baseline_tokens_total")
 
 
 def counters(address: Address) -> Sequence[str]:
-    """Those of the system there. Others that it shows are not its own: vLLM's server is started by a module of the
-    gateway's and so has the gateway's counters, which stay at 0; the gateway shows some of vLLM's."""
+    """Counters of the system there. Others that it shows are not its own: vLLM's server is started by a module of
+    the gateway's and so has the gateway's counters, which stay at 0; the gateway shows some of vLLM's."""
     return _VLLM if isinstance(address, OpenAiServer) else _BASELINE if isinstance(address, Http) else _GATEWAY
 
 

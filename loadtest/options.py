@@ -175,7 +175,7 @@ def check(tree: Mapping[str, Any]) -> None:
 
 
 def shown(tree: Mapping[str, Any]) -> dict[str, Any]:
-    """The same for a report, which does not tell where on the machine anything lies: of the model's path and of
+    """Settings for a report, which does not tell where on the machine anything lies: of the model's path and of
     whatever else is an absolute one, only the name is left."""
     told: dict[str, Any] = {name: _without_paths(value) for name, value in tree.items()}
     model = told.get("engine", {}).get("model")

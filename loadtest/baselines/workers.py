@@ -377,7 +377,7 @@ def _translate(jobs: Sequence[Job]) -> tuple[float, float, list[Translation]]:
     try:
         made = _engines[0].translate(jobs)
     except ValueError as error:
-        # What the engine refuses; it lives on.
+        # The engine refuses this text, and lives on.
         made = [Translation(failed=f"The engine refused this text: {_sentence(error)}")] * len(jobs)
     return began_s, time.monotonic(), made
 

@@ -41,14 +41,14 @@ from loadtest.trial.values import Finding, Results
 
 _LOOK_S = 0.2
 
-# What a gateway may take to finish what it accepted under an overload.
+# Seconds that a gateway may take to finish what it accepted under an overload.
 _SETTLE_S = 120.0
 
 # A run of translations that never end is given up: so many times as long as lines were due, and this much more.
 _LIMIT_TIMES = 3.0
 _LIMIT_S = 30.0
 
-# What a run takes besides the time in which lines are due: client processes, what is left in the queue.
+# Seconds of a run besides the time in which lines are due: client processes, what is left in the queue.
 _BESIDES_S = 3.0
 
 # A run that was lost by the driver alone is repeated so often.

@@ -141,7 +141,7 @@ class Point(Struct, frozen=True, kw_only=True):
     """One run."""
 
     load: float
-    # Which talk was said.
+    # Seed of the talk that was said.
     seed: int
     # Whether the run was a confirmation.
     long: bool

@@ -231,9 +231,9 @@ class RecommendPlan(Plan, frozen=True, kw_only=True):
 
     # The settings of every gateway, but for what a candidate changes.
     settings: dict[str, Any]
-    # What is tried of `max_num_seqs`.
+    # Values of `max_num_seqs` to try.
     seqs: tuple[int, ...]
-    # What one gateway has, for people.
+    # The device of one gateway, for people.
     device: str = "machine"
 
 

@@ -55,7 +55,7 @@ class Driven(Struct, frozen=True):
 
     # Reading of `time.monotonic` from which seconds in records count.
     began_s: float
-    # From there to the last record.
+    # Seconds from there to the last record.
     elapsed_s: float
     records: list[Record]
     delivered: Delivered
@@ -119,7 +119,7 @@ _LEAVE_ENGINE_S = 30.0
 
 _SAY_S = 1.0
 
-# What is quoted of a client's log.
+# Bytes of a client's log that are quoted.
 _TAIL_BYTES = 2_000
 
 _One = TypeVar("_One", exchange.Done, exchange.Played)

@@ -62,7 +62,7 @@ class Connections:
 
     async def open(self, count: int) -> None:
         """Have so many idle ones. Raises `LoadtestError` when nothing answers."""
-        # Those that the server has closed since are of no use any more.
+        # Connections that the server has closed since are of no use.
         self._idle = [each for each in self._idle if not each[0].at_eof()]
         try:
             while len(self._idle) < count:

@@ -326,10 +326,10 @@ class Spoken:
 _MEETING_CHARS = 40
 _NAME_CHARS = 80
 
-# What is said late is said without a pause; after so many, messages are received.
+# Late lines are said without a pause; after so many, messages are received.
 _IN_A_ROW = 32
 
-# What idle sessions read: any model has it.
+# Language that idle sessions read: any model has it.
 _IDLE_READS = "en"
 
 
@@ -394,7 +394,7 @@ class Meetings:
         self._idle: list[_Session] = []
         # All meetings so far, numbered the same in each process.
         self._places: dict[str, int] = {}
-        # What is played next.
+        # Lines of the next pass.
         self._lines: Sequence[Line] = ()
 
     async def open_idle(self) -> None:

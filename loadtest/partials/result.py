@@ -178,8 +178,8 @@ def states(reading: Reading) -> list[State]:
 
 
 def segment_states(reading: Reading) -> list[list[State]]:
-    """The same of each segment by itself, in their order: none moves what is shown of another. In the naive arm
-    the whole is replaced, and so is one."""
+    """Screen states of each segment by itself, in order: no segment moves what is shown of another. The naive arm
+    replaces the whole, which counts as one segment."""
     if reading.arm is Arm.NAIVE:
         whole: list[State] = []
         newest = 0
@@ -312,7 +312,7 @@ class Display(Struct, frozen=True):
     erasure_before: float
     # Lag behind the speaker in source units, median.
     lag_median: float | None
-    # From the first revision to the first word, median.
+    # Milliseconds from the first revision to the first word, median.
     first_ms: float | None
 
 
@@ -403,7 +403,7 @@ class PartialsResult(Struct, frozen=True):
 
 _HOLDS = {"<=": operator.le, ">=": operator.ge, "=": operator.eq}
 _LAG = "stable lag, median source words"
-# What is asked of each pair from English.
+# Bars for each pair from English.
 _BARS: tuple[tuple[str, str, float, Callable[[PairScores], float | None]], ...] = (
     ("live NE, final included", "<=", 0.2, lambda pair: pair.live.erasure),
     ("naive NE / live NE", ">=", 5, lambda pair: pair.times_less),
@@ -429,7 +429,7 @@ def bars(pairs: Sequence[PairScores]) -> list[Bar]:
 # ---------------------------------------------------------------- from readings to scores
 
 
-# What may become of a revision, as `gateway_partials_total` has it.
+# Outcomes of a revision, as `gateway_partials_total` has it.
 _OUTCOMES = ("translated", "superseded", "unchanged", "rejected", "preempted", "refused", "failed")
 
 

@@ -45,7 +45,7 @@ from loadtest.trial.content import NONE, Table, formatted, tabulated
 from loadtest.trial.summary import requests_per_s, tokens_per_s
 from loadtest.trial.values import Closed, Finding, Results, Trial
 
-# What the gateway has to reach where there are bars.
+# Values that the gateway has to reach where there are bars.
 _OF_DIRECT, _OF_SERVE = 0.97, 2.0
 _ADDED_MS, _ADDED_AT = 3.0, 25
 _BUSY = 95.0

@@ -113,7 +113,7 @@ def variants(file: Path, settings: Mapping[str, Any]) -> list[Peer]:
 
 
 def shared(peers: Sequence[Peer], gpu_mib: float | None) -> list[Peer]:
-    """The same, each with its share of the GPU's memory. gpu_mib: all of it; None without a GPU.
+    """The peers, each with its share of the GPU's memory. gpu_mib: all of it; None without a GPU.
 
     The gateway and the engine called directly share one engine: two that were started alike differ by more than
     what the gateway costs.
@@ -358,7 +358,7 @@ class _Rounds:
         return max(math.ceil(self._plan.round_s * middling), _LEAST_TURNS * in_flight) + in_flight
 
     def _lines(self, in_flight: int, repetition: int, count: int) -> list[Line]:
-        """Those of one repetition, 0 to warm up."""
+        """Lines of one repetition; repetition 0 warms up."""
         begin = _SEEDS_APART * repetition + in_flight if repetition else _WARM_UP_SEED + in_flight
         if said := self._plan.replayed:
             lines = [

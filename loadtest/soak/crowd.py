@@ -109,7 +109,7 @@ class Visitor:
     port: int
     # Takes each record.
     say: Callable[[Record], None]
-    # What to say.
+    # Texts to say.
     texts: Sequence[str]
     rng: random.Random
     # How long; None: until `leave` is set.

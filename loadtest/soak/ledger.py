@@ -57,7 +57,7 @@ from loadtest.soak.records import (
 )
 from loadtest.soak.report import Verdict
 
-# So many examples of what went wrong are kept, in all and of each kind.
+# Examples of broken promises that are kept, in all and of each kind.
 _EXAMPLES, _EACH = 100, 10
 
 # The outcome of a translation that its speaker took back.
@@ -69,7 +69,7 @@ _EXPIRY_S = 10.0
 
 # (meeting, participant, utterance)
 _Utterance = tuple[str, str, str]
-# The same with a language, and whether it is the caption.
+# An utterance with a language, and whether it is the caption.
 _Item = tuple[str, str, str, str, bool]
 # (meeting, epoch)
 _Log = tuple[str, str]

@@ -98,7 +98,7 @@ class Verdict(Struct, frozen=True):
     duplicates: int = 0
     wire_duplicates: int = 0
     twice_in_log: int = 0
-    # Also acceptances with another offset than their caption, and resumed sessions that are another.
+    # Acceptances with another offset than their caption count, too, and resumed sessions that are another.
     conflicts: int = 0
     out_of_order: int = 0
     failed: dict[str, int] = {}
@@ -158,7 +158,7 @@ class SoakResult(Struct, frozen=True):
     plan: SoakPlan
     # The gateway's environment variables.
     settings: dict[str, str]
-    # From the first client to the last word.
+    # Seconds from the first client to the last word.
     load_s: float
     verdict: Verdict
     faults: list[Fault]

@@ -75,9 +75,9 @@ class Injection:
     workers: int
     # Every fault so far.
     made: list[Fault] = field(default_factory=list)
-    # What happens to everybody happens one at a time,
+    # Faults of everybody happen one at a time,
     _everybody: asyncio.Lock = field(default_factory=asyncio.Lock)
-    # and so does what happens to workers and their store, at the same time.
+    # and so do those of workers and their store, at the same time.
     _processes: asyncio.Lock = field(default_factory=asyncio.Lock)
 
     async def carry_out(self, planned: Sequence[Fault]) -> None:

@@ -234,7 +234,7 @@ class _Entry(Struct, frozen=True, forbid_unknown_fields=True):
 
 
 def handwritten_streams(lang: str) -> list[Stream]:
-    """Those in one language, in the file's order."""
+    """Handwritten streams in one language, in the file's order."""
     text = Path(__file__).with_name("handwritten.toml").read_text(encoding="utf-8")
     return [
         Stream(

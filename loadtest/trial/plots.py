@@ -23,7 +23,7 @@ _DASHES = ("solid", (0, (4, 2)), (0, (1, 1.5)))
 _INK, _FAINT = "#1b2430", "#8a949e"
 _HEIGHT, _FONT = 3.4, 10.0
 _WORTH_A_LOGARITHM = 4
-# So many places on a logarithmic axis are each written there.
+# Up to this many places on a logarithmic axis are written there.
 _FEW = 8
 _MARK_WORDS: dict[str, Any] = {"textcoords": "offset points", "fontsize": _FONT - 1.5}
 

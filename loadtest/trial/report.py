@@ -542,7 +542,7 @@ def _timelines(trials: Sequence[Trial]) -> Iterator[Chart]:
 
 
 def _series(trials: Sequence[Trial], *lines: tuple[str, Callable[[Sample], float | None]]) -> list[Series]:
-    """So many lines in the panel of each trial; those of which nothing is known are left out."""
+    """These lines in the panel of each trial; a line without values is left out."""
     series: list[Series] = []
     for trial in trials:
         for style, (name, value) in enumerate(lines):

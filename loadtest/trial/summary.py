@@ -50,15 +50,15 @@ class Summary(Struct, frozen=True, kw_only=True):
     failed: int
     # The most frequent reasons.
     failures: dict[str, int]
-    # None in a closed loop.
+    # Translations offered a second; None in a closed loop.
     offered_per_s: float | None
-    # What was finished a second, whenever it was asked for (see `Trial`).
+    # Translations finished a second, whenever they were asked for (see `Trial`).
     requests_per_s: Spread
     # Tokens of translations that failed count, too.
     tokens_per_s: Spread
     # Translations that were due, were finished and kept the objective, a second.
     goodput_per_s: Spread
-    # Which part of all that were asked for kept the objective; failed ones did not.
+    # Share of all translations that kept the objective; failed ones did not.
     within: float
     # Whether that suffices, and nothing else was missed.
     met: bool

@@ -34,7 +34,7 @@ class Line(Struct, frozen=True):
     due_s: float = 0.0
     meeting: str = ""
     speaker: str = ""
-    # What the recogniser says before, in order of time.
+    # Revisions that the recogniser says before, in order of time.
     partials: tuple[Partial, ...] = ()
 
 
@@ -46,7 +46,7 @@ class _Load(Struct, frozen=True, tag_field="kind", tag=str.lower):
 
 
 class Closed(_Load, frozen=True):
-    """So many requests are in flight; the next is sent when one is done. `due_s` of the lines is not read."""
+    """A number of requests is in flight; the next is sent when one is done. `due_s` of the lines is not read."""
 
     in_flight: int
 
@@ -110,7 +110,7 @@ class EngineInProcess(_Address, frozen=True):
 
     settings: dict[str, Any]
     # Where a gateway is served on the same engine, by a process that the client process starts beside itself.
-    # None: there is no gateway.
+    # None where there is no gateway.
     port: int | None = None
 
 
@@ -255,7 +255,7 @@ class Trial(Struct, frozen=True, kw_only=True):
 class Objective(Struct, frozen=True):
     """What a translation has to keep to be of use."""
 
-    # From when its line was due.
+    # Milliseconds from when its line was due to its first token.
     first_token_ms: float = 300.0
     # The share of translations that has to keep it: all but one in a hundred.
     quantile: float = 0.99
@@ -273,7 +273,7 @@ class Finding(Struct, frozen=True):
     # As it is shown.
     value: str
     bar: str = ""
-    # None where there is no bar.
+    # Whether the bar was reached; None where there is none.
     passed: bool | None = None
     note: str = ""
 
@@ -284,7 +284,7 @@ class Results(Struct, frozen=True, kw_only=True):
     model: str
     # The load test's own.
     settings: dict[str, Any] = {}
-    # None where nothing is held to one.
+    # The objective; None where nothing is held to one.
     objective: Objective | None = None
     findings: list[Finding]
     # What the command shows besides: paragraphs and tables behind the findings, charts before those of the trials.
