@@ -69,7 +69,7 @@ def _told_twice(part: str) -> bool:
 class Reading(Struct, frozen=True):
     # On the machine's monotonic clock.
     at_s: float
-    # CPU seconds so far, by part; to be subtracted from a later reading. Hosts and `STORE` only where there are any.
+    # CPU seconds so far, by part, to be subtracted from later ones. Hosts and `STORE` only where there are any.
     cpu_s: dict[str, float]
 
     def since(self, earlier: Reading) -> dict[str, float]:
