@@ -11,25 +11,26 @@ import asyncio
 import os
 import signal
 import sys
-from collections.abc import Coroutine, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Self, TextIO, TypeVar
+from typing import Self, TextIO
 
 import uvloop
 
 from demo_model import SMALL_MODEL
 from gateway.bundled.folder import VARIABLE
-from loadtest.capacity.command import CAPACITY, RECOMMEND, SWEEP
-from loadtest.journey.outcome import JOURNEY
+from loadtest.capacity.recommend import CAPACITY, RECOMMEND, SWEEP
+from loadtest.journey import JOURNEY
 from loadtest.machine import command_line, describe
-from loadtest.options import Command
+from loadtest.options import Command, Say
 from loadtest.partials.run import PARTIALS
 from loadtest.peers.comparison import PEERS
 from loadtest.results import LoadtestError
 from loadtest.run import RUN
 from loadtest.soak.run import SOAK
 from loadtest.trial import report
+from loadtest.trial.values import Results
 
 
 class Progress:
@@ -64,12 +65,7 @@ def terminal() -> Iterator[TextIO]:
         yield stream
 
 
-# ---------------------------------------------------------------- the subcommands
-
-
 _TESTS = (RUN, SWEEP, CAPACITY, RECOMMEND, PEERS, JOURNEY, SOAK, PARTIALS)
-
-_Result = TypeVar("_Result")
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -102,19 +98,19 @@ def main(arguments: Sequence[str] | None = None) -> int:
 def _measured(options: argparse.Namespace, given: Sequence[str], stream: TextIO) -> report.Report:
     command: Command = options.command
     began, machine = report.now(), describe()
+
+    async def measured(say: Say) -> Results:
+        task = asyncio.current_task()
+        assert task is not None  # noqa: S101 -- we run in one
+        # As Ctrl-C does.
+        asyncio.get_running_loop().add_signal_handler(signal.SIGTERM, task.cancel)
+        return await command.run(options, say)
+
     # The loop that `gateway serve` runs on.
     with Progress(stream) as progress, asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner:
-        results = runner.run(_until_told(command.run(options, progress)))
+        results = runner.run(measured(progress))
     line = command_line("loadtest", given)
     return report.report(results, kind=command.name, command=line, began=began, machine=machine)
-
-
-async def _until_told(measuring: Coroutine[None, None, _Result]) -> _Result:
-    """Run it; SIGTERM cancels it as Ctrl-C does."""
-    task = asyncio.current_task()
-    assert task is not None  # noqa: S101 -- we run in one
-    asyncio.get_running_loop().add_signal_handler(signal.SIGTERM, task.cancel)
-    return await measuring
 
 
 def _parser() -> argparse.ArgumentParser:

@@ -25,7 +25,7 @@ class Machine(Struct, frozen=True):
     """What a load test ran on."""
 
     cpu: str
-    # Those that this process may use.
+    # Cores that this process may use.
     cores: int
     memory_gib: float
     gpus: list[str]
@@ -35,7 +35,7 @@ class Machine(Struct, frozen=True):
     packages: dict[str, str]
     # The commit that was measured, with `-dirty` behind it when the files differ from it.
     revision: str | None
-    # Over 1, 5 and 15 minutes, before the measurement.
+    # Load average over 1, 5 and 15 minutes, before the measurement.
     load_average: tuple[float, float, float]
 
     def in_words(self) -> str:

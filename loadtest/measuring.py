@@ -21,11 +21,12 @@ import threading
 import time
 from collections.abc import AsyncIterator, Iterable, Mapping, Sequence
 from contextlib import asynccontextmanager
+from dataclasses import dataclass, field
 from statistics import fmean
 from typing import Any
 
 from msgspec import Struct, convert
-from msgspec.structs import asdict, replace
+from msgspec.structs import replace
 
 from gateway.config.settings import EngineSettings
 from gateway.engines import gpu
@@ -40,8 +41,8 @@ from loadtest.trial.values import Address, Closed, EngineInProcess, Http, Line, 
 
 HOST = "host"
 """The process in which a gateway's engine runs: told by itself, and counted in `serving` too. Those of further
-engines are `host 2`, `host 3` … Among the parts that are given, its process, where it
-is not found below the gateway's."""
+engines are `host 2`, `host 3` … Among the parts that are given, its process where that is not below the
+gateway's."""
 
 STORE = "store"
 """The store that a gateway's workers share, where one was started below it: counted in `serving` too."""
@@ -57,7 +58,7 @@ _BESIDE = re.compile(rf"^{processes.BESIDE_ITS_ENGINE}\b")
 
 
 def hosts(parts: Iterable[str]) -> list[str]:
-    """Those of these parts that are hosts of engines."""
+    """The parts that are hosts of engines."""
     return [part for part in parts if part.partition(" ")[0] == HOST]
 
 
@@ -68,7 +69,7 @@ def _told_twice(part: str) -> bool:
 class Reading(Struct, frozen=True):
     # On the machine's monotonic clock.
     at_s: float
-    # So far, by part; to be subtracted from a later one. Hosts and `STORE` are there where such processes are.
+    # CPU seconds so far, by part, to be subtracted from later ones. Hosts and `STORE` only where there are any.
     cpu_s: dict[str, float]
 
     def since(self, earlier: Reading) -> dict[str, float]:
@@ -131,21 +132,16 @@ class Accounts:
         if _BESIDE.search(name):
             return None
         if _ENGINE_HOST.search(name):
-            return self._host(pid)
+            known = hosts(dict.fromkeys(self._owner.values()))
+            if (own := self._owner.get(pid)) in known:
+                return own
+            return f"{HOST} {len(known) + 1}" if known else HOST
         if processes.STORE.search(name):
             return STORE
         return "serving" if any(each.search(name) for each in _SERVING) else "engine"
 
-    def _host(self, pid: int) -> str:
-        """The part of this process, which hosts an engine."""
-        known = hosts(dict.fromkeys(self._owner.values()))
-        if (own := self._owner.get(pid)) in known:
-            return own
-        return f"{HOST} {len(known) + 1}" if known else HOST
-
 
 # ---------------------------------------------------------------- the machine over time
-
 
 # A server is asked so often at most, and for so small a part of the time, because answering is work for it.
 _SCRAPE_S = 0.5
@@ -153,29 +149,17 @@ _SCRAPE_SHARE = 0.01
 _SCRAPE_LIMIT_S = 5.0
 
 
-class Counters(Struct, frozen=True):
-    """What a system calls that which a sample has by these names."""
-
-    running: str
-    waiting: str
-    tokens: str
-
-
-_GATEWAY = Counters("gateway_engine_running", "gateway_engine_waiting", "gateway_tokens_total")
-_VLLM = Counters("vllm:num_requests_running", "vllm:num_requests_waiting", "vllm:generation_tokens_total")
-_BASELINE = Counters("baseline_running", "baseline_waiting", "baseline_tokens_total")
+# Fields of a sample, and what each kind of system calls them.
+_FIELDS = ("running", "waiting", "tokens")
+_GATEWAY = ("gateway_engine_running", "gateway_engine_waiting", "gateway_tokens_total")
+_VLLM = ("vllm:num_requests_running", "vllm:num_requests_waiting", "vllm:generation_tokens_total")
+_BASELINE = ("baseline_running", "baseline_waiting", "baseline_tokens_total")
 
 
-def counters(address: Address) -> Counters:
-    """Those of the system there. Others that it shows are not its own: vLLM's server is started by a module of the
-    gateway's and so has the gateway's counters, which stay at 0; the gateway shows some of vLLM's."""
-    match address:
-        case OpenAiServer():
-            return _VLLM
-        case Http():
-            return _BASELINE
-        case _:
-            return _GATEWAY
+def counters(address: Address) -> Sequence[str]:
+    """Counters of the system there. Others that it shows are not its own: vLLM's server is started by a module of
+    the gateway's and so has the gateway's counters, which stay at 0; the gateway shows some of vLLM's."""
+    return _VLLM if isinstance(address, OpenAiServer) else _BASELINE if isinstance(address, Http) else _GATEWAY
 
 
 def engine_gpus(settings: Mapping[str, Any]) -> list[gpu.Gpu]:
@@ -199,7 +183,7 @@ def engine_gpus(settings: Mapping[str, Any]) -> list[gpu.Gpu]:
 async def sampling(
     parts: Mapping[str, Sequence[int]],
     metrics_url: str | None,
-    counters: Counters = _GATEWAY,
+    counters: Sequence[str] = _GATEWAY,
     *,
     gpus: Sequence[gpu.Gpu] = (),
     hz: float = 10.0,
@@ -209,7 +193,8 @@ async def sampling(
     The first has no `cores`, the last is taken at the end. parts: as `Accounts` takes them. What a server says of
     itself stands in the first sample after it said it, and is None in those between.
     """
-    sampler = _Sampler(Accounts(parts), metrics_url, counters, gpus, 1 / hz)
+    fields = dict(zip(counters, _FIELDS, strict=True))
+    sampler = _Sampler(Accounts(parts), metrics_url, fields, gpus, 1 / hz)
     threads = [threading.Thread(target=sampler.sample, name="sampling", daemon=True)]
     if metrics_url is not None:
         threads.append(threading.Thread(target=sampler.scrape, name="scraping", daemon=True))
@@ -223,33 +208,29 @@ async def sampling(
             await asyncio.to_thread(thread.join)
 
 
+@dataclass(eq=False)
 class _Sampler:
-    def __init__(
-        self,
-        accounts: Accounts,
-        metrics_url: str | None,
-        counters: Counters,
-        gpus: Sequence[gpu.Gpu],
-        period_s: float,
-    ) -> None:
-        self.samples: list[Sample] = []
-        self.stop = threading.Event()
-        self._accounts = accounts
-        self._fields = {name: field for field, name in asdict(counters).items()}
-        self._metrics_url = only(metrics_url, self._fields) if metrics_url is not None else None
-        self._gpus = gpus
-        self._period_s = period_s
-        self._said: dict[str, float] = {}
+    """fields: what the system calls them → fields of a sample."""
+
+    accounts: Accounts
+    metrics_url: str | None
+    fields: Mapping[str, str]
+    gpus: Sequence[gpu.Gpu]
+    period_s: float
+    samples: list[Sample] = field(default_factory=list)
+    stop: threading.Event = field(default_factory=threading.Event)
+    # What the server said since the last sample.
+    _said: dict[str, float] = field(default_factory=dict)
 
     def sample(self) -> None:
-        before = self._accounts.read()
+        before = self.accounts.read()
         due_s = before.at_s
         self._append(due_s, {})
         last = False
         while not last:
-            due_s = max(due_s + self._period_s, time.monotonic())
+            due_s = max(due_s + self.period_s, time.monotonic())
             last = self.stop.wait(due_s - time.monotonic())
-            now = self._accounts.read(search=last)
+            now = self.accounts.read(search=last)
             elapsed_s = max(now.at_s - before.at_s, 1e-6)
             cores = {part: round(used_s / elapsed_s, 4) for part, used_s in now.since(before).items()}
             self._append(now.at_s, cores)
@@ -257,15 +238,13 @@ class _Sampler:
 
     def _append(self, at_s: float, cores: dict[str, float]) -> None:
         said, self._said = self._said, {}
-        busy = {
-            str(each.index): round(share * 100, 1) for each in self._gpus if (share := each.busy()) is not None
-        }
-        used = [memory.used for each in self._gpus if (memory := each.memory()) is not None]
+        busy = {str(each.index): round(share * 100, 1) for each in self.gpus if (share := each.busy()) is not None}
+        used = [memory.used for each in self.gpus if (memory := each.memory()) is not None]
         self.samples.append(
             Sample(
                 at_s=at_s,
                 gpu=round(fmean(busy.values()), 1) if busy else None,
-                gpus=busy if len(self._gpus) > 1 else {},
+                gpus=busy if len(self.gpus) > 1 else {},
                 gpu_memory_mib=round(sum(used) / 2**20, 1) if used else None,
                 cores=cores,
                 **said,
@@ -273,11 +252,12 @@ class _Sampler:
         )
 
     def scrape(self) -> None:
-        assert self._metrics_url is not None  # noqa: S101 -- the thread is started with one alone
+        assert self.metrics_url is not None  # noqa: S101 -- the thread is started with one alone
+        url = only(self.metrics_url, self.fields)
         pause_s, least_s = 0.0, _SCRAPE_LIMIT_S
         while not self.stop.wait(pause_s):
             began_s = time.monotonic()
-            status, text = get(self._metrics_url, _SCRAPE_LIMIT_S)
+            status, text = get(url, _SCRAPE_LIMIT_S)
             if status == 200:
                 self._said = self._read(text)
             # The quickest answer tells what one costs, the others how long it waited behind other work.
@@ -288,13 +268,10 @@ class _Sampler:
         """The few metrics of a sample, each summed over its series; what the server does not have is left out."""
         found: dict[str, float] = {}
         for line in text.splitlines():
-            field = self._fields.get(line.partition("{")[0].partition(" ")[0])
-            if field is not None:
-                found[field] = found.get(field, 0.0) + float(line.rsplit(" ", 1)[1])
+            name = self.fields.get(line.partition("{")[0].partition(" ")[0])
+            if name is not None:
+                found[name] = found.get(name, 0.0) + float(line.rsplit(" ", 1)[1])
         return found
-
-
-# ---------------------------------------------------------------- partials
 
 
 PARTIALS = "gateway_partials_total"
@@ -309,10 +286,10 @@ def could_be_translated(lines: Iterable[Line]) -> int:
 
     The first revision is translated at once, then the newest text whenever its time has come, until the final.
     """
-    return sum(_of_line(line) * len(line.targets) for line in lines)
+    return sum(_translations(line) * len(line.targets) for line in lines)
 
 
-def _of_line(line: Line) -> int:
+def _translations(line: Line) -> int:
     count, known, free_s = 0, "", -math.inf
     revisions = list(line.partials)
     while revisions:
@@ -339,7 +316,6 @@ def translated_part(lines: Iterable[Line], before: float, after: float) -> float
 
 
 # ---------------------------------------------------------------- one trial
-
 
 DRIVER_WAS_THE_LIMIT = "driver_was_the_limit"
 """Where the settings of a trial say that the driver held it back, and how."""
@@ -368,8 +344,8 @@ async def measure(
 ) -> Trial:
     """Play the lines once, sampled and accounted.
 
-    discard_s: what was due earlier is no part of the trial, unless it failed, nor is what was used until then. No
-    more is what was used after the last line: see `Trial`. allow_bottleneck: a driver that was the limit is noted
+    discard_s: what was due earlier is not part of the trial, unless it failed, nor is what was used until then or
+    after the last line: see `Trial`. allow_bottleneck: a driver that was the limit is noted
     in the settings of the trial. Raises `LoadtestError` for such a driver otherwise, and when nothing was
     translated.
     """

@@ -1,5 +1,4 @@
-"""What a subcommand of `python -m loadtest` is, the options that load tests have in common, and what they stand
-for.
+"""What a subcommand of `python -m loadtest` is; the options that load tests have in common, and what they mean.
 
 Knows: argparse, TOML, the names of the gateway's settings, scenarios. Must not know: which subcommands there are,
 or how anything is measured.
@@ -25,9 +24,10 @@ from loadtest.talk.scenario import Scenario, Shape
 from loadtest.trial.values import Objective, Results
 
 _Number = TypeVar("_Number", int, float)
+_Value = TypeVar("_Value")
 
+# Takes one short line on what is going on.
 Say = Callable[[str], object]
-"""Takes one short line on what is going on."""
 
 
 @dataclass(frozen=True)
@@ -37,19 +37,17 @@ class Command:
     name: str
     help: str
     description: str
-    # Adds its options.
+    # Adds the options of the load test.
     add: Callable[[argparse.ArgumentParser], None]
-    # Measures; it gets the options, and whom to tell what is going on. Raises `LoadtestError`.
+    # Measures, with the options and a function that is told what is going on. Raises `LoadtestError`.
     run: Callable[[argparse.Namespace, Say], Coroutine[None, None, Results]]
 
 
 def between(low: int, high: int) -> Callable[[str], int]:
-    """A whole number within bounds."""
     return _within(int, low, high)
 
 
 def from_(low: float, high: float) -> Callable[[str], float]:
-    """A number within bounds."""
     return _within(float, low, high)
 
 
@@ -63,13 +61,16 @@ def _within(kind: Callable[[str], _Number], low: _Number, high: _Number) -> Call
     return number
 
 
-def numbers(text: str) -> tuple[int, ...]:
-    """Whole numbers with commas between them, each once."""
-    number = between(1, 16_384)
-    return tuple(dict.fromkeys(number(part) for part in text.split(",")))
+def listed(value: Callable[[str], _Value]) -> Callable[[str], tuple[_Value, ...]]:
+    """Values with commas between them, each once."""
+
+    def values(text: str) -> tuple[_Value, ...]:
+        return tuple(dict.fromkeys(value(part.strip()) for part in text.split(",")))
+
+    return values
 
 
-# ---------------------------------------------------------------- what options have in common
+numbers = listed(between(1, 16_384))
 
 
 # A session of the driver stands for a crowd: what keeps one person from flooding a gateway would hold it back.
@@ -94,10 +95,8 @@ def fields_of(options: argparse.Namespace, plan: type[Struct]) -> dict[str, Any]
     return {name: getattr(options, name) for name in plan.__struct_fields__ if name in options}
 
 
-# ---------------------------------------------------------------- the engine
-
 ENGINE_OPTIONS = ("engine", "model", "config", "max_num_seqs", "memory", "set", "workers")
-"""Those of the gateway that is started."""
+"""Options of the gateway that is started."""
 
 
 def settings(options: argparse.Namespace, *, several: bool = False) -> dict[str, Any]:
@@ -108,7 +107,10 @@ def settings(options: argparse.Namespace, *, several: bool = False) -> dict[str,
     """
     tree: dict[str, Any] = {"limits": dict(_LIMITS)}
     if options.config is not None:
-        tree = merged(tree, _read(options.config))
+        try:
+            tree = merged(tree, tomllib.loads(options.config.read_text()))
+        except (OSError, UnicodeDecodeError, tomllib.TOMLDecodeError) as error:
+            raise LoadtestError(f"The configuration file {options.config} cannot be read: {error}.") from None
     named = {
         "kind": options.engine,
         "model": options.model,
@@ -173,7 +175,7 @@ def check(tree: Mapping[str, Any]) -> None:
 
 
 def shown(tree: Mapping[str, Any]) -> dict[str, Any]:
-    """The same for a report, which does not tell where on the machine anything lies: of the model's path and of
+    """Settings for a report, which does not tell where on the machine anything lies: of the model's path and of
     whatever else is an absolute one, only the name is left."""
     told: dict[str, Any] = {name: _without_paths(value) for name, value in tree.items()}
     model = told.get("engine", {}).get("model")
@@ -231,23 +233,8 @@ def objective(options: argparse.Namespace) -> Objective:
     return Objective(first_token_ms=options.objective_ms)
 
 
-# ---------------------------------------------------------------- reading
-
-
-def _read(file: Path) -> dict[str, Any]:
-    try:
-        return tomllib.loads(file.read_text())
-    except (OSError, UnicodeDecodeError, tomllib.TOMLDecodeError) as error:
-        raise LoadtestError(f"The configuration file {file} cannot be read: {error}.") from None
-
-
-def _languages(text: str) -> tuple[str, ...]:
-    """With commas between them, each once."""
-    return tuple(dict.fromkeys(part.strip() for part in text.split(",")))
-
-
 def _assignment(text: str) -> dict[str, Any]:
-    """`engine.extra.x=1` as nested sections. What is no TOML value is taken as text."""
+    """`engine.extra.x=1` as nested sections. What is not a TOML value is taken as text."""
     name, equals, written = text.partition("=")
     parts = [part.strip() for part in name.split(".")]
     if not equals or not all(parts):
@@ -260,8 +247,6 @@ def _assignment(text: str) -> dict[str, Any]:
         value = {part: value}
     return dict(value)
 
-
-# ---------------------------------------------------------------- the options
 
 _OPTIONS: dict[str, dict[str, Any]] = {
     "--out": {"type": Path, "required": True, "metavar": "FOLDER", "help": "where the files of the report go"},
@@ -296,7 +281,7 @@ _OPTIONS: dict[str, dict[str, Any]] = {
     "--seed": {"type": int, "default": 1, "help": "which lines"},
     "--source": {"default": "en", "metavar": "LANG", "help": "language that is spoken"},
     "--targets": {
-        **{"type": _languages, "default": ("de",), "metavar": "LANG,LANG"},
+        **{"type": listed(str), "default": ("de",), "metavar": "LANG,LANG"},
         "help": "languages that are read",
     },
     "--people": {"type": between(1, 1_000), "default": 6, "metavar": "N", "help": "people in a meeting"},
@@ -308,6 +293,7 @@ _OPTIONS: dict[str, dict[str, Any]] = {
         **{"type": from_(1, 60_000), "default": Objective().first_token_ms, "metavar": "MS"},
         "help": "first token of 99 in 100 translations, from when their line was due",
     },
+    "--repetitions": {"type": between(1, 100), "default": 1, "metavar": "N", "help": "of the same"},
     "--processes": {"type": between(1, 64), "default": 1, "metavar": "N", "help": "client processes"},
     "--time-limit-s": {"type": between(1, 86_400), "default": 3_600, "metavar": "S", "help": "stop then"},
 }
@@ -322,7 +308,7 @@ DRIVER = ("--processes", "--time-limit-s")
 """How many client processes, and how long everything may take."""
 
 TALK = ("--out", *ENGINE, "--scenario", *LANGUAGES, "--people", "--partial-every-s", "--objective-ms", *DRIVER)
-"""Of load tests that hold meetings."""
+"""Options of load tests that hold meetings."""
 
 
 def add_options(parser: argparse.ArgumentParser, *names: str, **defaults: Any) -> None:

@@ -1,5 +1,5 @@
-"""One run, as values, how it is done: sessions are opened, meetings are held, what they cost is read off; what
-trials in meetings say about a gateway, in one statement each; and the options of `python -m loadtest run`.
+"""`python -m loadtest run`: sessions are opened, meetings are held, what they cost is read off; what trials in
+meetings say about a gateway, in one statement each.
 
 Knows: options, scenarios, files of talk, systems, the driver, trials, memory readings. Must not know: how a report
 looks.
@@ -60,19 +60,13 @@ class Held(Struct, frozen=True):
 
 def findings(trials: Sequence[Trial], held: Held, objective: Objective) -> list[Finding]:
     """Everything that is said of the trials that were finished."""
-    found = [_held(held, meetings=bool(trials)), *_idle(held), *_memory(held, trials)]
+    found = [_held(held, meetings=bool(trials))]
     if trials:
-        found[1:1] = _translated(trials, objective)
-        found += _delivered(trials)
-    return found
-
-
-def cut_short(finished: int, asked: int, why: str) -> Finding:
-    """Not all trials that were asked for could be finished; `why` is a sentence."""
-    return Finding("trials finished", f"{finished:,}", f"{asked:,}", False, why)
-
-
-# ---------------------------------------------------------------- sessions
+        found += _translated(trials, objective)
+    if held.idle_s and held.idle_cpu_s is not None:
+        cores = f"{held.idle_cpu_s / held.idle_s:.3f} cores"
+        found.append(Finding("CPU of idle sessions", cores, note=f"over {held.idle_s:.0f} s"))
+    return [*found, *_memory(held, trials), *(_delivered(trials) if trials else ())]
 
 
 def _held(held: Held, *, meetings: bool) -> Finding:
@@ -83,12 +77,6 @@ def _held(held: Held, *, meetings: bool) -> Finding:
     if held.lost:
         note += f"; lost: {_counted(held.lost.values())}"
     return Finding("sessions held", f"{kept:,}", f"{held.sessions:,}", kept == held.sessions, note)
-
-
-def _idle(held: Held) -> Iterator[Finding]:
-    if held.idle_s and held.idle_cpu_s is not None:
-        cores = held.idle_cpu_s / held.idle_s
-        yield Finding("CPU of idle sessions", f"{cores:.3f} cores", note=f"over {held.idle_s:.0f} s")
 
 
 # With fewer, what a process takes and gives back anyway is most of the difference.
@@ -110,14 +98,9 @@ def _memory(held: Held, trials: Sequence[Trial]) -> Iterator[Finding]:
 
 
 def _each(name: str, before_mib: float, after_mib: float, count: int) -> Finding:
-    return Finding(
-        name,
-        f"{(after_mib - before_mib) * 1024 / count:.1f} KiB",
-        note=f"{before_mib:.0f} to {after_mib:.0f} MiB for {count:,}",
-    )
+    each = f"{(after_mib - before_mib) * 1024 / count:.1f} KiB"
+    return Finding(name, each, note=f"{before_mib:.0f} to {after_mib:.0f} MiB for {count:,}")
 
-
-# ---------------------------------------------------------------- translations
 
 _SHOWN_REASONS = 3
 
@@ -126,13 +109,8 @@ def _translated(trials: Sequence[Trial], objective: Objective) -> list[Finding]:
     """What became of all that was said."""
     all_of_it = summarise(trials, objective)
     reasons = [record.failed for trial in trials for record in trial.records if record.failed is not None]
-    failed = Finding(
-        "translations that failed",
-        f"{len(reasons):,} of {all_of_it.records:,}",
-        "0",
-        not reasons,
-        _counted(reasons) if reasons else "",
-    )
+    count = f"{len(reasons):,} of {all_of_it.records:,}"
+    failed = Finding("translations that failed", count, "0", not reasons, _counted(reasons))
     kept = Finding(
         "first token kept the objective",
         # Rounded down: what a few missed is not shown as if none had.
@@ -149,9 +127,6 @@ def _counted(reasons: Iterable[str]) -> str:
     return ", ".join(f"{count:,} × {reason}" for reason, count in most)
 
 
-# ---------------------------------------------------------------- delivery
-
-
 def _delivered(trials: Sequence[Trial]) -> Iterator[Finding]:
     frames = sum(trial.delivered.frames for trial in trials)
     size = sum(trial.delivered.bytes for trial in trials)
@@ -160,11 +135,8 @@ def _delivered(trials: Sequence[Trial]) -> Iterator[Finding]:
     serving_s = sum(trial.delivered.serving_s or trial.cpu_s.get("serving", 0.0) for trial in trials)
     note = f"{frames / elapsed_s:,.0f} frames/s of {size / max(frames, 1):.0f} bytes"
     if serving_s:
-        yield Finding(
-            "frames delivered per second of one core",
-            f"{frames / serving_s:,.0f}",
-            note=f"{note} with {serving_s / elapsed_s:.2f} cores",
-        )
+        note += f" with {serving_s / elapsed_s:.2f} cores"
+        yield Finding("frames delivered per second of one core", f"{frames / serving_s:,.0f}", note=note)
     else:
         yield Finding("frames delivered per second", f"{frames / elapsed_s:,.0f}", note=note)
     finals = sum(trial.delivered.finals for trial in trials)
@@ -187,11 +159,10 @@ def _delivered(trials: Sequence[Trial]) -> Iterator[Finding]:
 
 # ---------------------------------------------------------------- one run, as values
 
-
 # With a simulated engine the gateway is measured: nothing but the gateway may make anybody wait.
 _NO_QUEUE = {"max_waiting": 100_000, "max_queue_s": 3_600.0, "engine": {"script": {"max_running": 100_000}}}
 
-# Besides those that are asked for.
+# Sessions besides those that are asked for.
 _SPARE_SESSIONS = 100
 _LEAST_SESSIONS = 10_000
 
@@ -202,16 +173,16 @@ class RunPlan(Struct, frozen=True, kw_only=True):
     # The settings of the gateway that is started.
     settings: dict[str, Any]
     objective: Objective
-    # Its processes, which share a store; None: one, without a store.
+    # Processes of the gateway, which share a store; None: one process without a store.
     workers: int | None = None
-    # Where a gateway runs already; then the settings are not read.
+    # Address of a gateway that runs already; then the settings are not read.
     url: str | None = None
     # What is said, or a recording of it.
     scenario: Scenario = Scenario()
     file: Path | None = None
     # How long; None: 30, or all of the file.
     seconds: float | None = None
-    # More in each meeting, who only read.
+    # Further sessions in each meeting that only read.
     readers: int = 0
     # Sessions in which nothing is said.
     idle: int = 0
@@ -228,7 +199,7 @@ class RunPlan(Struct, frozen=True, kw_only=True):
         return self.url is None and self.settings.get("engine", {}).get("kind") == "simulated"
 
     def gateway_settings(self, load: InMeetings) -> dict[str, Any]:
-        """The settings of the gateway that is started: room for all sessions; no queue before a script."""
+        """Room for all sessions; no queue before a script."""
         own = {"max_sessions": max(_LEAST_SESSIONS, sessions(load) + _SPARE_SESSIONS)}
         return merged(merged(own, _NO_QUEUE if self.simulated else {}), self.settings)
 
@@ -331,7 +302,6 @@ def _greetings(lines: list[Line], people: list[tuple[str, str]]) -> list[Line]:
 
 # ---------------------------------------------------------------- one run
 
-
 # For what was freed or is still being taken to show in the resident memory.
 _SETTLE_S = 1.0
 
@@ -361,7 +331,7 @@ async def run(plan: RunPlan, say: Say) -> Results:
     found = findings(trials.finished, trials.held, plan.objective)
     asked = plan.repetitions if what.lines else 0
     if why and len(trials.finished) < asked:
-        found = [cut_short(len(trials.finished), asked, why), *found]
+        found.insert(0, Finding("trials finished", f"{len(trials.finished):,}", f"{asked:,}", False, why))
     return Results(
         model=model_name(settings) if plan.url is None else f"that of {plan.url}",
         settings=shown(settings) if plan.url is None else {"url": plan.url},
@@ -449,7 +419,7 @@ class _Trials:
             limit_s=what.lines[-1].due_s + _AFTER_S,
             allow_bottleneck=self._plan.allow_bottleneck,
         )
-        # A session that is lost is no translation, and is told of in every trial after that.
+        # A session that is lost is not a translation, and is told of in every trial after that.
         self._lose(trial.records)
         self.finished.append(replace(trial, records=[each for each in trial.records if not _is_a_session(each)]))
         self.held = replace(self.held, after_mib=_memory_mib(running))
@@ -472,17 +442,15 @@ def _memory_mib(running: Running) -> float | None:
     return round(sum(map(processes.resident_mib, own)), 1)
 
 
-# ---------------------------------------------------------------- the command
-
-
 def _add(parser: argparse.ArgumentParser) -> None:
-    common.add_options(parser, *common.TALK, "--max-num-seqs", "--url", "--workers", targets=("ja", "es"))
+    common.add_options(
+        parser, *common.TALK, "--max-num-seqs", "--url", "--workers", "--repetitions", targets=("ja", "es")
+    )
     add = parser.add_argument
     add("--meetings", type=between(0, 100_000), default=10, metavar="N", help="at the same time")
     add("--readers", type=between(0, 100_000), default=0, metavar="N", help="more in each meeting, who only read")
     add("--idle", type=between(0, 1_000_000), default=0, metavar="N", help="sessions in which nothing is said")
     add("--seconds", type=from_(1, 86_400), metavar="S", help="how long; without it 30, or all of the file")
-    add("--repetitions", type=between(1, 100), default=1, metavar="N", help="of the same")
     add(
         "--allow-bottleneck",
         action="store_true",
@@ -509,10 +477,6 @@ def run_plan(options: argparse.Namespace) -> RunPlan:
     return RunPlan(**(common.fields_of(options, RunPlan) | own))
 
 
-async def _run(options: argparse.Namespace, say: Say) -> Results:
-    return await run(run_plan(options), say)
-
-
 RUN = Command(
     "run",
     "meetings on a gateway: people who talk, readers, idle sessions",
@@ -521,5 +485,5 @@ RUN = Command(
     "the gateway alone is measured: what it delivers with a core, what a session weighs. Exit status 1 when "
     "sessions were lost, when translations failed, and when not all that was asked for was measured.",
     _add,
-    _run,
+    lambda options, say: run(run_plan(options), say),
 )

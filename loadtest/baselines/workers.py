@@ -67,7 +67,7 @@ class Plan(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     window_s: Annotated[float, Meta(ge=0)] = 0.05
     # Texts in the queue before a request is refused.
     max_waiting: _AtLeastOne = 1_000
-    # Each worker's engine, as the gateway's.
+    # Settings of each worker's engine, as the gateway has them.
     engine: EngineSettings = EngineSettings()
 
 
@@ -127,11 +127,6 @@ class Translation(Struct, frozen=True):
     tokens: int = 0
     # A sentence; None when it was translated.
     failed: str | None = None
-
-
-def build(settings: EngineSettings) -> SimulatedBatches | _VllmBatches:
-    """Load it; blocks for as long as that takes. Raises whatever the engine raises."""
-    return SimulatedBatches(settings.script) if settings.kind == "simulated" else _VllmBatches(settings)
 
 
 class SimulatedBatches:
@@ -363,8 +358,6 @@ class Workers:
                 answer.set_result(Timed(Translation(failed=reason), 0.0))
 
 
-# ---------------------------------------------------------------- in a worker's process
-
 _engines: list[SimulatedBatches | _VllmBatches] = []
 
 
@@ -372,7 +365,8 @@ def _load(settings: EngineSettings) -> None:
     # Ctrl-C is for the front, which lets its workers finish.
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     exit_with_parent()
-    engine = build(settings)
+    simulated = settings.kind == "simulated"
+    engine = SimulatedBatches(settings.script) if simulated else _VllmBatches(settings)
     Finalize(None, engine.close, exitpriority=10)
     _engines.append(engine)
 
@@ -383,7 +377,7 @@ def _translate(jobs: Sequence[Job]) -> tuple[float, float, list[Translation]]:
     try:
         made = _engines[0].translate(jobs)
     except ValueError as error:
-        # What the engine refuses; it lives on.
+        # The engine refuses this text, and lives on.
         made = [Translation(failed=f"The engine refused this text: {_sentence(error)}")] * len(jobs)
     return began_s, time.monotonic(), made
 

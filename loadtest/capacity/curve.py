@@ -11,7 +11,7 @@ import asyncio
 import math
 import os
 import time
-from collections.abc import Awaitable, Callable, Generator, Mapping, Sequence
+from collections.abc import Generator, Sequence
 from contextlib import AbstractAsyncContextManager
 from typing import Any
 
@@ -41,14 +41,14 @@ from loadtest.trial.values import Finding, Results
 
 _LOOK_S = 0.2
 
-# What a gateway may take to finish what it accepted under an overload.
+# Seconds that a gateway may take to finish what it accepted under an overload.
 _SETTLE_S = 120.0
 
 # A run of translations that never end is given up: so many times as long as lines were due, and this much more.
 _LIMIT_TIMES = 3.0
 _LIMIT_S = 30.0
 
-# What a run takes besides the time in which lines are due: client processes, what is left in the queue.
+# Seconds of a run besides the time in which lines are due: client processes, what is left in the queue.
 _BESIDES_S = 3.0
 
 # A run that was lost by the driver alone is repeated so often.
@@ -73,18 +73,16 @@ class Bench:
     async def measure(self, run: Run) -> Measured:
         """Offer this load, in words that this gateway has not heard yet. Raises `LoadtestError`."""
         number, self._runs = self._runs, self._runs + 1
-        offered = await asyncio.to_thread(self._offer.at, run.load, number, run.long)
+        lines, load = await asyncio.to_thread(self._offer.at, run.load, number, run.long)
         if self._running.metrics_url is not None:
             await until_idle(self._running.metrics_url, _SETTLE_S, _LOOK_S, self._say)
         name = self._label + self._offer.unit.words(run.load) + (", confirmation" if run.long else "")
-        async with driver(
-            self._running.address, offered.load, processes=self._processes, say=self._say
-        ) as playing:
+        async with driver(self._running.address, load, processes=self._processes, say=self._say) as playing:
             trial = await measure(
                 self._running,
                 playing,
-                offered.lines,
-                offered.load,
+                lines,
+                load,
                 name=name,
                 repetition=1,
                 workload=self._offer.workload,
@@ -94,24 +92,24 @@ class Bench:
                 allow_bottleneck=True,
             )
         cores = Cores(own=len(os.sched_getaffinity(0)), machine=os.cpu_count() or 1)
-        full = slots(self._running.settings)
-        point = judge(trial, run, self._offer, seed=offered.seed, slots=full, cores=cores)
-        return Measured(point, trial)
+        batches = slots(self._running.settings)
+        seed = self._offer.seed(number)
+        return Measured(judge(trial, run, self._offer, seed=seed, slots=batches, cores=cores), trial)
 
 
 def slots(settings: dict[str, Any]) -> int | None:
     """Sequences in all batches of a gateway with these settings; None for one that runs elsewhere."""
     if "url" in settings:
         return None
-    workers = settings.get("workers", 1)
-    return sum(_slots_of(engine, workers) for engine in settings.get("engines") or [settings.get("engine", {})])
-
-
-def _slots_of(engine: Mapping[str, Any], workers: int) -> int:
-    if engine.get("kind") == "simulated":
-        script = engine.get("script", {})
-        return int(script.get("max_running", 16)) * (1 if script.get("shared", True) else workers)
-    return int(engine.get("max_num_seqs", 16))
+    count = 0
+    for engine in settings.get("engines") or [settings.get("engine", {})]:
+        if engine.get("kind") == "simulated":
+            script = engine.get("script", {})
+            own = 1 if script.get("shared", True) else settings.get("workers", 1)
+            count += script.get("max_running", 16) * own
+        else:
+            count += engine.get("max_num_seqs", 16)
+    return count
 
 
 class Followed(Struct, frozen=True):
@@ -124,12 +122,7 @@ class Followed(Struct, frozen=True):
     why: str = ""
 
 
-async def follow(
-    search: Generator[Run, bool | Ended, Found],
-    measure_one: Callable[[Run], Awaitable[Measured]],
-    takes_s: Callable[[Run], float],
-    until_s: float,
-) -> Followed:
+async def follow(search: Generator[Run, bool | Ended, Found], bench: Bench, until_s: float) -> Followed:
     """Play a search to its end.
 
     It ends early where there is no time for the next run until `until_s`, by the monotonic clock; where a run
@@ -141,18 +134,17 @@ async def follow(
     stopped, why = None, ""
 
     def is_time() -> bool:
-        return takes_s(run) <= until_s - time.monotonic()
+        return bench.takes_s(run) <= until_s - time.monotonic()
 
     async def told() -> tuple[bool | Ended, str]:
         """Whether a run kept the objective; it is added to those that were measured."""
         if not is_time():
             return Ended.TIME, ""
         try:
-            one = await measure_one(run)
-            again = _AGAIN
+            one, again = await bench.measure(run), _AGAIN
             while one.point.driver is not None and again and is_time():
                 # A moment in which the machine did something else? What stays like that is the driver's limit.
-                one, again = await measure_one(run), again - 1
+                one, again = await bench.measure(run), again - 1
         except LoadtestError as error:
             return Ended.FAILED, str(error)
         except asyncio.CancelledError:
@@ -172,9 +164,6 @@ async def follow(
             return Followed(stop.value, measured, stopped, why)
 
 
-# ---------------------------------------------------------------- one curve
-
-
 HEADROOM = 0.3
 """What is kept free of a capacity: for a busier hour, a gateway that is being restarted, talk that differs."""
 
@@ -190,11 +179,11 @@ class Plan(Struct, frozen=True, kw_only=True):
     """What is searched for."""
 
     offer: Offer
-    # For people.
+    # Name of the model for people.
     model: str
     # Client processes.
     processes: int = 1
-    # For everything, seconds.
+    # Seconds for everything.
     time_limit_s: float = 1_800.0
     # The first load that is tried.
     start: float = 4.0
@@ -212,7 +201,7 @@ async def curve(kind: str, plan: Plan, system: AbstractAsyncContextManager[Runni
     search = capacity_search(plan.start, plan.bounds) if plan.loads is None else given_loads(plan.loads)
     async with system as running:
         bench = Bench(running, plan.offer, say, processes=plan.processes)
-        followed = await follow(search, bench.measure, bench.takes_s, until_s)
+        followed = await follow(search, bench, until_s)
         settings = dict(running.settings)
     measured = followed.measured
     if not measured:
@@ -233,11 +222,7 @@ async def curve(kind: str, plan: Plan, system: AbstractAsyncContextManager[Runni
         findings=found,
         trials=[each.trial for each in sorted(measured, key=lambda each: each.point.load)],
         parts=[points_table(points, plan.offer.unit)],
-        details={
-            "unit": plan.offer.unit.value,
-            "found": to_builtins(followed.found),
-            "points": to_builtins(points),
-        },
+        details=to_builtins({"unit": plan.offer.unit, "found": followed.found, "points": points}),
     )
 
 
@@ -275,13 +260,8 @@ def _overload(points: Sequence[Point], lost: Sequence[Point], best: Point | None
     most = max(each.summary.requests_per_s.median for each in points)
     if not most:
         return []
-    told = [
-        Finding(
-            "finished above it, beside the most",
-            ", ".join(f"{each.summary.requests_per_s.median / most:.2f} at {each.load:g}" for each in lost),
-            note=f"The most: {number(most)}/s.",
-        )
-    ]
+    finished = ", ".join(f"{each.summary.requests_per_s.median / most:.2f} at {each.load:g}" for each in lost)
+    told = [Finding("finished above it, beside the most", finished, note=f"The most: {number(most)}/s.")]
     waits = [each for each in lost if each.summary.since_sent.count]
     if waits:
         note = "Of those that were accepted, since they were sent for the last time."
@@ -309,15 +289,10 @@ def capacity_findings(name: str, found: Found, best: Point, offer: Offer, above:
     """A capacity that was not confirmed is nothing to plan with, and fails. best: the run that says most of it."""
     unit, confirmed = offer.unit, found.ended.confirmed
     note = " ".join(filter(None, [f"{found.ended.value.capitalize()}.", above, too_few(best, offer)]))
+    bar, passed = ("", None) if confirmed else ("confirmed", False)
     planned = unit.words(with_headroom(best.load, unit))
     return [
-        Finding(
-            name,
-            unit.words(best.load),
-            bar="" if confirmed else "confirmed",
-            passed=None if confirmed else False,
-            note=note,
-        ),
+        Finding(name, unit.words(best.load), bar, passed, note),
         Finding(f"with {HEADROOM:.0%} kept free", planned, note="What to plan with."),
     ]
 

@@ -45,16 +45,6 @@ class Unit(Enum):
         return f"{load:g} meeting{'s' * (load != 1)}"
 
 
-class Offered(Struct, frozen=True):
-    """The lines of one run."""
-
-    lines: list[Line]
-    # What they amount to.
-    load: Load
-    # Which lines.
-    seed: int
-
-
 class Offer(Struct, frozen=True, kw_only=True):
     """What every run of a search has in common."""
 
@@ -84,11 +74,15 @@ class Offer(Struct, frozen=True, kw_only=True):
         elif self.unit is Unit.MEETINGS:
             raise LoadtestError("Lines of a file can be offered at rates (--unit requests), not in meetings.")
 
-    def at(self, load: float, number: int = 0, long: bool = False) -> Offered:
-        """The lines of one run; some of them are due after its beginning. number: of the run; each says something
-        else. Raises `LoadtestError`."""
-        scenario = replace(self.scenario, seed=self.scenario.seed + number * _SEEDS_APART)
-        seconds, seed = self.seconds(long), scenario.seed
+    def seed(self, number: int) -> int:
+        """The seed of a run; each says something else. number: of the run, from 0."""
+        return self.scenario.seed + number * _SEEDS_APART
+
+    def at(self, load: float, number: int = 0, long: bool = False) -> tuple[list[Line], Load]:
+        """The lines of one run, some of which are due after its beginning, and what they amount to. Raises
+        `LoadtestError`."""
+        seconds, seed = self.seconds(long), self.seed(number)
+        scenario = replace(self.scenario, seed=seed)
         amount: Load
         if self.unit is Unit.MEETINGS:
             lines = meetings_lines(replace(scenario, meetings=round(load)), seconds)
@@ -104,7 +98,7 @@ class Offer(Struct, frozen=True, kw_only=True):
             raise LoadtestError(
                 f"Nothing is said within {seconds:g} s at {self.unit.words(load)}; use longer steps (--step-s)."
             )
-        return Offered(lines, amount, seed)
+        return lines, amount
 
     @property
     def workload(self) -> str:
@@ -136,7 +130,6 @@ def described(plan: Struct) -> dict[str, Any]:
 
 # ---------------------------------------------------------------- one point of a curve
 
-
 # From here on a part counts as full.
 _FULL = 0.85
 _NOTED_CORES = 0.1
@@ -148,11 +141,11 @@ class Point(Struct, frozen=True, kw_only=True):
     """One run."""
 
     load: float
-    # Which talk was said.
+    # Seed of the talk that was said.
     seed: int
-    # Whether it was a confirmation.
+    # Whether the run was a confirmation.
     long: bool
-    # Of its trial; whether the objective was kept is `met`.
+    # Summary of its trial; `met` says whether the objective was kept.
     summary: Summary
     # What was full.
     limit: str
@@ -175,17 +168,17 @@ class Point(Struct, frozen=True, kw_only=True):
         return max(0.0, self.generated_per_s / finals_per_s - 1)
 
 
+# Columns on what readers have of what is still being said.
 OF_PARTIALS: list[tuple[str, Callable[[Point], str]]] = [
     ("first words p99, ms", lambda each: number(each.summary.first_words.p99_ms)),
     ("partials translated", lambda each: formatted(each.summary.partials_translated, ".0%")),
 ]
-"""Columns on what readers have of what is still being said."""
 
 
 class Cores(Struct, frozen=True):
     """How many there are."""
 
-    # Those that the load test may use, with all that it starts.
+    # Cores that the load test may use, with all that it starts.
     own: int
     machine: int
 
@@ -204,13 +197,17 @@ def judge(trial: Trial, run: Run, offer: Offer, *, seed: int, slots: int | None,
     if driver is not None and (summary.met or not _excused(trial, offer)):
         # Kept is kept; and lost is lost where the driver's own lateness explains it no more than in part.
         driver = None
+    told = [(each.at_s, each.tokens) for each in trial.samples if each.tokens is not None]
+    generated_per_s = None
+    if told and told[-1][0] > told[0][0]:
+        generated_per_s = round((told[-1][1] - told[0][1]) / (told[-1][0] - told[0][0]), 1)
     return Point(
         load=run.load,
         seed=seed,
         long=run.long,
         summary=summary,
         limit=limit(trial, slots, cores) if driver is None else "the driver",
-        generated_per_s=_generated_per_s(trial.samples),
+        generated_per_s=generated_per_s,
         driver=driver,
     )
 
@@ -225,14 +222,6 @@ def _excused(trial: Trial, offer: Offer) -> bool:
         for each in trial.records
     ]
     return summarise([replace(trial, records=in_time)], offer.objective).met
-
-
-def _generated_per_s(samples: Sequence[Sample]) -> float | None:
-    told = [(each.at_s, each.tokens) for each in samples if each.tokens is not None]
-    if len(told) < 2 or told[-1][0] <= told[0][0]:
-        return None
-    (first_s, before), (last_s, after) = told[0], told[-1]
-    return round((after - before) / (last_s - first_s), 1)
 
 
 def limit(trial: Trial, slots: int | None, cores: Cores) -> str:
@@ -254,7 +243,7 @@ def limit(trial: Trial, slots: int | None, cores: Cores) -> str:
 
 
 def _cpu(trial: Trial, elapsed_s: float, cores: Cores) -> list[str]:
-    """The machine where all of it is in use, by whomever; else the run's own use of the cores that it may use."""
+    """The machine where all of it is in use, by any program; else the run's use of the cores that it may use."""
     used = sum(trial.cpu_s.values()) / elapsed_s
     other = trial.cpu_s.get("other", 0.0) / elapsed_s
     if used >= _FULL * cores.machine:
@@ -293,9 +282,6 @@ def _serving_s(trial: Trial) -> list[tuple[str, float]]:
     return sorted(each, key=lambda process: -process[1])
 
 
-# ---------------------------------------------------------------- for people
-
-
 def there(best: Point, points: Sequence[Point], offer: Offer) -> list[Finding]:
     """What came out at the load that is the answer. points: of all runs."""
     summary = best.summary
@@ -313,7 +299,6 @@ def _of_partials(best: Point, least: Point, offer: Offer) -> list[Finding]:
     """What readers have of what is still being said. least: of all runs, the one with the smallest load."""
     told: list[Finding] = []
     at_least = f"At {offer.unit.words(least.load)}"
-    counted = offer.objective.first_words_ms is not None
     if best.summary.first_words.count:
         value = f"{_p50_p99(best.summary.first_words)} ms"
         note = f"{at_least} {_p50_p99(least.summary.first_words)} ms."
@@ -322,7 +307,7 @@ def _of_partials(best: Point, least: Point, offer: Offer) -> list[Finding]:
         note = "Of those that an idle gateway would translate."
         if least.summary.partials_translated is not None:
             note += f" {at_least} {least.summary.partials_translated:.0%}."
-        if not counted:
+        if offer.objective.first_words_ms is None:
             note += " The objective does not count them (--first-words-ms)."
         told.append(Finding("partials translated there", f"{best.summary.partials_translated:.0%}", note=note))
     if best.partial_tokens is not None:
@@ -336,12 +321,18 @@ def _of_partials(best: Point, least: Point, offer: Offer) -> list[Finding]:
 
 def points_table(points: Sequence[Point], unit: Unit) -> Table:
     """All runs, by load."""
+
+    def verdict(each: Point) -> str:
+        missed = f" ({', '.join(each.summary.missed)})" if each.summary.missed else ""
+        kept = "yes" if each.kept else f"no{missed}"
+        return f"{each.summary.within:.1%} of {each.summary.records:,}: {kept}"
+
     columns: list[tuple[str, Callable[[Point], str]]] = [
         (unit.value, lambda each: f"{each.load:g}" + (" (confirmation)" if each.long else "")),
         ("seed", lambda each: str(each.seed)),
         ("offered/s", lambda each: f"{each.summary.offered_per_s or 0.0:.3g}"),
         ("goodput/s", lambda each: f"{each.summary.goodput_per_s.median:.3g}"),
-        ("kept the objective", lambda each: _verdict(each.summary)),
+        ("kept the objective", verdict),
         ("first token p50 / p99, ms", lambda each: _p50_p99(each.summary.first_token)),
     ]
     if any(each.summary.retries for each in points):
@@ -363,12 +354,6 @@ def points_table(points: Sequence[Point], unit: Unit) -> Table:
     return tabulated("All runs", sorted(points, key=lambda each: (each.load, each.long)), columns)
 
 
-def _verdict(summary: Summary) -> str:
-    """Whether the objective was kept, and what of it was not."""
-    kept = "yes" if summary.met else f"no ({', '.join(summary.missed)})" if summary.missed else "no"
-    return f"{summary.within:.1%} of {summary.records:,}: {kept}"
-
-
 def _p50_p99(latency: Percentiles) -> str:
     return f"{number(latency.p50_ms)} / {number(latency.p99_ms)}"
 
@@ -383,10 +368,5 @@ def too_few(point: Point, offer: Offer) -> str:
 
 def driver_limit(point: Point) -> Finding:
     """The load test was measuring itself."""
-    return Finding(
-        "the driver",
-        "was the limit",
-        bar="is not the limit",
-        passed=False,
-        note=f"{point.driver} Nothing above {point.load:g} was measured.",
-    )
+    note = f"{point.driver} Nothing above {point.load:g} was measured."
+    return Finding("the driver", "was the limit", "is not the limit", False, note)

@@ -1,11 +1,13 @@
-"""Settings for a workload and an objective, by trying them, and what an operator is told of them.
+"""Settings for a workload and an objective, by trying them, and what an operator is told of them; and the options
+of `python -m loadtest sweep`, `capacity` and `recommend`.
 
-Knows: which gateways are started, what is concluded from their capacities. Must not know: how a run is made, how a
-table or chart is drawn.
+Knows: the options, which gateways are started, what is concluded from their capacities. Must not know: how a run
+is made, how a table or chart is drawn.
 """
 
 from __future__ import annotations
 
+import argparse
 import asyncio
 import time
 from collections.abc import Callable, Mapping, Sequence
@@ -13,23 +15,32 @@ from contextlib import AbstractAsyncContextManager
 from typing import Any
 
 from msgspec import Struct, to_builtins
-from msgspec.structs import replace
+from msgspec.structs import asdict, replace
 
-from loadtest.capacity.curve import HEADROOM, Bench, Plan, at_capacity, capacity_findings, follow, with_headroom
+from gateway.engines import gpu
+from loadtest import options as common
+from loadtest.capacity.curve import (
+    HEADROOM,
+    Bench,
+    Plan,
+    at_capacity,
+    capacity_findings,
+    curve,
+    follow,
+    with_headroom,
+)
 from loadtest.capacity.points import OF_PARTIALS, Measured, Offer, Point, Unit, described, points_table, there
-from loadtest.capacity.search import Ended, Found, capacity_search
-from loadtest.options import Say, shown, with_batch
+from loadtest.capacity.search import Bounds, Ended, Found, capacity_search
+from loadtest.options import Command, Say, between, from_, listed, numbers, shown, with_batch
 from loadtest.results import LoadtestError, go_on
+from loadtest.systems.gateway import existing, gateway
 from loadtest.systems.server import Running
+from loadtest.talk.scenario import read_talk
 from loadtest.trial.content import NONE, Chart, Series, Table, number, tabulated
-from loadtest.trial.values import Finding, Objective, Results, Trial
+from loadtest.trial.values import Finding, Results
 
 # Closer to the best than this counts as equally good: so much lies between two runs of the same settings.
 _NEAR = 0.03
-
-
-def _name(max_num_seqs: int) -> str:
-    return f"{max_num_seqs} sequences"
 
 
 class Tried(Struct, frozen=True):
@@ -39,7 +50,7 @@ class Tried(Struct, frozen=True):
     found: Found | None
     # Why a gateway with these settings could not be measured, or no further than `found` says.
     failed: str | None = None
-    # Its runs.
+    # Runs with this size.
     points: list[Point] = []
     # Whether it is recommended.
     chosen: bool = False
@@ -56,6 +67,10 @@ class Tried(Struct, frozen=True):
     def at(self) -> Point | None:
         """The run that says most of its capacity."""
         return at_capacity(self.points, self.found)
+
+
+def _name(max_num_seqs: int) -> str:
+    return f"{max_num_seqs} sequences"
 
 
 def choose(tried: Sequence[Tried]) -> tuple[Tried, str] | None:
@@ -113,27 +128,23 @@ def recommended_toml(tried: Sequence[Tried], offer: Offer, device: str) -> str:
         return ""
     unit, objective = offer.unit, offer.objective
     planned = unit.words(with_headroom(chosen.capacity, unit))
+    translated = chosen.at.summary.partials_translated if chosen.at is not None else None
+    partials: list[str] = []
+    if objective.first_words_ms is not None and translated is not None:
+        partials = [
+            f"# as many of the first words within {objective.first_words_ms:g} ms of when an utterance began;",
+            f"# {translated:.0%} of the partials translated;",
+        ]
     lines = [
         f"# {unit.words(chosen.capacity)} a {device}; plan with {planned} ({HEADROOM:.0%} kept free):",
         f"# {objective.quantile * 100:g} % of the first tokens within {objective.first_token_ms:g} ms;",
-        *_partials_words(chosen, objective),
+        *partials,
         f"# {offer.workload}.",
         *([] if chosen.found.ended.confirmed else [f"# NOT CONFIRMED: {chosen.found.ended.value}."]),
         "[engine]",
         f"max_num_seqs = {chosen.max_num_seqs}",
     ]
     return "\n".join(lines) + "\n"
-
-
-def _partials_words(chosen: Tried, objective: Objective) -> list[str]:
-    """What is kept of what is still being said, where that was asked for."""
-    translated = chosen.at.summary.partials_translated if chosen.at is not None else None
-    if objective.first_words_ms is None or translated is None:
-        return []
-    return [
-        f"# as many of the first words within {objective.first_words_ms:g} ms of when an utterance began;",
-        f"# {translated:.0%} of the partials translated;",
-    ]
 
 
 def _notes(tried: Sequence[Tried], unit: Unit, left_out: Sequence[str], interrupted: bool) -> list[Finding]:
@@ -154,9 +165,6 @@ def _notes(tried: Sequence[Tried], unit: Unit, left_out: Sequence[str], interrup
         note = f"There was no time for {missing} (--time-limit-s)."
         told.append(Finding("the search", "incomplete", note=note))
     return told
-
-
-# ---------------------------------------------------------------- tables and charts
 
 
 def capacity_charts(tried: Sequence[Tried], unit: Unit) -> list[Chart]:
@@ -208,15 +216,14 @@ def tried_table(tried: Sequence[Tried], unit: Unit) -> Table:
 
 # ---------------------------------------------------------------- trying them
 
-
 # Once it is known to carry less than this part of the best, a candidate is left.
 _WORTH = 0.9
 
 # Before a gateway is started there has to be time for so many runs with it.
 _LEAST_RUNS = 3
 
+# A gateway with these settings and a name for people, ready.
 _Start = Callable[[Mapping[str, Any], str], AbstractAsyncContextManager[Running]]
-"""A gateway with these settings and a name for people, ready."""
 
 
 class RecommendPlan(Plan, frozen=True, kw_only=True):
@@ -224,9 +231,9 @@ class RecommendPlan(Plan, frozen=True, kw_only=True):
 
     # The settings of every gateway, but for what a candidate changes.
     settings: dict[str, Any]
-    # What is tried of `max_num_seqs`.
+    # Values of `max_num_seqs` to try.
     seqs: tuple[int, ...]
-    # What one gateway has, for people.
+    # The device of one gateway, for people.
     device: str = "machine"
 
 
@@ -255,7 +262,13 @@ async def recommend(plan: RecommendPlan, start: _Start, say: Say) -> Results:
             left_out=[_name(size) for size in plan.seqs if size not in tour.measured],
             interrupted=tour.interrupted,
         ),
-        trials=[trial for each in tried for trial in _trials(each, tour.measured[each.max_num_seqs])],
+        # All of the recommended settings, and of the others the best one: all together would be large.
+        trials=[
+            one.trial
+            for each in tried
+            for one in sorted(tour.measured[each.max_num_seqs], key=lambda one: one.point.load)
+            if each.chosen or one.point is each.at
+        ],
         parts=[
             *([f"```toml\n{toml}```"] if toml else []),
             tried_table(tried, unit),
@@ -293,9 +306,8 @@ class _Tour:
     async def _try(self, size: int) -> None:
         if self._until_s - time.monotonic() <= _LEAST_RUNS * self._plan.offer.seconds():
             return
-        settings = with_batch(self._plan.settings, size)
         try:
-            async with self._start(settings, _name(size)) as running:
+            async with self._start(with_batch(self._plan.settings, size), _name(size)) as running:
                 await self._measure(size, running)
         except LoadtestError as error:
             self._enter(Tried(size, None, str(error)), [])
@@ -313,7 +325,7 @@ class _Tour:
         left, now_s = max(1, len(plan.seqs) - len(self.tried)), time.monotonic()
         until_s = now_s + (self._until_s - now_s) / left
         search = capacity_search(best or plan.start, plan.bounds, worth=_WORTH * best)
-        followed = await follow(search, bench.measure, bench.takes_s, until_s)
+        followed = await follow(search, bench, until_s)
         failed = followed.why if followed.stopped is Ended.FAILED else None
         if followed.measured or followed.stopped is not Ended.INTERRUPTED:
             found = None if failed is not None and not followed.measured else followed.found
@@ -322,7 +334,167 @@ class _Tour:
             raise asyncio.CancelledError
 
 
-def _trials(tried: Tried, measured: list[Measured]) -> list[Trial]:
-    """All of the recommended settings, and of the others the best one: all together would be large."""
-    ordered = sorted(measured, key=lambda each: each.point.load)
-    return [each.trial for each in ordered if tried.chosen or each.point is tried.at]
+# ---------------------------------------------------------------- the commands
+
+_UNITS = {"meetings": Unit.MEETINGS, "requests": Unit.REQUESTS}
+
+
+def _add(parser: argparse.ArgumentParser, *options: str, time_limit_s: int, unit: str, runs: int) -> None:
+    """What all three have in common."""
+    common.add_options(parser, *common.TALK, "--workers", *options, time_limit_s=time_limit_s)
+    add = parser.add_argument
+    add("--quantile", type=from_(0.5, 1), default=0.99, metavar="SHARE", help="so many have to keep the objective")
+    add(
+        "--first-words-ms",
+        type=from_(1, 60_000),
+        metavar="MS",
+        help="of meetings with partials: first translated words of as many utterances, from when each began; with "
+        "it, half of the partials have to be translated, too",
+    )
+    add("--step-s", type=from_(0.5, 3_600), default=20.0, metavar="S", help="measured of each run")
+    add("--unit", choices=tuple(_UNITS), default=unit, help="what is counted")
+    add("--start", type=from_(0.1, 1e6), default=4.0, metavar="LOAD", help="the first load that is tried")
+    add("--most", type=from_(1, 1e6), default=20_000.0, metavar="LOAD", help="no larger load is tried")
+    add("--runs", type=between(2, 200), default=runs, metavar="N", help="no more runs than this for one gateway")
+
+
+def offer(options: argparse.Namespace) -> Offer:
+    """What is said. Raises `LoadtestError` for what cannot be said, a file that cannot be read, and options that
+    would do nothing."""
+    named, unit = common.file(options), _UNITS[options.unit]
+    if named is None and unit is Unit.REQUESTS:
+        why = "single requests have no speaker and no revisions; leave it out."
+        common.refuse(options, ["people", "partial_every_s"], why)
+    if unit is Unit.REQUESTS or not options.partial_every_s:
+        common.refuse(options, ["first_words_ms"], "it is for meetings with partials; leave it out.")
+    offered = Offer(
+        scenario=common.scenario(options),
+        unit=unit,
+        objective=replace(
+            common.objective(options), quantile=options.quantile, first_words_ms=options.first_words_ms
+        ),
+        step_s=options.step_s,
+        # Only `sweep` has it.
+        retries=getattr(options, "retries", False),
+        replayed=() if named is None else tuple(read_talk(named)),
+    )
+    offered.check()
+    return offered
+
+
+def _plan(options: argparse.Namespace, model: str, **bounds: Any) -> Plan:
+    """bounds: what of `Bounds` the options do not say."""
+    meetings = _UNITS[options.unit] is Unit.MEETINGS
+    low = 1.0 if meetings else 0.1
+    own = {
+        "offer": offer(options),
+        "model": model,
+        "bounds": Bounds(low=low, high=options.most, whole=meetings, runs=options.runs, **bounds),
+    }
+    return Plan(**(common.fields_of(options, Plan) | own))
+
+
+def _settings(options: argparse.Namespace, *, several: bool = False) -> dict[str, Any]:
+    """Raises `LoadtestError` for what a model without weights cannot show."""
+    settings = common.settings(options, several=several)
+    engines = [settings.get("engine", {}), *settings.get("engines", [])]
+    if any(engine.get("extra", {}).get("load_format") == "dummy" for engine in engines):
+        # The gateway takes what runs into the limit of an answer for repetition, and shows it to no reader.
+        why = "a model without weights ends no answer by itself, so no partial of it is ever shown; leave it out."
+        common.refuse(options, ["first_words_ms"], why)
+    return settings
+
+
+def _system(options: argparse.Namespace, say: Say) -> tuple[str, AbstractAsyncContextManager[Running]]:
+    """The gateway under test, and its model for people. Raises `LoadtestError` for settings with which none would
+    start, and for any of a gateway that runs already."""
+    if options.url is None:
+        settings = _settings(options, several=True)
+        return common.model_name(settings), gateway(settings, say, workers=options.workers)
+    why = "a gateway that runs already has its settings; --url leaves no room for others."
+    common.refuse(options, common.ENGINE_OPTIONS, why)
+    return f"whatever {options.url} runs", existing(options.url)
+
+
+def _add_sweep(parser: argparse.ArgumentParser) -> None:
+    _add(parser, "--max-num-seqs", "--url", time_limit_s=1_800, unit="requests", runs=24)
+    parser.add_argument(
+        "--loads",
+        type=listed(from_(0.001, 1e6)),
+        metavar="N,N",
+        help="translations a second, or meetings, as --unit says; without it they are found",
+    )
+    parser.add_argument(
+        "--retries",
+        action="store_true",
+        help="what is refused is sent again when the gateway says, as clients do; of single requests",
+    )
+
+
+async def _sweep(options: argparse.Namespace, say: Say) -> Results:
+    model, system = _system(options, say)
+    if _UNITS[options.unit] is Unit.MEETINGS:
+        common.refuse(options, ["retries"], "it is for single requests (--unit requests); leave it out.")
+    plan = _plan(options, model, resolution=0.1, confirms=False, past=(1.5, 2.0))
+    return await curve("sweep", plan, system, say)
+
+
+async def _capacity(options: argparse.Namespace, say: Say) -> Results:
+    model, system = _system(options, say)
+    return await curve("capacity", _plan(options, model, both_sides=True), system, say)
+
+
+def _add_recommend(parser: argparse.ArgumentParser) -> None:
+    _add(parser, time_limit_s=3_600, unit="meetings", runs=14)
+    parser.add_argument(
+        "--max-num-seqs",
+        dest="seqs",
+        type=numbers,
+        default="8,16,32,64",
+        metavar="N,N",
+        help="sizes of the batch to try",
+    )
+
+
+async def _recommend(options: argparse.Namespace, say: Say) -> Results:
+    settings = _settings(options)
+    on_gpu = settings.get("engine", {}).get("kind") != "simulated" and gpu.memory_mib() is not None
+    plan = _plan(options, common.model_name(settings), resolution=0.03)
+    own: dict[str, Any] = {
+        "settings": settings,
+        "seqs": tuple(sorted(options.seqs)),
+        "device": "GPU" if on_gpu else "machine",
+    }
+
+    def start(tree: Mapping[str, Any], name: str) -> AbstractAsyncContextManager[Running]:
+        return gateway(tree, say, name=name, workers=options.workers)
+
+    return await recommend(RecommendPlan(**asdict(plan), **own), start, say)
+
+
+SWEEP = Command(
+    "sweep",
+    "latency and goodput under rising load, past the knee",
+    "One gateway under rising load, open loop, until it is plainly overloaded: where it begins to break the "
+    "objective, what comes out there, what is full then. Exit status 1 when the driver was the limit.",
+    _add_sweep,
+    _sweep,
+)
+
+CAPACITY = Command(
+    "capacity",
+    "the most meetings, or requests a second, under an objective",
+    "Finds the largest load that one gateway carries while it keeps an objective, by bisection over real runs, "
+    "and confirms it with other talk. Exit status 1 where it could not be confirmed.",
+    lambda parser: _add(parser, "--max-num-seqs", "--url", time_limit_s=1_800, unit="meetings", runs=16),
+    _capacity,
+)
+
+RECOMMEND = Command(
+    "recommend",
+    "settings for a workload and an objective, with the curve",
+    "From a scenario to max_num_seqs and meetings per GPU: each size of the batch is tried for real. Writes "
+    "recommended.toml too. Exit status 1 where what is recommended could not be confirmed.",
+    _add_recommend,
+    _recommend,
+)

@@ -55,7 +55,7 @@ class Driven(Struct, frozen=True):
 
     # Reading of `time.monotonic` from which seconds in records count.
     began_s: float
-    # From there to the last record.
+    # Seconds from there to the last record.
     elapsed_s: float
     records: list[Record]
     delivered: Delivered
@@ -119,7 +119,7 @@ _LEAVE_ENGINE_S = 30.0
 
 _SAY_S = 1.0
 
-# What is quoted of a client's log.
+# Bytes of a client's log that are quoted.
 _TAIL_BYTES = 2_000
 
 _One = TypeVar("_One", exchange.Done, exchange.Played)
@@ -285,7 +285,13 @@ class _Process:
             self._orders.write(msgspec.json.encode(order) + b"\n")
             await self._orders.drain()
         while True:
-            answer = await self._answer()
+            line = await self._answers.readline()
+            if not line.endswith(b"\n"):
+                self._log.seek(max(0, self._log.seek(0, os.SEEK_END) - _TAIL_BYTES))
+                said = self._log.read().decode(errors="replace").strip()
+                said = f" It said: {said}" if said else ""
+                raise LoadtestError(f"A client process ended before its time.{said}")
+            answer = exchange.answers.decode(line)
             if isinstance(answer, kind):
                 return answer
             match answer:
@@ -295,14 +301,6 @@ class _Process:
                     raise LoadtestError(reason)
                 case _:
                     raise LoadtestError(f"A client process said {type(answer).__name__} out of turn.")
-
-    async def _answer(self) -> exchange.Answer:
-        line = await self._answers.readline()
-        if not line.endswith(b"\n"):
-            self._log.seek(max(0, self._log.seek(0, os.SEEK_END) - _TAIL_BYTES))
-            said = self._log.read().decode(errors="replace").strip()
-            raise LoadtestError("A client process ended before its time." + (f" It said: {said}" if said else ""))
-        return exchange.answers.decode(line)
 
     def dismiss(self) -> None:
         """There are no more orders."""

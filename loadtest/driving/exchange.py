@@ -60,9 +60,6 @@ class Client(Protocol):
         ...
 
 
-# ---------------------------------------------------------------- the messages
-
-
 # A pass of many thousand lines, with their text, is told in one line.
 LINE_BYTES = 512 * 2**20
 
@@ -103,7 +100,7 @@ class Done(_Message, frozen=True):
 
 
 class Progress(_Message, frozen=True):
-    """So many records there are, so many of them failed."""
+    """How many records there are, and how many of them failed."""
 
     done: int
     failed: int
@@ -112,12 +109,12 @@ class Progress(_Message, frozen=True):
 class Played(_Message, frozen=True):
     """The pass is over."""
 
-    # From the beginning to the last record.
+    # Seconds from the beginning to the last record.
     elapsed_s: float
     records: list[Record]
     delivered: Delivered
     use: ProcessUse
-    # From the beginning to the last line sent, in a closed loop.
+    # Seconds from the beginning to the last line sent; None unless the loop is closed.
     ran_out_s: float | None
 
 

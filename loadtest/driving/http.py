@@ -62,7 +62,7 @@ class Connections:
 
     async def open(self, count: int) -> None:
         """Have so many idle ones. Raises `LoadtestError` when nothing answers."""
-        # Those that the server has closed since are of no use any more.
+        # Connections that the server has closed since are of no use.
         self._idle = [each for each in self._idle if not each[0].at_eof()]
         try:
             while len(self._idle) < count:
@@ -206,9 +206,6 @@ def client(address: Http, load: Closed | Open, _share: Share) -> AbstractAsyncCo
     return _opened(_HttpClient(address.url, load))
 
 
-# ---------------------------------------------------------------- an OpenAI-compatible server
-
-
 _PATH = "/v1/completions"
 
 
@@ -266,7 +263,7 @@ class Completion:
         try:
             chunk = _chunks.decode(data)
         except msgspec.DecodeError as error:
-            self._answer.failed = f"an event is no completion ({error})"
+            self._answer.failed = f"an event is not a completion ({error})"
             return
         if chunk.error is not None:
             self._answer.failed = chunk.error.message[:_SHOWN_CHARS] or "the server reports an error"

@@ -18,6 +18,7 @@ import time
 from collections import defaultdict
 from collections.abc import AsyncIterator, Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import asynccontextmanager
+from dataclasses import dataclass, field
 from itertools import count
 
 import msgspec
@@ -65,16 +66,14 @@ _LOOK_S = 0.05
 _QUIET_S = 2.0
 
 
+@dataclass(eq=False, slots=True)
 class Texts:
     """What one session has had in one pass: of which utterances and languages it has had text of the final; when
     the newest translation came, and whether one has failed."""
 
-    __slots__ = ("begun", "came_s", "failed")
-
-    def __init__(self) -> None:
-        self.begun: set[tuple[str, str]] = set()
-        self.came_s: dict[tuple[str, str], float] = {}
-        self.failed: set[tuple[str, str]] = set()
+    begun: set[tuple[str, str]] = field(default_factory=set)
+    came_s: dict[tuple[str, str], float] = field(default_factory=dict)
+    failed: set[tuple[str, str]] = field(default_factory=set)
 
 
 class _Open(Struct):
@@ -190,7 +189,7 @@ class Spoken:
             self._refused(heard.decode(frame))
 
     def lost(self, session: str, meeting: str, keeps: Collection[str], why: str) -> None:
-        """A session is no more: it is a failed record itself, and so is what it was to keep."""
+        """A session ended: it is a failed record itself, and so is each line that it was to keep."""
         now_s = self.tally.now_s()
         self.tally.done(Record(f"session {session}", "", now_s, now_s, None, None, failed=why))
         for (id, target), open_line in list(self._open.items()):
@@ -323,17 +322,14 @@ class Spoken:
         )
 
 
-# ---------------------------------------------------------------- who is in which meeting
-
-
 # The length of a name; one longer in a file is shortened. See `Limits.id_chars` and `Limits.name_chars`.
 _MEETING_CHARS = 40
 _NAME_CHARS = 80
 
-# What is said late is said without a pause; after so many, messages are received.
+# Late lines are said without a pause; after so many, messages are received.
 _IN_A_ROW = 32
 
-# What idle sessions read: any model has it.
+# Language that idle sessions read: any model has it.
 _IDLE_READS = "en"
 
 
@@ -398,7 +394,7 @@ class Meetings:
         self._idle: list[_Session] = []
         # All meetings so far, numbered the same in each process.
         self._places: dict[str, int] = {}
-        # What is played next.
+        # Lines of the next pass.
         self._lines: Sequence[Line] = ()
 
     async def open_idle(self) -> None:
@@ -410,7 +406,7 @@ class Meetings:
             def take(wire: Wire) -> None:
                 self._idle.append(_Session(wire, f"idle session {number}", "", ()))
 
-            return Wanted(SessionStart(reads=[_IDLE_READS]), take)
+            return SessionStart(reads=[_IDLE_READS]), take
 
         await open_all(self._url, [wanted(number) for number in mine])
 
@@ -479,7 +475,7 @@ class Meetings:
             def take(wire: Wire, name: str = name, reads: Sequence[str] = reads) -> None:
                 self._speakers[meeting, name] = _Session(wire, _seat(name, meeting), meeting, reads)
 
-            yield Wanted(self._start(meeting, name, reads, speaks[name]), take)
+            yield self._start(meeting, name, reads, speaks[name]), take
 
     def _missing_readers(self, meeting: str, lines: Sequence[Line], place: int) -> Iterator[Wanted]:
         targets = _targets(lines)
@@ -491,7 +487,7 @@ class Meetings:
             def take(wire: Wire, name: str = name, reads: Sequence[str] = reads) -> None:
                 self._readers[meeting].append(_Session(wire, f"{name} of {meeting}", meeting, reads))
 
-            yield Wanted(self._start(meeting, name, reads, None), take)
+            yield self._start(meeting, name, reads, None), take
 
     def _start(self, meeting: str, name: str, reads: Sequence[str], speaks: str | None) -> SessionStart:
         if len(meeting) > _MEETING_CHARS:

@@ -35,8 +35,6 @@ from loadtest.trial.values import (
     WebSocketGateway,
 )
 
-__all__: list[str] = []
-
 _PROGRESS_S = 1.0
 
 # For a client to close, once no process listens any more; then the process ends the hard way.
@@ -113,35 +111,37 @@ class _Worker:
                         lines = await client.prepare(prepare.lines, prepare.load)
                         self.say(exchange.Done())
                     case exchange.Begin() as begin:
-                        await self._pass(client, start, lines, begin)
-
-    async def _pass(
-        self, client: Client, start: exchange.Start, lines: Sequence[Line], begin: exchange.Begin
-    ) -> None:
-        tally = Tally(begin.begin_s, keep_text=begin.keep_text, processes=start.share.processes)
-        with _without_garbage(isinstance(start.address, EngineInProcess)):
-            cpu_s = time.process_time()
-            await self._play(client, lines, tally, begin)
-            use = tally.lag.use(time.process_time() - cpu_s, tally.now_s())
-        self.say(exchange.Played(tally.last_s, tally.records, tally.delivered(), use, tally.ran_out_s))
+                        tally = Tally(begin.begin_s, begin.keep_text, start.share.processes)
+                        with _without_garbage(isinstance(start.address, EngineInProcess)):
+                            cpu_s = time.process_time()
+                            await self._play(client, lines, tally, begin)
+                            use = tally.lag.use(time.process_time() - cpu_s, tally.now_s())
+                        played = (tally.last_s, tally.records, tally.delivered(), use, tally.ran_out_s)
+                        self.say(exchange.Played(*played))
 
     async def _play(self, client: Client, lines: Sequence[Line], tally: Tally, begin: exchange.Begin) -> None:
+        async def tell() -> None:
+            while True:
+                await asyncio.sleep(_PROGRESS_S)
+                self.say(exchange.Progress(len(tally.records), tally.failed))
+
         async with asyncio.TaskGroup() as tasks:
-            meanwhile = [tasks.create_task(tally.lag.watch()), tasks.create_task(self._progress(tally))]
+            meanwhile = [tasks.create_task(tally.lag.watch()), tasks.create_task(tell())]
             try:
                 async with asyncio.timeout(begin.begin_s + begin.limit_s - time.monotonic()) as limit:
                     await client.play(tally)
             except TimeoutError:
                 if not limit.expired():
                     raise
-                _give_up(lines, tally)
+                known = {(record.line, record.target) for record in tally.records}
+                now_s = tally.now_s()
+                for line in lines:
+                    for target in line.targets:
+                        if (line.id, target) not in known:
+                            due_s = min(line.due_s, now_s)
+                            tally.done(Record(line.id, target, due_s, now_s, None, None, failed="time limit"))
             for task in meanwhile:
                 task.cancel()
-
-    async def _progress(self, tally: Tally) -> None:
-        while True:
-            await asyncio.sleep(_PROGRESS_S)
-            self.say(exchange.Progress(len(tally.records), tally.failed))
 
     def say(self, answer: exchange.Answer) -> None:
         left = memoryview(msgspec.json.encode(answer) + b"\n")
@@ -158,16 +158,6 @@ def _lines(descriptor: int) -> Iterator[bytes]:
         for other in others:
             yield b"".join(left)
             left = [other]
-
-
-def _give_up(lines: Sequence[Line], tally: Tally) -> None:
-    """What has no record yet at the end of the time gets one."""
-    known = {(record.line, record.target) for record in tally.records}
-    now_s = tally.now_s()
-    for line in lines:
-        for target in line.targets:
-            if (line.id, target) not in known:
-                tally.done(Record(line.id, target, min(line.due_s, now_s), now_s, None, None, failed="time limit"))
 
 
 @contextmanager

@@ -13,6 +13,7 @@ import random
 import time
 from abc import ABC, abstractmethod
 from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
 
 from msgspec.structs import replace
 
@@ -82,7 +83,7 @@ class Sampled:
 class Tally:
     """Filled by a client while it plays. processes: client processes that play together."""
 
-    def __init__(self, begin_s: float, *, keep_text: bool, processes: int) -> None:
+    def __init__(self, begin_s: float, keep_text: bool, processes: int) -> None:
         # The pass begins then, by `time.monotonic`; seconds in records count from it.
         self.begin_s = begin_s
         # Whether records hold their text.
@@ -116,14 +117,8 @@ class Tally:
 
     def delivered(self) -> Delivered:
         """What arrived so far."""
-        return Delivered(
-            self.frames,
-            self.bytes,
-            self.finals.count,
-            self.finals.kept_ms,
-            text_ms=self.texts.kept_ms,
-            accepted_ms=self.accepted.kept_ms,
-        )
+        latencies = (self.finals.kept_ms, self.texts.kept_ms, self.accepted.kept_ms)
+        return Delivered(self.frames, self.bytes, self.finals.count, *latencies)
 
 
 # ---------------------------------------------------------------- one request at a time
@@ -133,23 +128,19 @@ class Tally:
 _LEAST_CONNECTIONS = 64
 
 
+@dataclass(eq=False, slots=True)
 class Answer:
-    """What is known of one line while it is being translated. Seconds are readings of `time.monotonic`.
+    """What is known of one line while it is being translated. Seconds are readings of `time.monotonic`."""
 
-    failed: an error code or a sentence, once it went wrong. retry_after_s: when the system takes it again, after a
-    refusal for the moment.
-    """
-
-    __slots__ = ("done_s", "failed", "first_s", "retry_after_s", "sent_s", "text", "tokens")
-
-    def __init__(self) -> None:
-        self.sent_s: float | None = None
-        self.first_s: float | None = None
-        self.done_s: float | None = None
-        self.tokens = 0
-        self.text = ""
-        self.failed: str | None = None
-        self.retry_after_s: float | None = None
+    sent_s: float | None = None
+    first_s: float | None = None
+    done_s: float | None = None
+    tokens: int = 0
+    text: str = ""
+    # An error code or a sentence, once it went wrong.
+    failed: str | None = None
+    # When the system takes it again, after a refusal for the moment.
+    retry_after_s: float | None = None
 
     def end(self, text: str, tokens: int) -> None:
         """The whole translation is there, now; where nothing was to be seen before, its first text, too."""
@@ -165,10 +156,10 @@ class Answer:
         return Record(
             line=line.id,
             target=line.targets[0],
-            due_s=_rounded(sent_s if due_s is None else due_s),
-            sent_s=_rounded(sent_s),
-            first_s=None if self.first_s is None else _rounded(self.first_s - tally.begin_s),
-            done_s=_rounded(self.done_s - tally.begin_s) if good and self.done_s is not None else None,
+            due_s=round(sent_s if due_s is None else due_s, 6),
+            sent_s=round(sent_s, 6),
+            first_s=None if self.first_s is None else round(self.first_s - tally.begin_s, 6),
+            done_s=round(self.done_s - tally.begin_s, 6) if good and self.done_s is not None else None,
             tokens=self.tokens,
             chars=len(self.text),
             text=self.text if tally.keep_text else "",
@@ -254,10 +245,6 @@ async def _until(due_s: float) -> None:
     # Timers are no finer than a millisecond, and may come early by a part of it.
     while (early_s := due_s - time.monotonic()) > 0:  # noqa: ASYNC110 -- it waits for a time
         await asyncio.sleep(early_s)
-
-
-def _rounded(seconds: float) -> float:
-    return round(seconds, 6)
 
 
 def connections_for(load: Closed | Open) -> int:

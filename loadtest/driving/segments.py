@@ -39,7 +39,7 @@ class Segments:
         return self._count(id)
 
     def forget(self, id: str) -> None:
-        """Nothing more of it is of interest."""
+        """Drop what is known of an utterance."""
         for known in (self.many, self._accepted, self._captions):
             known.pop(id, None)
 
@@ -53,7 +53,7 @@ class Segments:
 
 
 class Translations:
-    """Of one line in one language: those of the segments that have come."""
+    """Translations of one line into one language: those of the segments that have come."""
 
     __slots__ = ("_texts", "tokens")
 

@@ -172,7 +172,7 @@ class _WebSocketClient(Requests):
         for (source, target), count in Counter((line.source, line.targets[0]) for line in lines).items():
             pool = self._pools.setdefault((source, target), _Pool())
             missing = self._wanted(count / len(lines)) - len(pool.sessions)
-            wanted += [Wanted(SessionStart(reads=[target], speaks=source), pool.add)] * missing
+            wanted += [(SessionStart(reads=[target], speaks=source), pool.add)] * missing
         await open_all(self._url, wanted)
 
     def _wanted(self, part: float) -> int:

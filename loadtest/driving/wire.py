@@ -67,7 +67,7 @@ class Wire(asyncio.Protocol):
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         assert self._opening is not None  # noqa: S101 -- it begins with the handshake
-        # One that writes; uvloop's is no subclass of it.
+        # A transport that writes; uvloop's is not a subclass of it.
         self._transport = cast(asyncio.Transport, transport)
         self._opening.send_request(self._opening.connect())
         self._transport.writelines(self._opening.data_to_send())
@@ -184,11 +184,8 @@ _STARTED = b'{"type":"session.started"'
 _ERROR = b'{"type":"error"'
 
 
-class Wanted(Struct, frozen=True):
-    """A session that is to be opened, and who takes it then."""
-
-    start: SessionStart
-    take: Callable[[Wire], object]
+# A session that is to be opened, and the function that takes its wire then.
+Wanted = tuple[SessionStart, Callable[[Wire], object]]
 
 
 class _Error(Struct):
@@ -202,8 +199,8 @@ async def open_all(url: str, wanted: Sequence[Wanted]) -> None:
     left = iter(wanted)
 
     async def open_some() -> None:
-        for each in left:
-            each.take(await _open(url, each.start))
+        for start, take in left:
+            take(await _open(url, start))
 
     try:
         async with asyncio.TaskGroup() as tasks:

@@ -6,9 +6,6 @@ A recogniser's revisions are played in real time into meetings of the real gatew
     naive  each revision as a final utterance of its own, as a gateway without partials would have it
     alone  the finals only: what quality and tokens are compared with
 
-    screens     what a reader was shown over time, whether a promise was broken, erasure, lag, likeness (pure)
-    meeting     one speaker and their readers over WebSockets
-    run         the arms, one source language after the other
-    result      what was found, as values, and whether that is good enough (pure)
-    report      tables and charts
+    result  what a reader was shown over time, broken promises, erasure, lag, scores and their bars (pure)
+    run     a speaker and their readers over WebSockets, the arms, one source language after the other; the report
 """

@@ -2,7 +2,7 @@
 the evaluation brings home, as values, the bars it is held to, and the scores of each pair.
 
 Knows: deltas and finals as they came, texts, units, times, numbers and their names. Pure. Must not know: sockets,
-clocks, how a result looks (`report`).
+clocks, how a result looks (`run`).
 
 A unit is a word; in Japanese and Chinese a character, where a Latin word or a number counts as one. Units of two
 texts are compared letter by letter, punctuation included.
@@ -178,8 +178,8 @@ def states(reading: Reading) -> list[State]:
 
 
 def segment_states(reading: Reading) -> list[list[State]]:
-    """The same of each segment by itself, in their order: none moves what is shown of another. In the naive arm
-    the whole is replaced, and so is one."""
+    """Screen states of each segment by itself, in order: no segment moves what is shown of another. The naive arm
+    replaces the whole, which counts as one segment."""
     if reading.arm is Arm.NAIVE:
         whole: list[State] = []
         newest = 0
@@ -268,16 +268,16 @@ class PartialsPlan(Struct, frozen=True, kw_only=True):
     engine: Literal["vllm", "simulated"] = "vllm"
     max_num_seqs: int = 16
     sources: tuple[str, ...] = ("en", "es", "de", "fr", "ja", "zh")
-    # From the corpus, spoken in English; a quarter of it, rounded up, in each other language.
+    # Streams from the corpus in English; a quarter of that, rounded up, in each other language.
     streams: int = 32
-    # How many of those written by hand in each language at most.
+    # Handwritten streams in each language at most.
     handwritten: int = 1_000
-    # At the same time while five languages are read; five times as many while one is.
+    # Speakers at the same time while five languages are read; five times as many while one is.
     speakers: int = 2
     # How much faster than people speak it goes; for trying things.
     speed: float = 1.0
     seed: int = 1
-    # Bound of everything.
+    # Longest time for everything.
     time_limit_s: float = 2_400.0
 
 
@@ -307,19 +307,19 @@ class Phase(Struct, frozen=True):
 class Display(Struct, frozen=True):
     """What readers of one kind saw of one pair; None where nothing was shown."""
 
-    # Normalised, with the final that replaces what was shown, and without it.
+    # Normalised erasure, with the final that replaces what was shown, and without it.
     erasure: float
     erasure_before: float
-    # Source units behind the speaker, median.
+    # Lag behind the speaker in source units, median.
     lag_median: float | None
-    # From the first revision to the first word, median.
+    # Milliseconds from the first revision to the first word, median.
     first_ms: float | None
 
 
 class Spending(Struct, frozen=True):
     """What one arm cost in one pair."""
 
-    # Tokens.
+    # Generated tokens.
     generated: int
     # Tokens of the translations that stay, the end of each included.
     final: int
@@ -346,11 +346,11 @@ class PairScores(Struct, frozen=True):
     ours: Spending
     naively: Spending
     alone: Spending
-    # Revisions by what became of them.
+    # Outcome → how many revisions had it.
     outcomes: dict[str, int]
     # Share of the finals that begin with the committed text.
     kept: float
-    # Our finals against those of the `alone` arm.
+    # chrF of our finals against those of the `alone` arm.
     chrf_alone: float | None
 
     @property
@@ -369,7 +369,7 @@ class Bar(Struct, frozen=True):
     name: str
     pair: str
     value: float | None
-    # In words, as `<= 0.2`.
+    # The limit in words, as `<= 0.2`.
     limit: str
     passed: bool
 
@@ -403,7 +403,7 @@ class PartialsResult(Struct, frozen=True):
 
 _HOLDS = {"<=": operator.le, ">=": operator.ge, "=": operator.eq}
 _LAG = "stable lag, median source words"
-# What is asked of each pair from English.
+# Bars for each pair from English.
 _BARS: tuple[tuple[str, str, float, Callable[[PairScores], float | None]], ...] = (
     ("live NE, final included", "<=", 0.2, lambda pair: pair.live.erasure),
     ("naive NE / live NE", ">=", 5, lambda pair: pair.times_less),
@@ -429,7 +429,7 @@ def bars(pairs: Sequence[PairScores]) -> list[Bar]:
 # ---------------------------------------------------------------- from readings to scores
 
 
-# What may become of a revision, as `gateway_partials_total` has it.
+# Outcomes of a revision, as `gateway_partials_total` has it.
 _OUTCOMES = ("translated", "superseded", "unchanged", "rejected", "preempted", "refused", "failed")
 
 

@@ -12,7 +12,6 @@ import statistics
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from pathlib import Path
-from typing import Any
 
 import msgspec
 from msgspec import Struct, structs
@@ -22,7 +21,7 @@ from gateway.engines.vllm import hardware
 from gateway.sessions.rules import CONTEXT_UTTERANCES
 from loadtest import options as common
 from loadtest.measuring import DRIVER_WAS_THE_LIMIT
-from loadtest.options import Command, Say, between, from_, merged, numbers
+from loadtest.options import Command, Say, between, from_, listed, merged, numbers
 from loadtest.peers.run import (
     DIRECT,
     GATEWAY,
@@ -46,7 +45,7 @@ from loadtest.trial.content import NONE, Table, formatted, tabulated
 from loadtest.trial.summary import requests_per_s, tokens_per_s
 from loadtest.trial.values import Closed, Finding, Results, Trial
 
-# What the gateway has to reach where there are bars.
+# Values that the gateway has to reach where there are bars.
 _OF_DIRECT, _OF_SERVE = 0.97, 2.0
 _ADDED_MS, _ADDED_AT = 3.0, 25
 _BUSY = 95.0
@@ -66,20 +65,20 @@ _UNTIL_BUSY_S = 1.0
 
 
 class Comparison(Struct, frozen=True, kw_only=True):
-    """The gateway beside one other system at one level: of each repetition, over the repetitions."""
+    """The gateway beside one other system at one level, compared in each repetition."""
 
     in_flight: int
     peer: str
     repetitions: int
-    # The gateway's, a second, divided by the other's.
+    # What the gateway did a second, divided by what the other did.
     requests: Spread
     tokens: Spread
-    # The gateway's first token minus the other's.
+    # The gateway's time to the first token minus the other's.
     first_p50_added_ms: Spread | None
     first_p99_added_ms: Spread | None
-    # Part of the translations of the first repetition; None where that is not known.
+    # Share of equal translations in the first repetition; None where that is not known.
     same_text: float | None
-    # Where a driver was the limit: whose, and how.
+    # System whose driver was the limit → how.
     limits: dict[str, str]
 
 
@@ -119,9 +118,6 @@ def _comparison(
     )
 
 
-# ---------------------------------------------------------------- findings
-
-
 def findings(
     outcome: Outcome, compared: Sequence[Comparison], levels: Sequence[int], *, bars: bool, context: bool = False
 ) -> list[Finding]:
@@ -130,10 +126,15 @@ def findings(
     levels: in flight, those that were to be measured. bars: whether the gateway has to reach anything. context:
     whether its prompts hold what was said before, which those of the other routes do not.
     """
-    found = [_left_out(name, why, outcome.trials) for name, why in outcome.failures.items()]
+    # Whatever the others reached, without one of them the comparison that was asked for failed.
+    measured = {trial.system for trial in outcome.trials}
+    found = [
+        Finding(name, value, "in every round", False, why)
+        for name, why in outcome.failures.items()
+        for value in ["left out from some round on" if name in measured else "missing"]
+    ]
     if outcome.cut_short:
-        note = outcome.cut_short
-        found.append(Finding("the rounds", "incomplete", bar="complete", passed=False, note=note))
+        found.append(Finding("the rounds", "incomplete", "complete", False, outcome.cut_short))
     found.append(_failed_found(outcome.trials))
     if context:
         found.append(_CONTEXT)
@@ -142,12 +143,6 @@ def findings(
         own = [each for each in outcome.trials if each.system == GATEWAY and _in_flight(each) == highest]
         found += [*_ratios_found(compared, levels), *_others_found(compared, own, highest)]
     return found
-
-
-def _left_out(name: str, why: str, trials: Sequence[Trial]) -> Finding:
-    """A system that was to be compared: whatever the others reached, the comparison that was asked for failed."""
-    begun = any(trial.system == name for trial in trials)
-    return Finding(name, "left out from some round on" if begun else "missing", "in every round", False, why)
 
 
 def _failed_found(trials: Sequence[Trial]) -> Finding:
@@ -171,9 +166,7 @@ def _failed_found(trials: Sequence[Trial]) -> Finding:
 
 def _barred(name: str, value: str | None, bar: str, passed: bool, note: str = "") -> Finding:
     """A bar of which it is not known whether it is reached is missed."""
-    if value is None:
-        return Finding(name, "not measured", bar=bar, passed=False, note=note)
-    return Finding(name, value, bar=bar, passed=passed, note=note)
+    return Finding(name, value or "not measured", bar, passed and value is not None, note)
 
 
 def _ratios_found(compared: Sequence[Comparison], levels: Sequence[int]) -> Iterator[Finding]:
@@ -229,9 +222,6 @@ def _others_found(compared: Sequence[Comparison], own: Sequence[Trial], in_fligh
     )
 
 
-# ---------------------------------------------------------------- arithmetic
-
-
 def _in_flight(trial: Trial) -> int:
     assert isinstance(trial.load, Closed)  # noqa: S101 -- there is no other load here
     return trial.load.in_flight
@@ -262,8 +252,6 @@ def _in_words(spread: Spread | None, form: str) -> str:
         return NONE
     return f"{form.format(spread.median)} ({form.format(spread.low)} to {form.format(spread.high)})"
 
-
-# ---------------------------------------------------------------- the table
 
 _CAPTION = (
     "Each round of the gateway beside the other's round of the same lines, in the same repetition: its requests "
@@ -299,20 +287,23 @@ def table(compared: Sequence[Comparison]) -> Table:
 _NO_REFUSAL = {"max_queue_s": 3_600.0}
 
 
-def _names(text: str) -> tuple[str, ...]:
-    names = tuple(dict.fromkeys(text.split(",")))
-    for name in names:
-        if name not in NAMES:
-            raise argparse.ArgumentTypeError(f"{name!r} is none of {', '.join(NAMES)}")
-    return names
+def _name(text: str) -> str:
+    if text not in NAMES:
+        raise argparse.ArgumentTypeError(f"{text!r} is none of {', '.join(NAMES)}")
+    return text
 
 
 def _add(parser: argparse.ArgumentParser) -> None:
     shared = ("--out", *common.ENGINE, "--max-num-seqs", "--scenario", *common.LANGUAGES, *common.DRIVER)
     processes = max(1, len(os.sched_getaffinity(0)) // 4)
-    common.add_options(parser, *shared, "--objective-ms", processes=processes)
+    common.add_options(parser, *shared, "--objective-ms", "--repetitions", processes=processes, repetitions=3)
     add = parser.add_argument
-    add("--peers", type=_names, metavar="NAME,NAME", help=f"of {', '.join(NAMES)}; without it the first four")
+    add(
+        "--peers",
+        type=listed(_name),
+        metavar="NAME,NAME",
+        help=f"of {', '.join(NAMES)}; without it the first four",
+    )
     add(
         "--variants",
         type=Path,
@@ -327,7 +318,6 @@ def _add(parser: argparse.ArgumentParser) -> None:
         metavar="N,N",
         help="requests in flight, one level each",
     )
-    add("--repetitions", type=between(1, 50), default=3, metavar="N", help="rounds of each system and level")
     add("--round-s", type=from_(0.1, 600), default=6.0, metavar="S", help="about how long a round takes")
     add("--utterances", type=between(1, 1_000_000), metavar="N", help="in a round, instead of --round-s")
     add(
@@ -359,13 +349,6 @@ def _plan(options: argparse.Namespace) -> PeersPlan:
     return PeersPlan(**(common.fields_of(options, PeersPlan) | own))
 
 
-def _shown(peer: Peer) -> dict[str, Any]:
-    """A peer for a report."""
-    settings, arguments = common.shown(peer.settings), common.shown(peer.arguments)
-    told: dict[str, Any] = msgspec.to_builtins(structs.replace(peer, settings=settings, arguments=arguments))
-    return told
-
-
 async def _run(options: argparse.Namespace, say: Say) -> Results:
     plan = _plan(options)
     others = any(peer.route != "gateway" for peer in plan.peers)
@@ -375,7 +358,11 @@ async def _run(options: argparse.Namespace, say: Say) -> Results:
         why = " ".join(f"{name}: {reason}" for name, reason in outcome.failures.items())
         raise LoadtestError(why or "There was no time for a single round (--time-limit-s).")
     compared = comparisons(outcome)
-    told = msgspec.to_builtins(plan) | {"peers": [_shown(peer) for peer in plan.peers]}
+    shown = [
+        structs.replace(peer, settings=common.shown(peer.settings), arguments=common.shown(peer.arguments))
+        for peer in plan.peers
+    ]
+    told = msgspec.to_builtins(structs.replace(plan, peers=tuple(shown), replayed=()))
     return Results(
         model=common.model_name(plan.peers[0].settings),
         settings={**told, "replayed": len(plan.replayed)},

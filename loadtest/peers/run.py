@@ -49,9 +49,9 @@ class Peer(Struct, frozen=True):
     name: str
     # Through what the lines reach the engine.
     route: Literal["gateway", "asyncllm", "vllm-serve"]
-    # A gateway's, sections nested.
+    # Settings of a gateway, sections nested.
     settings: dict[str, Any]
-    # For vLLM's server; see `vllm_serve`.
+    # Arguments of `vllm_serve`.
     tuned: bool = False
     arguments: dict[str, Any] = {}
     # Where the gateway listens that shares its engine with the peer that is called directly; the same for both.
@@ -102,7 +102,7 @@ def variants(file: Path, settings: Mapping[str, Any]) -> list[Peer]:
     made: list[Peer] = []
     for name, variant in told.items():
         if name in NAMES:
-            raise LoadtestError(f"{file}: {name!r} is the name of a peer that is no variant.")
+            raise LoadtestError(f"{file}: {name!r} is the name of a peer that is not a variant.")
         if variant.workers is not None and variant.route != GATEWAY:
             raise LoadtestError(f"{file}: {name!r} is not a gateway, and only a gateway has workers.")
         own = merged(merged(settings, {"engine": variant.engine}), variant.settings)
@@ -113,7 +113,7 @@ def variants(file: Path, settings: Mapping[str, Any]) -> list[Peer]:
 
 
 def shared(peers: Sequence[Peer], gpu_mib: float | None) -> list[Peer]:
-    """The same, each with its share of the GPU's memory. gpu_mib: all of it; None without a GPU.
+    """The peers, each with its share of the GPU's memory. gpu_mib: all of it; None without a GPU.
 
     The gateway and the engine called directly share one engine: two that were started alike differ by more than
     what the gateway costs.
@@ -340,8 +340,7 @@ class _Rounds:
         except LoadtestError as error:
             self._fails(running.name, str(error))
             return []
-        without_text = [replace(record, text="") for record in trial.records]
-        self.outcome.trials.append(replace(trial, records=without_text))
+        self.outcome.trials.append(replace(trial, records=[replace(each, text="") for each in trial.records]))
         return [trial]
 
     async def _forget(self, running: Running) -> None:
@@ -359,7 +358,7 @@ class _Rounds:
         return max(math.ceil(self._plan.round_s * middling), _LEAST_TURNS * in_flight) + in_flight
 
     def _lines(self, in_flight: int, repetition: int, count: int) -> list[Line]:
-        """Those of one repetition, 0 to warm up."""
+        """Lines of one repetition; repetition 0 warms up."""
         begin = _SEEDS_APART * repetition + in_flight if repetition else _WARM_UP_SEED + in_flight
         if said := self._plan.replayed:
             lines = [

@@ -2,7 +2,7 @@
 
 faults (who is there, what breaks: seeded, pure) ─┐
 gateway (the product's processes) ────────────────┤
-crowd (client processes, their clients) ──────────┼─ injection ─ run ─ result ─ report
+crowd (client processes, their clients) ──────────┼─ run ─ report
 relay (a network that breaks) ────────────────────┤
 records ─ ledger (the checker, pure) ─────────────┘
 """

@@ -58,7 +58,7 @@ from loadtest.soak.records import (
     encode,
 )
 from loadtest.soak.relay import Relay
-from loadtest.talk.streams import Workload, utterances
+from loadtest.talk.streams import utterances
 
 # The share of accepted utterances that are taken back, and of all that have partials before.
 _CANCELLED = 0.005
@@ -109,7 +109,7 @@ class Visitor:
     port: int
     # Takes each record.
     say: Callable[[Record], None]
-    # What to say.
+    # Texts to say.
     texts: Sequence[str]
     rng: random.Random
     # How long; None: until `leave` is set.
@@ -224,7 +224,7 @@ class Visitor:
         if self.seat.speaks is None:
             return
         while True:
-            await pause(self.rng.expovariate(self.seat.utterances_per_s), self.hushed)
+            await within(self.rng.expovariate(self.seat.utterances_per_s), self.hushed.wait())
             if self._leaving or self.hushed.is_set():
                 return
             self._talking = True
@@ -299,16 +299,8 @@ class Visitor:
         return True
 
 
-async def pause(seconds: float, hushed: asyncio.Event) -> None:
-    """For so long, or until no more is to be said."""
-    await within(seconds, hushed.wait())
-
-
 def _now_s() -> float:
     return round(time.monotonic(), 4)
-
-
-# ---------------------------------------------------------------- client processes
 
 
 # Sentences that each language is said in; they come again in a long run.
@@ -343,9 +335,6 @@ Order = Fault | Literal["hush", "flush", "leave"]
 pings; answered once all have their pong. `leave`: everybody leaves; answered when they are gone."""
 
 _orders = msgspec.json.Decoder(Order)
-
-
-# ---------------------------------------------------------------- seen by the process that started it
 
 
 class CrowdProcess:
@@ -416,9 +405,6 @@ class CrowdProcess:
         await self._process.wait()
 
 
-# ---------------------------------------------------------------- the process itself
-
-
 class _Clients:
     def __init__(self, crowd: Crowd) -> None:
         self._crowd = crowd
@@ -426,13 +412,7 @@ class _Clients:
         self._hushed = asyncio.Event()
         self._leave = asyncio.Event()
         self._present: dict[int, Visitor] = {}
-        self._texts = {
-            lang: [
-                said.text
-                for said in utterances(Workload(crowd.seed, lang, "en" if lang != "en" else "ja"), _TEXTS)
-            ]
-            for lang in LANGUAGES
-        }
+        self._texts = {lang: utterances(crowd.seed, lang, _TEXTS) for lang in LANGUAGES}
 
     async def run(self) -> None:
         """Until the standard input ends or everybody has left."""
@@ -448,7 +428,7 @@ class _Clients:
 
     async def _occupy(self, seat: Seat) -> None:
         rng = random.Random(f"seat/{self._crowd.seed}/{seat.number}")
-        await pause(rng.uniform(0, self._crowd.ramp_s), self._hushed)
+        await within(rng.uniform(0, self._crowd.ramp_s), self._hushed.wait())
         serial = 0
         while not self._hushed.is_set():
             serial += 1
@@ -466,7 +446,7 @@ class _Clients:
             self._present[seat.number] = visitor
             await visitor.run()
             del self._present[seat.number]
-            await pause(rng.uniform(*_EMPTY_S), self._hushed)
+            await within(rng.uniform(*_EMPTY_S), self._hushed.wait())
 
     async def _obey(self) -> None:
         """Until the standard input ends; then everybody leaves."""

@@ -27,9 +27,9 @@ class Seat(Struct, frozen=True):
     # Number of the client process; 0 is never stopped.
     process: int
     reads: tuple[str, ...]
-    # None for a client that only reads.
+    # The language that its client speaks; None for a client that only reads.
     speaks: str | None
-    # How often, on average.
+    # Utterances a second of its client, on average.
     utterances_per_s: float
     # The client in it stays to the end.
     stays: bool
@@ -170,13 +170,13 @@ class Fault(Struct, frozen=True):
     target: int = 0
     # How long it is kept up: the client is away, or the process stays stopped.
     pause_s: float = 0.0
-    # From the end of the pause until all was well again; None when that was not seen.
+    # Seconds from the end of the pause until all was well again; None when that was not seen.
     recovered_s: float | None = None
-    # What else is worth telling.
+    # A remark for the report.
     note: str = ""
 
 
-# What happens to everybody, in this order and then over again.
+# Faults of everybody, in this order and then over again.
 _HEAVY = (
     FaultKind.ENGINE_KILL,
     FaultKind.CLIENT_STOP,
@@ -191,12 +191,12 @@ _HEAVY = (
 )
 _HEAVY_EVERY_S = 150.0
 _FIRST_S = 90.0
-# What is broken last has to be seen recover under load.
+# The last fault has to be seen recover under load.
 _LAST_S = 120.0
 # In a shorter run they are closer together, so that the first three fit.
 _SHORT_S = 520.0
 
-# What happens to workers and their store, besides: how far apart, and where in that time.
+# Faults of workers and their store, besides: seconds between two, and where in that time.
 _OFTEN = {
     FaultKind.WORKER_KILL: (60.0, 0.5),
     FaultKind.WORKER_STOP: (300.0, 0.25),

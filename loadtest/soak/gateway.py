@@ -36,7 +36,7 @@ _ENGINES = {"vllm": re.compile(r"EngineCore"), "simulated": _HOST}
 # Longest wait for killed processes to be gone.
 _KILL_S = 10.0
 
-# What has to be 0 once everybody has gone and everything has expired.
+# Gauges that have to be 0 once all clients have gone and everything has expired.
 _GAUGES = (
     *("gateway_sessions", "gateway_sessions_away", "gateway_meetings", "gateway_translations_waiting"),
     *("gateway_translations_running", "gateway_log_publications", "gateway_log_bytes"),
@@ -84,7 +84,7 @@ class ServedGateway:
         self._settings = settings
         self._folder = folder
         self._server: Server | None = None
-        # What hosts engines; some were started by an earlier gateway, and are not below this one.
+        # Processes that host engines; some were started by an earlier gateway, and are not below this one.
         self._hosts: frozenset[Process] = frozenset()
         # Whether the newest gateway had an engine from the last one.
         self.went_on = False
@@ -121,7 +121,7 @@ class ServedGateway:
             await asyncio.to_thread(engine_processes.kill, engine_processes.descendants(hosts), _KILL_S)
 
     def _find_hosts(self) -> frozenset[Process]:
-        """Those that run."""
+        """The hosts of engines that run."""
         if self._server is not None and self._server.running:
             below = processes.below(self._server.pid)
             self._hosts |= engine_processes.of(*(pid for pid in below if _HOST.search(processes.command(pid))))

@@ -57,7 +57,7 @@ from loadtest.soak.records import (
 )
 from loadtest.soak.report import Verdict
 
-# So many examples of what went wrong are kept, in all and of each kind.
+# Examples of broken promises that are kept, in all and of each kind.
 _EXAMPLES, _EACH = 100, 10
 
 # The outcome of a translation that its speaker took back.
@@ -69,7 +69,7 @@ _EXPIRY_S = 10.0
 
 # (meeting, participant, utterance)
 _Utterance = tuple[str, str, str]
-# The same with a language, and whether it is the caption.
+# An utterance with a language, and whether it is the caption.
 _Item = tuple[str, str, str, str, bool]
 # (meeting, epoch)
 _Log = tuple[str, str]
@@ -101,7 +101,7 @@ class _Session:
         self.position = joined.started.offset
         # When the newest ping was sent that was answered.
         self.flushed_at = 0.0
-        # It was there when all was quiet.
+        # Whether the client was there when all was quiet.
         self.last = False
 
     def wants(self, message: Publication) -> bool:
@@ -114,7 +114,7 @@ class _Session:
 class _Client:
     sessions: list[_Session] = field(default_factory=list)
     has: set[_Item] = field(default_factory=set)
-    # Each final, by its id.
+    # Finals by their id.
     said: dict[str, Said] = field(default_factory=dict)
     # Ids without `accepted` or an error.
     open: set[str] = field(default_factory=set)
@@ -133,7 +133,7 @@ class _Acceptance(Struct, frozen=True):
     at: float
     epoch: str
     offset: int
-    # That it was said in.
+    # The language that was spoken.
     lang: str
 
 
@@ -147,7 +147,7 @@ class Ledger:
         self._log: defaultdict[_Log, dict[int, tuple[float, Publication]]] = defaultdict(dict)
         self._accepted: dict[_Utterance, _Acceptance] = {}
         self._acknowledged: defaultdict[_Utterance, set[int]] = defaultdict(set)
-        # Of an accepted one, how many segments it has; those that are not here have one.
+        # Accepted utterance → how many segments it has; those that are not here have one.
         self._segments: dict[_Utterance, int] = {}
         # Offset of the caption, by (epoch, meeting, participant, utterance).
         self._caption_offsets: dict[tuple[str, str, str, str], int] = {}
@@ -346,7 +346,7 @@ class Ledger:
             self._check_accepted(meeting, epoch, {item: offsets for item, offsets in places.items() if item[4]})
 
     def _check_accepted(self, meeting: str, epoch: str, captions: dict[_Item, list[int]]) -> None:
-        """Of what was accepted, the last segment is where its speaker was told; the others are before it."""
+        """The last segment of an accepted utterance is where its speaker was told; the others are before it."""
         at: defaultdict[_Utterance, dict[int, list[int]]] = defaultdict(dict)
         for (_, participant, utterance, _, _), offsets in captions.items():
             said = (meeting, participant, whole_id(utterance))
@@ -379,7 +379,7 @@ class Ledger:
                 of_it = replace(accepted, offset=offset, said_at=min(accepted.said_at, seen_at))
                 found[utterance[0], accepted.epoch].append((of_it, segment))
                 owed.add((accepted.epoch, segment))
-        # What was settled of others is shown to newcomers, too; when it was accepted nobody was told.
+        # Settled segments of other utterances are shown to newcomers, too; no client was told of an acceptance.
         for (epoch, *caption), offset in self._caption_offsets.items():
             meeting, participant, id = caption
             if (epoch, (meeting, participant, id)) not in owed:

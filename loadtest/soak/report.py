@@ -8,7 +8,6 @@ is drawn.
 from __future__ import annotations
 
 import statistics
-from collections import Counter
 from collections.abc import Callable, Iterator
 from typing import ClassVar, Literal
 
@@ -27,11 +26,11 @@ class SoakPlan(Struct, frozen=True, kw_only=True):
     """What to run."""
 
     engine: Literal["vllm", "simulated"] = "vllm"
-    # How many of them, each with every language.
+    # How many engines, each with every language.
     engines: int = 1
     # Minutes of load; starting, calming down and giving memory back come on top.
     minutes: float = 30.0
-    # Held at the same time.
+    # Sessions held at the same time.
     sessions: int = 200
     utterances_per_minute: float = 240.0
     # The gateway's `limits.keep_s` and `event_log.keep_s`.
@@ -50,13 +49,13 @@ class SoakPlan(Struct, frozen=True, kw_only=True):
 class Sample(Struct, frozen=True):
     """The state at one moment; None where the gateway could not be asked."""
 
-    # After the load began.
+    # Seconds after the load began.
     at_s: float
     gateway_mib: float
     engine_mib: float
-    # Connected.
+    # Connected sessions.
     sessions: float | None
-    # Kept without connection.
+    # Sessions kept without connection.
     away: float | None
     running: float | None
     # Publications that clients received so far.
@@ -99,7 +98,7 @@ class Verdict(Struct, frozen=True):
     duplicates: int = 0
     wire_duplicates: int = 0
     twice_in_log: int = 0
-    # Also acceptances with another offset than their caption, and resumed sessions that are another.
+    # Acceptances with another offset than their caption count, too, and resumed sessions that are another.
     conflicts: int = 0
     out_of_order: int = 0
     failed: dict[str, int] = {}
@@ -159,16 +158,16 @@ class SoakResult(Struct, frozen=True):
     plan: SoakPlan
     # The gateway's environment variables.
     settings: dict[str, str]
-    # From the first client to the last word.
+    # Seconds from the first client to the last word.
     load_s: float
     verdict: Verdict
     faults: list[Fault]
     memory: list[Incarnation]
-    # The gateway's, once everybody had gone and everything had expired.
+    # Gauges of the gateway once all clients had gone and everything had expired.
     gauges: dict[str, float | None]
-    # The last process's.
+    # Exit status of the last process.
     exit_status: int
-    # In the logs of all processes.
+    # Tracebacks in the logs of all processes.
     tracebacks: int
     # What was not as it should be before the clients left, in words.
     unquiet: str | None
@@ -199,9 +198,6 @@ class SoakResult(Struct, frozen=True):
             yield self.unquiet
 
 
-# ---------------------------------------------------------------- what it shows
-
-
 def results(result: SoakResult) -> Results:
     """The whole report."""
     failures = list(result.failures())
@@ -221,12 +217,13 @@ def results(result: SoakResult) -> Results:
 
 def _parts(result: SoakResult) -> Iterator[str | Table]:
     yield Table("", ("", ""), list(_verdict(result.verdict)))
-    counts = Counter(fault.kind for fault in result.faults)
-    made = [
-        (kind.value, str(counts[kind]), _repairs(result, kind), what)
-        for kind, what in WHAT.items()
-        if counts[kind]
-    ]
+    made: list[tuple[str, ...]] = []
+    for kind, what in WHAT.items():
+        own = [fault.recovered_s for fault in result.faults if fault.kind is kind]
+        known = [recovered_s for recovered_s in own if recovered_s is not None]
+        repairs = f"{statistics.median(known):.1f}, {max(known):.1f}" if known else ""
+        if own:
+            made.append((kind.value, str(len(own)), repairs, what))
     yield Table("", ("fault", "times", "until repaired, s: median, most", "what"), made)
     columns: list[tuple[str, Callable[[Fault], str]]] = [
         ("fault of everybody", lambda each: each.kind.value),
@@ -262,13 +259,11 @@ def _parts(result: SoakResult) -> Iterator[str | Table]:
 def _verdict(verdict: Verdict) -> Iterator[tuple[str, str]]:
     for name, words in WORDS.items():
         found = getattr(verdict, name)
-        value = _codes(found) if isinstance(found, dict) else f"{found:,}"
+        if isinstance(found, dict):
+            value = ", ".join(f"`{code}` {count:,}" for code, count in sorted(found.items())) or "0"
+        else:
+            value = f"{found:,}"
         yield words, f"**{value}**" if words.startswith("**") else value
-
-
-def _repairs(result: SoakResult, kind: FaultKind) -> str:
-    known = [fault.recovered_s for fault in result.faults if fault.kind is kind and fault.recovered_s is not None]
-    return f"{statistics.median(known):.1f}, {max(known):.1f}" if known else ""
 
 
 def _of_everybody(result: SoakResult) -> list[Fault]:
@@ -286,13 +281,6 @@ def _notes(result: SoakResult) -> Iterator[str]:
     yield f"Gateway, engine and clients share the machine's cores. Engine {plan.engine}{workers}."
     settings = ", ".join(f"`{name}={value}`" for name, value in result.settings.items())
     yield f"Settings: {settings}."
-
-
-def _codes(counts: dict[str, int]) -> str:
-    return ", ".join(f"`{code}` {count:,}" for code, count in sorted(counts.items())) or "0"
-
-
-# ---------------------------------------------------------------- the charts
 
 
 def _charts(result: SoakResult) -> list[Chart]:

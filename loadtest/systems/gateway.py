@@ -94,8 +94,6 @@ async def existing(url: str) -> AsyncIterator[Running]:
     yield Running("gateway", WebSocketGateway(url), {"url": url}, metrics_url=f"{url}/metrics")
 
 
-# ---------------------------------------------------------------- its settings file
-
 _BARE = re.compile(r"[A-Za-z0-9_-]+")
 
 
@@ -125,9 +123,6 @@ def _value(value: object) -> str:
 
 def _key(name: str) -> str:
     return name if _BARE.fullmatch(name) else _value(name)
-
-
-# ---------------------------------------------------------------- a gateway whose engine another process holds
 
 
 def _serve_beside(engine: socket.socket, parent: int, arguments: list[str]) -> int:

@@ -56,7 +56,7 @@ def command(pid: int) -> str:
 
 
 def named_below(pid: int, name: re.Pattern[str]) -> list[int]:
-    """Those of the processes below whose command line matches."""
+    """Processes below this one whose command line matches."""
     return [found for found in below(pid) if name.search(command(found))]
 
 

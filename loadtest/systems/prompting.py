@@ -44,7 +44,7 @@ def gateway_settings(settings: dict[str, Any]) -> Settings:
 
 
 def prompts(settings: Settings) -> Prompts:
-    """Takes seconds: the tokenizer's library is imported. Raises `LoadtestError` for a model that is no folder."""
+    """Takes seconds: it imports the tokenizer's library. Raises `LoadtestError` unless the model is a folder."""
     from transformers import AutoTokenizer
 
     options = engine_options(settings)

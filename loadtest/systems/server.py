@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import asyncio
 import json
-import os
 import re
 import secrets
 import signal
@@ -20,7 +19,7 @@ import urllib.parse
 import urllib.request
 from collections.abc import AsyncIterator, Callable, Iterable, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager, AsyncExitStack, asynccontextmanager, suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -32,7 +31,7 @@ from loadtest.trial.values import Address
 
 _HTTP_S = 10.0
 
-# Ours alone is asked: no proxy that the environment names.
+# Servers of ours are asked directly, past any proxy that the environment names.
 _opener = urllib.request.build_opener(urllib.request.ProxyHandler({}))
 
 
@@ -110,45 +109,38 @@ _STOP_S, _KILL_S = 90.0, 10.0
 _RANGE = Path("/proc/sys/net/ipv4/ip_local_port_range")
 
 
+@dataclass(eq=False)
 class Server:
-    """`command`, which serves on the loopback interface at `port`; its output goes to the file `log`.
+    """`command`, which serves on the loopback interface at `port`; its output goes to the file `log`."""
 
-    what: for people, as in "The gateway". ready_path: answers 200 once the server takes requests. pass_fds: file
-    descriptors that the process inherits. stop_s: between SIGTERM and SIGKILL.
-    """
+    # For people, as in "The gateway".
+    what: str
+    command: Sequence[str]
+    port: int
+    log: Path
+    environment: Mapping[str, str] | None = None
+    # Answers 200 once the server takes requests.
+    ready_path: str = "/readyz"
+    # File descriptors that the process inherits.
+    pass_fds: Sequence[int] = ()
+    # Between SIGTERM and SIGKILL.
+    stop_s: float = _STOP_S
+    _process: asyncio.subprocess.Process | None = field(default=None, init=False)
 
-    def __init__(
-        self,
-        what: str,
-        command: Sequence[str],
-        port: int,
-        log: Path,
-        *,
-        environment: Mapping[str, str] | None = None,
-        ready_path: str = "/readyz",
-        pass_fds: Sequence[int] = (),
-        stop_s: float = _STOP_S,
-    ) -> None:
-        self.url = f"http://127.0.0.1:{port}"
-        self._what = what
-        self._command = command
-        self._log = log
-        self._environment = dict(os.environ if environment is None else environment)
-        self._ready_path = ready_path
-        self._pass_fds = pass_fds
-        self._stop_s = stop_s
-        self._process: asyncio.subprocess.Process | None = None
+    @property
+    def url(self) -> str:
+        return f"http://127.0.0.1:{self.port}"
 
     async def start(self) -> None:
         """Start the process; `ready` waits for it."""
-        with self._log.open("wb") as log:
+        with self.log.open("wb") as log:
             self._process = await asyncio.create_subprocess_exec(
-                *self._command,
-                env=self._environment,
+                *self.command,
+                env=self.environment,
                 stdin=asyncio.subprocess.DEVNULL,
                 stdout=log,
                 stderr=log,
-                pass_fds=self._pass_fds,
+                pass_fds=self.pass_fds,
                 # Ctrl-C is for the load test alone, which ends the server; and what it leaves behind is found.
                 start_new_session=True,
             )
@@ -158,13 +150,16 @@ class Server:
         began_s = time.monotonic()
         while True:
             self.check()
-            status, body = await asyncio.to_thread(get, self.url + self._ready_path)
+            status, body = await asyncio.to_thread(get, self.url + self.ready_path)
             if status == 200:
                 return
             elapsed_s = time.monotonic() - began_s
             if elapsed_s > limit_s:
-                raise LoadtestError(f"{self._what} takes no requests after {limit_s:g} s. {self.last_words()}")
-            say(f"{title}: {elapsed_s:.0f} s{_reason(body)}")
+                raise LoadtestError(f"{self.what} takes no requests after {limit_s:g} s. {self.last_words()}")
+            reason = ""
+            with suppress(ValueError, KeyError, TypeError):
+                reason = f", {json.loads(body)['reason']}"
+            say(f"{title}: {elapsed_s:.0f} s{reason}")
             await asyncio.sleep(_LOOK_S)
 
     @property
@@ -179,7 +174,7 @@ class Server:
     def check(self) -> None:
         """Raises `LoadtestError` when the process has ended by itself."""
         if self._process is not None and self._process.returncode is not None:
-            raise LoadtestError(f"{self._what} ended with status {self._process.returncode}. {self.last_words()}")
+            raise LoadtestError(f"{self.what} ended with status {self._process.returncode}. {self.last_words()}")
 
     async def stop(self) -> int:
         """SIGTERM; its exit status once it is gone. Raises `LoadtestError` when it hangs; then it is killed."""
@@ -188,12 +183,12 @@ class Server:
         if process.returncode is None:
             process.send_signal(signal.SIGTERM)
         try:
-            async with asyncio.timeout(self._stop_s):
+            async with asyncio.timeout(self.stop_s):
                 return await process.wait()
         except TimeoutError:
             process.kill()
             await process.wait()
-            raise LoadtestError(f"{self._what} did not leave within {self._stop_s:g} s of SIGTERM.") from None
+            raise LoadtestError(f"{self.what} did not leave within {self.stop_s:g} s of SIGTERM.") from None
 
     async def end(self) -> None:
         """Make sure that it is gone, and everything that it started too."""
@@ -212,7 +207,7 @@ class Server:
 
     def last_words(self) -> str:
         """The end of its log, as a sentence."""
-        lines = self._log.read_text(errors="replace").strip().splitlines() if self._log.exists() else []
+        lines = self.log.read_text(errors="replace").strip().splitlines() if self.log.exists() else []
         return "Its last words: " + " / ".join(lines[-3:]) if lines else "It said nothing."
 
 
@@ -237,14 +232,6 @@ def free_port() -> int:
             return int(sock.getsockname()[1])
 
 
-def _reason(body: str) -> str:
-    """What the server says it is doing, if it does."""
-    try:
-        return f", {json.loads(body)['reason']}"
-    except (ValueError, KeyError, TypeError):
-        return ""
-
-
 # ---------------------------------------------------------------- systems, and several of them at once
 
 
@@ -255,10 +242,10 @@ _Started = TypeVar("_Started")
 class Running:
     """A system that takes requests."""
 
-    # For tables.
+    # Its name in tables.
     name: str
     address: Address
-    # What matters of its configuration.
+    # The part of its configuration that matters.
     settings: dict[str, Any]
     # The process that answers; None where that is a client process itself, or belongs to another user.
     pid: int | None = None

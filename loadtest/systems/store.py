@@ -56,9 +56,6 @@ def _run(command: list[str], text: str) -> None:
         raise LoadtestError(f"Packets cannot be lost on this machine: `{' '.join(command)}` failed ({said}).")
 
 
-# ---------------------------------------------------------------- the store
-
-
 _START_S, _LOOK_S = 30.0, 0.02
 
 

@@ -52,11 +52,11 @@ STREAM_INTERVAL = 10
 class Serve(Struct, frozen=True, kw_only=True):
     """How one server is started."""
 
-    # A gateway's.
+    # Settings of a gateway.
     settings: dict[str, Any]
     # Whether with the gateway's engine arguments, and tokens gathered as it gathers them.
     tuned: bool
-    # Further ones, as `vllm serve` names them, with underscores.
+    # Further arguments, as `vllm serve` names them, with underscores.
     arguments: dict[str, Any]
     port: int
     # The name of the model.
@@ -74,10 +74,8 @@ async def vllm_serve(
 ) -> AsyncIterator[Running]:
     """A server with the model of a gateway's settings, ready; it and its engine are gone when the block ends.
 
-    tuned: with all the engine arguments that the gateway would choose, and tokens gathered as it gathers them;
-    else with vLLM's defaults, but for the model, its memory, and on a CPU what the gateway cannot do without.
-    arguments: further ones, as `vllm serve` names them, with underscores. Raises `LoadtestError` when it cannot
-    start.
+    arguments, tuned: as in `Serve`; a server that is not tuned has vLLM's defaults, but for the model, its memory,
+    and on a CPU what the gateway cannot do without. Raises `LoadtestError` when it cannot start.
     """
     given = dict(arguments or {})
     serve = Serve(settings=dict(settings), tuned=tuned, arguments=given, port=free_port(), name=_MODEL)
@@ -93,9 +91,6 @@ async def vllm_serve(
                 server.pid,
                 f"{server.url}/metrics",
             )
-
-
-# ---------------------------------------------------------------- its command line
 
 
 def server_arguments(options: VllmOptions, serve: Serve) -> dict[str, Any]:

@@ -32,7 +32,7 @@ from msgspec.structs import replace
 from demo_model.corpus.sets import ParallelSet, SetKind, load_sets
 from loadtest.results import LoadtestError
 from loadtest.talk import streams
-from loadtest.talk.streams import Workload, utterances
+from loadtest.talk.streams import utterances
 from loadtest.trial.values import Line, Partial
 
 # Words of one sentence, in a text that no single sentence fills.
@@ -83,15 +83,12 @@ def _by_words() -> dict[int, Sequence[ParallelSet]]:
     return {words: found[words] for words in enough}
 
 
-# ---------------------------------------------------------------- what is said
-
-
 PER_MINUTE = 25.0
 BACKCHANNELS = 0.14
 LONGEST_WORDS = 85
 
-# Words of what is no backchannel: a logarithmic normal distribution. Its mean is what lets one person at a time,
-# at 150 words a minute and with the pauses below, say 86 % of 25 utterances a minute.
+# Words of an utterance other than a backchannel: a logarithmic normal distribution. Its mean is what lets one
+# person at a time, at 150 words a minute and with the pauses below, say 86 % of 25 utterances a minute.
 _MU = 1.35
 _SIGMA = 0.95
 BACKCHANNEL_WORDS = (1, 1, 1, 2, 2, 3)
@@ -218,13 +215,11 @@ def request_lines(scenario: Scenario, count: int) -> list[Line]:
 
 
 def _sentences(scenario: Scenario, count: int) -> list[Line]:
-    each = -(-count // len(scenario.targets))
-    said = [utterances(Workload(scenario.seed, scenario.source, target), each) for target in scenario.targets]
-    # Number by number, one target after the other.
-    turns = [utterance for turn in zip(*said, strict=True) for utterance in turn]
+    said = utterances(scenario.seed, scenario.source, -(-count // len(scenario.targets)))
+    # Text by text, one target after the other.
+    turns = [(text, target) for text in said for target in scenario.targets]
     return [
-        Line(str(number), utterance.text, scenario.source, (utterance.target,))
-        for number, utterance in enumerate(turns[:count])
+        Line(str(number), text, scenario.source, (target,)) for number, (text, target) in enumerate(turns[:count])
     ]
 
 
@@ -400,7 +395,15 @@ def read_talk(path: Path) -> list[Line]:
         content = path.read_bytes().splitlines()
     except OSError as error:
         raise LoadtestError(f"{path} cannot be read: {error.strerror}.") from None
-    said = {number: _recorded(path, number, one) for number, one in enumerate(content, start=1) if one.strip()}
+    said: dict[int, _Recorded] = {}
+    for number, one in enumerate(content, start=1):
+        if one.strip():
+            try:
+                said[number] = msgspec.json.decode(one, type=_Recorded)
+            except (msgspec.DecodeError, UnicodeDecodeError) as error:
+                raise LoadtestError(f"{path}, line {number}: {error}.") from None
+            if wrong := _wrong(said[number]):
+                raise LoadtestError(f"{path}, line {number}: {wrong}.")
     if not said:
         raise LoadtestError(f"{path} has no lines.")
     earliest_s = min(at_s for each in said.values() for at_s in each.times_s)
@@ -423,16 +426,6 @@ def read_talk(path: Path) -> list[Line]:
         for number, each in said.items()
     ]
     return sorted(lines, key=lambda line: line.due_s)
-
-
-def _recorded(path: Path, number: int, one: bytes) -> _Recorded:
-    try:
-        said = msgspec.json.decode(one, type=_Recorded)
-    except (msgspec.DecodeError, UnicodeDecodeError) as error:
-        raise LoadtestError(f"{path}, line {number}: {error}.") from None
-    if wrong := _wrong(said):
-        raise LoadtestError(f"{path}, line {number}: {wrong}.")
-    return said
 
 
 def _wrong(said: _Recorded) -> str | None:

@@ -9,11 +9,14 @@ from __future__ import annotations
 
 import random
 import re
+import tomllib
 from collections.abc import Sequence
 from enum import Enum
 from functools import cache
 from itertools import accumulate, pairwise
+from pathlib import Path
 
+import msgspec
 from msgspec import Struct
 
 from demo_model import LANGUAGES
@@ -26,47 +29,24 @@ from loadtest.results import LoadtestError
 SENTENCES = {1: 0.5, 2: 0.25, 3: 0.15, 4: 0.1}
 
 
-class Utterance(Struct, frozen=True):
-    """One thing to say. source, target: language tags."""
-
-    id: str
-    text: str
-    source: str
-    target: str
-    sentences: int
-
-
-class Workload(Struct, frozen=True):
-    """Which list: the same values give the same list."""
-
-    seed: int
-    source: str
-    target: str
-
-
 def known_languages(*languages: str) -> None:
     """Raises `LoadtestError` for one that the corpus lacks."""
     if unknown := [language for language in languages if language not in LANGUAGES]:
         raise LoadtestError(f"The corpus has no {unknown[0]!r}; it has {', '.join(LANGUAGES)}.")
 
 
-def utterances(workload: Workload, count: int) -> list[Utterance]:
-    """The first `count` utterances: one to four corpus sentences each, lengths as in `SENTENCES`.
+def utterances(seed: int, source: str, count: int) -> list[str]:
+    """The first `count` texts to say: one to four corpus sentences each, lengths as in `SENTENCES`.
 
     A shorter list is the beginning of a longer one. Raises `LoadtestError` for a language the corpus lacks.
     """
-    known_languages(workload.source, workload.target)
-    if workload.source == workload.target:
-        raise LoadtestError("Source and target are the same language: there is nothing to translate.")
-    rng = random.Random(f"lengths/{workload.seed}")
-    sentences = random.Random(f"loadtest/{workload.seed}")
-    gap = "" if workload.source in ("ja", "zh") else " "
-    said: list[Utterance] = []
-    for number in range(count):
+    known_languages(source)
+    rng, sentences = random.Random(f"lengths/{seed}"), random.Random(f"loadtest/{seed}")
+    said: list[str] = []
+    for _ in range(count):
         parts = rng.choices(list(SENTENCES), list(SENTENCES.values()))[0]
         drawn = sentences.choices(load_sets(SetKind.PATTERN), k=parts)
-        text = gap.join(each.written[workload.source].text for each in drawn)
-        said.append(Utterance(str(number), text, workload.source, workload.target, parts))
+        said.append(_joined([each.written[source].text for each in drawn], source))
     return said
 
 
@@ -87,7 +67,7 @@ _LAST_WORD_MS = (300, 600)
 _NEWEST_WRONG = 0.15
 _EARLIER_WRONG = 0.04
 
-# Utterances that are no sentence: yes, okay, one moment. Their share is that of the ICSI meetings.
+# Utterances that are not a sentence: yes, okay, one moment. Their share is that of the ICSI meetings.
 _SHORT = 0.14
 _SHORT_WORDS = 3
 
@@ -240,3 +220,31 @@ def _another(word: str, others: Sequence[str], rng: random.Random) -> str:
     while (other := rng.choice(others)) == word.strip():
         pass
     return space + other
+
+
+# ---------------------------------------------------------------- streams that are written by hand
+
+
+class _Entry(Struct, frozen=True, forbid_unknown_fields=True):
+    id: str
+    lang: str
+    style: Style
+    revisions: list[tuple[int, str]]
+    final: tuple[int, str]
+
+
+def handwritten_streams(lang: str) -> list[Stream]:
+    """Handwritten streams in one language, in the file's order."""
+    text = Path(__file__).with_name("handwritten.toml").read_text(encoding="utf-8")
+    return [
+        Stream(
+            id=f"{entry.lang}-{entry.id}",
+            lang=entry.lang,
+            style=entry.style,
+            origin=Origin.HANDWRITTEN,
+            revisions=tuple(Revision(*revision) for revision in entry.revisions),
+            final=Revision(*entry.final),
+        )
+        for entry in msgspec.convert(tomllib.loads(text)["stream"], list[_Entry])
+        if entry.lang == lang
+    ]

@@ -190,9 +190,6 @@ def made_up(trials: list[Trial], **more: Any) -> Results:
     return Results(**(values | more))
 
 
-# ---------------------------------------------------------------- load tests without a process
-
-
 def parsed(command: Command, *arguments: str) -> argparse.Namespace:
     parser = argparse.ArgumentParser()
     command.add(parser)

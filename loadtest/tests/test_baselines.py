@@ -32,9 +32,6 @@ SENTENCE = {"text": "a b c", "source": "en", "target": "de"}
 LONG = {"text": "a b c d e f g h i j k", "source": "en", "target": "de"}
 
 
-# ---------------------------------------------------------------- what each is made of
-
-
 def test_the_architectures_are_those_of_the_reports() -> None:
     shapes = {name: plan(name, {}) for name in ("one-worker", "two-workers", "static-batching")}
     assert [(each.workers, each.batch) for each in shapes.values()] == [(1, 1), (2, 1), (1, 16)]
@@ -69,10 +66,7 @@ def test_what_is_no_baseline_is_one_sentence(architecture: str, settings: dict[s
         plan(architecture, settings)
 
 
-# ---------------------------------------------------------------- a worker
-
-
-def test_a_batch_takes_as_long_as_its_longest() -> None:
+def test_a_batch_lasts_as_its_longest_text() -> None:
     script = msgspec.convert(SCRIPT, plan("one-worker", {}).engine.script.__class__)
     short, long = SimulatedBatches(script).translate([Job("a b c", "en", "de"), Job("a b c d", "en", "de")])
     assert (short.text, short.tokens) == ("[de] a b c", 4)
@@ -135,7 +129,7 @@ async def serving(architecture: str, **own: Any) -> AsyncIterator[Service]:
 
 
 @pytest.mark.slow
-async def test_one_worker_takes_one_text_after_the_other_and_finishes_when_stopped() -> None:
+async def test_one_worker_takes_texts_in_turn() -> None:
     async with serving("one-worker", max_waiting=1) as service:
         ended: list[str] = []
 
@@ -183,7 +177,7 @@ async def test_one_worker_takes_one_text_after_the_other_and_finishes_when_stopp
 
 
 @pytest.mark.slow
-async def test_two_workers_take_two_at_a_time_until_one_of_them_dies() -> None:
+async def test_two_workers_serve_until_one_dies() -> None:
     async with serving("two-workers") as service:
         first, second = service.workers()
         async with asyncio.TaskGroup() as tasks:
@@ -205,7 +199,7 @@ async def test_two_workers_take_two_at_a_time_until_one_of_them_dies() -> None:
 
 
 @pytest.mark.slow
-async def test_a_static_batch_ends_together_and_a_failure_in_it_is_told() -> None:
+async def test_a_static_batch_ends_together() -> None:
     script = {"rules": [{"match": "unlucky", "fail_after": 1}]}
     async with serving("static-batching", batch=2, window_s=3_600.0, script=script) as service:
         began_s, ended_s = time.monotonic(), []
@@ -228,7 +222,7 @@ async def test_a_static_batch_ends_together_and_a_failure_in_it_is_told() -> Non
 
 
 @pytest.mark.slow
-async def test_a_worker_that_crashes_over_a_text_ends_the_service() -> None:
+async def test_a_worker_crash_ends_the_service() -> None:
     script = {"rules": [{"match": "poison", "crash_after": 0}]}
     async with serving("one-worker", script=script) as service:
         assert (await service.translate(SENTENCE | {"text": "poison"})).status_code == 500
@@ -237,7 +231,7 @@ async def test_a_worker_that_crashes_over_a_text_ends_the_service() -> None:
 
 
 @pytest.mark.slow
-async def test_it_ends_with_the_load_test_that_started_it() -> None:
+async def test_a_baseline_ends_with_its_load_test() -> None:
     settings = {"engine": {"kind": "simulated"}}
     program = (
         "import asyncio\nfrom loadtest.baselines.workers import baseline\n"
@@ -260,7 +254,7 @@ async def test_it_ends_with_the_load_test_that_started_it() -> None:
 
 
 @pytest.mark.slow
-async def test_an_engine_that_cannot_load_is_one_sentence() -> None:
+async def test_an_engine_load_failure_is_one_sentence() -> None:
     with pytest.raises(LoadtestError, match=r"static-batching ended with status 1.*worker 1 could not be loaded"):
         async with baseline("static-batching", {"engine": {"model": "./nowhere"}}, lambda _line: None):
             pass

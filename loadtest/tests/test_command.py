@@ -45,7 +45,7 @@ def said_by_make(*target: str) -> str:
 
 
 @pytest.mark.parametrize("target", TARGETS)
-def test_make_calls_load_tests_as_they_want_it(target: str) -> None:
+def test_make_gives_valid_options(target: str) -> None:
     calls = load_tests(said_by_make(target))
     assert calls
     folders = [_parser().parse_args(call).out for call in calls]
@@ -59,15 +59,12 @@ def test_make_soak_takes_workers() -> None:
 
 
 @pytest.mark.parametrize("page", PAGES)
-def test_the_documentation_calls_load_tests_as_they_want_it(page: str) -> None:
+def test_the_documentation_gives_valid_options(page: str) -> None:
     blocks = re.findall(r"```console\n(.*?)```", (ROOT / page).read_text(), re.DOTALL)
     calls = load_tests("\n".join(blocks))
     assert calls
     for call in calls:
         _parser().parse_args(call)
-
-
-# ---------------------------------------------------------------- what a report says of its command
 
 
 @pytest.mark.parametrize(
@@ -85,7 +82,7 @@ def test_the_documentation_calls_load_tests_as_they_want_it(page: str) -> None:
         ),
     ],
 )
-def test_a_command_line_tells_nothing_about_the_machine(given: list[str], told: str) -> None:
+def test_a_command_line_hides_the_machine(given: list[str], told: str) -> None:
     here = str(Path.cwd())
     assert command_line("loadtest", [each.replace("HERE", here) for each in given]) == f"python -m loadtest {told}"
 
@@ -94,7 +91,7 @@ async def _measure(_options: argparse.Namespace, _say: Say) -> Results:
     return Results(model="m", findings=[], parts=["What was found."])
 
 
-def test_the_files_that_are_there_are_named_at_the_end(
+def test_written_files_are_named_at_the_end(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     monkeypatch.setattr(
@@ -107,42 +104,34 @@ def test_the_files_that_are_there_are_named_at_the_end(
     assert said.endswith(f"\n\nWritten to {out}, which holds result.json.gz, table.md\n")
 
 
-# ---------------------------------------------------------------- arithmetic, and an early end
-
-
 @pytest.mark.parametrize(
     ("quantile", "expected"), [(0.0, 1), (0.01, 1), (0.5, 50), (0.501, 51), (0.99, 99), (0.991, 100), (1.0, 100)]
 )
-def test_the_nearest_rank_of_one_to_a_hundred(quantile: float, expected: float) -> None:
+def test_nearest_rank_of_one_to_hundred(quantile: float, expected: float) -> None:
     assert nearest_rank([float(n) for n in range(100, 0, -1)], quantile) == expected
 
 
 @given(st.lists(st.floats(-1e9, 1e9), min_size=1), st.floats(0, 1))
-def test_a_percentile_is_a_value_that_was_measured_and_covers_its_share(
-    values: list[float], quantile: float
-) -> None:
+def test_a_percentile_was_measured(values: list[float], quantile: float) -> None:
     found = nearest_rank(values, quantile)
     assert found in values
     assert sum(value <= found for value in values) >= quantile * len(values) * (1 - 1e-9)
 
 
-def test_of_a_group_of_errors_the_first_one_is_told() -> None:
+def test_the_first_of_grouped_errors_is_told() -> None:
     inner = ExceptionGroup("of tasks", [KeyError("first"), ValueError("then")])
     assert str(first_error(ExceptionGroup("of more", [inner, OSError()]))) == "'first'"
     alone = ValueError("alone")
     assert first_error(alone) is alone
 
 
-# ---------------------------------------------------------------- an early end
-
-
-async def test_what_was_measured_before_the_time_was_up_is_kept() -> None:
+async def test_a_time_limit_keeps_what_was_measured() -> None:
     assert await until_it_ends(asyncio.sleep(0), 5, lambda: True) == ""
     why = await until_it_ends(asyncio.Event().wait(), 0.01, lambda: False)  # type: ignore[arg-type]
     assert "--time-limit-s" in why
 
 
-async def test_what_does_not_come_in_time_is_waited_for_no_longer() -> None:
+async def test_within_waits_no_longer() -> None:
     assert await within(5, asyncio.sleep(0))
     assert not await within(0.01, asyncio.Event().wait())
 
@@ -166,10 +155,7 @@ async def test_an_interruption_keeps_what_was_measured(something: bool) -> None:
             await task
 
 
-# ---------------------------------------------------------------- models without weights
-
-
-def test_a_shape_has_a_word_for_each_token_of_its_model(tmp_path: Path) -> None:
+def test_a_shape_has_words_for_all_tokens(tmp_path: Path) -> None:
     folder = write(tmp_path, "1.7b")
     config = json.loads((folder / "config.json").read_text())
     vocabulary = json.loads((folder / "tokenizer.json").read_text())["model"]["vocab"]

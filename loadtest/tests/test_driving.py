@@ -46,10 +46,7 @@ def quiet(_: str) -> None:
     pass
 
 
-# ---------------------------------------------------------------- what each process gets
-
-
-def test_sessions_of_a_closed_loop_are_spread_and_lines_go_with_them() -> None:
+def test_closed_loop_lines_go_with_their_sessions() -> None:
     shares = split_load(Closed(25), 4)
     assert shares == [Closed(7), Closed(6), Closed(6), Closed(6)]
     assert split_load(Closed(3), 4) == [Closed(1), Closed(1), Closed(1), Closed(0)]
@@ -58,7 +55,7 @@ def test_sessions_of_a_closed_loop_are_spread_and_lines_go_with_them() -> None:
     assert sorted(line.id for part in parts for line in part) == sorted(line.id for line in lines(250))
 
 
-def test_lines_of_an_open_loop_take_turns_one_for_each_target() -> None:
+def test_open_loop_lines_take_turns() -> None:
     line = Line("a", "hello", "en", ("de", "fr", "ja"), due_s=1.5)
     first, second = split_lines([line], Open(10.0), 2)
     assert [each.targets for each in first] == [("de",), ("ja",)]
@@ -74,10 +71,7 @@ def test_every_process_knows_all_of_the_meetings() -> None:
     assert split_lines(said, load, 3) == [said] * 3
 
 
-# ---------------------------------------------------------------- what a process keeps
-
-
-def test_lag_is_told_in_milliseconds_and_what_is_early_is_not_late() -> None:
+def test_lag_is_in_milliseconds_never_negative() -> None:
     lag = Lag()
     for late_s in [n / 1000 for n in range(100)]:
         lag.late(late_s)
@@ -88,7 +82,7 @@ def test_lag_is_told_in_milliseconds_and_what_is_early_is_not_late() -> None:
     assert lag.use(0.0, 1.0).lag_max_ms == 0.0
 
 
-def test_a_stall_counts_for_as_long_as_it_lasts() -> None:
+def test_a_stall_counts_as_it_lasts() -> None:
     lag = Lag()
     for _ in range(3):
         lag.held_up(0.4)
@@ -102,7 +96,7 @@ def test_a_stall_counts_for_as_long_as_it_lasts() -> None:
     assert use.lag_max_ms == 400
 
 
-async def test_an_event_loop_that_is_held_up_is_late() -> None:
+async def test_a_held_up_event_loop_is_late() -> None:
     lag = Lag()
     watching = asyncio.create_task(lag.watch())
     await asyncio.sleep(0.02)
@@ -112,7 +106,7 @@ async def test_an_event_loop_that_is_held_up_is_late() -> None:
     assert lag.use(0.0, 1.0).lag_max_ms > 80
 
 
-def test_of_many_finals_a_process_keeps_its_part_by_chance() -> None:
+def test_a_process_samples_many_finals() -> None:
     tally = Tally(0.0, keep_text=False, processes=4)
     for ms in range(50_000):
         tally.finals.add(float(ms))
@@ -122,9 +116,6 @@ def test_of_many_finals_a_process_keeps_its_part_by_chance() -> None:
     # Not the first ones, nor the last.
     mean = sum(delivered.final_ms) / 5_000
     assert 24_000 < mean < 26_000
-
-
-# ---------------------------------------------------------------- the verdict
 
 
 def driven(first_ms: float = 100.0, **use: float) -> Driven:
@@ -157,7 +148,7 @@ def driven(first_ms: float = 100.0, **use: float) -> Driven:
         (replace(driven(cpu_s=9.9, lag_p99_ms=500.0), holds_engine=True), Closed(4), None),
     ],
 )
-def test_a_driver_that_could_not_keep_up_was_the_limit(played: Driven, load: Load, said: str | None) -> None:
+def test_a_slow_driver_was_the_limit(played: Driven, load: Load, said: str | None) -> None:
     sentence = bottleneck(played, load)
     assert (sentence is None) == (said is None)
     assert (said or "") in (sentence or "")
@@ -191,7 +182,7 @@ async def test_two_processes_play_twice_to_a_gateway() -> None:
     assert 0 < first.ran_out_s <= last_s + 0.001
     assert first.delivered.finals == 20
     assert len(first.delivered.final_ms) == 20
-    # Of each, at least that it was accepted, a delta and its final.
+    # For each line at least the acceptance, a delta and the final.
     assert first.delivered.frames >= 60
     assert first.delivered.bytes > 60 * 50
     assert len(first.clients) == 2
@@ -201,7 +192,7 @@ async def test_two_processes_play_twice_to_a_gateway() -> None:
 
 
 @pytest.mark.slow
-async def test_two_drivers_at_a_time_hold_meetings_of_their_own() -> None:
+async def test_two_drivers_hold_meetings_of_their_own() -> None:
     load = InMeetings(meetings=1, speakers=1, per_s=10, readers=2)
     said = lines(3, due_s=0.1, meeting="m", speaker="one")
     async with running() as gateway:
@@ -220,7 +211,7 @@ async def test_two_drivers_at_a_time_hold_meetings_of_their_own() -> None:
 
 
 @pytest.mark.slow
-async def test_the_engine_alone_is_one_process_that_is_told_as_the_system() -> None:
+async def test_the_engine_alone_is_the_system() -> None:
     async with driver(EngineInProcess(SIMULATED), Closed(4), processes=3, say=quiet) as crowd:
         assert len(crowd.pids) == 1
         played = await crowd.play(lines(8), limit_s=300.0)
@@ -229,7 +220,7 @@ async def test_the_engine_alone_is_one_process_that_is_told_as_the_system() -> N
 
 
 @pytest.mark.slow
-async def test_what_has_not_ended_in_time_has_failed() -> None:
+async def test_unfinished_lines_fail_at_the_limit() -> None:
     async with running() as gateway:
         address = WebSocketGateway(f"http://127.0.0.1:{gateway.port}")
         async with driver(address, Open(10.0), processes=1, say=quiet) as crowd:
@@ -247,7 +238,7 @@ async def test_what_has_not_ended_in_time_has_failed() -> None:
 
 
 @pytest.mark.slow
-async def test_a_client_process_that_is_killed_ends_the_pass() -> None:
+async def test_a_killed_client_process_ends_the_pass() -> None:
     async with running() as gateway:
         address = WebSocketGateway(f"http://127.0.0.1:{gateway.port}")
         async with driver(address, Closed(2), processes=2, say=quiet) as crowd:
@@ -283,7 +274,7 @@ asyncio.run(main())
 
 
 @pytest.mark.slow
-async def test_client_processes_end_with_the_process_that_started_them() -> None:
+async def test_client_processes_end_with_their_parent() -> None:
     async with running() as gateway:
         parent = await asyncio.create_subprocess_exec(
             *(sys.executable, "-c", PARENT, f"http://127.0.0.1:{gateway.port}"), stdout=subprocess.PIPE, cwd=ROOT

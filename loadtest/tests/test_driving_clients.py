@@ -148,7 +148,7 @@ async def test_bodies_are_whole_wherever_they_are_cut(response: bytes, cuts: lis
 
 @pytest.mark.parametrize("response", [CHUNKED, PLAIN])
 @pytest.mark.parametrize("kept", [0, 20, -1])
-async def test_a_response_that_is_cut_short_is_broken(response: bytes, kept: int) -> None:
+async def test_a_truncated_response_is_broken(response: bytes, kept: int) -> None:
     async with server([response[:kept], b""]) as (connections, _):
         with pytest.raises(BrokenResponse, match="the connection was lost"):
             await posted(connections)
@@ -172,22 +172,20 @@ ENDING = [b"HTTP/1.1 200 OK\r\nconnection: close\r\ncontent-length: %d\r\n\r\n%s
         ([[PLAIN], [b""], [PLAIN]], [2, 1]),
     ],
 )
-async def test_a_connection_is_kept_as_long_as_the_server_has_it(
-    answers: list[list[bytes]], requests: list[int]
-) -> None:
+async def test_a_connection_is_reused_while_open(answers: list[list[bytes]], requests: list[int]) -> None:
     async with server(*answers) as (connections, asked):
         for _ in range(2):
             assert (await posted(connections))[0] == 200
     assert asked == requests
 
 
-async def test_what_comes_before_the_response_is_passed_over() -> None:
+async def test_interim_responses_are_passed_over() -> None:
     pieces = [b"HTTP/1.1 100 Continue\r\n\r\n", b"HTTP/1.1 503 Busy\r\ncontent-length: 2\r\n\r\nno"]
     async with server(pieces) as (connections, _):
         assert await posted(connections) == (503, b"no")
 
 
-async def test_where_nobody_answers_there_is_one_sentence() -> None:
+async def test_a_missing_server_is_one_sentence() -> None:
     async with server() as (connections, _):
         pass
     with pytest.raises(LoadtestError, match="Nothing answers at 127"):
@@ -207,9 +205,7 @@ def test_requests_as_they_go_over_the_wire() -> None:
 
 
 @given(st.lists(st.text(max_size=10), max_size=6), CUTS, st.sampled_from([b"\n", b"\r\n"]))
-def test_completions_are_whole_wherever_their_events_are_cut(
-    texts: list[str], cuts: list[int], end: bytes
-) -> None:
+def test_completions_survive_any_cut(texts: list[str], cuts: list[int], end: bytes) -> None:
     events = [msgspec.json.encode({"choices": [{"text": text}]}) for text in texts]
     stream = b"".join(
         b": a comment" + end + b"data: " + event + end + end for event in (*events, b'{"choices": []}', b"[DONE]")
@@ -223,15 +219,12 @@ def test_completions_are_whole_wherever_their_events_are_cut(
     assert (completion.frames, completion.bytes) == (len(texts) + 2, len(stream))
 
 
-def test_a_completion_whose_last_event_is_not_whole_has_failed() -> None:
+def test_a_truncated_completion_has_failed() -> None:
     answer = Answer()
     completion = Completion(answer)
     completion.take(b"data: {}\n\ndata: [DON")
     completion.end(200)
     assert answer.failed == "the stream ended before its time"
-
-
-# ---------------------------------------------------------------- clients
 
 
 ALONE = Share(0, 1, "alone")
@@ -261,7 +254,7 @@ def address(gateway: Running) -> WebSocketGateway:
     return WebSocketGateway(f"http://127.0.0.1:{gateway.port}")
 
 
-async def test_in_a_closed_loop_a_line_follows_the_one_before() -> None:
+async def test_closed_loop_lines_follow_each_other() -> None:
     async with running() as gateway, websocket.client(address(gateway), Closed(1), ALONE) as client:
         tally = await play(client, [line("a"), line("b", "three"), line("c", "four")])
         assert gateway.gateway.stream.open_sessions == 1
@@ -278,7 +271,7 @@ async def test_in_a_closed_loop_a_line_follows_the_one_before() -> None:
     assert delivered.final_ms[0] == pytest.approx((first.done_s - first.sent_s) * 1000, abs=0.01)
 
 
-async def test_a_line_of_several_sentences_is_done_with_its_last_segment() -> None:
+async def test_the_last_segment_completes_a_line() -> None:
     async with running() as gateway, websocket.client(address(gateway), Closed(1), ALONE) as client:
         tally = await play(
             client, [line("a", "It is late. We go now. SLOW it was."), line("b", "Yes. It FAIL now.")]
@@ -288,7 +281,7 @@ async def test_a_line_of_several_sentences_is_done_with_its_last_segment() -> No
     assert (whole.tokens, broken.failed) == (len(whole.text.split()), "engine_failed")
 
 
-async def test_so_many_are_in_flight_as_the_closed_loop_says() -> None:
+async def test_as_many_are_in_flight_as_asked() -> None:
     most = 0
 
     async def look(gateway: Running) -> None:
@@ -307,7 +300,7 @@ async def test_so_many_are_in_flight_as_the_closed_loop_says() -> None:
 
 
 @swiftly
-async def test_in_an_open_loop_each_is_said_when_it_is_due_whatever_became_of_the_others() -> None:
+async def test_open_loop_lines_are_said_when_due() -> None:
     said = [
         line("late", "quick", due_s=0.3),
         line("slow", "SLOW SLOW", due_s=0.0),
@@ -323,11 +316,11 @@ async def test_in_an_open_loop_each_is_said_when_it_is_due_whatever_became_of_th
     slow, mid = records["slow"], records["mid"]
     assert slow.done_s is not None
     assert mid.done_s is not None
-    # It was in nobody's way.
+    # The slow line held no other line up.
     assert mid.done_s < slow.done_s
 
 
-async def test_latency_counts_from_when_a_line_was_due() -> None:
+async def test_latency_counts_from_the_due_time() -> None:
     async with running() as gateway, websocket.client(address(gateway), Open(10.0), ALONE) as client:
         await client.prepare([line("a", due_s=-0.5)])
         tally = Tally(time.monotonic(), keep_text=False, processes=1)
@@ -355,7 +348,7 @@ async def test_every_pair_has_sessions_of_its_own() -> None:
         }
 
 
-async def test_what_the_gateway_refuses_or_fails_is_a_failed_record() -> None:
+async def test_refusals_and_failures_are_failed_records() -> None:
     settings = Settings()
     async with running(settings) as gateway, websocket.client(address(gateway), Closed(1), ALONE) as client:
         tally = await play(client, [line("empty", " "), line("broken", "one FAIL"), line("good")])
@@ -372,7 +365,7 @@ async def test_what_the_gateway_refuses_or_fails_is_a_failed_record() -> None:
 
 @swiftly
 @pytest.mark.parametrize("retries", [False, True])
-async def test_what_an_overloaded_gateway_refuses_comes_again_where_clients_retry(retries: bool) -> None:
+async def test_overload_refusals_are_retried_if_asked(retries: bool) -> None:
     # The last is due so late that all others have had their turn before.
     said = [*(line(str(n), "SLOW") for n in range(40)), line("last", due_s=60.0)]
     settings = Settings(max_waiting=4)
@@ -398,7 +391,7 @@ async def test_what_an_overloaded_gateway_refuses_comes_again_where_clients_retr
 
 
 @swiftly
-async def test_what_is_refused_at_the_end_is_not_sent_again() -> None:
+async def test_refusals_at_the_end_are_final() -> None:
     said = [line(str(n), "SLOW") for n in range(40)]
     settings = Settings(max_waiting=4)
     async with running(settings) as gateway, websocket.client(address(gateway), Open(1.0, True), ALONE) as client:
@@ -407,7 +400,7 @@ async def test_what_is_refused_at_the_end_is_not_sent_again() -> None:
     assert not any(record.retries for record in tally.records)
 
 
-async def test_an_open_loop_that_outruns_the_gateway_reaches_no_limit_of_a_session() -> None:
+async def test_an_overrun_reaches_no_session_limit() -> None:
     # More at once than the few sessions of a slow load are allowed to hold.
     said = [line(str(n), "one", due_s=0.0) for n in range(600)]
     settings = Settings(limits=Limits(utterances_in_flight=3))
@@ -417,7 +410,7 @@ async def test_an_open_loop_that_outruns_the_gateway_reaches_no_limit_of_a_sessi
     assert {record.failed for record in tally.records} == {None}
 
 
-async def test_a_session_that_is_lost_fails_what_was_said_in_it_and_is_replaced() -> None:
+async def test_a_lost_session_fails_and_is_replaced() -> None:
     async with running() as gateway, websocket.client(address(gateway), Closed(1), ALONE) as client:
         playing = asyncio.create_task(play(client, [line("a", "STALL"), line("b")]))
         while not gateway.gateway.scheduler.running:
@@ -432,7 +425,7 @@ async def test_a_session_that_is_lost_fails_what_was_said_in_it_and_is_replaced(
         assert [record.failed for record in tally.records] == [None]
 
 
-async def test_a_language_that_the_gateway_does_not_have_is_one_sentence() -> None:
+async def test_an_unknown_language_is_one_sentence() -> None:
     async with running() as gateway, websocket.client(address(gateway), Closed(2), ALONE) as client:
         with pytest.raises(LoadtestError, match="does not know the language 'it'"):
             await client.prepare([line("a", target="it")])
@@ -462,7 +455,7 @@ async def translate(path: str, body: bytes, write: Callable[[bytes], Awaitable[N
         await write(whole("200 OK", json.dumps(answer).encode()))
 
 
-async def test_a_baseline_is_asked_and_its_first_text_counts_when_it_can_be_read() -> None:
+async def test_a_baselines_first_text_is_its_last() -> None:
     async with Server(translate).serving() as server, http.client(Http(server.url), Closed(2), ALONE) as client:
         tally = await play(client, [line(str(n)) for n in range(6)])
         await play(client, [line(str(n)) for n in range(6)])
@@ -476,7 +469,7 @@ async def test_a_baseline_is_asked_and_its_first_text_counts_when_it_can_be_read
     assert tally.frames == 6
 
 
-async def test_what_a_baseline_refuses_is_a_failed_record() -> None:
+async def test_baseline_refusals_are_failed_records() -> None:
     async with Server(translate).serving() as server, http.client(Http(server.url), Closed(1), ALONE) as client:
         tally = await play(client, [line("a", "FAIL"), line("b", "GARBAGE"), line("c")])
     assert [record.failed for record in tally.records] == [
@@ -487,7 +480,7 @@ async def test_what_a_baseline_refuses_is_a_failed_record() -> None:
     assert tally.records[0].first_s is None
 
 
-async def test_an_open_loop_takes_as_many_connections_as_it_needs() -> None:
+async def test_an_open_loop_opens_more_connections() -> None:
     asked, all_of_them = 0, asyncio.Event()
 
     async def wait(_path: str, _body: bytes, write: Callable[[bytes], Awaitable[None]]) -> None:
@@ -504,7 +497,7 @@ async def test_an_open_loop_takes_as_many_connections_as_it_needs() -> None:
     assert {record.failed for record in tally.records} == {None}
 
 
-async def test_a_response_that_breaks_off_is_a_failed_record() -> None:
+async def test_a_broken_response_is_a_failed_record() -> None:
     async def break_off(_path: str, _body: bytes, write: Callable[[bytes], Awaitable[None]]) -> None:
         await write(b"HTTP/1.1 200 OK\r\ncontent-length: 100\r\n\r\n{")
 
@@ -595,7 +588,7 @@ async def test_completions_are_read_as_they_are_streamed() -> None:
 
 
 @pytest.mark.usefixtures("simple_prompts")
-async def test_what_goes_wrong_in_a_stream_is_a_failed_record() -> None:
+async def test_stream_errors_are_failed_records() -> None:
     server = Server(complete)
     said = [line(text, text) for text in ("REFUSED", "BROKEN", "SHORT", "TOO LONG", "good day")]
     async with (
@@ -641,7 +634,7 @@ async def test_the_simulated_engine_is_called_straight() -> None:
     assert first.sent_s + 0.009 < first.first_s < first.done_s
 
 
-async def test_the_prefix_cache_is_emptied_once_the_engine_is_idle() -> None:
+async def test_the_prefix_cache_waits_for_idle() -> None:
     class Llm:
         def __init__(self, *answers: bool | Exception) -> None:
             self.left = list(answers)
@@ -660,7 +653,7 @@ async def test_the_prefix_cache_is_emptied_once_the_engine_is_idle() -> None:
 
 
 @pytest.mark.slow
-async def test_a_gateway_beside_the_engine_is_a_process_that_uses_it_and_ends_with_the_client(
+async def test_a_gateway_beside_the_engine_shares_it(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     asked: list[str] = []
@@ -703,7 +696,7 @@ async def test_a_gateway_beside_the_engine_is_a_process_that_uses_it_and_ends_wi
 
 
 @pytest.mark.slow
-async def test_a_gateway_that_cannot_be_served_beside_the_engine_says_why() -> None:
+async def test_a_gateway_beside_the_engine_explains_failure() -> None:
     with socket.create_server(("127.0.0.1", 0)) as taken:
         place = EngineInProcess({"engine": {"kind": "simulated"}}, port := taken.getsockname()[1])
         with pytest.raises(
@@ -714,7 +707,7 @@ async def test_a_gateway_that_cannot_be_served_beside_the_engine_says_why() -> N
     assert processes.named_below(os.getpid(), re.compile("loadtest.systems.gateway")) == []
 
 
-async def test_an_engine_that_cannot_be_built_is_one_sentence() -> None:
+async def test_an_unbuildable_engine_is_one_sentence() -> None:
     with pytest.raises(LoadtestError, match="There is no model at /nowhere"):
         async with engine.client(EngineInProcess({"engine": {"model": "/nowhere"}}), Closed(1), ALONE):
             pass

@@ -15,12 +15,20 @@ from typing import Any
 import msgspec
 import pytest
 
+from loadtest import journey as journeys
 from loadtest.driving.driver import Driven
-from loadtest.journey import run as journeys
-from loadtest.journey.outcome import JOURNEY, Outcome, outcome
-from loadtest.journey.outcome import findings as findings_of
-from loadtest.journey.outcome import table as table_of
-from loadtest.journey.run import Round, Rounds, Stage, System, groups, share_in_queues, stages
+from loadtest.journey import (
+    JOURNEY,
+    Outcome,
+    Round,
+    Rounds,
+    Stage,
+    System,
+    groups,
+    outcome,
+    share_in_queues,
+    stages,
+)
 from loadtest.results import LoadtestError
 from loadtest.systems.server import Running
 from loadtest.talk.scenario import Scenario
@@ -50,35 +58,17 @@ ALL = (
 )
 
 
-# ---------------------------------------------------------------- stages
-
-
-def test_the_stages_are_those_of_the_reports_in_their_order() -> None:
+def test_the_stages_are_in_report_order() -> None:
     rows, systems = stages({}, {"engine": {"max_num_seqs": 24}})
     assert tuple(row.key for row in rows) == ALL
-    told = {row.key: row.told.requests_per_s for row in rows if row.told is not None}
-    assert told == {
-        "one-worker": 2.2,
-        "two-workers": 2.0,
-        "static-batching": 5.9,
-        "gateway-64-uniform": 15.0,
-        "gateway-64": 3.5,
-        "gateway-16": 10.7,
-        "recommended": 16.4,
-    }
+    told = [None if row.told is None else row.told.requests_per_s for row in rows]
+    assert told == [2.2, 2.0, 5.9, 15.0, 3.5, None, 10.7, None, 16.4]
     assert [row.key for row in rows if row.shape == "uniform"] == ["gateway-64-uniform"]
     # Uniform and natural data go to the same gateway.
     assert len(systems) == 8
-    batches = {
-        system.name: system.settings["engine"]["max_num_seqs"] for system in systems if not system.architecture
-    }
-    assert batches == {
-        "gateway, 64 sequences": 64,
-        "gateway, 32 sequences": 32,
-        "gateway, 16 sequences": 16,
-        "gateway, 8 sequences": 8,
-        "gateway, recommended": 24,
-    }
+    gateways = {system.name: system.settings["engine"] for system in systems if not system.architecture}
+    batches = {f"gateway, {count} sequences": {"max_num_seqs": count} for count in (64, 32, 16, 8)}
+    assert gateways == {**batches, "gateway, recommended": {"max_num_seqs": 24}}
 
 
 def test_some_stages_need_only_their_systems() -> None:
@@ -89,10 +79,7 @@ def test_some_stages_need_only_their_systems() -> None:
         stages({}, {}, only=["gateway-48"])
 
 
-# ---------------------------------------------------------------- memory
-
-
-def test_one_worker_and_the_recommended_gateway_come_first_and_together() -> None:
+def test_one_worker_and_recommended_come_first() -> None:
     _, systems = stages({}, {"engine": {"max_num_seqs": 24}})
     one_by_one = groups(systems, None)
     assert [len(group) for group in one_by_one] == [2, *[1] * 6]
@@ -111,9 +98,6 @@ def test_what_runs_together_fits() -> None:
         ]
         assert sum(taken) <= 0.9 + 1e-9
         assert all(engine["extra"]["kv_cache_memory_bytes"] > 2**30 for engine in engines)
-
-
-# ---------------------------------------------------------------- outcome
 
 
 def a_round(stage: str, load: Closed, per_s: float, queued: float | None = None, **own: Any) -> Round:
@@ -144,11 +128,13 @@ def found(best_per_s: float = 40.0, **own: Any) -> tuple[Outcome, list[Round]]:
 def findings(
     made: Outcome, rounds: list[Round], missing: dict[str, str] | None = None, *, bars: bool = False
 ) -> list[Finding]:
-    return findings_of(made, summaries([each.trial for each in rounds], Objective()), missing or {}, bars=bars)
+    return journeys.findings(
+        made, summaries([each.trial for each in rounds], Objective()), missing or {}, bars=bars
+    )
 
 
 def table(made: Outcome, rounds: list[Round]) -> Table:
-    return table_of(made, summaries([each.trial for each in rounds], Objective()))
+    return journeys.table(made, summaries([each.trial for each in rounds], Objective()))
 
 
 def test_rows_stand_beside_the_reports() -> None:
@@ -174,7 +160,7 @@ def test_the_bar_is_what_the_reports_reached(best_per_s: float, passed: bool) ->
     assert {each.passed for each in findings(*found(best_per_s))} == {None}
 
 
-def test_a_worker_that_the_driver_held_back_proves_nothing() -> None:
+def test_a_worker_held_back_proves_nothing() -> None:
     (bar, *_) = findings(*found(settings={"driver_was_the_limit": "It was late."}), bars=True)
     assert bar.passed is False
     assert "says nothing" in bar.note
@@ -189,7 +175,7 @@ def test_findings_say_what_the_reports_said() -> None:
     assert uniform[0] == "3.00 ×"
 
 
-def test_what_is_missing_is_named_and_the_rest_is_told() -> None:
+def test_missing_stages_are_named() -> None:
     rows, _ = stages({}, {}, only=["one-worker", "two-workers", "gateway-16", "recommended"])
     rounds = [
         a_round("one-worker", Closed(1), 4.0),
@@ -208,7 +194,7 @@ def test_what_is_missing_is_named_and_the_rest_is_told() -> None:
     assert shown["gateway, recommended"][3:] == ["–"] * 7
 
 
-def test_a_share_of_time_in_queues_is_of_what_came_since() -> None:
+def test_queue_share_is_between_two_readings() -> None:
     assert share_in_queues((4.0, 10.0), (12.0, 20.0)) == 0.8
     assert share_in_queues((4.0, 10.0), (4.0, 10.0)) is None
 
@@ -260,7 +246,7 @@ async def said_to(monkeypatch: pytest.MonkeyPatch, line_s: float, address: Addre
     return system
 
 
-async def test_all_systems_are_asked_for_the_same_lines(monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_all_systems_get_the_same_lines(monkeypatch: pytest.MonkeyPatch) -> None:
     fast = await said_to(monkeypatch, 0.1, Http("http://a"), 10)
     slow = await said_to(monkeypatch, 0.25, WebSocketGateway("http://b"), 10)
     # As many as fit into a round, and those in flight at its end; the gateway at least eight turns. Nothing is
@@ -277,9 +263,6 @@ async def test_all_systems_are_asked_for_the_same_lines(monkeypatch: pytest.Monk
 def _long(texts: list[str]) -> set[str]:
     """Without what people say again and again."""
     return {text for text in texts if len(text.split()) > 8}
-
-
-# ---------------------------------------------------------------- what is missing
 
 
 class Scripted(Rounds, frozen=True, kw_only=True):
@@ -310,20 +293,14 @@ async def travel(
 
     monkeypatch.setattr(journeys, "_start", start)
     rows, systems = stages({}, {}, only=["one-worker", "two-workers", "recommended"])
-    plan = journeys.Plan(
-        stages=rows,
-        groups=groups(systems, None),
-        concurrency=[1, 2],
-        rounds=Scripted(
-            scenario=Scenario(), round_s=1, repetitions=1, processes=1, say=lambda _line: None, **scripted
-        ),
-        time_limit_s=limit_s,
+    rounds = Scripted(
+        scenario=Scenario(), round_s=1, repetitions=1, processes=1, say=lambda _line: None, **scripted
     )
-    made = await journeys.journey(plan)
+    played, missing = await journeys.journey(rows, groups(systems, None), [1, 2], rounds, limit_s)
     loads: dict[str, list[Load]] = {}
-    for each in made.rounds:
+    for each in played:
         loads.setdefault(each.stage, []).append(each.trial.load)
-    return loads, made.missing
+    return loads, missing
 
 
 BOTH: list[Load] = [Closed(1), Closed(2)]
@@ -333,7 +310,7 @@ BOTH: list[Load] = [Closed(1), Closed(2)]
     ("refuses", "key"),
     [("one worker", "one-worker"), ("two workers", "two-workers"), ("gateway, recommended", "recommended")],
 )
-async def test_a_stage_that_cannot_start_leaves_the_others(
+async def test_an_unstartable_stage_leaves_the_others(
     refuses: str, key: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     loads, missing = await travel(monkeypatch, refuses=refuses)
@@ -341,14 +318,14 @@ async def test_a_stage_that_cannot_start_leaves_the_others(
     assert loads == {each: BOTH for each in ("one-worker", "two-workers", "recommended") if each != key}
 
 
-async def test_a_system_that_cannot_go_on_keeps_what_it_did(monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_a_broken_system_keeps_its_rounds(monkeypatch: pytest.MonkeyPatch) -> None:
     loads, missing = await travel(monkeypatch, breaks=("one-worker", 2))
     assert missing == {"one-worker": "It ended."}
     assert loads == {"one-worker": [Closed(1)], "two-workers": BOTH, "recommended": BOTH}
 
 
 @swiftly
-async def test_what_was_measured_before_the_time_was_over_is_kept(monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_the_time_limit_keeps_finished_rounds(monkeypatch: pytest.MonkeyPatch) -> None:
     loads, missing = await travel(monkeypatch, stops=("two-workers", 2), limit_s=0.2)
     assert loads == {"one-worker": BOTH, "recommended": BOTH, "two-workers": [Closed(1)]}
     assert missing.keys() == {"two-workers"}
@@ -405,7 +382,7 @@ async def test_a_journey_on_the_simulated_engine(tmp_path: Path) -> None:
     written = await asyncio.to_thread(write, made, "journey", tmp_path)
     assert re.search(r"\| one worker \| [\d.]+ \| 1\.0 \|", (tmp_path / "table.md").read_text())
     assert json.loads(written)["details"]["concurrency"] == 6
-    # Where a model lies is nobody's business.
+    # A report does not tell where a model lies.
     assert json.loads(written)["settings"]["recommended"] == {"engine": {"model": "model-8b"}}
     assert "/somewhere" not in written
     assert passed(made)

@@ -42,11 +42,11 @@ def arrows() -> dict[str, set[str]]:
     return {module: set(imported(path)) - {module} for module, path in MODULES.items()}
 
 
-def test_no_file_is_in_a_circle_of_imports() -> None:
+def test_no_circle_of_files() -> None:
     assert circle(arrows()) == []
 
 
-def test_no_folder_is_in_a_circle_of_imports() -> None:
+def test_no_circle_of_folders() -> None:
     folders: dict[str, set[str]] = {}
     for module, targets in arrows().items():
         folders.setdefault(folder(module), set()).update({folder(each) for each in targets} - {folder(module)})

@@ -99,7 +99,7 @@ def test_the_part_that_was_translated() -> None:
     assert translated_part([line(2.0)], 10, 16) is None
 
 
-def test_the_counter_is_that_of_translated_partials_of_all_languages() -> None:
+def test_translated_partials_of_all_languages_are_counted() -> None:
     text = (
         'gateway_partials_total{lang="de",outcome="translated"} 3.0\n'
         'gateway_partials_total{lang="ja",outcome="translated",worker="1"} 4.0\n'
@@ -107,9 +107,6 @@ def test_the_counter_is_that_of_translated_partials_of_all_languages() -> None:
     )
     assert translated(text) == 7
     assert translated("") == 0
-
-
-# ---------------------------------------------------------------- a server that says something of itself
 
 
 class _Metrics(BaseHTTPRequestHandler):
@@ -167,7 +164,7 @@ def busy() -> Iterator[int]:
 # ---------------------------------------------------------------- accounts
 
 
-def test_what_is_below_the_server_is_the_engine(busy: int) -> None:
+def test_processes_below_the_server_are_the_engine(busy: int) -> None:
     accounts = Accounts({"serving": [busy], "clients": []})
     before = accounts.read()
     while (used := accounts.read(search=False).since(before))["engine"] < 0.1:
@@ -202,7 +199,7 @@ def named(*names: str) -> Iterator[int]:
         process.wait()
 
 
-def test_the_store_of_workers_serves_and_is_told_apart() -> None:
+def test_the_store_serves_and_is_separate() -> None:
     with named("gateway", "gateway worker 1", "redis-server *:0") as gateway:
         accounts = Accounts({"serving": [gateway]})
         # It has its name a moment after it began.
@@ -214,7 +211,7 @@ def test_the_store_of_workers_serves_and_is_told_apart() -> None:
         assert used["serving"] > used[STORE]
 
 
-def test_what_hosts_a_gateways_engine_serves_and_is_told_apart() -> None:
+def test_the_engine_host_serves_and_is_separate() -> None:
     with named("gateway", "gateway engine host", "VLLM::EngineCore") as gateway:
         accounts = Accounts({"serving": [gateway], "clients": []})
         # It has its name a moment after it began.
@@ -244,7 +241,7 @@ def test_each_host_of_several_engines_is_told() -> None:
         assert Reading(2.0, {second: 1.0}).since(Reading(1.0, {})) == {second: 1.0}
 
 
-def test_a_gateway_beside_its_engine_is_no_part_of_the_engine() -> None:
+def test_a_gateway_beside_is_not_the_engine() -> None:
     with named("client", processes.BESIDE_ITS_ENGINE) as client:
         while not (below := processes.named_below(client, re.compile(f"^{processes.BESIDE_ITS_ENGINE}"))):
             time.sleep(0.02)
@@ -255,11 +252,11 @@ def test_a_gateway_beside_its_engine_is_no_part_of_the_engine() -> None:
         assert HOST not in direct.read().cpu_s
 
 
-def test_of_other_parts_what_is_below_belongs_to_them(busy: int) -> None:
+def test_other_parts_own_what_they_started(busy: int) -> None:
     assert Accounts({"clients": [busy]}).read().cpu_s["clients"] > 0.05
 
 
-def test_a_reading_is_of_the_moment_after_the_search(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_reading_follows_the_search(monkeypatch: pytest.MonkeyPatch) -> None:
     # What is used while a busy machine searches would else be counted as that of no time at all.
     accounts, searched_s = Accounts({}), []
     monkeypatch.setattr(accounts, "_search", lambda: searched_s.append(time.monotonic()))
@@ -309,7 +306,7 @@ async def test_samples_come_while_the_block_lasts(metrics_url: str, busy: int) -
         (Http("unused"), (None, None, None)),
     ],
 )
-async def test_each_system_is_asked_for_its_own_counters(
+async def test_each_system_has_its_own_counters(
     metrics_url: str, address: Address, told: tuple[float | None, ...]
 ) -> None:
     asked = _Metrics.steps
@@ -346,7 +343,7 @@ FOUR = [Device(f"GPU-{index}", busy=10 * index, used=index * 2**30) for index in
         ({"url": "http://somewhere"}, [1]),
     ],
 )
-def test_the_gpus_are_those_that_the_engines_use(
+def test_the_gpus_are_those_in_use(
     settings: dict[str, Any], indexes: list[int], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     installed(monkeypatch, *FOUR)
@@ -354,7 +351,7 @@ def test_the_gpus_are_those_that_the_engines_use(
     assert [each.index for each in engine_gpus(settings)] == indexes
 
 
-async def test_a_trial_has_the_mean_of_its_gpus_and_each_of_them(monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_a_trial_has_each_gpus_load(monkeypatch: pytest.MonkeyPatch) -> None:
     installed(monkeypatch, *FOUR)
 
     async def sampled(**settings: Any) -> Sample:
@@ -477,7 +474,7 @@ async def test_the_beginning_can_be_left_out() -> None:
 
 
 @swiftly
-async def test_the_end_of_a_closed_loop_is_no_part_of_its_rates() -> None:
+async def test_rates_leave_out_the_drain() -> None:
     # Sent before, within and after the time in which as many were in flight as were to be: from 0.05 s to 0.2 s.
     records = [
         Record("before", "de", 0.01, 0.01, 0.02, 0.1, tokens=3),
@@ -496,14 +493,14 @@ async def test_the_end_of_a_closed_loop_is_no_part_of_its_rates() -> None:
 
 
 @swiftly
-async def test_where_it_ran_out_too_early_all_of_a_closed_loop_counts() -> None:
+async def test_a_short_closed_loop_counts_whole() -> None:
     trial = await _measured([_record(0.0), _record(0.15)], _EXISTING, ran_out_s=0.1)
     assert trial.elapsed_s >= 0.25
     assert (len(trial.records), trial.finished, trial.with_drain) == (2, 2, True)
 
 
 @swiftly
-async def test_an_open_loop_lasts_until_the_last_line_is_due_however_long_it_is_worked_off() -> None:
+async def test_an_open_loop_ends_when_due() -> None:
     lines = [Line(f"{due_s}", "a", "en", ("de",), due_s=due_s) for due_s in (0.05, 0.1)]
     # The second is done when nothing is due any more.
     trial = await _measured([_record(0.05), _record(0.1)], _EXISTING, lines=lines, load=Open(20.0), discard_s=0.02)
@@ -512,7 +509,7 @@ async def test_an_open_loop_lasts_until_the_last_line_is_due_however_long_it_is_
     assert not trial.with_drain
 
 
-async def test_a_driver_that_was_the_limit_is_refused_or_noted() -> None:
+async def test_a_limiting_driver_is_refused_or_noted() -> None:
     with pytest.raises(LoadtestError, match="a trial: The driver was the limit"):
         await _measured([_record(0.0)], _EXISTING, lag_ms=50)
     trial = await _measured([_record(0.0)], _EXISTING, lag_ms=50, allow_bottleneck=True)
@@ -524,7 +521,7 @@ async def test_nothing_translated_is_no_trial() -> None:
         await _measured([_record(0.0, failed="overloaded")], _EXISTING)
 
 
-async def test_a_client_that_holds_the_engine_is_what_serves(busy: int) -> None:
+async def test_a_client_with_the_engine_serves(busy: int) -> None:
     driver = _Driver([_record(0.0)])
     driver.pids = [busy]
     running = Running("asyncllm", EngineInProcess({}), {})

@@ -73,7 +73,7 @@ async def wired(speak: Serve) -> AsyncIterator[tuple[Wire, Received]]:
 
 
 @pytest.mark.parametrize("size", [0, 1, 125, 126, 65_535, 65_536, 300_000])
-async def test_messages_of_any_size_go_there_and_come_back(size: int) -> None:
+async def test_messages_of_any_size_are_echoed(size: int) -> None:
     async def echo(connection: ServerConnection) -> None:
         async for message in connection:
             await connection.send(message)
@@ -86,7 +86,7 @@ async def test_messages_of_any_size_go_there_and_come_back(size: int) -> None:
         wire.close()
 
 
-async def test_messages_behind_the_handshake_and_in_pieces_are_whole() -> None:
+async def test_messages_in_pieces_are_whole() -> None:
     async def in_pieces(connection: ServerConnection) -> None:
         await connection.send("at once")
         for byte in b"\x81\x05hello\x81\x02" + b"yo":
@@ -113,40 +113,32 @@ async def test_a_ping_is_answered() -> None:
         wire.close()
 
 
-async def test_a_close_is_told_with_its_reason() -> None:
-    async def close(connection: ServerConnection) -> None:
-        await connection.recv()
-        await connection.close(4008, "too slow")
+async def vanish(connection: ServerConnection) -> None:
+    connection.transport.abort()
 
-    async with wired(close) as (wire, received):
+
+@pytest.mark.parametrize(
+    ("end", "told"),
+    [
+        (lambda connection: connection.close(4008, "too slow"), "closed with 4008: too slow"),
+        (vanish, "the connection was lost"),
+        (lambda connection: connection.send(b"\x00"), "a frame of a kind that no gateway sends (0x82)"),
+    ],
+)
+async def test_the_end_is_told_once_with_its_reason(end: Serve, told: str) -> None:
+    async def speak(connection: ServerConnection) -> None:
+        await connection.recv()
+        await end(connection)
+        await connection.wait_closed()
+
+    async with wired(speak) as (wire, received):
         wire.send(b"now")
-        assert await received.ended.get() == wire.lost == "closed with 4008: too slow"
+        assert await received.ended.get() == wire.lost == told
         wire.send(b"into the void")
-
-
-async def test_a_lost_connection_is_told_once() -> None:
-    async def vanish(connection: ServerConnection) -> None:
-        await connection.recv()
-        connection.transport.abort()
-
-    async with wired(vanish) as (wire, received):
-        wire.send(b"now")
-        assert await received.ended.get() == "the connection was lost"
         assert received.ended.empty()
 
 
-async def test_a_frame_that_no_gateway_sends_ends_the_connection() -> None:
-    async def binary(connection: ServerConnection) -> None:
-        await connection.recv()
-        await connection.send(b"\x00")
-        await connection.wait_closed()
-
-    async with wired(binary) as (wire, received):
-        wire.send(b"now")
-        assert "0x82" in await received.ended.get()
-
-
-async def test_a_wire_that_was_closed_says_goodbye_and_nothing_else() -> None:
+async def test_a_closed_wire_says_only_goodbye() -> None:
     codes: asyncio.Queue[int | None] = asyncio.Queue()
 
     async def listen(connection: ServerConnection) -> None:
@@ -219,7 +211,7 @@ class Pass:
         return self.tally.delivered()
 
 
-def test_a_line_has_a_record_in_each_language() -> None:
+def test_a_line_has_records_per_language() -> None:
     played = Pass()
     played.say(ONE)
     played.hear(played.delta(ONE, rev=2))
@@ -234,7 +226,7 @@ def test_a_line_has_a_record_in_each_language() -> None:
     assert played.delivered().frames == 4 + 2
 
 
-def test_the_translation_of_a_partial_is_not_the_first_text_of_the_final() -> None:
+def test_a_partials_text_is_not_the_finals() -> None:
     played = Pass()
     played.hear(played.delta(ONE, rev=1))
     played.say(ONE)
@@ -243,7 +235,7 @@ def test_the_translation_of_a_partial_is_not_the_first_text_of_the_final() -> No
     assert played.records["one", "de"].first_s == played.records["one", "de"].done_s
 
 
-def test_the_first_words_on_screen_may_be_those_of_a_partial() -> None:
+def test_first_words_may_be_a_partials() -> None:
     played = Pass()
     played.hear(played.delta(ONE, rev=1, text=""))
     before_s = played.tally.now_s()
@@ -262,7 +254,7 @@ def test_the_first_words_on_screen_may_be_those_of_a_partial() -> None:
     assert (bye.began_s, bye.shown_s) == (bye.due_s, bye.done_s)
 
 
-def test_where_nobody_says_partials_there_are_no_first_words_to_tell_of() -> None:
+def test_without_partials_no_first_words() -> None:
     played = Pass((TWO,))
     played.say(TWO)
     played.hear(played.final(TWO))
@@ -282,7 +274,7 @@ def test_who_keeps_no_records_is_counted() -> None:
     assert delivered.final_ms[0] == pytest.approx(9_000, rel=0.1)
 
 
-def test_the_first_text_of_a_final_is_told_of_each_session_that_has_it() -> None:
+def test_each_session_counts_a_finals_first_text() -> None:
     played = Pass()
     played.hear(played.delta(ONE, rev=1))
     played.hear(played.delta(ONE, rev=2, text=""))
@@ -291,7 +283,7 @@ def test_the_first_text_of_a_final_is_told_of_each_session_that_has_it() -> None
         played.hear(played.delta(ONE, rev=2), keeps=(), session=session)
         played.hear(played.delta(ONE, rev=2, text="llo."), keeps=(), session=session)
         played.hear(played.final(ONE), keeps=(), session=session)
-        # Of what nothing came before, the final is the first.
+        # Where nothing came before, the final is the first text.
         played.hear(played.final(ONE, lang="ja"), keeps=(), session=session)
     assert played.delivered().text_ms == pytest.approx([9_000] * 4, rel=0.1)
 
@@ -306,7 +298,7 @@ def test_a_final_is_accepted_once() -> None:
     assert 0 <= accepted_ms < 9_000
 
 
-def test_a_line_is_done_when_all_of_its_segments_are() -> None:
+def test_all_segments_complete_a_line() -> None:
     played = Pass()
     # The first is settled while the line is being said.
     played.hear(played.delta(ONE, rev=1))
@@ -324,13 +316,13 @@ def test_a_line_is_done_when_all_of_its_segments_are() -> None:
     )
     german, japanese = played.records["one", "de"], played.records["one", "ja"]
     assert (german.text, german.tokens, german.failed) == ("Hallo. Hallo. Hallo.", 21, None)
-    # What came before the final was told to be the last is no first text of it.
+    # Text that came before the final was accepted is not the final's first text.
     assert before_s - 1e-6 <= (german.first_s or 0) <= first_s + 1e-6 < (german.done_s or 0)
     assert (japanese.failed, japanese.text) == ("engine_failed", "")
     assert played.delivered().finals == 1
 
 
-def test_of_how_many_segments_a_line_is_may_be_told_last() -> None:
+def test_the_segment_count_may_come_last() -> None:
     played = Pass((TWO,))
     played.spoken.said(TWO, None)
     played.hear(played.final(TWO, number=1))
@@ -341,9 +333,9 @@ def test_of_how_many_segments_a_line_is_may_be_told_last() -> None:
     assert (played.records["two", "de"].done_s or 99) <= ended_s + 1e-6
 
 
-def test_what_belongs_to_another_pass_is_only_counted() -> None:
+def test_other_passes_are_only_counted() -> None:
     played = Pass()
-    foreign = replace(played.final(ONE), utterance="somebody's")
+    foreign = replace(played.final(ONE), utterance="foreign")
     played.hear(foreign)
     played.hear(replace(foreign, utterance="0-0"))
     assert not played.records
@@ -370,7 +362,7 @@ def test_a_partial_may_be_refused() -> None:
     assert not played.records
 
 
-def test_a_session_that_is_lost_takes_its_records_along() -> None:
+def test_a_lost_session_fails_its_records() -> None:
     played = Pass()
     played.say(ONE)
     played.spoken.lost("Ann of m", "m", ("de",), "closed with 4008")
@@ -382,7 +374,7 @@ def test_a_session_that_is_lost_takes_its_records_along() -> None:
     assert played.records["two", "de"].failed == "closed with 4008"
 
 
-def test_what_a_lost_speaker_was_not_told_of_is_lost() -> None:
+def test_a_lost_speaker_fails_untold_lines() -> None:
     played = Pass()
     played.spoken.said(ONE, None)
     played.hear(played.final(ONE, lang="ja"))
@@ -390,7 +382,7 @@ def test_what_a_lost_speaker_was_not_told_of_is_lost() -> None:
     assert [record.failed for record in played.tally.records] == ["closed with 4008"] * 3
 
 
-async def test_a_pass_is_over_when_records_and_readers_are_complete(monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_a_pass_waits_for_its_readers(monkeypatch: pytest.MonkeyPatch) -> None:
     played = Pass((TWO,))
     waiting = asyncio.ensure_future(played.spoken.over({("n", "de"): 2}))
     played.say(TWO)
@@ -439,7 +431,7 @@ async def play_prepared(client: Meetings, *, begin_s: float | None = None, limit
     return tally
 
 
-async def test_everybody_speaks_and_reads_and_all_are_told_everything() -> None:
+async def test_every_participant_hears_everything() -> None:
     lines = sorted([*said("m", 0.1, 0.2, 0.3), *said("n", 0.15, 0.25)], key=lambda line: line.due_s)
     load = InMeetings(meetings=2, speakers=5, per_s=1, readers=4, idle=3)
     async with running() as gateway, meetings.client(address(gateway), load, ALONE) as client:
@@ -458,7 +450,7 @@ async def test_everybody_speaks_and_reads_and_all_are_told_everything() -> None:
     assert tally.failed == 0
 
 
-async def test_a_pass_follows_another_in_the_same_sessions() -> None:
+async def test_passes_share_sessions() -> None:
     lines = said("m", 0.05, 0.1)
     async with running() as gateway, meetings.client(address(gateway), InMeetings(1, 2, 1), ALONE) as client:
         first = await play(client, lines)
@@ -471,7 +463,7 @@ async def test_a_pass_follows_another_in_the_same_sessions() -> None:
     assert not any(record.failed for record in (*first.records, *again.records, *more.records))
 
 
-async def test_whole_meetings_are_shared_out_and_readers_of_each() -> None:
+async def test_whole_meetings_and_readers_are_shared_out() -> None:
     lines = [*said("a", 0.1, 0.2), *said("b", 0.1), *said("c", 0.1)]
     load = InMeetings(meetings=3, speakers=4, per_s=1, readers=3, idle=5)
     async with (
@@ -489,7 +481,7 @@ async def test_whole_meetings_are_shared_out_and_readers_of_each() -> None:
     assert sum(tally.delivered().finals for tally in tallies) == 4 * (2 + 3)
 
 
-async def test_a_meeting_stays_where_it_is_when_others_fall_silent() -> None:
+async def test_a_meeting_keeps_its_process() -> None:
     load = InMeetings(meetings=2, speakers=2, per_s=1, readers=1)
     async with (
         running() as gateway,
@@ -502,14 +494,14 @@ async def test_a_meeting_stays_where_it_is_when_others_fall_silent() -> None:
         assert gateway.gateway.stream.open_sessions == 4
 
 
-async def test_a_language_that_nobody_reads_is_told_before_the_clock_starts() -> None:
+async def test_an_unread_language_is_told_early() -> None:
     async with running() as gateway, meetings.client(address(gateway), InMeetings(1, 1, 1), ALONE) as client:
         await play(client, said("m", 0.05, speakers=1, targets=("de",)))
         with pytest.raises(LoadtestError, match="has read ja from the first pass on"):
             await client.prepare(said("m", 0.05, speakers=1, targets=("de", "ja")))
 
 
-async def test_a_session_that_the_gateway_closes_is_a_failed_record(monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_a_session_closed_is_a_failed_record(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("loadtest.driving.meetings._QUIET_S", 0.1)
     async with (
         running() as gateway,
@@ -529,7 +521,7 @@ async def test_a_session_that_the_gateway_closes_is_a_failed_record(monkeypatch:
 
 
 @pytest.mark.parametrize("processes", [1, 2])
-async def test_a_pass_without_lines_tells_of_every_session_that_is_lost_by_its_name(processes: int) -> None:
+async def test_an_empty_pass_names_lost_sessions(processes: int) -> None:
     load = InMeetings(0, 0, 0.0, idle=5)
     async with running() as gateway, AsyncExitStack() as stack:
         shares = [Share(index, processes, "both") for index in range(processes)]
@@ -543,7 +535,7 @@ async def test_a_pass_without_lines_tells_of_every_session_that_is_lost_by_its_n
     assert all((record.failed or "").startswith("closed with 1012") for record in records)
 
 
-async def test_a_translation_that_fails_ends_the_pass_too() -> None:
+async def test_a_failed_translation_ends_the_pass() -> None:
     [line] = said("m", 0.05, speakers=1)
     failing = replace(line, text="FAIL here please", partials=())
     async with running() as gateway, meetings.client(address(gateway), InMeetings(1, 1, 1), ALONE) as client:
@@ -558,7 +550,7 @@ async def test_names_of_any_length_can_be_replayed() -> None:
     assert [record.failed for record in tally.records] == [None, None]
 
 
-async def test_a_gateway_that_is_gone_is_tried_again_and_told(monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_a_missing_gateway_is_tried_again(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(wire, "_TRIES", 3)
     monkeypatch.setattr(wire, "_PAUSE_S", 0.01)
     async with running() as gateway:
@@ -568,25 +560,23 @@ async def test_a_gateway_that_is_gone_is_tried_again_and_told(monkeypatch: pytes
             pass
 
 
-async def test_a_gateway_that_takes_no_more_sessions_is_quoted() -> None:
+async def test_a_full_gateway_is_quoted() -> None:
     async with running(Settings(max_sessions=3)) as gateway:
         with pytest.raises(LoadtestError, match="This gateway holds 3 sessions already"):
             async with meetings.client(address(gateway), InMeetings(0, 0, 0.0, idle=4), ALONE):
                 pass
 
 
-async def test_a_session_that_is_refused_is_not_tried_again() -> None:
+async def test_a_refused_session_is_not_retried() -> None:
     line = replace(said("m", 0.05, speakers=1)[0], targets=("xx",))
     async with running() as gateway, meetings.client(address(gateway), InMeetings(1, 1, 1), ALONE) as client:
         with pytest.raises(LoadtestError, match=r"refuses a session: .*xx"):
             await client.prepare([line])
 
 
-async def test_sessions_open_at_a_gateway_that_needs_a_token(
-    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
-) -> None:
+async def test_sessions_open_with_a_token(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     keys, opened = Keyring(tmp_path), asyncio.Queue[Wire]()
-    wanted = [wire.Wanted(SessionStart(reads=["ja"]), opened.put_nowait)]
+    wanted: list[wire.Wanted] = [(SessionStart(reads=["ja"]), opened.put_nowait)]
     async with running(keys.settings()) as gateway:
         url = f"http://127.0.0.1:{gateway.port}"
         monkeypatch.delenv("GATEWAY_TOKEN", raising=False)
@@ -597,7 +587,7 @@ async def test_sessions_open_at_a_gateway_that_needs_a_token(
         opened.get_nowait().close()
 
 
-def test_more_connections_than_the_machine_allows_are_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_too_many_connections_are_refused(monkeypatch: pytest.MonkeyPatch) -> None:
     asked: list[tuple[int, int]] = []
     monkeypatch.setattr("resource.getrlimit", lambda _: (1_024, 5_000))
     monkeypatch.setattr("resource.setrlimit", lambda _, limits: asked.append(limits))

@@ -13,7 +13,6 @@ from prometheus_client import generate_latest
 
 from gateway import metrics
 from gateway.domain.sessions import Stability
-from loadtest.partials.report import results
 from loadtest.partials.result import (
     Arm,
     Delta,
@@ -41,7 +40,7 @@ from loadtest.partials.result import (
     states,
     units,
 )
-from loadtest.partials.run import growth
+from loadtest.partials.run import growth, results
 from loadtest.talk.streams import Origin, Revision, Stream, Style
 from loadtest.tests.made_up_trials import table_of, write
 from loadtest.trial.report import read
@@ -57,7 +56,7 @@ from loadtest.trial.report import read
         ("Ingridさん", "ja", ["Ingrid", "さ", "ん"]),
     ],
 )
-def test_a_unit_is_a_word_or_a_character(text: str, lang: str, expected: list[str]) -> None:
+def test_units_are_words_or_characters(text: str, lang: str, expected: list[str]) -> None:
     assert units(text, lang) == expected
 
 
@@ -88,7 +87,7 @@ def test_erasure_adds_up_over_what_was_shown() -> None:
     assert erasure([], "de") == 0
 
 
-def test_lag_is_what_was_heard_less_what_is_on_the_screen_when_the_next_revision_comes() -> None:
+def test_lag_is_heard_less_shown() -> None:
     heard = [(300.0, 2), (700.0, 4), (1_000.0, 6)]
     shown = [(500.0, 1), (900.0, 2), (1_400.0, 3)]
     # Three target units stand for six of the source. What comes with the final is too late for the last sample.
@@ -97,7 +96,7 @@ def test_lag_is_what_was_heard_less_what_is_on_the_screen_when_the_next_revision
     assert lags(shown, heard, 1_400.0, 6, 0) == []
 
 
-def test_the_first_word_is_the_first_that_can_be_read() -> None:
+def test_the_first_word_must_be_readable() -> None:
     assert first_ms([State(100, ""), State(200, "", " "), State(300, "", "Ich"), State(400, "Ich")]) == 300
     assert first_ms([State(100, "")]) is None
 
@@ -132,7 +131,7 @@ NAIVE = Reading(
 )
 
 
-def test_committed_text_is_appended_and_tentative_text_replaced() -> None:
+def test_committed_text_grows_tentative_is_replaced() -> None:
     assert states(LIVE) == [
         State(500, "", "Ich"),
         State(900, "Ich", " kann"),
@@ -176,14 +175,14 @@ def test_segments_are_read_one_behind_the_other() -> None:
     assert list(contradictions([SEGMENTS, replace(SEGMENTS, deltas=[])])) == []
 
 
-def test_in_the_naive_arm_a_revision_is_shown_when_all_of_its_segments_are_there() -> None:
+def test_naive_revisions_are_shown_whole() -> None:
     finals = [Final(500, 1, "Ich", 2), Final(900, 2, "auch.", 2, 2), Final(950, 2, "Ich bin da. Er", 5)]
     naive = replace(SEGMENTS, arm=Arm.NAIVE, stability="final", deltas=[], finals=finals)
     assert [(state.at_ms, state.text) for state in states(naive)] == [(500, "Ich"), (950, "Ich bin da. Er auch.")]
     assert final_texts(naive) == ["Ich bin da. Er", "auch."]
 
 
-def test_in_the_naive_arm_an_older_revision_does_not_replace_a_newer_one() -> None:
+def test_naive_revisions_do_not_go_back() -> None:
     assert states(NAIVE) == [State(500, "", "Ich"), State(1_400, "", "Wir können")]
 
 
@@ -210,7 +209,7 @@ def test_each_promise_can_be_broken(reading: Reading, utterances: int, said: str
     assert said in "".join(broken(reading, utterances))
 
 
-def test_readers_of_one_stream_are_promised_the_same() -> None:
+def test_readers_are_promised_the_same() -> None:
     assert list(contradictions([LIVE, STABLE, FINAL])) == []
     shorter = replace(STABLE, deltas=STABLE.deltas[:1])
     assert list(contradictions([LIVE, shorter, FINAL])) == []
@@ -290,31 +289,21 @@ def scores() -> PairScores:
     return found
 
 
-def test_live_readers() -> None:
-    live = scores().live
-    # "Ich" → "Ich genehmige" → "Ich kann es" → "Ich kann das nicht": one word taken back twice, of four.
-    assert live.erasure == 2 / 4
-    assert live.erasure_before == 1 / 4
-    # Heard 2, 3, 4 words; on the screen 1, 2, 3 when the next came, as long in the source as in the target.
-    assert live.lag_median == 1
-    assert live.first_ms == 100
-
-
-def test_stable_readers_and_those_of_whole_sentences() -> None:
-    stable, whole = scores().stable, scores().final_only
-    assert (stable.erasure, stable.erasure_before) == (0, 0)
-    # 2 - 0, 3 - 1, 4 - 2.
-    assert stable.lag_median == 2
-    assert stable.first_ms == 500
-    assert (whole.erasure, whole.first_ms) == (0, 1_300)
-
-
-def test_the_naive_arm() -> None:
-    naive = scores().naive
-    # One word, then two of two, then four of four.
-    assert naive.erasure == (1 + 2 + 4) / 4
-    assert naive.erasure_before == (1 + 2) / 4
-    assert naive.first_ms == 150
+@pytest.mark.parametrize(
+    ("readers", "seen"),
+    [
+        # "Ich" → "Ich genehmige" → "Ich kann es" → "Ich kann das nicht": one word taken back twice, of four. Heard
+        # are 2, 3, 4 words, and 1, 2, 3 on the screen when the next came; the source is as long as the target.
+        ("live", Display(erasure=2 / 4, erasure_before=1 / 4, lag_median=1, first_ms=100)),
+        # The lag is 2 - 0, 3 - 1, 4 - 2.
+        ("stable", Display(erasure=0, erasure_before=0, lag_median=2, first_ms=500)),
+        ("final_only", Display(erasure=0, erasure_before=0, lag_median=3, first_ms=1_300)),
+        # One word, then two of two, then four of four. The lag is 2 - 2, 3 - 2, 4 - 4.
+        ("naive", Display(erasure=(1 + 2 + 4) / 4, erasure_before=(1 + 2) / 4, lag_median=0, first_ms=150)),
+    ],
+)
+def test_what_readers_saw(readers: str, seen: Display) -> None:
+    assert getattr(scores(), readers) == seen
 
 
 def test_what_it_cost() -> None:
@@ -356,8 +345,6 @@ def test_every_reader_is_checked_against_every_promise() -> None:
         "en-1 in de (ours): committed text differs between readers"
     ]
 
-
-# ---------------------------------------------------------------- the bars
 
 GOOD = PairScores(
     source="en",
@@ -405,13 +392,10 @@ def test_each_bar_can_be_missed(changes: dict[str, Any], missed: str) -> None:
     assert failed(replace(GOOD, **changes)) == [missed]
 
 
-def test_lag_is_only_asked_of_languages_with_words_and_nothing_of_pairs_into_english() -> None:
+def test_lag_bars_need_words() -> None:
     late = replace(GOOD, target="ja", stable=replace(GOOD.stable, lag_median=9))
     assert failed(late) == []
     assert bars([replace(GOOD, source="de", target="en", chrf_alone=10)]) == []
-
-
-# ---------------------------------------------------------------- counters
 
 
 def test_counters_are_subtracted_series_by_series() -> None:
@@ -453,14 +437,16 @@ def table(of: PartialsResult) -> str:
     return table_of(results(of), "partials")
 
 
-def test_the_table_begins_with_the_verdict_and_the_bars() -> None:
+def test_the_table_begins_with_the_verdict() -> None:
     _, _, verdict, _, head, _, first, *_ = table(RESULT).splitlines()
     assert verdict == "| bars and promises | all held | all held | passed |"
     assert head == "| has to be |  | en→de | en→ja |"
     assert first == "| live NE, final included | <= 0.2 | 0.2 pass | 0.2 pass |"
+    for part in ("1 corpus streams, seed 1", "sacrebleu 2.5.1", "60 s in all"):
+        assert part in table(RESULT)
 
 
-def test_a_bar_that_was_missed_is_named_and_fails_the_run() -> None:
+def test_a_missed_bar_fails_the_run() -> None:
     missed = replace(RESULT, pairs=[MISSED], bars=bars([MISSED]))
     assert list(missed.failures()) == ["en→de: chrF of finals against alone is 90, not >= 99"]
     assert "| 90 **FAIL** |" in table(missed)
@@ -470,18 +456,13 @@ def test_a_bar_that_was_missed_is_named_and_fails_the_run() -> None:
     assert "do not count" in table(tried)
 
 
-def test_a_broken_promise_fails_the_run_whatever_the_engine() -> None:
+def test_a_broken_promise_fails_any_run() -> None:
     for engine in ("vllm", "simulated"):
         worse = replace(
             RESULT, plan=msgspec.convert({"engine": engine}, PartialsPlan), broken=["something is lost"]
         )
         assert list(worse.failures()) == ["something is lost"]
         assert "- something is lost" in table(worse)
-
-
-def test_the_table_says_what_was_said() -> None:
-    for part in ("1 corpus streams, seed 1", "sacrebleu 2.5.1", "60 s in all"):
-        assert part in table(RESULT)
 
 
 def test_the_result_comes_back_from_the_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -491,7 +472,7 @@ def test_the_result_comes_back_from_the_folder(tmp_path: Path, monkeypatch: pyte
     assert msgspec.convert(read(tmp_path).details, PartialsResult) == RESULT
 
 
-def test_each_pair_has_its_place_in_every_chart() -> None:
+def test_each_chart_places_every_pair() -> None:
     charts = results(RESULT).charts
     assert len(charts) == 4
     for chart in charts:

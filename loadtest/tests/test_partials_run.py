@@ -43,7 +43,7 @@ def result() -> PartialsResult:
         return run_swiftly(run(SMALL, lambda _: None))
 
 
-def test_every_reader_gets_every_stream_in_every_arm(result: PartialsResult) -> None:
+def test_every_reader_gets_every_stream(result: PartialsResult) -> None:
     assert list(result.failures()) == []
     assert [(phase.source, phase.arm) for phase in result.phases] == [
         (source, arm) for source in ("en", "ja") for arm in Arm
@@ -64,7 +64,7 @@ def test_every_reader_gets_every_stream_in_every_arm(result: PartialsResult) -> 
     ]
 
 
-def test_partials_are_translated_and_naive_revisions_cost_more(result: PartialsResult) -> None:
+def test_naive_revisions_cost_more(result: PartialsResult) -> None:
     for pair in result.pairs:
         # Every revision became something.
         assert sum(pair.outcomes.values()) == pair.revisions
@@ -75,11 +75,6 @@ def test_partials_are_translated_and_naive_revisions_cost_more(result: PartialsR
         assert pair.live.first_ms is not None
         assert pair.final_only.first_ms is not None
         assert pair.live.first_ms < pair.final_only.first_ms
-
-
-async def test_a_language_that_nobody_knows_is_one_sentence() -> None:
-    with pytest.raises(LoadtestError, match="no 'it'"):
-        await run(PartialsPlan(sources=("it",)), lambda _: None)
 
 
 async def test_what_takes_too_long_is_given_up(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -21,7 +21,7 @@ from loadtest.driving.driver import Driven, Driver
 from loadtest.measuring import DRIVER_WAS_THE_LIMIT, measure
 from loadtest.peers import run as rounds
 from loadtest.peers.comparison import PEERS, comparisons, findings, table
-from loadtest.peers.run import NAMES, Outcome, Peer, PeersPlan, named, run, shared, takes_context, variants
+from loadtest.peers.run import Outcome, Peer, PeersPlan, named, run, shared, takes_context, variants
 from loadtest.results import LoadtestError
 from loadtest.systems.server import Running, get, metric
 from loadtest.tests.made_up_trials import a_trial, parsed
@@ -36,16 +36,14 @@ SIMULATED = {"engine": {"kind": "simulated", "script": SCRIPT}}
 # ---------------------------------------------------------------- which systems
 
 
-def test_the_gateway_comes_first_and_is_always_there() -> None:
-    assert [peer.name for peer in named(["vllm-serve", "asyncllm"], {}, 4)] == [
-        "gateway",
-        "vllm-serve",
-        "asyncllm",
+def test_the_gateway_is_the_first_peer() -> None:
+    peers = named(["vllm-serve", "vllm-serve-tuned", "vllm-serve-workers"], {}, 3)
+    assert [(peer.name, peer.tuned, peer.arguments) for peer in peers] == [
+        ("gateway", False, {}),
+        ("vllm-serve", False, {}),
+        ("vllm-serve-tuned", True, {}),
+        ("vllm-serve-workers", True, {"api_server_count": 3}),
     ]
-    tuned = {peer.name: (peer.tuned, peer.arguments) for peer in named(NAMES, {}, 3)}
-    assert tuned["vllm-serve"] == (False, {})
-    assert tuned["vllm-serve-tuned"] == (True, {})
-    assert tuned["vllm-serve-workers"] == (True, {"api_server_count": 3})
 
 
 def test_vllms_server_has_no_simulated_engine() -> None:
@@ -69,7 +67,7 @@ def test_variants_are_further_systems_with_other_settings(tmp_path: Path) -> Non
     ("text", "why"),
     [
         ("[]", "names no variants"),
-        ('{"gateway": {}}', "no variant"),
+        ('{"gateway": {}}', "not a variant"),
         ('{"a": {"engine": {"seqs": 1}}}', "no setting"),
         ('{"a": {"rout": "gateway"}}', "names no variants"),
         ('{"a": {"route": "vllm-serve", "workers": 2}}', "only a gateway has workers"),
@@ -170,9 +168,7 @@ def test_bars_are_met_or_missed() -> None:
         (None, 8.1, "vllm-serve-workers", True),
     ],
 )
-def test_of_vllms_servers_with_our_settings_the_best_counts(
-    tuned_s: float | None, workers_s: float, barred: str, reached: bool
-) -> None:
+def test_the_best_tuned_server_counts(tuned_s: float | None, workers_s: float, barred: str, reached: bool) -> None:
     trials = [_trial("gateway", 1, 4.0), _trial("vllm-serve-workers", 1, workers_s)]
     if tuned_s is not None:
         trials.append(_trial("vllm-serve-tuned", 1, tuned_s))
@@ -190,19 +186,13 @@ def test_of_vllms_servers_with_our_settings_the_best_counts(
         (4.0 / 0.97, "0.9700", True),
     ],
 )
-def test_near_its_bar_a_ratio_is_told_as_exactly_as_it_takes(gateway_s: float, ratio: str, passed: bool) -> None:
+def test_near_its_bar_a_ratio_is_exact(gateway_s: float, ratio: str, passed: bool) -> None:
     found = _found(Outcome([_trial("gateway", 1, gateway_s), _trial("asyncllm", 1, 4.0)], {}, {}))
     assert found[_ratio("asyncllm")].value == f"{ratio} ({ratio} to {ratio})"
     assert found[_ratio("asyncllm")].passed is passed
 
 
-def test_rates_are_of_the_time_in_which_all_were_in_flight() -> None:
-    own = replace(_trial("gateway", 1, 2.0), finished=50, generated=400)
-    (compared,) = comparisons(Outcome([own, _trial("asyncllm", 1, 2.0)], {}, {}))
-    assert (compared.requests.median, compared.tokens.median) == (0.5, 0.4)
-
-
-def test_failed_translations_fail_the_comparison_also_without_bars() -> None:
+def test_failed_translations_always_fail() -> None:
     trials = [_trial("gateway", 1, 1.0), _trial("asyncllm", 1, 1.0)]
     half = [
         replace(each, failed="overloaded", done_s=None) if number % 2 else each
@@ -218,7 +208,7 @@ def test_without_bars_nothing_has_to_be_reached() -> None:
     assert list(_found(outcome, bars=False)) == ["failed of asked"]
 
 
-def test_a_peer_whose_driver_was_the_limit_proves_no_bar_reached() -> None:
+def test_a_limiting_driver_proves_no_bar() -> None:
     limited: dict[str, Any] = {DRIVER_WAS_THE_LIMIT: "The driver was the limit."}
     trials = [
         _trial("gateway", 1, 1.0),
@@ -234,7 +224,7 @@ def test_a_peer_whose_driver_was_the_limit_proves_no_bar_reached() -> None:
     assert _found(Outcome(held_back, {}, {}))["gateway ÷ asyncllm, requests/s, 25 in flight"].passed is True
 
 
-def test_bars_belong_to_the_levels_that_were_asked_for() -> None:
+def test_bars_belong_to_the_asked_levels() -> None:
     trials = [_trial("gateway", 1, 1.0, 64), _trial("asyncllm", 1, 1.0, 64), _trial("vllm-serve", 1, 9.0, 64)]
     found = _found(Outcome(trials, {}, {}), levels=(25, 64, 256))
     # The highest that there was time for is not the highest.
@@ -252,7 +242,7 @@ def test_bars_belong_to_the_levels_that_were_asked_for() -> None:
     }
 
 
-def test_what_nvml_and_the_engine_do_not_tell_is_a_missed_bar() -> None:
+def test_an_unmeasured_bar_is_missed() -> None:
     blind = replace(_trial("gateway", 1, 1.0), samples=[])
     found = _found(Outcome([blind, _trial("asyncllm", 1, 1.0)], {}, {}))
     for name in ("GPU busy under the gateway, 25 in flight", "steps of the engine over 100 ms, 25 in flight"):
@@ -260,9 +250,7 @@ def test_what_nvml_and_the_engine_do_not_tell_is_a_missed_bar() -> None:
 
 
 @pytest.mark.parametrize(("name", "takes"), [("Hy-MT2-7B", True), ("Hunyuan-MT-7B", False)])
-def test_a_model_that_takes_what_was_said_before_has_longer_prompts(
-    tmp_path: Path, name: str, takes: bool
-) -> None:
+def test_context_models_have_longer_prompts(tmp_path: Path, name: str, takes: bool) -> None:
     folder = tmp_path / name
     folder.mkdir()
     (folder / "config.json").write_text('{"model_type": "hunyuan_v1_dense"}')
@@ -273,7 +261,7 @@ def test_a_model_that_takes_what_was_said_before_has_longer_prompts(
     assert ("prompts" in {each.name for each in found}) is takes
 
 
-def test_a_system_that_is_missing_fails_the_comparison_also_without_bars() -> None:
+def test_a_missing_system_always_fails() -> None:
     trials = [_trial("gateway", 1, 1.0), _trial("asyncllm", 1, 1.0)]
     failures = {"vllm-serve": "It could not start.", "asyncllm": "It ended."}
     found = _found(
@@ -291,7 +279,7 @@ def _table(outcome: Outcome) -> Table:
     return table(comparisons(outcome))
 
 
-def test_the_table_has_a_row_for_each_system_and_level() -> None:
+def test_the_table_has_system_and_level_rows() -> None:
     limited: dict[str, Any] = {DRIVER_WAS_THE_LIMIT: "The driver was the limit."}
     trials = [_trial("gateway", 1, 4.0), _trial("asyncllm", 1, 1.0, **limited)]
     (row,) = _table(Outcome(trials, {(25, "asyncllm"): 0.75}, {})).rows
@@ -299,7 +287,7 @@ def test_the_table_has_a_row_for_each_system_and_level() -> None:
     assert row == ["25", "asyncllm", *["0.25 (0.25 to 0.25)"] * 2, same, same, "75.0%", "asyncllm"]
 
 
-def test_the_table_tells_how_the_servers_with_our_settings_send() -> None:
+def test_the_table_tells_the_stream_interval() -> None:
     def caption(*peers: str) -> str:
         return _table(Outcome([_trial(name, 1, 1.0) for name in ("gateway", *peers)], {}, {})).caption
 
@@ -318,7 +306,7 @@ _PLAN = PeersPlan(
 
 
 @pytest.mark.slow
-async def test_systems_take_turns_forward_and_backward_and_a_shared_engine_forgets(
+async def test_systems_alternate_and_shared_engines_forget(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     told: list[str] = []
@@ -358,7 +346,7 @@ async def test_systems_take_turns_forward_and_backward_and_a_shared_engine_forge
     # No repetition says what another said.
     assert len({frozenset(tokens.items()) for tokens in rounds_of.values()}) == 4
     assert outcome.same_text == {(level, peer): 1.0 for level in (2, 4) for peer in ("asyncllm", "alone")}
-    # Of the gateway on a shared engine two processes serve, of which the other system's is one.
+    # Two processes serve for a gateway on a shared engine; one of them is that of the other system.
     by_system = {trial.system: trial for trial in outcome.trials}
     through, direct = by_system["gateway"], by_system["asyncllm"]
     assert through.host_cpu_s is not None
@@ -438,7 +426,7 @@ async def test_without_any_system_there_are_no_rounds(monkeypatch: pytest.Monkey
     assert outcome.failures.keys() == {"gateway", "asyncllm"}
 
 
-async def test_a_gateway_whose_engine_is_not_there_is_missing_too(monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_without_its_engine_a_gateway_is_missing(monkeypatch: pytest.MonkeyPatch) -> None:
     @asynccontextmanager
     async def refused(*_: object, **_options: object) -> AsyncIterator[Driver]:
         raise LoadtestError("The engine does not fit.")
@@ -460,7 +448,7 @@ def _command(out: Path, *arguments: str) -> list[str]:
 
 
 @pytest.mark.slow
-def test_the_command_writes_a_report_and_tells_who_is_missing(tmp_path: Path) -> None:
+def test_the_command_reports_what_is_missing(tmp_path: Path) -> None:
     variants_file, out = tmp_path / "variants.json", tmp_path / "out"
     variants_file.write_text('{"nobody": {"engine": {"kind": "vllm", "model": "./nowhere"}}}')
     done = subprocess.run(
@@ -484,7 +472,7 @@ def test_the_command_writes_a_report_and_tells_who_is_missing(tmp_path: Path) ->
     result = json.loads(written)
     assert result["kind"] == "peers"
     assert [each["peer"] for each in result["details"]["comparisons"]] == ["asyncllm"]
-    # Where the model lies is nobody's business.
+    # A report does not tell where the model lies.
     assert result["settings"]["peers"][0]["settings"]["engine"]["model"] == "model-7b"
     assert "/somewhere" not in written
     assert "plot.png, result.json.gz, table.md, utterances.jsonl" in done.stdout
@@ -531,9 +519,7 @@ def test_a_name_that_is_none_is_refused(capsys: pytest.CaptureFixture[str]) -> N
 
 
 @pytest.mark.long
-async def test_the_real_engine_says_the_same_on_every_route_and_keeps_nothing_between_two(
-    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
-) -> None:
+async def test_real_routes_agree_and_keep_nothing(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     """One run for both, because its two engines take a minute to start."""
     cached: dict[tuple[int, str], float] = {}
 
@@ -560,7 +546,7 @@ async def test_the_real_engine_says_the_same_on_every_route_and_keeps_nothing_be
     # What is added up in another order may fall to the other side where two words are equally likely.
     assert all(each["same_text"] >= 0.75 for each in compared.values())
     assert all(trial.cpu_s["engine"] > 0 for trial in report.trials)
-    # In a shared engine nobody finds what the one before has said, whichever of the two comes first.
+    # In a shared engine neither system finds what the other has said before, whichever comes first.
     names = ["gateway", "asyncllm", "vllm-serve"]
     assert list(cached) == [*((1, name) for name in names), *((2, name) for name in reversed(names))]
     for repetition in (1, 2):

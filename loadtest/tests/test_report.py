@@ -27,8 +27,8 @@ from loadtest.tests.made_up_trials import (
     write,
 )
 from loadtest.trial import plots, report
-from loadtest.trial.charts import Group, charts, groups
 from loadtest.trial.content import MOST_SERIES, Chart, Mark, Series, Table, markdown
+from loadtest.trial.report import Group, charts, groups
 from loadtest.trial.summary import summaries
 from loadtest.trial.values import Finding, Objective, Record, Results, Trial
 
@@ -70,7 +70,7 @@ def files(place: Path) -> set[str]:
     return {file.name for file in place.iterdir()}
 
 
-def test_a_table_stays_a_table_whatever_is_in_its_cells() -> None:
+def test_cells_cannot_break_a_table() -> None:
     assert markdown(["First.", TABLE]) == (
         "First.\n\n## Beside the others\n\n| what | how much |\n| --- | --- |\n| a \\| b | 1 2 |\n\nAs it was.\n"
     )
@@ -81,7 +81,7 @@ def test_everything_is_written(folder: Path) -> None:
     assert (folder / "plot.png").read_bytes().startswith(b"\x89PNG")
     table = (folder / "table.md").read_text()
     assert table.startswith(table_of(SMALL, "sweep").rstrip())
-    # Of the charts, those of the command come first; one without any value is left out.
+    # The charts of the command come first; one without any value is left out.
     assert [line.split(":")[0] for line in table.splitlines() if line.startswith("- ")] == [
         "- More",
         "- First token against offered rate",
@@ -89,7 +89,7 @@ def test_everything_is_written(folder: Path) -> None:
     ]
 
 
-def test_the_result_has_summaries_and_samples_and_no_records(folder: Path) -> None:
+def test_the_result_has_samples_not_records(folder: Path) -> None:
     written = report.read(folder)
     assert written.summaries == summaries(SMALL.trials, Objective())
     assert [trial.samples for trial in written.trials] == [trial.samples for trial in SMALL.trials]
@@ -97,9 +97,7 @@ def test_the_result_has_summaries_and_samples_and_no_records(folder: Path) -> No
     assert written.findings == FINDINGS
 
 
-def test_a_report_is_made_again_as_it_was(
-    folder: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_a_report_can_be_made_again(folder: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     (tmp_path / "result.json.gz").write_bytes((folder / "result.json.gz").read_bytes())
     assert entry.main(["report", str(tmp_path)]) == 0
     assert capsys.readouterr().out == (folder / "table.md").read_text()
@@ -116,20 +114,20 @@ def test_the_same_result_is_the_same_file(tmp_path: Path) -> None:
     assert one[3:8] == bytes(5)
 
 
-def test_a_report_without_a_chart_has_no_plot_of_an_earlier_one(tmp_path: Path) -> None:
+def test_without_charts_an_old_plot_goes(tmp_path: Path) -> None:
     (tmp_path / "plot.png").touch()
     write(replace(NOTHING, charts=[EMPTY], files={"more.toml": "a = 1"}), "recommend", tmp_path)
     assert files(tmp_path) == {"result.json.gz", "table.md", "more.toml"}
 
 
-def test_without_matplotlib_all_but_the_plot_is_written(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_without_matplotlib_only_the_plot_lacks(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "matplotlib", None)
     write(SMALL, "sweep", tmp_path)
     assert files(tmp_path) == FILES - {"plot.png"}
     assert "matplotlib is not installed" in (tmp_path / "table.md").read_text()
 
 
-def test_a_folder_without_a_result_is_an_error(tmp_path: Path) -> None:
+def test_a_folder_needs_a_result(tmp_path: Path) -> None:
     with pytest.raises(LoadtestError, match=r"holds no result\.json\.gz"):
         report.read(tmp_path)
     for broken in (b"{}", gzip.compress(b"{}"), gzip.compress(b'{"kind": 1}'), gzip.compress(b"{}")[:-4]):
@@ -146,7 +144,7 @@ def test_bars_decide_whether_a_load_test_passed() -> None:
 # ---------------------------------------------------------------- the table
 
 
-def test_the_table_has_a_row_for_each_trial_and_says_what_it_was_measured_on() -> None:
+def test_the_table_has_trials_and_machine() -> None:
     text = table_of(made_up(comparison(levels=(5,))), "peers")
     assert "| first token p99 that the gateway adds, 25 in flight | 4.1 ms | ≤ 3 ms | FAILED | Two" in text
     assert sum(line.startswith("| gateway, 5 in flight | 5 in flight | ") for line in text.splitlines()) == 1
@@ -162,7 +160,7 @@ def test_the_table_has_a_row_for_each_trial_and_says_what_it_was_measured_on() -
         assert part in text
 
 
-def test_columns_of_which_nothing_is_known_are_left_out() -> None:
+def test_unknown_columns_are_left_out() -> None:
     text = table_of(made_up([open_trial(10, 1, 1, gpu=False)], findings=[]))
     assert "GPU busy" not in text
     assert "at readers" not in text
@@ -171,7 +169,7 @@ def test_columns_of_which_nothing_is_known_are_left_out() -> None:
     assert "| failed |" in text
 
 
-def test_the_fullest_host_of_several_engines_is_told_beside_all_of_them() -> None:
+def test_the_fullest_host_is_told() -> None:
     trial = replace(open_trial(10, 1, 1), elapsed_s=10.0, host_cpu_s=11.0, hosts_cpu_s=[2.0, 9.0])
     assert "| 1.10 (the fullest of 2: 0.90) |" in table_of(made_up([trial]))
     alone = replace(trial, host_cpu_s=9.0, hosts_cpu_s=[9.0])
@@ -195,7 +193,7 @@ def test_failures_are_told_with_their_reasons() -> None:
     assert "0.0%" in text
 
 
-def test_a_driver_that_was_the_limit_is_told_beside_the_numbers() -> None:
+def test_a_limiting_driver_is_told_beside_numbers() -> None:
     limited = replace(SMALL.trials[0], settings={"driver_was_the_limit": "A client process was late by 40 ms."})
     text = table_of(made_up([limited, SMALL.trials[1]]))
     assert "| gateway at 10/s * |" in text
@@ -203,7 +201,7 @@ def test_a_driver_that_was_the_limit_is_told_beside_the_numbers() -> None:
     assert "* A client process was late by 40 ms." in text
 
 
-def test_a_line_of_the_records_is_one_with_the_name_of_its_trial(tmp_path: Path) -> None:
+def test_records_name_their_trial(tmp_path: Path) -> None:
     failed = Record("l\n1", "en", 0.123, 0.1, None, None, failed="overloaded")
     trial = replace(open_trial(5, 2, 1), records=[failed], samples=[])
     write(made_up([trial]), "run", tmp_path)
@@ -222,9 +220,6 @@ def test_a_line_of_the_records_is_one_with_the_name_of_its_trial(tmp_path: Path)
     ]
 
 
-# ---------------------------------------------------------------- charts
-
-
 def drawn(trials: list[Trial]) -> dict[str, Chart]:
     told = summaries(trials, Objective())
     return {chart.title: chart for chart in charts(told, trials, Objective())}
@@ -234,16 +229,13 @@ def grouped(trials: list[Trial], objective: Objective | None = None) -> list[Gro
     return groups(summaries(trials, objective or Objective()))
 
 
-# ---------------------------------------------------------------- groups
-
-
-def test_trials_that_differ_by_the_rate_alone_are_one_curve_in_order_of_the_rate() -> None:
+def test_trials_of_several_rates_are_one_curve() -> None:
     (group,) = grouped([open_trial(20, 1, 1), open_trial(5, 1, 1), open_trial(5, 2, 1)])
     assert group.label == "gateway"
     assert group.loads == [5, 20]
 
 
-def test_the_knee_is_the_last_rate_before_the_objective_was_missed() -> None:
+def test_the_knee_precedes_the_first_miss() -> None:
     (group,) = grouped(sweep())
     assert [each.met for each in group.summaries] == [True] * 4 + [False] * 4
     assert group.knee is group.summaries[3]
@@ -252,13 +244,13 @@ def test_the_knee_is_the_last_rate_before_the_objective_was_missed() -> None:
     assert missed.knee is None
 
 
-def test_of_a_load_that_was_tried_again_the_longer_trial_is_shown() -> None:
+def test_the_longer_of_equal_trials_counts() -> None:
     again = replace(open_trial(20, 1, 2, seconds=20), name="gateway at 20/s, confirmed")
     (group,) = grouped([open_trial(5, 1, 1), again, open_trial(20, 1, 1)])
     assert [each.name for each in group.summaries] == ["gateway at 5/s", "gateway at 20/s, confirmed"]
 
 
-def test_systems_and_kinds_of_load_are_curves_of_their_own() -> None:
+def test_systems_and_loops_are_separate_curves() -> None:
     found = grouped(journey())
     assert [(group.label, group.closed) for group in found] == [
         ("one worker", True),
@@ -281,7 +273,7 @@ def test_systems_and_kinds_of_load_are_curves_of_their_own() -> None:
         ("meetings", "meetings"),
     ],
 )
-def test_a_curve_is_called_what_its_trials_are_called_without_their_loads(name: str, label: str) -> None:
+def test_a_curves_label_leaves_out_loads(name: str, label: str) -> None:
     (group,) = grouped([replace(open_trial(5, 1, 1), name=name)])
     assert group.label == label
 
@@ -289,7 +281,7 @@ def test_a_curve_is_called_what_its_trials_are_called_without_their_loads(name: 
 # ---------------------------------------------------------------- charts
 
 
-def test_a_sweep_shows_latency_and_goodput_with_objective_and_knee() -> None:
+def test_a_sweep_charts_latency_and_goodput() -> None:
     found = drawn(sweep())
     first = found["First token against offered rate"]
     assert [series.name for series in first.series] == ["p50", "p90", "p99"]
@@ -306,7 +298,7 @@ def test_a_sweep_shows_latency_and_goodput_with_objective_and_knee() -> None:
     assert not any("in flight" in title for title in found)
 
 
-def test_several_sweeps_are_compared_by_their_last_percent() -> None:
+def test_several_sweeps_compare_their_p99() -> None:
     trials = [open_trial(per_s, 1, 1, meetings=meetings) for per_s in (10, 20) for meetings in (False, True)]
     first = drawn(trials)["First token against offered rate"]
     assert [series.name for series in first.series] == ["gateway p99", "gateway in meetings p99"]
@@ -319,7 +311,7 @@ def test_without_a_gpu_the_cores_are_shown() -> None:
     assert panel == ["engine", "serving", "clients"]
 
 
-def test_a_closed_loop_compares_systems_by_requests_in_flight() -> None:
+def test_a_closed_loop_compares_systems() -> None:
     found = drawn(comparison())
     speed = found["Requests a second against requests in flight"]
     assert [series.name for series in speed.series] == ["gateway", "asyncllm", "vllm-serve"]
@@ -327,12 +319,12 @@ def test_a_closed_loop_compares_systems_by_requests_in_flight() -> None:
     assert not any("offered" in title for title in found)
 
 
-def test_nothing_is_shown_of_trials_in_which_nothing_was_asked() -> None:
+def test_empty_trials_have_no_charts() -> None:
     assert drawn([]) == {}
     assert drawn([replace(open_trial(20, 1, 1), records=[])]) == {}
 
 
-def test_no_chart_has_more_series_than_can_be_told_apart() -> None:
+def test_no_chart_has_too_many_series() -> None:
     trials = [
         closed_trial(f"system {number}", in_flight, 1, 1, slots=4, token_s=0.005)
         for number in range(15)
@@ -397,31 +389,25 @@ def words_in(axes: Any) -> dict[str, tuple[float, float]]:
 
 
 @pytest.mark.filterwarnings("ignore:Glyph")
-def test_names_and_marks_stand_beside_the_lines_as_they_are() -> None:
+def test_names_and_marks_are_literal() -> None:
     axes = axes_of(CHART)
     assert set(words_in(axes)) == {"bar", "knee"}
     assert [text.get_text() for text in axes.get_legend().get_texts()] == ["$p50$", "名前"]
 
 
-def test_a_logarithm_is_for_values_that_are_far_apart() -> None:
+def test_only_wide_values_get_a_logarithm() -> None:
     near = axes_of(chart([Series("a", [1, 2], [31.6, 31.9])], log_y=True))
     far = axes_of(chart([Series("a", [1, 2], [5.0, 2000.0])], log_y=True))
     assert (near.get_yscale(), near.get_ylim()[0]) == ("linear", 0)
     assert far.get_yscale() == "log"
 
 
-def test_whatever_is_far_from_the_values_is_in_the_picture() -> None:
+def test_the_picture_holds_all_values() -> None:
     low, high = axes_of(chart([Series("a", [1, 2], [-2.0, 4.0])])).get_ylim()
     assert low < -2 < 4 < high
     for log_y in (False, True):
         words = words_in(axes_of(chart([Series("a", [1, 2], [20.0, 21.0])], [Mark("bar", 300)], log_y=log_y)))
         assert 0 < words["bar"][1] < 1.1
-
-
-def test_points_that_are_not_connected_have_markers_only() -> None:
-    (line,) = axes_of(chart([Series("a", [1, 2], [1.0, 2.0], line=False)])).lines
-    assert line.get_linestyle() == "None"
-    assert line.get_marker() == "o"
 
 
 def test_each_panel_has_axes_of_its_own() -> None:

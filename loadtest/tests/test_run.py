@@ -32,14 +32,12 @@ from loadtest.trial.values import (
 from tests.clocks import swiftly
 from tests.gateways import running
 
-# ---------------------------------------------------------------- options
-
 
 def options(*arguments: str) -> argparse.Namespace:
     return parsed(RUN, "--out", "folder", *arguments)
 
 
-def test_without_options_ten_natural_meetings_are_held_with_partials() -> None:
+def test_the_default_is_ten_natural_meetings() -> None:
     plan = run_plan(options())
     assert plan.scenario == Scenario(targets=("ja", "es"), meetings=10, partial_every_s=0.3)
     assert (plan.file, plan.url, plan.seconds, plan.readers, plan.idle) == (None, None, None, 0, 0)
@@ -74,7 +72,7 @@ def test_options_that_would_do_nothing_are_refused(tmp_path: Path, given: list[s
         run_plan(options(*(str(file) if each == "FILE" else each for each in given)))
 
 
-def test_a_file_goes_with_what_it_does_not_say(tmp_path: Path) -> None:
+def test_a_file_allows_other_options(tmp_path: Path) -> None:
     file = tmp_path / "weekly.jsonl"
     write_talk(file, LINES)
     chosen = run_plan(options("--scenario", str(file), "--url", "http://127.0.0.1:1", "--readers", "3"))
@@ -89,7 +87,7 @@ def plan(**changes: Any) -> RunPlan:
     return replace(RunPlan(settings=settings, objective=Objective()), **changes)
 
 
-def test_everybody_greets_before_the_meetings_in_all_languages() -> None:
+def test_everybody_greets_in_all_languages() -> None:
     scenario = Scenario(meetings=2, people=3, targets=("de", "ja"))
     what = said(plan(scenario=scenario, seconds=5.0, readers=4, idle=10))
     assert what.lines == meetings_lines(scenario, 5.0)
@@ -122,7 +120,7 @@ def test_a_file_is_replayed_with_its_partials(tmp_path: Path) -> None:
     assert begun.workload == "weekly.jsonl, 2 lines in 1 s, partials and finals"
 
 
-def test_meetings_in_which_nothing_is_said_are_none(tmp_path: Path) -> None:
+def test_silent_meetings_are_refused(tmp_path: Path) -> None:
     file = tmp_path / "weekly.jsonl"
     write_talk(file, [Line("1", "Hello.", "en", ("de",), 5.0, partials=(Partial(1.0, "Hel"),))])
     with pytest.raises(LoadtestError, match="Nothing is said in the first 4 s"):
@@ -131,7 +129,7 @@ def test_meetings_in_which_nothing_is_said_are_none(tmp_path: Path) -> None:
         said(plan(seconds=0.01))
 
 
-def test_talk_that_would_not_be_over_in_time_is_refused_before_anything_starts(tmp_path: Path) -> None:
+def test_talk_must_fit_the_time_limit(tmp_path: Path) -> None:
     file = tmp_path / "weekly.jsonl"
     write_talk(file, [Line("1", "Hello.", "en", ("de",), 5.0), Line("2", "Bye.", "en", ("de",), 105.5)])
     with pytest.raises(LoadtestError, match=r"takes 10\d s, and everything may take 100 s"):
@@ -139,7 +137,7 @@ def test_talk_that_would_not_be_over_in_time_is_refused_before_anything_starts(t
     assert said(plan(file=file, time_limit_s=101.0)).lines
 
 
-def test_before_a_script_nobody_has_to_wait_and_the_options_have_the_last_word() -> None:
+def test_a_script_has_no_queue() -> None:
     own = plan(settings={"engine": {"kind": "simulated", "script": {"token_s": 0.01}}, "max_waiting": 7})
     settings = own.gateway_settings(InMeetings(meetings=1, speakers=6, per_s=1.0, readers=20_000))
     assert settings["max_sessions"] > 20_006
@@ -192,7 +190,7 @@ def test_findings_of_meetings_and_idle_sessions() -> None:
     assert found["frames delivered per second of one core"].note == "100 frames/s of 50 bytes with 0.05 cores"
 
 
-def test_of_a_few_the_weight_is_not_told() -> None:
+def test_few_sessions_have_no_weight() -> None:
     held = Held(sessions=190, idle=95, before_mib=40.0, idle_mib=44.0, greeted_mib=52.0, after_mib=53.0)
     few = [trial([record("a", 1.0, 1.1, 1.2)] * 99)]
     assert not [name for name in by_name(findings(few, held, Objective())) if "memory" in name]
@@ -207,12 +205,12 @@ def test_sessions_that_were_lost_miss_the_bar() -> None:
     )
 
 
-def test_sessions_that_nobody_came_to_open_were_not_held() -> None:
+def test_unopened_sessions_were_not_held() -> None:
     found = by_name(findings([], Held(sessions=108, idle=100, idle_s=1.0), Objective()))
     assert (found["sessions held"].value, found["sessions held"].passed) == ("100", False)
 
 
-def test_translations_that_failed_miss_the_bar_and_so_is_told_what_came_late() -> None:
+def test_failed_translations_miss_the_bar() -> None:
     refused = [record(f"r{number}", 1.0, None, None, failed="overloaded") for number in range(2)]
     good = [record(f"g{number}", 1.0, 1.1, 1.2) for number in range(1_996)]
     late = [record("l", 1.0, 1.301, 1.4), record("m", 1.0, None, None, failed="time limit")]
@@ -227,9 +225,9 @@ def test_translations_that_failed_miss_the_bar_and_so_is_told_what_came_late() -
     assert "asks for 99 %" in kept.note
 
 
-def test_of_somebody_elses_gateway_neither_memory_nor_cpu_is_known() -> None:
-    somebodys = trial([record("a", 1.0, 1.1, 1.2)], cpu_s={})
-    assert set(by_name(findings([somebodys], Held(sessions=8, idle=0), Objective()))) == {
+def test_a_foreign_gateways_costs_are_unknown() -> None:
+    foreign = trial([record("a", 1.0, 1.1, 1.2)], cpu_s={})
+    assert set(by_name(findings([foreign], Held(sessions=8, idle=0), Objective()))) == {
         "sessions held",
         "translations that failed",
         "first token kept the objective",
@@ -291,7 +289,7 @@ def assert_cut_short(found: Results, why: str, finished: int = 1) -> None:
     assert not report.passed(found)
 
 
-async def test_what_cannot_go_on_leaves_what_was_finished(monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_an_error_keeps_finished_trials(monkeypatch: pytest.MonkeyPatch) -> None:
     Acted(
         monkeypatch, FINISHED, replace(FINISHED, repetition=2), LoadtestError("meetings: no line was translated.")
     )
@@ -328,7 +326,7 @@ async def test_without_anything_finished_there_is_no_report(monkeypatch: pytest.
         await task
 
 
-async def test_a_session_that_is_lost_is_one_however_often_it_is_told_of(monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_a_lost_session_counts_once(monkeypatch: pytest.MonkeyPatch) -> None:
     lost = record("session reader 1 of m", 0.0, None, None, failed="closed with 4008")
     told = [trial([lost, *FINISHED.records], repetition=repetition) for repetition in (1, 2, 3)]
     Acted(monkeypatch, *told)
@@ -340,7 +338,7 @@ async def test_a_session_that_is_lost_is_one_however_often_it_is_told_of(monkeyp
 
 
 @pytest.mark.slow
-async def test_idle_sessions_that_the_gateway_closes_are_lost() -> None:
+async def test_idle_sessions_can_be_lost() -> None:
     async with running() as gateway:
 
         async def lose(step: str) -> None:
@@ -369,7 +367,7 @@ async def test_idle_sessions_that_the_gateway_closes_are_lost() -> None:
 
 
 @pytest.mark.slow
-async def test_a_run_against_a_gateway_that_runs_already(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_a_run_against_a_running_gateway(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("loadtest.run._SETTLE_S", 0.05)
     steps: list[str] = []
     async with running() as gateway:
@@ -398,12 +396,12 @@ async def test_a_run_against_a_gateway_that_runs_already(tmp_path: Path, monkeyp
 
 
 @pytest.mark.slow
-async def test_a_run_with_a_gateway_of_its_own_knows_memory_and_cpu(tmp_path: Path) -> None:
+async def test_an_own_gateways_costs_are_known(tmp_path: Path) -> None:
     engine = {"kind": "simulated", "model": "/somewhere/model-7b"}
     chosen = plan(settings={"engine": engine}, scenario=Scenario(meetings=0), idle=100, seconds=1.0)
     result = await run(chosen, str)
     written = write(result, "run", tmp_path)
-    # Where the model lies is nobody's business.
+    # A report does not tell where the model lies.
     assert result.settings["engine"]["model"] == "model-7b"
     assert "/somewhere" not in written
     assert set(by_name(result.findings)) == {"sessions held", "CPU of idle sessions", "memory of an idle session"}

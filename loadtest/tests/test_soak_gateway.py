@@ -25,7 +25,7 @@ async def until(so: Callable[[], Awaitable[bool]]) -> None:
         await asyncio.sleep(0.02)
 
 
-async def test_of_several_engines_one_is_killed_and_the_others_stay(tmp_path: Path) -> None:
+async def test_one_of_several_engines_is_killed(tmp_path: Path) -> None:
     settings = _settings_for(SoakPlan(engine="simulated", engines=2, workers=1), tmp_path)
     gateway = ServedGateway(settings, tmp_path, workers=1)
 
@@ -51,7 +51,7 @@ async def test_of_several_engines_one_is_killed_and_the_others_stay(tmp_path: Pa
         await gateway.end()
 
 
-async def test_workers_the_store_and_the_engine_can_be_killed(tmp_path: Path) -> None:
+async def test_workers_store_and_engine_come_back(tmp_path: Path) -> None:
     gateway = ServedGateway({"engine": {"kind": "simulated"}}, tmp_path, workers=2)
     serving: dict[str, int] = {}
 

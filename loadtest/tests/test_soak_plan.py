@@ -37,10 +37,7 @@ def test_meetings_are_of_different_sizes() -> None:
     sizes = Counter(seat.meeting for seat in seats)
     assert {2, 6} < set(sizes.values())
     assert sizes["plenum"] > 50
-
-
-def test_the_speakers_of_the_large_meeting_are_never_stopped() -> None:
-    seats = population(200, 240, 1)
+    # Those who speak in the plenum are never stopped.
     assert {seat.process for seat in seats} == {0, 1, 2}
     assert all(seat.process == 0 for seat in seats if seat.meeting == "plenum" and seat.speaks)
 
@@ -53,30 +50,27 @@ def test_the_same_seed_gives_the_same_run() -> None:
     assert runs[0] == runs[1] != runs[2]
 
 
-def test_half_an_hour_has_every_kind_of_fault() -> None:
+def test_half_an_hour_has_every_fault() -> None:
     faults = schedule(population(200, 240, 1), 1_800, 1, keep_s=60, light_every_s=4)
     counts = Counter(fault.kind for fault in faults)
     assert set(counts) == set(FaultKind) - {*OF_WORKERS}
     assert counts[FaultKind.ENGINE_KILL] >= 4
     assert (counts[FaultKind.RESTART], counts[FaultKind.ENGINE_STOP], counts[FaultKind.CLIENT_STOP]) == (2, 1, 3)
     assert [fault.began_s for fault in faults] == sorted(fault.began_s for fault in faults)
-
-
-def test_what_happens_to_everybody_is_far_apart_and_not_at_the_end() -> None:
-    faults = schedule(population(200, 240, 1), 1_800, 1, keep_s=60, light_every_s=4)
+    # What happens to everybody is far apart, and not at the end.
     times = [fault.began_s for fault in faults if fault.kind in OF_EVERYBODY]
     assert min(after - before for before, after in pairwise(times)) > 100
     assert times[-1] < 1_800 - 90
 
 
-def test_a_short_run_has_one_of_each_that_matters() -> None:
+def test_a_short_run_has_the_important_faults() -> None:
     faults = schedule(population(20, 240, 1), 120, 1, keep_s=60, light_every_s=4)
     times = {fault.kind: fault.began_s for fault in faults if fault.kind in OF_EVERYBODY}
     assert list(times) == [FaultKind.ENGINE_KILL, FaultKind.CLIENT_STOP, FaultKind.RESTART]
     assert all(at_s < 120 for at_s in times.values())
 
 
-def test_absences_are_clearly_shorter_or_longer_than_the_keep_time() -> None:
+def test_absences_are_clearly_short_or_long() -> None:
     seats = population(200, 240, 1)
     clients = {seat.number: seat for seat in seats}
     for fault in schedule(seats, 1_800, 1, keep_s=60, light_every_s=4):
@@ -89,13 +83,13 @@ def test_absences_are_clearly_shorter_or_longer_than_the_keep_time() -> None:
         assert fault.pause_s > 65 if fault.kind is FaultKind.LONG_ABSENCE else 0 < fault.pause_s < 40
 
 
-def test_an_engine_that_is_no_process_is_not_broken() -> None:
+def test_an_engine_without_process_is_spared() -> None:
     faults = schedule(population(20, 240, 1), 1_800, 1, keep_s=60, light_every_s=4, engine=False)
     assert not {fault.kind for fault in faults} & set(OF_ENGINE)
 
 
 @pytest.mark.parametrize(("minutes", "kills", "stops"), [(1, 1, 1), (5, 4, 1), (30, 26, 5)])
-def test_with_workers_each_of_their_faults_comes_besides(minutes: int, kills: int, stops: int) -> None:
+def test_worker_faults_come_besides(minutes: int, kills: int, stops: int) -> None:
     seats = population(20, 240, 1)
     alone = schedule(seats, minutes * 60, 1, keep_s=60, light_every_s=4)
     faults = schedule(seats, minutes * 60, 1, keep_s=60, light_every_s=4, workers=3)
@@ -126,14 +120,14 @@ def test_what_is_not_there_cannot_be_broken(given: tuple[str, str]) -> None:
     assert soak_plan(options("--only", kind, "--engine", engine, "--workers", "1")).workers == 1
 
 
-def test_packets_are_lost_on_the_way_to_a_store_alone() -> None:
+def test_only_a_store_can_lose_packets() -> None:
     assert soak_plan(options("--workers", "2", "--loss", "2.5")).loss == 2.5
     with pytest.raises(LoadtestError, match="no store"):
         soak_plan(options("--loss", "2.5"))
 
 
 @pytest.mark.parametrize("kind", OF_EVERYBODY)
-def test_one_kind_alone_as_often_as_is_asked_for(kind: FaultKind) -> None:
+def test_one_kind_comes_as_often_as_asked(kind: FaultKind) -> None:
     faults = schedule(population(20, 240, 1), 600, 1, keep_s=60, light_every_s=4, workers=2, only=(kind, 20))
     assert [fault.kind for fault in faults] == [kind] * 20
     times = [fault.began_s for fault in faults]
@@ -191,14 +185,14 @@ def test_a_run_that_went_well_says_so() -> None:
     assert not list(result().failures())
 
 
-def test_a_run_that_did_not_says_what_is_wrong() -> None:
+def test_a_failed_run_says_why() -> None:
     good = result()
     bad = replace(
         good,
         verdict=replace(good.verdict, lost=2, duplicates=1, problems=["lost: ben never got it"]),
         gauges={"gateway_sessions": 3.0, "gateway_meetings": None},
         exit_status=-9,
-        unquiet="nobody was settled",
+        unquiet="no client was settled",
     )
     assert list(bad.failures()) == [
         "lost: 2",
@@ -206,14 +200,16 @@ def test_a_run_that_did_not_says_what_is_wrong() -> None:
         "gateway_sessions is 3 at the end",
         "gateway_meetings is missing at the end",
         "the gateway ended with status -9",
-        "nobody was settled",
+        "no client was settled",
     ]
+    silent = replace(good, verdict=replace(good.verdict, accepted=0))
+    assert list(silent.failures()) == ["nothing was accepted"]
     text = table(bad)
     assert "| every promise | 6 not kept | kept | FAILED | lost: 2; duplicates: 1;" in text
     assert "- lost: ben never got it" in text
 
 
-def test_a_run_with_workers_tells_how_soon_all_was_well_again() -> None:
+def test_a_run_with_workers_tells_recoveries() -> None:
     killed = [
         Fault(FaultKind.STORE_KILL, at_s, 0, 0.0, back_s) for at_s, back_s in ((10, 0.5), (20, 1.5), (30, 4))
     ]
@@ -239,11 +235,6 @@ def test_a_run_with_workers_tells_how_soon_all_was_well_again() -> None:
     ]
 
 
-def test_a_run_without_a_word_proves_nothing() -> None:
-    good = result()
-    assert list(replace(good, verdict=replace(good.verdict, accepted=0)).failures()) == ["nothing was accepted"]
-
-
 def test_the_result_comes_back_from_the_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     # Drawing takes seconds; `test_report` holds that what there is to draw is drawn.
     monkeypatch.setitem(sys.modules, "matplotlib", None)
@@ -251,7 +242,7 @@ def test_the_result_comes_back_from_the_folder(tmp_path: Path, monkeypatch: pyte
     assert msgspec.convert(read(tmp_path).details, SoakResult) == result()
 
 
-def test_the_run_is_drawn_over_time_with_its_faults() -> None:
+def test_the_run_is_charted_with_faults() -> None:
     charts = {chart.title: chart for chart in results(result()).charts}
     assert list(charts["Memory of the gateway"].series[0].y) == [140.0, 141.0, 142.0]
     # While the gateway cannot be asked, there is a gap.

@@ -55,16 +55,13 @@ def test_a_publication_that_arrives_again_is_recorded() -> None:
     assert again(started(recovered=None), caption(1), failed(2), failed(2), caption(1)) == [2, 1]
 
 
-def test_a_resumed_session_goes_on_where_it_was() -> None:
+def test_a_resumed_session_continues() -> None:
     assert again(started(recovered=None), caption(1), started(recovered=True), failed(2)) == []
     assert again(started(recovered=None), caption(1), started(recovered=True), caption(1)) == [1]
 
 
-def test_a_new_session_is_shown_the_newest_again() -> None:
+def test_a_new_session_repeats_the_newest() -> None:
     assert again(started(recovered=None), caption(1), started(recovered=False), caption(1)) == []
-
-
-# ---------------------------------------------------------------- one client
 
 
 pytestmark = pytest.mark.slow
@@ -177,7 +174,7 @@ async def test_a_meeting_in_which_nothing_breaks() -> None:
         ("thin", FaultKind.ABSENCE, 0.2),
     ],
 )
-async def test_who_is_broken_comes_back_and_misses_nothing(who: str, kind: FaultKind, pause_s: float) -> None:
+async def test_a_broken_client_misses_nothing(who: str, kind: FaultKind, pause_s: float) -> None:
     # Kept for as long as the slowest back-off of a client may take.
     async with room(keep_s=600) as here:
         broken = here.visitors[who]
@@ -193,7 +190,7 @@ async def test_who_is_broken_comes_back_and_misses_nothing(who: str, kind: Fault
     assert (verdict.resumed, verdict.not_resumed) == (1, 0)
 
 
-async def test_who_is_away_for_too_long_begins_again() -> None:
+async def test_a_long_absence_begins_a_session() -> None:
     async with room() as here:
         broken = here.visitors["reader"]
         back = asyncio.ensure_future(here.until(joined(broken.name, False)))

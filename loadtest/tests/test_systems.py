@@ -47,7 +47,7 @@ SIMULATED = {"engine": {"kind": "simulated", "script": {"first_token_s": 0.01, "
 # ---------------------------------------------------------------- settings
 
 
-def test_settings_come_out_of_the_file_as_they_went_in() -> None:
+def test_settings_survive_their_file() -> None:
     tree = {
         "port": 8000,
         "drain_s": 1e-05,
@@ -60,7 +60,7 @@ def test_settings_come_out_of_the_file_as_they_went_in() -> None:
     assert tomllib.loads(as_toml({**tree, "absent": None})) == tree
 
 
-def test_what_toml_has_no_word_for_is_refused() -> None:
+def test_unknown_values_have_no_toml() -> None:
     with pytest.raises(TypeError, match="no place"):
         as_toml({"a": object()})
 
@@ -84,7 +84,7 @@ def test_options_win_over_the_file(tmp_path: Path) -> None:
     }
 
 
-def test_several_engines_come_from_the_file_and_only_where_none_is_measured_by_itself(tmp_path: Path) -> None:
+def test_several_engines_come_from_the_file(tmp_path: Path) -> None:
     file = tmp_path / "gateway.toml"
     file.write_text("".join(f"[[engines]]\nname = '{name}'\nmodel = '/m/{name}'\n" for name in ("one", "two")))
     settings = common.settings(_options("--config", str(file)), several=True)
@@ -98,7 +98,7 @@ def test_several_engines_come_from_the_file_and_only_where_none_is_measured_by_i
         common.settings(_options("--config", str(file), "--model", "m", "--max-num-seqs", "3"), several=True)
 
 
-def test_what_cannot_be_read_as_settings_is_one_sentence(tmp_path: Path) -> None:
+def test_unreadable_settings_are_one_sentence(tmp_path: Path) -> None:
     (tmp_path / "broken.toml").write_text("port = ")
     for name in ("broken.toml", "nowhere.toml"):
         with pytest.raises(LoadtestError, match=rf"{name} cannot be read"):
@@ -108,21 +108,16 @@ def test_what_cannot_be_read_as_settings_is_one_sentence(tmp_path: Path) -> None
             _options("--set", wrong)
     # What is not a TOML value is text.
     assert common.settings(_options("--set", "engine.model=a/model"))["engine"]["model"] == "a/model"
-
-
-def test_a_setting_that_does_not_exist_is_one_sentence() -> None:
     with pytest.raises(LoadtestError, match="there is no setting"):
         common.settings(_options("--set", "engine.max_seqs=3"))
 
 
-def test_a_report_does_not_tell_where_a_model_lies() -> None:
+def test_a_report_hides_the_models_path() -> None:
     for path in ("/somewhere/else/model-7b/", "./else/model-7b", "~/model-7b"):
         assert common.shown({"engine": {"model": path}})["engine"]["model"] == "model-7b"
     assert common.model_name({"engine": {"model": "/somewhere/else/model-7b/"}}) == "model-7b"
     assert common.model_name({}) == "small_model"
-
-
-def test_nor_where_anything_else_lies() -> None:
+    # Nor does it tell where anything else lies.
     extra = {"speculative_config": {"model": "/somewhere/draft", "num_speculative_tokens": 3}, "seed": 1}
     given = {"max_waiting": 5, "engine": {"extra": extra}, "event_log": {"handover_file": "/somewhere/kept"}}
     told = common.shown(given)
@@ -135,7 +130,7 @@ def test_nor_where_anything_else_lies() -> None:
     assert extra["speculative_config"] == {"model": "/somewhere/draft", "num_speculative_tokens": 3}
 
 
-def test_a_scenario_is_a_shape_or_a_file(tmp_path: Path) -> None:
+def test_a_scenario_is_shape_or_file(tmp_path: Path) -> None:
     assert common.scenario(_options("--scenario", "uniform", "--target", "ja")).targets == ("ja",)
     assert common.file(_options()) is None
     assert common.file(_options("--scenario", str(tmp_path / "talk.jsonl"))) == tmp_path / "talk.jsonl"
@@ -150,9 +145,6 @@ def test_engines_on_one_gpu_share_its_memory() -> None:
     assert own["engine"]["extra"]["kv_cache_memory_bytes"] == 5
 
 
-# ---------------------------------------------------------------- vLLM's command
-
-
 def test_arguments_become_flags() -> None:
     flags = as_flags(
         {"max_num_seqs": 16, "enforce_eager": False, "compilation_config": {"mode": 0}, "a": ["b", "c"]}
@@ -162,22 +154,24 @@ def test_arguments_become_flags() -> None:
     assert as_flags({"trust_remote_code": True, "dtype": None}) == ["--trust-remote-code"]
 
 
-def test_the_default_server_has_the_model_and_nothing_else(monkeypatch: pytest.MonkeyPatch) -> None:
+SERVE = Serve(settings={}, tuned=False, arguments={"api_server_count": 2}, port=1, name="model")
+
+
+def test_the_default_server_has_only_the_model(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(hardware, "gpu_present", lambda: False)
     extra = {"load_format": "dummy", "async_scheduling": True}
     options = usual(VllmOptions, model="m", max_num_seqs=256, max_num_batched_tokens=512, extra=extra)
-    serve = Serve(settings={}, tuned=False, arguments={"api_server_count": 2}, port=1, name="model")
-    plain = server_arguments(options, serve)
+    plain = server_arguments(options, SERVE)
     assert plain["load_format"] == "dummy"
     assert plain["api_server_count"] == 2
     assert plain["block_size"] == 32
     assert not plain.keys() & {"max_num_seqs", "max_num_batched_tokens", "async_scheduling", "stream_interval"}
 
 
-def test_the_tuned_server_has_what_the_gateway_has(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_tuned_server_has_gateway_arguments(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(hardware, "gpu_present", lambda: False)
     options = usual(VllmOptions, model="m", max_num_seqs=256, extra={"async_scheduling": True})
-    serve = Serve(settings={}, tuned=True, arguments={"api_server_count": 2}, port=1, name="model")
+    serve = structs.replace(SERVE, tuned=True)
     tuned = server_arguments(options, serve)
     assert (tuned["max_num_seqs"], tuned["async_scheduling"], tuned["api_server_count"]) == (256, True, 2)
     # Tokens are gathered on their way to clients, unless it is told otherwise.
@@ -186,10 +180,10 @@ def test_the_tuned_server_has_what_the_gateway_has(monkeypatch: pytest.MonkeyPat
     assert told["stream_interval"] == 1
 
 
-def test_on_a_gpu_the_default_server_makes_its_own_choice(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_gpu_server_keeps_its_defaults(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(hardware, "gpu_present", lambda: True)
     options = usual(VllmOptions, model="m", gpu_memory_utilization=0.2, extra={"kv_cache_memory_bytes": 1000})
-    plain = server_arguments(options, Serve(settings={}, tuned=False, arguments={}, port=1, name="model"))
+    plain = server_arguments(options, structs.replace(SERVE, arguments={}))
     assert plain == {
         "model": "m",
         "dtype": "auto",
@@ -200,9 +194,6 @@ def test_on_a_gpu_the_default_server_makes_its_own_choice(monkeypatch: pytest.Mo
         "served_model_name": "model",
         "disable_uvicorn_access_log": True,
     }
-
-
-# ---------------------------------------------------------------- metrics
 
 
 def test_metrics_are_summed_over_their_series() -> None:
@@ -218,7 +209,7 @@ def test_a_histogram_is_read() -> None:
     assert buckets(text, "step") == {0.1: 3.0, float("inf"): 4.0}
 
 
-async def test_a_gateway_is_idle_once_nothing_waits_or_runs(monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_a_gateway_is_idle_without_work(monkeypatch: pytest.MonkeyPatch) -> None:
     told = ["gateway_translations_waiting 1.0\n", "gateway_translations_running 2.0\n", "gateway_sessions 3.0\n"]
     monkeypatch.setattr("loadtest.systems.server.get", lambda _url: (200, told.pop(0)))
     said: list[str] = []
@@ -227,10 +218,6 @@ async def test_a_gateway_is_idle_once_nothing_waits_or_runs(monkeypatch: pytest.
     monkeypatch.setattr("loadtest.systems.server.get", lambda _url: (200, "gateway_translations_running 1.0\n"))
     with pytest.raises(LoadtestError, match=r"Within 0\.01 s the gateway did not finish its work"):
         await until_idle("unused", 0.01, 0, said.append)
-
-
-def test_nobody_there_is_no_exception() -> None:
-    assert get("http://127.0.0.1:9/metrics", 1.0) == (0, "")
 
 
 # ---------------------------------------------------------------- processes
@@ -252,7 +239,7 @@ def _gone(pid: int) -> bool:
         return True
 
 
-async def test_what_hangs_is_killed_with_all_it_started(tmp_path: Path) -> None:
+async def test_a_hanging_family_is_killed(tmp_path: Path) -> None:
     log = tmp_path / "log"
     child = Server("The server", [sys.executable, "-c", _STUBBORN], 9, log, stop_s=0.2)
     await child.start()
@@ -264,7 +251,7 @@ async def test_what_hangs_is_killed_with_all_it_started(tmp_path: Path) -> None:
     assert all(map(_gone, family))
 
 
-async def test_a_process_is_signalled_by_its_name_however_far_below(tmp_path: Path) -> None:
+async def test_a_process_is_signalled_by_name(tmp_path: Path) -> None:
     # As an engine's is, below the one that hosts it.
     host = "import subprocess, time; subprocess.run(['sleep', '60']); print('over', flush=True); time.sleep(60)"
     code = f"import subprocess, sys; subprocess.run([sys.executable, '-c', {host!r}])"
@@ -315,7 +302,7 @@ http.server.HTTPServer(("127.0.0.1", %d), Handler).serve_forever()
 """
 
 
-async def test_a_server_that_is_never_ready_is_given_up(tmp_path: Path) -> None:
+async def test_a_never_ready_server_is_given_up(tmp_path: Path) -> None:
     said: list[str] = []
     port = free_port()
     child = Server("It", [sys.executable, "-c", _THINKING % port], port, tmp_path / "log", stop_s=5)
@@ -330,7 +317,7 @@ async def test_a_server_that_is_never_ready_is_given_up(tmp_path: Path) -> None:
 
 
 @pytest.mark.slow
-async def test_a_gateway_with_workers_is_all_its_processes() -> None:
+async def test_a_gateway_includes_its_workers() -> None:
     async with gateway(SIMULATED, lambda _: None, workers=2) as served:
         assert served.settings["workers"] == 2
         assert served.pid is not None
@@ -346,13 +333,10 @@ async def test_a_gateway_with_workers_is_all_its_processes() -> None:
     assert all(map(_gone, below))
 
 
-async def test_a_gateway_that_is_not_there_is_one_sentence() -> None:
+async def test_a_missing_gateway_is_one_sentence() -> None:
     with pytest.raises(LoadtestError, match="No gateway answers"):
         async with existing("http://127.0.0.1:9"):
             pass
-
-
-# ---------------------------------------------------------------- several at once
 
 
 @asynccontextmanager
@@ -399,12 +383,9 @@ async def test_one_that_cannot_start_need_not_matter() -> None:
     assert log == ["a up", "a down"]
 
 
-# ---------------------------------------------------------------- the gateway
-
-
 @pytest.mark.slow
-async def test_a_gateway_serves_with_the_settings_and_is_gone_afterwards(monkeypatch: pytest.MonkeyPatch) -> None:
-    # What the environment says of a gateway is somebody else's.
+async def test_a_gateway_serves_and_is_gone(monkeypatch: pytest.MonkeyPatch) -> None:
+    # The environment speaks of another gateway.
     monkeypatch.setenv("GATEWAY__ENGINE__KIND", "vllm")
     async with gateway(SIMULATED, lambda _: None) as running:
         assert running.pid is not None
@@ -413,16 +394,6 @@ async def test_a_gateway_serves_with_the_settings_and_is_gone_afterwards(monkeyp
         async with existing(running.metrics_url.removesuffix("/metrics")) as same:
             assert same.address == running.address
     assert _gone(running.pid)
-
-
-@pytest.mark.slow
-async def test_a_gateway_that_cannot_start_says_why() -> None:
-    with pytest.raises(LoadtestError, match="no model at"):
-        async with gateway({"engine": {"model": "./nowhere"}}, lambda _: None):
-            pass
-
-
-# ---------------------------------------------------------------- a store
 
 
 # Says what rules there are in its network, and which interfaces.
@@ -448,7 +419,7 @@ def allowed() -> bool:
 
 
 @pytest.mark.skipif(not allowed(), reason="needs root and nft")
-def test_packets_of_one_port_are_lost_in_a_network_of_its_own() -> None:
+def test_packets_of_one_port_are_lost() -> None:
     before = os.readlink("/proc/self/ns/net")
     said = inside(2.5)
     for direction in ("dport", "sport"):
@@ -457,15 +428,10 @@ def test_packets_of_one_port_are_lost_in_a_network_of_its_own() -> None:
     assert os.readlink("/proc/self/ns/net") == before
 
 
-def test_a_machine_without_the_programs_is_told_what_is_missing(
-    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
-) -> None:
+def test_missing_programs_are_named(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     monkeypatch.setenv("PATH", str(tmp_path))
     with pytest.raises(LoadtestError, match="Packets cannot be lost without `ip`"):
         enter_lossy_network(1, 2)
-
-
-# ---------------------------------------------------------------- the store
 
 
 async def asked(store: Store, command: str) -> str:

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from msgspec.structs import replace
 
 from loadtest.results import Spread
-from loadtest.tests.made_up_trials import a_trial, comparison, open_trial
+from loadtest.tests.made_up_trials import a_trial, comparison
 from loadtest.trial.report import summary_tables
 from loadtest.trial.summary import Percentiles, Summary, summaries, summarise
 from loadtest.trial.values import Closed, Delivered, Load, Objective, Open, ProcessUse, Record, Sample, Trial
@@ -40,7 +40,7 @@ BROKEN = record(0.0, 0.2, None, tokens=2, failed="internal")
 UNFINISHED = record(1.0, 1.2, None, tokens=3, failed="time limit")
 
 
-def test_only_what_was_finished_in_time_is_goodput() -> None:
+def test_only_timely_translations_are_goodput() -> None:
     summary = summarise([trial([KEPT, LATE, REFUSED, BROKEN, UNFINISHED])], OBJECTIVE)
     assert (summary.records, summary.failed) == (5, 3)
     assert summary.failures == {"internal": 1, "overloaded": 1, "time limit": 1}
@@ -52,7 +52,7 @@ def test_only_what_was_finished_in_time_is_goodput() -> None:
     assert summary.tokens_per_s.median == 7.5
 
 
-def test_speed_is_what_was_finished_in_time_whenever_it_was_asked_for() -> None:
+def test_rates_count_what_finished_in_time() -> None:
     windowed = replace(trial([KEPT, KEPT]), finished=5, generated=30)
     summary = summarise([windowed], OBJECTIVE)
     assert (summary.requests_per_s.median, summary.tokens_per_s.median) == (2.5, 15.0)
@@ -70,7 +70,7 @@ def said(*readings: tuple[float, float]) -> list[Sample]:
     return [Sample(float(n), running=running, tokens=tokens) for n, (running, tokens) in enumerate(readings)]
 
 
-def test_a_server_whose_counters_do_not_move_says_nothing() -> None:
+def test_unmoving_counters_say_nothing() -> None:
     moved = trial([KEPT], samples=said((3, 0), (5, 10), (4, 20), (4, 30), (4, 40)))
     summary = summarise([moved], OBJECTIVE)
     assert summary.running is not None
@@ -78,27 +78,21 @@ def test_a_server_whose_counters_do_not_move_says_nothing() -> None:
     still = trial([KEPT], samples=said(*[(0.0, 0.0)] * 9))
     assert summarise([still], OBJECTIVE).running is None
     assert summarise([moved, still], OBJECTIVE).running == summary.running
-    # Nor does one that was asked a few times.
+    # A server that was asked a few times says nothing, either.
     assert summarise([trial([KEPT], samples=said((3, 0), (5, 10), (4, 20), (4, 30)))], OBJECTIVE).running is None
     # Nothing was to be generated, or the tokens are not told.
     assert summarise([trial([REFUSED], samples=said(*[(2.0, 0.0)] * 5))], OBJECTIVE).running is not None
     assert summarise([trial([KEPT], samples=gpu(*[50] * 5, running=2))], OBJECTIVE).running is not None
 
 
-def test_what_failed_is_not_finished_even_if_all_of_it_came() -> None:
-    summary = summarise([trial([record(0.0, 0.1, 0.2, failed="internal")])], OBJECTIVE)
-    assert (summary.records, summary.failed) == (1, 1)
-    assert summary.goodput_per_s.median == summary.total.count == 0
-
-
-def test_as_many_as_the_objective_asks_for_are_enough() -> None:
+def test_the_quantile_is_enough() -> None:
     assert summarise([trial([KEPT, KEPT, KEPT, LATE])], OBJECTIVE).met
     assert not summarise([trial([KEPT, KEPT, LATE, LATE])], OBJECTIVE).met
     exactly = record(0.1, 0.4, 0.5)
     assert summarise([trial([exactly])], OBJECTIVE).met
 
 
-def test_latency_counts_from_when_a_line_was_due_and_in_a_closed_loop_from_when_it_was_sent() -> None:
+def test_latency_counts_from_due_or_sent() -> None:
     late = Record("l", "en", due_s=1.0, sent_s=1.25, first_s=1.5, done_s=1.75, tokens=2)
     opened = summarise([trial([late])], OBJECTIVE)
     assert (opened.first_token.p50_ms, opened.total.p99_ms, opened.per_token.p90_ms) == (500.0, 750.0, 250.0)
@@ -109,7 +103,7 @@ def test_latency_counts_from_when_a_line_was_due_and_in_a_closed_loop_from_when_
     assert closed.met
 
 
-def test_percentiles_are_those_of_all_repetitions_and_speed_is_spread_over_them() -> None:
+def test_percentiles_pool_speed_is_spread() -> None:
     one = trial([record(0.0, 0.001 * n, 1.0) for n in range(1, 51)], elapsed_s=10.0)
     two = trial([record(0.0, 0.001 * n, 1.0) for n in range(51, 101)], repetition=2, elapsed_s=5.0)
     summary = summarise([one, two], OBJECTIVE)
@@ -131,7 +125,7 @@ def test_percentiles_are_those_of_all_repetitions_and_speed_is_spread_over_them(
     assert summary.delivered.count == 4
 
 
-def test_first_words_count_from_the_beginning_of_the_utterance() -> None:
+def test_first_words_count_from_the_beginning() -> None:
     begun = [
         replace(KEPT, began_s=-1.5, shown_s=-1.2),
         # Its first words came with the final.
@@ -164,7 +158,7 @@ AT_THE_END = replace(KEPT, began_s=-1.5, shown_s=0.2)
         ([LATE], 0.1, ("first tokens of finals", "first words of what is being said", "partials translated")),
     ],
 )
-def test_an_objective_for_first_words_is_kept_together_with_that_for_finals(
+def test_first_words_join_the_objective(
     records: list[Record], translated: float | None, missed: tuple[str, ...]
 ) -> None:
     objective = replace(OBJECTIVE, first_words_ms=1_000.0)
@@ -175,7 +169,7 @@ def test_an_objective_for_first_words_is_kept_together_with_that_for_finals(
     assert summarise([seen], OBJECTIVE).missed == tuple(each for each in missed if "finals" in each)
 
 
-def test_a_summary_without_first_words_is_still_read() -> None:
+def test_a_summary_without_first_words_reads() -> None:
     whole = msgspec.to_builtins(summarise([trial([KEPT])], OBJECTIVE))
     del whole["first_words"]
     assert msgspec.convert(whole, Summary).first_words.count == 0
@@ -209,32 +203,19 @@ def test_nothing_asked_for_is_no_success() -> None:
     assert (summary.gpu_percent, summary.running) == (None, None)
 
 
-def test_trials_are_gathered_by_name_in_order_of_appearance() -> None:
-    trials = comparison(levels=(2,))
-    assert [summary.name for summary in summaries(trials, OBJECTIVE)] == [
-        "gateway, 2 in flight",
-        "asyncllm, 2 in flight",
-        "vllm-serve, 2 in flight",
-    ]
-    assert summaries(trials, OBJECTIVE)[0].repetitions == 3
-
-
-def test_a_summary_comes_back_from_json() -> None:
-    summary = summarise([open_trial(20, 1, 1)], OBJECTIVE)
-    assert msgspec.json.decode(msgspec.json.encode(summary), type=Summary) == summary
+def test_trials_are_grouped_by_name() -> None:
+    found = summaries(comparison(levels=(2,)), OBJECTIVE)
+    names = [f"{system}, 2 in flight" for system in ("gateway", "asyncllm", "vllm-serve")]
+    assert [(summary.name, summary.repetitions) for summary in found] == [(name, 3) for name in names]
 
 
 def gpu(*busy: float, running: float = 0.0) -> list[Sample]:
     return [Sample(at_s=n / 10, gpu=each, running=running) for n, each in enumerate(busy, 1)]
 
 
-def test_how_busy_the_gpu_was_is_the_mean_of_its_samples() -> None:
-    samples = gpu(90, 0, 0, 0, 90, 0, 90, 90, 90, 90, 0, 0, 0, 0, 0)
-    summary = summarise([trial([record(0.0, 0.2, 1.0)], samples=samples)], OBJECTIVE)
-    assert summary.gpu_percent == 36.0
+def test_gpu_load_is_the_mean() -> None:
+    assert summarise([trial([KEPT], samples=gpu(90, 0, 0, 90, 0))], OBJECTIVE).gpu_percent == 36.0
 
-
-# ---------------------------------------------------------------- whatever the records
 
 _seconds = st.floats(0, 10, allow_nan=False)
 

@@ -22,7 +22,7 @@ NONE = "–"
 class Table(Struct, frozen=True):
     """Rows under a head."""
 
-    # Its heading; empty for none.
+    # The heading; empty for none.
     title: str
     head: Sequence[str]
     # The first cell of a row names it.
@@ -86,9 +86,6 @@ class Chart(Struct, frozen=True, kw_only=True):
     log_x: bool = False
     # Where the values are far enough apart for it.
     log_y: bool = False
-
-
-# ---------------------------------------------------------------- as Markdown
 
 
 def markdown(parts: Iterable[str | Table]) -> str:

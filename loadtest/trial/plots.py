@@ -23,7 +23,7 @@ _DASHES = ("solid", (0, (4, 2)), (0, (1, 1.5)))
 _INK, _FAINT = "#1b2430", "#8a949e"
 _HEIGHT, _FONT = 3.4, 10.0
 _WORTH_A_LOGARITHM = 4
-# So many places on a logarithmic axis are each written there.
+# Up to this many places on a logarithmic axis are written there.
 _FEW = 8
 _MARK_WORDS: dict[str, Any] = {"textcoords": "offset points", "fontsize": _FONT - 1.5}
 
@@ -51,7 +51,11 @@ def figure(charts: Sequence[Chart], title: str) -> Any:
     """The same as a figure of matplotlib, with a part for each chart."""
     columns = min(len(charts), 2)
     rows = -(-len(charts) // 2)
-    height = max(_height(chart) for chart in charts)
+    panels = [len(_panels(chart)) for chart in charts]
+    height = max(
+        0.9 + 1.05 * max(many, 2) if many else max(_HEIGHT, 0.9 + 0.22 * len(chart.series))
+        for many, chart in zip(panels, charts, strict=True)
+    )
     pyplot = _pyplot()
     with pyplot.rc_context(_SETTINGS):
         drawn = pyplot.figure(figsize=(6.2 * columns, height * 1.15 * rows + 0.4), layout="constrained")
@@ -59,11 +63,11 @@ def figure(charts: Sequence[Chart], title: str) -> Any:
         parts = drawn.subfigures(rows, columns, squeeze=False)
         for part, chart in zip(parts.flat, charts, strict=False):
             part.suptitle(chart.title, fontsize=10.5)
-            _draw(part, chart)
+            if chart.series[0].panel:
+                _draw_panels(part, chart, _panels(chart))
+            else:
+                _draw_lines(part.subplots(), chart, chart.series)
     return drawn
-
-
-# ---------------------------------------------------------------- drawing
 
 
 def _pyplot() -> Any:
@@ -102,22 +106,6 @@ def _panels(chart: Chart) -> list[str]:
     return list(dict.fromkeys(series.panel for series in chart.series)) if chart.series[0].panel else []
 
 
-def _height(chart: Chart) -> float:
-    if panels := _panels(chart):
-        return 0.9 + 1.05 * max(len(panels), 2)
-    return max(_HEIGHT, 0.9 + 0.22 * len(chart.series))
-
-
-def _draw(figure: Any, chart: Chart) -> None:
-    if panels := _panels(chart):
-        _draw_panels(figure, chart, panels)
-    else:
-        axes = figure.subplots()
-        _draw_lines(axes, chart, chart.series)
-        if len(chart.series) > 1:
-            _label(axes)
-
-
 def _draw_panels(figure: Any, chart: Chart, panels: Sequence[str]) -> None:
     every = figure.subplots(len(panels), 1, sharex=True, sharey=True, squeeze=False)[:, 0]
     highest = max((value for series in chart.series for value in series.y if value is not None), default=0.0)
@@ -126,8 +114,6 @@ def _draw_panels(figure: Any, chart: Chart, panels: Sequence[str]) -> None:
         _draw_lines(axes, chart, own)
         axes.set_title(_short(panel, 60), loc="left", fontsize=_FONT - 0.5)
         axes.set(xlabel="", ylabel="")
-        if len(own) > 1:
-            _label(axes)
     every[0].set_ylim(0, highest * 1.08 or 1)
     every[-1].set_xlabel(chart.x_label)
     figure.supylabel(chart.y_label, fontsize=_FONT)
@@ -156,6 +142,8 @@ def _draw_lines(axes: Any, chart: Chart, series: Sequence[Series]) -> None:
     _scale(axes, chart, series)
     for mark in chart.marks:
         _draw_mark(axes, mark)
+    if len(series) > 1:
+        axes.legend(loc="upper left", bbox_to_anchor=(1, 1), frameon=False)
 
 
 def _scale(axes: Any, chart: Chart, series: Sequence[Series]) -> None:
@@ -206,10 +194,6 @@ def _draw_mark(axes: Any, mark: Mark) -> None:
     else:
         axes.axhline(mark.at, linestyle=_DASHES[1], **style)
         axes.annotate(mark.label, (0, mark.at), (3, 2), xycoords=("axes fraction", "data"), **_MARK_WORDS)
-
-
-def _label(axes: Any) -> None:
-    axes.legend(loc="upper left", bbox_to_anchor=(1, 1), frameon=False)
 
 
 def _short(name: str, longest: int) -> str:

@@ -50,15 +50,15 @@ class Summary(Struct, frozen=True, kw_only=True):
     failed: int
     # The most frequent reasons.
     failures: dict[str, int]
-    # None in a closed loop.
+    # Translations offered a second; None in a closed loop.
     offered_per_s: float | None
-    # What was finished a second, whenever it was asked for (see `Trial`).
+    # Translations finished a second, whenever they were asked for (see `Trial`).
     requests_per_s: Spread
-    # Also those of translations that failed.
+    # Tokens of translations that failed count, too.
     tokens_per_s: Spread
     # Translations that were due, were finished and kept the objective, a second.
     goodput_per_s: Spread
-    # Which part of all that were asked for kept the objective; failed ones did not.
+    # Share of all translations that kept the objective; failed ones did not.
     within: float
     # Whether that suffices, and nothing else was missed.
     met: bool
@@ -86,13 +86,13 @@ class Summary(Struct, frozen=True, kw_only=True):
     lag_max_ms: float | None
     # Outputs of the engine, as it counts them itself.
     steps: int | None = None
-    # Those over 100 ms after the one before.
+    # Outputs that came over 100 ms after the one before.
     long_steps: int | None = None
     # What the driver said of itself when it was the limit.
     limited: str | None = None
     # From when the first revision of a line was due to the first text of any revision; of none without partials.
     first_words: Percentiles = _NOTHING
-    # As in `Trial`, of any repetition.
+    # `Trial.with_drain` of any repetition.
     with_drain: bool = False
     # How many GPUs the engines use, where there are several; 0 otherwise.
     gpus: int = 0
@@ -101,14 +101,14 @@ class Summary(Struct, frozen=True, kw_only=True):
     # How many processes that is, and what the fullest of them uses; None unless all repetitions tell.
     hosts: int = 0
     fullest_host_cores: float | None = None
-    # As `Trial.store_cpu_s`, likewise.
+    # As `Trial.store_cpu_s`; None unless all repetitions tell.
     store_cores: float | None = None
     # From when a line was sent, the last time where it was refused before, of those that had a first token: how
     # long those wait that are accepted.
     since_sent: Percentiles = _NOTHING
     # Sent again after a refusal: so many times.
     retries: int = 0
-    # As in `Trial`, the least of all repetitions.
+    # `Trial.partials_translated`, the least of all repetitions.
     partials_translated: float | None = None
     # What of the objective was not kept, for people; empty where all of it was.
     missed: tuple[str, ...] = ()
@@ -218,9 +218,6 @@ def requests_per_s(trial: Trial) -> float:
 def tokens_per_s(trial: Trial) -> float:
     """Tokens a second, as `Trial.generated` counts them."""
     return _per_s(trial, _tokens(trial))
-
-
-# ---------------------------------------------------------------- one translation
 
 
 def _finished(record: Record) -> bool:

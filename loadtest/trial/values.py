@@ -14,8 +14,6 @@ from msgspec import Struct
 
 from loadtest.trial.content import Chart, Table
 
-# ---------------------------------------------------------------- what is said
-
 
 class Partial(Struct, frozen=True):
     """A revision of a line that is still being said."""
@@ -36,7 +34,7 @@ class Line(Struct, frozen=True):
     due_s: float = 0.0
     meeting: str = ""
     speaker: str = ""
-    # What the recogniser says before, in order of time.
+    # Revisions that the recogniser says before, in order of time.
     partials: tuple[Partial, ...] = ()
 
 
@@ -48,7 +46,7 @@ class _Load(Struct, frozen=True, tag_field="kind", tag=str.lower):
 
 
 class Closed(_Load, frozen=True):
-    """So many requests are in flight; the next is sent when one is done. `due_s` of the lines is not read."""
+    """A number of requests is in flight; the next is sent when one is done. `due_s` of the lines is not read."""
 
     in_flight: int
 
@@ -66,7 +64,7 @@ class InMeetings(_Load, frozen=True):
     """Open loop through meetings: every speaker has a session in the line's meeting, and sends partials and finals
     when they are due; others read. Only a gateway can be loaded so."""
 
-    # All meetings of the lines.
+    # How many meetings the lines are from.
     meetings: int
     speakers: int
     # Translations of finals a second.
@@ -94,9 +92,9 @@ class OpenAiServer(_Address, frozen=True):
     """`POST {url}/v1/completions`, streamed as server-sent events, over connections that are kept."""
 
     url: str
-    # Its name there.
+    # The model's name there.
     model: str
-    # Those of the gateway whose prompts, output limits and sampling are used.
+    # Settings of the gateway whose prompts, output limits and sampling are used.
     settings: dict[str, Any]
 
 
@@ -112,7 +110,7 @@ class EngineInProcess(_Address, frozen=True):
 
     settings: dict[str, Any]
     # Where a gateway is served on the same engine, by a process that the client process starts beside itself.
-    # None: there is no gateway.
+    # None where there is no gateway.
     port: int | None = None
 
 
@@ -134,7 +132,7 @@ class Record(Struct, frozen=True, omit_defaults=True):
     # When its first text was there, and all of it; None where that never came.
     first_s: float | None
     done_s: float | None
-    # Generated ones, as the system counts them.
+    # Generated tokens, as the system counts them.
     tokens: int = 0
     chars: int = 0
     # Kept where a load test compares texts.
@@ -185,11 +183,11 @@ class Sample(Struct, frozen=True, omit_defaults=True):
     """The machine at one moment; None where it cannot be known."""
 
     at_s: float
-    # Busy, percent: the mean of the GPUs that the engines use.
+    # How busy, percent: the mean of the GPUs that the engines use.
     gpu: float | None = None
-    # Each of these, by its number for NVIDIA's tools, where there are several.
+    # Each GPU, by its number for NVIDIA's tools, where there are several.
     gpus: dict[str, float] = {}
-    # Used on all of them together.
+    # Memory in use on all GPUs together.
     gpu_memory_mib: float | None = None
     # CPU cores in use since the sample before, by part as in `Trial.cpu_s`; `host` and `store`, of those of
     # `serving`, are what the process that hosts a gateway's engine and the workers' store use; `host 2` and so on
@@ -213,9 +211,9 @@ class Trial(Struct, frozen=True, kw_only=True):
     name: str
     # `gateway`, `asyncllm`, `vllm-serve` or a baseline's name.
     system: str
-    # What of its configuration matters.
+    # The part of its configuration that matters.
     settings: dict[str, Any]
-    # From what the lines were drawn.
+    # What the lines were drawn from.
     workload: str
     load: Load
     repetition: int
@@ -245,7 +243,7 @@ class Trial(Struct, frozen=True, kw_only=True):
     with_drain: bool = False
     # The part of `serving` of the processes that host a gateway's engines; None without such a process.
     host_cpu_s: float | None = None
-    # The same of each of them; empty in results of before it was told.
+    # CPU time of each of these processes; empty in older results.
     hosts_cpu_s: list[float] = []
     # The part of `serving` of the store that workers share; None without one.
     store_cpu_s: float | None = None
@@ -257,9 +255,9 @@ class Trial(Struct, frozen=True, kw_only=True):
 class Objective(Struct, frozen=True):
     """What a translation has to keep to be of use."""
 
-    # From when its line was due.
+    # Milliseconds from when its line was due to its first token.
     first_token_ms: float = 300.0
-    # How many of them have to: all but one in a hundred.
+    # The share of translations that has to keep it: all but one in a hundred.
     quantile: float = 0.99
     # From when the first revision of an utterance was due to its first translated words, of as many; None: however
     # long they take.
@@ -275,7 +273,7 @@ class Finding(Struct, frozen=True):
     # As it is shown.
     value: str
     bar: str = ""
-    # None where there is no bar.
+    # Whether the bar was reached; None where there is none.
     passed: bool | None = None
     note: str = ""
 
@@ -286,14 +284,14 @@ class Results(Struct, frozen=True, kw_only=True):
     model: str
     # The load test's own.
     settings: dict[str, Any] = {}
-    # None where nothing is held to one.
+    # The objective; None where nothing is held to one.
     objective: Objective | None = None
     findings: list[Finding]
     # What the command shows besides: paragraphs and tables behind the findings, charts before those of the trials.
     parts: list[str | Table] = []
     charts: list[Chart] = []
     trials: list[Trial] = []
-    # What one kind has besides, as plain JSON: curves, scores.
+    # Further results of one kind of load test, as plain JSON: curves, scores.
     details: dict[str, Any] = {}
     # Further files of the report: name → text.
     files: dict[str, str] = {}
