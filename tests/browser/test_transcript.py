@@ -776,6 +776,10 @@ async def test_what_the_model_is_unsure_of_is_marked_and_one_line_says_why(open_
             "German, unsure",
             "French, unsure",
         ]
+        # Once is enough.
+        await reader.hear(caption("ana", "2", "Bye."), final("ana", "2", "de", "[de] ?", unsure=True))
+        await expect(reader.page.locator(".cell-text.unsure")).to_have_count(3)
+        await expect(note).to_have_count(1)
         # A column that is not shown has no remark.
         await reader.show("ja")
         await expect(note).to_have_count(0)

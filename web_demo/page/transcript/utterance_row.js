@@ -23,6 +23,10 @@ export const AS_SPOKEN = "";
 // Of somebody who goes on speaking, name, language and time are shown again after so long.
 const GROUP_MS = 300_000;
 
+// The row that says what the marks mean: one is enough, or half the transcript would say so.
+/** @type {UtteranceRow | null} */
+let explaining = null;
+
 /** @param {number} ms */
 function duration(ms) {
   return ms < 10_000 ? `${Math.round(ms)} ms` : `${(ms / 1000).toFixed(1)} s`;
@@ -219,7 +223,7 @@ export class UtteranceRow {
     setIfChanged(this.#name, "textContent", speakerName(this.entry));
     setIfChanged(this.#lang, "textContent", lang && this.#nameOf(lang));
     this.#showTime();
-    this.#remark(reason || (unsent ? t("transcript.unsent") : this.#isUnsure() ? t("transcript.unsure") : ""));
+    this.#remark(reason || (unsent ? t("transcript.unsent") : this.#explains() ? t("transcript.unsure") : ""));
     const state = this.#state();
     if (document.activeElement === this.#cancel && state !== "running") {
       /** @type {HTMLElement | null} */ (this.element.closest("[tabindex]"))?.focus({ preventScroll: true });
@@ -267,9 +271,13 @@ export class UtteranceRow {
     return this.entry.cells.get(lang)?.unsure ? t("transcript.unsure_label", { language }) : language;
   }
 
-  /** Whether the model is unsure of a translation that is shown. */
-  #isUnsure() {
-    return [...this.#cells.keys()].some((column) => column !== this.entry.lang && this.entry.cells.get(column)?.unsure);
+  /** Whether it says why a translation is marked: the first row that has a mark does. */
+  #explains() {
+    const { lang, cells } = this.entry;
+    const isUnsure = [...this.#cells.keys()].some((column) => column !== lang && cells.get(column)?.unsure);
+    if (isUnsure && !explaining?.element.isConnected) explaining = this;
+    if (!isUnsure && explaining === this) explaining = null;
+    return explaining === this;
   }
 
   /** @param {string} lang */
