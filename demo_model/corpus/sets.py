@@ -11,11 +11,12 @@ from __future__ import annotations
 import lzma
 import re
 import zlib
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 from functools import cache
 from pathlib import Path
+from typing import overload
 
 from demo_model import LANGUAGES
 
@@ -70,6 +71,8 @@ class ParallelSet:
 
 
 def read_sentence(marked: str) -> Sentence:
+    if "⟦" not in marked:
+        return Sentence(marked)
     text, spans, at = "", [], 0
     for mark in _MARK.finditer(marked):
         text += marked[at : mark.start()]
@@ -90,10 +93,30 @@ def read_line(line: str, kind: SetKind) -> ParallelSet:
     return ParallelSet(kind, written, dict(zip(LANGUAGES, sentences[-len(LANGUAGES) :], strict=True)))
 
 
+class Sets(Sequence[ParallelSet]):
+    """Sets of one kind, each read when it is asked for: few of the composed ones ever are."""
+
+    def __init__(self, lines: Sequence[str], kind: SetKind) -> None:
+        self.lines = lines
+        self._kind = kind
+
+    def __len__(self) -> int:
+        return len(self.lines)
+
+    @overload
+    def __getitem__(self, index: int) -> ParallelSet: ...
+    @overload
+    def __getitem__(self, index: slice) -> Sets: ...
+    def __getitem__(self, index: int | slice) -> ParallelSet | Sets:
+        if isinstance(index, slice):
+            return Sets(self.lines[index], self._kind)
+        return read_line(self.lines[index], self._kind)
+
+
 @cache
-def load_sets(kind: SetKind) -> tuple[ParallelSet, ...]:
-    """All sets of a kind, in the order of the file. The composed ones take seconds."""
-    return tuple(read_line(line, kind) for line in _lines(kind))
+def load_sets(kind: SetKind) -> Sets:
+    """All sets of a kind, in the order of the file."""
+    return Sets(tuple(_lines(kind)), kind)
 
 
 def _lines(name: str) -> Iterator[str]:
@@ -101,9 +124,10 @@ def _lines(name: str) -> Iterator[str]:
         yield from lines
 
 
-def trained_sets() -> dict[SetKind, tuple[ParallelSet, ...]]:
+def trained_sets() -> dict[SetKind, Sequence[ParallelSet]]:
     """All sets that a model may learn from, by kind."""
-    return {kind: tuple(each for each in load_sets(kind) if not each.held_out) for kind in SetKind}
+    trained: dict[SetKind, Sequence[ParallelSet]] = {kind: load_sets(kind) for kind in SetKind}
+    return trained | {SetKind.WRITTEN: [each for each in load_sets(SetKind.WRITTEN) if not each.held_out]}
 
 
 def held_out_sets() -> list[ParallelSet]:
