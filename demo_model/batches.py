@@ -28,7 +28,9 @@ ROW = 256
 """Tokens of a row. What is longer than a row is left out."""
 PREDICTED = 0.6
 """Most tokens of a batch that are predicted, as a share; a row's last pairs are dropped if there are more."""
-DIRECTIONS_PER_SET = 10
+DIRECTIONS_PER_SET = 5
+"""Of those with English, and as many of the others: a third of all directions has English, and most meetings."""
+_GROUPS = tuple([each for each in DIRECTIONS if ("en" in each) is english] for english in (True, False))
 _SETS_PER_CHUNK = 400
 
 
@@ -103,7 +105,8 @@ def batches(source: PairSource, tokenizer: Tokenizer, rows: int, shuffler: rando
         while sum(len(ids) for ids, _ in waiting) < rows * ROW * 2:
             pairs: list[Pair] = []
             for _ in range(_SETS_PER_CHUNK):
-                pairs += source.draw(shuffler.sample(DIRECTIONS, DIRECTIONS_PER_SET))
+                drawn = [each for group in _GROUPS for each in shuffler.sample(group, DIRECTIONS_PER_SET)]
+                pairs += source.draw(drawn)
             waiting += [row for row in encode_pairs(pairs, tokenizer) if len(row[0]) <= ROW]
             shuffler.shuffle(waiting)
         yield pack(waiting, rows)

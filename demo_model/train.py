@@ -1,13 +1,11 @@
 """Trains the adapter of the bundled model on one GPU, scores it on the development set and saves it.
 
-    python -m demo_model.train OUT --base FOLDER --minutes 20
-    python -m demo_model.train OUT --base FOLDER --steps 2 --rows 1 --rank 4 --device cpu --no-compile --workers 1
+    python -m demo_model.train OUT --base FOLDER
+    python -m demo_model.train OUT --base FOLDER --tokens 0.01 --rows 1 --rank 4 --device cpu --no-compile
 
 --base: the folder that `python -m demo_model.base` makes of the package: Gemma's weights, the vocabulary cut.
-Writes `adapter.safetensors` (8-bit; the one with the lowest loss on held-out sentences), and training.json.
-
-`--layers N` takes layers away, one after the other, each time the one without which the loss on held-out sentences
-rises least; what is left learns on. (A deep model has layers that do little; a step of a shallow one is quicker.)
+Writes `adapter.safetensors` (8-bit) and training.json. It trains `--runs` times, each time with other pairs, and
+takes the mean of the differences: what the runs agree in stays, their mistakes do not.
 """
 
 from __future__ import annotations
@@ -22,6 +20,7 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import torch
 from safetensors.torch import load_file
 from tokenizers import Tokenizer
@@ -32,7 +31,7 @@ from demo_model.adapter import save_adapter
 from demo_model.base import VOCABULARY_FILE
 from demo_model.batches import Batch, BatchPool, encode_pairs, pack
 from demo_model.corpus.pairs import Kind, Pair
-from demo_model.corpus.sets import SetKind, held_out_sets, load_sets
+from demo_model.corpus.sets import held_out_sets
 from demo_model.evaluate import Answer, chrf
 from demo_model.gemma import TranslationModel
 from demo_model.layout import answer_limit, prompt_ids
@@ -41,7 +40,6 @@ from gateway.bundled.adapter import FIRST_SPECIAL, Adapter, read_adapter
 from gateway.bundled.tokenizer import END, IDS, PAD, PROMPT_TOKENS
 
 _WARM_UP_STEPS = 100
-_FLOOR = 0.02
 # Words of the base whose rows the trained tokens begin with, in the order of `PROMPT_TOKENS`.
 _FIRST_VALUES = (
     " English",
@@ -57,9 +55,8 @@ _FIRST_VALUES = (
 
 
 def learning_rate(step: int, progress: float, peak: float) -> float:
-    """Linear warm-up by steps, then a cosine over `progress` (0 to 1) down to 2 % of the peak."""
-    cosine = _FLOOR + (1 - _FLOOR) * 0.5 * (1 + math.cos(math.pi * min(1.0, progress)))
-    return peak * cosine * min(1.0, (step + 1) / _WARM_UP_STEPS)
+    """Linear warm-up by steps, then a cosine over `progress` (0 to 1) down to nothing."""
+    return peak * 0.5 * (1 + math.cos(math.pi * min(1.0, progress))) * min(1.0, (step + 1) / _WARM_UP_STEPS)
 
 
 def on(device: torch.device, batch: Batch) -> tuple[Tensor, ...]:
@@ -102,40 +99,43 @@ class Trainer:
             self.weights = {name: weight.float() for name, weight in self.weights.items()}
         embedding = self.weights["model.embed_tokens.weight"]
         first = [self.tokenizer.encode(word, add_special_tokens=False).ids[0] for word in _FIRST_VALUES]
-        torch.manual_seed(options.seed)
-        self.model = TranslationModel(self.weights, options.rank, embedding[first])
+        self.first = embedding[first]
         self.curve: list[dict[str, Any]] = []
-        self.step = self.tokens = self.targets = 0
-        # The lowest loss on held-out sentences, and the adapter that had it.
-        self.best = math.inf
-        self.saved: dict[str, Any] = {}
         self.held_out = [on(self.device, batch) for batch in held_out_batches(self.tokenizer, options.rows)]
+        self.begin(options.seed)
+
+    def begin(self, seed: int) -> None:
+        """Takes a model that has learned nothing."""
+        options = self.options
+        torch.manual_seed(seed)
+        self.model = TranslationModel(
+            self.weights, options.rank, self.first, dropout=options.dropout, smoothing=options.smoothing
+        )
+        self.step = self.tokens = self.targets = 0
         if options.compile:
             self.model.compile_parts()
 
     @torch.no_grad()
-    def held_out_loss(self, batches: int = 99) -> float:
+    def held_out_loss(self) -> float:
         """The mean loss of a token of held-out sentences."""
         total = count = 0.0
-        for batch in self.held_out[:batches]:
+        self.model.eval()
+        for batch in self.held_out:
             total += float(self.model.loss(*batch))
             count += int((batch[-1] >= 0).sum())
+        self.model.train()
         return total / max(1.0, count)
 
-    def run(self, pool: BatchPool, minutes: float, steps: int) -> None:
-        """Trains for so many minutes, the first step (compiling) not counted; or steps, if not 0."""
+    def run(self, pool: BatchPool, most: float) -> None:
+        """Trains until `most` million tokens were seen, from the first rate to none."""
         options, cuda = self.options, self.device.type == "cuda"
         parameters = list(self.model.parameters())
         optimizer = torch.optim.AdamW(
             parameters, lr=options.learning_rate, betas=(0.9, 0.98), weight_decay=0.01, fused=cuda
         )
         recent = torch.zeros((), device=self.device)
-        begun, step, waited, next_look, count = time.monotonic(), 0, 0.0, 64, 0
-        before = self.tokens
-        while True:
-            progress = step / steps if steps else (time.monotonic() - begun) / 60 / minutes if step > 1 else 0.0
-            if progress >= 1:
-                break
+        begun, step, waited, count, before = time.monotonic(), 0, 0.0, 0, self.tokens
+        while (progress := (self.tokens - before) / 1e6 / most) < 1:
             asked = time.monotonic()
             batch = pool.next()
             waited += time.monotonic() - asked
@@ -153,46 +153,19 @@ class Trainer:
             self.step += 1
             self.tokens += batch.filled
             self.targets += batch.targets
-            if step == 1:
-                if cuda:
-                    torch.cuda.synchronize()
-                print(f"first step after {time.monotonic() - begun:.0f} s", flush=True)
-                begun, waited, before = time.monotonic(), 0.0, self.tokens
-            if step == next_look or step % options.log_every == 0:
-                point = {"step": self.step, "seconds": round(time.monotonic() - begun, 1)}
-                point |= {"loss": round(float(recent) / count, 4), "tokens": self.tokens, "targets": self.targets}
-                point |= {"waited": round(waited, 1)}
+            if step % options.log_every == 0:
+                self._look({"loss": round(float(recent) / count, 4), "waited": round(waited, 1)}, begun, before)
                 recent.zero_()
                 count = 0
-                point["held_out_loss"] = round(self.held_out_loss(), 4)
-                self._keep(point["held_out_loss"])
-                next_look *= 2 if step == next_look else 1
-                self.curve.append(point)
-                speed = (self.tokens - before) / max(1e-9, time.monotonic() - begun)
-                print(f"{point}  {speed:,.0f} tokens/s, {pool.waiting} ready", flush=True)
-        last = round(self.held_out_loss(), 4)
-        self.curve.append({"step": self.step, "tokens": self.tokens, "held_out_loss": last})
-        self._keep(last)
-        print(self.curve[-1], f"{time.monotonic() - begun:.0f} s", flush=True)
+        self._look({}, begun, before)
 
-    def _keep(self, loss: float) -> None:
-        """Keeps the adapter if it is the best so far: a long training learns the frozen corpus by heart."""
-        if loss < self.best:
-            self.best, self.saved = loss, self.adapter()
-
-    def take_layers(self, count: int) -> None:
-        """Takes layers away until `count` are left."""
-        while len(self.model.layers) > count:
-            layers = list(self.model.layers)
-            losses = []
-            for index in range(len(layers)):
-                self.model.layers = torch.nn.ModuleList(layers[:index] + layers[index + 1 :])
-                losses.append(self.held_out_loss(batches=1))
-            best = min(range(len(layers)), key=losses.__getitem__)
-            print(f"without layer {layers[best].place}: {losses[best]:.3f}", flush=True)
-            self.model.layers = torch.nn.ModuleList(layers[:best] + layers[best + 1 :])
-        self.best = math.inf
-        self.curve.append({"step": self.step, "layers": [layer.place for layer in self.model.layers]})
+    def _look(self, point: dict[str, Any], begun: float, before: int) -> None:
+        """Adds a point to the curve."""
+        seconds = time.monotonic() - begun
+        point |= {"step": self.step, "seconds": round(seconds, 1), "tokens": self.tokens, "targets": self.targets}
+        point["held_out_loss"] = round(self.held_out_loss(), 4)
+        self.curve.append(point)
+        print(f"{point}  {(self.tokens - before) / max(1e-9, seconds):,.0f} tokens/s", flush=True)
 
     def adapter(self) -> dict[str, Any]:
         """What `save_adapter` takes, but for the vocabulary."""
@@ -201,30 +174,37 @@ class Trainer:
             for name, module in layer.linear.items():
                 part = name.replace("self_attn_", "self_attn.").replace("mlp_", "mlp.")
                 low_rank[f"model.layers.{number}.{part}"] = (_array(module.A), _array(module.B))
-        return {
-            "special": _array(self.model.trained),
-            "low_rank": low_rank,
-            "layers": [layer.place for layer in self.model.layers],
-        }
+        return {"special": _array(self.model.trained), "low_rank": low_rank}
 
 
 def _array(tensor: Tensor) -> Any:
     return tensor.detach().float().cpu().numpy()
 
 
+def mean_adapter(adapters: Sequence[dict[str, Any]], rank: int) -> dict[str, Any]:
+    """The adapter whose differences are nearest to the mean of those of `adapters`."""
+    share = 1 / len(adapters)
+    low_rank = {}
+    for part in adapters[0]["low_rank"]:
+        pairs = [each["low_rank"][part] for each in adapters]
+        # The sum of products is the product of what is put side by side; QR keeps the decomposition small.
+        beside = np.concatenate([b * share for _, b in pairs], axis=1), np.concatenate([a for a, _ in pairs]).T
+        left, small_left, right, small_right = [
+            factor for each in beside for factor in torch.linalg.qr(torch.from_numpy(each))
+        ]
+        u, sizes, v = torch.linalg.svd(small_left @ small_right.T)
+        roots = sizes[:rank].sqrt()
+        low_rank[part] = (_array((v[:rank] * roots[:, None]) @ right.T), _array(left @ (u[:, :rank] * roots)))
+    special = sum(each["special"] for each in adapters) * share
+    return {"special": special, "low_rank": low_rank}
+
+
 def merged(weights: dict[str, Tensor], adapter: Adapter) -> dict[str, Tensor]:
-    """The weights of the ordinary model that base and adapter make, with the layers numbered anew."""
+    """The weights of the ordinary model that base and adapter make."""
     whole: dict[str, Tensor] = {}
-    layers = adapter.layers or ()
     for name, weight in weights.items():
-        part = name.removesuffix(".weight")
-        if ".layers." in name:
-            place = int(name.split(".")[2])
-            if place not in layers:
-                continue
-            part = part.replace(f".{place}.", f".{layers.index(place)}.", 1)
-        applied = adapter.applied(part, weight.float().cpu().numpy())
-        whole[f"{part}.weight"] = torch.from_numpy(applied).to(weight)
+        applied = adapter.applied(name.removesuffix(".weight"), weight.float().cpu().numpy())
+        whole[name] = torch.from_numpy(applied).to(weight)
     whole["model.embed_tokens.weight"][FIRST_SPECIAL : FIRST_SPECIAL + len(PROMPT_TOKENS)] = torch.from_numpy(
         adapter.special
     ).to(whole["model.norm.weight"])
@@ -235,10 +215,7 @@ def answers(base: Path, adapter: Adapter, trainer: Trainer, items: Sequence[Item
     """Greedy translations by transformers' model; an answer without an end is what there is of it."""
     from transformers import Gemma3ForCausalLM, Gemma3TextConfig
 
-    layers = adapter.layers or ()
-    config = Gemma3TextConfig.from_pretrained(base)
-    config.num_hidden_layers, config.layer_types = len(layers), [config.layer_types[place] for place in layers]
-    model = Gemma3ForCausalLM(config).to(trainer.device, torch.bfloat16)
+    model = Gemma3ForCausalLM(Gemma3TextConfig.from_pretrained(base)).to(trainer.device, torch.bfloat16)
     model.load_state_dict(merged(trainer.weights, adapter), strict=False)
     model.tie_weights()
     model.eval()
@@ -284,17 +261,17 @@ def train(options: argparse.Namespace) -> dict[str, Any]:
         trained = sum(parameter.numel() for parameter in trainer.model.parameters())
         print(f"{trained / 1e6:.1f} M trained parameters", flush=True)
         print(f"held-out loss {trainer.held_out_loss():.3f}, {time.monotonic() - started:.0f} s", flush=True)
-        if options.layers < len(trainer.model.layers):
-            trainer.run(pool, options.minutes * options.whole, int(options.steps * options.whole))
-            trainer.take_layers(options.layers)
-            trainer.run(pool, options.minutes * (1 - options.whole), int(options.steps * (1 - options.whole)))
-        else:
-            trainer.run(pool, options.minutes, options.steps)
+        adapters: list[dict[str, Any]] = []
+        for number in range(options.runs):
+            if number:
+                trainer.begin(options.seed + number)
+            trainer.run(pool, options.tokens)
+            adapters.append(trainer.adapter())
     finally:
         pool.close()
     path = options.folder / "adapter.safetensors"
     vocabulary = json.loads((options.base / VOCABULARY_FILE).read_text(encoding="utf-8"))
-    save_adapter(path, vocabulary=vocabulary, **trainer.saved)
+    save_adapter(path, vocabulary=vocabulary, **mean_adapter(adapters, options.mean_rank))
     adapter = read_adapter(path)
     cuda = trainer.device.type == "cuda"
     report: dict[str, Any] = {
@@ -304,7 +281,6 @@ def train(options: argparse.Namespace) -> dict[str, Any]:
             "torch": torch.__version__,
             "shape": asdict(trainer.model.shape),
             "trained_parameters": trained,
-            "sets": {kind: len(load_sets(kind)) for kind in SetKind},
         },
         "curve": trainer.curve,
     }
@@ -328,16 +304,17 @@ def parse(arguments: list[str]) -> argparse.Namespace:
     parser = argparse.ArgumentParser(prog="demo_model.train", description="Train the bundled model's adapter.")
     parser.add_argument("folder", type=Path, help="where the adapter and training.json go")
     parser.add_argument("--base", type=Path, required=True, help="folder of the base with the cut vocabulary")
-    parser.add_argument("--minutes", type=float, default=20.0, help="minutes of training, compiling not counted")
-    parser.add_argument("--steps", type=int, default=0, help="number of steps, instead of --minutes")
-    parser.add_argument("--rank", type=int, default=128)
-    parser.add_argument("--layers", type=int, default=18, help="layers that are left")
+    parser.add_argument("--tokens", type=float, default=16.0, help="millions of tokens of each run")
+    parser.add_argument("--runs", type=int, default=7, help="runs of which the mean is taken")
+    parser.add_argument("--rank", type=int, default=64)
     parser.add_argument(
-        "--whole", type=float, default=0.25, help="share of the training before layers are taken away"
+        "--mean-rank", type=int, default=128, help="rank of their mean, at most that of all together"
     )
-    parser.add_argument("--rows", type=int, default=256, help="rows of 256 tokens in a batch")
-    parser.add_argument("--learning-rate", type=float, default=1e-3)
-    parser.add_argument("--workers", type=int, default=13)
+    parser.add_argument("--dropout", type=float, default=0.0, help="share of each layer's news that is dropped")
+    parser.add_argument("--smoothing", type=float, default=0.0, help="share of other tokens in what is wanted")
+    parser.add_argument("--rows", type=int, default=128, help="rows of 256 tokens in a batch")
+    parser.add_argument("--learning-rate", type=float, default=2e-3)
+    parser.add_argument("--workers", type=int, default=14)
     parser.add_argument("--device", default="cuda")
     parser.add_argument("--no-compile", dest="compile", action="store_false")
     parser.add_argument("--seed", type=int, default=0)

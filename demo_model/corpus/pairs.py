@@ -41,7 +41,7 @@ MIX = {
     Kind.ECHO: 0.04,
 }
 """How a set becomes pairs, and how often."""
-SHARES = {SetKind.WRITTEN: 0.2, SetKind.COMPOSED: 0.55, SetKind.PATTERN: 0.23, SetKind.WORD: 0.02}
+SHARES = {SetKind.WRITTEN: 0.6, SetKind.COMPOSED: 0.24, SetKind.PATTERN: 0.14, SetKind.WORD: 0.02}
 """Which sets are drawn, and how often: the written ones come again and again."""
 
 Direction = tuple[str, str]

@@ -5,6 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 
 torch = pytest.importorskip("torch")
@@ -33,11 +34,11 @@ def reference() -> Any:
     return Gemma3ForCausalLM(config).float().eval()
 
 
-def ours(reference: Any, kept: tuple[int, ...] = tuple(range(6))) -> Any:
-    from demo_model.gemma import TranslationModel
+def ours(reference: Any) -> Any:
+    from demo_model.gemma import Shape, TranslationModel
 
     weights = {name: value for name, value in reference.state_dict().items() if name != "lm_head.weight"}
-    return TranslationModel(weights, 4, weights["model.embed_tokens.weight"][6:15], kept)
+    return TranslationModel(weights, 4, weights["model.embed_tokens.weight"][6:15], Shape(layers=6))
 
 
 def test_two_pairs_in_a_row_are_as_if_they_were_alone(reference: Any) -> None:
@@ -59,7 +60,7 @@ def test_the_adapter_merges_into_an_ordinary_model(reference: Any, tmp_path: Pat
     from demo_model.train import Trainer, merged
     from gateway.bundled.adapter import read_adapter
 
-    model = ours(reference, (0, 2, 5))
+    model = ours(reference)
     with torch.no_grad():
         for layer in model.layers:
             for module in layer.linear.values():
@@ -69,10 +70,29 @@ def test_the_adapter_merges_into_an_ordinary_model(reference: Any, tmp_path: Pat
     save_adapter(tmp_path / "adapter", vocabulary=range(64), **trainer.adapter())
     weights = {name: value for name, value in reference.state_dict().items() if name != "lm_head.weight"}
     whole = merged(weights, read_adapter(tmp_path / "adapter"))
-    assert {name.split(".")[2] for name in whole if ".layers." in name} == {"0", "1", "2"}
     module = model.layers[1].linear["mlp_up_proj"]
     change = (module.B @ module.A).detach()
     found = whole["model.layers.1.mlp.up_proj.weight"]
     # 8 bits for each of two matrices.
     assert float((found - module.weight - change).abs().max()) < 0.03 * float(change.abs().max())
     assert torch.allclose(whole["model.embed_tokens.weight"][6:15], model.trained.detach(), atol=0.01)
+
+
+def test_the_mean_of_adapters_keeps_what_they_share() -> None:
+    from demo_model.train import mean_adapter
+
+    random = np.random.default_rng(1)
+    shared = random.normal(size=(3, 20)), random.normal(size=(30, 3))
+    adapters: list[dict[str, Any]] = [
+        {"special": np.full((9, 4), own), "low_rank": {"x": tuple(np.float32(each) for each in shared)}}
+        for own in (1.0, 3.0)
+    ]
+    mean = mean_adapter(adapters, 3)
+    a, b = mean["low_rank"]["x"]
+    assert (a.shape, b.shape) == ((3, 20), (30, 3))
+    np.testing.assert_allclose(b @ a, shared[1] @ shared[0], rtol=1e-3, atol=1e-3)
+    assert (mean["special"] == 2.0).all()
+    # What only one of them has counts half.
+    adapters[1]["low_rank"] = {"x": tuple(np.zeros_like(each) for each in adapters[1]["low_rank"]["x"])}
+    a, b = mean_adapter(adapters, 3)["low_rank"]["x"]
+    np.testing.assert_allclose(b @ a, shared[1] @ shared[0] / 2, rtol=1e-3, atol=1e-3)
