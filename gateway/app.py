@@ -32,27 +32,25 @@ from gateway.engines.host.shared import SharedEngine
 from gateway.engines.host.slots import Wanted
 from gateway.engines.pool.pool import Pool
 from gateway.keys import keys_of
-from gateway.meeting.room import Room
+from gateway.meeting.room import Room, Rooms
 from gateway.protocol.from_domain import error_message, languages_message
 from gateway.protocol.messages import LanguagesChanged
 from gateway.runtime import EventLoopLag, cancelled
 from gateway.server import page
-from gateway.server.access_log import AccessLog
+from gateway.server.access_log import AccessLog, Traced
 from gateway.server.compat import deepl, libretranslate
 from gateway.server.compat.requests import Parts
-from gateway.server.core import Core
+from gateway.server.connection import Core
 from gateway.server.guard.audit import Audit
 from gateway.server.guard.hosts import is_loopback, only_for
 from gateway.server.guard.identity import Identity
 from gateway.server.guard.origins import Origins, cross_origin
 from gateway.server.http import admin, api, tokens, usage
 from gateway.server.http.readiness import Whole
-from gateway.server.tenant_usage import TenantUsage
-from gateway.server.tracing import Traced
+from gateway.server.http.usage import TenantUsage
 from gateway.server.translate.call import Translator
 from gateway.server.translate.detection import Detector
 from gateway.server.websocket import Stream
-from gateway.sessions.rooms import Rooms
 from gateway.sessions.sessions import Sessions
 from gateway.store import Store
 from gateway.stores import handover_file
@@ -234,7 +232,7 @@ class Gateway:
                 WebSocketRoute("/v1/stream", self.stream.endpoint),
                 *(admin.routes_elsewhere() if own_address else admin.routes(read)),
                 *tokens.routes(self.sessions, identity, self._keys, audit),
-                *usage.routes(identity, audit, self.usage.of, self.quotas.of),
+                *usage.routes(identity, audit, self.usage),
                 *api.routes(
                     translator=translator,
                     log=self.log,
@@ -244,7 +242,7 @@ class Gateway:
                     auth=settings.auth.kind,
                     delta_interval_s=settings.delta_interval_s,
                 ),
-                *deepl.routes(compatible, self.usage.of, self.quotas.of, lambda: self.store.glossaries),
+                *deepl.routes(compatible, self.usage, lambda: self.store.glossaries),
                 *libretranslate.routes(compatible),
                 *page.routes(demo_controls=settings.demo_controls),
             ],

@@ -26,12 +26,10 @@ from gateway.domain.errors import (
 from gateway.protocol.codec import negotiate
 from gateway.protocol.messages import SessionDraining
 from gateway.protocol.rate_limit import TokenBucket
-from gateway.server.connection import Connection
-from gateway.server.core import Core, leaving
-from gateway.server.guard.accounts import client_account
-from gateway.server.guard.identity import challenge
+from gateway.server.access_log import Traffic
+from gateway.server.connection import Connection, Core, leaving
+from gateway.server.guard.identity import challenge, client_account
 from gateway.server.guard.origins import Origins
-from gateway.server.writer import Traffic
 
 # Connections that have not started a session yet.
 _MOST_UNSTARTED = 1_000

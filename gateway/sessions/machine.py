@@ -1,4 +1,4 @@
-"""The life of one session as a state table: messages in, effects out.
+"""The life of one session as a state table: messages in, effects out. An effect says what the session asks for.
 
 Knows: which message is legal when, every limit, and what each message asks for.
 Must not know: clocks (the time is an argument), tasks, sockets, the engine. It does not know either whether
@@ -17,7 +17,7 @@ CLOSED           ignored        ignored                                   ignore
 from __future__ import annotations
 
 from collections import OrderedDict
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from enum import Enum
 from hashlib import blake2b
 from typing import cast
@@ -53,6 +53,8 @@ from gateway.protocol.messages import (
     ClientMessage,
     Ping,
     Pong,
+    Resume,
+    ServerMessage,
     SessionEnd,
     SessionRefresh,
     SessionStart,
@@ -63,22 +65,99 @@ from gateway.protocol.messages import (
     UtterancePartial,
 )
 from gateway.protocol.rate_limit import TokenBucket
-from gateway.sessions.effects import (
-    Accept,
-    Acknowledge,
-    Cancel,
-    Close,
-    Effect,
-    Join,
-    Refresh,
-    Reply,
-    Show,
-    Update,
-    Withdraw,
-)
 from gateway.sessions.grants import check_meeting, check_reads, check_role, check_speaks
 from gateway.sessions.rules import Options, SessionRules
 from gateway.translation.spoken_language import DETECTED_CHARS, SpokenLanguages
+
+
+class Reply(Struct, frozen=True):
+    """Send this to this session's client alone."""
+
+    message: ServerMessage
+
+
+class Join(Struct, frozen=True):
+    """Enter a meeting, a private one if it is None, or come back to one; send `session.started`."""
+
+    meeting: str | None
+    name: str
+    speaks: str | None
+    reads: tuple[str, ...]
+    stability: Stability = "live"
+    resume: Resume | None = None
+    originals: bool = False
+    # Whether the meeting is to be recorded; None: as it is, or as the gateway is set to.
+    record: bool | None = None
+    # Its languages that the gateway does not have → why: only a session that has them already goes on with them.
+    gone: Mapping[str, GatewayError] = {}
+
+
+class Update(Struct, frozen=True):
+    """Other languages are spoken or read, or what is said is read in another way, from now on."""
+
+    speaks: str | None
+    reads: tuple[str, ...]
+    stability: Stability = "live"
+    originals: bool = False
+
+
+class Refresh(Struct, frozen=True):
+    """Verify a new token and go on with what it allows; send `session.refreshed`."""
+
+    token: str
+
+    def __repr__(self) -> str:
+        return "Refresh(token=…)"  # it must not be logged
+
+
+class Show(Struct, frozen=True):
+    """Show a partial utterance to the readers of its language, and translate it for the others."""
+
+    utterance: Utterance
+
+
+class Accept(Struct, frozen=True):
+    """Take on a final utterance: log it, acknowledge it, show its caption, translate it.
+
+    again: it was accepted before and some translation of it failed; only what is missing is to be done.
+    """
+
+    utterance: Utterance
+    again: bool = False
+
+
+class Acknowledge(Struct, frozen=True):
+    """A final that was accepted before was sent again: acknowledge it once more, do nothing else."""
+
+    id: str
+    rev: int
+
+
+class Cancel(Struct, frozen=True):
+    """Stop the translations of an accepted utterance."""
+
+    id: str
+
+
+class Withdraw(Struct, frozen=True):
+    """An utterance that was begun will not be finished: it goes from every screen.
+
+    wait_s: so much later, and not if it goes on until then.
+    """
+
+    id: str
+    wait_s: float = 0.0
+
+
+class Close(Struct, frozen=True):
+    """Close the connection, after everything before it was sent."""
+
+    code: CloseCode
+    reason: GatewayError | None = None
+
+
+Effect = Reply | Join | Refresh | Update | Show | Accept | Acknowledge | Cancel | Withdraw | Close
+
 
 # Utterances that are remembered after they settled.
 REMEMBERED_UTTERANCES = 1_000

@@ -20,8 +20,7 @@ from gateway.meeting.feed import Feed
 from gateway.meeting.members import Member
 from gateway.meeting.room import Room
 from gateway.protocol.limits import Limits
-from gateway.sessions.effects import Accept, Close, Effect
-from gateway.sessions.machine import Session
+from gateway.sessions.machine import Accept, Close, Effect, Session
 
 # Closes a connection after what is in its outbox, with the reason.
 Finish = Callable[[CloseCode, GatewayError | None], None]

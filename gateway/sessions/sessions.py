@@ -30,14 +30,12 @@ from gateway.domain.session_store import Bounds, Fence, TenantCounts
 from gateway.domain.sessions import Handover, KeptSession
 from gateway.meeting import traces
 from gateway.meeting.outbox import Outbox, Payload
+from gateway.meeting.room import Rooms
 from gateway.protocol.limits import Limits
 from gateway.protocol.messages import ServerMessage
-from gateway.sessions.effects import Accept, Effect, Join, Update, Withdraw
-from gateway.sessions.entrance import Client, Entrance, Entry
-from gateway.sessions.joins import Joins
+from gateway.sessions.entrance import Client, Entrance, Entry, Joins
 from gateway.sessions.lifetimes import Lifetimes
-from gateway.sessions.machine import Session
-from gateway.sessions.rooms import Rooms
+from gateway.sessions.machine import Accept, Effect, Join, Session, Update, Withdraw
 from gateway.sessions.seat import Finish, Seat, restored
 from gateway.sessions.seats import Seats
 from gateway.translation.finals import Finals

@@ -17,8 +17,8 @@ from gateway.domain.grants import Revocation
 from gateway.runtime import log_from, log_level
 from gateway.server import page
 from gateway.server.administration import meetings, processes, webhooks
-from gateway.server.administration.bodies import Worker
 from gateway.server.administration.operators import Operators
+from gateway.server.administration.processes import Worker
 from gateway.server.http.readiness import Whole
 from gateway.store import Store
 from gateway.webhooks.deliveries import Deliveries

@@ -19,7 +19,7 @@ from gateway.protocol.messages import (
     TranslationFinal,
     UtteranceCancelled,
 )
-from gateway.stores.memory_live_channel import MemoryLiveChannel, Switchboard
+from tests.live_channel import MemoryLiveChannel, Switchboard
 from tests.logs import utterance
 from tests.translation.stage import Log, Screen, Stage, idle, nothing_is_live, stage, until
 from tests.translation.test_partials import SERIES, spoken

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import time
+from functools import partial
 from types import SimpleNamespace
 from typing import Any, cast
 
@@ -19,7 +20,7 @@ from gateway.meeting.feed import Feed
 from gateway.meeting.history import History
 from gateway.meeting.members import Member
 from gateway.meeting.outbox import Outbox
-from gateway.meeting.room import Room
+from gateway.meeting.room import Room, Rooms
 from gateway.protocol.codec import JSON, MSGPACK
 from gateway.protocol.limits import Limits
 from gateway.protocol.messages import (
@@ -434,3 +435,31 @@ async def test_others_have_their_turn_while_much_is_replayed() -> None:
 
 
 # ---------------------------------------------------------------- what the log tells
+
+
+def quiet(_room: Room) -> bool:
+    return False
+
+
+def member(name: str) -> Member:
+    return Member(participant=name, name=name, speaks=None, reads=("ja",), stability="live")
+
+
+async def test_a_room_stays_while_somebody_is_in_it_or_about_to_be_or_something_is_to_be_done() -> None:
+    rooms = Rooms(partial(Room, log=MemoryEventLog(usual(MemoryStore)), snapshot=10))
+    ana = member("ana")
+    async with rooms.enter("m", private=False) as room:
+        await rooms.sweep(quiet)
+        async with rooms.enter("m", private=False) as same:
+            assert same is room
+        await rooms.sweep(quiet)
+        room.join(ana)
+    await rooms.sweep(quiet)
+    assert list(rooms) == [room]
+    room.leave(ana)
+    await rooms.sweep(lambda busy: busy is room)
+    assert list(rooms) == [room]
+    await rooms.sweep(quiet)
+    assert len(rooms) == 0
+    async with rooms.enter("m", private=False) as another:
+        assert another is not room

@@ -24,6 +24,7 @@ from gateway.protocol.codec import JSON, MSGPACK, Codec
 from gateway.protocol.limits import Limits
 from gateway.protocol.messages import (
     Caption,
+    ClientMessage,
     Error,
     ParticipantLeft,
     Ping,
@@ -43,6 +44,8 @@ from gateway.protocol.messages import (
     TranslationFinal,
     UtteranceAccepted,
     UtteranceCancel,
+    UtteranceFinal,
+    UtterancePartial,
 )
 from gateway.sessions.seat import key_of
 from tests.clocks import swiftly
@@ -590,3 +593,33 @@ async def test_whoever_has_the_last_translation_may_say_the_next_at_once() -> No
             await ana.peer.send(say(str(number)))
             while len([m for m in ana.received if isinstance(m, TranslationFinal)]) < 2 * (number + 1):
                 assert not isinstance(message := await ana.receive(), Error), message
+
+
+@pytest.mark.parametrize(
+    ("message", "loads"),
+    [
+        (SessionStart(reads=[], speaks="auto"), True),
+        (SessionStart(reads=[], speaks="AUTO"), True),
+        (SessionStart(reads=[], speaks="en"), False),
+        (SessionStart(reads=["auto"]), False),
+        (SessionUpdate(speaks="auto"), True),
+        (SessionUpdate(), False),
+        (UtterancePartial("u", 1, "hi", lang="auto"), True),
+        (UtteranceFinal("u", 1, "hi", lang="auto"), True),
+        (UtteranceFinal("u", 1, "auto"), False),
+        (Ping("auto"), False),
+    ],
+)
+async def test_the_detector_is_loaded_before_it_is_needed_and_not_otherwise(
+    message: ClientMessage, loads: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async with running() as gateway:
+        core = gateway.gateway.stream._core
+        loaded: list[Any] = []
+
+        async def load() -> None:
+            loaded.append(message)
+
+        monkeypatch.setattr(core.detector, "load", load)
+        await core.prepare(message)
+    assert loaded == [message] * loads

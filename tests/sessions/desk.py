@@ -16,13 +16,11 @@ from gateway.domain.grants import OPEN, Grant
 from gateway.domain.ports import LiveChannel, SessionStore
 from gateway.domain.quotas import NO_QUOTA
 from gateway.meeting.outbox import Outbox
-from gateway.meeting.room import Room
+from gateway.meeting.room import Room, Rooms
 from gateway.protocol.limits import Limits
 from gateway.protocol.messages import Error, ServerMessage, SessionStart
-from gateway.sessions.effects import Effect, Join, Reply
 from gateway.sessions.entrance import Entry
-from gateway.sessions.machine import Session
-from gateway.sessions.rooms import Rooms
+from gateway.sessions.machine import Effect, Join, Reply, Session
 from gateway.sessions.sessions import Sessions
 from gateway.stores.memory_session_store import MemorySessions, MemorySessionStore
 from gateway.translation.scheduling.quotas import Quotas

@@ -8,8 +8,7 @@ from typing import Any
 from gateway.domain.engine import EngineProfile
 from gateway.protocol.limits import Limits
 from gateway.protocol.messages import Error, SessionStart, UtteranceFinal
-from gateway.sessions.effects import Effect, Join, Reply
-from gateway.sessions.machine import Session
+from gateway.sessions.machine import Effect, Join, Reply, Session
 
 PROFILE = EngineProfile(model="m", family="f", languages=("en", "ja", "de"))
 LIMITS = Limits(text_chars=50, utterances_in_flight=3, languages=2, messages_per_s=10, messages_burst=1000)

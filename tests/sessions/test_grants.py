@@ -23,8 +23,8 @@ from gateway.protocol.messages import (
     client_messages,
 )
 from gateway.sessions import grants as grants
-from gateway.sessions.effects import Accept, Join, Reply, Show, Update
 from gateway.sessions.grants import SpentTokens, check_meeting, check_reads, check_role, check_speaks, may_read
+from gateway.sessions.machine import Accept, Join, Reply, Show, Update
 from tests.sessions.talk import Talk, error_of, final
 
 

@@ -25,10 +25,9 @@ from gateway.protocol.messages import (
     TranslationFinal,
     UtteranceFinal,
 )
-from gateway.sessions.effects import Accept, Reply
 from gateway.sessions.entrance import Entry
 from gateway.sessions.lifetimes import Lifetimes
-from gateway.sessions.machine import State
+from gateway.sessions.machine import Accept, Reply, State
 from gateway.sessions.seat import Seat
 from gateway.stores.memory_log import MemoryEventLog, MemoryStore
 from tests.sessions.desk import Connection, Desk, desk

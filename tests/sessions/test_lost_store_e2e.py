@@ -11,7 +11,7 @@ import pytest
 from gateway.domain.close_codes import CloseCode
 from gateway.domain.errors import LogUnavailable
 from gateway.protocol.messages import Resume, SessionEnd, TranslationFinal, UtteranceFinal
-from gateway.sessions.effects import Accept
+from gateway.sessions.machine import Accept
 from gateway.stores.redis.log import RedisEventLog
 from gateway.stores.redis.store import RedisStore
 from tests.redis_server import RedisServer, new_folder

@@ -27,7 +27,7 @@ from gateway.protocol.messages import (
     UtteranceFinal,
     UtterancePartial,
 )
-from gateway.sessions.effects import (
+from gateway.sessions.machine import (
     Accept,
     Acknowledge,
     Cancel,
@@ -36,10 +36,10 @@ from gateway.sessions.effects import (
     Refresh,
     Reply,
     Show,
+    State,
     Update,
     Withdraw,
 )
-from gateway.sessions.machine import State
 from tests.sessions.talk import LIMITS, PROFILE, Talk, error_of, final
 
 ALL_OPTIONS = EngineProfile(

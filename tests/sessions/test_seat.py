@@ -18,8 +18,7 @@ from gateway.meeting.members import Member
 from gateway.meeting.room import Room
 from gateway.protocol.limits import Limits
 from gateway.protocol.messages import SessionEnd, SessionStart, UtteranceFinal
-from gateway.sessions.effects import Accept, Acknowledge
-from gateway.sessions.machine import State
+from gateway.sessions.machine import Accept, Acknowledge, State
 from gateway.sessions.seat import Seat, key_of, recalled, restored
 from gateway.stores.memory_log import MemoryEventLog, MemoryStore
 from tests.logs import append

@@ -19,7 +19,7 @@ from gateway.domain.sessions import SessionRecord, UsedToken
 from gateway.protocol.limits import Limits
 from gateway.protocol.messages import UtteranceFinal
 from gateway.sessions import seats
-from gateway.sessions.effects import Update
+from gateway.sessions.machine import Update
 from gateway.sessions.seat import Seat
 from gateway.sessions.seats import Writes
 from tests.sessions.desk import desk

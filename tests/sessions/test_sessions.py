@@ -33,8 +33,8 @@ from gateway.protocol.messages import (
     UtteranceFinal,
     UtterancePartial,
 )
-from gateway.sessions.effects import Accept, Acknowledge, Update
 from gateway.sessions.entrance import Entry
+from gateway.sessions.machine import Accept, Acknowledge, Update
 from loadtest.systems.server import free_port
 from tests.clocks import swiftly
 from tests.gateways import running

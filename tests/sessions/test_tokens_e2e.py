@@ -35,8 +35,8 @@ from gateway.protocol.messages import (
     UtteranceCancelled,
     UtteranceFinal,
 )
-from gateway.sessions.effects import Accept, Update
 from gateway.sessions.entrance import Entry
+from gateway.sessions.machine import Accept, Update
 from gateway.sessions.seat import Seat
 from gateway.stores import handover_file
 from tests.sessions.desk import ANA, Connection, Desk, desk

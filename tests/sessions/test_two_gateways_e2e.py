@@ -16,9 +16,9 @@ from gateway.protocol.messages import (
     UtteranceFinal,
     UtterancePartial,
 )
-from gateway.sessions.effects import Accept, Show
 from gateway.sessions.entrance import Entry
-from gateway.stores.memory_live_channel import MemoryLiveChannel, Switchboard
+from gateway.sessions.machine import Accept, Show
+from tests.live_channel import MemoryLiveChannel, Switchboard
 from tests.sessions.desk import Connection, Desk, desk
 from tests.translation.stage import Log, idle, until
 

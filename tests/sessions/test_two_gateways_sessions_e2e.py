@@ -30,7 +30,7 @@ from gateway.protocol.messages import (
     UtteranceAccepted,
     UtteranceFinal,
 )
-from gateway.sessions.effects import Acknowledge, Update
+from gateway.sessions.machine import Acknowledge, Update
 from tests.sessions.desk import ANA, Desk, api_key_of
 from tests.sessions.two_gateways import joined, resume_of, says, translated, two
 from tests.translation.stage import idle, until

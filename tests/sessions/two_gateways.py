@@ -9,8 +9,8 @@ from typing import Any
 from gateway.domain.log import Translated
 from gateway.protocol.limits import Limits
 from gateway.protocol.messages import Resume, UtteranceFinal
-from gateway.sessions.effects import Accept
 from gateway.sessions.entrance import Entry
+from gateway.sessions.machine import Accept
 from gateway.stores.memory_session_store import MemorySessions, MemorySessionStore
 from tests.sessions.desk import Connection, Desk, desk
 from tests.translation.stage import Log, idle

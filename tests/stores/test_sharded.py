@@ -21,7 +21,6 @@ from gateway.domain.log import Publication, Unfinished
 from gateway.domain.session_store import Bounds, TenantCounts
 from gateway.domain.sessions import SessionRecord, UsedToken
 from gateway.domain.webhooks import KeptWebhooks, Settled, Webhook
-from gateway.stores.memory_live_channel import MemoryLiveChannel, Switchboard
 from gateway.stores.memory_log import MemoryEventLog, MemoryStore
 from gateway.stores.memory_session_store import MemorySessions, MemorySessionStore
 from gateway.stores.memory_webhooks import MemoryWebhookOutbox, MemoryWebhookStore
@@ -32,6 +31,7 @@ from gateway.stores.sharded import (
     ShardedSessionStore,
     ShardedWebhookOutbox,
 )
+from tests.live_channel import MemoryLiveChannel, Switchboard
 from tests.logs import nothing, texts, utterance
 from tests.patience import until
 from tests.usual import usual

@@ -12,6 +12,7 @@ from collections.abc import Awaitable, Callable
 from datetime import UTC, datetime
 from http import HTTPStatus
 
+from msgspec import Struct
 from starlette.requests import Request
 from starlette.routing import BaseRoute, Route
 from starlette.types import ASGIApp
@@ -22,16 +23,61 @@ from gateway.domain.log import LoggedMeeting
 from gateway.domain.ports import EventLog, SessionStore
 from gateway.domain.roles import NAME
 from gateway.domain.session_store import StoredSession
-from gateway.server.administration.bodies import (
-    EndedAnswer,
-    ErasedAnswer,
-    Meeting,
-    MeetingsAnswer,
-    Session,
-    SessionsAnswer,
-)
 from gateway.server.administration.operators import Operators, note
 from gateway.server.http.responses import Resource, StatusError, json_response
+
+
+class Meeting(Struct, frozen=True, kw_only=True):
+    """A meeting that somebody is in, or of which something is kept."""
+
+    tenant: str
+    meeting: str
+    # Whether it is of one participant, who named no meeting.
+    private: bool
+    # Sessions with a connection, and those that can be resumed.
+    connected: int
+    away: int
+    # Utterances and translations that are kept, and their estimated bytes.
+    publications: int
+    bytes: int
+    # When the newest publication was appended. None: nothing is kept.
+    newest_at: datetime | None
+
+
+class MeetingsAnswer(Struct, frozen=True):
+    meetings: list[Meeting]
+
+
+class Session(Struct, frozen=True, kw_only=True):
+    """A participant in a meeting."""
+
+    tenant: str
+    meeting: str
+    participant: str
+    name: str
+    speaks: str | None
+    reads: tuple[str, ...]
+    # Whether it has no connection now.
+    away: bool
+    # Subject of the token, in its issuer's words. None where sessions need no token.
+    sub: str | None
+
+
+class SessionsAnswer(Struct, frozen=True):
+    sessions: list[Session]
+
+
+class EndedAnswer(Struct, frozen=True):
+    """How many sessions have ended."""
+
+    sessions: int
+
+
+class ErasedAnswer(Struct, frozen=True):
+    """Whether anything was kept."""
+
+    erased: bool
+
 
 _ONE = "/admin/meetings/{tenant}/{meeting}"
 

@@ -7,20 +7,44 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from http import HTTPStatus
-from typing import Protocol
+from typing import Literal, Protocol
 
 import msgspec
+from msgspec import Struct
 from starlette.requests import Request
 from starlette.routing import BaseRoute, Route
 from starlette.types import ASGIApp
 
 from gateway.domain.engine import EngineHealth, LaneHealth
-from gateway.server.administration.bodies import LanesAnswer, LogLevel, Worker, WorkersAnswer
 from gateway.server.administration.operators import Operators, note
 from gateway.server.http.bodies import EngineReadiness
 from gateway.server.http.readiness import Whole, engine_readiness
 from gateway.server.http.request_bodies import decoded, read_json
 from gateway.server.http.responses import Resource, StatusError, json_response
+
+
+class LanesAnswer(Struct, frozen=True):
+    lanes: list[EngineReadiness]
+
+
+class Worker(Struct, frozen=True, kw_only=True):
+    """A process that serves. The numbers are translations."""
+
+    # None: the only process.
+    number: int | None
+    pid: int
+    status: Literal["serving", "starting", "draining"]
+    running: int
+    waiting: int
+
+
+class WorkersAnswer(Struct, frozen=True):
+    workers: list[Worker]
+
+
+class LogLevel(Struct, frozen=True, forbid_unknown_fields=True):
+    level: Literal["debug", "info", "warning", "error"]
+
 
 _LEVEL = msgspec.json.Decoder(LogLevel)
 _BODY_BYTES = 1_024

@@ -10,14 +10,41 @@ from datetime import UTC, datetime
 from http import HTTPStatus
 from urllib.parse import urlsplit
 
+from msgspec import Struct
 from starlette.requests import Request
 from starlette.routing import BaseRoute, Route
 from starlette.types import ASGIApp
 
 from gateway.domain.webhooks import Webhook, WebhookOutbox, WebhookState
-from gateway.server.administration.bodies import TestedAnswer, WebhookAnswer, WebhooksAnswer
 from gateway.server.administration.operators import Operators, note
 from gateway.server.http.responses import Resource, StatusError, json_response
+
+
+class WebhookAnswer(Struct, frozen=True, kw_only=True):
+    """A webhook, over all gateways of a store."""
+
+    name: str
+    # Host of its address.
+    host: str
+    # Events that are not delivered yet, and when the oldest of them happened.
+    waiting: int
+    oldest_at: datetime | None
+    # When something was sent last, and what came of it. None: nothing was sent yet.
+    tried_at: datetime | None
+    said: str | None
+    # Whether it has answered 410, and gets nothing more.
+    gone: bool
+
+
+class WebhooksAnswer(Struct, frozen=True):
+    webhooks: list[WebhookAnswer]
+
+
+class TestedAnswer(Struct, frozen=True):
+    """What came of a test event that was taken."""
+
+    said: str
+
 
 # Sends a test event now. Returns the status of HTTP, 0 without an answer, and a sentence.
 Ping = Callable[[Webhook], Awaitable[tuple[int, str]]]

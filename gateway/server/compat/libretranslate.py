@@ -20,7 +20,7 @@ from gateway.domain.grants import Grant
 from gateway.domain.languages import AUTO, UNDETERMINED, language_name
 from gateway.server.compat.markup import Rules
 from gateway.server.compat.requests import CompatResource, Parts, known, parameters, translated
-from gateway.server.guard.accounts import client_account
+from gateway.server.guard.identity import client_account
 from gateway.server.http.responses import json_response
 from gateway.server.translate.plan import Asked
 

@@ -1,10 +1,12 @@
-"""Who asks: what the bearer of a request or a connection may do.
+"""Who asks: what the bearer of a request or a connection may do, and which account it is charged to.
 
-Knows: the Authorization header, and whether anybody needs a token here. Must not know: tokens, keys, endpoints.
+Knows: the Authorization header, forms of addresses, whether a token is needed.
+Must not know: tokens, keys, endpoints.
 """
 
 from __future__ import annotations
 
+import ipaddress
 from collections.abc import Callable
 from http import HTTPStatus
 
@@ -72,3 +74,25 @@ def bearer(connection: HTTPConnection, *schemes: str) -> str | None:
 def challenge(status: int) -> dict[str, str]:
     """The header that says how to say who one is, where that is missing (RFC 6750)."""
     return {"WWW-Authenticate": "Bearer"} if status == HTTPStatus.UNAUTHORIZED else {}
+
+
+# A provider gives each customer at least a network of this size, with 2⁶⁴ addresses to choose from.
+_IPV6_NETWORK_BITS = 64
+
+
+def account_of(address: str) -> str:
+    """An IPv4 address itself, or the /64 network of an IPv6 address; anything else is `local`."""
+    try:
+        parsed = ipaddress.ip_address(address)
+    except ValueError:
+        return "local"
+    if isinstance(parsed, ipaddress.IPv4Address):
+        return str(parsed)
+    if parsed.ipv4_mapped is not None:
+        return str(parsed.ipv4_mapped)
+    return str(ipaddress.ip_network((int(parsed), _IPV6_NETWORK_BITS), strict=False))
+
+
+def client_account(connection: HTTPConnection) -> str:
+    """The account of the client that sent a request or opened a WebSocket."""
+    return account_of(connection.client.host if connection.client is not None else "")

@@ -27,9 +27,8 @@ from gateway.domain.languages import AUTO, language_name
 from gateway.domain.ports import EventLog
 from gateway.protocol import asyncapi
 from gateway.protocol.checks import targets_by_source
-from gateway.server.guard.accounts import client_account
 from gateway.server.guard.audit import Attempt, Audit
-from gateway.server.guard.identity import Identity
+from gateway.server.guard.identity import Identity, client_account
 from gateway.server.http import bodies, openapi
 from gateway.server.http.bodies import (
     BatchAnswer,

@@ -39,7 +39,7 @@ from gateway.server.http.bodies import (
     status_code,
     status_meaning,
 )
-from gateway.server.http.token_bodies import (
+from gateway.server.http.tokens import (
     InviteAnswer,
     RevocationAnswer,
     RevocationBody,

@@ -34,12 +34,10 @@ from gateway.domain.grants import Grant, account_of_tenant, hash_of_meeting, mee
 from gateway.domain.languages import normalise
 from gateway.domain.log import Page, Publication, Said
 from gateway.domain.ports import Engine, EventLog
-from gateway.meeting.subtitles import readable
-from gateway.meeting.transcript import Spoken, plain_text, subrip, transcript, webvtt
+from gateway.meeting.transcript import Spoken, plain_text, readable, subrip, transcript, webvtt
 from gateway.protocol.checks import check_language_tag, is_meeting_id, supported_language
-from gateway.server.guard.accounts import client_account
 from gateway.server.guard.audit import Attempt, Audit
-from gateway.server.guard.identity import Identity
+from gateway.server.guard.identity import Identity, client_account
 from gateway.server.http import bodies
 from gateway.server.http.bodies import TranscriptAnswer, TranscriptText, TranscriptUtterance
 from gateway.server.http.responses import problem_response

@@ -1,20 +1,70 @@
 """One gateway's access to a Redis that gateways share: the connections of its log and of its live channel.
 
-Knows: connections, keys' prefix, what the store calls this gateway. Must not know: what is kept there.
+Knows: connections, scripts and how the server calls them, keys' prefix, what the store calls this gateway.
+Must not know: what is kept there.
 """
 
 from __future__ import annotations
 
+import hashlib
 import secrets
-from functools import partial
+from functools import cache, partial
+from importlib.resources import files
 from typing import Any
 
-from gateway.stores.redis import lua
 from gateway.stores.redis.checks import check
 from gateway.stores.redis.commands import Commands
-from gateway.stores.redis.connection import Connection, address_of
+from gateway.stores.redis.connection import Command, Connection, address_of
 from gateway.stores.redis.pushes import Pushes
 from gateway.stores.sealing import Seal
+
+# All begin with `shared.lua`, and then the `common.lua` of their folder.
+# They promise more: a full store refuses them before they have changed anything.
+_NEW_WORK = ("accept", "claim", "session_store/begin", "glossaries/put")
+# What was accepted is finished, what has expired goes, and gateways are there, also while the store is full.
+_ALWAYS = (
+    *("conclude", "find_promise", "find_utterance", "take_over", "open", "leave", "positions", "read", "recent"),
+    *("fit_account", "sweep", "close"),
+    *("meetings", "erase"),
+    *("meter/tell", "webhooks/tend", "webhooks/settle"),
+    *(
+        "session_store/find",
+        "session_store/take",
+        "session_store/save",
+        "session_store/release",
+        "session_store/end",
+        "session_store/own",
+    ),
+    *(
+        "session_store/present",
+        "session_store/versions",
+        "session_store/use",
+        "session_store/revoke",
+        "session_store/revocations",
+    ),
+    "session_store/of_tenant",
+    *("session_store/sweep", "session_store/close"),
+)
+
+
+@cache
+def _source(name: str) -> str:
+    first = "#!lua flags=allow-oom" if name in _ALWAYS else "#!lua"
+    folder = name.rpartition("/")[0]
+    texts = ("shared.lua", f"{folder}/common.lua".lstrip("/"), f"{name}.lua")
+    scripts = files(__package__) / "scripts"
+    return "\n".join((first, *(scripts.joinpath(*text.split("/")).read_text() for text in texts)))
+
+
+@cache
+def sha(name: str) -> str:
+    """What `EVALSHA` calls a script by."""
+    return hashlib.sha1(_source(name).encode(), usedforsecurity=False).hexdigest()
+
+
+def load_all() -> tuple[Command, ...]:
+    """Commands that load every script."""
+    return tuple(("SCRIPT", "LOAD", _source(name)) for name in (*_NEW_WORK, *_ALWAYS))
 
 
 class RedisStore:
@@ -45,7 +95,7 @@ class RedisStore:
         # What the store calls this gateway.
         self.id = secrets.token_hex(4)
         self.commands = Commands(
-            *(self.new_connection, lua.load_all()), patience_s=patience_s, answer_s=answer_s, address=self.address
+            *(self.new_connection, load_all()), patience_s=patience_s, answer_s=answer_s, address=self.address
         )
         self.pushes = Pushes(self.new_connection, patience_s=patience_s)
 
@@ -62,7 +112,7 @@ class RedisStore:
 
     async def run_script(self, name: str, *arguments: bytes | str | int, patience_s: float | None = None) -> Any:
         """A script's answer. Raises `LogUnavailable`."""
-        return await self.commands.run("EVALSHA", lua.sha(name), 0, *arguments, patience_s=patience_s)
+        return await self.commands.run("EVALSHA", sha(name), 0, *arguments, patience_s=patience_s)
 
     def channel(self, meeting: str, name: str) -> bytes:
         """What is pushed of a meeting."""

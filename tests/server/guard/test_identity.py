@@ -9,7 +9,7 @@ from starlette.requests import HTTPConnection
 
 from gateway.domain.errors import Unauthenticated
 from gateway.domain.grants import OPEN, Grant
-from gateway.server.guard.identity import Identity, bearer, challenge
+from gateway.server.guard.identity import Identity, account_of, bearer, challenge
 
 ANA = Grant(subject="ana", token_id="t1")
 
@@ -140,3 +140,20 @@ async def test_a_valid_token_that_was_revoked_is_none() -> None:
     revoked.append(ANA)
     for asking in (identity.grant("good"), identity.of(request("Bearer good"))):
         assert await outcome(asking) == "unauthenticated"
+
+
+@pytest.mark.parametrize(
+    ("address", "account"),
+    [
+        ("192.0.2.7", "192.0.2.7"),
+        ("::ffff:192.0.2.7", "192.0.2.7"),
+        ("2001:db8:1:2:aaaa::1", "2001:db8:1:2::/64"),
+        ("2001:db8:1:2:bbbb::9", "2001:db8:1:2::/64"),
+        ("2001:db8:1:3::1", "2001:db8:1:3::/64"),
+        ("fe80::1%eth0", "fe80::/64"),
+        ("", "local"),
+        ("testclient", "local"),
+    ],
+)
+def test_an_account_is_an_address_or_the_network_of_one_customer(address: str, account: str) -> None:
+    assert account_of(address) == account

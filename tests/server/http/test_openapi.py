@@ -13,7 +13,6 @@ from jsonschema import Draft202012Validator
 from starlette.routing import Route
 
 from gateway.domain.engine import EngineProfile
-from gateway.domain.quotas import NO_QUOTA
 from gateway.engines.simulated import SimulatedEngine
 from gateway.protocol.limits import Limits
 from gateway.protocol.messages import (
@@ -76,7 +75,7 @@ def test_every_route_is_documented_and_no_other() -> None:
         *admin.routes(admin.own_metrics(engine)),
         *tokens.routes(cast(Any, None), Identity(), None, Audit()),
     ]
-    routes += usage.routes(Identity(), Audit(), cast(Any, None), lambda _: NO_QUOTA)
+    routes += usage.routes(Identity(), Audit(), cast(Any, None))
     served = {route.path for route in routes if isinstance(route, Route)}
     assert served - {"/v1/stream", "/v1/{rest:path}"} == set(OPENAPI["paths"])
 

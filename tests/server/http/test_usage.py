@@ -17,7 +17,8 @@ from prometheus_client import REGISTRY
 from gateway.config import AuthSettings, EventLogSettings, Settings, StoreSettings
 from gateway.domain.engine import TranslationRequest
 from gateway.domain.errors import QuotaExceeded
-from gateway.domain.quotas import Quota
+from gateway.domain.log import LogUsage
+from gateway.domain.quotas import Quota, Usage
 from gateway.identity import key_file
 from gateway.protocol.limits import Limits
 from gateway.protocol.messages import (
@@ -29,11 +30,16 @@ from gateway.protocol.messages import (
     UtteranceAccepted,
     UtterancePartial,
 )
+from gateway.server.http.usage import TenantUsage
+from gateway.translation.scheduling.quotas import Quotas
 from tests.gateways import Running
 from tests.keys import Keyring
 from tests.meetings import close_of, joined, say
 from tests.over_http import check_problem, serving
 from tests.redis_server import shared_server
+from tests.sessions.desk import Desk, api_key_of, desk
+from tests.sessions.two_gateways import two
+from tests.translation.stage import Log
 
 TEXT = {"text": "12345", "source_lang": "en", "target_lang": "ja"}
 
@@ -315,3 +321,57 @@ async def test_what_waits_at_one_gateway_is_of_the_tenants_share_at_all(acme: Ac
             elsewhere.withdraw(ticket)
         while (await usage(client, acme))["waiting"]["used"]:
             await asyncio.sleep(0.01)
+
+
+def usage_of(d: Desk, quotas: Quotas, log_bytes: dict[str, int]) -> TenantUsage:
+    class Full(Log):
+        async def usage(self) -> LogUsage:
+            return LogUsage(0, sum(log_bytes.values()), log_bytes)
+
+    return TenantUsage(d.sessions, d.core.scheduler, quotas, Full())
+
+
+def shown(tenant: str, quota: str) -> float | None:
+    return REGISTRY.get_sample_value("gateway_tenant_usage", {"tenant": tenant, "quota": quota})
+
+
+async def test_each_tenant_has_its_own() -> None:
+    quotas = Quotas()
+    async with desk() as d:
+        used = usage_of(d, quotas, {"tenant:acme": 7, "tenant:other": 8, "10.0.0.1": 9, "10.0.0.2": 1})
+        for meeting in ("a", "a", "b"):
+            await d.join(grant=api_key_of("acme"), meeting=meeting)
+        await d.join(grant=api_key_of("other"), meeting="a")
+        quotas.translated("acme", "acme/a", "ja", 5)
+        request = TranslationRequest(id="r", text="x", source="en", target="ja")
+        running = d.core.scheduler.admit("acme/a", [request] * 40, account="tenant:acme")
+        waiting = d.core.scheduler.waiting
+        assert waiting
+        assert await used.used_by("acme") == Usage(
+            meetings=2, sessions=3, waiting=waiting, log_bytes=7, characters=5, minutes=1
+        )
+        assert await used.used_by("other") == Usage(meetings=1, sessions=1, log_bytes=8)
+        assert await used.used_by("default") == Usage(log_bytes=10), "without tokens, accounts are addresses"
+        assert await used.used_by("nobody") == Usage()
+        for ticket in running:
+            d.core.scheduler.withdraw(ticket)
+
+
+async def test_sessions_and_meetings_are_those_at_every_gateway() -> None:
+    async with two() as g:
+        used = usage_of(g.here, Quotas(), {})
+        await g.here.join(grant=api_key_of("acme"), meeting="a")
+        await g.there.join(grant=api_key_of("acme"), meeting="a")
+        await g.there.join(grant=api_key_of("acme"), meeting="b")
+        assert await used.used_by("acme") == Usage(meetings=2, sessions=3)
+
+
+async def test_metrics_name_the_tenants_that_use_something() -> None:
+    log_bytes = {"tenant:one-of-a-test": 7}
+    async with desk() as d:
+        used = usage_of(d, Quotas(), log_bytes)
+        await used.show()
+        assert (shown("one-of-a-test", "log_bytes"), shown("one-of-a-test", "sessions")) == (7, 0)
+        log_bytes.clear()
+        await used.show()
+        assert shown("one-of-a-test", "log_bytes") is None
