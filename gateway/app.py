@@ -384,7 +384,7 @@ class Gateway:
             return
         await cancelled(*self._changing)  # what they change from now on would be lost
         await self._tell_usage()
-        left = await self.store.handover(self.sessions.kept(), self.sessions.lifetimes.spent.kept())
+        left = self.store.handover(self.sessions.kept(), self.sessions.lifetimes.spent.kept())
         try:
             handover_file.write(Path(file), left)
         except OSError as error:

@@ -25,9 +25,9 @@ from gateway.domain.log import (
     Utterance,
     UtteranceKey,
 )
-from gateway.domain.quotas import DayOfTenant, Metered, Totals
+from gateway.domain.quotas import Metered, Totals
 from gateway.domain.session_store import UNBOUNDED, Bounds, Fence, Held, Present, StoredSession, TenantCounts
-from gateway.domain.sessions import KeptMeeting, SessionRecord, UsedToken
+from gateway.domain.sessions import SessionRecord, UsedToken
 
 # A gateway of which its store has not heard for so long is gone.
 LEASE_S = 6.0
@@ -176,9 +176,6 @@ class EventLog(Protocol):
         If it has subscribers, a new log takes its place, and they are told.
         """
 
-    async def kept(self) -> tuple[KeptMeeting, ...]:
-        """What would be lost with this process, for the next one; nothing where the store outlives it."""
-
     async def start(self) -> None:
         """Be there, before anything else. Raises `StartupError`."""
 
@@ -217,10 +214,6 @@ class SessionStore(Protocol):
     Everything raises `LogUnavailable` while the store cannot be reached, unless it says that it never raises. It
     may have been done all the same, and can be repeated: it is never done twice.
     """
-
-    @property
-    def outlives(self) -> bool:
-        """Whether what is registered outlives this process."""
 
     async def open(self, moved: Callable[[bytes, bool], None], revoked: Callable[[Revocation], None]) -> None:
         """Begin. Every revocation that other gateways know is told before this returns. Raises `LogUnavailable`.
@@ -318,9 +311,6 @@ class SessionStore(Protocol):
         One that was not heard of for `LEASE_S` is gone. Never raises.
         """
 
-    async def kept(self) -> tuple[UsedToken, ...]:
-        """The used tokens that would be lost with this process, for the next one."""
-
     async def close(self) -> None:
         """This gateway leaves; its sessions are away, and can be taken. Never raises."""
 
@@ -337,9 +327,6 @@ class Meter(Protocol):
 
     async def tell(self, metered: Metered) -> Totals:
         """Add what this gateway has had translated. Raises `LogUnavailable`; then it is to be told again."""
-
-    async def kept(self) -> tuple[DayOfTenant, ...]:
-        """The days that would be lost with this process, for the next one."""
 
 
 class LiveChannel(Protocol):

@@ -299,10 +299,7 @@ class Room:
             self._tell_finished(whole, failed=self.history.failed(whole))
 
     async def stream_to(self, member: Member, feed: Feed) -> None:
-        """Bring a member up to date and make its feed live: see `Feed`.
-
-        Raises `LogUnavailable`, or `SlowReader` when the log was trimmed faster than the member reads.
-        """
+        """Bring a member up to date and make its feed live. Raises `LogUnavailable` or `SlowReader`, as `Feed`."""
         while not feed.live:
             page = await self.log.read(self.id, feed.position)
             if page.epoch != self.epoch:
@@ -400,8 +397,6 @@ class NewRoom(Protocol):
 
 
 class Rooms:
-    """Opens and closes rooms."""
-
     def __init__(self, new_room: NewRoom) -> None:
         self._new_room = new_room
         # By the meeting's key.
@@ -419,10 +414,7 @@ class Rooms:
     async def enter(
         self, meeting: str, *, private: bool, account: str = "", record: bool | None = None
     ) -> AsyncIterator[Room]:
-        """The meeting's room, open; it stays while the context lasts, and as long as it has members.
-
-        record: as in `EventLog.subscribe`, if this begins the meeting.
-        """
+        """The meeting's room, open while the context lasts and it has members. record: as `EventLog.subscribe`."""
         room = self._rooms.get(meeting)
         if room is None:
             room = self._new_room(meeting, private=private, account=account, record=record)
@@ -439,11 +431,9 @@ class Rooms:
                 del self._entering[room]
 
     def without_their_log(self) -> list[Room]:
-        """Rooms whose log has been lost, and begun again."""
         return [room for room in self if room.has_lost_its_log]
 
     async def close(self) -> None:
-        """Let go of all of them."""
         await asyncio.gather(*(room.close() for room in self))
 
     async def sweep(self, busy: Callable[[Room], bool]) -> None:

@@ -153,10 +153,7 @@ def _arrived(transcript: Transcript) -> list[tuple[int, int]]:
 
 
 def _clocks(transcript: Transcript) -> list[_Clock]:
-    """The clock that each utterance was timed by: with each of its connections, a recogniser may begin again at 0.
-
-    Utterances come in the order in which they were said, so a position before the last one is of the next clock.
-    """
+    """The clock of each utterance: a position before the last one is of the next, of another connection."""
     clocks: list[_Clock] = []
     newest: dict[str, tuple[int, int, int]] = {}  # participant → number of the clock, start and arrival
     for spoken in transcript.utterances:
@@ -172,10 +169,7 @@ def _clocks(transcript: Transcript) -> list[_Clock]:
 
 
 def _offsets_ms(transcript: Transcript, clocks: Sequence[_Clock]) -> dict[_Clock, int]:
-    """Clock → what to add to a position for the time at which it arrived, at the earliest.
-
-    The least delayed utterance tells: no delay is negative.
-    """
+    """Clock → what to add to a position for its time of arrival: the least delayed utterance tells."""
     offsets: dict[_Clock, int] = {}
     for spoken, clock in zip(transcript.utterances, clocks, strict=True):
         if (position := spoken.position_ms) is not None:

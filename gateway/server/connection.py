@@ -423,7 +423,6 @@ class Connection:
     }
 
     async def _stream_to(self, entry: Entry) -> None:
-        """Everything missed, then live."""
         try:
             await self._bring_up_to_date(entry)
             for pong in self._pongs:

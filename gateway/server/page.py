@@ -111,8 +111,6 @@ def _read(folder: Path) -> dict[str, bytes]:
 
 @dataclass(frozen=True)
 class _File:
-    """The file at one address."""
-
     plain: bytes
     # None if compression saves nothing.
     gzipped: bytes | None

@@ -77,8 +77,6 @@ class JoinRate:
 
 
 class Joins:
-    """Decides who may join."""
-
     def __init__(self, quotas: Quotas, limits: Limits, *, joins_per_address: int, max_sessions: int) -> None:
         self._quotas = quotas
         self._joins_per_address = joins_per_address
@@ -140,17 +138,12 @@ class Joins:
         return seat
 
     def sweep(self, now_s: float) -> None:
-        """Forget what does not matter any more."""
         self._addresses.sweep(now_s)
         self._tenants.sweep(now_s)
 
 
 def to_give_way(seats: Iterable[Seat], account: str) -> Seat | None:
-    """Whose session ends for a newcomer of `account`: of the account that has the most, the longest away.
-
-    All sessions of an account count, and those that are away can end. Among accounts that have as many, the
-    newcomer's own comes first. None where nobody is away but of accounts that have fewer than the newcomer's.
-    """
+    """Whose session ends for a newcomer: the longest away, of the account with the most; None: nobody's."""
     held: Counter[str] = Counter()
     away: dict[str, list[Seat]] = {}
     for seat in seats:
@@ -191,8 +184,6 @@ class Client(Struct, frozen=True):
 
 
 class Entrance:
-    """Lets clients into their meetings."""
-
     def __init__(
         self,
         *,

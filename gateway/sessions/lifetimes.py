@@ -53,10 +53,7 @@ class Lifetimes:
         self._stands = stands
 
     def check(self, grant: Grant, participant: str, earlier: SessionRecord | None = None) -> UsedToken | None:
-        """Whether a token opens a session, or lets `earlier` go on. Returns what it uses up, if it does that.
-
-        Raises `Unauthenticated`.
-        """
+        """What a token uses up by opening a session, or letting `earlier` go on. Raises `Unauthenticated`."""
         if grant.expires_s is not None and self._wall_clock() > grant.expires_s + _LATE_S:
             raise Unauthenticated
         # The same token again gives no more time than it has given.
@@ -92,10 +89,7 @@ class Lifetimes:
             seat.until_s = self._clock() + record.until_s - self._wall_clock()
 
     def check_refresh(self, seat: Seat, grant: Grant) -> UsedToken | None:
-        """A new token for a session. Returns what it uses up, if it does that.
-
-        Raises `Forbidden`, `TokenExpired` or `Unauthenticated`.
-        """
+        """What a new token uses up. Raises `Forbidden`, `TokenExpired` or `Unauthenticated`."""
         earlier, member = seat.grant, seat.member
         if seat.state.state is not State.OPEN:
             # While the token was verified.
@@ -112,10 +106,7 @@ class Lifetimes:
         return self.check(grant, member.participant, self.record(seat))
 
     def refresh(self, seat: Seat, grant: Grant) -> float | None:
-        """Go on with a new token: the seconds that the session may last from now on, None for no end.
-
-        Raises what `check_refresh` raises; then nothing has changed.
-        """
+        """Go on with a new token. Returns for how many seconds (None: no end). Raises as `check_refresh`."""
         self.check_refresh(seat, grant)
         left_s = self.begin(seat, grant)
         seat.state.grant = grant

@@ -117,10 +117,7 @@ class Show(Struct, frozen=True):
 
 
 class Accept(Struct, frozen=True):
-    """Take on a final utterance: log it, acknowledge it, show its caption, translate it.
-
-    again: it was accepted before and some translation of it failed; only what is missing is to be done.
-    """
+    """Take on a final. again: it was accepted before, and some of its translations failed and are missing."""
 
     utterance: Utterance
     again: bool = False
@@ -140,10 +137,7 @@ class Cancel(Struct, frozen=True):
 
 
 class Withdraw(Struct, frozen=True):
-    """An utterance that was begun will not be finished: it goes from every screen.
-
-    wait_s: so much later, and not if it goes on until then.
-    """
+    """An utterance that was begun goes from every screen; after `wait_s`, unless it goes on until then."""
 
     id: str
     wait_s: float = 0.0
@@ -174,7 +168,6 @@ class KnownUtterance(Struct):
     begun: bool = False
 
     def is_final_as(self, text: str) -> bool:
-        """Whether it is final with this text."""
         return self.final == _digest(text)
 
 
@@ -203,7 +196,6 @@ class KnownUtterances:
         return self.has_gaps if known is None else known.final is None
 
     def revised(self, id: str, rev: int) -> None:
-        """A revision of it came."""
         self._remember(id, KnownUtterance(rev, begun=True))
 
     def finished(self, id: str, rev: int, text: str, *, failed: bool = False, in_flight: bool = True) -> None:
@@ -318,18 +310,12 @@ class Session:
         self._options.history = earlier._options.history
 
     def recall(self, utterance: Utterance, *, failed: bool, in_flight: bool) -> None:
-        """Remember an utterance that another process accepted of this session; the oldest first.
-
-        failed: some translation of it failed, and none is still to come.
-        """
+        """An utterance of another process, the oldest first. failed: in some language, with none still to come."""
         self._known.finished(utterance.id, utterance.rev, utterance.text, failed=failed, in_flight=in_flight)
         self._languages.recall(utterance.id, utterance.lang)
 
     def recall_in_flight(self, utterance: Utterance) -> None:
-        """Some segment of an utterance that another process accepted is not finished. utterance: the last one.
-
-        If its client sends it again, the log knows its segments.
-        """
+        """Some segment of an utterance that another process accepted is not finished. utterance: the last one."""
         self._known.expect(utterance.whole[1])
 
     def recalled(self) -> None:
@@ -388,10 +374,7 @@ class Session:
         self.state = State.AWAITING_START
 
     def refused(self, accept: Accept, *, in_part: bool = False) -> list[Effect]:
-        """An `Accept` could not be carried out: the client keeps the utterance and may send it again.
-
-        in_part: some of its segments were accepted.
-        """
+        """An `Accept` failed: the client may send the final again. in_part: some of its segments were accepted."""
         if self._options.history:
             self._options.history.pop()
         if in_part:

@@ -171,7 +171,6 @@ class Writes:
         self._is_closed = False
 
     def save(self, seat: Seat) -> None:
-        """A session is not what it was."""
         self._wait(seat.key, seat)
 
     def end(self, session: bytes, fence: int, unused: UsedToken | None = None) -> None:

@@ -206,10 +206,7 @@ class Sessions:
             self.seats.end(seat)
 
     async def hear(self, seat: Seat, utterance: Utterance) -> None:
-        """A session's newest revision of an utterance that is being said.
-
-        The caller may be cancelled; what was begun is carried through.
-        """
+        """A new revision of what is being said. What was begun is carried through if the caller is cancelled."""
         if self._speech.hear(seat.room, utterance):
             fence = Fence(seat.key, seat.fence)
             await asyncio.shield(self._tasks.create_task(self._settle(seat, utterance, fence)))
@@ -261,10 +258,7 @@ class Sessions:
         return accepted
 
     async def _accept(self, seat: Seat, accept: Accept) -> Accepted | GatewayError | None:
-        """The error that it was refused with, if it was: a task that raised would end all the others.
-
-        None: all of it was accepted while it was being said.
-        """
+        """The error of a refusal, as a task that raised would end all others; None: all was accepted before."""
         fence = Fence(seat.key, seat.fence)
         try:
             return await self._speech.accept(seat.room, accept.utterance, fence, again=accept.again)
@@ -337,9 +331,7 @@ class Sessions:
         self._finals.resume()
 
     def kept(self) -> tuple[KeptSession, ...]:
-        """What another process needs to let every session go on; nothing where the store outlives this one."""
-        if self._session_store.outlives:
-            return ()
+        """What another process needs to let every session go on."""
         until = self.lifetimes.until_s
         return tuple(seat.kept(self._left_s(seat), until(seat)) for seat in self.seats.all)
 
@@ -350,10 +342,7 @@ class Sessions:
         return max(0.0, self._limits.keep_s - away_s)
 
     async def restore(self, earlier: Handover) -> None:
-        """Keep the sessions of an earlier process, whose meetings are in the log already.
-
-        Raises `LogUnavailable`.
-        """
+        """Keep the sessions of an earlier process, whose meetings are in the log. Raises `LogUnavailable`."""
         for revocation in earlier.revocations:
             self.lifetimes.spent.revoke(revocation, known=True)
             await self._session_store.revoke(revocation)

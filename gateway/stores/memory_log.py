@@ -19,6 +19,7 @@ from msgspec.structs import replace
 from gateway.domain.errors import SessionReplaced, UtteranceFinished
 from gateway.domain.log import (
     Accepted,
+    LogBounds,
     LoggedMeeting,
     LogUsage,
     Owed,
@@ -105,19 +106,12 @@ class _Meeting:
 
 
 class MemoryStore:
-    """What the gateways of one process share: see `BoundedLogs` for its bounds.
-
-    earlier: the meetings that an earlier process kept; what is unfinished in them has no owner.
-    """
+    """What gateways of one process share. earlier: meetings of another process, whose work nobody owns."""
 
     def __init__(
         self,
+        bounds: LogBounds,
         *,
-        max_publications: int,
-        keep_s: float,
-        unrecorded_s: float,
-        record: bool,
-        max_bytes: int,
         account_bytes: Callable[[str], int | None] = lambda _: None,
         earlier: Iterable[KeptMeeting] = (),
         # The newest fence of a session, if there is one.
@@ -128,11 +122,7 @@ class MemoryStore:
         self.fence_of = fence_of
         self.wall_clock = wall_clock
         self.logs = BoundedLogs(
-            max_publications=max_publications,
-            keep_s=keep_s,
-            unrecorded_s=unrecorded_s,
-            record=record,
-            max_bytes=max_bytes,
+            bounds,
             account_bytes=account_bytes,
             wall_clock=wall_clock,
             dropped=self._dropped,
@@ -151,7 +141,6 @@ class MemoryStore:
         return self.leases.get(gateway, 0.0) > self.wall_clock()
 
     def sweep(self) -> None:
-        """Let go of what has expired."""
         self.logs.sweep()
         for key in [key for key, meeting in self.meetings.items() if meeting.is_empty]:
             del self.meetings[key]
@@ -364,7 +353,8 @@ class MemoryEventLog:
     async def erase(self, meeting: str) -> bool:
         return self._store.erase(meeting)
 
-    async def kept(self) -> tuple[KeptMeeting, ...]:
+    def kept(self) -> tuple[KeptMeeting, ...]:
+        """For the next process."""
         return tuple(self._kept(meeting) for meeting in self._store.logs.dump())
 
     def _kept(self, kept: KeptMeeting) -> KeptMeeting:

@@ -201,8 +201,6 @@ class MemorySessions:
 class MemorySessionStore:
     """One gateway's access to a store."""
 
-    outlives = False
-
     def __init__(self, store: MemorySessions) -> None:
         self._store = store
         self._moved: Callable[[bytes, bool], None] = lambda _session, _elsewhere: None
@@ -343,7 +341,8 @@ class MemorySessionStore:
         self._renew()
         self._store.sweep()
 
-    async def kept(self) -> tuple[UsedToken, ...]:
+    def kept(self) -> tuple[UsedToken, ...]:
+        """For the next process."""
         return tuple(self._store.used.values())
 
     async def close(self) -> None:

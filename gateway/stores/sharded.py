@@ -24,8 +24,8 @@ from gateway.domain.log import (
 )
 from gateway.domain.ports import EventLog, LiveChannel, SessionStore
 from gateway.domain.session_store import UNBOUNDED, Bounds, StoredSession, TenantCounts
-from gateway.domain.sessions import KeptMeeting, SessionRecord, UsedToken
-from gateway.domain.webhooks import Delivery, KeptWebhooks, Settled, Tended, Webhook, WebhookOutbox, WebhookState
+from gateway.domain.sessions import SessionRecord, UsedToken
+from gateway.domain.webhooks import Delivery, Settled, Tended, Webhook, WebhookOutbox, WebhookState
 
 _log = logging.getLogger(__name__)
 
@@ -54,10 +54,7 @@ class Placement:
         return self.store_of("")
 
     def store_of(self, key: str | bytes) -> int:
-        """The index of the store of a meeting, by its key, or of a session, by its digest.
-
-        A session is on the store of its meeting: see `SessionStore.suits`.
-        """
+        """The index of the store of a meeting (its key) or of a session (its digest): see `SessionStore.suits`."""
         return self._of_meeting(key) if isinstance(key, str) else self._highest(key)
 
     def _highest(self, key: str | bytes) -> int:
@@ -80,8 +77,6 @@ def _to_store_of_key(call: _Call) -> _Call:
 
 
 class ShardedEventLog:
-    """One gateway's log over several stores."""
-
     def __init__(self, logs: Sequence[EventLog], placement: Placement) -> None:
         self.logs = logs
         self._placement = placement
@@ -123,9 +118,6 @@ class ShardedEventLog:
         parts = await asyncio.gather(*(log.meetings() for log in self.logs))
         return tuple(meeting for part in parts for meeting in part)
 
-    async def kept(self) -> tuple[KeptMeeting, ...]:
-        return tuple(each for kept in await asyncio.gather(*(log.kept() for log in self.logs)) for each in kept)
-
     async def close(self) -> None:
         await asyncio.gather(*(log.close() for log in self.logs))
 
@@ -148,10 +140,6 @@ class ShardedSessionStore:
     save = _to_store_of_key(SessionStore.save)
     release = _to_store_of_key(SessionStore.release)
     subscribe = _to_store_of_key(SessionStore.subscribe)
-
-    @property
-    def outlives(self) -> bool:
-        return self._session_stores[0].outlives
 
     async def open(self, moved: Callable[[bytes, bool], None], revoked: Callable[[Revocation], None]) -> None:
         await asyncio.gather(*(session_store.open(moved, revoked) for session_store in self._session_stores))
@@ -214,9 +202,6 @@ class ShardedSessionStore:
     async def sweep(self) -> None:
         await asyncio.gather(*(session_store.sweep() for session_store in self._session_stores))
 
-    async def kept(self) -> tuple[UsedToken, ...]:
-        return await self._common.kept()
-
     async def close(self) -> None:
         await asyncio.gather(*(session_store.close() for session_store in self._session_stores))
 
@@ -257,8 +242,6 @@ class ShardedSessionStore:
 
 
 class ShardedLiveChannel:
-    """One gateway's live channel over several stores."""
-
     def __init__(self, channels: Sequence[LiveChannel], placement: Placement) -> None:
         self._channels = channels
         self._placement = placement
@@ -272,8 +255,6 @@ class ShardedLiveChannel:
 
 
 class ShardedWebhookOutbox:
-    """One gateway's access to several stores."""
-
     def __init__(self, outboxes: Sequence[WebhookOutbox], placement: Placement) -> None:
         self._outboxes = outboxes
         self._placement = placement
@@ -316,11 +297,7 @@ class ShardedWebhookOutbox:
             gone=any(state.gone for state in states),
         )
 
-    async def kept(self) -> KeptWebhooks:
-        return KeptWebhooks()
-
 
 async def _counts(tenant: str, session_stores: Sequence[SessionStore]) -> TenantCounts:
-    """What it has in all of these."""
     counts = await asyncio.gather(*(session_store.counts(tenant) for session_store in session_stores))
     return TenantCounts(sum(each.sessions for each in counts), sum(each.meetings for each in counts))

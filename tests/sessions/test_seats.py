@@ -24,7 +24,6 @@ from gateway.sessions.seat import Seat
 from gateway.sessions.seats import Writes
 from tests.sessions.desk import desk
 from tests.sessions.faulty_session_store import FaultySessionStore
-from tests.sessions.two_gateways import resume_of
 from tests.translation.stage import idle
 
 
@@ -89,17 +88,6 @@ async def test_a_revocation_that_others_may_not_know_is_to_be_repeated() -> None
         session_store.down.clear()
         await d.sessions.revoke(Revocation(tenant="acme", before_s=1.0, subject="ana"))
         assert session_store.store.revocations
-
-
-async def test_with_a_session_store_that_outlives_the_process_there_is_nothing_to_hand_over() -> None:
-    session_store = FaultySessionStore()
-    async with desk(session_store=session_store) as d:
-        entry, _ = await d.join()
-        [kept] = d.sessions.kept()
-        assert kept.session == entry.seat.secret
-        session_store.outlives = True
-        assert d.sessions.kept() == ()
-        assert (await d.join(resume=resume_of(entry)))[0].recovered
 
 
 # ---------------------------------------------------------------- what the session store is told

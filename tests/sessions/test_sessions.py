@@ -292,7 +292,7 @@ async def test_a_session_that_ends_while_its_languages_change_is_gone() -> None:
 
 
 async def handed_over(d: Desk) -> Handover:
-    return Handover(meetings=await d.core.log.kept(), sessions=d.sessions.kept())
+    return Handover(meetings=d.core.log.kept(), sessions=d.sessions.kept())
 
 
 async def test_a_session_has_as_long_in_the_next_process_as_was_left_of_its_time() -> None:

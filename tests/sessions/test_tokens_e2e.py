@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 import pytest
 from msgspec.structs import replace
@@ -39,6 +39,7 @@ from gateway.sessions.entrance import Entry
 from gateway.sessions.machine import Accept, Update
 from gateway.sessions.seat import Seat
 from gateway.stores import handover_file
+from gateway.stores.memory_session_store import MemorySessionStore
 from tests.sessions.desk import ANA, Connection, Desk, desk
 from tests.translation.stage import Log, idle, said, until
 
@@ -327,10 +328,10 @@ async def test_the_next_process_knows_what_is_revoked_used_and_whose_session_it_
         for each in (entry, with_key):
             d.sessions.seats.away(each.seat, each.feed)
         left = Handover(
-            meetings=await d.core.log.kept(),
+            meetings=d.core.log.kept(),
             sessions=d.sessions.kept(),
             revocations=d.sessions.lifetimes.spent.kept(),
-            used_tokens=await d.session_store.kept(),
+            used_tokens=cast(MemorySessionStore, d.session_store).kept(),
         )
         handover_file.write(file, left)
     assert handover_file.read(file) == left
@@ -357,7 +358,7 @@ async def test_without_tokens_again_sessions_of_before_are_nobodys(tmp_path: Pat
         async with desk() as d:
             entry, _ = await joined(d, before, meeting="m")
             d.sessions.seats.away(entry.seat, entry.feed)
-            earlier = Handover(meetings=await d.core.log.kept(), sessions=d.sessions.kept())
+            earlier = Handover(meetings=d.core.log.kept(), sessions=d.sessions.kept())
         async with desk(log=Log(earlier.meetings)) as d:
             await d.sessions.restore(earlier)
             d.sessions.engine_ready()

@@ -14,10 +14,20 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from gateway.domain.log import LoggedEvent, Page, Publication, Said, Timings, Translated, Untranslated, Utterance
+from gateway.domain.log import (
+    MEETING_SHARE,
+    LoggedEvent,
+    Page,
+    Publication,
+    Said,
+    Timings,
+    Translated,
+    Untranslated,
+    Utterance,
+)
 from gateway.domain.sessions import KeptMeeting
 from gateway.stores import bounded_logs
-from gateway.stores.bounded_logs import MEETING_BYTES, MEETING_SHARE, BoundedLogs, publication_bytes
+from gateway.stores.bounded_logs import MEETING_BYTES, BoundedLogs, publication_bytes
 from tests.usual import usual
 
 
@@ -60,7 +70,7 @@ def nothing(publication: Publication) -> None:
 @pytest.fixture
 def without_shares(monkeypatch: pytest.MonkeyPatch) -> None:
     """A meeting may take all there is, so that two of them are enough to see who loses what."""
-    monkeypatch.setattr(bounded_logs, "MEETING_SHARE", 1)
+    monkeypatch.setattr("gateway.domain.log.MEETING_SHARE", 1)
 
 
 # Bytes of one meeting

@@ -68,8 +68,6 @@ class SessionsAnswer(Struct, frozen=True):
 
 
 class EndedAnswer(Struct, frozen=True):
-    """How many sessions have ended."""
-
     sessions: int
 
 

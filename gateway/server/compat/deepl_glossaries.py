@@ -96,10 +96,7 @@ class DeepLGlossaries:
     async def terms(
         self, grant: Grant, id: str, source: str, target: str, texts: Collection[str]
     ) -> dict[str, str]:
-        """The terms that occur in one of these texts. source, target: as DeepL calls them.
-
-        Raises `StatusError` if there is no such glossary, `InvalidValue` if it has no such languages.
-        """
+        """Terms in these texts. source, target: DeepL's codes. Raises `StatusError` or `InvalidValue`."""
         profile = self._parts.translator.engine.profile()
         if "glossary" not in profile.options:
             raise InvalidValue(
@@ -218,7 +215,6 @@ class DeepLGlossaries:
     # ------------------------------------------------------------ what they share
 
     async def _grant(self, request: Request) -> Grant:
-        """Raises `Unauthenticated` or `Forbidden`."""
         grant = await known(request, self._parts, action="glossary", schemes=SCHEMES)
         if not grant.any_meeting:
             with self._parts.audit.attempt("glossary", request, refusals_only=True) as attempt:

@@ -72,10 +72,7 @@ class Token(Struct, frozen=True):
 
 
 def tokens(text: str, rules: Rules) -> list[Token]:
-    """The parts of a text; their `raw` together are the text.
-
-    Raises `InvalidValue` for XML that is not well-formed.
-    """
+    """The parts of a text; their `raw` together are the text. Raises `InvalidValue` for malformed XML."""
     found = _with_outline(list(_xml(text, rules)), rules) if rules.kind == "xml" else list(_html(text, rules))
     return list(_kept_together(found))
 

@@ -143,8 +143,6 @@ async def known(
 
 
 class Done(Struct, frozen=True):
-    """One text, translated."""
-
     # Normalised tag, also where it was detected.
     source: str
     text: str

@@ -18,8 +18,6 @@ from gateway.domain.ports import Authenticator
 
 
 class Identity:
-    """Verifies what is presented."""
-
     def __init__(
         self,
         # None: nobody needs a token.
@@ -58,10 +56,7 @@ class Identity:
 
 
 def bearer(connection: HTTPConnection, *schemes: str) -> str | None:
-    """What comes as `Authorization: Bearer …`; None without. Raises `Unauthenticated` for another scheme.
-
-    schemes: that will do as well, in lower case.
-    """
+    """What comes as `Authorization: Bearer …` or with one of `schemes`; None without. Raises `Unauthenticated`."""
     headers = connection.headers.getlist("authorization")
     if not headers:
         return None
@@ -94,5 +89,4 @@ def account_of(address: str) -> str:
 
 
 def client_account(connection: HTTPConnection) -> str:
-    """The account of the client that sent a request or opened a WebSocket."""
     return account_of(connection.client.host if connection.client is not None else "")

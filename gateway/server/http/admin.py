@@ -49,10 +49,7 @@ def app(
     ready: Callable[[], Readiness] | None = None,
     more: Sequence[BaseRoute] = (),
 ) -> Starlette:
-    """What is served at an address of its own: `/metrics`, and `/readyz` of all workers if there are several.
-
-    more: the administration, if there is one.
-    """
+    """What has an address of its own: `/metrics`, `/readyz` of several workers, and `more`, the administration."""
 
     pages = [*routes(read), *more, Route("/admin/{path:path}", _NOTHING)]
     if ready is not None:

@@ -84,7 +84,6 @@ class TokenBody(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
 
     @property
     def valid_s(self) -> int:
-        """Seconds for which it is to be valid."""
         return self.expires_s or (_INVITE_S if self.invite else _TOKEN_S)
 
     def grant(self, tenant: str) -> Grant:

@@ -222,7 +222,6 @@ class _Sending:
 
 
 def _check(grant: Grant, meeting: str) -> None:
-    """Raises `Forbidden`."""
     check_role(grant, "transcript")
     if not grant.any_meeting and meeting != grant.meeting:
         raise Forbidden("The token is for another meeting.")

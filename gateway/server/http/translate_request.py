@@ -88,10 +88,7 @@ def unknown_fields(data: bytes) -> list[str]:
 
 
 def bounded(schemas: Document, limits: Limits, batch_texts: int) -> Document:
-    """Add the limits to the body's schema, and that it has exactly one of `text` and `texts`.
-
-    schemas: by their names.
-    """
+    """Add the limits to the body's schema, and that it has exactly one of `text` and `texts`."""
     body = schemas[TranslateBody.__name__]
     body["allOf"] = [
         {"oneOf": [{"required": ["text"]}, {"required": ["texts"]}]},

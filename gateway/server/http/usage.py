@@ -31,8 +31,6 @@ from gateway.translation.scheduling.scheduler import Scheduler
 
 
 class TenantUsage:
-    """The usage of all tenants."""
-
     def __init__(self, sessions: Sessions, scheduler: Scheduler, quotas: Quotas, log: EventLog) -> None:
         self._sessions = sessions
         self._scheduler = scheduler
@@ -42,7 +40,6 @@ class TenantUsage:
         self._shown: set[str] = set()
 
     def quota_of(self, tenant: str) -> Quota:
-        """What a tenant may use."""
         return self._quotas.of(tenant)
 
     async def used_by(self, tenant: str) -> Usage:
@@ -53,10 +50,7 @@ class TenantUsage:
         return replace(here, sessions=everywhere.sessions, meetings=everywhere.meetings, waiting=waiting)
 
     def _all(self, log: LogUsage) -> dict[str, Usage]:
-        """Tenant → what it uses, for tenants that use anything or have today.
-
-        Sessions, meetings and what waits are those of this gateway.
-        """
+        """Tenant → what it uses or used today; sessions, meetings and what waits are those of this gateway."""
         counts: defaultdict[str, Counter[str]] = defaultdict(Counter)
         here = {**self._sessions.by_tenant(), "waiting": self._scheduler.waiting_by_tenant()}
         for name, by_tenant in here.items():

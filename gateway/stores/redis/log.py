@@ -27,6 +27,7 @@ from msgspec import Struct
 from gateway.domain.errors import LogUnavailable, SessionReplaced, UtteranceFinished
 from gateway.domain.log import (
     Accepted,
+    LogBounds,
     LoggedMeeting,
     LogUsage,
     Page,
@@ -41,7 +42,6 @@ from gateway.domain.log import (
 )
 from gateway.domain.ports import LEASE_S
 from gateway.domain.session_store import Fence
-from gateway.domain.sessions import KeptMeeting
 from gateway.stores.delivery import deliver_to
 from gateway.stores.redis import entries
 from gateway.stores.redis.entries import Position, Push
@@ -248,26 +248,22 @@ class UnansweredPromises:
 class RedisEventLog:
     """One gateway's log, once it has started.
 
-    max_publications, keep_s, unrecorded_s, record: as in `BoundedLogs`. meeting_bytes: of one meeting, which keeps
-    its newest publication. account_bytes: as in `BoundedLogs`; of what is far too much, each append drops a part.
+    account_bytes: as in `BoundedLogs`; of what is far too much, each append drops a part.
     """
 
     def __init__(
         self,
         store: RedisStore,
+        bounds: LogBounds,
         *,
-        max_publications: int,
-        keep_s: float,
-        unrecorded_s: float,
-        record: bool,
-        meeting_bytes: int,
         account_bytes: Callable[[str], int | None] = lambda _: None,
     ) -> None:
         self.store = store
         self._account_bytes = account_bytes
-        self._bounds = (round(keep_s * 1_000), max_publications, meeting_bytes)
-        self._unrecorded_ms = round(unrecorded_s * 1_000)
-        self._record = record
+        self._account_most = bounds.max_bytes
+        self._bounds = (round(bounds.keep_s * 1_000), bounds.max_publications, bounds.meeting_bytes)
+        self._unrecorded_ms = round(bounds.unrecorded_s * 1_000)
+        self._record = bounds.record
         # By the meeting's key.
         self._topics: dict[str, Topic] = {}
         # Meetings of which publications may be missing.
@@ -346,8 +342,9 @@ class RedisEventLog:
 
     async def _fit(self, meeting: str, account: bytes, held: bytes) -> None:
         """After an append: hold the account to its bound. What cannot be done now is done after the next one."""
-        most = self._account_bytes(account.decode())
-        if most is not None and int(held) > most:
+        own = self._account_bytes(account.decode())
+        most = self._account_most if own is None else own
+        if int(held) > most:
             with contextlib.suppress(LogUnavailable):
                 limits = (_QUIETEST, _DROPPED)
                 await self._run("fit_account", meeting, account, most, *limits, patience_s=_SHORT_PATIENCE_S)
@@ -444,9 +441,6 @@ class RedisEventLog:
     async def erase(self, meeting: str) -> bool:
         return bool(await self._run("erase", meeting))
 
-    async def kept(self) -> tuple[KeptMeeting, ...]:
-        return ()
-
     async def close(self) -> None:
         self._is_closed = True
         if self._reader is not None:
@@ -464,7 +458,6 @@ class RedisEventLog:
     async def _run(
         self, script: str, meeting: str, *arguments: bytes | str | int, patience_s: float | None = None
     ) -> Any:
-        """A script's answer. Raises `LogUnavailable`."""
         topic = self._topics.get(meeting)
         seen = (topic.epoch, topic.newest) if topic is not None else ("", 0)
         recorded = topic.recorded if topic is not None else self._record

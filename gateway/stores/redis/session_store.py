@@ -51,8 +51,6 @@ def encode_present(present: Present) -> bytes:
 
 
 class MeetingPresence:
-    """Who is present in a meeting."""
-
     def __init__(self, meeting: str) -> None:
         self.meeting = meeting
         # How many have subscribed, or are about to.
@@ -145,8 +143,6 @@ _revocations = msgspec.msgpack.Decoder(Revocation)
 
 class RedisSessionStore:
     """One gateway's session store, once it is open. keep_s: how long a session that is away can be resumed."""
-
-    outlives = True
 
     def __init__(self, store: RedisStore, *, keep_s: float) -> None:
         self.store = store
@@ -289,9 +285,6 @@ class RedisSessionStore:
                     sessions[session] = StoredSession(_records.decode(record), away=away == b"1")
         return sessions
 
-    async def kept(self) -> tuple[UsedToken, ...]:
-        return ()
-
     async def _read_revocations(self) -> None:
         version, values = await self._run("revocations", self._revoked_version)
         own = self.store.id.encode()
@@ -433,7 +426,6 @@ class RedisSessionStore:
                 await asyncio.sleep(_READ_AGAIN_S)
 
     async def _run(self, script: str, *arguments: Argument, patience_s: float | None = None) -> Any:
-        """A script's answer. Raises `LogUnavailable`."""
         shared = (self.store.prefix, self.store.id, round(LEASE_S * 1_000))
         return await self.store.run_script(f"session_store/{script}", *shared, *arguments, patience_s=patience_s)
 

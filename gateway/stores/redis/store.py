@@ -63,7 +63,6 @@ def sha(name: str) -> str:
 
 
 def load_all() -> tuple[Command, ...]:
-    """Commands that load every script."""
     return tuple(("SCRIPT", "LOAD", _source(name)) for name in (*_NEW_WORK, *_ALWAYS))
 
 

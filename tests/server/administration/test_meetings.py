@@ -40,8 +40,8 @@ async def said(peer: Peer) -> None:
     await peer.until(TranslationFinal)
 
 
-async def kept(gateway: Running) -> Handover:
-    return Handover(meetings=await gateway.gateway.log.kept(), sessions=gateway.gateway.sessions.kept())
+def kept(gateway: Running) -> Handover:
+    return gateway.gateway.store.handover(gateway.gateway.sessions.kept(), ())
 
 
 async def test_an_operator_sees_who_is_in_which_meeting_and_what_is_kept(tmp_path: Path) -> None:
@@ -139,7 +139,7 @@ async def test_of_a_meeting_that_is_erased_nothing_is_left_and_it_goes_on(tmp_pa
             started = await joined(late, reads=["ja"], speaks="en")
             assert started.participant
             assert "Nobody else" not in repr([room.history.newest() for room in gateway.gateway.sessions.rooms])
-            assert "Nobody else" not in repr(await kept(gateway))
+            assert "Nobody else" not in repr(kept(gateway))
             await late.send(UtteranceFinal(id="2", rev=1, text="We go on"))
             [*_, final] = await late.until(TranslationFinal)
             assert "We go on" in final.text

@@ -34,7 +34,7 @@ HELLO = utterance("hello", id="1")
 
 @asynccontextmanager
 async def opened(url: str, *, prefix: str = "gateway:", **options: Any) -> AsyncIterator[RedisEventLog]:
-    names = ("max_publications", "keep_s", "meeting_bytes", "account_bytes")
+    names = ("max_publications", "keep_s", "max_bytes", "account_bytes")
     bounds = {name: options.pop(name) for name in names if name in options}
     store = usual(RedisStore, url, prefix=prefix, **options)
     await store.start()
@@ -422,7 +422,7 @@ async def test_a_full_store_takes_nothing_new_and_what_it_has_is_finished(server
 
 
 async def test_usage_is_that_of_each_account_and_ends_with_the_logs(prefix: str) -> None:
-    async with opened(shared_server().url, prefix=prefix, keep_s=3_600.0, meeting_bytes=10_000) as log:
+    async with opened(shared_server().url, prefix=prefix, keep_s=3_600.0, max_bytes=80_000) as log:
         async with log.subscribe("standup", nothing, account="acme") as subscription:
             await subscription.reads(["ja"])
             await log.accept("standup", HELLO)
@@ -442,7 +442,7 @@ async def test_usage_is_that_of_each_account_and_ends_with_the_logs(prefix: str)
 
 
 async def test_a_meeting_keeps_its_newest_publication_however_large(prefix: str) -> None:
-    async with opened(shared_server().url, prefix=prefix, meeting_bytes=5_000) as log:
+    async with opened(shared_server().url, prefix=prefix, max_bytes=40_000) as log:
         for n in range(10):
             await log.accept("standup", utterance(f"{n}" * 500))
         page = await log.read("standup", 0)
