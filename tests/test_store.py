@@ -57,7 +57,7 @@ async def test_several_stores_share_the_meetings() -> None:
     await store.session_store.open(lambda *_: None, lambda _: None)
     for n in range(50):
         await store.log.accept(f"meeting {n}", utterance("hello"))
-    held = [(await log.usage()).publications for log in store.log.logs]
+    held = [(await log.usage()).publications for log in store.log.parts]
     assert sum(held) == 50
     assert all(held)
     await store.sweep()

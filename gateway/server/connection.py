@@ -10,8 +10,7 @@ from __future__ import annotations
 import asyncio
 import logging
 import time
-from collections.abc import Awaitable, Callable
-from typing import Any, ClassVar, Literal
+from typing import Literal
 
 from msgspec import UNSET, Struct
 from starlette.websockets import WebSocket, WebSocketDisconnect
@@ -76,6 +75,17 @@ from gateway.sessions.seat import Seat
 from gateway.sessions.sessions import Sessions
 from gateway.translation.scheduling.scheduler import Scheduler
 
+_log = logging.getLogger(__name__)
+
+# Pings that are answered once a client has what it missed; of more, the newest.
+_MOST_PONGS = 16
+
+# Before a log that could not be read is read again.
+_READ_AGAIN_S = 0.5
+
+# For a client without a token to say who it is, and the bytes of the frame that does.
+_ANONYMOUS_S, _ANONYMOUS_BYTES = 5.0, 4_096
+
 
 class Core(Struct, frozen=True):
     """What a connection carries effects out with."""
@@ -139,18 +149,6 @@ class Core(Struct, frozen=True):
 def leaving() -> Draining:
     """Why a newcomer is turned away while the gateway drains."""
     return Draining("The gateway is shutting down; reconnect.", retry_after_ms=1_000)
-
-
-_log = logging.getLogger(__name__)
-
-# Pings that are answered once a client has what it missed; of more, the newest.
-_MOST_PONGS = 16
-
-# Before a log that could not be read is read again.
-_READ_AGAIN_S = 0.5
-
-# For a client without a token to say who it is, and the bytes of the frame that does.
-_ANONYMOUS_S, _ANONYMOUS_BYTES = 5.0, 4_096
 
 
 class Connection:
@@ -295,11 +293,36 @@ class Connection:
 
     async def _carry_out(self, effects: list[Effect]) -> None:
         for effect in effects:
-            if not await self._EFFECTS[type(effect)](self, effect):
+            if not await self._do(effect):
                 return  # what follows says that it was done
 
-    async def _reply(self, effect: Reply) -> bool:
-        message = effect.message
+    async def _do(self, effect: Effect) -> bool:
+        """Carry out one effect. False: what follows it in the list is not to be done."""
+        sessions = self._core.sessions
+        match effect:
+            case Reply(message):
+                self._reply(message)
+            case Join():
+                return await self._join(effect)
+            case Refresh():
+                return await self._refresh(effect)
+            case Update():
+                return await self._update(effect)
+            case Show(utterance):
+                await sessions.hear(self._seat(), utterance)
+            case Accept():
+                await self._accept(effect)
+            case Acknowledge():
+                self._acknowledge(effect)
+            case Cancel(id):
+                sessions.cancel(self._seat(), id)
+            case Withdraw(id, wait_s):
+                sessions.withdraw(self._seat(), id, wait_s)
+            case Close(code, reason):
+                self.finish(code, reason)
+        return True
+
+    def _reply(self, message: ServerMessage) -> None:
         if isinstance(message, Error):
             metrics.ERRORS.labels(message.code).inc()
         if isinstance(message, Pong) and self._entry is not None and not self._entry.feed.live:
@@ -307,7 +330,6 @@ class Connection:
             self._pongs = [*self._pongs[1 - _MOST_PONGS :], message]
         else:
             self.outbox.put(message)
-        return True
 
     async def _join(self, effect: Join) -> bool:
         core = self._core
@@ -372,11 +394,7 @@ class Connection:
             return False
         return True
 
-    async def _show(self, effect: Show) -> bool:
-        await self._core.sessions.hear(self._seat(), effect.utterance)
-        return True
-
-    async def _accept(self, effect: Accept) -> bool:
+    async def _accept(self, effect: Accept) -> None:
         said = effect.utterance
         try:
             known = await self._core.sessions.accept(self._seat(), effect)
@@ -386,41 +404,13 @@ class Connection:
             await self._carry_out(self._session.give_up(said.id, error))
         else:
             if known:  # the log, which tells of what is new, has it already
-                await self._acknowledge(Acknowledge(said.id, said.rev))
-        return True
+                self._acknowledge(Acknowledge(said.id, said.rev))
 
-    async def _acknowledge(self, effect: Acknowledge) -> bool:
+    def _acknowledge(self, effect: Acknowledge) -> None:
         """Once more: at a position that this client has received everything up to."""
         entry = self._present()
         offset = entry.seat.room.offset if entry.feed.live else entry.feed.passed
         self.outbox.put(UtteranceAccepted(effect.id, effect.rev, offset))
-        return True
-
-    async def _cancel(self, effect: Cancel) -> bool:
-        self._core.sessions.cancel(self._seat(), effect.id)
-        return True
-
-    async def _withdraw(self, effect: Withdraw) -> bool:
-        self._core.sessions.withdraw(self._seat(), effect.id, effect.wait_s)
-        return True
-
-    async def _close(self, effect: Close) -> bool:
-        self.finish(effect.code, effect.reason)
-        return True
-
-    # Effect → what carries it out; False: what follows it in the list is not to be done.
-    _EFFECTS: ClassVar[dict[type, Callable[[Connection, Any], Awaitable[bool]]]] = {
-        Reply: _reply,
-        Join: _join,
-        Refresh: _refresh,
-        Update: _update,
-        Show: _show,
-        Accept: _accept,
-        Acknowledge: _acknowledge,
-        Cancel: _cancel,
-        Withdraw: _withdraw,
-        Close: _close,
-    }
 
     async def _stream_to(self, entry: Entry) -> None:
         try:

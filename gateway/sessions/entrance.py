@@ -183,28 +183,16 @@ class Client(Struct, frozen=True):
     account: str
 
 
-class Entrance:
-    def __init__(
-        self,
-        *,
-        session_store: SessionStore,
-        seats: Seats,
-        rooms: Rooms,
-        joins: Joins,
-        lifetimes: Lifetimes,
-        finals: Finals,
-        limits: Limits,
-        # Whether the key that a grant comes from is still valid.
-        stands: Callable[[Grant], bool],
-    ) -> None:
-        self._session_store = session_store
-        self._seats = seats
-        self._rooms = rooms
-        self._joins = joins
-        self._lifetimes = lifetimes
-        self._finals = finals
-        self._limits = limits
-        self._stands = stands
+class Entrance(Struct, frozen=True, kw_only=True):
+    session_store: SessionStore
+    seats: Seats
+    rooms: Rooms
+    joins: Joins
+    lifetimes: Lifetimes
+    finals: Finals
+    limits: Limits
+    # Whether the key that a grant comes from is still valid.
+    stands: Callable[[Grant], bool]
 
     async def enter(self, client: Client) -> Entry:
         """A session goes on, or begins. Raises what `Sessions.join` raises; then nothing has changed."""
@@ -222,13 +210,13 @@ class Entrance:
         meeting = meeting_key(grant.tenant, join.meeting or secrets.token_hex(8))
         async with contextlib.AsyncExitStack() as entering:
             room = await entering.enter_async_context(
-                self._rooms.enter(meeting, private=private, account=client.account, record=record)
+                self.rooms.enter(meeting, private=private, account=client.account, record=record)
             )
             check_recorded(grant, join.record, room.recorded)
-            self._joins.check_languages(room, None, join.reads)
+            self.joins.check_languages(room, None, join.reads)
             await entering.enter_async_context(room.reading(join.reads))
             epoch, after = room.epoch, await room.latecomers_position()
-            self._joins.giving_way(self._seats.all, client.account)
+            self.joins.giving_way(self.seats.all, client.account)
             member = Member(
                 participant=secrets.token_hex(4),
                 name=join.name,
@@ -241,45 +229,45 @@ class Entrance:
             )
             feed = Feed(client.outbox, after, participant=member.participant, wants=member.wants, newcomer=True)
             seat = Seat(secret=self._new_secret(meeting), room=room, member=member, state=client.state)
-            self._lifetimes.begin(seat, grant)
+            self.lifetimes.begin(seat, grant)
             used = await self._session_store_begin(seat)
             try:
-                self._lifetimes.spent.check(grant)
+                self.lifetimes.spent.check(grant)
                 if room.epoch != epoch:
                     raise LogUnavailable("The meeting's log was begun again; try again.", retry_after_ms=0)
-                giving_way = self._joins.giving_way(self._seats.all, client.account)
+                giving_way = self.joins.giving_way(self.seats.all, client.account)
             except GatewayError:
-                self._seats.writes.end(seat.key, seat.fence, used)
+                self.seats.writes.end(seat.key, seat.fence, used)
                 raise
             if giving_way is not None:
-                self._seats.end(giving_way)
+                self.seats.end(giving_way)
             seat.connect(feed, client.state, client.finish)
-            self._seats.add(seat)
+            self.seats.add(seat)
         metrics.SESSIONS.inc()
         metrics.SESSIONS_STARTED.inc()
         _log.info("session %s… started", member.participant)
-        self._finals.catch_up(room, member.reads)
+        self.finals.catch_up(room, member.reads)
         return Entry(seat, feed, None if join.resume is None else False)
 
     def _new_secret(self, meeting: str) -> str:
         # A session is found by its secret alone, so that has to fall on the meeting's store: with two, half do.
-        while not self._session_store.suits(key_of(secret := secrets.token_hex(16)), meeting):
+        while not self.session_store.suits(key_of(secret := secrets.token_hex(16)), meeting):
             pass
         return secret
 
     async def _session_store_begin(self, seat: Seat) -> UsedToken | None:
         """Returns the token that it has used up, if it is one that opens one session."""
-        used = self._lifetimes.spent.used(seat.grant, seat.member.participant)
-        if used is not None and self._seats.writes.gives_back(used):
+        used = self.lifetimes.spent.used(seat.grant, seat.member.participant)
+        if used is not None and self.seats.writes.gives_back(used):
             raise LogUnavailable("This token is in doubt for a moment; try again.", retry_after_ms=1_000)
-        record, bounds = self._lifetimes.record(seat), self._joins.bounds(seat.room.id)
+        record, bounds = self.lifetimes.record(seat), self.joins.bounds(seat.room.id)
         try:
-            seat.fence = await self._session_store.begin(seat.key, record, bounds, used)
+            seat.fence = await self.session_store.begin(seat.key, record, bounds, used)
         except (LimitExceeded, QuotaExceeded, RateLimited, Unauthenticated):
             raise
         except BaseException:
             # It may have begun all the same.
-            self._seats.writes.end(seat.key, 1, used)
+            self.seats.writes.end(seat.key, 1, used)
             raise
         return used
 
@@ -289,20 +277,20 @@ class Entrance:
         """Go on with a session, whichever gateway has it. None if there is none."""
         key = key_of(resume.session)
         for _ in range(_MOST_TRIES):
-            if self._seats.writes.ends(key):
+            if self.seats.writes.ends(key):
                 return None
-            seat = self._seats.get(key)
+            seat = self.seats.get(key)
             if seat is not None:
-                held: Held | None = Held(self._lifetimes.record(seat), seat.fence)
+                held: Held | None = Held(self.lifetimes.record(seat), seat.fence)
             else:
-                held = await self._session_store.find(key)
+                held = await self.session_store.find(key)
             if held is None:
                 return None
             grant = held.record.grant
-            if seat is None and (self._lifetimes.spent.is_revoked(grant) or not self._stands(grant)):
-                self._seats.writes.end(key, held.fence)
+            if seat is None and (self.lifetimes.spent.is_revoked(grant) or not self.stands(grant)):
+                self.seats.writes.end(key, held.fence)
                 return None
-            self._joins.check_resume(client.join, client.state.grant, held.record)
+            self.joins.check_resume(client.join, client.state.grant, held.record)
             if (entry := await self._go_on(client, resume, held, seat)) is not None:
                 return entry
         raise LogUnavailable("Others resume this session at the same time.", retry_after_ms=1_000)
@@ -310,30 +298,30 @@ class Entrance:
     async def _go_on(self, client: Client, resume: Resume, held: Held, seat: Seat | None) -> Entry | None:
         """None if the session has gone elsewhere meanwhile, or ended. seat: where it is this gateway's."""
         join, record, key = client.join, held.record, key_of(resume.session)
-        async with self._rooms.enter(
+        async with self.rooms.enter(
             record.meeting, private=record.private, account=record.account, record=record.recorded
         ) as room:
             check_recorded(client.state.grant, join.record, room.recorded)
             if seat is not None:  # else what it reads now is known elsewhere, as if another one read it
-                self._joins.check_languages(room, seat.member, join.reads)
+                self.joins.check_languages(room, seat.member, join.reads)
             async with room.reading(join.reads):
                 page = await room.log.read(room.id, resume.offset, 1)
                 newest = await room.latecomers_position()
                 recovered = page.epoch == resume.epoch and page.first - 1 <= resume.offset <= page.last
-                if self._seats.get(key) is not seat:
+                if self.seats.get(key) is not seat:
                     return None
                 if seat is None:
-                    self._joins.giving_way(self._seats.all, client.account)
+                    self.joins.giving_way(self.seats.all, client.account)
                 fence = await self._take(client, key, held)
-                if self._seats.get(key) is not seat or (seat is not None and seat.fence != held.fence):
+                if self.seats.get(key) is not seat or (seat is not None and seat.fence != held.fence):
                     # It has ended here meanwhile, or another connection here goes on with it.
-                    if fence is not None and self._seats.writes.ends(key):
-                        self._seats.writes.end(key, fence)
+                    if fence is not None and self.seats.writes.ends(key):
+                        self.seats.writes.end(key, fence)
                     elif fence is not None:
-                        self._seats.writes.release(key, fence)
+                        self.seats.writes.release(key, fence)
                     return None
                 if fence is None:
-                    self._seats.moved(key, elsewhere=True)
+                    self.seats.moved(key, elsewhere=True)
                     return None
                 if seat is None:
                     seat = self._take_in(client, resume.session, held, room)
@@ -344,7 +332,7 @@ class Entrance:
     async def _take(self, client: Client, key: bytes, held: Held) -> int | None:
         """As `SessionStore.take`."""
         join, grant, record = client.join, client.state.grant, held.record
-        used = self._lifetimes.check(grant, record.participant, record)
+        used = self.lifetimes.check(grant, record.participant, record)
         wanted = replace(
             record,
             name=join.name,
@@ -356,30 +344,28 @@ class Entrance:
             grant=grant,
         )
         try:
-            return await self._session_store.take(
-                key, held.fence, wanted, self._joins.bounds(record.meeting), used
-            )
+            return await self.session_store.take(key, held.fence, wanted, self.joins.bounds(record.meeting), used)
         except (LimitExceeded, RateLimited, Unauthenticated):
             raise
         except BaseException:
             # It may have been taken all the same. The client comes again, and finds it away.
-            self._seats.moved(key, elsewhere=True)
-            self._seats.writes.release(key, held.fence)
+            self.seats.moved(key, elsewhere=True)
+            self.seats.writes.release(key, held.fence)
             raise
 
     def _take_in(self, client: Client, secret: str, held: Held, room: Room) -> Seat:
         """A session that another gateway had."""
-        if (giving_way := self._joins.giving_way(self._seats.all, client.account)) is not None:
-            self._seats.end(giving_way)
-        seat = restored(room, held.record, secret, self._limits, held.fence)
-        self._lifetimes.recall(seat, held.record)
-        self._seats.add(seat)
+        if (giving_way := self.joins.giving_way(self.seats.all, client.account)) is not None:
+            self.seats.end(giving_way)
+        seat = restored(room, held.record, secret, self.limits, held.fence)
+        self.lifetimes.recall(seat, held.record)
+        self.seats.add(seat)
         return seat
 
     def _connect(self, seat: Seat, client: Client, after: int, *, recovered: bool) -> Entry:
         room, member, join = seat.room, seat.member, client.join
-        self._seats.save(seat)
-        self._lifetimes.begin(seat, client.state.grant)
+        self.seats.save(seat)
+        self.lifetimes.begin(seat, client.state.grant)
         if seat.finish is not None:
             seat.finish(CloseCode.REPLACED, replaced())
         else:
@@ -403,5 +389,5 @@ class Entrance:
             room.start_over(member, after + 1)
         metrics.SESSIONS_RESUMED.labels("recovered" if recovered else "lost").inc()
         _log.info("session %s… goes on", member.participant)
-        self._finals.catch_up(room, member.reads)
+        self.finals.catch_up(room, member.reads)
         return Entry(seat, feed, recovered)

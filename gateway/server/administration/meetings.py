@@ -98,22 +98,19 @@ def routes(
     ]
 
 
-class _Meetings:
-    def __init__(
-        self, log: EventLog, session_store: SessionStore, revoke: Callable[[Revocation], Awaitable[int]]
-    ) -> None:
-        self._log = log
-        self._session_store = session_store
-        self._revoke = revoke
+class _Meetings(Struct, frozen=True):
+    log: EventLog
+    session_store: SessionStore
+    revoke: Callable[[Revocation], Awaitable[int]]
 
     async def all(self, request: Request) -> ASGIApp:
-        found = _meetings(await self._session_store.sessions(), await self._log.meetings())
+        found = _meetings(await self.session_store.sessions(), await self.log.meetings())
         tenant = request.query_params.get("tenant")
         return json_response(MeetingsAnswer([each for each in found if tenant in (None, each.tenant)]))
 
     async def sessions(self, request: Request) -> ASGIApp:
         tenant = request.query_params.get("tenant")
-        found = [_session(each) for each in await self._session_store.sessions()]
+        found = [_session(each) for each in await self.session_store.sessions()]
         return json_response(SessionsAnswer([each for each in found if tenant in (None, each.tenant)]))
 
     async def one(self, request: Request) -> ASGIApp:
@@ -122,7 +119,7 @@ class _Meetings:
 
     async def end(self, request: Request) -> ASGIApp:
         tenant, meeting = _named(request)
-        ended = await self._revoke(_revocation(tenant, meeting))
+        ended = await self.revoke(_revocation(tenant, meeting))
         note(request, "meeting ended", tenant=tenant, meeting=meeting, sessions=ended)
         return json_response(EndedAnswer(ended))
 
@@ -134,19 +131,19 @@ class _Meetings:
             raise StatusError(HTTPStatus.NOT_FOUND, "There is no such participant in this meeting.")
         # Their token is not valid any more either: by their subject, as a new one may have been issued since.
         subject = meant[0].grant.subject
-        ended = await self._revoke(_revocation(tenant, meeting, subject=subject, participant=participant))
+        ended = await self.revoke(_revocation(tenant, meeting, subject=subject, participant=participant))
         note(request, "participant removed", tenant=tenant, meeting=meeting, participant=participant)
         return json_response(EndedAnswer(ended))
 
     async def erase(self, request: Request) -> ASGIApp:
         tenant, meeting = _named(request)
-        erased = await self._log.erase(meeting_key(tenant, meeting))
+        erased = await self.log.erase(meeting_key(tenant, meeting))
         note(request, "transcript erased", tenant=tenant, meeting=meeting, there_was_one=erased)
         return json_response(ErasedAnswer(erased))
 
     async def _in(self, tenant: str, meeting: str) -> list[StoredSession]:
         key = meeting_key(tenant, meeting)
-        return [each for each in await self._session_store.sessions() if each.record.meeting == key]
+        return [each for each in await self.session_store.sessions() if each.record.meeting == key]
 
 
 def _revocation(

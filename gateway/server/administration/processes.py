@@ -87,15 +87,14 @@ def routes(operators: Operators, processes: Processes) -> list[BaseRoute]:
     ]
 
 
-class _Processes:
-    def __init__(self, processes: Processes) -> None:
-        self._processes = processes
+class _Processes(Struct, frozen=True):
+    processes: Processes
 
     async def lanes(self, _request: Request) -> ASGIApp:
         return json_response(LanesAnswer(self._lanes()))
 
     def _lanes(self) -> list[EngineReadiness]:
-        health, whole = self._processes.health(), self._processes.whole()
+        health, whole = self.processes.health(), self.processes.whole()
         if whole.lanes:
             return [engine_readiness(lane) for lane in whole.lanes]
         only = LaneHealth("default", health.state, health.reason, running=whole.running, waiting=whole.waiting)
@@ -105,25 +104,25 @@ class _Processes:
         name = request.path_params["name"]
         if name not in [lane.name for lane in self._lanes()]:
             raise StatusError(HTTPStatus.NOT_FOUND, "There is no lane of this name.")
-        self._processes.drain_lane(name)
+        self.processes.drain_lane(name)
         note(request, "lane is to be drained", lane=name)
         return json_response(LanesAnswer(self._lanes()), 202)
 
     async def workers(self, _request: Request) -> ASGIApp:
-        return json_response(WorkersAnswer([*self._processes.workers()]))
+        return json_response(WorkersAnswer([*self.processes.workers()]))
 
     async def drain_worker(self, request: Request) -> ASGIApp:
         number = request.path_params["number"]
-        if not self._processes.drain_worker(number):
+        if not self.processes.drain_worker(number):
             raise StatusError(HTTPStatus.NOT_FOUND, "There is no worker of this number.")
         note(request, "worker is to be drained", worker=number)
-        return json_response(WorkersAnswer([*self._processes.workers()]), 202)
+        return json_response(WorkersAnswer([*self.processes.workers()]), 202)
 
     async def log_level(self, _request: Request) -> ASGIApp:
-        return json_response({"level": self._processes.log_level})
+        return json_response({"level": self.processes.log_level})
 
     async def set_log_level(self, request: Request) -> ASGIApp:
         level = decoded(_LEVEL, await read_json(request, _BODY_BYTES)).level
-        self._processes.log_from(level)
+        self.processes.log_from(level)
         note(request, "log level changed", level=level)
         return json_response(LogLevel(level))

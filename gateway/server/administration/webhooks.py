@@ -61,23 +61,22 @@ def routes(
     ]
 
 
-class _Webhooks:
-    def __init__(self, webhooks: Callable[[], Sequence[Webhook]], outbox: WebhookOutbox, ping: Ping) -> None:
-        self._webhooks = webhooks
-        self._outbox = outbox
-        self._ping = ping
+class _Webhooks(Struct, frozen=True):
+    webhooks: Callable[[], Sequence[Webhook]]
+    outbox: WebhookOutbox
+    ping: Ping
 
     async def all(self, _request: Request) -> ASGIApp:
         return json_response(
-            WebhooksAnswer([_shown(each, await self._outbox.state(each)) for each in self._webhooks()])
+            WebhooksAnswer([_shown(each, await self.outbox.state(each)) for each in self.webhooks()])
         )
 
     async def test(self, request: Request) -> ASGIApp:
         name = request.path_params["name"]
-        webhook = next((each for each in self._webhooks() if each.name == name), None)
+        webhook = next((each for each in self.webhooks() if each.name == name), None)
         if webhook is None:
             raise StatusError(HTTPStatus.NOT_FOUND, "There is no webhook of this name.")
-        status, said = await self._ping(webhook)
+        status, said = await self.ping(webhook)
         note(request, "webhook tested", webhook=name, status=status)
         if not 200 <= status < 300:
             raise StatusError(HTTPStatus.BAD_GATEWAY, said)

@@ -202,24 +202,20 @@ class _Resource(CompatResource):
         return {"message": message}
 
     def status(self, error: GatewayError) -> int:
-        return _status(error)
-
-
-def _status(error: GatewayError) -> int:
-    match error:
-        case Unauthenticated() | Forbidden() | ForeignOrigin():
-            return 403
-        case DailyQuotaExceeded():
-            return _QUOTA_EXCEEDED
-        case QuotaExceeded() | RateLimited():
-            return 429
-        case MessageTooLarge():
-            return 413
-        case _ if error.retryable:
-            return 503
-        case _:
-            # DeepL's clients ask up to five times again after any status from 500 on.
-            return 400
+        match error:
+            case Unauthenticated() | Forbidden() | ForeignOrigin():
+                return 403
+            case DailyQuotaExceeded():
+                return _QUOTA_EXCEEDED
+            case QuotaExceeded() | RateLimited():
+                return 429
+            case MessageTooLarge():
+                return 413
+            case _ if error.retryable:
+                return 503
+            case _:
+                # DeepL's clients ask up to five times again after any status from 500 on.
+                return 400
 
 
 def _rules(given: _Text) -> Rules | None:

@@ -209,22 +209,21 @@ def routes(sessions: Sessions, identity: Identity, issuer: Issuer | None, audit:
     ]
 
 
-class _Tokens:
-    def __init__(self, sessions: Sessions, identity: Identity, issuer: Issuer | None, audit: Audit) -> None:
-        self._sessions = sessions
-        self._identity = identity
-        self._issuer = issuer
-        self._audit = audit
+class _Tokens(Struct, frozen=True):
+    sessions: Sessions
+    identity: Identity
+    issuer: Issuer | None
+    audit: Audit
 
     async def issue(self, request: Request) -> ASGIApp:
         issuer = self._needed()
         body = decoded(TOKEN, await read_json(request, _BODY_BYTES))
         if isinstance(body.invite, str):
             check_guest(body.guest)
-            with self._audit.attempt("exchange", request) as attempt:
+            with self.audit.attempt("exchange", request) as attempt:
                 return json_response(await self._admit(issuer, body.invite, body.guest, attempt))
-        with self._audit.attempt("invite" if body.invite else "token", request) as attempt:
-            attempt.grant = asking = await self._identity.of(request)
+        with self.audit.attempt("invite" if body.invite else "token", request) as attempt:
+            attempt.grant = asking = await self.identity.of(request)
             attempt.meeting = body.meeting
             if not asking.any_meeting:
                 raise Forbidden("Tokens are issued to whoever has an API key of the tenant.")
@@ -237,16 +236,16 @@ class _Tokens:
         attempt.meeting = invited.meeting
         issued = issuer.admit(invited, guest)
         # Revoked, or for one guest only and another's: as if it were no invite.
-        await self._sessions.use(invited, issued.grant.subject)
+        await self.sessions.use(invited, issued.grant.subject)
         # A guest who was thrown out: what they had was not issued later than the invite.
-        self._sessions.lifetimes.spent.check(replace(issued.grant, issued_s=invited.issued_s))
+        self.sessions.lifetimes.spent.check(replace(issued.grant, issued_s=invited.issued_s))
         attempt.grant, attempt.detail = issued.grant, invited.token_id
         return TokenAnswer.of(issued, invited=invited)
 
     async def revoke(self, request: Request) -> ASGIApp:
         self._needed()
-        with self._audit.attempt("revoke", request) as attempt:
-            attempt.grant = asking = await self._identity.of(request)
+        with self.audit.attempt("revoke", request) as attempt:
+            attempt.grant = asking = await self.identity.of(request)
             check_role(asking, "admin")
             body = decoded(REVOCATION, await read_json(request, _BODY_BYTES))
             revocation = body.revocation(asking.tenant, time.time())
@@ -255,9 +254,9 @@ class _Tokens:
             attempt.detail = " ".join(f"{name} {value}" for name, value in meant.items() if value) or "all"
             if not asking.any_meeting and (asking.meeting is None or revocation.meeting != asking.meeting):
                 raise Forbidden("The token is for another meeting.", field="meeting")
-            return json_response(RevocationAnswer(await self._sessions.revoke(revocation)))
+            return json_response(RevocationAnswer(await self.sessions.revoke(revocation)))
 
     def _needed(self) -> Issuer:
-        if self._issuer is None:
+        if self.issuer is None:
             raise StatusError(HTTPStatus.NOT_FOUND, "Nobody needs a token here: this gateway has no keys.")
-        return self._issuer
+        return self.issuer

@@ -207,18 +207,17 @@ class Transcripts:
         return page
 
 
-class _Sending:
+class _Sending(Struct, frozen=True):
     """An answer, and what happens once it was sent or nobody takes it any more."""
 
-    def __init__(self, response: Response, sent: Callable[[], None]) -> None:
-        self._response = response
-        self._sent = sent
+    response: Response
+    sent: Callable[[], None]
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         try:
-            await self._response(scope, receive, send)
+            await self.response(scope, receive, send)
         finally:
-            self._sent()
+            self.sent()
 
 
 def _check(grant: Grant, meeting: str) -> None:

@@ -11,7 +11,6 @@ Must not know: how scripts work, the wire, who translates.
 
 from __future__ import annotations
 
-import asyncio
 import contextlib
 import logging
 import secrets
@@ -45,6 +44,7 @@ from gateway.domain.session_store import Fence
 from gateway.stores.delivery import deliver_to
 from gateway.stores.redis import entries
 from gateway.stores.redis.entries import Position, Push
+from gateway.stores.redis.pushes import Missed
 from gateway.stores.redis.store import RedisStore
 
 # Pushes that wait for an earlier one; more are read again instead.
@@ -193,7 +193,6 @@ _TAKEN = 200
 _PAGE = 200
 _QUIETEST = 20
 _DROPPED = 500
-_READ_AGAIN_S = 0.2
 # How long the store is asked for what was not answered: a command may lie in the network, or before a server that
 # does not run, and be done later. How many utterances are remembered, and asked for at once.
 _UNANSWERED_S = 60.0
@@ -266,10 +265,7 @@ class RedisEventLog:
         self._record = bounds.record
         # By the meeting's key.
         self._topics: dict[str, Topic] = {}
-        # Meetings of which publications may be missing.
-        self._behind: dict[str, None] = {}
-        self._is_behind = asyncio.Event()
-        self._reader: asyncio.Task[None] | None = None
+        self._missed = Missed("the log of a meeting")
         # Meetings that the store does not know to be left.
         self._left: dict[str, None] = {}
         self._unanswered = UnansweredPromises()
@@ -280,7 +276,7 @@ class RedisEventLog:
 
     async def start(self) -> None:
         """Be there, once the store has started; `close` ends it."""
-        self._reader = asyncio.create_task(self._read_what_is_missing(), name="what pushes have missed")
+        self._missed.start()
         await self.sweep()
 
     async def accept(self, meeting: str, utterance: Utterance, fence: Fence | None = None) -> Accepted:
@@ -443,9 +439,7 @@ class RedisEventLog:
 
     async def close(self) -> None:
         self._is_closed = True
-        if self._reader is not None:
-            self._reader.cancel()
-            await asyncio.wait([self._reader])
+        await self._missed.close()
         try:
             await self._run("close", "", *{*self._topics, *self._left}, patience_s=_SHORT_PATIENCE_S)
         except LogUnavailable:
@@ -516,8 +510,7 @@ class RedisEventLog:
 
     def _note_behind(self, topic: Topic) -> None:
         if topic.epoch and self._topics.get(topic.meeting) is topic:
-            self._behind[topic.meeting] = None
-            self._is_behind.set()
+            self._missed.note(topic.meeting, partial(self._catch_up, topic))
 
     async def _check_positions(self) -> None:
         """Find out which of a part of the meetings are behind. Raises `LogUnavailable`."""
@@ -537,23 +530,10 @@ class RedisEventLog:
                 if (topic := self._topics.get(meeting.decode())) is not None:
                     self._note_behind(topic)
 
-    async def _read_what_is_missing(self) -> None:
-        while True:
-            await self._is_behind.wait()
-            self._is_behind.clear()
-            meetings, self._behind = tuple(self._behind), {}
-            topics = [topic for meeting in meetings if (topic := self._topics.get(meeting)) is not None]
-            results = await asyncio.gather(*map(self._catch_up, topics), return_exceptions=True)
-            for topic, result in zip(topics, results, strict=True):
-                if isinstance(result, Exception):
-                    if not isinstance(result, LogUnavailable):
-                        _log.error("the log of a meeting could not be read", exc_info=result)
-                    self._note_behind(topic)
-            if self._behind:
-                await asyncio.sleep(_READ_AGAIN_S)
-
     async def _catch_up(self, topic: Topic) -> None:
         """Deliver what pushes have missed. Raises `LogUnavailable`."""
+        if self._topics.get(topic.meeting) is not topic:
+            return
         position = await self._open_log(topic)
         if self._topics.get(topic.meeting) is not topic:
             self._left[topic.meeting] = None  # it was left meanwhile, and the store told otherwise
@@ -562,8 +542,7 @@ class RedisEventLog:
         while ahead and topic.position < position.last:
             page = await self.read(topic.meeting, topic.position, _PAGE)
             if page.epoch != topic.epoch:
-                self._note_behind(topic)
-                return
+                raise LogUnavailable("The log was begun again while it was read.")
             read_to = min(max(topic.position, page.first - 1) + _PAGE, page.last)
             topic.fill(page, read_to)
 

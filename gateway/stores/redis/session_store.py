@@ -9,12 +9,11 @@ Must not know: how scripts work, rooms, connections.
 
 from __future__ import annotations
 
-import asyncio
 import contextlib
 import hashlib
 import logging
 import secrets
-from collections.abc import AsyncIterator, Awaitable, Callable, Collection, Iterator, Sequence
+from collections.abc import AsyncIterator, Callable, Collection, Iterator, Sequence
 from contextlib import asynccontextmanager
 from functools import partial
 from typing import Any, NoReturn, TypeVar
@@ -38,6 +37,7 @@ from gateway.domain.session_store import (
 from gateway.domain.sessions import SessionRecord, UsedToken
 from gateway.stores.redis.commands import unavailable
 from gateway.stores.redis.connection import Argument
+from gateway.stores.redis.pushes import Missed
 from gateway.stores.redis.store import RedisStore
 
 _Deliver = Callable[[str, Present | None], None]
@@ -130,7 +130,6 @@ _SWEPT = 200
 _ASKED = 500
 # A session that is to end before it has begun: how long its begin may lie in the network.
 _DOUBT_MS = 120_000
-_READ_AGAIN_S = 0.2
 # Clocks of those who issue tokens may differ from ours.
 _LATE_S = 60.0
 
@@ -157,23 +156,18 @@ class RedisSessionStore:
         self._moved_count = 0
         # Version of the newest revocation that is known here.
         self._revoked_version = 0
-        # What is to be asked, by name.
-        self._behind: dict[str, Callable[[], Awaitable[None]]] = {}
-        self._is_behind = asyncio.Event()
-        self._reader: asyncio.Task[None] | None = None
+        self._missed = Missed("what the session store holds")
         self._sweeps = 0
 
     async def open(self, moved: Callable[[bytes, bool], None], revoked: Callable[[Revocation], None]) -> None:
         self._moved, self._revoked = moved, revoked
         pushes, prefix = self.store.pushes, self.store.prefix
-        note_moved = partial(self._note_behind, "moved", self._check_own)
-        note_revoked = partial(self._note_behind, "revoked", self._read_revocations)
+        note_moved = partial(self._missed.note, "moved", self._check_own)
+        note_revoked = partial(self._missed.note, "revoked", self._read_revocations)
         await pushes.subscribe(f"{prefix}gateway:{self.store.id}".encode(), self._pushed_moved, note_moved)
         await pushes.subscribe(f"{prefix}revocations".encode(), lambda _: note_revoked(), note_revoked)
         await self._read_revocations()
-        self._reader = asyncio.create_task(
-            self._ask_what_is_missing(), name="what the session store's pushes missed"
-        )
+        self._missed.start()
         await self.sweep()
 
     # ------------------------------------------------------------ sessions
@@ -327,7 +321,7 @@ class RedisSessionStore:
     def _note_presence(self, of_meeting: MeetingPresence) -> None:
         if of_meeting.version is not None:
             name = f"meeting {of_meeting.meeting}"
-            self._note_behind(name, partial(self._read_presence, of_meeting))
+            self._missed.note(name, partial(self._read_presence, of_meeting))
 
     async def _read_presence(self, of_meeting: MeetingPresence) -> None:
         pushed = of_meeting.pushed
@@ -349,9 +343,9 @@ class RedisSessionStore:
                 "sweep", self._keep_ms, _SWEPT, remembered_ms, patience_s=_SHORT_PATIENCE_S
             )
             if int(moved) != self._moved_count:
-                self._note_behind("moved", self._check_own)
+                self._missed.note("moved", self._check_own)
             if int(revoked) > self._revoked_version:
-                self._note_behind("revoked", self._read_revocations)
+                self._missed.note("revoked", self._read_revocations)
             if self._sweeps % _CHECK_SWEEPS == 0:
                 await self._check_versions()
         except LogUnavailable:
@@ -360,9 +354,7 @@ class RedisSessionStore:
             _log.exception("the session store could not be swept")
 
     async def close(self) -> None:
-        if self._reader is not None:
-            self._reader.cancel()
-            await asyncio.wait([self._reader])
+        await self._missed.close()
         try:
             await self._run("close", patience_s=_SHORT_PATIENCE_S)
         except LogUnavailable:
@@ -383,7 +375,7 @@ class RedisSessionStore:
         if int(count) == self._moved_count + 1:
             self._moved_count += 1
         else:
-            self._note_behind("moved", self._check_own)
+            self._missed.note("moved", self._check_own)
         # A later resume may have brought it back.
         known = self._own.get(session)
         if known is not None and (not int(fence) or known < int(fence)):
@@ -401,29 +393,6 @@ class RedisSessionStore:
                     del self._own[session]
                     self._moved(session, elsewhere == b"1")
         self._moved_count = int(count or 0)
-
-    # ------------------------------------------------------------ what pushes have missed
-
-    def _note_behind(self, name: str, ask: Callable[[], Awaitable[None]]) -> None:
-        self._behind[name] = ask
-        self._is_behind.set()
-
-    async def _ask_what_is_missing(self) -> None:
-        while True:
-            await self._is_behind.wait()
-            self._is_behind.clear()
-            missing, self._behind = self._behind, {}
-            results = await asyncio.gather(*(ask() for ask in missing.values()), return_exceptions=True)
-            failed = False
-            for (name, ask), result in zip(missing.items(), results, strict=True):
-                if isinstance(result, Exception):
-                    failed = True
-                    if not isinstance(result, LogUnavailable):
-                        _log.error("what the session_store of sessions has could not be read", exc_info=result)
-                    self._behind.setdefault(name, ask)
-            if failed:
-                self._is_behind.set()
-                await asyncio.sleep(_READ_AGAIN_S)
 
     async def _run(self, script: str, *arguments: Argument, patience_s: float | None = None) -> Any:
         shared = (self.store.prefix, self.store.id, round(LEASE_S * 1_000))
