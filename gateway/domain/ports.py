@@ -5,8 +5,9 @@ Knows: the contract of each port. Must not know: any implementation.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Collection, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager
+from dataclasses import dataclass
 from typing import Protocol
 
 from gateway.domain.engine import EngineCapacity, EngineHealth, EngineProfile, OnEvent, TranslationRequest
@@ -183,18 +184,15 @@ class EventLog(Protocol):
         """This gateway leaves; what it has not concluded is for others to take over. Never raises."""
 
 
-class Subscription(Protocol):
+@dataclass(eq=False)
+class Subscription:
     """The delivery of one meeting's publications to one subscriber."""
 
-    @property
-    def start(self) -> Page:
-        """An empty page with the position at which delivery begins."""
-
-    async def reads(self, languages: Collection[str]) -> int:
-        """These languages are read here, and no others any more: in them the next utterances are promised.
-
-        Returns the offset of the newest publication before that. Raises `LogUnavailable`.
-        """
+    # An empty page with the position at which delivery begins.
+    start: Page
+    # These languages are read here, and no others any more: in them the next utterances are promised. Returns the
+    # offset of the newest publication before that. Raises `LogUnavailable`.
+    reads: Callable[[Collection[str]], Awaitable[int]]
 
 
 class SessionStore(Protocol):

@@ -14,7 +14,6 @@ import contextlib
 from collections import Counter
 from collections.abc import AsyncIterator, Callable, Collection, Iterator
 from contextlib import AbstractAsyncContextManager, AsyncExitStack, asynccontextmanager
-from typing import Protocol
 
 from gateway.domain.errors import LogUnavailable
 from gateway.domain.live import Reads
@@ -390,14 +389,10 @@ class Room:
             await asyncio.sleep(0)  # a log in memory does not wait, and others have their turn meanwhile
 
 
-class NewRoom(Protocol):
-    """Makes the room of a meeting, not open yet; arguments as those of `Room`."""
-
-    def __call__(self, meeting: str, /, *, private: bool, account: str, record: bool | None) -> Room: ...
-
-
 class Rooms:
-    def __init__(self, new_room: NewRoom) -> None:
+    """new_room: makes a room that is not open yet, from the arguments of `enter`."""
+
+    def __init__(self, new_room: Callable[..., Room]) -> None:
         self._new_room = new_room
         # By the meeting's key.
         self._rooms: dict[str, Room] = {}

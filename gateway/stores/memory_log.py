@@ -33,7 +33,7 @@ from gateway.domain.log import (
     Utterance,
     UtteranceKey,
 )
-from gateway.domain.ports import LEASE_S
+from gateway.domain.ports import LEASE_S, Subscription
 from gateway.domain.session_store import Fence
 from gateway.domain.sessions import KeptMeeting
 from gateway.stores.bounded_logs import BoundedLogs
@@ -330,12 +330,17 @@ class MemoryEventLog:
         account: str = "",
         record: bool | None = None,
         begun_again: Callable[[], None] = lambda: None,
-    ) -> AsyncIterator[_Subscription]:
+    ) -> AsyncIterator[Subscription]:
         with self._store.logs.subscribe(meeting, deliver, account=account, record=record) as start:
-            subscription = _Subscription(self._store, self._gateway, meeting, start)
+            subscription = object()
             self._store.meeting(meeting).begun_again[subscription] = begun_again
+
+            async def reads(languages: Collection[str]) -> int:
+                self._store.meeting(meeting).languages[subscription] = (self._gateway, frozenset(languages))
+                return self._store.logs.read(meeting, 0, 0).last
+
             try:
-                yield subscription
+                yield Subscription(start, reads)
             finally:
                 self._store.stop_reading(meeting, subscription)
 
@@ -379,15 +384,3 @@ class MemoryEventLog:
 def _owed(said: _Said) -> Owed:
     outcomes = {lang: done for lang, done in said.outcomes.items() if lang not in said.unfinished}
     return Owed(said.utterance, said.offset, tuple(sorted(said.unfinished)), outcomes)
-
-
-class _Subscription:
-    def __init__(self, store: MemoryStore, gateway: str, meeting: str, start: Page) -> None:
-        self.start = start
-        self._store = store
-        self._gateway = gateway
-        self._meeting = meeting
-
-    async def reads(self, languages: Collection[str]) -> int:
-        self._store.meeting(self._meeting).languages[self] = (self._gateway, frozenset(languages))
-        return self._store.logs.read(self._meeting, 0, 0).last

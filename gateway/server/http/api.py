@@ -27,7 +27,7 @@ from gateway.domain.languages import AUTO, language_name
 from gateway.domain.ports import EventLog
 from gateway.protocol import asyncapi
 from gateway.protocol.checks import targets_by_source
-from gateway.server.guard.audit import Attempt, Audit
+from gateway.server.guard.audit import Audit
 from gateway.server.guard.identity import Identity, client_account
 from gateway.server.http import bodies, openapi
 from gateway.server.http.bodies import (
@@ -113,18 +113,15 @@ class _Api:
 
     async def translate(self, request: Request) -> ASGIApp:
         with self._audit.attempt("translate", request, refusals_only=True) as attempt:
-            return await self._translate(request, attempt)
-
-    async def _translate(self, request: Request, attempt: Attempt) -> ASGIApp:
-        attempt.grant = grant = await self._identity.of(request)
-        account = client_account(request)
-        self._translator.check_unread(grant, account)
-        data = await read_json(request)
-        body = decode_body(data)
-        wanted, unknown = asked(body), unknown_fields(data)
-        if wanted.source == AUTO:
-            await self._translator.detector.load()
-        call = self._translator.admit(wanted, grant, account)
+            attempt.grant = grant = await self._identity.of(request)
+            account = client_account(request)
+            self._translator.check_unread(grant, account)
+            data = await read_json(request)
+            body = decode_body(data)
+            wanted, unknown = asked(body), unknown_fields(data)
+            if wanted.source == AUTO:
+                await self._translator.detector.load()
+            call = self._translator.admit(wanted, grant, account)
         warnings = [TranslationWarning(option.code, option.message, option.field) for option in call.left_out]
         warnings += [
             TranslationWarning("unknown_field", f"There is no field {name!r}; it is ignored.", name)

@@ -39,7 +39,7 @@ from gateway.domain.log import (
     Utterance,
     UtteranceKey,
 )
-from gateway.domain.ports import LEASE_S
+from gateway.domain.ports import LEASE_S, Subscription
 from gateway.domain.session_store import Fence
 from gateway.stores.delivery import deliver_to
 from gateway.stores.redis import entries
@@ -384,7 +384,7 @@ class RedisEventLog:
         account: str = "",
         record: bool | None = None,
         begun_again: Callable[[], None] = lambda: None,
-    ) -> AsyncIterator[_Subscription]:
+    ) -> AsyncIterator[Subscription]:
         if (topic := self._topics.get(meeting)) is None:
             recorded = self._record if record is None else record
             topic = self._topics[meeting] = Topic(meeting, account, recorded=recorded)
@@ -398,7 +398,7 @@ class RedisEventLog:
             epoch = topic.epoch
             start = topic.add(subscriber, position)
             self._note_change(topic, epoch)
-            yield _Subscription(self, topic, subscriber, start)
+            yield Subscription(start, partial(self._reads, topic, subscriber))
         finally:
             topic.users -= 1
             topic.remove(subscriber)
@@ -473,8 +473,7 @@ class RedisEventLog:
         reply = await self._run("open", topic.meeting, topic.account, topic.languages, patience_s=patience_s)
         return entries.position_of(reply)
 
-    async def reads(self, topic: Topic, subscriber: Subscriber, languages: Collection[str]) -> int:
-        """As `Subscription.reads`."""
+    async def _reads(self, topic: Topic, subscriber: Subscriber, languages: Collection[str]) -> int:
         subscriber.languages = frozenset(languages)
         position = await self._open_log(topic)
         epoch = topic.epoch
@@ -545,14 +544,3 @@ class RedisEventLog:
                 raise LogUnavailable("The log was begun again while it was read.")
             read_to = min(max(topic.position, page.first - 1) + _PAGE, page.last)
             topic.fill(page, read_to)
-
-
-class _Subscription:
-    def __init__(self, log: RedisEventLog, topic: Topic, subscriber: Subscriber, start: Page) -> None:
-        self.start = start
-        self._log = log
-        self._topic = topic
-        self._subscriber = subscriber
-
-    async def reads(self, languages: Collection[str]) -> int:
-        return await self._log.reads(self._topic, self._subscriber, languages)
