@@ -26,8 +26,6 @@ from gateway.protocol.limits import Limits
 from gateway.protocol.messages import (
     Caption,
     Error,
-    ParticipantJoined,
-    ParticipantLeft,
     Resume,
     SessionUpdate,
     SessionUpdated,
@@ -43,7 +41,7 @@ from tests.clocks import swiftly
 from tests.contract.stores import STORES, OpenStore
 from tests.gateways import SCRIPT, running
 from tests.logs import translated, untranslated, utterance
-from tests.meetings import away, captions, finals, joined, logged, say
+from tests.meetings import captions, finals, joined, logged, say
 from tests.patience import until
 from tests.usual import usual
 
@@ -68,49 +66,6 @@ async def test_a_language_is_translated_once_however_many_read_it() -> None:
         assert {(c.speaker, c.text) for c in await bo.until(Caption, 2)} == {("Ana", "hello"), ("Bo", "hallo")}
         translations = [(e.speaker, e.lang) for e in await logged(gateway) if isinstance(e, Translated)]
         assert sorted(translations) == [("Ana", "ja"), ("Bo", "en"), ("Bo", "ja")]
-
-
-async def test_a_language_starts_with_its_first_reader_and_stops_with_its_last() -> None:
-    async with running() as gateway, joined(gateway, speaks="en") as ana:
-        await ana.peer.send(say("1"))
-        await ana.until(Caption)
-        async with joined(gateway, reads=["ja"]), joined(gateway, reads=["ja"]) as second:
-            await ana.peer.send(say("2"))
-            await second.until(TranslationFinal, 2)
-        await ana.until(ParticipantLeft, 2)
-        await ana.peer.send(say("3"))
-        await ana.until(Caption, 3)
-        translated = [(e.utterance, e.lang) for e in await logged(gateway) if isinstance(e, Translated)]
-        assert translated == [("1", "ja"), ("2", "ja")], "1 was made up for, 3 has nobody to read it"
-
-
-async def test_meetings_do_not_hear_of_each_other() -> None:
-    async with running() as gateway, contextlib.AsyncExitStack() as stack:
-        ours = await stack.enter_async_context(joined(gateway, speaks="en", reads=["ja"]))
-        other = await stack.enter_async_context(joined(gateway, meeting="other", reads=["ja", "en"]))
-        private = await stack.enter_async_context(joined(gateway, meeting=None, reads=["ja", "en"]))
-        await ours.peer.send(say("1"))
-        await ours.until(TranslationFinal)
-        assert await other.everything() == []
-        assert await private.everything() == []
-        assert private.started.meeting not in ("m", "other")
-
-
-async def test_who_is_here_is_told_up_to_a_bound() -> None:
-    settings = Settings(limits=Limits(participants_shown=2))
-    async with running(settings) as gateway, joined(gateway, name="Ana") as ana:
-        async with joined(gateway, name="Bo") as bo, joined(gateway, name="Cy") as third:
-            assert [p.name for p in bo.started.participants] == ["Ana"]
-            assert [p.name for p in third.started.participants] == ["Ana", "Bo"]
-            await bo.peer.send(SessionUpdate(speaks="de"))
-            await bo.until(SessionUpdated)
-        await ana.until(ParticipantLeft)
-        seen = [(type(m).__name__, m.name, m.speaks) for m in await ana.everything()]
-        assert seen == [
-            ("ParticipantJoined", "Bo", None),
-            ("ParticipantUpdated", "Bo", "de"),
-            ("ParticipantLeft", "Bo", "de"),
-        ]
 
 
 # ---------------------------------------------------------------- coming late
@@ -138,41 +93,7 @@ async def test_a_late_joiner_gets_the_newest_and_then_the_stream_without_a_seam(
         assert {u for _, u, _ in finals(got)} >= set(map(str, captions))
 
 
-async def test_a_late_joiner_gets_what_is_being_said() -> None:
-    async with running() as gateway, joined(gateway, speaks="en", reads=["ja"]) as ana:
-        await ana.peer.send(say("1", "LONG text that goes on"), UtterancePartial("2", 1, "And then"))
-        await ana.until(TranslationDelta, 5)
-        await ana.until(Caption, 2)
-        async with joined(gateway, reads=["ja", "en"]) as late:
-            await late.until(TranslationDelta, 3)
-            state = [m for m in late.received if not isinstance(m, ParticipantJoined)]
-            assert [type(m) for m in state[:3]] == [Caption, Caption, TranslationDelta]
-            assert (state[1].text, state[1].final) == ("And then", False)
-            so_far = [m.committed for m in ana.received if isinstance(m, TranslationDelta)]
-            assert "".join(so_far[:5]) in state[2].committed, "all of it, from its beginning"
-            final = (await late.until(TranslationFinal))[0]
-            deltas = "".join(m.committed for m in late.received if isinstance(m, TranslationDelta))
-            assert final.text.startswith(deltas)
-
-
-async def test_a_partial_that_became_final_is_no_longer_in_progress() -> None:
-    async with running() as gateway, joined(gateway, speaks="en") as ana:
-        await ana.peer.send(UtterancePartial("1", 1, "Good"), say("1", "Good morning", rev=2))
-        await ana.until(Caption, 2)
-        async with joined(gateway, reads=["en"]) as late:
-            assert [(m.text, m.final) for m in await late.everything()] == [("Good morning", True)]
-
-
 # ---------------------------------------------------------------- changing languages
-
-
-async def test_what_was_said_before_an_update_still_reaches_its_reader() -> None:
-    async with running() as gateway, joined(gateway, speaks="en", reads=["ja"]) as ana:
-        await ana.peer.send(say("1", "LONG first"))
-        await ana.until(TranslationDelta)
-        await ana.peer.send(SessionUpdate(reads=["de"]), say("2"))
-        await ana.until(TranslationFinal, 2)
-        assert {(u, lang) for _, u, lang in finals(await ana.everything())} == {("1", "ja"), ("2", "de")}
 
 
 async def test_who_turns_to_a_language_gets_the_beginning_of_what_is_being_translated() -> None:
@@ -250,25 +171,6 @@ async def test_originals_can_be_asked_for_and_declined_in_the_middle_of_an_utter
         assert captions(await bo.everything()) == [("1", "one", False), ("1", "one two", False)]
 
 
-async def test_originals_are_replayed_and_asked_for_again_with_the_connection() -> None:
-    async with running() as gateway, joined(gateway, speaks="en") as ana:
-        async with joined(gateway, originals=True) as bo:
-            bo.lose()
-        await away(gateway)
-        await ana.peer.send(say("1"))
-        await ana.until(UtteranceAccepted)
-        async with joined(gateway, originals=True, resume=bo.resume()) as again:
-            assert captions(await again.everything()) == [("1", "good morning", True)]
-            await ana.peer.send(say("2"))
-            await again.until(Caption, 2)
-            again.lose()
-        await away(gateway)
-        async with joined(gateway, resume=again.resume()) as without:
-            await ana.peer.send(say("3"))
-            await ana.until(UtteranceAccepted, 2)
-            assert captions(await without.everything()) == []
-
-
 # ---------------------------------------------------------------- trimmed, given up, not shown
 
 
@@ -290,17 +192,6 @@ async def test_newcomers_come_to_a_meeting_whose_log_was_trimmed() -> None:
         async with joined(gateway, speaks="en", reads=["ja"], resume=resume) as again:
             assert again.started.recovered is False
             await again.everything()
-
-
-async def test_a_language_given_up_and_taken_again_is_not_shown_twice() -> None:
-    async with running() as gateway, joined(gateway, speaks="en", reads=["ja"]) as ana:
-        await ana.peer.send(say("1", "LONG text"))
-        await ana.until(TranslationDelta, 3)
-        await ana.peer.send(SessionUpdate(reads=["de"]), SessionUpdate(reads=["ja"]))
-        final = (await ana.until(TranslationFinal))[0]
-        assert final.text.startswith(
-            "".join(m.committed for m in ana.received if isinstance(m, TranslationDelta) and m.lang == "ja")
-        )
 
 
 async def test_a_newcomer_is_shown_nothing_where_the_operator_wants_that() -> None:

@@ -96,19 +96,6 @@ async def test_a_session_is_told_which_languages_are_possible_and_why_one_is_not
     assert (failed.lang, failed.code, final.lang) == ("ja", "unsupported_language", "de")
 
 
-async def test_sessions_get_their_own_translations_only() -> None:
-    async with running() as gateway:
-
-        async def one(name: str) -> list[Any]:
-            async with gateway.peer() as peer:
-                await peer.send(START, *(say(f"{name}{n}", f"text {name} {n}") for n in range(4)))
-                received = await peer.until(TranslationFinal, 4)
-            assert all(name in m.text for m in received if isinstance(m, TranslationFinal))
-            return received
-
-        await asyncio.gather(*(one(name) for name in "abcdefgh"))
-
-
 async def test_nothing_is_told_before_the_session_has_started(monkeypatch: pytest.MonkeyPatch) -> None:
     async with running() as gateway, gateway.peer() as ana:
         sessions = gateway.gateway.sessions
@@ -124,16 +111,6 @@ async def test_nothing_is_told_before_the_session_has_started(monkeypatch: pytes
         monkeypatch.setattr(sessions, "join", joined_and_told)
         await ana.send(START)
         assert [type(message) for message in await ana.until(Error)] == [SessionStarted, Error]
-
-
-async def test_a_late_joiner_gets_tokens_while_another_text_is_being_generated() -> None:
-    async with running() as gateway, gateway.peer() as long, gateway.peer() as late:
-        await long.send(START, say("long", "LONG text that goes on"))
-        await long.until(TranslationDelta)
-        await late.send(START, say("late"))
-        await late.until(TranslationFinal)
-        assert gateway.gateway.engine.capacity().running == 1, "the long one is still being generated"
-        await long.until(TranslationFinal)
 
 
 @pytest.mark.parametrize("how", ["cancel", "disconnect", "abrupt"])
@@ -247,15 +224,6 @@ async def test_a_full_queue_refuses_and_the_same_utterance_may_be_sent_again() -
         await peer.until(TranslationFailed)
         await peer.send(say("u3"), UtteranceCancel(id="u1"), UtteranceCancel(id="u2"))
         assert (await peer.until(TranslationFinal))[-1].utterance == "u3"
-
-
-async def test_update_holds_from_the_next_utterance() -> None:
-    async with running() as gateway, gateway.peer() as peer:
-        await peer.send(START, say("u1", "LONG first"))
-        await peer.until(TranslationDelta)
-        await peer.send(SessionUpdate(reads=["de", "fr"]), say("u2"))
-        finals = [m for m in await peer.until(TranslationFinal, 3) if isinstance(m, TranslationFinal)]
-        assert {(m.utterance, m.lang) for m in finals} == {("u1", "ja"), ("u2", "de"), ("u2", "fr")}
 
 
 async def test_an_engine_that_dies_for_good_fails_what_runs_and_refuses_what_comes() -> None:
@@ -479,32 +447,6 @@ async def test_a_session_whose_token_is_revoked_is_closed_for_good(how: str, tmp
                 await peer.send(SessionStart(reads=[], meeting="m", token=mine, resume=ana.resume()))
                 code, error = await close_of(peer)
                 assert (code, error and error.code) == (4501, "unauthenticated")
-
-
-async def test_of_those_who_use_a_token_for_one_session_at_once_one_is_let_in(tmp_path: Path) -> None:
-    keys = Keyring(tmp_path)
-    async with running(keys.settings()) as gateway, contextlib.AsyncExitStack() as peers:
-        start = SessionStart(reads=["ja"], meeting="m", token=keys.token(once=True))
-        asking = [await peers.enter_async_context(gateway.peer()) for _ in range(6)]
-        answers = await asyncio.gather(*(ask(peer, start) for peer in asking))
-        assert sum(isinstance(answer, SessionStarted) for answer in answers) == 1
-        assert sum(isinstance(answer, Error) and answer.code == "unauthenticated" for answer in answers) == 5
-
-
-@swiftly
-async def test_what_was_accepted_before_the_end_is_delivered_after_it(tmp_path: Path) -> None:
-    keys = Keyring(tmp_path)
-    # Five seconds, of which the session lasts one.
-    script = Script(first_token_s=0.1, token_s=0.1, rules=(Rule("LONG", repeat=50),))
-    async with running(keys.settings(), script=script) as gateway:
-        token = keys.token(max_s=1)
-        async with joined(gateway, token=token, speaks="en", reads=["ja"]) as ana:
-            await ana.peer.send(say("1", "LONG text"))
-            await ana.until(TranslationDelta)
-            assert await ana.closed() == 4401
-            [final] = [message for message in ana.received if isinstance(message, TranslationFinal)]
-            assert final.utterance == "1"
-            assert ana.received[-1].code == "token_expired"
 
 
 async def test_nobody_cancels_in_another_meeting(tmp_path: Path) -> None:

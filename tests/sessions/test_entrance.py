@@ -23,7 +23,6 @@ from gateway.domain.errors import (
     Unauthenticated,
 )
 from gateway.domain.grants import Grant, Revocation
-from gateway.domain.log import Page
 from gateway.domain.quotas import Quota
 from gateway.domain.session_store import TenantCounts
 from gateway.protocol.messages import Resume
@@ -304,66 +303,6 @@ async def refused(d: Desk, quota: str, **fields: Any) -> None:
     assert len(d.sessions.seats.all) == before
 
 
-async def test_a_tenant_has_so_many_sessions_connected_or_kept() -> None:
-    async with desk() as d:
-        d.quota = Quota(sessions=2)
-        kept, _ = await d.join(grant=api_key_of("acme"))
-        d.sessions.seats.away(kept.seat, kept.feed)
-        gone, _ = await d.join(grant=api_key_of("acme"), meeting="n")
-        await refused(d, "sessions")
-        await refused(d, "sessions", meeting=None)
-        await d.join(grant=api_key_of("other"))
-        again, _ = await d.join(grant=api_key_of("acme"), resume=resume(kept))
-        assert again.recovered
-        d.sessions.seats.end(gone.seat)
-        await idle()
-        await d.join(grant=api_key_of("acme"))
-
-
-async def test_a_tenant_has_so_many_meetings_that_somebody_is_in() -> None:
-    async with desk() as d:
-        d.quota = Quota(meetings=2)
-        await d.join(grant=api_key_of("acme"), meeting="a")
-        last, _ = await d.join(grant=api_key_of("acme"), meeting=None)
-        await refused(d, "meetings", meeting="b")
-        await refused(d, "meetings", meeting=None)
-        await d.join(grant=api_key_of("acme"), meeting="a")
-        await d.join(grant=api_key_of("other"), meeting="b")
-        d.sessions.seats.end(last.seat)
-        await idle()
-        await d.join(grant=api_key_of("acme"), meeting="b")
-
-
-class SlowLog(Log):
-    """One whose answers take a turn of the event loop."""
-
-    async def read(self, meeting: str, after: int, limit: int = 200) -> Page:
-        await asyncio.sleep(0)
-        return await super().read(meeting, after, limit)
-
-
-@pytest.mark.parametrize(
-    ("quota", "joins"),
-    [
-        (Quota(meetings=2), [{"meeting": name} for name in "bcd"]),
-        (Quota(sessions=2), [{"meeting": "a"}] * 3),
-        (Quota(languages=2), [{"meeting": "a", "reads": [lang]} for lang in ("de", "fr", "en")]),
-    ],
-    ids=["meetings", "sessions", "languages"],
-)
-async def test_of_those_that_come_at_once_for_the_last_place_one_gets_it(
-    quota: Quota, joins: list[dict[str, Any]]
-) -> None:
-    async with desk(log=SlowLog()) as d:
-        d.quota = quota
-        await d.join(grant=api_key_of("acme"), meeting="a", reads=["ja"])
-        outcomes = await asyncio.gather(
-            *(d.join(grant=api_key_of("acme"), **fields) for fields in joins), return_exceptions=True
-        )
-        refused = [outcome for outcome in outcomes if isinstance(outcome, QuotaExceeded | LimitExceeded)]
-        assert len(refused) == 2
-
-
 async def test_what_a_tenant_has_too_much_of_takes_nothing_from_its_address() -> None:
     async with desk(joins=3) as d:
         d.quota = Quota(joins=2)
@@ -372,17 +311,6 @@ async def test_what_a_tenant_has_too_much_of_takes_nothing_from_its_address() ->
         for _ in range(10):
             await refused(d, "joins", account="office")
         await d.join("office", grant=api_key_of("other"))
-
-
-async def test_a_tenant_joins_so_often_within_a_minute_from_wherever() -> None:
-    async with desk() as d:
-        d.quota = Quota(joins=2)
-        first, _ = await d.join("here", grant=api_key_of("acme"))
-        await d.join("there", grant=api_key_of("acme"), resume=resume(first))
-        await refused(d, "joins", account="elsewhere")
-        await d.join("here", grant=api_key_of("other"))
-        d.now_s += 30
-        await d.join("here", grant=api_key_of("acme"))
 
 
 async def test_joins_at_every_gateway_count_and_a_session_that_is_resumed_too_often_goes_on() -> None:

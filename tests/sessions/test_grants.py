@@ -237,16 +237,6 @@ class TestMessages:
         assert error_of(talk.send(SessionUpdate(speaks="de"))).field == "originals"
         assert isinstance(talk.send(SessionUpdate(originals=False))[0], Update)
 
-    def test_who_only_speaks_reads_nothing(self) -> None:
-        talk = Talk()
-        talk.session.grant = Grant(subject="ana", roles=frozenset({"speak"}), any_meeting=True)
-        assert error_of(talk.send(SessionStart(reads=["ja"], speaks="en"))).field == "reads"
-        assert talk.send(SessionStart(reads=[], speaks="en")) == [Join(None, "", "en", ())]
-        assert error_of(talk.send(SessionUpdate(reads=["ja"]))).field == "reads"
-        assert error_of(talk.send(SessionUpdate(originals=True))).field == "originals"
-        assert isinstance(talk.send(SessionUpdate(speaks="de"))[0], Update)
-        assert isinstance(talk.send(final())[0], Accept)
-
     @pytest.mark.parametrize(
         ("token", "client", "name"),
         [("Ana", "Eve", "Ana"), ("Ana", None, "Ana"), (None, "Eve", "Eve"), (None, None, "")],

@@ -8,7 +8,7 @@ import pytest
 from msgspec.structs import replace
 
 from gateway.domain.close_codes import CloseCode
-from gateway.domain.errors import Forbidden, GatewayError, TokenExpired, Unauthenticated
+from gateway.domain.errors import GatewayError, TokenExpired, Unauthenticated
 from gateway.domain.grants import OPEN, Grant, Revocation, meeting_key
 from gateway.domain.log import Said, Translated
 from gateway.meeting.feed import Feed
@@ -17,7 +17,6 @@ from gateway.meeting.room import Room
 from gateway.protocol.limits import Limits
 from gateway.protocol.messages import (
     Error,
-    Resume,
     SessionEnd,
     SessionStart,
     SessionUpdate,
@@ -186,14 +185,6 @@ async def test_a_refresh_gives_the_new_tokens_time_and_another_warning() -> None
     assert await connection.received() == [TokenExpiring(expires_in_ms=60_000)]
 
 
-def test_a_refresh_may_end_a_sessions_end() -> None:
-    watch = Watch()
-    seat, connection = watch.begun()
-    assert watch.lifetimes.refresh(seat, replace(ANA, token_id="t2", expires_s=None)) is None
-    watch.at(1e6)
-    assert connection.closed == []
-
-
 def test_the_same_token_gives_no_more_time_than_it_has_given() -> None:
     watch = Watch()
     ana = replace(ANA, max_s=100.0)
@@ -331,16 +322,6 @@ def test_half_a_minute_later_it_closes_anyway() -> None:
     assert connection.closed == [CloseCode.TOKEN_EXPIRED]
 
 
-def test_a_session_that_says_goodbye_has_as_long_as_any_other() -> None:
-    watch = Watch()
-    seat, connection = watch.begun()
-    accepted(connection)
-    connection.send(SessionEnd())
-    watch.at(600.0)
-    finished(seat)
-    assert connection.closed == [CloseCode.NORMAL]
-
-
 def test_a_session_that_is_away_is_not_closed() -> None:
     watch = Watch()
     seat, connection = watch.begun()
@@ -376,45 +357,7 @@ async def test_what_was_accepted_is_delivered_before_it_closes() -> None:
         assert [type(event) for event in events] == [Said, Translated]
 
 
-async def test_a_session_whose_time_is_over_is_kept_and_goes_on_with_a_new_token() -> None:
-    async with desk(Limits(keep_s=60)) as d:
-        entry, ana = await joined(d, LASTING)
-        d.now_s = 600.0
-        await d.sessions.sweep()
-        assert ana.closed == [CloseCode.TOKEN_EXPIRED]
-        d.sessions.seats.away(entry.seat, entry.feed)
-        d.now_s = 659.0
-        await d.sessions.sweep()
-        resume = Resume(entry.seat.secret, entry.seat.room.epoch, 0)
-        with pytest.raises(Forbidden):
-            await d.join(grant=replace(LASTING, subject="bo", token_id="t2"), resume=resume)
-        newer = replace(LASTING, token_id="t2", max_s=100.0)
-        again, connection = await joined(d, newer, resume=resume)
-        assert (again.seat, again.recovered) == (entry.seat, True)
-        d.now_s = 758.0
-        await d.sessions.sweep()
-        assert connection.closed == []
-        d.now_s = 759.0
-        await d.sessions.sweep()
-        assert connection.closed == [CloseCode.TOKEN_EXPIRED]
-
-
 # ---------------------------------------------------------------- revocations
-
-
-def test_what_is_revoked_is_closed_for_good_and_nothing_else() -> None:
-    watch = Watch()
-    ana, to_ana = watch.begun()
-    bo, to_bo = watch.begun(replace(ANA, subject="bo", token_id="t2"), "q")
-    away, _ = watch.begun(replace(ANA, token_id="t3"), "r")
-    away.disconnect()
-    revoked = watch.lifetimes.revoke(Revocation(tenant="acme", before_s=NOW_S, subject="ana"), watch.seats)
-    assert revoked == [ana, away]
-    assert (to_ana.closed, to_bo.closed) == ([CloseCode.TOKEN_REVOKED], [])
-    assert [reason.code for reason in to_ana.reasons if reason] == ["token_revoked"]
-    with pytest.raises(Unauthenticated):
-        watch.lifetimes.begin(ana, ANA)
-    watch.lifetimes.begin(bo, bo.grant)
 
 
 @pytest.mark.parametrize(
@@ -447,24 +390,6 @@ def test_after_a_refresh_the_newer_token_counts() -> None:
     watch.lifetimes.refresh(seat, replace(ANA, token_id="t2"))
     assert watch.lifetimes.revoke(Revocation(tenant="acme", before_s=NOW_S, token_id="t1"), watch.seats) == []
     assert watch.lifetimes.revoke(Revocation(tenant="acme", before_s=NOW_S, token_id="t2"), watch.seats) == [seat]
-
-
-@pytest.mark.parametrize("connected", [True, False])
-async def test_a_revoked_session_ends_at_once_connected_or_kept(connected: bool) -> None:
-    async with desk() as d:
-        entry, ana = await joined(d, LASTING, speaks="en", reads=["de"])
-        await joined(d, replace(LASTING, subject="bo", token_id="t2"))
-        await d.sessions.accept(entry.seat, accepted(ana))
-        if not connected:
-            d.sessions.seats.away(entry.seat, entry.feed)
-        assert await d.sessions.revoke(Revocation(tenant="acme", before_s=NOW_S, subject="ana")) == 1
-        assert ana.closed == ([CloseCode.TOKEN_REVOKED] if connected else [])
-        assert [kept.grant.subject for kept in d.sessions.kept()] == ["bo"]
-        resume = Resume(entry.seat.secret, entry.seat.room.epoch, 0)
-        with pytest.raises(Unauthenticated):
-            await d.join(grant=LASTING, resume=resume)
-        again, _ = await d.join(grant=replace(LASTING, issued_s=NOW_S + 1, token_id="t9"), resume=resume)
-        assert again.recovered is False, "its session is no more"
 
 
 async def test_sessions_of_an_api_key_that_was_taken_away_end_for_good() -> None:

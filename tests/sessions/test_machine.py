@@ -85,11 +85,6 @@ class TestBeforeTheStart:
         assert error_of(refused.send(SessionStart(reads=["no language"], resume=resume))).code == "invalid_value"
         assert error_of(refused.send(SessionStart(reads=["tlh"]))).code == "unsupported_language"
 
-    def test_a_named_meeting_is_joined_by_its_name(self) -> None:
-        (join,) = Talk().send(SessionStart(reads=["ja"], meeting="weekly-42_b.~"))
-        assert isinstance(join, Join)
-        assert join.meeting == "weekly-42_b.~"
-
     @pytest.mark.parametrize(
         ("meeting", "code"),
         [
@@ -135,11 +130,6 @@ class TestUtterances:
         assert (utterance.id, utterance.lang, utterance.speaker) == ("u1", "en", "Ana")
         assert (utterance.start_ms, utterance.end_ms, utterance.final) == (5, 9, True)
 
-    def test_the_utterance_language_wins(self) -> None:
-        (effect,) = Talk().started().send(final(lang="de-AT"))
-        assert isinstance(effect, Accept)
-        assert effect.utterance.lang == "de"
-
     def test_a_partial_is_shown(self) -> None:
         (effect,) = Talk().started(name="Ana").send(UtterancePartial("u1", 1, "hel"))
         assert isinstance(effect, Show)
@@ -164,12 +154,6 @@ class TestUtterances:
     def test_bad_values_name_the_field(self, message: Any, code: str, field: str | None) -> None:
         error = error_of(Talk().started().send(message))
         assert (error.code, error.field) == (code, field)
-
-    def test_an_error_names_the_utterance(self) -> None:
-        assert error_of(Talk().started().send(final(text=""))).utterance == "u1"
-
-    def test_without_any_language_the_final_is_refused(self) -> None:
-        assert error_of(Talk().started(speaks=None).send(final())).field == "lang"
 
     def test_a_resent_final_is_acknowledged_and_not_translated_again(self) -> None:
         talk = Talk().started()
@@ -294,11 +278,6 @@ class TestUtterances:
             assert told == []
         assert len(talk.send(final("u2", start_ms=9, end_ms=5))) == (1 if told else 2)  # said once
 
-    def test_cancel_asks_for_the_cancellation_of_what_is_in_flight(self) -> None:
-        talk = Talk().started()
-        talk.send(final())
-        assert talk.send(UtteranceCancel(id="u1")) == [Cancel("u1")]
-
     def test_memory_of_finals_is_bounded(self) -> None:
         talk = Talk(Limits(messages_burst=10**6)).started()
         for n in range(1_001):
@@ -351,11 +330,6 @@ class TestResuming:
         assert talk.session.in_flight == 1
         assert talk.session.settled("u1") == []
         assert talk.session.in_flight == 0
-
-    def test_what_was_never_received_is_new(self) -> None:
-        earlier = Talk().started()
-        earlier.send(final("u1"))
-        assert isinstance(self.resumed(earlier).send(final("u2"))[0], Accept)
 
     def test_what_another_process_logged_is_recognised(self) -> None:
         (accept,) = Talk().started().send(final("u1", "said before"))
@@ -533,18 +507,6 @@ class TestOptions:
         assert error_of(talk.send(SessionUpdate(speaks="de", reads=["xx"]))).field == "reads[0]"
         assert (talk.session.speaks, talk.session.reads) == ("en", ("ja",))
 
-    @pytest.mark.parametrize(
-        ("glossary", "field"),
-        [
-            ({"xx": {"a": "b"}}, "glossary.xx"),
-            ({"ja": {" ": "b"}}, "glossary.ja"),
-            ({"ja": {"a" * 81: "b"}}, "glossary.ja"),
-            ({"ja": {f"t{n}": "b" for n in range(201)}}, "glossary"),
-        ],
-    )
-    def test_a_bad_glossary_names_the_field(self, glossary: dict[str, dict[str, str]], field: str) -> None:
-        assert error_of(Talk().started().send(SessionUpdate(glossary=glossary))).field == field
-
 
 class TestTheEnd:
     def test_end_with_nothing_in_flight_closes(self) -> None:
@@ -573,12 +535,6 @@ class TestTheEnd:
 
 
 class TestTheEndOfTheTokensTime:
-    def test_with_nothing_in_flight_it_closes(self) -> None:
-        [close] = Talk().started().session.expire()
-        assert isinstance(close, Close)
-        assert close.reason is not None
-        assert (close.code, close.reason.code) == (CloseCode.TOKEN_EXPIRED, "token_expired")
-
     @pytest.mark.parametrize("refused", [False, True])
     def test_what_is_in_flight_is_waited_for(self, refused: bool) -> None:
         talk = Talk().started()

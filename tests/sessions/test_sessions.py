@@ -27,7 +27,6 @@ from gateway.protocol.messages import (
     SessionUpdate,
     SessionUpdated,
     TranslationDelta,
-    TranslationFailed,
     TranslationFinal,
     UtteranceAccepted,
     UtteranceFinal,
@@ -86,21 +85,6 @@ async def test_a_newcomer_ends_the_session_that_is_away_for_longest() -> None:
         with pytest.raises(TooManySessions):
             await d.join(name="Fi")
         assert {seat.name for seat in d.sessions.kept()} == {"Ana", "Di", "Ed"}
-
-
-async def test_who_comes_and_goes_in_a_crowd_pushes_out_their_own_kept_sessions() -> None:
-    async with desk(max_sessions=10) as d:
-        kept, _ = await d.join("small", name="kept")
-        d.sessions.seats.away(kept.seat, kept.feed)
-        for _ in range(50):
-            d.now_s += 1
-            entry, _ = await d.join("crowd")
-            d.sessions.seats.away(entry.seat, entry.feed)
-        await d.join("another", name="newcomer")
-        names = {seat.name for seat in d.sessions.kept()}
-        assert {"kept", "newcomer"} <= names
-        again, _ = await d.join("small", name="kept", resume=resume_of(kept))
-        assert again.recovered
 
 
 async def test_one_account_joins_so_often_at_once_and_goes_on_later() -> None:
@@ -451,30 +435,6 @@ async def test_a_speaker_who_is_away_is_translated_and_may_send_again_what_was_n
         assert len([e for e in await logged(gateway) if isinstance(e, Translated)]) == 2
 
 
-async def test_an_acknowledgement_that_was_lost_comes_with_the_replay() -> None:
-    async with running() as gateway:
-        async with joined(gateway, speaks="en") as ana:
-            await ana.peer.send(say("1"))
-            await ana.until(UtteranceAccepted)
-            ana.lose()
-        missed = Resume(ana.started.session, ana.started.epoch, 0)
-        async with joined(gateway, speaks="en", resume=missed) as again:
-            assert [m.id for m in await again.until(UtteranceAccepted)] == ["1"]
-
-
-async def test_a_session_goes_on_with_its_newest_connection() -> None:
-    async with (
-        running() as gateway,
-        joined(gateway, reads=["ja"]) as first,
-        joined(gateway, reads=["ja"], resume=first.resume()) as second,
-    ):
-        assert await first.closed() == 4510
-        assert first.received[-1].code == "session_replaced"
-        await second.peer.send(SessionUpdate(speaks="en"), say("1"))
-        await second.until(TranslationFinal)
-        assert len(gateway.gateway.sessions.seats.all) == 1
-
-
 @pytest.mark.parametrize("what", ["session", "epoch", "ahead", "trimmed"])
 async def test_what_cannot_be_resumed_is_begun_anew_with_the_newest(what: str) -> None:
     settings = Settings(
@@ -517,18 +477,6 @@ async def test_a_session_belongs_to_one_meeting() -> None:
         assert (started.meeting, started.recovered) == ("m", True)
 
 
-@swiftly
-async def test_a_session_is_kept_for_as_long_as_said_and_then_gone() -> None:
-    settings = Settings(limits=Limits(keep_s=1))
-    async with running(settings) as gateway, joined(gateway, speaks="en") as ana:
-        async with joined(gateway, reads=["ja"], name="Bo") as bo:
-            bo.lose()
-        assert (await ana.until(ParticipantLeft))[0].name == "Bo"
-        async with joined(gateway, reads=["ja"], resume=bo.resume()) as again:
-            assert again.started.recovered is False
-            assert again.started.session != bo.started.session
-
-
 @pytest.mark.parametrize("how", ["end", "close"])
 async def test_who_says_goodbye_is_gone_at_once(how: str) -> None:
     async with running() as gateway, joined(gateway) as ana:
@@ -537,28 +485,6 @@ async def test_who_says_goodbye_is_gone_at_once(how: str) -> None:
                 await bo.peer.send(SessionEnd())
         await ana.until(ParticipantLeft)
         assert len(gateway.gateway.sessions.seats.all) == 1
-
-
-async def test_kept_sessions_make_room_for_newcomers() -> None:
-    async with running(Settings(max_sessions=2)) as gateway, joined(gateway) as ana:
-        async with joined(gateway, name="Bo") as bo:
-            bo.lose()
-        await away(gateway)
-        async with joined(gateway, name="Cy"):
-            assert [m.name for m in await ana.until(ParticipantLeft)] == ["Bo"]
-            assert len(gateway.gateway.sessions.seats.all) == 2
-
-
-async def test_an_empty_meeting_is_let_go_of_and_its_log_stays() -> None:
-    async with running() as gateway:
-        async with joined(gateway, speaks="en", reads=["ja"]) as ana:
-            await ana.peer.send(say("1"))
-            await ana.until(TranslationFinal)
-        while len(gateway.gateway.sessions.rooms):
-            await asyncio.sleep(0.01)
-        async with joined(gateway, reads=["ja"]) as late:
-            assert late.started.epoch == ana.started.epoch
-            assert [m.text for m in await late.until(TranslationFinal)] == ["[ja] good morning"]
 
 
 # ---------------------------------------------------------------- restarts, over real sockets
@@ -674,20 +600,6 @@ async def test_sessions_wait_for_an_engine_that_loads_longer_than_they_are_kept(
                 break
             await asyncio.sleep(0.1)
         assert answer.recovered is True
-
-
-async def test_a_failure_is_remembered_across_a_restart(tmp_path: Path) -> None:
-    settings = restarted(tmp_path)
-    async with running(settings) as gateway, joined(gateway, speaks="en", reads=["ja"]) as ana:
-        await ana.peer.send(say("1", "FAIL once"))
-        await ana.until(TranslationFailed)
-        await gateway.gateway.drain()
-    async with (
-        running(settings, script=Script()) as gateway,
-        joined(gateway, speaks="en", reads=["ja"], resume=ana.resume()) as again,
-    ):
-        await again.peer.send(say("1", "FAIL once"))
-        assert (await again.until(TranslationFinal))[0].text == "[ja] FAIL once"
 
 
 @swiftly

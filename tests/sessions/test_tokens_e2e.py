@@ -131,27 +131,6 @@ async def test_meetings_hear_nothing_of_each_other(one: Grant, another: Grant) -
             assert len(others(entry.seat, room)) == 1
 
 
-async def test_participants_of_another_tenants_meeting_are_not_shown() -> None:
-    async with desk() as d:
-        await joined(d, ANA, name="Ana")
-        entry, _ = await joined(d, replace(BO, tenant="other"), name="Bo")
-        assert others(entry.seat) == []
-        with_ana, _ = await joined(d, BO, name="Bo")
-        assert [
-            p.name for p in with_ana.seat.room.presence.participants(but=with_ana.seat.member.participant)
-        ] == ["Ana"]
-
-
-async def test_a_token_for_one_meeting_joins_no_other() -> None:
-    async with desk() as d:
-        with pytest.raises(Forbidden) as refused:
-            await d.join(grant=ANA, meeting="n")
-        assert refused.value.field == "meeting"
-        assert len(d.sessions.rooms) == 0
-        entry, _ = await d.join(grant=ANA, meeting=None)
-        assert (entry.seat.room.id, entry.seat.room.private) == ("acme/m", False)
-
-
 async def test_without_a_meeting_a_token_opens_private_ones() -> None:
     async with desk() as d:
         alone = replace(ANA, meeting=None)
@@ -390,15 +369,3 @@ async def test_the_tenant_is_charged_from_whatever_address() -> None:
             assert again.seat.account == account
         entry, _ = await d.join("192.0.2.1", meeting="open")
         assert (entry.seat.account, charged["open"]) == ("192.0.2.1", "192.0.2.1")
-
-
-async def test_a_tenant_makes_room_for_itself_first() -> None:
-    async with desk(max_sessions=4) as d:
-        other, _ = await d.join("192.0.2.1", replace(ANA, tenant="other"))
-        d.sessions.seats.away(other.seat, other.feed)
-        for n in range(3):
-            entry, _ = await d.join(f"192.0.2.{n}", replace(ANA, subject=f"s{n}"))
-            d.now_s += 1
-            d.sessions.seats.away(entry.seat, entry.feed)
-        await d.join("192.0.2.99", replace(ANA, subject="s3"))
-        assert [seat.grant.subject for seat in d.sessions.kept()] == ["ana", "s1", "s2", "s3"]

@@ -12,6 +12,7 @@ from gateway.protocol.messages import Resume, UtteranceFinal
 from gateway.sessions.entrance import Entry
 from gateway.sessions.machine import Accept
 from gateway.stores.memory_session_store import MemorySessions, MemorySessionStore
+from tests.live_channel import MemoryLiveChannel, Switchboard
 from tests.sessions.desk import Connection, Desk, desk
 from tests.translation.stage import Log, idle
 from tests.usual import usual
@@ -38,14 +39,19 @@ class Two:
 
 
 @contextlib.asynccontextmanager
-async def two(limits: Limits | None = None, **options: Any) -> AsyncIterator[Two]:
+async def two(limits: Limits | None = None, *, live: bool = False, **options: Any) -> AsyncIterator[Two]:
+    """With `live`, each hears what is being said at the other."""
     both, log, limits = Two(), Log(), limits or Limits(keep_s=60)
+    switchboard = Switchboard()
+    one_channel, another_channel = (MemoryLiveChannel(switchboard) if live else None for _ in range(2))
     store = usual(MemorySessions, keep_s=limits.keep_s, wall_clock=lambda: both.now_s)
     log.store.fence_of = store.fence_of
     one, another = MemorySessionStore(store), MemorySessionStore(store)
     async with (
-        desk(limits, log=log, session_store=one, **options) as both.here,
-        desk(limits, log=Log(store=log.store), session_store=another, **options) as both.there,
+        desk(limits, log=log, session_store=one, channel=one_channel, **options) as both.here,
+        desk(
+            limits, log=Log(store=log.store), session_store=another, channel=another_channel, **options
+        ) as both.there,
     ):
         yield both
 

@@ -177,20 +177,6 @@ async def test_xml_with_placeholders_and_what_is_said_of_its_tags(gateway: Runni
     assert placed.text == "[de] Hello <x>Ana</x> and <y/> others"
 
 
-async def test_tags_in_a_form() -> None:
-    async with serving() as (_, client):
-        form = {
-            "text": "Hello <x>Ana</x><y>Lee</y>",
-            "source_lang": "EN",
-            "target_lang": "DE",
-            "tag_handling": "xml",
-            "ignore_tags": "x,y",
-            "outline_detection": "0",
-        }
-        answer = await client.post("/v2/translate", data=form)
-    assert answer.json()["translations"][0]["text"] == "[de] Hello <x>Ana</x><y>Lee</y>"
-
-
 async def test_tags_are_read_and_placed_in_threads(monkeypatch: pytest.MonkeyPatch) -> None:
     threads: list[str] = []
 
@@ -336,15 +322,6 @@ async def test_what_cannot_be_done_is_said_in_deepls_form(fields: dict[str, Any]
     assert caught.value.http_status_code == 400
 
 
-async def test_formality_that_is_only_preferred_is_left_out(gateway: Running) -> None:
-    found = await asked(
-        gateway,
-        lambda client: client.translate_text("hi", source_lang="EN", target_lang="DE", formality="prefer_more"),
-    )
-    assert isinstance(found, deepl.TextResult)
-    assert found.text == "[de] hi"
-
-
 async def test_what_the_gateway_does_not_have(gateway: Running) -> None:
     missing: list[Callable[[deepl.DeepLClient], Any]] = [
         lambda client: client.get_all_style_rules(),
@@ -393,13 +370,6 @@ async def test_a_body_that_is_none(content: bytes, media_type: str) -> None:
     async with serving() as (_, client):
         answer = await client.post("/v2/translate", content=content, headers={"Content-Type": media_type})
     assert (answer.status_code, [*answer.json()]) == (400, ["message"])
-
-
-async def test_another_method() -> None:
-    async with serving() as (_, client):
-        answer = await client.get("/v2/translate")
-    assert (answer.status_code, answer.headers["allow"]) == (405, "POST")
-    assert "GET is not allowed" in answer.json()["message"]
 
 
 # ---------------------------------------------------------------- Node

@@ -131,13 +131,6 @@ async def test_the_pairs_are_those_of_the_model(gateway: Running) -> None:
     assert len(pairs) == 30
 
 
-async def test_csv(gateway: Running) -> None:
-    made = await asked(
-        gateway, lambda client: client.create_glossary_from_csv("Words", "EN", "DE", 'launch,"Start, los",en,de\n')
-    )
-    assert await asked(gateway, lambda client: client.get_glossary_entries(made)) == {"launch": "Start, los"}
-
-
 async def test_several_dictionaries(gateway: Running) -> None:
     def entries(source: str, target: str, **terms: str) -> MultilingualGlossaryDictionaryEntries:
         return MultilingualGlossaryDictionaryEntries(source, target, terms)
@@ -251,13 +244,6 @@ async def test_they_outlive_a_restart(tmp_path: Path) -> None:
         await gateway.gateway.drain()
     async with running(settings, script=SCRIPT) as gateway:
         assert await asked(gateway, lambda client: client.get_glossary_entries(made)) == TERMS
-
-
-async def test_gateways_with_one_store_share_them() -> None:
-    settings = Settings(store=a_store())
-    async with running(settings, script=SCRIPT) as here, running(settings, script=SCRIPT) as there:
-        made = await asked(here, lambda client: client.create_glossary("n", "EN", "DE", TERMS))
-        assert await asked(there, lambda client: client.get_glossary_entries(made)) == TERMS
 
 
 async def test_gateways_that_name_their_stores_in_another_order_share_them() -> None:

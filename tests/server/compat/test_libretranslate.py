@@ -55,16 +55,6 @@ async def test_a_language_that_is_detected_is_told() -> None:
     assert given.json() == {"translatedText": ["[de] a", "[de] b"]}
 
 
-async def test_html() -> None:
-    async with serving() as (_, client):
-        page = "<p>Guten Morgen zusammen</p> <br>"
-        answer = await client.post(
-            "/translate", json={"q": page, "source": "auto", "target": "en", "format": "html"}
-        )
-    assert answer.json()["translatedText"] == "<p>[en] Guten Morgen zusammen</p> <br>"
-    assert answer.json()["detectedLanguage"]["language"] == "de"
-
-
 async def test_alternatives_are_none() -> None:
     async with serving() as (_, client):
         body = {"q": "a", "source": "en", "target": "de", "format": "text", "alternatives": 3}
