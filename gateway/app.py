@@ -174,7 +174,7 @@ class Gateway:
             stands=lambda grant: self._keys is None or self._keys.stands(grant),
         )
         self.usage = TenantUsage(self.sessions, self.scheduler, self.quotas, self.log)
-        identity = Identity(self._keys, self.sessions.lifetimes.spent.check)
+        identity = Identity(self._keys, self.sessions.lifetimes.revocations.check)
         origins, detector = Origins(settings.allowed_origins), Detector()
         self.stream = Stream(
             Core(
@@ -304,7 +304,7 @@ class Gateway:
         except EngineUnavailable:
             return
         if self._languages is not None and now != self._languages:
-            self.sessions.tell(now)
+            self.sessions.tell_everybody(now)
         self._languages = now
 
     def _engine_changed(self, health: EngineHealth) -> None:
@@ -313,9 +313,9 @@ class Gateway:
             self._taken_over()
             self.sessions.engine_ready()
         elif health.state is EngineState.RESTARTING:
-            self.sessions.tell(error_message(EngineRestarting(health.reason)))
+            self.sessions.tell_everybody(error_message(EngineRestarting(health.reason)))
         elif health.state is EngineState.FAILED:
-            self.sessions.tell(error_message(EngineUnavailable(health.reason)))
+            self.sessions.tell_everybody(error_message(EngineUnavailable(health.reason)))
 
     async def change_engines(self, change: Callable[[Sequence[LaneSettings]], Sequence[LaneSettings]]) -> None:
         """Start those of several engines that are new, then let those end their work and go that are left out.
@@ -384,7 +384,9 @@ class Gateway:
             return
         await cancelled(*self._changing)  # what they change from now on would be lost
         await self._tell_usage()
-        left = self.store.handover(self.sessions.kept(), self.sessions.lifetimes.spent.kept())
+        left = self.store.handover(
+            self.sessions.kept_sessions(), self.sessions.lifetimes.revocations.kept_revocations()
+        )
         try:
             handover_file.write(Path(file), left)
         except OSError as error:

@@ -89,11 +89,11 @@ class Store:
             self.glossaries = glossaries = MemoryGlossaries(earlier.glossaries)
             self.webhooks = webhooks
             self._kept = lambda: Handover(
-                meetings=log.kept(),
-                used_tokens=session_store.kept(),
-                days=meter.kept(),
-                glossaries=glossaries.kept(),
-                webhooks=webhooks.kept(),
+                meetings=log.kept_meetings(),
+                used_tokens=session_store.kept_tokens(),
+                days=meter.kept_days(),
+                glossaries=glossaries.kept_glossaries(),
+                webhooks=webhooks.kept_webhooks(),
             )
             return
         keys = read_keys(Path(file)) if (file := settings.store.key_file) is not None else ()

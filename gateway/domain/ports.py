@@ -220,7 +220,7 @@ class SessionStore(Protocol):
         it has ended. revoked: is told of each revocation by another gateway, within a second. Neither must raise.
         """
 
-    def suits(self, session: bytes, meeting: str) -> bool:
+    def can_hold(self, session: bytes, meeting: str) -> bool:
         """Whether a session with this digest can begin in the meeting; if not, draw another secret.
 
         A session is found by its digest alone, and has to be on the same store as its meeting.
@@ -229,7 +229,7 @@ class SessionStore(Protocol):
     async def begin(
         self, session: bytes, record: SessionRecord, bounds: Bounds = UNBOUNDED, used: UsedToken | None = None
     ) -> int:
-        """A session that suits its meeting begins here. Returns its fence. used: the token that it uses up.
+        """A session begins in a meeting with which it can be held. Returns its fence. used: the token it uses up.
 
         Raises `LimitExceeded`, `QuotaExceeded`, `RateLimited`, `Unauthenticated` if somebody else has used the
         token, or `LogUnavailable`.
@@ -294,7 +294,7 @@ class SessionStore(Protocol):
     async def revoke(self, revocation: Revocation) -> None:
         """Every other gateway is to know of this. Raises `LogUnavailable`."""
 
-    async def meant_by(self, revocation: Revocation, but: Collection[bytes]) -> int:
+    async def count_revoked_by(self, revocation: Revocation, but: Collection[bytes]) -> int:
         """How many sessions a revocation means over all gateways, besides these. Raises `LogUnavailable`."""
 
     async def counts(self, tenant: str) -> TenantCounts:

@@ -22,11 +22,11 @@ from gateway.domain.ports import EventLog, LiveChannel, Subscription
 from gateway.domain.session_store import Present
 from gateway.domain.sessions import Stability
 from gateway.meeting import traces
-from gateway.meeting.elsewhere import Elsewhere
 from gateway.meeting.feed import Feed
 from gateway.meeting.history import History, Record
 from gateway.meeting.live_view import LiveText, LiveTranslation, LiveView
 from gateway.meeting.members import Member, Members, Presence
+from gateway.meeting.other_gateways import OtherGateways
 from gateway.meeting.outbox import Payload
 from gateway.protocol.from_domain import publication_message
 from gateway.tracing import utterances
@@ -77,7 +77,7 @@ class Room:
         # The `snapshot` newest utterances, which a latecomer is shown, and those that are not finished.
         self.history = History(snapshot)
         self._view = LiveView(self.members)
-        self.elsewhere = Elsewhere(meeting, channel, self._view, self.history)
+        self.other_gateways = OtherGateways(meeting, channel, self._view, self.history)
         self._cancel = cancel
         # Language → how many are about to read it.
         self._expected: Counter[str] = Counter()
@@ -133,7 +133,7 @@ class Room:
                     self.history.note(publication)
                 if self._present is not None:
                     await subscription.enter_async_context(self._present(self.id, self.presence.put))
-                await subscription.enter_async_context(self.elsewhere.listening(self))
+                await subscription.enter_async_context(self.other_gateways.listening(self))
                 self._unsubscribe = subscription.pop_all()
             self._is_open = True
             self._failures -= 1
@@ -162,11 +162,11 @@ class Room:
 
     def languages(self, but: Member | None = None) -> frozenset[str]:
         """Those that are read, or about to be, here or at another gateway. but: a member that does not count."""
-        return self._languages_here(but) | self.elsewhere.languages
+        return self._languages_here(but) | self.other_gateways.languages
 
     def live_languages(self) -> frozenset[str]:
         """Those that are read while it is being said, at this gateway or another one."""
-        return self.elsewhere.live_languages.union(self.members.live_languages())
+        return self.other_gateways.live_languages.union(self.members.live_languages())
 
     def _languages_here(self, but: Member | None = None) -> frozenset[str]:
         return frozenset((*self._expected, *self.members.languages(but)))
@@ -196,7 +196,7 @@ class Room:
                 return
             said_before = await self._subscription.reads(languages)
             self._known_to_be_read = languages
-        self.elsewhere.tell_reads()
+        self.other_gateways.tell_reads()
         await self.reached(said_before)
 
     # ------------------------------------------------------------ members
@@ -204,7 +204,7 @@ class Room:
     def join(self, member: Member) -> None:
         """A newcomer."""
         self.members.add(member)
-        self.elsewhere.tell_reads()
+        self.other_gateways.tell_reads()
 
     def leave(self, member: Member) -> None:
         self.members.remove(member)
@@ -224,7 +224,7 @@ class Room:
         self._view.show_as(member, stability)
         self._view.show_originals(member, originals)
         if before == (name, speaks, reads):
-            self.elsewhere.tell_reads()
+            self.other_gateways.tell_reads()
             return
         # It has the deltas already of a language that it still gets from before.
         added = [
@@ -240,7 +240,7 @@ class Room:
             member.stopped.pop(lang, None)
         member.name, member.speaks, member.reads = name, speaks, reads
         self.members.note(member)
-        self.elsewhere.tell_reads()
+        self.other_gateways.tell_reads()
         if member.feed is not None:
             for payload in added:
                 member.feed.show(payload)
@@ -314,28 +314,28 @@ class Room:
     def show_caption(self, utterance: Utterance) -> None:
         """A revision of an utterance that is being said. One that says what the last one said is not sent on."""
         if self._view.show_caption(utterance):
-            self.elsewhere.tell_caption(utterance)
+            self.other_gateways.tell_caption(utterance)
 
     def show_partial(self, utterance: Utterance, lang: str, committed: str, tentative: str) -> None:
         """The translation of an utterance that is being said: all of it now."""
         shown = self.live.partial(utterance, lang)
         if self._view.show_partial(shown, utterance.rev, committed, tentative):
-            self.elsewhere.tell_partial(shown)
+            self.other_gateways.tell_partial(shown)
 
     def show_final(self, shown: LiveTranslation, fresh: str) -> None:
         """New text of the translation of an utterance in the log, as `live.final` has begun it."""
         self._view.show_final(shown, fresh)
-        self.elsewhere.tell_final(shown)
+        self.other_gateways.tell_final(shown)
 
     def end_caption(self, key: UtteranceKey) -> None:
         """An utterance is not being said any more, as far as is known; its translations so far stay."""
         self.live.end_caption(key)
-        self.elsewhere.tell_ended(key, for_good=False)
+        self.other_gateways.tell_ended(key, for_good=False)
 
     def withdraw(self, key: UtteranceKey) -> None:
         """An utterance that is being said will not be finished."""
         self._view.withdraw(key)
-        self.elsewhere.tell_withdrawn(key)
+        self.other_gateways.tell_withdrawn(key)
 
     # ------------------------------------------------------------ delivery
 
@@ -360,7 +360,7 @@ class Room:
                 reader.feed.publish(publication, payload)
         if delivery is not None:
             delivery.all_queued()
-        self.elsewhere.delivered()
+        self.other_gateways.delivered()
         if finished is not None:
             self._finished(finished)
 
@@ -441,5 +441,5 @@ class Rooms:
             del self._rooms[room.id]
         await asyncio.gather(*(room.close() for room in empty))
         for room in list(self):
-            room.elsewhere.sweep()
+            room.other_gateways.sweep()
             await room.tell_languages()

@@ -226,7 +226,7 @@ class Connection:
                     frame = await self._receive()
                     until_s, self._is_to_wait = until_start.when(), False
                     until_start.reschedule(None)  # how long the store takes is not the client's fault
-                    await self._take(frame)
+                    await self._handle(frame)
                     if self._session.state is State.AWAITING_START:
                         # Told to wait for the engine or the store, it is not late.
                         is_to_wait = self._is_to_wait or self._core.profile() is None
@@ -251,7 +251,7 @@ class Connection:
         self._traffic.received(frame)
         return frame
 
-    async def _take(self, frame: str | bytes) -> None:
+    async def _handle(self, frame: str | bytes) -> None:
         now_s, limits = time.monotonic(), self._core.limits
         max_bytes = limits.message_bytes if self.admitted else min(limits.message_bytes, _ANONYMOUS_BYTES)
         try:

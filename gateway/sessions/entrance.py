@@ -232,7 +232,7 @@ class Entrance(Struct, frozen=True, kw_only=True):
             self.lifetimes.begin(seat, grant)
             used = await self._session_store_begin(seat)
             try:
-                self.lifetimes.spent.check(grant)
+                self.lifetimes.revocations.check(grant)
                 if room.epoch != epoch:
                     raise LogUnavailable("The meeting's log was begun again; try again.", retry_after_ms=0)
                 giving_way = self.joins.giving_way(self.seats.all, client.account)
@@ -251,14 +251,14 @@ class Entrance(Struct, frozen=True, kw_only=True):
 
     def _new_secret(self, meeting: str) -> str:
         # A session is found by its secret alone, so that has to fall on the meeting's store: with two, half do.
-        while not self.session_store.suits(key_of(secret := secrets.token_hex(16)), meeting):
+        while not self.session_store.can_hold(key_of(secret := secrets.token_hex(16)), meeting):
             pass
         return secret
 
     async def _session_store_begin(self, seat: Seat) -> UsedToken | None:
         """Returns the token that it has used up, if it is one that opens one session."""
-        used = self.lifetimes.spent.used(seat.grant, seat.member.participant)
-        if used is not None and self.seats.writes.gives_back(used):
+        used = self.lifetimes.revocations.used(seat.grant, seat.member.participant)
+        if used is not None and self.seats.writes.is_giving_back(used):
             raise LogUnavailable("This token is in doubt for a moment; try again.", retry_after_ms=1_000)
         record, bounds = self.lifetimes.record(seat), self.joins.bounds(seat.room.id)
         try:
@@ -277,7 +277,7 @@ class Entrance(Struct, frozen=True, kw_only=True):
         """Go on with a session, whichever gateway has it. None if there is none."""
         key = key_of(resume.session)
         for _ in range(_MOST_TRIES):
-            if self.seats.writes.ends(key):
+            if self.seats.writes.is_ending(key):
                 return None
             seat = self.seats.get(key)
             if seat is not None:
@@ -287,7 +287,7 @@ class Entrance(Struct, frozen=True, kw_only=True):
             if held is None:
                 return None
             grant = held.record.grant
-            if seat is None and (self.lifetimes.spent.is_revoked(grant) or not self.stands(grant)):
+            if seat is None and (self.lifetimes.revocations.is_revoked(grant) or not self.stands(grant)):
                 self.seats.writes.end(key, held.fence)
                 return None
             self.joins.check_resume(client.join, client.state.grant, held.record)
@@ -312,10 +312,10 @@ class Entrance(Struct, frozen=True, kw_only=True):
                     return None
                 if seat is None:
                     self.joins.giving_way(self.seats.all, client.account)
-                fence = await self._take(client, key, held)
+                fence = await self._take_session(client, key, held)
                 if self.seats.get(key) is not seat or (seat is not None and seat.fence != held.fence):
                     # It has ended here meanwhile, or another connection here goes on with it.
-                    if fence is not None and self.seats.writes.ends(key):
+                    if fence is not None and self.seats.writes.is_ending(key):
                         self.seats.writes.end(key, fence)
                     elif fence is not None:
                         self.seats.writes.release(key, fence)
@@ -329,7 +329,7 @@ class Entrance(Struct, frozen=True, kw_only=True):
                 after = resume.offset if recovered else newest
                 return self._connect(seat, client, after, recovered=recovered)
 
-    async def _take(self, client: Client, key: bytes, held: Held) -> int | None:
+    async def _take_session(self, client: Client, key: bytes, held: Held) -> int | None:
         """As `SessionStore.take`."""
         join, grant, record = client.join, client.state.grant, held.record
         used = self.lifetimes.check(grant, record.participant, record)

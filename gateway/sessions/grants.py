@@ -92,7 +92,7 @@ _Meant = tuple[str | None, str | None, str | None]
 _EVERYTHING: _Meant = (None, None, None)
 
 
-class SpentTokens:
+class Revocations:
     """Revocations. Times are in seconds since 1970."""
 
     def __init__(self) -> None:
@@ -144,6 +144,6 @@ class SpentTokens:
             else:
                 del self._revocations[tenant]
 
-    def kept(self) -> tuple[Revocation, ...]:
+    def kept_revocations(self) -> tuple[Revocation, ...]:
         """For another process."""
         return tuple(chain.from_iterable(of_tenant.values() for of_tenant in self._revocations.values()))

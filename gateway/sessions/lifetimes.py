@@ -15,7 +15,7 @@ from gateway.domain.grants import Grant, Revocation
 from gateway.domain.sessions import SessionRecord, UsedToken
 from gateway.meeting.outbox import Payload
 from gateway.protocol.messages import TokenExpiring
-from gateway.sessions.grants import SpentTokens, check_meeting, check_reads, check_recorded, check_speaks
+from gateway.sessions.grants import Revocations, check_meeting, check_reads, check_recorded, check_speaks
 from gateway.sessions.machine import State
 from gateway.sessions.seat import Seat
 
@@ -47,7 +47,7 @@ class Lifetimes:
         # Whether the key that a grant comes from is still valid.
         stands: Callable[[Grant], bool] = lambda _: True,
     ) -> None:
-        self.spent = SpentTokens()
+        self.revocations = Revocations()
         self._clock = clock
         self._wall_clock = wall_clock
         self._stands = stands
@@ -60,7 +60,7 @@ class Lifetimes:
         until_s = earlier.until_s if earlier is not None and grant.token_id == earlier.grant.token_id else None
         if until_s is not None and until_s < self._wall_clock():
             raise Unauthenticated
-        return self.spent.used(grant, participant)
+        return self.revocations.used(grant, participant)
 
     def begin(self, seat: Seat, grant: Grant) -> float | None:
         """A session begins or goes on with what `grant` allows: the seconds that it may last, None for no end.
@@ -121,7 +121,7 @@ class Lifetimes:
                 revoked.append(seat)
             elif seat.until_s is not None and seat.connected:
                 self._hold_to(seat, seat.until_s - now_s)
-        self.spent.sweep(self._wall_clock())
+        self.revocations.sweep(self._wall_clock())
         for seat in revoked:
             self._close_revoked(seat)
         return revoked
@@ -129,9 +129,9 @@ class Lifetimes:
     def revoke(self, revocation: Revocation, seats: Iterable[Seat], *, known: bool = False) -> list[Seat]:
         """Tokens are not valid any more. known: another gateway has it already.
 
-        Returns the sessions that end for good. Raises what `SpentTokens.revoke` raises.
+        Returns the sessions that end for good. Raises what `Revocations.revoke` raises.
         """
-        self.spent.revoke(revocation, known=known)
+        self.revocations.revoke(revocation, known=known)
         # Also what was issued by a clock that is ahead of ours: it is there, so it was issued before.
         revoked = [seat for seat in seats if revocation.ends(seat.grant, seat.room.id, seat.member.participant)]
         for seat in revoked:

@@ -366,7 +366,7 @@ class Session:
 
     def not_updated(self, before: Update) -> None:
         """An `Update` could not be carried out: what was in force still is."""
-        self._take(before)
+        self._apply(before)
         self._detects = self._detected
 
     def not_joined(self) -> None:
@@ -433,7 +433,7 @@ class Session:
         meeting = check_meeting(self.grant, message.meeting)
         notes = self._take_options(message.glossary, message.context, message.formality)
         self.name, self._detects = name, detects
-        self._take(Update(speaks, reads, message.stability, message.originals))
+        self._apply(Update(speaks, reads, message.stability, message.originals))
         self.state = State.OPEN
         resume, originals, record = message.resume, message.originals, message.record
         join = Join(meeting, name, speaks, reads, message.stability, resume, originals, record, rules.gone)
@@ -449,7 +449,7 @@ class Session:
         originals = message.originals if message.originals is not None else self.originals
         check_reads(self.grant, reads, originals=originals)
         update = Update(speaks, reads, stability, originals)
-        self._take(update)
+        self._apply(update)
         self._detected, self._detects = self._detects, detects
         updated = SessionUpdated(list(reads), AUTO if detects else speaks, stability, originals)
         return [update, Reply(updated), *notes]
@@ -552,7 +552,7 @@ class Session:
         self._languages.forget(utterance_id)
         return [Withdraw(utterance_id)]
 
-    def _take(self, update: Update) -> None:
+    def _apply(self, update: Update) -> None:
         self.speaks, self.reads = update.speaks, update.reads
         if update.speaks is not None:
             self._languages.tell(update.speaks)

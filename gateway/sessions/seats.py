@@ -181,12 +181,12 @@ class Writes:
         """This gateway has no session with this fence, or with the next one."""
         self._wait(session, _Ending(_End.RELEASED, fence))
 
-    def ends(self, session: bytes) -> bool:
+    def is_ending(self, session: bytes) -> bool:
         """Whether a session has ended and the session store may not know it."""
         last = self._waiting.get(session, self._under_way.get(session))
         return isinstance(last, _Ending) and last.kind is _End.ENDED
 
-    def gives_back(self, used: UsedToken) -> bool:
+    def is_giving_back(self, used: UsedToken) -> bool:
         """Whether a token is not used up, and the session store may not know it."""
         token = used.tenant, used.token_id
         return any(
@@ -245,6 +245,6 @@ class Writes:
         fence = seat.fence
         record, away_s = self._describe(seat)
         saved = await self._session_store.save(seat.key, fence, record, away_s=away_s)
-        if not saved and seat.fence == fence and not self.ends(seat.key):
+        if not saved and seat.fence == fence and not self.is_ending(seat.key):
             held = await self._session_store.find(seat.key)
             self._moved(seat, held is not None and held.fence > fence)

@@ -128,7 +128,7 @@ class Sessions:
         `Unauthenticated` or `LogUnavailable`; then nothing has changed.
         """
         grant = state.grant
-        self.lifetimes.spent.check(grant)
+        self.lifetimes.revocations.check(grant)
         self._joins.check_rate(address, grant.tenant, self._clock())
         client = Client(join, state, outbox, finish, account_of_tenant(grant, address))
         with traces.joining(resumes=join.resume is not None) as joined:
@@ -176,7 +176,7 @@ class Sessions:
 
     async def use(self, grant: Grant, user: str) -> None:
         """Use up a token or an invite that is for one user. Raises `Unauthenticated` or `LogUnavailable`."""
-        if (used := self.lifetimes.spent.used(grant, user)) is not None:
+        if (used := self.lifetimes.revocations.used(grant, user)) is not None:
             await self._session_store.use(used)
 
     async def revoke(self, revocation: Revocation) -> int:
@@ -189,7 +189,7 @@ class Sessions:
         self._end_all(ended)
         # Others are told while it is counted: with many sessions, that takes a while.
         elsewhere, told = await asyncio.gather(
-            self._session_store.meant_by(revocation, {seat.key for seat in ended}),
+            self._session_store.count_revoked_by(revocation, {seat.key for seat in ended}),
             self._session_store.revoke(revocation),
             return_exceptions=True,
         )
@@ -278,7 +278,7 @@ class Sessions:
             _log.exception("an utterance could not be accepted")
             return GatewayError("The gateway failed; this is a bug of the gateway.")
 
-    def tell(self, message: ServerMessage) -> None:
+    def tell_everybody(self, message: ServerMessage) -> None:
         """Something that concerns every session that is connected."""
         payload = Payload(message)
         for seat in self.seats.all:
@@ -330,7 +330,7 @@ class Sessions:
                 seat.restored_s = None
         self._finals.resume()
 
-    def kept(self) -> tuple[KeptSession, ...]:
+    def kept_sessions(self) -> tuple[KeptSession, ...]:
         """What another process needs to let every session go on."""
         until = self.lifetimes.until_s
         return tuple(seat.kept(self._left_s(seat), until(seat)) for seat in self.seats.all)
@@ -344,7 +344,7 @@ class Sessions:
     async def restore(self, earlier: Handover) -> None:
         """Keep the sessions of an earlier process, whose meetings are in the log. Raises `LogUnavailable`."""
         for revocation in earlier.revocations:
-            self.lifetimes.spent.revoke(revocation, known=True)
+            self.lifetimes.revocations.revoke(revocation, known=True)
             await self._session_store.revoke(revocation)
         for used in earlier.used_tokens:
             await self._session_store.use(used)

@@ -210,9 +210,9 @@ class BoundedLogs:
         self._hold(ring, publication)
         if len(ring.publications) > self._bounds.max_publications:
             self._drop_oldest(ring)
-        self._fit_share(ring)
+        self._drop_beyond_share(ring)
         self._rank(ring)
-        self._fit(ring)
+        self._drop_beyond_bounds(ring)
         self._deliver(ring, publication)
         return publication
 
@@ -309,10 +309,10 @@ class BoundedLogs:
             self._rings[kept.meeting] = ring
             for publication in kept.publications[first - kept.first :]:
                 self._hold(ring, publication)
-            self._fit_share(ring)
+            self._drop_beyond_share(ring)
             self._rank(ring)
         for last_of_account in {ring.account: ring for ring in self._rings.values()}.values():
-            self._fit(last_of_account)
+            self._drop_beyond_bounds(last_of_account)
 
     def _now_ms(self) -> int:
         return int(self._wall_clock() * 1_000)
@@ -378,12 +378,12 @@ class BoundedLogs:
         ring = self._rings.get(meeting)
         return ring.rank() if ring is not None and ring.publications else None
 
-    def _fit_share(self, ring: _Ring) -> None:
+    def _drop_beyond_share(self, ring: _Ring) -> None:
         """Drop the meeting's oldest publications until it is within its share; keep its newest one."""
         while ring.bytes > self._bounds.meeting_bytes and len(ring.publications) > 1:
             self._drop_oldest(ring)
 
-    def _fit(self, newest: _Ring) -> None:
+    def _drop_beyond_bounds(self, newest: _Ring) -> None:
         """Drop publications until all is within bounds, but not the newest one, which is in `newest`."""
         most = self._account_bytes(newest.account)
         while most is not None and self._held.get(newest.account, 0) > most:

@@ -49,7 +49,7 @@ class MemoryGlossaries:
         if not held:
             self.of_tenants.pop(tenant, None)
 
-    def kept(self) -> tuple[KeptGlossary, ...]:
+    def kept_glossaries(self) -> tuple[KeptGlossary, ...]:
         """For the next process."""
         of_tenants = self.of_tenants.items()
         return tuple(KeptGlossary(tenant, each) for tenant, held in of_tenants for each in held.values())

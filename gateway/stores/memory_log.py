@@ -288,7 +288,7 @@ class MemoryEventLog:
         known.promise(said, lang, _Promise(self._gateway))
         return True
 
-    def _take(self, promise: _Promise) -> bool:
+    def _take_promise(self, promise: _Promise) -> bool:
         """Own what a gateway that is gone has left. False: it is there, or is this one."""
         if self._is_there(promise.owner):
             return False
@@ -300,7 +300,7 @@ class MemoryEventLog:
         taken = []
         for key, meeting in self._store.meetings.items():
             for said in [meeting.by_offset[offset] for offset in sorted(meeting.unfinished)]:
-                languages = tuple(lang for lang, promise in said.unfinished.items() if self._take(promise))
+                languages = tuple(lang for lang, promise in said.unfinished.items() if self._take_promise(promise))
                 if languages:
                     taken.append(self._unfinished(key, said, languages))
         return tuple(taken)
@@ -358,7 +358,7 @@ class MemoryEventLog:
     async def erase(self, meeting: str) -> bool:
         return self._store.erase(meeting)
 
-    def kept(self) -> tuple[KeptMeeting, ...]:
+    def kept_meetings(self) -> tuple[KeptMeeting, ...]:
         """For the next process."""
         return tuple(self._kept(meeting) for meeting in self._store.logs.dump())
 

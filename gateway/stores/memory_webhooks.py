@@ -79,17 +79,17 @@ class MemoryWebhookOutbox:
         self.unfinished = dict(earlier.unfinished)
         self._webhooks: dict[str, _Webhook] = {}
         for name, address in earlier.gone.items():
-            self.of(name).gone = address
+            self.webhook(name).gone = address
         for each in earlier.events:
             waiting = _Waiting(each.event, self.now_ms, each.tries)
-            self.of(each.webhook).waiting[each.event.id] = waiting
+            self.webhook(each.webhook).waiting[each.event.id] = waiting
 
     @property
     def now_ms(self) -> int:
         """Since 1970."""
         return round(self._wall_clock() * 1_000)
 
-    def of(self, name: str) -> _Webhook:
+    def webhook(self, name: str) -> _Webhook:
         return self._webhooks.setdefault(name, _Webhook())
 
     def meeting_started(self, meeting: str) -> None:
@@ -116,7 +116,7 @@ class MemoryWebhookOutbox:
             if unfinished is not None:
                 self._add("transcript.ready", meeting, started_ms, ended_ms)
 
-    def kept(self) -> KeptWebhooks:
+    def kept_webhooks(self) -> KeptWebhooks:
         """For the next process."""
         webhooks = [(name, each) for name, each in self._webhooks.items() if each.settings is not None]
         return KeptWebhooks(
@@ -143,7 +143,7 @@ class MemoryWebhookOutbox:
                 webhook.dropped += 1
 
     async def tend(self, webhook: Webhook, most: int) -> Tended:
-        known, now_ms = self.of(webhook.name), self.now_ms
+        known, now_ms = self.webhook(webhook.name), self.now_ms
         known.settings = webhook
         if most:  # by then every webhook has been tended once
             self.look_for_transcripts()
@@ -163,7 +163,7 @@ class MemoryWebhookOutbox:
         return Tended(tuple(deliveries), len(known.waiting), oldest_s, dropped)
 
     async def settle(self, webhook: Webhook, delivery: Delivery, settled: Settled) -> None:
-        known, now_ms = self.of(webhook.name), self.now_ms
+        known, now_ms = self.webhook(webhook.name), self.now_ms
         known.tried_ms, known.said = now_ms, settled.said
         waiting = known.waiting.get(delivery.event.id)
         if settled.gone and known.settings is not None and known.settings.url != webhook.url:
@@ -177,10 +177,10 @@ class MemoryWebhookOutbox:
             waiting.due_ms = now_ms + round(settled.again_s * 1_000)
 
     async def resume(self, webhook: Webhook) -> None:
-        self.of(webhook.name).gone = None
+        self.webhook(webhook.name).gone = None
 
     async def state(self, webhook: Webhook) -> WebhookState:
-        known = self.of(webhook.name)
+        known = self.webhook(webhook.name)
         oldest = next(iter(known.waiting.values()), None)
         return WebhookState(
             waiting=len(known.waiting),

@@ -55,7 +55,7 @@ class Placement:
         return self.store_of("")
 
     def store_of(self, key: str | bytes) -> int:
-        """The index of the store of a meeting (its key) or of a session (its digest): see `SessionStore.suits`."""
+        """The index of the store of a meeting (its key) or a session (its digest): see `SessionStore.can_hold`."""
         return self._of_meeting(key) if isinstance(key, str) else self._highest(key)
 
     def _highest(self, key: str | bytes) -> int:
@@ -160,7 +160,7 @@ class ShardedSessionStore(_Sharded[SessionStore]):
     sweep = _to_all_stores(SessionStore.sweep)
     close = _to_all_stores(SessionStore.close)
 
-    def suits(self, session: bytes, meeting: str) -> bool:
+    def can_hold(self, session: bytes, meeting: str) -> bool:
         return self._placement.store_of(session) == self._placement.store_of(meeting)
 
     async def begin(
@@ -201,9 +201,9 @@ class ShardedSessionStore(_Sharded[SessionStore]):
     async def revoke(self, revocation: Revocation) -> None:
         await self._common.revoke(revocation)
 
-    async def meant_by(self, revocation: Revocation, but: Collection[bytes]) -> int:
+    async def count_revoked_by(self, revocation: Revocation, but: Collection[bytes]) -> int:
         counts = await asyncio.gather(
-            *(session_store.meant_by(revocation, but) for session_store in self.parts),
+            *(session_store.count_revoked_by(revocation, but) for session_store in self.parts),
             return_exceptions=True,
         )
         return sum(count for count in counts if isinstance(count, int))

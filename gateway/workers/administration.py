@@ -30,7 +30,7 @@ def routes(operators: Operators, store: Store, parent: Parent) -> list[BaseRoute
     """store: that of the workers, which is to be reached before anything is asked for."""
 
     async def revoke(revocation: Revocation) -> int:
-        meant = await store.session_store.meant_by(revocation, ())
+        meant = await store.session_store.count_revoked_by(revocation, ())
         await store.session_store.revoke(revocation)  # the workers are told by the store
         return meant
 

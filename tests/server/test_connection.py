@@ -104,7 +104,7 @@ async def test_nothing_is_told_before_the_session_has_started(monkeypatch: pytes
         async def joined_and_told(*arguments: Any) -> Any:
             entry = await join(*arguments)
             # As others may while what has begun it is still under way.
-            sessions.tell(Error("engine_restarting", "Wait.", retryable=True))
+            sessions.tell_everybody(Error("engine_restarting", "Wait.", retryable=True))
             await asyncio.sleep(0.01)
             return entry
 
@@ -505,7 +505,7 @@ async def test_tokens_meetings_and_what_is_said_are_in_no_log_and_no_metric(
                     bad = SessionStart(reads=["ja"], meeting=meeting, token=f"{tokens[3]}x")
                     assert await refused(peer, bad) == (4501, "unauthenticated")
         with monkeypatch.context() as bug:
-            bug.setattr(sessions.lifetimes.spent, "used", broken)
+            bug.setattr(sessions.lifetimes.revocations, "used", broken)
             async with gateway.peer() as peer:
                 start = SessionStart(reads=["ja"], meeting=meeting, token=tokens[3], context=sentence)
                 assert await refused(peer, start) == (1011, "internal")

@@ -23,7 +23,7 @@ from gateway.protocol.messages import (
     client_messages,
 )
 from gateway.sessions import grants as grants
-from gateway.sessions.grants import SpentTokens, check_meeting, check_reads, check_role, check_speaks, may_read
+from gateway.sessions.grants import Revocations, check_meeting, check_reads, check_role, check_speaks, may_read
 from gateway.sessions.machine import Accept, Join, Reply, Show, Update
 from tests.sessions.talk import Talk, error_of, final
 
@@ -284,7 +284,7 @@ def revocation(**fields: Any) -> Revocation:
 
 
 def test_what_is_revoked_is_neither_valid_nor_used() -> None:
-    spent = SpentTokens()
+    spent = Revocations()
     spent.check(ANA)
     spent.revoke(revocation(token_id="t1"))
     assert spent.is_revoked(ANA)
@@ -297,20 +297,20 @@ def test_what_is_revoked_is_neither_valid_nor_used() -> None:
 
 
 def test_a_token_that_opens_one_session_is_used_up_and_any_other_is_not() -> None:
-    spent = SpentTokens()
+    spent = Revocations()
     assert spent.used(ONCE, "p") == UsedToken("default", "t2", "p", 700.0)
     for grant in (ANA, OPEN):
         assert spent.used(grant, "p") is None
 
 
 def test_a_revocation_is_remembered_for_as_long_as_an_invite_may_be_valid() -> None:
-    spent = SpentTokens()
+    spent = Revocations()
     spent.revoke(revocation(token_id="old", before_s=0.0))
     spent.revoke(revocation(token_id="t1", before_s=DAY_S))
     spent.sweep(7 * DAY_S)
-    assert len(spent.kept()) == 2
+    assert len(spent.kept_revocations()) == 2
     spent.sweep(7 * DAY_S + 3_600.0)
-    assert [each.token_id for each in spent.kept()] == ["t1"]
+    assert [each.token_id for each in spent.kept_revocations()] == ["t1"]
     assert spent.is_revoked(ANA)
 
 
@@ -318,10 +318,10 @@ def test_the_newest_revocation_of_a_kind_counts_and_there_are_only_so_many(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.setattr(grants, "_MOST_REVOCATIONS", 2)
-    tokens = SpentTokens()
+    tokens = Revocations()
     for before_s in (5.0, 9.0, 7.0):
         tokens.revoke(Revocation(tenant="acme", before_s=before_s, subject="ana"))
-    assert tokens.kept() == (Revocation(tenant="acme", before_s=9.0, subject="ana"),)
+    assert tokens.kept_revocations() == (Revocation(tenant="acme", before_s=9.0, subject="ana"),)
     tokens.revoke(Revocation(tenant="acme", before_s=1.0, subject="bo"))
     with pytest.raises(RateLimited):
         tokens.revoke(Revocation(tenant="acme", before_s=1.0, subject="cy"))
@@ -332,5 +332,5 @@ def test_the_newest_revocation_of_a_kind_counts_and_there_are_only_so_many(
     tokens.revoke(Revocation(tenant="other", before_s=1.0, subject="cy"))
     everything = Revocation(tenant="acme", before_s=9.0)
     tokens.revoke(everything)
-    assert everything in tokens.kept()
-    assert len(tokens.kept()) == 2
+    assert everything in tokens.kept_revocations()
+    assert len(tokens.kept_revocations()) == 2

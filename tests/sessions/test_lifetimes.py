@@ -240,7 +240,7 @@ def test_of_a_revoked_session_nothing_is_taken_while_its_connection_closes() -> 
 )
 def test_a_refresh_that_is_refused_changes_nothing(fields: dict[str, Any], code: str, field: str | None) -> None:
     watch = Watch()
-    watch.lifetimes.spent.revoke(Revocation(tenant="acme", before_s=NOW_S, token_id="revoked"))
+    watch.lifetimes.revocations.revoke(Revocation(tenant="acme", before_s=NOW_S, token_id="revoked"))
     seat, connection = watch.begun(originals=True)
     watch.at(550.0)
     with pytest.raises(GatewayError) as refused:
@@ -408,4 +408,4 @@ async def test_sessions_of_an_api_key_that_was_taken_away_end_for_good() -> None
             await joined(d, each, meeting="m")
         d.keys_gone.add("api-key:k")
         await d.sessions.sweep()
-        assert [kept.grant.subject for kept in d.sessions.kept()] == ["api-key:l"]
+        assert [kept.grant.subject for kept in d.sessions.kept_sessions()] == ["api-key:l"]

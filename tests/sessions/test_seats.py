@@ -84,7 +84,7 @@ async def test_a_revocation_that_others_may_not_know_is_to_be_repeated() -> None
         session_store.down.add("revoke")
         with pytest.raises(LogUnavailable):
             await d.sessions.revoke(Revocation(tenant="acme", before_s=1.0, subject="ana"))
-        assert d.sessions.lifetimes.spent.kept(), "here it counts at once"
+        assert d.sessions.lifetimes.revocations.kept_revocations(), "here it counts at once"
         session_store.down.clear()
         await d.sessions.revoke(Revocation(tenant="acme", before_s=1.0, subject="ana"))
         assert session_store.store.revocations
@@ -215,19 +215,19 @@ async def test_a_session_ends_until_the_session_store_knows_it() -> None:
     async with writing() as d:
         d.session_store.go_on.clear()
         d.writes.end(b"a", 1)
-        assert d.writes.ends(b"a")
+        assert d.writes.is_ending(b"a")
         await idle()
-        assert d.writes.ends(b"a"), "it is being told"
+        assert d.writes.is_ending(b"a"), "it is being told"
         d.session_store.go_on.set()
         await idle()
-        assert not d.writes.ends(b"a")
-        assert not d.writes.ends(b"b")
+        assert not d.writes.is_ending(b"a")
+        assert not d.writes.is_ending(b"b")
 
 
 async def test_what_may_or_may_not_have_been_taken_is_let_go_of() -> None:
     async with writing() as d:
         d.writes.release(b"a", 4)
-        assert not d.writes.ends(b"a")
+        assert not d.writes.is_ending(b"a")
         await idle()
         assert d.session_store.said == [("release", b"a", 4), ("release", b"a", 5)]
 
@@ -284,13 +284,13 @@ async def test_whether_a_token_is_about_to_be_given_back() -> None:
         d.session_store.go_on.clear()
         d.writes.end(b"a", 1, token)
         d.writes.end(b"b", 1)
-        assert d.writes.gives_back(replace(token, user="bo"))
-        assert not d.writes.gives_back(replace(token, tenant="other"))
+        assert d.writes.is_giving_back(replace(token, user="bo"))
+        assert not d.writes.is_giving_back(replace(token, tenant="other"))
         await idle()
-        assert d.writes.gives_back(token), "it is being told"
+        assert d.writes.is_giving_back(token), "it is being told"
         d.session_store.go_on.set()
         await idle()
-        assert not d.writes.gives_back(token)
+        assert not d.writes.is_giving_back(token)
         assert d.session_store.said == [("end", b"a", 1, token), ("end", b"b", 1)]
 
 

@@ -80,11 +80,11 @@ async def test_a_newcomer_ends_the_session_that_is_away_for_longest() -> None:
             if name != "Ana":
                 d.sessions.seats.away(entry.seat, entry.feed)
         await d.join(name="Di")
-        assert {seat.name for seat in d.sessions.kept()} == {"Ana", "Cy", "Di"}
+        assert {seat.name for seat in d.sessions.kept_sessions()} == {"Ana", "Cy", "Di"}
         await d.join(name="Ed")
         with pytest.raises(TooManySessions):
             await d.join(name="Fi")
-        assert {seat.name for seat in d.sessions.kept()} == {"Ana", "Di", "Ed"}
+        assert {seat.name for seat in d.sessions.kept_sessions()} == {"Ana", "Di", "Ed"}
 
 
 async def test_one_account_joins_so_often_at_once_and_goes_on_later() -> None:
@@ -104,11 +104,11 @@ async def test_a_handover_tells_who_is_charged() -> None:
     async with desk() as d, desk() as successor:
         entry, _ = await d.join("crowd")
         d.sessions.seats.away(entry.seat, entry.feed)
-        await successor.sessions.restore(Handover(sessions=d.sessions.kept()))
-        [kept] = successor.sessions.kept()
+        await successor.sessions.restore(Handover(sessions=d.sessions.kept_sessions()))
+        [kept] = successor.sessions.kept_sessions()
         assert kept.account == "crowd"
         await successor.join("elsewhere", resume=resume_of(entry))
-        [kept] = successor.sessions.kept()
+        [kept] = successor.sessions.kept_sessions()
         assert kept.account == "elsewhere"
 
 
@@ -247,7 +247,7 @@ async def test_what_concerns_everybody_is_told_to_those_who_are_connected() -> N
         d.sessions.seats.away(lost.seat, lost.feed)
         for connection in (away, here):
             await connection.received()
-        d.sessions.tell(Pong("news"))
+        d.sessions.tell_everybody(Pong("news"))
         assert await here.received() == [Pong("news")]
         assert await away.received() == []
 
@@ -276,7 +276,7 @@ async def test_a_session_that_ends_while_its_languages_change_is_gone() -> None:
 
 
 async def handed_over(d: Desk) -> Handover:
-    return Handover(meetings=d.core.log.kept(), sessions=d.sessions.kept())
+    return Handover(meetings=d.core.log.kept_meetings(), sessions=d.sessions.kept_sessions())
 
 
 async def test_a_session_has_as_long_in_the_next_process_as_was_left_of_its_time() -> None:
@@ -292,7 +292,7 @@ async def test_a_session_has_as_long_in_the_next_process_as_was_left_of_its_time
         await d.sessions.restore(earlier)
         d.now_s = 1_000.0
         await d.sessions.sweep()
-        assert d.sessions.kept() == earlier.sessions, "its time stands still until the engine takes work"
+        assert d.sessions.kept_sessions() == earlier.sessions, "its time stands still until the engine takes work"
         d.sessions.engine_ready()
         d.now_s = 1_009.9
         await d.sessions.sweep()
@@ -300,7 +300,7 @@ async def test_a_session_has_as_long_in_the_next_process_as_was_left_of_its_time
         again, _ = await d.join(resume=resume_of(entry), name="Ana")
         d.now_s = 1_010.0
         await d.sessions.sweep()
-        assert [kept.name for kept in d.sessions.kept()] == ["Ana"]
+        assert [kept.name for kept in d.sessions.kept_sessions()] == ["Ana"]
         assert again.recovered is True
         assert again.seat.member.participant == entry.seat.member.participant
         d.sessions.seats.away(again.seat, again.feed)
@@ -320,7 +320,7 @@ async def test_a_session_that_goes_on_before_the_others_can_has_all_of_its_time_
         again, _ = await d.join(resume=resume_of(entry))
         d.sessions.seats.away(again.seat, again.feed)
         d.sessions.engine_ready()
-        assert [kept.left_s for kept in d.sessions.kept()] == [60.0]
+        assert [kept.left_s for kept in d.sessions.kept_sessions()] == [60.0]
 
 
 async def test_what_failed_in_one_language_and_is_open_in_another_is_not_begun_again() -> None:

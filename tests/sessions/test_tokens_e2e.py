@@ -272,9 +272,9 @@ async def test_nobodys_session_ends_for_a_token_that_is_used_up() -> None:
         d.sessions.seats.away(kept.seat, kept.feed)
         with pytest.raises(Unauthenticated):
             await joined(d, ONCE)
-        assert {seat.grant.subject for seat in d.sessions.kept()} == {"ana", "bo"}
+        assert {seat.grant.subject for seat in d.sessions.kept_sessions()} == {"ana", "bo"}
         await joined(d, ANA)
-        assert [seat.grant.subject for seat in d.sessions.kept()] == ["ana", "ana"], "a valid one's does"
+        assert [seat.grant.subject for seat in d.sessions.kept_sessions()] == ["ana", "ana"], "a valid one's does"
         assert entry.seat.connected
 
 
@@ -307,10 +307,10 @@ async def test_the_next_process_knows_what_is_revoked_used_and_whose_session_it_
         for each in (entry, with_key):
             d.sessions.seats.away(each.seat, each.feed)
         left = Handover(
-            meetings=d.core.log.kept(),
-            sessions=d.sessions.kept(),
-            revocations=d.sessions.lifetimes.spent.kept(),
-            used_tokens=cast(MemorySessionStore, d.session_store).kept(),
+            meetings=d.core.log.kept_meetings(),
+            sessions=d.sessions.kept_sessions(),
+            revocations=d.sessions.lifetimes.revocations.kept_revocations(),
+            used_tokens=cast(MemorySessionStore, d.session_store).kept_tokens(),
         )
         handover_file.write(file, left)
     assert handover_file.read(file) == left
@@ -337,7 +337,7 @@ async def test_without_tokens_again_sessions_of_before_are_nobodys(tmp_path: Pat
         async with desk() as d:
             entry, _ = await joined(d, before, meeting="m")
             d.sessions.seats.away(entry.seat, entry.feed)
-            earlier = Handover(meetings=d.core.log.kept(), sessions=d.sessions.kept())
+            earlier = Handover(meetings=d.core.log.kept_meetings(), sessions=d.sessions.kept_sessions())
         async with desk(log=Log(earlier.meetings)) as d:
             await d.sessions.restore(earlier)
             d.sessions.engine_ready()

@@ -367,7 +367,7 @@ async def test_a_memory_log_goes_through_the_file(path: Path) -> None:
     log = MemoryEventLog(store := usual(MemoryStore))
     for event in EVENTS:
         store.logs.append("standup", event)
-    handover_file.write(path, Handover(meetings=log.kept(), sessions=(ANA,)))
+    handover_file.write(path, Handover(meetings=log.kept_meetings(), sessions=(ANA,)))
     before = await log.read("standup", after=0)
 
     read = handover_file.read(path)

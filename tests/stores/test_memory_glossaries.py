@@ -15,10 +15,10 @@ GLOSSARY = Glossary(id="g", name="n", created_s=1.0, dictionaries=(Dictionary("e
 async def test_the_next_process_has_what_this_one_kept() -> None:
     before = MemoryGlossaries()
     assert await before.put("acme", GLOSSARY)
-    after = MemoryGlossaries(before.kept())
+    after = MemoryGlossaries(before.kept_glossaries())
     assert await after.of_tenant("acme") == [GLOSSARY]
     await after.delete("acme", "g")
-    assert after.kept() == ()
+    assert after.kept_glossaries() == ()
 
 
 async def test_of_a_tenant_without_glossaries_nothing_stays() -> None:

@@ -66,7 +66,7 @@ async def test_what_one_process_keeps_the_next_one_knows() -> None:
         for name in ("one", "two", "three"):
             await log.accept("m", utterance(name))
         await log.conclude("m", translated("二", said=2, utterance="two"))
-    [left] = log.kept()
+    [left] = log.kept_meetings()
     assert [work.utterance.id for work in left.unfinished] == ["one", "two", "three"]
     next_log = MemoryEventLog(usual(MemoryStore, earlier=(left,), max_publications=2))
     assert (await next_log.accept("m", utterance("one"))).known

@@ -20,10 +20,10 @@ async def test_used_tokens_are_for_the_next_process_until_they_would_not_be_vali
     # Clocks may differ: it is accepted 30 s after its time.
     now_s = 730.0
     await session_store.sweep()
-    assert session_store.kept() == (used,)
+    assert session_store.kept_tokens() == (used,)
     now_s = 761.0
     await session_store.sweep()
-    assert session_store.kept() == ()
+    assert session_store.kept_tokens() == ()
 
 
 async def test_revocations_are_forgotten_when_nothing_older_is_valid() -> None:

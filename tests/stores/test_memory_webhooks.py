@@ -26,7 +26,7 @@ class Process:
         return [each.event.type for each in deliveries]
 
     async def next(self, **unfinished: bool | None) -> Process:
-        kept = msgspec.msgpack.decode(msgspec.msgpack.encode(self.outbox.kept()), type=KeptWebhooks)
+        kept = msgspec.msgpack.decode(msgspec.msgpack.encode(self.outbox.kept_webhooks()), type=KeptWebhooks)
         return Process(kept, **unfinished)
 
 
@@ -93,7 +93,7 @@ async def test_without_webhooks_nothing_is_kept_of_meetings_that_have_ended() ->
     without.outbox.meeting_ended("n")
     assert without.outbox.unfinished == {}
     before.outbox.meeting_ended("m")
-    assert (await before.next()).outbox.kept() == KeptWebhooks()
+    assert (await before.next()).outbox.kept_webhooks() == KeptWebhooks()
 
 
 async def test_what_two_processes_tell_of_one_meeting_has_one_id() -> None:

@@ -195,8 +195,8 @@ async def test_a_session_is_where_its_meeting_is(session_stores: tuple[_SessionS
     here, there = session_stores
     for store, meeting in enumerate(MEETINGS):
         [session] = sessions_on(store)
-        assert here.suits(session, meeting)
-        assert not here.suits(session, MEETINGS[1 - store])
+        assert here.can_hold(session, meeting)
+        assert not here.can_hold(session, MEETINGS[1 - store])
         fence = await here.begin(session, record(meeting))
         assert await here.parts[store].find(session) == await there.find(session)
         assert await there.take(session, fence, record(meeting)) == fence + 1
@@ -276,9 +276,9 @@ async def test_a_revocation_is_told_once_and_counts_on_every_store(
     revocation = Revocation(tenant="acme", before_s=2e9)
     await there.revoke(revocation)
     assert here.revoked == [revocation]
-    assert await there.meant_by(revocation, set()) == 2
-    there.parts[1].meant_by = _unavailable  # type: ignore[method-assign, assignment]
-    assert await there.meant_by(revocation, set()) == 1
+    assert await there.count_revoked_by(revocation, set()) == 2
+    there.parts[1].count_revoked_by = _unavailable  # type: ignore[method-assign, assignment]
+    assert await there.count_revoked_by(revocation, set()) == 1
 
 
 async def test_a_store_that_is_away_is_asked_only_where_it_matters(
@@ -339,11 +339,11 @@ async def test_events_wait_on_the_store_of_their_meeting_and_a_webhook_is_gone_o
     assert ([each.event.meeting for each in tended.deliveries], tended.waiting) == ([*MEETINGS], 2)
     first, second = tended.deliveries
     await outbox.settle(HOOK, second, Settled("It answered with status 200."))
-    assert [len(store.of("backend").waiting) for store in stores] == [1, 0]
+    assert [len(store.webhook("backend").waiting) for store in stores] == [1, 0]
     state = await outbox.state(HOOK)
     assert (state.waiting, state.oldest_ms, state.said) == (1, first.event.at_ms, "It answered with status 200.")
     await outbox.settle(HOOK, first, Settled("It answered with status 410.", gone=True))
-    assert [store.of("backend").gone for store in stores] == [HOOK.url] * 2
+    assert [store.webhook("backend").gone for store in stores] == [HOOK.url] * 2
     await outbox.resume(HOOK)
     assert not (await outbox.state(HOOK)).gone
 

@@ -96,7 +96,7 @@ async def test_what_waits_is_delivered_with_its_id(tmp_path: Path) -> None:
         for meeting in map(str, range(20)):  # more than go at once
             stage.outbox.meeting_started(meeting)
         await until(lambda: len(stage.other.received) == 20)
-        await until(lambda: not stage.outbox.of("backend").waiting)
+        await until(lambda: not stage.outbox.webhook("backend").waiting)
     assert counted("delivered") - before == 20
     ids = [id for id, _ in stage.other.received]
     assert len(set(ids)) == 20
@@ -108,12 +108,12 @@ async def test_a_failure_is_tried_again_when_it_is_time(tmp_path: Path, caplog: 
     with caplog.at_level(logging.WARNING, "gateway"):
         async with stage.running():
             stage.outbox.meeting_started("m")
-            await until(lambda: stage.outbox.of("backend").said)
+            await until(lambda: stage.outbox.webhook("backend").said)
             assert len(stage.other.received) == 1
             stage.now_s += 5.0
             await until(lambda: len(stage.other.received) == 2)
             stage.now_s += 10.0
-            await until(lambda: not stage.outbox.of("backend").waiting)
+            await until(lambda: not stage.outbox.webhook("backend").waiting)
     assert len(set(stage.other.received)) == 1
     # One line when it begins to fail, one when it is over.
     assert [record.getMessage() for record in caplog.records] == [
@@ -168,14 +168,14 @@ async def test_in_a_pause_that_was_asked_for_other_events_wait_too(
     stage.other.retry_after_s = 60.0
     async with stage.running():
         stage.outbox.meeting_started("m")
-        await until(lambda: stage.outbox.of("backend").said)
+        await until(lambda: stage.outbox.webhook("backend").said)
         stage.outbox.meeting_started("n")
         stage.now_s += 59.0
         asked.clear()
         await until(lambda: len(asked) > 3)
         assert set(asked) == {0}
         stage.now_s += 1.0
-        await until(lambda: not stage.outbox.of("backend").waiting)
+        await until(lambda: not stage.outbox.webhook("backend").waiting)
     assert len(stage.other.received) == 3
 
 
@@ -193,7 +193,7 @@ async def test_while_the_store_is_away_it_goes_on_trying(tmp_path: Path, monkeyp
     async with stage.running():
         await until(lambda: len(asked) > 4)
         monkeypatch.setattr(stage.outbox, "tend", real)
-        await until(lambda: stage.outbox.of("backend").settings)
+        await until(lambda: stage.outbox.webhook("backend").settings)
         stage.outbox.meeting_started("m")
         await until(lambda: stage.other.received)
 
@@ -208,7 +208,7 @@ async def test_one_that_cannot_be_sent_is_not_in_the_way_of_others(
         stage.outbox.meeting_started("m")
         await until(lambda: stage.other.received and "is stuck" in caplog.text)
     assert len(stage.other.received) == 1
-    assert len(stage.outbox.of("backend").waiting) == 1
+    assert len(stage.outbox.webhook("backend").waiting) == 1
 
 
 async def test_with_more_under_way_than_at_once_nothing_more_is_claimed(
@@ -234,7 +234,7 @@ async def test_with_more_under_way_than_at_once_nothing_more_is_claimed(
         await until(lambda: len(asked) > 3)
         assert asked[1:4] == [8, 0, 0]
         answers.set()
-        await until(lambda: not stage.outbox.of("backend").waiting)
+        await until(lambda: not stage.outbox.webhook("backend").waiting)
     assert len(stage.other.received) == 20
 
 
@@ -262,13 +262,13 @@ async def test_a_test_that_is_taken_lets_one_that_was_gone_have_events_again(tmp
     stage = Stage(tmp_path, 410, 410, 200)
     async with stage.running():
         stage.outbox.meeting_started("m")
-        await until(lambda: stage.outbox.of("backend").gone)
+        await until(lambda: stage.outbox.webhook("backend").gone)
         await stage.deliveries.ping(stage.webhook)
-        assert stage.outbox.of("backend").gone
+        assert stage.outbox.webhook("backend").gone
         await stage.deliveries.ping(stage.webhook)
-        assert not stage.outbox.of("backend").gone
+        assert not stage.outbox.webhook("backend").gone
         stage.outbox.meeting_started("n")
-        await until(lambda: not stage.outbox.of("backend").waiting)
+        await until(lambda: not stage.outbox.webhook("backend").waiting)
         assert len(stage.other.received) == 4
 
 

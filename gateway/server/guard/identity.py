@@ -43,7 +43,7 @@ class Identity:
         self._check(grant)
         return grant
 
-    async def of(self, connection: HTTPConnection) -> Grant:
+    async def grant_of(self, connection: HTTPConnection) -> Grant:
         """What the sender of a request may, by its header. Raises `Unauthenticated`."""
         # Without keys here, the header is meant for another server: a proxy, for example.
         return await self.grant(bearer(connection) if self.required else None)
@@ -52,7 +52,7 @@ class Identity:
         """As `of`; None for a client without such a header: a browser's token comes with `session.start`."""
         if not self.required or bearer(connection) is None:
             return None
-        return await self.of(connection)
+        return await self.grant_of(connection)
 
 
 def bearer(connection: HTTPConnection, *schemes: str) -> str | None:

@@ -113,7 +113,7 @@ class _Api:
 
     async def translate(self, request: Request) -> ASGIApp:
         with self._audit.attempt("translate", request, refusals_only=True) as attempt:
-            attempt.grant = grant = await self._identity.of(request)
+            attempt.grant = grant = await self._identity.grant_of(request)
             account = client_account(request)
             self._translator.check_unread(grant, account)
             data = await read_json(request)

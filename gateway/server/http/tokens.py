@@ -128,7 +128,7 @@ class TokenAnswer(Struct, frozen=True):
     ] = None
 
     @classmethod
-    def of(cls, issued: Issued, *, invited: Grant | None = None) -> TokenAnswer:
+    def from_issued(cls, issued: Issued, *, invited: Grant | None = None) -> TokenAnswer:
         """invited: what the invite allows that the token was issued for."""
         grant = issued.grant
         expires_s = grant.expires_s or 0.0
@@ -155,7 +155,7 @@ class InviteAnswer(Struct, frozen=True):
     fragment: str
 
     @classmethod
-    def of(cls, issued: Issued) -> InviteAnswer:
+    def from_issued(cls, issued: Issued) -> InviteAnswer:
         expires_at = datetime.fromtimestamp(issued.grant.expires_s or 0.0, UTC)
         return cls(issued.token, expires_at, f"invite={issued.token}")
 
@@ -223,13 +223,13 @@ class _Tokens(Struct, frozen=True):
             with self.audit.attempt("exchange", request) as attempt:
                 return json_response(await self._admit(issuer, body.invite, body.guest, attempt))
         with self.audit.attempt("invite" if body.invite else "token", request) as attempt:
-            attempt.grant = asking = await self.identity.of(request)
+            attempt.grant = asking = await self.identity.grant_of(request)
             attempt.meeting = body.meeting
             if not asking.any_meeting:
                 raise Forbidden("Tokens are issued to whoever has an API key of the tenant.")
             issued = issuer.issue(body.grant(asking.tenant), for_s=body.valid_s, invite=body.invite)
             attempt.grant, attempt.detail = issued.grant, asking.subject
-        return json_response(InviteAnswer.of(issued) if body.invite else TokenAnswer.of(issued))
+        return json_response(InviteAnswer.from_issued(issued) if body.invite else TokenAnswer.from_issued(issued))
 
     async def _admit(self, issuer: Issuer, invite: str, guest: str, attempt: Attempt) -> TokenAnswer:
         attempt.grant = invited = await issuer.invited(invite)
@@ -238,14 +238,14 @@ class _Tokens(Struct, frozen=True):
         # Revoked, or for one guest only and another's: as if it were no invite.
         await self.sessions.use(invited, issued.grant.subject)
         # A guest who was thrown out: what they had was not issued later than the invite.
-        self.sessions.lifetimes.spent.check(replace(issued.grant, issued_s=invited.issued_s))
+        self.sessions.lifetimes.revocations.check(replace(issued.grant, issued_s=invited.issued_s))
         attempt.grant, attempt.detail = issued.grant, invited.token_id
-        return TokenAnswer.of(issued, invited=invited)
+        return TokenAnswer.from_issued(issued, invited=invited)
 
     async def revoke(self, request: Request) -> ASGIApp:
         self._needed()
         with self.audit.attempt("revoke", request) as attempt:
-            attempt.grant = asking = await self.identity.of(request)
+            attempt.grant = asking = await self.identity.grant_of(request)
             check_role(asking, "admin")
             body = decoded(REVOCATION, await read_json(request, _BODY_BYTES))
             revocation = body.revocation(asking.tenant, time.time())

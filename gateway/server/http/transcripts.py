@@ -91,7 +91,7 @@ class Transcripts:
             return await self._transcript(request, meeting, format, attempt)
 
     async def _transcript(self, request: Request, meeting: str, format: str, attempt: Attempt) -> ASGIApp:
-        attempt.grant = grant = await self._identity.of(request)
+        attempt.grant = grant = await self._identity.grant_of(request)
         attempt.meeting = meeting
         _check(grant, meeting)
         langs = languages(request.query_params.getlist("lang"), known=self._known(), most=self._most_languages)
@@ -111,7 +111,7 @@ class Transcripts:
         """`DELETE /v1/meetings/{meeting}/transcript`: nothing is kept of what was said."""
         meeting = request.path_params["meeting"]
         with self._audit.attempt("erase", request) as attempt:
-            attempt.grant = grant = await self._identity.of(request)
+            attempt.grant = grant = await self._identity.grant_of(request)
             attempt.meeting = meeting
             if grant.is_open:
                 raise Forbidden("Where nobody needs a token, only the operator erases what was said.")

@@ -100,7 +100,7 @@ class UsageAnswer(Struct, frozen=True, kw_only=True):
     resets_at: Annotated[datetime, Meta(description="When `characters` and `minutes` begin at 0 again.")]
 
     @classmethod
-    def of(cls, tenant: str, usage: Usage, quota: Quota, now: datetime) -> UsageAnswer:
+    def from_usage(cls, tenant: str, usage: Usage, quota: Quota, now: datetime) -> UsageAnswer:
         used = {name: Used(count, getattr(quota, name)) for name, count in structs.asdict(usage).items()}
         midnight = now.replace(hour=0, minute=0, second=0, microsecond=0)
         return cls(
@@ -117,11 +117,11 @@ def routes(identity: Identity, audit: Audit, usage: TenantUsage) -> list[BaseRou
 
     async def endpoint(request: Request) -> ASGIApp:
         with audit.attempt("usage", request) as attempt:
-            attempt.grant = asking = await identity.of(request)
+            attempt.grant = asking = await identity.grant_of(request)
             if not asking.any_meeting:
                 raise Forbidden("What a tenant uses is told to whoever has an API key of it.")
             tenant = asking.tenant
             used, quota = await usage.used_by(tenant), usage.quota_of(tenant)
-            return json_response(UsageAnswer.of(tenant, used, quota, datetime.now(UTC)))
+            return json_response(UsageAnswer.from_usage(tenant, used, quota, datetime.now(UTC)))
 
     return [Route("/v1/usage", Resource(GET=endpoint))]

@@ -290,7 +290,7 @@ class RedisEventLog:
                 "accept", meeting, key, text, attempt, utterance.lang, payload, session, number
             )
             if len(reply) > 1:
-                await self._fit(meeting, *reply[6:])
+                await self._hold_account_to_bound(meeting, *reply[6:])
         if reply == [b"moved"]:
             raise SessionReplaced("This session goes on at another gateway.")
         if not reply:
@@ -333,10 +333,10 @@ class RedisEventLog:
             return None
         epoch, offset, at_ms, account, held = reply
         self._know(meeting, epoch, offset)
-        await self._fit(meeting, account, held)
+        await self._hold_account_to_bound(meeting, account, held)
         return Publication(int(offset), int(at_ms), outcome)
 
-    async def _fit(self, meeting: str, account: bytes, held: bytes) -> None:
+    async def _hold_account_to_bound(self, meeting: str, account: bytes, held: bytes) -> None:
         """After an append: hold the account to its bound. What cannot be done now is done after the next one."""
         own = self._account_bytes(account.decode())
         most = self._account_most if own is None else own

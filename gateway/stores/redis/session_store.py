@@ -172,7 +172,7 @@ class RedisSessionStore:
 
     # ------------------------------------------------------------ sessions
 
-    def suits(self, session: bytes, meeting: str) -> bool:
+    def can_hold(self, session: bytes, meeting: str) -> bool:
         return True
 
     async def begin(
@@ -258,7 +258,7 @@ class RedisSessionStore:
     async def revoke(self, revocation: Revocation) -> None:
         await self._run("revoke", _encoder.encode(what_is_revoked(revocation)), _encoder.encode(revocation))
 
-    async def meant_by(self, revocation: Revocation, but: Collection[bytes]) -> int:
+    async def count_revoked_by(self, revocation: Revocation, but: Collection[bytes]) -> int:
         found = await self._of_tenant(revocation.tenant)
         return sum(ends(revocation, each.record) for session, each in found.items() if session not in but)
 

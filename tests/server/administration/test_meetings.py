@@ -41,7 +41,7 @@ async def said(peer: Peer) -> None:
 
 
 def kept(gateway: Running) -> Handover:
-    return gateway.gateway.store.handover(gateway.gateway.sessions.kept(), ())
+    return gateway.gateway.store.handover(gateway.gateway.sessions.kept_sessions(), ())
 
 
 async def test_an_operator_sees_who_is_in_which_meeting_and_what_is_kept(tmp_path: Path) -> None:

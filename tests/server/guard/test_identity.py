@@ -107,7 +107,7 @@ async def test_with_keys_nobody_is_served_without_a_valid_token(
 ) -> None:
     identity = Identity(OneToken())
     assert identity.required
-    assert await outcome(identity.of(request(*headers))) == request_gets
+    assert await outcome(identity.grant_of(request(*headers))) == request_gets
     assert await outcome(identity.of_handshake(request(*headers))) == handshake_gets
 
 
@@ -115,7 +115,7 @@ async def test_with_keys_nobody_is_served_without_a_valid_token(
 async def test_without_keys_everybody_may_everything_whatever_they_present(headers: tuple[str, ...]) -> None:
     identity = Identity()
     assert not identity.required
-    assert await identity.of(request(*headers)) is OPEN
+    assert await identity.grant_of(request(*headers)) is OPEN
     assert await identity.of_handshake(request(*headers)) is None
     for presented in (None, "good", "bad", ""):
         assert await identity.grant(presented) is OPEN
@@ -138,7 +138,7 @@ async def test_a_valid_token_that_was_revoked_is_none() -> None:
     identity = Identity(OneToken(), check)
     assert await identity.grant("good") is ANA
     revoked.append(ANA)
-    for asking in (identity.grant("good"), identity.of(request("Bearer good"))):
+    for asking in (identity.grant("good"), identity.grant_of(request("Bearer good"))):
         assert await outcome(asking) == "unauthenticated"
 
 

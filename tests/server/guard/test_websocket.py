@@ -243,7 +243,7 @@ async def test_a_frame_that_is_far_too_large_is_closed_by_its_size(opcode: int) 
 
 @pytest.mark.parametrize("limits", [Limits(), Limits(messages_per_s=100_000, messages_burst=100_000)])
 def test_every_client_within_the_limits_is_within_the_budget(limits: Limits) -> None:
-    budget = FrameBudget.of(limits, frame_bytes=4 * limits.message_bytes)
+    budget = FrameBudget.from_limits(limits, frame_bytes=4 * limits.message_bytes)
     assert budget.frames_per_s > limits.messages_per_s
     assert budget.frames_burst > limits.messages_burst
     longest = len(("𝒳" * limits.text_chars).encode())

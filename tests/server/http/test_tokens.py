@@ -69,18 +69,18 @@ def test_an_answer_tells_what_was_issued() -> None:
     grant = Grant(subject="ana", roles=frozenset({"speak", "read"}), meeting="m", issued_s=1_000, expires_s=1_600)
     at = datetime.fromtimestamp(1_600, UTC)
     everything = TokenAnswer("t", at, 600, "m", ["read", "speak"], None, langs=None, speaks=None, once=False)
-    assert TokenAnswer.of(Issued("t", grant)) == everything
-    assert InviteAnswer.of(Issued("t", grant)) == InviteAnswer("t", at, "invite=t")
+    assert TokenAnswer.from_issued(Issued("t", grant)) == everything
+    assert InviteAnswer.from_issued(Issued("t", grant)) == InviteAnswer("t", at, "invite=t")
 
 
 def test_an_answer_tells_the_languages_and_whether_it_was_for_one_guest() -> None:
     grant = Grant(langs=frozenset({"ja", "de"}), speaks=frozenset(), once=True, record=False)
     assert TOKEN.decode(b'{"sub": "ana", "record": false}').grant("acme").record is False
-    answer = TokenAnswer.of(Issued("t", grant))
+    answer = TokenAnswer.from_issued(Issued("t", grant))
     assert (answer.langs, answer.speaks, answer.once, answer.record) == (["de", "ja"], [], True, False)
     exchanged = Issued("t", Grant())
-    assert TokenAnswer.of(exchanged, invited=grant).once
-    assert not TokenAnswer.of(exchanged, invited=Grant()).once
+    assert TokenAnswer.from_issued(exchanged, invited=grant).once
+    assert not TokenAnswer.from_issued(exchanged, invited=Grant()).once
 
 
 def test_a_revocation_is_of_the_tenant_and_of_what_was_issued_until_now() -> None:

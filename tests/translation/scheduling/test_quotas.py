@@ -130,7 +130,7 @@ class Told:
         return totals
 
     def kept(self) -> tuple[DayOfTenant, ...]:
-        return self._meter.kept()
+        return self._meter.kept_days()
 
 
 class Gateways:

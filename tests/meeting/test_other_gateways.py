@@ -11,7 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from gateway.domain.live import Asked, GrowingFinal, LiveEvent, Partial, Reads, Revised, Withdrawn
-from gateway.meeting import elsewhere
+from gateway.meeting import other_gateways
 from gateway.meeting.live_view import HERE
 from gateway.protocol.messages import (
     Caption,
@@ -157,7 +157,7 @@ async def test_a_gateway_that_comes_later_is_told_what_is_shown() -> None:
 
 
 async def test_text_that_was_lost_is_asked_for_again(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(elsewhere, "_ASK_S", 0.0)
+    monkeypatch.setattr(other_gateways, "_ASK_S", 0.0)
     async with two() as t:
         reader = await t.there.reader("live")
         await idle()
@@ -236,11 +236,11 @@ async def test_what_is_repeated_is_sent_once_unless_it_may_be_lost(monkeypatch: 
         t.here.hear("we will", 20)
         await idle()
         assert [m.text for m in readers[1].look()] == ["we will"]
-        monkeypatch.setattr(elsewhere, "_GONE_S", -1.0)
-        t.there.room.elsewhere.sweep()
+        monkeypatch.setattr(other_gateways, "_GONE_S", -1.0)
+        t.there.room.other_gateways.sweep()
         monkeypatch.undo()
-        t.there.room.elsewhere._asked_s = float("-inf")
-        t.here.room.elsewhere._tell_reads()
+        t.there.room.other_gateways._asked_s = float("-inf")
+        t.here.room.other_gateways._tell_reads()
         await idle()
         assert [type(m) for m in readers[1].look()] == [UtteranceCancelled, Caption]
 
@@ -255,10 +255,10 @@ async def test_an_end_that_was_lost_is_found(monkeypatch: pytest.MonkeyPatch) ->
         english.look()
         t.from_here.loses = lambda event: isinstance(event, Withdrawn)
         t.here.partials.withdraw(t.here.room, ("ana", "u"))
-        monkeypatch.setattr(elsewhere, "_DOUBT_S", -1.0)
-        t.there.room.elsewhere._may_have_missed()
+        monkeypatch.setattr(other_gateways, "_DOUBT_S", -1.0)
+        t.there.room.other_gateways._may_have_missed()
         await idle()
-        t.there.room.elsewhere.sweep()
+        t.there.room.other_gateways.sweep()
         assert english.look() == [UtteranceCancelled("ana", "u")]
         assert [caption.utterance.id for caption in t.there.room.live.captions] == ["v"]
 
@@ -271,12 +271,12 @@ async def test_a_gateway_that_is_silent_is_forgotten(monkeypatch: pytest.MonkeyP
         await idle()
         assert t.here.room.languages() == {"de"} == t.here.room.live_languages()
         for at in (t.here, t.there):
-            at.room.elsewhere.sweep()
+            at.room.other_gateways.sweep()
         assert t.here.room.languages() == {"de"}
         assert list(t.there.room.live.captions)
-        monkeypatch.setattr(elsewhere, "_GONE_S", -1.0)
+        monkeypatch.setattr(other_gateways, "_GONE_S", -1.0)
         for at in (t.here, t.there):
-            at.room.elsewhere.sweep()
+            at.room.other_gateways.sweep()
         assert t.here.room.languages() == set()
         assert not list(t.there.room.live.captions)
 
@@ -284,10 +284,10 @@ async def test_a_gateway_that_is_silent_is_forgotten(monkeypatch: pytest.MonkeyP
 async def test_a_gateway_says_now_and_then_that_it_is_there(monkeypatch: pytest.MonkeyPatch) -> None:
     async with two() as t:
         t.from_here.sent.clear()
-        t.here.room.elsewhere.sweep()
+        t.here.room.other_gateways.sweep()
         assert t.from_here.sent == []
-        monkeypatch.setattr(elsewhere, "_PRESENT_S", 0.0)
-        t.here.room.elsewhere.sweep()
+        monkeypatch.setattr(other_gateways, "_PRESENT_S", 0.0)
+        t.here.room.other_gateways.sweep()
         assert t.from_here.sent == [Reads((), ())]
 
 
@@ -386,7 +386,7 @@ async def _play(steps: list[tuple[str, list[str], bool]]) -> None:
                     await t.here.final(" ".join(words), number, utterance=str(current))
                     current += 1
                 case "sweep":
-                    t.there.room.elsewhere.sweep()
+                    t.there.room.other_gateways.sweep()
                 case "ask":
                     t.from_there.send("m", Asked())
             await idle()
