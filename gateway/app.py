@@ -227,21 +227,21 @@ class Gateway:
             self.scheduler, self.engine, settings.limits, detector, segment_chars=settings.segment_chars
         )
         compatible = Parts(translator, identity, audit, origins)
+        calls = api.Api(
+            translator=translator,
+            identity=identity,
+            audit=audit,
+            whole=self.whole if workers is None else workers.whole,
+            auth=settings.auth.kind,
+            delta_interval_s=settings.delta_interval_s,
+        )
         return Starlette(
             routes=[
                 WebSocketRoute("/v1/stream", self.stream.endpoint),
                 *(admin.routes_elsewhere() if own_address else admin.routes(read)),
                 *tokens.routes(self.sessions, identity, self._keys, audit),
                 *usage.routes(identity, audit, self.usage),
-                *api.routes(
-                    translator=translator,
-                    log=self.log,
-                    identity=identity,
-                    audit=audit,
-                    whole=self.whole if workers is None else workers.whole,
-                    auth=settings.auth.kind,
-                    delta_interval_s=settings.delta_interval_s,
-                ),
+                *api.routes(calls, self.log),
                 *deepl.routes(compatible, self.usage, lambda: self.store.glossaries),
                 *libretranslate.routes(compatible),
                 *page.routes(demo_controls=settings.demo_controls),

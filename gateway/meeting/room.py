@@ -20,7 +20,7 @@ from gateway.domain.live import Reads
 from gateway.domain.log import Accepted, Publication, Said, Translated, Untranslated, Utterance, UtteranceKey
 from gateway.domain.ports import EventLog, LiveChannel, Subscription
 from gateway.domain.session_store import Present
-from gateway.domain.sessions import Stability
+from gateway.domain.sessions import Preferences
 from gateway.meeting import traces
 from gateway.meeting.feed import Feed
 from gateway.meeting.history import History, Record
@@ -209,21 +209,12 @@ class Room:
     def leave(self, member: Member) -> None:
         self.members.remove(member)
 
-    def update(
-        self,
-        member: Member,
-        *,
-        name: str,
-        speaks: str | None,
-        reads: tuple[str, ...],
-        stability: Stability,
-        originals: bool = False,
-    ) -> None:
+    def update(self, member: Member, name: str, wanted: Preferences) -> None:
         """Another name or other languages, from the next utterance on; how they are shown, from now on."""
-        before = (member.name, member.speaks, member.reads)
-        self._view.show_as(member, stability)
-        self._view.show_originals(member, originals)
-        if before == (name, speaks, reads):
+        before, reads = (member.name, member.speaks, member.reads), wanted.reads
+        self._view.show_as(member, wanted.stability)
+        self._view.show_originals(member, wanted.originals)
+        if before == (name, wanted.speaks, reads):
             self.other_gateways.tell_reads()
             return
         # It has the deltas already of a language that it still gets from before.
@@ -238,7 +229,7 @@ class Room:
                 member.stopped[lang] = self.offset
         for lang in reads:
             member.stopped.pop(lang, None)
-        member.name, member.speaks, member.reads = name, speaks, reads
+        member.name, member.speaks, member.reads = name, wanted.speaks, reads
         self.members.note(member)
         self.other_gateways.tell_reads()
         if member.feed is not None:

@@ -10,7 +10,7 @@ import contextlib
 import logging
 import secrets
 from collections import Counter
-from collections.abc import Callable, Collection, Iterable
+from collections.abc import Collection, Iterable
 from functools import partial
 
 from msgspec import Struct
@@ -33,7 +33,7 @@ from gateway.domain.grants import Grant, meeting_key, tenant_of
 from gateway.domain.ports import SessionStore
 from gateway.domain.quotas import check_joins
 from gateway.domain.session_store import Bounds, Held
-from gateway.domain.sessions import SessionRecord, UsedToken
+from gateway.domain.sessions import Preferences, SessionRecord, UsedToken
 from gateway.meeting.feed import Feed
 from gateway.meeting.members import Member
 from gateway.meeting.outbox import Outbox
@@ -191,8 +191,6 @@ class Entrance(Struct, frozen=True, kw_only=True):
     lifetimes: Lifetimes
     finals: Finals
     limits: Limits
-    # Whether the key that a grant comes from is still valid.
-    stands: Callable[[Grant], bool]
 
     async def enter(self, client: Client) -> Entry:
         """A session goes on, or begins. Raises what `Sessions.join` raises; then nothing has changed."""
@@ -287,7 +285,7 @@ class Entrance(Struct, frozen=True, kw_only=True):
             if held is None:
                 return None
             grant = held.record.grant
-            if seat is None and (self.lifetimes.revocations.is_revoked(grant) or not self.stands(grant)):
+            if seat is None and not self.lifetimes.is_valid(grant):
                 self.seats.writes.end(key, held.fence)
                 return None
             self.joins.check_resume(client.join, client.state.grant, held.record)
@@ -376,14 +374,7 @@ class Entrance(Struct, frozen=True, kw_only=True):
         participant, wants = member.participant, member.wants
         feed = Feed(client.outbox, after, participant=participant, wants=wants, newcomer=not recovered)
         seat.connect(feed, client.state, client.finish)
-        room.update(
-            member,
-            name=join.name,
-            speaks=join.speaks,
-            reads=join.reads,
-            stability=join.stability,
-            originals=join.originals,
-        )
+        room.update(member, join.name, Preferences(join.speaks, join.reads, join.stability, join.originals))
         room.cut_off(member, partial(may_read, client.state.grant))
         if not recovered:
             room.start_over(member, after + 1)

@@ -52,6 +52,10 @@ class Lifetimes:
         self._wall_clock = wall_clock
         self._stands = stands
 
+    def is_valid(self, grant: Grant) -> bool:
+        """Whether it was not revoked, and the key that it comes from is still there."""
+        return self._stands(grant) and not self.revocations.is_revoked(grant)
+
     def check(self, grant: Grant, participant: str, earlier: SessionRecord | None = None) -> UsedToken | None:
         """What a token uses up by opening a session, or letting `earlier` go on. Raises `Unauthenticated`."""
         if grant.expires_s is not None and self._wall_clock() > grant.expires_s + _LATE_S:

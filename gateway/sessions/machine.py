@@ -45,7 +45,7 @@ from gateway.domain.errors import (
 from gateway.domain.grants import OPEN
 from gateway.domain.languages import AUTO
 from gateway.domain.log import Utterance
-from gateway.domain.sessions import Stability
+from gateway.domain.sessions import Preferences, Stability
 from gateway.protocol import checks
 from gateway.protocol.from_domain import error_message
 from gateway.protocol.limits import Limits
@@ -92,13 +92,8 @@ class Join(Struct, frozen=True):
     gone: Mapping[str, GatewayError] = {}
 
 
-class Update(Struct, frozen=True):
+class Update(Preferences, frozen=True):
     """Other languages are spoken or read, or what is said is read in another way, from now on."""
-
-    speaks: str | None
-    reads: tuple[str, ...]
-    stability: Stability = "live"
-    originals: bool = False
 
 
 class Refresh(Struct, frozen=True):

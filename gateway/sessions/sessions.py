@@ -89,7 +89,6 @@ class Sessions:
             lifetimes=self.lifetimes,
             finals=finals,
             limits=limits,
-            stands=stands,
         )
 
     async def __aenter__(self) -> Self:
@@ -152,14 +151,7 @@ class Sessions:
                 bounds = self._joins.bounds(seat.room.id)
                 await self._session_store.save(seat.key, seat.fence, record, bounds=bounds)
                 if seat.finish is connection:
-                    seat.room.update(
-                        seat.member,
-                        name=seat.member.name,
-                        speaks=update.speaks,
-                        reads=update.reads,
-                        stability=update.stability,
-                        originals=update.originals,
-                    )
+                    seat.room.update(seat.member, seat.member.name, update)
             finally:
                 self.seats.save(seat)
 

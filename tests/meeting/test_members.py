@@ -10,7 +10,7 @@ from hypothesis.stateful import Bundle, RuleBasedStateMachine, consumes, invaria
 
 from gateway.domain.log import Utterance
 from gateway.domain.session_store import Present
-from gateway.domain.sessions import Stability
+from gateway.domain.sessions import Preferences, Stability
 from gateway.meeting.feed import Feed
 from gateway.meeting.members import Member, Members, Presence
 from gateway.meeting.outbox import Outbox
@@ -70,7 +70,7 @@ class ComingAndGoing(RuleBasedStateMachine):
 
     @rule(member=members, reading=reading, name=st.sampled_from(["Ana", "Bo"]))
     def update(self, member: Member, reading: dict[str, Any], name: str) -> None:
-        self.meeting.update(member, name=name, speaks=None, **reading)
+        self.meeting.update(member, name, Preferences(None, **reading))
 
     @rule(member=members)
     def start_over(self, member: Member) -> None:
@@ -149,7 +149,7 @@ def test_languages_come_in_the_order_in_which_they_were_first_read() -> None:
     ours.join(first)
     ours.join(second)
     assert ours.members.languages() == ("ja", "en", "de")
-    ours.update(first, name="a", speaks=None, reads=("fr",), stability="final")
+    ours.update(first, "a", Preferences(None, ("fr",), "final"))
     assert ours.members.languages() == ("ja", "de", "fr")
     assert ours.members.live_languages() == ("ja", "de")
     assert ours.members.languages(but=second) == ("fr",)

@@ -11,6 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from gateway.domain.live import Asked, GrowingFinal, LiveEvent, Partial, Reads, Revised, Withdrawn
+from gateway.domain.sessions import Preferences
 from gateway.meeting import other_gateways
 from gateway.meeting.live_view import HERE
 from gateway.protocol.messages import (
@@ -296,7 +297,7 @@ async def test_what_is_read_elsewhere_is_known_here_as_it_changes() -> None:
         reader = await t.there.reader("live")
         await idle()
         room = t.there.room
-        room.update(reader.member, name="", speaks=None, reads=("fr",), stability="final")
+        room.update(reader.member, "", Preferences(None, ("fr",), "final"))
         await idle()
         assert t.here.room.languages() == {"fr"}
         assert not t.here.room.live_languages()

@@ -29,20 +29,13 @@ from gateway.sessions.lifetimes import Lifetimes
 from gateway.sessions.machine import Accept, Reply, State
 from gateway.sessions.seat import Seat
 from gateway.stores.memory_log import MemoryEventLog, MemoryStore
+from tests.sessions import desk as desk_tests
 from tests.sessions.desk import Connection, Desk, desk
 from tests.translation.stage import until
 from tests.usual import usual
 
 NOW_S = 1_000_000.0
-ANA = Grant(
-    tenant="acme",
-    subject="ana",
-    token_id="t1",
-    roles=frozenset({"speak", "read"}),
-    meeting="m",
-    issued_s=NOW_S,
-    expires_s=NOW_S + 600,
-)
+ANA = replace(desk_tests.ANA, issued_s=NOW_S, expires_s=NOW_S + 600)
 
 
 class Watch:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import secrets
-import shutil
 from collections.abc import AsyncIterator, Iterator
 from contextlib import AsyncExitStack, asynccontextmanager
 from typing import Any
@@ -30,7 +29,7 @@ from gateway.protocol.messages import (
 from tests.gateways import Running, running
 from tests.meetings import away, finals, joined, say
 from tests.patience import until
-from tests.redis_server import RedisServer, new_folder, shared_server, shared_urls
+from tests.redis_server import RedisServer, server_to_kill, shared_server, shared_urls
 
 
 @asynccontextmanager
@@ -43,13 +42,8 @@ async def gateways(url: str, count: int = 2, **settings: Any) -> AsyncIterator[l
 @pytest.fixture
 def server() -> Iterator[RedisServer]:
     """One that may be killed."""
-    folder = new_folder()
-    server = RedisServer(folder)
-    try:
-        yield server.start()
-    finally:
-        server.kill()
-        shutil.rmtree(folder)
+    with server_to_kill() as running:
+        yield running
 
 
 @pytest.mark.parametrize("stores", [1, 3])

@@ -46,12 +46,7 @@ class TranslateBody(Struct, frozen=True, kw_only=True):
     formality: Formality | None = None
 
 
-def decode_body(data: bytes) -> TranslateBody:
-    """The body of `POST /v1/translate`. Raises `InvalidMessage`, with `field` if one field is wrong."""
-    return decoded(_DECODER, data)
-
-
-_DECODER = msgspec.json.Decoder(TranslateBody)
+TRANSLATE_BODY = msgspec.json.Decoder(TranslateBody)
 _NAMES = msgspec.json.Decoder(dict[str, msgspec.Raw])
 
 

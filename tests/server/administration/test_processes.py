@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import logging
 import os
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -16,13 +15,7 @@ from tests.administration import Operator, administered
 from tests.over_http import check_problem
 from tests.patience import until
 
-
-@pytest.fixture(autouse=True)
-def _level_as_before() -> Iterator[None]:
-    logger = logging.getLogger("gateway")
-    before = logger.level
-    yield
-    logger.setLevel(before)
+pytestmark = pytest.mark.usefixtures("level_as_before")
 
 
 def lane(name: str) -> LaneSettings:

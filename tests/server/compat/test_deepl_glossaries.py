@@ -12,7 +12,7 @@ from typing import Any
 
 import deepl
 import pytest
-from deepl import http_client, util
+from deepl import util
 from deepl.api_data import MultilingualGlossaryDictionaryEntries, MultilingualGlossaryInfo
 from hypothesis import given
 from hypothesis import strategies as st
@@ -26,16 +26,10 @@ from tests.gateways import Running, running
 from tests.keys import Keyring
 from tests.over_http import serving
 from tests.redis_server import shared_server, shared_urls
-from tests.server.compat.test_deepl import ROOT, asked
+from tests.server.compat.test_deepl import asked, node
 
 SCRIPT = Script(options=frozenset({"glossary"}))
 TERMS = {"launch": "Start", "Team A": "Mannschaft A"}
-
-
-@pytest.fixture(autouse=True)
-def _one_try_without_haste(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(http_client, "max_network_retries", 0)
-    monkeypatch.setattr(http_client, "min_connection_timeout", 600.0)
 
 
 @pytest.fixture
@@ -287,16 +281,7 @@ console.log(JSON.stringify({
 
 
 async def test_the_client_for_node(gateway: Running) -> None:
-    process = await asyncio.create_subprocess_exec(
-        *(str(ROOT / ".venv" / "bin" / "node"), "--input-type=module", "--eval", NODE),
-        f"http://127.0.0.1:{gateway.port}",
-        cwd=ROOT / ".venv" / "node",
-        stdout=asyncio.subprocess.PIPE,
-        stderr=asyncio.subprocess.PIPE,
-    )
-    said, complaints = await process.communicate()
-    assert process.returncode == 0, complaints.decode()
-    assert json.loads(said) == {
+    assert await node(gateway, NODE) == {
         "listed": [["Words", 1]],
         "back": {"launch": "Start"},
         "text": "[de] The launch",
