@@ -52,31 +52,6 @@ def publish(to: Feed, publication: Publication) -> Payload:
     return payload
 
 
-async def test_what_was_missed_comes_before_what_is_published_meanwhile() -> None:
-    outbox = Outbox(10**6)
-    reader = feed(outbox)
-    publish(reader, said(3))
-    await reader.replay(page(said(1), said(2)))
-    assert not reader.live
-    assert reader.position == 2
-    await reader.replay(page(said(3), first=3))
-    await reader.replay(page(first=4))
-    assert reader.live
-    publish(reader, said(4))
-    assert [message.offset for message in await received(outbox)] == [1, 2, 3, 4]
-    assert reader.passed == 4
-
-
-async def test_what_was_published_before_the_reader_looks_comes_once() -> None:
-    outbox = Outbox(10**6)
-    reader = feed(outbox, after=2)
-    await reader.replay(page(first=3))
-    for _ in range(2):
-        publish(reader, said(3))
-    publish(reader, said(2))
-    assert [message.offset for message in await received(outbox)] == [3]
-
-
 async def test_live_readers_share_the_message() -> None:
     outboxes = [Outbox(10**6), Outbox(10**6)]
     payload = Payload(publication_message(said(1)))

@@ -25,7 +25,7 @@ from gateway.protocol.messages import (
 from gateway.sessions import grants as grants
 from gateway.sessions.grants import Revocations, check_meeting, check_reads, check_role, check_speaks, may_read
 from gateway.sessions.machine import Accept, Join, Reply, Show, Update
-from tests.sessions.talk import Talk, error_of, final
+from tests.sessions.talk import Talk, error_of, final, only
 
 
 def granted(*roles: Role, **fields: Any) -> Grant:
@@ -266,8 +266,7 @@ class TestMessages:
         talk.session.grant = Grant(subject="ana", roles=frozenset({"read"}), **fields)
         if "any_meeting" not in fields:
             assert error_of(talk.send(SessionStart(reads=["ja"], meeting="another"))).field == "meeting"
-        [join] = talk.send(SessionStart(reads=["ja"], meeting=asked))
-        assert isinstance(join, Join)
+        join = only(Join, talk.send(SessionStart(reads=["ja"], meeting=asked)))
         assert join.meeting == joined
 
 

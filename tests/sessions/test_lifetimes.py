@@ -31,6 +31,7 @@ from gateway.sessions.seat import Seat
 from gateway.stores.memory_log import MemoryEventLog, MemoryStore
 from tests.sessions import desk as desk_tests
 from tests.sessions.desk import Connection, Desk, desk
+from tests.sessions.talk import only
 from tests.translation.stage import until
 from tests.usual import usual
 
@@ -260,8 +261,7 @@ def test_what_a_session_does_not_do_it_needs_no_role_for(roles: set[Any]) -> Non
 
 
 def accepted(connection: Connection, utterance: str = "u") -> Accept:
-    [accept] = connection.send(UtteranceFinal(utterance, 1, "One."))
-    assert isinstance(accept, Accept)
+    accept = only(Accept, connection.send(UtteranceFinal(utterance, 1, "One.")))
     return accept
 
 
@@ -291,8 +291,7 @@ def test_what_is_in_flight_is_waited_for_and_nothing_new_is_taken() -> None:
     for now_s in (600.0, 601.0, 629.9):
         watch.at(now_s)
         for message in (UtteranceFinal("w", 1, "Two."), SessionUpdate(reads=[]), SessionEnd()):
-            [reply] = connection.send(message)
-            assert isinstance(reply, Reply)
+            reply = only(Reply, connection.send(message))
             assert isinstance(reply.message, Error)
             assert reply.message.code == "token_expired"
         finished(seat, "u")

@@ -40,7 +40,7 @@ from gateway.sessions.machine import (
     Update,
     Withdraw,
 )
-from tests.sessions.talk import LIMITS, PROFILE, Talk, error_of, final
+from tests.sessions.talk import LIMITS, PROFILE, Talk, error_of, final, only
 
 ALL_OPTIONS = EngineProfile(
     model="m",
@@ -98,8 +98,7 @@ class TestBeforeTheStart:
 
     def test_what_is_to_be_resumed_is_passed_on_and_bounded(self) -> None:
         resume = Resume("s" * 32, "epoch", 7)
-        (join,) = Talk().send(SessionStart(reads=["ja"], resume=resume))
-        assert isinstance(join, Join)
+        join = only(Join, Talk().send(SessionStart(reads=["ja"], resume=resume)))
         assert join.resume == resume
         error = error_of(Talk().send(SessionStart(reads=["ja"], resume=Resume("s" * 65, "epoch", 7))))
         assert (error.code, error.field) == ("limit_exceeded", "resume.session")
@@ -124,15 +123,13 @@ class TestBeforeTheStart:
 
 class TestUtterances:
     def test_a_final_is_accepted_with_the_session_language(self) -> None:
-        (effect,) = Talk().started(name="Ana").send(final(start_ms=5, end_ms=9))
-        assert isinstance(effect, Accept)
+        effect = only(Accept, Talk().started(name="Ana").send(final(start_ms=5, end_ms=9)))
         utterance = effect.utterance
         assert (utterance.id, utterance.lang, utterance.speaker) == ("u1", "en", "Ana")
         assert (utterance.start_ms, utterance.end_ms, utterance.final) == (5, 9, True)
 
     def test_a_partial_is_shown(self) -> None:
-        (effect,) = Talk().started(name="Ana").send(UtterancePartial("u1", 1, "hel"))
-        assert isinstance(effect, Show)
+        effect = only(Show, Talk().started(name="Ana").send(UtterancePartial("u1", 1, "hel")))
         shown = effect.utterance
         assert (shown.id, shown.speaker, shown.lang, shown.rev) == ("u1", "Ana", "en", 1)
         assert (shown.text, shown.final) == ("hel", False)
@@ -186,8 +183,7 @@ class TestUtterances:
 
     def test_a_refused_utterance_may_be_sent_again(self) -> None:
         talk = Talk().started()
-        (accept,) = talk.send(final())
-        assert isinstance(accept, Accept)
+        accept = only(Accept, talk.send(final()))
         assert talk.session.refused(accept) == []
         assert talk.session.in_flight == 0
         assert talk.send(final()) == [accept]
@@ -227,8 +223,7 @@ class TestUtterances:
     def test_what_was_refused_later_goes_with_its_refusal(self, error: GatewayError, wait_s: float) -> None:
         talk = Talk().started()
         talk.send(UtterancePartial("u1", 1, "hel"))
-        (accept,) = talk.send(final(rev=2))
-        assert isinstance(accept, Accept)
+        accept = only(Accept, talk.send(final(rev=2)))
         talk.session.refused(accept)
         assert talk.session.give_up("u1", error) == [Withdraw("u1", wait_s)]
         assert isinstance(talk.send(final(rev=2))[0], Accept)
@@ -298,8 +293,7 @@ class TestUtterances:
         talk.send(final())
         assert talk.session.settled("u1", failed=True) == []
         assert error_of(talk.send(final(text="another text"))).code == "utterance_finished"
-        (accept,) = talk.send(final())
-        assert isinstance(accept, Accept)
+        accept = only(Accept, talk.send(final()))
         assert accept.again, "what is in the log already is not logged once more"
         assert talk.send(final()) == [Acknowledge("u1", 1)]
         assert talk.session.settled("u1") == []
@@ -309,8 +303,7 @@ class TestUtterances:
         talk = Talk().started()
         talk.send(final())
         talk.session.settled("u1", failed=True)
-        (accept,) = talk.send(final())
-        assert isinstance(accept, Accept)
+        accept = only(Accept, talk.send(final()))
         talk.session.refused(accept)
         assert talk.send(final()) == [accept]
 
@@ -332,8 +325,7 @@ class TestResuming:
         assert talk.session.in_flight == 0
 
     def test_what_another_process_logged_is_recognised(self) -> None:
-        (accept,) = Talk().started().send(final("u1", "said before"))
-        assert isinstance(accept, Accept)
+        accept = only(Accept, Talk().started().send(final("u1", "said before")))
         talk = Talk().started()
         talk.session.recall(accept.utterance, failed=False, in_flight=True)
         assert talk.session.in_flight == 1
@@ -341,12 +333,10 @@ class TestResuming:
         assert error_of(talk.send(final("u1", "never said"))).code == "utterance_finished"
 
     def test_what_failed_in_another_process_may_be_sent_again(self) -> None:
-        (accept,) = Talk().started().send(final("u1"))
-        assert isinstance(accept, Accept)
+        accept = only(Accept, Talk().started().send(final("u1")))
         talk = Talk().started()
         talk.session.recall(accept.utterance, failed=True, in_flight=False)
-        (again,) = talk.send(final("u1"))
-        assert isinstance(again, Accept)
+        again = only(Accept, talk.send(final("u1")))
         assert again.again
 
     def test_an_update_that_could_not_be_carried_out_changes_nothing(self) -> None:
@@ -365,8 +355,7 @@ class TestDetectedLanguages:
         ]
 
     def test_a_session_that_detects_tells_no_language(self) -> None:
-        (join,) = Talk().send(SessionStart(reads=["ja"], speaks="Auto"))
-        assert isinstance(join, Join)
+        join = only(Join, Talk().send(SessionStart(reads=["ja"], speaks="Auto")))
         assert join.speaks is None
         talk = Talk().started(speaks="auto")
         assert self.langs(talk.send(final("u1", "de: hallo"))) == [(Accept, "de", True)]
@@ -398,8 +387,7 @@ class TestDetectedLanguages:
     def test_a_final_that_is_sent_again_is_in_the_same_language(self) -> None:
         talk = Talk().started(speaks="auto")
         talk.send(final("u1", "ja: a"))
-        (accept,) = talk.send(final("u2", "42"))
-        assert isinstance(accept, Accept)
+        accept = only(Accept, talk.send(final("u2", "42")))
         talk.session.refused(accept)
         talk.session.settled("u1")
         talk.send(final("u3", "de: b"))
@@ -440,8 +428,7 @@ class TestDetectedLanguages:
 
     def test_it_goes_on_in_the_session_of_the_next_connection_and_process(self) -> None:
         earlier = Talk().started(speaks="auto")
-        (accept,) = earlier.send(final("u1", "de: a"))
-        assert isinstance(accept, Accept)
+        accept = only(Accept, earlier.send(final("u1", "de: a")))
         for another in (True, False):
             talk = Talk().started(speaks="auto")
             if another:
@@ -457,8 +444,7 @@ class TestOptions:
             glossary={"ja": {"launch": "ローンチ"}}, context="A weekly call.", formality="formal"
         )
         talk.send(final("u1", "first"))
-        (effect,) = talk.send(final("u2", "second"))
-        assert isinstance(effect, Accept)
+        effect = only(Accept, talk.send(final("u2", "second")))
         options = effect.utterance.options_for("ja")
         assert options.glossary == (("launch", "ローンチ"),)
         assert options.context == ("A weekly call.", "first")
@@ -475,8 +461,7 @@ class TestOptions:
         talk = Talk(Limits(utterances_in_flight=100), ALL_OPTIONS).started()
         lengths = []
         for n in range(12):
-            (effect,) = talk.send(final(f"u{n}", f"text {n}"))
-            assert isinstance(effect, Accept)
+            effect = only(Accept, talk.send(final(f"u{n}", f"text {n}")))
             lengths.append(len(effect.utterance.context))
         assert lengths == [0, 1, 2, 3, 4, 5, 6, 7, 4, 5, 6, 7]
 
@@ -484,11 +469,9 @@ class TestOptions:
         talk = Talk(Limits(utterances_in_flight=100), ALL_OPTIONS).started()
         for n in range(7):
             talk.send(final(f"u{n}", f"text {n}"))
-        (refused,) = talk.send(final("refused", "refused"))
-        assert isinstance(refused, Accept)
+        refused = only(Accept, talk.send(final("refused", "refused")))
         talk.session.refused(refused)
-        (effect,) = talk.send(final("next", "next"))
-        assert isinstance(effect, Accept)
+        effect = only(Accept, talk.send(final("next", "next")))
         assert effect.utterance.context == tuple(f"text {n}" for n in range(7))
 
     def test_update_holds_from_the_next_utterance(self) -> None:
@@ -497,8 +480,7 @@ class TestOptions:
             Update("ja", ("de",)),
             Reply(SessionUpdated(["de"], "ja", "live")),
         ]
-        (effect,) = talk.send(final())
-        assert isinstance(effect, Accept)
+        effect = only(Accept, talk.send(final()))
         assert (effect.utterance.lang, effect.utterance.formality) == ("ja", "informal")
         assert talk.session.reads == ("de",)
 
@@ -538,8 +520,7 @@ class TestTheEndOfTheTokensTime:
     @pytest.mark.parametrize("refused", [False, True])
     def test_what_is_in_flight_is_waited_for(self, refused: bool) -> None:
         talk = Talk().started()
-        [accept] = talk.send(final())
-        assert isinstance(accept, Accept)
+        accept = only(Accept, talk.send(final()))
         assert talk.session.expire() == []
         assert talk.session.expire() == [], "every second"
         for message in (final("u2"), SessionUpdate(reads=[]), SessionRefresh("t"), SessionEnd()):
@@ -547,8 +528,7 @@ class TestTheEndOfTheTokensTime:
             assert (error.code, error.utterance) == ("token_expired", getattr(message, "id", None))
         assert talk.send(Ping("x")) == [Reply(Pong("x"))]
         assert talk.send(UtteranceCancel("u1")) == [Cancel("u1")]
-        [close] = talk.session.refused(accept) if refused else talk.session.settled("u1")
-        assert isinstance(close, Close)
+        close = only(Close, talk.session.refused(accept) if refused else talk.session.settled("u1"))
         assert close.reason is not None
         assert (close.reason.code, close.reason.utterance) == ("token_expired", None)
 

@@ -23,6 +23,7 @@ from gateway.sessions.seat import Seat, key_of, recalled, restored
 from gateway.stores.memory_log import MemoryEventLog, MemoryStore
 from tests.logs import append
 from tests.sessions.desk import Connection
+from tests.sessions.talk import only
 from tests.usual import usual
 
 
@@ -33,8 +34,7 @@ def started() -> Connection:
 
 
 def said(connection: Connection, utterance: str = "u") -> Accept:
-    [accept] = connection.send(UtteranceFinal(utterance, 1, "One."))
-    assert isinstance(accept, Accept)
+    accept = only(Accept, connection.send(UtteranceFinal(utterance, 1, "One.")))
     return accept
 
 
@@ -103,8 +103,7 @@ def test_what_failed_may_be_sent_again_and_what_did_not_is_only_acknowledged() -
     for utterance, failed, answer in (("u", True, Accept), ("v", False, Acknowledge)):
         said(connection, utterance)
         finished(seat, utterance, failed=failed)
-        [effect] = connection.send(UtteranceFinal(utterance, 1, "One."))
-        assert isinstance(effect, answer)
+        only(answer, connection.send(UtteranceFinal(utterance, 1, "One.")))
 
 
 def test_the_newest_connection_is_told_what_became_of_an_utterance() -> None:

@@ -39,6 +39,7 @@ from tests.clocks import swiftly
 from tests.gateways import running
 from tests.meetings import away, finals, joined, logged, say
 from tests.sessions.desk import Desk, desk
+from tests.sessions.talk import only
 from tests.translation.stage import Log, idle, said, until
 
 # ---------------------------------------------------------------- kept, and for how long
@@ -181,8 +182,7 @@ async def test_a_meeting_that_is_being_entered_is_not_let_go_of() -> None:
 async def test_a_final_is_accepted_although_whoever_waited_for_it_is_gone() -> None:
     async with desk() as d:
         entry, ana = await d.join(speaks="en", reads=["de"])
-        [accept] = ana.send(UtteranceFinal("u", 1, "One."))
-        assert isinstance(accept, Accept)
+        accept = only(Accept, ana.send(UtteranceFinal("u", 1, "One.")))
         d.core.log.open.clear()
         accepting = asyncio.create_task(d.sessions.accept(entry.seat, accept))
         await until(lambda: d.core.scheduler.running)
@@ -200,8 +200,7 @@ async def test_a_final_is_accepted_although_whoever_waited_for_it_is_gone() -> N
 async def test_a_final_that_was_refused_may_be_sent_again(bug: bool, monkeypatch: pytest.MonkeyPatch) -> None:
     async with desk() as d:
         entry, ana = await d.join(speaks="en")
-        [accept] = ana.send(UtteranceFinal("u", 1, "One."))
-        assert isinstance(accept, Accept)
+        accept = only(Accept, ana.send(UtteranceFinal("u", 1, "One.")))
         with monkeypatch.context() as broken:
             if bug:
                 broken.setattr(d.core.finals, "accept", None)
@@ -211,8 +210,7 @@ async def test_a_final_that_was_refused_may_be_sent_again(bug: bool, monkeypatch
         assert refusal.value.code == ("internal" if bug else "log_unavailable")
         assert ana.state.in_flight == 0
         d.core.log.refuses = lambda _: False
-        [accept] = ana.send(UtteranceFinal("u", 1, "One."))
-        assert isinstance(accept, Accept)
+        accept = only(Accept, ana.send(UtteranceFinal("u", 1, "One.")))
         await d.sessions.accept(entry.seat, accept)
 
 
@@ -220,8 +218,7 @@ async def test_the_end_of_a_private_meeting_ends_its_translations_and_of_a_share
     async with desk() as d:
         for meeting, left in ((None, 0), ("m", 1)):
             entry, ana = await d.join(meeting=meeting, speaks="en", reads=["de"])
-            [accept] = ana.send(UtteranceFinal("u", 1, "One."))
-            assert isinstance(accept, Accept)
+            accept = only(Accept, ana.send(UtteranceFinal("u", 1, "One.")))
             await d.sessions.accept(entry.seat, accept)
             await until(d.core.engine.pending)
             d.sessions.seats.end(entry.seat)
@@ -326,8 +323,7 @@ async def test_a_session_that_goes_on_before_the_others_can_has_all_of_its_time_
 async def test_what_failed_in_one_language_and_is_open_in_another_is_not_begun_again() -> None:
     async with desk() as d:
         entry, ana = await d.join(speaks="en", reads=["de", "fr"])
-        [accept] = ana.send(UtteranceFinal("u", 1, "One."))
-        assert isinstance(accept, Accept)
+        accept = only(Accept, ana.send(UtteranceFinal("u", 1, "One.")))
         await d.sessions.accept(entry.seat, accept)
         await until(lambda: len(d.core.engine.pending()) == 2)
         d.core.engine.fails(d.core.engine.pending()[0])
@@ -344,8 +340,7 @@ async def test_a_restored_session_knows_what_it_said_and_what_is_in_flight() -> 
     async with desk() as d:
         entry, ana = await d.join(speaks="en", reads=["de"])
         for utterance in ("done", "failed", "open"):
-            [accept] = ana.send(UtteranceFinal(utterance, 1, f"{utterance}."))
-            assert isinstance(accept, Accept)
+            accept = only(Accept, ana.send(UtteranceFinal(utterance, 1, f"{utterance}.")))
             await d.sessions.accept(entry.seat, accept)
             await until(d.core.engine.pending)
             if utterance == "done":
@@ -373,8 +368,7 @@ async def test_a_restored_session_knows_what_it_said_and_what_is_in_flight() -> 
 async def test_a_meeting_without_sessions_is_completed_and_then_let_go_of() -> None:
     async with desk() as d:
         entry, ana = await d.join(speaks="en", reads=["de"])
-        [accept] = ana.send(UtteranceFinal("u", 1, "One."))
-        assert isinstance(accept, Accept)
+        accept = only(Accept, ana.send(UtteranceFinal("u", 1, "One.")))
         await d.sessions.accept(entry.seat, accept)
         d.sessions.seats.end(entry.seat)
         earlier = await handed_over(d)

@@ -12,7 +12,6 @@ import pytest
 from gateway.config import Settings
 from gateway.config.settings import StoreSettings
 from gateway.domain.close_codes import CloseCode
-from gateway.domain.grants import Revocation
 from gateway.protocol.limits import Limits
 from gateway.protocol.messages import (
     Error,
@@ -28,7 +27,6 @@ from gateway.protocol.messages import (
 )
 from tests.gateways import Running, running
 from tests.meetings import away, finals, joined, say
-from tests.patience import until
 from tests.redis_server import RedisServer, server_to_kill, shared_server, shared_urls
 
 
@@ -72,25 +70,6 @@ async def test_a_client_changes_between_gateways_and_misses_nothing(stores: int)
                 await back.peer.send(SessionEnd())
                 [left] = await ana.until(ParticipantLeft)
                 assert (left.name, left.speaks) == ("Bo", "de")
-
-
-async def test_presence_and_revocations_reach_every_gateway() -> None:
-    async with (
-        gateways(shared_server().url) as (one, another),
-        joined(one, name="Ana") as ana,
-        joined(another, name="Bo") as bo,
-    ):
-        assert [p.name for p in bo.started.participants] == ["Ana"]
-        assert [m.name for m in await ana.until(ParticipantJoined)] == ["Bo"]
-        told: list[Revocation] = []
-        one.gateway.session_store._revoked = told.append  # type: ignore[attr-defined]
-        await another.gateway.sessions.revoke(Revocation(tenant="default", before_s=1.0, subject="x"))
-        await until(lambda: told)
-        bo.lose()
-        await away(another)
-        [session] = another.gateway.sessions.seats.all
-        another.gateway.sessions.seats.end(session)
-        assert [m.name for m in await ana.until(ParticipantLeft)] == ["Bo"]
 
 
 async def test_sessions_of_a_gateway_that_is_restarted_go_on_at_the_others() -> None:

@@ -41,6 +41,7 @@ from gateway.sessions.seat import Seat
 from gateway.stores import handover_file
 from gateway.stores.memory_session_store import MemorySessionStore
 from tests.sessions.desk import ANA, Connection, Desk, desk
+from tests.sessions.talk import only
 from tests.translation.stage import Log, idle, said, until
 
 BO = replace(ANA, subject="bo", token_id="t2")
@@ -68,8 +69,7 @@ async def joined(d: Desk, grant: Grant, **fields: Any) -> tuple[Entry, Connectio
 
 async def says(d: Desk, entry: Entry, connection: Connection, text: str, outcomes: int) -> None:
     """Accepted, and translated into as many languages as are read."""
-    [accept] = connection.send(UtteranceFinal(text, 1, text))
-    assert isinstance(accept, Accept)
+    accept = only(Accept, connection.send(UtteranceFinal(text, 1, text)))
     await d.sessions.accept(entry.seat, accept)
     before = entry.seat.room.offset
     while entry.seat.room.offset < before + outcomes:

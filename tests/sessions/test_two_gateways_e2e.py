@@ -33,6 +33,7 @@ from gateway.protocol.messages import (
 )
 from gateway.sessions.machine import Acknowledge, Show, Update
 from tests.sessions.desk import ANA, Desk
+from tests.sessions.talk import only
 from tests.sessions.two_gateways import joined, resume_of, says, translated, two
 from tests.translation.stage import idle, until
 
@@ -339,8 +340,7 @@ async def test_what_is_being_said_is_translated_for_a_reader_at_another_gateway(
         speaker, ana = await joined(g.here, speaks="en")
         _, bo = await joined(g.there, reads=["de", "en"])
         await idle()
-        [show] = ana.send(UtterancePartial("1", 1, "good morn"))
-        assert isinstance(show, Show)
+        show = only(Show, ana.send(UtterancePartial("1", 1, "good morn")))
         g.here.core.partials.hear(speaker.seat.room, show.utterance)
         await until(g.here.core.engine.pending)
         g.here.core.engine.says("Guten Morgen zusammen allerseits heute")

@@ -14,6 +14,7 @@ from gateway.sessions.machine import Accept
 from gateway.stores.memory_session_store import MemorySessions, MemorySessionStore
 from tests.live_channel import MemoryLiveChannel, Switchboard
 from tests.sessions.desk import Connection, Desk, desk
+from tests.sessions.talk import only
 from tests.translation.stage import Log, idle
 from tests.usual import usual
 
@@ -65,8 +66,7 @@ async def joined(d: Desk, **fields: Any) -> tuple[Entry, Connection]:
 
 async def says(d: Desk, entry: Entry, connection: Connection, text: str) -> bool:
     """A final with its text as its id. Returns whether it was known."""
-    [accept] = connection.send(UtteranceFinal(text, 1, text))
-    assert isinstance(accept, Accept)
+    accept = only(Accept, connection.send(UtteranceFinal(text, 1, text)))
     return await d.sessions.accept(entry.seat, accept)
 
 

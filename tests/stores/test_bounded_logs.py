@@ -255,24 +255,6 @@ def test_what_expired_between_the_processes_is_not_taken_over_but_the_position_i
     assert len(log._rings) == 1, "nobody came back to the other"
 
 
-def test_a_meeting_that_flooded_is_taken_over_within_its_share() -> None:
-    clock = Clock()
-    log = usual(BoundedLogs, wall_clock=clock)
-    for text in ("1", "2", "3"):
-        log.append("standup", said(text))
-    clock.now += 1.0
-    for _ in range(100):
-        log.append("flood", said("x"))
-    flooded = log.read("flood", after=0)
-    dumped = log.dump()
-    log = usual(BoundedLogs, max_bytes=MEETING_SHARE * room_for(3, meetings=1), wall_clock=clock)
-    log.restore(dumped)
-    page = log.read("flood", after=0)
-    assert (page.epoch, page.first, page.last) == (flooded.epoch, 98, 100)
-    assert texts(log.read("standup", after=0)) == ["1", "2", "3"]
-    assert log.bytes == room_for(6, meetings=2)
-
-
 @pytest.mark.usefixtures("without_shares")
 def test_a_log_with_narrower_bounds_takes_over_the_newest() -> None:
     clock = Clock()
@@ -486,24 +468,6 @@ def test_an_account_with_a_bound_of_its_own_loses_its_oldest_meetings_and_no_oth
         assert texts(log.read("first", after=0)) == []
         assert texts(log.read("second", after=0)) == ["4"], "the newest is never dropped"
         assert texts(log.read("other", after=0)) == ["1", "2", "3"]
-
-
-@pytest.mark.usefixtures("without_shares")
-def test_an_account_that_fills_the_log_loses_its_own_meetings() -> None:
-    """However many meetings it has, and though others' were used longer ago and nobody is in them any more."""
-    log = usual(BoundedLogs, max_bytes=room_for(20, meetings=20))
-    with log.subscribe("ended", nothing, account="small"):
-        log.append("ended", said("1"))
-        log.append("ended", said("2"))
-    with ExitStack() as flood:
-        for n in range(100):
-            flood.enter_context(log.subscribe(f"flood {n}", nothing, account="large"))
-            log.append(f"flood {n}", said("x"))
-    assert texts(log.read("ended", after=0)) == ["1", "2"]
-    earlier = log
-    log = usual(BoundedLogs, max_bytes=room_for(10, meetings=10))
-    log.restore(earlier.dump())
-    assert texts(log.read("ended", after=0)) == ["1", "2"], "also in the next process"
 
 
 def test_a_kept_meeting_whose_offsets_do_not_fit_is_refused() -> None:

@@ -133,26 +133,6 @@ async def test_a_form_works_as_json_does(gateway: Running) -> None:
 # ---------------------------------------------------------------- tags
 
 
-async def test_html(gateway: Running) -> None:
-    texts = [
-        '<p>Wir treffen uns am <b class="x">Freitag</b>.</p><p translate="no">Bis &lt;dann&gt;</p>',
-        "Tom &amp; Jerry kommen morgen<br>ins Haus",
-        "<hr>",
-    ]
-    found = await asked(
-        gateway, lambda client: client.translate_text(texts, target_lang="EN-US", tag_handling="html")
-    )
-    assert isinstance(found, list)
-    assert [(result.text, result.detected_source_lang) for result in found] == [
-        (
-            '<p>[en] Wir treffen uns am <b class="x">[en] Freitag</b>.</p><p translate="no">Bis &lt;dann&gt;</p>',
-            "DE",
-        ),
-        ("[en] Tom &amp; Jerry kommen morgen<br>[en] ins Haus", "DE"),
-        ("<hr>", "UND"),
-    ]
-
-
 async def test_xml_with_placeholders_and_what_is_said_of_its_tags(gateway: Running) -> None:
     def ask(client: deepl.DeepLClient) -> Any:
         return client.translate_text(

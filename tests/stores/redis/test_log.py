@@ -642,17 +642,6 @@ async def test_much_that_is_unfinished_is_taken_over_in_parts(ana: RedisEventLog
     assert [work.said for part in taken for work in part] == [*range(1, 451)]
 
 
-async def test_several_subscribers_of_one_gateway_read_what_any_of_them_reads(
-    ana: RedisEventLog, ben: RedisEventLog
-) -> None:
-    async with AsyncExitStack() as first:
-        await first.enter_async_context(reading(ana, "ja", "fr"))
-        async with reading(ana, "de", "fr"):
-            assert (await ben.accept("standup", utterance("one"))).owned == ("de", "fr", "ja")
-            await first.aclose()
-            assert (await ben.accept("standup", utterance("two"))).owned == ("de", "fr")
-
-
 async def everything(log: RedisEventLog) -> list[Publication]:
     found: list[Publication] = []
     while page := (await log.read("standup", len(found))).publications:
@@ -872,19 +861,6 @@ def test_a_publication_that_cannot_be_read_is_passed_over(topic: Topic, heard: H
     topic.push(Push("e1", 4, None))
     topic.push(push(5))
     assert heard.offsets == [5]
-
-
-def test_a_subscriber_that_raises_harms_no_other(topic: Topic, caplog: pytest.LogCaptureFixture) -> None:
-    def deliver(publication: Publication) -> None:
-        raise LookupError("a secret")
-
-    heard = Heard()
-    topic.add(Subscriber(deliver), Position("e1", 0, 1, 0))
-    topic.add(heard.subscriber, Position("e1", 0, 1, 0))
-    topic.push(push(1))
-    assert heard.offsets == [1]
-    assert "LookupError" in caplog.text
-    assert "secret" not in caplog.text
 
 
 def test_what_this_gateway_knows_of_is_what_it_has_seen(topic: Topic, heard: Heard) -> None:
