@@ -125,7 +125,7 @@ TestComingAndGoing = ComingAndGoing.TestCase
 TestComingAndGoing.settings = settings(max_examples=60, stateful_step_count=25)
 
 
-def test_who_leaves_while_readers_are_told_leaves_the_others_their_turn() -> None:
+def test_leaving_reader_does_not_cost_others_their_turn() -> None:
     ours = meeting()
     members = [a_member(f"p{n}", reads=("ja",), originals=n % 2 == 0) for n in range(4)]
     for member in members:
@@ -143,7 +143,7 @@ def test_who_leaves_while_readers_are_told_leaves_the_others_their_turn() -> Non
         ours.join(members[-1])
 
 
-def test_languages_come_in_the_order_in_which_they_were_first_read() -> None:
+def test_languages_keep_their_first_read_order() -> None:
     ours = meeting()
     first, second = a_member("a", reads=("ja", "en")), a_member("b", reads=("de", "ja"))
     ours.join(first)

@@ -100,7 +100,7 @@ async def test_what_nobody_reads_here_is_translated_for_readers_elsewhere() -> N
         assert seen(live) == ("Wir treffen", " uns")
 
 
-async def test_what_nobody_reads_while_it_is_being_said_is_not_sent() -> None:
+async def test_texts_without_live_readers_are_not_sent() -> None:
     async with two() as t:
         await t.here.reader("live")
         await t.there.reader("final")
@@ -132,7 +132,7 @@ async def test_captions_and_their_end_are_seen_elsewhere() -> None:
         assert not list(t.there.room.live.captions)
 
 
-async def test_what_only_its_translation_needs_does_not_travel_with_a_caption() -> None:
+async def test_captions_travel_without_translation_options() -> None:
     async with two() as t:
         t.here.partials.hear(t.here.room, utterance("hi", final=False))
         [revised] = [event for event in t.from_here.sent if isinstance(event, Revised)]
@@ -174,7 +174,7 @@ async def test_text_that_was_lost_is_asked_for_again(monkeypatch: pytest.MonkeyP
         assert seen(reader)[0] == "Wir treffen uns"
 
 
-async def test_text_that_does_not_fit_what_was_shown_is_not_shown() -> None:
+async def test_contradicting_text_is_not_shown() -> None:
     async with two() as t:
         reader = await t.there.reader("live")
         await idle()
@@ -219,7 +219,7 @@ async def test_text_that_comes_before_what_it_translates_waits_for_it() -> None:
         assert seen(reader)[0] == "Wir"
 
 
-async def test_what_is_repeated_is_sent_once_unless_it_may_be_lost(monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_repetition_is_sent_once_unless_maybe_lost(monkeypatch: pytest.MonkeyPatch) -> None:
     async with two() as t:
         readers = [await at.reader("live", "en") for at in (t.here, t.there)]
         await idle()
@@ -307,7 +307,7 @@ async def test_what_is_read_elsewhere_is_known_here_as_it_changes() -> None:
         assert t.here.room.languages() == set()
 
 
-async def test_who_goes_on_at_another_gateway_goes_on_from_what_readers_saw() -> None:
+async def test_speaker_moving_gateways_continues_the_shown_text() -> None:
     async with two() as t:
         readers = [await t.here.reader("live"), await t.there.reader("live")]
         await idle()
@@ -324,7 +324,7 @@ async def test_who_goes_on_at_another_gateway_goes_on_from_what_readers_saw() ->
             assert seen(reader)[0] == "Wir treffen uns am Freitag."
 
 
-async def test_what_a_speaker_leaves_unfinished_is_shown_to_no_latecomer_elsewhere() -> None:
+async def test_abandoned_partial_is_hidden_from_remote_latecomers() -> None:
     async with two() as t:
         await t.there.reader("live")
         await idle()
@@ -346,7 +346,7 @@ async def test_an_older_revision_that_comes_late_changes_nothing() -> None:
         assert [caption.utterance.text for caption in t.there.room.live.captions] == ["we will"]
 
 
-async def test_of_one_speaker_few_captions_are_kept_whose_end_was_missed() -> None:
+async def test_captions_with_lost_ends_are_few_per_speaker() -> None:
     async with two() as t:
         t.from_here.loses = lambda event: isinstance(event, Withdrawn)
         for number in range(9):
@@ -364,7 +364,7 @@ STEPS = st.lists(
 
 @given(STEPS)
 @settings(max_examples=100)
-def test_whatever_is_lost_a_reader_elsewhere_sees_a_beginning_of_what_readers_here_see(
+def test_losses_leave_remote_readers_a_prefix(
     steps: list[tuple[str, list[str], bool]],
 ) -> None:
     asyncio.run(_play(steps))

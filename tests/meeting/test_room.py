@@ -71,7 +71,7 @@ async def test_a_language_is_translated_once_however_many_read_it() -> None:
 # ---------------------------------------------------------------- coming late
 
 
-async def test_a_late_joiner_gets_the_newest_and_then_the_stream_without_a_seam() -> None:
+async def test_late_joiner_gets_snapshot_and_stream_seamlessly() -> None:
     settings = Settings(snapshot_utterances=5, limits=Limits(utterances_in_flight=100, messages_burst=1_000))
     async with running(settings) as gateway, joined(gateway, speaks="en", reads=["ja"]) as ana:
         for n in range(20):
@@ -96,7 +96,7 @@ async def test_a_late_joiner_gets_the_newest_and_then_the_stream_without_a_seam(
 # ---------------------------------------------------------------- changing languages
 
 
-async def test_who_turns_to_a_language_gets_the_beginning_of_what_is_being_translated() -> None:
+async def test_new_reader_gets_the_translations_beginning() -> None:
     async with running() as gateway, joined(gateway, speaks="en", reads=["ja"]) as ana, joined(gateway) as bo:
         await ana.peer.send(say("1", "LONG text"))
         await ana.until(TranslationDelta, 3)
@@ -110,7 +110,7 @@ async def test_who_turns_to_a_language_gets_the_beginning_of_what_is_being_trans
 # ---------------------------------------------------------------- giving up
 
 
-async def test_what_will_not_be_finished_goes_from_every_screen_and_out_of_the_engine() -> None:
+async def test_withdrawn_utterance_leaves_screens_and_engine() -> None:
     async with (
         running() as gateway,
         joined(gateway, speaks="en") as ana,
@@ -137,7 +137,7 @@ async def test_what_will_not_be_finished_goes_from_every_screen_and_out_of_the_e
 # ---------------------------------------------------------------- captions of every language
 
 
-async def test_who_asks_for_originals_gets_captions_of_languages_it_does_not_read() -> None:
+async def test_originals_bring_captions_of_unread_languages() -> None:
     async with (
         running() as gateway,
         joined(gateway, speaks="en", name="Ana") as ana,
@@ -154,7 +154,7 @@ async def test_who_asks_for_originals_gets_captions_of_languages_it_does_not_rea
             assert captions(await late.everything()) == [("1", "good morning", True)]
 
 
-async def test_originals_can_be_asked_for_and_declined_in_the_middle_of_an_utterance() -> None:
+async def test_originals_can_be_toggled_mid_utterance() -> None:
     async with running() as gateway, joined(gateway, speaks="en") as ana, joined(gateway) as bo:
         await ana.peer.send(UtterancePartial("1", 1, "one"))
         await ana.until(Caption)
@@ -245,7 +245,7 @@ def known(history: History, first: int) -> list[list[tuple[Any, ...]]]:
     yields=st.integers(0, 20),
 )
 @example(before=[("said", 0, "")], meanwhile=[("failed", 0, "de")], keep=2, bound=4, yields=1)
-def test_a_room_that_opens_while_people_speak_knows_all_that_happened(
+def test_room_opened_mid_speech_knows_everything(
     opened: OpenStore,
     before: list[tuple[str, int, str]],
     meanwhile: list[tuple[str, int, str]],
@@ -336,7 +336,7 @@ def member(name: str) -> Member:
     return Member(participant=name, name=name, speaks=None, reads=("ja",), stability="live")
 
 
-async def test_a_room_stays_while_somebody_is_in_it_or_about_to_be_or_something_is_to_be_done() -> None:
+async def test_room_stays_while_anything_needs_it() -> None:
     rooms = Rooms(partial(Room, log=MemoryEventLog(usual(MemoryStore)), snapshot=10))
     ana = member("ana")
     async with rooms.enter("m", private=False) as room:

@@ -26,7 +26,7 @@ THEIRS = f"00-{7:032x}-{7:016x}-01"
 SAID = Utterance("1", 1, "Good morning.", "en", "p-1", "Ana", True, traceparent=THEIRS)
 
 
-def test_while_nothing_is_recorded_an_utterance_has_no_trace_that_others_would_go_on_with() -> None:
+def test_untraced_utterance_has_no_traceparent() -> None:
     accepting = traces.Accepting(MEETING, SAID, "s", again=False)
     assert accepting.utterance.traceparent == ""
     with traces.joining(resumes=False):
@@ -75,7 +75,7 @@ def test_outcomes_are_delivered_within_the_trace_of_what_was_said() -> None:
         assert utterance.code == "engine_failed"
 
 
-def test_another_gateway_that_takes_over_goes_on_in_the_same_trace() -> None:
+def test_takeover_continues_the_trace() -> None:
     with recording() as spans:
         traces.taken_over(Unfinished(MEETING, SAID, 1, ("de", "ja"), tries=2))
         [span] = spans

@@ -85,7 +85,7 @@ def test_utterances_come_as_accepted_with_what_became_of_them() -> None:
     assert [first.text_in(lang) for lang in ("en", "ja", "de", "fr")] == ["Hello.", "やあ。", None, None]
 
 
-def test_a_later_translation_replaces_a_failure_and_no_failure_a_translation() -> None:
+def test_translation_replaces_failure_never_the_reverse() -> None:
     (spoken,) = meeting(said("Hello."), untranslated(), translated("やあ。"), untranslated()).utterances
     assert (spoken.translations, spoken.failures) == ({"ja": "やあ。"}, {})
 
@@ -167,7 +167,7 @@ def test_a_given_time_stands_where_it_was_said() -> None:
     assert [text for _, _, text in spans(made)] == ["one", "Yes.", "two", "No."]
 
 
-def test_a_position_that_is_the_time_of_day_counts_as_none() -> None:
+def test_time_of_day_is_no_position() -> None:
     made = meeting((5_000, said("x" * 30, start_ms=BEGAN_MS, end_ms=BEGAN_MS + 5_000)))
     assert spans(made) == [(0, 2_000, "x" * 30)]
 

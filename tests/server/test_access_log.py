@@ -140,9 +140,7 @@ async def test_a_bug_further_in_is_an_error(ended: Ended) -> None:
     assert [(each["status"], each["level"]) for each in ended("request")] == [(500, "ERROR")]
 
 
-async def test_of_many_that_are_refused_there_are_few_lines_and_their_number(
-    ended: Ended, monkeypatch: pytest.MonkeyPatch
-) -> None:
+async def test_many_refusals_make_few_lines_with_a_count(ended: Ended, monkeypatch: pytest.MonkeyPatch) -> None:
     async with serving() as (gateway, client):
         for _ in range(12):
             await client.post("/v1/translate", json={})
@@ -205,7 +203,7 @@ def client() -> TestClient:
     return TestClient(app)
 
 
-def test_a_request_is_in_the_clients_trace_and_what_is_behind_it_works_for_it(client: TestClient) -> None:
+def test_request_joins_the_clients_trace(client: TestClient) -> None:
     with recording() as seen:
         answered = client.post("/v1/things/secret", headers={"traceparent": THEIRS})
     [span] = seen
@@ -229,7 +227,7 @@ def test_reading_the_page_and_health_has_no_span(client: TestClient) -> None:
     assert [span.name for span in seen] == ["POST /translate"]
 
 
-def test_what_a_websocket_begins_is_in_the_trace_of_its_handshake(client: TestClient) -> None:
+def test_websocket_spans_join_the_handshakes_trace(client: TestClient) -> None:
     with recording() as seen, client.websocket_connect("/v1/stream", headers={"traceparent": THEIRS}) as websocket:
         assert websocket.receive_text() == THEIRS
     assert seen == []

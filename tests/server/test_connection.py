@@ -83,7 +83,7 @@ class EnglishIntoGerman(SimulatedEngine):
         return replace(super().profile(), pairs=frozenset({("en", "de")}))
 
 
-async def test_a_session_is_told_which_languages_are_possible_and_why_one_is_not() -> None:
+async def test_session_is_told_possible_languages_and_refusals() -> None:
     async with (
         running(engine=EnglishIntoGerman(SCRIPT)) as gateway,
         joined(gateway, reads=["de", "ja"], speaks="en") as ana,
@@ -134,7 +134,7 @@ async def test_what_nobody_waits_for_is_aborted_in_the_engine(how: str) -> None:
             assert (await peer.until(TranslationFinal))[-1].text == "[ja] good morning"
 
 
-async def test_a_frame_too_large_is_an_error_and_far_too_large_a_close() -> None:
+async def test_large_frame_is_an_error_huge_one_a_close() -> None:
     settings = Settings(limits=Limits(message_bytes=1_000))
     async with running(settings) as gateway, gateway.peer() as peer:
         await peer.send(START, say("u1", "x" * 2_000), Ping("still here"))
@@ -213,7 +213,7 @@ async def test_a_full_gateway_turns_sessions_away() -> None:
         assert await first.receive() == Pong("x")
 
 
-async def test_a_full_queue_refuses_and_the_same_utterance_may_be_sent_again() -> None:
+async def test_full_queue_refuses_and_a_retry_works() -> None:
     script = Script(first_token_s=0.001, token_s=0.001, max_running=1, rules=(Rule("STALL", stall_after=0),))
     async with running(Settings(max_waiting=0), script=script) as gateway, gateway.peer() as peer:
         # One place in the engine and two of lookahead.
@@ -226,7 +226,7 @@ async def test_a_full_queue_refuses_and_the_same_utterance_may_be_sent_again() -
         assert (await peer.until(TranslationFinal))[-1].utterance == "u3"
 
 
-async def test_an_engine_that_dies_for_good_fails_what_runs_and_refuses_what_comes() -> None:
+async def test_dead_engine_fails_running_and_refuses_new() -> None:
     settings = Settings(engine=EngineSettings(max_restarts=0, restart_backoff_max_s=3_600))
     async with running(settings) as gateway, gateway.peer() as peer:
         await peer.send(START, say("u1", "LONG text"))
@@ -243,7 +243,7 @@ async def test_an_engine_that_dies_for_good_fails_what_runs_and_refuses_what_com
 
 @pytest.mark.parametrize("leave", ["session.end", "close", "abort"])
 @swiftly
-async def test_what_was_said_is_freed_with_the_meeting_not_with_the_next_garbage(leave: str) -> None:
+async def test_meeting_is_freed_without_garbage_collection(leave: str) -> None:
     settings = Settings(limits=Limits(keep_s=1))
     async with running(settings) as gateway:
         gc.disable()
@@ -271,7 +271,7 @@ async def test_what_was_said_is_freed_with_the_meeting_not_with_the_next_garbage
 
 
 @swiftly
-async def test_a_peer_that_answers_no_ping_is_found_and_its_session_kept() -> None:
+async def test_unresponsive_peer_is_found_and_session_kept() -> None:
     settings = Settings(ping_interval_s=0.1, ping_timeout_s=0.1)
     async with running(settings) as gateway, joined(gateway, reads=["ja"]) as bo:
         bo.peer.connection.transport.pause_reading()
@@ -283,7 +283,7 @@ async def test_a_peer_that_answers_no_ping_is_found_and_its_session_kept() -> No
 # ---------------------------------------------------------------- acknowledgements, replaced connections, draining
 
 
-async def test_an_acknowledgement_during_the_replay_does_not_run_ahead_of_it() -> None:
+async def test_acknowledgements_do_not_overtake_the_replay() -> None:
     limits = Limits(utterances_in_flight=1_000, messages_burst=10_000, text_chars=3_000)
     settings = Settings(limits=limits, segment_chars=1_500, outbox_bytes=200_000)
     async with running(settings) as gateway, joined(gateway, speaks="en", reads=["ja"]) as ana:
@@ -349,7 +349,7 @@ async def test_without_a_valid_token_no_session_begins(tmp_path: Path) -> None:
         assert len(gateway.gateway.sessions.seats.all) == 0
 
 
-async def test_a_token_in_the_message_is_the_sessions_for_all_that_follows(tmp_path: Path) -> None:
+async def test_token_in_the_message_binds_the_session(tmp_path: Path) -> None:
     keys = Keyring(tmp_path)
     async with running(keys.settings()) as gateway, gateway.peer() as peer:
         token = keys.token(roles=frozenset({"read"}), name="Ana")
@@ -467,7 +467,7 @@ async def test_nobody_cancels_in_another_meeting(tmp_path: Path) -> None:
         await ana.until(TranslationFinal)
 
 
-async def test_tokens_meetings_and_what_is_said_are_in_no_log_and_no_metric(
+async def test_secrets_are_in_no_log_and_no_metric(
     tmp_path: Path, caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     # As `runtime.log_to` sets it; the other is the test's own client.
@@ -524,7 +524,7 @@ async def test_tokens_meetings_and_what_is_said_are_in_no_log_and_no_metric(
     assert "canary" not in logged.lower() + exposed.lower() + audited.lower().replace('"canary-', "")
 
 
-async def test_whoever_has_the_last_translation_may_say_the_next_at_once() -> None:
+async def test_next_final_is_accepted_after_the_last_translation() -> None:
     """What is in flight is counted down before anybody is told that it is finished."""
     limits = Limits(utterances_in_flight=1, messages_per_s=10_000, messages_burst=10_000)
     async with (
@@ -552,7 +552,7 @@ async def test_whoever_has_the_last_translation_may_say_the_next_at_once() -> No
         (Ping("auto"), False),
     ],
 )
-async def test_the_detector_is_loaded_before_it_is_needed_and_not_otherwise(
+async def test_detector_loads_before_it_is_needed(
     message: ClientMessage, loads: bool, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     async with running() as gateway:

@@ -22,7 +22,7 @@ def logged(messages: list[Any]) -> list[Any]:
     return [message for message in messages if isinstance(message, Caption | TranslationFinal)]
 
 
-async def test_readers_of_each_language_get_what_they_can_read_also_later_and_in_the_transcript() -> None:
+async def test_detected_languages_reach_readers_latecomers_and_transcript() -> None:
     async with serving() as (gateway, client), joined(gateway, name="Ana", speaks="auto", reads=[]) as ana:
         async with joined(gateway, reads=["de"]) as bo:
             (other,) = bo.started.participants

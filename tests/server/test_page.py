@@ -111,9 +111,7 @@ def test_the_document_names_its_files_where_they_never_change(client: TestClient
         ("icon.svg", "image/svg+xml"),
     ],
 )
-def test_a_file_is_kept_for_good_there_and_asked_for_again_at_its_plain_address(
-    client: TestClient, path: str, media_type: str
-) -> None:
+def test_versioned_file_is_immutable_plain_one_revalidated(client: TestClient, path: str, media_type: str) -> None:
     kept, plain = client.get(f"/{assets(client)}{path}"), client.get(f"/{path}")
     assert (kept.status_code, plain.status_code) == (200, 200)
     assert kept.text == plain.text == FILES[path]
@@ -143,7 +141,7 @@ def test_the_address_depends_on_nothing_else(folder: Path, tmp_path: Path) -> No
     assert assets(client_of(folder)) == assets(client_of(again))
 
 
-def test_the_page_is_the_one_that_was_there_at_the_start(folder: Path) -> None:
+def test_page_is_the_one_at_the_start(folder: Path) -> None:
     client = client_of(folder)
     own = assets(client)
     (folder / "style.css").unlink()
@@ -304,7 +302,7 @@ def test_both_encodings_are_one_file_to_whoever_asks_again(client: TestClient) -
 
 
 @pytest.mark.parametrize("path", ["/", "/index.html", "/icon.svg", "/nothing", "/assets/old/app.js"])
-def test_whatever_a_browser_may_show_by_itself_is_kept_to_itself(client: TestClient, path: str) -> None:
+def test_documents_a_browser_may_show_are_isolated(client: TestClient, path: str) -> None:
     headers = client.get(path).headers
     policy = dict(part.strip().split(" ", 1) for part in headers["content-security-policy"].split(";"))
     assert policy == {
@@ -433,7 +431,7 @@ def test_everything_the_page_refers_to_is_served() -> None:
 
 
 def test_what_the_page_needs_at_once_is_fetched_at_once() -> None:
-    # Of the two views that app.js chooses from, this is what `/` is.
+    # `/` shows this one of the two views that app.js chooses from.
     app, meeting = "page/app.js", "page/meeting/start_meeting.js"
     assert f'<script type="module" src="./{app}">' in text("index.html")
     assert sorted(_PRELOAD.findall(text("index.html"))) == sorted((modules(app) | modules(meeting)) - {app})

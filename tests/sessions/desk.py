@@ -86,7 +86,7 @@ class Desk:
         self.now_s = 0.0
         # Subjects of whoever presents a key that is not the gateway's any more.
         self.keys_gone: set[str] = set()
-        # Of the tenant `acme`.
+        # The quota of the tenant `acme`.
         self.quota = NO_QUOTA
         self.sessions = Sessions(
             log=core.log,

@@ -70,7 +70,7 @@ async def test_without_an_answer_nothing_has_begun(is_done: bool) -> None:
         assert (await session_store.counts("default")).sessions == 1
 
 
-async def test_a_token_for_one_session_is_not_used_up_by_one_that_nobody_was_told_of() -> None:
+async def test_unanswered_begin_does_not_use_up_the_token() -> None:
     token = replace(ANA, once=True)
     async with faulty() as (d, session_store):
         session_store.silent.add("begin")
@@ -120,7 +120,7 @@ async def test_who_is_revoked_while_they_begin_is_not_let_in() -> None:
         assert (len(d.sessions.seats.all), await session_store.counts("default")) == (0, TenantCounts())
 
 
-async def test_of_two_who_begin_at_once_at_a_gateway_with_one_place_one_gets_it() -> None:
+async def test_last_place_goes_to_one_of_two() -> None:
     async with faulty(max_sessions=1) as (d, session_store):
         session_store.go_on.clear()
         joining = [asyncio.create_task(d.join()) for _ in range(2)]
@@ -136,7 +136,7 @@ async def test_of_two_who_begin_at_once_at_a_gateway_with_one_place_one_gets_it(
 
 
 @pytest.mark.parametrize("what", ["take", "find"])
-async def test_while_the_store_is_away_nothing_goes_on_and_nothing_is_lost(what: str) -> None:
+async def test_store_outage_loses_no_session(what: str) -> None:
     async with faulty() as (d, session_store), elsewhere(d, session_store) as there:
         entry, _ = await d.join(name="Ana")
         if what == "find":
@@ -156,7 +156,7 @@ async def test_while_the_store_is_away_nothing_goes_on_and_nothing_is_lost(what:
 
 
 @pytest.mark.parametrize("is_here", [False, True])
-async def test_a_session_that_was_taken_without_an_answer_can_be_taken_again(is_here: bool) -> None:
+async def test_session_taken_without_an_answer_can_be_retaken(is_here: bool) -> None:
     async with faulty() as (d, session_store), elsewhere(d, session_store) as there:
         entry, earlier = await (d if is_here else there).join(name="Ana")
         session_store.silent.add("take")
@@ -173,7 +173,7 @@ async def test_a_session_that_was_taken_without_an_answer_can_be_taken_again(is_
         assert again.recovered
 
 
-async def test_a_session_that_ends_while_it_is_taken_is_begun_again() -> None:
+async def test_session_ending_while_taken_is_begun_again() -> None:
     async with faulty() as (d, session_store):
         entry, _ = await d.join()
         session_store.asked.clear()
@@ -188,7 +188,7 @@ async def test_a_session_that_ends_while_it_is_taken_is_begun_again() -> None:
         assert (len(d.sessions.seats.all), (await session_store.counts("default")).sessions) == (1, 1)
 
 
-async def test_a_session_that_has_ended_is_not_resumed_although_the_session_store_does_not_know_it() -> None:
+async def test_ended_session_unknown_to_the_store_stays_ended() -> None:
     async with faulty() as (d, session_store):
         entry, _ = await d.join()
         session_store.down.add("end")
@@ -202,7 +202,7 @@ async def test_a_session_that_has_ended_is_not_resumed_although_the_session_stor
         assert (await session_store.counts("default")).sessions == 1
 
 
-async def test_a_session_of_a_key_that_is_gone_is_not_resumed_elsewhere() -> None:
+async def test_removed_keys_session_is_not_resumed_elsewhere() -> None:
     key = Grant(tenant="acme", subject="api-key:k", roles=ANA.roles, any_meeting=True, issued_s=float("inf"))
     async with faulty() as (d, session_store), elsewhere(d, session_store) as there:
         entry, _ = await d.join(grant=key)
@@ -225,7 +225,7 @@ async def test_a_session_comes_to_a_full_gateway_as_any_newcomer() -> None:
 
 
 class Away:
-    """Of a seat, what counts here."""
+    """What counts here of a seat."""
 
     def __init__(self, account: str, since_s: float | None) -> None:
         self.account = account
@@ -236,7 +236,7 @@ def gives_way(account: str, *seats: Away) -> Any:
     return to_give_way(cast(list[Seat], seats), account)
 
 
-def test_the_account_that_has_the_most_gives_way_with_what_is_away_for_longest() -> None:
+def test_largest_accounts_longest_away_gives_way() -> None:
     old, many, more, here = Away("small", 1.0), Away("crowd", 3.0), Away("crowd", 2.0), Away("crowd", None)
     assert gives_way("small", old, many, more, here) is more
     assert gives_way("crowd", old, many, more, here) is more
@@ -259,7 +259,7 @@ def test_nobody_who_is_connected_gives_way() -> None:
     assert gives_way("a", Away("a", None), Away("b", None)) is None
 
 
-def test_joins_are_as_many_at_once_as_within_a_minute_of_each_name() -> None:
+def test_joins_are_bounded_per_name_and_minute() -> None:
     joins = JoinRate()
     assert not any(joins.take("a", 60, 0.0) for _ in range(60))
     assert joins.take("a", 60, 0.5) == 0.5
@@ -275,7 +275,7 @@ def test_another_bound_holds_at_once() -> None:
     assert joins.take("a", 2, 0.0) > 0.0
 
 
-def test_names_that_may_join_as_often_as_any_other_are_forgotten() -> None:
+def test_rested_names_are_forgotten() -> None:
     joins = JoinRate()
     joins.take("a", 2, 0.0)
     joins.take("b", 2, 50.0)
@@ -303,7 +303,7 @@ async def refused(d: Desk, quota: str, **fields: Any) -> None:
     assert len(d.sessions.seats.all) == before
 
 
-async def test_what_a_tenant_has_too_much_of_takes_nothing_from_its_address() -> None:
+async def test_refused_tenant_joins_spare_its_address() -> None:
     async with desk(joins=3) as d:
         d.quota = Quota(joins=2)
         for _ in range(2):
@@ -313,7 +313,7 @@ async def test_what_a_tenant_has_too_much_of_takes_nothing_from_its_address() ->
         await d.join("office", grant=api_key_of("other"))
 
 
-async def test_joins_at_every_gateway_count_and_a_session_that_is_resumed_too_often_goes_on() -> None:
+async def test_joins_count_everywhere_and_refused_resumes_harm_nothing() -> None:
     async with two() as g:
         g.here.quota = g.there.quota = Quota(joins=2)
         first, connection = await g.here.join(grant=api_key_of("acme"))

@@ -295,14 +295,14 @@ def test_what_is_revoked_is_neither_valid_nor_used() -> None:
         spent.used(ONCE, "p")
 
 
-def test_a_token_that_opens_one_session_is_used_up_and_any_other_is_not() -> None:
+def test_only_a_single_use_token_is_used_up() -> None:
     spent = Revocations()
     assert spent.used(ONCE, "p") == UsedToken("default", "t2", "p", 700.0)
     for grant in (ANA, OPEN):
         assert spent.used(grant, "p") is None
 
 
-def test_a_revocation_is_remembered_for_as_long_as_an_invite_may_be_valid() -> None:
+def test_revocation_outlasts_every_invite() -> None:
     spent = Revocations()
     spent.revoke(revocation(token_id="old", before_s=0.0))
     spent.revoke(revocation(token_id="t1", before_s=DAY_S))
@@ -313,7 +313,7 @@ def test_a_revocation_is_remembered_for_as_long_as_an_invite_may_be_valid() -> N
     assert spent.is_revoked(ANA)
 
 
-def test_the_newest_revocation_of_a_kind_counts_and_there_are_only_so_many(
+def test_newest_revocation_counts_and_number_is_bounded(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.setattr(grants, "_MOST_REVOCATIONS", 2)

@@ -179,7 +179,7 @@ async def test_a_refresh_gives_the_new_tokens_time_and_another_warning() -> None
     assert await connection.received() == [TokenExpiring(expires_in_ms=60_000)]
 
 
-def test_the_same_token_gives_no_more_time_than_it_has_given() -> None:
+def test_same_token_gives_no_more_time() -> None:
     watch = Watch()
     ana = replace(ANA, max_s=100.0)
     seat, _ = watch.begun(ana)
@@ -202,7 +202,7 @@ def test_a_refresh_that_comes_too_late_is_told_so() -> None:
     assert seat.until_s == 600.0
 
 
-def test_of_a_revoked_session_nothing_is_taken_while_its_connection_closes() -> None:
+def test_revoked_session_takes_nothing_while_closing() -> None:
     watch = Watch()
     _, connection = watch.begun()
     watch.lifetimes.revoke(Revocation(tenant="acme", before_s=0.0, subject="ana"), watch.seats)
@@ -246,7 +246,7 @@ def test_a_refresh_that_is_refused_changes_nothing(fields: dict[str, Any], code:
 
 
 @pytest.mark.parametrize("roles", [{"speak"}, {"read"}])
-def test_what_a_session_does_not_do_it_needs_no_role_for(roles: set[Any]) -> None:
+def test_unused_roles_are_not_needed_for_a_refresh(roles: set[Any]) -> None:
     watch = Watch()
     can: dict[str, Any] = {
         "reads": ["de"] if "read" in roles else [],
@@ -271,7 +271,7 @@ def finished(seat: Seat, utterance: str = "u") -> None:
 
 
 @pytest.mark.parametrize("left", [0.0, 5.0])
-def test_with_nothing_in_flight_it_closes_when_its_time_is_over(left: float) -> None:
+def test_idle_session_closes_when_its_time_is_over(left: float) -> None:
     watch = Watch()
     seat, connection = watch.begun()
     accepted(connection)
@@ -283,7 +283,7 @@ def test_with_nothing_in_flight_it_closes_when_its_time_is_over(left: float) -> 
     assert [reason.code for reason in connection.reasons if reason] == ["token_expired"]
 
 
-def test_what_is_in_flight_is_waited_for_and_nothing_new_is_taken() -> None:
+def test_accepted_work_is_awaited_new_work_refused() -> None:
     watch = Watch()
     seat, connection = watch.begun()
     for utterance in ("u", "v"):
@@ -384,7 +384,7 @@ def test_after_a_refresh_the_newer_token_counts() -> None:
     assert watch.lifetimes.revoke(Revocation(tenant="acme", before_s=NOW_S, token_id="t2"), watch.seats) == [seat]
 
 
-async def test_sessions_of_an_api_key_that_was_taken_away_end_for_good() -> None:
+async def test_sessions_of_a_removed_api_key_end() -> None:
     watch = Watch()
     key = Grant(tenant="acme", subject="api-key:k", roles=OPEN.roles, any_meeting=True, issued_s=float("inf"))
     live, connection = watch.begun(key)

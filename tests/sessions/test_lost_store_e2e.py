@@ -30,7 +30,7 @@ def server() -> Iterator[RedisServer]:
     shutil.rmtree(folder)
 
 
-async def test_after_a_loss_everybody_joins_again_and_nothing_of_old_is_waited_for(server: RedisServer) -> None:
+async def test_after_a_loss_everybody_rejoins_afresh(server: RedisServer) -> None:
     store = usual(RedisStore, server.url)
     await store.start()
     log = usual(RedisEventLog, store)

@@ -54,7 +54,7 @@ class TestBeforeTheStart:
     @pytest.mark.parametrize(
         "message", [Ping(), final(), SessionUpdate(), UtteranceCancel(id="u"), UtterancePartial("u", 1, "x")]
     )
-    def test_anything_else_first_is_an_error_and_the_session_lives_on(self, message: Any) -> None:
+    def test_premature_message_is_an_error_session_survives(self, message: Any) -> None:
         talk = Talk()
         assert error_of(talk.send(message)).code == "session_not_started"
         talk.started()
@@ -73,7 +73,7 @@ class TestBeforeTheStart:
         assert "en, ja, de" in error.message
         talk.started()
 
-    def test_a_session_keeps_its_languages_where_nothing_translates_them_any_more(self) -> None:
+    def test_resumed_session_keeps_untranslated_languages(self) -> None:
         resume = Resume("s", "e", 0)
         talk = Talk().started(reads=["tlh"], speaks="tlh", resume=resume)
         assert talk.session.reads == ("tlh",)
@@ -92,7 +92,7 @@ class TestBeforeTheStart:
             ("x" * 65, "limit_exceeded"),
         ],
     )
-    def test_a_meeting_that_is_no_part_of_an_address_is_refused(self, meeting: str, code: str) -> None:
+    def test_invalid_meeting_id_is_refused(self, meeting: str, code: str) -> None:
         error = error_of(Talk().send(SessionStart(reads=["ja"], meeting=meeting)))
         assert (error.code, error.field) == (code, "meeting")
 
@@ -103,7 +103,7 @@ class TestBeforeTheStart:
         error = error_of(Talk().send(SessionStart(reads=["ja"], resume=Resume("s" * 65, "epoch", 7))))
         assert (error.code, error.field) == ("limit_exceeded", "resume.session")
 
-    def test_a_start_that_could_not_be_carried_out_may_be_sent_again(self) -> None:
+    def test_failed_start_may_be_sent_again(self) -> None:
         talk = Talk().started()
         talk.session.not_joined()
         assert error_of(talk.send(Ping())).code == "session_not_started"
@@ -374,7 +374,7 @@ class TestDetectedLanguages:
         talk.send(SessionUpdate(speaks="auto"))
         assert self.langs(talk.send(UtterancePartial("u2", 1, "42"))) == [(Show, "de", True)]
 
-    def test_a_final_in_another_language_than_was_shown_is_shown_first(self) -> None:
+    def test_final_in_another_language_is_shown_first(self) -> None:
         talk = Talk().started(speaks="auto")
         assert self.langs(talk.send(UtterancePartial("u1", 1, "en: so"))) == [(Show, "en", True)]
         show, accept = talk.send(final("u1", "de: so", rev=2))
@@ -384,7 +384,7 @@ class TestDetectedLanguages:
         assert isinstance(accept, Accept)
         assert accept.utterance.final
 
-    def test_a_final_that_is_sent_again_is_in_the_same_language(self) -> None:
+    def test_resent_final_keeps_its_language(self) -> None:
         talk = Talk().started(speaks="auto")
         talk.send(final("u1", "ja: a"))
         accept = only(Accept, talk.send(final("u2", "42")))
@@ -426,7 +426,7 @@ class TestDetectedLanguages:
         talk.session.grant = replace(talk.session.grant, roles=frozenset({"read"}))
         assert error_of(talk.send(SessionUpdate(speaks="auto"))).code == "forbidden"
 
-    def test_it_goes_on_in_the_session_of_the_next_connection_and_process(self) -> None:
+    def test_language_survives_reconnects_and_restarts(self) -> None:
         earlier = Talk().started(speaks="auto")
         accept = only(Accept, earlier.send(final("u1", "de: a")))
         for another in (True, False):
@@ -451,7 +451,7 @@ class TestOptions:
         assert options.formality == "formal"
         assert effect.utterance.options_for("de").glossary == ()
 
-    def test_what_the_model_cannot_take_is_said_and_the_session_goes_on(self) -> None:
+    def test_unsupported_option_is_noted_session_survives(self) -> None:
         effects = Talk().send(SessionStart(reads=["ja"], context="Weekly.", formality="informal"))
         assert isinstance(effects[0], Join)
         assert [error_of([effect]).field for effect in effects[1:]] == ["context", "formality"]

@@ -27,7 +27,7 @@ from tests.sessions.faulty_session_store import FaultySessionStore
 from tests.translation.stage import idle
 
 
-async def test_a_session_that_was_moved_takes_nothing_more_and_ends_nothing() -> None:
+async def test_moved_session_takes_nothing_and_ends_nothing() -> None:
     session_store = FaultySessionStore()
     async with desk(session_store=session_store) as d:
         entry, ana = await d.join(name="Ana", speaks="en")
@@ -78,7 +78,7 @@ async def test_what_happens_while_the_store_is_away_is_told_later() -> None:
         assert held.record.reads == ()
 
 
-async def test_a_revocation_that_others_may_not_know_is_to_be_repeated() -> None:
+async def test_unshared_revocation_is_to_be_repeated() -> None:
     session_store = FaultySessionStore()
     async with desk(session_store=session_store) as d:
         session_store.down.add("revoke")
@@ -166,7 +166,7 @@ async def test_what_changed_is_told_as_it_is_then() -> None:
         assert d.session_store.said == [("save", b"a", 1, "second", 3.0)]
 
 
-async def test_what_could_not_be_told_is_told_later_and_only_the_newest() -> None:
+async def test_only_the_newest_untold_state_is_told_later() -> None:
     async with writing() as d:
         d.session_store.reachable.clear()
         seat = _Session(b"a")
@@ -185,7 +185,7 @@ async def test_what_could_not_be_told_is_told_later_and_only_the_newest() -> Non
         assert len(d.session_store.said) == 2
 
 
-async def test_what_is_newer_than_what_is_being_told_is_told_after_it() -> None:
+async def test_newer_state_follows_the_one_being_told() -> None:
     async with writing() as d:
         d.session_store.go_on.clear()
         d.writes.save(_Session(b"a"))
@@ -196,7 +196,7 @@ async def test_what_is_newer_than_what_is_being_told_is_told_after_it() -> None:
         assert [said[0] for said in d.session_store.said] == ["save", "end"]
 
 
-async def test_what_could_not_be_told_gives_way_to_what_came_meanwhile() -> None:
+async def test_failed_write_gives_way_to_a_newer_one() -> None:
     async with writing() as d:
         d.session_store.reachable.clear()
         d.session_store.go_on.clear()
@@ -224,7 +224,7 @@ async def test_a_session_ends_until_the_session_store_knows_it() -> None:
         assert not d.writes.is_ending(b"b")
 
 
-async def test_what_may_or_may_not_have_been_taken_is_let_go_of() -> None:
+async def test_doubtful_session_is_released() -> None:
     async with writing() as d:
         d.writes.release(b"a", 4)
         assert not d.writes.is_ending(b"a")
@@ -233,9 +233,7 @@ async def test_what_may_or_may_not_have_been_taken_is_let_go_of() -> None:
 
 
 @pytest.mark.parametrize(("fence", "elsewhere"), [(None, False), (1, False), (2, True)])
-async def test_whoever_has_a_session_no_more_learns_whether_another_one_has(
-    fence: int | None, elsewhere: bool
-) -> None:
+async def test_lost_session_is_found_elsewhere_or_ended(fence: int | None, elsewhere: bool) -> None:
     async with writing() as d:
         d.session_store.answers = False
         d.session_store.held = None if fence is None else Held(cast(Any, None), fence)

@@ -49,7 +49,7 @@ def resume_of(entry: Entry, offset: int = 0) -> Resume:
     return Resume(entry.seat.secret, entry.seat.room.epoch, offset)
 
 
-async def test_a_session_is_kept_until_its_time_is_up_by_the_clock() -> None:
+async def test_away_session_is_kept_by_the_clock() -> None:
     async with desk(Limits(keep_s=60)) as d:
         entry, _ = await d.join(reads=["ja"])
         await idle()  # what a newcomer catches up on has been looked for
@@ -88,7 +88,7 @@ async def test_a_newcomer_ends_the_session_that_is_away_for_longest() -> None:
         assert {seat.name for seat in d.sessions.kept_sessions()} == {"Ana", "Di", "Ed"}
 
 
-async def test_one_account_joins_so_often_at_once_and_goes_on_later() -> None:
+async def test_one_account_may_join_again_after_a_while() -> None:
     async with desk(joins=3) as d:
         entries = [await d.join("crowd") for _ in range(3)]
         with pytest.raises(RateLimited) as limited:
@@ -113,7 +113,7 @@ async def test_a_handover_tells_who_is_charged() -> None:
         assert kept.account == "elsewhere"
 
 
-async def test_the_loss_of_an_earlier_connection_does_not_touch_the_newer_one() -> None:
+async def test_losing_an_earlier_connection_spares_the_newer() -> None:
     async with desk() as d:
         entry, earlier = await d.join()
         again, newer = await d.join(resume=resume_of(entry))
@@ -125,7 +125,7 @@ async def test_the_loss_of_an_earlier_connection_does_not_touch_the_newer_one() 
         assert not entry.seat.connected
 
 
-async def test_a_session_that_ends_while_it_is_resumed_is_begun_again() -> None:
+async def test_session_ending_while_resumed_is_begun_again() -> None:
     async with desk() as d:
         entry, _ = await d.join()
         d.sessions.seats.away(entry.seat, entry.feed)
@@ -157,7 +157,7 @@ async def test_a_join_that_fails_leaves_nothing_behind() -> None:
         await d.join()
 
 
-async def test_a_meeting_that_is_being_entered_is_not_let_go_of() -> None:
+async def test_meeting_being_entered_is_kept() -> None:
     async with desk() as d:
         read, go_on = d.core.log.read, asyncio.Event()
 
@@ -179,7 +179,7 @@ async def test_a_meeting_that_is_being_entered_is_not_let_go_of() -> None:
 # ---------------------------------------------------------------- finals of a session
 
 
-async def test_a_final_is_accepted_although_whoever_waited_for_it_is_gone() -> None:
+async def test_accepted_final_survives_its_cancelled_caller() -> None:
     async with desk() as d:
         entry, ana = await d.join(speaks="en", reads=["de"])
         accept = only(Accept, ana.send(UtteranceFinal("u", 1, "One.")))
@@ -214,7 +214,7 @@ async def test_a_final_that_was_refused_may_be_sent_again(bug: bool, monkeypatch
         await d.sessions.accept(entry.seat, accept)
 
 
-async def test_the_end_of_a_private_meeting_ends_its_translations_and_of_a_shared_one_none() -> None:
+async def test_only_a_private_meetings_end_stops_its_translations() -> None:
     async with desk() as d:
         for meeting, left in ((None, 0), ("m", 1)):
             entry, ana = await d.join(meeting=meeting, speaks="en", reads=["de"])
@@ -227,7 +227,7 @@ async def test_the_end_of_a_private_meeting_ends_its_translations_and_of_a_share
             assert len(d.core.engine.pending()) == left
 
 
-async def test_what_a_session_was_saying_when_it_ended_is_translated_no_further() -> None:
+async def test_ended_sessions_partial_is_translated_no_further() -> None:
     async with desk() as d:
         ana, _ = await d.join(speaks="en")
         await d.join(reads=["de"])
@@ -276,7 +276,7 @@ async def handed_over(d: Desk) -> Handover:
     return Handover(meetings=d.core.log.kept_meetings(), sessions=d.sessions.kept_sessions())
 
 
-async def test_a_session_has_as_long_in_the_next_process_as_was_left_of_its_time() -> None:
+async def test_next_process_keeps_the_remaining_time() -> None:
     async with desk(Limits(keep_s=60)) as d:
         entry, _ = await d.join(name="Ana", reads=["ja"], stability="stable", originals=True)
         other, _ = await d.join(name="Bo")
@@ -306,7 +306,7 @@ async def test_a_session_has_as_long_in_the_next_process_as_was_left_of_its_time
         assert len(d.sessions.seats.all) == 0
 
 
-async def test_a_session_that_goes_on_before_the_others_can_has_all_of_its_time_again() -> None:
+async def test_early_resume_restores_the_whole_keep_time() -> None:
     async with desk(Limits(keep_s=60)) as d:
         entry, _ = await d.join()
         d.sessions.seats.away(entry.seat, entry.feed)
@@ -320,7 +320,7 @@ async def test_a_session_that_goes_on_before_the_others_can_has_all_of_its_time_
         assert [kept.left_s for kept in d.sessions.kept_sessions()] == [60.0]
 
 
-async def test_what_failed_in_one_language_and_is_open_in_another_is_not_begun_again() -> None:
+async def test_partly_failed_final_is_not_begun_again() -> None:
     async with desk() as d:
         entry, ana = await d.join(speaks="en", reads=["de", "fr"])
         accept = only(Accept, ana.send(UtteranceFinal("u", 1, "One.")))
@@ -336,7 +336,7 @@ async def test_what_failed_in_one_language_and_is_open_in_another_is_not_begun_a
         assert [type(effect) for effect in ana.send(UtteranceFinal("u", 1, "One."))] == [Acknowledge]
 
 
-async def test_a_restored_session_knows_what_it_said_and_what_is_in_flight() -> None:
+async def test_restored_session_knows_its_utterances() -> None:
     async with desk() as d:
         entry, ana = await d.join(speaks="en", reads=["de"])
         for utterance in ("done", "failed", "open"):
@@ -365,7 +365,7 @@ async def test_a_restored_session_knows_what_it_said_and_what_is_in_flight() -> 
         assert [request.text for request in d.core.engine.pending()] == ["open."], "gone on with at once"
 
 
-async def test_a_meeting_without_sessions_is_completed_and_then_let_go_of() -> None:
+async def test_memberless_meeting_is_completed_then_released() -> None:
     async with desk() as d:
         entry, ana = await d.join(speaks="en", reads=["de"])
         accept = only(Accept, ana.send(UtteranceFinal("u", 1, "One.")))
@@ -389,7 +389,7 @@ async def test_a_meeting_without_sessions_is_completed_and_then_let_go_of() -> N
 # ---------------------------------------------------------------- lost connections, over real sockets
 
 
-async def test_resuming_gives_what_was_missed_once_in_order_and_then_live() -> None:
+async def test_resume_replays_the_missed_once_then_live() -> None:
     async with running() as gateway, joined(gateway, speaks="en") as ana:
         async with joined(gateway, reads=["ja", "en"]) as bo:
             await ana.peer.send(say("1"), say("2", "LONG second"))
@@ -412,7 +412,7 @@ async def test_resuming_gives_what_was_missed_once_in_order_and_then_live() -> N
         assert sorted(u for _, u, _ in finals(both)) == [str(n) for n in range(1, 10)]
 
 
-async def test_a_speaker_who_is_away_is_translated_and_may_send_again_what_was_not_accepted() -> None:
+async def test_away_speaker_is_translated_and_may_resend() -> None:
     async with running() as gateway, joined(gateway, reads=["ja"]) as reader:
         async with joined(gateway, speaks="en", name="Ana") as ana:
             await ana.peer.send(say("1", "SLOW text"))
@@ -530,7 +530,7 @@ async def test_nothing_ends_here_once_it_is_handed_over(tmp_path: Path) -> None:
         assert len(await gateway.gateway.session_store.sessions()) == 1
 
 
-async def test_without_a_handover_file_a_restart_begins_anew_and_says_so() -> None:
+async def test_restart_without_handover_begins_anew() -> None:
     async with running() as gateway, joined(gateway, reads=["ja"]) as bo:
         pass
     async with running() as gateway, joined(gateway, reads=["ja"], resume=bo.resume()) as again:
@@ -556,7 +556,7 @@ async def test_a_start_that_fails_leaves_the_handover_file(tmp_path: Path) -> No
             assert again.started.recovered is True
 
 
-async def test_the_next_process_does_all_that_was_promised_and_nothing_else(tmp_path: Path) -> None:
+async def test_next_process_does_exactly_what_was_promised(tmp_path: Path) -> None:
     limits = Limits(utterances_in_flight=500, messages_burst=1_000)
     settings = restarted(tmp_path, drain_s=0.01, limits=limits)
     slow = Script(token_s=3_600)
@@ -582,7 +582,7 @@ async def test_the_next_process_does_all_that_was_promised_and_nothing_else(tmp_
 
 
 @swiftly
-async def test_sessions_wait_for_an_engine_that_loads_longer_than_they_are_kept(tmp_path: Path) -> None:
+async def test_sessions_wait_for_a_slow_engine(tmp_path: Path) -> None:
     settings = restarted(tmp_path, limits=Limits(keep_s=1))
     async with running(settings) as gateway, joined(gateway, reads=["ja"]) as bo:
         await gateway.gateway.drain()
@@ -613,7 +613,7 @@ async def test_a_second_signal_does_not_lose_the_handover(tmp_path: Path) -> Non
 # ---------------------------------------------------------------- limits, and what is forgotten
 
 
-async def test_a_new_start_of_a_session_owes_it_nothing_in_its_earlier_languages() -> None:
+async def test_restarted_session_owes_nothing_in_earlier_languages() -> None:
     async with running() as gateway, joined(gateway, speaks="en", name="Ana") as ana:
         async with joined(gateway, reads=["de"]) as bo:
             await ana.peer.send(say("1"))
@@ -639,7 +639,7 @@ async def test_a_session_is_resumed_at_a_full_gateway() -> None:
             assert isinstance(answer, SessionStarted), "who left made room"
 
 
-async def test_what_somebody_was_about_to_say_is_forgotten_when_they_are_away() -> None:
+async def test_partial_of_an_away_speaker_is_forgotten() -> None:
     async with running() as gateway:
         async with joined(gateway, speaks="en") as ana:
             await ana.peer.send(UtterancePartial("1", 1, "I was going to"))

@@ -72,7 +72,7 @@ async def test_a_client_changes_between_gateways_and_misses_nothing(stores: int)
                 assert (left.name, left.speaks) == ("Bo", "de")
 
 
-async def test_sessions_of_a_gateway_that_is_restarted_go_on_at_the_others() -> None:
+async def test_restarted_gateways_sessions_resume_at_others() -> None:
     async with gateways(shared_server().url, count=1) as [one]:
         settings = one.gateway.settings
         async with running(settings) as another, joined(another, speaks="en", reads=["ja"]) as ana:
@@ -85,7 +85,7 @@ async def test_sessions_of_a_gateway_that_is_restarted_go_on_at_the_others() -> 
             assert (again.started.recovered, again.started.participant) == (True, ana.started.participant)
 
 
-async def test_while_the_store_is_away_nobody_joins_and_what_happened_is_told_later(server: RedisServer) -> None:
+async def test_store_outage_stops_joins_and_delays_news(server: RedisServer) -> None:
     async with gateways(server.url) as (one, another), joined(another, name="Cy") as cy:
         async with joined(one, name="Ana", reads=["ja"]) as ana, joined(one, name="Bo") as bo:
             await cy.until(ParticipantJoined, 2)
@@ -103,7 +103,7 @@ async def test_while_the_store_is_away_nobody_joins_and_what_happened_is_told_la
                 while not isinstance(refused, SessionStarted):
                     await newcomer.send(SessionStart(reads=[], meeting="m"))
                     refused = await newcomer.receive()
-        # Of the newcomer, who has come and gone meanwhile, Cy may hear or not.
+        # Cy may hear of the newcomer, who has come and gone meanwhile, or not.
         while bo.started.participant not in {m.participant for m in cy.received if isinstance(m, ParticipantLeft)}:
             await cy.receive()
         assert ana.started.participant not in {
@@ -113,7 +113,7 @@ async def test_while_the_store_is_away_nobody_joins_and_what_happened_is_told_la
             assert (again.started.recovered, again.started.participant) == (True, ana.started.participant)
 
 
-async def test_clients_that_come_while_the_store_is_away_are_told_to_come_again(server: RedisServer) -> None:
+async def test_clients_during_an_outage_are_told_to_return(server: RedisServer) -> None:
     limits = Limits(start_timeout_s=4)
     async with gateways(server.url, count=1, limits=limits) as [one], AsyncExitStack() as stack:
         server.kill()

@@ -163,7 +163,7 @@ async def test_without_a_meeting_a_token_opens_private_ones() -> None:
         ({"token_id": "used", "once": True}, Unauthenticated),
     ],
 )
-async def test_a_session_is_resumed_by_the_same_person_for_the_same_meeting(
+async def test_session_is_resumed_only_by_its_person_and_meeting(
     fields: dict[str, Any], error: type[GatewayError]
 ) -> None:
     async with desk() as d:
@@ -278,7 +278,7 @@ async def test_nobodys_session_ends_for_a_token_that_is_used_up() -> None:
         assert entry.seat.connected
 
 
-async def test_who_is_joining_when_their_token_is_revoked_is_not_let_in() -> None:
+async def test_join_is_refused_once_its_token_is_revoked() -> None:
     async with desk() as d:
         slow = Slow(d)
         joining = asyncio.create_task(d.join(grant=ANA))
@@ -295,7 +295,7 @@ async def test_who_is_joining_when_their_token_is_revoked_is_not_let_in() -> Non
 # ---------------------------------------------------------------- the next process
 
 
-async def test_the_next_process_knows_what_is_revoked_used_and_whose_session_it_is(tmp_path: Path) -> None:
+async def test_handover_keeps_revocations_used_tokens_and_owners(tmp_path: Path) -> None:
     file = tmp_path / "handover"
     key, limits = API_KEY, Limits(keep_s=60)
     async with desk(limits) as d:

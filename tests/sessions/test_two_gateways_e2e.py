@@ -52,7 +52,7 @@ def names(messages: list[Any]) -> list[tuple[str, str]]:
 # ---------------------------------------------------------------- resuming
 
 
-async def test_a_session_goes_on_at_another_gateway_with_nothing_lost_or_doubled() -> None:
+async def test_resumed_elsewhere_nothing_is_lost_or_doubled() -> None:
     async with two() as g:
         speaker, ana = await joined(g.here, name="Ana", speaks="en")
         reader, bo = await joined(g.here, name="Bo", reads=["de"])
@@ -92,7 +92,7 @@ async def test_a_speaker_who_moves_in_the_middle_sends_nothing_twice() -> None:
         assert acknowledged == ["One.", "Two."]
 
 
-async def test_what_is_too_old_to_be_remembered_there_the_log_recognises() -> None:
+async def test_log_recognises_what_the_session_has_forgotten() -> None:
     async with two() as g:
         speaker, ana = await joined(g.here, speaks="en")
         texts = [f"{n}." for n in range(15)]
@@ -123,7 +123,7 @@ async def test_a_session_moves_away_and_comes_back() -> None:
         assert names(await watching.received()) == [("Left", "Ana")]
 
 
-async def test_a_final_over_a_connection_that_was_left_is_not_accepted() -> None:
+async def test_final_over_a_left_connection_is_refused() -> None:
     async with two() as g:
         entry, connection = await joined(g.here, name="Ana", speaks="en")
         # What it is told is lost.
@@ -136,7 +136,7 @@ async def test_a_final_over_a_connection_that_was_left_is_not_accepted() -> None
         assert (await g.here.core.log.read("m", 0)).publications == ()
 
 
-async def test_a_final_that_is_on_its_way_while_its_session_is_resumed_here_is_accepted() -> None:
+async def test_final_in_transit_during_a_resume_is_accepted() -> None:
     async with two() as g:
         entry, connection = await joined(g.here, name="Ana", speaks="en")
         log = g.here.core.log
@@ -151,7 +151,7 @@ async def test_a_final_that_is_on_its_way_while_its_session_is_resumed_here_is_a
 
 
 @pytest.mark.parametrize("is_connected", [True, False])
-async def test_of_two_who_resume_a_session_at_once_one_has_it(is_connected: bool) -> None:
+async def test_one_of_two_simultaneous_resumes_wins(is_connected: bool) -> None:
     async with two() as g:
         entry, first = await joined(g.here)
         if not is_connected:
@@ -168,7 +168,7 @@ async def test_of_two_who_resume_a_session_at_once_one_has_it(is_connected: bool
         assert first.closed == ([CloseCode.REPLACED] if is_connected else [])
 
 
-async def test_what_was_said_in_a_language_that_is_read_no_more_still_comes_elsewhere() -> None:
+async def test_translations_of_a_dropped_language_still_arrive() -> None:
     async with two() as g:
         speaker, ana = await joined(g.here, speaks="en")
         reader, _ = await joined(g.here, reads=["de"])
@@ -190,7 +190,7 @@ async def test_who_cannot_be_caught_up_gets_the_newest_there() -> None:
         assert again.seat.member.participant == reader.seat.member.participant
 
 
-async def test_who_began_anew_there_is_not_sent_what_was_before_when_it_comes_back() -> None:
+async def test_returning_session_skips_what_preceded_its_restart() -> None:
     async with two() as g:
         speaker, ana = await joined(g.here, speaks="en")
         reader, _ = await joined(g.here, reads=["de"])
@@ -257,7 +257,7 @@ async def test_a_private_meeting_moves_with_its_session() -> None:
 # ---------------------------------------------------------------- a gateway that is gone
 
 
-async def test_sessions_of_a_gateway_that_is_gone_are_left_after_a_while() -> None:
+async def test_sessions_of_a_lost_gateway_leave_in_time() -> None:
     async with two(Limits(keep_s=20)) as g:
         entry, ana = await joined(g.here, name="Ana", reads=["de"])
         _, bo = await joined(g.there, name="Bo")
@@ -295,7 +295,7 @@ async def test_what_is_revoked_ends_at_every_gateway(is_connected: bool) -> None
         assert (await joined(g.there, grant=newer, resume=resume_of(entry)))[0].recovered is False
 
 
-async def test_a_revoked_session_of_a_gateway_that_is_gone_is_not_resumed() -> None:
+async def test_revoked_session_of_a_lost_gateway_stays_ended() -> None:
     async with two() as g:
         entry, _ = await joined(g.here, grant=ANA, name="Ana")
         _, bo = await joined(g.there, grant=replace(ANA, subject="bo", token_id="t2"), name="Bo")
@@ -308,7 +308,7 @@ async def test_a_revoked_session_of_a_gateway_that_is_gone_is_not_resumed() -> N
         assert set(names(await bo.received())) == {("Joined", "Ana"), ("Left", "Ana")}
 
 
-async def test_a_caption_is_acknowledged_at_the_gateway_where_its_speaker_is() -> None:
+async def test_caption_is_acknowledged_at_the_speakers_gateway() -> None:
     async with two() as g:
         speaker, ana = await joined(g.here, speaks="en", reads=["en"])
         await says(g.here, speaker, ana, "One.")
@@ -320,7 +320,7 @@ async def test_a_caption_is_acknowledged_at_the_gateway_where_its_speaker_is() -
 # ---------------------------------------------------------------- translated once, wherever it is read
 
 
-async def test_a_reader_at_another_gateway_has_what_is_said_translated_once() -> None:
+async def test_remote_reader_gets_one_translation() -> None:
     async with two(live=True) as g:
         speaker, ana = await joined(g.here, speaks="en")
         _, bo = await joined(g.there, reads=["de"])
@@ -335,7 +335,7 @@ async def test_a_reader_at_another_gateway_has_what_is_said_translated_once() ->
         assert ana.state.in_flight == 0
 
 
-async def test_what_is_being_said_is_translated_for_a_reader_at_another_gateway() -> None:
+async def test_partials_are_translated_for_a_remote_reader() -> None:
     async with two(live=True) as g:
         speaker, ana = await joined(g.here, speaks="en")
         _, bo = await joined(g.there, reads=["de", "en"])
@@ -380,7 +380,7 @@ async def test_a_latecomer_at_another_gateway_is_caught_up_there() -> None:
         assert g.here.core.engine.requests == []
 
 
-async def test_a_speaker_who_sends_a_final_again_at_another_gateway_is_not_heard_twice() -> None:
+async def test_final_resent_elsewhere_is_heard_once() -> None:
     async with two(live=True) as g:
         speaker, ana = await joined(g.here, speaks="en")
         _, bo = await joined(g.there, reads=["de", "en"])
@@ -397,7 +397,7 @@ async def test_a_speaker_who_sends_a_final_again_at_another_gateway_is_not_heard
         assert [(m.participant, m.text) for m in heard if isinstance(m, Caption)] == [(participant, "One.")]
 
 
-async def test_what_a_gateway_that_is_gone_has_accepted_the_other_one_translates() -> None:
+async def test_lost_gateways_accepted_finals_are_translated() -> None:
     async with two(live=True) as g:
         speaker, ana = await joined(g.here, speaks="en")
         _, bo = await joined(g.there, reads=["de"])

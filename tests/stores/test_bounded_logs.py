@@ -47,11 +47,11 @@ def said(text: str, *, languages: tuple[str, ...] = (), **more: object) -> Said:
 
 
 SIZE = publication_bytes(Publication(1, 0, said("1")))
-"""Of any publication whose text has one character."""
+"""The bytes of any publication whose text has one character."""
 
 
 def size(chars: int) -> int:
-    """Of a publication whose text has so many characters."""
+    """The bytes of a publication whose text has so many characters."""
     return publication_bytes(Publication(1, 0, said("x" * chars)))
 
 
@@ -148,7 +148,7 @@ def test_the_estimate_is_not_below_what_python_takes(kind: str, meetings: int) -
 # Forgetting
 
 
-def test_a_meeting_in_which_nothing_was_said_goes_with_its_last_subscriber() -> None:
+def test_silent_meeting_goes_with_its_last_subscriber() -> None:
     log = usual(BoundedLogs)
     with log.subscribe("standup", nothing) as first:
         with log.subscribe("standup", nothing) as second:
@@ -159,7 +159,7 @@ def test_a_meeting_in_which_nothing_was_said_goes_with_its_last_subscriber() -> 
         assert again.epoch != first.epoch
 
 
-def test_a_clock_that_is_put_back_does_not_put_publications_out_of_order() -> None:
+def test_clock_put_back_keeps_publications_in_order() -> None:
     clock = Clock()
     log = usual(BoundedLogs, wall_clock=clock)
     first = log.append("standup", said("1"))
@@ -171,7 +171,7 @@ def test_a_clock_that_is_put_back_does_not_put_publications_out_of_order() -> No
 # Subscribers
 
 
-def test_a_subscriber_that_another_one_ended_during_delivery_gets_nothing_more() -> None:
+def test_subscriber_ended_during_delivery_gets_nothing_more() -> None:
     log = usual(BoundedLogs)
     seen: list[Publication] = []
     second = ExitStack()
@@ -186,7 +186,7 @@ def test_a_subscriber_that_another_one_ended_during_delivery_gets_nothing_more()
     assert seen == []
 
 
-def test_a_subscriber_that_raises_harms_nobody_and_its_words_are_not_logged(
+def test_raising_subscriber_harms_nobody_and_leaks_no_text(
     caplog: pytest.LogCaptureFixture,
 ) -> None:
     log = usual(BoundedLogs)
@@ -235,7 +235,7 @@ def test_the_next_process_goes_on_where_this_one_was() -> None:
     assert {kept.meeting: kept.last for kept in log.dump()} == {"standup": 4, "silent": 1}
 
 
-def test_what_expired_between_the_processes_is_not_taken_over_but_the_position_is() -> None:
+def test_expired_publications_stay_behind_position_is_kept() -> None:
     clock = Clock()
     log = usual(BoundedLogs, keep_s=60.0, wall_clock=clock)
     log.append("over", said("1"))
@@ -448,7 +448,7 @@ def test_every_account_is_within_its_bound_in_the_next_process() -> None:
         assert texts(log.read(account, after=0)) == ["2", "3"]
 
 
-def test_an_account_with_a_bound_of_its_own_loses_its_oldest_meetings_and_no_others() -> None:
+def test_bounded_account_loses_its_own_oldest_meetings() -> None:
     bounds = {"bounded": room_for(4, meetings=2)}
     log = usual(BoundedLogs, account_bytes=bounds.get)
     with (

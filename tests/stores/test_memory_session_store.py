@@ -12,7 +12,7 @@ from gateway.stores.memory_session_store import MemorySessions, MemorySessionSto
 from tests.usual import usual
 
 
-async def test_used_tokens_are_for_the_next_process_until_they_would_not_be_valid() -> None:
+async def test_used_tokens_are_handed_over_while_valid() -> None:
     now_s = 700.0
     session_store = MemorySessionStore(usual(MemorySessions, wall_clock=lambda: now_s))
     used = UsedToken("acme", "t1", "ana", 700.0)
@@ -68,7 +68,7 @@ COMING = st.lists(st.tuples(st.integers(0, 90), st.integers(1, 90)), max_size=60
 
 
 @given(COMING)
-def test_a_tenant_joins_no_more_than_its_minutes_allow_and_whoever_waits_as_told_is_let_in(
+def test_joins_stay_within_a_tenants_minute(
     coming: list[tuple[int, int]],
 ) -> None:
     now_s, minutes, begun_s = 1.7e9, 0.0, 1.7e9

@@ -30,7 +30,7 @@ class Process:
         return Process(kept, **unfinished)
 
 
-async def test_a_meeting_that_goes_on_at_the_next_process_is_told_once() -> None:
+async def test_meeting_continuing_at_the_next_process_is_told_once() -> None:
     before = Process()
     assert await before.types() == []
     before.outbox.meeting_started("m")
@@ -44,7 +44,7 @@ async def test_a_meeting_that_goes_on_at_the_next_process_is_told_once() -> None
     assert ended.event.ended_ms - ended.event.started_ms == 60_000
 
 
-async def test_a_transcript_that_was_not_ready_is_ready_at_the_next_process() -> None:
+async def test_pending_transcript_is_ready_at_the_next_process() -> None:
     before = Process(m=True, n=None)
     await before.types()
     for meeting in ("m", "n"):
@@ -69,7 +69,7 @@ async def test_what_was_tried_keeps_its_id_and_its_count() -> None:
     assert (again.event, again.tries) == (first.event, 2)
 
 
-async def test_one_that_is_gone_stays_gone_and_one_without_settings_is_forgotten() -> None:
+async def test_gone_webhook_stays_gone_across_processes() -> None:
     before = Process()
     await before.outbox.tend(GONE, 0)
     before.outbox.meeting_started("m")

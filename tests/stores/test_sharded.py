@@ -147,7 +147,7 @@ async def test_what_a_gateway_left_on_any_store_is_taken_over(stores: tuple[Memo
         assert {work.meeting for work in await other.take_over()} == set(MEETINGS)
 
 
-async def test_a_store_that_does_not_answer_takes_only_its_meetings_with_it(
+async def test_silent_store_takes_only_its_meetings_with_it(
     stores: tuple[MemoryStore, MemoryStore],
 ) -> None:
     gone, other = two_logs(stores), two_logs(stores, _Down)
@@ -254,7 +254,7 @@ async def test_a_token_that_was_for_nothing_can_open_another_session(
 
 
 @pytest.mark.parametrize("store", [0, 1])
-async def test_a_token_stays_used_by_a_session_that_goes_on_later(
+async def test_token_stays_used_by_a_later_resume(
     session_stores: tuple[_SessionStore, _SessionStore], store: int
 ) -> None:
     here, there = session_stores
@@ -281,7 +281,7 @@ async def test_a_revocation_is_told_once_and_counts_on_every_store(
     assert await there.count_revoked_by(revocation, set()) == 1
 
 
-async def test_a_store_that_is_away_is_asked_only_where_it_matters(
+async def test_absent_store_is_asked_only_where_it_matters(
     session_stores: tuple[_SessionStore, _SessionStore],
 ) -> None:
     here, _ = session_stores
@@ -304,7 +304,7 @@ async def test_everybody_in_a_meeting_is_told_of(session_stores: tuple[_SessionS
 # The live channel
 
 
-async def test_what_happens_in_a_meeting_is_passed_on_over_its_store() -> None:
+async def test_live_events_go_over_their_meetings_store() -> None:
     boards = [Switchboard(), Switchboard()]
     here, there = (ShardedLiveChannel([MemoryLiveChannel(board) for board in boards], TWO) for _ in range(2))
     heard: dict[str, list[LiveEvent]] = {meeting: [] for meeting in MEETINGS}
@@ -329,7 +329,7 @@ def _add(heard: list[LiveEvent], _origin: str, event: LiveEvent) -> None:
 HOOK = Webhook(name="backend", url="https://example.com", secret_file="secret")
 
 
-async def test_events_wait_on_the_store_of_their_meeting_and_a_webhook_is_gone_on_all() -> None:
+async def test_events_wait_on_their_store_gone_on_all() -> None:
     stores = [MemoryWebhookOutbox() for _ in range(2)]
     outbox = ShardedWebhookOutbox(stores, TWO)
     await outbox.tend(HOOK, 0)
@@ -348,7 +348,7 @@ async def test_events_wait_on_the_store_of_their_meeting_and_a_webhook_is_gone_o
     assert not (await outbox.state(HOOK)).gone
 
 
-async def test_events_of_one_store_do_not_wait_for_another_that_is_away() -> None:
+async def test_events_do_not_wait_for_an_absent_store() -> None:
     class Away(MemoryWebhookOutbox):
         async def tend(self, webhook: Webhook, most: int) -> Any:
             raise LogUnavailable("away")

@@ -48,7 +48,7 @@ async def test_killed_worker_is_started_again() -> None:
     async with workers(settings(stalling())) as gateway:
         first, second = await gateway.session(1), await gateway.session(2)
         before = gateway.pids
-        # Of this test's process, in which other tests may have run.
+        # The counter of this process, in which other tests may have run.
         crashes = 'gateway_engine_restarts_total{engine="default",reason="crash"}'
         crashed = await gateway.metric(crashes)
         for session in (first, second):
@@ -261,7 +261,7 @@ async def always_served(gateway: Running, served: list[bool]) -> None:
         await asyncio.sleep(0.01)
 
 
-async def test_reloads_that_cannot_be_done_change_nothing_and_those_that_wait_are_done_after_them(
+async def test_failed_reloads_change_nothing_and_later_ones_follow(
     monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
     read: list[str] = []
@@ -349,7 +349,7 @@ async def test_draining_worker_finishes_when_parent_ends() -> None:
         assert (await session.until("error", code="draining"))["retry_after_ms"] == 0
 
 
-async def test_a_second_time_it_does_not_wait_for_what_was_accepted() -> None:
+async def test_second_stop_does_not_wait_for_accepted_work() -> None:
     async with workers(settings(stalling(), drain_s=3_600), count=1) as gateway:
         session = await gateway.session(1)
         await session.say("u1", "STALL two")
@@ -447,7 +447,7 @@ async def test_workers_share_several_engines() -> None:
         for session in (first, second):
             for n in range(3):
                 await session.say(f"u{n}", "STALL two")
-            # Of one of them, or of both: the second may know already that the first lane is used.
+            # Both may run on it: the second session may know already that the first lane is used.
             await gateway.runs("a", 3)
         crashes = 'gateway_engine_restarts_total{engine="a",reason="crash"}'
         crashed = await gateway.metric(crashes)
@@ -465,7 +465,7 @@ async def test_workers_share_several_engines() -> None:
         assert await gateway.metric(crashes) == crashed + 1
 
 
-async def test_every_worker_says_what_each_engine_does_for_all_of_them() -> None:
+async def test_every_worker_reports_each_engine_for_all() -> None:
     lanes = (lane("a", "en-ja", script=stalling()), lane("b", "en-de", script=stalling()))
     async with workers(of_several(*lanes)) as gateway:
         sessions = [await gateway.session(number) for number in (1, 2)]

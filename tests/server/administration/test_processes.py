@@ -34,7 +34,7 @@ async def test_the_only_process_and_its_only_engine(tmp_path: Path) -> None:
         check_problem(await client.post("/admin/workers/1/drain"), 422, "invalid_value")
 
 
-async def test_a_lane_that_is_drained_goes_and_the_last_one_stays(tmp_path: Path) -> None:
+async def test_drained_lane_goes_and_the_last_stays(tmp_path: Path) -> None:
     settings = Settings(engines=(lane("one"), lane("two")))
     async with administered(Operator(tmp_path), settings) as (gateway, client):
         await until(lambda: gateway.gateway.engine.health().state is EngineState.READY)

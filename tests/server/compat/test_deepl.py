@@ -234,7 +234,7 @@ async def test_usage_and_keys(tmp_path: Path) -> None:
         assert (unlimited.character.count, unlimited.character.limit) == (5, 1_000_000_000_000)
 
 
-async def test_a_wrong_key_is_in_the_audit_log_whatever_is_asked(tmp_path: Path) -> None:
+async def test_wrong_key_is_audited_for_every_call(tmp_path: Path) -> None:
     keys, file = Keyring(tmp_path), tmp_path / "audit.jsonl"
     settings = Settings(auth=AuthSettings(keys_file=str(keys.path), audit_file=str(file)))
     calls: list[tuple[str, dict[str, Any]]] = [
@@ -321,7 +321,7 @@ async def test_what_the_gateway_does_not_have(gateway: Running) -> None:
         assert caught.value.http_status_code == 404
 
 
-async def test_what_may_work_later_is_503_with_the_time_to_wait() -> None:
+async def test_retryable_error_is_503_with_the_wait() -> None:
     script = Script(max_running=1, rules=SCRIPT.rules)
     async with serving(settings=Settings(max_waiting=2), script=script) as (_, client):
         body = {"text": ["STALL"] * 6, "source_lang": "EN", "target_lang": "DE"}

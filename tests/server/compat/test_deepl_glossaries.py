@@ -95,7 +95,7 @@ async def test_its_terms_go_with_texts_in_which_they_occur(gateway: Running) -> 
         await ask("hi", glossary="unknown")
 
 
-async def test_terms_are_looked_for_in_a_thread_and_not_in_texts_that_are_too_long(
+async def test_terms_are_looked_for_in_threads_and_short_texts(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     looked_in: list[tuple[int, bool]] = []

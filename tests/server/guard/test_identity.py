@@ -155,5 +155,5 @@ async def test_a_valid_token_that_was_revoked_is_none() -> None:
         ("testclient", "local"),
     ],
 )
-def test_an_account_is_an_address_or_the_network_of_one_customer(address: str, account: str) -> None:
+def test_account_is_an_address_or_customers_network(address: str, account: str) -> None:
     assert account_of(address) == account

@@ -134,7 +134,7 @@ async def test_a_call_takes_turns_as_its_address_with_unique_ids() -> None:
 # ---------------------------------------------------------------- streams
 
 
-async def test_a_stream_shows_tokens_as_they_come_and_ends_with_done() -> None:
+async def test_stream_shows_tokens_and_ends_with_done() -> None:
     async with serving() as (_, client):
         response = await translate(client, {**FROM_TO, "texts": ["one two", "line\nbreak\r\n «…»"]}, **STREAMED)
     assert response.headers["content-type"] == "text/event-stream; charset=utf-8"
@@ -201,7 +201,7 @@ async def test_a_client_that_leaves_ends_its_generations_in_the_engine(accept: s
             assert (await translate(client, {**FROM_TO, "text": "after"})).status_code == 200
 
 
-async def test_a_client_that_leaves_within_the_body_is_not_an_error() -> None:
+async def test_client_leaving_mid_body_is_no_error() -> None:
     async with running() as gateway:
         reader, writer = await asyncio.open_connection("127.0.0.1", gateway.port)
         writer.write(
@@ -254,7 +254,7 @@ async def test_a_call_cancelled_before_its_first_step_leaves_nothing_behind(acce
         await until_idle(gateway)
 
 
-async def test_a_failed_text_has_its_error_beside_the_translations_of_the_others() -> None:
+async def test_failed_text_has_its_error_beside_translations() -> None:
     async with serving() as (gateway, client):
         response = await translate(client, {**FROM_TO, "texts": ["one", "FAIL", " ", "two"]})
         assert response.status_code == 200
@@ -357,7 +357,7 @@ async def test_unknown_fields_are_named() -> None:
     assert named == [f"field{n:02}" for n in range(8)]
 
 
-async def test_a_field_that_is_no_text_is_refused_and_holds_no_place() -> None:
+async def test_non_text_field_is_refused_without_a_place() -> None:
     body = b'{"text": "hi", "source_lang": "en", "target_lang": "ja", "\xff": 1}'
     async with serving() as (gateway, client):
         response = await client.post("/v1/translate", content=body, headers={"Content-Type": "application/json"})
@@ -439,7 +439,7 @@ async def test_a_body_too_large_is_not_read_to_its_end(chunked: bool) -> None:
         assert response.status_code == 200
 
 
-async def test_a_full_queue_refuses_the_whole_call_and_says_when_to_retry() -> None:
+async def test_full_queue_refuses_the_whole_call() -> None:
     script = Script(max_running=1, rules=(Rule("STALL", stall_after=0),))
     async with serving(settings=Settings(max_waiting=4), script=script) as (gateway, client):
         # One place in the engine, two of lookahead, two to wait.
@@ -551,7 +551,7 @@ async def test_a_text_that_is_not_done_in_time_is_named() -> None:
         check_problem(await translate(client, {**FROM_TO, "text": "STALL"}), 504, "deadline_exceeded", "text")
 
 
-async def test_a_draining_gateway_finishes_what_it_took_and_takes_no_more() -> None:
+async def test_draining_gateway_finishes_and_takes_no_more() -> None:
     async with serving() as (gateway, client):
         taken = asyncio.ensure_future(translate(client, {**FROM_TO, "text": "SLOW text"}))
         while not gateway.gateway.scheduler.running:

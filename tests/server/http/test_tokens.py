@@ -73,7 +73,7 @@ def test_an_answer_tells_what_was_issued() -> None:
     assert InviteAnswer.from_issued(Issued("t", grant)) == InviteAnswer("t", at, "invite=t")
 
 
-def test_an_answer_tells_the_languages_and_whether_it_was_for_one_guest() -> None:
+def test_answer_tells_languages_and_single_use() -> None:
     grant = Grant(langs=frozenset({"ja", "de"}), speaks=frozenset(), once=True, record=False)
     assert TOKEN.decode(b'{"sub": "ana", "record": false}').grant("acme").record is False
     answer = TokenAnswer.from_issued(Issued("t", grant))
@@ -83,7 +83,7 @@ def test_an_answer_tells_the_languages_and_whether_it_was_for_one_guest() -> Non
     assert not TokenAnswer.from_issued(exchanged, invited=Grant()).once
 
 
-def test_a_revocation_is_of_the_tenant_and_of_what_was_issued_until_now() -> None:
+def test_revocation_covers_what_the_tenant_issued_before() -> None:
     body = REVOCATION.decode(b'{"jti": "1", "sub": "ana", "meeting": "m"}')
     assert body.revocation("acme", 5.0) == Revocation(
         tenant="acme", before_s=5.0, token_id="1", subject="ana", meeting="m"
@@ -150,7 +150,7 @@ def check(response: httpx.Response, status: int, code: str) -> None:
     assert ("WWW-Authenticate" in response.headers) == (status == 401)
 
 
-async def test_a_backend_gets_a_token_that_opens_a_session_and_is_bound_to_it(door: Door) -> None:
+async def test_backends_token_opens_one_bound_session(door: Door) -> None:
     asked = {"sub": "ana", "meeting": "standup", "roles": ["read"], "name": "Ana", "expires_s": 60, "max_s": 900}
     answer = (await door.post("/v1/tokens", asked, door.keys["acme"])).json()
     assert (answer["meeting"], answer["roles"], answer["name"], answer["expires_in_s"]) == (
@@ -221,7 +221,7 @@ async def test_a_wrong_order_names_its_field(door: Door, body: dict[str, Any], f
     assert response.json()["field"] == field
 
 
-async def test_a_token_issues_no_tokens_and_revokes_in_its_meeting_only_as_admin(door: Door) -> None:
+async def test_token_revokes_only_as_admin_of_its_meeting(door: Door) -> None:
     admin = await door.token(meeting="standup", roles=["admin"])
     check(await door.post("/v1/tokens", {"sub": "eve", "meeting": "standup"}, admin), 403, "forbidden")
     check(await door.post("/v1/revocations", {"meeting": "board"}, admin), 403, "forbidden")

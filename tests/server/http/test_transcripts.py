@@ -332,7 +332,7 @@ async def read_of(*pages: Page) -> tuple[Any, list[int]]:
         return (await client.get("/standup/transcript.json")).json(), log.asked
 
 
-async def test_what_comes_while_it_is_read_does_not_keep_it_reading() -> None:
+async def test_appends_while_reading_do_not_prolong_it() -> None:
     answer, asked = await read_of(page(1, 4, 1, 2), page(1, 9, 3, 4, 5))
     assert asked == [0, 2]
     assert (answer["from_offset"], answer["to_offset"]) == (1, 5)
@@ -349,7 +349,7 @@ async def test_what_is_trimmed_while_it_is_read_leaves_no_gap() -> None:
     assert answer["utterances"] == []
 
 
-async def test_a_log_begun_anew_while_it_is_read_is_to_be_asked_again() -> None:
+async def test_log_renewed_while_read_asks_for_a_retry() -> None:
     answer, _ = await read_of(page(1, 4, 1, 2), page(1, 3, 3, epoch="e2"))
     assert (answer["code"], answer["retryable"], answer["retry_after_ms"]) == ("log_unavailable", True, 1_000)
 
@@ -371,7 +371,7 @@ async def test_a_log_that_does_not_answer() -> None:
 # ---------------------------------------------------------------- how many at a time
 
 
-async def test_one_address_gets_a_few_at_a_time_and_again_once_they_were_sent() -> None:
+async def test_one_address_gets_a_few_transcripts_at_once() -> None:
     waiting = asyncio.Event()
 
     class Slow(MemoryEventLog):
@@ -438,7 +438,7 @@ async def test_parts_lead_from_the_newest_to_the_beginning() -> None:
     assert from_the_end == whole[-1:]
 
 
-async def test_a_part_has_translations_from_beyond_it_and_none_from_far_beyond() -> None:
+async def test_part_has_translations_from_just_beyond_it() -> None:
     late = 1_001
     chatter = [said(n, "Well.") for n in range(2, late + 1)]
     async with serving(await log_of(said(1, "One."), *chatter, translated(1, "[ja] 1"))) as client:
@@ -481,14 +481,14 @@ async def test_what_is_no_part(format: str, query: str, code: str, field: str) -
     check_problem(response, 422, code, field)
 
 
-async def test_a_part_of_a_log_begun_anew_while_it_is_read_is_to_be_asked_again() -> None:
+async def test_part_of_a_renewed_log_asks_for_a_retry() -> None:
     log = ScriptedLog(page(1, 4, 1), page(1, 4, 1, 2, 3, 4, epoch="e2"))
     async with serving(log) as client:
         response = await client.get("/standup/transcript.json?last=5")
     check_problem(response, 503, "log_unavailable")
 
 
-async def test_a_part_of_a_log_that_is_trimmed_while_it_is_read_has_what_is_left() -> None:
+async def test_part_of_a_log_trimmed_while_read_has_the_rest() -> None:
     log = ScriptedLog(page(1, 4, 1), page(4, 6, 4, 5, 6), page(4, 6))
     async with serving(log) as client:
         part, _ = await part_of(client, "last=5&before=5")

@@ -102,7 +102,7 @@ async def test_usage_is_told_to_whoever_has_an_api_key(acme: Acme) -> None:
         check_problem(await client.get("/v1/usage", headers=admin), 403, "forbidden")
 
 
-async def test_what_is_used_up_is_said_and_goes_on_once_there_is_more(acme: Acme) -> None:
+async def test_exhausted_quota_is_told_and_recovers(acme: Acme) -> None:
     acme.allow(characters=5)
     async with (
         serving(settings=acme.settings()) as (gateway, client),
@@ -154,7 +154,7 @@ async def test_a_session_that_a_quota_has_no_room_for(
 
 
 @pytest.mark.parametrize("in_redis", [False, True], ids=["memory", "redis"])
-async def test_a_tenants_log_is_within_its_quota_and_its_usage_in_the_metrics(acme: Acme, in_redis: bool) -> None:
+async def test_tenants_log_stays_within_quota_and_in_metrics(acme: Acme, in_redis: bool) -> None:
     acme.allow(log_bytes=2**20)
     text = "x" * 8_000
     store = StoreSettings(url=shared_server().url, prefix=secrets.token_hex(4)) if in_redis else StoreSettings()
@@ -207,7 +207,7 @@ async def test_what_was_used_and_what_was_promised_survive_a_restart(acme: Acme,
             await asyncio.sleep(0.01)
 
 
-async def test_a_day_that_is_used_up_at_one_gateway_is_used_up_at_all_and_after_their_restart(acme: Acme) -> None:
+async def test_exhausted_day_holds_everywhere_and_after_restart(acme: Acme) -> None:
     acme.allow(characters=9)
     store = StoreSettings(url=shared_server().url, prefix=secrets.token_hex(4))
     settings = acme.settings(store=store)
@@ -230,7 +230,7 @@ async def test_a_day_that_is_used_up_at_one_gateway_is_used_up_at_all_and_after_
         check_problem(refused, 429, "daily_quota_exceeded")
 
 
-async def test_a_gateway_that_stops_at_once_tells_what_it_has_translated(acme: Acme) -> None:
+async def test_stopping_gateway_tells_what_it_translated(acme: Acme) -> None:
     store = StoreSettings(url=shared_server().url, prefix=secrets.token_hex(4))
     for used in (5, 10):
         async with serving(settings=acme.settings(store=store)) as (_, client):

@@ -75,7 +75,7 @@ async def test_a_command_has_its_own_answer() -> None:
         assert await asyncio.gather(*(running.run(name) for name in "abc")) == ["A", "B", "C"]
 
 
-async def test_what_arrives_while_a_pipeline_is_under_way_goes_with_the_next_one() -> None:
+async def test_commands_during_a_pipeline_go_with_the_next() -> None:
     store = Store()
     store.answering.clear()
     async with commands(store, most=3) as running, asyncio.TaskGroup() as tasks:
@@ -90,7 +90,7 @@ async def test_what_arrives_while_a_pipeline_is_under_way_goes_with_the_next_one
     assert store.pipelines == [["a"], ["b", "c", "d"], ["e", "f"]]
 
 
-async def test_what_has_no_answer_is_sent_again_in_the_same_order_on_another_connection() -> None:
+async def test_unanswered_commands_are_sent_again_in_order() -> None:
     store = Store()
     lost = iter([Lost("the connection ended")])
     store.does = lambda name: next(lost, "B") if name == "b" else name.upper()

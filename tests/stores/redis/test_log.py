@@ -117,9 +117,7 @@ async def test_what_was_accepted_without_an_answer_is_taken_over(
         assert await ana.take_over() == ()
 
 
-async def test_what_was_claimed_by_a_task_that_was_cancelled_is_taken_over(
-    ana: RedisEventLog, ben: RedisEventLog
-) -> None:
+async def test_claim_of_a_cancelled_task_is_taken_over(ana: RedisEventLog, ben: RedisEventLog) -> None:
     await ben.accept("standup", HELLO)
     task = asyncio.create_task(ana.claim("standup", {1: ["ja"]}))
     await asyncio.sleep(0)
@@ -159,7 +157,7 @@ async def test_what_was_taken_over_without_an_answer_is_not_lost(
         assert await ana.take_over() == ()
 
 
-async def test_a_meeting_that_was_left_while_the_store_was_away_is_left_later(
+async def test_meeting_left_during_an_outage_is_left_later(
     ana: RedisEventLog, ben: RedisEventLog, network: Proxy
 ) -> None:
     async with reading(ana, "ja"):
@@ -295,7 +293,7 @@ async def test_while_the_store_is_away_everything_says_so(server: RedisServer) -
         await until(lambda: texts(live) == ["hello", "more"])
 
 
-async def test_what_a_frozen_store_does_when_it_goes_on_is_not_lost(server: RedisServer) -> None:
+async def test_late_commands_of_a_frozen_store_count(server: RedisServer) -> None:
     async with (
         opened(server.url) as ana,
         opened(server.url) as ben,
@@ -326,7 +324,7 @@ async def taken_over(log: RedisEventLog) -> tuple[Unfinished, ...]:
         return ()
 
 
-async def test_somebody_who_comes_first_after_everything_was_lost_makes_it_known(server: RedisServer) -> None:
+async def test_first_newcomer_after_a_loss_makes_it_known(server: RedisServer) -> None:
     async with opened(server.url) as ana, opened(server.url) as ben, reading(ana, "ja") as live:
         await ben.accept("standup", utterance("lost"))
         await until(lambda: live)
@@ -340,7 +338,7 @@ async def test_somebody_who_comes_first_after_everything_was_lost_makes_it_known
         assert texts(later) in ([], ["first"])
 
 
-async def test_an_older_copy_of_the_store_gives_the_log_another_epoch(server: RedisServer) -> None:
+async def test_restored_older_copy_gets_another_epoch(server: RedisServer) -> None:
     async with opened(server.url) as ana, reading(ana, "ja") as live:
         await ana.accept("standup", utterance("kept"))
         shutil.copytree(server.folder / "appendonlydir", server.folder / "copy")
@@ -395,7 +393,7 @@ def keep_for(log: RedisEventLog, seconds: float) -> None:
     log._bounds = (round(seconds * 1_000), *log._bounds[1:])
 
 
-async def test_a_full_store_takes_nothing_new_and_what_it_has_is_finished(server: RedisServer) -> None:
+async def test_full_store_refuses_new_and_finishes_old(server: RedisServer) -> None:
     async with opened(server.url, keep_s=3_600.0) as log, reading(log, "ja") as live:
         await log.accept("standup", HELLO)
         server.ask("ZADD gateway:due 0 standup")
@@ -421,7 +419,7 @@ async def test_a_full_store_takes_nothing_new_and_what_it_has_is_finished(server
 # What is held
 
 
-async def test_usage_is_that_of_each_account_and_ends_with_the_logs(prefix: str) -> None:
+async def test_usage_is_counted_per_account_until_expiry(prefix: str) -> None:
     async with opened(shared_server().url, prefix=prefix, keep_s=3_600.0, max_bytes=80_000) as log:
         async with log.subscribe("standup", nothing, account="acme") as subscription:
             await subscription.reads(["ja"])
@@ -455,7 +453,7 @@ async def test_a_meeting_keeps_its_newest_publication_however_large(prefix: str)
         assert not (await log.accept("standup", utterance("0" * 500))).known
 
 
-async def test_of_far_too_much_each_append_lets_go_of_a_part(prefix: str) -> None:
+async def test_excess_is_dropped_in_parts_per_append(prefix: str) -> None:
     bounds: dict[str, int] = {}
     async with (
         opened(shared_server().url, prefix=prefix, account_bytes=bounds.get) as log,
@@ -474,7 +472,7 @@ async def test_of_far_too_much_each_append_lets_go_of_a_part(prefix: str) -> Non
         assert left == [131, 13, 1], "500 entries of 20 meetings at most"
 
 
-async def test_a_bound_that_cannot_be_kept_now_is_kept_after_the_next_append(
+async def test_bound_that_failed_is_kept_by_the_next_append(
     network: Proxy, ben: RedisEventLog, prefix: str
 ) -> None:
     bounds = {"acme": 0}
@@ -502,9 +500,7 @@ async def test_a_bound_that_cannot_be_kept_now_is_kept_after_the_next_append(
         assert texts((await ben.read("standup", 0)).publications) == ["four"]
 
 
-async def test_a_meeting_whose_gateway_has_left_loses_entries_first_and_leaves_nothing(
-    ben: RedisEventLog, prefix: str
-) -> None:
+async def test_meeting_of_a_left_gateway_is_trimmed_first(ben: RedisEventLog, prefix: str) -> None:
     bounds: dict[str, int] = {}
     server = shared_server()
     async with (
@@ -522,7 +518,7 @@ async def test_a_meeting_whose_gateway_has_left_loses_entries_first_and_leaves_n
         assert server.ask(f"EXISTS {prefix}{{left}}:meta") == ":0\r\n"
 
 
-async def test_a_meeting_that_has_vanished_does_not_stand_in_the_way(prefix: str) -> None:
+async def test_vanished_meeting_is_skipped_when_trimming(prefix: str) -> None:
     bounds = {"acme": 0}
     server = shared_server()
     async with opened(server.url, prefix=prefix, account_bytes=bounds.get) as log, AsyncExitStack() as stack:
@@ -611,9 +607,7 @@ async def test_gateways_that_have_left_nothing_are_forgotten(
     assert shared_server().ask(f"SCARD {prefix}gateways") == ":1\r\n"
 
 
-async def test_what_is_in_doubt_and_owned_by_another_gateway_is_not_taken(
-    ana: RedisEventLog, ben: RedisEventLog
-) -> None:
+async def test_doubtful_claim_of_another_owner_is_not_taken(ana: RedisEventLog, ben: RedisEventLog) -> None:
     async with reading(ben, "ja"):
         await ben.accept("standup", HELLO)
         task = asyncio.create_task(ana.claim("standup", {1: ["ja"]}))
@@ -674,7 +668,7 @@ async def test_with_a_key_the_store_cannot_read_what_is_said(server: RedisServer
     assert b"Geheimnis" not in held
 
 
-async def test_a_store_that_was_away_for_long_lets_every_gateway_show_that_it_is_there(
+async def test_long_outage_gives_every_gateway_a_grace(
     ana: RedisEventLog, ben: RedisEventLog, prefix: str
 ) -> None:
     async with reading(ana, "ja"):
@@ -735,7 +729,7 @@ def test_what_was_not_answered_is_asked_for_until_it_is(error: type[BaseExceptio
     assert promises.to_be_settled() == (TWO,)
 
 
-def test_what_was_found_is_settled_and_what_was_not_is_asked_for_a_minute(
+def test_found_promises_settle_missing_ones_after_a_minute(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     now = 1_000.0
@@ -799,7 +793,7 @@ def test_pushes_are_delivered_as_they_come(topic: Topic, heard: Heard) -> None:
     assert heard.offsets == [4, 5]
 
 
-def test_a_gap_is_filled_by_reading_and_what_came_early_follows(topic: Topic, heard: Heard) -> None:
+def test_gap_is_filled_by_reading_before_early_pushes(topic: Topic, heard: Heard) -> None:
     assert topic.push(push(6)), "4 and 5 are missing"
     assert heard.offsets == []
     topic.fill(page(4, 5), 5)
@@ -821,7 +815,7 @@ def test_what_was_trimmed_is_passed_over(topic: Topic, heard: Heard) -> None:
     assert heard.offsets == [8, 9, 10]
 
 
-def test_a_push_may_come_before_the_answer_to_the_first_subscriber(topic: Topic) -> None:
+def test_push_may_precede_the_first_subscription(topic: Topic) -> None:
     heard = Heard()
     assert not topic.push(push(3))
     assert not topic.push(push(4))
@@ -842,7 +836,7 @@ def test_a_second_subscriber_begins_where_the_first_one_is(topic: Topic, heard: 
     assert second.offsets == [6]
 
 
-def test_a_log_that_was_begun_again_is_delivered_from_its_beginning(topic: Topic, heard: Heard) -> None:
+def test_renewed_log_is_delivered_from_its_beginning(topic: Topic, heard: Heard) -> None:
     assert topic.push(push(1, "e2"))
     assert heard.offsets == []
     assert not topic.agree(Position("e2", 0, 1, 1))
@@ -851,7 +845,7 @@ def test_a_log_that_was_begun_again_is_delivered_from_its_beginning(topic: Topic
     assert heard.offsets == [1, 2]
 
 
-def test_a_log_that_goes_on_from_an_older_copy_is_delivered_from_there(topic: Topic, heard: Heard) -> None:
+def test_older_copy_is_delivered_from_its_position(topic: Topic, heard: Heard) -> None:
     assert topic.agree(Position("e2", 2, 1, 4)), "3 and 4 are missing"
     topic.fill(page(3, 4, epoch="e2"), 4)
     assert heard.offsets == [3, 4]
@@ -869,7 +863,7 @@ def test_what_this_gateway_knows_of_is_what_it_has_seen(topic: Topic, heard: Hea
     assert topic.newest == 9
 
 
-def test_a_subscription_is_dead_when_what_was_read_is_never_pushed(topic: Topic, heard: Heard) -> None:
+def test_subscription_without_pushes_is_found_dead(topic: Topic, heard: Heard) -> None:
     assert not topic.has_dead_subscription()
     topic.push(push(4))
     assert not topic.has_dead_subscription()

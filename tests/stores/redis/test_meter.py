@@ -50,7 +50,7 @@ async def test_what_is_told_again_after_a_lost_answer_counts_once(network: Proxy
         assert (await there.tell(told(1, 4, 7))).days == total(7, 1)
 
 
-async def test_what_had_no_answer_at_all_is_told_again_and_counts_once(network: Proxy, prefix: str) -> None:
+async def test_unanswered_report_is_repeated_and_counts_once(network: Proxy, prefix: str) -> None:
     async with opened(network.url, prefix) as here, opened(shared_server().url, prefix) as there:
         await here.tell(told(1))
         network.loses_answers = True
@@ -79,9 +79,7 @@ async def test_a_gateway_that_has_nothing_to_tell_writes_nothing(prefix: str) ->
         assert shared_server().ask(f"KEYS {prefix}*") == "*0\r\n"
 
 
-async def test_the_day_goes_on_after_all_gateways_and_the_store_were_killed(
-    server: RedisServer, prefix: str
-) -> None:
+async def test_days_usage_survives_gateways_and_store(server: RedisServer, prefix: str) -> None:
     async with opened(server.url, prefix) as here:
         await here.tell(told(1, 3, 7))
     server.kill()

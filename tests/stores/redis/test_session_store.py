@@ -79,7 +79,7 @@ def ask(command: str) -> str:
 
 
 @pytest.mark.parametrize("what", ["begin", "take", "save", "end"])
-async def test_what_is_asked_again_after_a_lost_answer_is_done_once(
+async def test_repeated_command_after_a_lost_answer_counts_once(
     ana: Gateway, ben: Gateway, network: Proxy, what: str
 ) -> None:
     session_store = ana.session_store
@@ -121,9 +121,7 @@ async def test_pushes_that_were_lost_are_made_good_by_the_sweep(
         assert (ana.moved, ana.revoked) == ([(ANA, True)], [revocation])
 
 
-async def test_changes_that_were_missed_are_read_when_the_next_one_comes(
-    ana: Gateway, ben: Gateway, network: Proxy
-) -> None:
+async def test_missed_changes_are_read_with_the_next_push(ana: Gateway, ben: Gateway, network: Proxy) -> None:
     present: dict[str, Present | None] = {}
     async with ana.session_store.subscribe("acme/m", present.__setitem__):
         await ben.session_store.begin(ANA, record("ana"), SHOWN)
@@ -221,9 +219,7 @@ async def test_time_in_which_no_gateway_was_there_does_not_count(prefix: str) ->
         assert await after.session_store.take(ANA, held.fence, record()) is not None
 
 
-async def test_after_an_outage_gateways_that_are_there_are_not_taken_for_gone(
-    ana: Gateway, ben: Gateway, prefix: str
-) -> None:
+async def test_live_gateways_survive_an_outage(ana: Gateway, ben: Gateway, prefix: str) -> None:
     await ana.session_store.begin(ANA, record())
     await ben.session_store.sweep()
     now = int(ask(f"HGET {prefix}clock t").split("\r\n")[1])
@@ -247,9 +243,7 @@ async def test_a_store_that_has_lost_everything_ends_the_sessions_here(ana: Gate
 # What the log knows of sessions
 
 
-async def test_for_a_session_whose_gateway_is_gone_everything_is_still_translated(
-    ben: Gateway, prefix: str
-) -> None:
+async def test_lost_gateways_sessions_are_still_translated_for(ben: Gateway, prefix: str) -> None:
     log = usual(RedisEventLog, ben.session_store.store)
     await log.start()
     async with opened(shared_server().url, prefix) as ana:
@@ -261,7 +255,7 @@ async def test_for_a_session_whose_gateway_is_gone_everything_is_still_translate
     await log.close()
 
 
-async def test_a_log_with_nothing_in_it_stays_while_a_session_may_be_resumed(ben: Gateway, prefix: str) -> None:
+async def test_empty_log_stays_while_a_session_is_resumable(ben: Gateway, prefix: str) -> None:
     log = usual(RedisEventLog, ben.session_store.store)
     await log.start()
     await ben.session_store.begin(ANA, record())
@@ -286,7 +280,7 @@ async def test_nothing_is_left_of_sessions_that_have_ended(ana: Gateway, ben: Ga
     assert {key.removeprefix(prefix) for key in keys} == {"heard", "clock", *counts}
 
 
-async def test_many_sessions_of_a_gateway_that_is_gone_are_let_go_of_in_parts(ben: Gateway, prefix: str) -> None:
+async def test_lost_gateways_sessions_are_released_in_parts(ben: Gateway, prefix: str) -> None:
     async with opened(shared_server().url, prefix) as ana:
         for n in range(250):
             await ana.session_store.begin(n.to_bytes(32), record(f"{n}"))
@@ -297,9 +291,7 @@ async def test_many_sessions_of_a_gateway_that_is_gone_are_let_go_of_in_parts(be
     assert ask(f"ZCARD {prefix}heard") == ":1\r\n"
 
 
-async def test_a_gateway_that_is_taken_for_gone_for_a_moment_has_all_of_its_sessions_again(
-    ana: Gateway, ben: Gateway, prefix: str
-) -> None:
+async def test_gateway_thought_gone_regains_its_sessions(ana: Gateway, ben: Gateway, prefix: str) -> None:
     for n in range(250):
         await ana.session_store.begin(n.to_bytes(32), record(f"{n}"))
     ask(f"ZINCRBY {prefix}heard -10000 {ana.session_store.store.id}")
@@ -312,7 +304,7 @@ async def test_a_gateway_that_is_taken_for_gone_for_a_moment_has_all_of_its_sess
     assert ana.moved == []
 
 
-async def test_a_push_of_before_does_not_take_what_has_come_back(ana: Gateway, ben: Gateway, prefix: str) -> None:
+async def test_stale_push_does_not_take_a_returned_session(ana: Gateway, ben: Gateway, prefix: str) -> None:
     fence = await ana.session_store.begin(ANA, record())
     taken = await ben.session_store.take(ANA, fence, record())
     assert taken is not None
@@ -325,9 +317,7 @@ async def test_a_push_of_before_does_not_take_what_has_come_back(ana: Gateway, b
     assert ana.moved.count((ANA, True)) == 1
 
 
-async def test_a_gateway_that_is_gone_before_its_next_sweep_is_found_all_the_same(
-    ana: Gateway, ben: Gateway, prefix: str
-) -> None:
+async def test_gateway_gone_before_its_next_sweep_is_found(ana: Gateway, ben: Gateway, prefix: str) -> None:
     ask(f"ZREM {prefix}heard {ana.session_store.store.id}")
     await ana.session_store.begin(ANA, record())
     ask(f"ZINCRBY {prefix}heard -10000 {ana.session_store.store.id}")
@@ -391,7 +381,7 @@ def test_each_change_is_delivered_once() -> None:
     assert audience.new() == [("bo", present("Bo")), ("bo", present("Bob")), ("bo", None)]
 
 
-def test_before_it_was_read_and_after_a_gap_it_is_to_be_read() -> None:
+def test_presence_is_read_first_and_after_gaps() -> None:
     m, audience = meeting(None)
     assert m.push(push(1, 0, "ana", "Ana"))
     assert audience.new() == []
@@ -402,7 +392,7 @@ def test_before_it_was_read_and_after_a_gap_it_is_to_be_read() -> None:
     assert audience.new() == [("ana", None), ("bo", present("Bo"))]
 
 
-def test_the_first_who_comes_after_everybody_had_left_needs_no_reading() -> None:
+def test_first_member_after_all_left_needs_no_reading() -> None:
     m = MeetingPresence("m")
     m.read(0, [], 0)
     assert not m.push(push(900, 0, "ana", "Ana"))
@@ -418,7 +408,7 @@ def test_what_was_read_before_a_push_does_not_undo_it() -> None:
     assert (audience.new(), m.version) == ([], 6)
 
 
-def test_an_older_copy_of_the_store_counts_when_nothing_newer_was_pushed() -> None:
+def test_older_copy_counts_without_newer_pushes() -> None:
     m, audience = meeting()
     audience.new()
     m.read(3, [], m.pushed)

@@ -20,7 +20,7 @@ from gateway.stores.redis.store import RedisStore, load_all, sha
 from tests.redis_server import shared_server
 from tests.usual import usual
 
-# Of the gateway that wrote it, what tells that it is there: it is not.
+# What tells that the gateway that wrote it is there: it is not.
 LEASES_MS = 60_000
 
 FOREVER_S = 1e9
@@ -38,7 +38,7 @@ def earlier() -> Iterator[RedisStore]:
         redis.delete(*redis.keys("earlier:*"))
 
 
-async def test_scripts_run_once_it_has_started_and_until_it_is_closed() -> None:
+async def test_scripts_run_only_between_start_and_close() -> None:
     store = usual(RedisStore, shared_server().url)
     arguments = ("nobody:", "meeting", store.id, "epoch", 1_000, 100, 1_000, "", 0, 0, 10)
     with pytest.raises(LogUnavailable):

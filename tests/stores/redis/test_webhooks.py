@@ -34,7 +34,7 @@ async def keys(store: RedisStore) -> set[str]:
     return {key.decode().removeprefix(store.prefix) for key in found}
 
 
-async def test_the_store_does_not_know_the_address_and_nothing_is_left_of_what_was_delivered(
+async def test_store_has_no_address_and_forgets_deliveries(
     store: RedisStore,
 ) -> None:
     outbox, session_store = RedisWebhookOutbox(store), usual(RedisSessionStore, store)
