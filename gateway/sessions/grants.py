@@ -93,7 +93,7 @@ _EVERYTHING: _Meant = (None, None, None)
 
 
 class Revocations:
-    """Revocations. Times are in seconds since 1970."""
+    """What was revoked. Times are in seconds since 1970."""
 
     def __init__(self) -> None:
         # Tenant → (token id, subject, meeting), each None for any → the newest revocation.

@@ -43,6 +43,7 @@ from gateway.domain.ports import LEASE_S, Subscription
 from gateway.domain.session_store import Fence
 from gateway.stores.delivery import deliver_to
 from gateway.stores.redis import entries
+from gateway.stores.redis.commands import tried
 from gateway.stores.redis.entries import Position, Push
 from gateway.stores.redis.pushes import Missed
 from gateway.stores.redis.store import RedisStore
@@ -407,16 +408,12 @@ class RedisEventLog:
 
     async def sweep(self) -> None:
         self._sweeps += 1
-        try:
+        with tried("the store of the meetings' logs could not be swept"):
             # First of all, this gateway is there.
             await self._run("sweep", "", round(LEASE_S * 1_000), _DUE_MEETINGS, patience_s=_SHORT_PATIENCE_S)
             for meeting in tuple(self._left):
                 await self._leave(meeting)
             await self._check_positions()
-        except LogUnavailable:
-            pass
-        except Exception:
-            _log.exception("the store of the meetings' logs could not be swept")
 
     async def usage(self) -> LogUsage:
         reply = await self.store.commands.run("HGETALL", f"{self.store.prefix}usage", patience_s=_SHORT_PATIENCE_S)
@@ -440,12 +437,8 @@ class RedisEventLog:
     async def close(self) -> None:
         self._is_closed = True
         await self._missed.close()
-        try:
+        with tried("this gateway could not leave the store"):
             await self._run("close", "", *{*self._topics, *self._left}, patience_s=_SHORT_PATIENCE_S)
-        except LogUnavailable:
-            pass
-        except Exception:
-            _log.exception("this gateway could not leave the store")
 
     # ------------------------------------------------------------ scripts
 

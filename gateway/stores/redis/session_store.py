@@ -20,7 +20,7 @@ from typing import Any, NoReturn, TypeVar
 
 import msgspec
 
-from gateway.domain.errors import LogUnavailable, Unauthenticated
+from gateway.domain.errors import Unauthenticated
 from gateway.domain.grants import Revocation, tenant_of
 from gateway.domain.ports import LEASE_S
 from gateway.domain.session_store import (
@@ -35,7 +35,7 @@ from gateway.domain.session_store import (
     what_is_revoked,
 )
 from gateway.domain.sessions import SessionRecord, UsedToken
-from gateway.stores.redis.commands import unavailable
+from gateway.stores.redis.commands import tried, unavailable
 from gateway.stores.redis.connection import Argument
 from gateway.stores.redis.pushes import Missed
 from gateway.stores.redis.store import RedisStore
@@ -337,7 +337,7 @@ class RedisSessionStore:
 
     async def sweep(self) -> None:
         self._sweeps += 1
-        try:
+        with tried("the session store could not be swept"):
             remembered_ms = REVOCATION_S * 1_000
             moved, revoked = await self._run(
                 "sweep", self._keep_ms, _SWEPT, remembered_ms, patience_s=_SHORT_PATIENCE_S
@@ -348,19 +348,11 @@ class RedisSessionStore:
                 self._missed.note("revoked", self._read_revocations)
             if self._sweeps % _CHECK_SWEEPS == 0:
                 await self._check_versions()
-        except LogUnavailable:
-            pass
-        except Exception:
-            _log.exception("the session store could not be swept")
 
     async def close(self) -> None:
         await self._missed.close()
-        try:
+        with tried("this gateway could not leave the session store"):
             await self._run("close", patience_s=_SHORT_PATIENCE_S)
-        except LogUnavailable:
-            pass
-        except Exception:
-            _log.exception("this gateway could not leave the session store")
 
     async def _check_versions(self) -> None:
         for meetings in _batches(tuple(self._meetings.values())):
