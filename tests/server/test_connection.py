@@ -49,16 +49,9 @@ from gateway.protocol.messages import (
 )
 from gateway.sessions.seat import key_of
 from tests.clocks import swiftly
-from tests.gateways import SCRIPT, Peer, Running, running
+from tests.gateways import SCRIPT, Peer, running, until_idle
 from tests.keys import Keyring
 from tests.meetings import START, away, close_of, joined, say
-
-
-async def idle(gateway: Running) -> None:
-    """Until nothing waits or runs, neither here nor in the engine; the suite's timeout is the bound."""
-    scheduler, engine = gateway.gateway.scheduler, gateway.gateway.engine
-    while scheduler.running or scheduler.waiting or engine.capacity().running:
-        await asyncio.sleep(0.005)
 
 
 @pytest.mark.parametrize("codec", [JSON, MSGPACK], ids=["json", "msgpack"])
@@ -128,7 +121,7 @@ async def test_what_nobody_waits_for_is_aborted_in_the_engine(how: str) -> None:
                 assert await close_of(peer) == (1000, None)
             elif how == "abrupt":
                 peer.connection.transport.abort()
-        await idle(gateway)
+        await until_idle(gateway)
         async with gateway.peer() as peer:
             await peer.send(START, say("after"))
             assert (await peer.until(TranslationFinal))[-1].text == "[ja] good morning"

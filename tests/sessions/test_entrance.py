@@ -30,9 +30,9 @@ from gateway.sessions.entrance import Entry, JoinRate, to_give_way
 from gateway.sessions.machine import Update
 from gateway.sessions.seat import Seat, key_of
 from gateway.stores.memory_session_store import MemorySessionStore
-from tests.sessions.desk import ANA, Desk, api_key_of, desk
+from tests.sessions.desk import ANA, Desk, api_key_of, desk, resume_of
 from tests.sessions.faulty_session_store import FaultySessionStore
-from tests.sessions.two_gateways import resume_of, two
+from tests.sessions.two_gateways import two
 from tests.translation.stage import Log, idle, until
 
 

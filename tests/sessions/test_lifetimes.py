@@ -24,13 +24,12 @@ from gateway.protocol.messages import (
     TranslationFinal,
     UtteranceFinal,
 )
-from gateway.sessions.entrance import Entry
 from gateway.sessions.lifetimes import Lifetimes
 from gateway.sessions.machine import Accept, Reply, State
 from gateway.sessions.seat import Seat
 from gateway.stores.memory_log import MemoryEventLog, MemoryStore
 from tests.sessions import desk as desk_tests
-from tests.sessions.desk import Connection, Desk, desk
+from tests.sessions.desk import Connection, desk, joined
 from tests.sessions.talk import only
 from tests.translation.stage import until
 from tests.usual import usual
@@ -322,12 +321,6 @@ def test_a_session_that_is_away_is_not_closed() -> None:
         assert watch.at(now_s) == []
     assert connection.closed == []
     assert seat.state.state is State.OPEN
-
-
-async def joined(d: Desk, grant: Grant = ANA, **fields: Any) -> tuple[Entry, Connection]:
-    entry, connection = await d.join(grant=grant, **fields)
-    await entry.seat.room.stream_to(entry.seat.member, entry.feed)
-    return entry, connection
 
 
 LASTING = replace(ANA, max_s=600.0, expires_s=1e12)

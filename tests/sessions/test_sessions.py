@@ -32,21 +32,16 @@ from gateway.protocol.messages import (
     UtteranceFinal,
     UtterancePartial,
 )
-from gateway.sessions.entrance import Entry
 from gateway.sessions.machine import Accept, Acknowledge, Update
 from loadtest.systems.server import free_port
 from tests.clocks import swiftly
 from tests.gateways import running
 from tests.meetings import away, finals, joined, logged, say
-from tests.sessions.desk import Desk, desk
+from tests.sessions.desk import Desk, desk, resume_of
 from tests.sessions.talk import only
 from tests.translation.stage import Log, idle, said, until
 
 # ---------------------------------------------------------------- kept, and for how long
-
-
-def resume_of(entry: Entry, offset: int = 0) -> Resume:
-    return Resume(entry.seat.secret, entry.seat.room.epoch, offset)
 
 
 async def test_away_session_is_kept_by_the_clock() -> None:

@@ -40,7 +40,8 @@ from gateway.sessions.machine import Accept, Update
 from gateway.sessions.seat import Seat
 from gateway.stores import handover_file
 from gateway.stores.memory_session_store import MemorySessionStore
-from tests.sessions.desk import ANA, Connection, Desk, desk
+from tests.sessions.desk import ANA, Connection, Desk, desk, resume_of
+from tests.sessions.desk import joined as desk_joined
 from tests.sessions.talk import only
 from tests.translation.stage import Log, idle, said, until
 
@@ -56,15 +57,9 @@ API_KEY = Grant(
 )
 
 
-def resume_of(entry: Entry, offset: int = 0) -> Resume:
-    return Resume(entry.seat.secret, entry.seat.room.epoch, offset)
-
-
 async def joined(d: Desk, grant: Grant, **fields: Any) -> tuple[Entry, Connection]:
     """In the meeting that the token names, with what there was."""
-    entry, connection = await d.join(grant=grant, **{"meeting": grant.meeting, **fields})
-    await entry.seat.room.stream_to(entry.seat.member, entry.feed)
-    return entry, connection
+    return await desk_joined(d, grant, **{"meeting": grant.meeting, **fields})
 
 
 async def says(d: Desk, entry: Entry, connection: Connection, text: str, outcomes: int) -> None:

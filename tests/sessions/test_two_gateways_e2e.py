@@ -32,9 +32,9 @@ from gateway.protocol.messages import (
     UtterancePartial,
 )
 from gateway.sessions.machine import Acknowledge, Show, Update
-from tests.sessions.desk import ANA, Desk
+from tests.sessions.desk import ANA, Desk, joined, resume_of
 from tests.sessions.talk import only
-from tests.sessions.two_gateways import joined, resume_of, says, translated, two
+from tests.sessions.two_gateways import says, translated, two
 from tests.translation.stage import idle, until
 
 

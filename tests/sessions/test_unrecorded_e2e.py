@@ -14,8 +14,8 @@ from gateway.domain.sessions import Handover
 from gateway.protocol.messages import Caption, TranslationFinal
 from gateway.stores.memory_log import MemoryStore
 from gateway.stores.memory_session_store import MemorySessions, MemorySessionStore
-from tests.sessions.desk import ANA, Desk, desk
-from tests.sessions.two_gateways import joined, resume_of, says
+from tests.sessions.desk import ANA, Desk, desk, joined, resume_of
+from tests.sessions.two_gateways import says
 from tests.translation.stage import Log, idle, until
 from tests.usual import usual
 

@@ -8,7 +8,7 @@ from typing import Any
 
 from gateway.domain.log import Translated
 from gateway.protocol.limits import Limits
-from gateway.protocol.messages import Resume, UtteranceFinal
+from gateway.protocol.messages import UtteranceFinal
 from gateway.sessions.entrance import Entry
 from gateway.sessions.machine import Accept
 from gateway.stores.memory_session_store import MemorySessions, MemorySessionStore
@@ -57,13 +57,6 @@ async def two(limits: Limits | None = None, *, live: bool = False, **options: An
         yield both
 
 
-async def joined(d: Desk, **fields: Any) -> tuple[Entry, Connection]:
-    """In the meeting `m`, with everything that there was."""
-    entry, connection = await d.join(**fields)
-    await entry.seat.room.stream_to(entry.seat.member, entry.feed)
-    return entry, connection
-
-
 async def says(d: Desk, entry: Entry, connection: Connection, text: str) -> bool:
     """A final with its text as its id. Returns whether it was known."""
     accept = only(Accept, connection.send(UtteranceFinal(text, 1, text)))
@@ -74,7 +67,3 @@ async def translated(d: Desk, meeting: str = "m") -> list[tuple[str, str]]:
     """Utterance and language of each translation in the log."""
     events = [publication.event for publication in (await d.core.log.read(meeting, 0)).publications]
     return [(event.utterance, event.lang) for event in events if isinstance(event, Translated)]
-
-
-def resume_of(entry: Entry, offset: int = 0) -> Resume:
-    return Resume(entry.seat.secret, entry.seat.room.epoch, offset)

@@ -28,6 +28,7 @@ from gateway.domain.log import (
 from gateway.domain.sessions import KeptMeeting
 from gateway.stores import bounded_logs
 from gateway.stores.bounded_logs import MEETING_BYTES, BoundedLogs, publication_bytes
+from tests.logs import nothing
 from tests.usual import usual
 
 
@@ -61,10 +62,6 @@ def room_for(publications: int, meetings: int) -> int:
 
 def texts(page: Page) -> list[str]:
     return [each.event.utterance.text for each in page.publications if isinstance(each.event, Said)]
-
-
-def nothing(publication: Publication) -> None:
-    pass
 
 
 @pytest.fixture

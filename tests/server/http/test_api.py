@@ -21,7 +21,7 @@ from gateway.protocol.limits import Limits
 from gateway.server.http.request_bodies import BODY_BYTES
 from gateway.translation.scheduling.ticket import Ticket
 from tests.clocks import swiftly
-from tests.gateways import SCRIPT, Running, running
+from tests.gateways import SCRIPT, running, until_idle
 from tests.over_http import NO_TLS, check_problem, serving
 
 FROM_TO = {"source_lang": "en", "target_lang": "ja"}
@@ -41,13 +41,6 @@ def events(text: str) -> list[tuple[str, Any]]:
             name, data = block.split("\n")
             found.append((name.removeprefix("event: "), json.loads(data.removeprefix("data: "))))
     return found
-
-
-async def until_idle(gateway: Running) -> None:
-    """Until nothing waits or runs, neither here nor in the engine; the suite's timeout is the bound."""
-    scheduler, engine = gateway.gateway.scheduler, gateway.gateway.engine
-    while scheduler.running or scheduler.waiting or engine.capacity().running:
-        await asyncio.sleep(0.005)
 
 
 # ---------------------------------------------------------------- translations

@@ -21,6 +21,7 @@ from gateway.protocol.limits import Limits
 from gateway.stores.memory_log import MemoryEventLog, MemoryStore
 from tests.gateways import running
 from tests.logs import append, nothing
+from tests.over_http import check_problem
 from tests.server.http.api_routes import api_routes
 from tests.usual import usual
 
@@ -70,14 +71,6 @@ async def serving(
     transport = httpx.ASGITransport(Starlette(routes=routes))
     async with httpx.AsyncClient(transport=transport, base_url="http://gateway/v1/meetings") as client:
         yield client
-
-
-def check_problem(response: httpx.Response, status: int, code: str, field: str | None = None) -> dict[str, Any]:
-    problem: dict[str, Any] = response.json()
-    assert response.headers["content-type"] == "application/problem+json"
-    assert (response.status_code, problem["status"], problem["code"]) == (status, status, code), problem
-    assert problem["field"] == field
-    return problem
 
 
 # ---------------------------------------------------------------- what is asked for
