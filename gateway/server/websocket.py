@@ -38,7 +38,6 @@ _MOST_UNSTARTED = 1_000
 # address. They do not count as connections, and a peer that does not answer the close holds one for some seconds.
 _FOREIGN_PAGES = (0.5, 8.0)
 
-# Addresses whose rates are remembered.
 _MOST_RATES = 10_000
 
 # After which the gateway that restarts may be there again.

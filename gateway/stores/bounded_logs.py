@@ -121,9 +121,7 @@ class _Ring:
         self.recorded = recorded
         # Who is charged for it.
         self.account = account
-        # Offset of the oldest publication.
         self.first = first
-        # Offset of the newest publication.
         self.last = first - 1
         # Number of its newest append, counted over all meetings.
         self.newest = 0

@@ -59,9 +59,7 @@ class Token(Struct, frozen=True):
     """A part of the text. point: a tag without content, a comment or the like. kept: a whole element as it is."""
 
     kind: Literal["text", "start", "end", "point", "kept"]
-    # As it was written.
     raw: str
-    # Name of the element.
     name: str = ""
     # A sentence ends here.
     divides: bool = False

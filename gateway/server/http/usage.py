@@ -36,7 +36,6 @@ class TenantUsage:
         self._scheduler = scheduler
         self._quotas = quotas
         self._log = log
-        # Tenants that the metrics name.
         self._shown: set[str] = set()
 
     def quota_of(self, tenant: str) -> Quota:

@@ -18,42 +18,31 @@ from gateway.stores.redis.connection import Command, Connection, address_of
 from gateway.stores.redis.pushes import Pushes
 from gateway.stores.sealing import Seal
 
-# All begin with `shared.lua`, and then the `common.lua` of their folder.
-# They promise more: a full store refuses them before they have changed anything.
+# These promise more: a full store refuses them before they have changed anything. With all others, what was
+# accepted is finished, what has expired goes, and gateways are there, also while the store is full.
 _NEW_WORK = ("accept", "claim", "session_store/begin", "glossaries/put")
-# What was accepted is finished, what has expired goes, and gateways are there, also while the store is full.
-_ALWAYS = (
-    *("conclude", "find_promise", "find_utterance", "take_over", "open", "leave", "positions", "read", "recent"),
-    *("fit_account", "sweep", "close"),
-    *("meetings", "erase"),
-    *("meter/tell", "webhooks/tend", "webhooks/settle"),
-    *(
-        "session_store/find",
-        "session_store/take",
-        "session_store/save",
-        "session_store/release",
-        "session_store/end",
-        "session_store/own",
-    ),
-    *(
-        "session_store/present",
-        "session_store/versions",
-        "session_store/use",
-        "session_store/revoke",
-        "session_store/revocations",
-    ),
-    "session_store/of_tenant",
-    *("session_store/sweep", "session_store/close"),
-)
+# What scripts begin with, all of them and those of a folder.
+_SHARED, _OF_FOLDER = "shared", "common"
+
+
+@cache
+def script_names() -> list[str]:
+    root = files(__package__) / "scripts"
+    found = [each.name for each in root.iterdir()]
+    found += [
+        f"{folder.name}/{each.name}" for folder in root.iterdir() if folder.is_dir() for each in folder.iterdir()
+    ]
+    scripts = [name.removesuffix(".lua") for name in sorted(found) if name.endswith(".lua")]
+    return [name for name in scripts if name.rpartition("/")[2] not in (_SHARED, _OF_FOLDER)]
 
 
 @cache
 def _source(name: str) -> str:
-    first = "#!lua flags=allow-oom" if name in _ALWAYS else "#!lua"
+    first = "#!lua" if name in _NEW_WORK else "#!lua flags=allow-oom"
     folder = name.rpartition("/")[0]
-    texts = ("shared.lua", f"{folder}/common.lua".lstrip("/"), f"{name}.lua")
+    texts = (_SHARED, f"{folder}/{_OF_FOLDER}".lstrip("/"), name)
     scripts = files(__package__) / "scripts"
-    return "\n".join((first, *(scripts.joinpath(*text.split("/")).read_text() for text in texts)))
+    return "\n".join((first, *(scripts.joinpath(*f"{text}.lua".split("/")).read_text() for text in texts)))
 
 
 @cache
@@ -63,7 +52,7 @@ def sha(name: str) -> str:
 
 
 def load_all() -> tuple[Command, ...]:
-    return tuple(("SCRIPT", "LOAD", _source(name)) for name in (*_NEW_WORK, *_ALWAYS))
+    return tuple(("SCRIPT", "LOAD", _source(name)) for name in script_names())
 
 
 class RedisStore:
