@@ -143,7 +143,10 @@ class Joins:
 
 
 def to_give_way(seats: Iterable[Seat], account: str) -> Seat | None:
-    """Whose session ends for a newcomer: the longest away, of the account with the most; None: nobody's."""
+    """Whose session ends for a newcomer: the longest away, of the account with the most; None: nobody's.
+
+    Among equals it is the newcomer's own account. One with fewer sessions than that gives none up.
+    """
     held: Counter[str] = Counter()
     away: dict[str, list[Seat]] = {}
     for seat in seats:

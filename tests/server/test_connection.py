@@ -159,21 +159,12 @@ async def test_a_flood_is_rate_limited_and_the_session_lives_on() -> None:
         assert await peer.receive() == Pong("late")
 
 
+@pytest.mark.parametrize("said", [(), (Ping("I am here"),)], ids=["nothing", "no start"])
 @swiftly
-async def test_who_says_nothing_is_closed_with_a_reason() -> None:
+async def test_who_starts_nothing_is_closed_with_a_reason(said: tuple[ClientMessage, ...]) -> None:
     settings = Settings(limits=Limits(start_timeout_s=1))
     async with running(settings) as gateway, gateway.peer() as peer:
-        code, error = await close_of(peer)
-    assert code == 4010
-    assert error is not None
-    assert error.code == "start_timeout"
-
-
-@swiftly
-async def test_a_late_start_is_no_start() -> None:
-    settings = Settings(limits=Limits(start_timeout_s=1))
-    async with running(settings) as gateway, gateway.peer() as peer:
-        await peer.send(Ping("I am here"))
+        await peer.send(*said)
         code, error = await close_of(peer)
     assert (code, error and error.code) == (4010, "start_timeout")
 

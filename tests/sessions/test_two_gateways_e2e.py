@@ -105,24 +105,6 @@ async def test_log_recognises_what_the_session_has_forgotten() -> None:
         assert newer.state.in_flight == 0
 
 
-async def test_a_session_moves_away_and_comes_back() -> None:
-    async with two() as g:
-        entry, connection = await joined(g.here, name="Ana", reads=["de"])
-        _, watching = await joined(g.here, name="Bo")
-        await watching.received()
-        for d in (g.there, g.here, g.there):
-            earlier = connection
-            entry, connection = await joined(d, name="Ana", reads=["de"], resume=resume_of(entry))
-            await idle()
-            assert entry.recovered
-            assert (earlier.closed, connection.closed) == ([CloseCode.REPLACED], [])
-        assert (len(g.here.sessions.seats.all), len(g.there.sessions.seats.all)) == (1, 1)
-        assert await watching.received() == [], "nobody has come, changed or left"
-        g.there.sessions.seats.end(entry.seat)
-        await idle()
-        assert names(await watching.received()) == [("Left", "Ana")]
-
-
 async def test_final_over_a_left_connection_is_refused() -> None:
     async with two() as g:
         entry, connection = await joined(g.here, name="Ana", speaks="en")
@@ -179,15 +161,6 @@ async def test_translations_of_a_dropped_language_still_arrive() -> None:
         _, bo = await joined(g.there, reads=["fr"], resume=resume_of(reader, seen))
         await translate(g.here, "Eins.")
         assert [m.text for m in await bo.received() if isinstance(m, TranslationFinal)] == ["Eins."]
-
-
-async def test_who_cannot_be_caught_up_gets_the_newest_there() -> None:
-    async with two() as g:
-        reader, _ = await joined(g.here, reads=["de"])
-        resume = resume_of(reader, 99)
-        again, _ = await joined(g.there, reads=["de"], resume=resume)
-        assert again.recovered is False
-        assert again.seat.member.participant == reader.seat.member.participant
 
 
 async def test_returning_session_skips_what_preceded_its_restart() -> None:

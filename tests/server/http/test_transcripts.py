@@ -19,7 +19,6 @@ from gateway.domain.ports import Engine, EventLog
 from gateway.engines.simulated import Script, SimulatedEngine
 from gateway.protocol.limits import Limits
 from gateway.stores.memory_log import MemoryEventLog, MemoryStore
-from tests.gateways import running
 from tests.logs import append, nothing
 from tests.over_http import check_problem
 from tests.server.http.api_routes import api_routes
@@ -88,21 +87,6 @@ async def test_a_file_says_what_it_is(format: str) -> None:
     assert response.headers["cache-control"] == "no-store"
     assert response.headers["x-content-type-options"] == "nosniff"
     assert "Good morning." in response.content.decode()
-
-
-@pytest.mark.parametrize("format", FORMATS)
-async def test_head_goes_with_get(format: str) -> None:
-    async with (
-        running() as gateway,
-        httpx.AsyncClient(base_url=f"http://127.0.0.1:{gateway.port}/v1/meetings/standup") as client,
-    ):
-        await append(gateway.gateway.log, "standup", STANDUP[0])
-        got = await client.get(f"/transcript.{format}")
-        head = await client.head(f"/transcript.{format}")
-    assert (got.status_code, head.status_code, head.content) == (200, 200, b"")
-    assert "Good morning." in got.text
-    for name in ("content-type", "content-length", "content-disposition"):
-        assert head.headers[name] == got.headers[name]
 
 
 async def test_json_has_everything_by_language() -> None:
@@ -273,13 +257,6 @@ async def test_a_meeting_in_which_nothing_was_said(format: str) -> None:
 async def test_an_address_that_is_no_transcript(path: str) -> None:
     async with serving(await log_of(*STANDUP)) as client:
         check_problem(await client.get(f"/standup/{path}"), 404, "not_found")
-
-
-async def test_another_method() -> None:
-    async with serving(await log_of(*STANDUP)) as client:
-        response = await client.post("/standup/transcript.json")
-    check_problem(response, 405, "method_not_allowed")
-    assert response.headers["allow"] == "GET, HEAD"
 
 
 # ---------------------------------------------------------------- the log while it is read
