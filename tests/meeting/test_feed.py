@@ -125,9 +125,7 @@ async def test_reader_behind_the_trimmed_log_is_told() -> None:
 
 
 @given(st.integers(0, 6), st.lists(st.sampled_from(["append", "ask", "answer"]), max_size=60), st.integers(1, 4))
-def test_however_it_interleaves_nothing_is_missing_and_nothing_comes_twice(
-    before: int, steps: list[str], limit: int
-) -> None:
+def test_interleaving_loses_and_repeats_nothing(before: int, steps: list[str], limit: int) -> None:
     asyncio.run(_interleave(before, steps, limit))
 
 

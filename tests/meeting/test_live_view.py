@@ -136,7 +136,7 @@ def test_a_gateway_ends_only_what_it_makes_itself() -> None:
     assert (list(live.captions), list(live.partials("de"))) == ([], [])
 
 
-def test_the_translation_of_a_final_begins_with_what_was_shown() -> None:
+def test_final_translation_begins_with_the_shown_text() -> None:
     live = LiveText()
     begun = live.final(said(), "de", said=7, shown="Wir")
     assert (begun.committed, begun.tentative, begun.said) == ("Wir", "", 7)
@@ -153,7 +153,7 @@ def test_away_speakers_partial_translation_stays() -> None:
     assert list(live.partials("de")) == [shown]
 
 
-def test_what_is_final_is_not_being_said_in_any_language() -> None:
+def test_final_utterance_leaves_every_language_of_partials() -> None:
     live = LiveText()
     for utterance in ("u", "v"):
         live.caption(caption(utterance))
@@ -195,13 +195,13 @@ def test_finished_languages_leave_nothing_behind() -> None:
     assert (live._partials, live._finals, live._captions) == ({}, {}, {})
 
 
-def test_somebody_who_saw_nothing_gets_all_of_it_in_one() -> None:
+def test_newcomer_gets_the_shown_text_in_one() -> None:
     shown = LiveTranslation(U, 3, "de", committed="Wir", tentative=" treffen")
     assert shown.delta(tentative=True) == TranslationDelta("ana", "u", "de", 3, "Wir", " treffen")
     assert shown.delta(tentative=False) == TranslationDelta("ana", "u", "de", 3, "Wir", "")
 
 
-def test_of_which_nothing_may_be_shown_there_is_no_delta() -> None:
+def test_nothing_to_show_makes_no_delta() -> None:
     assert LiveTranslation(U, 1, "de").delta(tentative=True) is None
     assert LiveTranslation(U, 1, "de", tentative="Wir").delta(tentative=False) is None
     assert LiveTranslation(U, 1, "de", tentative="Wir").delta(tentative=True) is not None

@@ -139,7 +139,7 @@ async def test_captions_travel_without_translation_options() -> None:
         assert (revised.utterance.text, revised.utterance.context, revised.utterance.glossary) == ("hi", (), ())
 
 
-async def test_a_gateway_that_comes_later_is_told_what_is_shown() -> None:
+async def test_late_gateway_is_told_what_is_shown() -> None:
     async with two() as t:
         await t.there.room.close()
         await t.here.reader("live")
@@ -207,7 +207,7 @@ async def test_what_comes_after_the_final_is_not_shown() -> None:
         assert nothing_is_live(t.there)
 
 
-async def test_text_that_comes_before_what_it_translates_waits_for_it() -> None:
+async def test_text_before_its_source_waits() -> None:
     async with two() as t:
         reader = await t.there.reader("live")
         await idle()
@@ -282,7 +282,7 @@ async def test_a_gateway_that_is_silent_is_forgotten(monkeypatch: pytest.MonkeyP
         assert not list(t.there.room.live.captions)
 
 
-async def test_a_gateway_says_now_and_then_that_it_is_there(monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_gateways_announce_themselves_now_and_then(monkeypatch: pytest.MonkeyPatch) -> None:
     async with two() as t:
         t.from_here.sent.clear()
         t.here.room.other_gateways.sweep()
@@ -292,7 +292,7 @@ async def test_a_gateway_says_now_and_then_that_it_is_there(monkeypatch: pytest.
         assert t.from_here.sent == [Reads((), ())]
 
 
-async def test_what_is_read_elsewhere_is_known_here_as_it_changes() -> None:
+async def test_remote_reads_are_known_as_they_change() -> None:
     async with two() as t:
         reader = await t.there.reader("live")
         await idle()

@@ -89,7 +89,7 @@ async def test_the_final_replaces_unsent_deltas() -> None:
     assert outbox.bytes == 0
 
 
-async def test_a_newer_partial_and_the_final_replace_an_unsent_partial() -> None:
+async def test_newer_partial_and_final_replace_unsent_partials() -> None:
     outbox = Outbox(10_000)
     outbox.put(caption(1))
     outbox.put(caption(1, utterance="v"))
@@ -302,7 +302,7 @@ async def test_blocked_writes_are_merged_until_possible() -> None:
 
 
 @pytest.mark.parametrize("waits", [True, False], ids=["the writer waits", "the writer comes later"])
-async def test_what_comes_first_is_put_before_what_was_told_meanwhile(waits: bool) -> None:
+async def test_released_first_message_precedes_held_ones(waits: bool) -> None:
     written: list[ServerMessage] = []
 
     def write_now(payload: Payload) -> bool:
@@ -325,7 +325,7 @@ async def test_what_comes_first_is_put_before_what_was_told_meanwhile(waits: boo
     assert [*await taking, *written] == [Pong("first"), Pong("early"), Pong("last")]
 
 
-async def test_an_outbox_that_is_closed_while_it_is_held_ends() -> None:
+async def test_outbox_closed_while_held_ends() -> None:
     outbox = Outbox(10_000)
     outbox.hold()
     outbox.put(Pong("early"))
@@ -390,7 +390,7 @@ def test_merged_deltas_keep_committed_and_newest_tentative() -> None:
     assert (earlier.message, later.message) == (merging("a", "b", rev=1), merging("c", "d", rev=2))
 
 
-def test_whoever_lags_as_much_shares_the_one_and_nobody_else() -> None:
+def test_equally_lagging_readers_share_merged_deltas() -> None:
     later = Payload(merging("c"))
     first, second = Payload(merging("a")), Payload(merging("b"))
     merged = later.behind(first)

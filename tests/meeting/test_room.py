@@ -194,7 +194,7 @@ async def test_newcomers_come_to_a_meeting_whose_log_was_trimmed() -> None:
             await again.everything()
 
 
-async def test_a_newcomer_is_shown_nothing_where_the_operator_wants_that() -> None:
+async def test_newcomer_is_shown_nothing_without_a_snapshot() -> None:
     async with running(Settings(snapshot_utterances=0)) as gateway, joined(gateway, speaks="en") as ana:
         await ana.peer.send(say("1"), say("2"))
         await ana.until(Caption, 2)

@@ -115,7 +115,7 @@ def test_clocks_that_agree_are_one_recording() -> None:
     assert spans(made) == [(400, 2_400, "one"), (2_900, 4_300, "two"), (5_000, 7_000, "three")]
 
 
-def test_clocks_that_disagree_are_mapped_to_the_time_of_arrival() -> None:
+def test_disagreeing_clocks_are_mapped_to_arrival() -> None:
     made = meeting(
         (2_500, said("one", start_ms=400, end_ms=2_400)),
         (6_401, said("two", by=KENJI, start_ms=2_900, end_ms=4_300)),
@@ -393,7 +393,7 @@ def test_cues_are_in_order_and_never_empty(made: Transcript) -> None:
         (0, said("", by=ANA, id="5", start_ms=0, end_ms=101)),
     )
 )
-def test_cues_with_estimated_times_are_in_the_order_of_acceptance(made: Transcript) -> None:
+def test_estimated_cues_keep_the_order_of_acceptance(made: Transcript) -> None:
     accepted = [u.utterance.key for u in made.utterances]
     shown = [cue.spoken for cue in cues(made)]
     for index, (before, after) in enumerate(pairwise(made.utterances)):

@@ -53,7 +53,7 @@ def ended(caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch) -> 
     return found
 
 
-async def test_a_websocket_that_ends_says_who_why_and_how_much(ended: Ended) -> None:
+async def test_websockets_end_is_logged_with_its_traffic(ended: Ended) -> None:
     headers = {"User-Agent": "captions/1.0", "X-Request-Id": "from-the-proxy"}
     async with running() as gateway:
         async with joined(gateway, meeting="standup", speaks="en", reads=["de"]) as ana:
@@ -91,7 +91,7 @@ async def test_why_the_gateway_closed_it(ended: Ended) -> None:
     assert (late["close_code"], late["reason"]) == (4010, "start_timeout")
 
 
-async def test_a_request_says_how_it_was_answered_and_no_meeting(ended: Ended) -> None:
+async def test_request_line_names_the_answer_not_the_meeting(ended: Ended) -> None:
     async with serving() as (_, client):
         answer = await client.post("/v1/translate", json=TEXT, headers={"X-Request-Id": "a b"})
         await client.get("/v1/meetings/m/transcript.txt")

@@ -138,7 +138,7 @@ async def test_large_frame_is_an_error_huge_one_a_close() -> None:
 
 
 @swiftly
-async def test_a_flood_is_rate_limited_and_the_session_lives_on() -> None:
+async def test_flood_is_rate_limited_session_survives() -> None:
     settings = Settings(limits=Limits(messages_per_s=10, messages_burst=5))
     async with running(settings) as gateway, gateway.peer() as peer:
         # Once the session has begun, each ping is answered; before, the newest.
@@ -415,7 +415,7 @@ async def test_a_session_without_an_end_says_so(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("how", ["revoked", "key taken away"])
 @swiftly
-async def test_a_session_whose_token_is_revoked_is_closed_for_good(how: str, tmp_path: Path) -> None:
+async def test_revoked_session_is_closed_for_good(how: str, tmp_path: Path) -> None:
     keys = Keyring(tmp_path)
     async with running(keys.settings()) as gateway:
         mine = keys.api_key if how == "key taken away" else keys.token()

@@ -259,7 +259,7 @@ def test_and_for_nobody_else(client: TestClient, accepts: str) -> None:
     assert answer.text == FILES["app.js"]
 
 
-def test_what_would_not_get_smaller_is_sent_as_it_is(client: TestClient) -> None:
+def test_incompressible_file_is_sent_as_it_is(client: TestClient) -> None:
     assert "content-encoding" not in client.get("/icon.svg", headers={"Accept-Encoding": "gzip"}).headers
 
 
@@ -325,7 +325,7 @@ def test_documents_a_browser_may_show_are_isolated(client: TestClient, path: str
     assert "microphone=(self), camera=()" in headers["permissions-policy"]
 
 
-def test_scripts_may_be_imported_from_elsewhere_and_nothing_else_may(client: TestClient) -> None:
+def test_only_scripts_are_importable_from_elsewhere(client: TestClient) -> None:
     own = assets(client)
     for path in ("/client/setting.js", "/app.js", f"/{own}app.js"):
         headers = client.get(path, headers={"Origin": "https://meet.example.com"}).headers
@@ -430,7 +430,7 @@ def test_everything_the_page_refers_to_is_served() -> None:
     assert not re.search(r"""(?:href|src)="(?!\./(?:assets/|\?)|#|https://)""", client.get("/").text)
 
 
-def test_what_the_page_needs_at_once_is_fetched_at_once() -> None:
+def test_page_preloads_what_it_needs_at_once() -> None:
     # `/` shows this one of the two views that app.js chooses from.
     app, meeting = "page/app.js", "page/meeting/start_meeting.js"
     assert f'<script type="module" src="./{app}">' in text("index.html")
@@ -465,7 +465,7 @@ def test_the_manifest_leads_to_the_page_below_any_prefix() -> None:
             assert f"{width}x{height}" == icon["sizes"]
 
 
-def test_other_pages_get_the_client_and_nothing_of_the_page() -> None:
+def test_other_pages_get_only_the_client() -> None:
     client = client_of(None)
     assert 'export { GatewayClient } from "./client/gateway_client.js";\n' in text(PUBLIC_CLIENT)
     loaded = modules(PUBLIC_CLIENT)
@@ -500,7 +500,7 @@ def test_the_page_weighs_less_than_its_budget() -> None:
 
 
 @pytest.mark.parametrize(("offered", "content"), [(True, "on"), (False, "off")])
-def test_the_document_tells_the_page_whether_it_offers_demo_controls(offered: bool, content: str) -> None:
+def test_document_tells_whether_demo_controls_are_offered(offered: bool, content: str) -> None:
     page = TestClient(Starlette(routes=usual(page_routes, demo_controls=offered)))
     assert re.findall(r'<meta name="demo-controls" content="(\w+)">', page.get("/").text) == [content]
 

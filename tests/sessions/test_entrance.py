@@ -105,7 +105,7 @@ async def test_who_is_gone_before_they_have_begun_leaves_nothing() -> None:
         assert (len(d.sessions.seats.all), await session_store.counts("default")) == (0, TenantCounts())
 
 
-async def test_who_is_revoked_while_they_begin_is_not_let_in() -> None:
+async def test_client_revoked_while_beginning_is_refused() -> None:
     async with faulty() as (d, session_store):
         session_store.go_on.clear()
         joining = asyncio.create_task(d.join(grant=ANA))
@@ -211,7 +211,7 @@ async def test_removed_keys_session_is_not_resumed_elsewhere() -> None:
         assert again.recovered is False
 
 
-async def test_a_session_comes_to_a_full_gateway_as_any_newcomer() -> None:
+async def test_resume_at_a_full_gateway_needs_room() -> None:
     async with faulty(max_sessions=1) as (d, session_store), elsewhere(d, session_store) as there:
         here, _ = await d.join("ours", name="Bo")
         entry, _ = await there.join("theirs", name="Ana")

@@ -231,7 +231,7 @@ class TestMessages:
         talk.session.grant = OPEN
         assert isinstance(talk.send(final())[0], Accept)
 
-    def test_originals_may_be_left_by_whoever_may_not_have_them(self) -> None:
+    def test_originals_may_be_declined_without_the_right(self) -> None:
         talk = Talk().started(originals=True)
         talk.session.grant = replace(OPEN, subject="ana", langs=frozenset({"ja"}))
         assert error_of(talk.send(SessionUpdate(speaks="de"))).field == "originals"

@@ -101,7 +101,7 @@ class Watch:
         ({"expires_s": NOW_S - 5}, 0.0),
     ],
 )
-def test_a_session_lasts_for_as_long_as_its_token_says(fields: dict[str, Any], left_s: float | None) -> None:
+def test_session_lasts_as_its_token_says(fields: dict[str, Any], left_s: float | None) -> None:
     watch = Watch()
     watch.now_s = 0.0
     seat, _ = watch.begun(replace(ANA, **fields))
@@ -142,7 +142,7 @@ async def test_the_client_is_told_a_minute_before_and_once() -> None:
     assert connection.closed == []
 
 
-async def test_who_has_less_than_a_minute_is_told_at_once() -> None:
+async def test_less_than_a_minute_is_told_at_once() -> None:
     watch = Watch()
     _, connection = watch.begun(replace(ANA, max_s=20.0))
     watch.at(0.5)
@@ -164,7 +164,7 @@ async def test_who_was_away_is_told_once_connected_again() -> None:
 # ---------------------------------------------------------------- refreshes
 
 
-async def test_a_refresh_gives_the_new_tokens_time_and_another_warning() -> None:
+async def test_refresh_gives_new_time_and_warning() -> None:
     watch = Watch()
     seat, connection = watch.begun()
     watch.at(550.0)

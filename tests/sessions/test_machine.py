@@ -96,7 +96,7 @@ class TestBeforeTheStart:
         error = error_of(Talk().send(SessionStart(reads=["ja"], meeting=meeting)))
         assert (error.code, error.field) == (code, "meeting")
 
-    def test_what_is_to_be_resumed_is_passed_on_and_bounded(self) -> None:
+    def test_resume_is_passed_on_and_bounded(self) -> None:
         resume = Resume("s" * 32, "epoch", 7)
         join = only(Join, Talk().send(SessionStart(reads=["ja"], resume=resume)))
         assert join.resume == resume
@@ -109,7 +109,7 @@ class TestBeforeTheStart:
         assert error_of(talk.send(Ping())).code == "session_not_started"
         talk.started()
 
-    def test_while_the_engine_loads_the_client_is_told_to_retry(self) -> None:
+    def test_loading_engine_asks_for_a_retry(self) -> None:
         talk = Talk(profile=None)
         error = error_of(talk.send(SessionStart(reads=["ja"])))
         assert (error.code, error.retryable) == ("engine_unavailable", True)
@@ -229,7 +229,7 @@ class TestUtterances:
         assert isinstance(talk.send(final(rev=2))[0], Accept)
         assert talk.session.give_up("u1", error) == []
 
-    def test_a_final_that_cannot_be_read_is_refused_like_others(self) -> None:
+    def test_unreadable_final_is_refused_like_others(self) -> None:
         talk = Talk(Limits(messages_burst=2)).started()
         talk.send(UtterancePartial("u1", 1, "hel"))
         unreadable = InvalidMessage("Not that.", utterance="u1")
@@ -339,7 +339,7 @@ class TestResuming:
         again = only(Accept, talk.send(final("u1")))
         assert again.again
 
-    def test_an_update_that_could_not_be_carried_out_changes_nothing(self) -> None:
+    def test_failed_update_changes_nothing(self) -> None:
         talk = Talk().started()
         talk.send(SessionUpdate(reads=["de"]))
         talk.session.not_updated(Update("en", ("ja",)))
@@ -368,7 +368,7 @@ class TestDetectedLanguages:
         assert self.langs(talk.send(final("u1", "de: hallo", lang="auto"))) == [(Accept, "de", True)]
         assert self.langs(talk.send(final("u2", "de: hallo"))) == [(Accept, "en", False)]
 
-    def test_the_session_is_in_what_it_was_told_to_be(self) -> None:
+    def test_session_detects_from_the_told_language(self) -> None:
         talk = Talk().started(speaks="de")
         assert self.langs(talk.send(UtterancePartial("u1", 1, "42", lang="auto"))) == [(Show, "de", True)]
         talk.send(SessionUpdate(speaks="auto"))
@@ -532,7 +532,7 @@ class TestTheEndOfTheTokensTime:
         assert close.reason is not None
         assert (close.reason.code, close.reason.utterance) == ("token_expired", None)
 
-    def test_where_nothing_has_begun_or_all_has_ended_nothing_happens(self) -> None:
+    def test_expiry_is_ignored_before_start_and_after_end(self) -> None:
         assert Talk().session.expire() == []
         gone = Talk().started()
         gone.session.disconnected()

@@ -62,7 +62,7 @@ def finished(seat: Seat, utterance: str = "u", *, failed: bool = False) -> None:
     on_finished(utterance, failed)
 
 
-def test_a_connection_is_told_who_it_is_in_the_meeting() -> None:
+def test_connection_is_told_its_participant() -> None:
     seat = seated(connection := started())
     assert connection.state.participant == "ana"
     assert seat.connected
@@ -106,7 +106,7 @@ def test_failed_finals_may_be_resent_others_are_acknowledged() -> None:
         only(answer, connection.send(UtteranceFinal(utterance, 1, "One.")))
 
 
-def test_the_newest_connection_is_told_what_became_of_an_utterance() -> None:
+def test_newest_connection_learns_an_utterances_outcome() -> None:
     seat = seated(earlier := started())
     said(earlier)
     newer = started()
@@ -209,7 +209,7 @@ async def test_what_others_said_is_not_the_sessions() -> None:
     assert (state._known.get("u"), state._known.get("v"), state.in_flight) == (None, None, 0)
 
 
-async def test_a_session_that_another_gateway_had_is_what_it_was() -> None:
+async def test_session_of_another_gateway_is_restored() -> None:
     ana = SessionRecord(
         *("ana", "m", True, "Ana", "en", ("de",)),
         since=3,

@@ -43,7 +43,7 @@ async def test_moved_session_takes_nothing_and_ends_nothing() -> None:
         assert (await session_store.counts("default")).sessions == 1, "the other gateway has it"
 
 
-async def test_a_session_that_has_ended_elsewhere_is_to_come_again() -> None:
+async def test_session_ended_elsewhere_is_told_to_return() -> None:
     async with desk() as d:
         entry, ana = await d.join()
         d.sessions.seats.moved(entry.seat.key, elsewhere=False)
@@ -51,7 +51,7 @@ async def test_a_session_that_has_ended_elsewhere_is_to_come_again() -> None:
         assert isinstance(ana.reasons[0], LogUnavailable)
 
 
-async def test_what_happens_while_the_store_is_away_is_told_later() -> None:
+async def test_changes_during_an_outage_are_told_later() -> None:
     session_store = FaultySessionStore()
     async with desk(Limits(keep_s=60), session_store=session_store) as d:
         away, _ = await d.join(name="Ana")
@@ -243,7 +243,7 @@ async def test_lost_session_is_found_elsewhere_or_ended(fence: int | None, elsew
 
 
 @pytest.mark.parametrize("resumed", [False, True])
-async def test_a_session_that_is_another_gateways_is_not_kept_here(resumed: bool) -> None:
+async def test_another_gateways_session_is_not_kept_here(resumed: bool) -> None:
     async with writing() as d:
         d.session_store.answers = False
         d.session_store.go_on.clear()
@@ -292,7 +292,7 @@ async def test_whether_a_token_is_about_to_be_given_back() -> None:
         assert d.session_store.said == [("end", b"a", 1, token), ("end", b"b", 1)]
 
 
-async def test_what_fails_does_not_hold_up_what_comes_after_it(monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_failures_do_not_hold_up_later_writes(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(seats, "_AT_ONCE", 2)
     async with writing() as d:
         d.session_store.away = {b"a", b"b", b"c"}  # on a store that is away

@@ -68,7 +68,7 @@ async def test_a_session_that_is_connected_is_kept_however_long() -> None:
         assert len(d.sessions.seats.all) == 1
 
 
-async def test_a_newcomer_ends_the_session_that_is_away_for_longest() -> None:
+async def test_newcomer_ends_the_longest_away_session() -> None:
     async with desk(max_sessions=3) as d:
         for name in ("Ana", "Bo", "Cy"):
             entry, _ = await d.join(name=name)
@@ -233,7 +233,7 @@ async def test_ended_sessions_partial_is_translated_no_further() -> None:
         assert not list(ana.seat.room.live.captions)
 
 
-async def test_what_concerns_everybody_is_told_to_those_who_are_connected() -> None:
+async def test_news_reaches_connected_sessions_only() -> None:
     async with desk() as d:
         (lost, away), (_, here) = await d.join(), await d.join(meeting="other")
         d.sessions.seats.away(lost.seat, lost.feed)
@@ -244,7 +244,7 @@ async def test_what_concerns_everybody_is_told_to_those_who_are_connected() -> N
         assert await away.received() == []
 
 
-async def test_a_session_that_ends_while_its_languages_change_is_gone() -> None:
+async def test_session_ending_during_an_update_is_gone() -> None:
     async with desk() as d:
         (entry, _), (other, _) = await d.join(reads=["de"]), await d.join(name="Bo")
         go_on = asyncio.Event()
@@ -425,7 +425,7 @@ async def test_away_speaker_is_translated_and_may_resend() -> None:
 
 
 @pytest.mark.parametrize("what", ["session", "epoch", "ahead", "trimmed"])
-async def test_what_cannot_be_resumed_is_begun_anew_with_the_newest(what: str) -> None:
+async def test_unresumable_session_begins_with_the_newest(what: str) -> None:
     settings = Settings(
         snapshot_utterances=3,
         event_log=EventLogSettings(max_publications=100),

@@ -260,7 +260,7 @@ async def test_a_join_that_fails_does_not_use_it_up() -> None:
         await joined(d, ONCE)
 
 
-async def test_nobodys_session_ends_for_a_token_that_is_used_up() -> None:
+async def test_used_up_token_ends_nobodys_session() -> None:
     async with desk(max_sessions=2) as d:
         entry, _ = await joined(d, ONCE)
         kept, _ = await joined(d, BO)

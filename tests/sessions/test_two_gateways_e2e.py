@@ -74,7 +74,7 @@ async def test_resumed_elsewhere_nothing_is_lost_or_doubled() -> None:
         assert await translated(g.there) == [("One.", "de"), ("Two.", "de"), ("Three.", "de")]
 
 
-async def test_a_speaker_who_moves_in_the_middle_sends_nothing_twice() -> None:
+async def test_moving_speaker_sends_nothing_twice() -> None:
     async with two() as g:
         speaker, ana = await joined(g.here, speaks="en")
         await joined(g.there, reads=["de"])
@@ -203,7 +203,7 @@ async def test_a_session_is_the_same_persons_at_every_gateway(
         assert again.recovered
 
 
-async def test_the_same_token_gives_no_more_time_at_another_gateway() -> None:
+async def test_same_token_gives_no_more_time_elsewhere() -> None:
     async with two() as g:
         grant = replace(ANA, max_s=600.0)
         entry, _ = await joined(g.here, grant=grant)

@@ -74,7 +74,7 @@ def without_shares(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 @pytest.mark.parametrize("heard", [False, True])
-def test_a_meeting_that_floods_costs_no_other_meeting_a_publication(heard: bool) -> None:
+def test_flooding_meeting_costs_no_other_a_publication(heard: bool) -> None:
     log = usual(BoundedLogs, max_bytes=MEETING_SHARE * room_for(4, meetings=1))
     quiet = [f"quiet {n}" for n in range(MEETING_SHARE - 1)]
     for meeting in quiet:
@@ -430,7 +430,7 @@ def _tracked(value: object) -> int:
     return len(value) if isinstance(value, list | set) else 0
 
 
-def test_every_account_is_within_its_bound_in_the_next_process() -> None:
+def test_restored_accounts_are_within_their_bounds() -> None:
     earlier = usual(BoundedLogs)
     with ExitStack() as subscriptions:
         for account in ("a", "b", "empty"):
@@ -467,7 +467,7 @@ def test_bounded_account_loses_its_own_oldest_meetings() -> None:
         assert texts(log.read("other", after=0)) == ["1", "2", "3"]
 
 
-def test_a_kept_meeting_whose_offsets_do_not_fit_is_refused() -> None:
+def test_kept_meeting_with_wrong_offsets_is_refused() -> None:
     one, two, four = (Publication(offset, 0, said("x")) for offset in (1, 2, 4))
     wrong = [
         (1, 2, (one,)),

@@ -118,7 +118,7 @@ def test_what_was_written_is_read_until_it_is_discarded(path: Path) -> None:
     assert list(path.parent.iterdir()) == []
 
 
-def test_a_session_needs_not_say_what_it_has_nothing_of(path: Path) -> None:
+def test_optional_fields_of_a_session_may_be_absent(path: Path) -> None:
     needed = {field.name for field in structs.fields(KeptSession) if field.required}
     place(path, {"version": HANDOVER_VERSION, "sessions": [{name: getattr(BEN, name) for name in needed}]})
     read = handover_file.read(path)
@@ -208,9 +208,7 @@ def test_a_newer_one_replaces_it(path: Path) -> None:
     assert handover_file.read(path) == Handover(sessions=(BEN,))
 
 
-def test_one_that_cannot_be_written_leaves_everything_as_it_was(
-    path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_failed_write_leaves_everything_as_it_was(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     handover_file.write(path, FULL)
 
     def full(descriptor: int) -> None:
@@ -344,7 +342,7 @@ def test_discarding_what_is_not_there_is_no_trouble(path: Path) -> None:
     handover_file.discard(path / "in" / "no" / "folder")
 
 
-def test_discarding_deletes_a_link_and_not_what_it_points_at(path: Path) -> None:
+def test_discarding_a_link_spares_its_target(path: Path) -> None:
     other = path.with_name("other")
     other.write_text("precious")
     path.symlink_to(other)

@@ -82,7 +82,7 @@ async def test_gone_webhook_stays_gone_across_processes() -> None:
     assert not (await last.outbox.state(GONE)).gone
 
 
-async def test_without_webhooks_nothing_is_kept_of_meetings_that_have_ended() -> None:
+async def test_ended_meetings_are_forgotten_without_webhooks() -> None:
     before = Process(m=True)
     await before.types()
     before.outbox.meeting_started("m")
@@ -96,7 +96,7 @@ async def test_without_webhooks_nothing_is_kept_of_meetings_that_have_ended() ->
     assert (await before.next()).outbox.kept_webhooks() == KeptWebhooks()
 
 
-async def test_what_two_processes_tell_of_one_meeting_has_one_id() -> None:
+async def test_event_told_by_two_processes_has_one_id() -> None:
     before = Process(m=False)
     await before.types()
     before.outbox.meeting_started("m")

@@ -55,7 +55,7 @@ def test_keys_are_read_from_a_file(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("text", ["", "no key", base64.b64encode(b"short").decode()])
-def test_a_file_without_good_keys_is_refused_in_one_sentence(tmp_path: Path, text: str) -> None:
+def test_file_without_good_keys_is_refused(tmp_path: Path, text: str) -> None:
     file = tmp_path / "store.key"
     file.write_text(text)
     with pytest.raises(StartupError, match="openssl rand -base64 32"):

@@ -76,9 +76,7 @@ def record(meeting: str, participant: str = "ana", **more: Any) -> SessionRecord
 
 
 @given(IDS, KEYS, st.randoms())
-def test_the_order_in_which_stores_are_named_does_not_matter(
-    ids: list[str], key: str | bytes, random: Any
-) -> None:
+def test_order_of_stores_does_not_matter(ids: list[str], key: str | bytes, random: Any) -> None:
     shuffled = list(ids)
     random.shuffle(shuffled)
     one, other = placement(*ids), placement(*shuffled)
@@ -121,7 +119,7 @@ def stores() -> tuple[MemoryStore, MemoryStore]:
     return usual(MemoryStore), usual(MemoryStore)
 
 
-async def test_each_meeting_is_on_its_store_and_all_are_counted(stores: tuple[MemoryStore, MemoryStore]) -> None:
+async def test_meetings_are_on_their_stores_and_counted(stores: tuple[MemoryStore, MemoryStore]) -> None:
     log = two_logs(stores)
     delivered: list[Publication] = []
     async with AsyncExitStack() as reading:
@@ -137,7 +135,7 @@ async def test_each_meeting_is_on_its_store_and_all_are_counted(stores: tuple[Me
         assert (usage.publications, usage.bytes) == (2, usage.bytes_by_account["acme"])
 
 
-async def test_what_a_gateway_left_on_any_store_is_taken_over(stores: tuple[MemoryStore, MemoryStore]) -> None:
+async def test_work_left_on_any_store_is_taken_over(stores: tuple[MemoryStore, MemoryStore]) -> None:
     gone, other = two_logs(stores), two_logs(stores)
     async with AsyncExitStack() as reading:
         for meeting in MEETINGS:
@@ -235,7 +233,7 @@ async def test_a_token_opens_one_session_wherever_it_is(
 
 @pytest.mark.parametrize("store", [0, 1])
 @pytest.mark.parametrize("what", ["begin", "take", "take what has ended"])
-async def test_a_token_that_was_for_nothing_can_open_another_session(
+async def test_refused_sessions_token_can_be_used_again(
     session_stores: tuple[_SessionStore, _SessionStore], store: int, what: str
 ) -> None:
     here, there = session_stores
@@ -267,7 +265,7 @@ async def test_token_stays_used_by_a_later_resume(
     assert await there.take(session, fence, record(meeting, reads=()), used=TOKEN) == fence + 1
 
 
-async def test_a_revocation_is_told_once_and_counts_on_every_store(
+async def test_revocation_is_told_once_and_counts_everywhere(
     session_stores: tuple[_SessionStore, _SessionStore],
 ) -> None:
     here, there = session_stores
@@ -362,7 +360,7 @@ async def test_events_do_not_wait_for_an_absent_store() -> None:
         await ShardedWebhookOutbox([Away(), Away()], TWO).tend(HOOK, 1)
 
 
-async def test_a_store_that_fails_otherwise_is_logged_though_another_answers(
+async def test_unexpected_failure_of_one_store_is_logged(
     caplog: pytest.LogCaptureFixture,
 ) -> None:
     class Broken(MemoryWebhookOutbox):

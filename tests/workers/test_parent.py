@@ -94,7 +94,7 @@ async def test_a_worker_that_cannot_be_started_is_tried_again(monkeypatch: pytes
         assert gateway.pids[2] == before[2]
 
 
-async def test_a_reload_that_stops_midway_says_who_has_which_settings(
+async def test_interrupted_reload_says_who_has_which_settings(
     monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
     given = settings()
@@ -306,7 +306,7 @@ async def test_what_goes_on_running_keeps_its_settings(caplog: pytest.LogCapture
         await gateway.all_serve()
 
 
-async def test_the_end_of_the_parent_drains_all_workers_at_once() -> None:
+async def test_stopping_parent_drains_all_workers_at_once() -> None:
     async with workers(settings()) as gateway:
         sessions = [await gateway.session(number) for number in (1, 2)]
         pids = [*gateway.pids.values(), gateway.host_pid]
@@ -408,7 +408,7 @@ async def test_workers_may_each_play_a_script_of_their_own() -> None:
             await session.cancel("u1")
 
 
-async def test_one_that_cannot_start_says_why_and_leaves_nothing_behind(tmp_path: Path) -> None:
+async def test_failed_start_says_why_and_leaves_nothing(tmp_path: Path) -> None:
     given = replace(settings(), auth=AuthSettings(keys_file="/nowhere/keys.json"))
     parent = Parent(given, 2, tmp_path, 0)
     await parent.run()

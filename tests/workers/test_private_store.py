@@ -124,9 +124,7 @@ async def test_one_that_cannot_start_names_its_log(tmp_path: Path) -> None:
             pass
 
 
-def test_without_such_a_program_one_sentence_says_what_to_install(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_missing_store_program_is_named_for_installation(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(private_store, "_PROGRAMS", ("no-such-server",))
     with pytest.raises(StartupError, match=r"install redis-server .* or valkey-server, or .*--store"):
         PrivateStore(tmp_path, tmp_path, 0)

@@ -133,7 +133,7 @@ async def test_a_form_works_as_json_does(gateway: Running) -> None:
 # ---------------------------------------------------------------- tags
 
 
-async def test_xml_with_placeholders_and_what_is_said_of_its_tags(gateway: Running) -> None:
+async def test_xml_keeps_placeholders_and_tag_rules(gateway: Running) -> None:
     def ask(client: deepl.DeepLClient) -> Any:
         return client.translate_text(
             ["<d><t>One</t><s>Two</s>Hello <x>Ana</x> and <y/> others <i>here</i></d>", "1 <x>a</x>"],
@@ -266,7 +266,7 @@ async def test_nothing_is_translated_if_one_text_cannot_be() -> None:
     assert (answer.status_code, admitted) == (400, [])
 
 
-async def test_a_token_of_a_meeting_translates_and_learns_no_usage(tmp_path: Path) -> None:
+async def test_meeting_token_translates_and_learns_no_usage(tmp_path: Path) -> None:
     acme = Acme(tmp_path)
     async with running(acme.settings()) as gateway:
         with pytest.raises(deepl.AuthorizationException, match="API key"):

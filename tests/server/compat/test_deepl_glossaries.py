@@ -240,7 +240,7 @@ async def test_they_outlive_a_restart(tmp_path: Path) -> None:
         assert await asked(gateway, lambda client: client.get_glossary_entries(made)) == TERMS
 
 
-async def test_gateways_that_name_their_stores_in_another_order_share_them() -> None:
+async def test_order_of_store_urls_does_not_matter() -> None:
     urls, prefix = shared_urls(2), f"{secrets.token_hex(4)}:"
     orders = [urls, " ".join(reversed(urls.split()))]
     one, other = (Settings(store=StoreSettings(url=each, prefix=prefix)) for each in orders)
@@ -300,7 +300,7 @@ WORDS = st.text(st.characters(categories=["L", "N", "P"], include_characters=" "
 
 
 @given(st.dictionaries(WORDS, WORDS, min_size=1))
-def test_what_was_read_is_written_as_deepls_client_reads_it(terms: dict[str, str]) -> None:
+def test_entries_are_written_as_deepls_client_reads(terms: dict[str, str]) -> None:
     assert read_entries(util.convert_dict_to_tsv(terms), "tsv", Limits()) == terms
     assert util.convert_tsv_to_dict(tab_separated(terms)) == terms
 

@@ -34,7 +34,7 @@ def in_capitals(text: str, rules: Rules = HTML) -> str:
     return Tagged(text, rules).translated(str.upper)
 
 
-def test_tags_go_with_their_words_where_these_are_found_again() -> None:
+def test_tags_follow_words_that_are_found_again() -> None:
     assert (
         said("We meet on <b>Friday</b> at <i>noon</i>.", GERMAN)
         == "Am <b>Freitag</b> treffen wir uns zu <i>Mittag</i>."
@@ -75,7 +75,7 @@ def test_quotes_at_the_edges_of_parts_are_kept(text: str, expected: str) -> None
         "Am Freitag, diesen Freitag, zu Mittag.",
     ],
 )
-def test_where_they_are_not_the_parts_stand_in_their_order(whole: str) -> None:
+def test_unfound_parts_stand_in_their_order(whole: str) -> None:
     words = GERMAN | {"We meet on Friday at noon.": whole}
     assert (
         said("We meet on <b>Friday</b> at <i>noon</i>.", words)
@@ -83,7 +83,7 @@ def test_where_they_are_not_the_parts_stand_in_their_order(whole: str) -> None:
     )
 
 
-def test_parts_that_overlap_in_the_translation_stand_in_their_order() -> None:
+def test_overlapping_parts_stand_in_their_order() -> None:
     words = {"a b c": "x y z", "a": "x y", "b": "-", "c": "y z"}
     assert said("<i>a</i> b <b>c</b>", words) == "<i>x y</i> - <b>y z</b>"
 

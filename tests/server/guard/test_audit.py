@@ -65,7 +65,7 @@ def test_of_what_happens_all_the_time_refusals_are_enough() -> None:
     assert [entry.outcome for entry in book.entries] == ["quota_exceeded"]
 
 
-def test_a_flood_of_refusals_writes_little_and_hides_nobody_else() -> None:
+def test_flood_of_refusals_is_thinned_per_tenant() -> None:
     book = Book()
     for _ in range(10_000):
         book.audit.record("join", CLIENT, "unauthenticated")
@@ -178,7 +178,7 @@ async def test_records_name_actions_and_nothing_said(tmp_path: Path) -> None:
         assert secret not in written
 
 
-async def test_an_audit_log_that_cannot_be_written_stops_the_start(tmp_path: Path) -> None:
+async def test_unwritable_audit_log_stops_the_start(tmp_path: Path) -> None:
     settings = Settings(auth=AuthSettings(audit_file=str(tmp_path / "nowhere" / "audit.jsonl")))
     with pytest.raises(StartupError, match="cannot be written"):
         Gateway(settings)

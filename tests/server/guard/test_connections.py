@@ -39,7 +39,7 @@ def test_one_address_pushes_out_its_own() -> None:
     assert street.closed == ["a"]
 
 
-def test_where_all_were_heard_a_newcomer_is_one_too_many() -> None:
+def test_newcomer_among_heard_ones_is_one_too_many() -> None:
     street = Street(most_per_address=1)
     street.connections.heard(street.enter("a"))
     late = street.enter("b")

@@ -75,7 +75,7 @@ ENDLESS = [
 
 
 @pytest.mark.parametrize(("begin", "more", "status"), ENDLESS)
-async def test_a_head_without_end_is_refused_and_takes_no_memory(begin: bytes, more: bytes, status: bytes) -> None:
+async def test_endless_head_is_refused_without_memory(begin: bytes, more: bytes, status: bytes) -> None:
     async with running() as gateway, line(gateway) as client:
         await client.send(begin)
         for _ in range(10 * HEAD_BYTES // len(more)):
@@ -108,7 +108,7 @@ async def test_who_is_refused_and_stays_is_closed() -> None:
 
 
 @swiftly
-async def test_a_request_behind_one_that_takes_long_is_not_late() -> None:
+async def test_request_behind_a_long_one_is_not_late() -> None:
     script = Script(first_token_s=40)
     body = b'{"text": "Good morning.", "source_lang": "en", "target_lang": "ja"}'
     head = b"POST /v1/translate HTTP/1.1\r\n" + HOST

@@ -85,7 +85,7 @@ def test_anything_else_in_the_header_is_no_token(headers: tuple[str, ...]) -> No
 @pytest.mark.parametrize(
     ("status", "headers"), [(401, {"WWW-Authenticate": "Bearer"}), (403, {}), (400, {}), (200, {})]
 )
-def test_who_lacks_a_token_is_told_how_to_send_one(status: int, headers: dict[str, str]) -> None:
+def test_refusal_says_how_to_send_a_token(status: int, headers: dict[str, str]) -> None:
     assert challenge(status) == headers
 
 

@@ -270,7 +270,7 @@ async def test_data_behind_the_handshakes_end_is_read(pair: Certificate) -> None
 
 
 @in_both_loops
-async def test_a_slow_reader_is_noticed_as_early_as_without_tls(pair: Certificate) -> None:
+async def test_slow_reader_is_noticed_as_without_tls(pair: Certificate) -> None:
     async with running(settings(pair)) as gateway, gateway.peer(ssl=pair.trusting()):
         (connection,) = gateway.server.server_state.connections
         _, high = connection.transport.get_write_buffer_limits()

@@ -77,7 +77,7 @@ async def test_several_texts_keep_their_order_whichever_ends_first() -> None:
     assert {*answer["translations"][0]} == {"translation", "tokens", "truncated", "timings"}
 
 
-async def test_an_option_the_model_does_not_take_is_a_warning() -> None:
+async def test_unsupported_option_is_a_warning() -> None:
     body = {**FROM_TO, "text": "hi", "context": "we met", "formality": "formal", "glossary": {"hi": "yo"}}
     async with serving(script=Script(options=frozenset({"context"}))) as (_, client):
         answer = (await translate(client, body)).json()
@@ -106,7 +106,7 @@ async def test_leading_space_is_no_part_of_a_translation() -> None:
     assert streamed[0] == ("translation.delta", {"index": 0, "committed": "[ja]"})
 
 
-async def test_a_call_takes_turns_as_its_address_with_unique_ids() -> None:
+async def test_call_takes_turns_as_its_address() -> None:
     admitted: list[tuple[str, Sequence[TranslationRequest]]] = []
     async with serving() as (gateway, client):
         admit = gateway.gateway.scheduler.admit
@@ -169,7 +169,7 @@ async def test_accept_decides_between_stream_and_json() -> None:
 
 @pytest.mark.parametrize("abrupt", [False, True], ids=["close", "abort"])
 @pytest.mark.parametrize("accept", ["application/json", "text/event-stream"])
-async def test_a_client_that_leaves_ends_its_generations_in_the_engine(accept: str, abrupt: bool) -> None:
+async def test_leaving_client_ends_its_generations(accept: str, abrupt: bool) -> None:
     body = json.dumps({**FROM_TO, "texts": ["STALL for ever", "LONG text"] * 15}).encode()
     head = (
         f"POST /v1/translate HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\n"
@@ -209,7 +209,7 @@ async def test_client_leaving_mid_body_is_no_error() -> None:
 
 
 @pytest.mark.parametrize("accept", [b"application/json", b"text/event-stream"])
-async def test_a_call_cancelled_before_its_first_step_leaves_nothing_behind(accept: bytes) -> None:
+async def test_cancelled_call_leaves_nothing_behind(accept: bytes) -> None:
     async with running() as gateway:
         scheduler = gateway.gateway.scheduler
         admit = scheduler.admit
@@ -416,7 +416,7 @@ async def test_what_is_exactly_at_the_limits_is_taken() -> None:
 
 
 @pytest.mark.parametrize("chunked", [False, True], ids=["declared", "chunked"])
-async def test_a_body_too_large_is_not_read_to_its_end(chunked: bool) -> None:
+async def test_large_body_is_not_read_to_its_end(chunked: bool) -> None:
     content = b" " * (BODY_BYTES + 1)
 
     async def chunks() -> AsyncIterator[bytes]:
@@ -445,7 +445,7 @@ async def test_full_queue_refuses_the_whole_call() -> None:
         assert (await translate(client, {**FROM_TO, "texts": ["fine"] * 5})).status_code == 200
 
 
-async def test_a_full_queue_refuses_a_call_before_it_is_read() -> None:
+async def test_full_queue_refuses_before_reading() -> None:
     script = Script(max_running=1, rules=(Rule("STALL", stall_after=0),))
     async with serving(settings=Settings(max_waiting=4), script=script) as (gateway, client):
         # One place in the engine, two of lookahead, two to wait.
@@ -509,7 +509,7 @@ async def test_while_the_engine_loads() -> None:
             assert int(response.headers["retry-after"]) * 1_000 == problem["retry_after_ms"]
 
 
-async def test_when_the_engine_is_ready_has_died_or_was_stopped() -> None:
+async def test_readiness_follows_the_engines_state() -> None:
     settings = Settings(engine=EngineSettings(max_restarts=1, restart_backoff_s=3_600))
     async with serving(settings=settings) as (gateway, client):
         ready = await client.get("/readyz")
@@ -537,7 +537,7 @@ async def test_when_the_engine_died_too_often() -> None:
 
 
 @swiftly
-async def test_a_text_that_is_not_done_in_time_is_named() -> None:
+async def test_late_text_is_named() -> None:
     async with serving(settings=Settings(utterance_deadline_s=1)) as (_, client):
         answer = (await translate(client, {**FROM_TO, "texts": ["a", "STALL"]})).json()
         assert answer["translations"][1]["error"]["code"] == "deadline_exceeded"

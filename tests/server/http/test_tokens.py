@@ -257,7 +257,7 @@ async def test_a_guest_who_is_thrown_out_stays_out(door: Door) -> None:
     assert other.status_code == 200
 
 
-async def test_guests_get_tokens_for_an_invite_until_it_is_revoked(door: Door) -> None:
+async def test_invite_gives_guests_tokens_until_revoked(door: Door) -> None:
     invite = await door.token(invite=True, meeting="standup")
 
     async def enter(guest: str) -> httpx.Response:

@@ -190,7 +190,7 @@ class LoadingEngine(SimulatedEngine):
         raise NotImplementedError
 
 
-async def test_while_the_engine_loads_any_language_may_be_asked_for() -> None:
+async def test_loading_engine_allows_any_language() -> None:
     async with serving(await log_of(*STANDUP), engine=LoadingEngine()) as client:
         text = (await client.get("/standup/transcript.txt?lang=tlh")).text
     assert text == "[00:00:00] Ana: […]\n[00:00:02] Kenji: […]\n"
@@ -309,7 +309,7 @@ async def test_appends_while_reading_do_not_prolong_it() -> None:
     assert len(answer["utterances"]) == 5
 
 
-async def test_what_is_trimmed_while_it_is_read_leaves_no_gap() -> None:
+async def test_trimming_while_reading_leaves_no_gap() -> None:
     answer, asked = await read_of(page(1, 4, 1, 2), page(4, 6, 4, 5))
     assert asked == [0, 2]
     assert [utterance["text"] for utterance in answer["utterances"]] == ["text 4", "text 5"]
@@ -458,7 +458,7 @@ async def test_part_of_a_renewed_log_asks_for_a_retry() -> None:
     check_problem(response, 503, "log_unavailable")
 
 
-async def test_part_of_a_log_trimmed_while_read_has_the_rest() -> None:
+async def test_trimmed_part_has_the_rest() -> None:
     log = ScriptedLog(page(1, 4, 1), page(4, 6, 4, 5, 6), page(4, 6))
     async with serving(log) as client:
         part, _ = await part_of(client, "last=5&before=5")

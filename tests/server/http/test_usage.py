@@ -181,7 +181,7 @@ async def test_tenants_log_stays_within_quota_and_in_metrics(acme: Acme, in_redi
         assert page.first > 1, "its own oldest entries went"
 
 
-async def test_what_was_used_and_what_was_promised_survive_a_restart(acme: Acme, tmp_path: Path) -> None:
+async def test_usage_and_promises_survive_a_restart(acme: Acme, tmp_path: Path) -> None:
     acme.allow(characters=8)
     auth = AuthSettings(keys_file=str(acme.path))
     settings = Settings(auth=auth, drain_s=0, event_log=EventLogSettings(handover_file=str(tmp_path / "handover")))

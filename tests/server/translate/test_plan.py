@@ -86,7 +86,7 @@ def test_an_empty_option_is_no_option() -> None:
     assert found.left_out == []
 
 
-def test_each_text_goes_into_each_language_and_into_none_twice() -> None:
+def test_each_text_goes_once_into_each_language() -> None:
     found = planned(asking("a", "b", source="en", targets=("de", "en-GB", "DE", "zh-HK")), profile())
     assert found.targets == ["de", "en", "zh-hant"]
     assert [(job.index, job.target, bool(job.requests)) for job in found.jobs] == [

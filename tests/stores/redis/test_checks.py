@@ -130,7 +130,7 @@ async def test_each_store_has_an_id_for_good() -> None:
         assert await ids_of(both) == [second, first]
 
 
-async def test_what_a_gateway_of_another_format_has_written_is_refused() -> None:
+async def test_data_of_another_format_is_refused() -> None:
     (prefix,) = new_prefixes(1)
     async with stores(prefix) as [store]:
         await ids_of([store])
@@ -148,7 +148,7 @@ async def test_the_same_store_is_not_named_twice() -> None:
 
 
 @pytest.mark.parametrize("key", ["due", "tenants", "revocations", "heard_of_one"])
-async def test_other_stores_share_the_meetings_only_once_none_is_left(key: str) -> None:
+async def test_other_stores_share_only_once_nothing_is_left(key: str) -> None:
     a, b, c = new_prefixes(3)
     async with stores(a, b, c) as [first, second, third]:
         await first.commands.run("SET", f"{a}{key}", 1)

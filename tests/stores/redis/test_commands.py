@@ -135,7 +135,7 @@ async def test_what_a_cancelled_caller_wanted_is_sent_once() -> None:
     assert [name for pipeline in store.pipelines for name in pipeline] == ["a", "b"]
 
 
-async def test_scripts_are_loaded_first_and_again_when_they_are_lost() -> None:
+async def test_scripts_are_loaded_first_and_after_a_loss() -> None:
     store = Store()
     lost = iter([NotLoaded("NOSCRIPT")])
     store.does = lambda name: next(lost, "A") if name == "a" else name.upper()
@@ -144,7 +144,7 @@ async def test_scripts_are_loaded_first_and_again_when_they_are_lost() -> None:
     assert store.pipelines == [["load"], ["a", "b"], ["load"], ["a"]]
 
 
-async def test_a_full_store_is_not_available_and_others_go_on(
+async def test_full_store_refuses_and_others_go_on(
     caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     store = Store()

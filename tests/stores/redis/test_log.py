@@ -140,7 +140,7 @@ async def test_what_was_accepted_after_all_is_not_in_doubt(
         assert await ana.take_over() == ()
 
 
-async def test_what_was_taken_over_without_an_answer_is_not_lost(
+async def test_unanswered_take_over_is_not_lost(
     network: Proxy, ben: RedisEventLog, prefix: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     async with opened(network.url, prefix=prefix) as ana:
@@ -381,7 +381,7 @@ async def test_a_store_that_has_lost_everything_begins_again(server: RedisServer
     assert offsets(live)[1:] == [*range(1, len(live))]
 
 
-async def test_a_store_that_has_forgotten_the_scripts_gets_them_again(server: RedisServer) -> None:
+async def test_forgotten_scripts_are_loaded_again(server: RedisServer) -> None:
     async with opened(server.url) as log:
         await log.accept("standup", HELLO)
         server.ask("SCRIPT FLUSH")
@@ -533,7 +533,7 @@ async def test_vanished_meeting_is_skipped_when_trimming(prefix: str) -> None:
         assert server.ask(f"ZRANGE {prefix}account:acme 0 -1").split()[2::2] == ["running"]
 
 
-async def test_without_any_gateway_what_was_said_goes_all_the_same(prefix: str) -> None:
+async def test_log_expires_without_any_gateway(prefix: str) -> None:
     server = shared_server()
     async with opened(server.url, prefix=prefix, keep_s=400.0) as log, reading(log, "ja"):
         await log.accept("standup", HELLO)
@@ -550,7 +550,7 @@ async def test_without_any_gateway_what_was_said_goes_all_the_same(prefix: str) 
             await log.sweep()
 
 
-async def test_a_meeting_with_something_unfinished_lasts_until_that_is_finished(prefix: str) -> None:
+async def test_unfinished_meeting_outlives_its_time(prefix: str) -> None:
     server = shared_server()
     async with opened(server.url, prefix=prefix, keep_s=1.5) as log:
         async with reading(log, "ja"):
@@ -617,7 +617,7 @@ async def test_doubtful_claim_of_another_owner_is_not_taken(ana: RedisEventLog, 
         assert await ana.take_over() == ()
 
 
-async def test_a_gateway_is_there_for_six_seconds_after_a_sweep(ana: RedisEventLog, prefix: str) -> None:
+async def test_lease_lasts_six_seconds_from_a_sweep(ana: RedisEventLog, prefix: str) -> None:
     key = f"{prefix}gateway:{ana.store.id}"
     server = shared_server()
     server.ask(f"PEXPIRE {key} 10000000")
@@ -650,7 +650,7 @@ async def everything_or_nothing(log: RedisEventLog) -> list[str]:
         return []
 
 
-async def test_with_a_key_the_store_cannot_read_what_is_said(server: RedisServer) -> None:
+async def test_sealed_text_is_unreadable_in_the_store(server: RedisServer) -> None:
     seal = Seal([secrets.token_bytes(32)])
     async with (
         opened(server.url, seal=seal) as ana,
@@ -684,9 +684,7 @@ async def test_long_outage_gives_every_gateway_a_grace(
         assert left.utterance == HELLO
 
 
-async def test_a_gateway_shows_that_it_is_there_before_anything_else(
-    ana: RedisEventLog, monkeypatch: pytest.MonkeyPatch
-) -> None:
+async def test_lease_is_renewed_before_anything_else(ana: RedisEventLog, monkeypatch: pytest.MonkeyPatch) -> None:
     async def unavailable() -> None:
         raise LogUnavailable("The store does not answer.")
 
@@ -719,7 +717,7 @@ def test_what_was_answered_is_not_asked_for() -> None:
 
 
 @pytest.mark.parametrize("error", [LookupError, asyncio.CancelledError])
-def test_what_was_not_answered_is_asked_for_until_it_is(error: type[BaseException]) -> None:
+def test_unanswered_promise_is_asked_for_until_answered(error: type[BaseException]) -> None:
     promises = UnansweredPromises()
     with pytest.raises(error), promises.until_answered(ONE, TWO):
         raise error
@@ -857,7 +855,7 @@ def test_a_publication_that_cannot_be_read_is_passed_over(topic: Topic, heard: H
     assert heard.offsets == [5]
 
 
-def test_what_this_gateway_knows_of_is_what_it_has_seen(topic: Topic, heard: Heard) -> None:
+def test_newest_is_the_highest_offset_seen(topic: Topic, heard: Heard) -> None:
     topic.know("e1", 9)
     topic.know("e0", 12)
     assert topic.newest == 9

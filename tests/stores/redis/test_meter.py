@@ -42,7 +42,7 @@ def total(characters: int, minutes: int = 0) -> tuple[DayOfTenant, ...]:
     return (DayOfTenant(tenant="acme", day=DAY, characters=characters, minutes=minutes),)
 
 
-async def test_what_is_told_again_after_a_lost_answer_counts_once(network: Proxy, prefix: str) -> None:
+async def test_repeated_report_counts_once(network: Proxy, prefix: str) -> None:
     async with opened(network.url, prefix) as here, opened(shared_server().url, prefix) as there:
         network.lose_the_answer_to(b"acme/m ja")
         assert (await here.tell(told(1, 3, 7))).days == total(3, 1)

@@ -103,9 +103,7 @@ async def test_repeated_command_after_a_lost_answer_counts_once(
     assert await ben.session_store.counts("acme") == (TenantCounts() if what == "end" else TenantCounts(1, 1))
 
 
-async def test_pushes_that_were_lost_are_made_good_by_the_sweep(
-    ana: Gateway, ben: Gateway, network: Proxy
-) -> None:
+async def test_sweep_makes_good_lost_pushes(ana: Gateway, ben: Gateway, network: Proxy) -> None:
     present: dict[str, Present | None] = {}
     async with ana.session_store.subscribe("acme/m", present.__setitem__):
         fence = await ana.session_store.begin(ANA, record(), SHOWN)
@@ -148,7 +146,7 @@ async def test_after_a_lost_connection_everything_is_read_again(
         await until(lambda: "bo" in present)
 
 
-async def test_a_session_that_is_ended_before_it_begins_never_begins(ana: Gateway, ben: Gateway) -> None:
+async def test_session_ended_before_its_begin_never_begins(ana: Gateway, ben: Gateway) -> None:
     """As when the answer to its begin did not come, and the command itself is still on its way."""
     await ana.session_store.end(ANA, 1)
     with pytest.raises(LogUnavailable):
@@ -204,7 +202,7 @@ async def test_a_restart_of_the_store_keeps_all_of_it(server: RedisServer, prefi
             assert gateway.moved == []
 
 
-async def test_time_in_which_no_gateway_was_there_does_not_count(prefix: str) -> None:
+async def test_time_without_gateways_does_not_count(prefix: str) -> None:
     async with opened(shared_server().url, prefix, keep_s=60.0) as before:
         await before.session_store.begin(ANA, record())
     # They are restarted, which takes an hour.
@@ -231,7 +229,7 @@ async def test_live_gateways_survive_an_outage(ana: Gateway, ben: Gateway, prefi
     assert ana.moved == []
 
 
-async def test_a_store_that_has_lost_everything_ends_the_sessions_here(ana: Gateway, prefix: str) -> None:
+async def test_emptied_store_ends_the_sessions_here(ana: Gateway, prefix: str) -> None:
     await ana.session_store.begin(ANA, record())
     script = f"\"for _,k in ipairs(redis.call('KEYS','{prefix}*')) do redis.call('DEL',k) end return 1\""
     assert ask(f"EVAL {script} 0") == ":1\r\n"
@@ -399,7 +397,7 @@ def test_first_member_after_all_left_needs_no_reading() -> None:
     assert m.version == 900
 
 
-def test_what_was_read_before_a_push_does_not_undo_it() -> None:
+def test_older_read_does_not_undo_a_push() -> None:
     m, audience = meeting()
     pushed = m.pushed
     m.push(push(6, 5, "ana"))
@@ -415,7 +413,7 @@ def test_older_copy_counts_without_newer_pushes() -> None:
     assert (audience.new(), m.version) == ([("ana", None)], 3)
 
 
-def test_everybody_is_delivered_in_the_order_in_which_they_came() -> None:
+def test_participants_are_delivered_in_order_of_arrival() -> None:
     m = MeetingPresence("m")
     m.read(9, [b"cy", value("Cy", 8), b"ana", value("Ana", 2), b"bo", value("Bo", 5)], 0)
     assert [participant for participant, _ in Audience(m).new()] == ["ana", "bo", "cy"]

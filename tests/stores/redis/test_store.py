@@ -56,7 +56,7 @@ def test_gateways_and_meetings_are_told_apart() -> None:
     assert len(channels) == 4
 
 
-async def test_what_an_earlier_gateway_has_left_is_read_and_finished(earlier: RedisStore) -> None:
+async def test_earlier_versions_data_is_read_and_finished(earlier: RedisStore) -> None:
     # What is added to an entry or a session needs a default. If that cannot be, another `FORMAT` says so.
     await earlier.start()
     log, session_store = (

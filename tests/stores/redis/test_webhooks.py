@@ -50,9 +50,7 @@ async def test_store_has_no_address_and_forgets_deliveries(
     assert await keys(store) == {"webhooks", "webhook:backend"}
 
 
-async def test_a_webhook_that_no_gateway_has_any_more_is_forgotten(
-    store: RedisStore, monkeypatch: pytest.MonkeyPatch
-) -> None:
+async def test_untended_webhook_is_forgotten(store: RedisStore, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(redis_webhooks, "KEPT_S", 0.2)
     outbox, session_store = RedisWebhookOutbox(store), usual(RedisSessionStore, store)
     await outbox.tend(HOOK, 9)
