@@ -63,7 +63,7 @@ class JoinRate:
     def __len__(self) -> int:
         return len(self._buckets)
 
-    def take(self, name: str, burst: int, now_s: float) -> float:
+    def count(self, name: str, burst: int, now_s: float) -> float:
         """Count a join. Returns 0, or the seconds to wait if it is one too many."""
         held, bucket, _ = self._buckets.get(name, (0, None, 0.0))
         if bucket is None or held != burst:
@@ -76,7 +76,9 @@ class JoinRate:
         self._buckets = {name: held for name, held in self._buckets.items() if held[2] > now_s}
 
 
-class Joins:
+class JoinLimits:
+    """Whether there is room for one more."""
+
     def __init__(self, quotas: Quotas, limits: Limits, *, joins_per_address: int, max_sessions: int) -> None:
         self._quotas = quotas
         self._joins_per_address = joins_per_address
@@ -92,8 +94,8 @@ class Joins:
         """
         # First the tenant: what it has too much of must not use up what the address may.
         if (most := self._quotas.of(tenant).joins) is not None:
-            check_joins(most, self._tenants.take(tenant, most, now_s))
-        if wait_s := self._addresses.take(address, self._joins_per_address, now_s):
+            check_joins(most, self._tenants.count(tenant, most, now_s))
+        if wait_s := self._addresses.count(address, self._joins_per_address, now_s):
             message = f"This address has joined {self._joins_per_address} times within a minute."
             raise RateLimited(message, retry_after_ms=max(1, round(wait_s * 1_000)))
 
@@ -129,11 +131,11 @@ class Joins:
             if lang not in (*record.reads, record.speaks):
                 raise error
 
-    def giving_way(self, seats: Collection[Seat], account: str) -> Seat | None:
+    def seat_to_end(self, seats: Collection[Seat], account: str) -> Seat | None:
         """Whose session has to end for a newcomer; None if there is room. Raises `TooManySessions`."""
         if len(seats) < self._max_sessions:
             return None
-        if (seat := to_give_way(seats, account)) is None:
+        if (seat := longest_away(seats, account)) is None:
             raise TooManySessions(f"This gateway holds {self._max_sessions} sessions already.")
         return seat
 
@@ -142,7 +144,7 @@ class Joins:
         self._tenants.sweep(now_s)
 
 
-def to_give_way(seats: Iterable[Seat], account: str) -> Seat | None:
+def longest_away(seats: Iterable[Seat], account: str) -> Seat | None:
     """Whose session ends for a newcomer: the longest away, of the account with the most; None: nobody's.
 
     Among equals it is the newcomer's own account. One with fewer sessions than that gives none up.
@@ -190,7 +192,7 @@ class Entrance(Struct, frozen=True, kw_only=True):
     session_store: SessionStore
     seats: Seats
     rooms: Rooms
-    joins: Joins
+    join_limits: JoinLimits
     lifetimes: Lifetimes
     finals: Finals
     limits: Limits
@@ -214,10 +216,10 @@ class Entrance(Struct, frozen=True, kw_only=True):
                 self.rooms.enter(meeting, private=private, account=client.account, record=record)
             )
             check_recorded(grant, join.record, room.recorded)
-            self.joins.check_languages(room, None, join.reads)
+            self.join_limits.check_languages(room, None, join.reads)
             await entering.enter_async_context(room.reading(join.reads))
             epoch, after = room.epoch, await room.latecomers_position()
-            self.joins.giving_way(self.seats.all, client.account)
+            self.join_limits.seat_to_end(self.seats.all, client.account)
             member = Member(
                 participant=secrets.token_hex(4),
                 name=join.name,
@@ -236,7 +238,7 @@ class Entrance(Struct, frozen=True, kw_only=True):
                 self.lifetimes.revocations.check(grant)
                 if room.epoch != epoch:
                     raise LogUnavailable("The meeting's log was begun again; try again.", retry_after_ms=0)
-                giving_way = self.joins.giving_way(self.seats.all, client.account)
+                giving_way = self.join_limits.seat_to_end(self.seats.all, client.account)
             except GatewayError:
                 self.seats.writes.end(seat.key, seat.fence, used)
                 raise
@@ -261,7 +263,7 @@ class Entrance(Struct, frozen=True, kw_only=True):
         used = self.lifetimes.revocations.used(seat.grant, seat.member.participant)
         if used is not None and self.seats.writes.is_giving_back(used):
             raise LogUnavailable("This token is in doubt for a moment; try again.", retry_after_ms=1_000)
-        record, bounds = self.lifetimes.record(seat), self.joins.bounds(seat.room.id)
+        record, bounds = self.lifetimes.record(seat), self.join_limits.bounds(seat.room.id)
         try:
             seat.fence = await self.session_store.begin(seat.key, record, bounds, used)
         except (LimitExceeded, QuotaExceeded, RateLimited, Unauthenticated):
@@ -291,7 +293,7 @@ class Entrance(Struct, frozen=True, kw_only=True):
             if seat is None and not self.lifetimes.is_valid(grant):
                 self.seats.writes.end(key, held.fence)
                 return None
-            self.joins.check_resume(client.join, client.state.grant, held.record)
+            self.join_limits.check_resume(client.join, client.state.grant, held.record)
             if (entry := await self._go_on(client, resume, held, seat)) is not None:
                 return entry
         raise LogUnavailable("Others resume this session at the same time.", retry_after_ms=1_000)
@@ -304,7 +306,7 @@ class Entrance(Struct, frozen=True, kw_only=True):
         ) as room:
             check_recorded(client.state.grant, join.record, room.recorded)
             if seat is not None:  # else what it reads now is known elsewhere, as if another one read it
-                self.joins.check_languages(room, seat.member, join.reads)
+                self.join_limits.check_languages(room, seat.member, join.reads)
             async with room.reading(join.reads):
                 page = await room.log.read(room.id, resume.offset, 1)
                 newest = await room.latecomers_position()
@@ -312,7 +314,7 @@ class Entrance(Struct, frozen=True, kw_only=True):
                 if self.seats.get(key) is not seat:
                     return None
                 if seat is None:
-                    self.joins.giving_way(self.seats.all, client.account)
+                    self.join_limits.seat_to_end(self.seats.all, client.account)
                 fence = await self._take_session(client, key, held)
                 if self.seats.get(key) is not seat or (seat is not None and seat.fence != held.fence):
                     # It has ended here meanwhile, or another connection here goes on with it.
@@ -345,7 +347,9 @@ class Entrance(Struct, frozen=True, kw_only=True):
             grant=grant,
         )
         try:
-            return await self.session_store.take(key, held.fence, wanted, self.joins.bounds(record.meeting), used)
+            return await self.session_store.take(
+                key, held.fence, wanted, self.join_limits.bounds(record.meeting), used
+            )
         except (LimitExceeded, RateLimited, Unauthenticated):
             raise
         except BaseException:
@@ -356,7 +360,7 @@ class Entrance(Struct, frozen=True, kw_only=True):
 
     def _take_in(self, client: Client, secret: str, held: Held, room: Room) -> Seat:
         """A session that another gateway had."""
-        if (giving_way := self.joins.giving_way(self.seats.all, client.account)) is not None:
+        if (giving_way := self.join_limits.seat_to_end(self.seats.all, client.account)) is not None:
             self.seats.end(giving_way)
         seat = restored(room, held.record, secret, self.limits, held.fence)
         self.lifetimes.recall(seat, held.record)

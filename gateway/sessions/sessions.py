@@ -33,7 +33,7 @@ from gateway.meeting.outbox import Outbox, Payload
 from gateway.meeting.room import Rooms
 from gateway.protocol.limits import Limits
 from gateway.protocol.messages import ServerMessage
-from gateway.sessions.entrance import Client, Entrance, Entry, Joins
+from gateway.sessions.entrance import Client, Entrance, Entry, JoinLimits
 from gateway.sessions.lifetimes import Lifetimes
 from gateway.sessions.machine import Accept, Effect, Join, Session, Update, Withdraw
 from gateway.sessions.seat import Finish, Seat, restored
@@ -57,7 +57,7 @@ class Sessions:
         finals: Finals,
         speech: Speech,
         limits: Limits,
-        # Connected and kept together; beyond it a newcomer ends a kept session, see `to_give_way`.
+        # Connected and kept together; beyond it a newcomer ends a kept session, see `longest_away`.
         max_sessions: int,
         # Joins of one address at once, and within a minute.
         joins_per_address: int = 1_000,
@@ -70,7 +70,7 @@ class Sessions:
         self._speech = speech
         self._limits = limits
         self._clock = clock or time.monotonic
-        self._joins = Joins(
+        self._join_limits = JoinLimits(
             quotas or Quotas(), limits, joins_per_address=joins_per_address, max_sessions=max_sessions
         )
         self.lifetimes = Lifetimes(clock=self._clock, stands=stands)
@@ -85,7 +85,7 @@ class Sessions:
             session_store=session_store,
             seats=self.seats,
             rooms=self.rooms,
-            joins=self._joins,
+            join_limits=self._join_limits,
             lifetimes=self.lifetimes,
             finals=finals,
             limits=limits,
@@ -128,7 +128,7 @@ class Sessions:
         """
         grant = state.grant
         self.lifetimes.revocations.check(grant)
-        self._joins.check_rate(address, grant.tenant, self._clock())
+        self._join_limits.check_rate(address, grant.tenant, self._clock())
         client = Client(join, state, outbox, finish, account_of_tenant(grant, address))
         with traces.joining(resumes=join.resume is not None) as joined:
             entry = await self._entrance.enter(client)
@@ -141,14 +141,14 @@ class Sessions:
 
         Raises `LimitExceeded` or `LogUnavailable`; then nothing has changed.
         """
-        self._joins.check_languages(seat.room, seat.member, update.reads)
+        self._join_limits.check_languages(seat.room, seat.member, update.reads)
         connection = seat.finish
         async with seat.room.reading(update.reads):
             if seat.finish is not connection:
                 return  # it has ended meanwhile, or goes on with another connection
             record = replace(self.lifetimes.record(seat), speaks=update.speaks, reads=update.reads)
             try:
-                bounds = self._joins.bounds(seat.room.id)
+                bounds = self._join_limits.bounds(seat.room.id)
                 await self._session_store.save(seat.key, seat.fence, record, bounds=bounds)
                 if seat.finish is connection:
                     seat.room.update(seat.member, seat.member.name, update)
@@ -280,7 +280,7 @@ class Sessions:
     async def sweep(self) -> None:
         """End sessions that were away for too long, let go of meetings without members."""
         self.seats.writes.retry()
-        self._joins.sweep(self._clock())
+        self._join_limits.sweep(self._clock())
         self._end_all(self.lifetimes.sweep(list(self.seats.all)))
         longest_s = self._clock() - self._limits.keep_s
         for seat in list(self.seats.all):

@@ -26,7 +26,7 @@ from gateway.domain.grants import Grant, Revocation
 from gateway.domain.quotas import Quota
 from gateway.domain.session_store import TenantCounts
 from gateway.protocol.messages import Resume
-from gateway.sessions.entrance import Entry, JoinRate, to_give_way
+from gateway.sessions.entrance import Entry, JoinRate, longest_away
 from gateway.sessions.machine import Update
 from gateway.sessions.seat import Seat, key_of
 from gateway.stores.memory_session_store import MemorySessionStore
@@ -233,7 +233,7 @@ class Away:
 
 
 def gives_way(account: str, *seats: Away) -> Any:
-    return to_give_way(cast(list[Seat], seats), account)
+    return longest_away(cast(list[Seat], seats), account)
 
 
 def test_largest_accounts_longest_away_gives_way() -> None:
@@ -261,30 +261,30 @@ def test_nobody_who_is_connected_gives_way() -> None:
 
 def test_joins_are_bounded_per_name_and_minute() -> None:
     joins = JoinRate()
-    assert not any(joins.take("a", 60, 0.0) for _ in range(60))
-    assert joins.take("a", 60, 0.5) == 0.5
-    assert joins.take("b", 60, 0.5) == 0.0
-    assert joins.take("a", 60, 1.0) == 0.0
+    assert not any(joins.count("a", 60, 0.0) for _ in range(60))
+    assert joins.count("a", 60, 0.5) == 0.5
+    assert joins.count("b", 60, 0.5) == 0.0
+    assert joins.count("a", 60, 1.0) == 0.0
 
 
 def test_another_bound_holds_at_once() -> None:
     joins = JoinRate()
-    assert joins.take("a", 1, 0.0) == 0.0
-    assert joins.take("a", 1, 0.0) > 0.0
-    assert not any(joins.take("a", 2, 0.0) for _ in range(2))
-    assert joins.take("a", 2, 0.0) > 0.0
+    assert joins.count("a", 1, 0.0) == 0.0
+    assert joins.count("a", 1, 0.0) > 0.0
+    assert not any(joins.count("a", 2, 0.0) for _ in range(2))
+    assert joins.count("a", 2, 0.0) > 0.0
 
 
 def test_rested_names_are_forgotten() -> None:
     joins = JoinRate()
-    joins.take("a", 2, 0.0)
-    joins.take("b", 2, 50.0)
+    joins.count("a", 2, 0.0)
+    joins.count("b", 2, 50.0)
     joins.sweep(59.9)
     assert len(joins) == 2
     joins.sweep(60.0)
     assert len(joins) == 1
-    assert joins.take("b", 2, 50.0) == 0.0
-    assert joins.take("b", 2, 50.0) > 0.0
+    assert joins.count("b", 2, 50.0) == 0.0
+    assert joins.count("b", 2, 50.0) > 0.0
 
 
 # ---------------------------------------------------------------- quotas of tenants
