@@ -19,6 +19,7 @@ from gateway.domain.close_codes import CloseCode
 from gateway.domain.grants import hash_of_meeting, meeting_name, tenant_of
 from gateway.meeting.outbox import Outbox
 from gateway.protocol.rate_limit import TokenBucket
+from gateway.server.writer import CARRIED, Traffic
 from gateway.sessions.seat import Seat
 from gateway.tracing import spans
 
@@ -119,64 +120,34 @@ def route_of(scope: Scope) -> str:
     return "-" if endpoint is None else next(known, "-")
 
 
-# What is logged of a WebSocket's traffic.
-_CARRIED = ("received_frames", "received_bytes", "sent_frames", "sent_bytes")
-
-
-class Traffic:
-    """What one WebSocket has carried, and since when."""
-
-    __slots__ = (*_CARRIED, "begun_s", "client_code", "read_s")
-
-    def __init__(self) -> None:
-        # By the monotonic clock: when it began, and when something was last read.
-        self.begun_s = self.read_s = time.monotonic()
-        self.received_frames = self.received_bytes = self.sent_frames = self.sent_bytes = 0
-        # With which the client closed it.
-        self.client_code: int | None = None
-
-    def received(self, frame: str | bytes) -> None:
-        self.read_s = time.monotonic()
-        self.received_frames += 1
-        self.received_bytes += _size(frame)
-
-    def sent(self, frame: str | bytes) -> None:
-        self.sent_frames += 1
-        self.sent_bytes += _size(frame)
-
-    def log_end(
-        self,
-        websocket: HTTPConnection,
-        code: int | None,
-        reason: str,
-        seat: Seat | None,
-        outbox: Outbox | None = None,
-    ) -> None:
-        """Write the line. code: the gateway's, if it was the one to close. seat, outbox: of a session, if any."""
-        if code is None:
-            code, reason = self.client_code, "left" if self.client_code == CloseCode.NORMAL else "lost"
-        elif not reason:
-            reason = CloseCode(code).name.lower()
-        fields = {"event": "websocket", **_client(websocket.scope), "close_code": code, "reason": reason}
-        if seat is not None:
-            tenant, name = tenant_of(seat.room.id), meeting_name(seat.room.id)
-            fields |= {"session": seat.key.hex()[:12], "participant": seat.member.participant}
-            fields |= {"tenant": tenant, "meeting": hash_of_meeting(tenant, name)}
-        duration_s = time.monotonic() - self.begun_s
-        fields |= {"duration_s": round(duration_s, 3), **{name: getattr(self, name) for name in _CARRIED}}
-        if outbox is not None:
-            fields |= {"lag_bytes": outbox.most_bytes, "lag_merged": outbox.merged}
-        level = logging.ERROR if code == CloseCode.INTERNAL else logging.INFO
-        arguments = ("WebSocket: %s %s after %.1f s", code, reason, duration_s)
-        if seat is None:
-            _refused.write(level, fields, *arguments)
-        else:
-            _log.log(level, *arguments, extra={"fields": fields})
-
-
-def _size(frame: str | bytes) -> int:
-    """In bytes."""
-    return len(frame) if isinstance(frame, bytes) or frame.isascii() else len(frame.encode("utf-8", "replace"))
+def log_websocket(
+    traffic: Traffic,
+    websocket: HTTPConnection,
+    code: int | None,
+    reason: str,
+    seat: Seat | None,
+    outbox: Outbox | None = None,
+) -> None:
+    """Log how it ended. code: the gateway's, if it was the one to close. seat, outbox: of a session, if any."""
+    if code is None:
+        code, reason = traffic.client_code, "left" if traffic.client_code == CloseCode.NORMAL else "lost"
+    elif not reason:
+        reason = CloseCode(code).name.lower()
+    fields = {"event": "websocket", **_client(websocket.scope), "close_code": code, "reason": reason}
+    if seat is not None:
+        tenant, name = tenant_of(seat.room.id), meeting_name(seat.room.id)
+        fields |= {"session": seat.key.hex()[:12], "participant": seat.member.participant}
+        fields |= {"tenant": tenant, "meeting": hash_of_meeting(tenant, name)}
+    duration_s = time.monotonic() - traffic.begun_s
+    fields |= {"duration_s": round(duration_s, 3), **{name: getattr(traffic, name) for name in CARRIED}}
+    if outbox is not None:
+        fields |= {"lag_bytes": outbox.most_bytes, "lag_merged": outbox.merged}
+    level = logging.ERROR if code == CloseCode.INTERNAL else logging.INFO
+    arguments = ("WebSocket: %s %s after %.1f s", code, reason, duration_s)
+    if seat is None:
+        _refused.write(level, fields, *arguments)
+    else:
+        _log.log(level, *arguments, extra={"fields": fields})
 
 
 def _client(scope: Scope) -> dict[str, Any]:

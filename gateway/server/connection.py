@@ -50,11 +50,11 @@ from gateway.protocol.messages import (
     UtteranceFinal,
     UtterancePartial,
 )
-from gateway.server.access_log import Traffic
+from gateway.server.access_log import log_websocket
 from gateway.server.guard.audit import Audit
 from gateway.server.guard.identity import Identity
 from gateway.server.translate.detection import Detector
-from gateway.server.writer import Writer, counted
+from gateway.server.writer import Traffic, Writer, counted
 from gateway.sessions.entrance import Entry
 from gateway.sessions.machine import (
     Accept,
@@ -443,7 +443,7 @@ class Connection:
         self._session.disconnected()
         entry, code = self._entry, self._writer.close_code
         seat = None if entry is None else entry.seat
-        self._traffic.log_end(self._websocket, code, self._writer.reason, seat, self.outbox)
+        log_websocket(self._traffic, self._websocket, code, self._writer.reason, seat, self.outbox)
         if entry is None:
             return
         seat, feed, self._entry = entry.seat, entry.feed, None

@@ -26,10 +26,11 @@ from gateway.domain.errors import (
 from gateway.protocol.codec import negotiate
 from gateway.protocol.messages import SessionDraining
 from gateway.protocol.rate_limit import TokenBucket
-from gateway.server.access_log import Traffic
+from gateway.server.access_log import log_websocket
 from gateway.server.connection import Connection, Core, leaving
 from gateway.server.guard.identity import challenge, client_account
 from gateway.server.guard.origins import Origins
+from gateway.server.writer import Traffic
 
 # Connections that have not started a session yet.
 _MOST_UNSTARTED = 1_000
@@ -102,7 +103,7 @@ class Stream:
             # A page's script cannot read a refused handshake. Nothing is read and nothing is kept for this one.
             await websocket.accept(subprotocol=subprotocol)
             await websocket.close(CloseCode.FOREIGN_ORIGIN, error.message)
-            Traffic().log_end(websocket, CloseCode.FOREIGN_ORIGIN, error.code, None)
+            log_websocket(Traffic(), websocket, CloseCode.FOREIGN_ORIGIN, error.code, None)
             return
         except GatewayError as error:
             # Before the handshake there is no frame to send: the HTTP refusal carries the reason.

@@ -1,4 +1,4 @@
-"""The writing half of a WebSocket: everything in its outbox, then why it ends, then the close frame.
+"""The writing half of a WebSocket, and what it counts: its outbox, then why it ends, then the close frame.
 
 Knows: frames, close codes, a peer that does not read. Must not know: messages that come, what a session may.
 """
@@ -20,13 +20,43 @@ from gateway.meeting.outbox import Outbox, Payload
 from gateway.protocol.codec import Codec
 from gateway.protocol.from_domain import error_message
 from gateway.protocol.messages import Error
-from gateway.server.access_log import Traffic
 from gateway.server.guard.websocket import WRITE_NOW, framed
 
 _log = logging.getLogger(__name__)
 
 # How long a peer that may not be reading gets to take the last frames.
 _FAREWELL_S = 2.0
+
+
+# What is counted of a WebSocket.
+CARRIED = ("received_frames", "received_bytes", "sent_frames", "sent_bytes")
+
+
+class Traffic:
+    """What one WebSocket has carried, and since when."""
+
+    __slots__ = (*CARRIED, "begun_s", "client_code", "read_s")
+
+    def __init__(self) -> None:
+        # By the monotonic clock: when it began, and when something was last read.
+        self.begun_s = self.read_s = time.monotonic()
+        self.received_frames = self.received_bytes = self.sent_frames = self.sent_bytes = 0
+        # With which the client closed it.
+        self.client_code: int | None = None
+
+    def received(self, frame: str | bytes) -> None:
+        self.read_s = time.monotonic()
+        self.received_frames += 1
+        self.received_bytes += _size(frame)
+
+    def sent(self, frame: str | bytes) -> None:
+        self.sent_frames += 1
+        self.sent_bytes += _size(frame)
+
+
+def _size(frame: str | bytes) -> int:
+    """In bytes."""
+    return len(frame) if isinstance(frame, bytes) or frame.isascii() else len(frame.encode("utf-8", "replace"))
 
 
 class Writer:
