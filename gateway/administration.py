@@ -20,8 +20,8 @@ from gateway.keys import operators_of
 from gateway.runtime import log_from, log_level
 from gateway.server import page
 from gateway.server.administration import meetings, processes, webhooks
-from gateway.server.administration.bodies import Worker
 from gateway.server.administration.operators import Operators
+from gateway.server.administration.processes import Worker
 from gateway.server.http import admin
 from gateway.server.http.readiness import Whole
 

@@ -32,27 +32,25 @@ from gateway.engines.host.shared import SharedEngine
 from gateway.engines.host.slots import Wanted
 from gateway.engines.pool.pool import Pool
 from gateway.keys import keys_of
-from gateway.meeting.room import Room
+from gateway.meeting.room import Room, Rooms
 from gateway.protocol.from_domain import error_message, languages_message
 from gateway.protocol.messages import LanguagesChanged
 from gateway.runtime import EventLoopLag, cancelled
 from gateway.server import page
-from gateway.server.access_log import AccessLog
+from gateway.server.access_log import AccessLog, Traced
 from gateway.server.compat import deepl, libretranslate
 from gateway.server.compat.requests import Parts
-from gateway.server.core import Core
+from gateway.server.connection import Core
 from gateway.server.guard.audit import Audit
 from gateway.server.guard.hosts import is_loopback, only_for
 from gateway.server.guard.identity import Identity
 from gateway.server.guard.origins import Origins, cross_origin
 from gateway.server.http import admin, api, tokens, usage
 from gateway.server.http.readiness import Whole
-from gateway.server.tenant_usage import TenantUsage
-from gateway.server.tracing import Traced
+from gateway.server.http.usage import TenantUsage
 from gateway.server.translate.call import Translator
 from gateway.server.translate.detection import Detector
 from gateway.server.websocket import Stream
-from gateway.sessions.rooms import Rooms
 from gateway.sessions.sessions import Sessions
 from gateway.store import Store
 from gateway.stores import handover_file
@@ -176,7 +174,7 @@ class Gateway:
             stands=lambda grant: self._keys is None or self._keys.stands(grant),
         )
         self.usage = TenantUsage(self.sessions, self.scheduler, self.quotas, self.log)
-        identity = Identity(self._keys, self.sessions.lifetimes.spent.check)
+        identity = Identity(self._keys, self.sessions.lifetimes.revocations.check)
         origins, detector = Origins(settings.allowed_origins), Detector()
         self.stream = Stream(
             Core(
@@ -229,22 +227,22 @@ class Gateway:
             self.scheduler, self.engine, settings.limits, detector, segment_chars=settings.segment_chars
         )
         compatible = Parts(translator, identity, audit, origins)
+        calls = api.Api(
+            translator=translator,
+            identity=identity,
+            audit=audit,
+            whole=self.whole if workers is None else workers.whole,
+            auth=settings.auth.kind,
+            delta_interval_s=settings.delta_interval_s,
+        )
         return Starlette(
             routes=[
                 WebSocketRoute("/v1/stream", self.stream.endpoint),
                 *(admin.routes_elsewhere() if own_address else admin.routes(read)),
                 *tokens.routes(self.sessions, identity, self._keys, audit),
-                *usage.routes(identity, audit, self.usage.of, self.quotas.of),
-                *api.routes(
-                    translator=translator,
-                    log=self.log,
-                    identity=identity,
-                    audit=audit,
-                    whole=self.whole if workers is None else workers.whole,
-                    auth=settings.auth.kind,
-                    delta_interval_s=settings.delta_interval_s,
-                ),
-                *deepl.routes(compatible, self.usage.of, self.quotas.of, lambda: self.store.glossaries),
+                *usage.routes(identity, audit, self.usage),
+                *api.routes(calls, self.log),
+                *deepl.routes(compatible, self.usage, lambda: self.store.glossaries),
                 *libretranslate.routes(compatible),
                 *page.routes(demo_controls=settings.demo_controls),
             ],
@@ -306,7 +304,7 @@ class Gateway:
         except EngineUnavailable:
             return
         if self._languages is not None and now != self._languages:
-            self.sessions.tell(now)
+            self.sessions.tell_everybody(now)
         self._languages = now
 
     def _engine_changed(self, health: EngineHealth) -> None:
@@ -315,9 +313,9 @@ class Gateway:
             self._taken_over()
             self.sessions.engine_ready()
         elif health.state is EngineState.RESTARTING:
-            self.sessions.tell(error_message(EngineRestarting(health.reason)))
+            self.sessions.tell_everybody(error_message(EngineRestarting(health.reason)))
         elif health.state is EngineState.FAILED:
-            self.sessions.tell(error_message(EngineUnavailable(health.reason)))
+            self.sessions.tell_everybody(error_message(EngineUnavailable(health.reason)))
 
     async def change_engines(self, change: Callable[[Sequence[LaneSettings]], Sequence[LaneSettings]]) -> None:
         """Start those of several engines that are new, then let those end their work and go that are left out.
@@ -386,7 +384,9 @@ class Gateway:
             return
         await cancelled(*self._changing)  # what they change from now on would be lost
         await self._tell_usage()
-        left = await self.store.handover(self.sessions.kept(), self.sessions.lifetimes.spent.kept())
+        left = self.store.handover(
+            self.sessions.kept_sessions(), self.sessions.lifetimes.revocations.kept_revocations()
+        )
         try:
             handover_file.write(Path(file), left)
         except OSError as error:

@@ -172,7 +172,7 @@ def server_config(gateway: Gateway) -> uvicorn.Config:
         context = server_context(Path(settings.tls_cert), Path(settings.tls_key))
         http = partial(TlsHandshake, context=context, connections=connections, handshake_s=_REQUEST_S, then=http)
         headers = [HSTS]
-    budget = FrameBudget.of(settings.limits, frame_bytes=frame_bytes)
+    budget = FrameBudget.from_limits(settings.limits, frame_bytes=frame_bytes)
     websocket = partial(GuardedWebSocket, connections=connections, budget=budget)
     return uvicorn.Config(
         gateway.app,

@@ -10,20 +10,22 @@ import contextlib
 from collections.abc import Callable, Sequence
 from pathlib import Path
 
-from gateway import metrics
+from msgspec.structs import replace
+
+from gateway import config, metrics
 from gateway.config import Settings
 from gateway.domain.errors import LogUnavailable
 from gateway.domain.glossaries import Glossaries
 from gateway.domain.grants import Revocation
+from gateway.domain.log import LogBounds
 from gateway.domain.ports import EventLog, LiveChannel, Meter, SessionStore
 from gateway.domain.sessions import Handover, KeptSession
 from gateway.domain.webhooks import WebhookOutbox
-from gateway.stores.bounded_logs import MEETING_SHARE
-from gateway.stores.memory_glossaries import MemoryGlossaries, MemoryGlossariesStore
+from gateway.stores.memory_glossaries import MemoryGlossaries
 from gateway.stores.memory_log import MemoryEventLog, MemoryStore
 from gateway.stores.memory_meter import MemoryMeter, MemoryMeterStore
 from gateway.stores.memory_session_store import MemorySessions, MemorySessionStore
-from gateway.stores.memory_webhooks import MemoryWebhookOutbox, MemoryWebhookStore
+from gateway.stores.memory_webhooks import MemoryWebhookOutbox
 from gateway.stores.redis.checks import ids_of, remember
 from gateway.stores.redis.glossaries import RedisGlossaries
 from gateway.stores.redis.live_channel import RedisLiveChannel
@@ -58,7 +60,7 @@ class Store:
         account_bytes: Callable[[str], int | None],
         earlier: Handover | None = None,
     ) -> None:
-        bounds, keep_s = settings.event_log, settings.limits.keep_s
+        bounds, keep_s = config.part(LogBounds, settings.event_log), settings.limits.keep_s
         self._redis: list[RedisStore] = []
         # To other gateways; None if there are none.
         self.channel: LiveChannel | None = None
@@ -70,44 +72,35 @@ class Store:
         self.meter: Meter
         self.glossaries: Glossaries
         self.webhooks: WebhookOutbox
+        # What would be lost with this process; None where the store outlives it.
+        self._kept: Callable[[], Handover] | None = None
         if not settings.store.urls:
             earlier = earlier or Handover()
-            webhooks = MemoryWebhookStore(lambda meeting: memory.is_unfinished(meeting), earlier.webhooks)
+            webhooks = MemoryWebhookOutbox(lambda meeting: memory.is_unfinished(meeting), earlier.webhooks)
             sessions = MemorySessions(
                 keep_s=keep_s, started=webhooks.meeting_started, ended=webhooks.meeting_ended
             )
             memory = MemoryStore(
-                max_publications=bounds.max_publications,
-                keep_s=bounds.keep_s,
-                unrecorded_s=bounds.unrecorded_s,
-                record=bounds.record,
-                max_bytes=bounds.max_bytes,
-                account_bytes=account_bytes,
-                earlier=earlier.meetings,
-                fence_of=sessions.fence_of,
+                bounds, account_bytes=account_bytes, earlier=earlier.meetings, fence_of=sessions.fence_of
             )
-            self.log = MemoryEventLog(memory)
-            self.session_store = MemorySessionStore(sessions)
-            self.meter = MemoryMeter(MemoryMeterStore(earlier.days))
-            self.glossaries = MemoryGlossaries(MemoryGlossariesStore(earlier.glossaries))
-            self.webhooks = MemoryWebhookOutbox(webhooks)
+            self.log = log = MemoryEventLog(memory)
+            self.session_store = session_store = MemorySessionStore(sessions)
+            self.meter = meter = MemoryMeter(MemoryMeterStore(earlier.days))
+            self.glossaries = glossaries = MemoryGlossaries(earlier.glossaries)
+            self.webhooks = webhooks
+            self._kept = lambda: Handover(
+                meetings=log.kept_meetings(),
+                used_tokens=session_store.kept_tokens(),
+                days=meter.kept_days(),
+                glossaries=glossaries.kept_glossaries(),
+                webhooks=webhooks.kept_webhooks(),
+            )
             return
         keys = read_keys(Path(file)) if (file := settings.store.key_file) is not None else ()
         seal, prefix = Seal(keys), settings.store.prefix
         stores = self._redis = [RedisStore(url, prefix=prefix, seal=seal) for url in settings.store.urls]
         channels = self._channels = [RedisLiveChannel(store) for store in stores]
-        logs = [
-            RedisEventLog(
-                store,
-                max_publications=bounds.max_publications,
-                keep_s=bounds.keep_s,
-                unrecorded_s=bounds.unrecorded_s,
-                record=bounds.record,
-                meeting_bytes=bounds.max_bytes // MEETING_SHARE,
-                account_bytes=lambda account: bounds.max_bytes if (own := account_bytes(account)) is None else own,
-            )
-            for store in stores
-        ]
+        logs = [RedisEventLog(store, bounds, account_bytes=account_bytes) for store in stores]
         session_stores = [RedisSessionStore(store, keep_s=keep_s) for store in stores]
         outboxes = [RedisWebhookOutbox(store) for store in stores]
         self.meter = RedisMeter(stores[0])
@@ -160,17 +153,11 @@ class Store:
             with contextlib.suppress(LogUnavailable):
                 await remember(self._redis, self._ids, _PATIENCE_S)
 
-    async def handover(self, sessions: Sequence[KeptSession], revocations: Sequence[Revocation]) -> Handover:
-        """What would be lost with this process, with its sessions and revocations, for the next one."""
-        return Handover(
-            meetings=await self.log.kept(),
-            sessions=tuple(sessions),
-            revocations=tuple(revocations),
-            used_tokens=await self.session_store.kept(),
-            days=await self.meter.kept(),
-            glossaries=await self.glossaries.kept(),
-            webhooks=await self.webhooks.kept(),
-        )
+    def handover(self, sessions: Sequence[KeptSession], revocations: Sequence[Revocation]) -> Handover:
+        """What would be lost with this process, with its revocations and its sessions, for the next one."""
+        if self._kept is None:
+            return Handover(revocations=tuple(revocations))
+        return replace(self._kept(), sessions=tuple(sessions), revocations=tuple(revocations))
 
     async def leave(self) -> None:
         """Let go of it without having served. Never raises."""

@@ -7,8 +7,9 @@ a request that leaves the gateway's origin fails the test at its end.
 from __future__ import annotations
 
 import json
+import logging
 import socket
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator, Callable, Iterator
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from pathlib import Path
 from typing import Any
@@ -101,3 +102,12 @@ def closed_port() -> int:
     with socket.socket() as sock:
         sock.bind(("127.0.0.1", 0))
         return int(sock.getsockname()[1])
+
+
+@pytest.fixture
+def level_as_before() -> Iterator[None]:
+    """For tests that change from which level on the gateway logs."""
+    logger = logging.getLogger("gateway")
+    before = logger.level
+    yield
+    logger.setLevel(before)

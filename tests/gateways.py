@@ -123,3 +123,10 @@ class _Quiet(uvicorn.Server):
     @contextlib.contextmanager
     def capture_signals(self) -> Any:
         yield  # the test runner's signals are its own
+
+
+async def until_idle(gateway: Running) -> None:
+    """Until nothing waits or runs, neither here nor in the engine; the suite's timeout is the bound."""
+    scheduler, engine = gateway.gateway.scheduler, gateway.gateway.engine
+    while scheduler.running or scheduler.waiting or engine.capacity().running:
+        await asyncio.sleep(0.005)

@@ -115,6 +115,18 @@ def shared_urls(count: int) -> str:
 
 
 @contextmanager
+def server_to_kill() -> Iterator[RedisServer]:
+    """One of a test's own."""
+    folder = new_folder()
+    server = RedisServer(folder)
+    try:
+        yield server.start()
+    finally:
+        server.kill()
+        shutil.rmtree(folder)
+
+
+@contextmanager
 def impatient(store: RedisStore, seconds: float = 0.2) -> Iterator[None]:
     """Calls that cannot be answered are given up soon. Those that can may take their time, on a busy machine."""
     commands, pushes = store.commands, store.pushes

@@ -105,7 +105,6 @@ PURE_MODULES = {
     "engines.prompting.safety",
     "engines.prompting.templates",
     "meeting.history",
-    "meeting.subtitles",
     "meeting.transcript",
     "server.http.translate_request",
     "server.translate.plan",

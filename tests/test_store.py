@@ -10,6 +10,7 @@ import pytest
 
 from gateway.config import Settings, StoreSettings
 from gateway.domain.errors import StartupError
+from gateway.domain.sessions import Handover, KeptSession
 from gateway.store import Store
 from gateway.stores.memory_log import MemoryEventLog
 from gateway.stores.redis.log import RedisEventLog
@@ -41,6 +42,8 @@ async def test_a_store_is_shared_and_closed_at_the_end(tmp_path: Path) -> None:
     assert store.log.store.seal.close(b"secret") != b"secret"
     assert store.channel is not None
     assert store.is_shared
+    kept = KeptSession("ana", "m", False, "Ana", None, (), session="secret", left_s=60.0)
+    assert store.handover((kept,), ()) == Handover(), "it outlives this process"
     await store.sweep()
     await store.log.close()
     await store.close()
@@ -54,7 +57,7 @@ async def test_several_stores_share_the_meetings() -> None:
     await store.session_store.open(lambda *_: None, lambda _: None)
     for n in range(50):
         await store.log.accept(f"meeting {n}", utterance("hello"))
-    held = [(await log.usage()).publications for log in store.log.logs]
+    held = [(await log.usage()).publications for log in store.log.parts]
     assert sum(held) == 50
     assert all(held)
     await store.sweep()

@@ -10,17 +10,18 @@ from msgspec import structs
 
 from gateway import config
 from gateway.config import Settings
+from gateway.domain.log import LogBounds
 from gateway.engines.supervisor import RestartPolicy
 from gateway.stores.memory_session_store import MemorySessions
 from gateway.stores.redis.session_store import RedisSessionStore
 from gateway.translation.partials import Partials
 
 _SETTINGS = Settings()
+_BOUNDS = config.part(LogBounds, _SETTINGS.event_log)
 # What tests want otherwise: a busy machine is not a reason to refuse work, and every token is a delta.
 _VALUES: dict[str, Any] = {
     **structs.asdict(_SETTINGS.store),
     **structs.asdict(_SETTINGS.engine),
-    **structs.asdict(_SETTINGS.event_log),
     **structs.asdict(_SETTINGS),
     "audience": _SETTINGS.auth.audience,
     "auth": _SETTINGS.auth.kind,
@@ -28,7 +29,6 @@ _VALUES: dict[str, Any] = {
     "deadline_s": _SETTINGS.utterance_deadline_s,
     "delta_interval_s": 0.0,
     "max_queue_s": 3_600.0,
-    "meeting_bytes": 2**25,
     "policy": config.part(RestartPolicy, _SETTINGS.engine),
 }
 # Parts in which a name means something else.
@@ -45,6 +45,9 @@ T = TypeVar("T")
 def usual(kind: Callable[..., T], *given: object, **changed: object) -> T:
     """`kind(*given, **changed)`, with the usual value of each other parameter that has no default."""
     parameters = inspect.signature(kind).parameters.values()
+    if any(each.name == "bounds" for each in parameters):
+        changes = {name: changed.pop(name) for name in LogBounds.__struct_fields__ if name in changed}
+        changed["bounds"] = structs.replace(_BOUNDS, **changes)
     left = [each for each in parameters if each.name not in changed][len(given) :]
     wanted = {each.name for each in left if each.default is each.empty}
     values = _VALUES | _OWN.get(kind, {})

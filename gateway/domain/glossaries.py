@@ -48,8 +48,8 @@ class Glossaries(Protocol):
     """What tenants keep to have their terms translated as they want, until they delete it.
 
     Each gateway has access of its own; those of one store share what is in it. Contract of every adapter:
-    `tests/contract/test_glossaries_contract.py`. Everything but `kept` raises `LogUnavailable` while the store
-    cannot be reached, and can be repeated.
+    `tests/contract/test_glossaries_contract.py`. Everything raises `LogUnavailable` while the store cannot be
+    reached, and can be repeated.
     """
 
     async def of_tenant(self, tenant: str) -> list[Glossary]:
@@ -66,6 +66,3 @@ class Glossaries(Protocol):
 
     async def delete(self, tenant: str, id: str) -> None:
         """Delete a glossary, if it is kept."""
-
-    async def kept(self) -> tuple[KeptGlossary, ...]:
-        """Those that would be lost with this process, for the next one."""

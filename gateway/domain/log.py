@@ -220,6 +220,29 @@ class Recent(Struct, frozen=True):
     unfinished: tuple[Owed, ...] = ()
 
 
+# One meeting holds at most `LogBounds.max_bytes` divided by this, so that it cannot push out all others.
+MEETING_SHARE = 8
+
+
+class LogBounds(Struct, frozen=True, kw_only=True):
+    """How much of meetings is kept, and for how long."""
+
+    # Of one meeting.
+    max_publications: int
+    # Seconds after which a publication is trimmed, and the same for a meeting that is not recorded.
+    keep_s: float
+    unrecorded_s: float
+    # Whether a meeting is recorded of which nobody says it.
+    record: bool
+    # Estimated bytes of all meetings together; of an account without a bound of its own.
+    max_bytes: int
+
+    @property
+    def meeting_bytes(self) -> int:
+        """Of one meeting."""
+        return self.max_bytes // MEETING_SHARE
+
+
 class LogUsage(Struct, frozen=True):
     """What the logs of all meetings hold."""
 

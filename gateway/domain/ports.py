@@ -5,8 +5,9 @@ Knows: the contract of each port. Must not know: any implementation.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Collection, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager
+from dataclasses import dataclass
 from typing import Protocol
 
 from gateway.domain.engine import EngineCapacity, EngineHealth, EngineProfile, OnEvent, TranslationRequest
@@ -25,9 +26,9 @@ from gateway.domain.log import (
     Utterance,
     UtteranceKey,
 )
-from gateway.domain.quotas import DayOfTenant, Metered, Totals
+from gateway.domain.quotas import Metered, Totals
 from gateway.domain.session_store import UNBOUNDED, Bounds, Fence, Held, Present, StoredSession, TenantCounts
-from gateway.domain.sessions import KeptMeeting, SessionRecord, UsedToken
+from gateway.domain.sessions import SessionRecord, UsedToken
 
 # A gateway of which its store has not heard for so long is gone.
 LEASE_S = 6.0
@@ -176,9 +177,6 @@ class EventLog(Protocol):
         If it has subscribers, a new log takes its place, and they are told.
         """
 
-    async def kept(self) -> tuple[KeptMeeting, ...]:
-        """What would be lost with this process, for the next one; nothing where the store outlives it."""
-
     async def start(self) -> None:
         """Be there, before anything else. Raises `StartupError`."""
 
@@ -186,18 +184,15 @@ class EventLog(Protocol):
         """This gateway leaves; what it has not concluded is for others to take over. Never raises."""
 
 
-class Subscription(Protocol):
+@dataclass(eq=False)
+class Subscription:
     """The delivery of one meeting's publications to one subscriber."""
 
-    @property
-    def start(self) -> Page:
-        """An empty page with the position at which delivery begins."""
-
-    async def reads(self, languages: Collection[str]) -> int:
-        """These languages are read here, and no others any more: in them the next utterances are promised.
-
-        Returns the offset of the newest publication before that. Raises `LogUnavailable`.
-        """
+    # An empty page with the position at which delivery begins.
+    start: Page
+    # These languages are read here, and no others any more: in them the next utterances are promised. Returns the
+    # offset of the newest publication before that. Raises `LogUnavailable`.
+    reads: Callable[[Collection[str]], Awaitable[int]]
 
 
 class SessionStore(Protocol):
@@ -218,10 +213,6 @@ class SessionStore(Protocol):
     may have been done all the same, and can be repeated: it is never done twice.
     """
 
-    @property
-    def outlives(self) -> bool:
-        """Whether what is registered outlives this process."""
-
     async def open(self, moved: Callable[[bytes, bool], None], revoked: Callable[[Revocation], None]) -> None:
         """Begin. Every revocation that other gateways know is told before this returns. Raises `LogUnavailable`.
 
@@ -229,7 +220,7 @@ class SessionStore(Protocol):
         it has ended. revoked: is told of each revocation by another gateway, within a second. Neither must raise.
         """
 
-    def suits(self, session: bytes, meeting: str) -> bool:
+    def can_hold(self, session: bytes, meeting: str) -> bool:
         """Whether a session with this digest can begin in the meeting; if not, draw another secret.
 
         A session is found by its digest alone, and has to be on the same store as its meeting.
@@ -238,7 +229,7 @@ class SessionStore(Protocol):
     async def begin(
         self, session: bytes, record: SessionRecord, bounds: Bounds = UNBOUNDED, used: UsedToken | None = None
     ) -> int:
-        """A session that suits its meeting begins here. Returns its fence. used: the token that it uses up.
+        """A session begins in a meeting with which it can be held. Returns its fence. used: the token it uses up.
 
         Raises `LimitExceeded`, `QuotaExceeded`, `RateLimited`, `Unauthenticated` if somebody else has used the
         token, or `LogUnavailable`.
@@ -303,7 +294,7 @@ class SessionStore(Protocol):
     async def revoke(self, revocation: Revocation) -> None:
         """Every other gateway is to know of this. Raises `LogUnavailable`."""
 
-    async def meant_by(self, revocation: Revocation, but: Collection[bytes]) -> int:
+    async def count_revoked_by(self, revocation: Revocation, but: Collection[bytes]) -> int:
         """How many sessions a revocation means over all gateways, besides these. Raises `LogUnavailable`."""
 
     async def counts(self, tenant: str) -> TenantCounts:
@@ -317,9 +308,6 @@ class SessionStore(Protocol):
 
         One that was not heard of for `LEASE_S` is gone. Never raises.
         """
-
-    async def kept(self) -> tuple[UsedToken, ...]:
-        """The used tokens that would be lost with this process, for the next one."""
 
     async def close(self) -> None:
         """This gateway leaves; its sessions are away, and can be taken. Never raises."""
@@ -337,9 +325,6 @@ class Meter(Protocol):
 
     async def tell(self, metered: Metered) -> Totals:
         """Add what this gateway has had translated. Raises `LogUnavailable`; then it is to be told again."""
-
-    async def kept(self) -> tuple[DayOfTenant, ...]:
-        """The days that would be lost with this process, for the next one."""
 
 
 class LiveChannel(Protocol):

@@ -21,6 +21,16 @@ from gateway.domain.webhooks import KeptWebhooks
 # live: the earliest words; the last of them may change. stable: only words that stay. final: nothing.
 Stability = Literal["live", "stable", "final"]
 
+
+class Preferences(Struct, frozen=True):
+    """What a participant speaks and reads, and how what is being said is shown to them."""
+
+    speaks: str | None
+    reads: tuple[str, ...]
+    stability: Stability = "live"
+    originals: bool = False
+
+
 # Format version of the handover file.
 HANDOVER_VERSION = 1
 

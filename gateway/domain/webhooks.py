@@ -129,7 +129,7 @@ class WebhookOutbox(Protocol):
     - of private meetings nothing is told;
     - at one time one gateway has a delivery; if it does not settle it within `LEASE_S`, another one gets it.
 
-    Everything but `kept` raises `LogUnavailable` while the store cannot be reached, and can be repeated.
+    Everything raises `LogUnavailable` while the store cannot be reached, and can be repeated.
     """
 
     async def tend(self, webhook: Webhook, most: int) -> Tended:
@@ -146,6 +146,3 @@ class WebhookOutbox(Protocol):
 
     async def state(self, webhook: Webhook) -> WebhookState:
         """As operators see it; nothing is claimed."""
-
-    async def kept(self) -> KeptWebhooks:
-        """What would be lost with this process, for the next one."""

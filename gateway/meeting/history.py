@@ -64,10 +64,7 @@ class Record:
 
 
 class History:
-    """The newest `keep` utterances, and those that are not finished, which are as few as may be in flight.
-
-    With `keep` 0 nothing is held of an utterance once it is finished.
-    """
+    """The newest `keep` utterances, and those that are not finished, which are as few as may be in flight."""
 
     def __init__(self, keep: int) -> None:
         # How many of the newest utterances.
@@ -199,7 +196,6 @@ class History:
             del self._records[oldest.utterance.key]
 
     def clear(self) -> None:
-        """The log that all of it came from is lost."""
         for records in (self._records, self._unfinished, self._followed):
             records.clear()
         self._closed.clear()

@@ -61,7 +61,6 @@ class LiveTranslation(Struct):
         return self.message(self.committed, shown)
 
     def message(self, committed: str, tentative: str = "") -> TranslationDelta:
-        """What tells of new text."""
         return TranslationDelta(*self.key, self.lang, self.rev, committed, tentative)
 
 
@@ -91,7 +90,6 @@ class LiveText:
         yield from _of(self._finals, lang)
 
     def caption(self, caption: LiveCaption) -> None:
-        """A new revision."""
         self._captions[caption.utterance.key] = caption
 
     def partial(self, utterance: Utterance, lang: str) -> LiveTranslation:
@@ -142,7 +140,6 @@ class LiveText:
         self.end_partial(utterance.key)
 
     def end_final(self, key: UtteranceKey, lang: str) -> None:
-        """The translation has ended."""
         _drop(self._finals, key, lang)
 
     def end_final_elsewhere(self, key: UtteranceKey, lang: str) -> None:
@@ -152,7 +149,6 @@ class LiveText:
             _drop(self._finals, key, lang)
 
     def clear(self) -> None:
-        """Nothing of it is shown any more."""
         for texts in (self._captions, self._partials, self._finals):
             texts.clear()
 
@@ -190,10 +186,7 @@ class LiveView:
     # ------------------------------------------------------------ what happens
 
     def show_caption(self, utterance: Utterance, origin: str = HERE) -> bool:
-        """A revision of an utterance that is being said: to its speaker and to readers of its language.
-
-        Returns whether it was: it is not where they have been shown the same.
-        """
+        """A revision of what is being said, to speaker and readers. False: they were shown the same before."""
         before = self.text.caption_of(utterance.key)
         caption = LiveCaption(utterance, Payload(caption_message(utterance)), origin)
         self.text.caption(caption)
@@ -210,10 +203,7 @@ class LiveView:
         return True
 
     def show_partial(self, shown: LiveTranslation, rev: int, committed: str, tentative: str) -> bool:
-        """The translation of an utterance that is being said: all of it now. `shown` is of `text`, and changes.
-
-        Returns whether it has.
-        """
+        """All of the translation of what is being said. `shown` is of `text`, and changes. False: it does not."""
         fresh = committed[len(shown.committed) :]
         if not fresh and tentative == shown.tentative:
             return False

@@ -1,6 +1,6 @@
-"""A meeting: its members, what was said lately, and who of them gets to read what.
+"""A meeting: its members, what was said lately, who of them gets to read what; and all open meetings.
 
-Knows: members, the newest utterances of the log, what was shown of the rest.
+Knows: members, the newest utterances of the log, what was shown of the rest, when a room is not needed any more.
 Must not know: how a translation is made, who may join and for how long, sockets.
 
 What happened reaches every member through the log alone: what accepts or translates appends to it, and the
@@ -12,7 +12,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 from collections import Counter
-from collections.abc import AsyncIterator, Callable, Collection
+from collections.abc import AsyncIterator, Callable, Collection, Iterator
 from contextlib import AbstractAsyncContextManager, AsyncExitStack, asynccontextmanager
 
 from gateway.domain.errors import LogUnavailable
@@ -20,13 +20,13 @@ from gateway.domain.live import Reads
 from gateway.domain.log import Accepted, Publication, Said, Translated, Untranslated, Utterance, UtteranceKey
 from gateway.domain.ports import EventLog, LiveChannel, Subscription
 from gateway.domain.session_store import Present
-from gateway.domain.sessions import Stability
+from gateway.domain.sessions import Preferences
 from gateway.meeting import traces
-from gateway.meeting.elsewhere import Elsewhere
 from gateway.meeting.feed import Feed
 from gateway.meeting.history import History, Record
 from gateway.meeting.live_view import LiveText, LiveTranslation, LiveView
 from gateway.meeting.members import Member, Members, Presence
+from gateway.meeting.other_gateways import OtherGateways
 from gateway.meeting.outbox import Payload
 from gateway.protocol.from_domain import publication_message
 from gateway.tracing import utterances
@@ -77,7 +77,7 @@ class Room:
         # The `snapshot` newest utterances, which a latecomer is shown, and those that are not finished.
         self.history = History(snapshot)
         self._view = LiveView(self.members)
-        self.elsewhere = Elsewhere(meeting, channel, self._view, self.history)
+        self.other_gateways = OtherGateways(meeting, channel, self._view, self.history)
         self._cancel = cancel
         # Language → how many are about to read it.
         self._expected: Counter[str] = Counter()
@@ -133,7 +133,7 @@ class Room:
                     self.history.note(publication)
                 if self._present is not None:
                     await subscription.enter_async_context(self._present(self.id, self.presence.put))
-                await subscription.enter_async_context(self.elsewhere.listening(self))
+                await subscription.enter_async_context(self.other_gateways.listening(self))
                 self._unsubscribe = subscription.pop_all()
             self._is_open = True
             self._failures -= 1
@@ -162,11 +162,11 @@ class Room:
 
     def languages(self, but: Member | None = None) -> frozenset[str]:
         """Those that are read, or about to be, here or at another gateway. but: a member that does not count."""
-        return self._languages_here(but) | self.elsewhere.languages
+        return self._languages_here(but) | self.other_gateways.languages
 
     def live_languages(self) -> frozenset[str]:
         """Those that are read while it is being said, at this gateway or another one."""
-        return self.elsewhere.live_languages.union(self.members.live_languages())
+        return self.other_gateways.live_languages.union(self.members.live_languages())
 
     def _languages_here(self, but: Member | None = None) -> frozenset[str]:
         return frozenset((*self._expected, *self.members.languages(but)))
@@ -196,7 +196,7 @@ class Room:
                 return
             said_before = await self._subscription.reads(languages)
             self._known_to_be_read = languages
-        self.elsewhere.tell_reads()
+        self.other_gateways.tell_reads()
         await self.reached(said_before)
 
     # ------------------------------------------------------------ members
@@ -204,27 +204,18 @@ class Room:
     def join(self, member: Member) -> None:
         """A newcomer."""
         self.members.add(member)
-        self.elsewhere.tell_reads()
+        self.other_gateways.tell_reads()
 
     def leave(self, member: Member) -> None:
         self.members.remove(member)
 
-    def update(
-        self,
-        member: Member,
-        *,
-        name: str,
-        speaks: str | None,
-        reads: tuple[str, ...],
-        stability: Stability,
-        originals: bool = False,
-    ) -> None:
+    def update(self, member: Member, name: str, wanted: Preferences) -> None:
         """Another name or other languages, from the next utterance on; how they are shown, from now on."""
-        before = (member.name, member.speaks, member.reads)
-        self._view.show_as(member, stability)
-        self._view.show_originals(member, originals)
-        if before == (name, speaks, reads):
-            self.elsewhere.tell_reads()
+        before, reads = (member.name, member.speaks, member.reads), wanted.reads
+        self._view.show_as(member, wanted.stability)
+        self._view.show_originals(member, wanted.originals)
+        if before == (name, wanted.speaks, reads):
+            self.other_gateways.tell_reads()
             return
         # It has the deltas already of a language that it still gets from before.
         added = [
@@ -238,9 +229,9 @@ class Room:
                 member.stopped[lang] = self.offset
         for lang in reads:
             member.stopped.pop(lang, None)
-        member.name, member.speaks, member.reads = name, speaks, reads
+        member.name, member.speaks, member.reads = name, wanted.speaks, reads
         self.members.note(member)
-        self.elsewhere.tell_reads()
+        self.other_gateways.tell_reads()
         if member.feed is not None:
             for payload in added:
                 member.feed.show(payload)
@@ -298,10 +289,7 @@ class Room:
             self._tell_finished(whole, failed=self.history.failed(whole))
 
     async def stream_to(self, member: Member, feed: Feed) -> None:
-        """Bring a member up to date and make its feed live: see `Feed`.
-
-        Raises `LogUnavailable`, or `SlowReader` when the log was trimmed faster than the member reads.
-        """
+        """Bring a member up to date and make its feed live. Raises `LogUnavailable` or `SlowReader`, as `Feed`."""
         while not feed.live:
             page = await self.log.read(self.id, feed.position)
             if page.epoch != self.epoch:
@@ -317,28 +305,28 @@ class Room:
     def show_caption(self, utterance: Utterance) -> None:
         """A revision of an utterance that is being said. One that says what the last one said is not sent on."""
         if self._view.show_caption(utterance):
-            self.elsewhere.tell_caption(utterance)
+            self.other_gateways.tell_caption(utterance)
 
     def show_partial(self, utterance: Utterance, lang: str, committed: str, tentative: str) -> None:
         """The translation of an utterance that is being said: all of it now."""
         shown = self.live.partial(utterance, lang)
         if self._view.show_partial(shown, utterance.rev, committed, tentative):
-            self.elsewhere.tell_partial(shown)
+            self.other_gateways.tell_partial(shown)
 
     def show_final(self, shown: LiveTranslation, fresh: str) -> None:
         """New text of the translation of an utterance in the log, as `live.final` has begun it."""
         self._view.show_final(shown, fresh)
-        self.elsewhere.tell_final(shown)
+        self.other_gateways.tell_final(shown)
 
     def end_caption(self, key: UtteranceKey) -> None:
         """An utterance is not being said any more, as far as is known; its translations so far stay."""
         self.live.end_caption(key)
-        self.elsewhere.tell_ended(key, for_good=False)
+        self.other_gateways.tell_ended(key, for_good=False)
 
     def withdraw(self, key: UtteranceKey) -> None:
         """An utterance that is being said will not be finished."""
         self._view.withdraw(key)
-        self.elsewhere.tell_withdrawn(key)
+        self.other_gateways.tell_withdrawn(key)
 
     # ------------------------------------------------------------ delivery
 
@@ -363,7 +351,7 @@ class Room:
                 reader.feed.publish(publication, payload)
         if delivery is not None:
             delivery.all_queued()
-        self.elsewhere.delivered()
+        self.other_gateways.delivered()
         if finished is not None:
             self._finished(finished)
 
@@ -390,3 +378,59 @@ class Room:
                 yield publication
             after = page.publications[-1].offset
             await asyncio.sleep(0)  # a log in memory does not wait, and others have their turn meanwhile
+
+
+class Rooms:
+    """new_room: makes a room that is not open yet, from the arguments of `enter`."""
+
+    def __init__(self, new_room: Callable[..., Room]) -> None:
+        self._new_room = new_room
+        # By the meeting's key.
+        self._rooms: dict[str, Room] = {}
+        # Rooms that are about to get a member → how many.
+        self._entering: dict[Room, int] = {}
+
+    def __len__(self) -> int:
+        return len(self._rooms)
+
+    def __iter__(self) -> Iterator[Room]:
+        return iter(self._rooms.values())
+
+    @contextlib.asynccontextmanager
+    async def enter(
+        self, meeting: str, *, private: bool, account: str = "", record: bool | None = None
+    ) -> AsyncIterator[Room]:
+        """The meeting's room, open while the context lasts and it has members. record: as `EventLog.subscribe`."""
+        room = self._rooms.get(meeting)
+        if room is None:
+            room = self._new_room(meeting, private=private, account=account, record=record)
+            self._rooms[meeting] = room
+        # It may have been opened for what was left unfinished.
+        room.private = room.private or private
+        self._entering[room] = self._entering.get(room, 0) + 1
+        try:
+            await room.open()
+            yield room
+        finally:
+            self._entering[room] -= 1
+            if not self._entering[room]:
+                del self._entering[room]
+
+    def without_their_log(self) -> list[Room]:
+        return [room for room in self if room.has_lost_its_log]
+
+    async def close(self) -> None:
+        await asyncio.gather(*(room.close() for room in self))
+
+    async def sweep(self, busy: Callable[[Room], bool]) -> None:
+        """Let go of rooms without members, and of languages without readers.
+
+        busy: whether something is still to be done in a room. Raises `LogUnavailable`.
+        """
+        empty = [room for room in self if not (room.members or busy(room) or room in self._entering)]
+        for room in empty:
+            del self._rooms[room.id]
+        await asyncio.gather(*(room.close() for room in empty))
+        for room in list(self):
+            room.other_gateways.sweep()
+            await room.tell_languages()

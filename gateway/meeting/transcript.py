@@ -1,7 +1,7 @@
-"""The transcript of a meeting: from what its log holds to utterances, cues and files.
+"""The transcript of a meeting: from what its log holds to utterances, cues that can be read, and files.
 
-Knows: which translation belongs to which utterance, when a cue is shown, how SubRip, WebVTT and plain text are
-written. Must not know: clocks, the log, HTTP, JSON (see `http_messages`).
+Knows: which translation belongs to which utterance, when a cue is shown and how much text it has, how SubRip,
+WebVTT and plain text are written. Must not know: clocks, the log, HTTP, JSON (see `server.http.transcripts`).
 """
 
 from __future__ import annotations
@@ -10,6 +10,7 @@ import html
 import re
 import unicodedata
 from collections.abc import Iterable, Sequence
+from itertools import accumulate
 from typing import assert_never
 
 from msgspec import Struct
@@ -18,6 +19,7 @@ from msgspec.structs import replace
 from gateway.domain.engine import UNSURE_SIGN
 from gateway.domain.languages import is_right_to_left
 from gateway.domain.log import Publication, Said, Translated, Untranslated, Utterance
+from gateway.text.segments import parts
 
 # Participants whose clocks differ by no more speak into one recording.
 _SHARED_CLOCK_MS = 2_000
@@ -157,10 +159,7 @@ def _arrived(transcript: Transcript) -> list[tuple[int, int]]:
 
 
 def _clocks(transcript: Transcript) -> list[_Clock]:
-    """The clock that each utterance was timed by: with each of its connections, a recogniser may begin again at 0.
-
-    Utterances come in the order in which they were said, so a position before the last one is of the next clock.
-    """
+    """The clock of each utterance: a position before the last one is of the next, of another connection."""
     clocks: list[_Clock] = []
     newest: dict[str, tuple[int, int, int]] = {}  # participant → number of the clock, start and arrival
     for spoken in transcript.utterances:
@@ -176,10 +175,7 @@ def _clocks(transcript: Transcript) -> list[_Clock]:
 
 
 def _offsets_ms(transcript: Transcript, clocks: Sequence[_Clock]) -> dict[_Clock, int]:
-    """Clock → what to add to a position for the time at which it arrived, at the earliest.
-
-    The least delayed utterance tells: no delay is negative.
-    """
+    """Clock → what to add to a position for its time of arrival: the least delayed utterance tells."""
     offsets: dict[_Clock, int] = {}
     for spoken, clock in zip(transcript.utterances, clocks, strict=True):
         if (position := spoken.position_ms) is not None:
@@ -354,3 +350,62 @@ def _timestamp(time_ms: int, point: str) -> str:
     minutes, seconds = divmod(seconds, 60)
     hours, minutes = divmod(minutes, 60)
     return f"{hours:02}:{minutes:02}:{seconds:02}{point}{milliseconds:03}"
+
+
+# Two lines of subtitles: BBC, Netflix and others allow 37 to 42 characters a line, and half as many wide ones.
+_CUE_CHARS = 84
+# In a text with more than this share of wide characters, each character counts twice.
+_WIDE = 0.5
+# A cue stays no longer, however slowly its words were said.
+_LONGEST_MS = 7_000
+
+
+def readable(transcript: Transcript) -> Transcript:
+    """The transcript with an utterance for each cue; each has its share of the words in every language."""
+    return Transcript(tuple(part for spoken in transcript.utterances for part in _parts(spoken)))
+
+
+def _parts(spoken: Spoken) -> list[Spoken]:
+    """By the language that needs the most cues; the times in proportion to the characters of what was said."""
+    said = spoken.utterance
+    texts = {said.lang: said.text, **spoken.translations}
+    count = max(len(_divided(text, lang, _CUE_CHARS)) for lang, text in texts.items())
+    if count == 1:
+        return [spoken]
+    divided = {lang: _into(text, lang, count) for lang, text in texts.items()}
+    lengths = [max(1, len(text)) for text in divided[said.lang]]
+    total, ends = sum(lengths), list(accumulate(lengths))
+    cues = []
+    for number, (length, end) in enumerate(zip(lengths, ends, strict=True)):
+        start_ms, end_ms = said.start_ms, said.end_ms
+        if start_ms is not None and end_ms is not None:
+            span_ms = end_ms - start_ms
+            start_ms, end_ms = start_ms + span_ms * (end - length) // total, start_ms + span_ms * end // total
+            end_ms = min(end_ms, start_ms + _LONGEST_MS)
+        cues.append(
+            replace(
+                spoken,
+                utterance=replace(said, text=divided[said.lang][number], start_ms=start_ms, end_ms=end_ms),
+                # Without times, it ended before the words behind it were said.
+                at_ms=spoken.at_ms - round((total - end) * 1_000 / CHARS_PER_S),
+                translations={lang: divided[lang][number] for lang in spoken.translations},
+            )
+        )
+    return cues
+
+
+def _divided(text: str, lang: str, chars: int) -> list[str]:
+    """The text in parts of at most so many characters; wide ones count twice."""
+    wide = sum(unicodedata.east_asian_width(char) in "WF" for char in text)
+    longest = max(1, chars // 2 if wide > _WIDE * len(text) else chars)
+    return [part.strip() for part in parts(text.strip(), lang, longest)]
+
+
+def _into(text: str, lang: str, count: int) -> list[str]:
+    """The text in so many parts, none much longer than the others; the last may be empty."""
+    divided: Sequence[str] = [text]
+    for chars in range(_CUE_CHARS, 0, -_CUE_CHARS // 12):
+        if len(finer := _divided(text, lang, chars)) > count:
+            break
+        divided = finer
+    return [*divided, *[""] * (count - len(divided))]

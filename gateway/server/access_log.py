@@ -1,6 +1,7 @@
-"""One line of the log for each HTTP request and for each WebSocket, when it ends: who, how long, how much, why.
+"""One line of the log, and a span, for each HTTP request and each WebSocket: who, how long, how much, why.
 
-Knows: addresses, ids of requests, what is said of a meeting without its name. Must not know: what was said.
+Knows: addresses, ids of requests, their routes, what is said of a meeting without its name.
+Must not know: what was said, who records spans.
 """
 
 from __future__ import annotations
@@ -9,7 +10,6 @@ import logging
 import re
 import secrets
 import time
-from collections.abc import Mapping
 from typing import Any
 
 from starlette.requests import HTTPConnection
@@ -17,8 +17,11 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from gateway.domain.close_codes import CloseCode
 from gateway.domain.grants import hash_of_meeting, meeting_name, tenant_of
+from gateway.meeting.outbox import Outbox
 from gateway.protocol.rate_limit import TokenBucket
+from gateway.server.writer import CARRIED, Traffic
 from gateway.sessions.seat import Seat
+from gateway.tracing import spans
 
 _log = logging.getLogger(__name__)
 
@@ -118,21 +121,27 @@ def route_of(scope: Scope) -> str:
 
 
 def log_websocket(
+    traffic: Traffic,
     websocket: HTTPConnection,
     code: int | None,
     reason: str,
     seat: Seat | None,
-    *,
-    duration_s: float,
-    carried: Mapping[str, int],
+    outbox: Outbox | None = None,
 ) -> None:
-    """Log how a WebSocket ended. seat: of its session, if it has begun one. carried: frames, bytes and its lag."""
+    """Log how it ended. code: the gateway's, if it was the one to close. seat, outbox: of a session, if any."""
+    if code is None:
+        code, reason = traffic.client_code, "left" if traffic.client_code == CloseCode.NORMAL else "lost"
+    elif not reason:
+        reason = CloseCode(code).name.lower()
     fields = {"event": "websocket", **_client(websocket.scope), "close_code": code, "reason": reason}
     if seat is not None:
         tenant, name = tenant_of(seat.room.id), meeting_name(seat.room.id)
         fields |= {"session": seat.key.hex()[:12], "participant": seat.member.participant}
         fields |= {"tenant": tenant, "meeting": hash_of_meeting(tenant, name)}
-    fields |= {"duration_s": round(duration_s, 3), **carried}
+    duration_s = time.monotonic() - traffic.begun_s
+    fields |= {"duration_s": round(duration_s, 3), **{name: getattr(traffic, name) for name in CARRIED}}
+    if outbox is not None:
+        fields |= {"lag_bytes": outbox.most_bytes, "lag_merged": outbox.merged}
     level = logging.ERROR if code == CloseCode.INTERNAL else logging.INFO
     arguments = ("WebSocket: %s %s after %.1f s", code, reason, duration_s)
     if seat is None:
@@ -148,3 +157,53 @@ def _client(scope: Scope) -> dict[str, Any]:
         "address": scope["client"][0] if scope.get("client") else "",
         "user_agent": agents[0][:_MOST_CHARACTERS] if agents else "",
     }
+
+
+# Reading the page, health, metrics and languages is not worth a span.
+_READS = ("GET", "HEAD", "OPTIONS")
+_INTERFACE = "/v1/"
+
+
+class Traced:
+    """Middleware: everything behind it works for the span of its request, or for the client's over a WebSocket.
+
+    An answer from status 500 on is a failure; one that refuses the request is not.
+    """
+
+    def __init__(self, app: ASGIApp) -> None:
+        self._app = app
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        parent = ""
+        if scope["type"] != "lifespan":
+            given = [value.decode("latin-1") for name, value in scope["headers"] if name == b"traceparent"]
+            parent = given[0] if len(given) == 1 else ""
+        if scope["type"] == "websocket":
+            with spans.within(spans.remote(parent)):
+                await self._app(scope, receive, send)
+        elif scope["type"] == "http" and (scope["method"] not in _READS or scope["path"].startswith(_INTERFACE)):
+            await self._request(parent, scope, receive, send)
+        else:
+            await self._app(scope, receive, send)
+
+    async def _request(self, parent: str, scope: Scope, receive: Receive, send: Send) -> None:
+        method = scope["method"]
+        span = spans.begin(method, {"method": method}, parent=parent, kind="server")
+        status = 500
+
+        async def watched(message: Message) -> None:
+            nonlocal status
+            if message["type"] == "http.response.start":
+                status = message["status"]
+            await send(message)
+
+        try:
+            with spans.within(span):
+                await self._app(scope, receive, watched)
+        finally:
+            route = route_of(scope)
+            span.set(status=status, route=route, request_id=scope.get("state", {}).get("request_id") or "")
+            span.rename(f"{method} {route}")
+            if status >= 500:
+                span.fail(str(status))
+            span.end()

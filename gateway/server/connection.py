@@ -1,6 +1,7 @@
 """One WebSocket: its session, and the task that reads it; `writer` writes it.
 
-Knows: sockets, frames and close codes; carries out the effects that `sessions.machine` asks for.
+Knows: sockets, frames and close codes, what a session that starts is told; carries out the effects that
+`sessions.machine` asks for.
 Must not know: rules of the protocol, encodings, how translations are made, other connections.
 """
 
@@ -9,14 +10,18 @@ from __future__ import annotations
 import asyncio
 import logging
 import time
-from collections.abc import Awaitable, Callable
-from typing import Any, ClassVar, Literal
+from typing import Literal
 
+from msgspec import UNSET, Struct
 from starlette.websockets import WebSocket, WebSocketDisconnect
 
 from gateway import metrics
 from gateway.domain.close_codes import CloseCode
+from gateway.domain.engine import EngineProfile, EngineState
 from gateway.domain.errors import (
+    Draining,
+    EngineRestarting,
+    EngineUnavailable,
     Forbidden,
     GatewayError,
     LogUnavailable,
@@ -27,7 +32,11 @@ from gateway.domain.errors import (
     Unauthenticated,
 )
 from gateway.domain.grants import Grant, meeting_name
+from gateway.domain.languages import AUTO
+from gateway.domain.ports import Engine
+from gateway.protocol.checks import targets_by_source
 from gateway.protocol.codec import Codec
+from gateway.protocol.limits import Limits
 from gateway.protocol.messages import (
     ClientMessage,
     Error,
@@ -35,11 +44,19 @@ from gateway.protocol.messages import (
     ServerMessage,
     SessionRefreshed,
     SessionStart,
+    SessionStarted,
+    SessionUpdate,
     UtteranceAccepted,
+    UtteranceFinal,
+    UtterancePartial,
 )
-from gateway.server.core import Core, leaving
+from gateway.server.access_log import log_websocket
+from gateway.server.guard.audit import Audit
+from gateway.server.guard.identity import Identity
+from gateway.server.translate.detection import Detector
 from gateway.server.writer import Traffic, Writer, counted
-from gateway.sessions.effects import (
+from gateway.sessions.entrance import Entry
+from gateway.sessions.machine import (
     Accept,
     Acknowledge,
     Cancel,
@@ -48,13 +65,15 @@ from gateway.sessions.effects import (
     Join,
     Refresh,
     Reply,
+    Session,
     Show,
+    State,
     Update,
     Withdraw,
 )
-from gateway.sessions.entrance import Entry
-from gateway.sessions.machine import Session, State
 from gateway.sessions.seat import Seat
+from gateway.sessions.sessions import Sessions
+from gateway.translation.scheduling.scheduler import Scheduler
 
 _log = logging.getLogger(__name__)
 
@@ -66,6 +85,70 @@ _READ_AGAIN_S = 0.5
 
 # For a client without a token to say who it is, and the bytes of the frame that does.
 _ANONYMOUS_S, _ANONYMOUS_BYTES = 5.0, 4_096
+
+
+class Core(Struct, frozen=True):
+    """What a connection carries effects out with."""
+
+    engine: Engine
+    scheduler: Scheduler
+    sessions: Sessions
+    limits: Limits
+    identity: Identity
+    audit: Audit
+    detector: Detector
+
+    @property
+    def draining(self) -> bool:
+        """Whether newcomers are turned away because the gateway is about to stop."""
+        return self.scheduler.draining
+
+    def restarting(self) -> EngineRestarting | None:
+        """What a newcomer is told while the engine is built again."""
+        health = self.engine.health()
+        return EngineRestarting(health.reason) if health.state is EngineState.RESTARTING else None
+
+    def profile(self) -> EngineProfile | None:
+        """What the model can do; None while the engine is loading."""
+        try:
+            return self.engine.profile()
+        except EngineUnavailable:
+            return None
+
+    async def prepare(self, message: ClientMessage) -> None:
+        """What is needed to handle a message: the detector's model, where a language is to be detected."""
+        match message:
+            case SessionStart(speaks=str() as lang) | SessionUpdate(speaks=str() as lang):
+                pass
+            case UtterancePartial(lang=str() as lang) | UtteranceFinal(lang=str() as lang):
+                pass
+            case _:
+                return
+        if lang.lower() == AUTO:
+            await self.detector.load()
+
+    def started(self, entry: Entry) -> SessionStarted:
+        """The answer to a `session.start`. Raises `EngineUnavailable`."""
+        seat, profile = entry.seat, self.engine.profile()
+        return SessionStarted(
+            session=seat.secret,
+            participant=seat.member.participant,
+            meeting=meeting_name(seat.room.id),
+            epoch=seat.room.epoch,
+            offset=entry.feed.position,
+            recovered=entry.recovered,
+            languages=list(profile.languages),
+            participants=seat.room.presence.participants(but=seat.member.participant),
+            options=sorted(profile.options),
+            limits=self.limits,
+            targets=targets_by_source(profile),
+            record=UNSET if seat.room.recorded else False,
+        )
+
+
+def leaving() -> Draining:
+    """Why a newcomer is turned away while the gateway drains."""
+    return Draining("The gateway is shutting down; reconnect.", retry_after_ms=1_000)
 
 
 class Connection:
@@ -143,7 +226,7 @@ class Connection:
                     frame = await self._receive()
                     until_s, self._is_to_wait = until_start.when(), False
                     until_start.reschedule(None)  # how long the store takes is not the client's fault
-                    await self._take(frame)
+                    await self._handle(frame)
                     if self._session.state is State.AWAITING_START:
                         # Told to wait for the engine or the store, it is not late.
                         is_to_wait = self._is_to_wait or self._core.profile() is None
@@ -168,7 +251,7 @@ class Connection:
         self._traffic.received(frame)
         return frame
 
-    async def _take(self, frame: str | bytes) -> None:
+    async def _handle(self, frame: str | bytes) -> None:
         now_s, limits = time.monotonic(), self._core.limits
         max_bytes = limits.message_bytes if self.admitted else min(limits.message_bytes, _ANONYMOUS_BYTES)
         try:
@@ -210,11 +293,36 @@ class Connection:
 
     async def _carry_out(self, effects: list[Effect]) -> None:
         for effect in effects:
-            if not await self._EFFECTS[type(effect)](self, effect):
+            if not await self._do(effect):
                 return  # what follows says that it was done
 
-    async def _reply(self, effect: Reply) -> bool:
-        message = effect.message
+    async def _do(self, effect: Effect) -> bool:
+        """Carry out one effect. False: what follows it in the list is not to be done."""
+        sessions = self._core.sessions
+        match effect:
+            case Reply(message):
+                self._reply(message)
+            case Join():
+                return await self._join(effect)
+            case Refresh():
+                return await self._refresh(effect)
+            case Update():
+                return await self._update(effect)
+            case Show(utterance):
+                await sessions.hear(self._seat(), utterance)
+            case Accept():
+                await self._accept(effect)
+            case Acknowledge():
+                self._acknowledge(effect)
+            case Cancel(id):
+                sessions.cancel(self._seat(), id)
+            case Withdraw(id, wait_s):
+                sessions.withdraw(self._seat(), id, wait_s)
+            case Close(code, reason):
+                self.finish(code, reason)
+        return True
+
+    def _reply(self, message: ServerMessage) -> None:
         if isinstance(message, Error):
             metrics.ERRORS.labels(message.code).inc()
         if isinstance(message, Pong) and self._entry is not None and not self._entry.feed.live:
@@ -222,7 +330,6 @@ class Connection:
             self._pongs = [*self._pongs[1 - _MOST_PONGS :], message]
         else:
             self.outbox.put(message)
-        return True
 
     async def _join(self, effect: Join) -> bool:
         core = self._core
@@ -287,11 +394,7 @@ class Connection:
             return False
         return True
 
-    async def _show(self, effect: Show) -> bool:
-        await self._core.sessions.hear(self._seat(), effect.utterance)
-        return True
-
-    async def _accept(self, effect: Accept) -> bool:
+    async def _accept(self, effect: Accept) -> None:
         said = effect.utterance
         try:
             known = await self._core.sessions.accept(self._seat(), effect)
@@ -301,44 +404,15 @@ class Connection:
             await self._carry_out(self._session.give_up(said.id, error))
         else:
             if known:  # the log, which tells of what is new, has it already
-                await self._acknowledge(Acknowledge(said.id, said.rev))
-        return True
+                self._acknowledge(Acknowledge(said.id, said.rev))
 
-    async def _acknowledge(self, effect: Acknowledge) -> bool:
+    def _acknowledge(self, effect: Acknowledge) -> None:
         """Once more: at a position that this client has received everything up to."""
         entry = self._present()
         offset = entry.seat.room.offset if entry.feed.live else entry.feed.passed
         self.outbox.put(UtteranceAccepted(effect.id, effect.rev, offset))
-        return True
-
-    async def _cancel(self, effect: Cancel) -> bool:
-        self._core.sessions.cancel(self._seat(), effect.id)
-        return True
-
-    async def _withdraw(self, effect: Withdraw) -> bool:
-        self._core.sessions.withdraw(self._seat(), effect.id, effect.wait_s)
-        return True
-
-    async def _close(self, effect: Close) -> bool:
-        self.finish(effect.code, effect.reason)
-        return True
-
-    # Effect → what carries it out; False: what follows it in the list is not to be done.
-    _EFFECTS: ClassVar[dict[type, Callable[[Connection, Any], Awaitable[bool]]]] = {
-        Reply: _reply,
-        Join: _join,
-        Refresh: _refresh,
-        Update: _update,
-        Show: _show,
-        Accept: _accept,
-        Acknowledge: _acknowledge,
-        Cancel: _cancel,
-        Withdraw: _withdraw,
-        Close: _close,
-    }
 
     async def _stream_to(self, entry: Entry) -> None:
-        """Everything missed, then live."""
         try:
             await self._bring_up_to_date(entry)
             for pong in self._pongs:
@@ -369,7 +443,7 @@ class Connection:
         self._session.disconnected()
         entry, code = self._entry, self._writer.close_code
         seat = None if entry is None else entry.seat
-        self._traffic.log_end(self._websocket, code, self._writer.reason, seat, self.outbox)
+        log_websocket(self._traffic, self._websocket, code, self._writer.reason, seat, self.outbox)
         if entry is None:
             return
         seat, feed, self._entry = entry.seat, entry.feed, None

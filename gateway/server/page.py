@@ -111,8 +111,6 @@ def _read(folder: Path) -> dict[str, bytes]:
 
 @dataclass(frozen=True)
 class _File:
-    """The file at one address."""
-
     plain: bytes
     # None if compression saves nothing.
     gzipped: bytes | None
@@ -121,7 +119,7 @@ class _File:
     headers: Mapping[str, str]
 
     @classmethod
-    def of(cls, path: str, content: bytes, caching: str) -> _File:
+    def from_content(cls, path: str, content: bytes, caching: str) -> _File:
         suffix = Path(path).suffix
         gzipped = None if suffix in _COMPRESSED_ALREADY else _gzipped(content)
         return cls(
@@ -157,14 +155,14 @@ class _Page:
         assets = f"assets/{_hash(files)}/"
         index = _with_assets(files, assets)
         self._files = {
-            "": _File.of(_INDEX, index, _ASK_AGAIN),
-            _INDEX: _File.of(_INDEX, index, _ASK_AGAIN),
+            "": _File.from_content(_INDEX, index, _ASK_AGAIN),
+            _INDEX: _File.from_content(_INDEX, index, _ASK_AGAIN),
         }
         for path, content in files.items():
             if path != _INDEX:
-                self._files[path] = _File.of(path, content, _ASK_AGAIN)
+                self._files[path] = _File.from_content(path, content, _ASK_AGAIN)
                 served = _without_comments(content) if path.endswith(".js") else content
-                self._files[assets + path] = _File.of(path, served, _FOR_GOOD)
+                self._files[assets + path] = _File.from_content(path, served, _FOR_GOOD)
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         await self._answer(scope)(scope, receive, send)

@@ -79,7 +79,6 @@ class SideServer(uvicorn.Server):
         yield
 
     def stop(self) -> None:
-        """Stop at once."""
         self.should_exit = True
 
 

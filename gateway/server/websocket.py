@@ -26,10 +26,9 @@ from gateway.domain.errors import (
 from gateway.protocol.codec import negotiate
 from gateway.protocol.messages import SessionDraining
 from gateway.protocol.rate_limit import TokenBucket
-from gateway.server.connection import Connection
-from gateway.server.core import Core, leaving
-from gateway.server.guard.accounts import client_account
-from gateway.server.guard.identity import challenge
+from gateway.server.access_log import log_websocket
+from gateway.server.connection import Connection, Core, leaving
+from gateway.server.guard.identity import challenge, client_account
 from gateway.server.guard.origins import Origins
 from gateway.server.writer import Traffic
 
@@ -40,7 +39,6 @@ _MOST_UNSTARTED = 1_000
 # address. They do not count as connections, and a peer that does not answer the close holds one for some seconds.
 _FOREIGN_PAGES = (0.5, 8.0)
 
-# Addresses whose rates are remembered.
 _MOST_RATES = 10_000
 
 # After which the gateway that restarts may be there again.
@@ -105,7 +103,7 @@ class Stream:
             # A page's script cannot read a refused handshake. Nothing is read and nothing is kept for this one.
             await websocket.accept(subprotocol=subprotocol)
             await websocket.close(CloseCode.FOREIGN_ORIGIN, error.message)
-            Traffic().log_end(websocket, CloseCode.FOREIGN_ORIGIN, error.code, None)
+            log_websocket(Traffic(), websocket, CloseCode.FOREIGN_ORIGIN, error.code, None)
             return
         except GatewayError as error:
             # Before the handshake there is no frame to send: the HTTP refusal carries the reason.

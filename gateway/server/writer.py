@@ -1,4 +1,4 @@
-"""The writing half of a WebSocket: everything in its outbox, then why it ends, then the close frame.
+"""The writing half of a WebSocket, and what it counts: its outbox, then why it ends, then the close frame.
 
 Knows: frames, close codes, a peer that does not read. Must not know: messages that come, what a session may.
 """
@@ -11,7 +11,6 @@ import time
 from collections.abc import Callable
 from contextlib import suppress
 
-from starlette.requests import HTTPConnection
 from starlette.websockets import WebSocket, WebSocketDisconnect, WebSocketState
 
 from gateway import metrics
@@ -21,31 +20,22 @@ from gateway.meeting.outbox import Outbox, Payload
 from gateway.protocol.codec import Codec
 from gateway.protocol.from_domain import error_message
 from gateway.protocol.messages import Error
-from gateway.server.access_log import log_websocket
 from gateway.server.guard.websocket import WRITE_NOW, framed
-from gateway.sessions.seat import Seat
 
 _log = logging.getLogger(__name__)
 
 # How long a peer that may not be reading gets to take the last frames.
 _FAREWELL_S = 2.0
 
-# What is logged of a WebSocket's traffic.
-_CARRIED = ("received_frames", "received_bytes", "sent_frames", "sent_bytes")
+
+# What is counted of a WebSocket.
+CARRIED = ("received_frames", "received_bytes", "sent_frames", "sent_bytes")
 
 
 class Traffic:
     """What one WebSocket has carried, and since when."""
 
-    __slots__ = (
-        "begun_s",
-        "client_code",
-        "read_s",
-        "received_bytes",
-        "received_frames",
-        "sent_bytes",
-        "sent_frames",
-    )
+    __slots__ = (*CARRIED, "begun_s", "client_code", "read_s")
 
     def __init__(self) -> None:
         # By the monotonic clock: when it began, and when something was last read.
@@ -62,25 +52,6 @@ class Traffic:
     def sent(self, frame: str | bytes) -> None:
         self.sent_frames += 1
         self.sent_bytes += _size(frame)
-
-    def log_end(
-        self,
-        websocket: HTTPConnection,
-        code: int | None,
-        reason: str,
-        seat: Seat | None,
-        outbox: Outbox | None = None,
-    ) -> None:
-        """Write the line. code: the gateway's, if it was the one to close. seat, outbox: of a session, if any."""
-        if code is None:
-            code, reason = self.client_code, "left" if self.client_code == CloseCode.NORMAL else "lost"
-        elif not reason:
-            reason = CloseCode(code).name.lower()
-        carried = {name: getattr(self, name) for name in _CARRIED}
-        if outbox is not None:
-            carried |= {"lag_bytes": outbox.most_bytes, "lag_merged": outbox.merged}
-        duration_s = time.monotonic() - self.begun_s
-        log_websocket(websocket, code, reason, seat, duration_s=duration_s, carried=carried)
 
 
 def _size(frame: str | bytes) -> int:

@@ -1,6 +1,7 @@
-"""How sessions begin, and how they are resumed, whichever gateway had them.
+"""How sessions begin, and how they are resumed, whichever gateway had them; whether there is room for one more.
 
-Knows: what is checked first, and what is undone when it fails. Must not know: sockets, why sessions end.
+Knows: rates, quotas, what is checked first, what is undone when it fails.
+Must not know: sockets, why sessions end.
 """
 
 from __future__ import annotations
@@ -8,7 +9,8 @@ from __future__ import annotations
 import contextlib
 import logging
 import secrets
-from collections.abc import Callable
+from collections import Counter
+from collections.abc import Collection, Iterable
 from functools import partial
 
 from msgspec import Struct
@@ -17,32 +19,147 @@ from msgspec.structs import replace
 from gateway import metrics
 from gateway.domain.close_codes import CloseCode
 from gateway.domain.errors import (
+    Forbidden,
     GatewayError,
+    InvalidValue,
     LimitExceeded,
     LogUnavailable,
     QuotaExceeded,
     RateLimited,
+    TooManySessions,
     Unauthenticated,
 )
-from gateway.domain.grants import Grant, meeting_key
+from gateway.domain.grants import Grant, meeting_key, tenant_of
 from gateway.domain.ports import SessionStore
-from gateway.domain.session_store import Held
-from gateway.domain.sessions import UsedToken
+from gateway.domain.quotas import check_joins
+from gateway.domain.session_store import Bounds, Held
+from gateway.domain.sessions import Preferences, SessionRecord, UsedToken
 from gateway.meeting.feed import Feed
 from gateway.meeting.members import Member
 from gateway.meeting.outbox import Outbox
-from gateway.meeting.room import Room
+from gateway.meeting.room import Room, Rooms
 from gateway.protocol.limits import Limits
 from gateway.protocol.messages import Resume
-from gateway.sessions.effects import Join
+from gateway.protocol.rate_limit import TokenBucket
 from gateway.sessions.grants import check_recorded, may_read, wanted_record
-from gateway.sessions.joins import Joins
 from gateway.sessions.lifetimes import Lifetimes
-from gateway.sessions.machine import Session
-from gateway.sessions.rooms import Rooms
+from gateway.sessions.machine import Join, Session
 from gateway.sessions.seat import Finish, Seat, key_of, restored
 from gateway.sessions.seats import Seats, replaced
 from gateway.translation.finals import Finals
+from gateway.translation.scheduling.quotas import Quotas
+
+# Seconds in which an account may join as often as it may at once: a restart lets everybody join again.
+_REFILL_S = 60.0
+
+
+class JoinRate:
+    """Bounds joins: so many at once, and as many again within a minute."""
+
+    def __init__(self) -> None:
+        # Name → how many, its bucket, and until when the bucket is not full again.
+        self._buckets: dict[str, tuple[int, TokenBucket, float]] = {}
+
+    def __len__(self) -> int:
+        return len(self._buckets)
+
+    def count(self, name: str, burst: int, now_s: float) -> float:
+        """Count a join. Returns 0, or the seconds to wait if it is one too many."""
+        held, bucket, _ = self._buckets.get(name, (0, None, 0.0))
+        if bucket is None or held != burst:
+            bucket = TokenBucket(burst / _REFILL_S, burst)
+        self._buckets[name] = (burst, bucket, now_s + _REFILL_S)
+        return bucket.take(now_s)
+
+    def sweep(self, now_s: float) -> None:
+        """Forget names that may join as often as any other."""
+        self._buckets = {name: held for name, held in self._buckets.items() if held[2] > now_s}
+
+
+class JoinLimits:
+    """Whether there is room for one more."""
+
+    def __init__(self, quotas: Quotas, limits: Limits, *, joins_per_address: int, max_sessions: int) -> None:
+        self._quotas = quotas
+        self._joins_per_address = joins_per_address
+        self._max_sessions = max_sessions
+        self._limits = limits
+        self._addresses = JoinRate()
+        self._tenants = JoinRate()
+
+    def check_rate(self, address: str, tenant: str, now_s: float) -> None:
+        """Count a join of a tenant from an address. Raises `RateLimited`.
+
+        What is too much here is too much over all gateways, and the session store need not be asked.
+        """
+        # First the tenant: what it has too much of must not use up what the address may.
+        if (most := self._quotas.of(tenant).joins) is not None:
+            check_joins(most, self._tenants.count(tenant, most, now_s))
+        if wait_s := self._addresses.count(address, self._joins_per_address, now_s):
+            message = f"This address has joined {self._joins_per_address} times within a minute."
+            raise RateLimited(message, retry_after_ms=max(1, round(wait_s * 1_000)))
+
+    def bounds(self, meeting: str) -> Bounds:
+        """What holds over all gateways. meeting: its key."""
+        quota = self._quotas.of(tenant_of(meeting))
+        languages = {"the limit meeting_languages": self._limits.meeting_languages}
+        if quota.languages is not None:
+            languages["this tenant's quota languages"] = quota.languages
+        return Bounds(
+            sessions=quota.sessions,
+            meetings=quota.meetings,
+            languages=tuple(languages.items()),
+            joins=quota.joins,
+            shown=self._limits.participants_shown,
+        )
+
+    def check_languages(self, room: Room, member: Member | None, reads: Collection[str]) -> None:
+        """Before anything is translated into them: what is read here alone. Raises `LimitExceeded`."""
+        if not (here := room.languages()).issuperset(reads):
+            others = room.languages(but=member)
+            self.bounds(room.id).check_languages(len(others), len({*others, *reads}), len(here))
+
+    def check_resume(self, join: Join, grant: Grant, record: SessionRecord) -> None:
+        """Whether a session may go on with this. Raises `Forbidden`, `InvalidValue` or `UnsupportedLanguage`."""
+        if (grant.tenant, grant.subject) != (record.grant.tenant, record.grant.subject):
+            raise Forbidden("This session is somebody else's.", field="resume.session")
+        if join.meeting is not None and meeting_key(grant.tenant, join.meeting) != record.meeting:
+            raise InvalidValue("This session belongs to another meeting.", field="resume.session")
+        if join.meeting is None and not record.private and not grant.any_meeting:
+            raise Forbidden("The token is for private meetings only.", field="resume.session")
+        for lang, error in join.gone.items():
+            if lang not in (*record.reads, record.speaks):
+                raise error
+
+    def seat_to_end(self, seats: Collection[Seat], account: str) -> Seat | None:
+        """Whose session has to end for a newcomer; None if there is room. Raises `TooManySessions`."""
+        if len(seats) < self._max_sessions:
+            return None
+        if (seat := longest_away(seats, account)) is None:
+            raise TooManySessions(f"This gateway holds {self._max_sessions} sessions already.")
+        return seat
+
+    def sweep(self, now_s: float) -> None:
+        self._addresses.sweep(now_s)
+        self._tenants.sweep(now_s)
+
+
+def longest_away(seats: Iterable[Seat], account: str) -> Seat | None:
+    """Whose session ends for a newcomer: the longest away, of the account with the most; None: nobody's.
+
+    Among equals it is the newcomer's own account. One with fewer sessions than that gives none up.
+    """
+    held: Counter[str] = Counter()
+    away: dict[str, list[Seat]] = {}
+    for seat in seats:
+        held[seat.account] += 1
+        if seat.away_since_s is not None:
+            away.setdefault(seat.account, []).append(seat)
+    most = max(away, key=lambda name: (held[name], name == account), default=None)
+    if most is None or held[most] < held[account]:
+        return None
+    return min(away[most], key=lambda seat: seat.away_since_s or 0.0)
+
 
 _log = logging.getLogger(__name__)
 
@@ -71,30 +188,14 @@ class Client(Struct, frozen=True):
     account: str
 
 
-class Entrance:
-    """Lets clients into their meetings."""
-
-    def __init__(
-        self,
-        *,
-        session_store: SessionStore,
-        seats: Seats,
-        rooms: Rooms,
-        joins: Joins,
-        lifetimes: Lifetimes,
-        finals: Finals,
-        limits: Limits,
-        # Whether the key that a grant comes from is still valid.
-        stands: Callable[[Grant], bool],
-    ) -> None:
-        self._session_store = session_store
-        self._seats = seats
-        self._rooms = rooms
-        self._joins = joins
-        self._lifetimes = lifetimes
-        self._finals = finals
-        self._limits = limits
-        self._stands = stands
+class Entrance(Struct, frozen=True, kw_only=True):
+    session_store: SessionStore
+    seats: Seats
+    rooms: Rooms
+    join_limits: JoinLimits
+    lifetimes: Lifetimes
+    finals: Finals
+    limits: Limits
 
     async def enter(self, client: Client) -> Entry:
         """A session goes on, or begins. Raises what `Sessions.join` raises; then nothing has changed."""
@@ -112,13 +213,13 @@ class Entrance:
         meeting = meeting_key(grant.tenant, join.meeting or secrets.token_hex(8))
         async with contextlib.AsyncExitStack() as entering:
             room = await entering.enter_async_context(
-                self._rooms.enter(meeting, private=private, account=client.account, record=record)
+                self.rooms.enter(meeting, private=private, account=client.account, record=record)
             )
             check_recorded(grant, join.record, room.recorded)
-            self._joins.check_languages(room, None, join.reads)
+            self.join_limits.check_languages(room, None, join.reads)
             await entering.enter_async_context(room.reading(join.reads))
             epoch, after = room.epoch, await room.latecomers_position()
-            self._joins.giving_way(self._seats.all, client.account)
+            self.join_limits.seat_to_end(self.seats.all, client.account)
             member = Member(
                 participant=secrets.token_hex(4),
                 name=join.name,
@@ -131,45 +232,45 @@ class Entrance:
             )
             feed = Feed(client.outbox, after, participant=member.participant, wants=member.wants, newcomer=True)
             seat = Seat(secret=self._new_secret(meeting), room=room, member=member, state=client.state)
-            self._lifetimes.begin(seat, grant)
+            self.lifetimes.begin(seat, grant)
             used = await self._session_store_begin(seat)
             try:
-                self._lifetimes.spent.check(grant)
+                self.lifetimes.revocations.check(grant)
                 if room.epoch != epoch:
                     raise LogUnavailable("The meeting's log was begun again; try again.", retry_after_ms=0)
-                giving_way = self._joins.giving_way(self._seats.all, client.account)
+                giving_way = self.join_limits.seat_to_end(self.seats.all, client.account)
             except GatewayError:
-                self._seats.writes.end(seat.key, seat.fence, used)
+                self.seats.writes.end(seat.key, seat.fence, used)
                 raise
             if giving_way is not None:
-                self._seats.end(giving_way)
+                self.seats.end(giving_way)
             seat.connect(feed, client.state, client.finish)
-            self._seats.add(seat)
+            self.seats.add(seat)
         metrics.SESSIONS.inc()
         metrics.SESSIONS_STARTED.inc()
         _log.info("session %s… started", member.participant)
-        self._finals.catch_up(room, member.reads)
+        self.finals.catch_up(room, member.reads)
         return Entry(seat, feed, None if join.resume is None else False)
 
     def _new_secret(self, meeting: str) -> str:
         # A session is found by its secret alone, so that has to fall on the meeting's store: with two, half do.
-        while not self._session_store.suits(key_of(secret := secrets.token_hex(16)), meeting):
+        while not self.session_store.can_hold(key_of(secret := secrets.token_hex(16)), meeting):
             pass
         return secret
 
     async def _session_store_begin(self, seat: Seat) -> UsedToken | None:
         """Returns the token that it has used up, if it is one that opens one session."""
-        used = self._lifetimes.spent.used(seat.grant, seat.member.participant)
-        if used is not None and self._seats.writes.gives_back(used):
+        used = self.lifetimes.revocations.used(seat.grant, seat.member.participant)
+        if used is not None and self.seats.writes.is_giving_back(used):
             raise LogUnavailable("This token is in doubt for a moment; try again.", retry_after_ms=1_000)
-        record, bounds = self._lifetimes.record(seat), self._joins.bounds(seat.room.id)
+        record, bounds = self.lifetimes.record(seat), self.join_limits.bounds(seat.room.id)
         try:
-            seat.fence = await self._session_store.begin(seat.key, record, bounds, used)
+            seat.fence = await self.session_store.begin(seat.key, record, bounds, used)
         except (LimitExceeded, QuotaExceeded, RateLimited, Unauthenticated):
             raise
         except BaseException:
             # It may have begun all the same.
-            self._seats.writes.end(seat.key, 1, used)
+            self.seats.writes.end(seat.key, 1, used)
             raise
         return used
 
@@ -179,20 +280,20 @@ class Entrance:
         """Go on with a session, whichever gateway has it. None if there is none."""
         key = key_of(resume.session)
         for _ in range(_MOST_TRIES):
-            if self._seats.writes.ends(key):
+            if self.seats.writes.is_ending(key):
                 return None
-            seat = self._seats.get(key)
+            seat = self.seats.get(key)
             if seat is not None:
-                held: Held | None = Held(self._lifetimes.record(seat), seat.fence)
+                held: Held | None = Held(self.lifetimes.record(seat), seat.fence)
             else:
-                held = await self._session_store.find(key)
+                held = await self.session_store.find(key)
             if held is None:
                 return None
             grant = held.record.grant
-            if seat is None and (self._lifetimes.spent.is_revoked(grant) or not self._stands(grant)):
-                self._seats.writes.end(key, held.fence)
+            if seat is None and not self.lifetimes.is_valid(grant):
+                self.seats.writes.end(key, held.fence)
                 return None
-            self._joins.check_resume(client.join, client.state.grant, held.record)
+            self.join_limits.check_resume(client.join, client.state.grant, held.record)
             if (entry := await self._go_on(client, resume, held, seat)) is not None:
                 return entry
         raise LogUnavailable("Others resume this session at the same time.", retry_after_ms=1_000)
@@ -200,30 +301,30 @@ class Entrance:
     async def _go_on(self, client: Client, resume: Resume, held: Held, seat: Seat | None) -> Entry | None:
         """None if the session has gone elsewhere meanwhile, or ended. seat: where it is this gateway's."""
         join, record, key = client.join, held.record, key_of(resume.session)
-        async with self._rooms.enter(
+        async with self.rooms.enter(
             record.meeting, private=record.private, account=record.account, record=record.recorded
         ) as room:
             check_recorded(client.state.grant, join.record, room.recorded)
             if seat is not None:  # else what it reads now is known elsewhere, as if another one read it
-                self._joins.check_languages(room, seat.member, join.reads)
+                self.join_limits.check_languages(room, seat.member, join.reads)
             async with room.reading(join.reads):
                 page = await room.log.read(room.id, resume.offset, 1)
                 newest = await room.latecomers_position()
                 recovered = page.epoch == resume.epoch and page.first - 1 <= resume.offset <= page.last
-                if self._seats.get(key) is not seat:
+                if self.seats.get(key) is not seat:
                     return None
                 if seat is None:
-                    self._joins.giving_way(self._seats.all, client.account)
-                fence = await self._take(client, key, held)
-                if self._seats.get(key) is not seat or (seat is not None and seat.fence != held.fence):
+                    self.join_limits.seat_to_end(self.seats.all, client.account)
+                fence = await self._take_session(client, key, held)
+                if self.seats.get(key) is not seat or (seat is not None and seat.fence != held.fence):
                     # It has ended here meanwhile, or another connection here goes on with it.
-                    if fence is not None and self._seats.writes.ends(key):
-                        self._seats.writes.end(key, fence)
+                    if fence is not None and self.seats.writes.is_ending(key):
+                        self.seats.writes.end(key, fence)
                     elif fence is not None:
-                        self._seats.writes.release(key, fence)
+                        self.seats.writes.release(key, fence)
                     return None
                 if fence is None:
-                    self._seats.moved(key, elsewhere=True)
+                    self.seats.moved(key, elsewhere=True)
                     return None
                 if seat is None:
                     seat = self._take_in(client, resume.session, held, room)
@@ -231,10 +332,10 @@ class Entrance:
                 after = resume.offset if recovered else newest
                 return self._connect(seat, client, after, recovered=recovered)
 
-    async def _take(self, client: Client, key: bytes, held: Held) -> int | None:
+    async def _take_session(self, client: Client, key: bytes, held: Held) -> int | None:
         """As `SessionStore.take`."""
         join, grant, record = client.join, client.state.grant, held.record
-        used = self._lifetimes.check(grant, record.participant, record)
+        used = self.lifetimes.check(grant, record.participant, record)
         wanted = replace(
             record,
             name=join.name,
@@ -246,30 +347,30 @@ class Entrance:
             grant=grant,
         )
         try:
-            return await self._session_store.take(
-                key, held.fence, wanted, self._joins.bounds(record.meeting), used
+            return await self.session_store.take(
+                key, held.fence, wanted, self.join_limits.bounds(record.meeting), used
             )
         except (LimitExceeded, RateLimited, Unauthenticated):
             raise
         except BaseException:
             # It may have been taken all the same. The client comes again, and finds it away.
-            self._seats.moved(key, elsewhere=True)
-            self._seats.writes.release(key, held.fence)
+            self.seats.moved(key, elsewhere=True)
+            self.seats.writes.release(key, held.fence)
             raise
 
     def _take_in(self, client: Client, secret: str, held: Held, room: Room) -> Seat:
         """A session that another gateway had."""
-        if (giving_way := self._joins.giving_way(self._seats.all, client.account)) is not None:
-            self._seats.end(giving_way)
-        seat = restored(room, held.record, secret, self._limits, held.fence)
-        self._lifetimes.recall(seat, held.record)
-        self._seats.add(seat)
+        if (giving_way := self.join_limits.seat_to_end(self.seats.all, client.account)) is not None:
+            self.seats.end(giving_way)
+        seat = restored(room, held.record, secret, self.limits, held.fence)
+        self.lifetimes.recall(seat, held.record)
+        self.seats.add(seat)
         return seat
 
     def _connect(self, seat: Seat, client: Client, after: int, *, recovered: bool) -> Entry:
         room, member, join = seat.room, seat.member, client.join
-        self._seats.save(seat)
-        self._lifetimes.begin(seat, client.state.grant)
+        self.seats.save(seat)
+        self.lifetimes.begin(seat, client.state.grant)
         if seat.finish is not None:
             seat.finish(CloseCode.REPLACED, replaced())
         else:
@@ -280,18 +381,11 @@ class Entrance:
         participant, wants = member.participant, member.wants
         feed = Feed(client.outbox, after, participant=participant, wants=wants, newcomer=not recovered)
         seat.connect(feed, client.state, client.finish)
-        room.update(
-            member,
-            name=join.name,
-            speaks=join.speaks,
-            reads=join.reads,
-            stability=join.stability,
-            originals=join.originals,
-        )
+        room.update(member, join.name, Preferences(join.speaks, join.reads, join.stability, join.originals))
         room.cut_off(member, partial(may_read, client.state.grant))
         if not recovered:
             room.start_over(member, after + 1)
         metrics.SESSIONS_RESUMED.labels("recovered" if recovered else "lost").inc()
         _log.info("session %s… goes on", member.participant)
-        self._finals.catch_up(room, member.reads)
+        self.finals.catch_up(room, member.reads)
         return Entry(seat, feed, recovered)

@@ -70,7 +70,6 @@ def _recorded(recorded: bool) -> str:
 
 
 def may_read(grant: Grant, lang: str) -> bool:
-    """Whether a language may be read."""
     return "read" in grant.roles and (grant.langs is None or lang in grant.langs)
 
 
@@ -93,18 +92,15 @@ _Meant = tuple[str | None, str | None, str | None]
 _EVERYTHING: _Meant = (None, None, None)
 
 
-class SpentTokens:
-    """Revocations. Times are in seconds since 1970."""
+class Revocations:
+    """What was revoked. Times are in seconds since 1970."""
 
     def __init__(self) -> None:
         # Tenant → (token id, subject, meeting), each None for any → the newest revocation.
         self._revocations: dict[str, dict[_Meant, Revocation]] = {}
 
     def revoke(self, revocation: Revocation, *, known: bool = False) -> None:
-        """known: another gateway has it already.
-
-        Otherwise, and unless it is an operator's, raises `RateLimited` if the tenant has as many as there may be.
-        """
+        """known: another gateway has it already; otherwise raises `RateLimited` if a tenant has too many."""
         meant = (revocation.token_id, revocation.subject, revocation.meeting)
         of_tenant = self._revocations.setdefault(revocation.tenant, {})
         if meant == _EVERYTHING:
@@ -135,15 +131,11 @@ class SpentTokens:
             raise Unauthenticated
 
     def used(self, grant: Grant, user: str) -> UsedToken | None:
-        """What is used up if `user` opens something with a token; None for one that opens as much as one likes.
-
-        Raises `Unauthenticated` if it was revoked.
-        """
+        """What a token for one session uses up; None for another. Raises `Unauthenticated` if it was revoked."""
         self.check(grant)
         return UsedToken(grant.tenant, grant.token_id, user, grant.expires_s or 0.0) if grant.once else None
 
     def sweep(self, now_s: float) -> None:
-        """Forget what has expired."""
         oldest_s = now_s - REVOCATION_S
         for tenant, of_tenant in list(self._revocations.items()):
             kept = {meant: each for meant, each in of_tenant.items() if each.before_s > oldest_s}
@@ -152,6 +144,6 @@ class SpentTokens:
             else:
                 del self._revocations[tenant]
 
-    def kept(self) -> tuple[Revocation, ...]:
+    def kept_revocations(self) -> tuple[Revocation, ...]:
         """For another process."""
         return tuple(chain.from_iterable(of_tenant.values() for of_tenant in self._revocations.values()))

@@ -15,7 +15,7 @@ from gateway.domain.grants import Grant, Revocation
 from gateway.domain.sessions import SessionRecord, UsedToken
 from gateway.meeting.outbox import Payload
 from gateway.protocol.messages import TokenExpiring
-from gateway.sessions.grants import SpentTokens, check_meeting, check_reads, check_recorded, check_speaks
+from gateway.sessions.grants import Revocations, check_meeting, check_reads, check_recorded, check_speaks
 from gateway.sessions.machine import State
 from gateway.sessions.seat import Seat
 
@@ -47,23 +47,24 @@ class Lifetimes:
         # Whether the key that a grant comes from is still valid.
         stands: Callable[[Grant], bool] = lambda _: True,
     ) -> None:
-        self.spent = SpentTokens()
+        self.revocations = Revocations()
         self._clock = clock
         self._wall_clock = wall_clock
         self._stands = stands
 
-    def check(self, grant: Grant, participant: str, earlier: SessionRecord | None = None) -> UsedToken | None:
-        """Whether a token opens a session, or lets `earlier` go on. Returns what it uses up, if it does that.
+    def is_valid(self, grant: Grant) -> bool:
+        """Whether it was not revoked, and the key that it comes from is still there."""
+        return self._stands(grant) and not self.revocations.is_revoked(grant)
 
-        Raises `Unauthenticated`.
-        """
+    def check(self, grant: Grant, participant: str, earlier: SessionRecord | None = None) -> UsedToken | None:
+        """What a token uses up by opening a session, or letting `earlier` go on. Raises `Unauthenticated`."""
         if grant.expires_s is not None and self._wall_clock() > grant.expires_s + _LATE_S:
             raise Unauthenticated
         # The same token again gives no more time than it has given.
         until_s = earlier.until_s if earlier is not None and grant.token_id == earlier.grant.token_id else None
         if until_s is not None and until_s < self._wall_clock():
             raise Unauthenticated
-        return self.spent.used(grant, participant)
+        return self.revocations.used(grant, participant)
 
     def begin(self, seat: Seat, grant: Grant) -> float | None:
         """A session begins or goes on with what `grant` allows: the seconds that it may last, None for no end.
@@ -92,10 +93,7 @@ class Lifetimes:
             seat.until_s = self._clock() + record.until_s - self._wall_clock()
 
     def check_refresh(self, seat: Seat, grant: Grant) -> UsedToken | None:
-        """A new token for a session. Returns what it uses up, if it does that.
-
-        Raises `Forbidden`, `TokenExpired` or `Unauthenticated`.
-        """
+        """What a new token uses up. Raises `Forbidden`, `TokenExpired` or `Unauthenticated`."""
         earlier, member = seat.grant, seat.member
         if seat.state.state is not State.OPEN:
             # While the token was verified.
@@ -112,10 +110,7 @@ class Lifetimes:
         return self.check(grant, member.participant, self.record(seat))
 
     def refresh(self, seat: Seat, grant: Grant) -> float | None:
-        """Go on with a new token: the seconds that the session may last from now on, None for no end.
-
-        Raises what `check_refresh` raises; then nothing has changed.
-        """
+        """Go on with a new token. Returns for how many seconds (None: no end). Raises as `check_refresh`."""
         self.check_refresh(seat, grant)
         left_s = self.begin(seat, grant)
         seat.state.grant = grant
@@ -130,7 +125,7 @@ class Lifetimes:
                 revoked.append(seat)
             elif seat.until_s is not None and seat.connected:
                 self._hold_to(seat, seat.until_s - now_s)
-        self.spent.sweep(self._wall_clock())
+        self.revocations.sweep(self._wall_clock())
         for seat in revoked:
             self._close_revoked(seat)
         return revoked
@@ -138,9 +133,9 @@ class Lifetimes:
     def revoke(self, revocation: Revocation, seats: Iterable[Seat], *, known: bool = False) -> list[Seat]:
         """Tokens are not valid any more. known: another gateway has it already.
 
-        Returns the sessions that end for good. Raises what `SpentTokens.revoke` raises.
+        Returns the sessions that end for good. Raises what `Revocations.revoke` raises.
         """
-        self.spent.revoke(revocation, known=known)
+        self.revocations.revoke(revocation, known=known)
         # Also what was issued by a clock that is ahead of ours: it is there, so it was issued before.
         revoked = [seat for seat in seats if revocation.ends(seat.grant, seat.room.id, seat.member.participant)]
         for seat in revoked:

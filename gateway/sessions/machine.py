@@ -1,4 +1,4 @@
-"""The life of one session as a state table: messages in, effects out.
+"""The life of one session as a state table: messages in, effects out. An effect says what the session asks for.
 
 Knows: which message is legal when, every limit, and what each message asks for.
 Must not know: clocks (the time is an argument), tasks, sockets, the engine. It does not know either whether
@@ -17,7 +17,7 @@ CLOSED           ignored        ignored                                   ignore
 from __future__ import annotations
 
 from collections import OrderedDict
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from enum import Enum
 from hashlib import blake2b
 from typing import cast
@@ -45,7 +45,7 @@ from gateway.domain.errors import (
 from gateway.domain.grants import OPEN
 from gateway.domain.languages import AUTO
 from gateway.domain.log import Utterance
-from gateway.domain.sessions import Stability
+from gateway.domain.sessions import Preferences, Stability
 from gateway.protocol import checks
 from gateway.protocol.from_domain import error_message
 from gateway.protocol.limits import Limits
@@ -53,6 +53,8 @@ from gateway.protocol.messages import (
     ClientMessage,
     Ping,
     Pong,
+    Resume,
+    ServerMessage,
     SessionEnd,
     SessionRefresh,
     SessionStart,
@@ -63,22 +65,88 @@ from gateway.protocol.messages import (
     UtterancePartial,
 )
 from gateway.protocol.rate_limit import TokenBucket
-from gateway.sessions.effects import (
-    Accept,
-    Acknowledge,
-    Cancel,
-    Close,
-    Effect,
-    Join,
-    Refresh,
-    Reply,
-    Show,
-    Update,
-    Withdraw,
-)
 from gateway.sessions.grants import check_meeting, check_reads, check_role, check_speaks
 from gateway.sessions.rules import Options, SessionRules
 from gateway.translation.spoken_language import DETECTED_CHARS, SpokenLanguages
+
+
+class Reply(Struct, frozen=True):
+    """Send this to this session's client alone."""
+
+    message: ServerMessage
+
+
+class Join(Struct, frozen=True):
+    """Enter a meeting, a private one if it is None, or come back to one; send `session.started`."""
+
+    meeting: str | None
+    name: str
+    speaks: str | None
+    reads: tuple[str, ...]
+    stability: Stability = "live"
+    resume: Resume | None = None
+    originals: bool = False
+    # Whether the meeting is to be recorded; None: as it is, or as the gateway is set to.
+    record: bool | None = None
+    # Its languages that the gateway does not have → why: only a session that has them already goes on with them.
+    gone: Mapping[str, GatewayError] = {}
+
+
+class Update(Preferences, frozen=True):
+    """Other languages are spoken or read, or what is said is read in another way, from now on."""
+
+
+class Refresh(Struct, frozen=True):
+    """Verify a new token and go on with what it allows; send `session.refreshed`."""
+
+    token: str
+
+    def __repr__(self) -> str:
+        return "Refresh(token=…)"  # it must not be logged
+
+
+class Show(Struct, frozen=True):
+    """Show a partial utterance to the readers of its language, and translate it for the others."""
+
+    utterance: Utterance
+
+
+class Accept(Struct, frozen=True):
+    """Take on a final. again: it was accepted before, and some of its translations failed and are missing."""
+
+    utterance: Utterance
+    again: bool = False
+
+
+class Acknowledge(Struct, frozen=True):
+    """A final that was accepted before was sent again: acknowledge it once more, do nothing else."""
+
+    id: str
+    rev: int
+
+
+class Cancel(Struct, frozen=True):
+    """Stop the translations of an accepted utterance."""
+
+    id: str
+
+
+class Withdraw(Struct, frozen=True):
+    """An utterance that was begun goes from every screen; after `wait_s`, unless it goes on until then."""
+
+    id: str
+    wait_s: float = 0.0
+
+
+class Close(Struct, frozen=True):
+    """Close the connection, after everything before it was sent."""
+
+    code: CloseCode
+    reason: GatewayError | None = None
+
+
+Effect = Reply | Join | Refresh | Update | Show | Accept | Acknowledge | Cancel | Withdraw | Close
+
 
 # Utterances that are remembered after they settled.
 REMEMBERED_UTTERANCES = 1_000
@@ -95,7 +163,6 @@ class KnownUtterance(Struct):
     begun: bool = False
 
     def is_final_as(self, text: str) -> bool:
-        """Whether it is final with this text."""
         return self.final == _digest(text)
 
 
@@ -124,7 +191,6 @@ class KnownUtterances:
         return self.has_gaps if known is None else known.final is None
 
     def revised(self, id: str, rev: int) -> None:
-        """A revision of it came."""
         self._remember(id, KnownUtterance(rev, begun=True))
 
     def finished(self, id: str, rev: int, text: str, *, failed: bool = False, in_flight: bool = True) -> None:
@@ -239,18 +305,12 @@ class Session:
         self._options.history = earlier._options.history
 
     def recall(self, utterance: Utterance, *, failed: bool, in_flight: bool) -> None:
-        """Remember an utterance that another process accepted of this session; the oldest first.
-
-        failed: some translation of it failed, and none is still to come.
-        """
+        """An utterance of another process, the oldest first. failed: in some language, with none still to come."""
         self._known.finished(utterance.id, utterance.rev, utterance.text, failed=failed, in_flight=in_flight)
         self._languages.recall(utterance.id, utterance.lang)
 
     def recall_in_flight(self, utterance: Utterance) -> None:
-        """Some segment of an utterance that another process accepted is not finished. utterance: the last one.
-
-        If its client sends it again, the log knows its segments.
-        """
+        """Some segment of an utterance that another process accepted is not finished. utterance: the last one."""
         self._known.expect(utterance.whole[1])
 
     def recalled(self) -> None:
@@ -301,7 +361,7 @@ class Session:
 
     def not_updated(self, before: Update) -> None:
         """An `Update` could not be carried out: what was in force still is."""
-        self._take(before)
+        self._apply(before)
         self._detects = self._detected
 
     def not_joined(self) -> None:
@@ -309,10 +369,7 @@ class Session:
         self.state = State.AWAITING_START
 
     def refused(self, accept: Accept, *, in_part: bool = False) -> list[Effect]:
-        """An `Accept` could not be carried out: the client keeps the utterance and may send it again.
-
-        in_part: some of its segments were accepted.
-        """
+        """An `Accept` failed: the client may send the final again. in_part: some of its segments were accepted."""
         if self._options.history:
             self._options.history.pop()
         if in_part:
@@ -371,7 +428,7 @@ class Session:
         meeting = check_meeting(self.grant, message.meeting)
         notes = self._take_options(message.glossary, message.context, message.formality)
         self.name, self._detects = name, detects
-        self._take(Update(speaks, reads, message.stability, message.originals))
+        self._apply(Update(speaks, reads, message.stability, message.originals))
         self.state = State.OPEN
         resume, originals, record = message.resume, message.originals, message.record
         join = Join(meeting, name, speaks, reads, message.stability, resume, originals, record, rules.gone)
@@ -387,7 +444,7 @@ class Session:
         originals = message.originals if message.originals is not None else self.originals
         check_reads(self.grant, reads, originals=originals)
         update = Update(speaks, reads, stability, originals)
-        self._take(update)
+        self._apply(update)
         self._detected, self._detects = self._detects, detects
         updated = SessionUpdated(list(reads), AUTO if detects else speaks, stability, originals)
         return [update, Reply(updated), *notes]
@@ -490,7 +547,7 @@ class Session:
         self._languages.forget(utterance_id)
         return [Withdraw(utterance_id)]
 
-    def _take(self, update: Update) -> None:
+    def _apply(self, update: Update) -> None:
         self.speaks, self.reads = update.speaks, update.reads
         if update.speaks is not None:
             self._languages.tell(update.speaks)

@@ -20,8 +20,7 @@ from gateway.meeting.feed import Feed
 from gateway.meeting.members import Member
 from gateway.meeting.room import Room
 from gateway.protocol.limits import Limits
-from gateway.sessions.effects import Accept, Close, Effect
-from gateway.sessions.machine import Session
+from gateway.sessions.machine import Accept, Close, Effect, Session
 
 # Closes a connection after what is in its outbox, with the reason.
 Finish = Callable[[CloseCode, GatewayError | None], None]
@@ -141,21 +140,6 @@ def key_of(secret: str) -> bytes:
     return hashlib.sha256(secret.encode("utf-8", "surrogatepass")).digest()
 
 
-def member_of(record: SessionRecord) -> Member:
-    """The member that another gateway or process had, away."""
-    return Member(
-        participant=record.participant,
-        name=record.name,
-        speaks=record.speaks,
-        reads=record.reads,
-        stability=record.stability,
-        originals=record.originals,
-        since=record.since,
-        stopped=dict(record.stopped),
-        account=record.account,
-    )
-
-
 def recalled(room: Room, record: SessionRecord, limits: Limits) -> Session:
     """A session's protocol state, as far as the room tells it: what it said lately, and what is not finished.
 
@@ -175,5 +159,15 @@ def recalled(room: Room, record: SessionRecord, limits: Limits) -> Session:
 
 def restored(room: Room, record: SessionRecord, secret: str, limits: Limits, fence: int = 0) -> Seat:
     """The session, away."""
-    state = recalled(room, record, limits)
-    return Seat(secret=secret, fence=fence, room=room, member=member_of(record), state=state)
+    member = Member(
+        participant=record.participant,
+        name=record.name,
+        speaks=record.speaks,
+        reads=record.reads,
+        stability=record.stability,
+        originals=record.originals,
+        since=record.since,
+        stopped=dict(record.stopped),
+        account=record.account,
+    )
+    return Seat(secret=secret, fence=fence, room=room, member=member, state=recalled(room, record, limits))

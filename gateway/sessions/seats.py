@@ -9,7 +9,6 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections.abc import Callable, Collection
-from enum import Enum
 
 from msgspec import Struct
 
@@ -132,16 +131,10 @@ def _lost() -> LogUnavailable:
 _AT_ONCE = 256
 
 
-class _End(Enum):
-    # It ends.
-    ENDED = "ended"
-    # This gateway may or may not have it, and lets go of it.
-    RELEASED = "released"
-
-
 class _Ending(Struct, frozen=True):
-    kind: _End
     fence: int
+    # Whether it ends; if not, this gateway may or may not have it, and lets go of it.
+    ends: bool = True
     # The token that it has used up for nothing.
     unused: UsedToken | None = None
 
@@ -171,23 +164,22 @@ class Writes:
         self._is_closed = False
 
     def save(self, seat: Seat) -> None:
-        """A session is not what it was."""
         self._wait(seat.key, seat)
 
     def end(self, session: bytes, fence: int, unused: UsedToken | None = None) -> None:
         """A session has ended, or is not to begin. unused: as in `SessionStore.end`."""
-        self._wait(session, _Ending(_End.ENDED, fence, unused))
+        self._wait(session, _Ending(fence, unused=unused))
 
     def release(self, session: bytes, fence: int) -> None:
         """This gateway has no session with this fence, or with the next one."""
-        self._wait(session, _Ending(_End.RELEASED, fence))
+        self._wait(session, _Ending(fence, ends=False))
 
-    def ends(self, session: bytes) -> bool:
+    def is_ending(self, session: bytes) -> bool:
         """Whether a session has ended and the session store may not know it."""
         last = self._waiting.get(session, self._under_way.get(session))
-        return isinstance(last, _Ending) and last.kind is _End.ENDED
+        return isinstance(last, _Ending) and last.ends
 
-    def gives_back(self, used: UsedToken) -> bool:
+    def is_giving_back(self, used: UsedToken) -> bool:
         """Whether a token is not used up, and the session store may not know it."""
         token = used.tenant, used.token_id
         return any(
@@ -229,7 +221,7 @@ class Writes:
         """False if it is to be told again. Never raises."""
         try:
             match last:
-                case _Ending(kind=_End.ENDED, fence=fence, unused=unused):
+                case _Ending(ends=True, fence=fence, unused=unused):
                     await self._session_store.end(session, fence, unused)
                 case _Ending(fence=fence):
                     await self._session_store.release(session, fence)
@@ -246,6 +238,6 @@ class Writes:
         fence = seat.fence
         record, away_s = self._describe(seat)
         saved = await self._session_store.save(seat.key, fence, record, away_s=away_s)
-        if not saved and seat.fence == fence and not self.ends(seat.key):
+        if not saved and seat.fence == fence and not self.is_ending(seat.key):
             held = await self._session_store.find(seat.key)
             self._moved(seat, held is not None and held.fence > fence)

@@ -30,14 +30,12 @@ from gateway.domain.session_store import Bounds, Fence, TenantCounts
 from gateway.domain.sessions import Handover, KeptSession
 from gateway.meeting import traces
 from gateway.meeting.outbox import Outbox, Payload
+from gateway.meeting.room import Rooms
 from gateway.protocol.limits import Limits
 from gateway.protocol.messages import ServerMessage
-from gateway.sessions.effects import Accept, Effect, Join, Update, Withdraw
-from gateway.sessions.entrance import Client, Entrance, Entry
-from gateway.sessions.joins import Joins
+from gateway.sessions.entrance import Client, Entrance, Entry, JoinLimits
 from gateway.sessions.lifetimes import Lifetimes
-from gateway.sessions.machine import Session
-from gateway.sessions.rooms import Rooms
+from gateway.sessions.machine import Accept, Effect, Join, Session, Update, Withdraw
 from gateway.sessions.seat import Finish, Seat, restored
 from gateway.sessions.seats import Seats
 from gateway.translation.finals import Finals
@@ -59,7 +57,7 @@ class Sessions:
         finals: Finals,
         speech: Speech,
         limits: Limits,
-        # Connected and kept together; beyond it a newcomer ends a kept session, see `to_give_way`.
+        # Connected and kept together; beyond it a newcomer ends a kept session, see `longest_away`.
         max_sessions: int,
         # Joins of one address at once, and within a minute.
         joins_per_address: int = 1_000,
@@ -72,7 +70,7 @@ class Sessions:
         self._speech = speech
         self._limits = limits
         self._clock = clock or time.monotonic
-        self._joins = Joins(
+        self._join_limits = JoinLimits(
             quotas or Quotas(), limits, joins_per_address=joins_per_address, max_sessions=max_sessions
         )
         self.lifetimes = Lifetimes(clock=self._clock, stands=stands)
@@ -87,11 +85,10 @@ class Sessions:
             session_store=session_store,
             seats=self.seats,
             rooms=self.rooms,
-            joins=self._joins,
+            join_limits=self._join_limits,
             lifetimes=self.lifetimes,
             finals=finals,
             limits=limits,
-            stands=stands,
         )
 
     async def __aenter__(self) -> Self:
@@ -130,8 +127,8 @@ class Sessions:
         `Unauthenticated` or `LogUnavailable`; then nothing has changed.
         """
         grant = state.grant
-        self.lifetimes.spent.check(grant)
-        self._joins.check_rate(address, grant.tenant, self._clock())
+        self.lifetimes.revocations.check(grant)
+        self._join_limits.check_rate(address, grant.tenant, self._clock())
         client = Client(join, state, outbox, finish, account_of_tenant(grant, address))
         with traces.joining(resumes=join.resume is not None) as joined:
             entry = await self._entrance.enter(client)
@@ -144,24 +141,17 @@ class Sessions:
 
         Raises `LimitExceeded` or `LogUnavailable`; then nothing has changed.
         """
-        self._joins.check_languages(seat.room, seat.member, update.reads)
+        self._join_limits.check_languages(seat.room, seat.member, update.reads)
         connection = seat.finish
         async with seat.room.reading(update.reads):
             if seat.finish is not connection:
                 return  # it has ended meanwhile, or goes on with another connection
             record = replace(self.lifetimes.record(seat), speaks=update.speaks, reads=update.reads)
             try:
-                bounds = self._joins.bounds(seat.room.id)
+                bounds = self._join_limits.bounds(seat.room.id)
                 await self._session_store.save(seat.key, seat.fence, record, bounds=bounds)
                 if seat.finish is connection:
-                    seat.room.update(
-                        seat.member,
-                        name=seat.member.name,
-                        speaks=update.speaks,
-                        reads=update.reads,
-                        stability=update.stability,
-                        originals=update.originals,
-                    )
+                    seat.room.update(seat.member, seat.member.name, update)
             finally:
                 self.seats.save(seat)
 
@@ -178,7 +168,7 @@ class Sessions:
 
     async def use(self, grant: Grant, user: str) -> None:
         """Use up a token or an invite that is for one user. Raises `Unauthenticated` or `LogUnavailable`."""
-        if (used := self.lifetimes.spent.used(grant, user)) is not None:
+        if (used := self.lifetimes.revocations.used(grant, user)) is not None:
             await self._session_store.use(used)
 
     async def revoke(self, revocation: Revocation) -> int:
@@ -191,7 +181,7 @@ class Sessions:
         self._end_all(ended)
         # Others are told while it is counted: with many sessions, that takes a while.
         elsewhere, told = await asyncio.gather(
-            self._session_store.meant_by(revocation, {seat.key for seat in ended}),
+            self._session_store.count_revoked_by(revocation, {seat.key for seat in ended}),
             self._session_store.revoke(revocation),
             return_exceptions=True,
         )
@@ -208,10 +198,7 @@ class Sessions:
             self.seats.end(seat)
 
     async def hear(self, seat: Seat, utterance: Utterance) -> None:
-        """A session's newest revision of an utterance that is being said.
-
-        The caller may be cancelled; what was begun is carried through.
-        """
+        """A new revision of what is being said. What was begun is carried through if the caller is cancelled."""
         if self._speech.hear(seat.room, utterance):
             fence = Fence(seat.key, seat.fence)
             await asyncio.shield(self._tasks.create_task(self._settle(seat, utterance, fence)))
@@ -263,10 +250,7 @@ class Sessions:
         return accepted
 
     async def _accept(self, seat: Seat, accept: Accept) -> Accepted | GatewayError | None:
-        """The error that it was refused with, if it was: a task that raised would end all the others.
-
-        None: all of it was accepted while it was being said.
-        """
+        """The error of a refusal, as a task that raised would end all others; None: all was accepted before."""
         fence = Fence(seat.key, seat.fence)
         try:
             return await self._speech.accept(seat.room, accept.utterance, fence, again=accept.again)
@@ -286,7 +270,7 @@ class Sessions:
             _log.exception("an utterance could not be accepted")
             return GatewayError("The gateway failed; this is a bug of the gateway.")
 
-    def tell(self, message: ServerMessage) -> None:
+    def tell_everybody(self, message: ServerMessage) -> None:
         """Something that concerns every session that is connected."""
         payload = Payload(message)
         for seat in self.seats.all:
@@ -296,7 +280,7 @@ class Sessions:
     async def sweep(self) -> None:
         """End sessions that were away for too long, let go of meetings without members."""
         self.seats.writes.retry()
-        self._joins.sweep(self._clock())
+        self._join_limits.sweep(self._clock())
         self._end_all(self.lifetimes.sweep(list(self.seats.all)))
         longest_s = self._clock() - self._limits.keep_s
         for seat in list(self.seats.all):
@@ -338,10 +322,8 @@ class Sessions:
                 seat.restored_s = None
         self._finals.resume()
 
-    def kept(self) -> tuple[KeptSession, ...]:
-        """What another process needs to let every session go on; nothing where the store outlives this one."""
-        if self._session_store.outlives:
-            return ()
+    def kept_sessions(self) -> tuple[KeptSession, ...]:
+        """What another process needs to let every session go on."""
         until = self.lifetimes.until_s
         return tuple(seat.kept(self._left_s(seat), until(seat)) for seat in self.seats.all)
 
@@ -352,12 +334,9 @@ class Sessions:
         return max(0.0, self._limits.keep_s - away_s)
 
     async def restore(self, earlier: Handover) -> None:
-        """Keep the sessions of an earlier process, whose meetings are in the log already.
-
-        Raises `LogUnavailable`.
-        """
+        """Keep the sessions of an earlier process, whose meetings are in the log. Raises `LogUnavailable`."""
         for revocation in earlier.revocations:
-            self.lifetimes.spent.revoke(revocation, known=True)
+            self.lifetimes.revocations.revoke(revocation, known=True)
             await self._session_store.revoke(revocation)
         for used in earlier.used_tokens:
             await self._session_store.use(used)

@@ -13,14 +13,21 @@ from contextlib import contextmanager
 from heapq import heapify, heappop, heappush
 from typing import assert_never
 
-from gateway.domain.log import LoggedEvent, LoggedMeeting, Page, Publication, Said, Translated, Untranslated
+from gateway.domain.log import (
+    LogBounds,
+    LoggedEvent,
+    LoggedMeeting,
+    Page,
+    Publication,
+    Said,
+    Translated,
+    Untranslated,
+)
 from gateway.domain.sessions import KeptMeeting
 from gateway.stores.delivery import deliver_to
 
 # Estimated bytes of a meeting that is not empty, besides its publications.
 MEETING_BYTES = 1_024
-# One meeting holds at most `max_bytes` divided by this, so that it cannot push out all others.
-MEETING_SHARE = 8
 
 # Estimated bytes of a publication, besides its texts.
 _PUBLICATION_BYTES = 512
@@ -114,9 +121,7 @@ class _Ring:
         self.recorded = recorded
         # Who is charged for it.
         self.account = account
-        # Offset of the oldest publication.
         self.first = first
-        # Offset of the newest publication.
         self.last = first - 1
         # Number of its newest append, counted over all meetings.
         self.newest = 0
@@ -140,16 +145,12 @@ class _Ring:
 class BoundedLogs:
     """A log per meeting, bounded by count, age and bytes, and in total by bytes. Bytes are estimates.
 
-    max_publications: of one meeting.
-    keep_s: seconds after which a publication is trimmed. An empty meeting without subscribers is forgotten; if it
-        begins again, it has a new epoch.
-    unrecorded_s: the same for a meeting that is not recorded. record: whether one is of which nobody says it.
-    max_bytes: of all meetings together.
     account_bytes: account → bytes of all its meetings; None: no bound of its own.
     wall_clock: Unix time in seconds. If it goes backwards, `at_ms` within a meeting does not.
     dropped: is told of each publication that is let go of. needed: whether a meeting is kept with nothing in it.
 
-    If a meeting exceeds its share (`max_bytes` / `MEETING_SHARE`), it loses its oldest publications, but keeps its
+    An empty meeting without subscribers is forgotten; if it begins again, it has a new epoch.
+    If a meeting exceeds its share (`LogBounds.meeting_bytes`), it loses its oldest publications, but keeps its
     newest one, however large. If the total exceeds `max_bytes`, the account that holds the most loses entries; if
     an account exceeds its own bound, it does. Of its meetings, the one whose newest append is oldest loses its
     oldest publications first, and those with subscribers come last. What was appended last is never dropped.
@@ -159,23 +160,16 @@ class BoundedLogs:
 
     def __init__(
         self,
+        bounds: LogBounds,
         *,
-        max_publications: int,
-        keep_s: float,
-        unrecorded_s: float,
-        record: bool,
-        max_bytes: int,
         account_bytes: Callable[[str], int | None] = lambda _: None,
         wall_clock: Callable[[], float] = time.time,
         dropped: Callable[[str, Publication], None] = lambda _meeting, _publication: None,
         needed: Callable[[str], bool] = lambda _: False,
     ) -> None:
-        self._max_publications = max_publications
+        self._bounds = bounds
         # Whether a meeting is recorded → how long it keeps what was said.
-        self._keeps_ms = {True: round(keep_s * 1_000), False: round(unrecorded_s * 1_000)}
-        self._record = record
-        self._max_bytes = max_bytes
-        self._share_bytes = max_bytes // MEETING_SHARE
+        self._keeps_ms = {True: round(bounds.keep_s * 1_000), False: round(bounds.unrecorded_s * 1_000)}
         self._account_bytes = account_bytes
         self._wall_clock = wall_clock
         self._dropped = dropped
@@ -212,11 +206,11 @@ class BoundedLogs:
         at_ms = now_ms if ahead is None else max(now_ms, ahead.at_ms)
         publication = Publication(ring.last + 1, at_ms, event)
         self._hold(ring, publication)
-        if len(ring.publications) > self._max_publications:
+        if len(ring.publications) > self._bounds.max_publications:
             self._drop_oldest(ring)
-        self._fit_share(ring)
+        self._drop_beyond_share(ring)
         self._rank(ring)
-        self._fit(ring)
+        self._drop_beyond_bounds(ring)
         self._deliver(ring, publication)
         return publication
 
@@ -306,23 +300,23 @@ class BoundedLogs:
         now_ms, ring = self._now_ms(), None
         for kept in sorted(meetings, key=lambda kept: kept.publications[-1].at_ms if kept.publications else 0):
             horizon_ms = now_ms - self._keeps_ms[kept.recorded]
-            first = max(kept.first, kept.last + 1 - self._max_publications)
+            first = max(kept.first, kept.last + 1 - self._bounds.max_publications)
             while first <= kept.last and kept.publications[first - kept.first].at_ms < horizon_ms:
                 first += 1
             ring = _Ring(kept.meeting, kept.epoch, first, kept.account, recorded=kept.recorded)
             self._rings[kept.meeting] = ring
             for publication in kept.publications[first - kept.first :]:
                 self._hold(ring, publication)
-            self._fit_share(ring)
+            self._drop_beyond_share(ring)
             self._rank(ring)
         for last_of_account in {ring.account: ring for ring in self._rings.values()}.values():
-            self._fit(last_of_account)
+            self._drop_beyond_bounds(last_of_account)
 
     def _now_ms(self) -> int:
         return int(self._wall_clock() * 1_000)
 
     def _begin(self, meeting: str, account: str = "", record: bool | None = None) -> _Ring:
-        recorded = self._record if record is None else record
+        recorded = self._bounds.record if record is None else record
         ring = _Ring(meeting, epoch=secrets.token_hex(4), account=account, recorded=recorded)
         return self._rings.setdefault(meeting, ring)
 
@@ -382,18 +376,18 @@ class BoundedLogs:
         ring = self._rings.get(meeting)
         return ring.rank() if ring is not None and ring.publications else None
 
-    def _fit_share(self, ring: _Ring) -> None:
+    def _drop_beyond_share(self, ring: _Ring) -> None:
         """Drop the meeting's oldest publications until it is within its share; keep its newest one."""
-        while ring.bytes > self._share_bytes and len(ring.publications) > 1:
+        while ring.bytes > self._bounds.meeting_bytes and len(ring.publications) > 1:
             self._drop_oldest(ring)
 
-    def _fit(self, newest: _Ring) -> None:
+    def _drop_beyond_bounds(self, newest: _Ring) -> None:
         """Drop publications until all is within bounds, but not the newest one, which is in `newest`."""
         most = self._account_bytes(newest.account)
         while most is not None and self._held.get(newest.account, 0) > most:
             if not self._drop_one(newest.account, newest):
                 break
-        while self._bytes > self._max_bytes:
+        while self._bytes > self._bounds.max_bytes:
             # An account may hold nothing else than the newest publication.
             alone = len(newest.publications) == 1 and newest.bytes == self._held.get(newest.account, 0)
             account = self._accounts.first(but=newest.account if alone else None)

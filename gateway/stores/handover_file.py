@@ -99,10 +99,7 @@ def _encodes(value: object) -> bool:
 
 
 def read(path: Path) -> Handover | None:
-    """The contents of the file, which is not deleted. None if there is no file.
-
-    Raises `StartupError` for a file that is not safe to read, or that cannot be decoded.
-    """
+    """What the file holds; None if there is no file. Raises `StartupError` if it is unsafe or damaged."""
     try:
         content = _read(path)
     except FileNotFoundError:

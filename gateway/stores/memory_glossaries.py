@@ -13,7 +13,7 @@ from gateway.domain.errors import LimitExceeded
 from gateway.domain.glossaries import MOST_BYTES, MOST_GLOSSARIES, Glossary, KeptGlossary
 
 
-class MemoryGlossariesStore:
+class MemoryGlossaries:
     """What the gateways of one process share. earlier: what another process kept."""
 
     def __init__(self, earlier: Iterable[KeptGlossary] = ()) -> None:
@@ -22,21 +22,14 @@ class MemoryGlossariesStore:
         for each in earlier:
             self.of_tenants.setdefault(each.tenant, {})[each.glossary.id] = each.glossary
 
-
-class MemoryGlossaries:
-    """One gateway's access to a store."""
-
-    def __init__(self, store: MemoryGlossariesStore | None = None) -> None:
-        self._store = store or MemoryGlossariesStore()
-
     async def of_tenant(self, tenant: str) -> list[Glossary]:
-        return list(self._store.of_tenants.get(tenant, {}).values())
+        return list(self.of_tenants.get(tenant, {}).values())
 
     async def find(self, tenant: str, id: str) -> Glossary | None:
-        return self._store.of_tenants.get(tenant, {}).get(id)
+        return self.of_tenants.get(tenant, {}).get(id)
 
     async def put(self, tenant: str, glossary: Glossary) -> bool:
-        held = self._store.of_tenants.get(tenant, {})
+        held = self.of_tenants.get(tenant, {})
         before = held.get(glossary.id)
         if before == glossary:
             return True
@@ -47,17 +40,18 @@ class MemoryGlossaries:
         others = sum(_bytes(each) for each in held.values() if each is not before)
         if others + _bytes(glossary) > MOST_BYTES:
             raise LimitExceeded(f"All glossaries together may have {MOST_BYTES} bytes.")
-        self._store.of_tenants.setdefault(tenant, held)[glossary.id] = glossary
+        self.of_tenants.setdefault(tenant, held)[glossary.id] = glossary
         return True
 
     async def delete(self, tenant: str, id: str) -> None:
-        held = self._store.of_tenants.get(tenant, {})
+        held = self.of_tenants.get(tenant, {})
         held.pop(id, None)
         if not held:
-            self._store.of_tenants.pop(tenant, None)
+            self.of_tenants.pop(tenant, None)
 
-    async def kept(self) -> tuple[KeptGlossary, ...]:
-        of_tenants = self._store.of_tenants.items()
+    def kept_glossaries(self) -> tuple[KeptGlossary, ...]:
+        """For the next process."""
+        of_tenants = self.of_tenants.items()
         return tuple(KeptGlossary(tenant, each) for tenant, held in of_tenants for each in held.values())
 
 

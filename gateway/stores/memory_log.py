@@ -19,6 +19,7 @@ from msgspec.structs import replace
 from gateway.domain.errors import SessionReplaced, UtteranceFinished
 from gateway.domain.log import (
     Accepted,
+    LogBounds,
     LoggedMeeting,
     LogUsage,
     Owed,
@@ -32,7 +33,7 @@ from gateway.domain.log import (
     Utterance,
     UtteranceKey,
 )
-from gateway.domain.ports import LEASE_S
+from gateway.domain.ports import LEASE_S, Subscription
 from gateway.domain.session_store import Fence
 from gateway.domain.sessions import KeptMeeting
 from gateway.stores.bounded_logs import BoundedLogs
@@ -105,19 +106,12 @@ class _Meeting:
 
 
 class MemoryStore:
-    """What the gateways of one process share: see `BoundedLogs` for its bounds.
-
-    earlier: the meetings that an earlier process kept; what is unfinished in them has no owner.
-    """
+    """What gateways of one process share. earlier: meetings of another process, whose work nobody owns."""
 
     def __init__(
         self,
+        bounds: LogBounds,
         *,
-        max_publications: int,
-        keep_s: float,
-        unrecorded_s: float,
-        record: bool,
-        max_bytes: int,
         account_bytes: Callable[[str], int | None] = lambda _: None,
         earlier: Iterable[KeptMeeting] = (),
         # The newest fence of a session, if there is one.
@@ -128,11 +122,7 @@ class MemoryStore:
         self.fence_of = fence_of
         self.wall_clock = wall_clock
         self.logs = BoundedLogs(
-            max_publications=max_publications,
-            keep_s=keep_s,
-            unrecorded_s=unrecorded_s,
-            record=record,
-            max_bytes=max_bytes,
+            bounds,
             account_bytes=account_bytes,
             wall_clock=wall_clock,
             dropped=self._dropped,
@@ -151,7 +141,6 @@ class MemoryStore:
         return self.leases.get(gateway, 0.0) > self.wall_clock()
 
     def sweep(self) -> None:
-        """Let go of what has expired."""
         self.logs.sweep()
         for key in [key for key, meeting in self.meetings.items() if meeting.is_empty]:
             del self.meetings[key]
@@ -299,7 +288,7 @@ class MemoryEventLog:
         known.promise(said, lang, _Promise(self._gateway))
         return True
 
-    def _take(self, promise: _Promise) -> bool:
+    def _take_promise(self, promise: _Promise) -> bool:
         """Own what a gateway that is gone has left. False: it is there, or is this one."""
         if self._is_there(promise.owner):
             return False
@@ -311,7 +300,7 @@ class MemoryEventLog:
         taken = []
         for key, meeting in self._store.meetings.items():
             for said in [meeting.by_offset[offset] for offset in sorted(meeting.unfinished)]:
-                languages = tuple(lang for lang, promise in said.unfinished.items() if self._take(promise))
+                languages = tuple(lang for lang, promise in said.unfinished.items() if self._take_promise(promise))
                 if languages:
                     taken.append(self._unfinished(key, said, languages))
         return tuple(taken)
@@ -341,12 +330,17 @@ class MemoryEventLog:
         account: str = "",
         record: bool | None = None,
         begun_again: Callable[[], None] = lambda: None,
-    ) -> AsyncIterator[_Subscription]:
+    ) -> AsyncIterator[Subscription]:
         with self._store.logs.subscribe(meeting, deliver, account=account, record=record) as start:
-            subscription = _Subscription(self._store, self._gateway, meeting, start)
+            subscription = object()
             self._store.meeting(meeting).begun_again[subscription] = begun_again
+
+            async def reads(languages: Collection[str]) -> int:
+                self._store.meeting(meeting).languages[subscription] = (self._gateway, frozenset(languages))
+                return self._store.logs.read(meeting, 0, 0).last
+
             try:
-                yield subscription
+                yield Subscription(start, reads)
             finally:
                 self._store.stop_reading(meeting, subscription)
 
@@ -364,7 +358,8 @@ class MemoryEventLog:
     async def erase(self, meeting: str) -> bool:
         return self._store.erase(meeting)
 
-    async def kept(self) -> tuple[KeptMeeting, ...]:
+    def kept_meetings(self) -> tuple[KeptMeeting, ...]:
+        """For the next process."""
         return tuple(self._kept(meeting) for meeting in self._store.logs.dump())
 
     def _kept(self, kept: KeptMeeting) -> KeptMeeting:
@@ -389,15 +384,3 @@ class MemoryEventLog:
 def _owed(said: _Said) -> Owed:
     outcomes = {lang: done for lang, done in said.outcomes.items() if lang not in said.unfinished}
     return Owed(said.utterance, said.offset, tuple(sorted(said.unfinished)), outcomes)
-
-
-class _Subscription:
-    def __init__(self, store: MemoryStore, gateway: str, meeting: str, start: Page) -> None:
-        self.start = start
-        self._store = store
-        self._gateway = gateway
-        self._meeting = meeting
-
-    async def reads(self, languages: Collection[str]) -> int:
-        self._store.meeting(self._meeting).languages[self] = (self._gateway, frozenset(languages))
-        return self._store.logs.read(self._meeting, 0, 0).last

@@ -82,5 +82,6 @@ class MemoryMeter:
                 elsewhere.update(waiting)
         return Totals(tuple(store.of_day(metered.day).values()), elsewhere)
 
-    async def kept(self) -> tuple[DayOfTenant, ...]:
+    def kept_days(self) -> tuple[DayOfTenant, ...]:
+        """For the next process."""
         return tuple(each for of_day in self._store.days.values() for each in of_day.values())

@@ -201,8 +201,6 @@ class MemorySessions:
 class MemorySessionStore:
     """One gateway's access to a store."""
 
-    outlives = False
-
     def __init__(self, store: MemorySessions) -> None:
         self._store = store
         self._moved: Callable[[bytes, bool], None] = lambda _session, _elsewhere: None
@@ -214,7 +212,7 @@ class MemorySessionStore:
             revoked(revocation)
         self._renew()
 
-    def suits(self, session: bytes, meeting: str) -> bool:
+    def can_hold(self, session: bytes, meeting: str) -> bool:
         return True
 
     async def begin(
@@ -325,7 +323,7 @@ class MemorySessionStore:
             if gateway is not self:
                 gateway._revoked(revocation)
 
-    async def meant_by(self, revocation: Revocation, but: Collection[bytes]) -> int:
+    async def count_revoked_by(self, revocation: Revocation, but: Collection[bytes]) -> int:
         sessions = self._store.sessions.items()
         return sum(ends(revocation, each.record) for session, each in sessions if session not in but)
 
@@ -343,7 +341,8 @@ class MemorySessionStore:
         self._renew()
         self._store.sweep()
 
-    async def kept(self) -> tuple[UsedToken, ...]:
+    def kept_tokens(self) -> tuple[UsedToken, ...]:
+        """For the next process."""
         return tuple(self._store.used.values())
 
     async def close(self) -> None:

@@ -57,7 +57,7 @@ class _Webhook:
         return not settings.tenants or tenant_of(event.meeting) in settings.tenants
 
 
-class MemoryWebhookStore:
+class MemoryWebhookOutbox:
     """What the gateways of one process share. earlier: what another process kept.
 
     is_unfinished: whether something of a meeting's transcript is not finished; None if nothing is kept of it.
@@ -79,17 +79,17 @@ class MemoryWebhookStore:
         self.unfinished = dict(earlier.unfinished)
         self._webhooks: dict[str, _Webhook] = {}
         for name, address in earlier.gone.items():
-            self.of(name).gone = address
+            self.webhook(name).gone = address
         for each in earlier.events:
             waiting = _Waiting(each.event, self.now_ms, each.tries)
-            self.of(each.webhook).waiting[each.event.id] = waiting
+            self.webhook(each.webhook).waiting[each.event.id] = waiting
 
     @property
     def now_ms(self) -> int:
         """Since 1970."""
         return round(self._wall_clock() * 1_000)
 
-    def of(self, name: str) -> _Webhook:
+    def webhook(self, name: str) -> _Webhook:
         return self._webhooks.setdefault(name, _Webhook())
 
     def meeting_started(self, meeting: str) -> None:
@@ -116,7 +116,8 @@ class MemoryWebhookStore:
             if unfinished is not None:
                 self._add("transcript.ready", meeting, started_ms, ended_ms)
 
-    def kept(self) -> KeptWebhooks:
+    def kept_webhooks(self) -> KeptWebhooks:
+        """For the next process."""
         webhooks = [(name, each) for name, each in self._webhooks.items() if each.settings is not None]
         return KeptWebhooks(
             events=tuple(
@@ -141,18 +142,11 @@ class MemoryWebhookStore:
             else:
                 webhook.dropped += 1
 
-
-class MemoryWebhookOutbox:
-    """One gateway's access to a store."""
-
-    def __init__(self, store: MemoryWebhookStore | None = None) -> None:
-        self._store = store or MemoryWebhookStore()
-
     async def tend(self, webhook: Webhook, most: int) -> Tended:
-        known, now_ms = self._store.of(webhook.name), self._store.now_ms
+        known, now_ms = self.webhook(webhook.name), self.now_ms
         known.settings = webhook
         if most:  # by then every webhook has been tended once
-            self._store.look_for_transcripts()
+            self.look_for_transcripts()
         if known.gone != webhook.url:  # another address is another try
             known.gone = None
         due = sorted(
@@ -169,7 +163,7 @@ class MemoryWebhookOutbox:
         return Tended(tuple(deliveries), len(known.waiting), oldest_s, dropped)
 
     async def settle(self, webhook: Webhook, delivery: Delivery, settled: Settled) -> None:
-        known, now_ms = self._store.of(webhook.name), self._store.now_ms
+        known, now_ms = self.webhook(webhook.name), self.now_ms
         known.tried_ms, known.said = now_ms, settled.said
         waiting = known.waiting.get(delivery.event.id)
         if settled.gone and known.settings is not None and known.settings.url != webhook.url:
@@ -183,10 +177,10 @@ class MemoryWebhookOutbox:
             waiting.due_ms = now_ms + round(settled.again_s * 1_000)
 
     async def resume(self, webhook: Webhook) -> None:
-        self._store.of(webhook.name).gone = None
+        self.webhook(webhook.name).gone = None
 
     async def state(self, webhook: Webhook) -> WebhookState:
-        known = self._store.of(webhook.name)
+        known = self.webhook(webhook.name)
         oldest = next(iter(known.waiting.values()), None)
         return WebhookState(
             waiting=len(known.waiting),
@@ -195,6 +189,3 @@ class MemoryWebhookOutbox:
             said=known.said,
             gone=known.gone is not None,
         )
-
-    async def kept(self) -> KeptWebhooks:
-        return self._store.kept()

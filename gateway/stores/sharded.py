@@ -11,7 +11,7 @@ import logging
 from collections import Counter
 from collections.abc import Awaitable, Callable, Collection, Sequence
 from functools import lru_cache, partial
-from typing import Any, TypeVar, cast
+from typing import Any, Generic, TypeVar, cast
 
 from msgspec.structs import replace
 
@@ -24,14 +24,15 @@ from gateway.domain.log import (
 )
 from gateway.domain.ports import EventLog, LiveChannel, SessionStore
 from gateway.domain.session_store import UNBOUNDED, Bounds, StoredSession, TenantCounts
-from gateway.domain.sessions import KeptMeeting, SessionRecord, UsedToken
-from gateway.domain.webhooks import Delivery, KeptWebhooks, Settled, Tended, Webhook, WebhookOutbox, WebhookState
+from gateway.domain.sessions import SessionRecord, UsedToken
+from gateway.domain.webhooks import Delivery, Settled, Tended, Webhook, WebhookOutbox, WebhookState
 
 _log = logging.getLogger(__name__)
 
 # Meetings whose store is not worked out again.
 _REMEMBERED = 50_000
 _Call = TypeVar("_Call", bound=Callable[..., Any])
+_Part = TypeVar("_Part")
 
 
 class Placement:
@@ -54,10 +55,7 @@ class Placement:
         return self.store_of("")
 
     def store_of(self, key: str | bytes) -> int:
-        """The index of the store of a meeting, by its key, or of a session, by its digest.
-
-        A session is on the store of its meeting: see `SessionStore.suits`.
-        """
+        """The index of the store of a meeting (its key) or a session (its digest): see `SessionStore.can_hold`."""
         return self._of_meeting(key) if isinstance(key, str) else self._highest(key)
 
     def _highest(self, key: str | bytes) -> int:
@@ -79,13 +77,44 @@ def _to_store_of_key(call: _Call) -> _Call:
     return cast(_Call, routed)
 
 
-class ShardedEventLog:
-    """One gateway's log over several stores."""
+def _to_all_stores(call: _Call) -> _Call:
+    """The method of a sharded port that calls the same method of all stores, and returns nothing."""
 
-    def __init__(self, logs: Sequence[EventLog], placement: Placement) -> None:
-        self.logs = logs
+    async def routed(self: Any, *arguments: Any) -> None:
+        await asyncio.gather(*(getattr(part, call.__name__)(*arguments) for part in self.parts))
+
+    return cast(_Call, routed)
+
+
+class _Sharded(Generic[_Part]):
+    """A port over several stores. parts: the port of each."""
+
+    def __init__(self, parts: Sequence[_Part], placement: Placement) -> None:
+        self.parts = parts
         self._placement = placement
 
+    def store_for(self, key: str | bytes) -> _Part:
+        return self.parts[self._placement.store_of(key)]
+
+    @property
+    def _common(self) -> _Part:
+        """That of the store that keeps what concerns all meetings."""
+        return self.parts[self._placement.common]
+
+
+def _raise_or_log(parts: Sequence[object], message: str, *arguments: object, lost: bool) -> None:
+    """What one store has handed over must not be lost, or wait, because another one does not answer.
+
+    lost: whether no store has handed over anything; then the first failure is raised.
+    """
+    for part in parts:
+        if isinstance(part, BaseException) and (lost or not isinstance(part, LogUnavailable)):
+            if lost:
+                raise part
+            _log.error(message, *arguments, exc_info=part)
+
+
+class ShardedEventLog(_Sharded[EventLog]):
     accept = _to_store_of_key(EventLog.accept)
     find_utterance = _to_store_of_key(EventLog.find_utterance)
     conclude = _to_store_of_key(EventLog.conclude)
@@ -94,69 +123,44 @@ class ShardedEventLog:
     recent = _to_store_of_key(EventLog.recent)
     subscribe = _to_store_of_key(EventLog.subscribe)
     erase = _to_store_of_key(EventLog.erase)
-
-    async def start(self) -> None:
-        await asyncio.gather(*(log.start() for log in self.logs))
+    start = _to_all_stores(EventLog.start)
+    sweep = _to_all_stores(EventLog.sweep)
+    close = _to_all_stores(EventLog.close)
 
     async def take_over(self) -> tuple[Unfinished, ...]:
-        # What one store has handed over must not be lost because another one does not answer.
-        parts = await asyncio.gather(*(log.take_over() for log in self.logs), return_exceptions=True)
+        parts = await asyncio.gather(*(log.take_over() for log in self.parts), return_exceptions=True)
         taken = tuple(work for part in parts if not isinstance(part, BaseException) for work in part)
-        for failure in parts:
-            if isinstance(failure, BaseException) and not (taken and isinstance(failure, LogUnavailable)):
-                if not taken:
-                    raise failure
-                _log.error("what other gateways left could not be taken over", exc_info=failure)
+        _raise_or_log(parts, "what other gateways left could not be taken over", lost=not taken)
         return taken
 
-    async def sweep(self) -> None:
-        await asyncio.gather(*(log.sweep() for log in self.logs))
-
     async def usage(self) -> LogUsage:
-        parts = await asyncio.gather(*(log.usage() for log in self.logs))
+        parts = await asyncio.gather(*(log.usage() for log in self.parts))
         accounts: Counter[str] = Counter()
         for part in parts:
             accounts.update(part.bytes_by_account)
         return LogUsage(sum(part.publications for part in parts), sum(part.bytes for part in parts), accounts)
 
     async def meetings(self) -> tuple[LoggedMeeting, ...]:
-        parts = await asyncio.gather(*(log.meetings() for log in self.logs))
+        parts = await asyncio.gather(*(log.meetings() for log in self.parts))
         return tuple(meeting for part in parts for meeting in part)
 
-    async def kept(self) -> tuple[KeptMeeting, ...]:
-        return tuple(each for kept in await asyncio.gather(*(log.kept() for log in self.logs)) for each in kept)
 
-    async def close(self) -> None:
-        await asyncio.gather(*(log.close() for log in self.logs))
-
-    def store_for(self, meeting: str) -> EventLog:
-        return self.logs[self._placement.store_of(meeting)]
-
-
-class ShardedSessionStore:
+class ShardedSessionStore(_Sharded[SessionStore]):
     """One gateway's session store over several stores.
 
     One of them keeps used tokens and revocations. When a session begins, all are asked what its tenant has, so
     sessions that begin on two stores at the same moment may exceed a bound. Each store counts joins for itself.
     """
 
-    def __init__(self, session_stores: Sequence[SessionStore], placement: Placement) -> None:
-        self._session_stores = session_stores
-        self._placement = placement
-
     find = _to_store_of_key(SessionStore.find)
     save = _to_store_of_key(SessionStore.save)
     release = _to_store_of_key(SessionStore.release)
     subscribe = _to_store_of_key(SessionStore.subscribe)
+    open = _to_all_stores(SessionStore.open)
+    sweep = _to_all_stores(SessionStore.sweep)
+    close = _to_all_stores(SessionStore.close)
 
-    @property
-    def outlives(self) -> bool:
-        return self._session_stores[0].outlives
-
-    async def open(self, moved: Callable[[bytes, bool], None], revoked: Callable[[Revocation], None]) -> None:
-        await asyncio.gather(*(session_store.open(moved, revoked) for session_store in self._session_stores))
-
-    def suits(self, session: bytes, meeting: str) -> bool:
+    def can_hold(self, session: bytes, meeting: str) -> bool:
         return self._placement.store_of(session) == self._placement.store_of(meeting)
 
     async def begin(
@@ -197,35 +201,19 @@ class ShardedSessionStore:
     async def revoke(self, revocation: Revocation) -> None:
         await self._common.revoke(revocation)
 
-    async def meant_by(self, revocation: Revocation, but: Collection[bytes]) -> int:
+    async def count_revoked_by(self, revocation: Revocation, but: Collection[bytes]) -> int:
         counts = await asyncio.gather(
-            *(session_store.meant_by(revocation, but) for session_store in self._session_stores),
+            *(session_store.count_revoked_by(revocation, but) for session_store in self.parts),
             return_exceptions=True,
         )
         return sum(count for count in counts if isinstance(count, int))
 
     async def sessions(self) -> tuple[StoredSession, ...]:
-        parts = await asyncio.gather(*(session_store.sessions() for session_store in self._session_stores))
+        parts = await asyncio.gather(*(session_store.sessions() for session_store in self.parts))
         return tuple(session for part in parts for session in part)
 
     async def counts(self, tenant: str) -> TenantCounts:
-        return await _counts(tenant, self._session_stores)
-
-    async def sweep(self) -> None:
-        await asyncio.gather(*(session_store.sweep() for session_store in self._session_stores))
-
-    async def kept(self) -> tuple[UsedToken, ...]:
-        return await self._common.kept()
-
-    async def close(self) -> None:
-        await asyncio.gather(*(session_store.close() for session_store in self._session_stores))
-
-    @property
-    def _common(self) -> SessionStore:
-        return self._session_stores[self._placement.common]
-
-    def store_for(self, key: str | bytes) -> SessionStore:
-        return self._session_stores[self._placement.store_of(key)]
+        return await _counts(tenant, self.parts)
 
     async def _using(
         self,
@@ -252,43 +240,24 @@ class ShardedSessionStore:
         """The bounds for one store, with what the tenant has on the others."""
         if bounds.sessions is None and bounds.meetings is None:
             return bounds
-        others = [other for other in self._session_stores if other is not session_store]
+        others = [other for other in self.parts if other is not session_store]
         return replace(bounds, on_other_stores=await _counts(tenant, others))
 
 
-class ShardedLiveChannel:
-    """One gateway's live channel over several stores."""
-
-    def __init__(self, channels: Sequence[LiveChannel], placement: Placement) -> None:
-        self._channels = channels
-        self._placement = placement
-
+class ShardedLiveChannel(_Sharded[LiveChannel]):
     listen = _to_store_of_key(LiveChannel.listen)
     is_heard = _to_store_of_key(LiveChannel.is_heard)
     send = _to_store_of_key(LiveChannel.send)
 
-    def store_for(self, meeting: str) -> LiveChannel:
-        return self._channels[self._placement.store_of(meeting)]
 
-
-class ShardedWebhookOutbox:
-    """One gateway's access to several stores."""
-
-    def __init__(self, outboxes: Sequence[WebhookOutbox], placement: Placement) -> None:
-        self._outboxes = outboxes
-        self._placement = placement
+class ShardedWebhookOutbox(_Sharded[WebhookOutbox]):
+    resume = _to_all_stores(WebhookOutbox.resume)
 
     async def tend(self, webhook: Webhook, most: int) -> Tended:
-        # What one store has handed over must not wait because another one does not answer.
-        parts = await asyncio.gather(
-            *(each.tend(webhook, most) for each in self._outboxes), return_exceptions=True
-        )
+        parts = await asyncio.gather(*(each.tend(webhook, most) for each in self.parts), return_exceptions=True)
         tended = [part for part in parts if isinstance(part, Tended)]
-        for part in parts:
-            if isinstance(part, BaseException) and not (tended and isinstance(part, LogUnavailable)):
-                if not tended:
-                    raise part
-                _log.error("it cannot be seen what waits for webhook %s at one store", webhook.name, exc_info=part)
+        message = "it cannot be seen what waits for webhook %s at one store"
+        _raise_or_log(parts, message, webhook.name, lost=not tended)
         return Tended(
             tuple(delivery for part in tended for delivery in part.deliveries),
             sum(part.waiting for part in tended),
@@ -298,15 +267,11 @@ class ShardedWebhookOutbox:
 
     async def settle(self, webhook: Webhook, delivery: Delivery, settled: Settled) -> None:
         if not settled.gone:
-            outbox = self._outboxes[self._placement.store_of(delivery.event.meeting)]
-            return await outbox.settle(webhook, delivery, settled)
-        await asyncio.gather(*(each.settle(webhook, delivery, settled) for each in self._outboxes))
-
-    async def resume(self, webhook: Webhook) -> None:
-        await asyncio.gather(*(each.resume(webhook) for each in self._outboxes))
+            return await self.store_for(delivery.event.meeting).settle(webhook, delivery, settled)
+        await asyncio.gather(*(each.settle(webhook, delivery, settled) for each in self.parts))
 
     async def state(self, webhook: Webhook) -> WebhookState:
-        states = await asyncio.gather(*(each.state(webhook) for each in self._outboxes))
+        states = await asyncio.gather(*(each.state(webhook) for each in self.parts))
         newest = max(states, key=lambda state: state.tried_ms)
         return WebhookState(
             waiting=sum(state.waiting for state in states),
@@ -316,11 +281,7 @@ class ShardedWebhookOutbox:
             gone=any(state.gone for state in states),
         )
 
-    async def kept(self) -> KeptWebhooks:
-        return KeptWebhooks()
-
 
 async def _counts(tenant: str, session_stores: Sequence[SessionStore]) -> TenantCounts:
-    """What it has in all of these."""
     counts = await asyncio.gather(*(session_store.counts(tenant) for session_store in session_stores))
     return TenantCounts(sum(each.sessions for each in counts), sum(each.meetings for each in counts))

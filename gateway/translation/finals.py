@@ -182,7 +182,7 @@ class Finals:
         Each language gets an `Untranslated` with code `cancelled`.
         """
         self.cancel_here(room, key)
-        room.elsewhere.tell_cancelled(key)
+        room.other_gateways.tell_cancelled(key)
 
     def cancel_here(self, room: Room, key: UtteranceKey) -> None:
         """As `cancel`, at this gateway."""

@@ -259,7 +259,7 @@ class Partials:
                 self.withdraw(room, key)
             else:
                 self.forget(room, key)
-                room.elsewhere.tell_ended(key, for_good=True)
+                room.other_gateways.tell_ended(key, for_good=True)
 
     # ------------------------------------------------------------ what finals need
 

@@ -17,8 +17,8 @@ from gateway.domain.grants import Revocation
 from gateway.runtime import log_from, log_level
 from gateway.server import page
 from gateway.server.administration import meetings, processes, webhooks
-from gateway.server.administration.bodies import Worker
 from gateway.server.administration.operators import Operators
+from gateway.server.administration.processes import Worker
 from gateway.server.http.readiness import Whole
 from gateway.store import Store
 from gateway.webhooks.deliveries import Deliveries
@@ -30,7 +30,7 @@ def routes(operators: Operators, store: Store, parent: Parent) -> list[BaseRoute
     """store: that of the workers, which is to be reached before anything is asked for."""
 
     async def revoke(revocation: Revocation) -> int:
-        meant = await store.session_store.meant_by(revocation, ())
+        meant = await store.session_store.count_revoked_by(revocation, ())
         await store.session_store.revoke(revocation)  # the workers are told by the store
         return meant
 

@@ -369,7 +369,6 @@ class Parent:
             worker.say(LogFrom(level))
 
     def whole(self) -> Whole:
-        """What all workers are doing."""
         return Whole(
             sum(worker.report.running for worker in self._running),
             sum(worker.report.waiting for worker in self._running),

@@ -108,7 +108,6 @@ class PrivateStore:
 
     @property
     def url(self) -> str:
-        """Its address."""
         return f"unix://{quote(str(self._socket))}"
 
     async def start(self) -> None:

@@ -94,7 +94,6 @@ class WorkerProcess:
 
     @property
     def ending(self) -> str:
-        """How it ended."""
         code = self._exit_code
         return f"by signal {-code}" if code is not None and code < 0 else f"with status {code}"
 

@@ -19,11 +19,11 @@ from gateway.domain.log import Publication
 from gateway.domain.ports import EventLog, Meter, SessionStore, Subscription
 from gateway.domain.session_store import Present
 from gateway.domain.webhooks import WebhookOutbox
-from gateway.stores.memory_glossaries import MemoryGlossaries, MemoryGlossariesStore
+from gateway.stores.memory_glossaries import MemoryGlossaries
 from gateway.stores.memory_log import MemoryEventLog, MemoryStore
 from gateway.stores.memory_meter import MemoryMeter, MemoryMeterStore
 from gateway.stores.memory_session_store import MemorySessions, MemorySessionStore
-from gateway.stores.memory_webhooks import MemoryWebhookOutbox, MemoryWebhookStore
+from gateway.stores.memory_webhooks import MemoryWebhookOutbox
 from gateway.stores.redis import log as redis_log
 from gateway.stores.redis import meter as redis_meter
 from gateway.stores.redis import session_store as redis_session_store
@@ -88,7 +88,7 @@ class OpenStore(Protocol):
 class _Memory:
     def __init__(self, keep_sessions_s: float = 60.0, **bounds: Any) -> None:
         self._now = 1_700_000_000.0
-        self._webhooks = MemoryWebhookStore(
+        self._webhooks = MemoryWebhookOutbox(
             lambda meeting: self._store.is_unfinished(meeting), wall_clock=lambda: self._now
         )
         self._sessions = usual(
@@ -98,7 +98,7 @@ class _Memory:
             ended=self._webhooks.meeting_ended,
             wall_clock=lambda: self._now,
         )
-        self._glossaries = MemoryGlossariesStore()
+        self._glossaries = MemoryGlossaries()
         self._meters = MemoryMeterStore(wall_clock=lambda: self._now)
         self._store = usual(MemoryStore, **bounds, fence_of=self._sessions.fence_of, wall_clock=lambda: self._now)
         self._gateways: list[EventLog | SessionStore] = []
@@ -117,10 +117,10 @@ class _Memory:
         return MemoryMeter(self._meters)
 
     async def glossaries(self) -> Glossaries:
-        return MemoryGlossaries(self._glossaries)
+        return self._glossaries
 
     async def webhooks(self) -> WebhookOutbox:
-        return MemoryWebhookOutbox(self._webhooks)
+        return self._webhooks
 
     async def leave(self, session_store: SessionStore) -> None:
         self._gateways.remove(session_store)

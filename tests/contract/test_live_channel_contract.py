@@ -10,10 +10,10 @@ import pytest
 
 from gateway.domain.live import Asked, Ended, GrowingFinal, LiveEvent, Partial, Reads, Revised, Unwanted, Withdrawn
 from gateway.domain.ports import LiveChannel
-from gateway.stores.memory_live_channel import MemoryLiveChannel, Switchboard
 from gateway.stores.redis.live_channel import RedisLiveChannel
 from gateway.stores.redis.store import RedisStore
 from gateway.stores.sharded import Placement, ShardedLiveChannel
+from tests.live_channel import MemoryLiveChannel, Switchboard
 from tests.logs import utterance
 from tests.patience import until
 from tests.redis_server import shared_server

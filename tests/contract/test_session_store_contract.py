@@ -462,10 +462,10 @@ async def test_what_an_operator_ends_is_told_for_each_participant(two: Two) -> N
     await here.begin(ANA, record("ana", grant=Grant(tenant="acme", any_meeting=True)))
     await there.begin(BO, record("bo", grant=GRANT))
     both = Revocation(tenant="acme", before_s=1e9, meeting="m", by_operator=True)
-    assert await here.meant_by(both, ()) == 2
+    assert await here.count_revoked_by(both, ()) == 2
     one, other = (replace(both, subject="", participant=each) for each in ("ana", "bo"))
-    assert await there.meant_by(one, ()) == 1
-    assert await there.meant_by(replace(one, meeting="n"), ()) == 0
+    assert await there.count_revoked_by(one, ()) == 1
+    assert await there.count_revoked_by(replace(one, meeting="n"), ()) == 0
     await here.revoke(one)
     await here.revoke(other)
     await until(lambda: len(two.there.revoked) == 2)
@@ -499,16 +499,16 @@ async def test_the_sessions_that_a_revocation_means_are_counted_wherever_they_ar
     fence = await there.begin(BO, record("ben", grant=GRANT))
     await there.begin(CY, record("cy", grant=of_bo))
     await there.begin(b"d" * 32, record("dot", meeting="other/m", grant=of_other))
-    assert await here.meant_by(ana, ()) == 2
-    assert await here.meant_by(ana, {ANA}) == 1
-    assert await here.meant_by(Revocation(tenant="acme", before_s=1e9), {ANA}) == 2
-    assert await here.meant_by(replace(ana, tenant="nobody"), ()) == 0
+    assert await here.count_revoked_by(ana, ()) == 2
+    assert await here.count_revoked_by(ana, {ANA}) == 1
+    assert await here.count_revoked_by(Revocation(tenant="acme", before_s=1e9), {ANA}) == 2
+    assert await here.count_revoked_by(replace(ana, tenant="nobody"), ()) == 0
     await there.save(CY, 1, record("cy", grant=GRANT))
     await there.release(BO, fence)
-    assert await here.meant_by(ana, ()) == 3
+    assert await here.count_revoked_by(ana, ()) == 3
     for session in (ANA, BO, CY):
         await here.end(session, 1)
-    assert await there.meant_by(ana, ()) == 0
+    assert await there.count_revoked_by(ana, ()) == 0
 
 
 async def test_of_many_sessions_each_is_counted_once(two: Two) -> None:
@@ -516,7 +516,7 @@ async def test_of_many_sessions_each_is_counted_once(two: Two) -> None:
         *(two.there.session_store.begin(b"%032d" % n, record(f"p{n}", grant=GRANT)) for n in range(1_200))
     )
     everything = Revocation(tenant="acme", before_s=1e9)
-    assert await two.here.session_store.meant_by(everything, {b"%032d" % 7}) == 1_199
+    assert await two.here.session_store.count_revoked_by(everything, {b"%032d" % 7}) == 1_199
 
 
 # Gateways that are gone

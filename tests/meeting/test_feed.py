@@ -52,31 +52,6 @@ def publish(to: Feed, publication: Publication) -> Payload:
     return payload
 
 
-async def test_what_was_missed_comes_before_what_is_published_meanwhile() -> None:
-    outbox = Outbox(10**6)
-    reader = feed(outbox)
-    publish(reader, said(3))
-    await reader.replay(page(said(1), said(2)))
-    assert not reader.live
-    assert reader.position == 2
-    await reader.replay(page(said(3), first=3))
-    await reader.replay(page(first=4))
-    assert reader.live
-    publish(reader, said(4))
-    assert [message.offset for message in await received(outbox)] == [1, 2, 3, 4]
-    assert reader.passed == 4
-
-
-async def test_what_was_published_before_the_reader_looks_comes_once() -> None:
-    outbox = Outbox(10**6)
-    reader = feed(outbox, after=2)
-    await reader.replay(page(first=3))
-    for _ in range(2):
-        publish(reader, said(3))
-    publish(reader, said(2))
-    assert [message.offset for message in await received(outbox)] == [3]
-
-
 async def test_live_readers_share_the_message() -> None:
     outboxes = [Outbox(10**6), Outbox(10**6)]
     payload = Payload(publication_message(said(1)))
@@ -87,7 +62,7 @@ async def test_live_readers_share_the_message() -> None:
     assert [(await outbox.get())[0] for outbox in outboxes] == [payload, payload]
 
 
-async def test_what_is_not_its_business_is_passed_over_and_counts_as_passed() -> None:
+async def test_unwanted_publications_are_passed_and_counted() -> None:
     outbox = Outbox(10**6)
     reader = feed(outbox, wants=lambda publication: getattr(publication.event, "lang", "") == "ja")
     await reader.replay(page(said(1), translated(2, "ja"), translated(3, "de")))
@@ -113,7 +88,7 @@ async def test_its_own_utterances_are_acknowledged_right_before_their_captions()
     assert accepted == [UtteranceAccepted("u1", 1, 1), UtteranceAccepted("u3", 1, 3)]
 
 
-async def test_what_is_not_in_the_log_is_shown_once_it_is_live_and_news_at_once() -> None:
+async def test_live_texts_wait_for_live_news_does_not() -> None:
     outbox = Outbox(10**6)
     reader = feed(outbox)
     reader.show(Payload(Pong("shown too early")))
@@ -123,7 +98,7 @@ async def test_what_is_not_in_the_log_is_shown_once_it_is_live_and_news_at_once(
     assert await received(outbox) == [Pong("news"), Pong("shown")]
 
 
-async def test_a_slow_reader_is_replayed_to_as_fast_as_it_reads() -> None:
+async def test_slow_reader_is_replayed_at_its_pace() -> None:
     text = "x" * 100
     outbox = Outbox(4 * Payload(publication_message(said(1, text=text))).cost)
     reader = feed(outbox)
@@ -141,7 +116,7 @@ async def test_a_slow_reader_is_replayed_to_as_fast_as_it_reads() -> None:
     assert offsets == list(range(1, 31))
 
 
-async def test_a_reader_that_the_log_did_not_wait_for_is_told() -> None:
+async def test_reader_behind_the_trimmed_log_is_told() -> None:
     reader = feed(Outbox(10**6))
     await reader.replay(page(said(1)))
     with pytest.raises(SlowReader):
@@ -150,9 +125,7 @@ async def test_a_reader_that_the_log_did_not_wait_for_is_told() -> None:
 
 
 @given(st.integers(0, 6), st.lists(st.sampled_from(["append", "ask", "answer"]), max_size=60), st.integers(1, 4))
-def test_however_it_interleaves_nothing_is_missing_and_nothing_comes_twice(
-    before: int, steps: list[str], limit: int
-) -> None:
+def test_interleaving_loses_and_repeats_nothing(before: int, steps: list[str], limit: int) -> None:
     asyncio.run(_interleave(before, steps, limit))
 
 
@@ -229,7 +202,7 @@ def test_what_was_trimmed_before_it_was_read_is_told() -> None:
     assert not seam.live
 
 
-def test_a_newcomer_does_not_miss_what_was_gone_before_it_read_anything() -> None:
+def test_newcomer_misses_nothing_trimmed_before_reading() -> None:
     log, seam = Log(), Seam(0, newcomer=True)
     for _ in range(5):
         log.append()

@@ -66,7 +66,7 @@ def test_the_newest_are_kept() -> None:
     assert log.history.get(("p", "a")) is None
 
 
-def test_what_is_not_finished_is_kept_as_long_as_it_takes() -> None:
+def test_unfinished_records_are_kept() -> None:
     log = Log(1)
     log.said("owed", "ja", "de")
     log.said("next")
@@ -80,7 +80,7 @@ def test_what_is_not_finished_is_kept_as_long_as_it_takes() -> None:
     assert log.history.get(("p", "owed")) is None
 
 
-def test_a_failure_that_was_made_good_counts_as_translated_and_not_the_other_way_round() -> None:
+def test_repaired_failure_counts_as_translated() -> None:
     log = Log(1)
     log.said("u", "ja", "de")
     log.failed("u", "ja")
@@ -92,7 +92,7 @@ def test_a_failure_that_was_made_good_counts_as_translated_and_not_the_other_way
     assert record.outcomes == {"ja": True, "de": True}
 
 
-def test_the_outcome_of_the_last_promised_language_finishes_an_utterance_once() -> None:
+def test_last_outcome_finishes_an_utterance_once() -> None:
     log = Log(2)
     log.said("u", "ja", "de")
     log.translated("u", "ja")
@@ -116,7 +116,7 @@ def test_only_promised_languages_count_as_failed() -> None:
     assert not record.failed
 
 
-def test_what_is_not_finished_is_waited_for_although_the_log_has_trimmed_it() -> None:
+def test_unfinished_record_outlives_trimming() -> None:
     log = Log(2)
     log.said("u", "ja")
     log.history.trim(2)
@@ -126,7 +126,7 @@ def test_what_is_not_finished_is_waited_for_although_the_log_has_trimmed_it() ->
     assert log.history.get(("p", "u")) is None
 
 
-def test_what_is_promised_again_is_unfinished_until_it_has_another_outcome() -> None:
+def test_renewed_promise_is_unfinished_until_its_outcome() -> None:
     log = Log(0)
     log.said("u", "ja")
     log.failed("u", "ja")
@@ -163,7 +163,7 @@ def test_nothing_is_kept_where_nothing_is_shown() -> None:
     assert log.newest == []
 
 
-def test_a_newer_one_is_not_forgotten_for_an_older_one_that_is_unfinished() -> None:
+def test_newer_record_is_not_dropped_for_older() -> None:
     log = Log(2)
     log.said("a", "ja")
     log.said("b", "ja")
@@ -181,7 +181,7 @@ def recent(log: Log, *publications: Publication, unfinished: tuple[Owed, ...] = 
     return log.history.recall(Recent(Page("e1", 1, last, publications), unfinished))
 
 
-def test_it_begins_with_what_is_recent_and_goes_on_behind_that() -> None:
+def test_history_begins_with_recent_and_continues() -> None:
     log, before = Log(2), Log(2)
     publications = [before.said("a", "ja"), before.translated("a"), before.said("b", "ja")]
     assert log.history.recall(Recent(Page("e1", 1, 9, tuple(publications)))) == 3, "the rest is read on"
@@ -205,7 +205,7 @@ def test_what_is_owed_of_older_ones_is_waited_for() -> None:
     assert log.history.get(("p", "old")) is None
 
 
-def test_an_outcome_from_before_it_was_promised_again_does_not_finish_it() -> None:
+def test_stale_outcome_does_not_finish_a_renewed_promise() -> None:
     log, before = Log(1), Log(1)
     before.said("old", "ja")
     publications = [before.said("new"), before.failed("old")]
@@ -215,7 +215,7 @@ def test_an_outcome_from_before_it_was_promised_again_does_not_finish_it() -> No
     assert log.unfinished == []
 
 
-def test_what_was_noted_before_it_is_told_as_owed_stays_as_it_is() -> None:
+def test_noted_record_is_unchanged_by_later_owed() -> None:
     log, before = Log(1), Log(1)
     for publication in (before.said("a", "ja"), before.said("b", "ja"), before.translated("b")):
         log.history.note(publication)
@@ -225,7 +225,7 @@ def test_what_was_noted_before_it_is_told_as_owed_stays_as_it_is() -> None:
     assert [record.utterance.id for record in log.unfinished] == ["a"]
 
 
-def test_older_ones_that_are_told_later_do_not_take_the_place_of_newer_ones() -> None:
+def test_late_older_records_do_not_displace_newer() -> None:
     # While a room opens, newer ones are delivered before it has read the older ones.
     log, before = Log(2), Log(2)
     publications = [before.said(name) for name in "abcd"]
@@ -253,7 +253,7 @@ def test_whatever_happens_what_is_owed_is_known(keep: int, steps: list[tuple[str
         assert log.newest == said[len(said) - len(log.newest) :] or owed
 
 
-def test_of_what_is_finished_nothing_is_held_if_nothing_is_to_be_kept() -> None:
+def test_keeping_nothing_drops_finished_records() -> None:
     log = Log(keep=0)
     log.said("1", "ja")
     log.said("2")

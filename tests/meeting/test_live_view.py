@@ -45,7 +45,7 @@ def texts(outbox: Unmerged) -> list[Any]:
     return [(m.committed, m.tentative) if isinstance(m, TranslationDelta) else m.text for m in outbox.put_so_far]
 
 
-def test_a_partial_is_shown_by_stability_and_only_what_is_new() -> None:
+def test_partial_is_shown_incrementally_by_stability() -> None:
     room = Room()
     live, stable, final = (room.reader("de", stability) for stability in ("live", "stable", "final"))
     other, late = room.reader("fr"), room.reader("de", live=False)
@@ -62,7 +62,7 @@ def test_a_partial_is_shown_by_stability_and_only_what_is_new() -> None:
     assert texts(room.reader("de")) == [("Wir", " treffen")]
 
 
-def test_a_growing_final_is_shown_to_those_for_whom_it_was_said() -> None:
+def test_growing_final_reaches_those_it_was_said_for() -> None:
     room = Room()
     before, after = room.reader("de", since=7), room.reader("de", since=8)
     shown = room.view.text.final(SAID, "de", 7, "Wir")
@@ -71,7 +71,7 @@ def test_a_growing_final_is_shown_to_those_for_whom_it_was_said() -> None:
     assert texts(room.reader("de", since=7)) == [("Wir treffen", "")]
 
 
-def test_captions_go_to_readers_of_what_is_said_and_are_withdrawn_from_everybody() -> None:
+def test_captions_reach_readers_and_withdrawals_everybody() -> None:
     room = Room()
     english, german = room.reader("en"), room.reader("de")
     room.view.show_caption(SAID)
@@ -82,7 +82,7 @@ def test_captions_go_to_readers_of_what_is_said_and_are_withdrawn_from_everybody
     assert texts(room.reader("en")) == []
 
 
-def test_a_caption_in_another_language_than_before_is_told_once_to_those_who_saw_it() -> None:
+def test_language_change_is_told_once_to_former_readers() -> None:
     room = Room()
     german, english, french, both = (room.reader(lang) for lang in ("de", "en", "fr", "de,en"))
     room.view.show_caption(replace(SAID, text="so", lang="de"))
@@ -108,7 +108,7 @@ def caption(utterance: str = "u", rev: int = 1) -> LiveCaption:
 U, V = ("ana", "u"), ("ana", "v")
 
 
-def test_of_an_utterance_there_is_its_newest_revision_where_the_first_was() -> None:
+def test_newest_revision_keeps_its_utterances_place() -> None:
     live = LiveText()
     for each in (caption("u"), caption("v"), newest := caption("u", 2)):
         live.caption(each)
@@ -116,7 +116,7 @@ def test_of_an_utterance_there_is_its_newest_revision_where_the_first_was() -> N
     assert next(live.captions) is newest
 
 
-def test_a_translation_of_what_is_being_said_goes_on_where_it_was() -> None:
+def test_partial_translation_continues_where_it_was() -> None:
     live = LiveText()
     first = live.partial(said(), "de")
     first.committed = "Wir"
@@ -136,7 +136,7 @@ def test_a_gateway_ends_only_what_it_makes_itself() -> None:
     assert (list(live.captions), list(live.partials("de"))) == ([], [])
 
 
-def test_the_translation_of_a_final_begins_with_what_was_shown() -> None:
+def test_final_translation_begins_with_the_shown_text() -> None:
     live = LiveText()
     begun = live.final(said(), "de", said=7, shown="Wir")
     assert (begun.committed, begun.tentative, begun.said) == ("Wir", "", 7)
@@ -144,7 +144,7 @@ def test_the_translation_of_a_final_begins_with_what_was_shown() -> None:
     assert list(live.finals("de")) == [again], "another attempt takes its place"
 
 
-def test_a_speaker_who_is_away_leaves_the_translation_of_what_they_said() -> None:
+def test_away_speakers_partial_translation_stays() -> None:
     live = LiveText()
     live.caption(caption())
     shown = live.partial(said(), "de")
@@ -153,7 +153,7 @@ def test_a_speaker_who_is_away_leaves_the_translation_of_what_they_said() -> Non
     assert list(live.partials("de")) == [shown]
 
 
-def test_what_is_final_is_not_being_said_in_any_language() -> None:
+def test_final_utterance_leaves_every_language_of_partials() -> None:
     live = LiveText()
     for utterance in ("u", "v"):
         live.caption(caption(utterance))
@@ -186,7 +186,7 @@ def test_ending_what_is_not_there_changes_nothing() -> None:
     assert list(live.finals("de")) == [shown]
 
 
-def test_nothing_is_kept_of_a_language_in_which_nothing_is_live() -> None:
+def test_finished_languages_leave_nothing_behind() -> None:
     live = LiveText()
     live.partial(said(), "de")
     live.final(said(), "de", said=1, shown="")
@@ -195,19 +195,19 @@ def test_nothing_is_kept_of_a_language_in_which_nothing_is_live() -> None:
     assert (live._partials, live._finals, live._captions) == ({}, {}, {})
 
 
-def test_somebody_who_saw_nothing_gets_all_of_it_in_one() -> None:
+def test_newcomer_gets_the_shown_text_in_one() -> None:
     shown = LiveTranslation(U, 3, "de", committed="Wir", tentative=" treffen")
     assert shown.delta(tentative=True) == TranslationDelta("ana", "u", "de", 3, "Wir", " treffen")
     assert shown.delta(tentative=False) == TranslationDelta("ana", "u", "de", 3, "Wir", "")
 
 
-def test_of_which_nothing_may_be_shown_there_is_no_delta() -> None:
+def test_nothing_to_show_makes_no_delta() -> None:
     assert LiveTranslation(U, 1, "de").delta(tentative=True) is None
     assert LiveTranslation(U, 1, "de", tentative="Wir").delta(tentative=False) is None
     assert LiveTranslation(U, 1, "de", tentative="Wir").delta(tentative=True) is not None
 
 
-def test_the_final_of_another_gateway_goes_on_from_what_it_showed() -> None:
+def test_accepted_final_continues_another_gateways_text() -> None:
     live = LiveText()
     for lang in ("de", "fr", "ja"):
         live.partial_of(U, 1, lang, "elsewhere").committed = "Wir"

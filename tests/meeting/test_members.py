@@ -10,7 +10,7 @@ from hypothesis.stateful import Bundle, RuleBasedStateMachine, consumes, invaria
 
 from gateway.domain.log import Utterance
 from gateway.domain.session_store import Present
-from gateway.domain.sessions import Stability
+from gateway.domain.sessions import Preferences, Stability
 from gateway.meeting.feed import Feed
 from gateway.meeting.members import Member, Members, Presence
 from gateway.meeting.outbox import Outbox
@@ -70,7 +70,7 @@ class ComingAndGoing(RuleBasedStateMachine):
 
     @rule(member=members, reading=reading, name=st.sampled_from(["Ana", "Bo"]))
     def update(self, member: Member, reading: dict[str, Any], name: str) -> None:
-        self.meeting.update(member, name=name, speaks=None, **reading)
+        self.meeting.update(member, name, Preferences(None, **reading))
 
     @rule(member=members)
     def start_over(self, member: Member) -> None:
@@ -125,7 +125,7 @@ TestComingAndGoing = ComingAndGoing.TestCase
 TestComingAndGoing.settings = settings(max_examples=60, stateful_step_count=25)
 
 
-def test_who_leaves_while_readers_are_told_leaves_the_others_their_turn() -> None:
+def test_leaving_reader_does_not_cost_others_their_turn() -> None:
     ours = meeting()
     members = [a_member(f"p{n}", reads=("ja",), originals=n % 2 == 0) for n in range(4)]
     for member in members:
@@ -143,13 +143,13 @@ def test_who_leaves_while_readers_are_told_leaves_the_others_their_turn() -> Non
         ours.join(members[-1])
 
 
-def test_languages_come_in_the_order_in_which_they_were_first_read() -> None:
+def test_languages_keep_their_first_read_order() -> None:
     ours = meeting()
     first, second = a_member("a", reads=("ja", "en")), a_member("b", reads=("de", "ja"))
     ours.join(first)
     ours.join(second)
     assert ours.members.languages() == ("ja", "en", "de")
-    ours.update(first, name="a", speaks=None, reads=("fr",), stability="final")
+    ours.update(first, "a", Preferences(None, ("fr",), "final"))
     assert ours.members.languages() == ("ja", "de", "fr")
     assert ours.members.live_languages() == ("ja", "de")
     assert ours.members.languages(but=second) == ("fr",)

@@ -89,7 +89,7 @@ async def test_the_final_replaces_unsent_deltas() -> None:
     assert outbox.bytes == 0
 
 
-async def test_a_newer_partial_and_the_final_replace_an_unsent_partial() -> None:
+async def test_newer_partial_and_final_replace_unsent_partials() -> None:
     outbox = Outbox(10_000)
     outbox.put(caption(1))
     outbox.put(caption(1, utterance="v"))
@@ -104,7 +104,7 @@ async def test_a_newer_partial_and_the_final_replace_an_unsent_partial() -> None
     assert outbox.bytes == 0
 
 
-async def test_what_is_given_up_leaves_nothing_unsent_but_the_news_of_it() -> None:
+async def test_cancelled_utterance_leaves_only_its_news() -> None:
     outbox = Outbox(10_000)
     for message in (caption(1), delta("a"), delta("b", lang="de"), delta("c", utterance="v")):
         outbox.put(message)
@@ -202,7 +202,7 @@ _puts = st.lists(
 
 
 @given(_puts)
-def test_however_it_merges_a_reader_ends_up_with_the_same_text(puts: list[ServerMessage | None]) -> None:
+def test_merging_keeps_the_readers_text(puts: list[ServerMessage | None]) -> None:
     async def play() -> None:
         outbox = Outbox(10**9)
         sent: list[ServerMessage] = []
@@ -275,7 +275,7 @@ def test_what_is_written_at_once_overtakes_nothing(steps: list[str]) -> None:
     asyncio.run(play())
 
 
-async def test_what_cannot_be_written_at_once_is_merged_until_it_can() -> None:
+async def test_blocked_writes_are_merged_until_possible() -> None:
     written: list[ServerMessage] = []
     has_room = False
 
@@ -302,7 +302,7 @@ async def test_what_cannot_be_written_at_once_is_merged_until_it_can() -> None:
 
 
 @pytest.mark.parametrize("waits", [True, False], ids=["the writer waits", "the writer comes later"])
-async def test_what_comes_first_is_put_before_what_was_told_meanwhile(waits: bool) -> None:
+async def test_released_first_message_precedes_held_ones(waits: bool) -> None:
     written: list[ServerMessage] = []
 
     def write_now(payload: Payload) -> bool:
@@ -325,7 +325,7 @@ async def test_what_comes_first_is_put_before_what_was_told_meanwhile(waits: boo
     assert [*await taking, *written] == [Pong("first"), Pong("early"), Pong("last")]
 
 
-async def test_an_outbox_that_is_closed_while_it_is_held_ends() -> None:
+async def test_outbox_closed_while_held_ends() -> None:
     outbox = Outbox(10_000)
     outbox.hold()
     outbox.put(Pong("early"))
@@ -384,13 +384,13 @@ def test_it_is_encoded_once_for_each_encoding() -> None:
     assert [JSON.decode_server(frames[0]), MSGPACK.decode_server(frames[1])] == [Pong("x"), Pong("x")]
 
 
-def test_deltas_in_one_have_all_that_was_committed_and_the_newest_rest() -> None:
+def test_merged_deltas_keep_committed_and_newest_tentative() -> None:
     earlier, later = Payload(merging("a", "b", rev=1)), Payload(merging("c", "d", rev=2))
     assert later.behind(earlier).message == merging("ac", "d", rev=2)
     assert (earlier.message, later.message) == (merging("a", "b", rev=1), merging("c", "d", rev=2))
 
 
-def test_whoever_lags_as_much_shares_the_one_and_nobody_else() -> None:
+def test_equally_lagging_readers_share_merged_deltas() -> None:
     later = Payload(merging("c"))
     first, second = Payload(merging("a")), Payload(merging("b"))
     merged = later.behind(first)

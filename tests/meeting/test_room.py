@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import time
+from functools import partial
 from types import SimpleNamespace
 from typing import Any, cast
 
@@ -19,14 +20,12 @@ from gateway.meeting.feed import Feed
 from gateway.meeting.history import History
 from gateway.meeting.members import Member
 from gateway.meeting.outbox import Outbox
-from gateway.meeting.room import Room
+from gateway.meeting.room import Room, Rooms
 from gateway.protocol.codec import JSON, MSGPACK
 from gateway.protocol.limits import Limits
 from gateway.protocol.messages import (
     Caption,
     Error,
-    ParticipantJoined,
-    ParticipantLeft,
     Resume,
     SessionUpdate,
     SessionUpdated,
@@ -42,7 +41,7 @@ from tests.clocks import swiftly
 from tests.contract.stores import STORES, OpenStore
 from tests.gateways import SCRIPT, running
 from tests.logs import translated, untranslated, utterance
-from tests.meetings import away, captions, finals, joined, logged, say
+from tests.meetings import captions, finals, joined, logged, say
 from tests.patience import until
 from tests.usual import usual
 
@@ -69,53 +68,10 @@ async def test_a_language_is_translated_once_however_many_read_it() -> None:
         assert sorted(translations) == [("Ana", "ja"), ("Bo", "en"), ("Bo", "ja")]
 
 
-async def test_a_language_starts_with_its_first_reader_and_stops_with_its_last() -> None:
-    async with running() as gateway, joined(gateway, speaks="en") as ana:
-        await ana.peer.send(say("1"))
-        await ana.until(Caption)
-        async with joined(gateway, reads=["ja"]), joined(gateway, reads=["ja"]) as second:
-            await ana.peer.send(say("2"))
-            await second.until(TranslationFinal, 2)
-        await ana.until(ParticipantLeft, 2)
-        await ana.peer.send(say("3"))
-        await ana.until(Caption, 3)
-        translated = [(e.utterance, e.lang) for e in await logged(gateway) if isinstance(e, Translated)]
-        assert translated == [("1", "ja"), ("2", "ja")], "1 was made up for, 3 has nobody to read it"
-
-
-async def test_meetings_do_not_hear_of_each_other() -> None:
-    async with running() as gateway, contextlib.AsyncExitStack() as stack:
-        ours = await stack.enter_async_context(joined(gateway, speaks="en", reads=["ja"]))
-        other = await stack.enter_async_context(joined(gateway, meeting="other", reads=["ja", "en"]))
-        private = await stack.enter_async_context(joined(gateway, meeting=None, reads=["ja", "en"]))
-        await ours.peer.send(say("1"))
-        await ours.until(TranslationFinal)
-        assert await other.everything() == []
-        assert await private.everything() == []
-        assert private.started.meeting not in ("m", "other")
-
-
-async def test_who_is_here_is_told_up_to_a_bound() -> None:
-    settings = Settings(limits=Limits(participants_shown=2))
-    async with running(settings) as gateway, joined(gateway, name="Ana") as ana:
-        async with joined(gateway, name="Bo") as bo, joined(gateway, name="Cy") as third:
-            assert [p.name for p in bo.started.participants] == ["Ana"]
-            assert [p.name for p in third.started.participants] == ["Ana", "Bo"]
-            await bo.peer.send(SessionUpdate(speaks="de"))
-            await bo.until(SessionUpdated)
-        await ana.until(ParticipantLeft)
-        seen = [(type(m).__name__, m.name, m.speaks) for m in await ana.everything()]
-        assert seen == [
-            ("ParticipantJoined", "Bo", None),
-            ("ParticipantUpdated", "Bo", "de"),
-            ("ParticipantLeft", "Bo", "de"),
-        ]
-
-
 # ---------------------------------------------------------------- coming late
 
 
-async def test_a_late_joiner_gets_the_newest_and_then_the_stream_without_a_seam() -> None:
+async def test_late_joiner_gets_snapshot_and_stream_seamlessly() -> None:
     settings = Settings(snapshot_utterances=5, limits=Limits(utterances_in_flight=100, messages_burst=1_000))
     async with running(settings) as gateway, joined(gateway, speaks="en", reads=["ja"]) as ana:
         for n in range(20):
@@ -137,44 +93,10 @@ async def test_a_late_joiner_gets_the_newest_and_then_the_stream_without_a_seam(
         assert {u for _, u, _ in finals(got)} >= set(map(str, captions))
 
 
-async def test_a_late_joiner_gets_what_is_being_said() -> None:
-    async with running() as gateway, joined(gateway, speaks="en", reads=["ja"]) as ana:
-        await ana.peer.send(say("1", "LONG text that goes on"), UtterancePartial("2", 1, "And then"))
-        await ana.until(TranslationDelta, 5)
-        await ana.until(Caption, 2)
-        async with joined(gateway, reads=["ja", "en"]) as late:
-            await late.until(TranslationDelta, 3)
-            state = [m for m in late.received if not isinstance(m, ParticipantJoined)]
-            assert [type(m) for m in state[:3]] == [Caption, Caption, TranslationDelta]
-            assert (state[1].text, state[1].final) == ("And then", False)
-            so_far = [m.committed for m in ana.received if isinstance(m, TranslationDelta)]
-            assert "".join(so_far[:5]) in state[2].committed, "all of it, from its beginning"
-            final = (await late.until(TranslationFinal))[0]
-            deltas = "".join(m.committed for m in late.received if isinstance(m, TranslationDelta))
-            assert final.text.startswith(deltas)
-
-
-async def test_a_partial_that_became_final_is_no_longer_in_progress() -> None:
-    async with running() as gateway, joined(gateway, speaks="en") as ana:
-        await ana.peer.send(UtterancePartial("1", 1, "Good"), say("1", "Good morning", rev=2))
-        await ana.until(Caption, 2)
-        async with joined(gateway, reads=["en"]) as late:
-            assert [(m.text, m.final) for m in await late.everything()] == [("Good morning", True)]
-
-
 # ---------------------------------------------------------------- changing languages
 
 
-async def test_what_was_said_before_an_update_still_reaches_its_reader() -> None:
-    async with running() as gateway, joined(gateway, speaks="en", reads=["ja"]) as ana:
-        await ana.peer.send(say("1", "LONG first"))
-        await ana.until(TranslationDelta)
-        await ana.peer.send(SessionUpdate(reads=["de"]), say("2"))
-        await ana.until(TranslationFinal, 2)
-        assert {(u, lang) for _, u, lang in finals(await ana.everything())} == {("1", "ja"), ("2", "de")}
-
-
-async def test_who_turns_to_a_language_gets_the_beginning_of_what_is_being_translated() -> None:
+async def test_new_reader_gets_the_translations_beginning() -> None:
     async with running() as gateway, joined(gateway, speaks="en", reads=["ja"]) as ana, joined(gateway) as bo:
         await ana.peer.send(say("1", "LONG text"))
         await ana.until(TranslationDelta, 3)
@@ -188,7 +110,7 @@ async def test_who_turns_to_a_language_gets_the_beginning_of_what_is_being_trans
 # ---------------------------------------------------------------- giving up
 
 
-async def test_what_will_not_be_finished_goes_from_every_screen_and_out_of_the_engine() -> None:
+async def test_withdrawn_utterance_leaves_screens_and_engine() -> None:
     async with (
         running() as gateway,
         joined(gateway, speaks="en") as ana,
@@ -215,7 +137,7 @@ async def test_what_will_not_be_finished_goes_from_every_screen_and_out_of_the_e
 # ---------------------------------------------------------------- captions of every language
 
 
-async def test_who_asks_for_originals_gets_captions_of_languages_it_does_not_read() -> None:
+async def test_originals_bring_captions_of_unread_languages() -> None:
     async with (
         running() as gateway,
         joined(gateway, speaks="en", name="Ana") as ana,
@@ -232,7 +154,7 @@ async def test_who_asks_for_originals_gets_captions_of_languages_it_does_not_rea
             assert captions(await late.everything()) == [("1", "good morning", True)]
 
 
-async def test_originals_can_be_asked_for_and_declined_in_the_middle_of_an_utterance() -> None:
+async def test_originals_can_be_toggled_mid_utterance() -> None:
     async with running() as gateway, joined(gateway, speaks="en") as ana, joined(gateway) as bo:
         await ana.peer.send(UtterancePartial("1", 1, "one"))
         await ana.until(Caption)
@@ -247,25 +169,6 @@ async def test_originals_can_be_asked_for_and_declined_in_the_middle_of_an_utter
         await ana.peer.send(say("1", "one two three", rev=3))
         await ana.until(UtteranceAccepted)
         assert captions(await bo.everything()) == [("1", "one", False), ("1", "one two", False)]
-
-
-async def test_originals_are_replayed_and_asked_for_again_with_the_connection() -> None:
-    async with running() as gateway, joined(gateway, speaks="en") as ana:
-        async with joined(gateway, originals=True) as bo:
-            bo.lose()
-        await away(gateway)
-        await ana.peer.send(say("1"))
-        await ana.until(UtteranceAccepted)
-        async with joined(gateway, originals=True, resume=bo.resume()) as again:
-            assert captions(await again.everything()) == [("1", "good morning", True)]
-            await ana.peer.send(say("2"))
-            await again.until(Caption, 2)
-            again.lose()
-        await away(gateway)
-        async with joined(gateway, resume=again.resume()) as without:
-            await ana.peer.send(say("3"))
-            await ana.until(UtteranceAccepted, 2)
-            assert captions(await without.everything()) == []
 
 
 # ---------------------------------------------------------------- trimmed, given up, not shown
@@ -291,18 +194,7 @@ async def test_newcomers_come_to_a_meeting_whose_log_was_trimmed() -> None:
             await again.everything()
 
 
-async def test_a_language_given_up_and_taken_again_is_not_shown_twice() -> None:
-    async with running() as gateway, joined(gateway, speaks="en", reads=["ja"]) as ana:
-        await ana.peer.send(say("1", "LONG text"))
-        await ana.until(TranslationDelta, 3)
-        await ana.peer.send(SessionUpdate(reads=["de"]), SessionUpdate(reads=["ja"]))
-        final = (await ana.until(TranslationFinal))[0]
-        assert final.text.startswith(
-            "".join(m.committed for m in ana.received if isinstance(m, TranslationDelta) and m.lang == "ja")
-        )
-
-
-async def test_a_newcomer_is_shown_nothing_where_the_operator_wants_that() -> None:
+async def test_newcomer_is_shown_nothing_without_a_snapshot() -> None:
     async with running(Settings(snapshot_utterances=0)) as gateway, joined(gateway, speaks="en") as ana:
         await ana.peer.send(say("1"), say("2"))
         await ana.until(Caption, 2)
@@ -353,7 +245,7 @@ def known(history: History, first: int) -> list[list[tuple[Any, ...]]]:
     yields=st.integers(0, 20),
 )
 @example(before=[("said", 0, "")], meanwhile=[("failed", 0, "de")], keep=2, bound=4, yields=1)
-def test_a_room_that_opens_while_people_speak_knows_all_that_happened(
+def test_room_opened_mid_speech_knows_everything(
     opened: OpenStore,
     before: list[tuple[str, int, str]],
     meanwhile: list[tuple[str, int, str]],
@@ -434,3 +326,31 @@ async def test_others_have_their_turn_while_much_is_replayed() -> None:
 
 
 # ---------------------------------------------------------------- what the log tells
+
+
+def quiet(_room: Room) -> bool:
+    return False
+
+
+def member(name: str) -> Member:
+    return Member(participant=name, name=name, speaks=None, reads=("ja",), stability="live")
+
+
+async def test_room_stays_while_anything_needs_it() -> None:
+    rooms = Rooms(partial(Room, log=MemoryEventLog(usual(MemoryStore)), snapshot=10))
+    ana = member("ana")
+    async with rooms.enter("m", private=False) as room:
+        await rooms.sweep(quiet)
+        async with rooms.enter("m", private=False) as same:
+            assert same is room
+        await rooms.sweep(quiet)
+        room.join(ana)
+    await rooms.sweep(quiet)
+    assert list(rooms) == [room]
+    room.leave(ana)
+    await rooms.sweep(lambda busy: busy is room)
+    assert list(rooms) == [room]
+    await rooms.sweep(quiet)
+    assert len(rooms) == 0
+    async with rooms.enter("m", private=False) as another:
+        assert another is not room

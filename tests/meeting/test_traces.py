@@ -26,7 +26,7 @@ THEIRS = f"00-{7:032x}-{7:016x}-01"
 SAID = Utterance("1", 1, "Good morning.", "en", "p-1", "Ana", True, traceparent=THEIRS)
 
 
-def test_while_nothing_is_recorded_an_utterance_has_no_trace_that_others_would_go_on_with() -> None:
+def test_untraced_utterance_has_no_traceparent() -> None:
     accepting = traces.Accepting(MEETING, SAID, "s", again=False)
     assert accepting.utterance.traceparent == ""
     with traces.joining(resumes=False):
@@ -34,7 +34,7 @@ def test_while_nothing_is_recorded_an_utterance_has_no_trace_that_others_would_g
     assert traces.delivery(Publication(1, 0, Said(SAID)), History(10)) is None
 
 
-def test_an_accepted_one_is_open_until_its_translations_are_there() -> None:
+def test_accepted_span_ends_with_its_translations() -> None:
     with recording() as spans:
         accepting = traces.Accepting(MEETING, SAID, "s", again=False)
         accepting.ended(Accepted(1))
@@ -45,7 +45,7 @@ def test_an_accepted_one_is_open_until_its_translations_are_there() -> None:
         assert not {"Ana", "Good morning.", "standup"} & set(map(str, span.fields.values()))
 
 
-def test_one_that_is_refused_or_known_is_over_at_once() -> None:
+def test_refused_or_known_span_ends_at_once() -> None:
     with recording() as spans:
         traces.Accepting(MEETING, SAID, "s", again=False).ended(Overloaded("Full."))
         traces.Accepting(MEETING, SAID, "s", again=True).ended(Accepted(1, known=True))
@@ -54,7 +54,7 @@ def test_one_that_is_refused_or_known_is_over_at_once() -> None:
         assert (known.code, known.is_over, known.fields["known"]) == ("", True, True)
 
 
-def test_outcomes_are_delivered_within_the_trace_of_what_was_said() -> None:
+def test_outcomes_are_delivered_within_their_trace() -> None:
     history = History(10)
     with recording() as spans:
         own = traces.Accepting(MEETING, SAID, "s", again=False).utterance
@@ -75,7 +75,7 @@ def test_outcomes_are_delivered_within_the_trace_of_what_was_said() -> None:
         assert utterance.code == "engine_failed"
 
 
-def test_another_gateway_that_takes_over_goes_on_in_the_same_trace() -> None:
+def test_takeover_continues_the_trace() -> None:
     with recording() as spans:
         traces.taken_over(Unfinished(MEETING, SAID, 1, ("de", "ja"), tries=2))
         [span] = spans

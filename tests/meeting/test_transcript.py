@@ -16,7 +16,18 @@ from webvtt import Caption, WebVTT
 
 from gateway.domain.engine import Confidence
 from gateway.domain.log import LoggedEvent, Publication, Said, Timings, Translated, Untranslated, Utterance
-from gateway.meeting.transcript import Cue, Transcript, cues, marked, plain_text, subrip, transcript, webvtt
+from gateway.meeting.transcript import (
+    Cue,
+    Spoken,
+    Transcript,
+    cues,
+    marked,
+    plain_text,
+    readable,
+    subrip,
+    transcript,
+    webvtt,
+)
 
 BEGAN_MS = 1_767_607_200_000
 ANA, KENJI = "a1a1a1a1", "b2b2b2b2"
@@ -77,7 +88,7 @@ def test_utterances_come_as_accepted_with_what_became_of_them() -> None:
     assert [first.text_in(lang) for lang in ("en", "ja", "de", "fr")] == ["Hello.", "やあ。", None, None]
 
 
-def test_a_later_translation_replaces_a_failure_and_no_failure_a_translation() -> None:
+def test_translation_replaces_failure_never_the_reverse() -> None:
     (spoken,) = meeting(said("Hello."), untranslated(), translated("やあ。"), untranslated()).utterances
     assert (spoken.translations, spoken.failures) == ({"ja": "やあ。"}, {})
 
@@ -120,7 +131,7 @@ def test_clocks_that_agree_are_one_recording() -> None:
     assert spans(made) == [(400, 2_400, "one"), (2_900, 4_300, "two"), (5_000, 7_000, "three")]
 
 
-def test_clocks_that_disagree_are_mapped_to_the_time_of_arrival() -> None:
+def test_disagreeing_clocks_are_mapped_to_arrival() -> None:
     made = meeting(
         (2_500, said("one", start_ms=400, end_ms=2_400)),
         (6_401, said("two", by=KENJI, start_ms=2_900, end_ms=4_300)),
@@ -172,7 +183,7 @@ def test_a_given_time_stands_where_it_was_said() -> None:
     assert [text for _, _, text in spans(made)] == ["one", "Yes.", "two", "No."]
 
 
-def test_a_position_that_is_the_time_of_day_counts_as_none() -> None:
+def test_time_of_day_is_no_position() -> None:
     made = meeting((5_000, said("x" * 30, start_ms=BEGAN_MS, end_ms=BEGAN_MS + 5_000)))
     assert spans(made) == [(0, 2_000, "x" * 30)]
 
@@ -398,7 +409,7 @@ def test_cues_are_in_order_and_never_empty(made: Transcript) -> None:
         (0, said("", by=ANA, id="5", start_ms=0, end_ms=101)),
     )
 )
-def test_cues_with_estimated_times_are_in_the_order_of_acceptance(made: Transcript) -> None:
+def test_estimated_cues_keep_the_order_of_acceptance(made: Transcript) -> None:
     accepted = [u.utterance.key for u in made.utterances]
     shown = [cue.spoken for cue in cues(made)]
     for index, (before, after) in enumerate(pairwise(made.utterances)):
@@ -451,3 +462,70 @@ def test_any_plain_text_has_a_line_for_every_text(made: Transcript, languages: l
 def test_half_a_character_is_no_reason_to_fail(text: str) -> None:
     for file in (subrip(meeting(said(text))), webvtt(meeting(said(text))), plain_text(meeting(said(text)))):
         assert file.encode()
+
+
+LONG = "We need two more people for this project, and the customer wants an answer by Monday, so please write it"
+GERMAN = f"{LONG} und noch einmal, weil das Deutsche länger ist als das Englische, wie man hier wieder sieht"
+JAPANESE = (
+    "このプロジェクトにはあと二人必要で、お客様は月曜日までに返事を欲しがっていますので、"
+    "書き留めておいてください。"
+)
+
+
+def spoken(text: str, times: tuple[int, int] | None = None, lang: str = "en", **translations: str) -> Transcript:
+    start_ms, end_ms = times or (None, None)
+    said = Utterance("u", 1, text, lang, "ana", "Ana", final=True, start_ms=start_ms, end_ms=end_ms)
+    return Transcript((Spoken(said, 100_000, translations, {}),))
+
+
+def texts(made: Transcript, lang: str) -> list[str]:
+    return [part.text_in(lang) or "" for part in made.utterances]
+
+
+def test_what_is_short_stays_whole() -> None:
+    short = spoken("We go.", (0, 9_000), de="Wir gehen.")
+    assert readable(short) == short
+
+
+@pytest.mark.parametrize(("lang", "text", "most"), [("en", LONG, 84), ("de", GERMAN, 84), ("ja", JAPANESE, 42)])
+def test_a_long_text_is_divided_between_words(lang: str, text: str, most: int) -> None:
+    made = readable(spoken(text, (0, 10_000), lang))
+    parts = texts(made, lang)
+    assert len(parts) > 1
+    assert all(0 < len(part) <= most for part in parts)
+    assert "".join(parts).replace(" ", "") == text.replace(" ", "")
+
+
+def test_languages_are_divided_into_as_many_parts() -> None:
+    made = readable(spoken(LONG, (0, 10_000), de=GERMAN, ja=JAPANESE))
+    assert len(made.utterances) == 3
+    for lang, text in (("en", LONG), ("de", GERMAN)):
+        assert " ".join(texts(made, lang)).split() == text.split()
+    assert "".join(texts(made, "ja")) == JAPANESE
+
+
+def test_the_time_is_divided_with_the_words() -> None:
+    spans = [part.position_ms or (0, 0) for part in readable(spoken(LONG, (1_000, 9_000))).utterances]
+    assert (spans[0][0], spans[-1][1]) == (1_000, 9_000)
+    assert all(before[1] == after[0] for before, after in pairwise(spans))
+    assert all(end - start >= 1_000 for start, end in spans)
+    slow = [part.position_ms or (0, 0) for part in readable(spoken(LONG, (0, 60_000))).utterances]
+    assert all(end - start == 7_000 for start, end in slow)
+
+
+def test_without_times_its_cues_follow_one_another() -> None:
+    shown = cues(readable(spoken(LONG)))
+    assert [cue.spoken.utterance.text for cue in shown] == texts(readable(spoken(LONG)), "en")
+    assert all(before.end_ms <= after.start_ms for before, after in pairwise(shown))
+
+
+def test_a_file_has_all_of_it() -> None:
+    file = subrip(readable(spoken(LONG, (0, 10_000))))
+    assert file.count("-->") == 2
+    assert all(len(line) <= len("Ana: ") + 84 for line in file.splitlines())
+
+
+@given(st.text(max_size=400), st.sampled_from(["en", "ja", "th"]))
+def test_nothing_is_lost(text: str, lang: str) -> None:
+    parts = texts(readable(spoken(text, None, lang)), lang)
+    assert "".join("".join(parts).split()) == "".join(text.split())

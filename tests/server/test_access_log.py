@@ -5,10 +5,16 @@ from __future__ import annotations
 import logging
 import re
 from collections.abc import Callable
+from functools import partial
 from typing import Any
 
 import pytest
 from starlette.applications import Starlette
+from starlette.requests import Request
+from starlette.responses import PlainTextResponse, Response
+from starlette.routing import Route, WebSocketRoute
+from starlette.testclient import TestClient
+from starlette.websockets import WebSocket
 from websockets.exceptions import InvalidStatus
 
 from gateway.config import Settings
@@ -18,11 +24,13 @@ from gateway.protocol.limits import Limits
 from gateway.protocol.messages import SessionEnd, TranslationFinal
 from gateway.protocol.rate_limit import TokenBucket
 from gateway.server import access_log
-from gateway.server.access_log import AccessLog
+from gateway.server.access_log import AccessLog, Traced
+from gateway.tracing import spans
 from tests.gateways import running
 from tests.meetings import joined, say
 from tests.over_http import serving
 from tests.patience import until
+from tests.tracing.recorder import recording
 
 TEXT = {"text": "good morning", "source_lang": "en", "target_lang": "de"}
 
@@ -45,7 +53,7 @@ def ended(caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch) -> 
     return found
 
 
-async def test_a_websocket_that_ends_says_who_why_and_how_much(ended: Ended) -> None:
+async def test_websockets_end_is_logged_with_its_traffic(ended: Ended) -> None:
     headers = {"User-Agent": "captions/1.0", "X-Request-Id": "from-the-proxy"}
     async with running() as gateway:
         async with joined(gateway, meeting="standup", speaks="en", reads=["de"]) as ana:
@@ -83,7 +91,7 @@ async def test_why_the_gateway_closed_it(ended: Ended) -> None:
     assert (late["close_code"], late["reason"]) == (4010, "start_timeout")
 
 
-async def test_a_request_says_how_it_was_answered_and_no_meeting(ended: Ended) -> None:
+async def test_request_line_names_the_answer_not_the_meeting(ended: Ended) -> None:
     async with serving() as (_, client):
         answer = await client.post("/v1/translate", json=TEXT, headers={"X-Request-Id": "a b"})
         await client.get("/v1/meetings/m/transcript.txt")
@@ -132,9 +140,7 @@ async def test_a_bug_further_in_is_an_error(ended: Ended) -> None:
     assert [(each["status"], each["level"]) for each in ended("request")] == [(500, "ERROR")]
 
 
-async def test_of_many_that_are_refused_there_are_few_lines_and_their_number(
-    ended: Ended, monkeypatch: pytest.MonkeyPatch
-) -> None:
+async def test_many_refusals_make_few_lines_with_a_count(ended: Ended, monkeypatch: pytest.MonkeyPatch) -> None:
     async with serving() as (gateway, client):
         for _ in range(12):
             await client.post("/v1/translate", json={})
@@ -172,3 +178,56 @@ async def test_a_websocket_that_is_refused_is_a_request(ended: Ended) -> None:
     [refused] = ended("request")
     assert refused["status"] == 400
     assert ended("websocket") == []
+
+
+THEIRS = f"00-{7:032x}-{7:016x}-01"
+
+
+async def answer(request: Request) -> Response:
+    return PlainTextResponse(spans.current().traceparent, int(request.query_params.get("status", 200)))
+
+
+async def stream(websocket: WebSocket) -> None:
+    await websocket.accept()
+    await websocket.send_text(spans.current().traceparent)
+    await websocket.close()
+
+
+@pytest.fixture
+def client() -> TestClient:
+    paths = ("/", "/healthz", "/v1/things/{id}", "/translate")
+    # Each has an endpoint of its own, as a route is known by it.
+    routes = [Route(path, partial(answer), methods=["GET", "POST"]) for path in paths]
+    app = Starlette(routes=[*routes, WebSocketRoute("/v1/stream", stream)])
+    app.add_middleware(Traced)
+    return TestClient(app)
+
+
+def test_request_joins_the_clients_trace(client: TestClient) -> None:
+    with recording() as seen:
+        answered = client.post("/v1/things/secret", headers={"traceparent": THEIRS})
+    [span] = seen
+    assert (span.name, span.parent, span.is_over) == ("POST /v1/things/{id}", THEIRS, True)
+    assert answered.text == span.traceparent
+    assert (span.fields["route"], span.fields["status"], span.code) == ("/v1/things/{id}", 200, "")
+
+
+@pytest.mark.parametrize(("status", "code"), [(422, ""), (429, ""), (500, "500"), (503, "503")])
+def test_only_what_the_gateway_cannot_do_is_a_failure(client: TestClient, status: int, code: str) -> None:
+    with recording() as seen:
+        client.get(f"/v1/things/1?status={status}")
+    assert [span.code for span in seen] == [code]
+
+
+def test_reading_the_page_and_health_has_no_span(client: TestClient) -> None:
+    with recording() as seen:
+        for path in ("/", "/healthz", "/nowhere"):
+            client.get(path)
+        client.post("/translate")
+    assert [span.name for span in seen] == ["POST /translate"]
+
+
+def test_websocket_spans_join_the_handshakes_trace(client: TestClient) -> None:
+    with recording() as seen, client.websocket_connect("/v1/stream", headers={"traceparent": THEIRS}) as websocket:
+        assert websocket.receive_text() == THEIRS
+    assert seen == []

@@ -24,6 +24,7 @@ from gateway.protocol.codec import JSON, MSGPACK, Codec
 from gateway.protocol.limits import Limits
 from gateway.protocol.messages import (
     Caption,
+    ClientMessage,
     Error,
     ParticipantLeft,
     Ping,
@@ -43,19 +44,14 @@ from gateway.protocol.messages import (
     TranslationFinal,
     UtteranceAccepted,
     UtteranceCancel,
+    UtteranceFinal,
+    UtterancePartial,
 )
 from gateway.sessions.seat import key_of
 from tests.clocks import swiftly
-from tests.gateways import SCRIPT, Peer, Running, running
+from tests.gateways import SCRIPT, Peer, running, until_idle
 from tests.keys import Keyring
 from tests.meetings import START, away, close_of, joined, say
-
-
-async def idle(gateway: Running) -> None:
-    """Until nothing waits or runs, neither here nor in the engine; the suite's timeout is the bound."""
-    scheduler, engine = gateway.gateway.scheduler, gateway.gateway.engine
-    while scheduler.running or scheduler.waiting or engine.capacity().running:
-        await asyncio.sleep(0.005)
 
 
 @pytest.mark.parametrize("codec", [JSON, MSGPACK], ids=["json", "msgpack"])
@@ -80,7 +76,7 @@ class EnglishIntoGerman(SimulatedEngine):
         return replace(super().profile(), pairs=frozenset({("en", "de")}))
 
 
-async def test_a_session_is_told_which_languages_are_possible_and_why_one_is_not() -> None:
+async def test_session_is_told_possible_languages_and_refusals() -> None:
     async with (
         running(engine=EnglishIntoGerman(SCRIPT)) as gateway,
         joined(gateway, reads=["de", "ja"], speaks="en") as ana,
@@ -93,19 +89,6 @@ async def test_a_session_is_told_which_languages_are_possible_and_why_one_is_not
     assert (failed.lang, failed.code, final.lang) == ("ja", "unsupported_language", "de")
 
 
-async def test_sessions_get_their_own_translations_only() -> None:
-    async with running() as gateway:
-
-        async def one(name: str) -> list[Any]:
-            async with gateway.peer() as peer:
-                await peer.send(START, *(say(f"{name}{n}", f"text {name} {n}") for n in range(4)))
-                received = await peer.until(TranslationFinal, 4)
-            assert all(name in m.text for m in received if isinstance(m, TranslationFinal))
-            return received
-
-        await asyncio.gather(*(one(name) for name in "abcdefgh"))
-
-
 async def test_nothing_is_told_before_the_session_has_started(monkeypatch: pytest.MonkeyPatch) -> None:
     async with running() as gateway, gateway.peer() as ana:
         sessions = gateway.gateway.sessions
@@ -114,23 +97,13 @@ async def test_nothing_is_told_before_the_session_has_started(monkeypatch: pytes
         async def joined_and_told(*arguments: Any) -> Any:
             entry = await join(*arguments)
             # As others may while what has begun it is still under way.
-            sessions.tell(Error("engine_restarting", "Wait.", retryable=True))
+            sessions.tell_everybody(Error("engine_restarting", "Wait.", retryable=True))
             await asyncio.sleep(0.01)
             return entry
 
         monkeypatch.setattr(sessions, "join", joined_and_told)
         await ana.send(START)
         assert [type(message) for message in await ana.until(Error)] == [SessionStarted, Error]
-
-
-async def test_a_late_joiner_gets_tokens_while_another_text_is_being_generated() -> None:
-    async with running() as gateway, gateway.peer() as long, gateway.peer() as late:
-        await long.send(START, say("long", "LONG text that goes on"))
-        await long.until(TranslationDelta)
-        await late.send(START, say("late"))
-        await late.until(TranslationFinal)
-        assert gateway.gateway.engine.capacity().running == 1, "the long one is still being generated"
-        await long.until(TranslationFinal)
 
 
 @pytest.mark.parametrize("how", ["cancel", "disconnect", "abrupt"])
@@ -148,13 +121,13 @@ async def test_what_nobody_waits_for_is_aborted_in_the_engine(how: str) -> None:
                 assert await close_of(peer) == (1000, None)
             elif how == "abrupt":
                 peer.connection.transport.abort()
-        await idle(gateway)
+        await until_idle(gateway)
         async with gateway.peer() as peer:
             await peer.send(START, say("after"))
             assert (await peer.until(TranslationFinal))[-1].text == "[ja] good morning"
 
 
-async def test_a_frame_too_large_is_an_error_and_far_too_large_a_close() -> None:
+async def test_large_frame_is_an_error_huge_one_a_close() -> None:
     settings = Settings(limits=Limits(message_bytes=1_000))
     async with running(settings) as gateway, gateway.peer() as peer:
         await peer.send(START, say("u1", "x" * 2_000), Ping("still here"))
@@ -165,7 +138,7 @@ async def test_a_frame_too_large_is_an_error_and_far_too_large_a_close() -> None
 
 
 @swiftly
-async def test_a_flood_is_rate_limited_and_the_session_lives_on() -> None:
+async def test_flood_is_rate_limited_session_survives() -> None:
     settings = Settings(limits=Limits(messages_per_s=10, messages_burst=5))
     async with running(settings) as gateway, gateway.peer() as peer:
         # Once the session has begun, each ping is answered; before, the newest.
@@ -186,21 +159,12 @@ async def test_a_flood_is_rate_limited_and_the_session_lives_on() -> None:
         assert await peer.receive() == Pong("late")
 
 
+@pytest.mark.parametrize("said", [(), (Ping("I am here"),)], ids=["nothing", "no start"])
 @swiftly
-async def test_who_says_nothing_is_closed_with_a_reason() -> None:
+async def test_who_starts_nothing_is_closed_with_a_reason(said: tuple[ClientMessage, ...]) -> None:
     settings = Settings(limits=Limits(start_timeout_s=1))
     async with running(settings) as gateway, gateway.peer() as peer:
-        code, error = await close_of(peer)
-    assert code == 4010
-    assert error is not None
-    assert error.code == "start_timeout"
-
-
-@swiftly
-async def test_a_late_start_is_no_start() -> None:
-    settings = Settings(limits=Limits(start_timeout_s=1))
-    async with running(settings) as gateway, gateway.peer() as peer:
-        await peer.send(Ping("I am here"))
+        await peer.send(*said)
         code, error = await close_of(peer)
     assert (code, error and error.code) == (4010, "start_timeout")
 
@@ -233,7 +197,7 @@ async def test_a_full_gateway_turns_sessions_away() -> None:
         assert await first.receive() == Pong("x")
 
 
-async def test_a_full_queue_refuses_and_the_same_utterance_may_be_sent_again() -> None:
+async def test_full_queue_refuses_and_a_retry_works() -> None:
     script = Script(first_token_s=0.001, token_s=0.001, max_running=1, rules=(Rule("STALL", stall_after=0),))
     async with running(Settings(max_waiting=0), script=script) as gateway, gateway.peer() as peer:
         # One place in the engine and two of lookahead.
@@ -246,16 +210,7 @@ async def test_a_full_queue_refuses_and_the_same_utterance_may_be_sent_again() -
         assert (await peer.until(TranslationFinal))[-1].utterance == "u3"
 
 
-async def test_update_holds_from_the_next_utterance() -> None:
-    async with running() as gateway, gateway.peer() as peer:
-        await peer.send(START, say("u1", "LONG first"))
-        await peer.until(TranslationDelta)
-        await peer.send(SessionUpdate(reads=["de", "fr"]), say("u2"))
-        finals = [m for m in await peer.until(TranslationFinal, 3) if isinstance(m, TranslationFinal)]
-        assert {(m.utterance, m.lang) for m in finals} == {("u1", "ja"), ("u2", "de"), ("u2", "fr")}
-
-
-async def test_an_engine_that_dies_for_good_fails_what_runs_and_refuses_what_comes() -> None:
+async def test_dead_engine_fails_running_and_refuses_new() -> None:
     settings = Settings(engine=EngineSettings(max_restarts=0, restart_backoff_max_s=3_600))
     async with running(settings) as gateway, gateway.peer() as peer:
         await peer.send(START, say("u1", "LONG text"))
@@ -272,7 +227,7 @@ async def test_an_engine_that_dies_for_good_fails_what_runs_and_refuses_what_com
 
 @pytest.mark.parametrize("leave", ["session.end", "close", "abort"])
 @swiftly
-async def test_what_was_said_is_freed_with_the_meeting_not_with_the_next_garbage(leave: str) -> None:
+async def test_meeting_is_freed_without_garbage_collection(leave: str) -> None:
     settings = Settings(limits=Limits(keep_s=1))
     async with running(settings) as gateway:
         gc.disable()
@@ -300,7 +255,7 @@ async def test_what_was_said_is_freed_with_the_meeting_not_with_the_next_garbage
 
 
 @swiftly
-async def test_a_peer_that_answers_no_ping_is_found_and_its_session_kept() -> None:
+async def test_unresponsive_peer_is_found_and_session_kept() -> None:
     settings = Settings(ping_interval_s=0.1, ping_timeout_s=0.1)
     async with running(settings) as gateway, joined(gateway, reads=["ja"]) as bo:
         bo.peer.connection.transport.pause_reading()
@@ -312,7 +267,7 @@ async def test_a_peer_that_answers_no_ping_is_found_and_its_session_kept() -> No
 # ---------------------------------------------------------------- acknowledgements, replaced connections, draining
 
 
-async def test_an_acknowledgement_during_the_replay_does_not_run_ahead_of_it() -> None:
+async def test_acknowledgements_do_not_overtake_the_replay() -> None:
     limits = Limits(utterances_in_flight=1_000, messages_burst=10_000, text_chars=3_000)
     settings = Settings(limits=limits, segment_chars=1_500, outbox_bytes=200_000)
     async with running(settings) as gateway, joined(gateway, speaks="en", reads=["ja"]) as ana:
@@ -378,7 +333,7 @@ async def test_without_a_valid_token_no_session_begins(tmp_path: Path) -> None:
         assert len(gateway.gateway.sessions.seats.all) == 0
 
 
-async def test_a_token_in_the_message_is_the_sessions_for_all_that_follows(tmp_path: Path) -> None:
+async def test_token_in_the_message_binds_the_session(tmp_path: Path) -> None:
     keys = Keyring(tmp_path)
     async with running(keys.settings()) as gateway, gateway.peer() as peer:
         token = keys.token(roles=frozenset({"read"}), name="Ana")
@@ -460,7 +415,7 @@ async def test_a_session_without_an_end_says_so(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("how", ["revoked", "key taken away"])
 @swiftly
-async def test_a_session_whose_token_is_revoked_is_closed_for_good(how: str, tmp_path: Path) -> None:
+async def test_revoked_session_is_closed_for_good(how: str, tmp_path: Path) -> None:
     keys = Keyring(tmp_path)
     async with running(keys.settings()) as gateway:
         mine = keys.api_key if how == "key taken away" else keys.token()
@@ -476,32 +431,6 @@ async def test_a_session_whose_token_is_revoked_is_closed_for_good(how: str, tmp
                 await peer.send(SessionStart(reads=[], meeting="m", token=mine, resume=ana.resume()))
                 code, error = await close_of(peer)
                 assert (code, error and error.code) == (4501, "unauthenticated")
-
-
-async def test_of_those_who_use_a_token_for_one_session_at_once_one_is_let_in(tmp_path: Path) -> None:
-    keys = Keyring(tmp_path)
-    async with running(keys.settings()) as gateway, contextlib.AsyncExitStack() as peers:
-        start = SessionStart(reads=["ja"], meeting="m", token=keys.token(once=True))
-        asking = [await peers.enter_async_context(gateway.peer()) for _ in range(6)]
-        answers = await asyncio.gather(*(ask(peer, start) for peer in asking))
-        assert sum(isinstance(answer, SessionStarted) for answer in answers) == 1
-        assert sum(isinstance(answer, Error) and answer.code == "unauthenticated" for answer in answers) == 5
-
-
-@swiftly
-async def test_what_was_accepted_before_the_end_is_delivered_after_it(tmp_path: Path) -> None:
-    keys = Keyring(tmp_path)
-    # Five seconds, of which the session lasts one.
-    script = Script(first_token_s=0.1, token_s=0.1, rules=(Rule("LONG", repeat=50),))
-    async with running(keys.settings(), script=script) as gateway:
-        token = keys.token(max_s=1)
-        async with joined(gateway, token=token, speaks="en", reads=["ja"]) as ana:
-            await ana.peer.send(say("1", "LONG text"))
-            await ana.until(TranslationDelta)
-            assert await ana.closed() == 4401
-            [final] = [message for message in ana.received if isinstance(message, TranslationFinal)]
-            assert final.utterance == "1"
-            assert ana.received[-1].code == "token_expired"
 
 
 async def test_nobody_cancels_in_another_meeting(tmp_path: Path) -> None:
@@ -522,7 +451,7 @@ async def test_nobody_cancels_in_another_meeting(tmp_path: Path) -> None:
         await ana.until(TranslationFinal)
 
 
-async def test_tokens_meetings_and_what_is_said_are_in_no_log_and_no_metric(
+async def test_secrets_are_in_no_log_and_no_metric(
     tmp_path: Path, caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     # As `runtime.log_to` sets it; the other is the test's own client.
@@ -560,7 +489,7 @@ async def test_tokens_meetings_and_what_is_said_are_in_no_log_and_no_metric(
                     bad = SessionStart(reads=["ja"], meeting=meeting, token=f"{tokens[3]}x")
                     assert await refused(peer, bad) == (4501, "unauthenticated")
         with monkeypatch.context() as bug:
-            bug.setattr(sessions.lifetimes.spent, "used", broken)
+            bug.setattr(sessions.lifetimes.revocations, "used", broken)
             async with gateway.peer() as peer:
                 start = SessionStart(reads=["ja"], meeting=meeting, token=tokens[3], context=sentence)
                 assert await refused(peer, start) == (1011, "internal")
@@ -579,7 +508,7 @@ async def test_tokens_meetings_and_what_is_said_are_in_no_log_and_no_metric(
     assert "canary" not in logged.lower() + exposed.lower() + audited.lower().replace('"canary-', "")
 
 
-async def test_whoever_has_the_last_translation_may_say_the_next_at_once() -> None:
+async def test_next_final_is_accepted_after_the_last_translation() -> None:
     """What is in flight is counted down before anybody is told that it is finished."""
     limits = Limits(utterances_in_flight=1, messages_per_s=10_000, messages_burst=10_000)
     async with (
@@ -590,3 +519,33 @@ async def test_whoever_has_the_last_translation_may_say_the_next_at_once() -> No
             await ana.peer.send(say(str(number)))
             while len([m for m in ana.received if isinstance(m, TranslationFinal)]) < 2 * (number + 1):
                 assert not isinstance(message := await ana.receive(), Error), message
+
+
+@pytest.mark.parametrize(
+    ("message", "loads"),
+    [
+        (SessionStart(reads=[], speaks="auto"), True),
+        (SessionStart(reads=[], speaks="AUTO"), True),
+        (SessionStart(reads=[], speaks="en"), False),
+        (SessionStart(reads=["auto"]), False),
+        (SessionUpdate(speaks="auto"), True),
+        (SessionUpdate(), False),
+        (UtterancePartial("u", 1, "hi", lang="auto"), True),
+        (UtteranceFinal("u", 1, "hi", lang="auto"), True),
+        (UtteranceFinal("u", 1, "auto"), False),
+        (Ping("auto"), False),
+    ],
+)
+async def test_detector_loads_before_it_is_needed(
+    message: ClientMessage, loads: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async with running() as gateway:
+        core = gateway.gateway.stream._core
+        loaded: list[Any] = []
+
+        async def load() -> None:
+            loaded.append(message)
+
+        monkeypatch.setattr(core.detector, "load", load)
+        await core.prepare(message)
+    assert loaded == [message] * loads

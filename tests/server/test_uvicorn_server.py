@@ -18,7 +18,7 @@ async def test_tokens_do_not_wait_for_acknowledgements_of_earlier_ones() -> None
         assert served.getsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY)
 
 
-def test_a_port_that_is_reserved_is_for_those_that_share_it() -> None:
+def test_reserved_port_is_for_those_sharing_it() -> None:
     with reserve("127.0.0.1", 0) as reserved:
         port = reserved.getsockname()[1]
         # Nobody listens yet, and still nobody else gets it.

@@ -73,7 +73,7 @@ async def test_a_foreign_web_page_is_refused_unless_allowed() -> None:
         await peer.until(SessionStarted)
 
 
-async def test_pages_that_are_told_that_they_are_foreign_are_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_notices_to_foreign_pages_are_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
     # However slow this machine is, no time passes for it.
     monkeypatch.setattr(websocket, "_FOREIGN_PAGES", (1e-9, FOREIGN))
     origin = Origin("https://evil.example.com")
@@ -92,7 +92,7 @@ async def test_pages_that_are_told_that_they_are_foreign_are_bounded(monkeypatch
             await peer.until(SessionStarted)
 
 
-async def test_a_foreign_page_of_an_address_with_too_many_connections_is_not_even_told() -> None:
+async def test_foreign_page_over_its_addresss_bound_gets_403() -> None:
     settings = Settings(trusted_proxies=("127.0.0.1",), max_connections_per_address=1)
     header, origin = {"X-Forwarded-For": "192.0.2.1"}, Origin("https://evil.example.com")
     async with running(settings) as gateway, gateway.peer(additional_headers=header) as peer:
@@ -104,7 +104,7 @@ async def test_a_foreign_page_of_an_address_with_too_many_connections_is_not_eve
         assert caught.value.response.status_code == 403
 
 
-async def test_a_name_that_only_resolves_to_this_machine_is_refused() -> None:
+async def test_rebound_host_name_is_refused() -> None:
     # DNS rebinding: the page's own origin and the host it asks for are the same foreign name.
     for settings, host, status in [
         (Settings(), "evil.example.com", 421),
@@ -162,7 +162,7 @@ def translated() -> float:
 
 
 @swiftly
-async def test_a_reader_that_lags_gets_everything_before_the_gateway_leaves() -> None:
+async def test_lagging_reader_gets_everything_before_the_drain_ends() -> None:
     script = Script(first_token_s=0.0, token_s=0.0, max_running=64)
     # More bytes than the sockets' buffers hold, in few tokens.
     text = f"{'w' * 299} " * 10
@@ -208,7 +208,7 @@ async def test_a_reader_that_lags_gets_everything_before_the_gateway_leaves() ->
 
 
 @swiftly
-async def test_a_connection_on_which_nothing_is_said_is_closed_and_its_session_kept() -> None:
+async def test_silent_connection_is_closed_and_session_kept() -> None:
     settings = Settings(limits=Limits(idle_s=1))
     async with running(settings) as gateway, joined(gateway, reads=["ja"]) as bo:
         assert await bo.closed() == 4010
@@ -217,7 +217,7 @@ async def test_a_connection_on_which_nothing_is_said_is_closed_and_its_session_k
             assert again.started.recovered is True
 
 
-async def test_one_address_behind_a_proxy_has_its_share_of_connections() -> None:
+async def test_proxied_addresses_have_their_share_of_connections() -> None:
     settings = Settings(trusted_proxies=("127.0.0.1",), max_connections_per_address=2)
     one, another = {"X-Forwarded-For": "192.0.2.1"}, {"X-Forwarded-For": "192.0.2.2"}
     async with running(settings) as gateway, contextlib.AsyncExitStack() as open_ones:
@@ -280,7 +280,7 @@ async def test_a_bad_token_is_refused_with_the_handshake(header: str, tmp_path: 
     assert response.body == b"This gateway needs a valid token.", "the same for every reason"
 
 
-async def test_a_good_token_or_api_key_opens_with_the_handshake(tmp_path: Path) -> None:
+async def test_good_token_or_api_key_opens_the_handshake(tmp_path: Path) -> None:
     keys = Keyring(tmp_path)
     async with running(keys.settings()) as gateway:
         for headers in (keys.bearer(), {"Authorization": f"bearer {keys.api_key}"}):
@@ -299,7 +299,7 @@ async def test_a_gateway_without_keys_ignores_the_header(header: str) -> None:
 
 
 @swiftly
-async def test_one_address_has_so_many_connections_of_which_nobody_knows_who_they_are(tmp_path: Path) -> None:
+async def test_unknown_connections_of_one_address_are_bounded(tmp_path: Path) -> None:
     keys = Keyring(tmp_path)
     start = SessionStart(reads=["ja"], meeting="m", token=keys.token())
     async with running(keys.settings()) as gateway, contextlib.AsyncExitStack() as open_ones:
@@ -321,7 +321,7 @@ async def test_one_address_has_so_many_connections_of_which_nobody_knows_who_the
 
 
 @swiftly
-async def test_who_does_not_say_who_they_are_is_closed_soon(tmp_path: Path) -> None:
+async def test_unknown_client_is_closed_soon(tmp_path: Path) -> None:
     keys = Keyring(tmp_path)
     async with running(keys.settings(limits=Limits(start_timeout_s=100))) as gateway:
         for headers, seconds in (({}, "5 s"), (keys.bearer(), "100 s")):
@@ -332,7 +332,7 @@ async def test_who_does_not_say_who_they_are_is_closed_soon(tmp_path: Path) -> N
             assert error.message == f"No session.start within {seconds}."
 
 
-async def test_who_resumes_what_is_not_kept_gets_only_languages_that_there_are() -> None:
+async def test_failed_resume_gets_only_known_languages() -> None:
     start = {"type": "session.start", "resume": {"session": "s" * 32, "epoch": "e", "offset": 0}}
     async with running() as gateway, connect(f"ws://127.0.0.1:{gateway.port}/v1/stream") as socket:
         for field, value in (("reads", ["tlh"]), ("speaks", "tlh")):

@@ -28,7 +28,7 @@ from tests.meetings import START, away, joined, say
 
 @pytest.mark.parametrize("when", ["live", "replayed"])
 @swiftly
-async def test_an_entry_that_one_encoding_cannot_carry_is_left_out_and_nothing_else(when: str) -> None:
+async def test_message_one_encoding_cannot_carry_is_left_out(when: str) -> None:
     async with running() as gateway, gateway.peer(MSGPACK) as reader:
         said = Utterance("0", 2**70, "broken", "en", "p", "Ana", final=True)
         if when == "replayed":
@@ -43,7 +43,7 @@ async def test_an_entry_that_one_encoding_cannot_carry_is_left_out_and_nothing_e
 
 
 @swiftly
-async def test_what_nothing_waits_before_is_written_without_the_way_through_asgi(
+async def test_direct_write_bypasses_asgi(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     through_asgi: list[str] = []
@@ -61,7 +61,7 @@ async def test_what_nothing_waits_before_is_written_without_the_way_through_asgi
     assert "websocket.accept" in through_asgi
 
 
-async def test_a_reader_that_stops_reading_is_cut_off_and_harms_nobody() -> None:
+async def test_stalled_reader_is_cut_off_alone() -> None:
     script = Script(first_token_s=0.001, token_s=0.0, max_running=64, rules=(Rule("LONG", repeat=3_000),))
     settings = Settings(outbox_bytes=65_536, limits=Limits(utterances_in_flight=10_000, messages_burst=100_000))
     async with running(settings, script=script) as gateway:  # noqa: SIM117 -- the comment belongs here

@@ -16,13 +16,11 @@ from gateway.domain.grants import OPEN, Grant
 from gateway.domain.ports import LiveChannel, SessionStore
 from gateway.domain.quotas import NO_QUOTA
 from gateway.meeting.outbox import Outbox
-from gateway.meeting.room import Room
+from gateway.meeting.room import Room, Rooms
 from gateway.protocol.limits import Limits
-from gateway.protocol.messages import Error, ServerMessage, SessionStart
-from gateway.sessions.effects import Effect, Join, Reply
+from gateway.protocol.messages import Error, Resume, ServerMessage, SessionStart
 from gateway.sessions.entrance import Entry
-from gateway.sessions.machine import Session
-from gateway.sessions.rooms import Rooms
+from gateway.sessions.machine import Effect, Join, Reply, Session
 from gateway.sessions.sessions import Sessions
 from gateway.stores.memory_session_store import MemorySessions, MemorySessionStore
 from gateway.translation.scheduling.quotas import Quotas
@@ -88,7 +86,7 @@ class Desk:
         self.now_s = 0.0
         # Subjects of whoever presents a key that is not the gateway's any more.
         self.keys_gone: set[str] = set()
-        # Of the tenant `acme`.
+        # The quota of the tenant `acme`.
         self.quota = NO_QUOTA
         self.sessions = Sessions(
             log=core.log,
@@ -147,3 +145,14 @@ async def desk(
         made = Desk(core, limits or Limits(keep_s=60), max_sessions, joins, channel, session_store)
         async with made.sessions:
             yield made
+
+
+async def joined(d: Desk, grant: Grant = OPEN, **fields: Any) -> tuple[Entry, Connection]:
+    """In the meeting `m`, if no other is named, with everything that there was."""
+    entry, connection = await d.join(grant=grant, **fields)
+    await entry.seat.room.stream_to(entry.seat.member, entry.feed)
+    return entry, connection
+
+
+def resume_of(entry: Entry, offset: int = 0) -> Resume:
+    return Resume(entry.seat.secret, entry.seat.room.epoch, offset)

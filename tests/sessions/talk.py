@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, TypeVar
 
 from gateway.domain.engine import EngineProfile
 from gateway.protocol.limits import Limits
 from gateway.protocol.messages import Error, SessionStart, UtteranceFinal
-from gateway.sessions.effects import Effect, Join, Reply
-from gateway.sessions.machine import Session
+from gateway.sessions.machine import Effect, Join, Reply, Session
+
+_Kind = TypeVar("_Kind")
 
 PROFILE = EngineProfile(model="m", family="f", languages=("en", "ja", "de"))
 LIMITS = Limits(text_chars=50, utterances_in_flight=3, languages=2, messages_per_s=10, messages_burst=1000)
@@ -49,3 +50,10 @@ def error_of(effects: list[Effect]) -> Error:
 
 def final(utterance_id: str = "u1", text: str = "hello", rev: int = 1, **fields: Any) -> UtteranceFinal:
     return UtteranceFinal(id=utterance_id, rev=rev, text=text, **fields)
+
+
+def only(kind: type[_Kind], effects: Sequence[object]) -> _Kind:
+    """The effect of this kind, beside which there is no other."""
+    (effect,) = effects
+    assert isinstance(effect, kind)
+    return effect

@@ -8,20 +8,31 @@ from __future__ import annotations
 import asyncio
 import contextlib
 from collections.abc import AsyncIterator
-from typing import Any
+from typing import Any, cast
 
 import pytest
 from msgspec.structs import replace
 
 from gateway.domain.close_codes import CloseCode
-from gateway.domain.errors import LogUnavailable, TooManySessions, Unauthenticated
+from gateway.domain.errors import (
+    LimitExceeded,
+    LogUnavailable,
+    QuotaExceeded,
+    RateLimited,
+    TooManySessions,
+    Unauthenticated,
+)
 from gateway.domain.grants import Grant, Revocation
+from gateway.domain.quotas import Quota
 from gateway.domain.session_store import TenantCounts
-from gateway.sessions.seat import key_of
+from gateway.protocol.messages import Resume
+from gateway.sessions.entrance import Entry, JoinRate, longest_away
+from gateway.sessions.machine import Update
+from gateway.sessions.seat import Seat, key_of
 from gateway.stores.memory_session_store import MemorySessionStore
-from tests.sessions.desk import ANA, Desk, desk
+from tests.sessions.desk import ANA, Desk, api_key_of, desk, resume_of
 from tests.sessions.faulty_session_store import FaultySessionStore
-from tests.sessions.two_gateways import resume_of
+from tests.sessions.two_gateways import two
 from tests.translation.stage import Log, idle, until
 
 
@@ -59,7 +70,7 @@ async def test_without_an_answer_nothing_has_begun(is_done: bool) -> None:
         assert (await session_store.counts("default")).sessions == 1
 
 
-async def test_a_token_for_one_session_is_not_used_up_by_one_that_nobody_was_told_of() -> None:
+async def test_unanswered_begin_does_not_use_up_the_token() -> None:
     token = replace(ANA, once=True)
     async with faulty() as (d, session_store):
         session_store.silent.add("begin")
@@ -94,7 +105,7 @@ async def test_who_is_gone_before_they_have_begun_leaves_nothing() -> None:
         assert (len(d.sessions.seats.all), await session_store.counts("default")) == (0, TenantCounts())
 
 
-async def test_who_is_revoked_while_they_begin_is_not_let_in() -> None:
+async def test_client_revoked_while_beginning_is_refused() -> None:
     async with faulty() as (d, session_store):
         session_store.go_on.clear()
         joining = asyncio.create_task(d.join(grant=ANA))
@@ -109,7 +120,7 @@ async def test_who_is_revoked_while_they_begin_is_not_let_in() -> None:
         assert (len(d.sessions.seats.all), await session_store.counts("default")) == (0, TenantCounts())
 
 
-async def test_of_two_who_begin_at_once_at_a_gateway_with_one_place_one_gets_it() -> None:
+async def test_last_place_goes_to_one_of_two() -> None:
     async with faulty(max_sessions=1) as (d, session_store):
         session_store.go_on.clear()
         joining = [asyncio.create_task(d.join()) for _ in range(2)]
@@ -125,7 +136,7 @@ async def test_of_two_who_begin_at_once_at_a_gateway_with_one_place_one_gets_it(
 
 
 @pytest.mark.parametrize("what", ["take", "find"])
-async def test_while_the_store_is_away_nothing_goes_on_and_nothing_is_lost(what: str) -> None:
+async def test_store_outage_loses_no_session(what: str) -> None:
     async with faulty() as (d, session_store), elsewhere(d, session_store) as there:
         entry, _ = await d.join(name="Ana")
         if what == "find":
@@ -145,7 +156,7 @@ async def test_while_the_store_is_away_nothing_goes_on_and_nothing_is_lost(what:
 
 
 @pytest.mark.parametrize("is_here", [False, True])
-async def test_a_session_that_was_taken_without_an_answer_can_be_taken_again(is_here: bool) -> None:
+async def test_session_taken_without_an_answer_can_be_retaken(is_here: bool) -> None:
     async with faulty() as (d, session_store), elsewhere(d, session_store) as there:
         entry, earlier = await (d if is_here else there).join(name="Ana")
         session_store.silent.add("take")
@@ -162,7 +173,7 @@ async def test_a_session_that_was_taken_without_an_answer_can_be_taken_again(is_
         assert again.recovered
 
 
-async def test_a_session_that_ends_while_it_is_taken_is_begun_again() -> None:
+async def test_session_ending_while_taken_is_begun_again() -> None:
     async with faulty() as (d, session_store):
         entry, _ = await d.join()
         session_store.asked.clear()
@@ -177,7 +188,7 @@ async def test_a_session_that_ends_while_it_is_taken_is_begun_again() -> None:
         assert (len(d.sessions.seats.all), (await session_store.counts("default")).sessions) == (1, 1)
 
 
-async def test_a_session_that_has_ended_is_not_resumed_although_the_session_store_does_not_know_it() -> None:
+async def test_ended_session_unknown_to_the_store_stays_ended() -> None:
     async with faulty() as (d, session_store):
         entry, _ = await d.join()
         session_store.down.add("end")
@@ -191,7 +202,7 @@ async def test_a_session_that_has_ended_is_not_resumed_although_the_session_stor
         assert (await session_store.counts("default")).sessions == 1
 
 
-async def test_a_session_of_a_key_that_is_gone_is_not_resumed_elsewhere() -> None:
+async def test_removed_keys_session_is_not_resumed_elsewhere() -> None:
     key = Grant(tenant="acme", subject="api-key:k", roles=ANA.roles, any_meeting=True, issued_s=float("inf"))
     async with faulty() as (d, session_store), elsewhere(d, session_store) as there:
         entry, _ = await d.join(grant=key)
@@ -200,7 +211,7 @@ async def test_a_session_of_a_key_that_is_gone_is_not_resumed_elsewhere() -> Non
         assert again.recovered is False
 
 
-async def test_a_session_comes_to_a_full_gateway_as_any_newcomer() -> None:
+async def test_resume_at_a_full_gateway_needs_room() -> None:
     async with faulty(max_sessions=1) as (d, session_store), elsewhere(d, session_store) as there:
         here, _ = await d.join("ours", name="Bo")
         entry, _ = await there.join("theirs", name="Ana")
@@ -211,3 +222,122 @@ async def test_a_session_comes_to_a_full_gateway_as_any_newcomer() -> None:
         again, _ = await d.join("theirs", resume=resume_of(entry))
         assert again.recovered
         assert [seat.member.name for seat in d.sessions.seats.all] == [""]
+
+
+class Away:
+    """What counts here of a seat."""
+
+    def __init__(self, account: str, since_s: float | None) -> None:
+        self.account = account
+        self.away_since_s = since_s
+
+
+def gives_way(account: str, *seats: Away) -> Any:
+    return longest_away(cast(list[Seat], seats), account)
+
+
+def test_largest_accounts_longest_away_gives_way() -> None:
+    old, many, more, here = Away("small", 1.0), Away("crowd", 3.0), Away("crowd", 2.0), Away("crowd", None)
+    assert gives_way("small", old, many, more, here) is more
+    assert gives_way("crowd", old, many, more, here) is more
+
+
+def test_nobody_gives_way_to_an_account_that_has_more() -> None:
+    old, connected = Away("small", 1.0), [Away("crowd", None) for _ in range(3)]
+    assert gives_way("crowd", old, *connected) is None
+    assert gives_way("another", old, *connected) is old
+
+
+def test_among_equals_the_newcomers_own_gives_way() -> None:
+    first, second = Away("a", 1.0), Away("b", 2.0)
+    assert gives_way("b", first, second) is second
+    assert gives_way("a", first, second) is first
+    assert gives_way("c", first, second) in (first, second)
+
+
+def test_nobody_who_is_connected_gives_way() -> None:
+    assert gives_way("a", Away("a", None), Away("b", None)) is None
+
+
+def test_joins_are_bounded_per_name_and_minute() -> None:
+    joins = JoinRate()
+    assert not any(joins.count("a", 60, 0.0) for _ in range(60))
+    assert joins.count("a", 60, 0.5) == 0.5
+    assert joins.count("b", 60, 0.5) == 0.0
+    assert joins.count("a", 60, 1.0) == 0.0
+
+
+def test_another_bound_holds_at_once() -> None:
+    joins = JoinRate()
+    assert joins.count("a", 1, 0.0) == 0.0
+    assert joins.count("a", 1, 0.0) > 0.0
+    assert not any(joins.count("a", 2, 0.0) for _ in range(2))
+    assert joins.count("a", 2, 0.0) > 0.0
+
+
+def test_rested_names_are_forgotten() -> None:
+    joins = JoinRate()
+    joins.count("a", 2, 0.0)
+    joins.count("b", 2, 50.0)
+    joins.sweep(59.9)
+    assert len(joins) == 2
+    joins.sweep(60.0)
+    assert len(joins) == 1
+    assert joins.count("b", 2, 50.0) == 0.0
+    assert joins.count("b", 2, 50.0) > 0.0
+
+
+# ---------------------------------------------------------------- quotas of tenants
+
+
+def resume(entry: Entry) -> Resume:
+    return Resume(entry.seat.secret, entry.seat.room.epoch, entry.seat.room.offset)
+
+
+async def refused(d: Desk, quota: str, **fields: Any) -> None:
+    before = len(d.sessions.seats.all)
+    expected = {"joins": RateLimited, "languages": LimitExceeded}.get(quota, QuotaExceeded)
+    with pytest.raises(expected, match=f"his tenant's quota {quota} is 2") as error:
+        await d.join(**{"grant": api_key_of("acme"), **fields})
+    assert (error.value.retry_after_ms is not None) is error.value.retryable
+    assert len(d.sessions.seats.all) == before
+
+
+async def test_refused_tenant_joins_spare_its_address() -> None:
+    async with desk(joins=3) as d:
+        d.quota = Quota(joins=2)
+        for _ in range(2):
+            await d.join("office", grant=api_key_of("acme"))
+        for _ in range(10):
+            await refused(d, "joins", account="office")
+        await d.join("office", grant=api_key_of("other"))
+
+
+async def test_joins_count_everywhere_and_refused_resumes_harm_nothing() -> None:
+    async with two() as g:
+        g.here.quota = g.there.quota = Quota(joins=2)
+        first, connection = await g.here.join(grant=api_key_of("acme"))
+        await g.there.join(grant=api_key_of("acme"))
+        await refused(g.there, "joins")
+        for gateway in (g.there, g.here):
+            await refused(gateway, "joins", resume=resume(first))
+        await idle()
+        assert (first.seat.connected, connection.closed) == (True, [])
+        await g.pass_time(30, g.here, g.there)
+        again, _ = await g.there.join(grant=api_key_of("acme"), resume=resume(first))
+        assert again.recovered
+
+
+async def test_a_tenants_meeting_is_translated_into_so_many_languages() -> None:
+    async with desk() as d:
+        d.quota = Quota(languages=2)
+        entry, _ = await d.join(grant=api_key_of("acme"), reads=["ja", "de"])
+        await refused(d, "languages", reads=["fr"])
+        with pytest.raises(LimitExceeded) as error:
+            await d.sessions.update(entry.seat, Update("en", ("ja", "de", "fr"), "live", originals=False))
+        assert error.value.field == "reads"
+        await d.join(grant=api_key_of("acme"), reads=["de"])
+        await d.join(grant=api_key_of("other"), reads=["ja", "de", "fr"])
+        d.quota = Quota(languages=1)
+        # Nobody loses what they read, and nothing is added.
+        await d.sessions.update(entry.seat, Update("en", ("ja", "de"), "live", originals=False))

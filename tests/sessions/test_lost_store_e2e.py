@@ -11,11 +11,12 @@ import pytest
 from gateway.domain.close_codes import CloseCode
 from gateway.domain.errors import LogUnavailable
 from gateway.protocol.messages import Resume, SessionEnd, TranslationFinal, UtteranceFinal
-from gateway.sessions.effects import Accept
+from gateway.sessions.machine import Accept
 from gateway.stores.redis.log import RedisEventLog
 from gateway.stores.redis.store import RedisStore
 from tests.redis_server import RedisServer, new_folder
 from tests.sessions.desk import desk
+from tests.sessions.talk import only
 from tests.translation.stage import until
 from tests.usual import usual
 
@@ -29,15 +30,14 @@ def server() -> Iterator[RedisServer]:
     shutil.rmtree(folder)
 
 
-async def test_after_a_loss_everybody_joins_again_and_nothing_of_old_is_waited_for(server: RedisServer) -> None:
+async def test_after_a_loss_everybody_rejoins_afresh(server: RedisServer) -> None:
     store = usual(RedisStore, server.url)
     await store.start()
     log = usual(RedisEventLog, store)
     await log.start()
     async with desk(log=cast(Any, log)) as d:
         entry, ana = await d.join(speaks="en", reads=["de"])
-        [accept] = ana.send(UtteranceFinal("1", 1, "Lost."))
-        assert isinstance(accept, Accept)
+        accept = only(Accept, ana.send(UtteranceFinal("1", 1, "Lost.")))
         await d.sessions.accept(entry.seat, accept)
         room, epoch = entry.seat.room, entry.seat.room.epoch
         server.ask("FLUSHALL")
@@ -52,8 +52,7 @@ async def test_after_a_loss_everybody_joins_again_and_nothing_of_old_is_waited_f
         again, connection = await d.join(speaks="en", reads=["de"], resume=resume)
         assert again.recovered is False
         await room.stream_to(again.seat.member, again.feed)
-        [accept] = connection.send(UtteranceFinal("1", 1, "Lost."))
-        assert isinstance(accept, Accept)
+        accept = only(Accept, connection.send(UtteranceFinal("1", 1, "Lost.")))
         await d.sessions.accept(again.seat, accept)
         connection.send(SessionEnd())
         await until(lambda: [request for request in d.core.engine.pending() if request.text == "Lost."])

@@ -36,7 +36,7 @@ def final(utterance: str = "u", text: str = "hello", **fields: Any) -> Utterance
     return UtteranceFinal(utterance, 1, text, **fields)
 
 
-def test_while_the_engine_loads_whatever_needs_its_languages_is_for_later() -> None:
+def test_loading_engine_defers_what_needs_its_languages() -> None:
     loading = rules(None)
     checks: list[Callable[[], object]] = [
         loading.supported,
@@ -53,20 +53,20 @@ def test_while_the_engine_loads_whatever_needs_its_languages_is_for_later() -> N
     assert loading.utterance(final(), "en") == "en"
 
 
-def test_languages_are_normalised_and_each_is_there_once_in_its_place() -> None:
+def test_languages_are_normalised_and_unique() -> None:
     assert rules().languages(["ja-JP", "de", "ja"]) == ("ja", "de")
     assert rules().languages([]) == ()
     assert rules().language("zh_TW", "speaks") == "zh-hant"
 
 
-def test_the_language_that_is_not_known_is_named_by_its_place() -> None:
+def test_unknown_language_is_named_by_its_place() -> None:
     refused(UnsupportedLanguage, "reads[1]", lambda: rules().languages(["ja", "tlh"]))
     with pytest.raises(UnsupportedLanguage) as caught:
         rules().language("x" * 10_000, "speaks")
     assert len(caught.value.message) < 200, "an error echoes no more than the beginning"
 
 
-def test_languages_that_the_session_has_are_kept_where_nothing_translates_them_any_more() -> None:
+def test_resumed_sessions_keep_untranslated_languages() -> None:
     own = rules()
     own.held = ("fr",)
     assert own.languages(["ja", "fr-CA"]) == ("ja", "fr")
@@ -137,6 +137,6 @@ def test_a_glossary_that_is_refused(
     refused(kind, field, lambda: rules().glossary(glossary))
 
 
-def test_a_note_for_each_option_that_was_given_and_that_the_model_does_not_take() -> None:
+def test_each_unsupported_option_is_noted() -> None:
     notes = rules().unsupported_options({"glossary": True, "context": True, "formality": False})
     assert [(note.code, note.field) for note in notes] == [("unsupported_option", "glossary")]

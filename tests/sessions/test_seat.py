@@ -18,12 +18,12 @@ from gateway.meeting.members import Member
 from gateway.meeting.room import Room
 from gateway.protocol.limits import Limits
 from gateway.protocol.messages import SessionEnd, SessionStart, UtteranceFinal
-from gateway.sessions.effects import Accept, Acknowledge
-from gateway.sessions.machine import State
+from gateway.sessions.machine import Accept, Acknowledge, State
 from gateway.sessions.seat import Seat, key_of, recalled, restored
 from gateway.stores.memory_log import MemoryEventLog, MemoryStore
 from tests.logs import append
 from tests.sessions.desk import Connection
+from tests.sessions.talk import only
 from tests.usual import usual
 
 
@@ -34,8 +34,7 @@ def started() -> Connection:
 
 
 def said(connection: Connection, utterance: str = "u") -> Accept:
-    [accept] = connection.send(UtteranceFinal(utterance, 1, "One."))
-    assert isinstance(accept, Accept)
+    accept = only(Accept, connection.send(UtteranceFinal(utterance, 1, "One.")))
     return accept
 
 
@@ -63,13 +62,13 @@ def finished(seat: Seat, utterance: str = "u", *, failed: bool = False) -> None:
     on_finished(utterance, failed)
 
 
-def test_a_connection_is_told_who_it_is_in_the_meeting() -> None:
+def test_connection_is_told_its_participant() -> None:
     seat = seated(connection := started())
     assert connection.state.participant == "ana"
     assert seat.connected
 
 
-def test_without_a_connection_the_session_is_there_and_nobody_is_sent_anything() -> None:
+def test_disconnected_session_stays_and_is_sent_nothing() -> None:
     seat = seated(started())
     seat.disconnect()
     seat.away_since_s = 1.0
@@ -80,7 +79,7 @@ def test_without_a_connection_the_session_is_there_and_nobody_is_sent_anything()
     assert seat.away_since_s is None, "it is not away any more"
 
 
-def test_a_session_that_said_goodbye_is_closed_with_its_last_utterance() -> None:
+def test_goodbye_closes_with_the_last_utterance() -> None:
     seat = seated(connection := started())
     said(connection, "u")
     said(connection, "v")
@@ -91,7 +90,7 @@ def test_a_session_that_said_goodbye_is_closed_with_its_last_utterance() -> None
     assert connection.closed == [CloseCode.NORMAL]
 
 
-def test_a_refused_final_closes_a_session_that_waits_for_nothing_else() -> None:
+def test_refused_last_final_closes_the_ending_session() -> None:
     seat = seated(connection := started())
     accept = said(connection)
     connection.send(SessionEnd())
@@ -99,16 +98,15 @@ def test_a_refused_final_closes_a_session_that_waits_for_nothing_else() -> None:
     assert connection.closed == [CloseCode.NORMAL]
 
 
-def test_what_failed_may_be_sent_again_and_what_did_not_is_only_acknowledged() -> None:
+def test_failed_finals_may_be_resent_others_are_acknowledged() -> None:
     seat = seated(connection := started())
     for utterance, failed, answer in (("u", True, Accept), ("v", False, Acknowledge)):
         said(connection, utterance)
         finished(seat, utterance, failed=failed)
-        [effect] = connection.send(UtteranceFinal(utterance, 1, "One."))
-        assert isinstance(effect, answer)
+        only(answer, connection.send(UtteranceFinal(utterance, 1, "One.")))
 
 
-def test_the_newest_connection_is_told_what_became_of_an_utterance() -> None:
+def test_newest_connection_learns_an_utterances_outcome() -> None:
     seat = seated(earlier := started())
     said(earlier)
     newer = started()
@@ -129,7 +127,7 @@ def test_what_is_finished_while_nobody_is_connected_is_remembered() -> None:
     assert connection.closed == []
 
 
-def test_a_session_that_has_ended_is_freed_although_its_member_is_still_known() -> None:
+def test_ended_session_is_freed_before_its_member() -> None:
     seat = seated(started())
     member, freed = seat.member, weakref.ref(seat)
     gc.disable()
@@ -211,7 +209,7 @@ async def test_what_others_said_is_not_the_sessions() -> None:
     assert (state._known.get("u"), state._known.get("v"), state.in_flight) == (None, None, 0)
 
 
-async def test_a_session_that_another_gateway_had_is_what_it_was() -> None:
+async def test_session_of_another_gateway_is_restored() -> None:
     ana = SessionRecord(
         *("ana", "m", True, "Ana", "en", ("de",)),
         since=3,
@@ -232,6 +230,6 @@ async def test_a_session_that_another_gateway_had_is_what_it_was() -> None:
     assert kept.stopped == {"fr": 5}
 
 
-def test_the_session_store_knows_a_session_by_what_its_secret_cannot_be_found_from() -> None:
+def test_store_key_does_not_reveal_the_secret() -> None:
     assert key_of("secret") == hashlib.sha256(b"secret").digest()
     assert len(key_of("\ud800")) == 32

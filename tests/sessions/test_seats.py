@@ -19,16 +19,15 @@ from gateway.domain.sessions import SessionRecord, UsedToken
 from gateway.protocol.limits import Limits
 from gateway.protocol.messages import UtteranceFinal
 from gateway.sessions import seats
-from gateway.sessions.effects import Update
+from gateway.sessions.machine import Update
 from gateway.sessions.seat import Seat
 from gateway.sessions.seats import Writes
 from tests.sessions.desk import desk
 from tests.sessions.faulty_session_store import FaultySessionStore
-from tests.sessions.two_gateways import resume_of
 from tests.translation.stage import idle
 
 
-async def test_a_session_that_was_moved_takes_nothing_more_and_ends_nothing() -> None:
+async def test_moved_session_takes_nothing_and_ends_nothing() -> None:
     session_store = FaultySessionStore()
     async with desk(session_store=session_store) as d:
         entry, ana = await d.join(name="Ana", speaks="en")
@@ -44,7 +43,7 @@ async def test_a_session_that_was_moved_takes_nothing_more_and_ends_nothing() ->
         assert (await session_store.counts("default")).sessions == 1, "the other gateway has it"
 
 
-async def test_a_session_that_has_ended_elsewhere_is_to_come_again() -> None:
+async def test_session_ended_elsewhere_is_told_to_return() -> None:
     async with desk() as d:
         entry, ana = await d.join()
         d.sessions.seats.moved(entry.seat.key, elsewhere=False)
@@ -52,7 +51,7 @@ async def test_a_session_that_has_ended_elsewhere_is_to_come_again() -> None:
         assert isinstance(ana.reasons[0], LogUnavailable)
 
 
-async def test_what_happens_while_the_store_is_away_is_told_later() -> None:
+async def test_changes_during_an_outage_are_told_later() -> None:
     session_store = FaultySessionStore()
     async with desk(Limits(keep_s=60), session_store=session_store) as d:
         away, _ = await d.join(name="Ana")
@@ -79,27 +78,16 @@ async def test_what_happens_while_the_store_is_away_is_told_later() -> None:
         assert held.record.reads == ()
 
 
-async def test_a_revocation_that_others_may_not_know_is_to_be_repeated() -> None:
+async def test_unshared_revocation_is_to_be_repeated() -> None:
     session_store = FaultySessionStore()
     async with desk(session_store=session_store) as d:
         session_store.down.add("revoke")
         with pytest.raises(LogUnavailable):
             await d.sessions.revoke(Revocation(tenant="acme", before_s=1.0, subject="ana"))
-        assert d.sessions.lifetimes.spent.kept(), "here it counts at once"
+        assert d.sessions.lifetimes.revocations.kept_revocations(), "here it counts at once"
         session_store.down.clear()
         await d.sessions.revoke(Revocation(tenant="acme", before_s=1.0, subject="ana"))
         assert session_store.store.revocations
-
-
-async def test_with_a_session_store_that_outlives_the_process_there_is_nothing_to_hand_over() -> None:
-    session_store = FaultySessionStore()
-    async with desk(session_store=session_store) as d:
-        entry, _ = await d.join()
-        [kept] = d.sessions.kept()
-        assert kept.session == entry.seat.secret
-        session_store.outlives = True
-        assert d.sessions.kept() == ()
-        assert (await d.join(resume=resume_of(entry)))[0].recovered
 
 
 # ---------------------------------------------------------------- what the session store is told
@@ -178,7 +166,7 @@ async def test_what_changed_is_told_as_it_is_then() -> None:
         assert d.session_store.said == [("save", b"a", 1, "second", 3.0)]
 
 
-async def test_what_could_not_be_told_is_told_later_and_only_the_newest() -> None:
+async def test_only_the_newest_untold_state_is_told_later() -> None:
     async with writing() as d:
         d.session_store.reachable.clear()
         seat = _Session(b"a")
@@ -197,7 +185,7 @@ async def test_what_could_not_be_told_is_told_later_and_only_the_newest() -> Non
         assert len(d.session_store.said) == 2
 
 
-async def test_what_is_newer_than_what_is_being_told_is_told_after_it() -> None:
+async def test_newer_state_follows_the_one_being_told() -> None:
     async with writing() as d:
         d.session_store.go_on.clear()
         d.writes.save(_Session(b"a"))
@@ -208,7 +196,7 @@ async def test_what_is_newer_than_what_is_being_told_is_told_after_it() -> None:
         assert [said[0] for said in d.session_store.said] == ["save", "end"]
 
 
-async def test_what_could_not_be_told_gives_way_to_what_came_meanwhile() -> None:
+async def test_failed_write_gives_way_to_a_newer_one() -> None:
     async with writing() as d:
         d.session_store.reachable.clear()
         d.session_store.go_on.clear()
@@ -227,27 +215,25 @@ async def test_a_session_ends_until_the_session_store_knows_it() -> None:
     async with writing() as d:
         d.session_store.go_on.clear()
         d.writes.end(b"a", 1)
-        assert d.writes.ends(b"a")
+        assert d.writes.is_ending(b"a")
         await idle()
-        assert d.writes.ends(b"a"), "it is being told"
+        assert d.writes.is_ending(b"a"), "it is being told"
         d.session_store.go_on.set()
         await idle()
-        assert not d.writes.ends(b"a")
-        assert not d.writes.ends(b"b")
+        assert not d.writes.is_ending(b"a")
+        assert not d.writes.is_ending(b"b")
 
 
-async def test_what_may_or_may_not_have_been_taken_is_let_go_of() -> None:
+async def test_doubtful_session_is_released() -> None:
     async with writing() as d:
         d.writes.release(b"a", 4)
-        assert not d.writes.ends(b"a")
+        assert not d.writes.is_ending(b"a")
         await idle()
         assert d.session_store.said == [("release", b"a", 4), ("release", b"a", 5)]
 
 
 @pytest.mark.parametrize(("fence", "elsewhere"), [(None, False), (1, False), (2, True)])
-async def test_whoever_has_a_session_no_more_learns_whether_another_one_has(
-    fence: int | None, elsewhere: bool
-) -> None:
+async def test_lost_session_is_found_elsewhere_or_ended(fence: int | None, elsewhere: bool) -> None:
     async with writing() as d:
         d.session_store.answers = False
         d.session_store.held = None if fence is None else Held(cast(Any, None), fence)
@@ -257,7 +243,7 @@ async def test_whoever_has_a_session_no_more_learns_whether_another_one_has(
 
 
 @pytest.mark.parametrize("resumed", [False, True])
-async def test_a_session_that_is_another_gateways_is_not_kept_here(resumed: bool) -> None:
+async def test_another_gateways_session_is_not_kept_here(resumed: bool) -> None:
     async with writing() as d:
         d.session_store.answers = False
         d.session_store.go_on.clear()
@@ -296,17 +282,17 @@ async def test_whether_a_token_is_about_to_be_given_back() -> None:
         d.session_store.go_on.clear()
         d.writes.end(b"a", 1, token)
         d.writes.end(b"b", 1)
-        assert d.writes.gives_back(replace(token, user="bo"))
-        assert not d.writes.gives_back(replace(token, tenant="other"))
+        assert d.writes.is_giving_back(replace(token, user="bo"))
+        assert not d.writes.is_giving_back(replace(token, tenant="other"))
         await idle()
-        assert d.writes.gives_back(token), "it is being told"
+        assert d.writes.is_giving_back(token), "it is being told"
         d.session_store.go_on.set()
         await idle()
-        assert not d.writes.gives_back(token)
+        assert not d.writes.is_giving_back(token)
         assert d.session_store.said == [("end", b"a", 1, token), ("end", b"b", 1)]
 
 
-async def test_what_fails_does_not_hold_up_what_comes_after_it(monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_failures_do_not_hold_up_later_writes(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(seats, "_AT_ONCE", 2)
     async with writing() as d:
         d.session_store.away = {b"a", b"b", b"c"}  # on a store that is away

@@ -27,29 +27,24 @@ from gateway.protocol.messages import (
     SessionUpdate,
     SessionUpdated,
     TranslationDelta,
-    TranslationFailed,
     TranslationFinal,
     UtteranceAccepted,
     UtteranceFinal,
     UtterancePartial,
 )
-from gateway.sessions.effects import Accept, Acknowledge, Update
-from gateway.sessions.entrance import Entry
+from gateway.sessions.machine import Accept, Acknowledge, Update
 from loadtest.systems.server import free_port
 from tests.clocks import swiftly
 from tests.gateways import running
 from tests.meetings import away, finals, joined, logged, say
-from tests.sessions.desk import Desk, desk
+from tests.sessions.desk import Desk, desk, resume_of
+from tests.sessions.talk import only
 from tests.translation.stage import Log, idle, said, until
 
 # ---------------------------------------------------------------- kept, and for how long
 
 
-def resume_of(entry: Entry, offset: int = 0) -> Resume:
-    return Resume(entry.seat.secret, entry.seat.room.epoch, offset)
-
-
-async def test_a_session_is_kept_until_its_time_is_up_by_the_clock() -> None:
+async def test_away_session_is_kept_by_the_clock() -> None:
     async with desk(Limits(keep_s=60)) as d:
         entry, _ = await d.join(reads=["ja"])
         await idle()  # what a newcomer catches up on has been looked for
@@ -73,7 +68,7 @@ async def test_a_session_that_is_connected_is_kept_however_long() -> None:
         assert len(d.sessions.seats.all) == 1
 
 
-async def test_a_newcomer_ends_the_session_that_is_away_for_longest() -> None:
+async def test_newcomer_ends_the_longest_away_session() -> None:
     async with desk(max_sessions=3) as d:
         for name in ("Ana", "Bo", "Cy"):
             entry, _ = await d.join(name=name)
@@ -81,29 +76,14 @@ async def test_a_newcomer_ends_the_session_that_is_away_for_longest() -> None:
             if name != "Ana":
                 d.sessions.seats.away(entry.seat, entry.feed)
         await d.join(name="Di")
-        assert {seat.name for seat in d.sessions.kept()} == {"Ana", "Cy", "Di"}
+        assert {seat.name for seat in d.sessions.kept_sessions()} == {"Ana", "Cy", "Di"}
         await d.join(name="Ed")
         with pytest.raises(TooManySessions):
             await d.join(name="Fi")
-        assert {seat.name for seat in d.sessions.kept()} == {"Ana", "Di", "Ed"}
+        assert {seat.name for seat in d.sessions.kept_sessions()} == {"Ana", "Di", "Ed"}
 
 
-async def test_who_comes_and_goes_in_a_crowd_pushes_out_their_own_kept_sessions() -> None:
-    async with desk(max_sessions=10) as d:
-        kept, _ = await d.join("small", name="kept")
-        d.sessions.seats.away(kept.seat, kept.feed)
-        for _ in range(50):
-            d.now_s += 1
-            entry, _ = await d.join("crowd")
-            d.sessions.seats.away(entry.seat, entry.feed)
-        await d.join("another", name="newcomer")
-        names = {seat.name for seat in d.sessions.kept()}
-        assert {"kept", "newcomer"} <= names
-        again, _ = await d.join("small", name="kept", resume=resume_of(kept))
-        assert again.recovered
-
-
-async def test_one_account_joins_so_often_at_once_and_goes_on_later() -> None:
+async def test_one_account_may_join_again_after_a_while() -> None:
     async with desk(joins=3) as d:
         entries = [await d.join("crowd") for _ in range(3)]
         with pytest.raises(RateLimited) as limited:
@@ -120,15 +100,15 @@ async def test_a_handover_tells_who_is_charged() -> None:
     async with desk() as d, desk() as successor:
         entry, _ = await d.join("crowd")
         d.sessions.seats.away(entry.seat, entry.feed)
-        await successor.sessions.restore(Handover(sessions=d.sessions.kept()))
-        [kept] = successor.sessions.kept()
+        await successor.sessions.restore(Handover(sessions=d.sessions.kept_sessions()))
+        [kept] = successor.sessions.kept_sessions()
         assert kept.account == "crowd"
         await successor.join("elsewhere", resume=resume_of(entry))
-        [kept] = successor.sessions.kept()
+        [kept] = successor.sessions.kept_sessions()
         assert kept.account == "elsewhere"
 
 
-async def test_the_loss_of_an_earlier_connection_does_not_touch_the_newer_one() -> None:
+async def test_losing_an_earlier_connection_spares_the_newer() -> None:
     async with desk() as d:
         entry, earlier = await d.join()
         again, newer = await d.join(resume=resume_of(entry))
@@ -140,7 +120,7 @@ async def test_the_loss_of_an_earlier_connection_does_not_touch_the_newer_one() 
         assert not entry.seat.connected
 
 
-async def test_a_session_that_ends_while_it_is_resumed_is_begun_again() -> None:
+async def test_session_ending_while_resumed_is_begun_again() -> None:
     async with desk() as d:
         entry, _ = await d.join()
         d.sessions.seats.away(entry.seat, entry.feed)
@@ -172,7 +152,7 @@ async def test_a_join_that_fails_leaves_nothing_behind() -> None:
         await d.join()
 
 
-async def test_a_meeting_that_is_being_entered_is_not_let_go_of() -> None:
+async def test_meeting_being_entered_is_kept() -> None:
     async with desk() as d:
         read, go_on = d.core.log.read, asyncio.Event()
 
@@ -194,11 +174,10 @@ async def test_a_meeting_that_is_being_entered_is_not_let_go_of() -> None:
 # ---------------------------------------------------------------- finals of a session
 
 
-async def test_a_final_is_accepted_although_whoever_waited_for_it_is_gone() -> None:
+async def test_accepted_final_survives_its_cancelled_caller() -> None:
     async with desk() as d:
         entry, ana = await d.join(speaks="en", reads=["de"])
-        [accept] = ana.send(UtteranceFinal("u", 1, "One."))
-        assert isinstance(accept, Accept)
+        accept = only(Accept, ana.send(UtteranceFinal("u", 1, "One.")))
         d.core.log.open.clear()
         accepting = asyncio.create_task(d.sessions.accept(entry.seat, accept))
         await until(lambda: d.core.scheduler.running)
@@ -216,8 +195,7 @@ async def test_a_final_is_accepted_although_whoever_waited_for_it_is_gone() -> N
 async def test_a_final_that_was_refused_may_be_sent_again(bug: bool, monkeypatch: pytest.MonkeyPatch) -> None:
     async with desk() as d:
         entry, ana = await d.join(speaks="en")
-        [accept] = ana.send(UtteranceFinal("u", 1, "One."))
-        assert isinstance(accept, Accept)
+        accept = only(Accept, ana.send(UtteranceFinal("u", 1, "One.")))
         with monkeypatch.context() as broken:
             if bug:
                 broken.setattr(d.core.finals, "accept", None)
@@ -227,17 +205,15 @@ async def test_a_final_that_was_refused_may_be_sent_again(bug: bool, monkeypatch
         assert refusal.value.code == ("internal" if bug else "log_unavailable")
         assert ana.state.in_flight == 0
         d.core.log.refuses = lambda _: False
-        [accept] = ana.send(UtteranceFinal("u", 1, "One."))
-        assert isinstance(accept, Accept)
+        accept = only(Accept, ana.send(UtteranceFinal("u", 1, "One.")))
         await d.sessions.accept(entry.seat, accept)
 
 
-async def test_the_end_of_a_private_meeting_ends_its_translations_and_of_a_shared_one_none() -> None:
+async def test_only_a_private_meetings_end_stops_its_translations() -> None:
     async with desk() as d:
         for meeting, left in ((None, 0), ("m", 1)):
             entry, ana = await d.join(meeting=meeting, speaks="en", reads=["de"])
-            [accept] = ana.send(UtteranceFinal("u", 1, "One."))
-            assert isinstance(accept, Accept)
+            accept = only(Accept, ana.send(UtteranceFinal("u", 1, "One.")))
             await d.sessions.accept(entry.seat, accept)
             await until(d.core.engine.pending)
             d.sessions.seats.end(entry.seat)
@@ -246,7 +222,7 @@ async def test_the_end_of_a_private_meeting_ends_its_translations_and_of_a_share
             assert len(d.core.engine.pending()) == left
 
 
-async def test_what_a_session_was_saying_when_it_ended_is_translated_no_further() -> None:
+async def test_ended_sessions_partial_is_translated_no_further() -> None:
     async with desk() as d:
         ana, _ = await d.join(speaks="en")
         await d.join(reads=["de"])
@@ -257,18 +233,18 @@ async def test_what_a_session_was_saying_when_it_ended_is_translated_no_further(
         assert not list(ana.seat.room.live.captions)
 
 
-async def test_what_concerns_everybody_is_told_to_those_who_are_connected() -> None:
+async def test_news_reaches_connected_sessions_only() -> None:
     async with desk() as d:
         (lost, away), (_, here) = await d.join(), await d.join(meeting="other")
         d.sessions.seats.away(lost.seat, lost.feed)
         for connection in (away, here):
             await connection.received()
-        d.sessions.tell(Pong("news"))
+        d.sessions.tell_everybody(Pong("news"))
         assert await here.received() == [Pong("news")]
         assert await away.received() == []
 
 
-async def test_a_session_that_ends_while_its_languages_change_is_gone() -> None:
+async def test_session_ending_during_an_update_is_gone() -> None:
     async with desk() as d:
         (entry, _), (other, _) = await d.join(reads=["de"]), await d.join(name="Bo")
         go_on = asyncio.Event()
@@ -292,10 +268,10 @@ async def test_a_session_that_ends_while_its_languages_change_is_gone() -> None:
 
 
 async def handed_over(d: Desk) -> Handover:
-    return Handover(meetings=await d.core.log.kept(), sessions=d.sessions.kept())
+    return Handover(meetings=d.core.log.kept_meetings(), sessions=d.sessions.kept_sessions())
 
 
-async def test_a_session_has_as_long_in_the_next_process_as_was_left_of_its_time() -> None:
+async def test_next_process_keeps_the_remaining_time() -> None:
     async with desk(Limits(keep_s=60)) as d:
         entry, _ = await d.join(name="Ana", reads=["ja"], stability="stable", originals=True)
         other, _ = await d.join(name="Bo")
@@ -308,7 +284,7 @@ async def test_a_session_has_as_long_in_the_next_process_as_was_left_of_its_time
         await d.sessions.restore(earlier)
         d.now_s = 1_000.0
         await d.sessions.sweep()
-        assert d.sessions.kept() == earlier.sessions, "its time stands still until the engine takes work"
+        assert d.sessions.kept_sessions() == earlier.sessions, "its time stands still until the engine takes work"
         d.sessions.engine_ready()
         d.now_s = 1_009.9
         await d.sessions.sweep()
@@ -316,7 +292,7 @@ async def test_a_session_has_as_long_in_the_next_process_as_was_left_of_its_time
         again, _ = await d.join(resume=resume_of(entry), name="Ana")
         d.now_s = 1_010.0
         await d.sessions.sweep()
-        assert [kept.name for kept in d.sessions.kept()] == ["Ana"]
+        assert [kept.name for kept in d.sessions.kept_sessions()] == ["Ana"]
         assert again.recovered is True
         assert again.seat.member.participant == entry.seat.member.participant
         d.sessions.seats.away(again.seat, again.feed)
@@ -325,7 +301,7 @@ async def test_a_session_has_as_long_in_the_next_process_as_was_left_of_its_time
         assert len(d.sessions.seats.all) == 0
 
 
-async def test_a_session_that_goes_on_before_the_others_can_has_all_of_its_time_again() -> None:
+async def test_early_resume_restores_the_whole_keep_time() -> None:
     async with desk(Limits(keep_s=60)) as d:
         entry, _ = await d.join()
         d.sessions.seats.away(entry.seat, entry.feed)
@@ -336,14 +312,13 @@ async def test_a_session_that_goes_on_before_the_others_can_has_all_of_its_time_
         again, _ = await d.join(resume=resume_of(entry))
         d.sessions.seats.away(again.seat, again.feed)
         d.sessions.engine_ready()
-        assert [kept.left_s for kept in d.sessions.kept()] == [60.0]
+        assert [kept.left_s for kept in d.sessions.kept_sessions()] == [60.0]
 
 
-async def test_what_failed_in_one_language_and_is_open_in_another_is_not_begun_again() -> None:
+async def test_partly_failed_final_is_not_begun_again() -> None:
     async with desk() as d:
         entry, ana = await d.join(speaks="en", reads=["de", "fr"])
-        [accept] = ana.send(UtteranceFinal("u", 1, "One."))
-        assert isinstance(accept, Accept)
+        accept = only(Accept, ana.send(UtteranceFinal("u", 1, "One.")))
         await d.sessions.accept(entry.seat, accept)
         await until(lambda: len(d.core.engine.pending()) == 2)
         d.core.engine.fails(d.core.engine.pending()[0])
@@ -356,12 +331,11 @@ async def test_what_failed_in_one_language_and_is_open_in_another_is_not_begun_a
         assert [type(effect) for effect in ana.send(UtteranceFinal("u", 1, "One."))] == [Acknowledge]
 
 
-async def test_a_restored_session_knows_what_it_said_and_what_is_in_flight() -> None:
+async def test_restored_session_knows_its_utterances() -> None:
     async with desk() as d:
         entry, ana = await d.join(speaks="en", reads=["de"])
         for utterance in ("done", "failed", "open"):
-            [accept] = ana.send(UtteranceFinal(utterance, 1, f"{utterance}."))
-            assert isinstance(accept, Accept)
+            accept = only(Accept, ana.send(UtteranceFinal(utterance, 1, f"{utterance}.")))
             await d.sessions.accept(entry.seat, accept)
             await until(d.core.engine.pending)
             if utterance == "done":
@@ -386,11 +360,10 @@ async def test_a_restored_session_knows_what_it_said_and_what_is_in_flight() -> 
         assert [request.text for request in d.core.engine.pending()] == ["open."], "gone on with at once"
 
 
-async def test_a_meeting_without_sessions_is_completed_and_then_let_go_of() -> None:
+async def test_memberless_meeting_is_completed_then_released() -> None:
     async with desk() as d:
         entry, ana = await d.join(speaks="en", reads=["de"])
-        [accept] = ana.send(UtteranceFinal("u", 1, "One."))
-        assert isinstance(accept, Accept)
+        accept = only(Accept, ana.send(UtteranceFinal("u", 1, "One.")))
         await d.sessions.accept(entry.seat, accept)
         d.sessions.seats.end(entry.seat)
         earlier = await handed_over(d)
@@ -411,7 +384,7 @@ async def test_a_meeting_without_sessions_is_completed_and_then_let_go_of() -> N
 # ---------------------------------------------------------------- lost connections, over real sockets
 
 
-async def test_resuming_gives_what_was_missed_once_in_order_and_then_live() -> None:
+async def test_resume_replays_the_missed_once_then_live() -> None:
     async with running() as gateway, joined(gateway, speaks="en") as ana:
         async with joined(gateway, reads=["ja", "en"]) as bo:
             await ana.peer.send(say("1"), say("2", "LONG second"))
@@ -434,7 +407,7 @@ async def test_resuming_gives_what_was_missed_once_in_order_and_then_live() -> N
         assert sorted(u for _, u, _ in finals(both)) == [str(n) for n in range(1, 10)]
 
 
-async def test_a_speaker_who_is_away_is_translated_and_may_send_again_what_was_not_accepted() -> None:
+async def test_away_speaker_is_translated_and_may_resend() -> None:
     async with running() as gateway, joined(gateway, reads=["ja"]) as reader:
         async with joined(gateway, speaks="en", name="Ana") as ana:
             await ana.peer.send(say("1", "SLOW text"))
@@ -451,32 +424,8 @@ async def test_a_speaker_who_is_away_is_translated_and_may_send_again_what_was_n
         assert len([e for e in await logged(gateway) if isinstance(e, Translated)]) == 2
 
 
-async def test_an_acknowledgement_that_was_lost_comes_with_the_replay() -> None:
-    async with running() as gateway:
-        async with joined(gateway, speaks="en") as ana:
-            await ana.peer.send(say("1"))
-            await ana.until(UtteranceAccepted)
-            ana.lose()
-        missed = Resume(ana.started.session, ana.started.epoch, 0)
-        async with joined(gateway, speaks="en", resume=missed) as again:
-            assert [m.id for m in await again.until(UtteranceAccepted)] == ["1"]
-
-
-async def test_a_session_goes_on_with_its_newest_connection() -> None:
-    async with (
-        running() as gateway,
-        joined(gateway, reads=["ja"]) as first,
-        joined(gateway, reads=["ja"], resume=first.resume()) as second,
-    ):
-        assert await first.closed() == 4510
-        assert first.received[-1].code == "session_replaced"
-        await second.peer.send(SessionUpdate(speaks="en"), say("1"))
-        await second.until(TranslationFinal)
-        assert len(gateway.gateway.sessions.seats.all) == 1
-
-
 @pytest.mark.parametrize("what", ["session", "epoch", "ahead", "trimmed"])
-async def test_what_cannot_be_resumed_is_begun_anew_with_the_newest(what: str) -> None:
+async def test_unresumable_session_begins_with_the_newest(what: str) -> None:
     settings = Settings(
         snapshot_utterances=3,
         event_log=EventLogSettings(max_publications=100),
@@ -517,18 +466,6 @@ async def test_a_session_belongs_to_one_meeting() -> None:
         assert (started.meeting, started.recovered) == ("m", True)
 
 
-@swiftly
-async def test_a_session_is_kept_for_as_long_as_said_and_then_gone() -> None:
-    settings = Settings(limits=Limits(keep_s=1))
-    async with running(settings) as gateway, joined(gateway, speaks="en") as ana:
-        async with joined(gateway, reads=["ja"], name="Bo") as bo:
-            bo.lose()
-        assert (await ana.until(ParticipantLeft))[0].name == "Bo"
-        async with joined(gateway, reads=["ja"], resume=bo.resume()) as again:
-            assert again.started.recovered is False
-            assert again.started.session != bo.started.session
-
-
 @pytest.mark.parametrize("how", ["end", "close"])
 async def test_who_says_goodbye_is_gone_at_once(how: str) -> None:
     async with running() as gateway, joined(gateway) as ana:
@@ -537,28 +474,6 @@ async def test_who_says_goodbye_is_gone_at_once(how: str) -> None:
                 await bo.peer.send(SessionEnd())
         await ana.until(ParticipantLeft)
         assert len(gateway.gateway.sessions.seats.all) == 1
-
-
-async def test_kept_sessions_make_room_for_newcomers() -> None:
-    async with running(Settings(max_sessions=2)) as gateway, joined(gateway) as ana:
-        async with joined(gateway, name="Bo") as bo:
-            bo.lose()
-        await away(gateway)
-        async with joined(gateway, name="Cy"):
-            assert [m.name for m in await ana.until(ParticipantLeft)] == ["Bo"]
-            assert len(gateway.gateway.sessions.seats.all) == 2
-
-
-async def test_an_empty_meeting_is_let_go_of_and_its_log_stays() -> None:
-    async with running() as gateway:
-        async with joined(gateway, speaks="en", reads=["ja"]) as ana:
-            await ana.peer.send(say("1"))
-            await ana.until(TranslationFinal)
-        while len(gateway.gateway.sessions.rooms):
-            await asyncio.sleep(0.01)
-        async with joined(gateway, reads=["ja"]) as late:
-            assert late.started.epoch == ana.started.epoch
-            assert [m.text for m in await late.until(TranslationFinal)] == ["[ja] good morning"]
 
 
 # ---------------------------------------------------------------- restarts, over real sockets
@@ -610,7 +525,7 @@ async def test_nothing_ends_here_once_it_is_handed_over(tmp_path: Path) -> None:
         assert len(await gateway.gateway.session_store.sessions()) == 1
 
 
-async def test_without_a_handover_file_a_restart_begins_anew_and_says_so() -> None:
+async def test_restart_without_handover_begins_anew() -> None:
     async with running() as gateway, joined(gateway, reads=["ja"]) as bo:
         pass
     async with running() as gateway, joined(gateway, reads=["ja"], resume=bo.resume()) as again:
@@ -636,7 +551,7 @@ async def test_a_start_that_fails_leaves_the_handover_file(tmp_path: Path) -> No
             assert again.started.recovered is True
 
 
-async def test_the_next_process_does_all_that_was_promised_and_nothing_else(tmp_path: Path) -> None:
+async def test_next_process_does_exactly_what_was_promised(tmp_path: Path) -> None:
     limits = Limits(utterances_in_flight=500, messages_burst=1_000)
     settings = restarted(tmp_path, drain_s=0.01, limits=limits)
     slow = Script(token_s=3_600)
@@ -662,7 +577,7 @@ async def test_the_next_process_does_all_that_was_promised_and_nothing_else(tmp_
 
 
 @swiftly
-async def test_sessions_wait_for_an_engine_that_loads_longer_than_they_are_kept(tmp_path: Path) -> None:
+async def test_sessions_wait_for_a_slow_engine(tmp_path: Path) -> None:
     settings = restarted(tmp_path, limits=Limits(keep_s=1))
     async with running(settings) as gateway, joined(gateway, reads=["ja"]) as bo:
         await gateway.gateway.drain()
@@ -674,20 +589,6 @@ async def test_sessions_wait_for_an_engine_that_loads_longer_than_they_are_kept(
                 break
             await asyncio.sleep(0.1)
         assert answer.recovered is True
-
-
-async def test_a_failure_is_remembered_across_a_restart(tmp_path: Path) -> None:
-    settings = restarted(tmp_path)
-    async with running(settings) as gateway, joined(gateway, speaks="en", reads=["ja"]) as ana:
-        await ana.peer.send(say("1", "FAIL once"))
-        await ana.until(TranslationFailed)
-        await gateway.gateway.drain()
-    async with (
-        running(settings, script=Script()) as gateway,
-        joined(gateway, speaks="en", reads=["ja"], resume=ana.resume()) as again,
-    ):
-        await again.peer.send(say("1", "FAIL once"))
-        assert (await again.until(TranslationFinal))[0].text == "[ja] FAIL once"
 
 
 @swiftly
@@ -707,7 +608,7 @@ async def test_a_second_signal_does_not_lose_the_handover(tmp_path: Path) -> Non
 # ---------------------------------------------------------------- limits, and what is forgotten
 
 
-async def test_a_new_start_of_a_session_owes_it_nothing_in_its_earlier_languages() -> None:
+async def test_restarted_session_owes_nothing_in_earlier_languages() -> None:
     async with running() as gateway, joined(gateway, speaks="en", name="Ana") as ana:
         async with joined(gateway, reads=["de"]) as bo:
             await ana.peer.send(say("1"))
@@ -733,7 +634,7 @@ async def test_a_session_is_resumed_at_a_full_gateway() -> None:
             assert isinstance(answer, SessionStarted), "who left made room"
 
 
-async def test_what_somebody_was_about_to_say_is_forgotten_when_they_are_away() -> None:
+async def test_partial_of_an_away_speaker_is_forgotten() -> None:
     async with running() as gateway:
         async with joined(gateway, speaks="en") as ana:
             await ana.peer.send(UtterancePartial("1", 1, "I was going to"))

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 import pytest
 from msgspec.structs import replace
@@ -35,11 +35,14 @@ from gateway.protocol.messages import (
     UtteranceCancelled,
     UtteranceFinal,
 )
-from gateway.sessions.effects import Accept, Update
 from gateway.sessions.entrance import Entry
+from gateway.sessions.machine import Accept, Update
 from gateway.sessions.seat import Seat
 from gateway.stores import handover_file
-from tests.sessions.desk import ANA, Connection, Desk, desk
+from gateway.stores.memory_session_store import MemorySessionStore
+from tests.sessions.desk import ANA, Connection, Desk, desk, resume_of
+from tests.sessions.desk import joined as desk_joined
+from tests.sessions.talk import only
 from tests.translation.stage import Log, idle, said, until
 
 BO = replace(ANA, subject="bo", token_id="t2")
@@ -54,21 +57,14 @@ API_KEY = Grant(
 )
 
 
-def resume_of(entry: Entry, offset: int = 0) -> Resume:
-    return Resume(entry.seat.secret, entry.seat.room.epoch, offset)
-
-
 async def joined(d: Desk, grant: Grant, **fields: Any) -> tuple[Entry, Connection]:
     """In the meeting that the token names, with what there was."""
-    entry, connection = await d.join(grant=grant, **{"meeting": grant.meeting, **fields})
-    await entry.seat.room.stream_to(entry.seat.member, entry.feed)
-    return entry, connection
+    return await desk_joined(d, grant, **{"meeting": grant.meeting, **fields})
 
 
 async def says(d: Desk, entry: Entry, connection: Connection, text: str, outcomes: int) -> None:
     """Accepted, and translated into as many languages as are read."""
-    [accept] = connection.send(UtteranceFinal(text, 1, text))
-    assert isinstance(accept, Accept)
+    accept = only(Accept, connection.send(UtteranceFinal(text, 1, text)))
     await d.sessions.accept(entry.seat, accept)
     before = entry.seat.room.offset
     while entry.seat.room.offset < before + outcomes:
@@ -130,27 +126,6 @@ async def test_meetings_hear_nothing_of_each_other(one: Grant, another: Grant) -
             assert len(others(entry.seat, room)) == 1
 
 
-async def test_participants_of_another_tenants_meeting_are_not_shown() -> None:
-    async with desk() as d:
-        await joined(d, ANA, name="Ana")
-        entry, _ = await joined(d, replace(BO, tenant="other"), name="Bo")
-        assert others(entry.seat) == []
-        with_ana, _ = await joined(d, BO, name="Bo")
-        assert [
-            p.name for p in with_ana.seat.room.presence.participants(but=with_ana.seat.member.participant)
-        ] == ["Ana"]
-
-
-async def test_a_token_for_one_meeting_joins_no_other() -> None:
-    async with desk() as d:
-        with pytest.raises(Forbidden) as refused:
-            await d.join(grant=ANA, meeting="n")
-        assert refused.value.field == "meeting"
-        assert len(d.sessions.rooms) == 0
-        entry, _ = await d.join(grant=ANA, meeting=None)
-        assert (entry.seat.room.id, entry.seat.room.private) == ("acme/m", False)
-
-
 async def test_without_a_meeting_a_token_opens_private_ones() -> None:
     async with desk() as d:
         alone = replace(ANA, meeting=None)
@@ -183,7 +158,7 @@ async def test_without_a_meeting_a_token_opens_private_ones() -> None:
         ({"token_id": "used", "once": True}, Unauthenticated),
     ],
 )
-async def test_a_session_is_resumed_by_the_same_person_for_the_same_meeting(
+async def test_session_is_resumed_only_by_its_person_and_meeting(
     fields: dict[str, Any], error: type[GatewayError]
 ) -> None:
     async with desk() as d:
@@ -285,20 +260,20 @@ async def test_a_join_that_fails_does_not_use_it_up() -> None:
         await joined(d, ONCE)
 
 
-async def test_nobodys_session_ends_for_a_token_that_is_used_up() -> None:
+async def test_used_up_token_ends_nobodys_session() -> None:
     async with desk(max_sessions=2) as d:
         entry, _ = await joined(d, ONCE)
         kept, _ = await joined(d, BO)
         d.sessions.seats.away(kept.seat, kept.feed)
         with pytest.raises(Unauthenticated):
             await joined(d, ONCE)
-        assert {seat.grant.subject for seat in d.sessions.kept()} == {"ana", "bo"}
+        assert {seat.grant.subject for seat in d.sessions.kept_sessions()} == {"ana", "bo"}
         await joined(d, ANA)
-        assert [seat.grant.subject for seat in d.sessions.kept()] == ["ana", "ana"], "a valid one's does"
+        assert [seat.grant.subject for seat in d.sessions.kept_sessions()] == ["ana", "ana"], "a valid one's does"
         assert entry.seat.connected
 
 
-async def test_who_is_joining_when_their_token_is_revoked_is_not_let_in() -> None:
+async def test_join_is_refused_once_its_token_is_revoked() -> None:
     async with desk() as d:
         slow = Slow(d)
         joining = asyncio.create_task(d.join(grant=ANA))
@@ -315,7 +290,7 @@ async def test_who_is_joining_when_their_token_is_revoked_is_not_let_in() -> Non
 # ---------------------------------------------------------------- the next process
 
 
-async def test_the_next_process_knows_what_is_revoked_used_and_whose_session_it_is(tmp_path: Path) -> None:
+async def test_handover_keeps_revocations_used_tokens_and_owners(tmp_path: Path) -> None:
     file = tmp_path / "handover"
     key, limits = API_KEY, Limits(keep_s=60)
     async with desk(limits) as d:
@@ -327,10 +302,10 @@ async def test_the_next_process_knows_what_is_revoked_used_and_whose_session_it_
         for each in (entry, with_key):
             d.sessions.seats.away(each.seat, each.feed)
         left = Handover(
-            meetings=await d.core.log.kept(),
-            sessions=d.sessions.kept(),
-            revocations=d.sessions.lifetimes.spent.kept(),
-            used_tokens=await d.session_store.kept(),
+            meetings=d.core.log.kept_meetings(),
+            sessions=d.sessions.kept_sessions(),
+            revocations=d.sessions.lifetimes.revocations.kept_revocations(),
+            used_tokens=cast(MemorySessionStore, d.session_store).kept_tokens(),
         )
         handover_file.write(file, left)
     assert handover_file.read(file) == left
@@ -357,7 +332,7 @@ async def test_without_tokens_again_sessions_of_before_are_nobodys(tmp_path: Pat
         async with desk() as d:
             entry, _ = await joined(d, before, meeting="m")
             d.sessions.seats.away(entry.seat, entry.feed)
-            earlier = Handover(meetings=await d.core.log.kept(), sessions=d.sessions.kept())
+            earlier = Handover(meetings=d.core.log.kept_meetings(), sessions=d.sessions.kept_sessions())
         async with desk(log=Log(earlier.meetings)) as d:
             await d.sessions.restore(earlier)
             d.sessions.engine_ready()
@@ -389,15 +364,3 @@ async def test_the_tenant_is_charged_from_whatever_address() -> None:
             assert again.seat.account == account
         entry, _ = await d.join("192.0.2.1", meeting="open")
         assert (entry.seat.account, charged["open"]) == ("192.0.2.1", "192.0.2.1")
-
-
-async def test_a_tenant_makes_room_for_itself_first() -> None:
-    async with desk(max_sessions=4) as d:
-        other, _ = await d.join("192.0.2.1", replace(ANA, tenant="other"))
-        d.sessions.seats.away(other.seat, other.feed)
-        for n in range(3):
-            entry, _ = await d.join(f"192.0.2.{n}", replace(ANA, subject=f"s{n}"))
-            d.now_s += 1
-            d.sessions.seats.away(entry.seat, entry.feed)
-        await d.join("192.0.2.99", replace(ANA, subject="s3"))
-        assert [seat.grant.subject for seat in d.sessions.kept()] == ["ana", "s1", "s2", "s3"]

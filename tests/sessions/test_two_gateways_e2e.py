@@ -1,147 +1,388 @@
-"""Two gateways on one store."""
+"""Two gateways on one store: a session resumed, seen and ended at the other, and what is said translated once."""
 
 from __future__ import annotations
 
-import contextlib
-from collections import Counter
-from collections.abc import AsyncIterator
+import asyncio
 from typing import Any
 
-from gateway.domain.log import Said, Translated
+import pytest
+from msgspec.structs import replace
+
+from gateway.domain.close_codes import CloseCode
+from gateway.domain.errors import (
+    Forbidden,
+    GatewayError,
+    InvalidValue,
+    SessionReplaced,
+    Unauthenticated,
+)
+from gateway.domain.grants import Revocation
+from gateway.domain.log import Said
+from gateway.protocol.limits import Limits
 from gateway.protocol.messages import (
     Caption,
+    ParticipantJoined,
+    ParticipantLeft,
+    ParticipantUpdated,
     TranslationDelta,
     TranslationFailed,
     TranslationFinal,
+    UtteranceAccepted,
     UtteranceFinal,
     UtterancePartial,
 )
-from gateway.sessions.effects import Accept, Show
-from gateway.sessions.entrance import Entry
-from gateway.stores.memory_live_channel import MemoryLiveChannel, Switchboard
-from tests.sessions.desk import Connection, Desk, desk
-from tests.translation.stage import Log, idle, until
+from gateway.sessions.machine import Acknowledge, Show, Update
+from tests.sessions.desk import ANA, Desk, joined, resume_of
+from tests.sessions.talk import only
+from tests.sessions.two_gateways import says, translated, two
+from tests.translation.stage import idle, until
 
 
-@contextlib.asynccontextmanager
-async def two() -> AsyncIterator[tuple[Desk, Desk]]:
-    log, switchboard = Log(), Switchboard()
-    channels = [MemoryLiveChannel(switchboard) for _ in range(2)]
-    async with (
-        desk(log=log, channel=channels[0]) as one,
-        desk(log=Log(store=log.store), channel=channels[1]) as another,
-    ):
-        yield one, another
+async def translate(d: Desk, text: str) -> None:
+    await until(d.core.engine.pending)
+    d.core.engine.says(text)
+    await d.core.finals.quiet()
 
 
-async def joined(d: Desk, **fields: Any) -> tuple[Entry, Connection]:
-    entry, connection = await d.join(**fields)
-    await entry.seat.room.stream_to(entry.seat.member, entry.feed)
-    return entry, connection
+def names(messages: list[Any]) -> list[tuple[str, str]]:
+    kinds = (ParticipantJoined, ParticipantUpdated, ParticipantLeft)
+    return [(type(m).__name__.removeprefix("Participant"), m.name) for m in messages if isinstance(m, kinds)]
 
 
-async def says(d: Desk, entry: Entry, connection: Connection, text: str) -> None:
-    [accept] = connection.send(UtteranceFinal(text, 1, text))
-    assert isinstance(accept, Accept)
-    await d.sessions.accept(entry.seat, accept)
+# ---------------------------------------------------------------- resuming
 
 
-async def translations(d: Desk) -> Counter[tuple[str, str]]:
-    events = [publication.event for publication in (await d.core.log.read("m", 0)).publications]
-    return Counter((event.utterance, event.lang) for event in events if isinstance(event, Translated))
+async def test_resumed_elsewhere_nothing_is_lost_or_doubled() -> None:
+    async with two() as g:
+        speaker, ana = await joined(g.here, name="Ana", speaks="en")
+        reader, bo = await joined(g.here, name="Bo", reads=["de"])
+        await says(g.here, speaker, ana, "One.")
+        await translate(g.here, "Eins.")
+        seen = reader.seat.room.offset
+        assert [type(message) for message in await bo.received()] == [TranslationFinal]
+        g.here.sessions.seats.away(reader.seat, reader.feed)
+        await says(g.here, speaker, ana, "Two.")
+        await translate(g.here, "Zwei.")
+        again, bo = await joined(g.there, name="Bo", reads=["de"], resume=resume_of(reader, seen))
+        await says(g.here, speaker, ana, "Three.")
+        await translate(g.here, "Drei.")
+        assert again.recovered
+        assert again.seat.member.participant == reader.seat.member.participant
+        heard = [message for message in await bo.received() if isinstance(message, TranslationFinal)]
+        assert [message.text for message in heard] == ["Zwei.", "Drei."]
+        assert (len(g.here.sessions.seats.all), len(g.there.sessions.seats.all)) == (1, 1)
+        assert await translated(g.there) == [("One.", "de"), ("Two.", "de"), ("Three.", "de")]
 
 
-async def test_a_reader_at_another_gateway_has_what_is_said_translated_once() -> None:
-    async with two() as (here, there):
-        speaker, ana = await joined(here, speaks="en")
-        _, bo = await joined(there, reads=["de"])
-        await says(here, speaker, ana, "One.")
-        await until(here.core.engine.pending)
-        here.core.engine.says("Eins.")
-        await here.core.finals.quiet()
+async def test_moving_speaker_sends_nothing_twice() -> None:
+    async with two() as g:
+        speaker, ana = await joined(g.here, speaks="en")
+        await joined(g.there, reads=["de"])
+        await says(g.here, speaker, ana, "One.")
+        again, newer = await joined(g.there, speaks="en", resume=resume_of(speaker))
+        assert ana.closed == [CloseCode.REPLACED]
+        assert newer.state.in_flight == 1, "it is still being translated at the gateway that accepted it"
+        assert newer.send(UtteranceFinal("One.", 1, "One.")) == [Acknowledge("One.", 1)]
+        await translate(g.here, "Eins.")
+        assert newer.state.in_flight == 0
+        await says(g.there, again, newer, "Two.")
+        await translate(g.there, "Zwei.")
+        assert await translated(g.here) == [("One.", "de"), ("Two.", "de")]
+        acknowledged = [m.id for m in await newer.received() if isinstance(m, UtteranceAccepted)]
+        assert acknowledged == ["One.", "Two."]
+
+
+async def test_log_recognises_what_the_session_has_forgotten() -> None:
+    async with two() as g:
+        speaker, ana = await joined(g.here, speaks="en")
+        texts = [f"{n}." for n in range(15)]
+        for text in texts:
+            await says(g.here, speaker, ana, text)
+        again, newer = await joined(g.there, speaks="en", resume=resume_of(speaker, speaker.seat.room.offset))
+        assert await says(g.there, again, newer, texts[0]), "it is known"
+        log = await g.here.core.log.read("m", 0)
+        assert log.last == len(texts)
+        assert newer.state.in_flight == 0
+
+
+async def test_final_over_a_left_connection_is_refused() -> None:
+    async with two() as g:
+        entry, connection = await joined(g.here, name="Ana", speaks="en")
+        # What it is told is lost.
+        g.here.session_store._moved = lambda _session, _elsewhere: None  # type: ignore[attr-defined]
+        again, _ = await joined(g.there, name="Ana", speaks="en", resume=resume_of(entry))
+        assert (again.recovered, connection.closed) == (True, [])
+        with pytest.raises(SessionReplaced):
+            await says(g.here, entry, connection, "late")
+        assert (len(g.here.sessions.seats.all), connection.closed) == (0, [CloseCode.REPLACED])
+        assert (await g.here.core.log.read("m", 0)).publications == ()
+
+
+async def test_final_in_transit_during_a_resume_is_accepted() -> None:
+    async with two() as g:
+        entry, connection = await joined(g.here, name="Ana", speaks="en")
+        log = g.here.core.log
+        log.open.clear()
+        saying = asyncio.create_task(says(g.here, entry, connection, "slow"))
+        await idle()
+        again, newer = await joined(g.here, name="Ana", speaks="en", resume=resume_of(entry))
+        log.open.set()
+        assert await saying is False
+        assert (again.seat.fence, newer.closed) == (2, [])
+        assert len((await log.read("m", 0)).publications) == 1
+
+
+@pytest.mark.parametrize("is_connected", [True, False])
+async def test_one_of_two_simultaneous_resumes_wins(is_connected: bool) -> None:
+    async with two() as g:
+        entry, first = await joined(g.here)
+        if not is_connected:
+            g.here.sessions.seats.away(entry.seat, entry.feed)
+        entered = await asyncio.gather(
+            *(joined(d, resume=resume_of(entry)) for d in (g.here, g.there, g.here, g.there))
+        )
+        await idle()
+        left = [connection for _, connection in entered if not connection.closed]
+        assert len(left) == 1
+        assert len(g.here.sessions.seats.all) + len(g.there.sessions.seats.all) == 1
+        replaced = [connection.closed for _, connection in entered if connection is not left[0]]
+        assert replaced == [[CloseCode.REPLACED]] * 3
+        assert first.closed == ([CloseCode.REPLACED] if is_connected else [])
+
+
+async def test_translations_of_a_dropped_language_still_arrive() -> None:
+    async with two() as g:
+        speaker, ana = await joined(g.here, speaks="en")
+        reader, _ = await joined(g.here, reads=["de"])
+        await says(g.here, speaker, ana, "One.")
+        seen = reader.seat.room.offset
+        await g.here.sessions.update(reader.seat, Update(None, ("fr",)))
+        await idle()
+        _, bo = await joined(g.there, reads=["fr"], resume=resume_of(reader, seen))
+        await translate(g.here, "Eins.")
+        assert [m.text for m in await bo.received() if isinstance(m, TranslationFinal)] == ["Eins."]
+
+
+async def test_returning_session_skips_what_preceded_its_restart() -> None:
+    async with two() as g:
+        speaker, ana = await joined(g.here, speaks="en")
+        reader, _ = await joined(g.here, reads=["de"])
+        for n in range(15):
+            await says(g.here, speaker, ana, f"{n}.")
+        anew, _ = await joined(g.there, reads=["de"], resume=resume_of(reader, 99))
+        assert anew.seat.member.since == 6, "the ten newest"
+        await idle()
+        again, _ = await joined(g.here, reads=["de"], resume=resume_of(anew, 15))
+        assert again.seat.member.since == 6
+
+
+@pytest.mark.parametrize(
+    ("fields", "error"),
+    [
+        ({"subject": "bo"}, Forbidden),
+        ({"tenant": "other"}, Forbidden),
+        ({"meeting": "n"}, InvalidValue),
+        ({"meeting": None}, Forbidden),
+        ({"token_id": "revoked"}, Unauthenticated),
+        ({"token_id": "used", "once": True}, Unauthenticated),
+    ],
+)
+async def test_a_session_is_the_same_persons_at_every_gateway(
+    fields: dict[str, Any], error: type[GatewayError]
+) -> None:
+    async with two() as g:
+        await g.here.sessions.revoke(Revocation(tenant="acme", before_s=1e9, token_id="revoked"))
+        await joined(g.here, grant=replace(ANA, subject="bo", token_id="used", once=True))
+        entry, ana = await joined(g.here, grant=ANA)
+        eve = replace(ANA, **fields)
+        with pytest.raises(error):
+            await joined(g.there, grant=eve, meeting=eve.meeting, resume=resume_of(entry))
+        assert ana.closed == []
+        assert (len(g.here.sessions.seats.all), len(g.there.sessions.seats.all)) == (2, 0)
+        again, _ = await joined(g.there, grant=ANA, resume=resume_of(entry))
+        assert again.recovered
+
+
+async def test_same_token_gives_no_more_time_elsewhere() -> None:
+    async with two() as g:
+        grant = replace(ANA, max_s=600.0)
+        entry, _ = await joined(g.here, grant=grant)
+        g.here.now_s = 500.0
+        g.here.sessions.seats.away(entry.seat, entry.feed)
+        await idle()
+        again, ana = await joined(g.there, grant=grant, resume=resume_of(entry))
+        assert again.seat.until_s == pytest.approx(100.0, abs=5.0)
+        g.there.now_s = 110.0
+        await g.there.sessions.sweep()
+        assert ana.closed == [CloseCode.TOKEN_EXPIRED]
+
+
+async def test_a_private_meeting_moves_with_its_session() -> None:
+    async with two() as g:
+        speaker, _ = await joined(g.here, meeting=None, speaks="en", reads=["de"])
+        again, newer = await joined(g.there, meeting=None, speaks="en", reads=["de"], resume=resume_of(speaker))
+        assert again.seat.room.private
+        await says(g.there, again, newer, "One.")
+        await translate(g.there, "Eins.")
+        assert await translated(g.here, again.seat.room.id) == [("One.", "de")]
+
+
+# ---------------------------------------------------------------- a gateway that is gone
+
+
+async def test_sessions_of_a_lost_gateway_leave_in_time() -> None:
+    async with two(Limits(keep_s=20)) as g:
+        entry, ana = await joined(g.here, name="Ana", reads=["de"])
+        _, bo = await joined(g.there, name="Bo")
+        await g.pass_time(19, g.there)
+        assert names(await bo.received()) == []
+        await g.pass_time(2, g.there)
+        assert names(await bo.received()) == [("Left", "Ana")]
+        again, _ = await joined(g.there, name="Ana", reads=["de"], resume=resume_of(entry))
+        assert again.recovered is False
+        assert again.seat.member.participant != entry.seat.member.participant
+        # It was not gone, only cut off: its client is to come again.
+        assert (ana.closed, len(g.here.sessions.seats.all)) == ([CloseCode.RESTART], 0)
+
+
+# ---------------------------------------------------------------- quotas, tokens, revocations
+
+
+@pytest.mark.parametrize("is_connected", [True, False])
+async def test_what_is_revoked_ends_at_every_gateway(is_connected: bool) -> None:
+    async with two() as g:
+        entry, ana = await joined(g.here, grant=ANA, name="Ana")
+        _, bo = await joined(g.there, grant=replace(ANA, subject="bo", token_id="t2"), name="Bo")
+        if not is_connected:
+            g.here.sessions.seats.away(entry.seat, entry.feed)
+        await joined(g.there, grant=replace(ANA, meeting="n"), meeting="n")
+        assert await g.there.sessions.revoke(Revocation(tenant="acme", before_s=1e9, subject="ana")) == 2
+        await idle()
+        assert ana.closed == ([CloseCode.TOKEN_REVOKED] if is_connected else [])
+        assert (len(g.here.sessions.seats.all), bo.closed) == (0, [])
+        assert names(await bo.received()) == [("Left", "Ana")]
+        for d in (g.here, g.there):
+            with pytest.raises(Unauthenticated):
+                await joined(d, grant=ANA)
+        newer = replace(ANA, issued_s=2e9, token_id="t9")
+        assert (await joined(g.there, grant=newer, resume=resume_of(entry)))[0].recovered is False
+
+
+async def test_revoked_session_of_a_lost_gateway_stays_ended() -> None:
+    async with two() as g:
+        entry, _ = await joined(g.here, grant=ANA, name="Ana")
+        _, bo = await joined(g.there, grant=replace(ANA, subject="bo", token_id="t2"), name="Bo")
+        await g.pass_time(10, g.there)
+        await g.there.sessions.revoke(Revocation(tenant="acme", before_s=1e9, subject="ana"))
+        newer = replace(ANA, issued_s=2e9, token_id="t9")
+        again, _ = await joined(g.there, grant=newer, name="Ana", resume=resume_of(entry))
+        assert again.recovered is False
+        await idle()
+        assert set(names(await bo.received())) == {("Joined", "Ana"), ("Left", "Ana")}
+
+
+async def test_caption_is_acknowledged_at_the_speakers_gateway() -> None:
+    async with two() as g:
+        speaker, ana = await joined(g.here, speaks="en", reads=["en"])
+        await says(g.here, speaker, ana, "One.")
+        _, newer = await joined(g.there, speaks="en", reads=["en"], resume=resume_of(speaker))
+        heard = await newer.received()
+        assert [type(message) for message in heard] == [UtteranceAccepted, Caption]
+
+
+# ---------------------------------------------------------------- translated once, wherever it is read
+
+
+async def test_remote_reader_gets_one_translation() -> None:
+    async with two(live=True) as g:
+        speaker, ana = await joined(g.here, speaks="en")
+        _, bo = await joined(g.there, reads=["de"])
+        await says(g.here, speaker, ana, "One.")
+        await until(g.here.core.engine.pending)
+        g.here.core.engine.says("Eins.")
+        await g.here.core.finals.quiet()
         heard = await bo.received()
         assert [message.text for message in heard if isinstance(message, TranslationFinal)] == ["Eins."]
-        assert there.core.engine.requests == []
-        assert await translations(here) == {("One.", "de"): 1}
+        assert g.there.core.engine.requests == []
+        assert await translated(g.here) == [("One.", "de")]
         assert ana.state.in_flight == 0
 
 
-async def test_what_is_being_said_is_translated_for_a_reader_at_another_gateway() -> None:
-    async with two() as (here, there):
-        speaker, ana = await joined(here, speaks="en")
-        _, bo = await joined(there, reads=["de", "en"])
+async def test_partials_are_translated_for_a_remote_reader() -> None:
+    async with two(live=True) as g:
+        speaker, ana = await joined(g.here, speaks="en")
+        _, bo = await joined(g.there, reads=["de", "en"])
         await idle()
-        [show] = ana.send(UtterancePartial("1", 1, "good morn"))
-        assert isinstance(show, Show)
-        here.core.partials.hear(speaker.seat.room, show.utterance)
-        await until(here.core.engine.pending)
-        here.core.engine.says("Guten Morgen zusammen allerseits heute")
+        show = only(Show, ana.send(UtterancePartial("1", 1, "good morn")))
+        g.here.core.partials.hear(speaker.seat.room, show.utterance)
+        await until(g.here.core.engine.pending)
+        g.here.core.engine.says("Guten Morgen zusammen allerseits heute")
         await idle()
         heard = await bo.received()
         assert [(m.text, m.final) for m in heard if isinstance(m, Caption)] == [("good morn", False)]
         assert [m.tentative for m in heard if isinstance(m, TranslationDelta)] == ["Guten"]
-        await says(here, speaker, ana, "Good morning.")
-        await until(here.core.engine.pending)
-        await here.sessions.sweep()
-        assert there.core.engine.requests == []
+        await says(g.here, speaker, ana, "Good morning.")
+        await until(g.here.core.engine.pending)
+        await g.here.sessions.sweep()
+        assert g.there.core.engine.requests == []
 
 
 async def test_what_another_gateway_translates_is_cancelled_there() -> None:
-    async with two() as (here, there):
-        speaker, ana = await joined(here, speaks="en")
-        _, bo = await joined(there, reads=["de"])
+    async with two(live=True) as g:
+        speaker, ana = await joined(g.here, speaks="en")
+        _, bo = await joined(g.there, reads=["de"])
         await idle()
-        await says(here, speaker, ana, "One.")
-        await until(here.core.engine.pending)
+        await says(g.here, speaker, ana, "One.")
+        await until(g.here.core.engine.pending)
         key = (speaker.seat.member.participant, "One.")
-        there.core.finals.cancel(next(iter(there.sessions.rooms)), key)
-        await until(lambda: not here.core.engine.pending())
-        await here.core.finals.quiet()
+        g.there.core.finals.cancel(next(iter(g.there.sessions.rooms)), key)
+        await until(lambda: not g.here.core.engine.pending())
+        await g.here.core.finals.quiet()
         assert [m.code for m in await bo.received() if isinstance(m, TranslationFailed)] == ["cancelled"]
 
 
 async def test_a_latecomer_at_another_gateway_is_caught_up_there() -> None:
-    async with two() as (here, there):
-        speaker, ana = await joined(here, speaks="en")
-        await says(here, speaker, ana, "One.")
-        _, bo = await joined(there, reads=["de"])
-        await until(there.core.engine.pending)
-        there.core.engine.says("Eins.")
-        await there.core.finals.quiet()
+    async with two(live=True) as g:
+        speaker, ana = await joined(g.here, speaks="en")
+        await says(g.here, speaker, ana, "One.")
+        _, bo = await joined(g.there, reads=["de"])
+        await until(g.there.core.engine.pending)
+        g.there.core.engine.says("Eins.")
+        await g.there.core.finals.quiet()
         assert [type(message) for message in await bo.received()] == [TranslationFinal]
-        assert here.core.engine.requests == []
+        assert g.here.core.engine.requests == []
 
 
-async def test_a_speaker_who_sends_a_final_again_at_another_gateway_is_not_heard_twice() -> None:
-    async with two() as (here, there):
-        speaker, ana = await joined(here, speaks="en")
-        _, bo = await joined(there, reads=["de", "en"])
-        await says(here, speaker, ana, "One.")
+async def test_final_resent_elsewhere_is_heard_once() -> None:
+    async with two(live=True) as g:
+        speaker, ana = await joined(g.here, speaks="en")
+        _, bo = await joined(g.there, reads=["de", "en"])
+        await says(g.here, speaker, ana, "One.")
         participant = speaker.seat.member.participant
-        again = (await here.core.log.read("m", 0)).publications[0].event
+        again = (await g.here.core.log.read("m", 0)).publications[0].event
         assert isinstance(again, Said)
-        assert (await there.core.finals.accept(next(iter(there.sessions.rooms)), again.utterance)).known
-        await until(here.core.engine.pending)
-        here.core.engine.says("Eins.")
-        await here.core.finals.quiet()
-        assert there.core.engine.requests == []
+        assert (await g.there.core.finals.accept(next(iter(g.there.sessions.rooms)), again.utterance)).known
+        await until(g.here.core.engine.pending)
+        g.here.core.engine.says("Eins.")
+        await g.here.core.finals.quiet()
+        assert g.there.core.engine.requests == []
         heard = await bo.received()
         assert [(m.participant, m.text) for m in heard if isinstance(m, Caption)] == [(participant, "One.")]
 
 
-async def test_what_a_gateway_that_is_gone_has_accepted_the_other_one_translates() -> None:
-    async with two() as (here, there):
-        speaker, ana = await joined(here, speaks="en")
-        _, bo = await joined(there, reads=["de"])
-        await says(here, speaker, ana, "One.")
-        await until(here.core.engine.pending)
-        await here.core.log.close()
-        await there.sessions.sweep()
-        await until(there.core.engine.pending)
-        there.core.engine.says("Eins.")
-        await there.core.finals.quiet()
-        here.core.engine.fails(*here.core.engine.pending())
-        await here.core.finals.quiet()
-        assert await translations(there) == {("One.", "de"): 1}
+async def test_lost_gateways_accepted_finals_are_translated() -> None:
+    async with two(live=True) as g:
+        speaker, ana = await joined(g.here, speaks="en")
+        _, bo = await joined(g.there, reads=["de"])
+        await says(g.here, speaker, ana, "One.")
+        await until(g.here.core.engine.pending)
+        await g.here.core.log.close()
+        await g.there.sessions.sweep()
+        await until(g.there.core.engine.pending)
+        g.there.core.engine.says("Eins.")
+        await g.there.core.finals.quiet()
+        g.here.core.engine.fails(*g.here.core.engine.pending())
+        await g.here.core.finals.quiet()
+        assert await translated(g.there) == [("One.", "de")]
         heard = [message for message in await bo.received() if not isinstance(message, Caption)]
         assert [type(message) for message in heard] == [TranslationFinal]

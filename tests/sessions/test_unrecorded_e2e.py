@@ -14,8 +14,8 @@ from gateway.domain.sessions import Handover
 from gateway.protocol.messages import Caption, TranslationFinal
 from gateway.stores.memory_log import MemoryStore
 from gateway.stores.memory_session_store import MemorySessions, MemorySessionStore
-from tests.sessions.desk import ANA, Desk, desk
-from tests.sessions.two_gateways import joined, resume_of, says
+from tests.sessions.desk import ANA, Desk, desk, joined, resume_of
+from tests.sessions.two_gateways import says
 from tests.translation.stage import Log, idle, until
 from tests.usual import usual
 
@@ -61,7 +61,7 @@ async def translates(d: Desk, text: str) -> None:
     await idle()
 
 
-async def test_whoever_comes_later_is_told_and_sees_only_what_is_said_from_then_on() -> None:
+async def test_latecomers_see_only_what_follows() -> None:
     async with two() as g:
         ana, to_ana = await joined(g.here, **BOARD, speaks="en", reads=["de"], record=False)
         bo, to_bo = await joined(g.there, **BOARD, reads=["de"])
@@ -83,7 +83,7 @@ async def test_whoever_comes_later_is_told_and_sees_only_what_is_said_from_then_
         assert "Two." not in repr((g.store.logs.dump(), g.store.meetings))
 
 
-async def test_a_connection_that_was_lost_goes_on_anywhere_for_as_long_as_it_is_kept() -> None:
+async def test_lost_connection_resumes_while_entries_are_kept() -> None:
     async with two() as g:
         ana, to_ana = await joined(g.here, **BOARD, speaks="en", record=False)
         bo, _ = await joined(g.here, **BOARD, reads=["de"])
@@ -99,7 +99,7 @@ async def test_a_connection_that_was_lost_goes_on_anywhere_for_as_long_as_it_is_
 
 
 @pytest.mark.parametrize("first", [True, False])
-async def test_whoever_asks_for_something_else_is_refused_and_has_not_joined(first: bool) -> None:
+async def test_contrary_recording_request_is_refused(first: bool) -> None:
     async with two() as g:
         await joined(g.here, **BOARD, record=first)
         for d in (g.here, g.there):
@@ -127,7 +127,7 @@ async def test_what_a_token_says_decides_and_cannot_be_overruled() -> None:
             await g.there.sessions.refresh(entry.seat, replace(ANA, subject="bo", token_id="t4", record=True))
 
 
-async def test_a_session_that_goes_on_where_the_log_is_lost_begins_it_as_what_it_was() -> None:
+async def test_resumed_session_renews_a_lost_log_unrecorded() -> None:
     session_store = usual(MemorySessions, keep_s=60, wall_clock=lambda: 0.0)
     async with desk(log=Log(), session_store=MemorySessionStore(session_store)) as here:
         entry, _ = await joined(here, **BOARD, reads=["de"], record=False)

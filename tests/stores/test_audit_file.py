@@ -23,7 +23,7 @@ def subjects(path: Path) -> list[str]:
     return [json.loads(line)["sub"] for line in path.read_text("utf-8").removesuffix("\n").split("\n")]
 
 
-def test_each_entry_is_a_line_of_a_file_for_its_owner_that_is_appended_to(tmp_path: Path) -> None:
+def test_entries_are_appended_to_a_private_file(tmp_path: Path) -> None:
     path = tmp_path / "audit.jsonl"
     umask = os.umask(0)
     try:
@@ -48,7 +48,7 @@ def test_each_entry_is_a_line_of_a_file_for_its_owner_that_is_appended_to(tmp_pa
     }
 
 
-def test_a_file_that_was_rotated_is_followed_by_a_new_one(tmp_path: Path) -> None:
+def test_rotated_file_is_followed_by_a_new_one(tmp_path: Path) -> None:
     path, old = tmp_path / "audit.jsonl", tmp_path / "audit.jsonl.1"
     file = AuditFile(path)
     file.write(entry("ana"))
@@ -57,12 +57,12 @@ def test_a_file_that_was_rotated_is_followed_by_a_new_one(tmp_path: Path) -> Non
     assert (subjects(old), subjects(path)) == (["ana"], ["bo"])
 
 
-def test_a_file_that_cannot_be_written_is_refused_at_the_start(tmp_path: Path) -> None:
+def test_unwritable_file_is_refused_at_the_start(tmp_path: Path) -> None:
     with pytest.raises(StartupError, match=r"The audit log .* cannot be written"):
         AuditFile(tmp_path)
 
 
-def test_an_entry_that_cannot_be_written_is_heard_of_and_stops_nobody(caplog: pytest.LogCaptureFixture) -> None:
+def test_unwritable_entry_is_reported_and_stops_nobody(caplog: pytest.LogCaptureFixture) -> None:
     with caplog.at_level(logging.ERROR):
         file = AuditFile(Path("/dev/full"))
         for _ in range(3):
@@ -71,7 +71,7 @@ def test_an_entry_that_cannot_be_written_is_heard_of_and_stops_nobody(caplog: py
     assert "somebody" not in caplog.text
 
 
-def test_after_a_disk_was_full_entries_begin_on_a_new_line(tmp_path: Path) -> None:
+def test_entries_after_a_full_disk_begin_a_line(tmp_path: Path) -> None:
     path = tmp_path / "audit.jsonl"
     write = os.write
 
@@ -89,7 +89,7 @@ def test_after_a_disk_was_full_entries_begin_on_a_new_line(tmp_path: Path) -> No
     assert [json.loads(line)["sub"] for line in whole] == ["bo", "cy"]
 
 
-def test_after_a_process_was_killed_entries_begin_on_a_new_line(tmp_path: Path) -> None:
+def test_entries_after_a_kill_begin_a_line(tmp_path: Path) -> None:
     path = tmp_path / "audit.jsonl"
     path.write_bytes(b'{"torn":')
     AuditFile(path).write(entry("ana"))

@@ -14,10 +14,21 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from gateway.domain.log import LoggedEvent, Page, Publication, Said, Timings, Translated, Untranslated, Utterance
+from gateway.domain.log import (
+    MEETING_SHARE,
+    LoggedEvent,
+    Page,
+    Publication,
+    Said,
+    Timings,
+    Translated,
+    Untranslated,
+    Utterance,
+)
 from gateway.domain.sessions import KeptMeeting
 from gateway.stores import bounded_logs
-from gateway.stores.bounded_logs import MEETING_BYTES, MEETING_SHARE, BoundedLogs, publication_bytes
+from gateway.stores.bounded_logs import MEETING_BYTES, BoundedLogs, publication_bytes
+from tests.logs import nothing
 from tests.usual import usual
 
 
@@ -37,11 +48,11 @@ def said(text: str, *, languages: tuple[str, ...] = (), **more: object) -> Said:
 
 
 SIZE = publication_bytes(Publication(1, 0, said("1")))
-"""Of any publication whose text has one character."""
+"""The bytes of any publication whose text has one character."""
 
 
 def size(chars: int) -> int:
-    """Of a publication whose text has so many characters."""
+    """The bytes of a publication whose text has so many characters."""
     return publication_bytes(Publication(1, 0, said("x" * chars)))
 
 
@@ -53,21 +64,17 @@ def texts(page: Page) -> list[str]:
     return [each.event.utterance.text for each in page.publications if isinstance(each.event, Said)]
 
 
-def nothing(publication: Publication) -> None:
-    pass
-
-
 @pytest.fixture
 def without_shares(monkeypatch: pytest.MonkeyPatch) -> None:
     """A meeting may take all there is, so that two of them are enough to see who loses what."""
-    monkeypatch.setattr(bounded_logs, "MEETING_SHARE", 1)
+    monkeypatch.setattr("gateway.domain.log.MEETING_SHARE", 1)
 
 
 # Bytes of one meeting
 
 
 @pytest.mark.parametrize("heard", [False, True])
-def test_a_meeting_that_floods_costs_no_other_meeting_a_publication(heard: bool) -> None:
+def test_flooding_meeting_costs_no_other_a_publication(heard: bool) -> None:
     log = usual(BoundedLogs, max_bytes=MEETING_SHARE * room_for(4, meetings=1))
     quiet = [f"quiet {n}" for n in range(MEETING_SHARE - 1)]
     for meeting in quiet:
@@ -85,113 +92,7 @@ def test_a_meeting_that_floods_costs_no_other_meeting_a_publication(heard: bool)
                 assert texts(log.read(meeting, after=0)) == ["1", "2", "3", "4"]
 
 
-def test_a_meeting_past_its_share_loses_its_own_oldest_publications() -> None:
-    log = usual(BoundedLogs, max_bytes=MEETING_SHARE * room_for(3, meetings=1))
-    for text in ("1", "2", "3"):
-        log.append("standup", said(text))
-    assert texts(log.read("standup", after=0)) == ["1", "2", "3"], "exactly its share"
-    log.append("standup", said("4"))
-    page = log.read("standup", after=0)
-    assert (page.first, page.last, texts(page)) == (2, 4, ["2", "3", "4"])
-    long = "x" * (1 + SIZE // 2)  # as much as three of the others
-    log.append("standup", said(long))
-    assert texts(log.read("standup", after=0)) == [long]
-    for text in ("6", "7"):
-        log.append("standup", said(text))
-    assert texts(log.read("standup", after=0)) == ["6", "7"]
-    assert log.bytes == room_for(2, meetings=1)
-
-
-def test_one_byte_less_is_one_publication_less() -> None:
-    for max_bytes, held in ((MEETING_SHARE * room_for(3, 1), 3), (MEETING_SHARE * room_for(3, 1) - 1, 2)):
-        log = usual(BoundedLogs, max_bytes=max_bytes)
-        for _ in range(10):
-            log.append("standup", said("x"))
-        assert log.publications == held
-
-
-def test_a_publication_that_is_larger_than_the_share_is_held_until_the_next() -> None:
-    log = usual(BoundedLogs, max_bytes=MEETING_SHARE * room_for(3, meetings=1))
-    long = "x" * (2 * SIZE)
-    log.append("retro", said("1"))
-    log.append("standup", said("1"))
-    log.append("standup", said(long))
-    assert texts(log.read("standup", after=0)) == [long]
-    log.append("retro", said("2"))
-    assert texts(log.read("standup", after=0)) == [long], "nothing was appended to it"
-    log.append("standup", said("2"))
-    assert texts(log.read("standup", after=0)) == ["2"]
-    assert texts(log.read("retro", after=0)) == ["1", "2"]
-
-
 # Bytes of all meetings
-
-
-@pytest.mark.usefixtures("without_shares")
-def test_the_quietest_meeting_loses_its_oldest_publications_first() -> None:
-    log = usual(BoundedLogs, max_bytes=room_for(5, meetings=2))
-    for meeting, text in (("retro", "1"), ("retro", "2"), ("standup", "1"), ("retro", "3"), ("standup", "2")):
-        log.append(meeting, said(text))
-    log.append("standup", said("3"))
-    assert texts(log.read("retro", after=0)) == ["2", "3"]
-    log.append("retro", said("4"))
-    assert texts(log.read("standup", after=0)) == ["2", "3"]
-    assert texts(log.read("retro", after=0)) == ["2", "3", "4"]
-    assert (log.read("standup", after=0)).first == 2
-    assert log.bytes == room_for(5, meetings=2)
-
-
-@pytest.mark.usefixtures("without_shares")
-def test_a_meeting_with_subscribers_loses_something_only_when_nothing_else_is_left() -> None:
-    log = usual(BoundedLogs, max_bytes=room_for(4, meetings=2))
-    with log.subscribe("heard", nothing):
-        for text in ("1", "2"):
-            log.append("heard", said(text))
-        for text in ("1", "2", "3", "4"):
-            log.append("unheard", said(text))
-        assert texts(log.read("heard", after=0)) == ["1", "2"]
-        assert texts(log.read("unheard", after=0)) == ["3", "4"]
-        for text in ("3", "4"):
-            log.append("heard", said(text))
-        assert texts(log.read("heard", after=0)) == ["1", "2", "3", "4"]
-        assert log.read("unheard", after=0) == Page("", first=1, last=0)
-        assert len(log._rings) == 1
-        for _ in range(20):
-            log.append("heard", said("x"))
-        page = log.read("heard", after=0)
-        assert page.last == 24
-        assert room_for(len(page.publications), 1) <= room_for(4, 2) < room_for(len(page.publications) + 1, 1)
-    for text in ("1", "2", "3"):
-        log.append("unheard", said(text))
-    assert texts(log.read("heard", after=0)) == ["x"], "nobody is subscribed any more"
-    assert texts(log.read("unheard", after=0)) == ["1", "2", "3"]
-
-
-@pytest.mark.parametrize("before", range(0, 100, 3))
-def test_meetings_are_given_up_in_order_however_much_went_on_before(before: int) -> None:
-    names = [f"{n}" for n in range(10)]
-    log = usual(BoundedLogs, max_publications=1, max_bytes=room_for(10, meetings=10))
-    for n in range(before):
-        log.append(names[n % 10], said("x"))
-    for name in reversed(names):
-        log.append(name, said("x"))
-    for n in range(1, 10):
-        log.append(f"new {n}", said("x"))
-        assert {kept.meeting for kept in log.dump()} == {*names[: 10 - n], *(f"new {m}" for m in range(1, n + 1))}
-
-
-def test_what_was_just_appended_is_there_even_if_it_is_too_much_alone() -> None:
-    log = usual(BoundedLogs, max_bytes=10)
-    with log.subscribe("heard", nothing):
-        log.append("heard", said("1"))
-        assert texts(log.read("heard", after=0)) == ["1"]
-        log.append("unheard", said("1"))
-        assert texts(log.read("unheard", after=0)) == ["1"]
-        page = log.read("heard", after=0)
-        assert (page.first, page.last) == (2, 1)
-        log.append("heard", said("2"))
-        assert texts(log.read("heard", after=0)) == ["2"]
-        assert (len(log._rings), log.publications) == (1, 1)
 
 
 def costly(kind: str, n: int) -> LoggedEvent:
@@ -244,24 +145,7 @@ def test_the_estimate_is_not_below_what_python_takes(kind: str, meetings: int) -
 # Forgetting
 
 
-def test_sweeping_drops_what_expired_and_says_how_much() -> None:
-    clock = Clock()
-    log = usual(BoundedLogs, keep_s=60.0, wall_clock=clock)
-    with log.subscribe("heard", nothing):
-        for meeting in ("heard", "over", "over", "running"):
-            log.append(meeting, said("1"))
-        clock.now += 30.0
-        log.append("running", said("2"))
-        assert log.sweep() == 0
-        clock.now += 31.0
-        assert log.sweep() == 4
-        assert (len(log._rings), log.publications, log.bytes) == (2, 1, room_for(1, meetings=1))
-        assert (log.read("heard", after=0)).last == 1
-        assert texts(log.read("running", after=0)) == ["2"]
-    assert len(log._rings) == 1
-
-
-def test_a_meeting_in_which_nothing_was_said_goes_with_its_last_subscriber() -> None:
+def test_silent_meeting_goes_with_its_last_subscriber() -> None:
     log = usual(BoundedLogs)
     with log.subscribe("standup", nothing) as first:
         with log.subscribe("standup", nothing) as second:
@@ -272,13 +156,7 @@ def test_a_meeting_in_which_nothing_was_said_goes_with_its_last_subscriber() -> 
         assert again.epoch != first.epoch
 
 
-def test_reading_an_unknown_meeting_leaves_nothing_behind() -> None:
-    log = usual(BoundedLogs)
-    log.read("nobody", after=0)
-    assert (len(log._rings), log.publications, log.bytes) == (0, 0, 0)
-
-
-def test_a_clock_that_is_put_back_does_not_put_publications_out_of_order() -> None:
+def test_clock_put_back_keeps_publications_in_order() -> None:
     clock = Clock()
     log = usual(BoundedLogs, wall_clock=clock)
     first = log.append("standup", said("1"))
@@ -290,19 +168,7 @@ def test_a_clock_that_is_put_back_does_not_put_publications_out_of_order() -> No
 # Subscribers
 
 
-def test_unsubscribing_twice_is_like_once() -> None:
-    log = usual(BoundedLogs)
-    seen: list[Publication] = []
-    subscription = log.subscribe("standup", seen.append)
-    subscription.__enter__()
-    log.append("standup", said("1"))
-    subscription.__exit__(None, None, None)
-    subscription.__exit__(None, None, None)
-    log.append("standup", said("2"))
-    assert [publication.offset for publication in seen] == [1]
-
-
-def test_a_subscriber_that_another_one_ended_during_delivery_gets_nothing_more() -> None:
+def test_subscriber_ended_during_delivery_gets_nothing_more() -> None:
     log = usual(BoundedLogs)
     seen: list[Publication] = []
     second = ExitStack()
@@ -317,7 +183,7 @@ def test_a_subscriber_that_another_one_ended_during_delivery_gets_nothing_more()
     assert seen == []
 
 
-def test_a_subscriber_that_raises_harms_nobody_and_its_words_are_not_logged(
+def test_raising_subscriber_harms_nobody_and_leaks_no_text(
     caplog: pytest.LogCaptureFixture,
 ) -> None:
     log = usual(BoundedLogs)
@@ -366,7 +232,7 @@ def test_the_next_process_goes_on_where_this_one_was() -> None:
     assert {kept.meeting: kept.last for kept in log.dump()} == {"standup": 4, "silent": 1}
 
 
-def test_what_expired_between_the_processes_is_not_taken_over_but_the_position_is() -> None:
+def test_expired_publications_stay_behind_position_is_kept() -> None:
     clock = Clock()
     log = usual(BoundedLogs, keep_s=60.0, wall_clock=clock)
     log.append("over", said("1"))
@@ -386,24 +252,6 @@ def test_what_expired_between_the_processes_is_not_taken_over_but_the_position_i
     assert len(log._rings) == 1, "nobody came back to the other"
 
 
-def test_a_meeting_that_flooded_is_taken_over_within_its_share() -> None:
-    clock = Clock()
-    log = usual(BoundedLogs, wall_clock=clock)
-    for text in ("1", "2", "3"):
-        log.append("standup", said(text))
-    clock.now += 1.0
-    for _ in range(100):
-        log.append("flood", said("x"))
-    flooded = log.read("flood", after=0)
-    dumped = log.dump()
-    log = usual(BoundedLogs, max_bytes=MEETING_SHARE * room_for(3, meetings=1), wall_clock=clock)
-    log.restore(dumped)
-    page = log.read("flood", after=0)
-    assert (page.epoch, page.first, page.last) == (flooded.epoch, 98, 100)
-    assert texts(log.read("standup", after=0)) == ["1", "2", "3"]
-    assert log.bytes == room_for(6, meetings=2)
-
-
 @pytest.mark.usefixtures("without_shares")
 def test_a_log_with_narrower_bounds_takes_over_the_newest() -> None:
     clock = Clock()
@@ -419,13 +267,6 @@ def test_a_log_with_narrower_bounds_takes_over_the_newest() -> None:
     assert texts(log.read("standup", after=0)) == ["2", "3"]
     assert (log.publications, log.bytes) == (3, room_for(3, meetings=2))
     assert (log.append("retro", said("4"))).offset == 4
-
-
-def test_an_empty_dump_is_no_trouble() -> None:
-    log = usual(BoundedLogs)
-    assert log.dump() == ()
-    log.restore(())
-    assert len(log._rings) == 0
 
 
 def test_a_log_in_use_cannot_be_restored() -> None:
@@ -589,7 +430,7 @@ def _tracked(value: object) -> int:
     return len(value) if isinstance(value, list | set) else 0
 
 
-def test_every_account_is_within_its_bound_in_the_next_process() -> None:
+def test_restored_accounts_are_within_their_bounds() -> None:
     earlier = usual(BoundedLogs)
     with ExitStack() as subscriptions:
         for account in ("a", "b", "empty"):
@@ -604,7 +445,7 @@ def test_every_account_is_within_its_bound_in_the_next_process() -> None:
         assert texts(log.read(account, after=0)) == ["2", "3"]
 
 
-def test_an_account_with_a_bound_of_its_own_loses_its_oldest_meetings_and_no_others() -> None:
+def test_bounded_account_loses_its_own_oldest_meetings() -> None:
     bounds = {"bounded": room_for(4, meetings=2)}
     log = usual(BoundedLogs, account_bytes=bounds.get)
     with (
@@ -626,25 +467,7 @@ def test_an_account_with_a_bound_of_its_own_loses_its_oldest_meetings_and_no_oth
         assert texts(log.read("other", after=0)) == ["1", "2", "3"]
 
 
-@pytest.mark.usefixtures("without_shares")
-def test_an_account_that_fills_the_log_loses_its_own_meetings() -> None:
-    """However many meetings it has, and though others' were used longer ago and nobody is in them any more."""
-    log = usual(BoundedLogs, max_bytes=room_for(20, meetings=20))
-    with log.subscribe("ended", nothing, account="small"):
-        log.append("ended", said("1"))
-        log.append("ended", said("2"))
-    with ExitStack() as flood:
-        for n in range(100):
-            flood.enter_context(log.subscribe(f"flood {n}", nothing, account="large"))
-            log.append(f"flood {n}", said("x"))
-    assert texts(log.read("ended", after=0)) == ["1", "2"]
-    earlier = log
-    log = usual(BoundedLogs, max_bytes=room_for(10, meetings=10))
-    log.restore(earlier.dump())
-    assert texts(log.read("ended", after=0)) == ["1", "2"], "also in the next process"
-
-
-def test_a_kept_meeting_whose_offsets_do_not_fit_is_refused() -> None:
+def test_kept_meeting_with_wrong_offsets_is_refused() -> None:
     one, two, four = (Publication(offset, 0, said("x")) for offset in (1, 2, 4))
     wrong = [
         (1, 2, (one,)),

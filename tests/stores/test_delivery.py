@@ -11,7 +11,7 @@ from gateway.stores.delivery import deliver_to
 from tests.logs import said
 
 
-def test_a_subscriber_that_raises_is_told_of_without_what_was_said(caplog: pytest.LogCaptureFixture) -> None:
+def test_raising_subscriber_is_logged_without_the_text(caplog: pytest.LogCaptureFixture) -> None:
     def broken(publication: Publication) -> None:
         raise ValueError(f"cannot take {publication}")
 

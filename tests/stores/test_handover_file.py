@@ -118,7 +118,7 @@ def test_what_was_written_is_read_until_it_is_discarded(path: Path) -> None:
     assert list(path.parent.iterdir()) == []
 
 
-def test_a_session_needs_not_say_what_it_has_nothing_of(path: Path) -> None:
+def test_optional_fields_of_a_session_may_be_absent(path: Path) -> None:
     needed = {field.name for field in structs.fields(KeptSession) if field.required}
     place(path, {"version": HANDOVER_VERSION, "sessions": [{name: getattr(BEN, name) for name in needed}]})
     read = handover_file.read(path)
@@ -127,7 +127,7 @@ def test_a_session_needs_not_say_what_it_has_nothing_of(path: Path) -> None:
     assert (read.sessions[0].since, read.sessions[0].stopped) == (0, {})
 
 
-def test_an_entry_that_cannot_be_encoded_takes_nothing_else_with_it(path: Path) -> None:
+def test_unencodable_entry_costs_no_other(path: Path) -> None:
     meeting = FULL.meetings[0]
     broken = structs.replace(meeting.publications[1], event=structs.replace(EVENTS[1], rev=2**70))
     publications = (meeting.publications[0], broken, meeting.publications[2])
@@ -150,7 +150,7 @@ def test_an_entry_that_cannot_be_encoded_takes_nothing_else_with_it(path: Path) 
     )
     left = handover_file.read(path)
     assert left is not None
-    # Of its meeting what came before is gone too, as if it had expired: offsets have no gaps.
+    # What came before it in its meeting is gone too, as if it had expired: offsets have no gaps.
     assert left.meetings == (
         structs.replace(meeting, first=5, publications=meeting.publications[2:], unfinished=(owed,)),
         other,
@@ -208,9 +208,7 @@ def test_a_newer_one_replaces_it(path: Path) -> None:
     assert handover_file.read(path) == Handover(sessions=(BEN,))
 
 
-def test_one_that_cannot_be_written_leaves_everything_as_it_was(
-    path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_failed_write_leaves_everything_as_it_was(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     handover_file.write(path, FULL)
 
     def full(descriptor: int) -> None:
@@ -308,7 +306,7 @@ def test_another_version_is_refused_whatever_else_is_in_it(path: Path) -> None:
         },
     ],
 )
-def test_one_that_is_damaged_is_refused_without_a_word_of_it(path: Path, content: object) -> None:
+def test_damaged_file_is_refused_without_its_contents(path: Path, content: object) -> None:
     place(path, content)
     refused(path, "is damaged or not a handover file")
     with pytest.raises(StartupError) as caught:
@@ -344,7 +342,7 @@ def test_discarding_what_is_not_there_is_no_trouble(path: Path) -> None:
     handover_file.discard(path / "in" / "no" / "folder")
 
 
-def test_discarding_deletes_a_link_and_not_what_it_points_at(path: Path) -> None:
+def test_discarding_a_link_spares_its_target(path: Path) -> None:
     other = path.with_name("other")
     other.write_text("precious")
     path.symlink_to(other)
@@ -367,7 +365,7 @@ async def test_a_memory_log_goes_through_the_file(path: Path) -> None:
     log = MemoryEventLog(store := usual(MemoryStore))
     for event in EVENTS:
         store.logs.append("standup", event)
-    handover_file.write(path, Handover(meetings=await log.kept(), sessions=(ANA,)))
+    handover_file.write(path, Handover(meetings=log.kept_meetings(), sessions=(ANA,)))
     before = await log.read("standup", after=0)
 
     read = handover_file.read(path)
@@ -377,7 +375,7 @@ async def test_a_memory_log_goes_through_the_file(path: Path) -> None:
     assert (await log.accept("standup", utterance("new"))).offset == 4
 
 
-def test_a_file_that_could_not_be_written_is_refused_at_the_beginning(tmp_path: Path) -> None:
+def test_unwritable_path_is_refused_at_the_start(tmp_path: Path) -> None:
     handover_file.check(tmp_path / "handover")
     with pytest.raises(StartupError, match="is a folder: name a file in it"):
         handover_file.check(tmp_path)

@@ -48,7 +48,7 @@ async def test_the_publications_tell_what_an_earlier_process_left(
     assert left == ([unfinished] if unfinished else [])
 
 
-async def test_what_was_promised_again_or_is_not_held_any_more_is_left_as_well() -> None:
+async def test_promises_without_a_held_utterance_are_handed_over() -> None:
     trimmed, again = utterance("trimmed", id="0"), utterance("hello", id="1")
     unfinished = (Unfinished("m", trimmed, 1, ("fr",), tries=3), Unfinished("m", again, 2, ("de", "ja")))
     log = after(kept(hello("de"), untranslated("no luck", said=2, lang="de"), first=2, unfinished=unfinished))
@@ -66,7 +66,7 @@ async def test_what_one_process_keeps_the_next_one_knows() -> None:
         for name in ("one", "two", "three"):
             await log.accept("m", utterance(name))
         await log.conclude("m", translated("二", said=2, utterance="two"))
-    [left] = await log.kept()
+    [left] = log.kept_meetings()
     assert [work.utterance.id for work in left.unfinished] == ["one", "two", "three"]
     next_log = MemoryEventLog(usual(MemoryStore, earlier=(left,), max_publications=2))
     assert (await next_log.accept("m", utterance("one"))).known
@@ -77,14 +77,14 @@ async def test_what_one_process_keeps_the_next_one_knows() -> None:
     ]
 
 
-async def test_publications_that_the_next_process_does_not_keep_are_left_all_the_same() -> None:
+async def test_unkept_publications_still_hand_over_their_promises() -> None:
     log = after(kept(hello("de"), said("two", ()), said("three", ())), max_publications=1)
     assert (await log.read("m", 0)).first == 3
     assert [work.said for work in await log.take_over()] == [1]
     assert await log.conclude("m", translated("hallo", lang="de")) is not None
 
 
-async def test_a_meeting_is_kept_for_what_is_unfinished_and_then_forgotten() -> None:
+async def test_meeting_is_kept_while_something_is_unfinished() -> None:
     now = 1_700_000_000.0
     store = usual(MemoryStore, keep_s=60, wall_clock=lambda: now)
     log = MemoryEventLog(store)
@@ -111,7 +111,7 @@ async def test_nothing_is_remembered_of_what_is_trimmed() -> None:
     assert len(store.meetings["m"].by_key) == 3
 
 
-async def test_nothing_is_remembered_of_a_meeting_that_does_not_fit_any_more() -> None:
+async def test_dropped_meeting_is_forgotten_entirely() -> None:
     """A restart with a smaller bound: the log is begun again, and with it its offsets."""
     earlier = kept(said("one", ()), said("two", ()), translated("二", said=2, utterance="two"))
     young = KeptMeeting("young", "e2", 1, 1, (Publication(1, 1_700_000_000_999, said("three", ())),))

@@ -16,7 +16,7 @@ def told(number: int, day: int, characters: int, *minutes: int) -> Metered:
 async def test_a_day_goes_on_in_the_next_process() -> None:
     earlier = MemoryMeter()
     await earlier.tell(told(1, 20_000, 3, MINUTE))
-    kept = await earlier.kept()
+    kept = earlier.kept_days()
     assert kept == (DayOfTenant(tenant="acme", day=20_000, characters=3, minutes=1),)
     later = MemoryMeter(MemoryMeterStore(kept))
     assert (await later.tell(told(1, 20_000, 4, MINUTE + 1))).days == (

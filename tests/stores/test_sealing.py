@@ -25,7 +25,7 @@ def test_what_is_sealed_can_be_opened_and_tells_nothing() -> None:
     assert seal.close(SECRET) != sealed
 
 
-def test_a_new_key_comes_before_the_old_one_and_both_open() -> None:
+def test_old_and_new_key_both_open() -> None:
     before, both, after = Seal([OLD]), Seal([NEW, OLD]), Seal([NEW])
     assert both.open(before.close(SECRET)) == SECRET
     assert after.open(both.close(SECRET)) == SECRET
@@ -34,7 +34,7 @@ def test_a_new_key_comes_before_the_old_one_and_both_open() -> None:
     assert both.digest_key == before.digest_key != after.digest_key, "utterances sent again are still recognised"
 
 
-def test_without_a_key_nothing_is_sealed_and_with_one_that_is_still_read() -> None:
+def test_unsealed_entries_stay_readable_with_a_key() -> None:
     assert Seal().close(SECRET) == SECRET == Seal().open(SECRET)
     assert Seal([NEW]).open(SECRET) == SECRET
     with pytest.raises(ValueError, match="another key"):
@@ -55,7 +55,7 @@ def test_keys_are_read_from_a_file(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("text", ["", "no key", base64.b64encode(b"short").decode()])
-def test_a_file_without_good_keys_is_refused_in_one_sentence(tmp_path: Path, text: str) -> None:
+def test_file_without_good_keys_is_refused(tmp_path: Path, text: str) -> None:
     file = tmp_path / "store.key"
     file.write_text(text)
     with pytest.raises(StartupError, match="openssl rand -base64 32"):

@@ -20,11 +20,10 @@ from gateway.domain.live import Asked, LiveEvent
 from gateway.domain.log import Publication, Unfinished
 from gateway.domain.session_store import Bounds, TenantCounts
 from gateway.domain.sessions import SessionRecord, UsedToken
-from gateway.domain.webhooks import KeptWebhooks, Settled, Webhook
-from gateway.stores.memory_live_channel import MemoryLiveChannel, Switchboard
+from gateway.domain.webhooks import Settled, Webhook
 from gateway.stores.memory_log import MemoryEventLog, MemoryStore
 from gateway.stores.memory_session_store import MemorySessions, MemorySessionStore
-from gateway.stores.memory_webhooks import MemoryWebhookOutbox, MemoryWebhookStore
+from gateway.stores.memory_webhooks import MemoryWebhookOutbox
 from gateway.stores.sharded import (
     Placement,
     ShardedEventLog,
@@ -32,6 +31,7 @@ from gateway.stores.sharded import (
     ShardedSessionStore,
     ShardedWebhookOutbox,
 )
+from tests.live_channel import MemoryLiveChannel, Switchboard
 from tests.logs import nothing, texts, utterance
 from tests.patience import until
 from tests.usual import usual
@@ -76,9 +76,7 @@ def record(meeting: str, participant: str = "ana", **more: Any) -> SessionRecord
 
 
 @given(IDS, KEYS, st.randoms())
-def test_the_order_in_which_stores_are_named_does_not_matter(
-    ids: list[str], key: str | bytes, random: Any
-) -> None:
+def test_order_of_stores_does_not_matter(ids: list[str], key: str | bytes, random: Any) -> None:
     shuffled = list(ids)
     random.shuffle(shuffled)
     one, other = placement(*ids), placement(*shuffled)
@@ -121,7 +119,7 @@ def stores() -> tuple[MemoryStore, MemoryStore]:
     return usual(MemoryStore), usual(MemoryStore)
 
 
-async def test_each_meeting_is_on_its_store_and_all_are_counted(stores: tuple[MemoryStore, MemoryStore]) -> None:
+async def test_meetings_are_on_their_stores_and_counted(stores: tuple[MemoryStore, MemoryStore]) -> None:
     log = two_logs(stores)
     delivered: list[Publication] = []
     async with AsyncExitStack() as reading:
@@ -137,7 +135,7 @@ async def test_each_meeting_is_on_its_store_and_all_are_counted(stores: tuple[Me
         assert (usage.publications, usage.bytes) == (2, usage.bytes_by_account["acme"])
 
 
-async def test_what_a_gateway_left_on_any_store_is_taken_over(stores: tuple[MemoryStore, MemoryStore]) -> None:
+async def test_work_left_on_any_store_is_taken_over(stores: tuple[MemoryStore, MemoryStore]) -> None:
     gone, other = two_logs(stores), two_logs(stores)
     async with AsyncExitStack() as reading:
         for meeting in MEETINGS:
@@ -147,7 +145,7 @@ async def test_what_a_gateway_left_on_any_store_is_taken_over(stores: tuple[Memo
         assert {work.meeting for work in await other.take_over()} == set(MEETINGS)
 
 
-async def test_a_store_that_does_not_answer_takes_only_its_meetings_with_it(
+async def test_silent_store_takes_only_its_meetings_with_it(
     stores: tuple[MemoryStore, MemoryStore],
 ) -> None:
     gone, other = two_logs(stores), two_logs(stores, _Down)
@@ -195,8 +193,8 @@ async def test_a_session_is_where_its_meeting_is(session_stores: tuple[_SessionS
     here, there = session_stores
     for store, meeting in enumerate(MEETINGS):
         [session] = sessions_on(store)
-        assert here.suits(session, meeting)
-        assert not here.suits(session, MEETINGS[1 - store])
+        assert here.can_hold(session, meeting)
+        assert not here.can_hold(session, MEETINGS[1 - store])
         fence = await here.begin(session, record(meeting))
         assert await here.parts[store].find(session) == await there.find(session)
         assert await there.take(session, fence, record(meeting)) == fence + 1
@@ -235,7 +233,7 @@ async def test_a_token_opens_one_session_wherever_it_is(
 
 @pytest.mark.parametrize("store", [0, 1])
 @pytest.mark.parametrize("what", ["begin", "take", "take what has ended"])
-async def test_a_token_that_was_for_nothing_can_open_another_session(
+async def test_refused_sessions_token_can_be_used_again(
     session_stores: tuple[_SessionStore, _SessionStore], store: int, what: str
 ) -> None:
     here, there = session_stores
@@ -254,7 +252,7 @@ async def test_a_token_that_was_for_nothing_can_open_another_session(
 
 
 @pytest.mark.parametrize("store", [0, 1])
-async def test_a_token_stays_used_by_a_session_that_goes_on_later(
+async def test_token_stays_used_by_a_later_resume(
     session_stores: tuple[_SessionStore, _SessionStore], store: int
 ) -> None:
     here, there = session_stores
@@ -267,7 +265,7 @@ async def test_a_token_stays_used_by_a_session_that_goes_on_later(
     assert await there.take(session, fence, record(meeting, reads=()), used=TOKEN) == fence + 1
 
 
-async def test_a_revocation_is_told_once_and_counts_on_every_store(
+async def test_revocation_is_told_once_and_counts_everywhere(
     session_stores: tuple[_SessionStore, _SessionStore],
 ) -> None:
     here, there = session_stores
@@ -276,12 +274,12 @@ async def test_a_revocation_is_told_once_and_counts_on_every_store(
     revocation = Revocation(tenant="acme", before_s=2e9)
     await there.revoke(revocation)
     assert here.revoked == [revocation]
-    assert await there.meant_by(revocation, set()) == 2
-    there.parts[1].meant_by = _unavailable  # type: ignore[method-assign, assignment]
-    assert await there.meant_by(revocation, set()) == 1
+    assert await there.count_revoked_by(revocation, set()) == 2
+    there.parts[1].count_revoked_by = _unavailable  # type: ignore[method-assign, assignment]
+    assert await there.count_revoked_by(revocation, set()) == 1
 
 
-async def test_a_store_that_is_away_is_asked_only_where_it_matters(
+async def test_absent_store_is_asked_only_where_it_matters(
     session_stores: tuple[_SessionStore, _SessionStore],
 ) -> None:
     here, _ = session_stores
@@ -304,7 +302,7 @@ async def test_everybody_in_a_meeting_is_told_of(session_stores: tuple[_SessionS
 # The live channel
 
 
-async def test_what_happens_in_a_meeting_is_passed_on_over_its_store() -> None:
+async def test_live_events_go_over_their_meetings_store() -> None:
     boards = [Switchboard(), Switchboard()]
     here, there = (ShardedLiveChannel([MemoryLiveChannel(board) for board in boards], TWO) for _ in range(2))
     heard: dict[str, list[LiveEvent]] = {meeting: [] for meeting in MEETINGS}
@@ -329,9 +327,9 @@ def _add(heard: list[LiveEvent], _origin: str, event: LiveEvent) -> None:
 HOOK = Webhook(name="backend", url="https://example.com", secret_file="secret")
 
 
-async def test_events_wait_on_the_store_of_their_meeting_and_a_webhook_is_gone_on_all() -> None:
-    stores = [MemoryWebhookStore() for _ in range(2)]
-    outbox = ShardedWebhookOutbox([MemoryWebhookOutbox(store) for store in stores], TWO)
+async def test_events_wait_on_their_store_gone_on_all() -> None:
+    stores = [MemoryWebhookOutbox() for _ in range(2)]
+    outbox = ShardedWebhookOutbox(stores, TWO)
     await outbox.tend(HOOK, 0)
     for store, meeting in zip(stores, MEETINGS, strict=True):
         store.meeting_started(meeting)
@@ -339,23 +337,22 @@ async def test_events_wait_on_the_store_of_their_meeting_and_a_webhook_is_gone_o
     assert ([each.event.meeting for each in tended.deliveries], tended.waiting) == ([*MEETINGS], 2)
     first, second = tended.deliveries
     await outbox.settle(HOOK, second, Settled("It answered with status 200."))
-    assert [len(store.of("backend").waiting) for store in stores] == [1, 0]
+    assert [len(store.webhook("backend").waiting) for store in stores] == [1, 0]
     state = await outbox.state(HOOK)
     assert (state.waiting, state.oldest_ms, state.said) == (1, first.event.at_ms, "It answered with status 200.")
     await outbox.settle(HOOK, first, Settled("It answered with status 410.", gone=True))
-    assert [store.of("backend").gone for store in stores] == [HOOK.url] * 2
+    assert [store.webhook("backend").gone for store in stores] == [HOOK.url] * 2
     await outbox.resume(HOOK)
     assert not (await outbox.state(HOOK)).gone
-    assert await outbox.kept() == KeptWebhooks()
 
 
-async def test_events_of_one_store_do_not_wait_for_another_that_is_away() -> None:
+async def test_events_do_not_wait_for_an_absent_store() -> None:
     class Away(MemoryWebhookOutbox):
         async def tend(self, webhook: Webhook, most: int) -> Any:
             raise LogUnavailable("away")
 
-    there = MemoryWebhookStore()
-    outbox = ShardedWebhookOutbox([Away(), MemoryWebhookOutbox(there)], TWO)
+    there = MemoryWebhookOutbox()
+    outbox = ShardedWebhookOutbox([Away(), there], TWO)
     await outbox.tend(HOOK, 0)
     there.meeting_started(MEETINGS[1])
     assert [each.event.meeting for each in (await outbox.tend(HOOK, 1)).deliveries] == [MEETINGS[1]]
@@ -363,7 +360,7 @@ async def test_events_of_one_store_do_not_wait_for_another_that_is_away() -> Non
         await ShardedWebhookOutbox([Away(), Away()], TWO).tend(HOOK, 1)
 
 
-async def test_a_store_that_fails_otherwise_is_logged_though_another_answers(
+async def test_unexpected_failure_of_one_store_is_logged(
     caplog: pytest.LogCaptureFixture,
 ) -> None:
     class Broken(MemoryWebhookOutbox):

@@ -548,7 +548,7 @@ async def test_what_one_process_leaves_the_next_completes_with_one_outcome_per_l
         assert await r.scheduler.drain(0) is False
         await r.finals.quiet()
         assert await outcomes(r) == [("u", "de", "Eins.")]
-        left = await r.log.kept()
+        left = r.log.kept_meetings()
     async with stage(log=Log(left)) as r:
         for work in await r.log.take_over():
             await r.finals.take_over(r.room, work)

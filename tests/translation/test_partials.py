@@ -17,7 +17,7 @@ from gateway.domain.engine import (
 )
 from gateway.domain.log import Utterance
 from gateway.domain.quotas import Quota
-from gateway.domain.sessions import Stability
+from gateway.domain.sessions import Preferences, Stability
 from gateway.meeting.members import Member
 from gateway.protocol.messages import (
     Caption,
@@ -140,7 +140,7 @@ async def test_another_stability_shows_what_it_would_have_shown(
         await r.reader("live")
         reader = await r.reader(before)
         await spoken(r, SERIES)
-        r.room.update(reader.member, name="x", speaks=None, reads=("de",), stability=after)
+        r.room.update(reader.member, "x", Preferences(None, ("de",), after))
         reader.look()
         assert reader.committed["de"] == committed
         assert reader.tentative["de"] == tentative

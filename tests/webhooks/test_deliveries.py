@@ -15,7 +15,7 @@ from msgspec.structs import replace
 from gateway import metrics
 from gateway.domain.errors import LogUnavailable, StartupError
 from gateway.domain.webhooks import Delivery, Settled, Tended, Webhook
-from gateway.stores.memory_webhooks import MemoryWebhookOutbox, MemoryWebhookStore
+from gateway.stores.memory_webhooks import MemoryWebhookOutbox
 from gateway.webhooks.deliveries import Deliveries, pause_s
 from gateway.webhooks.sender import Answer, Sender
 from tests.patience import until
@@ -42,8 +42,7 @@ class Stage:
 
     def __init__(self, folder: Path, *answers: int) -> None:
         self.now_s = 1_700_000_000.0
-        self.store = MemoryWebhookStore(wall_clock=lambda: self.now_s)
-        self.outbox = MemoryWebhookOutbox(self.store)
+        self.outbox = MemoryWebhookOutbox(wall_clock=lambda: self.now_s)
         (folder / "secret").write_text(f"whsec_{'A' * 32}")
         self.webhook = Webhook(name="backend", url="https://example.com", secret_file=str(folder / "secret"))
         self.other = Other(*answers)
@@ -95,9 +94,9 @@ async def test_what_waits_is_delivered_with_its_id(tmp_path: Path) -> None:
     before = counted("delivered")
     async with stage.running():
         for meeting in map(str, range(20)):  # more than go at once
-            stage.store.meeting_started(meeting)
+            stage.outbox.meeting_started(meeting)
         await until(lambda: len(stage.other.received) == 20)
-        await until(lambda: not stage.store.of("backend").waiting)
+        await until(lambda: not stage.outbox.webhook("backend").waiting)
     assert counted("delivered") - before == 20
     ids = [id for id, _ in stage.other.received]
     assert len(set(ids)) == 20
@@ -108,13 +107,13 @@ async def test_a_failure_is_tried_again_when_it_is_time(tmp_path: Path, caplog: 
     stage = Stage(tmp_path, 500, 500, 200)
     with caplog.at_level(logging.WARNING, "gateway"):
         async with stage.running():
-            stage.store.meeting_started("m")
-            await until(lambda: stage.store.of("backend").said)
+            stage.outbox.meeting_started("m")
+            await until(lambda: stage.outbox.webhook("backend").said)
             assert len(stage.other.received) == 1
             stage.now_s += 5.0
             await until(lambda: len(stage.other.received) == 2)
             stage.now_s += 10.0
-            await until(lambda: not stage.store.of("backend").waiting)
+            await until(lambda: not stage.outbox.webhook("backend").waiting)
     assert len(set(stage.other.received)) == 1
     # One line when it begins to fail, one when it is over.
     assert [record.getMessage() for record in caplog.records] == [
@@ -126,7 +125,7 @@ async def test_a_failure_is_tried_again_when_it_is_time(tmp_path: Path, caplog: 
 async def test_every_refusal_but_gone_is_tried_again_for_a_day(tmp_path: Path) -> None:
     stage = Stage(tmp_path, 200)
     await stage.outbox.tend(stage.webhook, 0)
-    stage.store.meeting_started("m")
+    stage.outbox.meeting_started("m")
     [delivery] = (await stage.outbox.tend(stage.webhook, 1)).deliveries
     for status in (0, 301, 400, 404, 429, 500, 503):
         assert (await stage.settled(delivery, status)).again_s == 5.0
@@ -144,7 +143,7 @@ async def test_every_refusal_but_gone_is_tried_again_for_a_day(tmp_path: Path) -
 async def test_a_webhook_that_asks_for_a_pause_gets_it_within_the_bounds_of_the_plan(tmp_path: Path) -> None:
     stage = Stage(tmp_path, 200)
     await stage.outbox.tend(stage.webhook, 0)
-    stage.store.meeting_started("m")
+    stage.outbox.meeting_started("m")
     [delivery] = (await stage.outbox.tend(stage.webhook, 1)).deliveries
     # Whatever the number of tries would make of it.
     late = replace(delivery, tries=30, age_s=1.0)
@@ -168,15 +167,15 @@ async def test_in_a_pause_that_was_asked_for_other_events_wait_too(
     monkeypatch.setattr(stage.outbox, "tend", tend)
     stage.other.retry_after_s = 60.0
     async with stage.running():
-        stage.store.meeting_started("m")
-        await until(lambda: stage.store.of("backend").said)
-        stage.store.meeting_started("n")
+        stage.outbox.meeting_started("m")
+        await until(lambda: stage.outbox.webhook("backend").said)
+        stage.outbox.meeting_started("n")
         stage.now_s += 59.0
         asked.clear()
         await until(lambda: len(asked) > 3)
         assert set(asked) == {0}
         stage.now_s += 1.0
-        await until(lambda: not stage.store.of("backend").waiting)
+        await until(lambda: not stage.outbox.webhook("backend").waiting)
     assert len(stage.other.received) == 3
 
 
@@ -194,8 +193,8 @@ async def test_while_the_store_is_away_it_goes_on_trying(tmp_path: Path, monkeyp
     async with stage.running():
         await until(lambda: len(asked) > 4)
         monkeypatch.setattr(stage.outbox, "tend", real)
-        await until(lambda: stage.store.of("backend").settings)
-        stage.store.meeting_started("m")
+        await until(lambda: stage.outbox.webhook("backend").settings)
+        stage.outbox.meeting_started("m")
         await until(lambda: stage.other.received)
 
 
@@ -204,12 +203,12 @@ async def test_one_that_cannot_be_sent_is_not_in_the_way_of_others(
 ) -> None:
     stage = Stage(tmp_path, 200)
     async with stage.running():
-        stage.store.started["broken"] = 10**30  # no time
-        stage.store.meeting_ended("broken")
-        stage.store.meeting_started("m")
+        stage.outbox.started["broken"] = 10**30  # no time
+        stage.outbox.meeting_ended("broken")
+        stage.outbox.meeting_started("m")
         await until(lambda: stage.other.received and "is stuck" in caplog.text)
     assert len(stage.other.received) == 1
-    assert len(stage.store.of("backend").waiting) == 1
+    assert len(stage.outbox.webhook("backend").waiting) == 1
 
 
 async def test_with_more_under_way_than_at_once_nothing_more_is_claimed(
@@ -231,11 +230,11 @@ async def test_with_more_under_way_than_at_once_nothing_more_is_claimed(
     monkeypatch.setattr(stage.other, "post", slow)
     async with stage.running():
         for meeting in map(str, range(20)):
-            stage.store.meeting_started(meeting)
+            stage.outbox.meeting_started(meeting)
         await until(lambda: len(asked) > 3)
         assert asked[1:4] == [8, 0, 0]
         answers.set()
-        await until(lambda: not stage.store.of("backend").waiting)
+        await until(lambda: not stage.outbox.webhook("backend").waiting)
     assert len(stage.other.received) == 20
 
 
@@ -245,7 +244,7 @@ async def test_events_that_were_dropped_are_counted(tmp_path: Path, monkeypatch:
     before = counted("dropped")
     async with stage.running():
         for meeting in ("m", "n", "o"):
-            stage.store.meeting_started(meeting)
+            stage.outbox.meeting_started(meeting)
         await until(lambda: counted("dropped") == before + 2)
         await until(lambda: metrics.WEBHOOK_WAITING.labels("backend")._value.get() == 1)
 
@@ -262,14 +261,14 @@ async def test_a_secret_that_is_replaced_signs_from_then_on_and_none_is_a_failur
 async def test_a_test_that_is_taken_lets_one_that_was_gone_have_events_again(tmp_path: Path) -> None:
     stage = Stage(tmp_path, 410, 410, 200)
     async with stage.running():
-        stage.store.meeting_started("m")
-        await until(lambda: stage.store.of("backend").gone)
+        stage.outbox.meeting_started("m")
+        await until(lambda: stage.outbox.webhook("backend").gone)
         await stage.deliveries.ping(stage.webhook)
-        assert stage.store.of("backend").gone
+        assert stage.outbox.webhook("backend").gone
         await stage.deliveries.ping(stage.webhook)
-        assert not stage.store.of("backend").gone
-        stage.store.meeting_started("n")
-        await until(lambda: not stage.store.of("backend").waiting)
+        assert not stage.outbox.webhook("backend").gone
+        stage.outbox.meeting_started("n")
+        await until(lambda: not stage.outbox.webhook("backend").waiting)
         assert len(stage.other.received) == 4
 
 

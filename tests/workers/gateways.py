@@ -31,7 +31,7 @@ LONG = " ".join(f"w{n}" for n in range(200))
 
 
 def settings(script: Script | None = None, **fields: Any) -> Settings:
-    """Of workers on the tests' Redis, each time with keys of their own; a busy machine is no reason to refuse."""
+    """Workers on the tests' Redis, each time with keys of their own; a busy machine is no reason to refuse."""
     store = StoreSettings(url=shared_server().url, prefix=f"{secrets.token_hex(4)}:")
     engine = EngineSettings(
         kind="simulated",
@@ -44,7 +44,7 @@ def settings(script: Script | None = None, **fields: Any) -> Settings:
 
 
 def stalling(**fields: Any) -> Script:
-    """Of "STALL two" it translates a word and then waits for somebody to cancel it."""
+    """It translates a word of "STALL two" and then waits to be cancelled."""
     return Script(rules=(Rule(match="STALL", stall_after=2),), **fields)
 
 

@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import json
-import logging
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from pathlib import Path
 from types import SimpleNamespace
 from typing import cast
@@ -28,15 +27,7 @@ from tests.over_http import check_problem
 from tests.patience import until
 from tests.workers.gateways import settings, workers
 
-pytestmark = pytest.mark.slow
-
-
-@pytest.fixture(autouse=True)
-def _level_as_before() -> Iterator[None]:
-    logger = logging.getLogger("gateway")
-    before = logger.level
-    yield
-    logger.setLevel(before)
+pytestmark = [pytest.mark.slow, pytest.mark.usefixtures("level_as_before")]
 
 
 async def test_operator_ends_meetings_and_drains_workers_and_lanes(tmp_path: Path) -> None:

@@ -48,7 +48,7 @@ async def test_killed_worker_is_started_again() -> None:
     async with workers(settings(stalling())) as gateway:
         first, second = await gateway.session(1), await gateway.session(2)
         before = gateway.pids
-        # Of this test's process, in which other tests may have run.
+        # The counter of this process, in which other tests may have run.
         crashes = 'gateway_engine_restarts_total{engine="default",reason="crash"}'
         crashed = await gateway.metric(crashes)
         for session in (first, second):
@@ -94,7 +94,7 @@ async def test_a_worker_that_cannot_be_started_is_tried_again(monkeypatch: pytes
         assert gateway.pids[2] == before[2]
 
 
-async def test_a_reload_that_stops_midway_says_who_has_which_settings(
+async def test_interrupted_reload_says_who_has_which_settings(
     monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
     given = settings()
@@ -261,7 +261,7 @@ async def always_served(gateway: Running, served: list[bool]) -> None:
         await asyncio.sleep(0.01)
 
 
-async def test_reloads_that_cannot_be_done_change_nothing_and_those_that_wait_are_done_after_them(
+async def test_failed_reloads_change_nothing_and_later_ones_follow(
     monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
     read: list[str] = []
@@ -306,7 +306,7 @@ async def test_what_goes_on_running_keeps_its_settings(caplog: pytest.LogCapture
         await gateway.all_serve()
 
 
-async def test_the_end_of_the_parent_drains_all_workers_at_once() -> None:
+async def test_stopping_parent_drains_all_workers_at_once() -> None:
     async with workers(settings()) as gateway:
         sessions = [await gateway.session(number) for number in (1, 2)]
         pids = [*gateway.pids.values(), gateway.host_pid]
@@ -349,7 +349,7 @@ async def test_draining_worker_finishes_when_parent_ends() -> None:
         assert (await session.until("error", code="draining"))["retry_after_ms"] == 0
 
 
-async def test_a_second_time_it_does_not_wait_for_what_was_accepted() -> None:
+async def test_second_stop_does_not_wait_for_accepted_work() -> None:
     async with workers(settings(stalling(), drain_s=3_600), count=1) as gateway:
         session = await gateway.session(1)
         await session.say("u1", "STALL two")
@@ -408,7 +408,7 @@ async def test_workers_may_each_play_a_script_of_their_own() -> None:
             await session.cancel("u1")
 
 
-async def test_one_that_cannot_start_says_why_and_leaves_nothing_behind(tmp_path: Path) -> None:
+async def test_failed_start_says_why_and_leaves_nothing(tmp_path: Path) -> None:
     given = replace(settings(), auth=AuthSettings(keys_file="/nowhere/keys.json"))
     parent = Parent(given, 2, tmp_path, 0)
     await parent.run()
@@ -447,7 +447,7 @@ async def test_workers_share_several_engines() -> None:
         for session in (first, second):
             for n in range(3):
                 await session.say(f"u{n}", "STALL two")
-            # Of one of them, or of both: the second may know already that the first lane is used.
+            # Both may run on it: the second session may know already that the first lane is used.
             await gateway.runs("a", 3)
         crashes = 'gateway_engine_restarts_total{engine="a",reason="crash"}'
         crashed = await gateway.metric(crashes)
@@ -465,7 +465,7 @@ async def test_workers_share_several_engines() -> None:
         assert await gateway.metric(crashes) == crashed + 1
 
 
-async def test_every_worker_says_what_each_engine_does_for_all_of_them() -> None:
+async def test_every_worker_reports_each_engine_for_all() -> None:
     lanes = (lane("a", "en-ja", script=stalling()), lane("b", "en-de", script=stalling()))
     async with workers(of_several(*lanes)) as gateway:
         sessions = [await gateway.session(number) for number in (1, 2)]

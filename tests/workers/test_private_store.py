@@ -53,7 +53,7 @@ async def until_it_has(store: PrivateStore, value: str) -> None:
             await asyncio.sleep(0.02)
 
 
-async def test_it_is_set_as_the_gateway_asks_of_a_store_and_keeps_its_data(tmp_path: Path) -> None:
+async def test_private_store_is_durable_as_the_gateway_asks(tmp_path: Path) -> None:
     async with private(tmp_path / "store") as store:
         await check(store.url)
         assert stat.S_IMODE(os.stat(store.url.removeprefix("unix://")).st_mode) == 0o700
@@ -75,7 +75,7 @@ async def test_one_that_dies_is_started_again_with_its_data(
         assert f"the store in {tmp_path}/store ended with status -9; it is started again" in caplog.text
 
 
-async def test_one_that_hangs_is_killed_and_started_again_with_its_data(
+async def test_hanging_store_is_restarted_with_its_data(
     tmp_path: Path, caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     async with private(tmp_path / "store") as store:
@@ -124,9 +124,7 @@ async def test_one_that_cannot_start_names_its_log(tmp_path: Path) -> None:
             pass
 
 
-def test_without_such_a_program_one_sentence_says_what_to_install(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_missing_store_program_is_named_for_installation(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(private_store, "_PROGRAMS", ("no-such-server",))
     with pytest.raises(StartupError, match=r"install redis-server .* or valkey-server, or .*--store"):
         PrivateStore(tmp_path, tmp_path, 0)
@@ -141,9 +139,7 @@ async def test_valkey_is_as_good(tmp_path: Path, monkeypatch: pytest.MonkeyPatch
         assert store._command[0] == str(tmp_path / "valkey-server")
 
 
-def test_there_is_one_for_every_four_workers_and_as_many_as_before(
-    tmp_path: Path, caplog: pytest.LogCaptureFixture
-) -> None:
+def test_four_workers_share_one_store(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
     assert data_folders(tmp_path / "four", 4) == [tmp_path / "four" / "store"]
     several = [tmp_path / "store", tmp_path / "store-2", tmp_path / "store-3"]
     assert data_folders(tmp_path, 9) == several

@@ -103,7 +103,7 @@ def test_one_sentence_says_why_it_cannot_start(tmp_path: Path) -> None:
     assert "cannot be reached" in refused(*arguments(tmp_path, "--store", f"unix://{tmp_path}/none.sock"))
 
 
-def test_an_address_of_its_own_shows_metrics_and_readiness_of_all(tmp_path: Path) -> None:
+def test_admin_address_shows_metrics_and_readiness_of_all(tmp_path: Path) -> None:
     given = arguments(tmp_path, "--log-level", "error")
     with gateway_process(*given, env={"GATEWAY__ADMIN_PORT": "0"}) as gateway:
         gateway.ready()

@@ -62,7 +62,7 @@ class FarEnd:
         return found[0]
 
 
-async def test_it_serves_once_it_has_reached_an_engine_that_is_ready() -> None:
+async def test_worker_serves_once_its_engine_is_ready() -> None:
     with reserve("127.0.0.1", 0) as sock:
         port = sock.getsockname()[1]
         async with shared_engine(SimulatedEngine(Script())) as shared:
@@ -155,7 +155,7 @@ async def test_worker_refuses_a_parent_of_another_protocol() -> None:
 
 
 @pytest.mark.slow
-async def test_workers_engine_and_store_end_with_a_parent_that_is_killed(tmp_path: Path) -> None:
+async def test_everything_ends_with_a_killed_parent(tmp_path: Path) -> None:
     arguments = ("--engine", "simulated", "--workers", "2", "--state-dir", str(tmp_path))
     with gateway_process(*arguments) as gateway:
         gateway.ready()

@@ -12,6 +12,7 @@ from collections.abc import Awaitable, Callable
 from datetime import UTC, datetime
 from http import HTTPStatus
 
+from msgspec import Struct
 from starlette.requests import Request
 from starlette.routing import BaseRoute, Route
 from starlette.types import ASGIApp
@@ -22,16 +23,59 @@ from gateway.domain.log import LoggedMeeting
 from gateway.domain.ports import EventLog, SessionStore
 from gateway.domain.roles import NAME
 from gateway.domain.session_store import StoredSession
-from gateway.server.administration.bodies import (
-    EndedAnswer,
-    ErasedAnswer,
-    Meeting,
-    MeetingsAnswer,
-    Session,
-    SessionsAnswer,
-)
 from gateway.server.administration.operators import Operators, note
 from gateway.server.http.responses import Resource, StatusError, json_response
+
+
+class Meeting(Struct, frozen=True, kw_only=True):
+    """A meeting that somebody is in, or of which something is kept."""
+
+    tenant: str
+    meeting: str
+    # Whether it is of one participant, who named no meeting.
+    private: bool
+    # Sessions with a connection, and those that can be resumed.
+    connected: int
+    away: int
+    # Utterances and translations that are kept, and their estimated bytes.
+    publications: int
+    bytes: int
+    # When the newest publication was appended. None: nothing is kept.
+    newest_at: datetime | None
+
+
+class MeetingsAnswer(Struct, frozen=True):
+    meetings: list[Meeting]
+
+
+class Session(Struct, frozen=True, kw_only=True):
+    """A participant in a meeting."""
+
+    tenant: str
+    meeting: str
+    participant: str
+    name: str
+    speaks: str | None
+    reads: tuple[str, ...]
+    # Whether it has no connection now.
+    away: bool
+    # Subject of the token, in its issuer's words. None where sessions need no token.
+    sub: str | None
+
+
+class SessionsAnswer(Struct, frozen=True):
+    sessions: list[Session]
+
+
+class EndedAnswer(Struct, frozen=True):
+    sessions: int
+
+
+class ErasedAnswer(Struct, frozen=True):
+    """Whether anything was kept."""
+
+    erased: bool
+
 
 _ONE = "/admin/meetings/{tenant}/{meeting}"
 
@@ -54,22 +98,19 @@ def routes(
     ]
 
 
-class _Meetings:
-    def __init__(
-        self, log: EventLog, session_store: SessionStore, revoke: Callable[[Revocation], Awaitable[int]]
-    ) -> None:
-        self._log = log
-        self._session_store = session_store
-        self._revoke = revoke
+class _Meetings(Struct, frozen=True):
+    log: EventLog
+    session_store: SessionStore
+    revoke: Callable[[Revocation], Awaitable[int]]
 
     async def all(self, request: Request) -> ASGIApp:
-        found = _meetings(await self._session_store.sessions(), await self._log.meetings())
+        found = _meetings(await self.session_store.sessions(), await self.log.meetings())
         tenant = request.query_params.get("tenant")
         return json_response(MeetingsAnswer([each for each in found if tenant in (None, each.tenant)]))
 
     async def sessions(self, request: Request) -> ASGIApp:
         tenant = request.query_params.get("tenant")
-        found = [_session(each) for each in await self._session_store.sessions()]
+        found = [_session(each) for each in await self.session_store.sessions()]
         return json_response(SessionsAnswer([each for each in found if tenant in (None, each.tenant)]))
 
     async def one(self, request: Request) -> ASGIApp:
@@ -78,7 +119,7 @@ class _Meetings:
 
     async def end(self, request: Request) -> ASGIApp:
         tenant, meeting = _named(request)
-        ended = await self._revoke(_revocation(tenant, meeting))
+        ended = await self.revoke(_revocation(tenant, meeting))
         note(request, "meeting ended", tenant=tenant, meeting=meeting, sessions=ended)
         return json_response(EndedAnswer(ended))
 
@@ -90,19 +131,19 @@ class _Meetings:
             raise StatusError(HTTPStatus.NOT_FOUND, "There is no such participant in this meeting.")
         # Their token is not valid any more either: by their subject, as a new one may have been issued since.
         subject = meant[0].grant.subject
-        ended = await self._revoke(_revocation(tenant, meeting, subject=subject, participant=participant))
+        ended = await self.revoke(_revocation(tenant, meeting, subject=subject, participant=participant))
         note(request, "participant removed", tenant=tenant, meeting=meeting, participant=participant)
         return json_response(EndedAnswer(ended))
 
     async def erase(self, request: Request) -> ASGIApp:
         tenant, meeting = _named(request)
-        erased = await self._log.erase(meeting_key(tenant, meeting))
+        erased = await self.log.erase(meeting_key(tenant, meeting))
         note(request, "transcript erased", tenant=tenant, meeting=meeting, there_was_one=erased)
         return json_response(ErasedAnswer(erased))
 
     async def _in(self, tenant: str, meeting: str) -> list[StoredSession]:
         key = meeting_key(tenant, meeting)
-        return [each for each in await self._session_store.sessions() if each.record.meeting == key]
+        return [each for each in await self.session_store.sessions() if each.record.meeting == key]
 
 
 def _revocation(

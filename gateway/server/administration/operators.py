@@ -26,8 +26,6 @@ class Operators:
         self._verify = verify
 
     def only(self, endpoint: Endpoint) -> Endpoint:
-        """The endpoint, for operators alone."""
-
         async def guarded(request: Request) -> ASGIApp:
             request.state.operator = await self._verify(bearer(request) or "")
             return await endpoint(request)

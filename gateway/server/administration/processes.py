@@ -7,20 +7,44 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from http import HTTPStatus
-from typing import Protocol
+from typing import Literal, Protocol
 
 import msgspec
+from msgspec import Struct
 from starlette.requests import Request
 from starlette.routing import BaseRoute, Route
 from starlette.types import ASGIApp
 
 from gateway.domain.engine import EngineHealth, LaneHealth
-from gateway.server.administration.bodies import LanesAnswer, LogLevel, Worker, WorkersAnswer
 from gateway.server.administration.operators import Operators, note
 from gateway.server.http.bodies import EngineReadiness
 from gateway.server.http.readiness import Whole, engine_readiness
 from gateway.server.http.request_bodies import decoded, read_json
 from gateway.server.http.responses import Resource, StatusError, json_response
+
+
+class LanesAnswer(Struct, frozen=True):
+    lanes: list[EngineReadiness]
+
+
+class Worker(Struct, frozen=True, kw_only=True):
+    """A process that serves. The numbers are translations."""
+
+    # None: the only process.
+    number: int | None
+    pid: int
+    status: Literal["serving", "starting", "draining"]
+    running: int
+    waiting: int
+
+
+class WorkersAnswer(Struct, frozen=True):
+    workers: list[Worker]
+
+
+class LogLevel(Struct, frozen=True, forbid_unknown_fields=True):
+    level: Literal["debug", "info", "warning", "error"]
+
 
 _LEVEL = msgspec.json.Decoder(LogLevel)
 _BODY_BYTES = 1_024
@@ -63,15 +87,14 @@ def routes(operators: Operators, processes: Processes) -> list[BaseRoute]:
     ]
 
 
-class _Processes:
-    def __init__(self, processes: Processes) -> None:
-        self._processes = processes
+class _Processes(Struct, frozen=True):
+    processes: Processes
 
     async def lanes(self, _request: Request) -> ASGIApp:
         return json_response(LanesAnswer(self._lanes()))
 
     def _lanes(self) -> list[EngineReadiness]:
-        health, whole = self._processes.health(), self._processes.whole()
+        health, whole = self.processes.health(), self.processes.whole()
         if whole.lanes:
             return [engine_readiness(lane) for lane in whole.lanes]
         only = LaneHealth("default", health.state, health.reason, running=whole.running, waiting=whole.waiting)
@@ -81,25 +104,25 @@ class _Processes:
         name = request.path_params["name"]
         if name not in [lane.name for lane in self._lanes()]:
             raise StatusError(HTTPStatus.NOT_FOUND, "There is no lane of this name.")
-        self._processes.drain_lane(name)
+        self.processes.drain_lane(name)
         note(request, "lane is to be drained", lane=name)
         return json_response(LanesAnswer(self._lanes()), 202)
 
     async def workers(self, _request: Request) -> ASGIApp:
-        return json_response(WorkersAnswer([*self._processes.workers()]))
+        return json_response(WorkersAnswer([*self.processes.workers()]))
 
     async def drain_worker(self, request: Request) -> ASGIApp:
         number = request.path_params["number"]
-        if not self._processes.drain_worker(number):
+        if not self.processes.drain_worker(number):
             raise StatusError(HTTPStatus.NOT_FOUND, "There is no worker of this number.")
         note(request, "worker is to be drained", worker=number)
-        return json_response(WorkersAnswer([*self._processes.workers()]), 202)
+        return json_response(WorkersAnswer([*self.processes.workers()]), 202)
 
     async def log_level(self, _request: Request) -> ASGIApp:
-        return json_response({"level": self._processes.log_level})
+        return json_response({"level": self.processes.log_level})
 
     async def set_log_level(self, request: Request) -> ASGIApp:
         level = decoded(_LEVEL, await read_json(request, _BODY_BYTES)).level
-        self._processes.log_from(level)
+        self.processes.log_from(level)
         note(request, "log level changed", level=level)
         return json_response(LogLevel(level))

@@ -6,7 +6,7 @@ Must not know: how texts are translated, who has which key.
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable
+from collections.abc import Callable
 from typing import Literal
 
 from msgspec import Struct
@@ -30,12 +30,12 @@ from gateway.domain.errors import (
 from gateway.domain.glossaries import Glossaries
 from gateway.domain.grants import Grant
 from gateway.domain.languages import AUTO, language_name, normalise
-from gateway.domain.quotas import Quota, Usage
 from gateway.protocol import checks
 from gateway.server.compat.deepl_glossaries import SCHEMES, DeepLGlossaries, tag_of
 from gateway.server.compat.markup import Kind, Rules
 from gateway.server.compat.requests import CompatResource, Parts, check_texts, known, parameters, translated
 from gateway.server.http.responses import json_response
+from gateway.server.http.usage import TenantUsage
 from gateway.server.translate.plan import Asked
 
 # The status of the daily quota, which no standard has.
@@ -81,15 +81,10 @@ class _Type(Struct, frozen=True):
     type: Literal["source", "target"] = "source"
 
 
-def routes(
-    parts: Parts,
-    usage: Callable[[str], Awaitable[Usage]],
-    quota: Callable[[str], Quota],
-    glossaries: Callable[[], Glossaries],
-) -> list[BaseRoute]:
-    """usage, quota: of a tenant. glossaries: where they are, which is known once the store is open."""
+def routes(parts: Parts, usage: TenantUsage, glossaries: Callable[[], Glossaries]) -> list[BaseRoute]:
+    """glossaries: where they are, which is known once the store is open."""
     kept = DeepLGlossaries(parts, glossaries)
-    api = _Api(parts, usage, quota, kept)
+    api = _Api(parts, usage, kept)
     one = "/glossaries/{id}"
     return [
         Route("/v2/glossaries", _Resource(GET=kept.list_single, POST=kept.create_single)),
@@ -109,17 +104,10 @@ def routes(
 
 
 class _Api:
-    def __init__(
-        self,
-        parts: Parts,
-        usage: Callable[[str], Awaitable[Usage]],
-        quota: Callable[[str], Quota],
-        glossaries: DeepLGlossaries,
-    ) -> None:
+    def __init__(self, parts: Parts, usage: TenantUsage, glossaries: DeepLGlossaries) -> None:
         self._parts = parts
         self._glossaries = glossaries
         self._usage = usage
-        self._quota = quota
 
     async def translate(self, request: Request) -> ASGIApp:
         grant = await self._grant(request)
@@ -188,7 +176,7 @@ class _Api:
             attempt.grant = grant
             if not grant.any_meeting:
                 raise Forbidden("What a tenant uses is told to whoever has an API key of it.")
-            used, quota = await self._usage(grant.tenant), self._quota(grant.tenant)
+            used, quota = await self._usage.used_by(grant.tenant), self._usage.quota_of(grant.tenant)
         limit = _NO_LIMIT if quota.characters is None else quota.characters
         return json_response({"character_count": used.characters, "character_limit": limit})
 
@@ -214,24 +202,20 @@ class _Resource(CompatResource):
         return {"message": message}
 
     def status(self, error: GatewayError) -> int:
-        return _status(error)
-
-
-def _status(error: GatewayError) -> int:
-    match error:
-        case Unauthenticated() | Forbidden() | ForeignOrigin():
-            return 403
-        case DailyQuotaExceeded():
-            return _QUOTA_EXCEEDED
-        case QuotaExceeded() | RateLimited():
-            return 429
-        case MessageTooLarge():
-            return 413
-        case _ if error.retryable:
-            return 503
-        case _:
-            # DeepL's clients ask up to five times again after any status from 500 on.
-            return 400
+        match error:
+            case Unauthenticated() | Forbidden() | ForeignOrigin():
+                return 403
+            case DailyQuotaExceeded():
+                return _QUOTA_EXCEEDED
+            case QuotaExceeded() | RateLimited():
+                return 429
+            case MessageTooLarge():
+                return 413
+            case _ if error.retryable:
+                return 503
+            case _:
+                # DeepL's clients ask up to five times again after any status from 500 on.
+                return 400
 
 
 def _rules(given: _Text) -> Rules | None:

@@ -86,21 +86,17 @@ class _Pair(Struct, frozen=True):
     target_lang: str
 
 
-class DeepLGlossaries:
+class DeepLGlossaries(Struct, frozen=True):
     """The endpoints, for clients with an API key of a tenant; and the terms for a text."""
 
-    def __init__(self, parts: Parts, glossaries: Callable[[], Glossaries]) -> None:
-        self._parts = parts
-        self._glossaries = glossaries
+    parts: Parts
+    glossaries: Callable[[], Glossaries]
 
     async def terms(
         self, grant: Grant, id: str, source: str, target: str, texts: Collection[str]
     ) -> dict[str, str]:
-        """The terms that occur in one of these texts. source, target: as DeepL calls them.
-
-        Raises `StatusError` if there is no such glossary, `InvalidValue` if it has no such languages.
-        """
-        profile = self._parts.translator.engine.profile()
+        """Terms in these texts. source, target: DeepL's codes. Raises `StatusError` or `InvalidValue`."""
+        profile = self.parts.translator.engine.profile()
         if "glossary" not in profile.options:
             raise InvalidValue(
                 f"The model {profile.model} takes no glossaries (glossary_id).", field="glossary_id"
@@ -119,12 +115,12 @@ class DeepLGlossaries:
 
     async def list_single(self, request: Request) -> ASGIApp:
         grant = await self._grant(request)
-        found = await self._glossaries().of_tenant(grant.tenant)
+        found = await self.glossaries().of_tenant(grant.tenant)
         return json_response({"glossaries": [_single(each) for each in found if len(each.dictionaries) == 1]})
 
     async def create_single(self, request: Request) -> ASGIApp:
         grant = await self._grant(request)
-        given = await parameters(request, self._parts.origins, _New)
+        given = await parameters(request, self.parts.origins, _New)
         return json_response(_single(await self._create(request, grant, given.name, [given])), HTTPStatus.CREATED)
 
     async def get_single(self, request: Request) -> ASGIApp:
@@ -139,7 +135,7 @@ class DeepLGlossaries:
         grant = await self._grant(request)
         glossary = await self._find(grant, request.path_params["id"])
         with self._attempt(request, grant, glossary.id):
-            await self._glossaries().delete(grant.tenant, glossary.id)
+            await self.glossaries().delete(grant.tenant, glossary.id)
         return Response(status_code=HTTPStatus.NO_CONTENT)
 
     async def _asked_single(self, request: Request) -> Glossary:
@@ -152,11 +148,11 @@ class DeepLGlossaries:
 
     async def list_several(self, request: Request) -> ASGIApp:
         grant = await self._grant(request)
-        return json_response({"glossaries": list(map(_several, await self._glossaries().of_tenant(grant.tenant)))})
+        return json_response({"glossaries": list(map(_several, await self.glossaries().of_tenant(grant.tenant)))})
 
     async def create_several(self, request: Request) -> ASGIApp:
         grant = await self._grant(request)
-        given = await parameters(request, self._parts.origins, _NewWithSeveral, shape=_nested)
+        given = await parameters(request, self.parts.origins, _NewWithSeveral, shape=_nested)
         glossary = await self._create(request, grant, given.name, given.dictionaries)
         return json_response(_several(glossary), HTTPStatus.CREATED)
 
@@ -167,7 +163,7 @@ class DeepLGlossaries:
     async def change(self, request: Request) -> ASGIApp:
         """Another name, and entries that are added or take the place of those with the same source term."""
         grant = await self._grant(request)
-        given = await parameters(request, self._parts.origins, _Changed, shape=_nested)
+        given = await parameters(request, self.parts.origins, _Changed, shape=_nested)
         new = self._dictionaries(given.dictionaries)
 
         def changed(before: Glossary) -> Glossary:
@@ -194,7 +190,7 @@ class DeepLGlossaries:
     async def put_dictionary(self, request: Request) -> ASGIApp:
         """A dictionary in the place of the one with the same languages."""
         grant = await self._grant(request)
-        (new,) = self._dictionaries([await parameters(request, self._parts.origins, _Entries)])
+        (new,) = self._dictionaries([await parameters(request, self.parts.origins, _Entries)])
         await self._change(request, grant, lambda before: _with(before, new))
         return json_response(_info(new))
 
@@ -209,7 +205,7 @@ class DeepLGlossaries:
         return Response(status_code=HTTPStatus.NO_CONTENT)
 
     async def _asked_dictionary(self, request: Request, glossary: Glossary) -> Dictionary:
-        asked = await parameters(request, self._parts.origins, _Pair)
+        asked = await parameters(request, self.parts.origins, _Pair)
         dictionary = _dictionary(glossary, *self._pair(asked.source_lang, asked.target_lang))
         if dictionary is None:
             raise StatusError(HTTPStatus.NOT_FOUND, "The glossary has no dictionary of these languages.")
@@ -218,22 +214,21 @@ class DeepLGlossaries:
     # ------------------------------------------------------------ what they share
 
     async def _grant(self, request: Request) -> Grant:
-        """Raises `Unauthenticated` or `Forbidden`."""
-        grant = await known(request, self._parts, action="glossary", schemes=SCHEMES)
+        grant = await known(request, self.parts, action="glossary", schemes=SCHEMES)
         if not grant.any_meeting:
-            with self._parts.audit.attempt("glossary", request, refusals_only=True) as attempt:
+            with self.parts.audit.attempt("glossary", request, refusals_only=True) as attempt:
                 attempt.grant = grant
                 raise Forbidden("Glossaries are for whoever has an API key of the tenant.")
         return grant
 
     @contextmanager
     def _attempt(self, request: Request, grant: Grant, id: str) -> Iterator[None]:
-        with self._parts.audit.attempt("glossary", request) as attempt:
+        with self.parts.audit.attempt("glossary", request) as attempt:
             attempt.grant, attempt.detail = grant, id
             yield
 
     async def _find(self, grant: Grant, id: str) -> Glossary:
-        glossary = await self._glossaries().find(grant.tenant, id)
+        glossary = await self.glossaries().find(grant.tenant, id)
         if glossary is None:
             raise StatusError(HTTPStatus.NOT_FOUND, f"There is no glossary {id[:64]!r}.")
         return glossary
@@ -246,7 +241,7 @@ class DeepLGlossaries:
             id=secrets.token_hex(16), name=name, created_s=time.time(), dictionaries=tuple(dictionaries)
         )
         with self._attempt(request, grant, glossary.id):
-            await self._glossaries().put(grant.tenant, glossary)
+            await self.glossaries().put(grant.tenant, glossary)
         return glossary
 
     async def _change(self, request: Request, grant: Grant, changed: Callable[[Glossary], Glossary]) -> Glossary:
@@ -257,7 +252,7 @@ class DeepLGlossaries:
                 for each in after.dictionaries:
                     checks.check_count(len(each.terms), MOST_ENTRIES, "entries", "entries")
                 checks.check_count(len(after.dictionaries), _MOST_DICTIONARIES, "dictionaries", "dictionaries")
-                if await self._glossaries().put(grant.tenant, after):
+                if await self.glossaries().put(grant.tenant, after):
                     return after
             raise LogUnavailable("The glossary is being changed by others.", retry_after_ms=1_000)
 
@@ -267,13 +262,13 @@ class DeepLGlossaries:
             pair = self._pair(each.source_lang, each.target_lang)
             if pair in found:
                 raise InvalidValue(f"Two dictionaries are from {pair[0]} to {pair[1]}.", field="dictionaries")
-            terms = read_entries(each.entries, each.entries_format, self._parts.translator.limits)
+            terms = read_entries(each.entries, each.entries_format, self.parts.translator.limits)
             found[pair] = Dictionary(*pair, terms)
         checks.check_count(len(found), _MOST_DICTIONARIES, "dictionaries", "dictionaries")
         return list(found.values())
 
     def _pair(self, source: str, target: str) -> tuple[str, str]:
-        profile = self._parts.translator.engine.profile()
+        profile = self.parts.translator.engine.profile()
         pair = (
             checks.supported_language(tag_of(source), profile.languages, "source_lang"),
             checks.supported_language(tag_of(target), profile.languages, "target_lang"),

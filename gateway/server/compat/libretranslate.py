@@ -20,7 +20,7 @@ from gateway.domain.grants import Grant
 from gateway.domain.languages import AUTO, UNDETERMINED, language_name
 from gateway.server.compat.markup import Rules
 from gateway.server.compat.requests import CompatResource, Parts, known, parameters, translated
-from gateway.server.guard.accounts import client_account
+from gateway.server.guard.identity import client_account
 from gateway.server.http.responses import json_response
 from gateway.server.translate.plan import Asked
 
@@ -130,18 +130,14 @@ class _Resource(CompatResource):
         return {"error": message}
 
     def status(self, error: GatewayError) -> int:
-        return _status(error)
+        match error:
+            case Unauthenticated() | Forbidden() | ForeignOrigin():
+                return 403
+            case _ if error.http_status == 422:
+                return 400
+            case _:
+                return error.http_status
 
 
 def _has_bearer(request: Request) -> bool:
     return request.headers.get("authorization", "").lower().startswith("bearer ")
-
-
-def _status(error: GatewayError) -> int:
-    match error:
-        case Unauthenticated() | Forbidden() | ForeignOrigin():
-            return 403
-        case _ if error.http_status == 422:
-            return 400
-        case _:
-            return error.http_status

@@ -59,9 +59,7 @@ class Token(Struct, frozen=True):
     """A part of the text. point: a tag without content, a comment or the like. kept: a whole element as it is."""
 
     kind: Literal["text", "start", "end", "point", "kept"]
-    # As it was written.
     raw: str
-    # Name of the element.
     name: str = ""
     # A sentence ends here.
     divides: bool = False
@@ -72,10 +70,7 @@ class Token(Struct, frozen=True):
 
 
 def tokens(text: str, rules: Rules) -> list[Token]:
-    """The parts of a text; their `raw` together are the text.
-
-    Raises `InvalidValue` for XML that is not well-formed.
-    """
+    """The parts of a text; their `raw` together are the text. Raises `InvalidValue` for malformed XML."""
     found = _with_outline(list(_xml(text, rules)), rules) if rules.kind == "xml" else list(_html(text, rules))
     return list(_kept_together(found))
 

@@ -25,9 +25,8 @@ from gateway.protocol import checks
 from gateway.protocol.codec import where_and_why
 from gateway.server.compat.markup import Rules
 from gateway.server.compat.tagged import Tagged
-from gateway.server.guard.accounts import client_account
 from gateway.server.guard.audit import Audit
-from gateway.server.guard.identity import Identity, bearer
+from gateway.server.guard.identity import Identity, bearer, client_account
 from gateway.server.guard.origins import Origins
 from gateway.server.http.bodies import status_code
 from gateway.server.http.request_bodies import media_type, read_body
@@ -144,8 +143,6 @@ async def known(
 
 
 class Done(Struct, frozen=True):
-    """One text, translated."""
-
     # Normalised tag, also where it was detected.
     source: str
     text: str

@@ -328,7 +328,6 @@ def _without_quotes(text: str) -> tuple[str, str, str]:
 
 
 def _is_quoted(text: str) -> bool:
-    """Whether a text has quotation marks at both ends."""
     return text[0] in _QUOTES and text[-1] in _QUOTES
 
 

@@ -27,7 +27,6 @@ _REFUSED = (10.0, 100.0)
 _DONE = (50.0, 500.0)
 _OF_SESSIONS = {"join", "resume", "leave"}
 
-# Tenants whose rates are remembered.
 _MOST_RATES = 10_000
 
 

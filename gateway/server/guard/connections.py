@@ -10,7 +10,7 @@ from collections import Counter, OrderedDict
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 
-from gateway.server.guard.accounts import account_of
+from gateway.server.guard.identity import account_of
 
 # Connections above the bound that are held at once. Each is told that there is no room, or how the gateway is.
 _CROWDED = 64

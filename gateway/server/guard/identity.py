@@ -1,10 +1,12 @@
-"""Who asks: what the bearer of a request or a connection may do.
+"""Who asks: what the bearer of a request or a connection may do, and which account it is charged to.
 
-Knows: the Authorization header, and whether anybody needs a token here. Must not know: tokens, keys, endpoints.
+Knows: the Authorization header, forms of addresses, whether a token is needed.
+Must not know: tokens, keys, endpoints.
 """
 
 from __future__ import annotations
 
+import ipaddress
 from collections.abc import Callable
 from http import HTTPStatus
 
@@ -16,8 +18,6 @@ from gateway.domain.ports import Authenticator
 
 
 class Identity:
-    """Verifies what is presented."""
-
     def __init__(
         self,
         # None: nobody needs a token.
@@ -43,7 +43,7 @@ class Identity:
         self._check(grant)
         return grant
 
-    async def of(self, connection: HTTPConnection) -> Grant:
+    async def grant_of(self, connection: HTTPConnection) -> Grant:
         """What the sender of a request may, by its header. Raises `Unauthenticated`."""
         # Without keys here, the header is meant for another server: a proxy, for example.
         return await self.grant(bearer(connection) if self.required else None)
@@ -52,14 +52,11 @@ class Identity:
         """As `of`; None for a client without such a header: a browser's token comes with `session.start`."""
         if not self.required or bearer(connection) is None:
             return None
-        return await self.of(connection)
+        return await self.grant_of(connection)
 
 
 def bearer(connection: HTTPConnection, *schemes: str) -> str | None:
-    """What comes as `Authorization: Bearer …`; None without. Raises `Unauthenticated` for another scheme.
-
-    schemes: that will do as well, in lower case.
-    """
+    """What comes as `Authorization: Bearer …` or with one of `schemes`; None without. Raises `Unauthenticated`."""
     headers = connection.headers.getlist("authorization")
     if not headers:
         return None
@@ -72,3 +69,24 @@ def bearer(connection: HTTPConnection, *schemes: str) -> str | None:
 def challenge(status: int) -> dict[str, str]:
     """The header that says how to say who one is, where that is missing (RFC 6750)."""
     return {"WWW-Authenticate": "Bearer"} if status == HTTPStatus.UNAUTHORIZED else {}
+
+
+# A provider gives each customer at least a network of this size, with 2⁶⁴ addresses to choose from.
+_IPV6_NETWORK_BITS = 64
+
+
+def account_of(address: str) -> str:
+    """An IPv4 address itself, or the /64 network of an IPv6 address; anything else is `local`."""
+    try:
+        parsed = ipaddress.ip_address(address)
+    except ValueError:
+        return "local"
+    if isinstance(parsed, ipaddress.IPv4Address):
+        return str(parsed)
+    if parsed.ipv4_mapped is not None:
+        return str(parsed.ipv4_mapped)
+    return str(ipaddress.ip_network((int(parsed), _IPV6_NETWORK_BITS), strict=False))
+
+
+def client_account(connection: HTTPConnection) -> str:
+    return account_of(connection.client.host if connection.client is not None else "")

@@ -51,7 +51,7 @@ class FrameBudget:
     patience_s: float = 5.0
 
     @classmethod
-    def of(cls, limits: Limits, *, frame_bytes: int) -> FrameBudget:
+    def from_limits(cls, limits: Limits, *, frame_bytes: int) -> FrameBudget:
         """Wide enough for every client that keeps within `limits`. frame_bytes: the longest frame that is read."""
         # The longest text in any script, and what is written around it.
         text_bytes = 4 * limits.text_chars + 1_024

@@ -19,10 +19,9 @@ from gateway import metrics
 from gateway.domain.ports import Engine
 from gateway.exposition import OPEN_METRICS_TYPE, as_open_metrics, as_text, from_open_metrics, has_examples
 from gateway.server.guard.hosts import only_for
-from gateway.server.http import bodies
 from gateway.server.http.bodies import Readiness
 from gateway.server.http.readiness import readyz
-from gateway.server.http.responses import Resource, problem_response
+from gateway.server.http.responses import Endpoint, Resource, StatusError
 from gateway.tracing import spans
 
 # Gives the metrics as `exposition` says: all, or only the samples with these names.
@@ -49,12 +48,10 @@ def app(
     ready: Callable[[], Readiness] | None = None,
     more: Sequence[BaseRoute] = (),
 ) -> Starlette:
-    """What is served at an address of its own: `/metrics`, and `/readyz` of all workers if there are several.
+    """What has an address of its own: `/metrics`, `/readyz` of several workers, and `more`, the administration."""
 
-    more: the administration, if there is one.
-    """
-
-    pages = [*routes(read), *more, Route("/admin/{path:path}", _NOTHING)]
+    nothing = Resource(GET=_NOTHING, POST=_NOTHING, PUT=_NOTHING, DELETE=_NOTHING)
+    pages = [*routes(read), *more, Route("/admin/{path:path}", nothing)]
     if ready is not None:
         answer = ready
 
@@ -67,15 +64,18 @@ def app(
 
 def routes_elsewhere() -> list[BaseRoute]:
     """`/metrics` where it is not served."""
-    return [Route("/metrics", Resource(GET=_elsewhere))]
+    detail = "Metrics are served on an address of their own, which the operator sets (admin_port)."
+    return [Route("/metrics", Resource(GET=_absent(detail)))]
 
 
-async def _nothing(_request: Request) -> ASGIApp:
-    detail = "There is nothing at this address; the administration is there once admin_keys_file is set."
-    return problem_response(bodies.status_problem(HTTPStatus.NOT_FOUND, detail))
+def _absent(detail: str) -> Endpoint:
+    async def absent(_request: Request) -> ASGIApp:
+        raise StatusError(HTTPStatus.NOT_FOUND, detail)
+
+    return absent
 
 
-_NOTHING = Resource(GET=_nothing, POST=_nothing, PUT=_nothing, DELETE=_nothing)
+_NOTHING = _absent("There is nothing at this address; the administration is there once admin_keys_file is set.")
 
 
 def own_metrics(engine: Engine | None) -> Metrics:
@@ -96,8 +96,3 @@ def _own(names: Sequence[str]) -> bytes:
     if spans.is_on():
         return from_open_metrics(metrics.exposition_with_examples(names))
     return metrics.exposition(names)
-
-
-async def _elsewhere(_request: Request) -> ASGIApp:
-    detail = "Metrics are served on an address of their own, which the operator sets (admin_port)."
-    return problem_response(bodies.status_problem(HTTPStatus.NOT_FOUND, detail))

@@ -15,7 +15,7 @@ from functools import cached_property
 from http import HTTPStatus
 from itertools import starmap
 
-from msgspec import UNSET, UnsetType
+from msgspec import UNSET, Struct, UnsetType
 from starlette.requests import Request
 from starlette.responses import Response
 from starlette.routing import BaseRoute, Route
@@ -27,9 +27,8 @@ from gateway.domain.languages import AUTO, language_name
 from gateway.domain.ports import EventLog
 from gateway.protocol import asyncapi
 from gateway.protocol.checks import targets_by_source
-from gateway.server.guard.accounts import client_account
-from gateway.server.guard.audit import Attempt, Audit
-from gateway.server.guard.identity import Identity
+from gateway.server.guard.audit import Audit
+from gateway.server.guard.identity import Identity, client_account
 from gateway.server.http import bodies, openapi
 from gateway.server.http.bodies import (
     BatchAnswer,
@@ -47,31 +46,21 @@ from gateway.server.http.bodies import (
 )
 from gateway.server.http.qr import posted_qr_code, qr_code
 from gateway.server.http.readiness import Auth, Whole, readiness, readyz
-from gateway.server.http.request_bodies import BODY_BYTES, read_json
+from gateway.server.http.request_bodies import BODY_BYTES, decoded, read_json
 from gateway.server.http.responses import Resource, json_response, problem_response
 from gateway.server.http.sse import EventStream
 from gateway.server.http.transcripts import Transcripts
-from gateway.server.http.translate_request import TranslateBody, asked, decode_body, unknown_fields
+from gateway.server.http.translate_request import TRANSLATE_BODY, TranslateBody, asked, unknown_fields
 from gateway.server.translate.call import NO_TIME, Call, Translated, Translator, while_connected
 from gateway.translation.pacing import Throttle
 
 
-def routes(
-    *,
-    translator: Translator,
-    log: EventLog,
-    identity: Identity,
-    audit: Audit,
-    # What all workers are doing, or the only process.
-    whole: Callable[[], Whole],
-    # What `/readyz` says of who is let in.
-    auth: Auth,
-    # Shortest time between two deltas of a translation, in seconds.
-    delta_interval_s: float,
-) -> list[BaseRoute]:
+def routes(api: Api, log: EventLog) -> list[BaseRoute]:
     """Every HTTP route of the gateway."""
-    api = _Api(translator, identity, audit, whole, auth, delta_interval_s)
-    transcripts = Transcripts(log, translator.engine, identity, audit, most_languages=translator.limits.languages)
+    translator = api.translator
+    transcripts = Transcripts(
+        log, translator.engine, api.identity, api.audit, most_languages=translator.limits.languages
+    )
     return [
         Route("/v1/translate", Resource(POST=api.translate)),
         Route("/v1/languages", Resource(GET=api.languages)),
@@ -91,56 +80,45 @@ def routes(
 # ---------------------------------------------------------------- endpoints
 
 
-class _Api:
+class Api(Struct, frozen=True, kw_only=True, dict=True):
     """One method per endpoint. A `GatewayError` becomes a problem."""
 
-    def __init__(
-        self,
-        translator: Translator,
-        identity: Identity,
-        audit: Audit,
-        whole: Callable[[], Whole],
-        auth: Auth,
-        delta_interval_s: float,
-    ) -> None:
-        self._translator = translator
-        self._engine = translator.engine
-        self._limits = translator.limits
-        self._identity = identity
-        self._audit = audit
-        self._whole = whole
-        self._auth = auth
-        self._delta_interval_s = delta_interval_s
+    translator: Translator
+    identity: Identity
+    audit: Audit
+    # What all workers are doing, or the only process.
+    whole: Callable[[], Whole]
+    # What `/readyz` says of who is let in.
+    auth: Auth
+    # Shortest time between two deltas of a translation, in seconds.
+    delta_interval_s: float
 
     async def translate(self, request: Request) -> ASGIApp:
-        with self._audit.attempt("translate", request, refusals_only=True) as attempt:
-            return await self._translate(request, attempt)
-
-    async def _translate(self, request: Request, attempt: Attempt) -> ASGIApp:
-        attempt.grant = grant = await self._identity.of(request)
-        account = client_account(request)
-        self._translator.check_unread(grant, account)
-        data = await read_json(request)
-        body = decode_body(data)
-        wanted, unknown = asked(body), unknown_fields(data)
-        if wanted.source == AUTO:
-            await self._translator.detector.load()
-        call = self._translator.admit(wanted, grant, account)
+        with self.audit.attempt("translate", request, refusals_only=True) as attempt:
+            attempt.grant = grant = await self.identity.grant_of(request)
+            account = client_account(request)
+            self.translator.check_unread(grant, account)
+            data = await read_json(request)
+            body = decoded(TRANSLATE_BODY, data)
+            wanted, unknown = asked(body), unknown_fields(data)
+            if wanted.source == AUTO:
+                await self.translator.detector.load()
+            call = self.translator.admit(wanted, grant, account)
         warnings = [TranslationWarning(option.code, option.message, option.field) for option in call.left_out]
         warnings += [
             TranslationWarning("unknown_field", f"There is no field {name!r}; it is ignored.", name)
             for name in unknown
         ]
         if _prefers_events(request.headers.get("accept", "")):
-            return _StreamedAnswer(call, body, warnings, self._delta_interval_s)
+            return _StreamedAnswer(call, body, warnings, self.delta_interval_s)
         return _WholeAnswer(call, body, warnings)
 
     async def languages(self, _request: Request) -> ASGIApp:
-        profile = self._engine.profile()
+        profile = self.translator.engine.profile()
         known = [Language(tag, language_name(tag)) for tag in profile.languages]
-        options = sorted(profile.options)
-        targets = targets_by_source(profile)
-        return json_response(Languages(known, options, profile.model, profile.family, self._limits, targets))
+        options, targets = sorted(profile.options), targets_by_source(profile)
+        limits = self.translator.limits
+        return json_response(Languages(known, options, profile.model, profile.family, limits, targets))
 
     async def stream(self, _request: Request) -> ASGIApp:
         detail = "This address is a WebSocket; see /asyncapi.json."
@@ -160,7 +138,7 @@ class _Api:
         return json_response(Health("alive"))
 
     async def readyz(self, _request: Request) -> ASGIApp:
-        return readyz(readiness(self._engine.health(), self._whole(), self._auth))
+        return readyz(readiness(self.translator.engine.health(), self.whole(), self.auth))
 
     async def openapi(self, _request: Request) -> ASGIApp:
         return self._openapi
@@ -170,8 +148,8 @@ class _Api:
 
     @cached_property
     def _openapi(self) -> Response:
-        limits, batch_texts = self._limits, self._translator.batch_texts
-        return json_response(openapi.openapi(limits=limits, batch_texts=batch_texts, body_bytes=BODY_BYTES))
+        limits, texts = self.translator.limits, self.translator.batch_texts
+        return json_response(openapi.openapi(limits=limits, batch_texts=texts, body_bytes=BODY_BYTES))
 
     @cached_property
     def _asyncapi(self) -> Response:

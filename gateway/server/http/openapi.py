@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from http import HTTPStatus
+from typing import Any
 
 import msgspec
 from msgspec import Struct
@@ -39,7 +40,7 @@ from gateway.server.http.bodies import (
     status_code,
     status_meaning,
 )
-from gateway.server.http.token_bodies import (
+from gateway.server.http.tokens import (
     InviteAnswer,
     RevocationAnswer,
     RevocationBody,
@@ -52,14 +53,6 @@ from gateway.server.http.usage import UsageAnswer
 
 # The source of a problem: an error of the tree, or a status that only HTTP has.
 ProblemKind = type[GatewayError] | HTTPStatus
-
-_CODE_PARAMETER = {"name": "code", "in": "path", "required": True, "schema": {"type": "string"}}
-_NAMES_PARAMETER = {
-    "name": "name[]",
-    "in": "query",
-    "description": "Names of the samples to show; by default all.",
-    "schema": {"type": "array", "items": {"type": "string"}},
-}
 
 TRANSLATE_EXAMPLES: dict[str, Document] = {
     "one text": {"text": "Good morning, everyone.", "source_lang": "en", "target_lang": "ja"},
@@ -120,27 +113,67 @@ def openapi(*, limits: Limits, batch_texts: int, body_bytes: int) -> Document:
             "/v1/meetings/{meeting}/transcript.{format}": {"get": _transcript(limits)},
             "/v1/meetings/{meeting}/transcript": {"delete": _erase(limits)},
             "/v1/tokens": {
-                "post": _asked("tokens", "A token or an invite.", TokenBody, (TokenAnswer, InviteAnswer))
+                "post": _asked("tokens", "A token or an invite.", TokenBody, TokenAnswer, InviteAnswer)
             },
             "/v1/revocations": {
-                "post": _asked("revocations", "End what was issued.", RevocationBody, (RevocationAnswer,))
+                "post": _asked("revocations", "End what was issued.", RevocationBody, RevocationAnswer)
             },
-            "/v1/usage": {"get": _usage()},
+            "/v1/usage": {
+                "get": _get(
+                    "usage", "What the tenant of an API key uses.", UsageAnswer, USAGE_ERRORS, secured=True
+                )
+            },
             "/v1/languages": {"get": _get("languages", "What the model can do.", Languages, (EngineUnavailable,))},
-            "/qr.svg": {"get": _qr_code(), "post": _posted_qr_code()},
+            "/qr.svg": {
+                "get": _qr_code(
+                    "qr_code",
+                    "A link, such as a meeting's, as a QR code.",
+                    parameters=[_parameter("link", "query", _LINK, _WHOLE_LINK, required=True)],
+                ),
+                "post": _qr_code(
+                    "posted_qr_code",
+                    "A link with a secret, such as an invite, as a QR code: a body is in no log.",
+                    requestBody={
+                        "required": True,
+                        "description": _WHOLE_LINK,
+                        "content": {"text/plain": {"schema": _LINK}},
+                    },
+                ),
+            },
             "/healthz": {"get": _get("healthz", "Whether the process answers.", Health)},
-            "/readyz": {"get": _readyz()},
+            "/readyz": {
+                "get": _operation(
+                    "readyz",
+                    "Whether the gateway accepts translations now.",
+                    {
+                        **_answer("Ready.", ref(Readiness)),
+                        **_answer("Not ready: starting, failed or draining.", ref(Readiness), 503),
+                    },
+                )
+            },
             "/errors/{code}": {
-                "get": {
-                    **_get("error", "What an error code means.", ErrorMeaning, (HTTPStatus.NOT_FOUND,)),
-                    "parameters": [_CODE_PARAMETER],
-                }
+                "get": _get(
+                    "error",
+                    "What an error code means.",
+                    ErrorMeaning,
+                    (HTTPStatus.NOT_FOUND,),
+                    parameters=[_parameter("code", "path", {"type": "string"})],
+                )
             },
             "/metrics": {
-                "get": {
-                    **_file("metrics", "Metrics in Prometheus' text format.", "text/plain"),
-                    "parameters": [_NAMES_PARAMETER],
-                }
+                "get": _file(
+                    "metrics",
+                    "Metrics in Prometheus' text format.",
+                    "text/plain",
+                    parameters=[
+                        _parameter(
+                            "name[]",
+                            "query",
+                            {"type": "array", "items": {"type": "string"}},
+                            "Names of the samples to show; by default all.",
+                        )
+                    ],
+                )
             },
             "/openapi.json": {"get": _file("openapi", "This document.", "application/json")},
             "/asyncapi.json": {"get": _file("asyncapi", "The WebSocket's messages.", "application/json")},
@@ -156,218 +189,154 @@ def openapi(*, limits: Limits, batch_texts: int, body_bytes: int) -> Document:
     }
 
 
+def _operation(
+    operation: str,
+    summary: str,
+    answers: Document,
+    problems: Iterable[ProblemKind] = (),
+    *,
+    secured: bool = False,
+    **more: Any,
+) -> Document:
+    security = {"security": _SECURED} if secured else {}
+    responses = {**answers, **_problems(problems)}
+    return {"operationId": operation, **security, "summary": summary, **more, "responses": responses}
+
+
+def _answer(description: str, schema: Document, status: int = 200) -> Document:
+    """An answer in JSON."""
+    return {str(status): {"description": description, "content": {"application/json": {"schema": schema}}}}
+
+
+def _one_of(structs: Iterable[type[Struct]]) -> Document:
+    return {"oneOf": [ref(cls) for cls in structs]}
+
+
+def _parameter(name: str, where: str, schema: Document, description: str = "", **more: Any) -> Document:
+    described = {"description": description} if description else {}
+    required = {"required": True} if where == "path" else {}
+    return {"name": name, "in": where, **required, **described, **more, "schema": schema}
+
+
 def _translate(body_bytes: int) -> Document:
-    # `unsupported_option` is a warning here, never a problem.
-    problems: list[ProblemKind] = [*TRANSLATE_ERRORS, HTTPStatus.UNSUPPORTED_MEDIA_TYPE]
     events = " ".join(doc(cls) for cls in STREAM_EVENTS)
-    return {
-        "operationId": "translate",
-        "security": _SECURED,
-        "summary": "Translate one text, or several together.",
-        "description": (
+    answer = _answer(
+        "At least one text is translated. In a stream: the translation has begun.", _one_of(TRANSLATE_ANSWERS)
+    )
+    answer["200"]["content"]["text/event-stream"] = {
+        "schema": {"type": "string", "description": events},
+        "x-events": {name: ref(cls) for cls, name in STREAM_EVENTS.items()},
+    }
+    examples = {name: {"value": value} for name, value in TRANSLATE_EXAMPLES.items()}
+    return _operation(
+        "translate",
+        "Translate one text, or several together.",
+        answer,
+        # `unsupported_option` is a warning here, never a problem.
+        [*TRANSLATE_ERRORS, HTTPStatus.UNSUPPORTED_MEDIA_TYPE],
+        secured=True,
+        description=(
             f"The body has at most {body_bytes} bytes. All texts are admitted, or none. With "
             "`Accept: text/event-stream` the translations arrive token by token. Closing the connection "
             "stops the generation."
         ),
-        "requestBody": {
+        requestBody={
             "required": True,
-            "content": {
-                "application/json": {
-                    "schema": ref(TranslateBody),
-                    "examples": {name: {"value": value} for name, value in TRANSLATE_EXAMPLES.items()},
-                }
-            },
+            "content": {"application/json": {"schema": ref(TranslateBody), "examples": examples}},
         },
-        "responses": {
-            "200": {
-                "description": "At least one text is translated. In a stream: the translation has begun.",
-                "content": {
-                    "application/json": {"schema": {"oneOf": [ref(cls) for cls in TRANSLATE_ANSWERS]}},
-                    "text/event-stream": {
-                        "schema": {"type": "string", "description": events},
-                        "x-events": {name: ref(cls) for cls, name in STREAM_EVENTS.items()},
-                    },
-                },
-            },
-            **_problems(problems),
-        },
-    }
+    )
 
 
 def _transcript(limits: Limits) -> Document:
-    text = {"schema": {"type": "string"}}
-    return {
-        "operationId": "transcript",
-        "security": _SECURED,
-        "summary": "What was said in a meeting, in one language or several side by side.",
-        "parameters": [
+    languages = {"type": "array", "items": {"type": "string"}, "minItems": 1, "maxItems": limits.languages}
+    contents: Document = {media_type: {"schema": {"type": "string"}} for media_type in MEDIA_TYPES.values()}
+    contents[MEDIA_TYPES["json"]] = {"schema": ref(TranscriptAnswer)}
+    return _operation(
+        "transcript",
+        "What was said in a meeting, in one language or several side by side.",
+        {"200": {"description": doc(TranscriptAnswer), "content": contents}},
+        [*TRANSCRIPT_ERRORS, HTTPStatus.NOT_FOUND],
+        secured=True,
+        parameters=[
             _meeting(limits),
-            {
-                "name": "format",
-                "in": "path",
-                "required": True,
-                "schema": {"type": "string", "enum": list(MEDIA_TYPES)},
-            },
-            {
-                "name": "lang",
-                "in": "query",
-                "description": (
-                    "BCP 47 tags, separated by commas. Without it, JSON has every language there is; the other "
-                    "formats have each utterance in its own language."
-                ),
-                "style": "form",
-                "explode": False,
-                "schema": {
-                    "type": "array",
-                    "items": {"type": "string"},
-                    "minItems": 1,
-                    "maxItems": limits.languages,
-                },
-            },
-            {
-                "name": "last",
-                "in": "query",
-                "description": "JSON alone: the newest so many utterances. Without it, all there are.",
-                "schema": {"type": "integer", "minimum": 1, "maximum": MOST_UTTERANCES},
-            },
-            {
-                "name": "before",
-                "in": "query",
-                "description": "Together with `last`: of the utterances before this position in the log.",
-                "schema": {"type": "integer", "minimum": 1},
-            },
-            {
-                "name": "mark",
-                "in": "query",
-                "description": "Subtitles: a `(?)` before each translation that is unsure. Text always has it.",
-                "schema": {"type": "string", "enum": ["unsure"]},
-            },
+            _parameter("format", "path", {"type": "string", "enum": list(MEDIA_TYPES)}),
+            _parameter(
+                "lang",
+                "query",
+                languages,
+                "BCP 47 tags, separated by commas. Without it, JSON has every language there is; the other "
+                "formats have each utterance in its own language.",
+                style="form",
+                explode=False,
+            ),
+            _parameter(
+                "last",
+                "query",
+                {"type": "integer", "minimum": 1, "maximum": MOST_UTTERANCES},
+                "JSON alone: the newest so many utterances. Without it, all there are.",
+            ),
+            _parameter(
+                "before",
+                "query",
+                {"type": "integer", "minimum": 1},
+                "Together with `last`: of the utterances before this position in the log.",
+            ),
+            _parameter(
+                "mark",
+                "query",
+                {"type": "string", "enum": ["unsure"]},
+                "Subtitles: a `(?)` before each translation that is unsure. Text always has it.",
+            ),
         ],
-        "responses": {
-            "200": {
-                "description": doc(TranscriptAnswer),
-                "content": {
-                    media_type: {"schema": ref(TranscriptAnswer)} if format == "json" else text
-                    for format, media_type in MEDIA_TYPES.items()
-                },
-            },
-            **_problems([*TRANSCRIPT_ERRORS, HTTPStatus.NOT_FOUND]),
-        },
-    }
-
-
-_NOT_ERASED = (Unauthenticated, Forbidden, LogUnavailable)
+    )
 
 
 def _meeting(limits: Limits) -> Document:
     schema = {"type": "string", "pattern": f"^{MEETING_ID}$", "maxLength": limits.id_chars}
-    return {"name": "meeting", "in": "path", "required": True, "schema": schema}
+    return _parameter("meeting", "path", schema)
 
 
 def _erase(limits: Limits) -> Document:
-    return {
-        "operationId": "erase",
-        "security": _SECURED,
-        "summary": "Let go of what was said in a meeting.",
-        "parameters": [_meeting(limits)],
-        "responses": {"204": {"description": "Nothing of it is kept."}, **_problems(_NOT_ERASED)},
-    }
+    return _operation(
+        "erase",
+        "Let go of what was said in a meeting.",
+        {"204": {"description": "Nothing of it is kept."}},
+        (Unauthenticated, Forbidden, LogUnavailable),
+        secured=True,
+        parameters=[_meeting(limits)],
+    )
 
 
-def _asked(operation: str, summary: str, body: type[Struct], answers: Iterable[type[Struct]]) -> Document:
-    return {
-        "operationId": operation,
-        "summary": summary,
-        "description": doc(body),
-        "security": _SECURED,
-        "requestBody": {"required": True, "content": {"application/json": {"schema": ref(body)}}},
-        "responses": {
-            "200": {
-                "description": " ".join(map(doc, answers)),
-                "content": {"application/json": {"schema": {"oneOf": [ref(answer) for answer in answers]}}},
-            },
-            **_problems([*TOKEN_ERRORS, HTTPStatus.NOT_FOUND, HTTPStatus.UNSUPPORTED_MEDIA_TYPE]),
-        },
-    }
+def _asked(operation: str, summary: str, body: type[Struct], *answers: type[Struct]) -> Document:
+    return _operation(
+        operation,
+        summary,
+        _answer(" ".join(map(doc, answers)), _one_of(answers)),
+        [*TOKEN_ERRORS, HTTPStatus.NOT_FOUND, HTTPStatus.UNSUPPORTED_MEDIA_TYPE],
+        secured=True,
+        description=doc(body),
+        requestBody={"required": True, "content": {"application/json": {"schema": ref(body)}}},
+    )
 
 
 _LINK = {"type": "string", "format": "uri", "maxLength": QR_LINK_CHARS}
+_WHOLE_LINK = "The whole address, with `http://` or `https://`."
 
 
-def _qr_code() -> Document:
-    return {
-        "operationId": "qr_code",
-        "summary": "A link, such as a meeting's, as a QR code.",
-        "parameters": [
-            {
-                "name": "link",
-                "in": "query",
-                "required": True,
-                "description": "The whole address, with `http://` or `https://`.",
-                "schema": _LINK,
-            }
-        ],
-        "responses": _drawn(),
-    }
+def _qr_code(operation: str, summary: str, **asked: Any) -> Document:
+    content = {"image/svg+xml": {"schema": {"type": "string"}}}
+    drawn = {"200": {"description": "A code that scales to any size.", "content": content}}
+    return _operation(operation, summary, drawn, QR_ERRORS, **asked)
 
 
-def _posted_qr_code() -> Document:
-    return {
-        "operationId": "posted_qr_code",
-        "summary": "A link with a secret, such as an invite, as a QR code: a body is in no log.",
-        "requestBody": {
-            "required": True,
-            "description": "The whole address, with `http://` or `https://`.",
-            "content": {"text/plain": {"schema": _LINK}},
-        },
-        "responses": _drawn(),
-    }
+def _get(
+    operation: str, summary: str, answer: type[Struct], problems: Iterable[ProblemKind] = (), **more: Any
+) -> Document:
+    return _operation(operation, summary, _answer(doc(answer), ref(answer)), problems, **more)
 
 
-def _drawn() -> Document:
-    return {
-        "200": {
-            "description": "A code that scales to any size.",
-            "content": {"image/svg+xml": {"schema": {"type": "string"}}},
-        },
-        **_problems(QR_ERRORS),
-    }
-
-
-def _usage() -> Document:
-    asked = _get("usage", "What the tenant of an API key uses.", UsageAnswer, USAGE_ERRORS)
-    return {**asked, "security": _SECURED}
-
-
-def _get(operation: str, summary: str, answer: type[Struct], problems: Iterable[ProblemKind] = ()) -> Document:
-    return {
-        "operationId": operation,
-        "summary": summary,
-        "responses": {
-            "200": {"description": doc(answer), "content": {"application/json": {"schema": ref(answer)}}},
-            **_problems(problems),
-        },
-    }
-
-
-def _readyz() -> Document:
-    answer = {"content": {"application/json": {"schema": ref(Readiness)}}}
-    return {
-        "operationId": "readyz",
-        "summary": "Whether the gateway accepts translations now.",
-        "responses": {
-            "200": {"description": "Ready.", **answer},
-            "503": {"description": "Not ready: starting, failed or draining.", **answer},
-        },
-    }
-
-
-def _file(operation: str, summary: str, media_type: str) -> Document:
-    return {
-        "operationId": operation,
-        "summary": summary,
-        "responses": {"200": {"description": summary, "content": {media_type: {}}}},
-    }
+def _file(operation: str, summary: str, media_type: str, **more: Any) -> Document:
+    return _operation(operation, summary, {"200": {"description": summary, "content": {media_type: {}}}}, **more)
 
 
 def _problems(problems: Iterable[ProblemKind]) -> Document:

@@ -1,6 +1,6 @@
 """Reads the body of a request: its media type, its size, its JSON.
 
-Knows: headers of a body, and bounds. Must not know: what a body means (`translate_request`, `token_bodies`).
+Knows: headers of a body, and bounds. Must not know: what a body means (`translate_request`, `tokens`).
 """
 
 from __future__ import annotations

@@ -34,12 +34,10 @@ from gateway.domain.grants import Grant, account_of_tenant, hash_of_meeting, mee
 from gateway.domain.languages import normalise
 from gateway.domain.log import Page, Publication, Said
 from gateway.domain.ports import Engine, EventLog
-from gateway.meeting.subtitles import readable
-from gateway.meeting.transcript import Spoken, Transcript, marked, plain_text, subrip, transcript, webvtt
+from gateway.meeting.transcript import Spoken, Transcript, marked, plain_text, readable, subrip, transcript, webvtt
 from gateway.protocol.checks import check_language_tag, is_meeting_id, supported_language
-from gateway.server.guard.accounts import client_account
 from gateway.server.guard.audit import Attempt, Audit
-from gateway.server.guard.identity import Identity
+from gateway.server.guard.identity import Identity, client_account
 from gateway.server.http import bodies
 from gateway.server.http.bodies import TranscriptAnswer, TranscriptText, TranscriptUtterance
 from gateway.server.http.responses import problem_response
@@ -93,7 +91,7 @@ class Transcripts:
             return await self._transcript(request, meeting, format, attempt)
 
     async def _transcript(self, request: Request, meeting: str, format: str, attempt: Attempt) -> ASGIApp:
-        attempt.grant = grant = await self._identity.of(request)
+        attempt.grant = grant = await self._identity.grant_of(request)
         attempt.meeting = meeting
         _check(grant, meeting)
         langs = languages(request.query_params.getlist("lang"), known=self._known(), most=self._most_languages)
@@ -114,7 +112,7 @@ class Transcripts:
         """`DELETE /v1/meetings/{meeting}/transcript`: nothing is kept of what was said."""
         meeting = request.path_params["meeting"]
         with self._audit.attempt("erase", request) as attempt:
-            attempt.grant = grant = await self._identity.of(request)
+            attempt.grant = grant = await self._identity.grant_of(request)
             attempt.meeting = meeting
             if grant.is_open:
                 raise Forbidden("Where nobody needs a token, only the operator erases what was said.")
@@ -210,22 +208,20 @@ class Transcripts:
         return page
 
 
-class _Sending:
+class _Sending(Struct, frozen=True):
     """An answer, and what happens once it was sent or nobody takes it any more."""
 
-    def __init__(self, response: Response, sent: Callable[[], None]) -> None:
-        self._response = response
-        self._sent = sent
+    response: Response
+    sent: Callable[[], None]
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         try:
-            await self._response(scope, receive, send)
+            await self.response(scope, receive, send)
         finally:
-            self._sent()
+            self.sent()
 
 
 def _check(grant: Grant, meeting: str) -> None:
-    """Raises `Forbidden`."""
     check_role(grant, "transcript")
     if not grant.any_meeting and meeting != grant.meeting:
         raise Forbidden("The token is for another meeting.")

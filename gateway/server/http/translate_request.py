@@ -46,12 +46,7 @@ class TranslateBody(Struct, frozen=True, kw_only=True):
     formality: Formality | None = None
 
 
-def decode_body(data: bytes) -> TranslateBody:
-    """The body of `POST /v1/translate`. Raises `InvalidMessage`, with `field` if one field is wrong."""
-    return decoded(_DECODER, data)
-
-
-_DECODER = msgspec.json.Decoder(TranslateBody)
+TRANSLATE_BODY = msgspec.json.Decoder(TranslateBody)
 _NAMES = msgspec.json.Decoder(dict[str, msgspec.Raw])
 
 
@@ -88,10 +83,7 @@ def unknown_fields(data: bytes) -> list[str]:
 
 
 def bounded(schemas: Document, limits: Limits, batch_texts: int) -> Document:
-    """Add the limits to the body's schema, and that it has exactly one of `text` and `texts`.
-
-    schemas: by their names.
-    """
+    """Add the limits to the body's schema, and that it has exactly one of `text` and `texts`."""
     body = schemas[TranslateBody.__name__]
     body["allOf"] = [
         {"oneOf": [{"required": ["text"]}, {"required": ["texts"]}]},

@@ -37,8 +37,6 @@ NO_TIME = Timings(0.0, 0.0, 0.0)
 
 
 class Translated(Struct, frozen=True):
-    """One text in one language."""
-
     text: str
     # That were generated.
     tokens: int
@@ -50,8 +48,6 @@ class Translated(Struct, frozen=True):
 
 
 class Translator:
-    """Takes calls on."""
-
     def __init__(
         self,
         scheduler: Scheduler,
@@ -116,7 +112,6 @@ class Translator:
 
 
 def _check(grant: Grant, planned: Plan) -> None:
-    """Raises `Forbidden`."""
     check_role(grant, "speak", "source_lang")
     for source in {job.source for job in planned.jobs} - {UNDETERMINED}:
         check_speaks(grant, source, "source_lang")
@@ -210,10 +205,7 @@ class Call:
         return [task.result() for task in running]
 
     async def translate_all(self, receive: Receive) -> list[Translated | GatewayError]:
-        """Do every job, each with its own outcome.
-
-        Raises `ClientDisconnect`, or the error of the first job if all have failed.
-        """
+        """Do every job, each with its own outcome. Raises `ClientDisconnect`, or the first error if all failed."""
 
         async def outcome(number: int) -> Translated | GatewayError:
             try:

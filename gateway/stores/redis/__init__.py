@@ -2,7 +2,6 @@
 
 One server, with a copy of everything on its disk before it answers (`appendfsync always`); not Redis Cluster.
 
-`connection` is one connection, `commands` sends many commands in one go, `lua` has the scripts, `entries` what
-is written and read, `topic` the order in which a meeting's publications are delivered, `pushes` how they come,
-`log` the adapter, `checks` what must be set in the server.
+`connection` is one connection, `commands` sends many commands in one go, `store` runs scripts, `entries` is what
+is written and read, `pushes` how publications come, `checks` what must be set in the server, the rest adapters.
 """

@@ -13,7 +13,7 @@ import contextlib
 import logging
 import math
 from collections import deque
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any, Protocol
 
@@ -74,6 +74,17 @@ class _Waiting:
     def fail(self, error: Exception) -> None:
         if not self.answer.done():
             self.answer.set_exception(error)
+
+
+@contextlib.contextmanager
+def tried(failed: str) -> Iterator[None]:
+    """What is done again later, or not at all: where the store is away, nothing is said. failed: for the log."""
+    try:
+        yield
+    except LogUnavailable:
+        pass
+    except Exception:
+        _log.exception(failed)
 
 
 class Commands:

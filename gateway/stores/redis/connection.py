@@ -157,7 +157,6 @@ class Connection:
 
 
 def _meaning_of(error: str) -> Lost | Refused | NotLoaded:
-    """What an error of the server means."""
     if error.startswith(_NOT_LOADED):
         return NotLoaded(error)
     if error.startswith(_LATER):

@@ -8,7 +8,7 @@ from __future__ import annotations
 import msgspec
 
 from gateway.domain.errors import LimitExceeded, LogUnavailable
-from gateway.domain.glossaries import MOST_BYTES, MOST_GLOSSARIES, Glossary, KeptGlossary
+from gateway.domain.glossaries import MOST_BYTES, MOST_GLOSSARIES, Glossary
 from gateway.stores.redis.store import RedisStore
 
 _decoder = msgspec.msgpack.Decoder(Glossary)
@@ -45,9 +45,6 @@ class RedisGlossaries:
 
     async def delete(self, tenant: str, id: str) -> None:
         await self.store.commands.run("HDEL", self._key(tenant), id)
-
-    async def kept(self) -> tuple[KeptGlossary, ...]:
-        return ()
 
     def _key(self, tenant: str) -> str:
         return f"{self.store.prefix}glossaries:{tenant}"

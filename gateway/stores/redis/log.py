@@ -3,19 +3,21 @@
 Every operation is one script, and can be repeated. A meeting and an account have a bound each. All together
 have none: `maxmemory` bounds the store, and a full one refuses.
 
-Knows: the scripts' arguments, subscriptions, what was promised without an answer.
+Publications reach subscribers by pushes, and by reading where a push is missing; in whichever order that happens.
+
+Knows: the scripts' arguments, positions, what was delivered to whom, what was promised without an answer.
 Must not know: how scripts work, the wire, who translates.
 """
 
 from __future__ import annotations
 
-import asyncio
 import contextlib
 import logging
 import secrets
 import time
-from collections.abc import AsyncIterator, Callable, Collection, Iterator, Mapping
+from collections.abc import AsyncIterator, Callable, Collection, Iterable, Iterator, Mapping
 from contextlib import asynccontextmanager, contextmanager
+from dataclasses import dataclass
 from functools import partial
 from typing import Any
 
@@ -24,6 +26,7 @@ from msgspec import Struct
 from gateway.domain.errors import LogUnavailable, SessionReplaced, UtteranceFinished
 from gateway.domain.log import (
     Accepted,
+    LogBounds,
     LoggedMeeting,
     LogUsage,
     Page,
@@ -36,12 +39,146 @@ from gateway.domain.log import (
     Utterance,
     UtteranceKey,
 )
-from gateway.domain.ports import LEASE_S
+from gateway.domain.ports import LEASE_S, Subscription
 from gateway.domain.session_store import Fence
-from gateway.domain.sessions import KeptMeeting
+from gateway.stores.delivery import deliver_to
 from gateway.stores.redis import entries
+from gateway.stores.redis.commands import tried
+from gateway.stores.redis.entries import Position, Push
+from gateway.stores.redis.pushes import Missed
 from gateway.stores.redis.store import RedisStore
-from gateway.stores.redis.topic import Subscriber, Topic
+
+# Pushes that wait for an earlier one; more are read again instead.
+_MOST_WAITING = 1_000
+
+
+@dataclass(slots=True, eq=False)
+class Subscriber:
+    """A reader to whom publications are delivered."""
+
+    deliver: Callable[[Publication], None]
+    # Is told of another epoch.
+    begun_again: Callable[[], None] = lambda: None
+    # Offset behind which delivery begins.
+    after: int = 0
+    languages: frozenset[str] = frozenset()
+
+
+class Topic:
+    """How far one meeting was delivered here."""
+
+    def __init__(self, meeting: str, account: str, *, recorded: bool) -> None:
+        self.meeting = meeting
+        # Who is charged for the log if this gateway begins it.
+        self.account = account
+        # Whether the meeting is recorded; before that is known, whether it is to be if this gateway begins it.
+        self.recorded = recorded
+        # How many have subscribed, or are about to.
+        self.users = 0
+        # Empty until its position is known.
+        self.epoch = ""
+        # Offset of the newest publication that was delivered.
+        self.position = 0
+        # Offset of the newest publication in this epoch that this gateway knows of.
+        self.newest = 0
+        # Offset of the newest publication that came by a push, or was there before.
+        self.pushed = 0
+        # What `pushed` must have reached at the next check, or the subscription is dead.
+        self._due = 0
+        # (epoch, offset) → a push that came before its turn.
+        self._early: dict[tuple[str, int], Push] = {}
+        self._subscribers: dict[Subscriber, None] = {}
+
+    @property
+    def languages(self) -> str:
+        """What is read here, as the scripts take it."""
+        return ",".join(sorted(frozenset().union(*(each.languages for each in self._subscribers))))
+
+    def add(self, subscriber: Subscriber, position: Position) -> Page:
+        """From the position on, which the store has told. Returns where delivery begins."""
+        self.agree(position)
+        subscriber.after = max(self.position, position.last)
+        self._subscribers[subscriber] = None
+        return Page(position.epoch, position.first, subscriber.after, recorded=position.recorded)
+
+    def remove(self, subscriber: Subscriber) -> None:
+        self._subscribers.pop(subscriber, None)
+
+    def agree(self, position: Position) -> bool:
+        """The store's position. Returns whether it is ahead of what was delivered: pushes may be missing."""
+        self.recorded = position.recorded
+        if not self.epoch:
+            self._begin(position.epoch, position.last)
+        elif self.epoch != position.epoch:
+            # The old log was lost, or has expired: all of the new one is new.
+            for subscriber in tuple(self._subscribers):
+                subscriber.after = position.start
+                subscriber.begun_again()
+            self._begin(position.epoch, position.start)
+        self.newest = max(self.newest, position.last)
+        return self.position < position.last
+
+    def know(self, epoch: str, offset: int) -> None:
+        """The store has told of a publication with this offset."""
+        if epoch == self.epoch:
+            self.newest = max(self.newest, offset)
+
+    def push(self, push: Push) -> bool:
+        """A push came. Returns whether something is missing before it."""
+        if push.epoch == self.epoch:
+            self.pushed = max(self.pushed, push.offset)
+            self.newest = max(self.newest, push.offset)
+            if push.offset <= self.position:
+                return False
+        if len(self._early) < _MOST_WAITING:
+            self._early[push.epoch, push.offset] = push
+        self._deliver_early()
+        return bool(self.epoch) and (push.epoch != self.epoch or push.offset > self.position)
+
+    def fill(self, page: Page, upto: int) -> None:
+        """What was read in this topic's epoch; `upto`: the offset up to which nothing else is held."""
+        for publication in page.publications:
+            if publication.offset > self.position:
+                self._deliver(publication.offset, publication)
+        self.position = max(self.position, upto)
+        self._deliver_early()
+
+    def has_dead_subscription(self) -> bool:
+        """Whether what was known at the last check has not come by a push until now. To be asked regularly."""
+        dead = self.pushed < self._due
+        self._due = self.position
+        if dead:
+            self.pushed = self.position
+        return dead
+
+    def _begin(self, epoch: str, position: int) -> None:
+        self.epoch = epoch
+        self.position = self.newest = self.pushed = self._due = position
+        self._forget(key for key in self._early if key[0] != epoch)
+        self._deliver_early()
+
+    def _deliver_early(self) -> None:
+        while self._early and (push := self._early.pop((self.epoch, self.position + 1), None)) is not None:
+            self.pushed = max(self.pushed, push.offset)
+            self._deliver(push.offset, push.publication)
+        if self._early:
+            self._forget(key for key in self._early if key[0] == self.epoch and key[1] <= self.position)
+
+    def _forget(self, keys: Iterable[tuple[str, int]]) -> None:
+        for key in tuple(keys):
+            del self._early[key]
+
+    def _deliver(self, offset: int, publication: Publication | None) -> None:
+        self.position = offset
+        self.newest = max(self.newest, offset)
+        if publication is None:
+            return
+        for subscriber in tuple(self._subscribers):
+            # An earlier delivery of this loop may have removed it.
+            if offset <= subscriber.after or subscriber not in self._subscribers:
+                continue
+            deliver_to(subscriber.deliver, publication)
+
 
 _log = logging.getLogger(__name__)
 
@@ -57,7 +194,6 @@ _TAKEN = 200
 _PAGE = 200
 _QUIETEST = 20
 _DROPPED = 500
-_READ_AGAIN_S = 0.2
 # How long the store is asked for what was not answered: a command may lie in the network, or before a server that
 # does not run, and be done later. How many utterances are remembered, and asked for at once.
 _UNANSWERED_S = 60.0
@@ -112,32 +248,25 @@ class UnansweredPromises:
 class RedisEventLog:
     """One gateway's log, once it has started.
 
-    max_publications, keep_s, unrecorded_s, record: as in `BoundedLogs`. meeting_bytes: of one meeting, which keeps
-    its newest publication. account_bytes: as in `BoundedLogs`; of what is far too much, each append drops a part.
+    account_bytes: as in `BoundedLogs`; of what is far too much, each append drops a part.
     """
 
     def __init__(
         self,
         store: RedisStore,
+        bounds: LogBounds,
         *,
-        max_publications: int,
-        keep_s: float,
-        unrecorded_s: float,
-        record: bool,
-        meeting_bytes: int,
         account_bytes: Callable[[str], int | None] = lambda _: None,
     ) -> None:
         self.store = store
         self._account_bytes = account_bytes
-        self._bounds = (round(keep_s * 1_000), max_publications, meeting_bytes)
-        self._unrecorded_ms = round(unrecorded_s * 1_000)
-        self._record = record
+        self._account_most = bounds.max_bytes
+        self._bounds = (round(bounds.keep_s * 1_000), bounds.max_publications, bounds.meeting_bytes)
+        self._unrecorded_ms = round(bounds.unrecorded_s * 1_000)
+        self._record = bounds.record
         # By the meeting's key.
         self._topics: dict[str, Topic] = {}
-        # Meetings of which publications may be missing.
-        self._behind: dict[str, None] = {}
-        self._is_behind = asyncio.Event()
-        self._reader: asyncio.Task[None] | None = None
+        self._missed = Missed("the log of a meeting")
         # Meetings that the store does not know to be left.
         self._left: dict[str, None] = {}
         self._unanswered = UnansweredPromises()
@@ -148,7 +277,7 @@ class RedisEventLog:
 
     async def start(self) -> None:
         """Be there, once the store has started; `close` ends it."""
-        self._reader = asyncio.create_task(self._read_what_is_missing(), name="what pushes have missed")
+        self._missed.start()
         await self.sweep()
 
     async def accept(self, meeting: str, utterance: Utterance, fence: Fence | None = None) -> Accepted:
@@ -162,7 +291,7 @@ class RedisEventLog:
                 "accept", meeting, key, text, attempt, utterance.lang, payload, session, number
             )
             if len(reply) > 1:
-                await self._fit(meeting, *reply[6:])
+                await self._hold_account_to_bound(meeting, *reply[6:])
         if reply == [b"moved"]:
             raise SessionReplaced("This session goes on at another gateway.")
         if not reply:
@@ -205,13 +334,14 @@ class RedisEventLog:
             return None
         epoch, offset, at_ms, account, held = reply
         self._know(meeting, epoch, offset)
-        await self._fit(meeting, account, held)
+        await self._hold_account_to_bound(meeting, account, held)
         return Publication(int(offset), int(at_ms), outcome)
 
-    async def _fit(self, meeting: str, account: bytes, held: bytes) -> None:
+    async def _hold_account_to_bound(self, meeting: str, account: bytes, held: bytes) -> None:
         """After an append: hold the account to its bound. What cannot be done now is done after the next one."""
-        most = self._account_bytes(account.decode())
-        if most is not None and int(held) > most:
+        own = self._account_bytes(account.decode())
+        most = self._account_most if own is None else own
+        if int(held) > most:
             with contextlib.suppress(LogUnavailable):
                 limits = (_QUIETEST, _DROPPED)
                 await self._run("fit_account", meeting, account, most, *limits, patience_s=_SHORT_PATIENCE_S)
@@ -255,7 +385,7 @@ class RedisEventLog:
         account: str = "",
         record: bool | None = None,
         begun_again: Callable[[], None] = lambda: None,
-    ) -> AsyncIterator[_Subscription]:
+    ) -> AsyncIterator[Subscription]:
         if (topic := self._topics.get(meeting)) is None:
             recorded = self._record if record is None else record
             topic = self._topics[meeting] = Topic(meeting, account, recorded=recorded)
@@ -269,7 +399,7 @@ class RedisEventLog:
             epoch = topic.epoch
             start = topic.add(subscriber, position)
             self._note_change(topic, epoch)
-            yield _Subscription(self, topic, subscriber, start)
+            yield Subscription(start, partial(self._reads, topic, subscriber))
         finally:
             topic.users -= 1
             topic.remove(subscriber)
@@ -278,16 +408,12 @@ class RedisEventLog:
 
     async def sweep(self) -> None:
         self._sweeps += 1
-        try:
+        with tried("the store of the meetings' logs could not be swept"):
             # First of all, this gateway is there.
             await self._run("sweep", "", round(LEASE_S * 1_000), _DUE_MEETINGS, patience_s=_SHORT_PATIENCE_S)
             for meeting in tuple(self._left):
                 await self._leave(meeting)
             await self._check_positions()
-        except LogUnavailable:
-            pass
-        except Exception:
-            _log.exception("the store of the meetings' logs could not be swept")
 
     async def usage(self) -> LogUsage:
         reply = await self.store.commands.run("HGETALL", f"{self.store.prefix}usage", patience_s=_SHORT_PATIENCE_S)
@@ -308,27 +434,17 @@ class RedisEventLog:
     async def erase(self, meeting: str) -> bool:
         return bool(await self._run("erase", meeting))
 
-    async def kept(self) -> tuple[KeptMeeting, ...]:
-        return ()
-
     async def close(self) -> None:
         self._is_closed = True
-        if self._reader is not None:
-            self._reader.cancel()
-            await asyncio.wait([self._reader])
-        try:
+        await self._missed.close()
+        with tried("this gateway could not leave the store"):
             await self._run("close", "", *{*self._topics, *self._left}, patience_s=_SHORT_PATIENCE_S)
-        except LogUnavailable:
-            pass
-        except Exception:
-            _log.exception("this gateway could not leave the store")
 
     # ------------------------------------------------------------ scripts
 
     async def _run(
         self, script: str, meeting: str, *arguments: bytes | str | int, patience_s: float | None = None
     ) -> Any:
-        """A script's answer. Raises `LogUnavailable`."""
         topic = self._topics.get(meeting)
         seen = (topic.epoch, topic.newest) if topic is not None else ("", 0)
         recorded = topic.recorded if topic is not None else self._record
@@ -350,8 +466,7 @@ class RedisEventLog:
         reply = await self._run("open", topic.meeting, topic.account, topic.languages, patience_s=patience_s)
         return entries.position_of(reply)
 
-    async def reads(self, topic: Topic, subscriber: Subscriber, languages: Collection[str]) -> int:
-        """As `Subscription.reads`."""
+    async def _reads(self, topic: Topic, subscriber: Subscriber, languages: Collection[str]) -> int:
         subscriber.languages = frozenset(languages)
         position = await self._open_log(topic)
         epoch = topic.epoch
@@ -387,8 +502,7 @@ class RedisEventLog:
 
     def _note_behind(self, topic: Topic) -> None:
         if topic.epoch and self._topics.get(topic.meeting) is topic:
-            self._behind[topic.meeting] = None
-            self._is_behind.set()
+            self._missed.note(topic.meeting, partial(self._catch_up, topic))
 
     async def _check_positions(self) -> None:
         """Find out which of a part of the meetings are behind. Raises `LogUnavailable`."""
@@ -408,23 +522,10 @@ class RedisEventLog:
                 if (topic := self._topics.get(meeting.decode())) is not None:
                     self._note_behind(topic)
 
-    async def _read_what_is_missing(self) -> None:
-        while True:
-            await self._is_behind.wait()
-            self._is_behind.clear()
-            meetings, self._behind = tuple(self._behind), {}
-            topics = [topic for meeting in meetings if (topic := self._topics.get(meeting)) is not None]
-            results = await asyncio.gather(*map(self._catch_up, topics), return_exceptions=True)
-            for topic, result in zip(topics, results, strict=True):
-                if isinstance(result, Exception):
-                    if not isinstance(result, LogUnavailable):
-                        _log.error("the log of a meeting could not be read", exc_info=result)
-                    self._note_behind(topic)
-            if self._behind:
-                await asyncio.sleep(_READ_AGAIN_S)
-
     async def _catch_up(self, topic: Topic) -> None:
         """Deliver what pushes have missed. Raises `LogUnavailable`."""
+        if self._topics.get(topic.meeting) is not topic:
+            return
         position = await self._open_log(topic)
         if self._topics.get(topic.meeting) is not topic:
             self._left[topic.meeting] = None  # it was left meanwhile, and the store told otherwise
@@ -433,18 +534,6 @@ class RedisEventLog:
         while ahead and topic.position < position.last:
             page = await self.read(topic.meeting, topic.position, _PAGE)
             if page.epoch != topic.epoch:
-                self._note_behind(topic)
-                return
+                raise LogUnavailable("The log was begun again while it was read.")
             read_to = min(max(topic.position, page.first - 1) + _PAGE, page.last)
             topic.fill(page, read_to)
-
-
-class _Subscription:
-    def __init__(self, log: RedisEventLog, topic: Topic, subscriber: Subscriber, start: Page) -> None:
-        self.start = start
-        self._log = log
-        self._topic = topic
-        self._subscriber = subscriber
-
-    async def reads(self, languages: Collection[str]) -> int:
-        return await self._log.reads(self._topic, self._subscriber, languages)

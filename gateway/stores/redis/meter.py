@@ -52,6 +52,3 @@ class RedisMeter:
             for tenant, characters, minutes in zip(totals[::3], totals[1::3], totals[2::3], strict=True)
         )
         return Totals(tuple(days), elsewhere)
-
-    async def kept(self) -> tuple[DayOfTenant, ...]:
-        return ()

@@ -1,6 +1,7 @@
 """What the store pushes: one connection of a gateway, with a channel for each meeting that is heard here.
 
-Knows: channels, confirmations, connecting again. Must not know: positions, what is in a push.
+Knows: channels, confirmations, connecting again, asking for what was missed.
+Must not know: positions, what is in a push.
 """
 
 from __future__ import annotations
@@ -9,16 +10,20 @@ import asyncio
 import contextlib
 import logging
 from collections import deque
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
 from typing import Any
 
+from gateway.domain.errors import LogUnavailable
 from gateway.stores.redis.commands import Wire, unavailable, wait_s
 from gateway.stores.redis.connection import Lost, NotLoaded, Refused
 
 _log = logging.getLogger(__name__)
 
 _Waiting = list[asyncio.Future[None]]
+
+# Before the store is asked again for what was missed.
+_ASK_AGAIN_S = 0.2
 
 
 @dataclass(slots=True, eq=False)
@@ -27,6 +32,52 @@ class _Channel:
 
     deliver: Callable[[bytes], None]
     subscribed: Callable[[], None]
+
+
+class Missed:
+    """Asks the store, one by one, for what pushes may have missed; what fails is asked for again.
+
+    what: is asked for, for the log.
+    """
+
+    def __init__(self, what: str) -> None:
+        self._what = what
+        # What is to be asked, by name.
+        self._asks: dict[str, Callable[[], Awaitable[None]]] = {}
+        self._noted = asyncio.Event()
+        self._asking: asyncio.Task[None] | None = None
+
+    def start(self) -> None:
+        """Begin to ask; `close` ends it."""
+        self._asking = asyncio.create_task(self._ask(), name=f"{self._what} that pushes have missed")
+
+    def note(self, name: str, ask: Callable[[], Awaitable[None]]) -> None:
+        """Ask for this soon, once for each name."""
+        self._asks[name] = ask
+        self._noted.set()
+
+    async def close(self) -> None:
+        """Never raises."""
+        if self._asking is not None:
+            self._asking.cancel()
+            await asyncio.wait([self._asking])
+
+    async def _ask(self) -> None:
+        while True:
+            await self._noted.wait()
+            self._noted.clear()
+            asks, self._asks = self._asks, {}
+            results = await asyncio.gather(*(ask() for ask in asks.values()), return_exceptions=True)
+            failed = False
+            for (name, ask), result in zip(asks.items(), results, strict=True):
+                if isinstance(result, Exception):
+                    failed = True
+                    if not isinstance(result, LogUnavailable):
+                        _log.error("%s could not be read", self._what, exc_info=result)
+                    self._asks.setdefault(name, ask)
+            if failed:
+                self._noted.set()
+                await asyncio.sleep(_ASK_AGAIN_S)
 
 
 class Pushes:

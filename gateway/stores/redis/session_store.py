@@ -3,25 +3,24 @@
 Every operation is one script, and can be repeated. What others did to sessions of this gateway, and what
 they revoked, is pushed, and counted: where a count differs, the store is asked.
 
-Knows: the scripts' arguments, which sessions this gateway has.
+Knows: the scripts' arguments, which sessions this gateway has, who is present in its meetings.
 Must not know: how scripts work, rooms, connections.
 """
 
 from __future__ import annotations
 
-import asyncio
 import contextlib
 import hashlib
 import logging
 import secrets
-from collections.abc import AsyncIterator, Awaitable, Callable, Collection, Iterator, Sequence
+from collections.abc import AsyncIterator, Callable, Collection, Iterator, Sequence
 from contextlib import asynccontextmanager
 from functools import partial
 from typing import Any, NoReturn, TypeVar
 
 import msgspec
 
-from gateway.domain.errors import LogUnavailable, Unauthenticated
+from gateway.domain.errors import Unauthenticated
 from gateway.domain.grants import Revocation, tenant_of
 from gateway.domain.ports import LEASE_S
 from gateway.domain.session_store import (
@@ -36,10 +35,89 @@ from gateway.domain.session_store import (
     what_is_revoked,
 )
 from gateway.domain.sessions import SessionRecord, UsedToken
-from gateway.stores.redis.commands import unavailable
+from gateway.stores.redis.commands import tried, unavailable
 from gateway.stores.redis.connection import Argument
-from gateway.stores.redis.presence import MeetingPresence, encode_present
+from gateway.stores.redis.pushes import Missed
 from gateway.stores.redis.store import RedisStore
+
+_Deliver = Callable[[str, Present | None], None]
+
+_decoder = msgspec.msgpack.Decoder(Present)
+
+
+def encode_present(present: Present) -> bytes:
+    """What the store keeps of a participant."""
+    return _encoder.encode(present)
+
+
+class MeetingPresence:
+    def __init__(self, meeting: str) -> None:
+        self.meeting = meeting
+        # How many have subscribed, or are about to.
+        self.users = 0
+        # Version of the newest change that is known; None before the first read.
+        self.version: int | None = None
+        # Pushes that were delivered.
+        self.pushed = 0
+        self._present: dict[str, Present] = {}
+        self._subscribers: dict[object, _Deliver] = {}
+
+    def add(self, subscription: object, deliver: _Deliver) -> None:
+        """A subscriber, who is told of everybody who is present."""
+        self._subscribers[subscription] = deliver
+        for participant, present in tuple(self._present.items()):
+            deliver(participant, present)
+
+    def remove(self, subscription: object) -> None:
+        self._subscribers.pop(subscription, None)
+
+    def push(self, data: bytes) -> bool:
+        """A change was pushed. Returns whether one before it is missing, so that all is to be read."""
+        header, _, value = data.partition(b"\n")
+        version, previous, participant = header.split(b" ")
+        if self.version is None or int(version) > self.version != int(previous):
+            return True
+        if int(version) > self.version:
+            self.version = int(version)
+            self.pushed += 1
+            self._put(participant.decode(), _present_of(value))
+        return False
+
+    def read(self, version: int, fields: Sequence[bytes], pushed: int) -> None:
+        """All of it was read. pushed: the pushes that were delivered before; later ones may be newer than this."""
+        if self.version is not None and version < self.version and pushed != self.pushed:
+            return
+        self.version = version
+        values = dict(zip((each.decode() for each in fields[::2]), fields[1::2], strict=True))
+        for participant in self._present.keys() - values.keys():
+            self._put(participant, None)
+        for participant in sorted(values, key=lambda participant: _came(values[participant])):
+            self._put(participant, _present_of(values[participant]))
+
+    def _put(self, participant: str, present: Present | None) -> None:
+        if present == self._present.get(participant):
+            return
+        if present is None:
+            del self._present[participant]
+        else:
+            self._present[participant] = present
+        for deliver in tuple(self._subscribers.values()):
+            deliver(participant, present)
+
+
+def _came(value: bytes) -> int:
+    return int(value.partition(b" ")[0])
+
+
+def _present_of(value: bytes) -> Present | None:
+    if not value:
+        return None
+    try:
+        return _decoder.decode(value.partition(b" ")[2])
+    except msgspec.MsgspecError:
+        _log.error("a participant of a meeting cannot be read; did a newer gateway write it?")
+        return None
+
 
 _log = logging.getLogger(__name__)
 
@@ -52,7 +130,6 @@ _SWEPT = 200
 _ASKED = 500
 # A session that is to end before it has begun: how long its begin may lie in the network.
 _DOUBT_MS = 120_000
-_READ_AGAIN_S = 0.2
 # Clocks of those who issue tokens may differ from ours.
 _LATE_S = 60.0
 
@@ -65,8 +142,6 @@ _revocations = msgspec.msgpack.Decoder(Revocation)
 
 class RedisSessionStore:
     """One gateway's session store, once it is open. keep_s: how long a session that is away can be resumed."""
-
-    outlives = True
 
     def __init__(self, store: RedisStore, *, keep_s: float) -> None:
         self.store = store
@@ -81,28 +156,23 @@ class RedisSessionStore:
         self._moved_count = 0
         # Version of the newest revocation that is known here.
         self._revoked_version = 0
-        # What is to be asked, by name.
-        self._behind: dict[str, Callable[[], Awaitable[None]]] = {}
-        self._is_behind = asyncio.Event()
-        self._reader: asyncio.Task[None] | None = None
+        self._missed = Missed("what the session store holds")
         self._sweeps = 0
 
     async def open(self, moved: Callable[[bytes, bool], None], revoked: Callable[[Revocation], None]) -> None:
         self._moved, self._revoked = moved, revoked
         pushes, prefix = self.store.pushes, self.store.prefix
-        note_moved = partial(self._note_behind, "moved", self._check_own)
-        note_revoked = partial(self._note_behind, "revoked", self._read_revocations)
+        note_moved = partial(self._missed.note, "moved", self._check_own)
+        note_revoked = partial(self._missed.note, "revoked", self._read_revocations)
         await pushes.subscribe(f"{prefix}gateway:{self.store.id}".encode(), self._pushed_moved, note_moved)
         await pushes.subscribe(f"{prefix}revocations".encode(), lambda _: note_revoked(), note_revoked)
         await self._read_revocations()
-        self._reader = asyncio.create_task(
-            self._ask_what_is_missing(), name="what the session store's pushes missed"
-        )
+        self._missed.start()
         await self.sweep()
 
     # ------------------------------------------------------------ sessions
 
-    def suits(self, session: bytes, meeting: str) -> bool:
+    def can_hold(self, session: bytes, meeting: str) -> bool:
         return True
 
     async def begin(
@@ -188,7 +258,7 @@ class RedisSessionStore:
     async def revoke(self, revocation: Revocation) -> None:
         await self._run("revoke", _encoder.encode(what_is_revoked(revocation)), _encoder.encode(revocation))
 
-    async def meant_by(self, revocation: Revocation, but: Collection[bytes]) -> int:
+    async def count_revoked_by(self, revocation: Revocation, but: Collection[bytes]) -> int:
         found = await self._of_tenant(revocation.tenant)
         return sum(ends(revocation, each.record) for session, each in found.items() if session not in but)
 
@@ -208,9 +278,6 @@ class RedisSessionStore:
                 with contextlib.suppress(msgspec.MsgspecError):
                     sessions[session] = StoredSession(_records.decode(record), away=away == b"1")
         return sessions
-
-    async def kept(self) -> tuple[UsedToken, ...]:
-        return ()
 
     async def _read_revocations(self) -> None:
         version, values = await self._run("revocations", self._revoked_version)
@@ -254,7 +321,7 @@ class RedisSessionStore:
     def _note_presence(self, of_meeting: MeetingPresence) -> None:
         if of_meeting.version is not None:
             name = f"meeting {of_meeting.meeting}"
-            self._note_behind(name, partial(self._read_presence, of_meeting))
+            self._missed.note(name, partial(self._read_presence, of_meeting))
 
     async def _read_presence(self, of_meeting: MeetingPresence) -> None:
         pushed = of_meeting.pushed
@@ -270,32 +337,22 @@ class RedisSessionStore:
 
     async def sweep(self) -> None:
         self._sweeps += 1
-        try:
+        with tried("the session store could not be swept"):
             remembered_ms = REVOCATION_S * 1_000
             moved, revoked = await self._run(
                 "sweep", self._keep_ms, _SWEPT, remembered_ms, patience_s=_SHORT_PATIENCE_S
             )
             if int(moved) != self._moved_count:
-                self._note_behind("moved", self._check_own)
+                self._missed.note("moved", self._check_own)
             if int(revoked) > self._revoked_version:
-                self._note_behind("revoked", self._read_revocations)
+                self._missed.note("revoked", self._read_revocations)
             if self._sweeps % _CHECK_SWEEPS == 0:
                 await self._check_versions()
-        except LogUnavailable:
-            pass
-        except Exception:
-            _log.exception("the session store could not be swept")
 
     async def close(self) -> None:
-        if self._reader is not None:
-            self._reader.cancel()
-            await asyncio.wait([self._reader])
-        try:
+        await self._missed.close()
+        with tried("this gateway could not leave the session store"):
             await self._run("close", patience_s=_SHORT_PATIENCE_S)
-        except LogUnavailable:
-            pass
-        except Exception:
-            _log.exception("this gateway could not leave the session store")
 
     async def _check_versions(self) -> None:
         for meetings in _batches(tuple(self._meetings.values())):
@@ -310,7 +367,7 @@ class RedisSessionStore:
         if int(count) == self._moved_count + 1:
             self._moved_count += 1
         else:
-            self._note_behind("moved", self._check_own)
+            self._missed.note("moved", self._check_own)
         # A later resume may have brought it back.
         known = self._own.get(session)
         if known is not None and (not int(fence) or known < int(fence)):
@@ -329,31 +386,7 @@ class RedisSessionStore:
                     self._moved(session, elsewhere == b"1")
         self._moved_count = int(count or 0)
 
-    # ------------------------------------------------------------ what pushes have missed
-
-    def _note_behind(self, name: str, ask: Callable[[], Awaitable[None]]) -> None:
-        self._behind[name] = ask
-        self._is_behind.set()
-
-    async def _ask_what_is_missing(self) -> None:
-        while True:
-            await self._is_behind.wait()
-            self._is_behind.clear()
-            missing, self._behind = self._behind, {}
-            results = await asyncio.gather(*(ask() for ask in missing.values()), return_exceptions=True)
-            failed = False
-            for (name, ask), result in zip(missing.items(), results, strict=True):
-                if isinstance(result, Exception):
-                    failed = True
-                    if not isinstance(result, LogUnavailable):
-                        _log.error("what the session_store of sessions has could not be read", exc_info=result)
-                    self._behind.setdefault(name, ask)
-            if failed:
-                self._is_behind.set()
-                await asyncio.sleep(_READ_AGAIN_S)
-
     async def _run(self, script: str, *arguments: Argument, patience_s: float | None = None) -> Any:
-        """A script's answer. Raises `LogUnavailable`."""
         shared = (self.store.prefix, self.store.id, round(LEASE_S * 1_000))
         return await self.store.run_script(f"session_store/{script}", *shared, *arguments, patience_s=patience_s)
 

@@ -1,20 +1,58 @@
 """One gateway's access to a Redis that gateways share: the connections of its log and of its live channel.
 
-Knows: connections, keys' prefix, what the store calls this gateway. Must not know: what is kept there.
+Knows: connections, scripts and how the server calls them, keys' prefix, what the store calls this gateway.
+Must not know: what is kept there.
 """
 
 from __future__ import annotations
 
+import hashlib
 import secrets
-from functools import partial
+from functools import cache, partial
+from importlib.resources import files
 from typing import Any
 
-from gateway.stores.redis import lua
 from gateway.stores.redis.checks import check
 from gateway.stores.redis.commands import Commands
-from gateway.stores.redis.connection import Connection, address_of
+from gateway.stores.redis.connection import Command, Connection, address_of
 from gateway.stores.redis.pushes import Pushes
 from gateway.stores.sealing import Seal
+
+# These promise more: a full store refuses them before they have changed anything. With all others, what was
+# accepted is finished, what has expired goes, and gateways are there, also while the store is full.
+_NEW_WORK = ("accept", "claim", "session_store/begin", "glossaries/put")
+# What scripts begin with, all of them and those of a folder.
+_SHARED, _OF_FOLDER = "shared", "common"
+
+
+@cache
+def script_names() -> list[str]:
+    root = files(__package__) / "scripts"
+    found = [each.name for each in root.iterdir()]
+    found += [
+        f"{folder.name}/{each.name}" for folder in root.iterdir() if folder.is_dir() for each in folder.iterdir()
+    ]
+    scripts = [name.removesuffix(".lua") for name in sorted(found) if name.endswith(".lua")]
+    return [name for name in scripts if name.rpartition("/")[2] not in (_SHARED, _OF_FOLDER)]
+
+
+@cache
+def _source(name: str) -> str:
+    first = "#!lua" if name in _NEW_WORK else "#!lua flags=allow-oom"
+    folder = name.rpartition("/")[0]
+    texts = (_SHARED, f"{folder}/{_OF_FOLDER}".lstrip("/"), name)
+    scripts = files(__package__) / "scripts"
+    return "\n".join((first, *(scripts.joinpath(*f"{text}.lua".split("/")).read_text() for text in texts)))
+
+
+@cache
+def sha(name: str) -> str:
+    """What `EVALSHA` calls a script by."""
+    return hashlib.sha1(_source(name).encode(), usedforsecurity=False).hexdigest()
+
+
+def load_all() -> tuple[Command, ...]:
+    return tuple(("SCRIPT", "LOAD", _source(name)) for name in script_names())
 
 
 class RedisStore:
@@ -45,7 +83,7 @@ class RedisStore:
         # What the store calls this gateway.
         self.id = secrets.token_hex(4)
         self.commands = Commands(
-            *(self.new_connection, lua.load_all()), patience_s=patience_s, answer_s=answer_s, address=self.address
+            *(self.new_connection, load_all()), patience_s=patience_s, answer_s=answer_s, address=self.address
         )
         self.pushes = Pushes(self.new_connection, patience_s=patience_s)
 
@@ -62,7 +100,7 @@ class RedisStore:
 
     async def run_script(self, name: str, *arguments: bytes | str | int, patience_s: float | None = None) -> Any:
         """A script's answer. Raises `LogUnavailable`."""
-        return await self.commands.run("EVALSHA", lua.sha(name), 0, *arguments, patience_s=patience_s)
+        return await self.commands.run("EVALSHA", sha(name), 0, *arguments, patience_s=patience_s)
 
     def channel(self, meeting: str, name: str) -> bytes:
         """What is pushed of a meeting."""

@@ -13,7 +13,6 @@ from gateway.domain.webhooks import (
     MOST_WAITING,
     Delivery,
     Event,
-    KeptWebhooks,
     Settled,
     Tended,
     Webhook,
@@ -64,9 +63,6 @@ class RedisWebhookOutbox:
             said=said,
             gone=gone is not None,
         )
-
-    async def kept(self) -> KeptWebhooks:
-        return KeptWebhooks()
 
     def _key(self, webhook: Webhook) -> str:
         return f"{self.store.prefix}webhook:{webhook.name}"

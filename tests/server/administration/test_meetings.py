@@ -40,11 +40,11 @@ async def said(peer: Peer) -> None:
     await peer.until(TranslationFinal)
 
 
-async def kept(gateway: Running) -> Handover:
-    return Handover(meetings=await gateway.gateway.log.kept(), sessions=gateway.gateway.sessions.kept())
+def kept(gateway: Running) -> Handover:
+    return gateway.gateway.store.handover(gateway.gateway.sessions.kept_sessions(), ())
 
 
-async def test_an_operator_sees_who_is_in_which_meeting_and_what_is_kept(tmp_path: Path) -> None:
+async def test_operator_sees_members_and_kept_logs(tmp_path: Path) -> None:
     async with (
         administered(Operator(tmp_path)) as (gateway, client),
         gateway.peer() as ana,
@@ -76,7 +76,7 @@ async def test_an_operator_sees_who_is_in_which_meeting_and_what_is_kept(tmp_pat
         check_problem(await client.get("/admin/meetings/default/a%20b"), 404, "unknown_meeting")
 
 
-async def test_a_meeting_that_is_ended_is_left_by_everybody_and_its_tokens_open_nothing(
+async def test_ended_meeting_is_left_and_its_tokens_refused(
     tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
     keys, operator = Keyring(tmp_path), Operator(tmp_path)
@@ -106,7 +106,7 @@ async def test_a_meeting_that_is_ended_is_left_by_everybody_and_its_tokens_open_
     )
 
 
-async def test_one_who_is_disconnected_does_not_come_back_and_the_others_stay(tmp_path: Path) -> None:
+async def test_disconnected_participant_stays_out_others_remain(tmp_path: Path) -> None:
     keys = Keyring(tmp_path)
     async with (
         administered(Operator(tmp_path), keys.settings()) as (gateway, client),
@@ -126,7 +126,7 @@ async def test_one_who_is_disconnected_does_not_come_back_and_the_others_stay(tm
             await gateway.peer(additional_headers=old).__aenter__()
 
 
-async def test_of_a_meeting_that_is_erased_nothing_is_left_and_it_goes_on(tmp_path: Path) -> None:
+async def test_erased_meeting_goes_on_without_its_past(tmp_path: Path) -> None:
     async with (
         administered(Operator(tmp_path)) as (gateway, client),
         gateway.peer() as ana,
@@ -139,7 +139,7 @@ async def test_of_a_meeting_that_is_erased_nothing_is_left_and_it_goes_on(tmp_pa
             started = await joined(late, reads=["ja"], speaks="en")
             assert started.participant
             assert "Nobody else" not in repr([room.history.newest() for room in gateway.gateway.sessions.rooms])
-            assert "Nobody else" not in repr(await kept(gateway))
+            assert "Nobody else" not in repr(kept(gateway))
             await late.send(UtteranceFinal(id="2", rev=1, text="We go on"))
             [*_, final] = await late.until(TranslationFinal)
             assert "We go on" in final.text

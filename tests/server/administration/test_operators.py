@@ -58,7 +58,7 @@ async def test_the_gateways_own_address_has_nothing_of_it(tmp_path: Path) -> Non
             assert (await client.request(method, path)).status_code in (404, 405)
 
 
-async def test_a_key_that_is_taken_away_opens_nothing_from_then_on(tmp_path: Path) -> None:
+async def test_removed_operator_key_opens_nothing(tmp_path: Path) -> None:
     operator = Operator(tmp_path)
     async with administered(operator) as (_, client):
         assert (await client.get("/admin/meetings")).status_code == 200

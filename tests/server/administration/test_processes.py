@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import logging
 import os
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -16,13 +15,7 @@ from tests.administration import Operator, administered
 from tests.over_http import check_problem
 from tests.patience import until
 
-
-@pytest.fixture(autouse=True)
-def _level_as_before() -> Iterator[None]:
-    logger = logging.getLogger("gateway")
-    before = logger.level
-    yield
-    logger.setLevel(before)
+pytestmark = pytest.mark.usefixtures("level_as_before")
 
 
 def lane(name: str) -> LaneSettings:
@@ -41,7 +34,7 @@ async def test_the_only_process_and_its_only_engine(tmp_path: Path) -> None:
         check_problem(await client.post("/admin/workers/1/drain"), 422, "invalid_value")
 
 
-async def test_a_lane_that_is_drained_goes_and_the_last_one_stays(tmp_path: Path) -> None:
+async def test_drained_lane_goes_and_the_last_stays(tmp_path: Path) -> None:
     settings = Settings(engines=(lane("one"), lane("two")))
     async with administered(Operator(tmp_path), settings) as (gateway, client):
         await until(lambda: gateway.gateway.engine.health().state is EngineState.READY)

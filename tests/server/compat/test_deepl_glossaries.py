@@ -12,7 +12,7 @@ from typing import Any
 
 import deepl
 import pytest
-from deepl import http_client, util
+from deepl import util
 from deepl.api_data import MultilingualGlossaryDictionaryEntries, MultilingualGlossaryInfo
 from hypothesis import given
 from hypothesis import strategies as st
@@ -26,16 +26,10 @@ from tests.gateways import Running, running
 from tests.keys import Keyring
 from tests.over_http import serving
 from tests.redis_server import shared_server, shared_urls
-from tests.server.compat.test_deepl import ROOT, asked
+from tests.server.compat.test_deepl import asked, node
 
 SCRIPT = Script(options=frozenset({"glossary"}))
 TERMS = {"launch": "Start", "Team A": "Mannschaft A"}
-
-
-@pytest.fixture(autouse=True)
-def _one_try_without_haste(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(http_client, "max_network_retries", 0)
-    monkeypatch.setattr(http_client, "min_connection_timeout", 600.0)
 
 
 @pytest.fixture
@@ -101,7 +95,7 @@ async def test_its_terms_go_with_texts_in_which_they_occur(gateway: Running) -> 
         await ask("hi", glossary="unknown")
 
 
-async def test_terms_are_looked_for_in_a_thread_and_not_in_texts_that_are_too_long(
+async def test_terms_are_looked_for_in_threads_and_short_texts(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     looked_in: list[tuple[int, bool]] = []
@@ -129,13 +123,6 @@ async def test_the_pairs_are_those_of_the_model(gateway: Running) -> None:
     pairs = await asked(gateway, lambda client: client.get_glossary_languages())
     assert ("EN", "JA") in {(pair.source_lang.upper(), pair.target_lang.upper()) for pair in pairs}
     assert len(pairs) == 30
-
-
-async def test_csv(gateway: Running) -> None:
-    made = await asked(
-        gateway, lambda client: client.create_glossary_from_csv("Words", "EN", "DE", 'launch,"Start, los",en,de\n')
-    )
-    assert await asked(gateway, lambda client: client.get_glossary_entries(made)) == {"launch": "Start, los"}
 
 
 async def test_several_dictionaries(gateway: Running) -> None:
@@ -253,14 +240,7 @@ async def test_they_outlive_a_restart(tmp_path: Path) -> None:
         assert await asked(gateway, lambda client: client.get_glossary_entries(made)) == TERMS
 
 
-async def test_gateways_with_one_store_share_them() -> None:
-    settings = Settings(store=a_store())
-    async with running(settings, script=SCRIPT) as here, running(settings, script=SCRIPT) as there:
-        made = await asked(here, lambda client: client.create_glossary("n", "EN", "DE", TERMS))
-        assert await asked(there, lambda client: client.get_glossary_entries(made)) == TERMS
-
-
-async def test_gateways_that_name_their_stores_in_another_order_share_them() -> None:
+async def test_order_of_store_urls_does_not_matter() -> None:
     urls, prefix = shared_urls(2), f"{secrets.token_hex(4)}:"
     orders = [urls, " ".join(reversed(urls.split()))]
     one, other = (Settings(store=StoreSettings(url=each, prefix=prefix)) for each in orders)
@@ -301,16 +281,7 @@ console.log(JSON.stringify({
 
 
 async def test_the_client_for_node(gateway: Running) -> None:
-    process = await asyncio.create_subprocess_exec(
-        *(str(ROOT / ".venv" / "bin" / "node"), "--input-type=module", "--eval", NODE),
-        f"http://127.0.0.1:{gateway.port}",
-        cwd=ROOT / ".venv" / "node",
-        stdout=asyncio.subprocess.PIPE,
-        stderr=asyncio.subprocess.PIPE,
-    )
-    said, complaints = await process.communicate()
-    assert process.returncode == 0, complaints.decode()
-    assert json.loads(said) == {
+    assert await node(gateway, NODE) == {
         "listed": [["Words", 1]],
         "back": {"launch": "Start"},
         "text": "[de] The launch",
@@ -329,7 +300,7 @@ WORDS = st.text(st.characters(categories=["L", "N", "P"], include_characters=" "
 
 
 @given(st.dictionaries(WORDS, WORDS, min_size=1))
-def test_what_was_read_is_written_as_deepls_client_reads_it(terms: dict[str, str]) -> None:
+def test_entries_are_written_as_deepls_client_reads(terms: dict[str, str]) -> None:
     assert read_entries(util.convert_dict_to_tsv(terms), "tsv", Limits()) == terms
     assert util.convert_tsv_to_dict(tab_separated(terms)) == terms
 

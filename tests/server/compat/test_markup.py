@@ -141,7 +141,7 @@ def test_html_as_people_write_it(text: str, expected: list[tuple[str, str]]) -> 
         *("<a/", "<pre>a\n", "<x/>", "{1}<x/>", "<b>a<i>", "<b><i></b>"),
     ],
 )
-def test_a_text_of_twice_the_length_takes_at_most_twice_the_work(piece: str, end: str) -> None:
+def test_doubling_the_text_at_most_doubles_the_work(piece: str, end: str) -> None:
     rules = Rules("html", ignored=frozenset("x"))
     assert lines_run(piece * 400 + end, rules) < 2.5 * lines_run(piece * 200 + end, rules)
     # What regular expressions do is not seen above. If it were not linear, this would take minutes.
@@ -210,7 +210,7 @@ def test_numbers_of_any_length() -> None:
     assert token.text == "A"
 
 
-def test_an_element_that_is_to_be_kept_and_has_no_end_is_a_start() -> None:
+def test_kept_element_without_end_is_a_start() -> None:
     assert kinds("a <x> b", Rules("html", ignored=frozenset({"x"}))) == [
         ("text", "a "),
         ("start", "<x>"),

@@ -88,7 +88,7 @@ async def test_a_body_that_is_packed_is_refused() -> None:
         await parameters(request(b"x", FORM, encoding="gzip"), Origins(), Fields)
 
 
-async def test_a_foreign_page_is_refused_and_a_key_in_the_address_is_not_read() -> None:
+async def test_foreign_page_is_refused_and_address_keys_ignored() -> None:
     sent = request(b"name=n", FORM, query=b"api_key=secret")
     sent.scope["headers"] += [(b"origin", b"https://evil.example"), (b"host", b"gateway.example")]
     with pytest.raises(ForeignOrigin):

@@ -34,7 +34,7 @@ def in_capitals(text: str, rules: Rules = HTML) -> str:
     return Tagged(text, rules).translated(str.upper)
 
 
-def test_tags_go_with_their_words_where_these_are_found_again() -> None:
+def test_tags_follow_words_that_are_found_again() -> None:
     assert (
         said("We meet on <b>Friday</b> at <i>noon</i>.", GERMAN)
         == "Am <b>Freitag</b> treffen wir uns zu <i>Mittag</i>."
@@ -75,7 +75,7 @@ def test_quotes_at_the_edges_of_parts_are_kept(text: str, expected: str) -> None
         "Am Freitag, diesen Freitag, zu Mittag.",
     ],
 )
-def test_where_they_are_not_the_parts_stand_in_their_order(whole: str) -> None:
+def test_unfound_parts_stand_in_their_order(whole: str) -> None:
     words = GERMAN | {"We meet on Friday at noon.": whole}
     assert (
         said("We meet on <b>Friday</b> at <i>noon</i>.", words)
@@ -83,12 +83,12 @@ def test_where_they_are_not_the_parts_stand_in_their_order(whole: str) -> None:
     )
 
 
-def test_parts_that_overlap_in_the_translation_stand_in_their_order() -> None:
+def test_overlapping_parts_stand_in_their_order() -> None:
     words = {"a b c": "x y z", "a": "x y", "b": "-", "c": "y z"}
     assert said("<i>a</i> b <b>c</b>", words) == "<i>x y</i> - <b>y z</b>"
 
 
-def test_as_many_as_there_should_be_are_found_in_their_order() -> None:
+def test_expected_number_of_parts_is_found_in_order() -> None:
     words = {"1 a 2 a": "a 2 a 1", "a": "a"}
     assert said("1 <i>a</i> 2 <b>a</b>", words) == "<i>a</i> 2 <b>a</b> 1"
 
@@ -127,7 +127,7 @@ def test_what_is_not_translated_is_found_as_it_is() -> None:
     assert said("Hello <x>Ana Lee</x>, welcome", lost, rules) == "Bonjour <x>Ana Lee</x>, bienvenue"
 
 
-def test_of_what_is_not_translated_the_engine_gets_the_text_alone() -> None:
+def test_engine_gets_untranslated_parts_as_text() -> None:
     text = '<code class="notranslate" title="a > b">x<!-- > --></code> is good'
     assert Tagged(text, HTML).texts == ["x is good", "is good"]
 
@@ -140,12 +140,12 @@ def test_a_tag_without_content_is_where_its_mark_is() -> None:
     assert said("a<x/>b", {"a{1}b": "B{1}A", "a": "A", "b": "B"}, XML) == "B<x/>A"
 
 
-def test_entities_are_what_they_stand_for_and_written_as_they_must_be() -> None:
+def test_entities_are_decoded_and_written_again() -> None:
     assert in_capitals("&lt;b&gt; &amp;amp; it&#39;s&nbsp;&eacute;") == "&lt;B&gt; &amp;AMP; IT'S&nbsp;É"
     assert said("<p>a</p>", {"a": "1 < 2 & <script>\x0b"}) == "<p>1 &lt; 2 &amp; &lt;script&gt;</p>"
 
 
-def test_a_part_of_which_the_engine_makes_nothing_stays_as_it_is() -> None:
+def test_part_the_engine_empties_stays() -> None:
     words = GERMAN | {"We meet on Friday at noon.": "Am Tag", "We meet on": "", "at": " "}
     assert said("We meet on <b>Friday</b> at <i>noon</i>.", words) == "We meet on <b>Freitag</b> at <i>Mittag</i>."
 
@@ -168,7 +168,7 @@ def test_lines_that_are_written_as_such_stay_lines() -> None:
     assert Tagged("<pre>a\nb</pre>", Rules("html", non_splitting=frozenset({"pre"}))).texts == ["a b"]
 
 
-def test_tags_that_cross_or_do_not_end_stay_where_they_are() -> None:
+def test_crossing_and_open_tags_stay_where_they_are() -> None:
     for text in ("<b>a<i>b</b>c</i>", "a <b>b", "a </b>b", "<b>a<p>b</b>c</p>", "<li>a<li>b <img src=x> c"):
         assert in_capitals(text) == re.sub(r"(?<![<\w/=])[abc]\b", lambda match: match[0].upper(), text)
 

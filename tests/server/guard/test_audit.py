@@ -14,7 +14,7 @@ from starlette.requests import HTTPConnection
 from gateway.app import Gateway
 from gateway.config import AuthSettings, Settings
 from gateway.domain.audit import AuditEntry
-from gateway.domain.errors import Forbidden, QuotaExceeded, StartupError, Unauthenticated
+from gateway.domain.errors import QuotaExceeded, StartupError
 from gateway.domain.grants import OPEN, Grant, hash_of_meeting
 from gateway.protocol.messages import Error, SessionEnd, SessionRefresh, SessionRefreshed, SessionStart
 from gateway.server.guard.audit import Audit
@@ -56,24 +56,6 @@ def test_an_entry_says_who_did_what_where_and_when() -> None:
     ]
 
 
-def test_a_refusal_has_its_code_and_what_was_known_by_then() -> None:
-    book = Book()
-    with pytest.raises(Unauthenticated), book.audit.attempt("transcript", CLIENT):
-        raise Unauthenticated
-
-    def forbidden() -> None:
-        with book.audit.attempt("transcript", CLIENT) as attempt:
-            attempt.grant = ANA
-            raise Forbidden("no")
-
-    with pytest.raises(Forbidden):
-        forbidden()
-    assert [(entry.outcome, entry.tenant, entry.sub) for entry in book.entries] == [
-        ("unauthenticated", None, None),
-        ("forbidden", "acme", "ana"),
-    ]
-
-
 def test_of_what_happens_all_the_time_refusals_are_enough() -> None:
     book = Book()
     with book.audit.attempt("translate", CLIENT, refusals_only=True) as attempt:
@@ -83,19 +65,7 @@ def test_of_what_happens_all_the_time_refusals_are_enough() -> None:
     assert [entry.outcome for entry in book.entries] == ["quota_exceeded"]
 
 
-def test_what_is_issued_says_for_what() -> None:
-    book = Book()
-    with book.audit.attempt("exchange", CLIENT) as attempt:
-        attempt.grant, attempt.detail = ANA, "the invite"
-    assert book.entries[0].detail == "the invite"
-
-
-def test_the_same_name_of_two_tenants_is_two_meetings() -> None:
-    assert hash_of_meeting("acme", "standup") == MEETING
-    assert hash_of_meeting("other", "standup") != MEETING
-
-
-def test_a_flood_of_refusals_writes_little_and_hides_nobody_else() -> None:
+def test_flood_of_refusals_is_thinned_per_tenant() -> None:
     book = Book()
     for _ in range(10_000):
         book.audit.record("join", CLIENT, "unauthenticated")
@@ -111,7 +81,7 @@ def test_a_flood_of_refusals_writes_little_and_hides_nobody_else() -> None:
     assert [entry.left_out for entry in book.entries[-2:]] == [9_900, 0]
 
 
-def test_a_flood_of_what_is_allowed_writes_little_but_every_session() -> None:
+def test_flood_of_allowed_calls_keeps_every_session() -> None:
     book = Book()
     for _ in range(1_000):
         book.audit.record("usage", CLIENT, "ok", ANA)
@@ -134,7 +104,7 @@ def test_without_a_log_nothing_is_written() -> None:
 # ---------------------------------------------------------------- a whole gateway
 
 
-async def test_sessions_tokens_and_transcripts_are_recorded_and_nothing_of_what_is_said(tmp_path: Path) -> None:
+async def test_records_name_actions_and_nothing_said(tmp_path: Path) -> None:
     keys, file = Keyring(tmp_path), tmp_path / "audit.jsonl"
     auth = AuthSettings(keys_file=str(keys.path), audit_file=str(file))
     api_key = {"Authorization": f"Bearer {keys.api_key}"}
@@ -208,7 +178,7 @@ async def test_sessions_tokens_and_transcripts_are_recorded_and_nothing_of_what_
         assert secret not in written
 
 
-async def test_an_audit_log_that_cannot_be_written_stops_the_start(tmp_path: Path) -> None:
+async def test_unwritable_audit_log_stops_the_start(tmp_path: Path) -> None:
     settings = Settings(auth=AuthSettings(audit_file=str(tmp_path / "nowhere" / "audit.jsonl")))
     with pytest.raises(StartupError, match="cannot be written"):
         Gateway(settings)

@@ -39,7 +39,7 @@ def test_one_address_pushes_out_its_own() -> None:
     assert street.closed == ["a"]
 
 
-def test_where_all_were_heard_a_newcomer_is_one_too_many() -> None:
+def test_newcomer_among_heard_ones_is_one_too_many() -> None:
     street = Street(most_per_address=1)
     street.connections.heard(street.enter("a"))
     late = street.enter("b")
@@ -65,13 +65,13 @@ def test_a_proxy_is_many_clients() -> None:
         assert not place.crowded
 
 
-def test_what_is_no_network_is_refused_and_what_is_no_address_is_in_none() -> None:
+def test_invalid_network_is_refused_invalid_address_outside() -> None:
     with pytest.raises(ValueError, match="nonsense"):
         in_networks(["nonsense"])
     assert not in_networks(["10.0.0.0/8"])("")
 
 
-def test_an_address_of_ipv4_is_in_its_network_also_on_a_socket_for_both() -> None:
+def test_mapped_ipv4_address_is_in_its_network() -> None:
     assert in_networks(["10.0.0.0/8"])("::ffff:10.1.2.3")
     assert not in_networks(["10.0.0.0/8"])("::ffff:11.1.2.3")
 

@@ -29,7 +29,7 @@ from gateway.server.guard.hosts import AllowedHosts, host_name, is_loopback
         ("bücher.example", None),
     ],
 )
-def test_a_host_header_is_a_name_and_perhaps_a_port(header: str, name: str | None) -> None:
+def test_host_header_is_a_name_with_optional_port(header: str, name: str | None) -> None:
     assert host_name(header) == name
 
 

@@ -75,7 +75,7 @@ ENDLESS = [
 
 
 @pytest.mark.parametrize(("begin", "more", "status"), ENDLESS)
-async def test_a_head_without_end_is_refused_and_takes_no_memory(begin: bytes, more: bytes, status: bytes) -> None:
+async def test_endless_head_is_refused_without_memory(begin: bytes, more: bytes, status: bytes) -> None:
     async with running() as gateway, line(gateway) as client:
         await client.send(begin)
         for _ in range(10 * HEAD_BYTES // len(more)):
@@ -108,7 +108,7 @@ async def test_who_is_refused_and_stays_is_closed() -> None:
 
 
 @swiftly
-async def test_a_request_behind_one_that_takes_long_is_not_late() -> None:
+async def test_request_behind_a_long_one_is_not_late() -> None:
     script = Script(first_token_s=40)
     body = b'{"text": "Good morning.", "source_lang": "en", "target_lang": "ja"}'
     head = b"POST /v1/translate HTTP/1.1\r\n" + HOST
@@ -164,7 +164,7 @@ async def _send_in_pieces(client: Line, data: bytes, length: int) -> None:
         await client.send(data[start : start + length])
 
 
-async def test_a_long_body_that_comes_at_once_is_read_to_its_end() -> None:
+async def test_long_body_at_once_is_read_whole() -> None:
     body = b'{"text": "' + b"x" * 200_000 + b'"}'
     async with running() as gateway, line(gateway) as client:
         await client.send(
@@ -173,7 +173,7 @@ async def test_a_long_body_that_comes_at_once_is_read_to_its_end() -> None:
         assert (await client.answer())[9:12] in {b"413", b"422", b"400"}
 
 
-async def test_one_address_has_its_share_and_a_health_check_always_an_answer() -> None:
+async def test_address_has_its_share_and_health_answers() -> None:
     async with running(Settings(max_connections_per_address=3)) as gateway, contextlib.AsyncExitStack() as stack:
         for _ in range(3):
             busy = await stack.enter_async_context(gateway.peer())

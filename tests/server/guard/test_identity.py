@@ -9,7 +9,7 @@ from starlette.requests import HTTPConnection
 
 from gateway.domain.errors import Unauthenticated
 from gateway.domain.grants import OPEN, Grant
-from gateway.server.guard.identity import Identity, bearer, challenge
+from gateway.server.guard.identity import Identity, account_of, bearer, challenge
 
 ANA = Grant(subject="ana", token_id="t1")
 
@@ -85,7 +85,7 @@ def test_anything_else_in_the_header_is_no_token(headers: tuple[str, ...]) -> No
 @pytest.mark.parametrize(
     ("status", "headers"), [(401, {"WWW-Authenticate": "Bearer"}), (403, {}), (400, {}), (200, {})]
 )
-def test_who_lacks_a_token_is_told_how_to_send_one(status: int, headers: dict[str, str]) -> None:
+def test_refusal_says_how_to_send_a_token(status: int, headers: dict[str, str]) -> None:
     assert challenge(status) == headers
 
 
@@ -107,7 +107,7 @@ async def test_with_keys_nobody_is_served_without_a_valid_token(
 ) -> None:
     identity = Identity(OneToken())
     assert identity.required
-    assert await outcome(identity.of(request(*headers))) == request_gets
+    assert await outcome(identity.grant_of(request(*headers))) == request_gets
     assert await outcome(identity.of_handshake(request(*headers))) == handshake_gets
 
 
@@ -115,7 +115,7 @@ async def test_with_keys_nobody_is_served_without_a_valid_token(
 async def test_without_keys_everybody_may_everything_whatever_they_present(headers: tuple[str, ...]) -> None:
     identity = Identity()
     assert not identity.required
-    assert await identity.of(request(*headers)) is OPEN
+    assert await identity.grant_of(request(*headers)) is OPEN
     assert await identity.of_handshake(request(*headers)) is None
     for presented in (None, "good", "bad", ""):
         assert await identity.grant(presented) is OPEN
@@ -138,5 +138,22 @@ async def test_a_valid_token_that_was_revoked_is_none() -> None:
     identity = Identity(OneToken(), check)
     assert await identity.grant("good") is ANA
     revoked.append(ANA)
-    for asking in (identity.grant("good"), identity.of(request("Bearer good"))):
+    for asking in (identity.grant("good"), identity.grant_of(request("Bearer good"))):
         assert await outcome(asking) == "unauthenticated"
+
+
+@pytest.mark.parametrize(
+    ("address", "account"),
+    [
+        ("192.0.2.7", "192.0.2.7"),
+        ("::ffff:192.0.2.7", "192.0.2.7"),
+        ("2001:db8:1:2:aaaa::1", "2001:db8:1:2::/64"),
+        ("2001:db8:1:2:bbbb::9", "2001:db8:1:2::/64"),
+        ("2001:db8:1:3::1", "2001:db8:1:3::/64"),
+        ("fe80::1%eth0", "fe80::/64"),
+        ("", "local"),
+        ("testclient", "local"),
+    ],
+)
+def test_account_is_an_address_or_customers_network(address: str, account: str) -> None:
+    assert account_of(address) == account

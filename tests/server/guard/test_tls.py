@@ -256,7 +256,7 @@ async def test_what_is_sent_before_it_is_accepted_is_read(pair: Certificate) -> 
 
 
 @in_both_loops
-async def test_what_is_sent_with_the_end_of_a_handshake_is_read(pair: Certificate) -> None:
+async def test_data_behind_the_handshakes_end_is_read(pair: Certificate) -> None:
     async with running(settings(pair)) as gateway:
         with wire(gateway, pair) as client:
             hello = client.hello()
@@ -270,7 +270,7 @@ async def test_what_is_sent_with_the_end_of_a_handshake_is_read(pair: Certificat
 
 
 @in_both_loops
-async def test_a_slow_reader_is_noticed_as_early_as_without_tls(pair: Certificate) -> None:
+async def test_slow_reader_is_noticed_as_without_tls(pair: Certificate) -> None:
     async with running(settings(pair)) as gateway, gateway.peer(ssl=pair.trusting()):
         (connection,) = gateway.server.server_state.connections
         _, high = connection.transport.get_write_buffer_limits()
@@ -354,7 +354,7 @@ async def test_those_who_are_accepted_together_push_one_another_out(
 
 
 @in_both_loops
-async def test_whoever_is_one_too_many_can_ask_how_the_gateway_is(pair: Certificate) -> None:
+async def test_excess_connection_may_ask_for_health(pair: Certificate) -> None:
     async with (
         running(settings(pair, max_connections_per_address=2)) as gateway,
         contextlib.AsyncExitStack() as stack,

@@ -109,7 +109,7 @@ FLOODS = {
 
 @pytest.mark.parametrize("flood", FLOODS)
 @swiftly
-async def test_who_never_stops_is_slowed_and_closed_and_others_are_answered_meanwhile(flood: str) -> None:
+async def test_endless_sender_is_slowed_and_closed_others_served(flood: str) -> None:
     async with running() as gateway, joined(gateway) as honest, wire(gateway) as rude:
         # Fragments of one message go on after its first one.
         more = FLOODS[flood] if flood != "fragments" else frame(CONTINUATION, fin=False)
@@ -131,7 +131,7 @@ async def test_who_never_stops_is_slowed_and_closed_and_others_are_answered_mean
 
 
 @swiftly
-async def test_a_message_in_pieces_without_end_is_closed_however_slowly_they_come() -> None:
+async def test_endless_fragments_are_closed_however_slow() -> None:
     async with running() as gateway, wire(gateway) as client:
         await client.send(frame(TEXT, b"x", fin=False))
         sending = True
@@ -235,7 +235,7 @@ def _in_fragments(data: bytes, count: int) -> bytes:
 
 
 @pytest.mark.parametrize("opcode", [TEXT, BINARY])
-async def test_a_frame_that_is_far_too_large_is_closed_by_its_size(opcode: int) -> None:
+async def test_huge_frame_is_closed_by_its_size(opcode: int) -> None:
     async with running(Settings(limits=Limits(message_bytes=1_024))) as gateway, wire(gateway) as client:
         await client.send(frame(opcode, os.urandom(5_000)))
         assert (await client.closed())[:2] == struct.pack("!H", 1009)
@@ -243,7 +243,7 @@ async def test_a_frame_that_is_far_too_large_is_closed_by_its_size(opcode: int) 
 
 @pytest.mark.parametrize("limits", [Limits(), Limits(messages_per_s=100_000, messages_burst=100_000)])
 def test_every_client_within_the_limits_is_within_the_budget(limits: Limits) -> None:
-    budget = FrameBudget.of(limits, frame_bytes=4 * limits.message_bytes)
+    budget = FrameBudget.from_limits(limits, frame_bytes=4 * limits.message_bytes)
     assert budget.frames_per_s > limits.messages_per_s
     assert budget.frames_burst > limits.messages_burst
     longest = len(("𝒳" * limits.text_chars).encode())

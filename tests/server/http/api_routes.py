@@ -22,11 +22,11 @@ def api_routes(
 ) -> list[BaseRoute]:
     """Those of `api.routes`, over a simulated engine that is not started, where none is given."""
     engine = engine or SimulatedEngine()
-    return usual(
-        api.routes,
+    calls = usual(
+        api.Api,
         translator=usual(Translator, usual(Scheduler, engine, max_waiting=1), engine, limits or Limits()),
-        log=log or MemoryEventLog(usual(MemoryStore)),
         identity=Identity(),
         audit=Audit(),
         whole=lambda: Whole(0, 0),
     )
+    return api.routes(calls, log or MemoryEventLog(usual(MemoryStore)))

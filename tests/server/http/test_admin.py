@@ -53,9 +53,7 @@ async def test_with_keys_metrics_have_an_address_of_their_own(tmp_path: Path) ->
 @pytest.mark.parametrize(
     ("host", "admin_port", "status"), [("127.0.0.1", None, 200), ("0.0.0.0", None, 404), ("127.0.0.1", 0, 404)]
 )
-async def test_metrics_are_on_the_gateways_address_only_where_no_other_machine_reaches_it(
-    host: str, admin_port: int | None, status: int
-) -> None:
+async def test_metrics_are_public_only_on_loopback(host: str, admin_port: int | None, status: int) -> None:
     settings = Settings(host=host, admin_port=admin_port, auth=AuthSettings(insecure_open=True))
     async with serving(settings=settings) as (_, client):
         response = await client.get("/metrics")
@@ -64,7 +62,7 @@ async def test_metrics_are_on_the_gateways_address_only_where_no_other_machine_r
     assert ("admin_port" in response.text) == (status == 404)
 
 
-def test_an_address_of_its_own_has_the_metrics_and_nothing_else() -> None:
+def test_admin_address_has_metrics_and_nothing_else() -> None:
     env = {"GATEWAY__ADMIN_PORT": "0"}
     with gateway_process("--engine", "simulated", "--host", "0.0.0.0", "--insecure-open", env=env) as gateway:
         gateway.ready()
@@ -78,7 +76,7 @@ def test_an_address_of_its_own_has_the_metrics_and_nothing_else() -> None:
         assert gateway.end() == 0
 
 
-def test_an_admin_port_that_is_taken_is_refused_in_one_sentence() -> None:
+def test_occupied_admin_port_is_refused_in_one_sentence() -> None:
     with gateway_process("--engine", "simulated") as first:
         first.ready()
         with gateway_process("--engine", "simulated", env={"GATEWAY__ADMIN_PORT": str(first.port)}) as second:

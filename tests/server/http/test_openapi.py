@@ -13,7 +13,6 @@ from jsonschema import Draft202012Validator
 from starlette.routing import Route
 
 from gateway.domain.engine import EngineProfile
-from gateway.domain.quotas import NO_QUOTA
 from gateway.engines.simulated import SimulatedEngine
 from gateway.protocol.limits import Limits
 from gateway.protocol.messages import (
@@ -32,9 +31,9 @@ from gateway.server.http.bodies import (
     TRANSLATE_ERRORS,
 )
 from gateway.server.http.openapi import openapi
-from gateway.server.http.request_bodies import BODY_BYTES
+from gateway.server.http.request_bodies import BODY_BYTES, decoded
 from gateway.server.http.transcripts import MEDIA_TYPES
-from gateway.server.http.translate_request import asked, decode_body
+from gateway.server.http.translate_request import TRANSLATE_BODY, asked
 from gateway.server.translate.plan import plan
 from tests.documents import ASYNCAPI, nodes, resolve, validator
 from tests.gateways import running
@@ -76,7 +75,7 @@ def test_every_route_is_documented_and_no_other() -> None:
         *admin.routes(admin.own_metrics(engine)),
         *tokens.routes(cast(Any, None), Identity(), None, Audit()),
     ]
-    routes += usage.routes(Identity(), Audit(), cast(Any, None), lambda _: NO_QUOTA)
+    routes += usage.routes(Identity(), Audit(), cast(Any, None))
     served = {route.path for route in routes if isinstance(route, Route)}
     assert served - {"/v1/stream", "/v1/{rest:path}"} == set(OPENAPI["paths"])
 
@@ -93,7 +92,7 @@ def test_the_limits_of_this_gateway_are_in_the_schema() -> None:
         {"text": "a", "context": None, "glossary": None, "formality": None},
     ):
         check.validate({**base, **fits})
-        asked(decode_body(json.dumps({**base, **fits}).encode()))
+        asked(decoded(TRANSLATE_BODY, json.dumps({**base, **fits}).encode()))
     refused: list[dict[str, Any]] = [
         {},
         {"text": "a", "texts": ["a"]},
@@ -119,7 +118,7 @@ def test_the_examples_can_be_sent() -> None:
     profile = EngineProfile("m", "f", languages=("en", "de", "ja"))
     for item in content["examples"].values():
         check.validate(item["value"])
-        body = decode_body(json.dumps(item["value"]).encode())
+        body = decoded(TRANSLATE_BODY, json.dumps(item["value"]).encode())
         planned = plan(
             asked(body),
             id_prefix="x",

@@ -110,7 +110,7 @@ async def test_markup_in_a_link_is_only_dots() -> None:
     assert {node.tag for node in ElementTree.fromstring(response.text).iter()} == {f"{SVG}svg", f"{SVG}path"}  # noqa: S314
 
 
-async def test_a_link_with_a_secret_is_sent_in_a_body_and_not_kept() -> None:
+async def test_link_with_a_secret_is_posted_uncached() -> None:
     secret = f"{LINK}#invite=secret"
     before = drawing.cache_info()
     async with serving() as client:

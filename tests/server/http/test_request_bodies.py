@@ -31,7 +31,7 @@ async def test_pieces_are_joined_up_to_the_bound() -> None:
         await read_json(request(b"{", b'"a": 12', b"}"), 8)
 
 
-async def test_a_length_that_is_told_is_refused_before_anything_is_read() -> None:
+async def test_declared_length_is_refused_before_reading() -> None:
     headers = [("Content-Type", "application/json"), ("Content-Length", "9")]
     with pytest.raises(MessageTooLarge):
         await read_json(request(headers=headers), 8)

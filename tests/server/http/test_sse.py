@@ -15,7 +15,7 @@ DONE = DoneEvent(source_lang="en", target_lang="ja", warnings=[])
 
 
 @pytest.mark.parametrize("text", ["a\nb", "a\r\nb\rc", "\x00\u2028\x85", 'data: "x"\n\nevent: done\n\n', "🙂"])
-def test_whatever_the_text_an_event_is_one_line_of_data(text: str) -> None:
+def test_event_is_one_line_of_data(text: str) -> None:
     head, data, *rest = encode(DeltaEvent(0, text)).split(b"\n")
     assert (head, rest) == (b"event: translation.delta", [b"", b""])
     assert data.startswith(b'data: {"index":0,"committed":')
@@ -48,7 +48,7 @@ async def test_deltas_merge_while_the_client_does_not_read() -> None:
     ]
 
 
-async def test_a_silent_stream_is_kept_alive_until_there_is_news() -> None:
+async def test_silent_stream_is_kept_alive() -> None:
     stream = EventStream(keep_alive_s=0)
     chunks: list[bytes] = []
 

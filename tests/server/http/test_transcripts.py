@@ -20,8 +20,8 @@ from gateway.domain.ports import Engine, EventLog
 from gateway.engines.simulated import Script, SimulatedEngine
 from gateway.protocol.limits import Limits
 from gateway.stores.memory_log import MemoryEventLog, MemoryStore
-from tests.gateways import running
 from tests.logs import append, nothing
+from tests.over_http import check_problem
 from tests.server.http.api_routes import api_routes
 from tests.usual import usual
 
@@ -73,14 +73,6 @@ async def serving(
         yield client
 
 
-def check_problem(response: httpx.Response, status: int, code: str, field: str | None = None) -> dict[str, Any]:
-    problem: dict[str, Any] = response.json()
-    assert response.headers["content-type"] == "application/problem+json"
-    assert (response.status_code, problem["status"], problem["code"]) == (status, status, code), problem
-    assert problem["field"] == field
-    return problem
-
-
 # ---------------------------------------------------------------- what is asked for
 
 
@@ -96,21 +88,6 @@ async def test_a_file_says_what_it_is(format: str) -> None:
     assert response.headers["cache-control"] == "no-store"
     assert response.headers["x-content-type-options"] == "nosniff"
     assert "Good morning." in response.content.decode()
-
-
-@pytest.mark.parametrize("format", FORMATS)
-async def test_head_goes_with_get(format: str) -> None:
-    async with (
-        running() as gateway,
-        httpx.AsyncClient(base_url=f"http://127.0.0.1:{gateway.port}/v1/meetings/standup") as client,
-    ):
-        await append(gateway.gateway.log, "standup", STANDUP[0])
-        got = await client.get(f"/transcript.{format}")
-        head = await client.head(f"/transcript.{format}")
-    assert (got.status_code, head.status_code, head.content) == (200, 200, b"")
-    assert "Good morning." in got.text
-    for name in ("content-type", "content-length", "content-disposition"):
-        assert head.headers[name] == got.headers[name]
 
 
 async def test_json_has_everything_by_language() -> None:
@@ -230,7 +207,7 @@ class LoadingEngine(SimulatedEngine):
         raise NotImplementedError
 
 
-async def test_while_the_engine_loads_any_language_may_be_asked_for() -> None:
+async def test_loading_engine_allows_any_language() -> None:
     async with serving(await log_of(*STANDUP), engine=LoadingEngine()) as client:
         text = (await client.get("/standup/transcript.txt?lang=tlh")).text
     assert text == "[00:00:00] Ana: […]\n[00:00:02] Kenji: […]\n"
@@ -299,13 +276,6 @@ async def test_an_address_that_is_no_transcript(path: str) -> None:
         check_problem(await client.get(f"/standup/{path}"), 404, "not_found")
 
 
-async def test_another_method() -> None:
-    async with serving(await log_of(*STANDUP)) as client:
-        response = await client.post("/standup/transcript.json")
-    check_problem(response, 405, "method_not_allowed")
-    assert response.headers["allow"] == "GET, HEAD"
-
-
 # ---------------------------------------------------------------- the log while it is read
 
 
@@ -349,14 +319,14 @@ async def read_of(*pages: Page) -> tuple[Any, list[int]]:
         return (await client.get("/standup/transcript.json")).json(), log.asked
 
 
-async def test_what_comes_while_it_is_read_does_not_keep_it_reading() -> None:
+async def test_appends_while_reading_do_not_prolong_it() -> None:
     answer, asked = await read_of(page(1, 4, 1, 2), page(1, 9, 3, 4, 5))
     assert asked == [0, 2]
     assert (answer["from_offset"], answer["to_offset"]) == (1, 5)
     assert len(answer["utterances"]) == 5
 
 
-async def test_what_is_trimmed_while_it_is_read_leaves_no_gap() -> None:
+async def test_trimming_while_reading_leaves_no_gap() -> None:
     answer, asked = await read_of(page(1, 4, 1, 2), page(4, 6, 4, 5))
     assert asked == [0, 2]
     assert [utterance["text"] for utterance in answer["utterances"]] == ["text 4", "text 5"]
@@ -366,7 +336,7 @@ async def test_what_is_trimmed_while_it_is_read_leaves_no_gap() -> None:
     assert answer["utterances"] == []
 
 
-async def test_a_log_begun_anew_while_it_is_read_is_to_be_asked_again() -> None:
+async def test_log_renewed_while_read_asks_for_a_retry() -> None:
     answer, _ = await read_of(page(1, 4, 1, 2), page(1, 3, 3, epoch="e2"))
     assert (answer["code"], answer["retryable"], answer["retry_after_ms"]) == ("log_unavailable", True, 1_000)
 
@@ -388,7 +358,7 @@ async def test_a_log_that_does_not_answer() -> None:
 # ---------------------------------------------------------------- how many at a time
 
 
-async def test_one_address_gets_a_few_at_a_time_and_again_once_they_were_sent() -> None:
+async def test_one_address_gets_a_few_transcripts_at_once() -> None:
     waiting = asyncio.Event()
 
     class Slow(MemoryEventLog):
@@ -455,7 +425,7 @@ async def test_parts_lead_from_the_newest_to_the_beginning() -> None:
     assert from_the_end == whole[-1:]
 
 
-async def test_a_part_has_translations_from_beyond_it_and_none_from_far_beyond() -> None:
+async def test_part_has_translations_from_just_beyond_it() -> None:
     late = 1_001
     chatter = [said(n, "Well.") for n in range(2, late + 1)]
     async with serving(await log_of(said(1, "One."), *chatter, translated(1, "[ja] 1"))) as client:
@@ -498,14 +468,14 @@ async def test_what_is_no_part(format: str, query: str, code: str, field: str) -
     check_problem(response, 422, code, field)
 
 
-async def test_a_part_of_a_log_begun_anew_while_it_is_read_is_to_be_asked_again() -> None:
+async def test_part_of_a_renewed_log_asks_for_a_retry() -> None:
     log = ScriptedLog(page(1, 4, 1), page(1, 4, 1, 2, 3, 4, epoch="e2"))
     async with serving(log) as client:
         response = await client.get("/standup/transcript.json?last=5")
     check_problem(response, 503, "log_unavailable")
 
 
-async def test_a_part_of_a_log_that_is_trimmed_while_it_is_read_has_what_is_left() -> None:
+async def test_trimmed_part_has_the_rest() -> None:
     log = ScriptedLog(page(1, 4, 1), page(4, 6, 4, 5, 6), page(4, 6))
     async with serving(log) as client:
         part, _ = await part_of(client, "last=5&before=5")

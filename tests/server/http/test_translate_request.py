@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from gateway.domain.languages import AUTO
-from gateway.server.http.translate_request import asked, decode_body, unknown_fields
+from gateway.server.http.request_bodies import decoded
+from gateway.server.http.translate_request import TRANSLATE_BODY, asked, unknown_fields
 from gateway.server.translate.plan import Asked
 
 BODY = b"""{
@@ -13,7 +14,7 @@ BODY = b"""{
 
 
 def test_every_field_is_passed_on_with_its_name() -> None:
-    assert asked(decode_body(BODY)) == Asked(
+    assert asked(decoded(TRANSLATE_BODY, BODY)) == Asked(
         texts=[("texts[0]", "good morning"), ("texts[1]", " two ")],
         targets=[("target_lang", "zh-TW")],
         source="EN",
@@ -26,7 +27,7 @@ def test_every_field_is_passed_on_with_its_name() -> None:
 
 def test_what_is_left_out_or_null_is_the_default() -> None:
     body = b'{"text": "a", "target_langs": ["de", "fr"], "glossary": null, "context": null, "formality": null}'
-    assert asked(decode_body(body)) == Asked(
+    assert asked(decoded(TRANSLATE_BODY, body)) == Asked(
         texts=[("text", "a")], targets=[("target_langs[0]", "de"), ("target_langs[1]", "fr")], source=AUTO
     )
     assert unknown_fields(body) == []

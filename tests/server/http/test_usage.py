@@ -16,24 +16,26 @@ from prometheus_client import REGISTRY
 
 from gateway.config import AuthSettings, EventLogSettings, Settings, StoreSettings
 from gateway.domain.engine import TranslationRequest
-from gateway.domain.errors import QuotaExceeded
-from gateway.domain.quotas import Quota
+from gateway.domain.log import LogUsage
+from gateway.domain.quotas import Quota, Usage
 from gateway.identity import key_file
 from gateway.protocol.limits import Limits
 from gateway.protocol.messages import (
-    Caption,
     Error,
     SessionStart,
     TranslationFailed,
     TranslationFinal,
     UtteranceAccepted,
-    UtterancePartial,
 )
+from gateway.server.http.usage import TenantUsage
+from gateway.translation.scheduling.quotas import Quotas
 from tests.gateways import Running
 from tests.keys import Keyring
 from tests.meetings import close_of, joined, say
 from tests.over_http import check_problem, serving
 from tests.redis_server import shared_server
+from tests.sessions.desk import Desk, api_key_of, desk
+from tests.translation.stage import Log
 
 TEXT = {"text": "12345", "source_lang": "en", "target_lang": "ja"}
 
@@ -100,17 +102,7 @@ async def test_usage_is_told_to_whoever_has_an_api_key(acme: Acme) -> None:
         check_problem(await client.get("/v1/usage", headers=admin), 403, "forbidden")
 
 
-async def test_where_nobody_needs_a_token_all_is_one_tenants() -> None:
-    async with serving() as (gateway, client), joined(gateway, speaks="en", reads=["ja"]) as ana:
-        await ana.peer.send(say("1", "1234567"))
-        await ana.until(TranslationFinal)
-        used = (await client.get("/v1/usage")).json()
-    assert used["tenant"] == "default"
-    assert (used["sessions"]["used"], used["characters"]["used"]) == (1, 7)
-    assert used["log_bytes"]["used"] > 1_000
-
-
-async def test_what_is_used_up_is_said_and_goes_on_once_there_is_more(acme: Acme) -> None:
+async def test_exhausted_quota_is_told_and_recovers(acme: Acme) -> None:
     acme.allow(characters=5)
     async with (
         serving(settings=acme.settings()) as (gateway, client),
@@ -162,7 +154,7 @@ async def test_a_session_that_a_quota_has_no_room_for(
 
 
 @pytest.mark.parametrize("in_redis", [False, True], ids=["memory", "redis"])
-async def test_a_tenants_log_is_within_its_quota_and_its_usage_in_the_metrics(acme: Acme, in_redis: bool) -> None:
+async def test_tenants_log_stays_within_quota_and_in_metrics(acme: Acme, in_redis: bool) -> None:
     acme.allow(log_bytes=2**20)
     text = "x" * 8_000
     store = StoreSettings(url=shared_server().url, prefix=secrets.token_hex(4)) if in_redis else StoreSettings()
@@ -189,50 +181,7 @@ async def test_a_tenants_log_is_within_its_quota_and_its_usage_in_the_metrics(ac
         assert page.first > 1, "its own oldest entries went"
 
 
-async def test_a_tenant_without_a_quota_does_not_fill_a_store(acme: Acme) -> None:
-    text = "x" * 8_000
-    settings = acme.settings(
-        limits=Limits(messages_burst=10_000, messages_per_s=10_000, text_chars=16_000),
-        segment_chars=8_000,
-        store=StoreSettings(url=shared_server().url, prefix=secrets.token_hex(4)),
-        event_log=EventLogSettings(max_bytes=2**20),
-    )
-    async with serving(settings=settings) as (gateway, _):
-        for meeting in range(10):  # one holds an eighth
-            async with joined(gateway, token=acme.api_key, speaks="en", meeting=str(meeting)) as ana:
-                for n in range(20):
-                    await ana.peer.send(say(str(n), text))
-                await ana.until(UtteranceAccepted, 20)
-        held = (await gateway.gateway.log.usage()).bytes_by_account
-        assert {name: bytes > 2**19 for name, bytes in held.items()} == {"tenant:acme": True}
-        assert held["tenant:acme"] <= 2**20
-        assert (await gateway.gateway.log.read("acme/0", 0, 1)).publications == (), "the quietest went first"
-
-
-async def test_nothing_is_translated_while_it_is_said_either(acme: Acme, monkeypatch: pytest.MonkeyPatch) -> None:
-    acme.allow(characters=0)
-    async with (
-        serving(settings=acme.settings()) as (gateway, _),
-        joined(gateway, token=acme.token(), speaks="en", reads=["ja"]) as ana,
-    ):
-        scheduler = gateway.gateway.scheduler
-        refused, admit = asyncio.Event(), scheduler.admit
-
-        def watched(*args: Any, **options: Any) -> Any:
-            try:
-                return admit(*args, **options)
-            except QuotaExceeded:
-                refused.set()
-                raise
-
-        monkeypatch.setattr(scheduler, "admit", watched)
-        await ana.peer.send(UtterancePartial(id="1", rev=1, text="all of it"))
-        await refused.wait()
-        shown = await ana.everything()
-        assert {type(m) for m in shown} == {Caption}, "a partial that is not translated is no error"
-
-
-async def test_what_was_used_and_what_was_promised_survive_a_restart(acme: Acme, tmp_path: Path) -> None:
+async def test_usage_and_promises_survive_a_restart(acme: Acme, tmp_path: Path) -> None:
     acme.allow(characters=8)
     auth = AuthSettings(keys_file=str(acme.path))
     settings = Settings(auth=auth, drain_s=0, event_log=EventLogSettings(handover_file=str(tmp_path / "handover")))
@@ -258,7 +207,7 @@ async def test_what_was_used_and_what_was_promised_survive_a_restart(acme: Acme,
             await asyncio.sleep(0.01)
 
 
-async def test_a_day_that_is_used_up_at_one_gateway_is_used_up_at_all_and_after_their_restart(acme: Acme) -> None:
+async def test_exhausted_day_holds_everywhere_and_after_restart(acme: Acme) -> None:
     acme.allow(characters=9)
     store = StoreSettings(url=shared_server().url, prefix=secrets.token_hex(4))
     settings = acme.settings(store=store)
@@ -281,7 +230,7 @@ async def test_a_day_that_is_used_up_at_one_gateway_is_used_up_at_all_and_after_
         check_problem(refused, 429, "daily_quota_exceeded")
 
 
-async def test_a_gateway_that_stops_at_once_tells_what_it_has_translated(acme: Acme) -> None:
+async def test_stopping_gateway_tells_what_it_translated(acme: Acme) -> None:
     store = StoreSettings(url=shared_server().url, prefix=secrets.token_hex(4))
     for used in (5, 10):
         async with serving(settings=acme.settings(store=store)) as (_, client):
@@ -289,29 +238,46 @@ async def test_a_gateway_that_stops_at_once_tells_what_it_has_translated(acme: A
             assert (await usage(client, acme))["characters"]["used"] == used
 
 
-async def test_what_waits_at_one_gateway_is_of_the_tenants_share_at_all(acme: Acme) -> None:
-    acme.allow(waiting=2)
-    store = StoreSettings(url=shared_server().url, prefix=secrets.token_hex(4))
-    settings = acme.settings(store=store)
-    async with serving(settings=settings) as (one, _), serving(settings=settings) as (another, client):
-        account = "tenant:acme"
+def usage_of(d: Desk, quotas: Quotas, log_bytes: dict[str, int]) -> TenantUsage:
+    class Full(Log):
+        async def usage(self) -> LogUsage:
+            return LogUsage(0, sum(log_bytes.values()), log_bytes)
+
+    return TenantUsage(d.sessions, d.core.scheduler, quotas, Full())
+
+
+def shown(tenant: str, quota: str) -> float | None:
+    return REGISTRY.get_sample_value("gateway_tenant_usage", {"tenant": tenant, "quota": quota})
+
+
+async def test_each_tenant_has_its_own() -> None:
+    quotas = Quotas()
+    async with desk() as d:
+        used = usage_of(d, quotas, {"tenant:acme": 7, "tenant:other": 8, "10.0.0.1": 9, "10.0.0.2": 1})
+        for meeting in ("a", "a", "b"):
+            await d.join(grant=api_key_of("acme"), meeting=meeting)
+        await d.join(grant=api_key_of("other"), meeting="a")
+        quotas.translated("acme", "acme/a", "ja", 5)
         request = TranslationRequest(id="r", text="x", source="en", target="ja")
-        scheduler = one.gateway.scheduler
-        running = scheduler.admit(
-            "acme/m", [request] * sum(map(scheduler.door.free, scheduler._lanes)), account=account
+        running = d.core.scheduler.admit("acme/a", [request] * 40, account="tenant:acme")
+        waiting = d.core.scheduler.waiting
+        assert waiting
+        assert await used.used_by("acme") == Usage(
+            meetings=2, sessions=3, waiting=waiting, log_bytes=7, characters=5, minutes=1
         )
-        waiting = scheduler.admit("acme/m", [request] * 2, account=account)
-        while (await usage(client, acme))["waiting"]["used"] != 2:
-            await asyncio.sleep(0.01)
-        elsewhere = another.gateway.scheduler
-        at_once = elsewhere.admit(
-            "acme/m", [request] * sum(map(elsewhere.door.free, elsewhere._lanes)), account=account
-        )
-        with pytest.raises(QuotaExceeded, match="quota waiting is 2"):
-            elsewhere.admit("acme/m", [request], account=account)
-        for ticket in (*running, *waiting):
-            scheduler.withdraw(ticket)
-        for ticket in at_once:
-            elsewhere.withdraw(ticket)
-        while (await usage(client, acme))["waiting"]["used"]:
-            await asyncio.sleep(0.01)
+        assert await used.used_by("other") == Usage(meetings=1, sessions=1, log_bytes=8)
+        assert await used.used_by("default") == Usage(log_bytes=10), "without tokens, accounts are addresses"
+        assert await used.used_by("nobody") == Usage()
+        for ticket in running:
+            d.core.scheduler.withdraw(ticket)
+
+
+async def test_metrics_name_the_tenants_that_use_something() -> None:
+    log_bytes = {"tenant:one-of-a-test": 7}
+    async with desk() as d:
+        used = usage_of(d, Quotas(), log_bytes)
+        await used.show()
+        assert (shown("one-of-a-test", "log_bytes"), shown("one-of-a-test", "sessions")) == (7, 0)
+        log_bytes.clear()
+        await used.show()
+        assert shown("one-of-a-test", "log_bytes") is None

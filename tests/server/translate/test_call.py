@@ -41,7 +41,7 @@ async def gone() -> Any:
     return {"type": "http.disconnect"}
 
 
-async def test_of_a_whole_the_first_that_fails_stops_the_others(gateway: Running) -> None:
+async def test_first_failure_stops_an_all_or_none_call(gateway: Running) -> None:
     scheduler = gateway.gateway.scheduler
     with translator(gateway).admit(asking("a", "b"), OPEN, "1.1.1.1") as call:
         assert [each.text for each in await call.translate_whole(never)] == ["[ja] a", "[ja] b"]
@@ -66,7 +66,7 @@ async def test_a_text_grows_in_the_order_of_its_sentences(gateway: Running) -> N
     assert done.tokens == 7
 
 
-async def test_a_long_text_waits_as_one_and_leaves_nothing_behind(gateway: Running) -> None:
+async def test_long_text_waits_as_one(gateway: Running) -> None:
     scheduler, calls = gateway.gateway.scheduler, translator(gateway)
     with calls.admit(asking("STALL now. STALL then.\nFAIL here.", "Yes."), OPEN, "1.1.1.1") as call:
         with pytest.raises(EngineFailed) as caught:
@@ -76,7 +76,7 @@ async def test_a_long_text_waits_as_one_and_leaves_nothing_behind(gateway: Runni
     assert (scheduler.running, scheduler.waiting) == (0, 0)
 
 
-async def test_a_client_that_is_gone_counts_more_than_an_error() -> None:
+async def test_gone_client_outweighs_an_error() -> None:
     async def both() -> None:
         async with while_connected(gone), asyncio.TaskGroup() as tasks:
             tasks.create_task(never())
@@ -107,7 +107,7 @@ async def test_what_a_token_does_not_allow_is_refused(gateway: Running, grant: G
     assert gateway.gateway.scheduler.waiting == 0
 
 
-async def test_a_text_without_words_needs_no_language_of_the_token(gateway: Running) -> None:
+async def test_wordless_text_needs_no_language_of_the_token(gateway: Running) -> None:
     calls = translator(gateway)
     await calls.detector.load()
     grant = Grant(roles=frozenset({"speak", "read"}), speaks=frozenset({"en"}))

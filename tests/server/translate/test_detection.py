@@ -49,12 +49,12 @@ def test_only_the_languages_of_the_model_are_found(detector: Detector) -> None:
 
 def test_a_script_is_the_one_that_the_model_knows(detector: Detector) -> None:
     assert detector.detect("會議什麼時候開始", ("en", "zh-hant")) == "zh-hant"
-    # Of two, it cannot tell, and takes the first.
+    # It cannot tell the two apart, and takes the first.
     assert detector.detect("会议什么时候开始", ("en", "zh-hant", "zh")) == "zh-hant"
     assert detector.detect("会议什么时候开始", ("en", "zh", "zh-hant")) == "zh"
 
 
-def test_what_is_equally_likely_is_in_the_order_of_the_languages(detector: Detector) -> None:
+def test_equally_likely_languages_keep_their_order(detector: Detector) -> None:
     # Too short for the model to say anything.
     assert detector.detect("hi", ("en", "de", "fr")) == "en"
     assert detector.detect("hi", ("fr", "de", "en")) == "fr"

@@ -69,7 +69,7 @@ def test_every_option_the_model_takes_goes_with_every_text() -> None:
     assert (found.source, found.targets, found.left_out) == ("en", ["zh-hant"], [])
 
 
-def test_what_the_model_does_not_take_is_left_out_with_a_warning() -> None:
+def test_unsupported_option_is_left_out_with_a_warning() -> None:
     found = planned(EVERYTHING, profile("formality"))
     assert {request.options for job in found.jobs for request in job.requests} == {
         TranslationOptions(formality="formal")
@@ -86,7 +86,7 @@ def test_an_empty_option_is_no_option() -> None:
     assert found.left_out == []
 
 
-def test_each_text_goes_into_each_language_and_into_none_twice() -> None:
+def test_each_text_goes_once_into_each_language() -> None:
     found = planned(asking("a", "b", source="en", targets=("de", "en-GB", "DE", "zh-HK")), profile())
     assert found.targets == ["de", "en", "zh-hant"]
     assert [(job.index, job.target, bool(job.requests)) for job in found.jobs] == [
@@ -162,7 +162,7 @@ def test_a_text_that_cannot_be_translated_fails_alone() -> None:
     assert [job.error.field for job in found.jobs if job.error] == ["texts[1]", "texts[2]"]
 
 
-def test_if_all_are_asked_for_or_none_one_that_cannot_be_translated_is_an_error_of_the_call() -> None:
+def test_all_or_none_fails_the_call_for_one_text() -> None:
     whole = replace(asking("en text", "en too long", "en text"), all_or_none=True)
     with pytest.raises(LimitExceeded) as caught:
         planned(whole, profile(), Limits(text_chars=10))

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import secrets
-import shutil
 from collections.abc import AsyncIterator, Iterator
 from pathlib import Path
 
@@ -11,7 +10,7 @@ import pytest
 
 from gateway.stores.redis import log, meter, session_store
 from gateway.stores.redis.store import RedisStore
-from tests.redis_server import RedisServer, new_folder, shared_server
+from tests.redis_server import RedisServer, server_to_kill, shared_server
 from tests.stores.redis.proxy import Proxy, proxy
 
 
@@ -41,10 +40,5 @@ async def network(tmp_path: Path) -> AsyncIterator[Proxy]:
 @pytest.fixture
 def server() -> Iterator[RedisServer]:
     """One that may be killed."""
-    folder = new_folder()
-    server = RedisServer(folder)
-    try:
-        yield server.start()
-    finally:
-        server.kill()
-        shutil.rmtree(folder)
+    with server_to_kill() as running:
+        yield running

@@ -89,7 +89,7 @@ async def test_a_store_that_others_can_reach_needs_a_password(start: Start) -> N
     await check(f"redis://:right@127.0.0.1:{port}")
 
 
-async def test_a_password_that_the_store_does_not_ask_for_is_none(start: Start) -> None:
+async def test_unasked_password_counts_as_none(start: Start) -> None:
     port = free_port()
     start(port=str(port))
     assert "refuses the gateway" in await refusal(f"redis://:right@127.0.0.1:{port}")
@@ -130,7 +130,7 @@ async def test_each_store_has_an_id_for_good() -> None:
         assert await ids_of(both) == [second, first]
 
 
-async def test_what_a_gateway_of_another_format_has_written_is_refused() -> None:
+async def test_data_of_another_format_is_refused() -> None:
     (prefix,) = new_prefixes(1)
     async with stores(prefix) as [store]:
         await ids_of([store])
@@ -148,7 +148,7 @@ async def test_the_same_store_is_not_named_twice() -> None:
 
 
 @pytest.mark.parametrize("key", ["due", "tenants", "revocations", "heard_of_one"])
-async def test_other_stores_share_the_meetings_only_once_none_is_left(key: str) -> None:
+async def test_other_stores_share_only_once_nothing_is_left(key: str) -> None:
     a, b, c = new_prefixes(3)
     async with stores(a, b, c) as [first, second, third]:
         await first.commands.run("SET", f"{a}{key}", 1)
@@ -165,14 +165,14 @@ async def test_other_stores_share_the_meetings_only_once_none_is_left(key: str) 
         assert len({*await ids_of([first, second]), *ids}) == 4
 
 
-async def test_a_store_that_has_lost_everything_is_the_one_that_is_missing() -> None:
+async def test_emptied_store_is_the_missing_one() -> None:
     a, b, c = new_prefixes(3)
     async with stores(a, b, c) as [first, second, third]:
         ids = await ids_of([first, second, third])
         await first.commands.run("SET", f"{a}due", 1)
         await second.commands.run("DEL", f"{b}share")
         assert await ids_of([third, second, first]) == ids[::-1]
-        # Of two that have lost it, nobody can tell which is which; gateways that run can.
+        # Nobody can tell apart two stores that have lost it; gateways that run can.
         await second.commands.run("DEL", f"{b}share")
         await third.commands.run("DEL", f"{c}share")
         assert "does not share" in await refusal_of([first, second, third])

@@ -75,7 +75,7 @@ async def test_a_command_has_its_own_answer() -> None:
         assert await asyncio.gather(*(running.run(name) for name in "abc")) == ["A", "B", "C"]
 
 
-async def test_what_arrives_while_a_pipeline_is_under_way_goes_with_the_next_one() -> None:
+async def test_commands_during_a_pipeline_go_with_the_next() -> None:
     store = Store()
     store.answering.clear()
     async with commands(store, most=3) as running, asyncio.TaskGroup() as tasks:
@@ -90,7 +90,7 @@ async def test_what_arrives_while_a_pipeline_is_under_way_goes_with_the_next_one
     assert store.pipelines == [["a"], ["b", "c", "d"], ["e", "f"]]
 
 
-async def test_what_has_no_answer_is_sent_again_in_the_same_order_on_another_connection() -> None:
+async def test_unanswered_commands_are_sent_again_in_order() -> None:
     store = Store()
     lost = iter([Lost("the connection ended")])
     store.does = lambda name: next(lost, "B") if name == "b" else name.upper()
@@ -135,7 +135,7 @@ async def test_what_a_cancelled_caller_wanted_is_sent_once() -> None:
     assert [name for pipeline in store.pipelines for name in pipeline] == ["a", "b"]
 
 
-async def test_scripts_are_loaded_first_and_again_when_they_are_lost() -> None:
+async def test_scripts_are_loaded_first_and_after_a_loss() -> None:
     store = Store()
     lost = iter([NotLoaded("NOSCRIPT")])
     store.does = lambda name: next(lost, "A") if name == "a" else name.upper()
@@ -144,7 +144,7 @@ async def test_scripts_are_loaded_first_and_again_when_they_are_lost() -> None:
     assert store.pipelines == [["load"], ["a", "b"], ["load"], ["a"]]
 
 
-async def test_a_full_store_is_not_available_and_others_go_on(
+async def test_full_store_refuses_and_others_go_on(
     caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     store = Store()

@@ -42,9 +42,7 @@ def test_what_a_newer_gateway_has_added_is_passed_over(seal: Seal) -> None:
     assert entries.push_of(b"e1 7 1700 \n" + newer, seal).publication == Publication(7, 1_700, Said(HELLO))
 
 
-def test_what_cannot_be_read_is_left_out_and_its_text_is_not_logged(
-    caplog: pytest.LogCaptureFixture, seal: Seal
-) -> None:
+def test_unreadable_entry_is_left_out_and_unlogged(caplog: pytest.LogCaptureFixture, seal: Seal) -> None:
     unknown = msgspec.msgpack.encode({"type": "sung", "text": "a secret"})
     assert entries.push_of(b"e1 7 1700 -\n" + unknown, seal) == Push("e1", 7, None)
     known = entries.encode(translated("やあ"), seal)

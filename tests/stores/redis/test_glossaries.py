@@ -17,7 +17,7 @@ from tests.usual import usual
 GLOSSARY = Glossary(id="g", name="n", created_s=1.0, dictionaries=(Dictionary("en", "de", {"secret": "b"}),))
 
 
-async def test_the_store_cannot_read_them_and_another_key_cannot_either() -> None:
+async def test_glossaries_are_sealed_with_the_key() -> None:
     server, prefix = shared_server(), f"{secrets.token_hex(4)}:"
     keys = [secrets.token_bytes(32) for _ in range(2)]
     stores = [usual(RedisStore, server.url, prefix=prefix, seal=Seal([key])) for key in keys]
@@ -30,7 +30,6 @@ async def test_the_store_cannot_read_them_and_another_key_cannot_either() -> Non
         assert b"secret" not in await stores[0].commands.run("HGET", f"{prefix}glossaries:acme", "g")
         with pytest.raises(LogUnavailable, match="key"):
             await other.find("acme", "g")
-        assert await mine.kept() == ()
     finally:
         for store in stores:
             await store.close()

@@ -18,7 +18,7 @@ from tests.stores.redis.proxy import Proxy
 from tests.usual import usual
 
 
-async def test_a_gateway_that_was_cut_off_is_told_and_heard_again(network: Proxy) -> None:
+async def test_cut_off_gateway_is_told_and_heard_again(network: Proxy) -> None:
     prefix = f"{secrets.token_hex(4)}:"
     heard: list[LiveEvent] = []
     missed: list[str] = []

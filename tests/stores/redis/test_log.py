@@ -16,13 +16,14 @@ from unittest import mock
 import pytest
 
 from gateway.domain.errors import LogUnavailable, SessionReplaced
-from gateway.domain.log import Accepted, LogUsage, Publication, Said, Unfinished
+from gateway.domain.log import Accepted, LogUsage, Page, Publication, Said, Unfinished
 from gateway.domain.session_store import Fence
 from gateway.stores.redis import log as redis_log
-from gateway.stores.redis.log import RedisEventLog, UnansweredPromise, UnansweredPromises
+from gateway.stores.redis.entries import Position, Push
+from gateway.stores.redis.log import RedisEventLog, Subscriber, Topic, UnansweredPromise, UnansweredPromises
 from gateway.stores.redis.store import RedisStore
 from gateway.stores.sealing import Seal
-from tests.logs import nothing, offsets, texts, translated, untranslated, utterance
+from tests.logs import nothing, offsets, said, texts, translated, untranslated, utterance
 from tests.patience import until
 from tests.redis_server import RedisServer, impatient, shared_server
 from tests.stores.redis.proxy import Proxy
@@ -33,7 +34,7 @@ HELLO = utterance("hello", id="1")
 
 @asynccontextmanager
 async def opened(url: str, *, prefix: str = "gateway:", **options: Any) -> AsyncIterator[RedisEventLog]:
-    names = ("max_publications", "keep_s", "meeting_bytes", "account_bytes")
+    names = ("max_publications", "keep_s", "max_bytes", "account_bytes")
     bounds = {name: options.pop(name) for name in names if name in options}
     store = usual(RedisStore, url, prefix=prefix, **options)
     await store.start()
@@ -116,9 +117,7 @@ async def test_what_was_accepted_without_an_answer_is_taken_over(
         assert await ana.take_over() == ()
 
 
-async def test_what_was_claimed_by_a_task_that_was_cancelled_is_taken_over(
-    ana: RedisEventLog, ben: RedisEventLog
-) -> None:
+async def test_claim_of_a_cancelled_task_is_taken_over(ana: RedisEventLog, ben: RedisEventLog) -> None:
     await ben.accept("standup", HELLO)
     task = asyncio.create_task(ana.claim("standup", {1: ["ja"]}))
     await asyncio.sleep(0)
@@ -141,7 +140,7 @@ async def test_what_was_accepted_after_all_is_not_in_doubt(
         assert await ana.take_over() == ()
 
 
-async def test_what_was_taken_over_without_an_answer_is_not_lost(
+async def test_unanswered_take_over_is_not_lost(
     network: Proxy, ben: RedisEventLog, prefix: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     async with opened(network.url, prefix=prefix) as ana:
@@ -158,7 +157,7 @@ async def test_what_was_taken_over_without_an_answer_is_not_lost(
         assert await ana.take_over() == ()
 
 
-async def test_a_meeting_that_was_left_while_the_store_was_away_is_left_later(
+async def test_meeting_left_during_an_outage_is_left_later(
     ana: RedisEventLog, ben: RedisEventLog, network: Proxy
 ) -> None:
     async with reading(ana, "ja"):
@@ -294,7 +293,7 @@ async def test_while_the_store_is_away_everything_says_so(server: RedisServer) -
         await until(lambda: texts(live) == ["hello", "more"])
 
 
-async def test_what_a_frozen_store_does_when_it_goes_on_is_not_lost(server: RedisServer) -> None:
+async def test_late_commands_of_a_frozen_store_count(server: RedisServer) -> None:
     async with (
         opened(server.url) as ana,
         opened(server.url) as ben,
@@ -325,7 +324,7 @@ async def taken_over(log: RedisEventLog) -> tuple[Unfinished, ...]:
         return ()
 
 
-async def test_somebody_who_comes_first_after_everything_was_lost_makes_it_known(server: RedisServer) -> None:
+async def test_first_newcomer_after_a_loss_makes_it_known(server: RedisServer) -> None:
     async with opened(server.url) as ana, opened(server.url) as ben, reading(ana, "ja") as live:
         await ben.accept("standup", utterance("lost"))
         await until(lambda: live)
@@ -339,7 +338,7 @@ async def test_somebody_who_comes_first_after_everything_was_lost_makes_it_known
         assert texts(later) in ([], ["first"])
 
 
-async def test_an_older_copy_of_the_store_gives_the_log_another_epoch(server: RedisServer) -> None:
+async def test_restored_older_copy_gets_another_epoch(server: RedisServer) -> None:
     async with opened(server.url) as ana, reading(ana, "ja") as live:
         await ana.accept("standup", utterance("kept"))
         shutil.copytree(server.folder / "appendonlydir", server.folder / "copy")
@@ -382,7 +381,7 @@ async def test_a_store_that_has_lost_everything_begins_again(server: RedisServer
     assert offsets(live)[1:] == [*range(1, len(live))]
 
 
-async def test_a_store_that_has_forgotten_the_scripts_gets_them_again(server: RedisServer) -> None:
+async def test_forgotten_scripts_are_loaded_again(server: RedisServer) -> None:
     async with opened(server.url) as log:
         await log.accept("standup", HELLO)
         server.ask("SCRIPT FLUSH")
@@ -394,7 +393,7 @@ def keep_for(log: RedisEventLog, seconds: float) -> None:
     log._bounds = (round(seconds * 1_000), *log._bounds[1:])
 
 
-async def test_a_full_store_takes_nothing_new_and_what_it_has_is_finished(server: RedisServer) -> None:
+async def test_full_store_refuses_new_and_finishes_old(server: RedisServer) -> None:
     async with opened(server.url, keep_s=3_600.0) as log, reading(log, "ja") as live:
         await log.accept("standup", HELLO)
         server.ask("ZADD gateway:due 0 standup")
@@ -420,8 +419,8 @@ async def test_a_full_store_takes_nothing_new_and_what_it_has_is_finished(server
 # What is held
 
 
-async def test_usage_is_that_of_each_account_and_ends_with_the_logs(prefix: str) -> None:
-    async with opened(shared_server().url, prefix=prefix, keep_s=3_600.0, meeting_bytes=10_000) as log:
+async def test_usage_is_counted_per_account_until_expiry(prefix: str) -> None:
+    async with opened(shared_server().url, prefix=prefix, keep_s=3_600.0, max_bytes=80_000) as log:
         async with log.subscribe("standup", nothing, account="acme") as subscription:
             await subscription.reads(["ja"])
             await log.accept("standup", HELLO)
@@ -441,7 +440,7 @@ async def test_usage_is_that_of_each_account_and_ends_with_the_logs(prefix: str)
 
 
 async def test_a_meeting_keeps_its_newest_publication_however_large(prefix: str) -> None:
-    async with opened(shared_server().url, prefix=prefix, meeting_bytes=5_000) as log:
+    async with opened(shared_server().url, prefix=prefix, max_bytes=40_000) as log:
         for n in range(10):
             await log.accept("standup", utterance(f"{n}" * 500))
         page = await log.read("standup", 0)
@@ -454,7 +453,7 @@ async def test_a_meeting_keeps_its_newest_publication_however_large(prefix: str)
         assert not (await log.accept("standup", utterance("0" * 500))).known
 
 
-async def test_of_far_too_much_each_append_lets_go_of_a_part(prefix: str) -> None:
+async def test_excess_is_dropped_in_parts_per_append(prefix: str) -> None:
     bounds: dict[str, int] = {}
     async with (
         opened(shared_server().url, prefix=prefix, account_bytes=bounds.get) as log,
@@ -473,7 +472,7 @@ async def test_of_far_too_much_each_append_lets_go_of_a_part(prefix: str) -> Non
         assert left == [131, 13, 1], "500 entries of 20 meetings at most"
 
 
-async def test_a_bound_that_cannot_be_kept_now_is_kept_after_the_next_append(
+async def test_bound_that_failed_is_kept_by_the_next_append(
     network: Proxy, ben: RedisEventLog, prefix: str
 ) -> None:
     bounds = {"acme": 0}
@@ -501,9 +500,7 @@ async def test_a_bound_that_cannot_be_kept_now_is_kept_after_the_next_append(
         assert texts((await ben.read("standup", 0)).publications) == ["four"]
 
 
-async def test_a_meeting_whose_gateway_has_left_loses_entries_first_and_leaves_nothing(
-    ben: RedisEventLog, prefix: str
-) -> None:
+async def test_meeting_of_a_left_gateway_is_trimmed_first(ben: RedisEventLog, prefix: str) -> None:
     bounds: dict[str, int] = {}
     server = shared_server()
     async with (
@@ -521,7 +518,7 @@ async def test_a_meeting_whose_gateway_has_left_loses_entries_first_and_leaves_n
         assert server.ask(f"EXISTS {prefix}{{left}}:meta") == ":0\r\n"
 
 
-async def test_a_meeting_that_has_vanished_does_not_stand_in_the_way(prefix: str) -> None:
+async def test_vanished_meeting_is_skipped_when_trimming(prefix: str) -> None:
     bounds = {"acme": 0}
     server = shared_server()
     async with opened(server.url, prefix=prefix, account_bytes=bounds.get) as log, AsyncExitStack() as stack:
@@ -536,7 +533,7 @@ async def test_a_meeting_that_has_vanished_does_not_stand_in_the_way(prefix: str
         assert server.ask(f"ZRANGE {prefix}account:acme 0 -1").split()[2::2] == ["running"]
 
 
-async def test_without_any_gateway_what_was_said_goes_all_the_same(prefix: str) -> None:
+async def test_log_expires_without_any_gateway(prefix: str) -> None:
     server = shared_server()
     async with opened(server.url, prefix=prefix, keep_s=400.0) as log, reading(log, "ja"):
         await log.accept("standup", HELLO)
@@ -553,7 +550,7 @@ async def test_without_any_gateway_what_was_said_goes_all_the_same(prefix: str) 
             await log.sweep()
 
 
-async def test_a_meeting_with_something_unfinished_lasts_until_that_is_finished(prefix: str) -> None:
+async def test_unfinished_meeting_outlives_its_time(prefix: str) -> None:
     server = shared_server()
     async with opened(server.url, prefix=prefix, keep_s=1.5) as log:
         async with reading(log, "ja"):
@@ -610,9 +607,7 @@ async def test_gateways_that_have_left_nothing_are_forgotten(
     assert shared_server().ask(f"SCARD {prefix}gateways") == ":1\r\n"
 
 
-async def test_what_is_in_doubt_and_owned_by_another_gateway_is_not_taken(
-    ana: RedisEventLog, ben: RedisEventLog
-) -> None:
+async def test_doubtful_claim_of_another_owner_is_not_taken(ana: RedisEventLog, ben: RedisEventLog) -> None:
     async with reading(ben, "ja"):
         await ben.accept("standup", HELLO)
         task = asyncio.create_task(ana.claim("standup", {1: ["ja"]}))
@@ -622,7 +617,7 @@ async def test_what_is_in_doubt_and_owned_by_another_gateway_is_not_taken(
         assert await ana.take_over() == ()
 
 
-async def test_a_gateway_is_there_for_six_seconds_after_a_sweep(ana: RedisEventLog, prefix: str) -> None:
+async def test_lease_lasts_six_seconds_from_a_sweep(ana: RedisEventLog, prefix: str) -> None:
     key = f"{prefix}gateway:{ana.store.id}"
     server = shared_server()
     server.ask(f"PEXPIRE {key} 10000000")
@@ -641,17 +636,6 @@ async def test_much_that_is_unfinished_is_taken_over_in_parts(ana: RedisEventLog
     assert [work.said for part in taken for work in part] == [*range(1, 451)]
 
 
-async def test_several_subscribers_of_one_gateway_read_what_any_of_them_reads(
-    ana: RedisEventLog, ben: RedisEventLog
-) -> None:
-    async with AsyncExitStack() as first:
-        await first.enter_async_context(reading(ana, "ja", "fr"))
-        async with reading(ana, "de", "fr"):
-            assert (await ben.accept("standup", utterance("one"))).owned == ("de", "fr", "ja")
-            await first.aclose()
-            assert (await ben.accept("standup", utterance("two"))).owned == ("de", "fr")
-
-
 async def everything(log: RedisEventLog) -> list[Publication]:
     found: list[Publication] = []
     while page := (await log.read("standup", len(found))).publications:
@@ -666,7 +650,7 @@ async def everything_or_nothing(log: RedisEventLog) -> list[str]:
         return []
 
 
-async def test_with_a_key_the_store_cannot_read_what_is_said(server: RedisServer) -> None:
+async def test_sealed_text_is_unreadable_in_the_store(server: RedisServer) -> None:
     seal = Seal([secrets.token_bytes(32)])
     async with (
         opened(server.url, seal=seal) as ana,
@@ -684,7 +668,7 @@ async def test_with_a_key_the_store_cannot_read_what_is_said(server: RedisServer
     assert b"Geheimnis" not in held
 
 
-async def test_a_store_that_was_away_for_long_lets_every_gateway_show_that_it_is_there(
+async def test_long_outage_gives_every_gateway_a_grace(
     ana: RedisEventLog, ben: RedisEventLog, prefix: str
 ) -> None:
     async with reading(ana, "ja"):
@@ -700,9 +684,7 @@ async def test_a_store_that_was_away_for_long_lets_every_gateway_show_that_it_is
         assert left.utterance == HELLO
 
 
-async def test_a_gateway_shows_that_it_is_there_before_anything_else(
-    ana: RedisEventLog, monkeypatch: pytest.MonkeyPatch
-) -> None:
+async def test_lease_is_renewed_before_anything_else(ana: RedisEventLog, monkeypatch: pytest.MonkeyPatch) -> None:
     async def unavailable() -> None:
         raise LogUnavailable("The store does not answer.")
 
@@ -735,7 +717,7 @@ def test_what_was_answered_is_not_asked_for() -> None:
 
 
 @pytest.mark.parametrize("error", [LookupError, asyncio.CancelledError])
-def test_what_was_not_answered_is_asked_for_until_it_is(error: type[BaseException]) -> None:
+def test_unanswered_promise_is_asked_for_until_answered(error: type[BaseException]) -> None:
     promises = UnansweredPromises()
     with pytest.raises(error), promises.until_answered(ONE, TWO):
         raise error
@@ -745,7 +727,7 @@ def test_what_was_not_answered_is_asked_for_until_it_is(error: type[BaseExceptio
     assert promises.to_be_settled() == (TWO,)
 
 
-def test_what_was_found_is_settled_and_what_was_not_is_asked_for_a_minute(
+def test_found_promises_settle_missing_ones_after_a_minute(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     now = 1_000.0
@@ -767,3 +749,133 @@ def test_each_has_its_turn() -> None:
     with pytest.raises(LookupError), promises.until_answered(*many):
         raise LookupError
     assert {*promises.to_be_settled(), *promises.to_be_settled()} == set(many)
+
+
+def publication(offset: int) -> Publication:
+    return Publication(offset, 1_000 + offset, said(str(offset)))
+
+
+def push(offset: int, epoch: str = "e1") -> Push:
+    return Push(epoch, offset, publication(offset))
+
+
+def page(*offsets: int, epoch: str = "e1") -> Page:
+    return Page(epoch, 1, offsets[-1], tuple(map(publication, offsets)))
+
+
+class Heard:
+    """A subscriber, and the offsets that it got."""
+
+    def __init__(self) -> None:
+        self.offsets: list[int] = []
+        self.subscriber = Subscriber(lambda publication: self.offsets.append(publication.offset))
+
+
+@pytest.fixture
+def topic() -> Topic:
+    return Topic("standup", "", recorded=True)
+
+
+@pytest.fixture
+def heard(topic: Topic) -> Heard:
+    """Subscribed when the meeting was at 3."""
+    heard = Heard()
+    assert topic.add(heard.subscriber, Position("e1", 0, 1, 3)) == Page("e1", 1, 3)
+    return heard
+
+
+def test_pushes_are_delivered_as_they_come(topic: Topic, heard: Heard) -> None:
+    assert not topic.push(push(4))
+    assert not topic.push(push(5))
+    assert not topic.push(push(5)), "again"
+    assert heard.offsets == [4, 5]
+
+
+def test_gap_is_filled_by_reading_before_early_pushes(topic: Topic, heard: Heard) -> None:
+    assert topic.push(push(6)), "4 and 5 are missing"
+    assert heard.offsets == []
+    topic.fill(page(4, 5), 5)
+    assert heard.offsets == [4, 5, 6]
+    assert not topic.push(push(7))
+    assert heard.offsets == [4, 5, 6, 7]
+
+
+def test_reading_may_give_what_a_push_has_given(topic: Topic, heard: Heard) -> None:
+    topic.push(push(4))
+    topic.fill(page(3, 4, 5), 5)
+    assert not topic.push(push(5))
+    assert heard.offsets == [4, 5]
+
+
+def test_what_was_trimmed_is_passed_over(topic: Topic, heard: Heard) -> None:
+    topic.fill(page(8, 9), 9)
+    assert not topic.push(push(10))
+    assert heard.offsets == [8, 9, 10]
+
+
+def test_push_may_precede_the_first_subscription(topic: Topic) -> None:
+    heard = Heard()
+    assert not topic.push(push(3))
+    assert not topic.push(push(4))
+    assert topic.add(heard.subscriber, Position("e1", 0, 1, 3)) == Page("e1", 1, 4)
+    assert not topic.push(push(5))
+    assert heard.offsets == [5]
+
+
+def test_a_second_subscriber_begins_where_the_first_one_is(topic: Topic, heard: Heard) -> None:
+    second = Heard()
+    topic.push(push(4))
+    assert topic.add(second.subscriber, Position("e1", 0, 1, 5)) == Page("e1", 1, 5)
+    topic.push(push(5))
+    topic.push(push(6))
+    assert (heard.offsets, second.offsets) == ([4, 5, 6], [6])
+    topic.remove(second.subscriber)
+    topic.push(push(7))
+    assert second.offsets == [6]
+
+
+def test_renewed_log_is_delivered_from_its_beginning(topic: Topic, heard: Heard) -> None:
+    assert topic.push(push(1, "e2"))
+    assert heard.offsets == []
+    assert not topic.agree(Position("e2", 0, 1, 1))
+    assert topic.push(push(4, "e1")), "an old one: the store is asked again"
+    assert not topic.push(push(2, "e2"))
+    assert heard.offsets == [1, 2]
+
+
+def test_older_copy_is_delivered_from_its_position(topic: Topic, heard: Heard) -> None:
+    assert topic.agree(Position("e2", 2, 1, 4)), "3 and 4 are missing"
+    topic.fill(page(3, 4, epoch="e2"), 4)
+    assert heard.offsets == [3, 4]
+
+
+def test_a_publication_that_cannot_be_read_is_passed_over(topic: Topic, heard: Heard) -> None:
+    topic.push(Push("e1", 4, None))
+    topic.push(push(5))
+    assert heard.offsets == [5]
+
+
+def test_newest_is_the_highest_offset_seen(topic: Topic, heard: Heard) -> None:
+    topic.know("e1", 9)
+    topic.know("e0", 12)
+    assert topic.newest == 9
+
+
+def test_subscription_without_pushes_is_found_dead(topic: Topic, heard: Heard) -> None:
+    assert not topic.has_dead_subscription()
+    topic.push(push(4))
+    assert not topic.has_dead_subscription()
+    topic.fill(page(5), 5)
+    assert not topic.has_dead_subscription(), "its push may be on its way"
+    assert topic.has_dead_subscription()
+    assert not topic.has_dead_subscription(), "the next one has time as well"
+    topic.push(push(6))
+    assert not topic.has_dead_subscription()
+
+
+def test_languages_are_those_of_all_subscribers(topic: Topic, heard: Heard) -> None:
+    second = Heard()
+    topic.add(second.subscriber, Position("e1", 0, 1, 3))
+    assert topic.languages == ""
+    heard.subscriber.languages, second.subscriber.languages = frozenset({"ja", "de"}), frozenset({"ja", "fr"})
+    assert topic.languages == "de,fr,ja"

@@ -42,7 +42,7 @@ def total(characters: int, minutes: int = 0) -> tuple[DayOfTenant, ...]:
     return (DayOfTenant(tenant="acme", day=DAY, characters=characters, minutes=minutes),)
 
 
-async def test_what_is_told_again_after_a_lost_answer_counts_once(network: Proxy, prefix: str) -> None:
+async def test_repeated_report_counts_once(network: Proxy, prefix: str) -> None:
     async with opened(network.url, prefix) as here, opened(shared_server().url, prefix) as there:
         network.lose_the_answer_to(b"acme/m ja")
         assert (await here.tell(told(1, 3, 7))).days == total(3, 1)
@@ -50,7 +50,7 @@ async def test_what_is_told_again_after_a_lost_answer_counts_once(network: Proxy
         assert (await there.tell(told(1, 4, 7))).days == total(7, 1)
 
 
-async def test_what_had_no_answer_at_all_is_told_again_and_counts_once(network: Proxy, prefix: str) -> None:
+async def test_unanswered_report_is_repeated_and_counts_once(network: Proxy, prefix: str) -> None:
     async with opened(network.url, prefix) as here, opened(shared_server().url, prefix) as there:
         await here.tell(told(1))
         network.loses_answers = True
@@ -79,9 +79,7 @@ async def test_a_gateway_that_has_nothing_to_tell_writes_nothing(prefix: str) ->
         assert shared_server().ask(f"KEYS {prefix}*") == "*0\r\n"
 
 
-async def test_the_day_goes_on_after_all_gateways_and_the_store_were_killed(
-    server: RedisServer, prefix: str
-) -> None:
+async def test_days_usage_survives_gateways_and_store(server: RedisServer, prefix: str) -> None:
     async with opened(server.url, prefix) as here:
         await here.tell(told(1, 3, 7))
     server.kill()

@@ -17,7 +17,7 @@ from gateway.domain.grants import Revocation
 from gateway.domain.session_store import Bounds, Held, Present, TenantCounts
 from gateway.domain.sessions import SessionRecord, UsedToken
 from gateway.stores.redis.log import RedisEventLog
-from gateway.stores.redis.session_store import RedisSessionStore
+from gateway.stores.redis.session_store import MeetingPresence, RedisSessionStore, encode_present
 from gateway.stores.redis.store import RedisStore
 from tests.logs import nothing, utterance
 from tests.patience import until
@@ -79,7 +79,7 @@ def ask(command: str) -> str:
 
 
 @pytest.mark.parametrize("what", ["begin", "take", "save", "end"])
-async def test_what_is_asked_again_after_a_lost_answer_is_done_once(
+async def test_repeated_command_after_a_lost_answer_counts_once(
     ana: Gateway, ben: Gateway, network: Proxy, what: str
 ) -> None:
     session_store = ana.session_store
@@ -103,9 +103,7 @@ async def test_what_is_asked_again_after_a_lost_answer_is_done_once(
     assert await ben.session_store.counts("acme") == (TenantCounts() if what == "end" else TenantCounts(1, 1))
 
 
-async def test_pushes_that_were_lost_are_made_good_by_the_sweep(
-    ana: Gateway, ben: Gateway, network: Proxy
-) -> None:
+async def test_sweep_makes_good_lost_pushes(ana: Gateway, ben: Gateway, network: Proxy) -> None:
     present: dict[str, Present | None] = {}
     async with ana.session_store.subscribe("acme/m", present.__setitem__):
         fence = await ana.session_store.begin(ANA, record(), SHOWN)
@@ -121,9 +119,7 @@ async def test_pushes_that_were_lost_are_made_good_by_the_sweep(
         assert (ana.moved, ana.revoked) == ([(ANA, True)], [revocation])
 
 
-async def test_changes_that_were_missed_are_read_when_the_next_one_comes(
-    ana: Gateway, ben: Gateway, network: Proxy
-) -> None:
+async def test_missed_changes_are_read_with_the_next_push(ana: Gateway, ben: Gateway, network: Proxy) -> None:
     present: dict[str, Present | None] = {}
     async with ana.session_store.subscribe("acme/m", present.__setitem__):
         await ben.session_store.begin(ANA, record("ana"), SHOWN)
@@ -150,7 +146,7 @@ async def test_after_a_lost_connection_everything_is_read_again(
         await until(lambda: "bo" in present)
 
 
-async def test_a_session_that_is_ended_before_it_begins_never_begins(ana: Gateway, ben: Gateway) -> None:
+async def test_session_ended_before_its_begin_never_begins(ana: Gateway, ben: Gateway) -> None:
     """As when the answer to its begin did not come, and the command itself is still on its way."""
     await ana.session_store.end(ANA, 1)
     with pytest.raises(LogUnavailable):
@@ -184,7 +180,6 @@ async def test_while_the_store_is_away_everything_says_so(server: RedisServer, p
             async with session_store.subscribe("acme/m", lambda _participant, _present: None):
                 pass
         await session_store.sweep()
-        assert await session_store.kept() == ()
 
 
 async def test_a_restart_of_the_store_keeps_all_of_it(server: RedisServer, prefix: str) -> None:
@@ -207,7 +202,7 @@ async def test_a_restart_of_the_store_keeps_all_of_it(server: RedisServer, prefi
             assert gateway.moved == []
 
 
-async def test_time_in_which_no_gateway_was_there_does_not_count(prefix: str) -> None:
+async def test_time_without_gateways_does_not_count(prefix: str) -> None:
     async with opened(shared_server().url, prefix, keep_s=60.0) as before:
         await before.session_store.begin(ANA, record())
     # They are restarted, which takes an hour.
@@ -222,9 +217,7 @@ async def test_time_in_which_no_gateway_was_there_does_not_count(prefix: str) ->
         assert await after.session_store.take(ANA, held.fence, record()) is not None
 
 
-async def test_after_an_outage_gateways_that_are_there_are_not_taken_for_gone(
-    ana: Gateway, ben: Gateway, prefix: str
-) -> None:
+async def test_live_gateways_survive_an_outage(ana: Gateway, ben: Gateway, prefix: str) -> None:
     await ana.session_store.begin(ANA, record())
     await ben.session_store.sweep()
     now = int(ask(f"HGET {prefix}clock t").split("\r\n")[1])
@@ -236,7 +229,7 @@ async def test_after_an_outage_gateways_that_are_there_are_not_taken_for_gone(
     assert ana.moved == []
 
 
-async def test_a_store_that_has_lost_everything_ends_the_sessions_here(ana: Gateway, prefix: str) -> None:
+async def test_emptied_store_ends_the_sessions_here(ana: Gateway, prefix: str) -> None:
     await ana.session_store.begin(ANA, record())
     script = f"\"for _,k in ipairs(redis.call('KEYS','{prefix}*')) do redis.call('DEL',k) end return 1\""
     assert ask(f"EVAL {script} 0") == ":1\r\n"
@@ -248,9 +241,7 @@ async def test_a_store_that_has_lost_everything_ends_the_sessions_here(ana: Gate
 # What the log knows of sessions
 
 
-async def test_for_a_session_whose_gateway_is_gone_everything_is_still_translated(
-    ben: Gateway, prefix: str
-) -> None:
+async def test_lost_gateways_sessions_are_still_translated_for(ben: Gateway, prefix: str) -> None:
     log = usual(RedisEventLog, ben.session_store.store)
     await log.start()
     async with opened(shared_server().url, prefix) as ana:
@@ -262,7 +253,7 @@ async def test_for_a_session_whose_gateway_is_gone_everything_is_still_translate
     await log.close()
 
 
-async def test_a_log_with_nothing_in_it_stays_while_a_session_may_be_resumed(ben: Gateway, prefix: str) -> None:
+async def test_empty_log_stays_while_a_session_is_resumable(ben: Gateway, prefix: str) -> None:
     log = usual(RedisEventLog, ben.session_store.store)
     await log.start()
     await ben.session_store.begin(ANA, record())
@@ -287,7 +278,7 @@ async def test_nothing_is_left_of_sessions_that_have_ended(ana: Gateway, ben: Ga
     assert {key.removeprefix(prefix) for key in keys} == {"heard", "clock", *counts}
 
 
-async def test_many_sessions_of_a_gateway_that_is_gone_are_let_go_of_in_parts(ben: Gateway, prefix: str) -> None:
+async def test_lost_gateways_sessions_are_released_in_parts(ben: Gateway, prefix: str) -> None:
     async with opened(shared_server().url, prefix) as ana:
         for n in range(250):
             await ana.session_store.begin(n.to_bytes(32), record(f"{n}"))
@@ -298,9 +289,7 @@ async def test_many_sessions_of_a_gateway_that_is_gone_are_let_go_of_in_parts(be
     assert ask(f"ZCARD {prefix}heard") == ":1\r\n"
 
 
-async def test_a_gateway_that_is_taken_for_gone_for_a_moment_has_all_of_its_sessions_again(
-    ana: Gateway, ben: Gateway, prefix: str
-) -> None:
+async def test_gateway_thought_gone_regains_its_sessions(ana: Gateway, ben: Gateway, prefix: str) -> None:
     for n in range(250):
         await ana.session_store.begin(n.to_bytes(32), record(f"{n}"))
     ask(f"ZINCRBY {prefix}heard -10000 {ana.session_store.store.id}")
@@ -313,7 +302,7 @@ async def test_a_gateway_that_is_taken_for_gone_for_a_moment_has_all_of_its_sess
     assert ana.moved == []
 
 
-async def test_a_push_of_before_does_not_take_what_has_come_back(ana: Gateway, ben: Gateway, prefix: str) -> None:
+async def test_stale_push_does_not_take_a_returned_session(ana: Gateway, ben: Gateway, prefix: str) -> None:
     fence = await ana.session_store.begin(ANA, record())
     taken = await ben.session_store.take(ANA, fence, record())
     assert taken is not None
@@ -326,9 +315,7 @@ async def test_a_push_of_before_does_not_take_what_has_come_back(ana: Gateway, b
     assert ana.moved.count((ANA, True)) == 1
 
 
-async def test_a_gateway_that_is_gone_before_its_next_sweep_is_found_all_the_same(
-    ana: Gateway, ben: Gateway, prefix: str
-) -> None:
+async def test_gateway_gone_before_its_next_sweep_is_found(ana: Gateway, ben: Gateway, prefix: str) -> None:
     ask(f"ZREM {prefix}heard {ana.session_store.store.id}")
     await ana.session_store.begin(ANA, record())
     ask(f"ZINCRBY {prefix}heard -10000 {ana.session_store.store.id}")
@@ -351,3 +338,98 @@ async def test_what_a_newer_gateway_wrote_is_left_out(ana: Gateway, prefix: str)
     await ana.session_store.begin(ANA, record())
     ask(f"HSET {prefix}session:{ANA.decode()} r nonsense")
     assert await ana.session_store.find(ANA) is None
+
+
+def present(name: str) -> Present:
+    return Present(name, "en", ("de",))
+
+
+def value(name: str, came: int = 1) -> bytes:
+    return b"%d %s" % (came, encode_present(present(name)))
+
+
+def push(version: int, previous: int, participant: str, name: str | None = None) -> bytes:
+    return b"%d %d %s\n%s" % (version, previous, participant.encode(), b"" if name is None else value(name))
+
+
+class Audience:
+    def __init__(self, meeting: MeetingPresence) -> None:
+        self.told: list[tuple[str, Present | None]] = []
+        meeting.add(self, lambda *change: self.told.append(change))
+
+    def new(self) -> list[tuple[str, Present | None]]:
+        told, self.told = self.told, []
+        return told
+
+
+def meeting(version: int | None = 5) -> tuple[MeetingPresence, Audience]:
+    made = MeetingPresence("m")
+    if version is not None:
+        made.read(version, [b"ana", value("Ana")], 0)
+    return made, Audience(made)
+
+
+def test_each_change_is_delivered_once() -> None:
+    m, audience = meeting()
+    assert audience.new() == [("ana", present("Ana"))]
+    assert not m.push(push(6, 5, "bo", "Bo"))
+    assert not m.push(push(7, 6, "bo", "Bob"))
+    assert not m.push(push(7, 6, "bo", "Bob"))
+    assert not m.push(push(8, 7, "bo"))
+    assert audience.new() == [("bo", present("Bo")), ("bo", present("Bob")), ("bo", None)]
+
+
+def test_presence_is_read_first_and_after_gaps() -> None:
+    m, audience = meeting(None)
+    assert m.push(push(1, 0, "ana", "Ana"))
+    assert audience.new() == []
+    m, audience = meeting()
+    audience.new()
+    assert m.push(push(7, 6, "bo", "Bo"))
+    m.read(7, [b"bo", value("Bo")], m.pushed)
+    assert audience.new() == [("ana", None), ("bo", present("Bo"))]
+
+
+def test_first_member_after_all_left_needs_no_reading() -> None:
+    m = MeetingPresence("m")
+    m.read(0, [], 0)
+    assert not m.push(push(900, 0, "ana", "Ana"))
+    assert m.version == 900
+
+
+def test_older_read_does_not_undo_a_push() -> None:
+    m, audience = meeting()
+    pushed = m.pushed
+    m.push(push(6, 5, "ana"))
+    audience.new()
+    m.read(5, [b"ana", value("Ana")], pushed)
+    assert (audience.new(), m.version) == ([], 6)
+
+
+def test_older_copy_counts_without_newer_pushes() -> None:
+    m, audience = meeting()
+    audience.new()
+    m.read(3, [], m.pushed)
+    assert (audience.new(), m.version) == ([("ana", None)], 3)
+
+
+def test_participants_are_delivered_in_order_of_arrival() -> None:
+    m = MeetingPresence("m")
+    m.read(9, [b"cy", value("Cy", 8), b"ana", value("Ana", 2), b"bo", value("Bo", 5)], 0)
+    assert [participant for participant, _ in Audience(m).new()] == ["ana", "bo", "cy"]
+
+
+def test_who_has_gone_is_told_nothing() -> None:
+    m, audience = meeting()
+    audience.new()
+    m.remove(audience)
+    m.remove(audience)
+    m.push(push(6, 5, "ana"))
+    assert audience.new() == []
+
+
+def test_a_participant_that_cannot_be_read_is_left_out(caplog: pytest.LogCaptureFixture) -> None:
+    m, audience = meeting()
+    m.read(6, [b"ana", value("Ana"), b"bo", b"6 nonsense"], m.pushed)
+    assert audience.new() == [("ana", present("Ana"))]
+    assert "newer gateway" in caplog.text

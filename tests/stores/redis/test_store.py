@@ -12,13 +12,14 @@ from redis import Redis
 
 from gateway.domain.errors import LogUnavailable
 from gateway.domain.log import Said, Translated
+from gateway.stores.redis.connection import Connection
 from gateway.stores.redis.log import RedisEventLog
 from gateway.stores.redis.session_store import RedisSessionStore
-from gateway.stores.redis.store import RedisStore
+from gateway.stores.redis.store import RedisStore, load_all, script_names, sha
 from tests.redis_server import shared_server
 from tests.usual import usual
 
-# Of the gateway that wrote it, what tells that it is there: it is not.
+# What tells that the gateway that wrote it is there: it is not.
 LEASES_MS = 60_000
 
 FOREVER_S = 1e9
@@ -36,7 +37,7 @@ def earlier() -> Iterator[RedisStore]:
         redis.delete(*redis.keys("earlier:*"))
 
 
-async def test_scripts_run_once_it_has_started_and_until_it_is_closed() -> None:
+async def test_scripts_run_only_between_start_and_close() -> None:
     store = usual(RedisStore, shared_server().url)
     arguments = ("nobody:", "meeting", store.id, "epoch", 1_000, 100, 1_000, "", 0, 0, 10)
     with pytest.raises(LogUnavailable):
@@ -55,7 +56,7 @@ def test_gateways_and_meetings_are_told_apart() -> None:
     assert len(channels) == 4
 
 
-async def test_what_an_earlier_gateway_has_left_is_read_and_finished(earlier: RedisStore) -> None:
+async def test_earlier_versions_data_is_read_and_finished(earlier: RedisStore) -> None:
     # What is added to an entry or a session needs a default. If that cannot be, another `FORMAT` says so.
     await earlier.start()
     log, session_store = (
@@ -88,3 +89,12 @@ async def goes_on(log: RedisEventLog, session_store: RedisSessionStore) -> None:
     assert held is not None
     assert (held.fence, held.record.name, held.record.reads) == (1, "Ana", ("ja", "de"))
     assert await session_store.take(b"digest-of-the-secret", held.fence, held.record) == 2
+
+
+async def test_the_server_calls_a_script_by_the_same_digest() -> None:
+    connection = Connection(shared_server().url)
+    await connection.connect()
+    await connection.send(load_all())
+    digests = [(await connection.receive()).decode() for _ in load_all()]
+    await connection.close()
+    assert digests == [sha(name) for name in script_names()]

@@ -11,7 +11,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from gateway.domain.live import Asked, GrowingFinal, LiveEvent, Partial, Reads, Revised, Withdrawn
-from gateway.meeting import elsewhere
+from gateway.domain.sessions import Preferences
+from gateway.meeting import other_gateways
 from gateway.meeting.live_view import HERE
 from gateway.protocol.messages import (
     Caption,
@@ -19,7 +20,7 @@ from gateway.protocol.messages import (
     TranslationFinal,
     UtteranceCancelled,
 )
-from gateway.stores.memory_live_channel import MemoryLiveChannel, Switchboard
+from tests.live_channel import MemoryLiveChannel, Switchboard
 from tests.logs import utterance
 from tests.translation.stage import Log, Screen, Stage, idle, nothing_is_live, stage, until
 from tests.translation.test_partials import SERIES, spoken
@@ -99,7 +100,7 @@ async def test_what_nobody_reads_here_is_translated_for_readers_elsewhere() -> N
         assert seen(live) == ("Wir treffen", " uns")
 
 
-async def test_what_nobody_reads_while_it_is_being_said_is_not_sent() -> None:
+async def test_texts_without_live_readers_are_not_sent() -> None:
     async with two() as t:
         await t.here.reader("live")
         await t.there.reader("final")
@@ -131,14 +132,14 @@ async def test_captions_and_their_end_are_seen_elsewhere() -> None:
         assert not list(t.there.room.live.captions)
 
 
-async def test_what_only_its_translation_needs_does_not_travel_with_a_caption() -> None:
+async def test_captions_travel_without_translation_options() -> None:
     async with two() as t:
         t.here.partials.hear(t.here.room, utterance("hi", final=False))
         [revised] = [event for event in t.from_here.sent if isinstance(event, Revised)]
         assert (revised.utterance.text, revised.utterance.context, revised.utterance.glossary) == ("hi", (), ())
 
 
-async def test_a_gateway_that_comes_later_is_told_what_is_shown() -> None:
+async def test_late_gateway_is_told_what_is_shown() -> None:
     async with two() as t:
         await t.there.room.close()
         await t.here.reader("live")
@@ -157,7 +158,7 @@ async def test_a_gateway_that_comes_later_is_told_what_is_shown() -> None:
 
 
 async def test_text_that_was_lost_is_asked_for_again(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(elsewhere, "_ASK_S", 0.0)
+    monkeypatch.setattr(other_gateways, "_ASK_S", 0.0)
     async with two() as t:
         reader = await t.there.reader("live")
         await idle()
@@ -173,7 +174,7 @@ async def test_text_that_was_lost_is_asked_for_again(monkeypatch: pytest.MonkeyP
         assert seen(reader)[0] == "Wir treffen uns"
 
 
-async def test_text_that_does_not_fit_what_was_shown_is_not_shown() -> None:
+async def test_contradicting_text_is_not_shown() -> None:
     async with two() as t:
         reader = await t.there.reader("live")
         await idle()
@@ -206,7 +207,7 @@ async def test_what_comes_after_the_final_is_not_shown() -> None:
         assert nothing_is_live(t.there)
 
 
-async def test_text_that_comes_before_what_it_translates_waits_for_it() -> None:
+async def test_text_before_its_source_waits() -> None:
     async with two() as t:
         reader = await t.there.reader("live")
         await idle()
@@ -218,7 +219,7 @@ async def test_text_that_comes_before_what_it_translates_waits_for_it() -> None:
         assert seen(reader)[0] == "Wir"
 
 
-async def test_what_is_repeated_is_sent_once_unless_it_may_be_lost(monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_repetition_is_sent_once_unless_maybe_lost(monkeypatch: pytest.MonkeyPatch) -> None:
     async with two() as t:
         readers = [await at.reader("live", "en") for at in (t.here, t.there)]
         await idle()
@@ -236,11 +237,11 @@ async def test_what_is_repeated_is_sent_once_unless_it_may_be_lost(monkeypatch: 
         t.here.hear("we will", 20)
         await idle()
         assert [m.text for m in readers[1].look()] == ["we will"]
-        monkeypatch.setattr(elsewhere, "_GONE_S", -1.0)
-        t.there.room.elsewhere.sweep()
+        monkeypatch.setattr(other_gateways, "_GONE_S", -1.0)
+        t.there.room.other_gateways.sweep()
         monkeypatch.undo()
-        t.there.room.elsewhere._asked_s = float("-inf")
-        t.here.room.elsewhere._tell_reads()
+        t.there.room.other_gateways._asked_s = float("-inf")
+        t.here.room.other_gateways._tell_reads()
         await idle()
         assert [type(m) for m in readers[1].look()] == [UtteranceCancelled, Caption]
 
@@ -255,10 +256,10 @@ async def test_an_end_that_was_lost_is_found(monkeypatch: pytest.MonkeyPatch) ->
         english.look()
         t.from_here.loses = lambda event: isinstance(event, Withdrawn)
         t.here.partials.withdraw(t.here.room, ("ana", "u"))
-        monkeypatch.setattr(elsewhere, "_DOUBT_S", -1.0)
-        t.there.room.elsewhere._may_have_missed()
+        monkeypatch.setattr(other_gateways, "_DOUBT_S", -1.0)
+        t.there.room.other_gateways._may_have_missed()
         await idle()
-        t.there.room.elsewhere.sweep()
+        t.there.room.other_gateways.sweep()
         assert english.look() == [UtteranceCancelled("ana", "u")]
         assert [caption.utterance.id for caption in t.there.room.live.captions] == ["v"]
 
@@ -271,32 +272,32 @@ async def test_a_gateway_that_is_silent_is_forgotten(monkeypatch: pytest.MonkeyP
         await idle()
         assert t.here.room.languages() == {"de"} == t.here.room.live_languages()
         for at in (t.here, t.there):
-            at.room.elsewhere.sweep()
+            at.room.other_gateways.sweep()
         assert t.here.room.languages() == {"de"}
         assert list(t.there.room.live.captions)
-        monkeypatch.setattr(elsewhere, "_GONE_S", -1.0)
+        monkeypatch.setattr(other_gateways, "_GONE_S", -1.0)
         for at in (t.here, t.there):
-            at.room.elsewhere.sweep()
+            at.room.other_gateways.sweep()
         assert t.here.room.languages() == set()
         assert not list(t.there.room.live.captions)
 
 
-async def test_a_gateway_says_now_and_then_that_it_is_there(monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_gateways_announce_themselves_now_and_then(monkeypatch: pytest.MonkeyPatch) -> None:
     async with two() as t:
         t.from_here.sent.clear()
-        t.here.room.elsewhere.sweep()
+        t.here.room.other_gateways.sweep()
         assert t.from_here.sent == []
-        monkeypatch.setattr(elsewhere, "_PRESENT_S", 0.0)
-        t.here.room.elsewhere.sweep()
+        monkeypatch.setattr(other_gateways, "_PRESENT_S", 0.0)
+        t.here.room.other_gateways.sweep()
         assert t.from_here.sent == [Reads((), ())]
 
 
-async def test_what_is_read_elsewhere_is_known_here_as_it_changes() -> None:
+async def test_remote_reads_are_known_as_they_change() -> None:
     async with two() as t:
         reader = await t.there.reader("live")
         await idle()
         room = t.there.room
-        room.update(reader.member, name="", speaks=None, reads=("fr",), stability="final")
+        room.update(reader.member, "", Preferences(None, ("fr",), "final"))
         await idle()
         assert t.here.room.languages() == {"fr"}
         assert not t.here.room.live_languages()
@@ -306,7 +307,7 @@ async def test_what_is_read_elsewhere_is_known_here_as_it_changes() -> None:
         assert t.here.room.languages() == set()
 
 
-async def test_who_goes_on_at_another_gateway_goes_on_from_what_readers_saw() -> None:
+async def test_speaker_moving_gateways_continues_the_shown_text() -> None:
     async with two() as t:
         readers = [await t.here.reader("live"), await t.there.reader("live")]
         await idle()
@@ -323,7 +324,7 @@ async def test_who_goes_on_at_another_gateway_goes_on_from_what_readers_saw() ->
             assert seen(reader)[0] == "Wir treffen uns am Freitag."
 
 
-async def test_what_a_speaker_leaves_unfinished_is_shown_to_no_latecomer_elsewhere() -> None:
+async def test_abandoned_partial_is_hidden_from_remote_latecomers() -> None:
     async with two() as t:
         await t.there.reader("live")
         await idle()
@@ -345,7 +346,7 @@ async def test_an_older_revision_that_comes_late_changes_nothing() -> None:
         assert [caption.utterance.text for caption in t.there.room.live.captions] == ["we will"]
 
 
-async def test_of_one_speaker_few_captions_are_kept_whose_end_was_missed() -> None:
+async def test_captions_with_lost_ends_are_few_per_speaker() -> None:
     async with two() as t:
         t.from_here.loses = lambda event: isinstance(event, Withdrawn)
         for number in range(9):
@@ -363,7 +364,7 @@ STEPS = st.lists(
 
 @given(STEPS)
 @settings(max_examples=100)
-def test_whatever_is_lost_a_reader_elsewhere_sees_a_beginning_of_what_readers_here_see(
+def test_losses_leave_remote_readers_a_prefix(
     steps: list[tuple[str, list[str], bool]],
 ) -> None:
     asyncio.run(_play(steps))
@@ -386,7 +387,7 @@ async def _play(steps: list[tuple[str, list[str], bool]]) -> None:
                     await t.here.final(" ".join(words), number, utterance=str(current))
                     current += 1
                 case "sweep":
-                    t.there.room.elsewhere.sweep()
+                    t.there.room.other_gateways.sweep()
                 case "ask":
                     t.from_there.send("m", Asked())
             await idle()

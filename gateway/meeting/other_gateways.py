@@ -55,7 +55,7 @@ class Here(Protocol):
         """Stop the translations that are made here of an utterance."""
 
 
-class Elsewhere:
+class OtherGateways:
     """One meeting's other gateways. channel: None if there are none."""
 
     def __init__(
