@@ -103,8 +103,8 @@ async def logged(gateway: Running, meeting: str = "m") -> list[Any]:
 
 async def away(gateway: Running, count: int = 1) -> None:
     """Until so many sessions are without a connection; the suite's timeout is the bound."""
-    seats = gateway.gateway.sessions.seats
-    while sum(not seat.connected for seat in seats.all) < count:
+    sessions = gateway.gateway.sessions.local
+    while sum(not session.connected for session in sessions.all) < count:
         await asyncio.sleep(0.005)
 
 

@@ -20,7 +20,7 @@ from gateway.domain.grants import hash_of_meeting, meeting_name, tenant_of
 from gateway.meeting.outbox import Outbox
 from gateway.protocol.rate_limit import TokenBucket
 from gateway.server.writer import CARRIED, Traffic
-from gateway.sessions.seat import Seat
+from gateway.sessions.local_session import LocalSession
 from gateway.tracing import spans
 
 _log = logging.getLogger(__name__)
@@ -125,18 +125,18 @@ def log_websocket(
     websocket: HTTPConnection,
     code: int | None,
     reason: str,
-    seat: Seat | None,
+    session: LocalSession | None,
     outbox: Outbox | None = None,
 ) -> None:
-    """Log how it ended. code: the gateway's, if it was the one to close. seat, outbox: of a session, if any."""
+    """Log how it ended. code: the gateway's, if it was the one to close. session, outbox: of a session, if any."""
     if code is None:
         code, reason = traffic.client_code, "left" if traffic.client_code == CloseCode.NORMAL else "lost"
     elif not reason:
         reason = CloseCode(code).name.lower()
     fields = {"event": "websocket", **_client(websocket.scope), "close_code": code, "reason": reason}
-    if seat is not None:
-        tenant, name = tenant_of(seat.room.id), meeting_name(seat.room.id)
-        fields |= {"session": seat.key.hex()[:12], "participant": seat.member.participant}
+    if session is not None:
+        tenant, name = tenant_of(session.room.id), meeting_name(session.room.id)
+        fields |= {"session": session.key.hex()[:12], "participant": session.member.participant}
         fields |= {"tenant": tenant, "meeting": hash_of_meeting(tenant, name)}
     duration_s = time.monotonic() - traffic.begun_s
     fields |= {"duration_s": round(duration_s, 3), **{name: getattr(traffic, name) for name in CARRIED}}
@@ -144,7 +144,7 @@ def log_websocket(
         fields |= {"lag_bytes": outbox.most_bytes, "lag_merged": outbox.merged}
     level = logging.ERROR if code == CloseCode.INTERNAL else logging.INFO
     arguments = ("WebSocket: %s %s after %.1f s", code, reason, duration_s)
-    if seat is None:
+    if session is None:
         _refused.write(level, fields, *arguments)
     else:
         _log.log(level, *arguments, extra={"fields": fields})

@@ -56,6 +56,7 @@ from gateway.server.guard.identity import Identity
 from gateway.server.translate.detection import Detector
 from gateway.server.writer import Traffic, Writer, counted
 from gateway.sessions.entrance import Entry
+from gateway.sessions.local_session import LocalSession
 from gateway.sessions.machine import (
     Accept,
     Acknowledge,
@@ -65,13 +66,12 @@ from gateway.sessions.machine import (
     Join,
     Refresh,
     Reply,
-    Session,
+    SessionState,
     Show,
     State,
     Update,
     Withdraw,
 )
-from gateway.sessions.seat import Seat
 from gateway.sessions.sessions import Sessions
 from gateway.translation.scheduling.scheduler import Scheduler
 
@@ -129,20 +129,20 @@ class Core(Struct, frozen=True):
 
     def started(self, entry: Entry) -> SessionStarted:
         """The answer to a `session.start`. Raises `EngineUnavailable`."""
-        seat, profile = entry.seat, self.engine.profile()
+        session, profile = entry.session, self.engine.profile()
         return SessionStarted(
-            session=seat.secret,
-            participant=seat.member.participant,
-            meeting=meeting_name(seat.room.id),
-            epoch=seat.room.epoch,
+            session=session.secret,
+            participant=session.member.participant,
+            meeting=meeting_name(session.room.id),
+            epoch=session.room.epoch,
             offset=entry.feed.position,
             recovered=entry.recovered,
             languages=list(profile.languages),
-            participants=seat.room.presence.participants(but=seat.member.participant),
+            participants=session.room.presence.participants(but=session.member.participant),
             options=sorted(profile.options),
             limits=self.limits,
             targets=targets_by_source(profile),
-            record=UNSET if seat.room.recorded else False,
+            record=UNSET if session.room.recorded else False,
         )
 
 
@@ -173,7 +173,7 @@ class Connection:
         self._core = core
         self._websocket = websocket
         self._codec = codec
-        self._session = Session(core.limits, core.detector.rank)
+        self._state = SessionState(core.limits, core.detector.rank)
         self._entry: Entry | None = None
         self._is_to_wait = False
         self._pongs: list[Pong] = []
@@ -227,7 +227,7 @@ class Connection:
                     until_s, self._is_to_wait = until_start.when(), False
                     until_start.reschedule(None)  # how long the store takes is not the client's fault
                     await self._handle(frame)
-                    if self._session.state is State.AWAITING_START:
+                    if self._state.state is State.AWAITING_START:
                         # Told to wait for the engine or the store, it is not late.
                         is_to_wait = self._is_to_wait or self._core.profile() is None
                         later_s = asyncio.get_running_loop().time() + start_timeout_s
@@ -257,27 +257,27 @@ class Connection:
         try:
             message: ClientMessage = self._codec.decode(frame, max_bytes=max_bytes)
         except GatewayError as error:
-            await self._carry_out(self._session.unreadable(error, now_s))
+            await self._carry_out(self._state.unreadable(error, now_s))
             return
         if isinstance(message, SessionStart) and not await self._identify(message.token):
             return
         await self._core.prepare(message)
-        effects = self._session.receive(message, now_s, self._core.profile())
+        effects = self._state.receive(message, now_s, self._core.profile())
         if any(isinstance(effect, Reply) and _forbids(effect.message) for effect in effects):
             self._record_forbidden(message)
         await self._carry_out(effects)
 
     def _record_forbidden(self, message: ClientMessage) -> None:
-        grant = self._session.grant
+        grant = self._state.grant
         if isinstance(message, SessionStart):
             self._core.audit.record(_joining(message), self._websocket, Forbidden.code, grant, message.meeting)
         else:
-            meeting = meeting_name(self._seat().room.id)
+            meeting = meeting_name(self._local_session().room.id)
             self._core.audit.record("message", self._websocket, Forbidden.code, grant, meeting)
 
     async def _identify(self, token: str | None) -> bool:
         """Find out who starts the session. False: the client may not."""
-        if self._session.state is not State.AWAITING_START:
+        if self._state.state is not State.AWAITING_START:
             return True
         if token is not None or self._grant is None:
             try:
@@ -286,7 +286,7 @@ class Connection:
                 self._core.audit.record("join", self._websocket, error.code)
                 self.finish(CloseCode.UNAUTHENTICATED, error)
                 return False
-        self._session.grant, self.admitted = self._grant, True
+        self._state.grant, self.admitted = self._grant, True
         return True
 
     # ------------------------------------------------------------ effects
@@ -309,15 +309,15 @@ class Connection:
             case Update():
                 return await self._update(effect)
             case Show(utterance):
-                await sessions.hear(self._seat(), utterance)
+                await sessions.hear(self._local_session(), utterance)
             case Accept():
                 await self._accept(effect)
             case Acknowledge():
                 self._acknowledge(effect)
             case Cancel(id):
-                sessions.cancel(self._seat(), id)
+                sessions.cancel(self._local_session(), id)
             case Withdraw(id, wait_s):
-                sessions.withdraw(self._seat(), id, wait_s)
+                sessions.withdraw(self._local_session(), id, wait_s)
             case Close(code, reason):
                 self.finish(code, reason)
         return True
@@ -346,7 +346,7 @@ class Connection:
             self.finish(CloseCode.UNAUTHENTICATED if is_unknown else CloseCode.TOO_MANY_SESSIONS, error)
             return False
         except GatewayError as error:
-            self._session.not_joined()
+            self._state.not_joined()
             self._is_to_wait = isinstance(error, LogUnavailable)
             self.outbox.put(counted(error))
             return False
@@ -360,12 +360,12 @@ class Connection:
 
     async def _joined(self, join: Join) -> Entry:
         """Raises what `Sessions.join` raises."""
-        core, session = self._core, self._session
+        core, state = self._core, self._state
         with core.audit.attempt(_joining(join), self._websocket) as attempt:
-            attempt.grant, attempt.meeting = session.grant, join.meeting
-            entry = await core.sessions.join(join, session, self.outbox, self.finish, self._address)
-            attempt.meeting = meeting_name(entry.seat.room.id)
-            if join.resume is not None and join.resume.session != entry.seat.secret:
+            attempt.grant, attempt.meeting = state.grant, join.meeting
+            entry = await core.sessions.join(join, state, self.outbox, self.finish, self._address)
+            attempt.meeting = meeting_name(entry.session.room.id)
+            if join.resume is not None and join.resume.session != entry.session.secret:
                 attempt.action = "join"  # what was to be resumed is not there any more
         return entry
 
@@ -373,10 +373,10 @@ class Connection:
         core = self._core
         try:
             with core.audit.attempt("refresh", self._websocket) as attempt:
-                attempt.grant = self._session.grant
-                attempt.meeting = meeting_name(self._seat().room.id)
+                attempt.grant = self._state.grant
+                attempt.meeting = meeting_name(self._local_session().room.id)
                 attempt.grant = await core.identity.grant(effect.token)
-                left_s = await core.sessions.refresh(self._seat(), attempt.grant)
+                left_s = await core.sessions.refresh(self._local_session(), attempt.grant)
         except GatewayError as error:
             self.outbox.put(counted(error))
             return False
@@ -384,12 +384,12 @@ class Connection:
         return True
 
     async def _update(self, effect: Update) -> bool:
-        seat = self._seat()
+        session = self._local_session()
         try:
-            await self._core.sessions.update(seat, effect)
+            await self._core.sessions.update(session, effect)
         except GatewayError as error:
-            member = seat.member
-            self._session.not_updated(Update(member.speaks, member.reads, member.stability, member.originals))
+            member = session.member
+            self._state.not_updated(Update(member.speaks, member.reads, member.stability, member.originals))
             self.outbox.put(counted(error))
             return False
         return True
@@ -397,11 +397,11 @@ class Connection:
     async def _accept(self, effect: Accept) -> None:
         said = effect.utterance
         try:
-            known = await self._core.sessions.accept(self._seat(), effect)
+            known = await self._core.sessions.accept(self._local_session(), effect)
         except GatewayError as error:
             metrics.UTTERANCES.labels("refused").inc()
             self.outbox.put(counted(error.for_utterance(said.id)))
-            await self._carry_out(self._session.give_up(said.id, error))
+            await self._carry_out(self._state.give_up(said.id, error))
         else:
             if known:  # the log, which tells of what is new, has it already
                 self._acknowledge(Acknowledge(said.id, said.rev))
@@ -409,7 +409,7 @@ class Connection:
     def _acknowledge(self, effect: Acknowledge) -> None:
         """Once more: at a position that this client has received everything up to."""
         entry = self._present()
-        offset = entry.seat.room.offset if entry.feed.live else entry.feed.passed
+        offset = entry.session.room.offset if entry.feed.live else entry.feed.passed
         self.outbox.put(UtteranceAccepted(effect.id, effect.rev, offset))
 
     async def _stream_to(self, entry: Entry) -> None:
@@ -428,7 +428,7 @@ class Connection:
         """Also where the store is away for a while."""
         while not entry.feed.live:
             try:
-                await entry.seat.room.stream_to(entry.seat.member, entry.feed)
+                await entry.session.room.stream_to(entry.session.member, entry.feed)
             except LogUnavailable:
                 await asyncio.sleep(_READ_AGAIN_S)
 
@@ -436,24 +436,24 @@ class Connection:
         assert self._entry is not None  # noqa: S101 -- the session lets nothing through before its start
         return self._entry
 
-    def _seat(self) -> Seat:
-        return self._present().seat
+    def _local_session(self) -> LocalSession:
+        return self._present().session
 
     def _leave(self) -> None:
-        self._session.disconnected()
+        self._state.disconnected()
         entry, code = self._entry, self._writer.close_code
-        seat = None if entry is None else entry.seat
-        log_websocket(self._traffic, self._websocket, code, self._writer.reason, seat, self.outbox)
+        session = None if entry is None else entry.session
+        log_websocket(self._traffic, self._websocket, code, self._writer.reason, session, self.outbox)
         if entry is None:
             return
-        seat, feed, self._entry = entry.seat, entry.feed, None
+        session, feed, self._entry = entry.session, entry.feed, None
         left_for_good = self._traffic.client_code == CloseCode.NORMAL
         why = code.name.lower() if code is not None else "left" if left_for_good else "lost"
-        self._core.audit.record("leave", self._websocket, why, self._session.grant, meeting_name(seat.room.id))
-        if seat.member.feed is feed and (left_for_good or code is CloseCode.NORMAL):
-            self._core.sessions.seats.end(seat)
+        self._core.audit.record("leave", self._websocket, why, self._state.grant, meeting_name(session.room.id))
+        if session.member.feed is feed and (left_for_good or code is CloseCode.NORMAL):
+            self._core.sessions.local.end(session)
         else:
-            self._core.sessions.seats.away(seat, feed)
+            self._core.sessions.local.away(session, feed)
 
 
 def _joining(start: SessionStart | Join) -> Literal["join", "resume"]:

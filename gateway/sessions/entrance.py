@@ -43,9 +43,9 @@ from gateway.protocol.messages import Resume
 from gateway.protocol.rate_limit import TokenBucket
 from gateway.sessions.grants import check_recorded, may_read, wanted_record
 from gateway.sessions.lifetimes import Lifetimes
-from gateway.sessions.machine import Join, Session
-from gateway.sessions.seat import Finish, Seat, key_of, restored
-from gateway.sessions.seats import Seats, replaced
+from gateway.sessions.local_session import Finish, LocalSession, key_of, restored
+from gateway.sessions.local_sessions import LocalSessions, replaced
+from gateway.sessions.machine import Join, SessionState
 from gateway.translation.finals import Finals
 from gateway.translation.scheduling.quotas import Quotas
 
@@ -131,34 +131,34 @@ class JoinLimits:
             if lang not in (*record.reads, record.speaks):
                 raise error
 
-    def seat_to_end(self, seats: Collection[Seat], account: str) -> Seat | None:
+    def session_to_end(self, local: Collection[LocalSession], account: str) -> LocalSession | None:
         """Whose session has to end for a newcomer; None if there is room. Raises `TooManySessions`."""
-        if len(seats) < self._max_sessions:
+        if len(local) < self._max_sessions:
             return None
-        if (seat := longest_away(seats, account)) is None:
+        if (session := longest_away(local, account)) is None:
             raise TooManySessions(f"This gateway holds {self._max_sessions} sessions already.")
-        return seat
+        return session
 
     def sweep(self, now_s: float) -> None:
         self._addresses.sweep(now_s)
         self._tenants.sweep(now_s)
 
 
-def longest_away(seats: Iterable[Seat], account: str) -> Seat | None:
+def longest_away(local: Iterable[LocalSession], account: str) -> LocalSession | None:
     """Whose session ends for a newcomer: the longest away, of the account with the most; None: nobody's.
 
     Among equals it is the newcomer's own account. One with fewer sessions than that gives none up.
     """
     held: Counter[str] = Counter()
-    away: dict[str, list[Seat]] = {}
-    for seat in seats:
-        held[seat.account] += 1
-        if seat.away_since_s is not None:
-            away.setdefault(seat.account, []).append(seat)
+    away: dict[str, list[LocalSession]] = {}
+    for session in local:
+        held[session.account] += 1
+        if session.away_since_s is not None:
+            away.setdefault(session.account, []).append(session)
     most = max(away, key=lambda name: (held[name], name == account), default=None)
     if most is None or held[most] < held[account]:
         return None
-    return min(away[most], key=lambda seat: seat.away_since_s or 0.0)
+    return min(away[most], key=lambda session: session.away_since_s or 0.0)
 
 
 _log = logging.getLogger(__name__)
@@ -170,7 +170,7 @@ _MOST_TRIES = 5
 class Entry(Struct, frozen=True):
     """A session as it begins or goes on, with a feed that is not live yet: see `Room.stream_to`."""
 
-    seat: Seat
+    session: LocalSession
     feed: Feed
     # Whether everything missed will follow; None where nothing was to be resumed.
     recovered: bool | None
@@ -181,7 +181,7 @@ class Client(Struct, frozen=True):
 
     join: Join
     # The protocol's state, with what the token allows.
-    state: Session
+    state: SessionState
     outbox: Outbox
     finish: Finish
     # Who is charged.
@@ -190,7 +190,7 @@ class Client(Struct, frozen=True):
 
 class Entrance(Struct, frozen=True, kw_only=True):
     session_store: SessionStore
-    seats: Seats
+    local: LocalSessions
     rooms: Rooms
     join_limits: JoinLimits
     lifetimes: Lifetimes
@@ -219,7 +219,7 @@ class Entrance(Struct, frozen=True, kw_only=True):
             self.join_limits.check_languages(room, None, join.reads)
             await entering.enter_async_context(room.reading(join.reads))
             epoch, after = room.epoch, await room.latecomers_position()
-            self.join_limits.seat_to_end(self.seats.all, client.account)
+            self.join_limits.session_to_end(self.local.all, client.account)
             member = Member(
                 participant=secrets.token_hex(4),
                 name=join.name,
@@ -231,26 +231,26 @@ class Entrance(Struct, frozen=True, kw_only=True):
                 account=client.account,
             )
             feed = Feed(client.outbox, after, participant=member.participant, wants=member.wants, newcomer=True)
-            seat = Seat(secret=self._new_secret(meeting), room=room, member=member, state=client.state)
-            self.lifetimes.begin(seat, grant)
-            used = await self._session_store_begin(seat)
+            session = LocalSession(secret=self._new_secret(meeting), room=room, member=member, state=client.state)
+            self.lifetimes.begin(session, grant)
+            used = await self._session_store_begin(session)
             try:
                 self.lifetimes.revocations.check(grant)
                 if room.epoch != epoch:
                     raise LogUnavailable("The meeting's log was begun again; try again.", retry_after_ms=0)
-                giving_way = self.join_limits.seat_to_end(self.seats.all, client.account)
+                giving_way = self.join_limits.session_to_end(self.local.all, client.account)
             except GatewayError:
-                self.seats.writes.end(seat.key, seat.fence, used)
+                self.local.writes.end(session.key, session.fence, used)
                 raise
             if giving_way is not None:
-                self.seats.end(giving_way)
-            seat.connect(feed, client.state, client.finish)
-            self.seats.add(seat)
+                self.local.end(giving_way)
+            session.connect(feed, client.state, client.finish)
+            self.local.add(session)
         metrics.SESSIONS.inc()
         metrics.SESSIONS_STARTED.inc()
         _log.info("session %s… started", member.participant)
         self.finals.catch_up(room, member.reads)
-        return Entry(seat, feed, None if join.resume is None else False)
+        return Entry(session, feed, None if join.resume is None else False)
 
     def _new_secret(self, meeting: str) -> str:
         # A session is found by its secret alone, so that has to fall on the meeting's store: with two, half do.
@@ -258,19 +258,19 @@ class Entrance(Struct, frozen=True, kw_only=True):
             pass
         return secret
 
-    async def _session_store_begin(self, seat: Seat) -> UsedToken | None:
+    async def _session_store_begin(self, session: LocalSession) -> UsedToken | None:
         """Returns the token that it has used up, if it is one that opens one session."""
-        used = self.lifetimes.revocations.used(seat.grant, seat.member.participant)
-        if used is not None and self.seats.writes.is_giving_back(used):
+        used = self.lifetimes.revocations.used(session.grant, session.member.participant)
+        if used is not None and self.local.writes.is_giving_back(used):
             raise LogUnavailable("This token is in doubt for a moment; try again.", retry_after_ms=1_000)
-        record, bounds = self.lifetimes.record(seat), self.join_limits.bounds(seat.room.id)
+        record, bounds = self.lifetimes.record(session), self.join_limits.bounds(session.room.id)
         try:
-            seat.fence = await self.session_store.begin(seat.key, record, bounds, used)
+            session.fence = await self.session_store.begin(session.key, record, bounds, used)
         except (LimitExceeded, QuotaExceeded, RateLimited, Unauthenticated):
             raise
         except BaseException:
             # It may have begun all the same.
-            self.seats.writes.end(seat.key, 1, used)
+            self.local.writes.end(session.key, 1, used)
             raise
         return used
 
@@ -280,57 +280,59 @@ class Entrance(Struct, frozen=True, kw_only=True):
         """Go on with a session, whichever gateway has it. None if there is none."""
         key = key_of(resume.session)
         for _ in range(_MOST_TRIES):
-            if self.seats.writes.is_ending(key):
+            if self.local.writes.is_ending(key):
                 return None
-            seat = self.seats.get(key)
-            if seat is not None:
-                held: Held | None = Held(self.lifetimes.record(seat), seat.fence)
+            session = self.local.get(key)
+            if session is not None:
+                held: Held | None = Held(self.lifetimes.record(session), session.fence)
             else:
                 held = await self.session_store.find(key)
             if held is None:
                 return None
             grant = held.record.grant
-            if seat is None and not self.lifetimes.is_valid(grant):
-                self.seats.writes.end(key, held.fence)
+            if session is None and not self.lifetimes.is_valid(grant):
+                self.local.writes.end(key, held.fence)
                 return None
             self.join_limits.check_resume(client.join, client.state.grant, held.record)
-            if (entry := await self._go_on(client, resume, held, seat)) is not None:
+            if (entry := await self._resume_here(client, resume, held, session)) is not None:
                 return entry
         raise LogUnavailable("Others resume this session at the same time.", retry_after_ms=1_000)
 
-    async def _go_on(self, client: Client, resume: Resume, held: Held, seat: Seat | None) -> Entry | None:
-        """None if the session has gone elsewhere meanwhile, or ended. seat: where it is this gateway's."""
+    async def _resume_here(
+        self, client: Client, resume: Resume, held: Held, session: LocalSession | None
+    ) -> Entry | None:
+        """None if the session has gone elsewhere meanwhile, or ended. session: where it is this gateway's."""
         join, record, key = client.join, held.record, key_of(resume.session)
         async with self.rooms.enter(
             record.meeting, private=record.private, account=record.account, record=record.recorded
         ) as room:
             check_recorded(client.state.grant, join.record, room.recorded)
-            if seat is not None:  # else what it reads now is known elsewhere, as if another one read it
-                self.join_limits.check_languages(room, seat.member, join.reads)
+            if session is not None:  # else what it reads now is known elsewhere, as if another one read it
+                self.join_limits.check_languages(room, session.member, join.reads)
             async with room.reading(join.reads):
                 page = await room.log.read(room.id, resume.offset, 1)
                 newest = await room.latecomers_position()
                 recovered = page.epoch == resume.epoch and page.first - 1 <= resume.offset <= page.last
-                if self.seats.get(key) is not seat:
+                if self.local.get(key) is not session:
                     return None
-                if seat is None:
-                    self.join_limits.seat_to_end(self.seats.all, client.account)
+                if session is None:
+                    self.join_limits.session_to_end(self.local.all, client.account)
                 fence = await self._take_session(client, key, held)
-                if self.seats.get(key) is not seat or (seat is not None and seat.fence != held.fence):
+                if self.local.get(key) is not session or (session is not None and session.fence != held.fence):
                     # It has ended here meanwhile, or another connection here goes on with it.
-                    if fence is not None and self.seats.writes.is_ending(key):
-                        self.seats.writes.end(key, fence)
+                    if fence is not None and self.local.writes.is_ending(key):
+                        self.local.writes.end(key, fence)
                     elif fence is not None:
-                        self.seats.writes.release(key, fence)
+                        self.local.writes.release(key, fence)
                     return None
                 if fence is None:
-                    self.seats.moved(key, elsewhere=True)
+                    self.local.moved(key, elsewhere=True)
                     return None
-                if seat is None:
-                    seat = self._take_in(client, resume.session, held, room)
-                seat.fence, seat.member.account = fence, client.account
+                if session is None:
+                    session = self._take_in(client, resume.session, held, room)
+                session.fence, session.member.account = fence, client.account
                 after = resume.offset if recovered else newest
-                return self._connect(seat, client, after, recovered=recovered)
+                return self._connect(session, client, after, recovered=recovered)
 
     async def _take_session(self, client: Client, key: bytes, held: Held) -> int | None:
         """As `SessionStore.take`."""
@@ -354,33 +356,33 @@ class Entrance(Struct, frozen=True, kw_only=True):
             raise
         except BaseException:
             # It may have been taken all the same. The client comes again, and finds it away.
-            self.seats.moved(key, elsewhere=True)
-            self.seats.writes.release(key, held.fence)
+            self.local.moved(key, elsewhere=True)
+            self.local.writes.release(key, held.fence)
             raise
 
-    def _take_in(self, client: Client, secret: str, held: Held, room: Room) -> Seat:
+    def _take_in(self, client: Client, secret: str, held: Held, room: Room) -> LocalSession:
         """A session that another gateway had."""
-        if (giving_way := self.join_limits.seat_to_end(self.seats.all, client.account)) is not None:
-            self.seats.end(giving_way)
-        seat = restored(room, held.record, secret, self.limits, held.fence)
-        self.lifetimes.recall(seat, held.record)
-        self.seats.add(seat)
-        return seat
+        if (giving_way := self.join_limits.session_to_end(self.local.all, client.account)) is not None:
+            self.local.end(giving_way)
+        session = restored(room, held.record, secret, self.limits, held.fence)
+        self.lifetimes.recall(session, held.record)
+        self.local.add(session)
+        return session
 
-    def _connect(self, seat: Seat, client: Client, after: int, *, recovered: bool) -> Entry:
-        room, member, join = seat.room, seat.member, client.join
-        self.seats.save(seat)
-        self.lifetimes.begin(seat, client.state.grant)
-        if seat.finish is not None:
-            seat.finish(CloseCode.REPLACED, replaced())
+    def _connect(self, session: LocalSession, client: Client, after: int, *, recovered: bool) -> Entry:
+        room, member, join = session.room, session.member, client.join
+        self.local.save(session)
+        self.lifetimes.begin(session, client.state.grant)
+        if session.finish is not None:
+            session.finish(CloseCode.REPLACED, replaced())
         else:
             metrics.SESSIONS.inc()
-        client.state.inherit(seat.state)
+        client.state.inherit(session.state)
         # What is still on its way over the earlier connection is not this session's any more.
-        seat.state.disconnected()
+        session.state.disconnected()
         participant, wants = member.participant, member.wants
         feed = Feed(client.outbox, after, participant=participant, wants=wants, newcomer=not recovered)
-        seat.connect(feed, client.state, client.finish)
+        session.connect(feed, client.state, client.finish)
         room.update(member, join.name, Preferences(join.speaks, join.reads, join.stability, join.originals))
         room.cut_off(member, partial(may_read, client.state.grant))
         if not recovered:
@@ -388,4 +390,4 @@ class Entrance(Struct, frozen=True, kw_only=True):
         metrics.SESSIONS_RESUMED.labels("recovered" if recovered else "lost").inc()
         _log.info("session %s… goes on", member.participant)
         self.finals.catch_up(room, member.reads)
-        return Entry(seat, feed, recovered)
+        return Entry(session, feed, recovered)

@@ -16,8 +16,8 @@ from gateway.domain.sessions import SessionRecord, UsedToken
 from gateway.meeting.outbox import Payload
 from gateway.protocol.messages import TokenExpiring
 from gateway.sessions.grants import Revocations, check_meeting, check_reads, check_recorded, check_speaks
+from gateway.sessions.local_session import LocalSession
 from gateway.sessions.machine import State
-from gateway.sessions.seat import Seat
 
 _log = logging.getLogger(__name__)
 
@@ -66,36 +66,36 @@ class Lifetimes:
             raise Unauthenticated
         return self.revocations.used(grant, participant)
 
-    def begin(self, seat: Seat, grant: Grant) -> float | None:
+    def begin(self, session: LocalSession, grant: Grant) -> float | None:
         """A session begins or goes on with what `grant` allows: the seconds that it may last, None for no end.
 
         Raises `Unauthenticated`; then nothing has changed.
         """
-        self.check(grant, seat.member.participant, None if seat.until_s is None else self.record(seat))
+        self.check(grant, session.member.participant, None if session.until_s is None else self.record(session))
         left_s = self._left_s(grant)
-        if seat.until_s is not None and grant.token_id == seat.grant.token_id:
-            left_s = seat.until_s - self._clock()
-        seat.until_s = None if left_s is None else self._clock() + left_s
-        seat.warned = False
+        if session.until_s is not None and grant.token_id == session.grant.token_id:
+            left_s = session.until_s - self._clock()
+        session.until_s = None if left_s is None else self._clock() + left_s
+        session.warned = False
         return left_s
 
-    def record(self, seat: Seat) -> SessionRecord:
+    def record(self, session: LocalSession) -> SessionRecord:
         """A session as another gateway can go on with it."""
-        return seat.record(self.until_s(seat))
+        return session.record(self.until_s(session))
 
-    def until_s(self, seat: Seat) -> float | None:
+    def until_s(self, session: LocalSession) -> float | None:
         """When a session's time is over, in seconds since 1970; None: never."""
-        return None if seat.until_s is None else self._wall_clock() + seat.until_s - self._clock()
+        return None if session.until_s is None else self._wall_clock() + session.until_s - self._clock()
 
-    def recall(self, seat: Seat, record: SessionRecord) -> None:
+    def recall(self, session: LocalSession, record: SessionRecord) -> None:
         """A session that another gateway or process had lasts as long as it would have there."""
         if record.until_s is not None:
-            seat.until_s = self._clock() + record.until_s - self._wall_clock()
+            session.until_s = self._clock() + record.until_s - self._wall_clock()
 
-    def check_refresh(self, seat: Seat, grant: Grant) -> UsedToken | None:
+    def check_refresh(self, session: LocalSession, grant: Grant) -> UsedToken | None:
         """What a new token uses up. Raises `Forbidden`, `TokenExpired` or `Unauthenticated`."""
-        earlier, member = seat.grant, seat.member
-        if seat.state.state is not State.OPEN:
+        earlier, member = session.grant, session.member
+        if session.state.state is not State.OPEN:
             # While the token was verified.
             raise TokenExpired("The session's time is over; a new token resumes it.")
         if (grant.tenant, grant.subject) != (earlier.tenant, earlier.subject):
@@ -103,63 +103,69 @@ class Lifetimes:
         if grant.meeting != earlier.meeting or grant.any_meeting != earlier.any_meeting:
             raise Forbidden("The token is for another meeting.", field="token")
         check_meeting(grant, None)
-        check_recorded(grant, None, seat.room.recorded)
+        check_recorded(grant, None, session.room.recorded)
         check_reads(grant, member.reads, originals=member.originals)
         if member.speaks is not None:
             check_speaks(grant, member.speaks, "speaks")
-        return self.check(grant, member.participant, self.record(seat))
+        return self.check(grant, member.participant, self.record(session))
 
-    def refresh(self, seat: Seat, grant: Grant) -> float | None:
+    def refresh(self, session: LocalSession, grant: Grant) -> float | None:
         """Go on with a new token. Returns for how many seconds (None: no end). Raises as `check_refresh`."""
-        self.check_refresh(seat, grant)
-        left_s = self.begin(seat, grant)
-        seat.state.grant = grant
+        self.check_refresh(session, grant)
+        left_s = self.begin(session, grant)
+        session.state.grant = grant
         return left_s
 
-    def sweep(self, seats: Iterable[Seat]) -> list[Seat]:
+    def sweep(self, sessions: Iterable[LocalSession]) -> list[LocalSession]:
         """Warn and close what is due. Returns the sessions that are revoked: they end for good."""
         now_s = self._clock()
         revoked = []
-        for seat in seats:
-            if not self._stands(seat.grant):
-                revoked.append(seat)
-            elif seat.until_s is not None and seat.connected:
-                self._hold_to(seat, seat.until_s - now_s)
+        for session in sessions:
+            if not self._stands(session.grant):
+                revoked.append(session)
+            elif session.until_s is not None and session.connected:
+                self._hold_to(session, session.until_s - now_s)
         self.revocations.sweep(self._wall_clock())
-        for seat in revoked:
-            self._close_revoked(seat)
+        for session in revoked:
+            self._close_revoked(session)
         return revoked
 
-    def revoke(self, revocation: Revocation, seats: Iterable[Seat], *, known: bool = False) -> list[Seat]:
+    def revoke(
+        self, revocation: Revocation, sessions: Iterable[LocalSession], *, known: bool = False
+    ) -> list[LocalSession]:
         """Tokens are not valid any more. known: another gateway has it already.
 
         Returns the sessions that end for good. Raises what `Revocations.revoke` raises.
         """
         self.revocations.revoke(revocation, known=known)
         # Also what was issued by a clock that is ahead of ours: it is there, so it was issued before.
-        revoked = [seat for seat in seats if revocation.ends(seat.grant, seat.room.id, seat.member.participant)]
-        for seat in revoked:
-            self._close_revoked(seat, _why(revocation))
+        revoked = [
+            session
+            for session in sessions
+            if revocation.ends(session.grant, session.room.id, session.member.participant)
+        ]
+        for session in revoked:
+            self._close_revoked(session, _why(revocation))
         return revoked
 
-    def _hold_to(self, seat: Seat, left_s: float) -> None:
+    def _hold_to(self, session: LocalSession, left_s: float) -> None:
         if left_s <= -_GRACE_S:
-            self._close(seat, CloseCode.TOKEN_EXPIRED, TokenExpired("The session's time is over."))
+            self._close(session, CloseCode.TOKEN_EXPIRED, TokenExpired("The session's time is over."))
         elif left_s <= 0:
-            seat.expire()
-        elif left_s <= _WARNING_S and not seat.warned and seat.member.feed is not None:
-            seat.warned = True
-            seat.member.feed.tell(Payload(TokenExpiring(expires_in_ms=max(1, round(left_s * 1_000)))))
+            session.expire()
+        elif left_s <= _WARNING_S and not session.warned and session.member.feed is not None:
+            session.warned = True
+            session.member.feed.tell(Payload(TokenExpiring(expires_in_ms=max(1, round(left_s * 1_000)))))
 
-    def _close_revoked(self, seat: Seat, why: str = _REVOKED) -> None:
-        _log.info("session %s… is revoked", seat.member.participant)
+    def _close_revoked(self, session: LocalSession, why: str = _REVOKED) -> None:
+        _log.info("session %s… is revoked", session.member.participant)
         # From now on nothing is taken from its connection, which may take a while to close.
-        seat.state.disconnected()
-        self._close(seat, CloseCode.TOKEN_REVOKED, TokenRevoked(why))
+        session.state.disconnected()
+        self._close(session, CloseCode.TOKEN_REVOKED, TokenRevoked(why))
 
-    def _close(self, seat: Seat, code: CloseCode, reason: TokenExpired | TokenRevoked) -> None:
-        if seat.finish is not None:
-            seat.finish(code, reason)
+    def _close(self, session: LocalSession, code: CloseCode, reason: TokenExpired | TokenRevoked) -> None:
+        if session.finish is not None:
+            session.finish(code, reason)
 
     def _left_s(self, grant: Grant) -> float | None:
         if grant.max_s is not None:

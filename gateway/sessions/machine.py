@@ -4,7 +4,7 @@ Knows: which message is legal when, every limit, and what each message asks for.
 Must not know: clocks (the time is an argument), tasks, sockets, the engine. It does not know either whether
 an effect was carried out: the caller reports back through `refused` and `settled`.
 
-A session outlives its connection. A new connection has a `Session` of its own, which reads `session.start` as
+A session outlives its connection. A new connection has a `SessionState` of its own, which reads `session.start` as
 any other; where that resumes a session that was kept, it takes over what the earlier one knew (`inherit`).
 
 State            session.start  update / refresh / partial / final / …    session.end     all settled
@@ -267,7 +267,7 @@ class State(Enum):
     CLOSED = "closed"
 
 
-class Session:
+class SessionState:
     """One client's session. Every method returns the effects to carry out, in order, and never raises."""
 
     def __init__(self, limits: Limits, rank: Rank = lambda _text, _languages: ()) -> None:
@@ -299,7 +299,7 @@ class Session:
         """Accepted final utterances that are not settled yet."""
         return self._known.in_flight
 
-    def inherit(self, earlier: Session) -> None:
+    def inherit(self, earlier: SessionState) -> None:
         """Go on where the session of an earlier connection was: nothing it accepted is taken twice."""
         self._known, self._languages = earlier._known, earlier._languages
         self._options.history = earlier._options.history
@@ -593,7 +593,7 @@ class Session:
         return [Reply(error_message(error)) for error in errors]
 
 
-_Rule = Callable[[Session, ClientMessage], list[Effect]]
+_Rule = Callable[[SessionState, ClientMessage], list[Effect]]
 
 
 def _rule(method: object) -> _Rule:
@@ -603,25 +603,25 @@ def _rule(method: object) -> _Rule:
 
 _TABLE: dict[State, dict[type, _Rule]] = {
     State.AWAITING_START: {
-        SessionStart: _rule(Session._on_start),
-        SessionEnd: _rule(Session._on_end),
+        SessionStart: _rule(SessionState._on_start),
+        SessionEnd: _rule(SessionState._on_end),
     },
     State.OPEN: {
-        SessionRefresh: _rule(Session._on_refresh),
-        SessionUpdate: _rule(Session._on_update),
-        UtterancePartial: _rule(Session._on_partial),
-        UtteranceFinal: _rule(Session._on_final),
-        UtteranceCancel: _rule(Session._on_cancel),
-        Ping: _rule(Session._on_ping),
-        SessionEnd: _rule(Session._on_end),
+        SessionRefresh: _rule(SessionState._on_refresh),
+        SessionUpdate: _rule(SessionState._on_update),
+        UtterancePartial: _rule(SessionState._on_partial),
+        UtteranceFinal: _rule(SessionState._on_final),
+        UtteranceCancel: _rule(SessionState._on_cancel),
+        Ping: _rule(SessionState._on_ping),
+        SessionEnd: _rule(SessionState._on_end),
     },
     State.ENDING: {
-        UtteranceCancel: _rule(Session._on_cancel),
-        Ping: _rule(Session._on_ping),
+        UtteranceCancel: _rule(SessionState._on_cancel),
+        Ping: _rule(SessionState._on_ping),
     },
 }
 _REFUSAL: dict[State, _Rule] = {
-    State.AWAITING_START: Session._refuse_before_start,
-    State.OPEN: Session._refuse_second_start,
-    State.ENDING: Session._refuse_while_ending,
+    State.AWAITING_START: SessionState._refuse_before_start,
+    State.OPEN: SessionState._refuse_second_start,
+    State.ENDING: SessionState._refuse_while_ending,
 }

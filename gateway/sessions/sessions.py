@@ -35,9 +35,9 @@ from gateway.protocol.limits import Limits
 from gateway.protocol.messages import ServerMessage
 from gateway.sessions.entrance import Client, Entrance, Entry, JoinLimits
 from gateway.sessions.lifetimes import Lifetimes
-from gateway.sessions.machine import Accept, Effect, Join, Session, Update, Withdraw
-from gateway.sessions.seat import Finish, Seat, restored
-from gateway.sessions.seats import Seats
+from gateway.sessions.local_session import Finish, LocalSession, restored
+from gateway.sessions.local_sessions import LocalSessions
+from gateway.sessions.machine import Accept, Effect, Join, SessionState, Update, Withdraw
 from gateway.translation.finals import Finals
 from gateway.translation.scheduling.quotas import Quotas
 from gateway.translation.speech import Speech
@@ -80,10 +80,10 @@ class Sessions:
         self.rooms = rooms
         # What this gateway has taken over and not begun.
         self._taken: list[Unfinished] = []
-        self.seats = Seats(session_store, self.lifetimes, finals, speech, self._tasks, self._clock)
+        self.local = LocalSessions(session_store, self.lifetimes, finals, speech, self._tasks, self._clock)
         self._entrance = Entrance(
             session_store=session_store,
-            seats=self.seats,
+            local=self.local,
             rooms=self.rooms,
             join_limits=self._join_limits,
             lifetimes=self.lifetimes,
@@ -93,7 +93,7 @@ class Sessions:
 
     async def __aenter__(self) -> Self:
         """Raises `LogUnavailable`."""
-        await self._session_store.open(self.seats.moved, self._revoked)
+        await self._session_store.open(self.local.moved, self._revoked)
         await self._tasks.__aenter__()
         return self
 
@@ -103,14 +103,14 @@ class Sessions:
         try:
             await self._tasks.__aexit__(kind, error, trace)
         finally:
-            self.seats.writes.close()
+            self.local.writes.close()
             await self.rooms.close()
             await self._session_store.close()
 
     def by_tenant(self) -> dict[str, Counter[str]]:
         """`sessions` and `meetings` with members, by tenant."""
         return {
-            "sessions": Counter(tenant_of(seat.room.id) for seat in self.seats.all),
+            "sessions": Counter(tenant_of(session.room.id) for session in self.local.all),
             "meetings": Counter(tenant_of(room.id) for room in self.rooms if room.members),
         }
 
@@ -120,7 +120,9 @@ class Sessions:
 
     # ------------------------------------------------------------ beginning and ending
 
-    async def join(self, join: Join, state: Session, outbox: Outbox, finish: Finish, address: str = "") -> Entry:
+    async def join(
+        self, join: Join, state: SessionState, outbox: Outbox, finish: Finish, address: str = ""
+    ) -> Entry:
         """A session begins, or goes on with this connection. address: the account of the client's address.
 
         Raises `RateLimited`, `InvalidValue`, `LimitExceeded`, `QuotaExceeded`, `TooManySessions`, `Forbidden`,
@@ -132,38 +134,38 @@ class Sessions:
         client = Client(join, state, outbox, finish, account_of_tenant(grant, address))
         with traces.joining(resumes=join.resume is not None) as joined:
             entry = await self._entrance.enter(client)
-            joined.meeting, joined.session = entry.seat.room.id, entry.seat.key.hex()[:12]
+            joined.meeting, joined.session = entry.session.room.id, entry.session.key.hex()[:12]
             joined.recovered = entry.recovered
             return entry
 
-    async def update(self, seat: Seat, update: Update) -> None:
+    async def update(self, session: LocalSession, update: Update) -> None:
         """Other languages, from the next utterance on.
 
         Raises `LimitExceeded` or `LogUnavailable`; then nothing has changed.
         """
-        self._join_limits.check_languages(seat.room, seat.member, update.reads)
-        connection = seat.finish
-        async with seat.room.reading(update.reads):
-            if seat.finish is not connection:
+        self._join_limits.check_languages(session.room, session.member, update.reads)
+        connection = session.finish
+        async with session.room.reading(update.reads):
+            if session.finish is not connection:
                 return  # it has ended meanwhile, or goes on with another connection
-            record = replace(self.lifetimes.record(seat), speaks=update.speaks, reads=update.reads)
+            record = replace(self.lifetimes.record(session), speaks=update.speaks, reads=update.reads)
             try:
-                bounds = self._join_limits.bounds(seat.room.id)
-                await self._session_store.save(seat.key, seat.fence, record, bounds=bounds)
-                if seat.finish is connection:
-                    seat.room.update(seat.member, seat.member.name, update)
+                bounds = self._join_limits.bounds(session.room.id)
+                await self._session_store.save(session.key, session.fence, record, bounds=bounds)
+                if session.finish is connection:
+                    session.room.update(session.member, session.member.name, update)
             finally:
-                self.seats.save(seat)
+                self.local.save(session)
 
-    async def refresh(self, seat: Seat, grant: Grant) -> float | None:
+    async def refresh(self, session: LocalSession, grant: Grant) -> float | None:
         """A new token for a session: the seconds that it may last from now on, None for no end.
 
         Raises `Forbidden`, `TokenExpired`, `Unauthenticated` or `LogUnavailable`; then nothing has changed.
         """
-        if (used := self.lifetimes.check_refresh(seat, grant)) is not None:
+        if (used := self.lifetimes.check_refresh(session, grant)) is not None:
             await self._session_store.use(used)
-        left_s = self.lifetimes.refresh(seat, grant)
-        self.seats.save(seat)
+        left_s = self.lifetimes.refresh(session, grant)
+        self.local.save(session)
         return left_s
 
     async def use(self, grant: Grant, user: str) -> None:
@@ -177,11 +179,11 @@ class Sessions:
         Returns how many end over all gateways, as far as they can be counted. Raises `RateLimited`, or
         `LogUnavailable` if other gateways may not know of it; then it is to be repeated.
         """
-        ended = self.lifetimes.revoke(revocation, self.seats.all)
+        ended = self.lifetimes.revoke(revocation, self.local.all)
         self._end_all(ended)
         # Others are told while it is counted: with many sessions, that takes a while.
         elsewhere, told = await asyncio.gather(
-            self._session_store.count_revoked_by(revocation, {seat.key for seat in ended}),
+            self._session_store.count_revoked_by(revocation, {session.key for session in ended}),
             self._session_store.revoke(revocation),
             return_exceptions=True,
         )
@@ -191,80 +193,80 @@ class Sessions:
 
     def _revoked(self, revocation: Revocation) -> None:
         """Another gateway has revoked this."""
-        self._end_all(self.lifetimes.revoke(revocation, self.seats.all, known=True))
+        self._end_all(self.lifetimes.revoke(revocation, self.local.all, known=True))
 
-    def _end_all(self, seats: Collection[Seat]) -> None:
-        for seat in seats:
-            self.seats.end(seat)
+    def _end_all(self, local: Collection[LocalSession]) -> None:
+        for session in local:
+            self.local.end(session)
 
-    async def hear(self, seat: Seat, utterance: Utterance) -> None:
+    async def hear(self, session: LocalSession, utterance: Utterance) -> None:
         """A new revision of what is being said. What was begun is carried through if the caller is cancelled."""
-        if self._speech.hear(seat.room, utterance):
-            fence = Fence(seat.key, seat.fence)
-            await asyncio.shield(self._tasks.create_task(self._settle(seat, utterance, fence)))
+        if self._speech.hear(session.room, utterance):
+            fence = Fence(session.key, session.fence)
+            await asyncio.shield(self._tasks.create_task(self._settle(session, utterance, fence)))
 
-    async def _settle(self, seat: Seat, utterance: Utterance, fence: Fence) -> None:
+    async def _settle(self, session: LocalSession, utterance: Utterance, fence: Fence) -> None:
         try:
-            await self._speech.settle(seat.room, utterance, fence)
+            await self._speech.settle(session.room, utterance, fence)
         except Exception:  # a task that raised would end all the others
             _log.exception("what is settled of an utterance could not be accepted")
-        if self._speech.is_begun(seat.room, utterance.key):
-            self._withdraw_all(seat, seat.state.accepted_in_part(utterance.id))
+        if self._speech.is_begun(session.room, utterance.key):
+            self._withdraw_all(session, session.state.accepted_in_part(utterance.id))
 
-    def _refused(self, seat: Seat, accept: Accept) -> None:
-        in_part = not accept.again and self._speech.is_begun(seat.room, accept.utterance.key)
-        self._withdraw_all(seat, seat.refused(accept, in_part=in_part))
+    def _refused(self, session: LocalSession, accept: Accept) -> None:
+        in_part = not accept.again and self._speech.is_begun(session.room, accept.utterance.key)
+        self._withdraw_all(session, session.refused(accept, in_part=in_part))
 
-    def _withdraw_all(self, seat: Seat, effects: list[Effect]) -> None:
+    def _withdraw_all(self, session: LocalSession, effects: list[Effect]) -> None:
         for effect in effects:
             if isinstance(effect, Withdraw):
-                self.withdraw(seat, effect.id)
+                self.withdraw(session, effect.id)
 
-    def withdraw(self, seat: Seat, utterance_id: str, wait_s: float = 0.0) -> None:
+    def withdraw(self, session: LocalSession, utterance_id: str, wait_s: float = 0.0) -> None:
         """A session gives up an utterance that is being said. wait_s: as in `Withdraw`."""
-        self._speech.withdraw(seat.room, (seat.member.participant, utterance_id), wait_s)
+        self._speech.withdraw(session.room, (session.member.participant, utterance_id), wait_s)
 
-    def cancel(self, seat: Seat, utterance_id: str) -> None:
+    def cancel(self, session: LocalSession, utterance_id: str) -> None:
         """A session wants no translation of an accepted utterance any more."""
-        self._speech.cancel(seat.room, (seat.member.participant, utterance_id))
+        self._speech.cancel(session.room, (session.member.participant, utterance_id))
 
-    async def accept(self, seat: Seat, accept: Accept) -> bool:
+    async def accept(self, session: LocalSession, accept: Accept) -> bool:
         """Take on a final utterance of a session. Returns whether all of it was in the log before.
 
         Raises what `Finals.accept` raises; then nothing was accepted, and the session knows. The caller may
         be cancelled; what was begun is carried through.
         """
-        accepting = self._tasks.create_task(self._traced(seat, accept))
+        accepting = self._tasks.create_task(self._traced(session, accept))
         accepted = await asyncio.shield(accepting)
         if isinstance(accepted, GatewayError):
             raise accepted
         return accepted is None or accepted.known
 
-    async def _traced(self, seat: Seat, accept: Accept) -> Accepted | GatewayError | None:
+    async def _traced(self, session: LocalSession, accept: Accept) -> Accepted | GatewayError | None:
         if not traces.concern(accept.utterance):
-            return await self._accept(seat, accept)
-        accepting = traces.Accepting(seat.room.id, accept.utterance, seat.key.hex()[:12], again=accept.again)
+            return await self._accept(session, accept)
+        accepting = traces.Accepting(session.room.id, accept.utterance, session.key.hex()[:12], again=accept.again)
         with accepting.working():
-            accepted = await self._accept(seat, Accept(accepting.utterance, accept.again))
+            accepted = await self._accept(session, Accept(accepting.utterance, accept.again))
         accepting.ended(accepted)
         return accepted
 
-    async def _accept(self, seat: Seat, accept: Accept) -> Accepted | GatewayError | None:
+    async def _accept(self, session: LocalSession, accept: Accept) -> Accepted | GatewayError | None:
         """The error of a refusal, as a task that raised would end all others; None: all was accepted before."""
-        fence = Fence(seat.key, seat.fence)
+        fence = Fence(session.key, session.fence)
         try:
-            return await self._speech.accept(seat.room, accept.utterance, fence, again=accept.again)
+            return await self._speech.accept(session.room, accept.utterance, fence, again=accept.again)
         except SessionReplaced as error:
-            if seat.fence != fence.number:
+            if session.fence != fence.number:
                 # A later connection here has it.
-                return await self._accept(seat, accept)
-            self._refused(seat, accept)
-            # It may have come back here since, in another seat.
-            if self.seats.get(seat.key) is seat:
-                self.seats.moved(seat.key, elsewhere=True)
+                return await self._accept(session, accept)
+            self._refused(session, accept)
+            # It may have come back here since, in another session.
+            if self.local.get(session.key) is session:
+                self.local.moved(session.key, elsewhere=True)
             return error
         except Exception as error:
-            self._refused(seat, accept)
+            self._refused(session, accept)
             if isinstance(error, GatewayError):
                 return error
             _log.exception("an utterance could not be accepted")
@@ -273,29 +275,29 @@ class Sessions:
     def tell_everybody(self, message: ServerMessage) -> None:
         """Something that concerns every session that is connected."""
         payload = Payload(message)
-        for seat in self.seats.all:
-            if seat.member.feed is not None:
-                seat.member.feed.tell(payload)
+        for session in self.local.all:
+            if session.member.feed is not None:
+                session.member.feed.tell(payload)
 
     async def sweep(self) -> None:
         """End sessions that were away for too long, let go of meetings without members."""
-        self.seats.writes.retry()
+        self.local.writes.retry()
         self._join_limits.sweep(self._clock())
-        self._end_all(self.lifetimes.sweep(list(self.seats.all)))
+        self._end_all(self.lifetimes.sweep(list(self.local.all)))
         longest_s = self._clock() - self._limits.keep_s
-        for seat in list(self.seats.all):
-            if seat.away_since_s is not None and seat.away_since_s <= longest_s:
-                self.seats.end(seat)
+        for session in list(self.local.all):
+            if session.away_since_s is not None and session.away_since_s <= longest_s:
+                self.local.end(session)
         await self._resume_unfinished()
         with contextlib.suppress(LogUnavailable):
             for room in self.rooms.without_their_log():
-                for seat in [seat for seat in self.seats.all if seat.room is room]:
-                    seat.lose_log()
+                for session in [session for session in self.local.all if session.room is room]:
+                    session.lose_log()
                 self._finals.abandon(room)
                 await room.begin_again()
             await self.rooms.sweep(self._finals.busy)
         metrics.MEETINGS.set(len(self.rooms))
-        metrics.SESSIONS_AWAY.set(sum(not seat.connected for seat in self.seats.all))
+        metrics.SESSIONS_AWAY.set(sum(not session.connected for session in self.local.all))
 
     async def _resume_unfinished(self) -> None:
         """Resume what is not being translated: this gateway's own work, and what others have left."""
@@ -316,21 +318,21 @@ class Sessions:
 
     def engine_ready(self) -> None:
         """Another process's sessions can be resumed, and unfinished work resumes."""
-        for seat in self.seats.all:
-            if seat.restored_s is not None:
-                seat.away_since_s = self._clock() - self._limits.keep_s + seat.restored_s
-                seat.restored_s = None
+        for session in self.local.all:
+            if session.restored_s is not None:
+                session.away_since_s = self._clock() - self._limits.keep_s + session.restored_s
+                session.restored_s = None
         self._finals.resume()
 
     def kept_sessions(self) -> tuple[KeptSession, ...]:
         """What another process needs to let every session go on."""
         until = self.lifetimes.until_s
-        return tuple(seat.kept(self._left_s(seat), until(seat)) for seat in self.seats.all)
+        return tuple(session.kept(self._left_s(session), until(session)) for session in self.local.all)
 
-    def _left_s(self, seat: Seat) -> float:
-        if seat.restored_s is not None:
-            return seat.restored_s
-        away_s = 0.0 if seat.away_since_s is None else self._clock() - seat.away_since_s
+    def _left_s(self, session: LocalSession) -> float:
+        if session.restored_s is not None:
+            return session.restored_s
+        away_s = 0.0 if session.away_since_s is None else self._clock() - session.away_since_s
         return max(0.0, self._limits.keep_s - away_s)
 
     async def restore(self, earlier: Handover) -> None:
@@ -346,10 +348,10 @@ class Sessions:
                 kept.meeting, private=kept.private, account=kept.account, record=kept.recorded
             ) as room:
                 room.private = kept.private
-                seat = restored(room, kept, kept.session, self._limits)
-                self.lifetimes.recall(seat, kept)
+                session = restored(room, kept, kept.session, self._limits)
+                self.lifetimes.recall(session, kept)
                 shown = Bounds(shown=self._limits.participants_shown)
-                seat.fence = await self._session_store.begin(seat.key, seat.record(kept.until_s), shown)
-                self.seats.add(seat)
+                session.fence = await self._session_store.begin(session.key, session.record(kept.until_s), shown)
+                self.local.add(session)
                 # Its time counts once it can be resumed.
-                seat.away_since_s, seat.restored_s = None, min(kept.left_s, self._limits.keep_s)
+                session.away_since_s, session.restored_s = None, min(kept.left_s, self._limits.keep_s)

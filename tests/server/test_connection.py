@@ -47,7 +47,7 @@ from gateway.protocol.messages import (
     UtteranceFinal,
     UtterancePartial,
 )
-from gateway.sessions.seat import key_of
+from gateway.sessions.local_session import key_of
 from tests.clocks import swiftly
 from tests.gateways import SCRIPT, Peer, running, until_idle
 from tests.keys import Keyring
@@ -292,7 +292,7 @@ async def test_a_replaced_connection_has_no_say_any_more() -> None:
             with contextlib.suppress(ConnectionClosed):
                 await first.peer.send(SessionUpdate(reads=["fr"]))
             await second.everything()
-            assert gateway.gateway.sessions.seats._seats[key_of(second.started.session)].member.reads == ("de",)
+            assert gateway.gateway.sessions.local._sessions[key_of(second.started.session)].member.reads == ("de",)
 
 
 async def test_no_session_begins_while_the_gateway_drains() -> None:
@@ -330,7 +330,7 @@ async def test_without_a_valid_token_no_session_begins(tmp_path: Path) -> None:
         once = keys.token(once=True)
         async with joined(gateway, token=once), gateway.peer() as peer:
             assert await refused(peer, SessionStart(reads=[], token=once)) == (4501, "unauthenticated")
-        assert len(gateway.gateway.sessions.seats.all) == 0
+        assert len(gateway.gateway.sessions.local.all) == 0
 
 
 async def test_token_in_the_message_binds_the_session(tmp_path: Path) -> None:

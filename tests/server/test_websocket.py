@@ -30,7 +30,7 @@ from gateway.protocol.messages import (
     UtteranceCancel,
 )
 from gateway.server import websocket
-from gateway.sessions.seat import key_of
+from gateway.sessions.local_session import key_of
 from tests.clocks import swiftly
 from tests.gateways import running
 from tests.keys import Keyring
@@ -171,7 +171,7 @@ async def test_lagging_reader_gets_everything_before_the_drain_ends() -> None:
     async with running(settings, script=script) as gateway, gateway.peer(max_queue=1) as peer:
         await peer.send(START)
         started = (await peer.until(SessionStarted))[-1]
-        feed = gateway.gateway.sessions.seats._seats[key_of(started.session)].member.feed
+        feed = gateway.gateway.sessions.local._sessions[key_of(started.session)].member.feed
         assert feed is not None
         peer.connection.transport.pause_reading()
         goal = translated() + 1_000

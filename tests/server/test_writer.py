@@ -20,7 +20,7 @@ from gateway.protocol.messages import (
     SessionStarted,
     TranslationFinal,
 )
-from gateway.sessions.seat import key_of
+from gateway.sessions.local_session import key_of
 from tests.clocks import swiftly
 from tests.gateways import running
 from tests.meetings import START, away, joined, say
@@ -92,7 +92,7 @@ async def test_a_reader_past_its_bound_resumes_and_gets_everything() -> None:
     async with running(settings, script=script) as gateway, joined(gateway, speaks="en", reads=["ja"]) as ana:
         async with joined(gateway, reads=["ja"]) as slow:
             slow.peer.connection.transport.pause_reading()
-            feed = gateway.gateway.sessions.seats._seats[key_of(slow.started.session)].member.feed
+            feed = gateway.gateway.sessions.local._sessions[key_of(slow.started.session)].member.feed
             assert feed is not None
             count = 0
             while not feed.outbox.overflowed:

@@ -20,7 +20,7 @@ from gateway.meeting.room import Room, Rooms
 from gateway.protocol.limits import Limits
 from gateway.protocol.messages import Error, Resume, ServerMessage, SessionStart
 from gateway.sessions.entrance import Entry
-from gateway.sessions.machine import Effect, Join, Reply, Session
+from gateway.sessions.machine import Effect, Join, Reply, SessionState
 from gateway.sessions.sessions import Sessions
 from gateway.stores.memory_session_store import MemorySessions, MemorySessionStore
 from gateway.translation.scheduling.quotas import Quotas
@@ -50,7 +50,7 @@ class Connection:
     """What a session has while it is connected: its state, its outbox, the codes it was closed with."""
 
     def __init__(self, limits: Limits) -> None:
-        self.state = Session(limits)
+        self.state = SessionState(limits)
         self.outbox = Outbox(10**6)
         self.closed: list[CloseCode] = []
         # Why, each time.
@@ -150,9 +150,9 @@ async def desk(
 async def joined(d: Desk, grant: Grant = OPEN, **fields: Any) -> tuple[Entry, Connection]:
     """In the meeting `m`, if no other is named, with everything that there was."""
     entry, connection = await d.join(grant=grant, **fields)
-    await entry.seat.room.stream_to(entry.seat.member, entry.feed)
+    await entry.session.room.stream_to(entry.session.member, entry.feed)
     return entry, connection
 
 
 def resume_of(entry: Entry, offset: int = 0) -> Resume:
-    return Resume(entry.seat.secret, entry.seat.room.epoch, offset)
+    return Resume(entry.session.secret, entry.session.room.epoch, offset)

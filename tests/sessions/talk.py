@@ -8,7 +8,7 @@ from typing import Any, TypeVar
 from gateway.domain.engine import EngineProfile
 from gateway.protocol.limits import Limits
 from gateway.protocol.messages import Error, SessionStart, UtteranceFinal
-from gateway.sessions.machine import Effect, Join, Reply, Session
+from gateway.sessions.machine import Effect, Join, Reply, SessionState
 
 _Kind = TypeVar("_Kind")
 
@@ -28,7 +28,7 @@ class Talk:
     """A session and the clock of its client."""
 
     def __init__(self, limits: Limits = LIMITS, profile: EngineProfile | None = PROFILE) -> None:
-        self.session = Session(limits, by_tag)
+        self.session = SessionState(limits, by_tag)
         self.profile = profile
         self.now_s = 0.0
 

@@ -27,8 +27,8 @@ from gateway.domain.quotas import Quota
 from gateway.domain.session_store import TenantCounts
 from gateway.protocol.messages import Resume
 from gateway.sessions.entrance import Entry, JoinRate, longest_away
+from gateway.sessions.local_session import LocalSession, key_of
 from gateway.sessions.machine import Update
-from gateway.sessions.seat import Seat, key_of
 from gateway.stores.memory_session_store import MemorySessionStore
 from tests.sessions.desk import ANA, Desk, api_key_of, desk, resume_of
 from tests.sessions.faulty_session_store import FaultySessionStore
@@ -63,7 +63,7 @@ async def test_without_an_answer_nothing_has_begun(is_done: bool) -> None:
             await d.join(reads=["de"])
         assert error.value.retry_after_ms
         await idle()
-        assert (len(d.sessions.seats.all), await session_store.counts("default")) == (0, TenantCounts())
+        assert (len(d.sessions.local.all), await session_store.counts("default")) == (0, TenantCounts())
         session_store.silent.clear()
         session_store.down.clear()
         await d.join(reads=["de"])
@@ -102,7 +102,7 @@ async def test_who_is_gone_before_they_have_begun_leaves_nothing() -> None:
         with pytest.raises(asyncio.CancelledError):
             await joining
         await idle()
-        assert (len(d.sessions.seats.all), await session_store.counts("default")) == (0, TenantCounts())
+        assert (len(d.sessions.local.all), await session_store.counts("default")) == (0, TenantCounts())
 
 
 async def test_client_revoked_while_beginning_is_refused() -> None:
@@ -117,7 +117,7 @@ async def test_client_revoked_while_beginning_is_refused() -> None:
         with pytest.raises(Unauthenticated):
             await joining
         await idle()
-        assert (len(d.sessions.seats.all), await session_store.counts("default")) == (0, TenantCounts())
+        assert (len(d.sessions.local.all), await session_store.counts("default")) == (0, TenantCounts())
 
 
 async def test_last_place_goes_to_one_of_two() -> None:
@@ -129,7 +129,7 @@ async def test_last_place_goes_to_one_of_two() -> None:
         outcomes = await asyncio.gather(*joining, return_exceptions=True)
         assert sum(isinstance(outcome, TooManySessions) for outcome in outcomes) == 1
         await idle()
-        assert (len(d.sessions.seats.all), (await session_store.counts("default")).sessions) == (1, 1)
+        assert (len(d.sessions.local.all), (await session_store.counts("default")).sessions) == (1, 1)
 
 
 # Going on
@@ -142,7 +142,7 @@ async def test_store_outage_loses_no_session(what: str) -> None:
         if what == "find":
             there, d = d, there
             entry, _ = await d.join(name="Ana")
-        d.sessions.seats.away(entry.seat, entry.feed)
+        d.sessions.local.away(entry.session, entry.feed)
         await idle()
         at = there if what == "find" else d
         session_store.down.add(what)
@@ -152,7 +152,7 @@ async def test_store_outage_loses_no_session(what: str) -> None:
         await idle()
         again, _ = await at.join(resume=resume_of(entry))
         assert again.recovered
-        assert again.seat.member.participant == entry.seat.member.participant
+        assert again.session.member.participant == entry.session.member.participant
 
 
 @pytest.mark.parametrize("is_here", [False, True])
@@ -165,8 +165,8 @@ async def test_session_taken_without_an_answer_can_be_retaken(is_here: bool) -> 
         await idle()
         session_store.silent.clear()
         assert earlier.closed == [CloseCode.REPLACED]
-        assert len(d.sessions.seats.all) + len(there.sessions.seats.all) == 0
-        assert key_of(entry.seat.secret) in session_store.store.ownerless, (
+        assert len(d.sessions.local.all) + len(there.sessions.local.all) == 0
+        assert key_of(entry.session.secret) in session_store.store.ownerless, (
             "it is away, and would not stay for ever"
         )
         again, _ = await there.join(resume=resume_of(entry))
@@ -180,19 +180,19 @@ async def test_session_ending_while_taken_is_begun_again() -> None:
         session_store.go_on.clear()
         resuming = asyncio.create_task(d.join(resume=resume_of(entry)))
         await until(lambda: "take" in session_store.asked)
-        d.sessions.seats.end(entry.seat)
+        d.sessions.local.end(entry.session)
         session_store.go_on.set()
         again, _ = await resuming
         await idle()
         assert again.recovered is False
-        assert (len(d.sessions.seats.all), (await session_store.counts("default")).sessions) == (1, 1)
+        assert (len(d.sessions.local.all), (await session_store.counts("default")).sessions) == (1, 1)
 
 
 async def test_ended_session_unknown_to_the_store_stays_ended() -> None:
     async with faulty() as (d, session_store):
         entry, _ = await d.join()
         session_store.down.add("end")
-        d.sessions.seats.end(entry.seat)
+        d.sessions.local.end(entry.session)
         await idle()
         again, _ = await d.join(resume=resume_of(entry))
         assert again.recovered is False
@@ -217,23 +217,23 @@ async def test_resume_at_a_full_gateway_needs_room() -> None:
         entry, _ = await there.join("theirs", name="Ana")
         with pytest.raises(TooManySessions):
             await d.join("theirs", resume=resume_of(entry))
-        assert len(there.sessions.seats.all) == 1
-        d.sessions.seats.away(here.seat, here.feed)
+        assert len(there.sessions.local.all) == 1
+        d.sessions.local.away(here.session, here.feed)
         again, _ = await d.join("theirs", resume=resume_of(entry))
         assert again.recovered
-        assert [seat.member.name for seat in d.sessions.seats.all] == [""]
+        assert [session.member.name for session in d.sessions.local.all] == [""]
 
 
 class Away:
-    """What counts here of a seat."""
+    """What counts here of a session."""
 
     def __init__(self, account: str, since_s: float | None) -> None:
         self.account = account
         self.away_since_s = since_s
 
 
-def gives_way(account: str, *seats: Away) -> Any:
-    return longest_away(cast(list[Seat], seats), account)
+def gives_way(account: str, *sessions: Away) -> Any:
+    return longest_away(cast(list[LocalSession], sessions), account)
 
 
 def test_largest_accounts_longest_away_gives_way() -> None:
@@ -291,16 +291,16 @@ def test_rested_names_are_forgotten() -> None:
 
 
 def resume(entry: Entry) -> Resume:
-    return Resume(entry.seat.secret, entry.seat.room.epoch, entry.seat.room.offset)
+    return Resume(entry.session.secret, entry.session.room.epoch, entry.session.room.offset)
 
 
 async def refused(d: Desk, quota: str, **fields: Any) -> None:
-    before = len(d.sessions.seats.all)
+    before = len(d.sessions.local.all)
     expected = {"joins": RateLimited, "languages": LimitExceeded}.get(quota, QuotaExceeded)
     with pytest.raises(expected, match=f"his tenant's quota {quota} is 2") as error:
         await d.join(**{"grant": api_key_of("acme"), **fields})
     assert (error.value.retry_after_ms is not None) is error.value.retryable
-    assert len(d.sessions.seats.all) == before
+    assert len(d.sessions.local.all) == before
 
 
 async def test_refused_tenant_joins_spare_its_address() -> None:
@@ -322,7 +322,7 @@ async def test_joins_count_everywhere_and_refused_resumes_harm_nothing() -> None
         for gateway in (g.there, g.here):
             await refused(gateway, "joins", resume=resume(first))
         await idle()
-        assert (first.seat.connected, connection.closed) == (True, [])
+        assert (first.session.connected, connection.closed) == (True, [])
         await g.pass_time(30, g.here, g.there)
         again, _ = await g.there.join(grant=api_key_of("acme"), resume=resume(first))
         assert again.recovered
@@ -334,10 +334,10 @@ async def test_a_tenants_meeting_is_translated_into_so_many_languages() -> None:
         entry, _ = await d.join(grant=api_key_of("acme"), reads=["ja", "de"])
         await refused(d, "languages", reads=["fr"])
         with pytest.raises(LimitExceeded) as error:
-            await d.sessions.update(entry.seat, Update("en", ("ja", "de", "fr"), "live", originals=False))
+            await d.sessions.update(entry.session, Update("en", ("ja", "de", "fr"), "live", originals=False))
         assert error.value.field == "reads"
         await d.join(grant=api_key_of("acme"), reads=["de"])
         await d.join(grant=api_key_of("other"), reads=["ja", "de", "fr"])
         d.quota = Quota(languages=1)
         # Nobody loses what they read, and nothing is added.
-        await d.sessions.update(entry.seat, Update("en", ("ja", "de"), "live", originals=False))
+        await d.sessions.update(entry.session, Update("en", ("ja", "de"), "live", originals=False))

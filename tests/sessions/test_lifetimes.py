@@ -25,8 +25,8 @@ from gateway.protocol.messages import (
     UtteranceFinal,
 )
 from gateway.sessions.lifetimes import Lifetimes
+from gateway.sessions.local_session import LocalSession
 from gateway.sessions.machine import Accept, Reply, State
-from gateway.sessions.seat import Seat
 from gateway.stores.memory_log import MemoryEventLog, MemoryStore
 from tests.sessions import desk as desk_tests
 from tests.sessions.desk import Connection, desk, joined
@@ -49,14 +49,14 @@ class Watch:
             wall_clock=lambda: NOW_S + self.now_s,
             stands=lambda grant: grant.subject not in self.keys_gone,
         )
-        self.seats: list[Seat] = []
+        self.local: list[LocalSession] = []
 
-    def begun(self, grant: Grant = ANA, participant: str = "p", **start: Any) -> tuple[Seat, Connection]:
+    def begun(self, grant: Grant = ANA, participant: str = "p", **start: Any) -> tuple[LocalSession, Connection]:
         connection = Connection(Limits())
         connection.state.grant = grant
         connection.send(SessionStart(**{"reads": ["de"], "speaks": "en", "meeting": grant.meeting, **start}))
         state = connection.state
-        seat = Seat(
+        session = LocalSession(
             secret=participant,
             room=Room(
                 meeting_key(grant.tenant, "m"),
@@ -74,16 +74,16 @@ class Watch:
             ),
             state=state,
         )
-        self.lifetimes.begin(seat, grant)
-        feed = Feed(connection.outbox, 0, participant=participant, wants=seat.member.wants)
-        seat.connect(feed, state, connection.finish)
-        self.seats.append(seat)
-        return seat, connection
+        self.lifetimes.begin(session, grant)
+        feed = Feed(connection.outbox, 0, participant=participant, wants=session.member.wants)
+        session.connect(feed, state, connection.finish)
+        self.local.append(session)
+        return session, connection
 
-    def at(self, now_s: float) -> list[Seat]:
+    def at(self, now_s: float) -> list[LocalSession]:
         """Sweep at this time; the sessions that end for good."""
         self.now_s = now_s
-        return self.lifetimes.sweep(self.seats)
+        return self.lifetimes.sweep(self.local)
 
 
 # ---------------------------------------------------------------- how long
@@ -104,9 +104,9 @@ class Watch:
 def test_session_lasts_as_its_token_says(fields: dict[str, Any], left_s: float | None) -> None:
     watch = Watch()
     watch.now_s = 0.0
-    seat, _ = watch.begun(replace(ANA, **fields))
-    assert seat.until_s == left_s
-    assert watch.lifetimes.begin(seat, replace(ANA, **fields)) == left_s
+    session, _ = watch.begun(replace(ANA, **fields))
+    assert session.until_s == left_s
+    assert watch.lifetimes.begin(session, replace(ANA, **fields)) == left_s
 
 
 @pytest.mark.parametrize("fields", [{}, {"max_s": 3_600.0}, {"once": True}])
@@ -119,10 +119,10 @@ def test_a_token_opens_nothing_long_after_its_time(fields: dict[str, Any]) -> No
 
 async def test_where_nobody_needs_a_token_nothing_ends() -> None:
     watch = Watch()
-    seat, connection = watch.begun(OPEN)
+    session, connection = watch.begun(OPEN)
     assert watch.at(1e9) == []
     assert await connection.received() == []
-    assert (connection.closed, seat.until_s) == ([], None)
+    assert (connection.closed, session.until_s) == ([], None)
 
 
 # ---------------------------------------------------------------- the warning
@@ -151,12 +151,12 @@ async def test_less_than_a_minute_is_told_at_once() -> None:
 
 async def test_who_was_away_is_told_once_connected_again() -> None:
     watch = Watch()
-    seat, connection = watch.begun()
-    seat.disconnect()
+    session, connection = watch.begun()
+    session.disconnect()
     watch.at(550.0)
-    assert not seat.warned
-    feed = Feed(connection.outbox, 0, participant="p", wants=seat.member.wants)
-    seat.connect(feed, connection.state, connection.finish)
+    assert not session.warned
+    feed = Feed(connection.outbox, 0, participant="p", wants=session.member.wants)
+    session.connect(feed, connection.state, connection.finish)
     watch.at(551.0)
     assert await connection.received() == [TokenExpiring(expires_in_ms=49_000)]
 
@@ -166,11 +166,11 @@ async def test_who_was_away_is_told_once_connected_again() -> None:
 
 async def test_refresh_gives_new_time_and_warning() -> None:
     watch = Watch()
-    seat, connection = watch.begun()
+    session, connection = watch.begun()
     watch.at(550.0)
     newer = replace(ANA, token_id="t2", expires_s=NOW_S + 1_150, roles=frozenset({"read", "speak", "admin"}))
-    assert watch.lifetimes.refresh(seat, newer) == 600.0
-    assert (seat.grant, seat.until_s) == (newer, 1_150.0)
+    assert watch.lifetimes.refresh(session, newer) == 600.0
+    assert (session.grant, session.until_s) == (newer, 1_150.0)
     watch.at(1_089.0)
     assert connection.closed == []
     assert await connection.received() == [TokenExpiring(expires_in_ms=50_000)], "of before"
@@ -181,30 +181,30 @@ async def test_refresh_gives_new_time_and_warning() -> None:
 def test_same_token_gives_no_more_time() -> None:
     watch = Watch()
     ana = replace(ANA, max_s=100.0)
-    seat, _ = watch.begun(ana)
+    session, _ = watch.begun(ana)
     watch.at(60.0)
-    assert watch.lifetimes.refresh(seat, ana) == 40.0
-    assert watch.lifetimes.begin(seat, ana) == 40.0
+    assert watch.lifetimes.refresh(session, ana) == 40.0
+    assert watch.lifetimes.begin(session, ana) == 40.0
     watch.now_s = 101.0
     with pytest.raises(Unauthenticated):
-        watch.lifetimes.begin(seat, ana)
-    assert watch.lifetimes.begin(seat, replace(ana, token_id="t2")) == 100.0
+        watch.lifetimes.begin(session, ana)
+    assert watch.lifetimes.begin(session, replace(ana, token_id="t2")) == 100.0
 
 
 def test_a_refresh_that_comes_too_late_is_told_so() -> None:
     watch = Watch()
-    seat, connection = watch.begun()
+    session, connection = watch.begun()
     connection.send(UtteranceFinal("1", 1, "Still to be delivered."))
     watch.at(600.0)
     with pytest.raises(TokenExpired):
-        watch.lifetimes.refresh(seat, replace(ANA, token_id="t2", expires_s=NOW_S + 9_000))
-    assert seat.until_s == 600.0
+        watch.lifetimes.refresh(session, replace(ANA, token_id="t2", expires_s=NOW_S + 9_000))
+    assert session.until_s == 600.0
 
 
 def test_revoked_session_takes_nothing_while_closing() -> None:
     watch = Watch()
     _, connection = watch.begun()
-    watch.lifetimes.revoke(Revocation(tenant="acme", before_s=0.0, subject="ana"), watch.seats)
+    watch.lifetimes.revoke(Revocation(tenant="acme", before_s=0.0, subject="ana"), watch.local)
     assert connection.closed == [CloseCode.TOKEN_REVOKED]
     assert connection.send(UtteranceFinal("1", 1, "One more thing.")) == []
 
@@ -234,12 +234,12 @@ def test_revoked_session_takes_nothing_while_closing() -> None:
 def test_a_refresh_that_is_refused_changes_nothing(fields: dict[str, Any], code: str, field: str | None) -> None:
     watch = Watch()
     watch.lifetimes.revocations.revoke(Revocation(tenant="acme", before_s=NOW_S, token_id="revoked"))
-    seat, connection = watch.begun(originals=True)
+    session, connection = watch.begun(originals=True)
     watch.at(550.0)
     with pytest.raises(GatewayError) as refused:
-        watch.lifetimes.refresh(seat, replace(ANA, **{"expires_s": NOW_S + 9_000, **fields}))
+        watch.lifetimes.refresh(session, replace(ANA, **{"expires_s": NOW_S + 9_000, **fields}))
     assert (refused.value.code, refused.value.field) == (code, field)
-    assert (seat.grant, seat.until_s, seat.warned) == (ANA, 600.0, True)
+    assert (session.grant, session.until_s, session.warned) == (ANA, 600.0, True)
     watch.at(600.0)
     assert connection.closed == [CloseCode.TOKEN_EXPIRED]
 
@@ -251,9 +251,9 @@ def test_unused_roles_are_not_needed_for_a_refresh(roles: set[Any]) -> None:
         "reads": ["de"] if "read" in roles else [],
         "speaks": "en" if "speak" in roles else None,
     }
-    seat, _ = watch.begun(**can)
-    assert watch.lifetimes.refresh(seat, replace(ANA, roles=frozenset(roles))) == 600.0
-    assert seat.grant.roles == roles
+    session, _ = watch.begun(**can)
+    assert watch.lifetimes.refresh(session, replace(ANA, roles=frozenset(roles))) == 600.0
+    assert session.grant.roles == roles
 
 
 # ---------------------------------------------------------------- the end of its time
@@ -264,17 +264,17 @@ def accepted(connection: Connection, utterance: str = "u") -> Accept:
     return accept
 
 
-def finished(seat: Seat, utterance: str = "u") -> None:
-    on_finished: Any = seat.member.on_finished
+def finished(session: LocalSession, utterance: str = "u") -> None:
+    on_finished: Any = session.member.on_finished
     on_finished(utterance, False)
 
 
 @pytest.mark.parametrize("left", [0.0, 5.0])
 def test_idle_session_closes_when_its_time_is_over(left: float) -> None:
     watch = Watch()
-    seat, connection = watch.begun()
+    session, connection = watch.begun()
     accepted(connection)
-    finished(seat)
+    finished(session)
     watch.at(599.9)
     assert connection.closed == []
     assert watch.at(600.0 + left) == [], "it can be resumed"
@@ -284,7 +284,7 @@ def test_idle_session_closes_when_its_time_is_over(left: float) -> None:
 
 def test_accepted_work_is_awaited_new_work_refused() -> None:
     watch = Watch()
-    seat, connection = watch.begun()
+    session, connection = watch.begun()
     for utterance in ("u", "v"):
         accepted(connection, utterance)
     for now_s in (600.0, 601.0, 629.9):
@@ -293,9 +293,9 @@ def test_accepted_work_is_awaited_new_work_refused() -> None:
             reply = only(Reply, connection.send(message))
             assert isinstance(reply.message, Error)
             assert reply.message.code == "token_expired"
-        finished(seat, "u")
+        finished(session, "u")
         assert connection.closed == []
-    finished(seat, "v")
+    finished(session, "v")
     assert connection.closed == [CloseCode.TOKEN_EXPIRED]
     [reason] = connection.reasons
     assert reason is not None
@@ -315,12 +315,12 @@ def test_half_a_minute_later_it_closes_anyway() -> None:
 
 def test_a_session_that_is_away_is_not_closed() -> None:
     watch = Watch()
-    seat, connection = watch.begun()
-    seat.disconnect()
+    session, connection = watch.begun()
+    session.disconnect()
     for now_s in (600.0, 10_000.0):
         assert watch.at(now_s) == []
     assert connection.closed == []
-    assert seat.state.state is State.OPEN
+    assert session.state.state is State.OPEN
 
 
 LASTING = replace(ANA, max_s=600.0, expires_s=1e12)
@@ -329,7 +329,7 @@ LASTING = replace(ANA, max_s=600.0, expires_s=1e12)
 async def test_what_was_accepted_is_delivered_before_it_closes() -> None:
     async with desk() as d:
         entry, ana = await joined(d, LASTING, speaks="en", reads=["de"])
-        await d.sessions.accept(entry.seat, accepted(ana))
+        await d.sessions.accept(entry.session, accepted(ana))
         await until(d.core.engine.pending)
         d.now_s = 600.0
         await d.sessions.sweep()
@@ -362,19 +362,21 @@ def test_an_operator_ends_sessions_whatever_has_opened_them(
         tenant="acme", before_s=NOW_S, meeting="m", subject="api-key:k", by_operator=True, participant=participant
     )
     elsewhere = replace(by_operator, meeting="n")
-    assert watch.lifetimes.revoke(elsewhere, watch.seats) == []
-    revoked = watch.lifetimes.revoke(by_operator, watch.seats)
-    assert sorted(seat.member.participant for seat in revoked) == ended
+    assert watch.lifetimes.revoke(elsewhere, watch.local) == []
+    revoked = watch.lifetimes.revoke(by_operator, watch.local)
+    assert sorted(session.member.participant for session in revoked) == ended
     assert to_backend.closed == [CloseCode.TOKEN_REVOKED]
     assert [reason.message for reason in to_backend.reasons if reason] == [why]
 
 
 def test_after_a_refresh_the_newer_token_counts() -> None:
     watch = Watch()
-    seat, _ = watch.begun()
-    watch.lifetimes.refresh(seat, replace(ANA, token_id="t2"))
-    assert watch.lifetimes.revoke(Revocation(tenant="acme", before_s=NOW_S, token_id="t1"), watch.seats) == []
-    assert watch.lifetimes.revoke(Revocation(tenant="acme", before_s=NOW_S, token_id="t2"), watch.seats) == [seat]
+    session, _ = watch.begun()
+    watch.lifetimes.refresh(session, replace(ANA, token_id="t2"))
+    assert watch.lifetimes.revoke(Revocation(tenant="acme", before_s=NOW_S, token_id="t1"), watch.local) == []
+    assert watch.lifetimes.revoke(Revocation(tenant="acme", before_s=NOW_S, token_id="t2"), watch.local) == [
+        session
+    ]
 
 
 async def test_sessions_of_a_removed_api_key_end() -> None:

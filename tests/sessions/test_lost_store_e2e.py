@@ -38,8 +38,8 @@ async def test_after_a_loss_everybody_rejoins_afresh(server: RedisServer) -> Non
     async with desk(log=cast(Any, log)) as d:
         entry, ana = await d.join(speaks="en", reads=["de"])
         accept = only(Accept, ana.send(UtteranceFinal("1", 1, "Lost.")))
-        await d.sessions.accept(entry.seat, accept)
-        room, epoch = entry.seat.room, entry.seat.room.epoch
+        await d.sessions.accept(entry.session, accept)
+        room, epoch = entry.session.room, entry.session.room.epoch
         server.ask("FLUSHALL")
         while not ana.closed:
             for _ in range(3):  # positions are compared every few sweeps
@@ -48,12 +48,12 @@ async def test_after_a_loss_everybody_rejoins_afresh(server: RedisServer) -> Non
         assert ana.closed == [CloseCode.RESTART]
         assert isinstance(ana.reasons[0], LogUnavailable)
         assert room.epoch not in ("", epoch)
-        resume = Resume(entry.seat.secret, epoch, 1)
+        resume = Resume(entry.session.secret, epoch, 1)
         again, connection = await d.join(speaks="en", reads=["de"], resume=resume)
         assert again.recovered is False
-        await room.stream_to(again.seat.member, again.feed)
+        await room.stream_to(again.session.member, again.feed)
         accept = only(Accept, connection.send(UtteranceFinal("1", 1, "Lost.")))
-        await d.sessions.accept(again.seat, accept)
+        await d.sessions.accept(again.session, accept)
         connection.send(SessionEnd())
         await until(lambda: [request for request in d.core.engine.pending() if request.text == "Lost."])
         for request in d.core.engine.pending():

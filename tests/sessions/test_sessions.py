@@ -48,24 +48,24 @@ async def test_away_session_is_kept_by_the_clock() -> None:
     async with desk(Limits(keep_s=60)) as d:
         entry, _ = await d.join(reads=["ja"])
         await idle()  # what a newcomer catches up on has been looked for
-        d.sessions.seats.away(entry.seat, entry.feed)
+        d.sessions.local.away(entry.session, entry.feed)
         d.now_s = 59.9
         await d.sessions.sweep()
-        assert (len(d.sessions.seats.all), len(d.sessions.rooms)) == (1, 1)
+        assert (len(d.sessions.local.all), len(d.sessions.rooms)) == (1, 1)
         d.now_s = 60.0
         await d.sessions.sweep()
-        assert (len(d.sessions.seats.all), len(d.sessions.rooms)) == (0, 0)
+        assert (len(d.sessions.local.all), len(d.sessions.rooms)) == (0, 0)
 
 
 async def test_a_session_that_is_connected_is_kept_however_long() -> None:
     async with desk(Limits(keep_s=60)) as d:
         entry, _ = await d.join()
-        d.sessions.seats.away(entry.seat, entry.feed)
+        d.sessions.local.away(entry.session, entry.feed)
         d.now_s = 59.0
         await d.join(resume=resume_of(entry))
         d.now_s = 1e6
         await d.sessions.sweep()
-        assert len(d.sessions.seats.all) == 1
+        assert len(d.sessions.local.all) == 1
 
 
 async def test_newcomer_ends_the_longest_away_session() -> None:
@@ -74,13 +74,13 @@ async def test_newcomer_ends_the_longest_away_session() -> None:
             entry, _ = await d.join(name=name)
             d.now_s += 1
             if name != "Ana":
-                d.sessions.seats.away(entry.seat, entry.feed)
+                d.sessions.local.away(entry.session, entry.feed)
         await d.join(name="Di")
-        assert {seat.name for seat in d.sessions.kept_sessions()} == {"Ana", "Cy", "Di"}
+        assert {session.name for session in d.sessions.kept_sessions()} == {"Ana", "Cy", "Di"}
         await d.join(name="Ed")
         with pytest.raises(TooManySessions):
             await d.join(name="Fi")
-        assert {seat.name for seat in d.sessions.kept_sessions()} == {"Ana", "Di", "Ed"}
+        assert {session.name for session in d.sessions.kept_sessions()} == {"Ana", "Di", "Ed"}
 
 
 async def test_one_account_may_join_again_after_a_while() -> None:
@@ -99,7 +99,7 @@ async def test_one_account_may_join_again_after_a_while() -> None:
 async def test_a_handover_tells_who_is_charged() -> None:
     async with desk() as d, desk() as successor:
         entry, _ = await d.join("crowd")
-        d.sessions.seats.away(entry.seat, entry.feed)
+        d.sessions.local.away(entry.session, entry.feed)
         await successor.sessions.restore(Handover(sessions=d.sessions.kept_sessions()))
         [kept] = successor.sessions.kept_sessions()
         assert kept.account == "crowd"
@@ -112,29 +112,29 @@ async def test_losing_an_earlier_connection_spares_the_newer() -> None:
     async with desk() as d:
         entry, earlier = await d.join()
         again, newer = await d.join(resume=resume_of(entry))
-        assert again.seat is entry.seat
+        assert again.session is entry.session
         assert (earlier.closed, newer.closed) == ([CloseCode.REPLACED], [])
-        d.sessions.seats.away(entry.seat, entry.feed)
-        assert entry.seat.connected
-        d.sessions.seats.away(entry.seat, again.feed)
-        assert not entry.seat.connected
+        d.sessions.local.away(entry.session, entry.feed)
+        assert entry.session.connected
+        d.sessions.local.away(entry.session, again.feed)
+        assert not entry.session.connected
 
 
 async def test_session_ending_while_resumed_is_begun_again() -> None:
     async with desk() as d:
         entry, _ = await d.join()
-        d.sessions.seats.away(entry.seat, entry.feed)
+        d.sessions.local.away(entry.session, entry.feed)
         read = d.core.log.read
 
         async def ended_meanwhile(*args: Any) -> Page:
-            d.sessions.seats.end(entry.seat)
+            d.sessions.local.end(entry.session)
             return await read(*args)
 
         d.core.log.read = ended_meanwhile  # type: ignore[method-assign, assignment]
         again, _ = await d.join(resume=resume_of(entry))
-        assert again.seat is not entry.seat
+        assert again.session is not entry.session
         assert again.recovered is False
-        assert len(d.sessions.seats.all) == 1
+        assert len(d.sessions.local.all) == 1
 
 
 async def test_a_join_that_fails_leaves_nothing_behind() -> None:
@@ -148,7 +148,7 @@ async def test_a_join_that_fails_leaves_nothing_behind() -> None:
             await d.join()
         d.core.log.read = read  # type: ignore[method-assign]
         await d.sessions.sweep()
-        assert (len(d.sessions.seats.all), len(d.sessions.rooms)) == (0, 0)
+        assert (len(d.sessions.local.all), len(d.sessions.rooms)) == (0, 0)
         await d.join()
 
 
@@ -167,8 +167,8 @@ async def test_meeting_being_entered_is_kept() -> None:
         assert len(d.sessions.rooms) == 1
         go_on.set()
         entry, _ = await joining
-        await d.core.finals.accept(entry.seat.room, said("One.", 1, "u", "ana", final=True))
-        assert entry.seat.room.offset == 1, "its room hears of what is said"
+        await d.core.finals.accept(entry.session.room, said("One.", 1, "u", "ana", final=True))
+        assert entry.session.room.offset == 1, "its room hears of what is said"
 
 
 # ---------------------------------------------------------------- finals of a session
@@ -179,7 +179,7 @@ async def test_accepted_final_survives_its_cancelled_caller() -> None:
         entry, ana = await d.join(speaks="en", reads=["de"])
         accept = only(Accept, ana.send(UtteranceFinal("u", 1, "One.")))
         d.core.log.open.clear()
-        accepting = asyncio.create_task(d.sessions.accept(entry.seat, accept))
+        accepting = asyncio.create_task(d.sessions.accept(entry.session, accept))
         await until(lambda: d.core.scheduler.running)
         accepting.cancel()
         await asyncio.wait([accepting])
@@ -188,7 +188,7 @@ async def test_accepted_final_survives_its_cancelled_caller() -> None:
         d.core.engine.says("Eins.")
         await d.core.finals.quiet()
         assert ana.state.in_flight == 0
-        assert entry.seat.room.offset == 2
+        assert entry.session.room.offset == 2
 
 
 @pytest.mark.parametrize("bug", [False, True])
@@ -201,12 +201,12 @@ async def test_a_final_that_was_refused_may_be_sent_again(bug: bool, monkeypatch
                 broken.setattr(d.core.finals, "accept", None)
             d.core.log.refuses = lambda _: True
             with pytest.raises(GatewayError) as refusal:
-                await d.sessions.accept(entry.seat, accept)
+                await d.sessions.accept(entry.session, accept)
         assert refusal.value.code == ("internal" if bug else "log_unavailable")
         assert ana.state.in_flight == 0
         d.core.log.refuses = lambda _: False
         accept = only(Accept, ana.send(UtteranceFinal("u", 1, "One.")))
-        await d.sessions.accept(entry.seat, accept)
+        await d.sessions.accept(entry.session, accept)
 
 
 async def test_only_a_private_meetings_end_stops_its_translations() -> None:
@@ -214,10 +214,10 @@ async def test_only_a_private_meetings_end_stops_its_translations() -> None:
         for meeting, left in ((None, 0), ("m", 1)):
             entry, ana = await d.join(meeting=meeting, speaks="en", reads=["de"])
             accept = only(Accept, ana.send(UtteranceFinal("u", 1, "One.")))
-            await d.sessions.accept(entry.seat, accept)
+            await d.sessions.accept(entry.session, accept)
             await until(d.core.engine.pending)
-            d.sessions.seats.end(entry.seat)
-            d.sessions.seats.end(entry.seat)
+            d.sessions.local.end(entry.session)
+            d.sessions.local.end(entry.session)
             await idle()
             assert len(d.core.engine.pending()) == left
 
@@ -226,17 +226,17 @@ async def test_ended_sessions_partial_is_translated_no_further() -> None:
     async with desk() as d:
         ana, _ = await d.join(speaks="en")
         await d.join(reads=["de"])
-        d.core.partials.hear(ana.seat.room, said("we", 1, "u", ana.seat.member.participant, final=False))
+        d.core.partials.hear(ana.session.room, said("we", 1, "u", ana.session.member.participant, final=False))
         await until(d.core.engine.pending)
-        d.sessions.seats.end(ana.seat)
+        d.sessions.local.end(ana.session)
         await until(lambda: not d.core.engine.running)
-        assert not list(ana.seat.room.live.captions)
+        assert not list(ana.session.room.live.captions)
 
 
 async def test_news_reaches_connected_sessions_only() -> None:
     async with desk() as d:
         (lost, away), (_, here) = await d.join(), await d.join(meeting="other")
-        d.sessions.seats.away(lost.seat, lost.feed)
+        d.sessions.local.away(lost.session, lost.feed)
         for connection in (away, here):
             await connection.received()
         d.sessions.tell_everybody(Pong("news"))
@@ -253,15 +253,15 @@ async def test_session_ending_during_an_update_is_gone() -> None:
             await go_on.wait()
             return 0
 
-        cast(Any, entry.seat.room._subscription).reads = slow
+        cast(Any, entry.session.room._subscription).reads = slow
         updating = asyncio.create_task(
-            d.sessions.update(entry.seat, Update("en", ("fr",), "live", originals=False))
+            d.sessions.update(entry.session, Update("en", ("fr",), "live", originals=False))
         )
         await idle()
-        d.sessions.seats.end(entry.seat)
+        d.sessions.local.end(entry.session)
         go_on.set()
         await updating
-        assert other.seat.room.languages() == frozenset()
+        assert other.session.room.languages() == frozenset()
 
 
 # ---------------------------------------------------------------- the next process
@@ -276,7 +276,7 @@ async def test_next_process_keeps_the_remaining_time() -> None:
         entry, _ = await d.join(name="Ana", reads=["ja"], stability="stable", originals=True)
         other, _ = await d.join(name="Bo")
         for each in (entry, other):
-            d.sessions.seats.away(each.seat, each.feed)
+            d.sessions.local.away(each.session, each.feed)
         d.now_s = 50.0
         earlier = await handed_over(d)
         assert [kept.left_s for kept in earlier.sessions] == [10.0, 10.0]
@@ -288,29 +288,29 @@ async def test_next_process_keeps_the_remaining_time() -> None:
         d.sessions.engine_ready()
         d.now_s = 1_009.9
         await d.sessions.sweep()
-        assert len(d.sessions.seats.all) == 2
+        assert len(d.sessions.local.all) == 2
         again, _ = await d.join(resume=resume_of(entry), name="Ana")
         d.now_s = 1_010.0
         await d.sessions.sweep()
         assert [kept.name for kept in d.sessions.kept_sessions()] == ["Ana"]
         assert again.recovered is True
-        assert again.seat.member.participant == entry.seat.member.participant
-        d.sessions.seats.away(again.seat, again.feed)
+        assert again.session.member.participant == entry.session.member.participant
+        d.sessions.local.away(again.session, again.feed)
         d.now_s += 60
         await d.sessions.sweep()
-        assert len(d.sessions.seats.all) == 0
+        assert len(d.sessions.local.all) == 0
 
 
 async def test_early_resume_restores_the_whole_keep_time() -> None:
     async with desk(Limits(keep_s=60)) as d:
         entry, _ = await d.join()
-        d.sessions.seats.away(entry.seat, entry.feed)
+        d.sessions.local.away(entry.session, entry.feed)
         d.now_s = 50.0
         earlier = await handed_over(d)
     async with desk(Limits(keep_s=60), log=Log(earlier.meetings)) as d:
         await d.sessions.restore(earlier)
         again, _ = await d.join(resume=resume_of(entry))
-        d.sessions.seats.away(again.seat, again.feed)
+        d.sessions.local.away(again.session, again.feed)
         d.sessions.engine_ready()
         assert [kept.left_s for kept in d.sessions.kept_sessions()] == [60.0]
 
@@ -319,10 +319,10 @@ async def test_partly_failed_final_is_not_begun_again() -> None:
     async with desk() as d:
         entry, ana = await d.join(speaks="en", reads=["de", "fr"])
         accept = only(Accept, ana.send(UtteranceFinal("u", 1, "One.")))
-        await d.sessions.accept(entry.seat, accept)
+        await d.sessions.accept(entry.session, accept)
         await until(lambda: len(d.core.engine.pending()) == 2)
         d.core.engine.fails(d.core.engine.pending()[0])
-        await until(lambda: entry.seat.room.offset == 2)
+        await until(lambda: entry.session.room.offset == 2)
         earlier = await handed_over(d)
         await d.core.scheduler.drain(0)
     async with desk(log=Log(earlier.meetings)) as d:
@@ -336,14 +336,14 @@ async def test_restored_session_knows_its_utterances() -> None:
         entry, ana = await d.join(speaks="en", reads=["de"])
         for utterance in ("done", "failed", "open"):
             accept = only(Accept, ana.send(UtteranceFinal(utterance, 1, f"{utterance}.")))
-            await d.sessions.accept(entry.seat, accept)
+            await d.sessions.accept(entry.session, accept)
             await until(d.core.engine.pending)
             if utterance == "done":
                 d.core.engine.says("Fertig.")
             elif utterance == "failed":
                 d.core.engine.fails(*d.core.engine.pending())
             await idle()
-        d.sessions.seats.away(entry.seat, entry.feed)
+        d.sessions.local.away(entry.session, entry.feed)
         earlier = await handed_over(d)
         await d.core.scheduler.drain(0)
     async with desk(log=Log(earlier.meetings)) as d:
@@ -364,8 +364,8 @@ async def test_memberless_meeting_is_completed_then_released() -> None:
     async with desk() as d:
         entry, ana = await d.join(speaks="en", reads=["de"])
         accept = only(Accept, ana.send(UtteranceFinal("u", 1, "One.")))
-        await d.sessions.accept(entry.seat, accept)
-        d.sessions.seats.end(entry.seat)
+        await d.sessions.accept(entry.session, accept)
+        d.sessions.local.end(entry.session)
         earlier = await handed_over(d)
         assert earlier.sessions == ()
         await d.core.scheduler.drain(0)
@@ -473,7 +473,7 @@ async def test_who_says_goodbye_is_gone_at_once(how: str) -> None:
             if how == "end":
                 await bo.peer.send(SessionEnd())
         await ana.until(ParticipantLeft)
-        assert len(gateway.gateway.sessions.seats.all) == 1
+        assert len(gateway.gateway.sessions.local.all) == 1
 
 
 # ---------------------------------------------------------------- restarts, over real sockets

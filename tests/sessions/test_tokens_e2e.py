@@ -36,8 +36,8 @@ from gateway.protocol.messages import (
     UtteranceFinal,
 )
 from gateway.sessions.entrance import Entry
+from gateway.sessions.local_session import LocalSession
 from gateway.sessions.machine import Accept, Update
-from gateway.sessions.seat import Seat
 from gateway.stores import handover_file
 from gateway.stores.memory_session_store import MemorySessionStore
 from tests.sessions.desk import ANA, Connection, Desk, desk, resume_of
@@ -65,9 +65,9 @@ async def joined(d: Desk, grant: Grant, **fields: Any) -> tuple[Entry, Connectio
 async def says(d: Desk, entry: Entry, connection: Connection, text: str, outcomes: int) -> None:
     """Accepted, and translated into as many languages as are read."""
     accept = only(Accept, connection.send(UtteranceFinal(text, 1, text)))
-    await d.sessions.accept(entry.seat, accept)
-    before = entry.seat.room.offset
-    while entry.seat.room.offset < before + outcomes:
+    await d.sessions.accept(entry.session, accept)
+    before = entry.session.room.offset
+    while entry.session.room.offset < before + outcomes:
         for request in d.core.engine.pending():
             d.core.engine.end(request, f"[{request.target}] {request.text}")
         await asyncio.sleep(0)
@@ -83,9 +83,9 @@ OTHER_TENANTS = [
 ]
 
 
-def others(seat: Seat, room: Room | None = None) -> list[Participant]:
+def others(session: LocalSession, room: Room | None = None) -> list[Participant]:
     """Who else is announced in this room, or in that of the session."""
-    return (room or seat.room).presence.participants(but=seat.member.participant)
+    return (room or session.room).presence.participants(but=session.member.participant)
 
 
 @pytest.mark.parametrize(("one", "another"), OTHER_TENANTS)
@@ -95,7 +95,7 @@ async def test_meetings_hear_nothing_of_each_other(one: Grant, another: Grant) -
         listener, listening = await joined(d, replace(one, subject="bo"), **everything)
         _, elsewhere = await joined(d, another, **{**everything, "meeting": another.meeting or "m"})
         entry, ana = await joined(d, one, name="Ana", **everything)
-        room, participant = entry.seat.room, entry.seat.member.participant
+        room, participant = entry.session.room, entry.session.member.participant
         # What waits is merged, so that it is read after every step.
         heard = await listening.received()
         d.core.partials.hear(room, said("Well, I was going to", 1, "u", participant, final=False))
@@ -108,22 +108,22 @@ async def test_meetings_hear_nothing_of_each_other(one: Grant, another: Grant) -
         await idle()
         heard += await listening.received()
         d.core.partials.withdraw(room, (participant, "u"))
-        await d.sessions.update(entry.seat, Update("de", ("de", "en"), "live", originals=True))
+        await d.sessions.update(entry.session, Update("de", ("de", "en"), "live", originals=True))
         await says(d, entry, ana, "One.", outcomes=1)
         heard += await listening.received()
-        d.sessions.seats.end(entry.seat)
+        d.sessions.local.end(entry.session)
         await idle()
         heard += await listening.received()
         told = {ParticipantJoined, ParticipantUpdated, ParticipantLeft}
         expected = {Caption, TranslationDelta, TranslationFinal, UtteranceCancelled, *told}
         assert {type(message) for message in heard} >= expected, "in the meeting"
         assert await elsewhere.received() == []
-        rooms = {seat.room for seat in d.sessions.seats.all}
+        rooms = {session.room for session in d.sessions.local.all}
         assert len(rooms) == 2
         for room in rooms:
             events = (await d.core.log.read(room.id, 0)).publications
-            assert bool(events) is (room is listener.seat.room)
-            assert len(others(entry.seat, room)) == 1
+            assert bool(events) is (room is listener.session.room)
+            assert len(others(entry.session, room)) == 1
 
 
 async def test_without_a_meeting_a_token_opens_private_ones() -> None:
@@ -133,12 +133,12 @@ async def test_without_a_meeting_a_token_opens_private_ones() -> None:
             await d.join(grant=alone, meeting="m")
         first, _ = await joined(d, alone)
         second, _ = await joined(d, alone)
-        assert first.seat.room.id != second.seat.room.id
+        assert first.session.room.id != second.session.room.id
         for entry in (first, second):
-            assert entry.seat.room.private
-            assert entry.seat.room.id.startswith("acme/")
+            assert entry.session.room.private
+            assert entry.session.room.id.startswith("acme/")
         again, _ = await joined(d, replace(alone, token_id="t9"), resume=resume_of(first))
-        assert (again.seat, again.recovered) == (first.seat, True)
+        assert (again.session, again.recovered) == (first.session, True)
 
 
 # ---------------------------------------------------------------- resuming
@@ -167,17 +167,19 @@ async def test_session_is_resumed_only_by_its_person_and_meeting(
         entry, ana = await joined(d, ANA, name="Ana")
         with pytest.raises(error):
             await joined(d, replace(ANA, **fields), name="Eve", resume=resume_of(entry))
-        assert (ana.closed, entry.seat.grant, entry.seat.member.name) == ([], ANA, "Ana")
-        assert len(d.sessions.seats.all) == 2
+        assert (ana.closed, entry.session.grant, entry.session.member.name) == ([], ANA, "Ana")
+        assert len(d.sessions.local.all) == 2
         again, _ = await joined(d, replace(ANA, token_id="t9"), resume=resume_of(entry))
-        assert (again.seat, again.recovered, ana.closed) == (entry.seat, True, [CloseCode.REPLACED])
+        assert (again.session, again.recovered, ana.closed) == (entry.session, True, [CloseCode.REPLACED])
 
 
 async def test_the_right_person_without_the_secret_begins_anew() -> None:
     async with desk() as d:
         entry, _ = await joined(d, ANA)
-        again, _ = await joined(d, ANA, resume=Resume(entry.seat.member.participant, entry.seat.room.epoch, 0))
-        assert (again.seat is entry.seat, again.recovered) == (False, False)
+        again, _ = await joined(
+            d, ANA, resume=Resume(entry.session.member.participant, entry.session.room.epoch, 0)
+        )
+        assert (again.session is entry.session, again.recovered) == (False, False)
 
 
 @pytest.mark.parametrize(
@@ -196,7 +198,7 @@ async def test_who_may_read_less_than_before_misses_the_rest(
     async with desk() as d:
         speaker, speaking = await joined(d, ANA, speaks="en")
         entry, _ = await joined(d, BO, reads=["de", "fr"])
-        d.sessions.seats.away(entry.seat, entry.feed)
+        d.sessions.local.away(entry.session, entry.feed)
         await says(d, speaker, speaking, "One.", outcomes=2)
         _, bo = await joined(d, replace(BO, **fields), reads=reads, resume=resume_of(entry))
         texts = [m.text for m in await bo.received() if isinstance(m, TranslationFinal)]
@@ -234,18 +236,18 @@ async def test_of_two_who_use_it_one_is_let_in(at_once: bool, rooms: str) -> Non
         if at_once:
             await until(lambda: slow.waiting)
             await idle()
-            assert len(d.sessions.seats.all) == 0
+            assert len(d.sessions.local.all) == 0
             slow.go_on.set()
         outcomes = await asyncio.gather(*joining, return_exceptions=True)
         assert [type(outcome) for outcome in outcomes].count(Unauthenticated) == 1
         [(entry, connection)] = [outcome for outcome in outcomes if not isinstance(outcome, BaseException)]
-        assert (len(d.sessions.seats.all), connection.closed) == (1, [])
+        assert (len(d.sessions.local.all), connection.closed) == (1, [])
         again, _ = await d.join(grant=token, meeting=None, resume=resume_of(entry))
-        assert (again.seat, again.recovered) == (entry.seat, True), "its own session goes on with it"
-        d.sessions.seats.end(entry.seat)
+        assert (again.session, again.recovered) == (entry.session, True), "its own session goes on with it"
+        d.sessions.local.end(entry.session)
         with pytest.raises(Unauthenticated):
             await d.join(grant=token, meeting=None, resume=resume_of(entry))
-        assert len(d.sessions.seats.all) == 0
+        assert len(d.sessions.local.all) == 0
 
 
 async def test_a_join_that_fails_does_not_use_it_up() -> None:
@@ -256,7 +258,7 @@ async def test_a_join_that_fails_does_not_use_it_up() -> None:
             await joined(d, ONCE, reads=["fr"])
         with pytest.raises(TooManySessions):
             await joined(d, ONCE)
-        d.sessions.seats.end(other.seat)
+        d.sessions.local.end(other.session)
         await joined(d, ONCE)
 
 
@@ -264,13 +266,15 @@ async def test_used_up_token_ends_nobodys_session() -> None:
     async with desk(max_sessions=2) as d:
         entry, _ = await joined(d, ONCE)
         kept, _ = await joined(d, BO)
-        d.sessions.seats.away(kept.seat, kept.feed)
+        d.sessions.local.away(kept.session, kept.feed)
         with pytest.raises(Unauthenticated):
             await joined(d, ONCE)
-        assert {seat.grant.subject for seat in d.sessions.kept_sessions()} == {"ana", "bo"}
+        assert {session.grant.subject for session in d.sessions.kept_sessions()} == {"ana", "bo"}
         await joined(d, ANA)
-        assert [seat.grant.subject for seat in d.sessions.kept_sessions()] == ["ana", "ana"], "a valid one's does"
-        assert entry.seat.connected
+        assert [session.grant.subject for session in d.sessions.kept_sessions()] == ["ana", "ana"], (
+            "a valid one's does"
+        )
+        assert entry.session.connected
 
 
 async def test_join_is_refused_once_its_token_is_revoked() -> None:
@@ -282,7 +286,7 @@ async def test_join_is_refused_once_its_token_is_revoked() -> None:
         slow.go_on.set()
         with pytest.raises(Unauthenticated):
             await joining
-        assert len(d.sessions.seats.all) == 0
+        assert len(d.sessions.local.all) == 0
         await d.sessions.sweep()
         assert len(d.sessions.rooms) == 0
 
@@ -300,7 +304,7 @@ async def test_handover_keeps_revocations_used_tokens_and_owners(tmp_path: Path)
         await joined(d, BO)
         assert await d.sessions.revoke(Revocation(tenant="acme", before_s=1e9, subject="bo")) == 1
         for each in (entry, with_key):
-            d.sessions.seats.away(each.seat, each.feed)
+            d.sessions.local.away(each.session, each.feed)
         left = Handover(
             meetings=d.core.log.kept_meetings(),
             sessions=d.sessions.kept_sessions(),
@@ -322,7 +326,7 @@ async def test_handover_keeps_revocations_used_tokens_and_owners(tmp_path: Path)
             await joined(d, replace(BO, issued_s=2e9), resume=resume_of(entry))
         again, _ = await joined(d, ONCE, resume=resume_of(entry))
         assert again.recovered
-        assert again.seat.member.participant == entry.seat.member.participant
+        assert again.session.member.participant == entry.session.member.participant
         with_it, _ = await joined(d, key, meeting="m", resume=resume_of(with_key))
         assert with_it.recovered
 
@@ -331,7 +335,7 @@ async def test_without_tokens_again_sessions_of_before_are_nobodys(tmp_path: Pat
     for before, after in ((ANA, replace(OPEN, tenant="acme")), (replace(OPEN), replace(ANA, tenant="default"))):
         async with desk() as d:
             entry, _ = await joined(d, before, meeting="m")
-            d.sessions.seats.away(entry.seat, entry.feed)
+            d.sessions.local.away(entry.session, entry.feed)
             earlier = Handover(meetings=d.core.log.kept_meetings(), sessions=d.sessions.kept_sessions())
         async with desk(log=Log(earlier.meetings)) as d:
             await d.sessions.restore(earlier)
@@ -359,8 +363,8 @@ async def test_the_tenant_is_charged_from_whatever_address() -> None:
             ("192.0.2.1", replace(ANA, tenant="default"), "tenant:default"),
         ):
             entry, _ = await d.join(address, grant)
-            assert (entry.seat.account, charged[entry.seat.room.id]) == (account, account)
+            assert (entry.session.account, charged[entry.session.room.id]) == (account, account)
             again, _ = await d.join("192.0.2.9", grant, resume=resume_of(entry))
-            assert again.seat.account == account
+            assert again.session.account == account
         entry, _ = await d.join("192.0.2.1", meeting="open")
-        assert (entry.seat.account, charged["open"]) == ("192.0.2.1", "192.0.2.1")
+        assert (entry.session.account, charged["open"]) == ("192.0.2.1", "192.0.2.1")

@@ -58,19 +58,19 @@ async def test_resumed_elsewhere_nothing_is_lost_or_doubled() -> None:
         reader, bo = await joined(g.here, name="Bo", reads=["de"])
         await says(g.here, speaker, ana, "One.")
         await translate(g.here, "Eins.")
-        seen = reader.seat.room.offset
+        seen = reader.session.room.offset
         assert [type(message) for message in await bo.received()] == [TranslationFinal]
-        g.here.sessions.seats.away(reader.seat, reader.feed)
+        g.here.sessions.local.away(reader.session, reader.feed)
         await says(g.here, speaker, ana, "Two.")
         await translate(g.here, "Zwei.")
         again, bo = await joined(g.there, name="Bo", reads=["de"], resume=resume_of(reader, seen))
         await says(g.here, speaker, ana, "Three.")
         await translate(g.here, "Drei.")
         assert again.recovered
-        assert again.seat.member.participant == reader.seat.member.participant
+        assert again.session.member.participant == reader.session.member.participant
         heard = [message for message in await bo.received() if isinstance(message, TranslationFinal)]
         assert [message.text for message in heard] == ["Zwei.", "Drei."]
-        assert (len(g.here.sessions.seats.all), len(g.there.sessions.seats.all)) == (1, 1)
+        assert (len(g.here.sessions.local.all), len(g.there.sessions.local.all)) == (1, 1)
         assert await translated(g.there) == [("One.", "de"), ("Two.", "de"), ("Three.", "de")]
 
 
@@ -98,7 +98,7 @@ async def test_log_recognises_what_the_session_has_forgotten() -> None:
         texts = [f"{n}." for n in range(15)]
         for text in texts:
             await says(g.here, speaker, ana, text)
-        again, newer = await joined(g.there, speaks="en", resume=resume_of(speaker, speaker.seat.room.offset))
+        again, newer = await joined(g.there, speaks="en", resume=resume_of(speaker, speaker.session.room.offset))
         assert await says(g.there, again, newer, texts[0]), "it is known"
         log = await g.here.core.log.read("m", 0)
         assert log.last == len(texts)
@@ -114,7 +114,7 @@ async def test_final_over_a_left_connection_is_refused() -> None:
         assert (again.recovered, connection.closed) == (True, [])
         with pytest.raises(SessionReplaced):
             await says(g.here, entry, connection, "late")
-        assert (len(g.here.sessions.seats.all), connection.closed) == (0, [CloseCode.REPLACED])
+        assert (len(g.here.sessions.local.all), connection.closed) == (0, [CloseCode.REPLACED])
         assert (await g.here.core.log.read("m", 0)).publications == ()
 
 
@@ -128,7 +128,7 @@ async def test_final_in_transit_during_a_resume_is_accepted() -> None:
         again, newer = await joined(g.here, name="Ana", speaks="en", resume=resume_of(entry))
         log.open.set()
         assert await saying is False
-        assert (again.seat.fence, newer.closed) == (2, [])
+        assert (again.session.fence, newer.closed) == (2, [])
         assert len((await log.read("m", 0)).publications) == 1
 
 
@@ -137,14 +137,14 @@ async def test_one_of_two_simultaneous_resumes_wins(is_connected: bool) -> None:
     async with two() as g:
         entry, first = await joined(g.here)
         if not is_connected:
-            g.here.sessions.seats.away(entry.seat, entry.feed)
+            g.here.sessions.local.away(entry.session, entry.feed)
         entered = await asyncio.gather(
             *(joined(d, resume=resume_of(entry)) for d in (g.here, g.there, g.here, g.there))
         )
         await idle()
         left = [connection for _, connection in entered if not connection.closed]
         assert len(left) == 1
-        assert len(g.here.sessions.seats.all) + len(g.there.sessions.seats.all) == 1
+        assert len(g.here.sessions.local.all) + len(g.there.sessions.local.all) == 1
         replaced = [connection.closed for _, connection in entered if connection is not left[0]]
         assert replaced == [[CloseCode.REPLACED]] * 3
         assert first.closed == ([CloseCode.REPLACED] if is_connected else [])
@@ -155,8 +155,8 @@ async def test_translations_of_a_dropped_language_still_arrive() -> None:
         speaker, ana = await joined(g.here, speaks="en")
         reader, _ = await joined(g.here, reads=["de"])
         await says(g.here, speaker, ana, "One.")
-        seen = reader.seat.room.offset
-        await g.here.sessions.update(reader.seat, Update(None, ("fr",)))
+        seen = reader.session.room.offset
+        await g.here.sessions.update(reader.session, Update(None, ("fr",)))
         await idle()
         _, bo = await joined(g.there, reads=["fr"], resume=resume_of(reader, seen))
         await translate(g.here, "Eins.")
@@ -170,10 +170,10 @@ async def test_returning_session_skips_what_preceded_its_restart() -> None:
         for n in range(15):
             await says(g.here, speaker, ana, f"{n}.")
         anew, _ = await joined(g.there, reads=["de"], resume=resume_of(reader, 99))
-        assert anew.seat.member.since == 6, "the ten newest"
+        assert anew.session.member.since == 6, "the ten newest"
         await idle()
         again, _ = await joined(g.here, reads=["de"], resume=resume_of(anew, 15))
-        assert again.seat.member.since == 6
+        assert again.session.member.since == 6
 
 
 @pytest.mark.parametrize(
@@ -198,7 +198,7 @@ async def test_a_session_is_the_same_persons_at_every_gateway(
         with pytest.raises(error):
             await joined(g.there, grant=eve, meeting=eve.meeting, resume=resume_of(entry))
         assert ana.closed == []
-        assert (len(g.here.sessions.seats.all), len(g.there.sessions.seats.all)) == (2, 0)
+        assert (len(g.here.sessions.local.all), len(g.there.sessions.local.all)) == (2, 0)
         again, _ = await joined(g.there, grant=ANA, resume=resume_of(entry))
         assert again.recovered
 
@@ -208,10 +208,10 @@ async def test_same_token_gives_no_more_time_elsewhere() -> None:
         grant = replace(ANA, max_s=600.0)
         entry, _ = await joined(g.here, grant=grant)
         g.here.now_s = 500.0
-        g.here.sessions.seats.away(entry.seat, entry.feed)
+        g.here.sessions.local.away(entry.session, entry.feed)
         await idle()
         again, ana = await joined(g.there, grant=grant, resume=resume_of(entry))
-        assert again.seat.until_s == pytest.approx(100.0, abs=5.0)
+        assert again.session.until_s == pytest.approx(100.0, abs=5.0)
         g.there.now_s = 110.0
         await g.there.sessions.sweep()
         assert ana.closed == [CloseCode.TOKEN_EXPIRED]
@@ -221,10 +221,10 @@ async def test_a_private_meeting_moves_with_its_session() -> None:
     async with two() as g:
         speaker, _ = await joined(g.here, meeting=None, speaks="en", reads=["de"])
         again, newer = await joined(g.there, meeting=None, speaks="en", reads=["de"], resume=resume_of(speaker))
-        assert again.seat.room.private
+        assert again.session.room.private
         await says(g.there, again, newer, "One.")
         await translate(g.there, "Eins.")
-        assert await translated(g.here, again.seat.room.id) == [("One.", "de")]
+        assert await translated(g.here, again.session.room.id) == [("One.", "de")]
 
 
 # ---------------------------------------------------------------- a gateway that is gone
@@ -240,9 +240,9 @@ async def test_sessions_of_a_lost_gateway_leave_in_time() -> None:
         assert names(await bo.received()) == [("Left", "Ana")]
         again, _ = await joined(g.there, name="Ana", reads=["de"], resume=resume_of(entry))
         assert again.recovered is False
-        assert again.seat.member.participant != entry.seat.member.participant
+        assert again.session.member.participant != entry.session.member.participant
         # It was not gone, only cut off: its client is to come again.
-        assert (ana.closed, len(g.here.sessions.seats.all)) == ([CloseCode.RESTART], 0)
+        assert (ana.closed, len(g.here.sessions.local.all)) == ([CloseCode.RESTART], 0)
 
 
 # ---------------------------------------------------------------- quotas, tokens, revocations
@@ -254,12 +254,12 @@ async def test_what_is_revoked_ends_at_every_gateway(is_connected: bool) -> None
         entry, ana = await joined(g.here, grant=ANA, name="Ana")
         _, bo = await joined(g.there, grant=replace(ANA, subject="bo", token_id="t2"), name="Bo")
         if not is_connected:
-            g.here.sessions.seats.away(entry.seat, entry.feed)
+            g.here.sessions.local.away(entry.session, entry.feed)
         await joined(g.there, grant=replace(ANA, meeting="n"), meeting="n")
         assert await g.there.sessions.revoke(Revocation(tenant="acme", before_s=1e9, subject="ana")) == 2
         await idle()
         assert ana.closed == ([CloseCode.TOKEN_REVOKED] if is_connected else [])
-        assert (len(g.here.sessions.seats.all), bo.closed) == (0, [])
+        assert (len(g.here.sessions.local.all), bo.closed) == (0, [])
         assert names(await bo.received()) == [("Left", "Ana")]
         for d in (g.here, g.there):
             with pytest.raises(Unauthenticated):
@@ -314,7 +314,7 @@ async def test_partials_are_translated_for_a_remote_reader() -> None:
         _, bo = await joined(g.there, reads=["de", "en"])
         await idle()
         show = only(Show, ana.send(UtterancePartial("1", 1, "good morn")))
-        g.here.core.partials.hear(speaker.seat.room, show.utterance)
+        g.here.core.partials.hear(speaker.session.room, show.utterance)
         await until(g.here.core.engine.pending)
         g.here.core.engine.says("Guten Morgen zusammen allerseits heute")
         await idle()
@@ -334,7 +334,7 @@ async def test_what_another_gateway_translates_is_cancelled_there() -> None:
         await idle()
         await says(g.here, speaker, ana, "One.")
         await until(g.here.core.engine.pending)
-        key = (speaker.seat.member.participant, "One.")
+        key = (speaker.session.member.participant, "One.")
         g.there.core.finals.cancel(next(iter(g.there.sessions.rooms)), key)
         await until(lambda: not g.here.core.engine.pending())
         await g.here.core.finals.quiet()
@@ -358,7 +358,7 @@ async def test_final_resent_elsewhere_is_heard_once() -> None:
         speaker, ana = await joined(g.here, speaks="en")
         _, bo = await joined(g.there, reads=["de", "en"])
         await says(g.here, speaker, ana, "One.")
-        participant = speaker.seat.member.participant
+        participant = speaker.session.member.participant
         again = (await g.here.core.log.read("m", 0)).publications[0].event
         assert isinstance(again, Said)
         assert (await g.there.core.finals.accept(next(iter(g.there.sessions.rooms)), again.utterance)).known

@@ -65,8 +65,8 @@ async def test_latecomers_see_only_what_follows() -> None:
     async with two() as g:
         ana, to_ana = await joined(g.here, **BOARD, speaks="en", reads=["de"], record=False)
         bo, to_bo = await joined(g.there, **BOARD, reads=["de"])
-        assert not ana.seat.room.recorded
-        assert not bo.seat.room.recorded
+        assert not ana.session.room.recorded
+        assert not bo.session.room.recorded
         await says(g.here, ana, to_ana, "One.")
         await translates(g.here, "Eins.")
         assert await heard(to_bo) == ["Eins."]
@@ -78,7 +78,7 @@ async def test_latecomers_see_only_what_follows() -> None:
         assert await heard(to_cem) == ["Two.", "Zwei."]
         # The gateways hold nothing of it either.
         for entry in (ana, bo, cem):
-            assert not entry.seat.room.history.said_by(ana.seat.member.participant)
+            assert not entry.session.room.history.said_by(ana.session.member.participant)
         await g.pass_time(2 * KEPT_S)
         assert "Two." not in repr((g.store.logs.dump(), g.store.meetings))
 
@@ -87,12 +87,12 @@ async def test_lost_connection_resumes_while_entries_are_kept() -> None:
     async with two() as g:
         ana, to_ana = await joined(g.here, **BOARD, speaks="en", record=False)
         bo, _ = await joined(g.here, **BOARD, reads=["de"])
-        g.here.sessions.seats.away(bo.seat, bo.feed)
+        g.here.sessions.local.away(bo.session, bo.feed)
         await says(g.here, ana, to_ana, "One.")
         await translates(g.here, "Eins.")
         again, to_bo = await joined(g.there, **BOARD, reads=["de"], resume=resume_of(bo))
         assert (again.recovered, await heard(to_bo)) == (True, ["Eins."])
-        g.there.sessions.seats.away(again.seat, again.feed)
+        g.there.sessions.local.away(again.session, again.feed)
         await g.pass_time(2 * KEPT_S)
         late, to_bo = await joined(g.there, **BOARD, reads=["de"], resume=resume_of(bo))
         assert (late.recovered, await heard(to_bo)) == (False, []), "told that it has missed something"
@@ -117,25 +117,25 @@ async def test_what_a_token_says_decides_and_cannot_be_overruled() -> None:
             await g.here.join(grant=silent, record=True)
         assert refused.value.field == "record"
         entry, _ = await joined(g.here, grant=silent)
-        assert not entry.seat.room.recorded
+        assert not entry.session.room.recorded
         # A token that says nothing joins as it is.
         entry, _ = await joined(g.there, grant=replace(ANA, subject="bo", token_id="t2"))
-        assert not entry.seat.room.recorded
+        assert not entry.session.room.recorded
         with pytest.raises(Forbidden):
             await g.there.join(grant=replace(ANA, subject="cem", token_id="t3", record=True))
         with pytest.raises(Forbidden):
-            await g.there.sessions.refresh(entry.seat, replace(ANA, subject="bo", token_id="t4", record=True))
+            await g.there.sessions.refresh(entry.session, replace(ANA, subject="bo", token_id="t4", record=True))
 
 
 async def test_resumed_session_renews_a_lost_log_unrecorded() -> None:
     session_store = usual(MemorySessions, keep_s=60, wall_clock=lambda: 0.0)
     async with desk(log=Log(), session_store=MemorySessionStore(session_store)) as here:
         entry, _ = await joined(here, **BOARD, reads=["de"], record=False)
-        kept = entry.seat.kept(60.0)
+        kept = entry.session.kept(60.0)
         async with desk(log=Log(), session_store=MemorySessionStore(session_store)) as another:
             again, _ = await joined(another, **BOARD, reads=["de"], resume=resume_of(entry))
-            assert (again.recovered, again.seat.room.recorded) == (False, False)
+            assert (again.recovered, again.session.room.recorded) == (False, False)
     async with desk(log=Log()) as successor:
         await successor.sessions.restore(Handover(sessions=(kept,)))
         again, _ = await joined(successor, **BOARD, reads=["de"], resume=resume_of(entry))
-        assert (again.recovered, again.seat.room.recorded) == (False, False)
+        assert (again.recovered, again.session.room.recorded) == (False, False)

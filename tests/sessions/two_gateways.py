@@ -60,7 +60,7 @@ async def two(limits: Limits | None = None, *, live: bool = False, **options: An
 async def says(d: Desk, entry: Entry, connection: Connection, text: str) -> bool:
     """A final with its text as its id. Returns whether it was known."""
     accept = only(Accept, connection.send(UtteranceFinal(text, 1, text)))
-    return await d.sessions.accept(entry.seat, accept)
+    return await d.sessions.accept(entry.session, accept)
 
 
 async def translated(d: Desk, meeting: str = "m") -> list[tuple[str, str]]:

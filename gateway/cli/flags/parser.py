@@ -152,7 +152,7 @@ Exit statuses: 0 every line was accepted, 1 no gateway answers, it went away, or
 2 wrong usage, 3 the meeting, the language or a line was refused.""",
     )
     who = speak.add_argument_group("who speaks")
-    _add_seat_flags(who, "speaker")
+    _add_meeting_flags(who, "speaker")
     who.add_argument("--lang", type=normalise, default="en", help="the language spoken (default: %(default)s)")
     who.add_argument(
         "--words-per-minute",
@@ -187,7 +187,7 @@ Exit statuses: 0 everything that was said was accepted, 1 no gateway or no recog
 2 wrong usage, 3 the meeting, the language or something said was refused.""",
     )
     who = bridge.add_argument_group("who speaks")
-    _add_seat_flags(who, "speaker")
+    _add_meeting_flags(who, "speaker")
     who.add_argument("--lang", type=normalise, default="en", help="the language spoken (default: %(default)s)")
     what = bridge.add_argument_group("who recognises it")
     what.add_argument(
@@ -227,7 +227,7 @@ Exit statuses: 0 ended by Ctrl-C, or the transcript was printed, 1 no gateway an
         "langs", nargs="*", type=languages, metavar="LANG", help="a language to read; or several: ja de, or ja,de"
     )
     what = read.add_argument_group("what to read")
-    _add_seat_flags(what, "reader")
+    _add_meeting_flags(what, "reader")
     what.add_argument("--lang", type=languages, default=(), metavar="LANG,…", help="the same as LANG")
     what.add_argument(
         "--stability",
@@ -277,7 +277,7 @@ def _add_session_flags(command: argparse.ArgumentParser) -> None:
     _add_where_flags(command.add_argument_group("where"))
 
 
-def _add_seat_flags(group: argparse._ArgumentGroup, role: str) -> None:
+def _add_meeting_flags(group: argparse._ArgumentGroup, role: str) -> None:
     group.add_argument("--meeting", type=_meeting, required=True, help="the meeting's id, such as standup")
     group.add_argument("--name", help=f"name of the {role}, for the others (default: none)")
     _add_record_flag(group)

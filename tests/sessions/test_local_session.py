@@ -18,8 +18,8 @@ from gateway.meeting.members import Member
 from gateway.meeting.room import Room
 from gateway.protocol.limits import Limits
 from gateway.protocol.messages import SessionEnd, SessionStart, UtteranceFinal
+from gateway.sessions.local_session import LocalSession, key_of, recalled, restored
 from gateway.sessions.machine import Accept, Acknowledge, State
-from gateway.sessions.seat import Seat, key_of, recalled, restored
 from gateway.stores.memory_log import MemoryEventLog, MemoryStore
 from tests.logs import append
 from tests.sessions.desk import Connection
@@ -38,102 +38,102 @@ def said(connection: Connection, utterance: str = "u") -> Accept:
     return accept
 
 
-def seated(connection: Connection) -> Seat:
+def seated(connection: Connection) -> LocalSession:
     log = MemoryEventLog(usual(MemoryStore, max_publications=10, keep_s=60, max_bytes=10**6))
-    seat = Seat(
+    session = LocalSession(
         secret="s",
         room=Room("m", log, private=False, snapshot=1),
         member=Member(participant="ana", name="Ana", speaks="en", reads=("de",), stability="live"),
         state=connection.state,
     )
-    connect(seat, connection)
-    return seat
+    connect(session, connection)
+    return session
 
 
-def connect(seat: Seat, connection: Connection) -> Feed:
-    feed = Feed(connection.outbox, 0, participant="ana", wants=seat.member.wants)
-    seat.connect(feed, connection.state, connection.finish)
+def connect(session: LocalSession, connection: Connection) -> Feed:
+    feed = Feed(connection.outbox, 0, participant="ana", wants=session.member.wants)
+    session.connect(feed, connection.state, connection.finish)
     return feed
 
 
-def finished(seat: Seat, utterance: str = "u", *, failed: bool = False) -> None:
+def finished(session: LocalSession, utterance: str = "u", *, failed: bool = False) -> None:
     """What the room does once every promised language has an outcome."""
-    on_finished: Any = seat.member.on_finished
+    on_finished: Any = session.member.on_finished
     on_finished(utterance, failed)
 
 
 def test_connection_is_told_its_participant() -> None:
-    seat = seated(connection := started())
+    session = seated(connection := started())
     assert connection.state.participant == "ana"
-    assert seat.connected
+    assert session.connected
 
 
 def test_disconnected_session_stays_and_is_sent_nothing() -> None:
-    seat = seated(started())
-    seat.disconnect()
-    seat.away_since_s = 1.0
-    assert not seat.connected
-    assert seat.finish is None
-    connect(seat, started())
-    assert seat.connected
-    assert seat.away_since_s is None, "it is not away any more"
+    session = seated(started())
+    session.disconnect()
+    session.away_since_s = 1.0
+    assert not session.connected
+    assert session.finish is None
+    connect(session, started())
+    assert session.connected
+    assert session.away_since_s is None, "it is not away any more"
 
 
 def test_goodbye_closes_with_the_last_utterance() -> None:
-    seat = seated(connection := started())
+    session = seated(connection := started())
     said(connection, "u")
     said(connection, "v")
     connection.send(SessionEnd())
-    finished(seat, "u")
+    finished(session, "u")
     assert connection.closed == []
-    finished(seat, "v")
+    finished(session, "v")
     assert connection.closed == [CloseCode.NORMAL]
 
 
 def test_refused_last_final_closes_the_ending_session() -> None:
-    seat = seated(connection := started())
+    session = seated(connection := started())
     accept = said(connection)
     connection.send(SessionEnd())
-    seat.refused(accept, in_part=False)
+    session.refused(accept, in_part=False)
     assert connection.closed == [CloseCode.NORMAL]
 
 
 def test_failed_finals_may_be_resent_others_are_acknowledged() -> None:
-    seat = seated(connection := started())
+    session = seated(connection := started())
     for utterance, failed, answer in (("u", True, Accept), ("v", False, Acknowledge)):
         said(connection, utterance)
-        finished(seat, utterance, failed=failed)
+        finished(session, utterance, failed=failed)
         only(answer, connection.send(UtteranceFinal(utterance, 1, "One.")))
 
 
 def test_newest_connection_learns_an_utterances_outcome() -> None:
-    seat = seated(earlier := started())
+    session = seated(earlier := started())
     said(earlier)
     newer = started()
     newer.state.inherit(earlier.state)
-    connect(seat, newer)
+    connect(session, newer)
     newer.send(SessionEnd())
-    finished(seat)
+    finished(session)
     assert (earlier.closed, newer.closed) == ([], [CloseCode.NORMAL])
 
 
 def test_what_is_finished_while_nobody_is_connected_is_remembered() -> None:
-    seat = seated(connection := started())
+    session = seated(connection := started())
     said(connection)
     connection.send(SessionEnd())
-    seat.disconnect()
-    finished(seat)
+    session.disconnect()
+    finished(session)
     assert connection.state.in_flight == 0
     assert connection.closed == []
 
 
 def test_ended_session_is_freed_before_its_member() -> None:
-    seat = seated(started())
-    member, freed = seat.member, weakref.ref(seat)
+    session = seated(started())
+    member, freed = session.member, weakref.ref(session)
     gc.disable()
     try:
-        seat.leave()
-        del seat
+        session.leave()
+        del session
         assert freed() is None
     finally:
         gc.enable()
@@ -222,11 +222,16 @@ async def test_session_of_another_gateway_is_restored() -> None:
         recorded=True,
     )
     room = Room("m", MemoryEventLog(usual(MemoryStore)), private=True, snapshot=1)
-    seat = restored(room, ana, "secret", Limits(), fence=7)
-    assert (seat.record(until_s=1e9), seat.secret, seat.fence, seat.connected) == (ana, "secret", 7, False)
-    kept = seat.kept(30.0)
+    session = restored(room, ana, "secret", Limits(), fence=7)
+    assert (session.record(until_s=1e9), session.secret, session.fence, session.connected) == (
+        ana,
+        "secret",
+        7,
+        False,
+    )
+    kept = session.kept(30.0)
     assert (kept.session, kept.left_s, kept.grant) == ("secret", 30.0, ANA)
-    seat.member.stopped["ja"] = 9
+    session.member.stopped["ja"] = 9
     assert kept.stopped == {"fr": 5}
 
 

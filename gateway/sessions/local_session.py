@@ -20,14 +20,14 @@ from gateway.meeting.feed import Feed
 from gateway.meeting.members import Member
 from gateway.meeting.room import Room
 from gateway.protocol.limits import Limits
-from gateway.sessions.machine import Accept, Close, Effect, Session
+from gateway.sessions.machine import Accept, Close, Effect, SessionState
 
 # Closes a connection after what is in its outbox, with the reason.
 Finish = Callable[[CloseCode, GatewayError | None], None]
 
 
 @dataclass(eq=False, kw_only=True)
-class Seat:
+class LocalSession:
     """What outlives a connection of a session, and what belongs to the connection it has now."""
 
     # The secret with which a client resumes the session.
@@ -39,7 +39,7 @@ class Seat:
     room: Room
     member: Member
     # The protocol's state; the next connection takes it over.
-    state: Session
+    state: SessionState
     # Closes the connection; None while there is none.
     finish: Finish | None = None
     # By the clock of `Sessions`, while there is no connection.
@@ -69,7 +69,7 @@ class Seat:
     def connected(self) -> bool:
         return self.member.feed is not None
 
-    def connect(self, feed: Feed, state: Session, finish: Finish) -> None:
+    def connect(self, feed: Feed, state: SessionState, finish: Finish) -> None:
         """A connection: the first one, or one that goes on with the session."""
         state.participant = self.member.participant
         self.member.feed, self.state, self.finish = feed, state, finish
@@ -81,7 +81,7 @@ class Seat:
     def leave(self) -> None:
         """The session has ended."""
         self.disconnect()
-        # It holds this seat, and would keep the meeting's texts until the next pass of the garbage collector.
+        # It holds this session, and would keep the meeting's texts until the next pass of the garbage collector.
         self.member.on_finished = None
 
     def refused(self, accept: Accept, *, in_part: bool) -> list[Effect]:
@@ -140,12 +140,12 @@ def key_of(secret: str) -> bytes:
     return hashlib.sha256(secret.encode("utf-8", "surrogatepass")).digest()
 
 
-def recalled(room: Room, record: SessionRecord, limits: Limits) -> Session:
+def recalled(room: Room, record: SessionRecord, limits: Limits) -> SessionState:
     """A session's protocol state, as far as the room tells it: what it said lately, and what is not finished.
 
     If it sends an older final again, the log recognises that.
     """
-    state = Session(limits)
+    state = SessionState(limits)
     state.participant, state.grant = record.participant, record.grant
     for said in room.history.said_by(record.participant):
         missing = bool(said.missing())
@@ -157,7 +157,7 @@ def recalled(room: Room, record: SessionRecord, limits: Limits) -> Session:
     return state
 
 
-def restored(room: Room, record: SessionRecord, secret: str, limits: Limits, fence: int = 0) -> Seat:
+def restored(room: Room, record: SessionRecord, secret: str, limits: Limits, fence: int = 0) -> LocalSession:
     """The session, away."""
     member = Member(
         participant=record.participant,
@@ -170,4 +170,4 @@ def restored(room: Room, record: SessionRecord, secret: str, limits: Limits, fen
         stopped=dict(record.stopped),
         account=record.account,
     )
-    return Seat(secret=secret, fence=fence, room=room, member=member, state=recalled(room, record, limits))
+    return LocalSession(secret=secret, fence=fence, room=room, member=member, state=recalled(room, record, limits))

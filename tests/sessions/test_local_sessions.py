@@ -18,10 +18,10 @@ from gateway.domain.session_store import Held
 from gateway.domain.sessions import SessionRecord, UsedToken
 from gateway.protocol.limits import Limits
 from gateway.protocol.messages import UtteranceFinal
-from gateway.sessions import seats
+from gateway.sessions import local_sessions
+from gateway.sessions.local_session import LocalSession
+from gateway.sessions.local_sessions import Writes
 from gateway.sessions.machine import Update
-from gateway.sessions.seat import Seat
-from gateway.sessions.seats import Writes
 from tests.sessions.desk import desk
 from tests.sessions.faulty_session_store import FaultySessionStore
 from tests.translation.stage import idle
@@ -31,22 +31,22 @@ async def test_moved_session_takes_nothing_and_ends_nothing() -> None:
     session_store = FaultySessionStore()
     async with desk(session_store=session_store) as d:
         entry, ana = await d.join(name="Ana", speaks="en")
-        d.sessions.seats.moved(entry.seat.key, elsewhere=True)
-        d.sessions.seats.moved(entry.seat.key, elsewhere=True)
+        d.sessions.local.moved(entry.session.key, elsewhere=True)
+        d.sessions.local.moved(entry.session.key, elsewhere=True)
         assert ana.closed == [CloseCode.REPLACED]
         assert ana.send(UtteranceFinal("u", 1, "One.")) == []
         # Its connection closes only now.
-        d.sessions.seats.away(entry.seat, entry.feed)
-        d.sessions.seats.end(entry.seat)
+        d.sessions.local.away(entry.session, entry.feed)
+        d.sessions.local.end(entry.session)
         await idle()
-        assert len(d.sessions.seats.all) == 0
+        assert len(d.sessions.local.all) == 0
         assert (await session_store.counts("default")).sessions == 1, "the other gateway has it"
 
 
 async def test_session_ended_elsewhere_is_told_to_return() -> None:
     async with desk() as d:
         entry, ana = await d.join()
-        d.sessions.seats.moved(entry.seat.key, elsewhere=False)
+        d.sessions.local.moved(entry.session.key, elsewhere=False)
         assert ana.closed == [CloseCode.RESTART]
         assert isinstance(ana.reasons[0], LogUnavailable)
 
@@ -58,11 +58,11 @@ async def test_changes_during_an_outage_are_told_later() -> None:
         gone, _ = await d.join(name="Bo")
         changed, _ = await d.join(name="Cy")
         session_store.down |= {"save", "end", "release"}
-        d.sessions.seats.away(away.seat, away.feed)
-        d.sessions.seats.end(gone.seat)
+        d.sessions.local.away(away.session, away.feed)
+        d.sessions.local.end(gone.session)
         with pytest.raises(LogUnavailable):
-            await d.sessions.update(changed.seat, Update("de", ("fr",)))
-        assert (changed.seat.member.speaks, changed.seat.member.reads) == (None, ())
+            await d.sessions.update(changed.session, Update("de", ("fr",)))
+        assert (changed.session.member.speaks, changed.session.member.reads) == (None, ())
         d.now_s = 30.0
         await d.sessions.sweep()
         await idle()
@@ -73,7 +73,7 @@ async def test_changes_during_an_outage_are_told_later() -> None:
         assert (await session_store.counts("default")).sessions == 2
         [session] = [each for each in session_store.store.sessions.values() if each.record.name == "Ana"]
         assert session.away_s == pytest.approx(session_store.store.wall_clock() - 30.0, abs=10.0)
-        held = await session_store.find(changed.seat.key)
+        held = await session_store.find(changed.session.key)
         assert held is not None
         assert held.record.reads == ()
 
@@ -142,12 +142,12 @@ class Writing:
             self._note_moved,
         )
 
-    def _note_moved(self, seat: Seat, elsewhere: bool) -> None:
-        self.moved.append(seat.key)
+    def _note_moved(self, session: LocalSession, elsewhere: bool) -> None:
+        self.moved.append(session.key)
         self.elsewhere.append(elsewhere)
 
 
-class _Session(Seat):
+class _Session(LocalSession):
     def __init__(self, key: bytes, fence: int = 1) -> None:
         self.key, self.fence = key, fence
 
@@ -169,8 +169,8 @@ async def test_what_changed_is_told_as_it_is_then() -> None:
 async def test_only_the_newest_untold_state_is_told_later() -> None:
     async with writing() as d:
         d.session_store.reachable.clear()
-        seat = _Session(b"a")
-        d.writes.save(seat)
+        session = _Session(b"a")
+        d.writes.save(session)
         d.writes.end(b"b", 4)
         await idle()
         d.writes.end(b"a", 1)
@@ -247,10 +247,10 @@ async def test_another_gateways_session_is_not_kept_here(resumed: bool) -> None:
     async with writing() as d:
         d.session_store.answers = False
         d.session_store.go_on.clear()
-        seat = _Session(b"a")
-        d.writes.save(seat)
+        session = _Session(b"a")
+        d.writes.save(session)
         await idle()
-        seat.fence += resumed
+        session.fence += resumed
         d.session_store.go_on.set()
         await idle()
         assert d.moved == ([] if resumed else [b"a"])
@@ -293,7 +293,7 @@ async def test_whether_a_token_is_about_to_be_given_back() -> None:
 
 
 async def test_failures_do_not_hold_up_later_writes(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(seats, "_AT_ONCE", 2)
+    monkeypatch.setattr(local_sessions, "_AT_ONCE", 2)
     async with writing() as d:
         d.session_store.away = {b"a", b"b", b"c"}  # on a store that is away
         for session in (b"a", b"b", b"c"):
