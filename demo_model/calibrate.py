@@ -5,12 +5,11 @@
 
 Run it again whenever a model was trained: its log-probabilities are worth something else.
 
-A translation is wrong if a reader would call it wrong. Translated are the development set, the sets of the corpus
-that training left out (`written`), and what is said in meetings in other words (`paraphrases.toml`).
-`readings.tsv` says which answers a reader called right or wrong; what nobody has read is left out. A chrF of 80
-against the reference is what `--answers` begins with, and how often that agrees with the readings is part of the
-report. The model is calibrated on one half of the sentences and reported on the other; a sentence is in the same
-half in all its directions.
+A translation is wrong if a reader would call it wrong. Translated are the development set and `strangers.tsv`:
+what people typed who tried a translator, knowing neither corpus nor model. `readings.tsv` says which answers a
+reader called right or wrong; what nobody has read is left out. A chrF of 80 against the reference is what
+`--answers` begins with, and how often that agrees with the readings is part of the report. The model is calibrated
+on one half of the sentences and reported on the other; a sentence is in the same half in all its directions.
 """
 
 from __future__ import annotations
@@ -19,7 +18,6 @@ import argparse
 import csv
 import json
 import math
-import tomllib
 import zlib
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -27,18 +25,18 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+
 from demo_model.evaluate import Answer, suite_items, translate
 from demo_model.own import Item
 from gateway.engines.prompting.confidence import CALIBRATION_FILE, Calibration, log_surprise
 
 READINGS = Path(__file__).parent / "readings.tsv"
-PARAPHRASES = Path(__file__).parent / "paraphrases.toml"
+STRANGERS = Path(__file__).parent / "strangers.tsv"
 # chrF from which an answer that nobody has read counts as right.
 _RIGHT_CHRF = 80.0
-# The mark is where so large a share of what is shown as sure should be wrong.
-_WRONG_AT_MARK = 0.05
-# Sets of each suite, of which each gives ten answers.
-_MOST = {"development": 120, "written": 120}
+# The mark is where so large a share of all answers should be wrong and not marked.
+_WRONG_AND_SURE = 0.05
 
 
 @dataclass(frozen=True)
@@ -52,22 +50,22 @@ class Judged:
     def half(self) -> int:
         """0: to calibrate on, 1: to report on."""
         item = self.answer.item
-        return zlib.crc32((item.source if item.source_language == "en" else item.target).encode()) % 2
+        return (
+            zlib.crc32((item.target if item.target_language == "en" and item.target else item.source).encode()) % 2
+        )
 
     @property
-    def measure(self) -> float:
-        """The mean log-probability of a token: the higher, the more likely right."""
-        return sum(self.answer.logprobs) / len(self.answer.logprobs)
+    def measures(self) -> tuple[float, float]:
+        """Logarithms of the mean surprise of a token, and of the number of tokens."""
+        count = len(self.answer.logprobs)
+        return log_surprise(sum(self.answer.logprobs), count), math.log(count)
 
 
 def items() -> list[Item]:
-    """The sentences of all suites, into and out of English."""
-    found = [item for suite, most in _MOST.items() for item in suite_items(suite, most)]
-    for texts in tomllib.loads(PARAPHRASES.read_text(encoding="utf-8"))["sentence"]:
-        for other in [language for language in texts if language != "en"]:
-            for source, target in (("en", other), (other, "en")):
-                found.append(Item("paraphrase", source, target, texts[source], texts[target]))
-    return found
+    """The development set, into and out of English, and what strangers typed, which has no reference."""
+    rows = [line.split("\t") for line in STRANGERS.read_text(encoding="utf-8").splitlines()]
+    typed = [Item("strangers", source, target, text, "") for source, target, text in rows]
+    return suite_items("development") + typed
 
 
 def judged(answers: Sequence[Answer]) -> list[Judged]:
@@ -123,39 +121,35 @@ def area_under_curve(right: Sequence[float], wrong: Sequence[float]) -> float:
 
 
 def fit(chosen: Sequence[Judged]) -> Calibration:
-    """Logistic regression on the mean surprise, by Newton's method; the mark is where few sure ones are wrong."""
-    points = [(log_surprise(each.measure, 1), float(each.right)) for each in chosen]
-    bias = slope = 0.0
+    """Logistic regression by Newton's method; the mark is where few are wrong and sure."""
+    x = np.array([(1.0, *each.measures) for each in chosen])
+    y = np.array([each.right for each in chosen], float)
+    weights = np.zeros(3)
     for _ in range(25):
+        p = 1 / (1 + np.exp(-np.clip(x @ weights, -30, 30)))
         # A little of 0.001 keeps it finite where right and wrong do not overlap.
-        g0, g1, h00, h01, h11 = -0.001 * bias, -0.001 * slope, 0.001, 0.0, 0.001
-        for x, y in points:
-            p = 1 / (1 + math.exp(-max(-30.0, min(30.0, bias + slope * x))))
-            weight = p * (1 - p)
-            g0, g1 = g0 + y - p, g1 + (y - p) * x
-            h00, h01, h11 = h00 + weight, h01 + weight * x, h11 + weight * x * x
-        determinant = h00 * h11 - h01 * h01
-        bias += (h11 * g0 - h01 * g1) / determinant
-        slope += (h00 * g1 - h01 * g0) / determinant
-    unmarked = Calibration(round(bias, 4), round(slope, 4), 0.0)
-    return Calibration(unmarked.bias, unmarked.slope, _mark(unmarked, chosen))
+        hessian = (x * (p * (1 - p))[:, None]).T @ x + 0.001 * np.eye(3)
+        weights = weights + np.linalg.solve(hessian, x.T @ (y - p) - 0.001 * weights)
+    bias, slope, length_slope = (round(float(weight), 4) for weight in weights)
+    unmarked = Calibration(bias, slope, 0.0, length_slope)
+    return Calibration(bias, slope, _mark(unmarked, chosen), length_slope)
 
 
 def _mark(calibration: Calibration, chosen: Sequence[Judged]) -> float:
-    """The lowest confidence from which on at most `_WRONG_AT_MARK` should be wrong; 1 if there is none.
+    """The lowest confidence from which on at most `_WRONG_AND_SURE` of all should be wrong; 1 if there is none.
 
     By the confidences, not by a count of those that were wrong: so few are sure that a single one would decide.
     """
     mark, wrong = 1.0, 0.0
-    for number, value in enumerate(sorted((_confidence(calibration, each) for each in chosen), reverse=True), 1):
+    for value in sorted((_confidence(calibration, each) for each in chosen), reverse=True):
         wrong += 1 - value
-        if wrong <= _WRONG_AT_MARK * number:
+        if wrong <= _WRONG_AND_SURE * len(chosen):
             mark = value
     return mark
 
 
 def _confidence(calibration: Calibration, each: Judged) -> float:
-    return calibration.confidence(each.measure, 1).value
+    return calibration.confidence(sum(each.answer.logprobs), len(each.answer.logprobs)).value
 
 
 def report(calibration: Calibration, found: Sequence[Judged]) -> dict[str, Any]:
@@ -172,7 +166,9 @@ def report(calibration: Calibration, found: Sequence[Judged]) -> dict[str, Any]:
         lines[name] = {
             "sentences": len(group),
             "right": len(right),
-            "auc": round(area_under_curve([e.measure for e in right], [e.measure for e in wrong]), 3)
+            "auc": round(
+                area_under_curve(*([_confidence(calibration, e) for e in part] for part in (right, wrong))), 3
+            )
             if both
             else None,
             "sure": len(sure),
@@ -223,17 +219,14 @@ def main() -> None:
     written = {
         "bias": calibration.bias,
         "slope": calibration.slope,
+        "length_slope": calibration.length_slope,
         "unsure_below": calibration.unsure_below,
-        "measure": "mean log-probability",
         "readings": read,
         "report": lines,
     }
     path = options.out or options.model / CALIBRATION_FILE
     path.write_text(json.dumps(written, ensure_ascii=False, indent=1) + "\n", encoding="utf-8")
-    print(f"{path}: confidence = 1 / (1 + exp(-({calibration.bias} + {calibration.slope} × log mean surprise))),")
-    print(
-        f"unsure below {calibration.unsure_below}; fitted on {len(fitted)} answers, reported on {len(held)} others"
-    )
+    print(f"{path}: {calibration}; fitted on {len(fitted)} answers, reported on {len(held)} others")
     agrees = f"{read['read']} of {read['answers']} answers were read"
     print(f"{agrees}; chrF agrees on {read['chrf_agrees']}")
     print(table(lines))

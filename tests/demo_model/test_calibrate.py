@@ -26,7 +26,7 @@ def answer(suite: str, number: int, surprise: float, *, right: bool) -> Judged:
 def answers(count: int = 60) -> list[Judged]:
     """The model is hardly surprised by what it gets right, but now and then by what it gets wrong neither."""
     found = [answer("unseen", number, 0.0001 * (number % 7), right=True) for number in range(count)]
-    found += [answer("paraphrase", number, 0.001 * (number % 9), right=number % 9 < 4) for number in range(count)]
+    found += [answer("strangers", number, 0.001 * (number % 9), right=number % 9 < 4) for number in range(count)]
     return found + [answer("development", number, 0.05 + 0.01 * number, right=False) for number in range(count)]
 
 
@@ -48,18 +48,18 @@ def test_what_is_shown_as_sure_is_seldom_wrong_and_what_the_model_knows_is_sure(
     assert 0 < calibration.unsure_below < 1
     assert lines["unseen"]["sure"] == 60
     assert lines["development"]["sure"] == 0
-    assert lines["all"]["sure_and_wrong"] <= 0.1 * lines["all"]["sure"]
+    assert lines["all"]["sure_and_wrong"] <= 0.1 * lines["all"]["sentences"]
 
 
 def test_a_sentence_is_in_the_same_half_in_all_its_directions() -> None:
-    into = Judged(Answer(Item("paraphrase", "de", "en", "Ja.", "Yes."), "Yes.", (0.0,), True), True)
-    out_of = Judged(Answer(Item("paraphrase", "en", "de", "Yes.", "Ja."), "Ja.", (0.0,), True), True)
+    into = Judged(Answer(Item("strangers", "de", "en", "Ja.", "Yes."), "Yes.", (0.0,), True), True)
+    out_of = Judged(Answer(Item("strangers", "en", "de", "Yes.", "Ja."), "Ja.", (0.0,), True), True)
     assert into.half == out_of.half
     assert {answer("unseen", number, 0.0, right=True).half for number in range(20)} == {0, 1}
 
 
 def test_what_a_reader_said_counts_and_else_how_close_it_is_to_the_reference() -> None:
-    item = Item("paraphrase", "en", "de", "Let's go.", "Gehen wir.")
+    item = Item("strangers", "en", "de", "Let's go.", "Gehen wir.")
     assert is_right(item, "Gehen wir.", {})
     assert not is_right(item, "Los geht's!", {})
     assert is_right(item, "Los geht's!", {("en-de", "Let's go.", "Los geht's!"): True})

@@ -19,25 +19,26 @@ from gateway.domain.errors import StartupError
 
 CALIBRATION_FILE = "confidence.json"
 
-# Below this mean surprise, in nats a token, no difference can be measured.
+# Below this surprise, in nats a token, no difference can be measured.
 _FLOOR = 0.0001
 
 
 class Calibration(Struct, frozen=True):
     """What the log-probabilities of one model are worth.
 
-    The measure is the mean surprise of a token: minus its log-probability, in nats. `bias` and `slope` are those
-    of a logistic regression on its logarithm.
+    Surprise is minus a log-probability, in nats. `bias`, `slope` and `length_slope` are those of a logistic
+    regression on the logarithms of the mean surprise of a token and of the number of tokens.
     """
 
     bias: float
     slope: float
     # A translation with a lower confidence is shown as unsure. From 0 to 1.
     unsure_below: float
+    length_slope: float = 0.0
 
     def confidence(self, logprob: float, tokens: int) -> Confidence:
         """The confidence of a text. logprob: the sum over its tokens, the one that ends it included, in nats."""
-        exponent = self.bias + self.slope * log_surprise(logprob, tokens)
+        exponent = self.bias + self.slope * log_surprise(logprob, tokens) + self.length_slope * math.log(tokens)
         value = round(1 / (1 + math.exp(-max(-50.0, min(50.0, exponent)))), 3)
         return Confidence(value, unsure=value < self.unsure_below)
 

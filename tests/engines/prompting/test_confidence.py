@@ -24,6 +24,12 @@ def test_a_long_text_is_not_less_sure_than_a_short_one_like_it() -> None:
     assert CALIBRATION.confidence(-2.0, 100) == CALIBRATION.confidence(-0.1, 5)
 
 
+def test_the_length_counts_where_it_was_fitted() -> None:
+    by_total = Calibration(bias=-5.0, slope=-1.5, unsure_below=0.5, length_slope=-1.5)
+    assert by_total.confidence(-2.0, 100).value == pytest.approx(by_total.confidence(-2.0, 5).value, abs=0.01)
+    assert by_total.confidence(-2.0, 100).value < CALIBRATION.confidence(-2.0, 100).value
+
+
 def test_below_the_mark_it_is_unsure_and_at_the_mark_it_is_not() -> None:
     value = CALIBRATION.confidence(-0.5, 10).value
     at, above = Calibration(-5.0, -1.5, value), Calibration(-5.0, -1.5, value + 0.001)
