@@ -13,6 +13,7 @@ from __future__ import annotations
 import argparse
 import asyncio
 import math
+import os
 import re
 import time
 from collections import Counter, defaultdict
@@ -20,11 +21,13 @@ from collections.abc import AsyncIterator, Callable, Collection, Iterator, Seque
 from contextlib import AsyncExitStack, asynccontextmanager, suppress
 from dataclasses import dataclass, field
 from importlib import metadata
+from pathlib import Path
 
 from msgspec import to_builtins
 from msgspec.structs import replace
 
 from demo_model import LANGUAGES, SMALL_MODEL
+from gateway.bundled.folder import VARIABLE
 from gateway.client import ClientError, ClientSession, connect
 from gateway.domain.log import segment_number
 from gateway.domain.sessions import Stability
@@ -371,7 +374,7 @@ def _token_count(plan: PartialsPlan) -> Callable[[str], int]:
         return lambda text: len(text.split())
     from tokenizers import Tokenizer
 
-    tokenizer = Tokenizer.from_file(str(SMALL_MODEL / "tokenizer.json"))
+    tokenizer = Tokenizer.from_file(str(Path(os.environ.get(VARIABLE) or SMALL_MODEL) / "tokenizer.json"))
     return lambda text: len(tokenizer.encode(text, add_special_tokens=False).ids) + 1
 
 
