@@ -1,6 +1,7 @@
 """The states of one engine, and what ends with them: the same for every adapter and for the supervisor.
 
-Knows: which state may follow which, generations in flight. Must not know: what an engine is, why it fails, clocks.
+Knows: which state may follow which, generations in flight.
+Must not know: which engine it is, why it fails, clocks.
 
 State        may become
 STARTING     STARTING (another reason), READY, FAILED, STOPPED
@@ -16,8 +17,9 @@ import logging
 from collections.abc import Callable
 from types import MappingProxyType
 
-from gateway.domain.engine import EngineHealth, EngineState
-from gateway.domain.errors import EngineUnavailable
+from gateway.domain.engine import EngineHealth, EngineProfile, EngineState
+from gateway.domain.errors import EngineRestarting, EngineUnavailable
+from gateway.engines.in_flight import Generations
 
 _log = logging.getLogger(__name__)
 
@@ -70,10 +72,38 @@ class Lifecycle:
         return True
 
     def check(self, retry_after_ms: int = 2_000) -> None:
-        """Raises `EngineUnavailable` unless it is ready."""
+        """Raises `EngineUnavailable` unless it is ready; it is `EngineRestarting` while it is started again."""
         if self.state is not EngineState.READY:
-            raise self.unavailable(retry_after_ms)
+            raise unavailable(self.health, retry_after_ms)
 
-    def unavailable(self, retry_after_ms: int = 2_000) -> EngineUnavailable:
-        """The error for work that an engine in this state cannot do."""
-        return EngineUnavailable(f"The engine is not ready: {self.health.reason}", retry_after_ms=retry_after_ms)
+
+def unavailable(health: EngineHealth, retry_after_ms: int = 2_000) -> EngineUnavailable:
+    """The error for work that an engine in this state cannot do."""
+    if health.state is EngineState.RESTARTING:
+        return EngineRestarting(health.reason, retry_after_ms=5_000)
+    return EngineUnavailable(f"The engine is not ready: {health.reason}", retry_after_ms=retry_after_ms)
+
+
+class Adapter:
+    """What every adapter of one engine has: its health, its profile once that is known, generations in flight."""
+
+    def __init__(self, life: Lifecycle | None = None) -> None:
+        self._life = life or Lifecycle()
+        self._profile: EngineProfile | None = None
+        self._generations = Generations()
+
+    def health(self) -> EngineHealth:
+        return self._life.health
+
+    def profile(self) -> EngineProfile:
+        if self._profile is None:
+            raise unavailable(self._life.health)
+        return self._profile
+
+    def _say(self, reason: str) -> None:
+        """How far it is with its start."""
+        self._life.become(EngineState.STARTING, reason)
+
+    def _end_as_stopped(self) -> None:
+        self._life.become(EngineState.STOPPED, "the engine was stopped")
+        self._generations.end("The engine was stopped.")

@@ -26,10 +26,10 @@ from gateway.domain.engine import (
     TokenEvent,
     TranslationRequest,
 )
-from gateway.domain.errors import EngineRestarting, EngineUnavailable, StartupError
+from gateway.domain.errors import EngineUnavailable, StartupError
 from gateway.domain.ports import Engine
 from gateway.engines.in_flight import Generations
-from gateway.engines.lifecycle import Lifecycle
+from gateway.engines.lifecycle import Adapter, Lifecycle, unavailable
 
 _log = logging.getLogger(__name__)
 
@@ -59,7 +59,7 @@ class RestartPolicy(Struct, frozen=True, kw_only=True):
     restart_backoff_max_s: float
 
 
-class Supervisor:
+class Supervisor(Adapter):
     """Engine port over one engine after another.
 
     build: makes an engine that is not started.
@@ -78,6 +78,8 @@ class Supervisor:
         on_change: Callable[[EngineHealth], None] = lambda _: None,
         activity: Callable[[], tuple[bool, int]] | None = None,
     ) -> None:
+        self.on_change = on_change
+        super().__init__(Lifecycle(tried_again=True, on_change=lambda health: self.on_change(health)))
         self._build = build
         self._activity = activity or self._own_activity
         self._policy = policy
@@ -86,11 +88,7 @@ class Supervisor:
         self._start_failures = metrics.ENGINE_START_FAILURES.labels(name)
         self._restart_s = metrics.ENGINE_RESTART_S.labels(name)
         self._engine: Engine | None = None
-        self.on_change = on_change
-        self._life = Lifecycle(tried_again=True, on_change=lambda health: self.on_change(health))
-        self._profile: EngineProfile | None = None
         self._max_running = 0
-        self._generations = Generations()
         self._dead = asyncio.Event()
         self._failures = 0
         self._ready_s = self._start_limit_s = 0.0
@@ -119,8 +117,7 @@ class Supervisor:
         self._watching = asyncio.create_task(self._watch(), name="engine supervisor")
 
     async def stop(self) -> None:
-        self._life.become(EngineState.STOPPED, "the engine was stopped")
-        self._generations.end("The engine was stopped.")
+        self._end_as_stopped()
         if (watching := self._watching) is not None:
             self._watching = None
             watching.cancel()
@@ -242,7 +239,8 @@ class Supervisor:
     # ------------------------------------------------------------ generations
 
     async def generate(self, request: TranslationRequest, on_event: OnEvent) -> None:
-        self._check()
+        if (health := self.health()).state is not EngineState.READY:
+            raise unavailable(health)
         assert self._engine is not None  # noqa: S101 -- ready
         generations = self._generations
         generation = generations.open()
@@ -261,16 +259,6 @@ class Supervisor:
             raise
         finally:
             generation.close()
-
-    def _check(self) -> None:
-        health = self.health()
-        match health.state:
-            case EngineState.READY:
-                return
-            case EngineState.RESTARTING:
-                raise EngineRestarting(health.reason, retry_after_ms=5_000)
-            case _:
-                raise EngineUnavailable(f"The engine is not ready: {health.reason}", retry_after_ms=2_000)
 
     # ------------------------------------------------------------ state
 
@@ -291,11 +279,9 @@ class Supervisor:
         return EngineCapacity(self._max_running, 0, 0)
 
     def profile(self) -> EngineProfile:
-        if self._profile is not None:
-            return self._profile
-        if self._engine is not None:
+        if self._profile is None and self._engine is not None:
             return self._engine.profile()
-        raise self._life.unavailable()
+        return super().profile()
 
     async def metrics(self, names: Sequence[str] = ()) -> bytes:
         return b"" if self._engine is None else await self._engine.metrics(names)

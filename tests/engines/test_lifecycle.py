@@ -7,7 +7,7 @@ import itertools
 import pytest
 
 from gateway.domain.engine import EngineHealth, EngineState
-from gateway.domain.errors import EngineUnavailable
+from gateway.domain.errors import EngineRestarting, EngineUnavailable
 from gateway.engines.lifecycle import Lifecycle
 
 STARTING, READY, RESTARTING, FAILED, STOPPED = EngineState
@@ -64,6 +64,8 @@ def test_a_listener_that_raises_does_not_undo_the_change() -> None:
 
 def test_only_a_ready_engine_takes_work() -> None:
     in_state(READY).check()
-    for state in (STARTING, RESTARTING, FAILED, STOPPED):
+    for state in (STARTING, FAILED, STOPPED):
         with pytest.raises(EngineUnavailable, match="not ready"):
             in_state(state).check()
+    with pytest.raises(EngineRestarting):
+        in_state(RESTARTING).check()

@@ -32,6 +32,7 @@ from gateway.domain.ports import Engine
 from gateway.engines.host import processes
 from gateway.engines.host.messages import (
     PROTOCOL,
+    Activity,
     GetActivity,
     Hello,
     Slots,
@@ -43,7 +44,6 @@ from gateway.engines.host.messages import (
 )
 from gateway.engines.host.orphans import exit_when_hung, exit_with_parent
 from gateway.engines.host.sharing import Gateway, Sharing
-from gateway.engines.host.work import EngineWork
 from gateway.runtime import LogStyle, log_to, settle_interpreter
 
 _log = logging.getLogger(__name__)
@@ -191,8 +191,7 @@ class _Host:
         self._starting = starting
         self._shared_at, self._keep = role
         self._ended = asyncio.Event()
-        self._work = EngineWork(engine, on_failure=self._look)
-        self.sharing = Sharing(self._work)
+        self.sharing = Sharing(engine, on_failure=self._look)
         # The gateway that has this host.
         self.gateway: _Owner | None = None
         # Since when no gateway has it.
@@ -223,7 +222,7 @@ class _Host:
         self.sharing.join(gateway)
         # The callback runs in a later turn of the loop, after the first look.
         self._starting.add_done_callback(self._started)
-        with self._work.lag:
+        with self.sharing.lag:
             while not self._ended.is_set():
                 self.turns += 1
                 self._look()
@@ -301,7 +300,7 @@ class _Host:
             case Stop():
                 self._ended.set()
             case GetActivity():
-                self._say(self._work.activity())
+                self._say(Activity(self.sharing.generations, self.sharing.progress))
 
 
 class _Owner(Gateway):
@@ -312,12 +311,12 @@ class _Owner(Gateway):
         self._host = host
         self._told_s = 0.0
 
-    def tell(self, slots: Slots) -> None:
+    def show_slots(self, slots: Slots) -> None:
         """How busy the engine is can wait for the next look, at which it is told again; how many slots cannot."""
         now_s = asyncio.get_running_loop().time()
         if self._slots is None or slots.granted != self._slots.granted or now_s - self._told_s > _LOOK_S / 2:
             self._told_s = now_s
-            super().tell(slots)
+            super().show_slots(slots)
 
     def heard(self, message: ToHost) -> None:
         self._host.heard(message)

@@ -11,19 +11,13 @@ import asyncio
 import logging
 import multiprocessing
 import socket
-from collections.abc import Callable, Coroutine, Sequence
+from collections.abc import Callable, Sequence
 from multiprocessing import resource_tracker
 from multiprocessing.util import Finalize
 from pathlib import Path
-from typing import Any, ClassVar
+from typing import ClassVar
 
-from gateway.domain.engine import (
-    EngineCapacity,
-    EngineHealth,
-    EngineState,
-    OnEvent,
-    TranslationRequest,
-)
+from gateway.domain.engine import EngineCapacity, EngineHealth, EngineState
 from gateway.domain.errors import StartupError
 from gateway.domain.ports import Engine
 from gateway.engines.host import main, processes
@@ -193,8 +187,7 @@ class HostedEngine(Window):
         await asyncio.to_thread(host.find)
 
     async def stop(self) -> None:
-        self._life.become(EngineState.STOPPED, "the engine was stopped")
-        self._generations.end("The engine was stopped.")
+        self._end_as_stopped()
         self._starts(Started("The engine was stopped while it started."))
         self._questions.lost()
         keep_log = self._failed
@@ -297,13 +290,6 @@ class HostedEngine(Window):
     def _ask(self, question: GetMetrics) -> None:
         assert self._channel is not None  # noqa: S101 -- ready engines have it
         self._channel.say(question)
-
-    # ------------------------------------------------------------ generations
-
-    def generate(self, request: TranslationRequest, on_event: OnEvent) -> Coroutine[Any, Any, None]:
-        self._life.check()
-        assert self._channel is not None  # noqa: S101 -- ready engines have it
-        return self._answers.generate(request, on_event, self._generations, self._channel.say)
 
     # ------------------------------------------------------------ state
 

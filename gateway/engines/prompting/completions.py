@@ -16,8 +16,8 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from gateway.domain.engine import Confidence, FinishReason, TokenEvent, TranslationRequest
-from gateway.engines.prompting.confidence import Calibration
 from gateway.engines.prompting.encoding import PromptEncoder
+from gateway.engines.prompting.model_config import Calibration
 from gateway.engines.prompting.verification import Probe, VerifiedPrefix, verify_proposal
 from gateway.text.folding import Unfolding, is_doubtful_copy
 from gateway.text.units import SPOKEN
@@ -144,3 +144,24 @@ def cache_salt(scope: str) -> str | None:
     Letters and digits only: others have ended engines. It does not tell what the scope is.
     """
     return blake2b(scope.encode(), digest_size=16).hexdigest() if scope else None
+
+
+# Most pieces of text a second, over all sequences. A piece costs the gateway about 50 microseconds, and one frame
+# per reader. If the event loop cannot keep up, first words come late.
+_MOST_PIECES_PER_S = 2_500
+
+# Most tokens of a piece. A sequence keeps its value to its end, even if the engine becomes slower.
+_MOST_TOKENS = 12
+
+
+def tokens_a_piece(interval_s: float, step_s: float, running: int) -> int:
+    """How many tokens of a sequence to hand on together, so that a piece comes about every `interval_s`.
+
+    step_s: time of a token, in seconds; 0 if it is not known. running: sequences that run.
+    From 1 (also if `interval_s` is 0) to 12. With many sequences the pieces are larger, so that all sequences
+    together have at most 2,500 pieces a second.
+    """
+    if not interval_s or not step_s:
+        return 1
+    tokens = round(max(interval_s, running / _MOST_PIECES_PER_S) / step_s)
+    return min(max(1, tokens), _MOST_TOKENS)

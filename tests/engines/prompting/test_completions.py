@@ -11,10 +11,10 @@ from msgspec.structs import replace
 
 from gateway.domain.engine import FinishReason, TokenEvent, TranslationRequest
 from gateway.domain.errors import EngineFailed
-from gateway.engines.prompting.completions import Completion, Completions, translated
-from gateway.engines.prompting.confidence import Calibration
+from gateway.engines.prompting.completions import Completion, Completions, tokens_a_piece, translated
 from gateway.engines.prompting.encoding import PromptEncoder
 from gateway.engines.prompting.families import detect
+from gateway.engines.prompting.model_config import Calibration
 from gateway.engines.prompting.verification import Probe
 
 ANSWER = (Completion("Guten", 2), Completion(" Morgen.", 1, FinishReason.STOP, cached_tokens=5))
@@ -206,3 +206,22 @@ async def test_what_was_shown_of_a_folded_text_goes_on(encoder: PromptEncoder) -
     asked = asking("– We meet.", prefix="Wir treffen uns")
     events = [event async for event in translated(asked, encoder, said(" jetzt."))]
     assert "".join(event.text for event in events) == "Wir treffen uns jetzt."
+
+
+def test_a_piece_comes_about_every_interval() -> None:
+    assert tokens_a_piece(0.04, 0.010, 4) == 4
+    assert tokens_a_piece(0.04, 0.100, 4) == 1
+
+
+def test_every_token_by_itself_without_an_interval_or_a_time() -> None:
+    assert tokens_a_piece(0.0, 0.010, 4) == 1
+    assert tokens_a_piece(0.04, 0.0, 4) == 1
+
+
+def test_a_piece_is_never_many_tokens() -> None:
+    assert tokens_a_piece(0.04, 0.001, 4) == 12
+
+
+def test_pieces_come_less_often_where_many_sequences_run() -> None:
+    assert tokens_a_piece(0.04, 0.020, 256) == 5  # each every 0.1 s
+    assert tokens_a_piece(0.04, 0.020, 64) == 2

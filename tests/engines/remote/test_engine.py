@@ -15,8 +15,7 @@ from gateway.domain.engine import EngineCapacity, EngineState, FinishReason, Tra
 from gateway.domain.errors import EngineUnavailable, StartupError
 from gateway.engines.remote import capabilities
 from gateway.engines.remote import engine as module
-from gateway.engines.remote.engine import RemoteEngine
-from gateway.engines.remote.options import RemoteOptions
+from gateway.engines.remote.engine import RemoteEngine, RemoteOptions
 from tests.engines.remote.scripted import END, ScriptedServer, chunk, refuses, says, scripted, streams
 from tests.generations import events_of
 from tests.usual import usual

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import re
+import sys
+import types
 from collections.abc import AsyncGenerator, Callable
 from types import SimpleNamespace
 from typing import Any
@@ -16,8 +18,7 @@ from gateway.engines.in_flight import Generations
 from gateway.engines.prompting.completions import Completion
 from gateway.engines.prompting.families import Sampling
 from gateway.engines.prompting.verification import Probe
-from gateway.engines.vllm.completions import TranslationCompletions, VllmRequests
-from gateway.engines.vllm.load import EngineLoad
+from gateway.engines.vllm.completions import EngineLoad, TranslationCompletions, VllmApi, VllmRequests, load_logger
 
 GREEDY = Sampling()
 REQUEST = TranslationRequest(id="r", text="Good morning.", source="en", target="de", priority=3)
@@ -176,3 +177,76 @@ async def test_logprobs_are_asked_for_calibrated_finals_alone(rates: bool, final
     assert [new.logprob async for new in asking.complete([5, 6], 9)] == [-0.5]
     assert (await asking.probe([5, 6], read_cache=True)).said_logprob == -0.5
     assert [getattr(sampling, "logprobs", None) for _, sampling, _, _ in llm.asked] == [asked, asked]
+
+
+@pytest.fixture
+def envs(monkeypatch: pytest.MonkeyPatch) -> Any:
+    vllm: Any = types.ModuleType("vllm")
+    vllm.envs = types.ModuleType("vllm.envs")
+    monkeypatch.setitem(sys.modules, "vllm", vllm)
+    monkeypatch.setitem(sys.modules, "vllm.envs", vllm.envs)
+    return vllm.envs
+
+
+@pytest.mark.parametrize(("on", "called"), [(True, ["enabled"]), (False, ["disabled"])])
+def test_the_environment_is_cached_or_not(envs: Any, on: bool, called: list[str]) -> None:
+    calls: list[str] = []
+    envs.enable_envs_cache = lambda: calls.append("enabled")
+    envs.disable_envs_cache = lambda: calls.append("disabled")
+    VllmApi.cache_environment(object.__new__(VllmApi), on)
+    assert calls == called
+
+
+@pytest.mark.usefixtures("envs")
+def test_a_release_without_such_a_cache_does_without() -> None:
+    for on in (True, False):
+        VllmApi.cache_environment(object.__new__(VllmApi), on)
+
+
+def steps(load: EngineLoad, count: int, took_s: float, *, running: int = 4, begin_s: float = 0.0) -> float:
+    """So many steps, the first at `begin_s`; when the last one was."""
+    for step in range(count):
+        load.stepped(running=running, waiting=0, now_s=begin_s + step * took_s)
+    return begin_s + (count - 1) * took_s
+
+
+def test_the_step_time_follows_the_engine_and_leaves_idleness_out() -> None:
+    load = EngineLoad()
+    assert load.tokens_a_piece(0.04) == 1
+    last_s = steps(load, 50, 0.010)
+    assert load.step_s == pytest.approx(0.010)
+    assert load.tokens_a_piece(0.04) == 4
+    load.stepped(running=0, waiting=0, now_s=last_s + 0.010)
+    # Ten minutes later somebody speaks.
+    load.stepped(running=1, waiting=0, now_s=last_s + 600.0)
+    assert load.step_s == pytest.approx(0.010)
+    steps(load, 100, 0.100, begin_s=last_s + 600.0)
+    assert load.tokens_a_piece(0.04) == 1
+    load.stepped(running=4, waiting=2, now_s=last_s + 610.0)
+    assert (load.running, load.waiting) == (4, 2)
+
+
+def test_what_the_event_loop_sees_late_and_at_once_is_no_faster_engine() -> None:
+    load = EngineLoad()
+    last_s = steps(load, 100, 0.010)
+    # The loop was elsewhere for half a second, in which the engine made fifty steps.
+    steps(load, 50, 1e-5, begin_s=last_s + 0.5)
+    assert load.step_s == pytest.approx(0.010, rel=0.2)
+
+
+def test_the_stat_logger_takes_the_load_and_leaves_the_rest_to_vllm() -> None:
+    class Stats:
+        num_running_reqs, num_waiting_reqs = 3, 1
+
+    recorded: list[object] = []
+
+    class Prometheus:
+        def record(self, scheduler_stats: Any, iteration_stats: Any, **_: Any) -> None:
+            recorded.append((scheduler_stats, iteration_stats))
+
+    load, stats = EngineLoad(), Stats()
+    logger = load_logger(load, Prometheus)()
+    logger.record(stats, None, engine_idx=0)
+    logger.record(None, None, engine_idx=0)
+    assert recorded == [(stats, None), (None, None)]
+    assert (load.running, load.waiting) == (3, 1)
