@@ -32,8 +32,7 @@ from gateway.server.guard.tls import server_context
 from gateway.server.uvicorn_server import listen
 from gateway.stores.redis.checks import check, clock_offset_s
 from gateway.stores.redis.connection import address_of
-from gateway.webhooks.message import read_secrets
-from gateway.webhooks.sender import Sender, proxy_of
+from gateway.webhooks.sender import Sender, proxy_of, read_secrets
 from gateway.workers.private_store import store_program
 
 # A certificate that is about to end.

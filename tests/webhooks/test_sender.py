@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import json
 import socket
 import ssl
 import sys
@@ -16,7 +17,8 @@ from pathlib import Path
 import pytest
 
 from gateway.domain.errors import StartupError
-from gateway.webhooks.sender import Answer, Sender, proxy_of
+from gateway.domain.webhooks import Event
+from gateway.webhooks.sender import PING, Answer, Sender, body, headers, proxy_of, read_secrets
 from tests.certificates import certificate
 from tests.webhooks.receiver import receiver
 
@@ -191,3 +193,79 @@ def test_without_a_client_it_is_said_what_to_install(monkeypatch: pytest.MonkeyP
     monkeypatch.setitem(sys.modules, "aiohttp", None)
     with pytest.raises(StartupError, match=r"pip install 'translation-gateway\[remote\]'"):
         Sender()
+
+
+STARTED_MS, ENDED_MS = 1_764_072_000_123, 1_764_075_600_000
+ID = "evt_0123456789abcdef01234567"
+
+
+def test_a_meeting_that_ended_is_told_without_a_word_of_it() -> None:
+    event = Event(ID, "transcript.ready", "acme/standup", ENDED_MS + 1_500, STARTED_MS, ENDED_MS)
+    assert json.loads(body(event)) == {
+        "id": ID,
+        "type": "transcript.ready",
+        "timestamp": "2025-11-25T13:00:01.500Z",
+        "data": {
+            "tenant": "acme",
+            "meeting": "standup",
+            "started_at": "2025-11-25T12:00:00.123Z",
+            "ended_at": "2025-11-25T13:00:00.000Z",
+        },
+    }
+
+
+def test_a_meeting_that_goes_on_has_no_end_and_a_test_no_meeting() -> None:
+    started = json.loads(body(Event(ID, "meeting.started", "standup", STARTED_MS, STARTED_MS)))
+    assert started["data"] == {
+        "tenant": "default",
+        "meeting": "standup",
+        "started_at": "2025-11-25T12:00:00.123Z",
+    }
+    assert json.loads(body(Event(ID, PING, "", STARTED_MS, 0)))["data"] == {}
+
+
+def test_the_signature_is_that_of_the_specification(tmp_path: Path) -> None:
+    # The example of Standard Webhooks.
+    (tmp_path / "secret").write_text("whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw\n")
+    found = headers(
+        read_secrets(str(tmp_path / "secret")),
+        "msg_p5jXN8AQM9LWM0D4loKWxJek",
+        1_614_265_330,
+        b'{"test": 2432232314}',
+    )
+    assert found == {
+        "webhook-id": "msg_p5jXN8AQM9LWM0D4loKWxJek",
+        "webhook-timestamp": "1614265330",
+        "webhook-signature": "v1,g0hM9SsE+OTPJTGt/tmIKtSyZlE3uFJELVlNIOLJ1OE=",
+    }
+
+
+def test_two_secrets_both_sign(tmp_path: Path) -> None:
+    (tmp_path / "secret").write_text(f"whsec_{'A' * 32}\nwhsec_{'B' * 32}\n")
+    both = read_secrets(str(tmp_path / "secret"))
+    signed = headers(both, "id", 1, b"{}")["webhook-signature"].split(" ")
+    assert signed == [headers([each], "id", 1, b"{}")["webhook-signature"] for each in both]
+    assert len(set(signed)) == 2
+
+
+@pytest.mark.parametrize(
+    "content",
+    [
+        "",
+        "secret",
+        "whsec_",
+        "whsec_!!!!",
+        f"whsec_{'A' * 28}",
+        f"whsec_{'A' * 88}",
+        " ".join([f"whsec_{'A' * 32}"] * 3),
+    ],
+)
+def test_what_is_not_a_secret_is_refused_with_a_way_to_make_one(tmp_path: Path, content: str) -> None:
+    (tmp_path / "secret").write_text(content)
+    with pytest.raises(StartupError, match="openssl rand"):
+        read_secrets(str(tmp_path / "secret"))
+
+
+def test_a_file_that_is_not_there_is_named(tmp_path: Path) -> None:
+    with pytest.raises(StartupError, match="nowhere of a webhook cannot be read: No such file"):
+        read_secrets(str(tmp_path / "nowhere"))

@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 
 from gateway.config import load
-from gateway.webhooks.message import headers, read_secrets
+from gateway.webhooks.sender import headers, read_secrets
 
 PAGE = (Path(__file__).parents[2] / "docs" / "webhooks.md").read_text()
 SECRETS = [f"whsec_{letter * 32}" for letter in "AB"]

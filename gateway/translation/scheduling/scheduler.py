@@ -33,7 +33,6 @@ from gateway.domain.errors import (
 )
 from gateway.domain.grants import tenant_of_account
 from gateway.domain.ports import Engine
-from gateway.translation.scheduling import measures
 from gateway.translation.scheduling.lanes import Lane, Lanes, Route, drained, failed, stopped
 from gateway.translation.scheduling.lines import Door, Line, Lines, to_preempt
 from gateway.translation.scheduling.quotas import Quotas
@@ -145,7 +144,7 @@ class Scheduler:
         check(account, meeting, priority, counts)
         self._idle.clear()
         for ticket in tickets:
-            measures.admitted(ticket)
+            ticket.begin_span()
             self._deadlines.add(ticket)
             self._limit_keeping(ticket)
         # Where none waits, a newcomer that finds room has it at once.
@@ -259,7 +258,7 @@ class Scheduler:
                 raise  # a newer revision will come, and this may be what killed the engine
             return False
         finally:
-            measures.tokens(ticket.request, ticket.generated, ticket.tokens - ticket.generated)
+            ticket.count_tokens()
         return True
 
     def _put_back(self, ticket: Ticket) -> None:
@@ -272,11 +271,8 @@ class Scheduler:
         route = self._lanes.route_of(ticket)
         if not route:
             raise failed()
-        measures.retried(ticket)
         self._lanes.remove(ticket)
-        ticket.stage = Stage.WAITING
-        ticket.turn.clear()
-        ticket.route = route
+        ticket.wait_again(route)
         self._limit_keeping(ticket)
         self._lines.of(route).queue.put_back(ticket)
         # What only the dead lane can run waits until it is built again.
@@ -315,7 +311,7 @@ class Scheduler:
             if (ticket := line.queue.pop()) is not None:
                 self._give_turn(line, ticket, self._lanes.choose(lanes, ticket.request))
         for line in self._lines:
-            line.admission.pace.waits(self._clock(), waits=self._lines.is_full(line, self._lanes.some(line.route)))
+            line.pace.waits(self._clock(), waits=self._lines.is_full(line, self._lanes.some(line.route)))
         self._preempt()
 
     def _preempt(self) -> None:
@@ -335,27 +331,22 @@ class Scheduler:
 
     def _give_turn(self, line: Line, ticket: Ticket, lane: Lane) -> None:
         now_s = self._clock()
-        is_first = ticket.begin(lane.name, now_s)
+        ticket.begin_turn(lane.name, now_s, lane.profile)
         lane.add(ticket)
         if not ticket.best_effort:
-            line.admission.pace.turn(now_s)
-        measures.started(ticket, lane.profile, is_first=is_first)
+            line.pace.turn(now_s)
 
     def _release(self, ticket: Ticket) -> None:
         """The ticket has ended, however it did."""
         if ticket.stage is Stage.ENDED:
             return
         waited = ticket.stage is Stage.WAITING
-        if not waited:
-            self._lanes.remove(ticket)
-            measures.stopped(ticket, self._clock())
-        else:
+        if waited:
             self._lines.of(ticket.route).queue.remove(ticket)
-        ticket.stage = Stage.ENDED
-        measures.ended(ticket)
+        else:
+            self._lanes.remove(ticket)
+        ticket.end(self._clock())
         self._deadlines.remove(ticket)
-        if ticket.keeping is not None:
-            ticket.keeping.cancel()
         if waited or self._lines:  # else none waits for its place
             self._give_turns()
         if not self._deadlines:
@@ -410,7 +401,7 @@ class Attempt:
         ticket = self._ticket
         if ticket.first_token_s is None and event.tokens:
             ticket.first_token_s = self._clock()
-            measures.first_token(ticket)
+            ticket.span.event("first token")
         if not ticket.charged:
             self._charge()
         ticket.tokens += event.tokens + event.reused
@@ -420,9 +411,7 @@ class Attempt:
         if self._on_text is not None:
             self._on_text(ticket.text)
         if event.finish is not None:
-            ticket.last = event
-            ticket.finished_s = self._clock()
-            measures.finished(ticket, event)
+            ticket.finish(event, self._clock())
 
     def _charge(self) -> None:
         """Count a text whose translation begins, whatever becomes of it."""

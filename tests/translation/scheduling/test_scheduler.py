@@ -502,7 +502,7 @@ async def test_once_the_last_that_waits_is_withdrawn_no_time_counts_as_waited_fo
     engine = SteppedEngine(max_running=1)
     scheduler = usual(Scheduler, engine, max_waiting=10, lookahead=0)
     running, waiting = scheduler.admit("m", requests("running", "waiting"))
-    pace = scheduler._lines.of(waiting.route).admission.pace
+    pace = scheduler._lines.of(waiting.route).pace
     assert pace._since_s is not None
     scheduler.withdraw(waiting)
     assert pace._since_s is None
