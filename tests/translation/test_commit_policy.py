@@ -144,9 +144,10 @@ def play(policy: CommitPolicy, steps: list[Step]) -> None:
         assert policy.committed + policy.draft == hypothesis
 
 
-def test_english_to_german() -> None:
-    play(
-        CommitPolicy("en", "de"),
+SERIES: dict[str, tuple[str, str, list[Step]]] = {
+    "english to german": (
+        "en",
+        "de",
         [
             ("I", "Ich", "", ""),
             ("I would", "Ich würde", "", "Ich"),
@@ -162,12 +163,10 @@ def test_english_to_german() -> None:
                 " jetzt nach Hause gehen",
             ),
         ],
-    )
-
-
-def test_english_to_french() -> None:
-    play(
-        CommitPolicy("en", "fr"),
+    ),
+    "english to french": (
+        "en",
+        "fr",
         [
             ("the", "le", "", ""),
             ("the man", "l'homme", "", ""),
@@ -188,13 +187,11 @@ def test_english_to_french() -> None:
                 " aujourd'hui",
             ),
         ],
-    )
-
-
-def test_english_to_japanese() -> None:
-    """A particle belongs to the word before it: 今日は and 今日の share nothing."""
-    play(
-        CommitPolicy("en", "ja"),
+    ),
+    # A particle belongs to the word before it: 今日は and 今日の share nothing.
+    "english to japanese": (
+        "en",
+        "ja",
         [
             ("today", "今日", "", ""),
             ("today the", "今日は", "", ""),
@@ -203,13 +200,11 @@ def test_english_to_japanese() -> None:
             ("today the weather is nice", "今日の天気は良い", "今日の", "天気は"),
             ("today the weather is nice in", "今日の天気は京都で", "今日の天気は", ""),
         ],
-    )
-
-
-def test_japanese_to_english() -> None:
-    """A word of the source and its particle count as one word does."""
-    play(
-        CommitPolicy("ja", "en"),
+    ),
+    # A word of the source and its particle count as one word does.
+    "japanese to english": (
+        "ja",
+        "en",
         [
             ("今日", "Today", "", ""),
             ("今日は", "Today", "", "Today"),
@@ -220,13 +215,11 @@ def test_japanese_to_english() -> None:
             ("今日は天気がいいです", "Today the weather is nice", "Today", " the weather is nice"),
             ("今日は天気がいいです。私", "Today the weather is nice. I", "Today the weather", " is nice"),
         ],
-    )
-
-
-def test_the_last_word_is_corrected_late() -> None:
-    """The recogniser takes `can` back a word later: nothing of its translation was shown for good."""
-    play(
-        CommitPolicy("en", "de"),
+    ),
+    # The recogniser takes `can` back a word later: nothing of its translation was shown for good.
+    "the last word is corrected late": (
+        "en",
+        "de",
         [
             ("this is", "das ist", "", ""),
             ("this is the", "das ist die", "", "das ist"),
@@ -235,12 +228,10 @@ def test_the_last_word_is_corrected_late() -> None:
             ("this is the cat and", "das ist die Katze und", "das ist die", " Katze"),
             ("this is the cat and the", "das ist die Katze und der", "das ist die Katze", " und"),
         ],
-    )
-
-
-def test_a_number_that_grows_is_shown_once_it_is_whole() -> None:
-    play(
-        CommitPolicy("en", "de"),
+    ),
+    "a number that grows is shown once it is whole": (
+        "en",
+        "de",
         [
             ("it costs", "es kostet", "", ""),
             ("it costs 5", "es kostet 5", "", "es kostet"),
@@ -249,7 +240,66 @@ def test_a_number_that_grows_is_shown_once_it_is_whole() -> None:
             ("it costs 5,500 euros now", "es kostet 5.500 Euro jetzt", "es kostet", " 5.500 Euro"),
             ("it costs 5,500 euros now or", "es kostet 5.500 Euro jetzt oder", "es kostet 5.500 Euro", " jetzt"),
         ],
-    )
+    ),
+    "a source that gets shorter has to grow again": (
+        "en",
+        "de",
+        [
+            ("a b c d", "x", "", ""),
+            ("a b", "x y", "", "x"),
+            ("a b c", "x y", "", "x y"),
+            ("a b c d", "x y z", "x y", ""),
+        ],
+    ),
+    "what stays does so behind what is committed": (
+        "en",
+        "de",
+        [
+            ("a", "eins zwei drei", "", ""),
+            ("a b", "eins zwei drei", "", "eins zwei drei"),
+            ("a b c", "eins vier", "eins", " zwei drei"),
+            ("a b c d", "eins vier", "eins", " vier"),
+        ],
+    ),
+    "the same text again says nothing new": (
+        "en",
+        "de",
+        [
+            ("we go", "wir gehen", "", ""),
+            *[("we go", "wir gehen", "", "wir gehen")] * 40,
+            ("we go home", "wir gehen heim", "", "wir gehen"),
+            ("we go home now", "wir gehen heim jetzt", "wir gehen", " heim"),
+            *[("we go home now", "wir gehen heim jetzt", "wir gehen", " heim jetzt")] * 3,
+        ],
+    ),
+    "another hypothesis altogether commits nothing": (
+        "en",
+        "de",
+        [
+            ("a", "eins zwei", "", ""),
+            ("a b", "uno dos", "", ""),
+            ("a b c", "un deux", "", ""),
+            ("a b c d", "eins zwei", "", ""),
+            ("a b c d e", "un deux", "", ""),
+        ],
+    ),
+    # One in between that says something else is enough against it.
+    "what all hypotheses over the span share is committed": (
+        "en",
+        "de",
+        [
+            ("a", "eins zwei drei", "", ""),
+            ("a b", "eins zwo drei", "", "eins"),
+            ("a b c", "eins zwei drei", "eins", ""),
+        ],
+    ),
+}
+
+
+@pytest.mark.parametrize("name", SERIES)
+def test_series_of_revisions(name: str) -> None:
+    source, target, steps = SERIES[name]
+    play(CommitPolicy(source, target), steps)
 
 
 def test_a_hypothesis_that_gets_shorter_takes_nothing_back() -> None:
@@ -267,18 +317,6 @@ def test_a_hypothesis_that_gets_shorter_takes_nothing_back() -> None:
     for shorter in ("wir", ""):
         policy.take("we", shorter)
         assert (policy.committed, policy.tentative, policy.draft) == ("wir gehen", "", " weg")
-
-
-def test_a_source_that_gets_shorter_has_to_grow_again() -> None:
-    play(
-        CommitPolicy("en", "de"),
-        [
-            ("a b c d", "x", "", ""),
-            ("a b", "x y", "", "x"),
-            ("a b c", "x y", "", "x y"),
-            ("a b c d", "x y z", "x y", ""),
-        ],
-    )
 
 
 def test_a_hypothesis_that_does_not_go_on_from_what_is_shown_changes_nothing() -> None:
@@ -312,18 +350,6 @@ def test_one_hypothesis_that_says_something_else_takes_nothing_back() -> None:
         )
 
 
-def test_what_stays_does_so_behind_what_is_committed() -> None:
-    play(
-        CommitPolicy("en", "de"),
-        [
-            ("a", "eins zwei drei", "", ""),
-            ("a b", "eins zwei drei", "", "eins zwei drei"),
-            ("a b c", "eins vier", "eins", " zwei drei"),
-            ("a b c d", "eins vier", "eins", " vier"),
-        ],
-    )
-
-
 def test_an_interrupted_run_is_a_guess_and_nothing_is_shown_of_it() -> None:
     policy = CommitPolicy("en", "de")
     play(policy, [("a", "eins", "", ""), ("a b c", "eins zwei", "eins", "")])
@@ -335,44 +361,6 @@ def test_an_interrupted_run_is_a_guess_and_nothing_is_shown_of_it() -> None:
     # Only a longer guess is a better one, and only one that continues what is committed.
     assert drafts == [" zwei", " zwei", " zwei", " zwei drei", " zwei drei", " zwei drei"]
     play(policy, [("a b c d", "eins vier", "eins", "")])
-
-
-def test_the_same_text_again_says_nothing_new() -> None:
-    play(
-        CommitPolicy("en", "de"),
-        [
-            ("we go", "wir gehen", "", ""),
-            *[("we go", "wir gehen", "", "wir gehen")] * 40,
-            ("we go home", "wir gehen heim", "", "wir gehen"),
-            ("we go home now", "wir gehen heim jetzt", "wir gehen", " heim"),
-            *[("we go home now", "wir gehen heim jetzt", "wir gehen", " heim jetzt")] * 3,
-        ],
-    )
-
-
-def test_another_hypothesis_altogether_commits_nothing() -> None:
-    play(
-        CommitPolicy("en", "de"),
-        [
-            ("a", "eins zwei", "", ""),
-            ("a b", "uno dos", "", ""),
-            ("a b c", "un deux", "", ""),
-            ("a b c d", "eins zwei", "", ""),
-            ("a b c d e", "un deux", "", ""),
-        ],
-    )
-
-
-def test_what_all_hypotheses_over_the_span_share_is_committed() -> None:
-    """One in between that says something else is enough against it."""
-    play(
-        CommitPolicy("en", "de"),
-        [
-            ("a", "eins zwei drei", "", ""),
-            ("a b", "eins zwo drei", "", "eins"),
-            ("a b c", "eins zwei drei", "eins", ""),
-        ],
-    )
 
 
 @pytest.mark.parametrize(

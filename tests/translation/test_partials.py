@@ -27,13 +27,12 @@ from gateway.protocol.messages import (
     UtterancePartial,
 )
 from gateway.translation.commit_policy import TOLERANCE
-from gateway.translation.partials import LiveBudget, Partials
+from gateway.translation.partials import LiveBudget
 from tests.clocks import swiftly
 from tests.gateways import running
 from tests.meetings import joined, say
 from tests.tracing.recorder import recording
 from tests.translation.stage import Stage, idle, nothing_is_live, stage, until
-from tests.usual import usual
 
 
 async def spoken(stage: Stage, series: Sequence[tuple[str, str]]) -> None:
@@ -105,16 +104,14 @@ async def test_a_final_that_drops_what_readers_saw_shows_nothing_before_it_repla
         live.look()
         r.engine.keeps_prefixes = False
         await r.final("No, we meet today.")
-        await until(lambda: r.engine.running)
-        r.engine.says("Nein, heute.")
+        await r.says("Nein, heute.")
         await r.finals.quiet()
         messages = live.look()
         assert [type(m) for m in messages] == [TranslationFinal]
 
 
 async def test_who_comes_in_mid_utterance_sees_all_that_was_shown() -> None:
-    async with stage() as r:
-        await r.reader("live")
+    async with stage("de") as r:
         await spoken(r, SERIES)
         live, stable, final = await r.reader("live"), await r.reader("stable"), await r.reader("final")
         for screen in (live, stable, final):
@@ -136,8 +133,7 @@ async def test_who_comes_in_mid_utterance_sees_all_that_was_shown() -> None:
 async def test_another_stability_shows_what_it_would_have_shown(
     before: Stability, after: Stability, committed: str, tentative: str
 ) -> None:
-    async with stage() as r:
-        await r.reader("live")
+    async with stage("de") as r:
         reader = await r.reader(before)
         await spoken(r, SERIES)
         r.room.update(reader.member, name="x", speaks=None, reads=("de",), stability=after)
@@ -170,8 +166,7 @@ async def test_captions_go_on_without_readers_of_another_language() -> None:
 
 
 async def test_a_newer_revision_ends_the_generation_of_the_older_in_the_engine() -> None:
-    async with stage() as r:
-        await r.reader("live")
+    async with stage("de") as r:
         r.hear("we", 1)
         await until(lambda: r.engine.running)
         r.hear("we will", 2)
@@ -184,8 +179,7 @@ async def test_a_newer_revision_ends_the_generation_of_the_older_in_the_engine()
 
 
 async def test_while_it_waits_the_newest_revision_takes_the_place_of_the_older() -> None:
-    async with stage(max_running=1) as r:
-        await r.reader("live")
+    async with stage("de", max_running=1) as r:
         r.hear("busy", utterance="other")
         await until(lambda: r.engine.running)
         for rev, text in enumerate(("we", "we will", "we will meet"), 1):
@@ -203,42 +197,37 @@ async def test_the_newest_revision_waits_until_a_reader_can_have_read_the_last(
     now_s = 0.0
     monkeypatch.setattr("gateway.translation.partials.time", SimpleNamespace(monotonic=lambda: now_s))
     monkeypatch.setattr("gateway.translation.partials._LOOK_S", 0.001)
-    async with stage() as r:
-        await r.reader("live")
-        r.partials = r.finals._partials = usual(Partials, r.scheduler, pace_s=1.0)
-        async with r.partials:
-            await spoken(r, SERIES[:1])
-            now_s = 0.4  # half the pace, as there is nothing to read yet
-            for rev, text in enumerate(("we will", "we will meet", "we will meet on"), 2):
-                r.hear(text, rev)
-                await idle()
-            assert len(r.engine.requests) == 1
-            now_s = 0.6
-            await until(lambda: len(r.engine.requests) == 2)
-            assert r.engine.requests[-1].text == "we will meet on"
+    async with stage("de", partials={"pace_s": 1.0}) as r:
+        await spoken(r, SERIES[:1])
+        now_s = 0.4  # half the pace, as there is nothing to read yet
+        for rev, text in enumerate(("we will", "we will meet", "we will meet on"), 2):
+            r.hear(text, rev)
+            await idle()
+        assert len(r.engine.requests) == 1
+        now_s = 0.6
+        await until(lambda: len(r.engine.requests) == 2)
+        assert r.engine.requests[-1].text == "we will meet on"
 
 
 async def test_a_full_event_loop_has_only_finals_translated_until_it_has_time_again() -> None:
-    async with stage() as r:
+    lag_s = 10.0
+    async with stage(partials={"pace_s": 0.0, "lag_s": lambda: lag_s}) as r:
         live = await r.reader("live")
         captions = await r.reader("live", "en")
-        lag_s = 10.0
-        r.partials = r.finals._partials = usual(Partials, r.scheduler, pace_s=0.0, lag_s=lambda: lag_s)
-        async with r.partials:
-            r.hear("we will")
-            r.hear("never mind", utterance="other")
-            await idle()
-            assert r.engine.requests == []
-            assert [m.text for m in captions.look() if isinstance(m, Caption)] == ["we will", "never mind"]
-            await r.final("Never mind.", utterance="other")
-            await until(lambda: r.engine.requests)
-            r.engine.says("Macht nichts.")
-            await r.finals.quiet()
-            assert [m.text for m in live.look() if isinstance(m, TranslationFinal)] == ["Macht nichts."]
-            assert len(r.engine.requests) == 1
-            lag_s = 0.0
-            await until(lambda: len(r.engine.requests) == 2)
-            assert r.engine.requests[-1].text == "we will"
+        r.hear("we will")
+        r.hear("never mind", utterance="other")
+        await idle()
+        assert r.engine.requests == []
+        assert [m.text for m in captions.look() if isinstance(m, Caption)] == ["we will", "never mind"]
+        await r.final("Never mind.", utterance="other")
+        await until(lambda: r.engine.requests)
+        r.engine.says("Macht nichts.")
+        await r.finals.quiet()
+        assert [m.text for m in live.look() if isinstance(m, TranslationFinal)] == ["Macht nichts."]
+        assert len(r.engine.requests) == 1
+        lag_s = 0.0
+        await until(lambda: len(r.engine.requests) == 2)
+        assert r.engine.requests[-1].text == "we will"
 
 
 async def test_each_millisecond_of_lateness_delays_by_a_tenth_of_a_second_up_to_five(
@@ -247,83 +236,67 @@ async def test_each_millisecond_of_lateness_delays_by_a_tenth_of_a_second_up_to_
     now_s, lag_s = 100.0, 0.014
     monkeypatch.setattr("gateway.translation.partials.time", SimpleNamespace(monotonic=lambda: now_s))
     monkeypatch.setattr("gateway.translation.partials._LOOK_S", 0.001)
-    async with stage() as r:
-        await r.reader("live")
-        r.partials = r.finals._partials = usual(Partials, r.scheduler, pace_s=0.0, lag_s=lambda: lag_s)
-        async with r.partials:
-            for wait_s in (1.0, 5.0):
-                count = len(r.engine.requests)
-                r.hear(f"wait {wait_s}", utterance=str(wait_s))
-                now_s += wait_s - 0.01
-                await asyncio.sleep(0.01)
-                await idle()
-                assert len(r.engine.requests) == count
-                now_s += 0.02
-                await until(lambda: len(r.engine.requests) > count)  # noqa: B023 -- awaited in the loop
-                lag_s = 60.0
+    async with stage("de", partials={"pace_s": 0.0, "lag_s": lambda: lag_s}) as r:
+        for wait_s in (1.0, 5.0):
+            count = len(r.engine.requests)
+            r.hear(f"wait {wait_s}", utterance=str(wait_s))
+            now_s += wait_s - 0.01
+            await asyncio.sleep(0.01)
+            await idle()
+            assert len(r.engine.requests) == count
+            now_s += 0.02
+            await until(lambda: len(r.engine.requests) > count)  # noqa: B023 -- awaited in the loop
+            lag_s = 60.0
 
 
 @swiftly
 async def test_one_that_falls_due_sooner_than_it_seemed_is_not_late() -> None:
-    async with stage() as r:
-        await r.reader("live")
+    lag_s = 0.0
+    async with stage("de", partials={"pace_s": 0.2, "lag_s": lambda: lag_s}) as r:
+        await spoken(r, SERIES[:1])
+        lag_s = 10.0
+        r.hear("we will meet", 2)
         lag_s = 0.0
-        r.partials = r.finals._partials = usual(Partials, r.scheduler, pace_s=0.2, lag_s=lambda: lag_s)
-        async with r.partials:
-            await spoken(r, SERIES[:1])
-            lag_s = 10.0
-            r.hear("we will meet", 2)
-            lag_s = 0.0
-            r.hear("we will meet on", 3)
-            await asyncio.sleep(0.11)
-            assert [request.text for request in r.engine.requests] == ["we will", "we will meet on"]
+        r.hear("we will meet on", 3)
+        await asyncio.sleep(0.11)
+        assert [request.text for request in r.engine.requests] == ["we will", "we will meet on"]
 
 
 async def test_an_utterance_is_looked_at_by_one_timer_however_often_it_is_revised() -> None:
-    async with stage() as r:
-        await r.reader("live")
-        r.partials = r.finals._partials = usual(Partials, r.scheduler, pace_s=60.0, lag_s=lambda: 10.0)
-        async with r.partials:
-            timers: list[asyncio.TimerHandle | None] = []
-            for rev in range(1, 6):
-                r.hear("we will meet " * rev, rev)
-                ((spoken,),) = [
-                    of_one.values() for of_room in r.partials._open.values() for of_one in of_room.values()
-                ]
-                timers.append(spoken.timer)
-            assert [timer is not None and not timer.cancelled() for timer in timers] == [False] * 4 + [True]
+    async with stage("de", partials={"pace_s": 60.0, "lag_s": lambda: 10.0}) as r:
+        timers: list[asyncio.TimerHandle | None] = []
+        for rev in range(1, 6):
+            r.hear("we will meet " * rev, rev)
+            ((spoken,),) = [
+                of_one.values() for of_room in r.partials._open.values() for of_one in of_room.values()
+            ]
+            timers.append(spoken.timer)
+        assert [timer is not None and not timer.cancelled() for timer in timers] == [False] * 4 + [True]
 
 
 async def test_a_full_event_loop_ends_no_generation_until_the_next_may_follow() -> None:
-    async with stage() as r:
-        await r.reader("live")
+    lag_s = 0.0
+    async with stage("de", partials={"pace_s": 0.0, "lag_s": lambda: lag_s}) as r:
+        r.hear("we will")
+        await until(lambda: r.engine.running)
+        lag_s = 10.0
+        r.hear("we will meet", 2)
+        await idle()
+        assert [request.text for request in r.engine.pending()] == ["we will"]
         lag_s = 0.0
-        r.partials = r.finals._partials = usual(Partials, r.scheduler, pace_s=0.0, lag_s=lambda: lag_s)
-        async with r.partials:
-            r.hear("we will")
-            await until(lambda: r.engine.running)
-            lag_s = 10.0
-            r.hear("we will meet", 2)
-            await idle()
-            assert [request.text for request in r.engine.pending()] == ["we will"]
-            lag_s = 0.0
-            await until(lambda: len(r.engine.requests) == 2)
-            assert [request.text for request in r.engine.pending()] == ["we will meet"]
+        await until(lambda: len(r.engine.requests) == 2)
+        assert [request.text for request in r.engine.pending()] == ["we will meet"]
 
 
 async def test_the_lateness_of_a_shared_machine_changes_nothing() -> None:
-    async with stage() as r:
-        await r.reader("live")
-        r.partials = r.finals._partials = usual(Partials, r.scheduler, pace_s=0.0, lag_s=lambda: 0.003)
-        async with r.partials:
-            r.hear("we will")
-            await idle()
-            assert [request.text for request in r.engine.requests] == ["we will"]
+    async with stage("de", partials={"pace_s": 0.0, "lag_s": lambda: 0.003}) as r:
+        r.hear("we will")
+        await idle()
+        assert [request.text for request in r.engine.requests] == ["we will"]
 
 
 async def test_the_same_words_again_are_not_translated_again() -> None:
-    async with stage() as r:
-        await r.reader("live")
+    async with stage("de") as r:
         await spoken(r, SERIES[:1])
         r.hear("we will", 2)
         await idle()
@@ -337,8 +310,7 @@ async def test_the_same_words_again_are_not_translated_again() -> None:
 
 
 async def test_what_was_generated_of_a_superseded_revision_is_the_next_draft() -> None:
-    async with stage() as r:
-        await r.reader("live")
+    async with stage("de") as r:
         await spoken(r, SERIES[:2])
         assert r.engine.requests[-1].draft == "Wir"
         r.hear("we will meet on", 3)
@@ -364,8 +336,7 @@ async def test_a_rejected_revision_leaves_what_is_shown() -> None:
 
 async def test_a_model_that_disagrees_freezes_nothing() -> None:
     """Each rejection lets it go on from what it likes less; the next utterance begins afresh."""
-    async with stage() as r:
-        await r.reader("live")
+    async with stage("de") as r:
         await spoken(r, SERIES)
         tolerances = []
         for rev in range(10, 13):
@@ -403,8 +374,7 @@ async def test_a_generation_that_ends_as_the_final_comes_shows_nothing_more() ->
         live = await r.reader("live")
         await spoken(r, SERIES)
         r.hear("we will meet on friday at noon today", 9)
-        await until(lambda: r.engine.running)
-        r.engine.says("Wir treffen uns am Freitag um zwölf")
+        await r.says("Wir treffen uns am Freitag um zwölf")
         await r.final("We will meet on Friday.")
         await until(lambda: r.engine.requests[-1].final and r.engine.running)
         live.look()
@@ -463,8 +433,7 @@ async def test_finals_take_the_places_of_partials_which_go_on_afterwards() -> No
 
 
 async def test_partials_take_half_of_the_engine_at_most() -> None:
-    async with stage(max_running=4) as r:
-        await r.reader("live")
+    async with stage("de", max_running=4) as r:
         for number in range(3):
             r.hear("we", utterance=str(number))
         await until(lambda: len(r.engine.running) == 2)
@@ -478,8 +447,7 @@ async def test_partials_take_half_of_the_engine_at_most() -> None:
 
 
 async def test_an_engine_that_dies_leaves_the_utterance_to_its_final() -> None:
-    async with stage() as r:
-        await r.reader("live")
+    async with stage("de") as r:
         r.hear("we", 1)
         await until(lambda: r.engine.running)
         r.engine.dies()
@@ -489,8 +457,7 @@ async def test_an_engine_that_dies_leaves_the_utterance_to_its_final() -> None:
         await idle()
         assert len(r.engine.requests) == 1
         await r.final("We will.")
-        await until(lambda: r.engine.running)
-        r.engine.says("Wir werden.")
+        await r.says("Wir werden.")
         await r.finals.quiet()
 
 
@@ -529,8 +496,7 @@ async def test_what_is_taken_up_after_an_absence_is_left_to_its_final_which_goes
 
 
 async def test_what_is_said_on_after_an_absence_leaves_no_caption_at_the_next() -> None:
-    async with stage() as r:
-        await r.reader("live")
+    async with stage("de") as r:
         r.hear("we")
         r.partials.speaker_away(r.room, "ana")
         r.hear("we will", 2)
@@ -540,8 +506,7 @@ async def test_what_is_said_on_after_an_absence_leaves_no_caption_at_the_next() 
 
 
 async def test_utterances_that_are_never_finished_are_forgotten_in_time() -> None:
-    async with stage(max_running=500) as r:
-        await r.reader("live")
+    async with stage("de", max_running=500) as r:
         for number in range(300):
             r.hear("we", utterance=str(number))
             r.partials.speaker_away(r.room, "ana")
@@ -551,8 +516,7 @@ async def test_utterances_that_are_never_finished_are_forgotten_in_time() -> Non
 
 
 async def test_the_fourth_open_utterance_of_a_speaker_ends_the_first() -> None:
-    async with stage(max_running=32) as r:
-        await r.reader("live")
+    async with stage("de", max_running=32) as r:
         for number in range(4):
             r.hear("we", utterance=str(number))
         await until(lambda: len(r.engine.running) == 3)
@@ -592,8 +556,7 @@ async def test_finals_that_wait_inside_the_engine_take_the_places_of_partials_to
 
 
 async def test_a_language_that_is_spoken_after_all_is_translated_no_further() -> None:
-    async with stage() as r:
-        await r.reader("live")
+    async with stage("de") as r:
         r.hear("we will", 1)
         await until(lambda: r.engine.running)
         german = Utterance("u", 2, "wir", "de", "ana", "Ana", False)
@@ -602,8 +565,7 @@ async def test_a_language_that_is_spoken_after_all_is_translated_no_further() ->
 
 
 async def test_leaving_the_partials_ends_every_generation() -> None:
-    async with stage() as r:
-        await r.reader("live")
+    async with stage("de") as r:
         r.hear("we")
         await until(lambda: r.engine.running)
     assert r.engine.running == {}
@@ -627,8 +589,7 @@ async def test_a_revision_without_room_is_dropped_and_the_next_says_more() -> No
 async def test_a_bug_leaves_the_utterance_to_its_final_and_other_utterances_go_on(
     monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
-    async with stage() as r:
-        await r.reader("live")
+    async with stage("de") as r:
         with monkeypatch.context() as broken:
             broken.setattr("gateway.translation.commit_policy.CommitPolicy.take", None)
             r.hear("we")
@@ -646,8 +607,7 @@ async def test_a_bug_leaves_the_utterance_to_its_final_and_other_utterances_go_o
 async def test_a_bug_before_the_generation_is_none_of_the_speakers_business(
     monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
-    async with stage() as r:
-        await r.reader("live")
+    async with stage("de") as r:
         with monkeypatch.context() as broken:
             broken.setattr(r.scheduler, "admit", None)
             r.hear("we")
@@ -745,7 +705,7 @@ async def test_while_the_event_loop_is_late_only_finals_are_translated() -> None
 
 
 async def test_where_too_much_is_being_said_the_account_with_the_most_gives_way() -> None:
-    async with stage(live_bytes=190_000) as r:
+    async with stage(partials={"max_bytes": 190_000}) as r:
         screen = await r.reader("live")
         for name, account in (("ana", "a"), ("bo", "a"), ("cy", "c")):
             member = Member(participant=name, name=name, speaks="en", reads=(), stability="final", account=account)
@@ -762,14 +722,13 @@ async def test_where_too_much_is_being_said_the_account_with_the_most_gives_way(
 
 
 async def test_what_is_too_long_for_all_of_the_memory_is_shown_and_not_kept() -> None:
-    async with stage(live_bytes=1_000) as r:
+    async with stage(partials={"max_bytes": 1_000}) as r:
         screen = await r.reader("live")
         for rev, text in enumerate(("we", "we will"), 1):
             r.hear(text, rev)
             assert nothing_is_live(r)
         await r.final("We will meet.")
-        await until(lambda: r.engine.running)
-        r.engine.says("Wir treffen uns.")
+        await r.says("Wir treffen uns.")
         await until(lambda: [m for m in screen.look() if isinstance(m, TranslationFinal)])
 
 
@@ -789,8 +748,7 @@ async def test_what_is_being_said_is_translated_only_where_something_translates_
 
 async def test_a_final_that_is_traced_tells_what_became_of_its_partials() -> None:
     with recording() as spans:
-        async with stage() as r:
-            await r.reader("live")
+        async with stage("de") as r:
             await spoken(r, SERIES[:2])
             assert spans == []
             await r.final("We will meet.", traceparent=f"00-{7:032x}-{7:016x}-01")
@@ -801,17 +759,14 @@ async def test_a_final_that_is_traced_tells_what_became_of_its_partials() -> Non
 
 
 async def test_languages_that_are_refused_together_are_tried_one_by_one() -> None:
-    async with stage() as r:
-        await r.reader("live")
-        await r.reader("live", "fr")
+    async with stage("de fr") as r:
         r.quota = Quota(waiting=1)
         r.hear("we")
         await until(lambda: len(r.engine.pending()) == 2)
 
 
 async def test_a_bug_when_one_generation_ends_leaves_the_others_alone() -> None:
-    async with stage() as r:
-        await r.reader("live")
+    async with stage("de") as r:
         r.hear("we")
         r.hear("hi", utterance="v")
         await until(lambda: len(r.engine.pending()) == 2)

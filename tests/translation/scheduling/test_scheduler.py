@@ -50,7 +50,7 @@ from tests.clocks import swiftly
 from tests.gateways import running
 from tests.meetings import joined, say
 from tests.translation.engines import EN_DE, EN_JA, AnsweredEngine, HandPool, SteppedEngine, request
-from tests.translation.stage import idle
+from tests.translation.stage import idle, until
 from tests.usual import usual
 
 
@@ -71,28 +71,31 @@ def admit_each(scheduler: Scheduler, meeting: str, *names: str, priority: int = 
     return [ticket for name in names for ticket in scheduler.admit(meeting, requests(name, priority=priority))]
 
 
-async def spin(until: object) -> None:
-    """Let other tasks run until the condition holds; the test's timeout is the bound."""
-    while not until():  # type: ignore[operator]
-        await asyncio.sleep(0)
+def stepped(max_running: int = 1, *, max_waiting: int = 100, **options: Any) -> tuple[SteppedEngine, Scheduler]:
+    engine = SteppedEngine(max_running)
+    return engine, usual(Scheduler, engine, max_waiting=max_waiting, **{"lookahead": 0, **options})
+
+
+def come_back(scheduler: Scheduler, engine: SteppedEngine) -> None:
+    """The engine was built again."""
+    engine.revive()
+    scheduler.engine_changed()
 
 
 async def test_after_a_crash_an_utterance_still_has_one_turn_in_all_its_languages() -> None:
     """None of them had waited, as there was room for all."""
-    engine = SteppedEngine(max_running=6)
-    scheduler = usual(Scheduler, engine, max_waiting=100, lookahead=0)
+    engine, scheduler = stepped(6)
     tickets = [
         ticket for meeting in "ab" for ticket in scheduler.admit(meeting, requests(*(meeting + n for n in "012")))
     ]
     tasks = collect(scheduler, *tickets)
-    await spin(lambda: len(engine.begun) == 6)
+    await until(lambda: len(engine.begun) == 6)
     engine.die()
     scheduler.engine_changed()
-    await spin(lambda: scheduler.waiting == 6)
+    await until(lambda: scheduler.waiting == 6)
     engine.begun.clear()
     engine._max_running = 1
-    engine.revive()
-    scheduler.engine_changed()
+    come_back(scheduler, engine)
     for ticket in tickets:
         engine.let(ticket.request.id)
     await asyncio.gather(*tasks)
@@ -113,28 +116,14 @@ async def test_what_has_come_whole_before_its_engine_dies_is_not_made_again() ->
     assert (engine.begun, ticket.crashes) == (["a"], 0)
 
 
-async def test_meetings_take_turns() -> None:
-    engine = SteppedEngine(max_running=1)
-    scheduler = usual(Scheduler, engine, max_waiting=100, lookahead=0)
-    busy = admit_each(scheduler, "busy", *(f"busy{n}" for n in range(5)))
-    lone = scheduler.admit("lone", [request("lone")])
-    tasks = [asyncio.ensure_future(consume(scheduler, ticket)) for ticket in (*busy, *lone)]
-    for name in ("busy0", "busy1", "lone", "busy2", "busy3", "busy4"):
-        engine.let(name)
-    assert await asyncio.gather(*tasks) == ["ab"] * 6
-    # One slot's worth of work at most before the other meeting: busy0 ran already, then they alternate.
-    assert engine.begun == ["busy0", "busy1", "lone", "busy2", "busy3", "busy4"]
-
-
 async def test_capacity_and_lookahead_bound_what_the_engine_gets() -> None:
-    engine = SteppedEngine(max_running=2)
-    scheduler = usual(Scheduler, engine, max_waiting=100, lookahead=1)
+    engine, scheduler = stepped(2, lookahead=1)
     tickets = scheduler.admit("m", [request(f"r{n}") for n in range(5)])
     tasks = [asyncio.ensure_future(consume(scheduler, ticket)) for ticket in tickets]
-    await spin(lambda: len(engine.begun) == 3)
+    await until(lambda: len(engine.begun) == 3)
     assert (scheduler.running, scheduler.waiting) == (3, 2)
     engine.let("r1")
-    await spin(lambda: len(engine.begun) == 4)
+    await until(lambda: len(engine.begun) == 4)
     for n in range(5):
         engine.let(f"r{n}")
     await asyncio.gather(*tasks)
@@ -157,10 +146,10 @@ async def test_who_would_wait_too_long_for_what_the_engine_carries_is_refused() 
     scheduler = usual(Scheduler, engine, max_waiting=100, max_queue_s=1.0, lookahead=0, clock=lambda: now_s)
     tasks = collect(scheduler, *scheduler.admit("m", requests(*(f"r{n}" for n in range(30)))))
     for n in range(20):
-        await spin(lambda n=n: len(engine.begun) > n)
+        await until(lambda: len(engine.begun) > n)  # noqa: B023 -- awaited in the loop
         now_s += 0.25
         engine.let(f"r{n}")
-    await spin(lambda: len(engine.begun) > 20)
+    await until(lambda: len(engine.begun) > 20)
     with pytest.raises(Overloaded, match=r"9 translations would come before this, which takes 2.\d s"):
         scheduler.admit("m", requests("late"))
     promised = collect(scheduler, *scheduler.admit("n", requests("promised"), promised=True))
@@ -188,12 +177,12 @@ async def test_places_that_partials_give_up_say_nothing_of_what_the_engine_carri
     for n in range(20):
         partials = [replace(each, final=False) for each in requests(*(f"p{n}-{k}" for k in range(4)), priority=1)]
         tasks = collect(scheduler, *scheduler.admit("m", partials))
-        await spin(lambda tasks=tasks: scheduler.running == 4)
+        await until(lambda: scheduler.running == 4)
         finals = collect(scheduler, *scheduler.admit("m", requests(*(f"f{n}-{k}" for k in range(6)))))
         now_s += 0.001
         await asyncio.wait(tasks)
         for k in range(6):
-            await spin(lambda n=n, k=k: f"f{n}-{k}" in engine.begun)
+            await until(lambda: f"f{n}-{k}" in engine.begun)  # noqa: B023 -- awaited in the loop
             now_s += 0.5
             engine.let(f"f{n}-{k}")
         await asyncio.wait([*finals, *tasks])
@@ -223,8 +212,7 @@ async def test_a_tenant_has_no_more_waiting_than_its_quota_in_all_its_meetings()
 
 
 async def test_a_waiting_ticket_can_be_withdrawn() -> None:
-    engine = SteppedEngine(max_running=1)
-    scheduler = usual(Scheduler, engine, max_waiting=10, lookahead=0)
+    engine, scheduler = stepped()
     first, second, third = scheduler.admit("m", [request("a"), request("b"), request("c")])
     scheduler.withdraw(second)
     scheduler.withdraw(second)
@@ -237,8 +225,7 @@ async def test_a_waiting_ticket_can_be_withdrawn() -> None:
 
 
 async def test_a_ticket_whose_turn_came_gives_the_turn_on_when_withdrawn() -> None:
-    engine = SteppedEngine(max_running=1)
-    scheduler = usual(Scheduler, engine, max_waiting=10, lookahead=0)
+    engine, scheduler = stepped()
     first, second = scheduler.admit("m", [request("a"), request("b")])
     scheduler.withdraw(first)
     engine.let("b")
@@ -247,11 +234,10 @@ async def test_a_ticket_whose_turn_came_gives_the_turn_on_when_withdrawn() -> No
 
 @pytest.mark.parametrize("stage", ["waiting", "running"])
 async def test_a_cancelled_reader_gives_its_place_back_and_ends_the_generation(stage: str) -> None:
-    engine = SteppedEngine(max_running=1)
-    scheduler = usual(Scheduler, engine, max_waiting=10, lookahead=0)
+    engine, scheduler = stepped()
     tickets = scheduler.admit("m", [request("a"), request("b")])
     tasks = [asyncio.ensure_future(consume(scheduler, ticket)) for ticket in tickets]
-    await spin(lambda: engine.begun == ["a"])
+    await until(lambda: engine.begun == ["a"])
     victim, other = tasks if stage == "running" else reversed(tasks)
     victim.cancel()
     await asyncio.wait([victim])
@@ -262,11 +248,10 @@ async def test_a_cancelled_reader_gives_its_place_back_and_ends_the_generation(s
 
 
 async def test_many_cancelled_in_one_moment_leave_nothing_behind() -> None:
-    engine = SteppedEngine(max_running=2)
-    scheduler = usual(Scheduler, engine, max_waiting=20, lookahead=0)
+    engine, scheduler = stepped(2, max_waiting=20)
     tickets = scheduler.admit("m", [request(f"r{n}") for n in range(9)])
     tasks = [asyncio.ensure_future(consume(scheduler, ticket)) for ticket in tickets]
-    await spin(lambda: len(engine.begun) == 2)
+    await until(lambda: len(engine.begun) == 2)
     for task in tasks[:8]:
         task.cancel()
     engine.let("r8")
@@ -277,8 +262,7 @@ async def test_many_cancelled_in_one_moment_leave_nothing_behind() -> None:
 
 
 async def test_a_failing_generation_fails_alone() -> None:
-    engine = SteppedEngine(max_running=2)
-    scheduler = usual(Scheduler, engine, max_waiting=10)
+    engine, scheduler = stepped(2)
     bad, good = scheduler.admit("m", [request("a", "bad"), request("b")])
     tasks = [asyncio.ensure_future(consume(scheduler, ticket)) for ticket in (bad, good)]
     engine.let("a")
@@ -290,12 +274,11 @@ async def test_a_failing_generation_fails_alone() -> None:
 
 
 async def test_drain_refuses_new_work_and_waits_for_the_old() -> None:
-    engine = SteppedEngine()
-    scheduler = usual(Scheduler, engine, max_waiting=10)
+    engine, scheduler = stepped()
     (ticket,) = scheduler.admit("m", [request("a")])
     task = asyncio.ensure_future(consume(scheduler, ticket))
     draining = asyncio.ensure_future(scheduler.drain(60))
-    await spin(lambda: scheduler.draining)
+    await until(lambda: scheduler.draining)
     with pytest.raises(Draining):
         scheduler.admit("m", [request("b")])
     assert not draining.done()
@@ -305,11 +288,10 @@ async def test_drain_refuses_new_work_and_waits_for_the_old() -> None:
 
 
 async def test_drain_gives_up_at_its_deadline() -> None:
-    engine = SteppedEngine(max_running=1)
-    scheduler = usual(Scheduler, engine, max_waiting=10, lookahead=0)
+    engine, scheduler = stepped()
     tickets = scheduler.admit("m", [request("running"), request("waiting"), request("never collected")])
     tasks = [asyncio.ensure_future(scheduler.collect(ticket, lambda _: None)) for ticket in tickets[:2]]
-    await spin(lambda: engine.begun == ["running"])
+    await until(lambda: engine.begun == ["running"])
     assert await scheduler.drain(0) is False
     for outcome in await asyncio.gather(
         *tasks, scheduler.collect(tickets[2], lambda _: None), return_exceptions=True
@@ -327,12 +309,11 @@ async def test_an_engine_that_is_not_ready_admits_nothing() -> None:
 
 async def test_timings_follow_the_stages() -> None:
     now = [0.0]
-    engine = SteppedEngine()
-    scheduler = usual(Scheduler, engine, max_waiting=10, lookahead=0, clock=lambda: now[0])
+    engine, scheduler = stepped(clock=lambda: now[0])
     first, second = scheduler.admit("m", [request("a"), request("b")])
     now[0] = 1.0
     (task,) = collect(scheduler, first)
-    await spin(lambda: engine.begun == ["a"])
+    await until(lambda: engine.begun == ["a"])
     now[0] = 3.0
     engine.let("a")
     assert await task == "ab"
@@ -341,38 +322,7 @@ async def test_timings_follow_the_stages() -> None:
     assert first.tokens == 2
 
 
-async def test_text_that_comes_fast_is_gathered_and_its_end_waits_for_nothing() -> None:
-    class Fast(SteppedEngine):
-        async def generate(self, request: TranslationRequest, on_event: OnEvent) -> None:
-            for n in range(8):
-                on_event(TokenEvent(str(n), 1, FinishReason.STOP if n == 7 else None))
-
-    scheduler = usual(Scheduler, Fast(), max_waiting=10)
-    (ticket,) = scheduler.admit("m", [request("a")])
-    shown: list[str] = []
-    throttle = Throttle(shown.append, interval_s=60.0)
-    generated = await scheduler.collect(ticket, throttle.grow)
-    throttle.end()
-    assert shown == ["0", "1234567"]
-    assert generated.text == "01234567"
-
-
 # ---------------------------------------------------------------- priorities
-
-
-async def test_finals_come_before_best_effort_and_meetings_take_turns_in_each() -> None:
-    engine = SteppedEngine(max_running=1)
-    scheduler = usual(Scheduler, engine, max_waiting=100, lookahead=0)
-    order = [
-        *scheduler.admit("m", requests("first", priority=1)),
-        *admit_each(scheduler, "m", "late m1", "late m2", priority=1),
-        *scheduler.admit("n", requests("late n1", priority=1)),
-        *admit_each(scheduler, "m", "m1", "m2"),
-        *scheduler.admit("n", requests("n1")),
-    ]
-    engine.let(*(ticket.request.id for ticket in order))
-    await asyncio.gather(*collect(scheduler, *order))
-    assert engine.begun == ["first", "m1", "n1", "m2", "late m1", "late n1", "late m2"]
 
 
 # ---------------------------------------------------------------- giving up
@@ -380,14 +330,13 @@ async def test_finals_come_before_best_effort_and_meetings_take_turns_in_each() 
 
 @pytest.mark.parametrize("stage", ["running", "waiting", "not collected", "not collected, running"])
 async def test_a_ticket_given_up_raises_the_first_reason_and_gives_its_place_on(stage: str) -> None:
-    engine = SteppedEngine(max_running=1)
-    scheduler = usual(Scheduler, engine, max_waiting=10, lookahead=0)
+    engine, scheduler = stepped()
     tickets = scheduler.admit("m", requests("a", "b", "c"))
     victim = tickets[0] if "running" in stage else tickets[1]
     others = [ticket for ticket in tickets if ticket is not victim]
     tasks = collect(scheduler, *others, *([] if "not" in stage else [victim]))
     if stage != "not collected, running":
-        await spin(lambda: engine.begun == ["a"])
+        await until(lambda: engine.begun == ["a"])
     scheduler.give_up(victim, Cancelled("first"))
     scheduler.give_up(victim, Draining("second"))
     engine.let("a", "b", "c")
@@ -401,8 +350,7 @@ async def test_a_ticket_given_up_raises_the_first_reason_and_gives_its_place_on(
 
 
 async def test_a_withdrawn_ticket_that_is_collected_all_the_same_does_not_hang() -> None:
-    engine = SteppedEngine(max_running=1)
-    scheduler = usual(Scheduler, engine, max_waiting=10, lookahead=0)
+    engine, scheduler = stepped()
     (ticket, waiting) = scheduler.admit("m", requests("a", "b"))
     (task,) = collect(scheduler, waiting)
     await asyncio.sleep(0)
@@ -416,8 +364,7 @@ async def test_a_withdrawn_ticket_that_is_collected_all_the_same_does_not_hang()
 
 
 async def test_giving_up_what_has_ended_changes_nothing() -> None:
-    engine = SteppedEngine()
-    scheduler = usual(Scheduler, engine, max_waiting=10)
+    engine, scheduler = stepped()
     (ticket,) = scheduler.admit("m", requests("a"))
     engine.let("a")
     generated = await scheduler.collect(
@@ -428,11 +375,10 @@ async def test_giving_up_what_has_ended_changes_nothing() -> None:
 
 
 async def test_a_cancelled_task_is_cancelled_and_not_given_up() -> None:
-    engine = SteppedEngine()
-    scheduler = usual(Scheduler, engine, max_waiting=10)
+    engine, scheduler = stepped()
     (ticket,) = scheduler.admit("m", requests("a"))
     (task,) = collect(scheduler, ticket)
-    await spin(lambda: engine.begun == ["a"])
+    await until(lambda: engine.begun == ["a"])
     task.cancel()
     scheduler.give_up(ticket, Cancelled("at the same moment"))
     await asyncio.wait([task])
@@ -453,7 +399,7 @@ async def test_an_engine_that_makes_an_error_of_the_interruption_does_not_hide_t
     scheduler = usual(Scheduler, engine, max_waiting=10)
     (ticket,) = scheduler.admit("m", requests("a"))
     (task,) = collect(scheduler, ticket)
-    await spin(lambda: engine.begun)
+    await until(lambda: engine.begun)
     scheduler.give_up(ticket, DeadlineExceeded("too late"))
     with pytest.raises(DeadlineExceeded):
         await task
@@ -475,23 +421,21 @@ async def test_what_breaks_in_the_engine_becomes_an_error_of_the_tree() -> None:
 
 
 async def test_a_translation_is_given_up_at_its_deadline_running_or_waiting() -> None:
-    engine = SteppedEngine(max_running=1)
-    scheduler = usual(Scheduler, engine, max_waiting=10, lookahead=0, deadline_s=0.01)
+    engine, scheduler = stepped(deadline_s=0.01)
     tickets = scheduler.admit("m", requests("running", "waiting", "not collected"))
     for outcome in await asyncio.gather(*collect(scheduler, *tickets[:2]), return_exceptions=True):
         assert isinstance(outcome, DeadlineExceeded)
-    await spin(lambda: scheduler.running + scheduler.waiting == 0)
+    await until(lambda: scheduler.running + scheduler.waiting == 0)
     with pytest.raises(DeadlineExceeded, match=r"0\.01 s"):
         await consume(scheduler, tickets[2])
     assert engine.running == 0
 
 
 async def test_the_deadline_counts_while_the_engine_is_built_again() -> None:
-    engine = SteppedEngine()
-    scheduler = usual(Scheduler, engine, max_waiting=10, deadline_s=0.01)
+    engine, scheduler = stepped(deadline_s=0.01)
     (ticket,) = scheduler.admit("m", requests("a"))
     (task,) = collect(scheduler, ticket)
-    await spin(lambda: engine.begun == ["a"])
+    await until(lambda: engine.begun == ["a"])
     engine.die()
     with pytest.raises(DeadlineExceeded):
         await task
@@ -499,8 +443,7 @@ async def test_the_deadline_counts_while_the_engine_is_built_again() -> None:
 
 
 async def test_once_the_last_that_waits_is_withdrawn_no_time_counts_as_waited_for_a_full_engine() -> None:
-    engine = SteppedEngine(max_running=1)
-    scheduler = usual(Scheduler, engine, max_waiting=10, lookahead=0)
+    _, scheduler = stepped()
     running, waiting = scheduler.admit("m", requests("running", "waiting"))
     pace = scheduler._lines.of(waiting.route).pace
     assert pace._since_s is not None
@@ -510,8 +453,7 @@ async def test_once_the_last_that_waits_is_withdrawn_no_time_counts_as_waited_fo
 
 
 async def test_no_timer_is_left_behind() -> None:
-    engine = SteppedEngine()
-    scheduler = usual(Scheduler, engine, max_waiting=10)
+    engine, scheduler = stepped()
     ended, withdrawn = scheduler.admit("m", requests("a", "b"))
     assert len(scheduler._deadlines) == 2
     engine.let("a")
@@ -524,9 +466,8 @@ async def test_no_timer_is_left_behind() -> None:
 
 
 async def test_work_is_admitted_while_the_engine_is_built_again_and_gets_its_turn_then() -> None:
-    engine = SteppedEngine(max_running=1)
+    engine, scheduler = stepped(max_waiting=4)
     engine.state = EngineState.RESTARTING
-    scheduler = usual(Scheduler, engine, max_waiting=4, lookahead=0)
     tickets = scheduler.admit("m", requests("a", "b"))
     with pytest.raises(Overloaded):
         scheduler.admit("m", requests("c"))
@@ -545,9 +486,9 @@ async def test_what_ran_runs_again_first_in_its_old_order() -> None:
     scheduler = usual(Scheduler, engine, max_waiting=10, lookahead=0, clock=lambda: now[0])
     tickets = [*admit_each(scheduler, "m", "m1", "m2", "m3", "m4"), *scheduler.admit("n", requests("n1"))]
     tasks = collect(scheduler, *tickets)
-    await spin(lambda: len(engine.begun) == 3)
+    await until(lambda: len(engine.begun) == 3)
     engine.die()
-    await spin(lambda: scheduler.running == 0)
+    await until(lambda: scheduler.running == 0)
     assert (engine.begun, scheduler.waiting) == (["m1", "m2", "m3"], 5)
     assert [ticket.crashes for ticket in tickets] == [1, 1, 1, 0, 0]
     now[0] = 9.0
@@ -564,27 +505,12 @@ async def test_what_ran_runs_again_first_in_its_old_order() -> None:
     }
 
 
-async def test_a_meeting_whose_turn_broke_off_is_the_next() -> None:
-    engine = SteppedEngine(max_running=1)
-    scheduler = usual(Scheduler, engine, max_waiting=10, lookahead=0)
-    tasks = collect(scheduler, *scheduler.admit("m", requests("m1")), *scheduler.admit("n", requests("n1")))
-    await spin(lambda: engine.begun == ["m1"])
-    engine.die()
-    await spin(lambda: scheduler.running == 0)
-    engine.revive()
-    engine.let("m1", "n1")
-    scheduler.engine_changed()
-    assert await asyncio.gather(*tasks) == ["ab", "ab"]
-    assert engine.begun == ["m1", "m1", "n1"]
-
-
 async def test_a_turn_given_just_before_the_crash_is_no_part_in_it() -> None:
-    engine = SteppedEngine()
-    scheduler = usual(Scheduler, engine, max_waiting=10)
+    engine, scheduler = stepped()
     (ticket,) = scheduler.admit("m", requests("a"))
     tasks = collect(scheduler, ticket)
     engine.die()
-    await spin(lambda: scheduler.running == 0)
+    await until(lambda: scheduler.running == 0)
     assert (ticket.crashes, engine.begun) == (0, [])
     engine.revive()
     engine.let("a")
@@ -593,14 +519,13 @@ async def test_a_turn_given_just_before_the_crash_is_no_part_in_it() -> None:
 
 
 async def test_a_text_that_kills_the_engine_is_found_and_the_others_go_on() -> None:
-    engine = SteppedEngine(max_running=3)
-    scheduler = usual(Scheduler, engine, max_waiting=10, lookahead=0)
+    engine, scheduler = stepped(3)
     tickets = scheduler.admit("m", requests("good1", "killer", "good2", "waits"))
     tasks = collect(scheduler, *tickets)
     for _ in range(2):
-        await spin(lambda: {"good1", "killer", "good2"} <= set(engine.begun))
+        await until(lambda: {"good1", "killer", "good2"} <= set(engine.begun))
         engine.die()
-        await spin(lambda: scheduler.running == 0)
+        await until(lambda: scheduler.running == 0)
         engine.revive()
         engine.begun.clear()
         engine.most_running = 0
@@ -608,16 +533,15 @@ async def test_a_text_that_kills_the_engine_is_found_and_the_others_go_on() -> N
     assert [ticket.suspect for ticket in tickets] == [True, True, True, False]
     # One after the other, each alone, and before what is above suspicion.
     engine.let("good1")
-    await spin(lambda: engine.begun == ["good1", "killer"])
+    await until(lambda: engine.begun == ["good1", "killer"])
     assert (scheduler.running, scheduler.waiting, engine.most_running) == (1, 2, 1)
     late = scheduler.admit("n", requests("late"))
     tasks += collect(scheduler, *late)
     engine.die()
     with pytest.raises(EngineFailed, match="died on this text"):
         await tasks[1]
-    engine.revive()
-    scheduler.engine_changed()
-    await spin(lambda: engine.begun == ["good1", "killer", "good2"])
+    come_back(scheduler, engine)
+    await until(lambda: engine.begun == ["good1", "killer", "good2"])
     assert (scheduler.running, scheduler.waiting) == (1, 2)
     tasks += collect(scheduler, *scheduler.admit("o", requests("later")))
     assert (scheduler.running, scheduler.waiting) == (1, 3)
@@ -629,16 +553,15 @@ async def test_a_text_that_kills_the_engine_is_found_and_the_others_go_on() -> N
 
 @pytest.mark.parametrize("final", [True, False])
 async def test_what_had_not_begun_in_the_engine_is_tried_again_without_being_charged(final: bool) -> None:
-    engine = SteppedEngine()
-    scheduler = usual(Scheduler, engine, max_waiting=10)
+    engine, scheduler = stepped()
     (ticket,) = scheduler.admit("m", [replace(request("a"), final=final)])
     engine.held = True
     tasks = collect(scheduler, ticket)
     # More often than a text may be part in a crash.
     for again in (True, True, True, True, False):
-        await spin(lambda: engine.begun == ["a"] or tasks[0].done())
+        await until(lambda: engine.begun == ["a"] or tasks[0].done())
         engine.die()
-        await spin(lambda: scheduler.running == 0)
+        await until(lambda: scheduler.running == 0)
         engine.begun.clear()
         engine.revive()
         engine.held = again
@@ -648,28 +571,6 @@ async def test_what_had_not_begun_in_the_engine_is_tried_again_without_being_cha
     assert ticket.crashes == 0
 
 
-async def test_suspects_count_in_the_share_of_their_meeting() -> None:
-    engine = SteppedEngine(max_running=2)
-    scheduler = usual(Scheduler, engine, max_waiting=4, lookahead=0)
-    tickets = scheduler.admit("m", requests("a", "b"))
-    tasks = collect(scheduler, *tickets)
-    for _ in range(2):
-        engine.revive()
-        scheduler.engine_changed()
-        await spin(lambda: scheduler.running == engine.running == 2)
-        engine.die()
-        await spin(lambda: scheduler.running == 0)
-    assert all(ticket.suspect for ticket in tickets)
-    with pytest.raises(Overloaded, match="2 translations of this meeting are waiting already; its share is 2"):
-        scheduler.admit("m", requests("c"))
-    scheduler.admit("n", requests("c", "d"))
-    for ticket in tickets:
-        scheduler.withdraw(ticket)
-    for outcome in await asyncio.gather(*tasks, return_exceptions=True):
-        assert isinstance(outcome, Cancelled)
-    assert (scheduler.running, scheduler.waiting) == (0, 2)
-
-
 async def test_an_engine_of_several_gateways_is_told_what_must_run_alone() -> None:
     engine = AnsweredEngine()
     scheduler = usual(Scheduler, engine, max_waiting=10)
@@ -677,33 +578,24 @@ async def test_an_engine_of_several_gateways_is_told_what_must_run_alone() -> No
         (ticket,) = scheduler.admit("m", requests(f"after {crashes}"))
         ticket.crashes = crashes
         (task,) = collect(scheduler, ticket)
-        await spin(engine.pending)
+        await until(engine.pending)
         assert engine.requests[-1].alone is (crashes == 2)
         engine.says("done")
         await task
 
 
-async def test_what_waits_is_told_apart_by_whether_it_is_promised() -> None:
-    engine = AnsweredEngine(max_running=1)
-    scheduler = usual(Scheduler, engine, max_waiting=100, lookahead=0)
-    scheduler.admit("m", requests("runs", "waits", "waits too"))
-    scheduler.admit("m", requests("partial", priority=1))
-    assert scheduler.wanted() == (2, 1)
-
-
 async def test_suspects_wait_until_nothing_else_runs() -> None:
-    engine = SteppedEngine(max_running=2)
-    scheduler = usual(Scheduler, engine, max_waiting=10, lookahead=0)
+    engine, scheduler = stepped(2)
     (suspect,) = scheduler.admit("m", requests("suspect"))
     suspect.crashes = 1
     (task,) = collect(scheduler, suspect)
-    await spin(lambda: engine.begun == ["suspect"])
+    await until(lambda: engine.begun == ["suspect"])
     engine.die()
-    await spin(lambda: scheduler.running == 0)
+    await until(lambda: scheduler.running == 0)
     # Ready again, and others run before the suspect is known: the crash is all theirs to see.
     engine.revive()
     tasks = collect(scheduler, *scheduler.admit("n", requests("other")))
-    await spin(lambda: engine.begun == ["suspect", "suspect"])
+    await until(lambda: engine.begun == ["suspect", "suspect"])
     assert (scheduler.running, scheduler.waiting) == (1, 1)
     engine.let("suspect", "other")
     assert await asyncio.gather(task, *tasks) == ["ab", "ab"]
@@ -712,18 +604,17 @@ async def test_suspects_wait_until_nothing_else_runs() -> None:
 
 
 async def test_a_withdrawn_suspect_lets_the_others_run() -> None:
-    engine = SteppedEngine(max_running=2)
+    engine, scheduler = stepped(2)
     engine.state = EngineState.RESTARTING
-    scheduler = usual(Scheduler, engine, max_waiting=10, lookahead=0)
     first, second = scheduler.admit("m", requests("a", "b"))
     tasks = collect(scheduler, first, second)
     for _ in range(2):
         engine.revive()
         engine.begun.clear()
         scheduler.engine_changed()
-        await spin(lambda: engine.begun == ["a", "b"])
+        await until(lambda: engine.begun == ["a", "b"])
         engine.die()
-        await spin(lambda: scheduler.running == 0)
+        await until(lambda: scheduler.running == 0)
     scheduler.give_up(first, Cancelled("withdrawn"))
     engine.revive()
     engine.let("b")
@@ -735,11 +626,10 @@ async def test_a_withdrawn_suspect_lets_the_others_run() -> None:
 
 
 async def test_a_failed_engine_ends_everything_that_was_admitted() -> None:
-    engine = SteppedEngine(max_running=1)
-    scheduler = usual(Scheduler, engine, max_waiting=10, lookahead=0)
+    engine, scheduler = stepped()
     tickets = scheduler.admit("m", requests("running", "waiting", "not collected"))
     tasks = collect(scheduler, *tickets[:2])
-    await spin(lambda: engine.begun == ["running"])
+    await until(lambda: engine.begun == ["running"])
     engine.die(EngineState.FAILED)
     scheduler.engine_changed()
     for outcome in await asyncio.gather(*tasks, consume(scheduler, tickets[2]), return_exceptions=True):
@@ -756,18 +646,16 @@ async def test_a_failed_engine_ends_everything_that_was_admitted() -> None:
 
 @pytest.mark.parametrize(("state", "error"), [("FAILED", EngineFailed), ("STOPPED", EngineUnavailable)])
 async def test_an_engine_that_nobody_builds_again_ends_what_it_ran(state: str, error: type[GatewayError]) -> None:
-    engine = SteppedEngine()
-    scheduler = usual(Scheduler, engine, max_waiting=10)
+    engine, scheduler = stepped()
     tasks = collect(scheduler, *scheduler.admit("m", requests("a")))
-    await spin(lambda: engine.begun == ["a"])
+    await until(lambda: engine.begun == ["a"])
     engine.die(EngineState[state])
     with pytest.raises(error):
         await tasks[0]
 
 
 async def test_an_engine_that_only_says_that_it_is_ready_ends_a_text_after_three_tries() -> None:
-    engine = SteppedEngine()
-    scheduler = usual(Scheduler, engine, max_waiting=10)
+    engine, scheduler = stepped()
     engine.die(EngineState.READY)
     with pytest.raises(EngineFailed):
         await consume(scheduler, *scheduler.admit("m", requests("a")))
@@ -775,9 +663,8 @@ async def test_an_engine_that_only_says_that_it_is_ready_ends_a_text_after_three
 
 
 async def test_a_stopped_engine_ends_what_waits() -> None:
-    engine = SteppedEngine(max_running=1)
+    engine, scheduler = stepped()
     engine.state = EngineState.RESTARTING
-    scheduler = usual(Scheduler, engine, max_waiting=10)
     tasks = collect(scheduler, *scheduler.admit("m", requests("a", "b")))
     await asyncio.sleep(0)
     engine.state = EngineState.STOPPED
@@ -787,10 +674,9 @@ async def test_a_stopped_engine_ends_what_waits() -> None:
 
 
 async def test_drain_ends_at_its_deadline_while_the_engine_is_built_again() -> None:
-    engine = SteppedEngine(max_running=1)
-    scheduler = usual(Scheduler, engine, max_waiting=10)
+    engine, scheduler = stepped()
     tasks = collect(scheduler, *scheduler.admit("m", requests("a", "b")))
-    await spin(lambda: engine.begun)
+    await until(lambda: engine.begun)
     engine.die()
     assert await scheduler.drain(0.01) is False
     for outcome in await asyncio.gather(*tasks, return_exceptions=True):
@@ -806,45 +692,41 @@ def pooled(a: SteppedEngine, b: SteppedEngine, **options: Any) -> tuple[HandPool
     return pool, usual(Scheduler, pool, lanes=pool.lanes, max_waiting=100, lookahead=0, **options)
 
 
+def together(slots: int, **options: Any) -> tuple[SteppedEngine, SteppedEngine, Scheduler]:
+    """Two lanes that have all languages."""
+    a, b = SteppedEngine(slots), SteppedEngine(slots)
+    return a, b, pooled(a, b, **options)[1]
+
+
+def apart(slots: int) -> tuple[SteppedEngine, SteppedEngine, Scheduler]:
+    """Two lanes: one into Japanese, one into German."""
+    a, b = SteppedEngine(slots), SteppedEngine(slots)
+    a.pairs, b.pairs = EN_JA, EN_DE
+    return a, b, pooled(a, b)[1]
+
+
 def into(target: str, *request_ids: str, priority: int = 0) -> list[TranslationRequest]:
     final = priority == 0
     return [replace(request(name, priority=priority), target=target, final=final) for name in request_ids]
 
 
 async def test_a_pair_whose_lane_is_full_holds_up_no_other() -> None:
-    a, b = SteppedEngine(1), SteppedEngine(1)
-    a.pairs, b.pairs = EN_JA, EN_DE
-    _, scheduler = pooled(a, b)
+    _, b, scheduler = apart(1)
     scheduler.admit("m", into("ja", *(f"ja{n}" for n in range(50))))
     tasks = collect(scheduler, *scheduler.admit("n", into("de", "de0", "de1")))
-    await spin(lambda: b.begun == ["de0"])
+    await until(lambda: b.begun == ["de0"])
     b.let("de0", "de1")
     assert await asyncio.gather(*tasks) == ["ab", "ab"]
     assert (scheduler.running, scheduler.waiting) == (1, 49)
 
 
-async def test_what_waits_for_one_lane_does_not_fill_the_queue_of_another() -> None:
-    a, b = SteppedEngine(1), SteppedEngine(1)
-    a.pairs, b.pairs = EN_JA, EN_DE
-    pool = HandPool(a=a, b=b)
-    scheduler = usual(Scheduler, pool, lanes=pool.lanes, max_waiting=4, lookahead=0)
-    for meeting in "mnop":
-        scheduler.admit(meeting, into("ja", "1"), account=meeting)
-    scheduler.admit("q", into("ja", "2"), account="q")
-    with pytest.raises(Overloaded, match="4 translations are waiting already"):
-        scheduler.admit("r", into("ja", "3"), account="r")
-    scheduler.admit("m", into("de", "1", "2", "3"))
-
-
 async def test_a_final_takes_a_place_of_a_partial_on_its_own_lane_only() -> None:
-    a, b = SteppedEngine(1), SteppedEngine(1)
-    a.pairs, b.pairs = EN_JA, EN_DE
-    _, scheduler = pooled(a, b)
+    a, b, scheduler = apart(1)
     ja, de = (scheduler.admit("m", into(lang, f"partial {lang}", priority=1)) for lang in ("ja", "de"))
     tasks = collect(scheduler, *ja, *de)
-    await spin(lambda: a.running == b.running == 1)
+    await until(lambda: a.running == b.running == 1)
     tasks += collect(scheduler, *scheduler.admit("m", into("de", "final")))
-    await spin(lambda: b.begun == ["partial de", "final"])
+    await until(lambda: b.begun == ["partial de", "final"])
     assert [ticket.preempted for ticket in (*ja, *de)] == [False, True]
     assert (a.running, b.running) == (1, 1)
     for task in tasks:
@@ -852,10 +734,9 @@ async def test_a_final_takes_a_place_of_a_partial_on_its_own_lane_only() -> None
 
 
 async def test_each_lane_keeps_places_for_finals() -> None:
-    a, b = SteppedEngine(2), SteppedEngine(2)
-    _, scheduler = pooled(a, b)
+    a, b, scheduler = together(2)
     tasks = collect(scheduler, *scheduler.admit("m", into("ja", *"1234", priority=1)))
-    await spin(lambda: a.running == b.running == 1)
+    await until(lambda: a.running == b.running == 1)
     assert (scheduler.running, scheduler.waiting) == (2, 2)
     for task in tasks:
         task.cancel()
@@ -870,9 +751,8 @@ async def test_what_a_dead_lane_ran_goes_on_at_once_on_another_with_what_was_sho
     shown: list[str] = []
     throttle = Throttle(shown.append, interval_s=0.0)
     task = asyncio.create_task(scheduler.collect(ticket, throttle.grow))
-    await spin(lambda: shown == ["Guten "])
-    b.revive()
-    scheduler.engine_changed()
+    await until(lambda: shown == ["Guten "])
+    come_back(scheduler, b)
     b.let("x")
     a.die()
     # The dead lane is not waited for.
@@ -883,13 +763,12 @@ async def test_what_a_dead_lane_ran_goes_on_at_once_on_another_with_what_was_sho
 
 
 async def test_what_had_not_begun_goes_to_another_lane_uncharged() -> None:
-    a, b = SteppedEngine(4), SteppedEngine(4)
-    _, scheduler = pooled(a, b)
+    a, b, scheduler = together(4)
     b.die()
     a.held = True
     (ticket,) = scheduler.admit("m", requests("x"))
     (task,) = collect(scheduler, ticket)
-    await spin(lambda: a.begun)
+    await until(lambda: a.begun)
     b.revive()
     b.let("x")
     a.die()
@@ -929,14 +808,12 @@ async def test_a_text_that_kills_its_lane_never_kills_the_other_and_fails_alone(
             lane.let(*lane.begun)
         await asyncio.sleep(0)
         if a.state is not EngineState.READY:
-            a.revive()
-            scheduler.engine_changed()
+            come_back(scheduler, a)
     while not all(task.done() for task in others):
         for lane in (a, b):
             lane.let(*lane.begun)
         if a.state is not EngineState.READY:
-            a.revive()
-            scheduler.engine_changed()
+            come_back(scheduler, a)
         await asyncio.sleep(0)
     with pytest.raises(EngineFailed, match="died on this text"):
         await doomed
@@ -952,8 +829,7 @@ async def test_a_text_that_kills_after_some_text_costs_three_crashes_too() -> No
         for lane in (a, b):
             lane.let(*lane.begun)
             if lane.state is not EngineState.READY:
-                lane.revive()
-                scheduler.engine_changed()
+                come_back(scheduler, lane)
         await asyncio.sleep(0)
     with pytest.raises(EngineFailed, match="died on this text"):
         await doomed
@@ -962,24 +838,23 @@ async def test_a_text_that_kills_after_some_text_costs_three_crashes_too() -> No
 
 
 async def test_a_suspect_has_its_lane_for_itself_while_the_others_go_on() -> None:
-    a, b = SteppedEngine(2), SteppedEngine(2)
-    _, scheduler = pooled(a, b)
+    a, b, scheduler = together(2)
     a.held = True  # nothing it is asked gives a token
     (suspect,) = scheduler.admit("m", requests("suspect"))
     (task,) = collect(scheduler, suspect)
-    await spin(lambda: a.begun)
+    await until(lambda: a.begun)
     suspect.lane, suspect.crashes = "a", 1
     suspect.crashed()
     a.die()
-    await spin(lambda: scheduler.running == 0)
+    await until(lambda: scheduler.running == 0)
     assert (suspect.route, suspect.suspect) == (frozenset({"a"}), True)
     tasks = collect(scheduler, *scheduler.admit("n", requests(*"123")))
-    await spin(lambda: b.running == 2)
+    await until(lambda: b.running == 2)
     a.held = False
     a.revive()
     a.begun.clear()
     scheduler.engine_changed()
-    await spin(lambda: a.begun == ["suspect"])
+    await until(lambda: a.begun == ["suspect"])
     assert (a.running, b.running, scheduler.waiting) == (1, 2, 1)
     a.let("suspect", "3")
     b.let(*"12", "3")
@@ -988,8 +863,7 @@ async def test_a_suspect_has_its_lane_for_itself_while_the_others_go_on() -> Non
 
 
 async def test_what_may_have_killed_a_lane_before_it_was_final_does_not_go_to_another() -> None:
-    a, b = SteppedEngine(2), SteppedEngine(2)
-    _, scheduler = pooled(a, b)
+    a, b, scheduler = together(2)
     a.die()
     (ticket,) = scheduler.admit("m", requests("x"), suspected_on="a")
     await idle()
@@ -999,13 +873,13 @@ async def test_what_may_have_killed_a_lane_before_it_was_final_does_not_go_to_an
     a.die(EngineState.FAILED)
     scheduler.engine_changed()
     others = collect(scheduler, *scheduler.admit("m", requests("1")))
-    await spin(lambda: b.begun == ["1"])
+    await until(lambda: b.begun == ["1"])
     (ticket,) = scheduler.admit("m", requests("x"), suspected_on="a")
     others += collect(scheduler, ticket, *scheduler.admit("m", requests("2")))
     await idle()
     assert (ticket.suspect, b.begun) == (True, ["1"])
     b.let("1")
-    await spin(lambda: b.begun == ["1", "x"])
+    await until(lambda: b.begun == ["1", "x"])
     b.let("x", "2")
     assert await asyncio.gather(*others) == ["ab"] * 3
 
@@ -1017,10 +891,10 @@ async def test_what_waits_for_a_dead_lane_goes_to_another_after_half_of_its_time
     _, scheduler = pooled(a, b, deadline_s=60.0)
     (ticket,) = scheduler.admit("m", requests("x"))
     (task,) = collect(scheduler, ticket)
-    await spin(lambda: a.begun)
+    await until(lambda: a.begun)
     ticket.crashed()
     a.die()
-    await spin(lambda: scheduler.running == 0)
+    await until(lambda: scheduler.running == 0)
     assert (ticket.route, b.begun) == (frozenset({"a"}), [])
     b.let("x")
     assert await task == "ab"
@@ -1029,8 +903,7 @@ async def test_what_waits_for_a_dead_lane_goes_to_another_after_half_of_its_time
 
 @swiftly
 async def test_what_may_have_killed_a_lane_while_it_was_said_goes_to_another_after_half_of_its_time_too() -> None:
-    a, b = SteppedEngine(2), SteppedEngine(2)
-    _, scheduler = pooled(a, b, deadline_s=60.0)
+    a, b, scheduler = together(2, deadline_s=60.0)
     a.die()
     (task,) = collect(scheduler, *scheduler.admit("m", requests("x"), suspected_on="a"))
     b.let("x")
@@ -1039,28 +912,24 @@ async def test_what_may_have_killed_a_lane_while_it_was_said_goes_to_another_aft
 
 
 async def test_a_lane_has_nothing_to_fear_from_a_text_that_killed_one_of_other_languages() -> None:
-    a, b = SteppedEngine(2), SteppedEngine(2)
-    a.pairs, b.pairs = EN_JA, EN_DE
-    _, scheduler = pooled(a, b)
+    a, b, scheduler = apart(2)
     de = scheduler.admit("m", into("de", "1"))
     a.die()
     (ja, same) = scheduler.admit("m", [*into("ja", "x"), *into("de", "x")], suspected_on="a")
     assert (ja.kept_to, ja.crashes) == ("a", 1)
     assert (same.kept_to, same.crashes) == (None, 0)
     tasks = collect(scheduler, *de, same)
-    await spin(lambda: sorted(b.begun) == ["1", "x"])
+    await until(lambda: sorted(b.begun) == ["1", "x"])
     scheduler.withdraw(ja)
     b.let("1", "x")
     assert await asyncio.gather(*tasks) == ["ab"] * 2
 
 
 async def test_a_pair_whose_lanes_have_all_failed_fails_and_the_others_go_on() -> None:
-    a, b = SteppedEngine(1), SteppedEngine(1)
-    a.pairs, b.pairs = EN_JA, EN_DE
-    _, scheduler = pooled(a, b)
+    a, b, scheduler = apart(1)
     ja = collect(scheduler, *scheduler.admit("m", into("ja", "ja0", "ja1")))
     de = collect(scheduler, *scheduler.admit("m", into("de", "de0", "de1")))
-    await spin(lambda: a.running == b.running == 1)
+    await until(lambda: a.running == b.running == 1)
     a.die()
     scheduler.engine_changed()
     await idle()
@@ -1102,10 +971,10 @@ async def test_work_moves_to_a_lane_that_comes_and_away_from_one_that_goes() -> 
     pool.goes("b")
     scheduler.engine_changed()
     tasks = collect(scheduler, *scheduler.admit("m", requests("one", "two", "three")))
-    await spin(lambda: a.begun == ["one"])
+    await until(lambda: a.begun == ["one"])
     pool.comes("b")
     scheduler.engine_changed()
-    await spin(lambda: b.begun == ["two"])
+    await until(lambda: b.begun == ["two"])
     pool.goes("a")
     scheduler.engine_changed()
     a.let("one")
@@ -1132,9 +1001,8 @@ async def test_work_moves_to_a_lane_that_comes_and_away_from_one_that_goes() -> 
 async def test_text_that_was_shown_is_never_taken_back(
     before: tuple[str, ...], again: tuple[str, ...], shown: list[str]
 ) -> None:
-    engine = SteppedEngine()
+    engine, scheduler = stepped()
     engine.says = ("Guten ", "Tag")
-    scheduler = usual(Scheduler, engine, max_waiting=10)
     (ticket,) = scheduler.admit("m", requests("a"))
     pieces: list[str] = []
 
@@ -1146,9 +1014,9 @@ async def test_text_that_was_shown_is_never_taken_back(
     engine.says = before
     throttle = Throttle(show, interval_s=0.0)
     task = asyncio.create_task(scheduler.collect(ticket, throttle.grow))
-    await spin(lambda: engine.begun)
+    await until(lambda: engine.begun)
     engine.let("a")
-    await spin(lambda: scheduler.waiting == 1)
+    await until(lambda: scheduler.waiting == 1)
     assert pieces == ["Guten ", "Tag"]
     engine.revive()
     # One event for the last token, so that it carries the finish.
@@ -1259,8 +1127,7 @@ async def _anything(chance: random.Random, max_running: int, fatal: bool, lanes:
                 engine.die(EngineState.FAILED if fatal and chance.random() < 0.3 else EngineState.RESTARTING)
                 scheduler.engine_changed()
             case 7:
-                engine.revive()
-                scheduler.engine_changed()
+                come_back(scheduler, engine)
             case 8:
                 # One goes or comes back; what it runs, it still ends.
                 name = chance.choice([*engines])
@@ -1275,8 +1142,7 @@ async def _anything(chance: random.Random, max_running: int, fatal: bool, lanes:
     while not all(task.done() for task in tasks):
         for engine in engines.values():
             if engine.state is not EngineState.READY:
-                engine.revive()
-                scheduler.engine_changed()
+                come_back(scheduler, engine)
         await asyncio.sleep(0)
     for outcome in await asyncio.gather(*tasks, return_exceptions=True):
         assert isinstance(outcome, str | GatewayError | asyncio.CancelledError)
@@ -1429,12 +1295,6 @@ def test_a_final_is_charged_once_however_many_attempts_it_takes() -> None:
     assert (s.charged.characters, s.charged.minutes) == (len("said"), 1)
 
 
-def test_a_partial_is_not_charged() -> None:
-    s = Situation(final=False)
-    s.attempt().take(TokenEvent("Guten", 1))
-    assert s.charged.characters == 0
-
-
 async def test_a_final_is_charged_once_its_translation_begins_whatever_becomes_of_it() -> None:
     quotas, engine = Quotas(), SteppedEngine(max_running=3)
     scheduler = usual(Scheduler, engine, max_waiting=100, lookahead=0, quotas=quotas)
@@ -1511,8 +1371,7 @@ async def test_what_breaks_in_who_is_told_that_the_engine_died_is_not_its_doing_
         if not text:
             raise EngineRestarting("a bug")
 
-    engine = SteppedEngine()
-    scheduler = usual(Scheduler, engine, max_waiting=10)
+    engine, scheduler = stepped()
     (ticket,) = scheduler.admit("m", [request("a")])
     task = asyncio.create_task(scheduler.collect(ticket, breaks))
     while not ticket.text:
