@@ -190,7 +190,7 @@ def issue(
     )
     for_whom = _invites(audience) if invite else audience
     try:
-        return Issued(sign(Claims.of(grant, issuer=key.issuer, audience=for_whom), key), grant)
+        return Issued(sign(Claims.of_grant(grant, issuer=key.issuer, audience=for_whom), key), grant)
     except ValueError as error:
         raise InvalidValue(f"No token may say this: {error}.") from None
 

@@ -182,7 +182,7 @@ def save(path: Path, keys: KeyFile) -> None:
 
 
 def _open_to_the_same(name: str, found: os.stat_result) -> None:
-    """Whoever could read the file still can, such as the gateway's user and a group, and nobody else."""
+    """Give the new file the owner and the group of the old one, and let no others read it."""
     with contextlib.suppress(PermissionError):
         os.chown(name, -1, found.st_gid)
         # Not before it is the same group.

@@ -90,7 +90,7 @@ class Claims(Struct, frozen=True, kw_only=True):
     nbf: _Time | UnsetType = UNSET
 
     @classmethod
-    def of(cls, grant: Grant, *, issuer: str, audience: str) -> Claims:
+    def of_grant(cls, grant: Grant, *, issuer: str, audience: str) -> Claims:
         """What a token says that allows this. Its times must be set. Raises `ValueError` for what none may say."""
         claims = cls(
             iss=issuer,

@@ -185,11 +185,11 @@ class Speech:
             if logged is None or not (logged.continues or spoken.text.taken):
                 raise
             accepted = await self._finals.accept(room, logged, fence)
-            spoken.text.take_as(logged.text)
+            spoken.text.take_accepted(logged.text)
             spoken.end_ms = logged.end_ms
             if not logged.continues:
                 # It is closed, and so no more of it is said.
-                spoken.text.take(spoken.text.rest)
+                spoken.text.take_segment(spoken.text.rest)
                 return accepted
             return None
         if accepted.known and continues:
@@ -198,7 +198,7 @@ class Speech:
                 raise UtteranceFinished(
                     "This utterance is final already, with another text; use a new id.", field="id"
                 )
-        spoken.text.take(segment)
+        spoken.text.take_segment(segment)
         spoken.end_ms = utterance.end_ms
         return accepted
 
@@ -289,10 +289,10 @@ class Speech:
         spoken.text.revise(text)
         found = regex.search(r"\s*".join(regex.escape(each.text) for each in held), text)
         if segment_number(held[0].id) > 1 and found is not None:
-            spoken.text.take(text[: found.end()])
+            spoken.text.take_segment(text[: found.end()])
         else:
             for each in held:
-                spoken.text.take_as(each.text)
+                spoken.text.take_accepted(each.text)
         spoken.text.taken, spoken.end_ms = segment_number(held[-1].id), held[-1].end_ms
 
     def _taken(self, room: Room, key: UtteranceKey) -> int:

@@ -1,4 +1,4 @@
-"""An engine that dies or hangs is replaced, and whoever waited for it learns that at once."""
+"""An engine that dies or hangs is replaced, and what waited for it learns that at once."""
 
 from __future__ import annotations
 

@@ -136,7 +136,7 @@ class Stage:
         **options: Any,
     ) -> None:
         self.engine = engine
-        # Of everybody.
+        # The quota of every tenant.
         self.quota = NO_QUOTA
         self.quotas = Quotas(lambda _: self.quota)
         self.scheduler = usual(Scheduler, engine, max_waiting=100, lookahead=0, quotas=self.quotas)

@@ -123,10 +123,10 @@ def test_agreed_ends_with_a_unit_of_both(lang: str, one: str, other: str, shared
 )
 def test_a_text_is_not_cut_behind_what_may_go_on(lang: str, text: str, shown: str) -> None:
     policy = CommitPolicy("en", lang)
-    policy.take("a", text)
-    policy.take("a b", text)
+    policy.take_hypothesis("a", text)
+    policy.take_hypothesis("a b", text)
     assert (policy.committed, policy.tentative) == ("", shown)
-    policy.take("a b c", text)
+    policy.take_hypothesis("a b c", text)
     assert (policy.committed, policy.tentative) == (shown, "")
     assert policy.draft == text.removeprefix(shown)
 
@@ -139,7 +139,7 @@ Step = tuple[str, str, str, str]
 
 def play(policy: CommitPolicy, steps: list[Step]) -> None:
     for source, hypothesis, committed, tentative in steps:
-        policy.take(source, hypothesis)
+        policy.take_hypothesis(source, hypothesis)
         assert (policy.committed, policy.tentative) == (committed, tentative), source
         assert policy.committed + policy.draft == hypothesis
 
@@ -315,7 +315,7 @@ def test_a_hypothesis_that_gets_shorter_takes_nothing_back() -> None:
         ],
     )
     for shorter in ("wir", ""):
-        policy.take("we", shorter)
+        policy.take_hypothesis("we", shorter)
         assert (policy.committed, policy.tentative, policy.draft) == ("wir gehen", "", " weg")
 
 
@@ -330,7 +330,7 @@ def test_a_hypothesis_that_does_not_go_on_from_what_is_shown_changes_nothing() -
         ],
     )
     for source, hypothesis in [("a b c d", "uno dos tres"), ("a b", "eins"), ("", ""), ("x y", "eins zwo")] * 10:
-        policy.take(source, hypothesis)
+        policy.take_hypothesis(source, hypothesis)
         assert (policy.committed, policy.tentative, policy.draft) == ("eins zwei", " drei", " drei vier")
     # The recogniser comes back: the next is compared with the last that was taken.
     play(policy, [("a b c d e", "eins zwei drei fünf", "eins zwei drei", "")])
@@ -379,11 +379,11 @@ def test_punctuation_is_nothing_that_was_heard(source: str, same: str, one_more:
     """A span is counted in units in which something is said."""
     policy = CommitPolicy(source, "de")
     first = {"en": "we go", "fr": "nous allons", "ja": "家"}[source]
-    policy.take(first, "wir gehen")
+    policy.take_hypothesis(first, "wir gehen")
     for revision in (same, f"{same}.", f"{same}.. -", f"!{same}?"):
-        policy.take(revision, "wir gehen")
+        policy.take_hypothesis(revision, "wir gehen")
         assert (policy.committed, policy.tentative) == ("", "wir gehen"), revision
-    policy.take(one_more, "wir gehen")
+    policy.take_hypothesis(one_more, "wir gehen")
     assert (policy.committed, policy.tentative) == ("wir gehen", "")
 
 
@@ -393,7 +393,7 @@ def test_no_text_outlives_the_utterance() -> None:
 
     said = Text("we go home")
     gone = weakref.ref(said)
-    CommitPolicy("en", "de").take(said, "wir gehen heim")
+    CommitPolicy("en", "de").take_hypothesis(said, "wir gehen heim")
     del said
     assert gone() is None
 
@@ -408,7 +408,7 @@ def test_a_source_that_comes_letter_by_letter_is_committed_as_well() -> None:
     committed: list[str] = []
     for end in range(1, len(heard) + 1):
         source = heard[:end]
-        policy.take(source, " ".join(said[: len(source.split())]))
+        policy.take_hypothesis(source, " ".join(said[: len(source.split())]))
         if not committed or policy.committed != committed[-1]:
             committed.append(policy.committed)
     assert committed == ["", "one", "one two", "one two three"]
@@ -428,7 +428,7 @@ def test_a_source_that_comes_letter_by_letter_is_committed_as_well() -> None:
 )
 def test_live_readers_see_all_but_the_end_of_a_first_hypothesis(lang: str, text: str, shown: str) -> None:
     policy = CommitPolicy("en", lang)
-    policy.take("a", text)
+    policy.take_hypothesis("a", text)
     assert (policy.committed, policy.tentative) == ("", shown)
 
 
@@ -443,7 +443,7 @@ def grown(lang: str, text: str) -> tuple[list[str], list[str]]:
     policy = CommitPolicy("en", lang)
     committed, seen = [""], [""]
     for end in range(1, len(text) + 1):
-        policy.take("word " * end, text[:end])
+        policy.take_hypothesis("word " * end, text[:end])
         committed.append(policy.committed)
         seen.append(policy.committed + policy.tentative)
     return list(dict.fromkeys(committed)), list(dict.fromkeys(seen))
@@ -549,7 +549,7 @@ def test_units_join_to_the_text_and_split_no_grapheme(text: str, lang: str) -> N
 def test_units_are_the_same_whatever_was_said_before(revisions: list[str], lang: str) -> None:
     read = Units(lang)
     for text in itertools.chain(revisions, itertools.accumulate(revisions)):
-        assert read.of(text) == units(text, lang)
+        assert read.divide(text) == units(text, lang)
 
 
 @given(text=texts, lang=languages)
@@ -618,7 +618,7 @@ class Watched:
     def take(self, source: str, hypothesis: str) -> None:
         before = (self.policy.committed, self.policy.tentative, self.policy.draft)
         now = Heard(spoken(source, self.source), hypothesis, borders(units(hypothesis, self.target)))
-        self._do(lambda: self.policy.take(source, hypothesis))
+        self._do(lambda: self.policy.take_hypothesis(source, hypothesis))
         if not hypothesis.startswith(before[0]):
             assert (self.policy.committed, self.policy.tentative, self.policy.draft) == before
             return
@@ -715,8 +715,8 @@ def test_how_a_translation_is_interrupted_changes_nothing_of_what_is_shown(
         hypothesis = whole.committed + text[len(whole.committed) :]
         for cut in cuts:
             chunked.interrupted(hypothesis[: round(cut * len(hypothesis))])
-        whole.take(said, hypothesis)
-        chunked.take(said, hypothesis)
+        whole.take_hypothesis(said, hypothesis)
+        chunked.take_hypothesis(said, hypothesis)
         assert (chunked.committed, chunked.tentative) == (whole.committed, whole.tentative)
         assert chunked.draft == whole.draft
 
@@ -750,7 +750,7 @@ def test_hostile_texts_end(text: str, lang: str) -> None:
     policy = CommitPolicy(lang, lang)
     assert "".join(units(text, lang)) == text
     for _ in range(3):
-        policy.take(text, text)
+        policy.take_hypothesis(text, text)
     assert text.startswith(policy.committed + policy.tentative)
 
 
@@ -790,8 +790,8 @@ def test_a_revision_costs_what_its_text_is_long(
         text = " ".join(words[: 50 + revision] if grows else words)
         read.clear()
         compared.clear()
-        policy.take(text, text)
-        # Of source and translation, some words.
+        policy.take_hypothesis(text, text)
+        # Some words of source and translation.
         assert sum(read) <= 2 * (len(text) if revision == 1 else 40)
         assert len(compared) <= most
         assert sum(compared) <= most * (len(words) + 1)
@@ -801,7 +801,7 @@ def test_a_revision_costs_what_its_text_is_long(
 def test_what_is_older_than_the_span_is_forgotten() -> None:
     policy = CommitPolicy("en", "de")
     for revision in range(1, 60):
-        policy.take(" ".join("a" * revision), "eins zwei")
+        policy.take_hypothesis(" ".join("a" * revision), "eins zwei")
         assert len(policy._hypotheses) <= SPAN + 1
     assert policy.committed == "eins zwei"
 
@@ -810,7 +810,7 @@ def test_no_more_are_kept_of_a_source_that_stays_the_same(compared: list[int]) -
     policy = CommitPolicy("en", "de")
     for _ in range(commit_policy._KEPT + 50):
         compared.clear()
-        policy.take("the same words", "dieselben Wörter")
+        policy.take_hypothesis("the same words", "dieselben Wörter")
     assert len(policy._hypotheses) == commit_policy._KEPT
     assert len(compared) == commit_policy._KEPT + 1
 
@@ -820,5 +820,5 @@ def test_latin_words_in_japanese_are_words() -> None:
     policy = CommitPolicy("ja", "en")
     said = ["so", "let", "us", "look", "at", "the", "new", "road", "map"]
     for count in range(1, len(said) + 1):
-        policy.take(" ".join(said[:count]), " ".join(said[:count]))
+        policy.take_hypothesis(" ".join(said[:count]), " ".join(said[:count]))
     assert policy.committed.startswith("so let us look at the new")

@@ -591,7 +591,7 @@ async def test_a_bug_leaves_the_utterance_to_its_final_and_other_utterances_go_o
 ) -> None:
     async with stage("de") as r:
         with monkeypatch.context() as broken:
-            broken.setattr("gateway.translation.commit_policy.CommitPolicy.take", None)
+            broken.setattr("gateway.translation.commit_policy.CommitPolicy.take_hypothesis", None)
             r.hear("we")
             await until(r.engine.pending)
             r.engine.says("Wir")

@@ -114,7 +114,7 @@ def test_what_was_spoken_counts_only_with_a_share() -> None:
 )
 def test_where_nothing_is_known_it_is_none(found: list[tuple[str, float]], lang: str) -> None:
     assert SpokenLanguages().final("1", "ja", found, THREE) == lang
-    # Of one language there is nothing to detect.
+    # With one language there is nothing to detect.
     assert SpokenLanguages().final("1", "ja", found, ("de",)) == "de"
     told = SpokenLanguages()
     told.tell("de")

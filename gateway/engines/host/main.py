@@ -135,7 +135,7 @@ def _run(sock: socket.socket, build: Callable[[], Engine], log_as: LogStyle, rol
 
 
 def _kill_below() -> None:
-    own = processes.of(os.getpid())
+    own = processes.with_pids(os.getpid())
     processes.kill(processes.descendants(own) - own, _KILL_S)
 
 
@@ -160,7 +160,7 @@ async def serve(sock: socket.socket, engine: Engine, starting: asyncio.Future[No
     """
     keep = role.keep
     if keep is not None and _is_gone(sock):
-        # Nobody would find this host: the next gateway may have looked already.
+        # The next gateway may have looked already, and would not find this host.
         sock.close()
         return
     host = _Host(engine, starting, role)

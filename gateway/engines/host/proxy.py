@@ -97,7 +97,7 @@ class Host:
     def find(self) -> None:
         """Remember the processes that it has started so far; after its death they could not be found."""
         # The pid of a process that has ended may belong to another process by now.
-        own = processes.of(self.pid) if self.alive else frozenset()
+        own = processes.with_pids(self.pid) if self.alive else frozenset()
         self._found |= processes.descendants(self._found | own)
 
     def kill(self) -> None:

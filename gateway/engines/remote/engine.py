@@ -131,7 +131,7 @@ class RemoteEngine(PromptingEngine):
     async def _examined(self, server: Server, tokenizer: Any) -> capabilities.Capabilities:
         """What the server can do, once it has loaded its model or was replaced. Raises `StartupError`."""
         options, said = self._options, None
-        # Whoever reaches the gateway sees what it says about itself, and need not know where its servers are.
+        # Every client sees this, and need not know where the servers are.
         self._say("waiting for the vLLM server")
         try:
             async with asyncio.timeout(_WAIT_S):

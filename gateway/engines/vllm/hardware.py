@@ -88,7 +88,7 @@ _TRANSFERS = 2
 
 
 class Memory(Struct, frozen=True):
-    """Bytes of a GPU's memory; `used` by whomever."""
+    """Bytes of a GPU's memory; `used`: by all processes."""
 
     used: int
     total: int

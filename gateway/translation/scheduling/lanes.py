@@ -230,7 +230,7 @@ class Lanes:
         if suspected_on is not None and any(
             lane.name == suspected_on for lane in self._having(request.source, request.target)
         ):
-            newcomer.kept_to, newcomer.crashes = suspected_on, 1
+            newcomer.bound_to, newcomer.crashes = suspected_on, 1
         if route := self.route_of(newcomer):
             return route
         refusal = self.refusal(request.source, request.target)
@@ -241,17 +241,17 @@ class Lanes:
     def route_of(self, ticket: Ticket) -> Route:
         """The lanes for which a ticket is to wait; none if no lane will run it."""
         route = self.route(ticket.request.source, ticket.request.target, ticket.request.text)
-        if ticket.kept_to is None or not route:
+        if ticket.bound_to is None or not route:
             return route
-        others = route - {ticket.kept_to}
-        if ticket.kept_to not in route or (
-            ticket.kept_too_long and others and self._lanes[ticket.kept_to].state is not EngineState.READY
+        others = route - {ticket.bound_to}
+        if ticket.bound_to not in route or (
+            ticket.bound_too_long and others and self._lanes[ticket.bound_to].state is not EngineState.READY
         ):
             route = others
             # It may be what ended that lane for good, so it runs on another one, alone.
             ticket.crashes = max(ticket.crashes, SUSPECT_CRASHES)
-            ticket.kept_to = self.choose(self.some(route), ticket.request).name
-        return Route({ticket.kept_to})
+            ticket.bound_to = self.choose(self.some(route), ticket.request).name
+        return Route({ticket.bound_to})
 
     def refusal(self, source: str, target: str) -> GatewayError | None:
         """Why no lane can translate this pair, while others may be translated; None if one can, or will soon."""

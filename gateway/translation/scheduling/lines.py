@@ -222,7 +222,7 @@ class Lines:
         finals = sum(queue.finals for queue in queues)
         return finals, sum(map(len, queues)) - finals
 
-    def of(self, route: Route) -> Line:
+    def line_of(self, route: Route) -> Line:
         """Those that wait for just these lanes."""
         if (line := self._lines.get(route)) is None:
             line = Line(route, self._turns, self._max_waiting, self._max_queue_s)
@@ -256,7 +256,7 @@ class Lines:
     def append(self, newcomers: Sequence[Ticket]) -> None:
         """Newcomers of one meeting, account and priority, each for the lanes of its route."""
         for route in dict.fromkeys(ticket.route for ticket in newcomers):
-            self.of(route).queue.append([ticket for ticket in newcomers if ticket.route == route])
+            self.line_of(route).queue.append([ticket for ticket in newcomers if ticket.route == route])
 
     def route_again(self, route_of: Callable[[Ticket], Route]) -> list[Ticket]:
         """Lanes have come or gone: let those that wait wait for the right ones. Returns those that have none."""
@@ -266,9 +266,9 @@ class Lines:
             if not route:
                 nowhere.append(ticket)
             elif route != before:
-                self.of(before).queue.remove(ticket)
+                self.line_of(before).queue.remove(ticket)
                 ticket.route = route
-                self.of(route).queue.put_back(ticket)
+                self.line_of(route).queue.put_back(ticket)
         return nowhere
 
     def forget(self, lanes: Route) -> None:
@@ -357,5 +357,5 @@ class Door:
         # While no lane runs, a newcomer is not sent away for having to wait.
         none_runs = not free and all(lane.state is not EngineState.READY for lane in self._lanes.some(route))
         exempt = promised or none_runs
-        line = self._lines.of(route)
+        line = self._lines.line_of(route)
         line.check(new, free=free, now_s=self._clock(), late_s=self._lag_s(), exempt=exempt)

@@ -146,7 +146,7 @@ class Scheduler:
         for ticket in tickets:
             ticket.begin_span()
             self._deadlines.add(ticket)
-            self._limit_keeping(ticket)
+            self._limit_binding(ticket)
         # Where none waits, a newcomer that finds room has it at once.
         none_waits = not self._lines
         if late := [each for each in tickets if not (none_waits and self._takes_turn(each))]:
@@ -244,7 +244,7 @@ class Scheduler:
         traceparent = ticket.span.traceparent
         request = replace(ticket.request, lane=ticket.lane, alone=ticket.suspect, traceparent=traceparent)
         try:
-            await self._engine.generate(request, attempt.take)
+            await self._engine.generate(request, attempt.take_in)
         except EngineRestarting:
             return False  # it had not begun, so it is no part in the crash
         except EngineUnavailable:
@@ -253,7 +253,7 @@ class Scheduler:
             if ticket.last is not None:
                 return True  # it died after its last word
             ticket.crashed()
-            attempt.died()
+            attempt.engine_died()
             if not ticket.request.final:
                 raise  # a newer revision will come, and this may be what killed the engine
             return False
@@ -273,20 +273,20 @@ class Scheduler:
             raise failed()
         self._lanes.remove(ticket)
         ticket.wait_again(route)
-        self._limit_keeping(ticket)
-        self._lines.of(route).queue.put_back(ticket)
+        self._limit_binding(ticket)
+        self._lines.line_of(route).queue.put_back(ticket)
         # What only the dead lane can run waits until it is built again.
         self._give_turns()
 
-    def _limit_keeping(self, ticket: Ticket) -> None:
-        if ticket.kept_to is not None and ticket.keeping is None:
+    def _limit_binding(self, ticket: Ticket) -> None:
+        if ticket.bound_to is not None and ticket.binding_timer is None:
             # The other half of its time is for other lanes.
             left_s = ticket.admitted_s + self._deadline_s / 2 - self._clock()
             loop = asyncio.get_running_loop()
-            ticket.keeping = loop.call_later(max(0.0, left_s), self._kept_too_long, ticket)
+            ticket.binding_timer = loop.call_later(max(0.0, left_s), self._release_binding, ticket)
 
-    def _kept_too_long(self, ticket: Ticket) -> None:
-        ticket.kept_too_long = True
+    def _release_binding(self, ticket: Ticket) -> None:
+        ticket.bound_too_long = True
         if ticket.stage is Stage.WAITING:
             self.engine_changed()
 
@@ -300,7 +300,7 @@ class Scheduler:
         """Whether there is room for it now, which it then has; a suspect has to wait for a lane of its own."""
         if newcomer.suspect:
             return False
-        line = self._lines.of(newcomer.route)
+        line = self._lines.line_of(newcomer.route)
         if lanes := self._with_room(line, best_effort=newcomer.best_effort):
             self._give_turn(line, newcomer, self._lanes.choose(lanes, newcomer.request))
         return bool(lanes)
@@ -342,7 +342,7 @@ class Scheduler:
             return
         waited = ticket.stage is Stage.WAITING
         if waited:
-            self._lines.of(ticket.route).queue.remove(ticket)
+            self._lines.line_of(ticket.route).queue.remove(ticket)
         else:
             self._lanes.remove(ticket)
         ticket.end(self._clock())
@@ -382,14 +382,14 @@ class Attempt:
         ticket.tokens = ticket.generated = 0
         ticket.last = None
 
-    def take(self, event: TokenEvent) -> None:
+    def take_in(self, event: TokenEvent) -> None:
         """More of it, from the engine."""
         try:
-            self._take(event)
+            self._add(event)
         except Exception as error:
             self._fail(error)
 
-    def died(self) -> None:
+    def engine_died(self) -> None:
         """The engine died: what it gave counts no more."""
         try:
             if self._on_text is not None:
@@ -397,7 +397,7 @@ class Attempt:
         except Exception as error:
             self._fail(error)
 
-    def _take(self, event: TokenEvent) -> None:
+    def _add(self, event: TokenEvent) -> None:
         ticket = self._ticket
         if ticket.first_token_s is None and event.tokens:
             ticket.first_token_s = self._clock()

@@ -51,7 +51,7 @@ class Generated(Struct, frozen=True):
     text: str
     # The output limit cut it short.
     truncated: bool
-    # There is no text, because the model would not have gone on from the request's prefix.
+    # There is no text, because the model would not have continued the request's prefix.
     rejected: bool = False
     # None: the model does not tell.
     confidence: Confidence | None = None
@@ -103,9 +103,9 @@ class Ticket(Struct, eq=False):
     # How often an engine died while this ran.
     crashes: int = 0
     # The only lane that it may run on, as it may be what killed it there. None: any that has its languages.
-    kept_to: str | None = None
+    bound_to: str | None = None
     # It has waited for that lane for as long as it may, and runs on another one, alone.
-    kept_too_long: bool = False
+    bound_too_long: bool = False
     # It gave its place to a final.
     preempted: bool = False
     # The span of its translation, where the request is traced.
@@ -122,7 +122,7 @@ class Ticket(Struct, eq=False):
     # Not a future: cancelling a task cancels the future it awaits, and a turn may be given just then.
     turn: asyncio.Event = field(default_factory=asyncio.Event)
     # Ends its keeping to a lane; ends with it.
-    keeping: asyncio.TimerHandle | None = None
+    binding_timer: asyncio.TimerHandle | None = None
     given_up: GatewayError | None = None
     # Interrupts the task that collects it.
     interrupt: asyncio.Timeout | None = None
@@ -203,8 +203,8 @@ class Ticket(Struct, eq=False):
             kind = "final" if self.request.final else "partial"
             _generation_s(kind, self.request.target).inc(now_s - self.started_s)
         self.stage = Stage.ENDED
-        if self.keeping is not None:
-            self.keeping.cancel()
+        if self.binding_timer is not None:
+            self.binding_timer.cancel()
         if self.span is not NOT_TRACED:
             self.span.set(tokens=self.tokens, crashes=self.crashes)
             if self.given_up is not None:
@@ -220,7 +220,7 @@ class Ticket(Struct, eq=False):
         """
         self.crashes += 1
         if not self.tokens or self.suspect:
-            self.kept_to = self.lane
+            self.bound_to = self.lane
 
     def exchange(self, request: TranslationRequest) -> bool:
         """Put another request of its priority in place of this one while it waits.

@@ -74,7 +74,7 @@ async def test_what_is_known_of_the_beginning_is_told_first_and_not_generated(en
     ids = prompt.ids + opening.ids
     assert (first.text, first.reused, first.finish) == ("Guten", len(opening.ids), None)
     assert engine.asked == [(ids, prompt.max_tokens - len(opening.ids))]
-    # Of the probe and the completion together.
+    # The probe and the completion together.
     assert engine.probed == [ids]
     assert (others[-1].prompt_tokens, others[-1].cached_tokens) == (2 * len(ids), 3 + 5)
 

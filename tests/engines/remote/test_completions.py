@@ -110,7 +110,7 @@ async def test_text_comes_as_the_tokens_do() -> None:
 
 
 async def test_the_token_that_ends_a_text_is_no_part_of_it() -> None:
-    """Of some models it is a token that would show."""
+    """With some models it is a token that would show."""
     async with asking(streams(chunk([3]), chunk([4, 7], "stop"), DONE)) as translation:
         assert await translation.text() == "cd"
 

@@ -217,7 +217,7 @@ def test_the_step_time_follows_the_engine_and_leaves_idleness_out() -> None:
     assert load.step_s == pytest.approx(0.010)
     assert load.tokens_a_piece(0.04) == 4
     load.stepped(running=0, waiting=0, now_s=last_s + 0.010)
-    # Ten minutes later somebody speaks.
+    # The next text comes ten minutes later.
     load.stepped(running=1, waiting=0, now_s=last_s + 600.0)
     assert load.step_s == pytest.approx(0.010)
     steps(load, 100, 0.100, begin_s=last_s + 600.0)

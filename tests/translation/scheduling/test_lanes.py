@@ -126,7 +126,7 @@ def test_a_pair_without_a_lane_is_refused_and_says_why() -> None:
 def test_what_may_have_killed_a_lane_waits_for_it_alone() -> None:
     _, a, _, lanes = two()
     kept = ticket()
-    kept.kept_to, kept.crashes = "a", 1
+    kept.bound_to, kept.crashes = "a", 1
     a.die()
     assert lanes.route_of(kept) == Route("a")
     assert not kept.suspect
@@ -135,32 +135,32 @@ def test_what_may_have_killed_a_lane_waits_for_it_alone() -> None:
 def test_what_may_have_ended_a_lane_for_good_runs_alone_on_another() -> None:
     _, a, _, lanes = two()
     kept = ticket()
-    kept.kept_to, kept.crashes = "a", 1
+    kept.bound_to, kept.crashes = "a", 1
     a.die(EngineState.FAILED)
     assert lanes.route_of(kept) == Route("b")
-    assert (kept.kept_to, kept.suspect) == ("b", True)
+    assert (kept.bound_to, kept.suspect) == ("b", True)
     assert lanes.route_of(kept) == Route("b")
 
 
 def test_what_has_waited_for_a_lane_too_long_runs_alone_on_another() -> None:
     _, a, b, lanes = two()
     kept = ticket()
-    kept.kept_to, kept.crashes, kept.kept_too_long = "a", 1, True
+    kept.bound_to, kept.crashes, kept.bound_too_long = "a", 1, True
     assert lanes.route_of(kept) == Route("a"), "it is back"
     a.die()
     assert lanes.route_of(kept) == Route("b")
-    assert (kept.kept_to, kept.suspect) == ("b", True)
+    assert (kept.bound_to, kept.suspect) == ("b", True)
     # Where no other lane has its languages, there is nothing but to wait.
     a.pairs, b.pairs = EN_JA, EN_DE
     lanes.refresh()
-    kept.kept_to = "a"
+    kept.bound_to = "a"
     assert lanes.route_of(kept) == Route("a")
 
 
 def test_nothing_waits_for_a_lane_that_is_gone() -> None:
     pool, _, _, lanes = two()
     kept = ticket()
-    kept.kept_to = "a"
+    kept.bound_to = "a"
     lanes["a"].add(running := ticket())
     pool.goes("a")
     lanes.refresh()

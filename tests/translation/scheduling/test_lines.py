@@ -47,8 +47,8 @@ def test_each_set_of_lanes_has_its_own_line() -> None:
     lines = Lines(10, 1.0)
     waits(lines, A, "a1")
     waits(lines, BOTH, "ab1", priority=PARTIAL)
-    assert lines.of(A) is lines.of(Route("a"))
-    assert (len(lines), len(lines.of(A).queue), len(lines.of(B).queue)) == (2, 1, 0)
+    assert lines.line_of(A) is lines.line_of(Route("a"))
+    assert (len(lines), len(lines.line_of(A).queue), len(lines.line_of(B).queue)) == (2, 1, 0)
     assert (lines.wanted("a"), lines.wanted("b")) == ((1, 1), (0, 1))
     assert {ticket.request.id for ticket in lines.tickets} == {"a1", "ab1"}
     assert [line.route for line in lines.in_turn()] == [A, BOTH]
@@ -75,8 +75,8 @@ def test_what_ran_before_comes_before_what_never_did() -> None:
     lines = Lines(10, 1.0)
     again = waits(lines, BOTH, "again")
     waits(lines, A, "new")
-    assert lines.of(BOTH).queue.pop() is again
-    lines.of(BOTH).queue.put_back(again)
+    assert lines.line_of(BOTH).queue.pop() is again
+    lines.line_of(BOTH).queue.put_back(again)
     assert order(lines) == ["again", "new"]
 
 
@@ -84,9 +84,9 @@ def test_a_suspect_waits_for_one_lane_and_is_the_first_there() -> None:
     lines = Lines(10, 1.0)
     waits(lines, A, "new")
     suspect = waits(lines, A, "suspect")
-    lines.of(A).queue.remove(suspect)
+    lines.line_of(A).queue.remove(suspect)
     suspect.crashes = SUSPECT_CRASHES
-    lines.of(A).queue.put_back(suspect)
+    lines.line_of(A).queue.put_back(suspect)
     assert (lines.suspects_of(A), lines.suspects_of(B)) == (True, False)
     assert order(lines) == ["suspect", "new"]
 
@@ -97,10 +97,10 @@ def test_what_waits_is_routed_again_when_lanes_come_and_go() -> None:
     routes = {"stays": A, "moves": A, "ends": Route()}
     assert lines.route_again(lambda ticket: routes[ticket.request.id]) == [ends]
     assert [ticket.route for ticket in (stays, moves, ends)] == [A, A, B]
-    assert len(lines.of(A).queue) == 2
+    assert len(lines.line_of(A).queue) == 2
     lines.forget(A)
     assert [line.route for line in lines] == [A, B], "a line is not forgotten while somebody waits in it"
-    lines.of(B).queue.remove(ends)
+    lines.line_of(B).queue.remove(ends)
     lines.forget(A)
     assert [line.route for line in lines] == [A]
 
@@ -117,10 +117,10 @@ def test_newcomers_of_one_call_wait_each_for_its_own_lanes() -> None:
     lines = Lines(10, 1.0)
     one, two = waits(lines, A, "one"), waits(lines, B, "two")
     for ticket in (one, two):
-        lines.of(ticket.route).queue.remove(ticket)
+        lines.line_of(ticket.route).queue.remove(ticket)
     lines.append([one, two])
-    assert [ticket.request.id for ticket in lines.of(A).queue] == ["one"]
-    assert [ticket.request.id for ticket in lines.of(B).queue] == ["two"]
+    assert [ticket.request.id for ticket in lines.line_of(A).queue] == ["one"]
+    assert [ticket.request.id for ticket in lines.line_of(B).queue] == ["two"]
 
 
 def test_who_is_routed_again_keeps_the_order() -> None:
@@ -155,7 +155,7 @@ class Situation:
         return ticket
 
     def final_waits(self, lanes: str) -> None:
-        self.lines.of(Route(lanes)).queue.append([self.ticket("final", FINAL)])
+        self.lines.line_of(Route(lanes)).queue.append([self.ticket("final", FINAL)])
 
     def preempted(self) -> list[str]:
         return [ticket.request.id for ticket in to_preempt(self.lanes, self.lines)]

@@ -445,7 +445,7 @@ async def test_the_deadline_counts_while_the_engine_is_built_again() -> None:
 async def test_once_the_last_that_waits_is_withdrawn_no_time_counts_as_waited_for_a_full_engine() -> None:
     _, scheduler = stepped()
     running, waiting = scheduler.admit("m", requests("running", "waiting"))
-    pace = scheduler._lines.of(waiting.route).pace
+    pace = scheduler._lines.line_of(waiting.route).pace
     assert pace._since_s is not None
     scheduler.withdraw(waiting)
     assert pace._since_s is None
@@ -916,8 +916,8 @@ async def test_a_lane_has_nothing_to_fear_from_a_text_that_killed_one_of_other_l
     de = scheduler.admit("m", into("de", "1"))
     a.die()
     (ja, same) = scheduler.admit("m", [*into("ja", "x"), *into("de", "x")], suspected_on="a")
-    assert (ja.kept_to, ja.crashes) == ("a", 1)
-    assert (same.kept_to, same.crashes) == (None, 0)
+    assert (ja.bound_to, ja.crashes) == ("a", 1)
+    assert (same.bound_to, same.crashes) == (None, 0)
     tasks = collect(scheduler, *de, same)
     await until(lambda: sorted(b.begun) == ["1", "x"])
     scheduler.withdraw(ja)
@@ -1148,7 +1148,7 @@ async def _anything(chance: random.Random, max_running: int, fatal: bool, lanes:
         assert isinstance(outcome, str | GatewayError | asyncio.CancelledError)
     assert len(ended) == len(set(ended))
     assert len(scheduler._deadlines) == 0
-    assert all(ticket.keeping is None or ticket.keeping.cancelled() for ticket in tickets)
+    assert all(ticket.binding_timer is None or ticket.binding_timer.cancelled() for ticket in tickets)
     assert (scheduler.running, scheduler.waiting) == (0, 0)
     assert all(engine.running == 0 for engine in engines.values())
     assert await scheduler.drain(60) is True
@@ -1216,7 +1216,7 @@ class Situation:
         return Attempt(self.ticket, on_text or self.told.append, self.quotas, lambda: self.now_s)
 
     def times(self) -> tuple[float | None, float | None]:
-        """Of the first token and of the end."""
+        """Times of the first token and of the end."""
         return self.ticket.first_token_s, self.ticket.finished_s
 
     @property
@@ -1235,7 +1235,7 @@ def test_whoever_collects_it_is_told_the_whole_text_so_far() -> None:
     s = Situation()
     attempt = s.attempt()
     for event in (TokenEvent("Guten", 1), TokenEvent(" Tag", 1), TokenEvent("!", 1, STOP)):
-        attempt.take(event)
+        attempt.take_in(event)
     assert s.told == ["Guten", "Guten Tag", "Guten Tag!"]
     assert s.ticket.text == "Guten Tag!"
 
@@ -1244,18 +1244,18 @@ def test_spaces_at_the_beginning_are_no_part_of_it_and_nobody_needs_to_be_told()
     s = Situation()
     attempt = Attempt(s.ticket, None, s.quotas, lambda: 0.0)
     for text in (" ", " Guten", " Tag"):
-        attempt.take(TokenEvent(text, 1))
-    attempt.died()
+        attempt.take_in(TokenEvent(text, 1))
+    attempt.engine_died()
     assert (s.ticket.text, s.ticket.given_up) == ("Guten Tag", None)
 
 
 def test_another_attempt_begins_with_nothing_and_tokens_that_were_taken_over_are_not_generated() -> None:
     s = Situation()
     attempt = s.attempt()
-    attempt.take(TokenEvent("Guten Tag", 1, reused=4))
-    attempt.take(TokenEvent("!", 2, STOP))
+    attempt.take_in(TokenEvent("Guten Tag", 1, reused=4))
+    attempt.take_in(TokenEvent("!", 2, STOP))
     assert (s.ticket.tokens, s.ticket.generated) == (7, 3)
-    attempt.died()
+    attempt.engine_died()
     assert s.told == ["Guten Tag", "Guten Tag!", ""]
     s.attempt()
     assert (s.ticket.text, s.ticket.tokens, s.ticket.generated, s.ticket.last) == ("", 0, 0, None)
@@ -1268,17 +1268,17 @@ def test_the_first_token_is_that_of_the_first_attempt_and_the_end_that_of_the_la
     s = Situation()
     attempt = s.attempt()
     s.now_s = 1.0
-    attempt.take(TokenEvent("Guten", 0, reused=1))
+    attempt.take_in(TokenEvent("Guten", 0, reused=1))
     assert s.times() == (None, None), "nothing was generated yet"
     s.now_s = 2.0
-    attempt.take(TokenEvent(" Tag", 1))
+    attempt.take_in(TokenEvent(" Tag", 1))
     s.now_s = 3.0
     again = s.attempt()
-    again.take(TokenEvent("Guten Tag", 2))
+    again.take_in(TokenEvent("Guten Tag", 2))
     assert (s.times(), s.ticket.last) == ((2.0, None), None)
     s.now_s = 4.0
     last = TokenEvent("!", 1, STOP)
-    again.take(last)
+    again.take_in(last)
     assert (s.times(), s.ticket.last) == ((2.0, 4.0), last)
 
 
@@ -1290,8 +1290,8 @@ def test_a_final_is_charged_once_however_many_attempts_it_takes() -> None:
     attempt = s.attempt()
     assert s.charged.characters == 0, "nothing has come"
     for _ in range(2):
-        attempt.take(TokenEvent("Guten", 1))
-    s.attempt().take(TokenEvent("Guten", 1))
+        attempt.take_in(TokenEvent("Guten", 1))
+    s.attempt().take_in(TokenEvent("Guten", 1))
     assert (s.charged.characters, s.charged.minutes) == (len("said"), 1)
 
 
@@ -1321,7 +1321,7 @@ async def test_a_final_is_charged_once_its_translation_begins_whatever_becomes_o
 def test_what_fails_gives_the_ticket_up_and_is_logged_without_the_text(caplog: pytest.LogCaptureFixture) -> None:
     s = Situation()
     with pytest.raises(NotTakenIn):
-        s.attempt(broken).take(TokenEvent("geheim", 1))
+        s.attempt(broken).take_in(TokenEvent("geheim", 1))
     assert s.ticket.given_up is not None
     assert s.ticket.given_up.code == "internal"
     (record,) = caplog.records
@@ -1342,7 +1342,7 @@ def test_so_does_what_fails_elsewhere_and_the_first_reason_counts(where: str) ->
     s.ticket.given_up = first = Cancelled("first") if where == "given up before" else None
     attempt = s.attempt(None if where == "charge" else broken)
     with pytest.raises(NotTakenIn):
-        attempt.died() if where == "death" else attempt.take(TokenEvent("Guten", 1))
+        attempt.engine_died() if where == "death" else attempt.take_in(TokenEvent("Guten", 1))
     assert s.ticket.given_up is first if first else s.ticket.given_up is not None
 
 

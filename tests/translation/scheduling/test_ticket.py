@@ -122,17 +122,17 @@ def test_what_gave_no_text_before_its_lane_died_waits_for_that_lane() -> None:
     ticket = admitted()
     ticket.lane = "a"
     ticket.crashed()
-    assert (ticket.crashes, ticket.kept_to, ticket.suspect) == (1, "a", False)
+    assert (ticket.crashes, ticket.bound_to, ticket.suspect) == (1, "a", False)
 
 
 def test_what_had_begun_to_give_text_may_go_on_elsewhere_until_it_is_a_suspect() -> None:
     ticket = admitted()
     ticket.lane, ticket.tokens = "a", 3
     ticket.crashed()
-    assert (ticket.crashes, ticket.kept_to, ticket.suspect) == (1, None, False)
+    assert (ticket.crashes, ticket.bound_to, ticket.suspect) == (1, None, False)
     ticket.lane = "b"
     ticket.crashed()
-    assert (ticket.crashes, ticket.kept_to, ticket.suspect) == (SUSPECT_CRASHES, "b", True)
+    assert (ticket.crashes, ticket.bound_to, ticket.suspect) == (SUSPECT_CRASHES, "b", True)
 
 
 LAST = TokenEvent("!", 1, finish=FinishReason.STOP)
