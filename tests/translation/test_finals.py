@@ -634,18 +634,6 @@ async def test_the_last_words_come_with_the_final_alone() -> None:
         assert [m.committed for m in got if isinstance(m, TranslationDelta)] == ["[ja]"]
 
 
-async def test_a_failed_translation_can_be_asked_for_again() -> None:
-    script = Script(first_token_s=0.001, token_s=0.05, rules=(Rule("STALL", stall_after=0),))
-    settings = Settings(utterance_deadline_s=1)
-    async with running(settings, script=script) as gateway, joined(gateway, speaks="en", reads=["ja"]) as ana:
-        await ana.peer.send(say("1", "STALL"))
-        await ana.until(TranslationFailed)
-        await ana.peer.send(say("1", "STALL"))
-        assert [m.id for m in await ana.until(UtteranceAccepted, 1)] == ["1"]
-        await ana.until(TranslationFailed, 2)
-        assert len([e for e in await logged(gateway) if isinstance(e, Said)]) == 1
-
-
 async def test_a_resent_final_and_a_late_joiner_do_not_translate_twice() -> None:
     """Both want the same language of the same utterance at the same time."""
     script = Script(

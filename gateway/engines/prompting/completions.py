@@ -40,12 +40,12 @@ class Completion(Struct, frozen=True):
 
 
 class Completions(Protocol):
-    """The requests of one translation to an engine. They raise `EngineFailed` or `EngineUnavailable`."""
+    """The requests of one translation to an engine. They raise `EngineFailed` or `EngineUnavailable`.
 
-    @property
-    def greedy(self) -> bool:
-        """Whether each token is the model's most probable one."""
-        ...
+    greedy: whether each token is the model's most probable one.
+    """
+
+    greedy: bool
 
     def complete(self, ids: list[int], max_tokens: int) -> AsyncGenerator[Completion, None]:
         """The model's output after a prompt."""

@@ -153,15 +153,12 @@ class TranslationCompletions:
     """
 
     def __init__(self, requests: RemoteRequests, generation: Generation, request: TranslationRequest) -> None:
+        self.greedy = requests.greedy
         self._requests = requests
         self._generation = generation
         self._request = request
         self._numbers = itertools.count(1)
         self._lost = self._unanswered = 0
-
-    @property
-    def greedy(self) -> bool:
-        return self._requests.greedy
 
     async def complete(self, ids: list[int], max_tokens: int) -> AsyncGenerator[Completion, None]:
         text = Detokenizer(self._requests.tokenizer, ids)
@@ -250,10 +247,10 @@ class TranslationCompletions:
 
     def _body(self, ids: list[int], sampling: dict[str, Any], *, stream: bool) -> bytes:
         return generate_body(
-            request_id=f"{self._request.id}-{next(self._numbers)}",
+            f"{self._request.id}-{next(self._numbers)}",
+            ids,
+            sampling,
             model=self._requests.model,
-            ids=ids,
-            sampling=sampling,
             priority=self._request.priority,
             cache_salt=cache_salt(self._request.cache_scope),
             stream=stream,

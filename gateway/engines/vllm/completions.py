@@ -196,14 +196,11 @@ class TranslationCompletions:
     """
 
     def __init__(self, requests: VllmRequests, generation: Generation, request: TranslationRequest) -> None:
+        self.greedy = requests.greedy
         self._requests = requests
         self._generation = generation
         self._request = request
         self._probes = itertools.count(1)
-
-    @property
-    def greedy(self) -> bool:
-        return self._requests.greedy
 
     async def complete(self, ids: list[int], max_tokens: int) -> AsyncGenerator[Completion, None]:
         sampling = self._requests.translation_sampling(max_tokens, rated=self._request.final)

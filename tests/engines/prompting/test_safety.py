@@ -5,10 +5,11 @@ from __future__ import annotations
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from msgspec.structs import replace
 
 from gateway.domain.engine import TranslationOptions, TranslationRequest
 from gateway.domain.errors import InvalidValue
-from gateway.engines.prompting.families import FAMILIES, PromptFamily, detect
+from gateway.engines.prompting.families import FAMILIES, detect
 from gateway.engines.prompting.safety import neutralise, neutralise_request
 from gateway.engines.prompting.templates import ChatPrompt, RawPrompt
 
@@ -49,9 +50,7 @@ def test_no_control_string_survives_in_what_users_supply(name: str, text: str, t
         return RawPrompt("")
 
     special = frozenset({"<unused7>", "x<to>"})
-    spied = PromptFamily(
-        name, family.languages, family.options, template, family.markers, one_line=family.one_line
-    )
+    spied = replace(family, template=template)
     spied.render(request(text, glossary=((term, term),), context=(before,)), special)
     (safe,) = seen
     options = safe.options

@@ -157,24 +157,11 @@ async def test_the_beginning_of_the_answer_is_taken_over_and_not_finished(model:
     assert found.event.prompt_tokens == found.event.cached_tokens == 0, "known on the last event"
 
 
-async def test_a_draft_is_taken_over_up_to_where_the_model_says_something_else(model: Model) -> None:
-    draft = "Bitte aktualisieren Quatsch das Ticket bis Montag."
-    count = model.agreed(draft)
-    assert model.text(count).startswith("Bitte aktualisieren")
-    found = await model.begin(draft=draft)
-    assert (found.text, found.reused) == (model.text(count + 1), count)
-
-
 async def test_a_wrong_draft_is_no_event(model: Model) -> None:
     model.answer = []
     found = await model.begin(draft=OTHER)
     assert found.event is None
     assert (found.ids, found.probes) == ([], 1)
-
-
-async def test_a_draft_longer_than_the_answer_ends_with_it(model: Model) -> None:
-    found = await model.begin(draft=ANSWER + " Danke.")
-    assert (found.text, found.finish) == (ANSWER, None)
 
 
 async def test_a_choice_between_equally_likely_tokens_is_left_to_the_model(model: Model) -> None:
@@ -187,15 +174,6 @@ async def test_a_tolerance_is_not_for_the_draft(model: Model) -> None:
     model.gaps[model.encode("Bitte gut")[count]] = 0.01
     found = await model.begin(draft="Bitte gut", tolerance=3.0)
     assert (found.text, found.reused) == (model.text(count + 1), count)
-
-
-async def test_a_character_is_not_cut_in_two(tokenizer: Any) -> None:
-    rare, similar = rare_characters(tokenizer)
-    model = Model(tokenizer, f"です。{rare}")
-    assert model.agreed(f"です。{similar}") == len(model.encode("です。")) + 2
-    found = await model.begin(draft=f"です。{similar}")
-    assert found.text == "です。"
-    assert found.ids == model.encode("です。")
 
 
 # ---------------------------------------------------------------- the prefix
@@ -278,16 +256,6 @@ def test_a_prefix_without_any_token_is_told_too() -> None:
 
 
 # ---------------------------------------------------------------- the token behind what is taken over
-
-
-async def test_what_the_probe_says_behind_an_accepted_draft_is_not_generated_again(model: Model) -> None:
-    count = model.agreed("Bitte aktualisieren")
-    assert model.text(count) == "Bitte aktualisieren"
-    found = await model.begin(draft="Bitte aktualisieren")
-    assert (found.text, found.finish) == (model.text(count + 1), None)
-    assert (found.ids, found.reused) == (model.answer[: count + 1], count)
-    assert found.event is not None
-    assert (found.event.tokens, found.event.reused) == (1, count), "it was generated, by the probe"
 
 
 async def test_the_models_choice_instead_of_a_refused_draft_token_is_taken(model: Model) -> None:

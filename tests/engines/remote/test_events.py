@@ -22,15 +22,8 @@ from tests.engines.remote.scripted import DONE, chunk, dies, event, usage
 
 
 def test_a_request_says_what_vllm_needs() -> None:
-    body = generate_body(
-        request_id="r-1",
-        model="m",
-        ids=[5, 6],
-        sampling={"max_tokens": 9, "temperature": 0.0},
-        priority=3,
-        cache_salt="abc",
-        stream=True,
-    )
+    sampling = {"max_tokens": 9, "temperature": 0.0}
+    body = generate_body("r-1", [5, 6], sampling, model="m", priority=3, cache_salt="abc", stream=True)
     assert json.loads(body) == {
         "request_id": "r-1",
         "model": "m",
@@ -44,10 +37,13 @@ def test_a_request_says_what_vllm_needs() -> None:
 
 
 def test_what_is_not_known_is_left_out_of_a_request() -> None:
-    body = generate_body(
-        request_id="r-1", model=None, ids=[5], sampling={}, priority=0, cache_salt=None, stream=False
-    )
-    assert json.loads(body).keys() == {"request_id", "token_ids", "sampling_params", "priority", "stream"}
+    assert json.loads(generate_body("r-1", [5], {})).keys() == {
+        "request_id",
+        "token_ids",
+        "sampling_params",
+        "priority",
+        "stream",
+    }
 
 
 WHOLE = chunk([5]) + b": keep-alive\n\n" + chunk([6, 7]) + chunk([8], "stop") + usage(32) + DONE
